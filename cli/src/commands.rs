@@ -36,12 +36,7 @@ const fn later(name: &'static str, short: Option<&'static str>) -> Entry {
 
 /// All commands of Cosy's own.
 pub static ALL: [Entry; 19] = [
-    entry(
-        "submit",
-        Some("csub"),
-        submit::options::command,
-        submit::run,
-    ),
+    entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
     entry("alloc", Some("calloc"), alloc::command, alloc::run),
     entry("cast", Some("cbcast"), cast::command, cast::run),
@@ -120,8 +115,12 @@ pub fn overview() -> String {
 }
 
 #[cfg(test)]
+mod keys;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn command_lines_are_sound() {
@@ -130,6 +129,33 @@ mod tests {
                 build().debug_assert();
                 assert_eq!(build().get_name(), e.name);
             }
+        }
+    }
+
+    /// clap looks keys up when a line is reached, and says nothing of one that is read only where
+    /// a command has it.
+    #[test]
+    fn keys_are_options() {
+        let mut options = BTreeSet::new();
+        for entry in &ALL {
+            if let Action::Run { build, .. } = entry.action {
+                add_options(&build(), &mut options);
+            }
+        }
+        let mut count = 0;
+        for (path, text) in keys::sources(&["native", "job_options.rs", "launch", "allocation"]) {
+            for key in keys::of(&text) {
+                count += 1;
+                assert!(options.contains(key), "{path}: no command has --{key}");
+            }
+        }
+        assert!(count > 200, "only {count} keys were found");
+    }
+
+    fn add_options(command: &Command, options: &mut BTreeSet<String>) {
+        options.extend(command.get_arguments().map(|arg| arg.get_id().to_string()));
+        for sub in command.get_subcommands() {
+            add_options(sub, options);
         }
     }
 

@@ -27,7 +27,7 @@ pub const SIGNAL_BASE: i32 = 128;
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Coded {
-    /// The code.
+    /// What the command exits with.
     pub code: u8,
     /// One line for the user.
     pub message: String,
@@ -67,13 +67,8 @@ pub const fn of_call(error: &CallError) -> u8 {
 
 /// The worst of some ended jobs: their largest exit code.
 pub fn of_jobs(jobs: &[EndedJob]) -> u8 {
-    let one = |j: &EndedJob| {
-        of_end(
-            j.exit_code,
-            j.signal,
-            j.state == cosy_model::JobState::Completed,
-        )
-    };
+    let one =
+        |j: &EndedJob| of_end(j.exit_code, j.signal, j.state == cosy_model::JobState::Completed);
     jobs.iter().map(one).max().unwrap_or(OK)
 }
 

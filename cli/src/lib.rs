@@ -88,10 +88,7 @@ fn cosy(mut args: Vec<OsString>) -> u8 {
 }
 
 fn unknown(name: &str) -> u8 {
-    output::complain(
-        "cosy",
-        &format!("there is no command '{name}': see cosy --help"),
-    );
+    output::complain("cosy", &format!("there is no command '{name}': see cosy --help"));
     exit::USAGE
 }
 

@@ -96,18 +96,12 @@ fn condition(text: &str, all: &mut Vec<Dependency>) -> Result<(), String> {
             return ids_of(DependencyKind::AfterAny, word, all);
         }
         _ => {
-            return Err(
-                "no condition: use after, afterok, afternotok or afterany with ids \
+            return Err("no condition: use after, afterok, afternotok or afterany with ids \
                  (afterok:12:13_4), or singleton"
-                    .to_owned(),
-            );
+                .to_owned());
         }
     };
-    ids_of(
-        kind,
-        ids.ok_or("a job id is missing after the condition")?,
-        all,
-    )
+    ids_of(kind, ids.ok_or("a job id is missing after the condition")?, all)
 }
 
 fn ids_of(kind: DependencyKind, ids: &str, all: &mut Vec<Dependency>) -> Result<(), String> {
@@ -159,14 +153,8 @@ mod tests {
                 got.map(|all| all.iter().map(|d| (d.kind, d.job.0, d.task)).collect());
             assert_eq!(got.as_deref(), want, "{text}");
         };
-        check(
-            "afterok:12:13",
-            Some(&[(AfterOk, 12, None), (AfterOk, 13, None)]),
-        );
-        check(
-            "after:5,singleton",
-            Some(&[(After, 5, None), (Singleton, 0, None)]),
-        );
+        check("afterok:12:13", Some(&[(AfterOk, 12, None), (AfterOk, 13, None)]));
+        check("after:5,singleton", Some(&[(After, 5, None), (Singleton, 0, None)]));
         check("afternotok:5_3", Some(&[(AfterNotOk, 5, Some(3))]));
         check("12_3", Some(&[(AfterAny, 12, Some(3))]));
         check("", None);

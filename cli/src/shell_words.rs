@@ -26,10 +26,7 @@ mod tests {
         check(" -N 2\t--time=10 ", Some(&["-N", "2", "--time=10"]));
         check("-J 'a b' # why", Some(&["-J", "a b"]));
         check("-J a#b", Some(&["-J", "a#b"]));
-        check(
-            r#"--comment "a \"b\" \n" x\ y"#,
-            Some(&["--comment", "a \"b\" \\n", "x y"]),
-        );
+        check(r#"--comment "a \"b\" \n" x\ y"#, Some(&["--comment", "a \"b\" \\n", "x y"]));
         check("''", Some(&[""]));
         check("-N 2\r\n", Some(&["-N", "2"]));
         check("'a", None);

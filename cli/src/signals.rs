@@ -1,6 +1,6 @@
 //! Signals: on command lines, and to the command itself.
 
-use cosy_model::signal;
+use cosy_model::{signal, variables};
 use nix::sys::signal::{SigSet, Signal};
 
 /// Reads `USR1`, `SIGUSR1`, `usr1`, `10`.
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<i32, String> {
 /// A job that puts itself back into the queue is ended by that, and this command with it:
 /// it still says how it went, since the job's program acts on that.
 pub fn outlive_own_job() {
-    let inside = ["SLURM_JOB_ID", "COSY_JOB_ID"];
+    let inside = ["SLURM_JOB_ID", variables::JOB_ID];
     if inside.iter().any(|name| std::env::var_os(name).is_some()) {
         let mut held = SigSet::empty();
         held.add(Signal::SIGTERM);

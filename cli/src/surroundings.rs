@@ -37,11 +37,7 @@ pub fn limits() -> Vec<(String, u64, u64)> {
         .map(|(name, resource)| {
             let limit = getrlimit(*resource);
             let number = |n: Option<u64>| n.unwrap_or(u64::MAX);
-            (
-                (*name).to_owned(),
-                number(limit.current),
-                number(limit.maximum),
-            )
+            ((*name).to_owned(), number(limit.current), number(limit.maximum))
         })
         .collect()
 }

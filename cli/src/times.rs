@@ -66,11 +66,7 @@ pub fn parse_noting(
         None => jiff::civil::Time::midnight(),
     };
     match date {
-        Some(date) => zoned(
-            day(date, now).ok_or_else(bad)?.to_datetime(clock),
-            now,
-            notes,
-        ),
+        Some(date) => zoned(day(date, now).ok_or_else(bad)?.to_datetime(clock), now, notes),
         None => near(clock, now, lean, notes),
     }
 }
@@ -188,10 +184,8 @@ pub fn rfc3339(time: Time) -> Option<String> {
 
 /// In the user's zone, whole.
 pub fn long(time: Time, now: &Zoned) -> String {
-    in_zone(time, now).map_or_else(
-        || "far ahead".to_owned(),
-        |z| z.strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
-    )
+    in_zone(time, now)
+        .map_or_else(|| "far ahead".to_owned(), |z| z.strftime("%Y-%m-%d %H:%M:%S %:z").to_string())
 }
 
 /// In the user's zone, as short as it can be told: the time of today, else the date too,
@@ -251,11 +245,7 @@ mod tests {
         check("2026-12-01T10:00", Ahead, Some("2026-12-01T09:00:00"));
         check("2026-07-01 10:00:05", Back, Some("2026-07-01T09:00:05"));
         check("2026-11-21T10:00:00Z", Ahead, Some("2026-11-21T10:00:00"));
-        check(
-            "2026-11-21T10:00:00+05:00",
-            Ahead,
-            Some("2026-11-21T05:00:00"),
-        );
+        check("2026-11-21T10:00:00+05:00", Ahead, Some("2026-11-21T05:00:00"));
         for bad in [
             "",
             "foo",

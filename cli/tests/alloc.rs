@@ -136,15 +136,9 @@ fn a_step_with_an_allocation_of_its_own() {
     };
     assert_eq!(job, JobId(12));
     // What the job has is not asked for again.
-    assert_eq!(
-        (spec.memory, spec.time_limit, spec.tasks),
-        (None, None, Some(2))
-    );
+    assert_eq!((spec.memory, spec.time_limit, spec.tasks), (None, None, Some(2)));
     let variables = spec.environment.lossy();
-    assert!(
-        variables.contains("COSY_TASKS=1") && !variables.contains("77"),
-        "{variables}"
-    );
+    assert!(variables.contains("COSY_TASKS=1") && !variables.contains("77"), "{variables}");
     let mut asked = asked(&questions);
     assert_eq!(asked.len(), 2);
     let Request::Finish {
@@ -213,11 +207,7 @@ fn giving_up() {
         other => panic!("{other:?}"),
     });
     let got = bench.run(&["cosy", "run", "--immediate", "prog"]);
-    complains(
-        &got,
-        1,
-        "job 12 did not start within 00:00:00: it was given up",
-    );
+    complains(&got, 1, "job 12 did not start within 00:00:00: it was given up");
     let asked = asked(&questions);
     assert!(matches!(&asked[1], Request::Cancel { filter, .. } if filter.ids.len() == 1));
 }
@@ -229,11 +219,7 @@ fn refused_allocations() {
         let text = "99 nodes are more than the 2 of queue main";
         Do::Say(Reply::Refused(Refusal::new(RefusalCode::NeverFits, text)))
     });
-    complains(
-        &bench.run(&["cosy", "run", "-N99", "prog"]),
-        1,
-        "99 nodes are more",
-    );
+    complains(&bench.run(&["cosy", "run", "-N99", "prog"]), 1, "99 nodes are more");
     complains(&bench.run(&["calloc", "-N99"]), 1, "99 nodes are more");
 }
 
@@ -323,12 +309,7 @@ fn a_shell_in_an_allocation() {
         };
         assert_eq!((exit_code, signal), finish);
     };
-    check(
-        "echo $COSY_JOB_ID $COSY_NODE_COUNT $COLOUR",
-        0,
-        "12 2 blue\n",
-        (0, 0),
-    );
+    check("echo $COSY_JOB_ID $COSY_NODE_COUNT $COLOUR", 0, "12 2 blue\n", (0, 0));
     check("exit 7", 7, "", (7, 0));
     check("kill -9 $$", 137, "", (0, 9));
 }
@@ -339,10 +320,7 @@ fn a_shell_that_is_not_there() {
     let questions = rich(&bench);
     let got = bench.run(&["calloc", "-Q", "--mpi", "none", "/no/such/program"]);
     complains(&got, 127, "cannot run '/no/such/program': No such file");
-    assert!(matches!(
-        asked(&questions)[1],
-        Request::Finish { exit_code: 1, .. }
-    ));
+    assert!(matches!(asked(&questions)[1], Request::Finish { exit_code: 1, .. }));
 }
 
 #[test]
@@ -393,10 +371,7 @@ fn a_lost_terminal_ends_it() {
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(129));
     drop(input);
-    assert!(matches!(
-        asked(&questions)[1],
-        Request::Finish { signal: 1, .. }
-    ));
+    assert!(matches!(asked(&questions)[1], Request::Finish { signal: 1, .. }));
 }
 
 #[test]
@@ -408,11 +383,7 @@ fn an_allocation_that_stays() {
     let mut asked = asked(&questions);
     assert_eq!(asked.len(), 1);
     assert!(!submission(asked.remove(0)).spec.attended);
-    complains(
-        &bench.run(&["calloc", "--no-shell", "x"]),
-        2,
-        "--no-shell runs no command",
-    );
+    complains(&bench.run(&["calloc", "--no-shell", "x"]), 2, "--no-shell runs no command");
 }
 
 #[test]
@@ -441,11 +412,7 @@ fn a_file_goes_to_all_nodes() {
     });
     let command = inside(&bench, bench.command(&["cbcast", "-f", &source, "/tmp/x"]));
     let got = bench.finish(command, b"");
-    complains(
-        &got,
-        1,
-        "cbcast: n2: task 1: cannot write /tmp/x: No space left on device",
-    );
+    complains(&got, 1, "cbcast: n2: task 1: cannot write /tmp/x: No space left on device");
     let (ask, bytes) = stage.join().unwrap();
     assert!(bytes == text);
     let StepAsk::Start { spec, .. } = ask else {
@@ -470,17 +437,9 @@ fn files_that_cannot_be_copied() {
     let run = |line: &[&str]| bench.finish(inside(&bench, bench.command(line)), b"");
     complains(&run(&["cbcast", "gone", "/tmp/x"]), 1, "cannot open 'gone'");
     complains(&run(&["cbcast", "/tmp", "/tmp/x"]), 1, "is a directory");
-    complains(
-        &run(&["cbcast", "bin/cosy", "/tmp/"]),
-        2,
-        "the name of a file",
-    );
+    complains(&run(&["cbcast", "bin/cosy", "/tmp/"]), 2, "the name of a file");
     complains(&run(&["cbcast", "bin/cosy"]), 2, "<DESTINATION>");
-    complains(
-        &run(&["cbcast", "--mode", "9", "bin/cosy", "x"]),
-        2,
-        "an octal mode",
-    );
+    complains(&run(&["cbcast", "--mode", "9", "bin/cosy", "x"]), 2, "an octal mode");
     complains(&bench.run(&["cbcast", "bin/cosy", "x"]), 2, "of which job");
 }
 

@@ -50,10 +50,7 @@ fn a_script_is_submitted() {
     let script = bench.script("job.sh", text);
     let controller = bench.controller(vec![submitted(12)]);
     let got = bench.run(&["csub", "-t", "20", "--reservation", "7", &script, "-N", "9"]);
-    assert_eq!(
-        (got.code, &*got.out, &*got.error),
-        (0, "Submitted job 12\n", "")
-    );
+    assert_eq!((got.code, &*got.out, &*got.error), (0, "Submitted job 12\n", ""));
     let s = submission(controller.join().unwrap());
     assert_eq!(s.script.0, text);
     assert_eq!(s.spec.name, "inside");
@@ -129,22 +126,10 @@ fn bad_scripts() {
     };
     check("empty.sh", b"", "is empty");
     check("binary.sh", b"\x7fELF\0\0\x01", "is no script but binary");
-    check(
-        "plain.sh",
-        b"echo hello\n",
-        "add a first line like '#!/bin/sh'",
-    );
+    check("plain.sh", b"echo hello\n", "add a first line like '#!/bin/sh'");
     check("dos.sh", b"#!/bin/sh\r\nls\r\n", "CR LF");
-    check(
-        "line.sh",
-        b"#!/bin/sh\n\n#COSY -N x\n",
-        "line.sh:3: invalid value 'x'",
-    );
-    check(
-        "what.sh",
-        b"#!/bin/sh\n#COSY --what\n",
-        "what.sh:2: unexpected argument '--what'",
-    );
+    check("line.sh", b"#!/bin/sh\n\n#COSY -N x\n", "line.sh:3: invalid value 'x'");
+    check("what.sh", b"#!/bin/sh\n#COSY --what\n", "what.sh:2: unexpected argument '--what'");
     complains(
         &bench.run(&["csub", "gone.sh"]),
         1,
@@ -154,11 +139,7 @@ fn bad_scripts() {
     complains(&bench.run(&["csub", "/dev/zero"]), 1, "at most 4 MiB");
     let huge = bench.path("huge.sh");
     fs::File::create(&huge).unwrap().set_len(100 << 20).unwrap();
-    complains(
-        &bench.run(&["csub", huge.to_str().unwrap()]),
-        1,
-        "104857600 bytes; at most 4 MiB",
-    );
+    complains(&bench.run(&["csub", huge.to_str().unwrap()]), 1, "104857600 bytes; at most 4 MiB");
     let endless = bench.finish(bench.command(&["csub"]), &b"#!/bin/sh\n".repeat(1 << 20));
     complains(&endless, 1, "at most 4 MiB");
     complains(&bench.run(&["csub"]), 1, "is empty");
@@ -345,10 +326,7 @@ fn lists() {
         Reply::Reservations(Vec::new()),
     ]);
     let got = bench.run(&["cstat", "-A", "--format", "ref,name,state"]);
-    assert_eq!(
-        got.out,
-        "REF  NAME      STATE\n 12  a         running\n 13  evil?[2J  waiting\n"
-    );
+    assert_eq!(got.out, "REF  NAME      STATE\n 12  a         running\n 13  evil?[2J  waiting\n");
     let got = bench.run(&["cstat", "--json", "-u", "ann"]);
     let json: serde_json::Value = serde_json::from_str(&got.out).unwrap();
     assert_eq!(json["jobs"][1]["ref"], "13");
@@ -396,10 +374,7 @@ fn one_job_whole() {
     let missing = Reply::Refused(Refusal::new(RefusalCode::NotFound, "there is no job 99"));
     let controller = bench.controller(vec![explained(), missing, explained()]);
     let got = bench.run(&["cstat", "12", "99"]);
-    assert_eq!(
-        got.out,
-        "ref    12\nstate  running\nname   a\nIt waits for job 11.\n"
-    );
+    assert_eq!(got.out, "ref    12\nstate  running\nname   a\nIt waits for job 11.\n");
     complains(&got, 1, "there is no job 99");
     let got = bench.run(&["cstat", "job", "12", "--json"]);
     assert!(got.out.contains("\"explanation\": [\n"), "{got:?}");
@@ -411,10 +386,7 @@ fn cancel_and_change() {
     let bench = Bench::new();
     let refused = Reply::Done {
         changed: 1,
-        refused: vec![(
-            "job 13".into(),
-            Refusal::new(RefusalCode::WrongState, "has ended"),
-        )],
+        refused: vec![("job 13".into(), Refusal::new(RefusalCode::WrongState, "has ended"))],
     };
     let controller = bench.controller(vec![done(), refused, done(), done()]);
     let got = bench.run(&["ccancel", "12_[3-4]", "--signal", "usr1"]);
@@ -462,11 +434,7 @@ fn a_folder_that_is_gone() {
     let gone = bench.path("gone");
     fs::create_dir(&gone).unwrap();
     let bin = bench.path("bin/csub");
-    let line = format!(
-        "cd {} && rmdir . ../gone; {} -- x",
-        gone.display(),
-        bin.display()
-    );
+    let line = format!("cd {} && rmdir . ../gone; {} -- x", gone.display(), bin.display());
     let out = Command::new("sh").args(["-c", &line]).output().unwrap();
     let error = String::from_utf8(out.stderr).unwrap();
     assert!(error.contains("use --chdir"), "{error}");

@@ -177,10 +177,7 @@ fn keep_and_dir() {
     let bench = Bench::new(DAEMON);
     let dir = bench.tmp().join("here");
     let dir = dir.to_str().unwrap();
-    assert_eq!(
-        bench.run(&["--dir", dir, "--keep", "--", "true"]).0,
-        Some(0)
-    );
+    assert_eq!(bench.run(&["--dir", dir, "--keep", "--", "true"]).0, Some(0));
     assert!(Path::new(dir).join("cosy.toml").exists());
     let (code, _, error) = bench.run(&["--dir", dir, "--", "true"]);
     assert_eq!(code, Some(125));

@@ -108,10 +108,7 @@ fn flow(state: FlowState) -> Reply {
 }
 
 fn refused() -> Reply {
-    Reply::Refused(Refusal::new(
-        RefusalCode::NotFree,
-        "the slot from 2030-01-05T13:00:00Z is gone",
-    ))
+    Reply::Refused(Refusal::new(RefusalCode::NotFree, "the slot from 2030-01-05T13:00:00Z is gone"))
 }
 
 /// Runs one command on [`FILE`] against those answers.
@@ -132,10 +129,7 @@ fn spec_of(request: &Request) -> &FlowSpec {
 
 #[test]
 fn a_plan_is_shown() {
-    let (got, asked) = ask(
-        vec![plan()],
-        &["plan", "f.toml", "--slack", "50%", "--zone", "UTC"],
-    );
+    let (got, asked) = ask(vec![plan()], &["plan", "f.toml", "--slack", "50%", "--zone", "UTC"]);
     assert_eq!((got.code, &*got.error), (0, ""));
     let want = "first  *   2030-01-05 13:00  2030-01-05 13:15    10 min  300 s     50.0  n[1-2]";
     assert!(got.out.contains(want), "{}", got.out);
@@ -160,15 +154,9 @@ fn the_command_line_wins() {
     assert_eq!((spec.earliest, spec.early), (Some(START), true));
     assert_eq!(spec.scheduler, FlowScheduler::Dls);
     assert_eq!(spec.slack_policy, FlowSlackPolicy::RCpFirst);
-    assert_eq!(
-        (spec.threshold_permille, spec.overrun),
-        (20, Overrun::Extend)
-    );
+    assert_eq!((spec.threshold_permille, spec.overrun), (20, Overrun::Extend));
     assert_eq!(spec.max_price, Some(Su::whole(9)));
-    assert_eq!(
-        (spec.account.as_deref(), &*spec.name),
-        (Some("acc"), "other")
-    );
+    assert_eq!((spec.account.as_deref(), &*spec.name), (Some("acc"), "other"));
     let json: serde_json::Value = serde_json::from_str(&got.out).unwrap();
     assert_eq!(json["tasks"][1]["parents"][0], "first");
     assert_eq!(json["deadline"], "2030-01-05T13:30:00.000Z");
@@ -185,19 +173,13 @@ fn a_plan_is_drawn() {
     let line = ["plan", "f.toml", "--slack", "50%", "--svg", "-"];
     let (got, asked) = ask(vec![plan(), chart], &line);
     assert!(got.out.starts_with("<svg ") && got.out.ends_with("</svg>\n"));
-    assert!(matches!(
-        asked[1],
-        Request::PlanChart { until: Some(_), .. }
-    ));
+    assert!(matches!(asked[1], Request::PlanChart { until: Some(_), .. }));
 }
 
 #[test]
 fn submitting_has_two_phases() {
     let answers = vec![flow(FlowState::Held), flow(FlowState::Running)];
-    let (got, asked) = ask(
-        answers,
-        &["submit", "f.toml", "--slack", "50%", "--zone", "UTC"],
-    );
+    let (got, asked) = ask(answers, &["submit", "f.toml", "--slack", "50%", "--zone", "UTC"]);
     assert_eq!((got.code, &*got.error), (0, ""));
     assert!(
         got.out
@@ -206,10 +188,8 @@ fn submitting_has_two_phases() {
     );
     assert!(matches!(asked[0], Request::SubmitFlow { hold: true, .. }));
     assert_eq!(asked[1], Request::ConfirmFlow { id: FlowId(3) });
-    let (got, asked) = ask(
-        vec![flow(FlowState::Held)],
-        &["submit", "f.toml", "--slack", "50%", "--hold"],
-    );
+    let (got, asked) =
+        ask(vec![flow(FlowState::Held)], &["submit", "f.toml", "--slack", "50%", "--hold"]);
     assert!(got.out.contains("cosy flow confirm 3"), "{got:?}");
     assert_eq!(asked.len(), 1);
 }
@@ -218,10 +198,7 @@ fn submitting_has_two_phases() {
 fn without_a_deadline_there_is_one_phase() {
     let mut plain = info(FlowState::Running);
     plain.deadline = None;
-    let (got, asked) = ask(
-        vec![Reply::Flow(Box::new(plain))],
-        &["submit", "f.toml", "--parsable"],
-    );
+    let (got, asked) = ask(vec![Reply::Flow(Box::new(plain))], &["submit", "f.toml", "--parsable"]);
     assert_eq!((got.code, &*got.out), (0, "3\n"));
     assert!(matches!(asked[0], Request::SubmitFlow { hold: false, .. }));
 }
@@ -233,10 +210,7 @@ fn a_hold_that_cannot_be_confirmed_is_given_back() {
         refused: Vec::new(),
     };
     let answers = vec![flow(FlowState::Held), refused(), done];
-    let (got, asked) = ask(
-        answers,
-        &["submit", "f.toml", "--slack", "50%", "--zone", "UTC"],
-    );
+    let (got, asked) = ask(answers, &["submit", "f.toml", "--slack", "50%", "--zone", "UTC"]);
     complains(&got, 1, "the slot from 2030-01-05 13:00 is gone");
     assert_eq!(
         asked[2],
@@ -264,11 +238,7 @@ fn watching_ends_with_the_workflow() {
         );
         assert!(got.out.contains(want), "{got:?}");
     };
-    check(
-        FlowState::Completed,
-        0,
-        "Workflow 3 completed at 2030-01-05 13:30",
-    );
+    check(FlowState::Completed, 0, "Workflow 3 completed at 2030-01-05 13:30");
     check(FlowState::Failed, 1, "Workflow 3 failed at");
     let (got, _) = ask(vec![Reply::Flows(Vec::new())], &["watch", "9"]);
     complains(&got, 1, "there is no workflow 9");
@@ -276,18 +246,12 @@ fn watching_ends_with_the_workflow() {
 
 #[test]
 fn looking_and_giving_up() {
-    let (got, asked) = ask(
-        vec![Reply::Flows(vec![info(FlowState::Running)])],
-        &["list"],
-    );
+    let (got, asked) = ask(vec![Reply::Flows(vec![info(FlowState::Running)])], &["list"]);
     assert!(got.out.contains("night  running   0/2"), "{got:?}");
     let Request::Flows { filter } = &asked[0] else {
         panic!("{asked:?}")
     };
-    assert_eq!(
-        (filter.users.len(), filter.ended, filter.tasks),
-        (1, false, false)
-    );
+    assert_eq!((filter.users.len(), filter.ended, filter.tasks), (1, false, false));
     let flows = vec![Reply::Flows(vec![info(FlowState::Failed)])];
     let (got, asked) = ask(flows, &["show", "3", "9"]);
     assert_eq!(got.code, 1);
@@ -305,10 +269,7 @@ fn looking_and_giving_up() {
 fn mistakes() {
     let bench = Bench::new();
     bench.script("f.toml", FILE.as_bytes());
-    bench.script(
-        "circle.toml",
-        b"[tasks.a]\nafter = 'b'\n[tasks.b]\nafter = 'a'\n",
-    );
+    bench.script("circle.toml", b"[tasks.a]\nafter = 'b'\n[tasks.b]\nafter = 'a'\n");
     let check = |line: &[&str], code: i32, want: &str| {
         complains(&bench.run(&[&["cosy", "flow"], line].concat()), code, want);
     };
@@ -321,16 +282,8 @@ fn mistakes() {
         "circle.toml:1: the tasks wait for each other in a circle: a -> b -> a",
     );
     check(&["plan", "f.toml", "--slack", "9"], 2, "no share");
-    check(
-        &["plan", "/dev/zero", "--slack", "9%"],
-        1,
-        "larger than 64 MiB",
-    );
-    check(
-        &["plan", "f.toml", "--slack", "5%"],
-        3,
-        "cannot reach the controller",
-    );
+    check(&["plan", "/dev/zero", "--slack", "9%"], 1, "larger than 64 MiB");
+    check(&["plan", "f.toml", "--slack", "5%"], 3, "cannot reach the controller");
     check(&["import", "f.toml"], 2, "f.toml:");
 }
 
@@ -363,10 +316,7 @@ fn imports() {
         "made.toml",
     ]);
     assert_eq!(again.code, 1);
-    assert!(
-        again.error.contains("cannot write 'made.toml'"),
-        "{again:?}"
-    );
+    assert!(again.error.contains("cannot write 'made.toml'"), "{again:?}");
 }
 
 #[test]
@@ -391,14 +341,9 @@ fn examples_are_read() {
 #[test]
 fn refusals_name_the_line() {
     let no = |text: &str| Reply::Refused(Refusal::new(RefusalCode::NeverFits, text));
-    let (got, _) = ask(
-        vec![no("task 'last': no node is large enough")],
-        &["submit", "f.toml"],
-    );
+    let (got, _) = ask(vec![no("task 'last': no node is large enough")], &["submit", "f.toml"]);
     complains(&got, 1, "f.toml:8: task 'last': no node is large enough");
-    let (got, _) = ask(
-        vec![no("the deadline cannot be kept")],
-        &["plan", "f.toml", "--slack", "1%"],
-    );
+    let (got, _) =
+        ask(vec![no("the deadline cannot be kept")], &["plan", "f.toml", "--slack", "1%"]);
     complains(&got, 1, "cosy flow: the deadline cannot be kept");
 }

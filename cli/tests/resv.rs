@@ -108,10 +108,7 @@ fn answered(line: &[&str], answers: Vec<Reply>) -> (Outcome, Vec<Request>) {
 #[test]
 fn a_slot_is_booked() {
     let line = ["book", "-N4", "-t2h", "--at", "2030-01-05T13:00Z"];
-    let (got, asked) = answered(
-        &line,
-        vec![reserved(vec![info(12, ReservationState::Confirmed)])],
-    );
+    let (got, asked) = answered(&line, vec![reserved(vec![info(12, ReservationState::Confirmed)])]);
     let want = "\
 Booked reservation 12 \"course\": 2030-01-05 13:00 to 15:00, n[1-4] (4 nodes, 16 cores).
 It costs 33.5 SU (32 for the time, 1.5 for the delay of others); nothing is charged yet. \
@@ -123,19 +120,13 @@ Jobs enter with: csub --reservation 12
         panic!("{asked:?}");
     };
     assert_eq!((ask.pick, ask.length), (Pick::At(START), TWO_HOURS));
-    assert_eq!(
-        (ask.request.nodes, *hold, job.is_none()),
-        (Some(4), false, true)
-    );
+    assert_eq!((ask.request.nodes, *hold, job.is_none()), (Some(4), false, true));
 }
 
 #[test]
 fn a_slot_is_held_and_confirmed() {
     let line = ["hold", "-t2h", "--soonest"];
-    let (got, asked) = answered(
-        &line,
-        vec![reserved(vec![info(12, ReservationState::Held)])],
-    );
+    let (got, asked) = answered(&line, vec![reserved(vec![info(12, ReservationState::Held)])]);
     let last = "It is given back at 2030-01-05 11:00 unless you confirm it: cresv confirm 12";
     assert_eq!(got.out.lines().last(), Some(last), "{got:?}");
     assert!(matches!(&asked[0], Request::Reserve { hold: true, .. }));
@@ -144,14 +135,8 @@ fn a_slot_is_held_and_confirmed() {
     assert_eq!((got.code, &*got.out), (0, "12\n"));
     let id = ReservationId(12);
     assert_eq!(asked, [Request::Confirm { id }]);
-    let late = Refusal::new(
-        RefusalCode::WrongState,
-        "the hold of reservation 13 has expired",
-    );
-    let (got, _) = answered(
-        &["confirm", "12", "13"],
-        vec![confirmed(), Reply::Refused(late)],
-    );
+    let late = Refusal::new(RefusalCode::WrongState, "the hold of reservation 13 has expired");
+    let (got, _) = answered(&["confirm", "12", "13"], vec![confirmed(), Reply::Refused(late)]);
     assert_eq!(got.code, 1);
     assert!(got.out.contains("Booked reservation 12") && got.error.contains("has expired"));
 }
@@ -215,10 +200,7 @@ fn a_quote_and_its_choice() {
     assert_eq!(json["slots"][1]["own_delayed"][0]["delay"], 300);
     assert_eq!(json["notice_earliest"], serde_json::Value::Null);
     assert_eq!(json["chosen"]["reservations"][0]["id"], 12);
-    assert_eq!(
-        json["chosen"]["reservations"][0]["end_ms"],
-        (START + TWO_HOURS).0
-    );
+    assert_eq!(json["chosen"]["reservations"][0]["end_ms"], (START + TWO_HOURS).0);
     let Request::Reserve { ask, hold, .. } = &asked[1] else {
         panic!("{asked:?}");
     };
@@ -248,10 +230,7 @@ fn a_picture_is_written() {
         ]
     };
     let (got, asked) = answered(&["quote", "-t2h", "--svg", "-"], answers());
-    assert!(
-        got.out.starts_with("<svg ") && got.out.ends_with("</svg>\n"),
-        "{got:?}"
-    );
+    assert!(got.out.starts_with("<svg ") && got.out.ends_with("</svg>\n"), "{got:?}");
     let until = Some(START + TWO_HOURS + TWO_HOURS);
     assert!(matches!(&asked[1], Request::PlanChart { until: u, .. } if *u == until));
     let (got, _) = answered(&["quote", "-t2h", "--svg", "/no/such/p.svg"], answers());
@@ -279,10 +258,8 @@ fn longer_given_back_and_listed() {
     let line = ["extend", "12", "--until", "2030-01-05 15:00"];
     let (got, _) = answered(&line, vec![list()]);
     complains(&got, 2, "it ends at 2030-01-05 15:00 already");
-    let (got, _) = answered(
-        &["extend", "12", "--until", "tomorrow"],
-        vec![Reply::Reservations(vec![])],
-    );
+    let (got, _) =
+        answered(&["extend", "12", "--until", "tomorrow"], vec![Reply::Reservations(vec![])]);
     complains(&got, 1, "there is no reservation 12");
     let refused = Refusal::new(RefusalCode::Forbidden, "it is bob's");
     let done = Reply::Done {
@@ -325,18 +302,9 @@ fn mistakes_are_told_before_anything_is_sent() {
     check(&["hold", "-t0", "--soonest"], "more than 0");
     check(&["hold", "-t-5", "--soonest"], "no length of time");
     check(&["quote", "-t99999d"], "at most 10 years");
-    check(
-        &["quote", "-t2h", "--from", "now+3h", "--until", "now+2h"],
-        "the window is empty",
-    );
-    check(
-        &["quote", "-t2h", "--zone", "Nowhere/Land"],
-        "no time zone 'Nowhere/Land'",
-    );
-    check(
-        &["book", "-t2h", "--at", "now+1h", "--repeat", "FREQ=DAILY"],
-        "has no end",
-    );
+    check(&["quote", "-t2h", "--from", "now+3h", "--until", "now+2h"], "the window is empty");
+    check(&["quote", "-t2h", "--zone", "Nowhere/Land"], "no time zone 'Nowhere/Land'");
+    check(&["book", "-t2h", "--at", "now+1h", "--repeat", "FREQ=DAILY"], "has no end");
     check(&["confirm", "x"], "the id of a reservation is needed");
     check(&["extend", "12"], "required");
     check(&["nonsense"], "unrecognized subcommand");
@@ -358,9 +326,6 @@ fn help_has_examples() {
     for command in ["quote", "hold", "book"] {
         let got = run(&Bench::new(), &[command, "--help"]);
         assert_eq!(got.code, 0);
-        assert!(
-            got.out.contains("Examples:") && got.out.contains("--finish-by"),
-            "{got:?}"
-        );
+        assert!(got.out.contains("Examples:") && got.out.contains("--finish-by"), "{got:?}");
     }
 }

@@ -78,19 +78,13 @@ fn a_step_is_asked_for_and_its_output_written() {
     assert_eq!(got.error, "bad\n");
     let spec = spec(stage.join().unwrap());
     assert_eq!((spec.tasks, spec.cores_per_task), (Some(1), Some(2)));
-    assert_eq!(
-        (&*spec.name, spec.time_limit.map(|t| t.secs())),
-        ("name", Some(300))
-    );
+    assert_eq!((&*spec.name, spec.time_limit.map(|t| t.secs())), ("name", Some(300)));
     assert_eq!(spec.workdir.lossy(), bench.root.path().to_str().unwrap());
     assert!(spec.environment.lossy().contains("COLOUR=blue"));
     let argv = ["prog", "-x", "--", "y"].map(Into::into).to_vec();
     let expand = false;
     assert_eq!(spec.programs[0].command, StepCommand::Run { argv, expand });
-    assert_eq!(
-        (spec.stdin, spec.stdout),
-        (InputFrom::All, OutputTo::Command)
-    );
+    assert_eq!((spec.stdin, spec.stdout), (InputFrom::All, OutputTo::Command));
 }
 
 #[test]
@@ -111,32 +105,18 @@ fn exit_codes_and_messages() {
         stage.join().unwrap();
     };
     check(&[], 0, &[], |s| s.finish(0, 0));
-    check(&[], 3, &["n[1-2]: tasks 0-3: exit code 3"], |s| {
-        s.finish(3, 0)
+    check(&[], 3, &["n[1-2]: tasks 0-3: exit code 3"], |s| s.finish(3, 0));
+    check(&["-Q"], 9, &["n[1-2]: tasks 0-3: exit code 9"], |s| s.finish(9, 0));
+    check(&[], 137, &["n2: task 3: ended by signal 9 (SIGKILL)"], |s| {
+        s.task(3, 0, 9);
+        s.finish(0, 0);
     });
-    check(&["-Q"], 9, &["n[1-2]: tasks 0-3: exit code 9"], |s| {
-        s.finish(9, 0)
+    check(&[], 127, &["n1: task 0: cannot execute ./a.out: Permission denied"], |s| {
+        let mut end = stage::task_end(127, 0);
+        end.failure = Some("cannot execute ./a.out on n1: Permission denied".into());
+        s.say(Up::TaskEnded { rank: 0, end });
+        s.finish(0, 0);
     });
-    check(
-        &[],
-        137,
-        &["n2: task 3: ended by signal 9 (SIGKILL)"],
-        |s| {
-            s.task(3, 0, 9);
-            s.finish(0, 0);
-        },
-    );
-    check(
-        &[],
-        127,
-        &["n1: task 0: cannot execute ./a.out: Permission denied"],
-        |s| {
-            let mut end = stage::task_end(127, 0);
-            end.failure = Some("cannot execute ./a.out on n1: Permission denied".into());
-            s.say(Up::TaskEnded { rank: 0, end });
-            s.finish(0, 0);
-        },
-    );
     check(
         &[],
         143,
@@ -150,15 +130,10 @@ fn exit_codes_and_messages() {
             s.node(1, EndCause::TimeLimit);
         },
     );
-    check(
-        &[],
-        1,
-        &["n2: ended because it ran out of memory (peak 3.0G)"],
-        |s| {
-            s.node(1, EndCause::OutOfMemory);
-            s.node(0, EndCause::Exited);
-        },
-    );
+    check(&[], 1, &["n2: ended because it ran out of memory (peak 3.0G)"], |s| {
+        s.node(1, EndCause::OutOfMemory);
+        s.node(0, EndCause::Exited);
+    });
     check(&[], 1, &["n2: lost: no route to host"], |s| {
         let reason = "no route to host".to_owned();
         s.say(Up::Lost {
@@ -168,23 +143,18 @@ fn exit_codes_and_messages() {
         assert!(matches!(s.hear_order(), Some(Down::Kill)));
         s.node(0, EndCause::Cancelled);
     });
-    check(
-        &[],
-        5,
-        &["n2: task 2 aborted with code 5: no memory"],
-        |s| {
-            let reason = "no memory".to_owned();
-            s.say(Up::Abort {
-                rank: 2,
-                code: 5,
-                reason,
-            });
-            assert!(matches!(s.hear_order(), Some(Down::Kill)));
-            s.task(0, 0, 15);
-            s.task(1, 0, 15);
-            s.finish(0, 0);
-        },
-    );
+    check(&[], 5, &["n2: task 2 aborted with code 5: no memory"], |s| {
+        let reason = "no memory".to_owned();
+        s.say(Up::Abort {
+            rank: 2,
+            code: 5,
+            reason,
+        });
+        assert!(matches!(s.hear_order(), Some(Down::Kill)));
+        s.task(0, 0, 15);
+        s.task(1, 0, 15);
+        s.finish(0, 0);
+    });
 }
 
 #[test]
@@ -284,10 +254,7 @@ fn output_in_files() {
     let got = run(&bench, &["-o", "f-%j.%s", "x"]);
     assert_eq!((got.code, &*got.out, &*got.error), (0, "", ""));
     assert_eq!(stage.join().unwrap().stdout, OutputTo::Command);
-    assert_eq!(
-        fs::read_to_string(bench.path("f-12.3")).unwrap(),
-        "out\nerr\n"
-    );
+    assert_eq!(fs::read_to_string(bench.path("f-12.3")).unwrap(), "out\nerr\n");
 }
 
 #[test]
@@ -351,10 +318,7 @@ fn interrupted_once_it_tells_twice_it_ends() {
     let mut error = BufReader::new(child.stderr.take().unwrap());
     signal(&child, Signal::INT);
     let told = line(&mut error);
-    assert!(
-        told.contains("once more within 1 s ends step 12.3"),
-        "{told}"
-    );
+    assert!(told.contains("once more within 1 s ends step 12.3"), "{told}");
     assert!(told.contains("task 0 runs"), "{told}");
     // On a slow machine the next one may come too late: then it counts as the first.
     loop {
@@ -446,10 +410,7 @@ fn refusals_and_losses() {
         })
     };
     let again = || fs::remove_file(bench.path(stage::STEP_SOCKET)).unwrap();
-    let daemon = refuse(
-        RefusalCode::NeverFits,
-        "8 tasks need 16 cores; job 12 has 4",
-    );
+    let daemon = refuse(RefusalCode::NeverFits, "8 tasks need 16 cores; job 12 has 4");
     let got = run(&bench, &["-n8", "x"]);
     assert_eq!(got.code, 1);
     assert_eq!(
@@ -461,11 +422,7 @@ fn refusals_and_losses() {
     again();
     // Gone without a word, in the middle, and garbage.
     let daemon = serve(&bench, |_, _| ());
-    complains(
-        &run(&bench, &["x"]),
-        1,
-        "closed the connection without an answer",
-    );
+    complains(&run(&bench, &["x"]), 1, "closed the connection without an answer");
     daemon.join().unwrap();
     again();
     let daemon = play(&bench, layout(1, 1), |stage, _| stage.out(0, "some"));
@@ -474,9 +431,7 @@ fn refusals_and_losses() {
     assert_eq!(got.out, "some");
     daemon.join().unwrap();
     again();
-    let daemon = serve(&bench, |mut stream, _| {
-        stream.write_all(&[255; 64]).unwrap()
-    });
+    let daemon = serve(&bench, |mut stream, _| stream.write_all(&[255; 64]).unwrap());
     complains(&run(&bench, &["x"]), 1, "no understandable answer");
     daemon.join().unwrap();
     let mut command = inside(&bench, bench.command(&["cosy", "run", "x"]));
@@ -490,10 +445,7 @@ fn a_node_daemon_that_is_restarted_is_waited_for() {
     let mut child = start(&bench, &["x"]);
     let mut error = BufReader::new(child.stderr.take().unwrap());
     let told = line(&mut error);
-    assert!(
-        told.contains("does not answer") && told.contains("trying"),
-        "{told}"
-    );
+    assert!(told.contains("does not answer") && told.contains("trying"), "{told}");
     let stage = play(&bench, layout(1, 1), |stage, _| stage.finish(0, 0));
     assert_eq!(child.wait().unwrap().code(), Some(0));
     stage.join().unwrap();
@@ -523,16 +475,8 @@ fn several_programs() {
     assert_eq!(bench.finish(inside(&bench, command), b"").code, 0);
     assert_eq!(stage.join().unwrap(), Some(5));
     bench.script("bad", b"0 ./master\nx ./worker\n");
-    complains(
-        &run(&bench, &["--multi-prog", "bad"]),
-        2,
-        "bad:2: 'x' are no ranks",
-    );
-    complains(
-        &run(&bench, &["--multi-prog", "none"]),
-        1,
-        "cannot open 'none'",
-    );
+    complains(&run(&bench, &["--multi-prog", "bad"]), 2, "bad:2: 'x' are no ranks");
+    complains(&run(&bench, &["--multi-prog", "none"]), 1, "cannot open 'none'");
 }
 
 #[test]
@@ -584,10 +528,7 @@ fn lists_and_ends_steps() {
     });
     assert_eq!(run(&bench, &["--cancel", "12.3"]).code, 0);
     let (job, step, signal) = (JobId(12), StepId(3), 0);
-    assert_eq!(
-        daemon.join().unwrap(),
-        StepAsk::Signal { job, step, signal }
-    );
+    assert_eq!(daemon.join().unwrap(), StepAsk::Signal { job, step, signal });
 }
 
 #[test]

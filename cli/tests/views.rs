@@ -85,10 +85,7 @@ fn reservations_stand_below_the_jobs() {
     let lines: Vec<&str> = got.out.lines().collect();
     assert_eq!(lines.len(), 6, "{got:?}");
     assert!(lines[1].contains("waiting"), "{got:?}");
-    assert!(
-        lines[2].is_empty() && lines[3].contains("RESERVATION"),
-        "{got:?}"
-    );
+    assert!(lines[2].is_empty() && lines[3].contains("RESERVATION"), "{got:?}");
     let line = "          7  course  ann   main   confirmed  2100-01-01  2100-01-01      4  n[1-4]";
     assert_eq!(lines[4], line);
     let other = bench.run(&["cstat", "-q", "night", "--json"]);
@@ -179,10 +176,7 @@ fn what_reservations_cost() {
     let Request::Reservations { filter } = &asked[1] else {
         panic!("{asked:?}")
     };
-    assert_eq!(
-        (&*filter.ids, filter.ended),
-        (&[ReservationId(7)][..], true)
-    );
+    assert_eq!((&*filter.ids, filter.ended), (&[ReservationId(7)][..], true));
 }
 
 #[test]
@@ -217,9 +211,5 @@ fn clusters_that_are_not_there() {
         assert_eq!((got.code, &*got.out), (3, ""), "{got:?}");
         assert!(got.error.ends_with("nothing is left anywhere\n"), "{got:?}");
     }
-    complains(
-        &run(&["cresv", "book", "-t", "1h", "--soonest", "--all"]),
-        2,
-        "--clusters",
-    );
+    complains(&run(&["cresv", "book", "-t", "1h", "--soonest", "--all"]), 2, "--clusters");
 }

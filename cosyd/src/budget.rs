@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 /// Who wants something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Who {
+pub struct Requester {
     /// Number of the user as the kernel of the connection's host tells it.
     pub uid: Uid,
     /// An administrator, as far as that is known: may use the reserve.
@@ -57,7 +57,7 @@ struct State {
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<Budget>,
-    who: Who,
+    who: Requester,
     amount: u64,
 }
 
@@ -76,7 +76,7 @@ impl Budget {
     ///
     /// # Errors
     /// A refusal that says what there is too much of, and of whom.
-    pub fn try_take(self: &Arc<Self>, who: Who, amount: u64) -> Result<Share, Refusal> {
+    pub fn try_take(self: &Arc<Self>, who: Requester, amount: u64) -> Result<Share, Refusal> {
         self.add(who, amount)
             .inspect_err(|_| self.state().refused += 1)?;
         Ok(Share {
@@ -92,7 +92,7 @@ impl Budget {
     /// A refusal that says what there is too much of, and of whom.
     pub async fn take(
         self: &Arc<Self>,
-        who: Who,
+        who: Requester,
         amount: u64,
         patience: Duration,
     ) -> Result<Share, Refusal> {
@@ -123,7 +123,7 @@ impl Budget {
         }
     }
 
-    fn most(&self, who: Who) -> u64 {
+    fn most(&self, who: Requester) -> u64 {
         if who.trusted {
             self.limits.in_all + self.limits.reserve
         } else {
@@ -131,11 +131,11 @@ impl Budget {
         }
     }
 
-    fn fits(&self, who: Who, amount: u64) -> bool {
+    fn fits(&self, who: Requester, amount: u64) -> bool {
         self.excess(&self.state(), who, amount).is_none()
     }
 
-    fn excess(&self, state: &State, who: Who, amount: u64) -> Option<Refusal> {
+    fn excess(&self, state: &State, who: Requester, amount: u64) -> Option<Refusal> {
         let Limits {
             per_user,
             in_all,
@@ -163,7 +163,7 @@ impl Budget {
         None
     }
 
-    fn add(&self, who: Who, amount: u64) -> Result<(), Refusal> {
+    fn add(&self, who: Requester, amount: u64) -> Result<(), Refusal> {
         let mut state = self.state();
         if let Some(refusal) = self.excess(&state, who, amount) {
             return Err(refusal);
@@ -177,7 +177,7 @@ impl Budget {
         Ok(())
     }
 
-    fn give_back(&self, who: Who, amount: u64) {
+    fn give_back(&self, who: Requester, amount: u64) {
         let mut state = self.state();
         state.all = state.all.saturating_sub(amount);
         if !who.trusted {
@@ -239,8 +239,8 @@ mod tests {
         reserve: 5,
     };
 
-    fn user(uid: u32) -> Who {
-        Who {
+    fn user(uid: u32) -> Requester {
+        Requester {
             uid: Uid(uid),
             trusted: uid == 0,
         }

@@ -17,7 +17,7 @@ use frames::{Read, count, hung_up, read, room_for, understand};
 pub(crate) use lock::lock;
 
 use crate::attendance::{Conversation, attends};
-use crate::budget::{Share, Who};
+use crate::budget::{Requester, Share};
 use crate::engine::Input;
 use crate::store::Store;
 use crate::store::outcomes::LookUp;
@@ -72,7 +72,7 @@ impl Desk {
     }
 
     /// The user and whether the reserves are there for it.
-    fn who(&self, uid: Uid) -> Who {
+    fn who(&self, uid: Uid) -> Requester {
         let user = lock(&self.users).get(&uid).map(|(_, user)| user.clone());
         let resolved = user.is_some();
         let user = user.unwrap_or_else(|| User {
@@ -83,13 +83,18 @@ impl Desk {
             resolved,
             ..Caller::known(user)
         };
-        Who {
+        Requester {
             uid,
             trusted: is_admin(&lock(&self.cluster), &caller),
         }
     }
 
-    async fn questions(&self, stream: &mut UnixStream, who: Who, gid: Gid) -> Result<(), Refusal> {
+    async fn questions(
+        &self,
+        stream: &mut UnixStream,
+        who: Requester,
+        gid: Gid,
+    ) -> Result<(), Refusal> {
         let mut decoder = Decoder::new(limits::FRAME_BYTES);
         let talk = Conversation::default();
         // Bytes of the frame that is being read.
@@ -149,7 +154,7 @@ impl Desk {
     /// # Errors
     /// It is none, a long one passes its bounds, or there are too many bytes of requests
     /// under way.
-    pub async fn decode(&self, who: Who, body: Body) -> Result<(Ask, Share), Refusal> {
+    pub async fn decode(&self, who: Requester, body: Body) -> Result<(Ask, Share), Refusal> {
         let (body, values) = match body.len() > LARGE_BYTES {
             true => {
                 self.pools
@@ -184,7 +189,7 @@ impl Desk {
         &self,
         talk: &Conversation,
         stream: &UnixStream,
-        who: Who,
+        who: Requester,
         gid: Gid,
         ask: Ask,
     ) -> Option<Encoded> {
@@ -202,7 +207,7 @@ impl Desk {
     /// counted until it is taken.
     pub async fn answer_whole(&self, talk: &Conversation, mut caller: Caller, ask: Ask) -> Encoded {
         caller.as_user |= ask.as_user;
-        let who = Who {
+        let who = Requester {
             uid: caller.user.uid,
             trusted: caller.via.is_none() && is_admin(&lock(&self.cluster), &caller),
         };
@@ -421,10 +426,7 @@ fn targets(dependencies: &[Dependency]) -> Vec<JobRef> {
 }
 
 fn stopping() -> Reply {
-    Reply::Refused(Refusal::new(
-        RefusalCode::Unavailable,
-        "the controller is stopping; try again",
-    ))
+    Reply::Refused(Refusal::new(RefusalCode::Unavailable, "the controller is stopping; try again"))
 }
 
 #[cfg(test)]

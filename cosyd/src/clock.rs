@@ -63,9 +63,7 @@ fn number(id: &str, offsets: &str) -> Boot {
     let apart = offsets
         .split_ascii_whitespace()
         .filter_map(|word| word.parse::<i64>().ok());
-    let apart = apart.fold(0u64, |sum, n| {
-        sum.wrapping_mul(31).wrapping_add(n.unsigned_abs())
-    });
+    let apart = apart.fold(0u64, |sum, n| sum.wrapping_mul(31).wrapping_add(n.unsigned_abs()));
     match id {
         0 => Boot(0),
         id => Boot(id ^ u128::from(apart)),
@@ -96,10 +94,7 @@ mod tests {
         let none = "monotonic           0         0\nboottime            0         0\n";
         let apart = "monotonic      864000         0\nboottime      864000         0\n";
         assert_eq!(number(id, none), number(id, ""));
-        assert_eq!(
-            number(id, none).0,
-            0x0b1c_2d3e_0000_4000_8000_0000_0000_000f
-        );
+        assert_eq!(number(id, none).0, 0x0b1c_2d3e_0000_4000_8000_0000_0000_000f);
         assert_ne!(number(id, none), number(id, apart));
         assert_eq!(number("", apart), Boot(0));
         assert!(!Boot(0).is_same(Boot(0)));

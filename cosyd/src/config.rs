@@ -35,7 +35,7 @@ pub struct DaemonConfig {
     pub listen: String,
     /// Private key file.
     pub key: PathBuf,
-    /// Log filter.
+    /// Which messages are logged: a level, or levels by part of the program.
     pub log: String,
     /// Program that looks users up, instead of the system's directory.
     pub lookup_command: Option<Vec<String>>,
@@ -69,10 +69,7 @@ impl DaemonConfig {
                 "[controller] connections_per_user",
                 *connections_per_user != new.connections_per_user,
             ),
-            (
-                "[users] lookup_command",
-                *lookup_command != new.lookup_command,
-            ),
+            ("[users] lookup_command", *lookup_command != new.lookup_command),
             ("[policy] mail_command", *mail_command != new.mail_command),
         ];
         let changed = each.into_iter().filter(|(_, changed)| *changed);
@@ -201,10 +198,7 @@ fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
     };
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.get_ref().is_empty() || !name.get_ref().chars().all(fine) {
-        check.fault(
-            name.span().start,
-            "a cluster's name has letters, digits, '-' and '_' only",
-        );
+        check.fault(name.span().start, "a cluster's name has letters, digits, '-' and '_' only");
     }
     name.get_ref().clone()
 }
@@ -215,10 +209,7 @@ fn first_job(check: &mut Check<'_>, cluster: Option<&Cluster>) -> JobId {
     };
     if !(1..=limits::FIRST_JOB).contains(id.get_ref()) {
         let most = limits::FIRST_JOB;
-        check.fault(
-            id.span().start,
-            format!("first_job_id must be between 1 and {most}"),
-        );
+        check.fault(id.span().start, format!("first_job_id must be between 1 and {most}"));
     }
     JobId(*id.get_ref())
 }
@@ -349,10 +340,7 @@ name = "night"
     fn good() {
         let config = parse(Path::new("x"), GOOD).unwrap();
         let day = &config.cluster.queues[0];
-        assert_eq!(
-            day.nodes.as_deref(),
-            Some(["n1".to_owned(), "n2".to_owned()].as_slice())
-        );
+        assert_eq!(day.nodes.as_deref(), Some(["n1".to_owned(), "n2".to_owned()].as_slice()));
         assert_eq!(day.users["bob"], AccessLevel::Deny);
         assert_eq!(config.cluster.default_queue.as_deref(), Some("day"));
         assert_eq!(config.cluster.nodes.len(), 4);
@@ -366,47 +354,24 @@ name = "night"
             let text = GOOD.replacen(from, to, 1);
             assert_ne!(text, GOOD, "{from}");
             let faults = parse(Path::new("x"), &text).unwrap_err().0;
-            assert!(
-                faults.iter().any(|f| f.contains(want)),
-                "{faults:?} lacks {want}"
-            );
+            assert!(faults.iter().any(|f| f.contains(want)), "{faults:?} lacks {want}");
         };
         check("max_time = \"1h\"", "max_time = \"soon\"", "x:19: 'soon'");
         check("cores = 8", "coors = 8", "x:10: unknown field");
         check("cores = 8", "coors = 8", "did you mean `cores`?");
         check("[[queue]]", "[queue]", "write [[queue]] instead of [queue]");
-        check(
-            "[[node]]",
-            "[node]",
-            "x:8: write [[node]] instead of [node]",
-        );
-        check(
-            "name = \"lab\"",
-            "first_job_id = 0",
-            "x:3: first_job_id must be between 1 and",
-        );
+        check("[[node]]", "[node]", "x:8: write [[node]] instead of [node]");
+        check("name = \"lab\"", "first_job_id = 0", "x:3: first_job_id must be between 1 and");
         check(
             "[[node]]",
             "[policy]\nbatch_delay = \"2h\"\n[[node]]",
             "x:9: batch_delay is at most 3600 s",
         );
-        check(
-            "nodes = \"n[1-2]\"",
-            "nodes = \"n9\"",
-            "x:14: there is no node 'n9'",
-        );
-        check(
-            "\"deny\"",
-            "\"denied\"",
-            "x:22: 'denied' is no access level",
-        );
+        check("nodes = \"n[1-2]\"", "nodes = \"n9\"", "x:14: there is no node 'n9'");
+        check("\"deny\"", "\"denied\"", "x:22: 'denied' is no access level");
         check("n[1-4]", "n[1-1000000000]", "x:9:");
         check("memory = \"16G\"", "memory = \"lots\"", "x:11: 'lots'");
-        check(
-            "name = \"night\"",
-            "name = \"day\"",
-            "x:24: queue day is there twice",
-        );
+        check("name = \"night\"", "name = \"day\"", "x:24: queue day is there twice");
     }
 
     #[test]

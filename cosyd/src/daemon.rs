@@ -1,15 +1,15 @@
 //! Putting the daemon together, and taking it apart again.
 
+use crate::background::{self, Background, Workers};
 use crate::clients::{self, Budgets, Desk, Pools, Times};
 use crate::config::{self, Config, DaemonConfig};
+use crate::current_work::WorkPage;
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
-use crate::in_hand::Hand;
 use crate::links::{self, Switchboard};
 use crate::meter::Meter;
-use crate::outside::{self, Outside, Workers};
+use crate::recovery::{self, Recovered};
 use crate::store::Store;
-use crate::take_up::{self, TakenUp};
 use anyhow::{Context, bail};
 use cosy_control::{ClusterConfig, Event};
 use cosy_proto::keys::KeyPair;
@@ -62,7 +62,7 @@ pub struct Options {
 /// takes notice at its next start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AsideCommand {
-    /// Print them.
+    /// Prints the rows that are set aside.
     List,
     /// Put this one back.
     PutBack(u64),
@@ -182,9 +182,9 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let key = Arc::new(read_key(&daemon.key)?);
     let database = daemon.state_dir.join("cosy.db");
     let mut store = open_store(&database)?;
-    let (hand, death) = Hand::open(&daemon.state_dir)
+    let (hand, death) = WorkPage::open(&daemon.state_dir)
         .with_context(|| format!("no notes can be kept in {}", daemon.state_dir.display()))?;
-    let TakenUp { controller, first } = take_up::at_start(&mut store, &cluster, &hand, death)?;
+    let Recovered { controller, first } = recovery::at_start(&mut store, &cluster, &hand, death)?;
     tracing::info!(
         "cluster {}: {} nodes, {} queues, {} jobs taken up",
         cluster.name,
@@ -197,7 +197,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let inputs = mpsc::channel(MAILBOX);
     let core = inputs.0.clone();
     let (wakeup, wake) = watch::channel(std::time::Instant::now());
-    let outside = Outside {
+    let outside = Background {
         core: core.clone(),
         hub: hub.clone(),
         config_file: options.config.clone(),
@@ -205,8 +205,8 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         cluster: cluster.clone(),
         workers: Workers::start(&core)?,
         runtime: tokio::runtime::Handle::current(),
-        resolver: outside::start_resolver()?,
-        post: outside::start_post()?,
+        resolver: background::start_resolver()?,
+        post: background::start_post()?,
     };
     // Whatever may fail for want of room comes before the engine, which has the store.
     let listener = listen_for_nodes(&daemon).await?;
@@ -326,10 +326,7 @@ fn adopt(fd: i32) -> anyhow::Result<OwnedFd> {
     }
     // SAFETY: the descriptor is open and was given to this process to own.
     let owned = unsafe { OwnedFd::from_raw_fd(fd) };
-    nix::fcntl::fcntl(
-        &owned,
-        nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC),
-    )?;
+    nix::fcntl::fcntl(&owned, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
     Ok(owned)
 }
 
@@ -424,10 +421,7 @@ fn close_to_others(path: &Path, mode: u32) -> anyhow::Result<()> {
     }
     let was = found.permissions().mode() & 0o7777;
     if was & !mode != 0 {
-        tracing::warn!(
-            "{} was open to others (mode {was:o}): it is now {mode:o}",
-            path.display()
-        );
+        tracing::warn!("{} was open to others (mode {was:o}): it is now {mode:o}", path.display());
         fs::set_permissions(path, Permissions::from_mode(was & mode))
             .with_context(|| format!("cannot close {} to others", path.display()))?;
     }
@@ -454,10 +448,9 @@ fn lock(state_dir: &Path) -> anyhow::Result<Flock<File>> {
                 file = again;
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Err((_, e)) => bail!(
-                "another controller works in {} ({e}): stop it first",
-                state_dir.display()
-            ),
+            Err((_, e)) => {
+                bail!("another controller works in {} ({e}): stop it first", state_dir.display())
+            }
         }
     }
 }
@@ -545,10 +538,7 @@ fn port_of(address: &str) -> Option<u16> {
 /// Writes the address that nodes connect to, whole or not at all.
 fn write_address(state_dir: &Path, listener: &TcpListener) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
-    let (new, path) = (
-        state_dir.join("listen.addr.new"),
-        state_dir.join("listen.addr"),
-    );
+    let (new, path) = (state_dir.join("listen.addr.new"), state_dir.join("listen.addr"));
     fs::write(&new, format!("{address}\n"))
         .and_then(|()| fs::rename(&new, &path))
         .with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,5 +1,5 @@
 //! The core thread, which owns the controller, and the writer thread, which makes its
-//! batches durable and only then lets their effects go (rule 3 of the design).
+//! batches durable and only then lets their effects go.
 //!
 //! ```text
 //!   events ──▶ core: handle, settle ──batches──▶ writer: one commit for all that wait
@@ -19,22 +19,22 @@
 //! A fault (a panic) in a turn ends that turn: nothing that it decided leaves, those who wait
 //! for it are refused, and memory is rebuilt from the store in the same way. What made it fail
 //! is dropped; what is in the store and makes the controller fail again is set aside
-//! ([`crate::take_up`]). Nodes are taken on again only after a pause that grows with each
+//! ([`crate::recovery`]). Nodes are taken on again only after a pause that grows with each
 //! fault.
 
 mod input;
 mod writer;
 
+use crate::background::Background;
 use crate::clock;
+use crate::current_work::{CurrentWork, WorkPage};
 use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
-use crate::in_hand::{Hand, InHand};
 use crate::lanes::{Lanes, is_large};
 use crate::meter::{Meter, Watch};
-use crate::outside::Outside;
 use crate::payloads::Payloads;
+use crate::recovery::{self, Recovered, caught};
 use crate::store::Store;
-use crate::take_up::{self, TakenUp, caught};
 use cosy_control::{Batch, ClusterConfig, Controller, Event, Object};
 use cosy_model::api::{Reply, WHOLE_TURN};
 use cosy_model::{Moment, Uid};
@@ -84,13 +84,13 @@ pub struct Parts {
     /// What it decided at once.
     pub first: Batch,
     /// Where it is noted what is worked on.
-    pub hand: Hand,
+    pub hand: WorkPage,
     /// The present configuration, to rebuild with.
     pub config: Arc<Mutex<ClusterConfig>>,
     /// Connections of commands and nodes that effects write to.
     pub hub: Arc<Hub>,
     /// Everything else that effects ask for.
-    pub outside: Outside,
+    pub outside: Background,
     /// Key of the controller, which signs tickets for steps.
     pub key: KeyPair,
     /// The core's mailbox: both ends.
@@ -164,7 +164,7 @@ struct Core {
     writer: SyncSender<ToWriter>,
     wakeup: watch::Sender<Instant>,
     meter: Arc<Meter>,
-    hand: Hand,
+    hand: WorkPage,
     unanswered: Unanswered,
     faults: Faults,
     /// Kind of what is decided, for the log.
@@ -271,7 +271,7 @@ impl Core {
             return Ok(());
         }
         self.unanswered.note(&event);
-        self.hand.take(InHand::event(&event));
+        self.hand.take(CurrentWork::event(&event));
         let (kind, uid) = kind_of(&event);
         self.kind = kind;
         let watch = Watch::start();
@@ -286,7 +286,7 @@ impl Core {
     /// `large`: what was decided takes long to write.
     fn hand_out(&mut self, large: bool) -> Result<(), String> {
         let now = clock::moment();
-        self.hand.take(InHand::Settling);
+        self.hand.take(CurrentWork::Settling);
         self.kind = "end of turn";
         let (begun, watch) = (Instant::now(), Watch::start());
         let (batch, wakeup) = caught(|| {
@@ -366,12 +366,12 @@ impl Core {
         let taken = taken.and_then(|mut store| {
             if let Some(object) = blamed {
                 let why = "the controller failed at it several times in a row";
-                take_up::set_object_aside(&mut store, object, why)?;
+                recovery::set_object_aside(&mut store, object, why)?;
             }
-            take_up::again(&mut store, &config, &self.hand)
+            recovery::again(&mut store, &config, &self.hand)
         });
         match taken {
-            Ok(TakenUp { controller, first }) => {
+            Ok(Recovered { controller, first }) => {
                 self.controller = controller;
                 self.send(first, false);
             }

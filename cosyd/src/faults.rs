@@ -1,7 +1,7 @@
 //! What the core thread remembers so that a fault in the controller hurts nobody but those
 //! who waited for that turn, and so that the same fault does not come again at once.
 
-use crate::in_hand::InHand;
+use crate::current_work::CurrentWork;
 use cosy_control::{Batch, ClientId, CommandEvent, Effect, Event, Object};
 use cosy_model::api::Request;
 use cosy_model::{Refusal, RefusalCode, Uid};
@@ -56,7 +56,7 @@ type RequestKind = (Uid, Discriminant<Request>);
 #[derive(Debug, Default)]
 pub struct Faults {
     /// What was in hand last, and how often in a row.
-    last: Option<(InHand, u32)>,
+    last: Option<(CurrentWork, u32)>,
     /// How many in a row, and since when there is none.
     row: Option<(u32, Instant)>,
     /// No node is taken on before that.
@@ -113,7 +113,7 @@ impl Faults {
     }
 
     /// A fault, with that in hand: the object that it is laid to, if it is not the first.
-    pub fn happened(&mut self, with: Option<InHand>, now: Instant) -> Option<Object> {
+    pub fn happened(&mut self, with: Option<CurrentWork>, now: Instant) -> Option<Object> {
         self.failed.retain(|(_, _, at)| now - *at < REMEMBERED);
         if let Some(asked) = self.asked.take() {
             match self.failed.iter_mut().find(|(known, ..)| *known == asked) {
@@ -135,8 +135,11 @@ impl Faults {
         };
         self.last = Some((with, same));
         match with {
-            InHand::Object(object) if same >= BLAMED_AT => Some(object),
-            InHand::Object(_) | InHand::TakingUp | InHand::Event(_) | InHand::Settling => None,
+            CurrentWork::Object(object) if same >= BLAMED_AT => Some(object),
+            CurrentWork::Object(_)
+            | CurrentWork::TakingUp
+            | CurrentWork::Event(_)
+            | CurrentWork::Settling => None,
         }
     }
 }
@@ -244,7 +247,7 @@ mod tests {
         let start = Instant::now();
         for _ in 0..2 {
             assert!(faults.admit(&asked(7, Request::Queues), start).is_ok());
-            assert_eq!(faults.happened(Some(InHand::Event(0)), start), None);
+            assert_eq!(faults.happened(Some(CurrentWork::Event(0)), start), None);
         }
         assert!(faults.admit(&asked(7, Request::Queues), start).is_err());
         assert!(faults.admit(&asked(7, Request::Nodes), start).is_ok());
@@ -279,11 +282,11 @@ mod tests {
         let mut faults = Faults::default();
         let now = Instant::now();
         let job = |id| Object::Job(JobId(id));
-        let mut with = |id| faults.happened(Some(InHand::Object(job(id))), now);
+        let mut with = |id| faults.happened(Some(CurrentWork::Object(job(id))), now);
         assert_eq!(with(1), None);
         assert_eq!(with(2), None);
         assert_eq!(with(2), Some(job(2)));
-        assert_eq!(faults.happened(Some(InHand::Settling), now), None);
+        assert_eq!(faults.happened(Some(CurrentWork::Settling), now), None);
     }
 
     #[test]

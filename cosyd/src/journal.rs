@@ -3,7 +3,8 @@
 //! wrong.
 
 use cosy_control::Record;
-use cosy_model::api::HistoryEvent;
+use cosy_model::history::{CONTROLLER, Event};
+use cosy_model::{EventKind, EventObject};
 
 /// How loud something is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,23 +30,24 @@ pub fn tell(records: &[Record]) {
     }
 }
 
-fn loudness(event: &HistoryEvent) -> Loudness {
-    let of_node = event.object.starts_with("node ");
-    match event.what.as_str() {
-        "store_restored" => Loudness::Error,
-        "lost" | "down" | "drained" | "revoked" if of_node => Loudness::Warning,
-        "back" | "resumed" | "joined" if of_node => Loudness::Information,
-        "node_lost" | "found" | "found_ended" => Loudness::Warning,
-        "clock_set" | "clock_wrong" => Loudness::Warning,
-        "requeued" | "clock_right" => Loudness::Information,
+fn loudness(event: &Event) -> Loudness {
+    use EventKind as K;
+    let of_node = matches!(event.object, EventObject::Node(_));
+    match event.kind {
+        K::StoreRestored => Loudness::Error,
+        K::Lost | K::Down | K::Drained | K::Revoked if of_node => Loudness::Warning,
+        K::Back | K::Resumed | K::Joined if of_node => Loudness::Information,
+        K::NodeLost | K::Found | K::FoundEnded => Loudness::Warning,
+        K::ClockSet | K::ClockWrong => Loudness::Warning,
+        K::Requeued | K::ClockRight => Loudness::Information,
         _ => Loudness::Silence,
     }
 }
 
 /// `node n1: drained by root: new disk`.
-fn line(event: &HistoryEvent) -> String {
-    let mut text = format!("{}: {}", event.object, event.what);
-    if event.who != "controller" {
+fn line(event: &Event) -> String {
+    let mut text = format!("{}: {}", event.object, event.kind);
+    if event.who != CONTROLLER {
         text = format!("{text} by {}", event.who);
     }
     if !event.detail.is_empty() {
@@ -57,62 +59,51 @@ fn line(event: &HistoryEvent) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::Time;
+    use cosy_model::{JobId, Time};
 
     #[test]
     fn lines_and_loudness() {
-        let check = |what: &str, who: &str, object: &str, detail: &str, wanted, said: &str| {
-            let event = HistoryEvent {
+        let check = |kind, who: &str, object, detail: &str, wanted, said: &str| {
+            let event = Event {
                 seq: 1,
                 at: Time(0),
-                what: what.into(),
+                kind,
                 who: who.into(),
-                object: object.into(),
+                object,
                 detail: detail.into(),
             };
-            assert_eq!(loudness(&event), wanted, "{what}");
+            assert_eq!(loudness(&event), wanted, "{kind}");
             assert_eq!(line(&event), said);
         };
+        use EventKind as K;
+        let (node, job) = (|| EventObject::Node("n1".into()), || EventObject::Job(JobId(7)));
         let (warning, information) = (Loudness::Warning, Loudness::Information);
+        check(K::Lost, "controller", node(), "", warning, "node n1: lost");
+        check(K::Back, "controller", node(), "", information, "node n1: back");
         check(
-            "lost",
-            "controller",
-            "node n1",
-            "",
-            warning,
-            "node n1: lost",
-        );
-        check(
-            "back",
-            "controller",
-            "node n1",
-            "",
-            information,
-            "node n1: back",
-        );
-        check(
-            "drained",
+            K::Drained,
             "root",
-            "node n1",
+            node(),
             "new\ndisk",
             warning,
             "node n1: drained by root: new?disk",
         );
         check(
-            "requeued",
+            K::Drained,
+            "root",
+            EventObject::Queue("node 1".into()),
+            "",
+            Loudness::Silence,
+            "queue node 1: drained by root",
+        );
+        check(
+            K::Requeued,
             "controller",
-            "job 7",
+            job(),
             "node n1 was lost",
             information,
             "job 7: requeued: node n1 was lost",
         );
-        check(
-            "started",
-            "controller",
-            "job 7",
-            "on n1",
-            Loudness::Silence,
-            "job 7: started: on n1",
-        );
+        check(K::Started, "controller", job(), "on n1", Loudness::Silence, "job 7: started: on n1");
     }
 }

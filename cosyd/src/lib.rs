@@ -5,26 +5,26 @@
 //! batches the writer thread makes durable ([`store`]) before their effects leave.
 
 pub mod attendance;
+pub mod background;
 pub mod budget;
 pub mod clients;
 pub mod clock;
 pub mod config;
+pub mod current_work;
 pub mod daemon;
+mod deadline;
 pub mod directory;
 pub mod engine;
 pub mod faults;
 pub mod gate;
 pub mod hub;
-pub mod in_hand;
 mod journal;
 pub mod lanes;
 pub mod ledger;
 pub mod links;
 pub mod meter;
-pub mod outside;
 mod payloads;
 pub mod pool;
 pub mod reads;
+pub mod recovery;
 pub mod store;
-pub mod take_up;
-mod within;

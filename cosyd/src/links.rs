@@ -4,12 +4,12 @@
 //! few places of the [`Gate`].
 
 use crate::attendance::Conversation;
-use crate::budget::{Share, Who};
+use crate::budget::{Requester, Share};
 use crate::clients::{self, Desk, Encoded, lock};
+use crate::deadline::within;
 use crate::engine::Input;
 use crate::gate::{Full, Gate, Place};
 use crate::hub::{Backlog, Hub, ToLink};
-use crate::within::within;
 use cosy_control::{ClusterConfig, Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
@@ -180,9 +180,7 @@ fn too_far_apart(version: u32, lacks: &[&str]) -> Option<String> {
         ));
     }
     let order = ESSENTIAL.iter().find(|order| lacks.contains(order))?;
-    Some(format!(
-        "node does not know the order '{order}': install this release"
-    ))
+    Some(format!("node does not know the order '{order}': install this release"))
 }
 
 impl Switchboard {
@@ -353,7 +351,7 @@ impl Switchboard {
     /// So many bytes of reports, those of `before` among them.
     async fn counted(
         &self,
-        who: Who,
+        who: Requester,
         before: Option<Share>,
         bytes: usize,
     ) -> Result<Share, Refusal> {
@@ -402,7 +400,7 @@ impl Switchboard {
     ) {
         let (desk, hub, link) = (self.desk.clone(), self.hub.clone(), from.2.link);
         // What a node says of who asks is not enough for what is kept for administrators.
-        let who = Who {
+        let who = Requester {
             uid: from.0,
             trusted: false,
         };
@@ -434,10 +432,10 @@ fn passed_over(name: &str, why: &str) {
 }
 
 /// Whose reports these are counted as: all links of a key's.
-fn reporter(key: &str) -> Who {
+fn reporter(key: &str) -> Requester {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
-    Who {
+    Requester {
         uid: Uid(hasher.finish() as u32),
         trusted: false,
     }
@@ -464,10 +462,7 @@ fn reply_to(hub: &Hub, link: LinkId, connection: u64, mut answer: Encoded) {
 }
 
 /// Both ends of a connection.
-type Ends = (
-    ReadHalf<TlsStream<TcpStream>>,
-    WriteHalf<TlsStream<TcpStream>>,
-);
+type Ends = (ReadHalf<TlsStream<TcpStream>>, WriteHalf<TlsStream<TcpStream>>);
 
 /// The commands whose words come over one link, by connection.
 #[derive(Default)]

@@ -63,7 +63,7 @@ impl Lengths {
 
 /// How long something took in a turn.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Took {
+pub struct TurnTimes {
     /// By the clock on the wall.
     pub wall: Duration,
     /// By the clock that goes while the thread is at work.
@@ -92,8 +92,8 @@ impl Watch {
     }
 
     /// How long it took so far. To be asked by the same thread.
-    pub fn took(&self) -> Took {
-        Took {
+    pub fn took(&self) -> TurnTimes {
+        TurnTimes {
             wall: self.wall.elapsed(),
             cpu: cpu_time().saturating_sub(self.cpu),
         }
@@ -109,7 +109,7 @@ fn cpu_time() -> Duration {
 
 impl Meter {
     /// Something took so long in a turn.
-    pub fn turn(&self, kind: &'static str, uid: Option<Uid>, took: Took) {
+    pub fn turn(&self, kind: &'static str, uid: Option<Uid>, took: TurnTimes) {
         let mut state = self.state();
         let figures = state.kinds.entry(kind).or_default();
         figures.count += 1;
@@ -192,7 +192,7 @@ mod tests {
     fn the_longest_of_each_kind() {
         let meter = Meter::default();
         let ms = Duration::from_millis;
-        let took = |wall, cpu| Took {
+        let took = |wall, cpu| TurnTimes {
             wall: ms(wall),
             cpu: ms(cpu),
         };
@@ -205,10 +205,7 @@ mod tests {
         let kinds: Vec<&str> = rows.iter().map(|r| r.kind.as_str()).collect();
         assert_eq!(kinds, ["submit", "jobs", "history"]);
         assert_eq!((rows[1].count, rows[1].longest_turn_us), (3, 9000));
-        assert_eq!(
-            (rows[1].turns_us, rows[1].longest_turn_of),
-            (13_000, Some(Uid(8)))
-        );
+        assert_eq!((rows[1].turns_us, rows[1].longest_turn_of), (13_000, Some(Uid(8))));
         assert_eq!(rows[2].longest_read_us, 40_000);
         // One of at most 1 ms, none of at most 2, one of at most 5, one of at most 10.
         assert_eq!(rows[1].turn_counts[..5], [1, 0, 1, 1, 0]);

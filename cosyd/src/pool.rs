@@ -4,7 +4,7 @@
 //! Users have their turns one after the other, whatever each of them has waiting; of one user
 //! only so much runs and waits at once. One thread is kept for administrators.
 
-use crate::budget::Who;
+use crate::budget::Requester;
 use cosy_model::{Refusal, RefusalCode, Uid};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,7 +50,7 @@ struct State<S> {
 }
 
 struct Line<S> {
-    waiting: VecDeque<(Who, Work<S>)>,
+    waiting: VecDeque<(Requester, Work<S>)>,
     running: usize,
 }
 
@@ -97,7 +97,7 @@ impl<S: Default + 'static> Pool<S> {
     /// Too many wait already.
     pub fn submit(
         &self,
-        who: Who,
+        who: Requester,
         work: impl FnOnce(&mut S) + Send + 'static,
     ) -> Result<(), Refusal> {
         let shared = &self.shared;
@@ -115,10 +115,7 @@ impl<S: Default + 'static> Pool<S> {
         }
         if state.waiting >= shared.bounds.waiting {
             let waiting = state.waiting;
-            return told(format!(
-                "{waiting} {} wait already: try again later",
-                shared.what
-            ));
+            return told(format!("{waiting} {} wait already: try again later", shared.what));
         }
         state.waiting += 1;
         if mine == 0 {
@@ -138,7 +135,7 @@ impl<S: Default + 'static> Pool<S> {
     /// Too many wait already, or the work has failed.
     pub async fn run<T: Send + 'static>(
         &self,
-        who: Who,
+        who: Requester,
         work: impl FnOnce(&mut S) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let (sender, receiver) = oneshot::channel();
@@ -149,10 +146,7 @@ impl<S: Default + 'static> Pool<S> {
         })?;
         receiver.await.map_err(|_| {
             let what = self.shared.what;
-            Refusal::new(
-                RefusalCode::Unavailable,
-                format!("one of the {what} has failed"),
-            )
+            Refusal::new(RefusalCode::Unavailable, format!("one of the {what} has failed"))
         })
     }
 }
@@ -183,7 +177,7 @@ impl<S: Default> Shared<S> {
     }
 
     /// Waits for a work; `None` when there are to be no more.
-    fn next(&self) -> Option<(Who, Work<S>)> {
+    fn next(&self) -> Option<(Requester, Work<S>)> {
         let mut state = self.state();
         loop {
             if state.stop {
@@ -199,7 +193,7 @@ impl<S: Default> Shared<S> {
         }
     }
 
-    fn pick(&self, state: &mut State<S>) -> Option<(Who, Work<S>)> {
+    fn pick(&self, state: &mut State<S>) -> Option<(Requester, Work<S>)> {
         let Bounds {
             threads, per_user, ..
         } = self.bounds;
@@ -225,7 +219,7 @@ impl<S: Default> Shared<S> {
         Some(found)
     }
 
-    fn done(&self, who: Who) {
+    fn done(&self, who: Requester) {
         let mut state = self.state();
         state.ordinary -= usize::from(!who.trusted);
         if let Some(line) = state.lines.get_mut(&who.uid) {
@@ -251,8 +245,8 @@ mod tests {
         waiting: 6,
     };
 
-    fn user(uid: u32) -> Who {
-        Who {
+    fn user(uid: u32) -> Requester {
+        Requester {
             uid: Uid(uid),
             trusted: uid == 0,
         }

@@ -73,10 +73,9 @@ pub fn explain(store: &Store, job: JobRef, eyes: Eyes) -> Result<Reply, StoreErr
             table,
             lines: Vec::new(),
         },
-        Reply::Jobs(_) => Reply::Refused(Refusal::new(
-            RefusalCode::NotFound,
-            format!("there is no job {job}"),
-        )),
+        Reply::Jobs(_) => {
+            Reply::Refused(Refusal::new(RefusalCode::NotFound, format!("there is no job {job}")))
+        }
         other => other,
     })
 }

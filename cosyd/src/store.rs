@@ -5,14 +5,16 @@
 //! in the same transactions. Knows nothing of what the rows mean. Reservations and money
 //! have a module of their own, [`bookings`], and so have steps and workflows.
 
-pub mod aside;
 pub mod bookings;
+#[cfg(test)]
+mod earlier_tests;
 mod flows;
 pub mod history;
 mod load;
 pub mod outcomes;
 mod queues;
 mod rows;
+pub mod set_aside;
 pub mod steps;
 #[cfg(test)]
 mod tests;
@@ -63,7 +65,7 @@ const MIGRATIONS: &[&str] = &[
     triggers::TABLES,
     REVOKED,
     BODIES,
-    aside::TABLES,
+    set_aside::TABLES,
     OLDER,
     CLOCK,
 ];
@@ -113,7 +115,7 @@ pub struct Store {
 /// What a submission has beside its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Script text.
+    /// Text of its script, if it has one.
     pub script: OsText,
     /// The user's variables.
     pub environment: OsText,
@@ -324,10 +326,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         t.prepare_cached(sql)?.execute(values).map(drop)
     };
     let lives = |base: JobId| {
-        run(
-            "INSERT OR IGNORE INTO live_submissions (base) VALUES (?1)",
-            params![base.0],
-        )
+        run("INSERT OR IGNORE INTO live_submissions (base) VALUES (?1)", params![base.0])
     };
     match record {
         Record::Submitted {
@@ -350,10 +349,9 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             "INSERT OR REPLACE INTO bodies (base, number, row) VALUES (?1, ?2, ?3)",
             params![row.base.0, number, encode(row)?],
         ),
-        Record::BodyGone { base, number } => run(
-            "DELETE FROM bodies WHERE base = ?1 AND number = ?2",
-            params![base.0, number],
-        ),
+        Record::BodyGone { base, number } => {
+            run("DELETE FROM bodies WHERE base = ?1 AND number = ?2", params![base.0, number])
+        }
         Record::Standing(row) => run(
             "INSERT OR REPLACE INTO standings (base, row) VALUES (?1, ?2)",
             params![row.base.0, encode(row)?],
@@ -377,19 +375,14 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             )
         }
         Record::SubmissionLives(base) => lives(*base),
-        Record::Older(row) => run(
-            "INSERT INTO older (at, row) VALUES (?1, ?2)",
-            params![row.at.0, encode(row)?],
-        ),
-        Record::Clock(row) => run(
-            "INSERT OR REPLACE INTO clock (id, row) VALUES (1, ?1)",
-            params![encode(row)?],
-        ),
+        Record::Older(row) => {
+            run("INSERT INTO older (at, row) VALUES (?1, ?2)", params![row.at.0, encode(row)?])
+        }
+        Record::Clock(row) => {
+            run("INSERT OR REPLACE INTO clock (id, row) VALUES (1, ?1)", params![encode(row)?])
+        }
         Record::SubmissionDone(base) => {
-            run(
-                "DELETE FROM live_submissions WHERE base = ?1",
-                params![base.0],
-            )?;
+            run("DELETE FROM live_submissions WHERE base = ?1", params![base.0])?;
             // All its jobs have rows of their own now.
             run("DELETE FROM standings WHERE base = ?1", params![base.0])
         }
@@ -402,10 +395,9 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             params![name, encode(state)?],
         ),
         Record::OwnQueue { name, row } => queues::write(t, name, row.as_deref()),
-        Record::NodeKey { name, key } => run(
-            "INSERT OR REPLACE INTO node_keys (name, key) VALUES (?1, ?2)",
-            params![name, key],
-        ),
+        Record::NodeKey { name, key } => {
+            run("INSERT OR REPLACE INTO node_keys (name, key) VALUES (?1, ?2)", params![name, key])
+        }
         Record::NodeKeyGone { name } => run("DELETE FROM node_keys WHERE name = ?1", params![name]),
         Record::KeyRevoked { key, node, at } => run(
             "INSERT OR REPLACE INTO revoked_keys (key, node, at) VALUES (?1, ?2, ?3)",
@@ -425,16 +417,22 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             "INSERT OR REPLACE INTO answers (uid, key, at, reply) VALUES (?1, ?2, ?3, ?4)",
             params![uid.0, key.as_slice(), at.0, encode(reply)?],
         ),
-        Record::AnswerGone { uid, key } => run(
-            "DELETE FROM answers WHERE uid = ?1 AND key = ?2",
-            params![uid.0, key.as_slice()],
-        ),
+        Record::AnswerGone { uid, key } => {
+            run("DELETE FROM answers WHERE uid = ?1 AND key = ?2", params![uid.0, key.as_slice()])
+        }
         Record::ForgetAnswers { before } => {
             run("DELETE FROM answers WHERE at < ?1", params![before.0])
         }
         Record::Happened(e) => run(
             "INSERT INTO events (seq, at, what, who, object, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![e.seq, e.at.0, e.what, e.who, e.object, e.detail],
+            params![
+                e.seq,
+                e.at.0,
+                e.kind.word(),
+                e.who,
+                e.object.to_string(),
+                e.detail
+            ],
         ),
         Record::Trigger(row) => triggers::write(t, row),
         Record::TriggerGone(id) => run("DELETE FROM triggers WHERE id = ?1", params![id.0]),

@@ -1,7 +1,7 @@
 //! Node daemons among themselves, and what commands and supervisors say to them: asks,
 //! tickets, orders of steps, frames of steps. The first byte of a piece says what it is.
 
-use cosy_model::node::{Allocation, AttemptKey, NodeOrder};
+use cosy_model::node::{Allocation, AllocationKey, NodeOrder};
 use cosy_model::step::{JobPart, Peer, StepAnswer, StepAsk, StepSpec};
 use cosy_model::{Attempt, Gid, JobId, MiB, Time, Uid};
 use cosy_proto::client::Answer;
@@ -160,10 +160,7 @@ fn frames(mut body: &[u8]) {
 /// What the seeds are made of.
 pub fn allocation() -> Allocation {
     Allocation {
-        key: AttemptKey {
-            job: JobId(12),
-            attempt: Attempt(1),
-        },
+        key: AllocationKey::numbered(12, Attempt(1)),
         node: "n1".into(),
         nodes: "n[1-2]".into(),
         uid: Uid(1000),

@@ -2,7 +2,7 @@
 
 use crate::joined;
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, NodeAction, Request, Submission};
-use cosy_model::job::{Bundle, DependencyKind, MailRequest, MemoryRequest};
+use cosy_model::job::{DependencyKind, FurtherComponent, MailRequest, MemoryRequest};
 use cosy_model::node::{
     AttemptKey, AttemptPhase, Figures, InventoryItem, Launch, Machine, NodeOrder, NodeReport,
     NodeSelf, PrepareFailure,
@@ -176,7 +176,7 @@ fn requests() -> Vec<Request> {
     held.program = Program::Allocation;
     held.attended = true;
     let mut parts = spec("parts");
-    parts.bundles = vec![Bundle {
+    parts.further_components = vec![FurtherComponent {
         name: None,
         queue: Some("other".into()),
         request: parts.request.clone(),
@@ -337,7 +337,7 @@ fn reports() -> Vec<NodeReport> {
                 machine: Machine::default(),
             }],
             inventory: vec![InventoryItem {
-                key: key(),
+                key: key().into(),
                 node: node(),
                 phase: AttemptPhase::Running { since: NOW, ran: None },
             }],
@@ -346,15 +346,15 @@ fn reports() -> Vec<NodeReport> {
         },
         NodeReport::Heartbeat,
         NodeReport::Figures(Figures { load_hundredths: Some(50), free_memory: Some(MiB(5)), number: 1, clock: None }),
-        NodeReport::Prepared { key: key(), node: node(), failure: None },
+        NodeReport::Prepared { key: key().into(), node: node(), failure: None },
         NodeReport::Prepared {
-            key: key(),
+            key: key().into(),
             node: node(),
             failure: Some(PrepareFailure { reason: "no".into(), drain: true }),
         },
-        NodeReport::Started { key: key(), node: node(), at: NOW },
-        NodeReport::Ended { key: key(), node: node(), end: ended(), drain: None },
-        NodeReport::Released { key: key(), node: node(), drain: Some("bad".into()) },
+        NodeReport::Started { key: key().into(), node: node(), at: NOW },
+        NodeReport::Ended { key: key().into(), node: node(), end: ended(), drain: None },
+        NodeReport::Released { key: key().into(), node: node(), drain: Some("bad".into()) },
         NodeReport::Steps {
             key: key(),
             node: node(),

@@ -164,11 +164,7 @@ fn run_join(matches: &ArgMatches) -> anyhow::Result<()> {
         spool_dir: path(matches, "spool-dir"),
     };
     let cluster = join::run(&join)?;
-    println!(
-        "joined cluster {cluster} as node {}; wrote {}",
-        join.name,
-        join.config.display()
-    );
+    println!("joined cluster {cluster} as node {}; wrote {}", join.name, join.config.display());
     Ok(())
 }
 

@@ -92,10 +92,7 @@ mod tests {
         let theirs = own - Span::from_minutes(600_000);
         clock.clone().set(theirs);
         let read = clock.now();
-        assert!(
-            theirs <= read && read < theirs + Span::from_minutes(100_000),
-            "{read:?}"
-        );
+        assert!(theirs <= read && read < theirs + Span::from_minutes(100_000), "{read:?}");
     }
 
     #[test]

@@ -313,10 +313,7 @@ mod tests {
                 "cores must be a whole number from 1 to 8192",
             ],
         );
-        check(
-            "[gpu]\ncount = 1",
-            &["write [[gpu]] instead of [gpu]: there can be several"],
-        );
+        check("[gpu]\ncount = 1", &["write [[gpu]] instead of [gpu]: there can be several"]);
     }
 
     #[test]
@@ -328,10 +325,7 @@ mod tests {
             let config = parse(&text, Path::new("/etc")).unwrap();
             assert_eq!(config.step_socket(), Path::new(expected), "{extra}");
         };
-        check(
-            "socket = '/run/cosy/noded.sock'",
-            "/run/cosy/noded.steps.sock",
-        );
+        check("socket = '/run/cosy/noded.sock'", "/run/cosy/noded.steps.sock");
         check("socket = '/run/a'", "/run/a.steps");
         check("socket = '/run/a'\nstep_socket = '/run/b'", "/run/b");
         check("", "/s/n1/steps.sock");

@@ -27,7 +27,7 @@ use crate::sys::{self, Reap};
 use crate::virtual_nodes::VirtualNodes;
 use anyhow::Context;
 use cosy_model::RefusalCode;
-use cosy_model::node::AttemptKey;
+use cosy_model::node::AllocationKey;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,9 +52,9 @@ pub enum Event {
     /// From the nursery of shepherds.
     Nursery(NurseryEvent),
     /// A shepherd of an earlier daemon or nursery ended.
-    ShepherdGone(AttemptKey),
+    ShepherdGone(AllocationKey),
     /// What a killed shepherd left is gone.
-    Swept(AttemptKey, Outcome),
+    Swept(AllocationKey, Outcome),
     /// A hook ended.
     Hook(HookEnd),
     /// The periodic health check ended.

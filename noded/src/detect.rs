@@ -133,10 +133,7 @@ mod tests {
 
     #[test]
     fn boots() {
-        assert_eq!(
-            boot("cpu 1 2\nbtime 1795223369\n"),
-            Some(Time(1_795_223_369_000))
-        );
+        assert_eq!(boot("cpu 1 2\nbtime 1795223369\n"), Some(Time(1_795_223_369_000)));
         assert_eq!(boot("cpu 1 2\n"), None);
     }
 

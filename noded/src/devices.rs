@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 pub struct DeviceNumber {
     /// A block device, else a character device.
     pub block: bool,
-    /// Major number.
+    /// Number of the driver.
     pub major: u32,
-    /// Minor number.
+    /// Number of the device, as its driver counts.
     pub minor: u32,
 }
 

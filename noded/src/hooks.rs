@@ -87,10 +87,7 @@ impl Hook {
         let child = Command::new(&self.command.argv[0])
             .args(&self.command.argv[1..])
             .env_clear()
-            .env(
-                "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            )
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
             .env("COSY_HOOK", self.kind.replace(' ', "_"))
             .envs(self.environment.iter().map(|(n, v)| (*n, v.as_str())))
             .stdin(Stdio::null())

@@ -243,10 +243,7 @@ mod tests {
     fn after_a_sleep_it_asks_first() {
         let dir = tempfile::tempdir().unwrap();
         let mut lease = lease(dir.path());
-        assert!(
-            !lease.wakes(at(110), at(7)),
-            "nobody knows of how long before"
-        );
+        assert!(!lease.wakes(at(110), at(7)), "nobody knows of how long before");
         assert!(!lease.wakes(at(120), at(7)));
         assert!(lease.is_over(at(1000)));
         assert!(lease.wakes(at(1000), at(887)));

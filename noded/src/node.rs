@@ -33,7 +33,7 @@ use crate::shepherd::signals::Order;
 use crate::spool::{self, Outcome, Spool};
 use crate::steps::table::Steps;
 use crate::sys;
-use cosy_model::node::{Allocation, AttemptKey, NodeReport, PrepareFailure};
+use cosy_model::node::{Allocation, AllocationKey, NodeReport, PrepareFailure};
 use cosy_model::{End, EndCause, Time};
 use cosy_proto::keys::PublicKey;
 use nix::unistd::Pid;
@@ -65,7 +65,7 @@ enum Next {
 
 /// What is to follow when the last step is gone.
 #[derive(Debug)]
-enum Wind {
+enum AfterSteps {
     /// It ended so.
     End(Outcome),
     /// It held an allocation and was ended.
@@ -85,7 +85,10 @@ enum Stage {
     /// Its shepherd was lost; what is left is being killed.
     Cleaning { since: Instant },
     /// Its program is over, its steps are being ended. Without a start it had no program.
-    Winding { since: Option<Instant>, then: Wind },
+    Winding {
+        since: Option<Instant>,
+        then: AfterSteps,
+    },
     /// The epilog runs.
     Epilog { outcome: Option<Outcome> },
     /// Over, not yet forgotten.
@@ -116,9 +119,9 @@ struct Attempt {
 #[derive(Debug)]
 pub enum HookEnd {
     /// Health check and prolog of an attempt.
-    Prepared(AttemptKey, Result<(), String>),
+    Prepared(AllocationKey, Result<(), String>),
     /// Epilog of an attempt.
-    Cleaned(AttemptKey, Result<(), String>),
+    Cleaned(AllocationKey, Result<(), String>),
 }
 
 /// What stays the same while the daemon runs.
@@ -147,9 +150,9 @@ pub struct Node {
     config: Arc<Config>,
     nursery: Nursery,
     reaper: Reaper,
-    attempts: BTreeMap<AttemptKey, Attempt>,
+    attempts: BTreeMap<AllocationKey, Attempt>,
     steps: Steps,
-    children: HashMap<i32, AttemptKey>,
+    children: HashMap<i32, AllocationKey>,
     reports: Vec<NodeReport>,
     protected: bool,
 }
@@ -187,11 +190,11 @@ impl Node {
         self.attempts.len()
     }
 
-    fn mark(&self, key: AttemptKey) -> String {
+    fn mark(&self, key: AllocationKey) -> String {
         format!("{}/{}", self.fixed.instance, spool::name_of(key))
     }
 
-    fn insert(&mut self, key: AttemptKey, allocation: Option<&Allocation>, stage: Stage) {
+    fn insert(&mut self, key: AllocationKey, allocation: Option<&Allocation>, stage: Stage) {
         let attempt = Attempt {
             stage,
             user: allocation.map_or_else(String::new, |a| a.user.clone()),
@@ -204,7 +207,7 @@ impl Node {
         self.attempts.insert(key, attempt);
     }
 
-    fn set(&mut self, key: AttemptKey, stage: Stage) {
+    fn set(&mut self, key: AllocationKey, stage: Stage) {
         if let Some(attempt) = self.attempts.get_mut(&key) {
             attempt.stage = stage;
         }

@@ -114,9 +114,7 @@ async fn send(socket: &OwnedWriteHalf, request: &Request) -> io::Result<()> {
         socket.writable().await?;
         let up = request.up.as_ref().filter(|_| sent == 0);
         let stream = socket.as_ref();
-        let done = stream.try_io(Interest::WRITABLE, || {
-            sys::send_with(stream, &bytes[sent..], up)
-        });
+        let done = stream.try_io(Interest::WRITABLE, || sys::send_with(stream, &bytes[sent..], up));
         match done {
             Ok(n) => sent += n,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}

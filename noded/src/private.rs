@@ -86,12 +86,7 @@ fn fault_of(part: &Path) -> Option<String> {
         _ => WRITE_OF_OTHERS,
     };
     let open = found.mode() & others != 0 && found.mode() & STICKY == 0;
-    open.then(|| {
-        format!(
-            "can be written by others (mode {:o})",
-            found.mode() & 0o7777
-        )
-    })
+    open.then(|| format!("can be written by others (mode {:o})", found.mode() & 0o7777))
 }
 
 fn told(part: &Path, why: &str) -> String {
@@ -143,10 +138,7 @@ mod tests {
         assert_eq!(check_directory(&lower), Ok(()));
         mode(0o777);
         let why = check_directory(&lower).unwrap_err();
-        assert!(
-            why.contains("mode 777") && why.contains("/run/noded"),
-            "{why}"
-        );
+        assert!(why.contains("mode 777") && why.contains("/run/noded"), "{why}");
         let why = check_configuration(&upper).unwrap_err();
         assert!(why.contains("0644"), "{why}");
         assert_eq!(check_configuration(&lower), Ok(()));

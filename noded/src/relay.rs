@@ -59,7 +59,7 @@ impl Default for Times {
 pub enum RelayEvent {
     /// A frame for the controller.
     Frame {
-        /// Which connection.
+        /// Number of the command's connection on this host.
         connection: u64,
         /// User at its other end.
         uid: Uid,
@@ -165,9 +165,7 @@ pub(crate) fn bind(path: &Path) -> std::io::Result<UnixListener> {
     }
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(std::io::Error::other(
-                "there is something else than a socket",
-            ));
+            return Err(std::io::Error::other("there is something else than a socket"));
         }
         Ok(_) if std::os::unix::net::UnixStream::connect(path).is_ok() => {
             return Err(std::io::Error::other("somebody listens there already"));
@@ -455,10 +453,7 @@ mod tests {
         let mut stream = UnixStream::connect(&relay.path).await.expect("it listens");
         assert_eq!(rest(&mut stream).await, 0);
         let closed = told.recv().await;
-        assert!(
-            matches!(closed, Some(RelayEvent::Closed { .. })),
-            "{closed:?}"
-        );
+        assert!(matches!(closed, Some(RelayEvent::Closed { .. })), "{closed:?}");
         assert!(locked(&relay.table).held.is_empty());
     }
 
@@ -493,10 +488,7 @@ mod tests {
         let connection = frame_of(&mut told).await;
         relay.answer(connection, OsText(vec![9; 8 << 20]));
         let closed = told.recv().await;
-        assert!(
-            matches!(closed, Some(RelayEvent::Closed { .. })),
-            "{closed:?}"
-        );
+        assert!(matches!(closed, Some(RelayEvent::Closed { .. })), "{closed:?}");
         assert!(rest(&mut stream).await < 8 << 20);
     }
 

@@ -44,10 +44,12 @@
 //! Only an outcome that the controller has not taken over within two seconds (it may be
 //! down for long) is worth an fsync, which the daemon does on another thread.
 
+#[cfg(test)]
+mod earlier_tests;
 mod records;
 
-use cosy_model::node::{Allocation, AttemptKey};
-use cosy_model::{Attempt, Dialect, JobId, Time};
+use cosy_model::node::{Allocation, AllocationKey};
+use cosy_model::{Attempt, Dialect, Time};
 use cosy_plugin::remove_files;
 use nix::fcntl::{Flock, FlockArg};
 pub(crate) use records::{HEADER, OUTCOME_NEW};
@@ -156,7 +158,7 @@ impl Spool {
     }
 
     /// The directory of an attempt.
-    pub fn path(&self, key: AttemptKey) -> PathBuf {
+    pub fn path(&self, key: AllocationKey) -> PathBuf {
         self.directory.join(name_of(key))
     }
 
@@ -183,7 +185,7 @@ impl Spool {
     /// The file system's; nothing is left then.
     pub fn create(
         &mut self,
-        key: AttemptKey,
+        key: AllocationKey,
         work: &Work,
         script: Option<&[u8]>,
     ) -> io::Result<()> {
@@ -229,7 +231,7 @@ impl Spool {
     /// The file system's; the attempt is gone then.
     pub fn replace(
         &mut self,
-        key: AttemptKey,
+        key: AllocationKey,
         work: &Work,
         script: Option<&[u8]>,
     ) -> io::Result<()> {
@@ -263,7 +265,7 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's.
-    pub fn list(&self) -> io::Result<Vec<AttemptKey>> {
+    pub fn list(&self) -> io::Result<Vec<AllocationKey>> {
         let mut keys: Vec<_> = fs::read_dir(&self.directory)?
             .filter_map(|entry| key_of(entry.ok()?.file_name().to_str()?))
             .collect();
@@ -276,7 +278,7 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's.
-    pub fn mark_prepared(&self, key: AttemptKey, ready: Time) -> io::Result<()> {
+    pub fn mark_prepared(&self, key: AllocationKey, ready: Time) -> io::Result<()> {
         let file = OpenOptions::new()
             .write(true)
             .open(self.path(key).join(LAUNCH))?;
@@ -287,7 +289,7 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's.
-    pub fn open_launch(&self, key: AttemptKey) -> io::Result<File> {
+    pub fn open_launch(&self, key: AllocationKey) -> io::Result<File> {
         open_launch(&self.path(key))
     }
 
@@ -295,7 +297,7 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's, or the attempt has been told too much.
-    pub fn add_note(&self, key: AttemptKey, text: &str) -> io::Result<()> {
+    pub fn add_note(&self, key: AllocationKey, text: &str) -> io::Result<()> {
         let path = self.path(key).join(NOTES);
         let mut file = OpenOptions::new()
             .append(true)
@@ -312,7 +314,7 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's.
-    pub fn write_outcome(&self, key: AttemptKey, outcome: &Outcome) -> io::Result<()> {
+    pub fn write_outcome(&self, key: AllocationKey, outcome: &Outcome) -> io::Result<()> {
         let directory = self.path(key);
         DirBuilder::new()
             .recursive(true)
@@ -322,7 +324,7 @@ impl Spool {
     }
 
     /// How an attempt ended, if a whole outcome is there.
-    pub fn outcome(&self, key: AttemptKey) -> Option<Outcome> {
+    pub fn outcome(&self, key: AllocationKey) -> Option<Outcome> {
         read_outcome(&self.path(key))
     }
 
@@ -330,17 +332,17 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's.
-    pub fn mark_alone(&self, key: AttemptKey) -> io::Result<()> {
+    pub fn mark_alone(&self, key: AllocationKey) -> io::Result<()> {
         fs::write(self.path(key).join(ALONE), "")
     }
 
     /// It was ended for that.
-    pub fn was_alone(&self, key: AttemptKey) -> bool {
+    pub fn was_alone(&self, key: AllocationKey) -> bool {
         self.path(key).join(ALONE).exists()
     }
 
     /// The process that works on an attempt, also when what is kept of it cannot be read.
-    pub fn holder(&self, key: AttemptKey) -> Option<nix::unistd::Pid> {
+    pub fn holder(&self, key: AllocationKey) -> Option<nix::unistd::Pid> {
         let file = self.open_launch(key).ok()?;
         crate::sys::lock_holder(&file).ok().flatten()
     }
@@ -349,12 +351,12 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's.
-    pub fn mark_epilog(&self, key: AttemptKey, failure: Option<&str>) -> io::Result<()> {
+    pub fn mark_epilog(&self, key: AllocationKey, failure: Option<&str>) -> io::Result<()> {
         fs::write(self.path(key).join(EPILOG), failure.unwrap_or_default())
     }
 
     /// `None`: the epilog has not run; else why it failed.
-    pub fn epilog(&self, key: AttemptKey) -> Option<Option<String>> {
+    pub fn epilog(&self, key: AllocationKey) -> Option<Option<String>> {
         let text = fs::read_to_string(self.path(key).join(EPILOG)).ok()?;
         Some((!text.is_empty()).then_some(text))
     }
@@ -363,7 +365,7 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's, or a shepherd holds it.
-    pub fn remove(&mut self, key: AttemptKey) -> io::Result<()> {
+    pub fn remove(&mut self, key: AllocationKey) -> io::Result<()> {
         let directory = self.path(key);
         // Held until the directory has another name: see the module's text.
         let file = match open_launch(&directory) {
@@ -424,18 +426,17 @@ pub fn instance(directory: &Path, node: &str) -> String {
     format!("cosy-{node}-{:08x}", (hash ^ (hash >> 32)) as u32)
 }
 
-/// Name of an attempt's directory, `JOB.ATTEMPT`.
-pub fn name_of(key: AttemptKey) -> String {
-    format!("{}.{}", key.job, key.attempt)
+/// Name of an attempt's directory, `JOB.ATTEMPT`: for triggers with the number of those.
+pub fn name_of(key: impl Into<AllocationKey>) -> String {
+    let key = key.into();
+    format!("{}.{}", key.number(), key.attempt())
 }
 
 /// The attempt whose directory is called `JOB.ATTEMPT`; none for other names.
-pub fn key_of(name: &str) -> Option<AttemptKey> {
-    let (job, attempt) = name.split_once('.')?;
-    let key = AttemptKey {
-        job: JobId(job.parse().ok()?),
-        attempt: Attempt(attempt.parse().ok()?),
-    };
+pub fn key_of(name: &str) -> Option<AllocationKey> {
+    let (number, attempt) = name.split_once('.')?;
+    let attempt = Attempt(attempt.parse().ok()?);
+    let key = AllocationKey::numbered(number.parse().ok()?, attempt);
     (name_of(key) == name).then_some(key)
 }
 
@@ -679,10 +680,7 @@ mod tests {
     fn one_daemon_for_each_node() {
         let dir = tempfile::tempdir().unwrap();
         let first = Spool::open(dir.path(), "n1").unwrap();
-        assert!(matches!(
-            Spool::open(dir.path(), "n1"),
-            Err(SpoolError::Taken(_))
-        ));
+        assert!(matches!(Spool::open(dir.path(), "n1"), Err(SpoolError::Taken(_))));
         Spool::open(dir.path(), "n2").unwrap();
         drop(first);
         Spool::open(dir.path(), "n1").unwrap();

@@ -8,7 +8,7 @@ use crate::cgroup::Group;
 use crate::shepherd::descendants_of;
 use crate::spool::{self, Outcome};
 use crate::sys;
-use cosy_model::node::AttemptKey;
+use cosy_model::node::AllocationKey;
 use cosy_model::{End, EndCause, Time};
 use nix::libc;
 use nix::unistd::Pid;
@@ -41,7 +41,7 @@ pub struct Lost {
 
 /// What processes on this machine say of themselves that belong to `instance`: `JOB.ATTEMPT`,
 /// also those of steps.
-pub fn attempts_of(instance: &str) -> BTreeSet<AttemptKey> {
+pub fn attempts_of(instance: &str) -> BTreeSet<AllocationKey> {
     let prefix = format!("{MARK}={instance}/").into_bytes();
     let marks = crate::shepherd::all_processes().filter_map(mark_of);
     let names = marks.filter_map(|mark| {
@@ -69,10 +69,7 @@ pub fn sweep(lost: &Lost) -> Outcome {
         if Instant::now() >= until {
             let list: Vec<String> = found.iter().take(10).map(i32::to_string).collect();
             let list = list.join(", ");
-            drain = Some(format!(
-                "processes of {} cannot be killed: {list}",
-                lost.mark
-            ));
+            drain = Some(format!("processes of {} cannot be killed: {list}", lost.mark));
             break;
         }
         std::thread::sleep(pause);

@@ -30,12 +30,7 @@ fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_long> {
     // SAFETY: each caller hands in the structure that its command reads, with its size;
     // what it points to lives until the call returns.
     let r = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            std::ptr::from_ref(attributes),
-            size_of::<T>(),
-        )
+        libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>())
     };
     if r < 0 {
         return Err(io::Error::last_os_error());

@@ -6,8 +6,8 @@
 
 use crate::clock::{self, ControllerClock};
 use cosy_model::node::{
-    Allocation, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch, NodeReport,
-    PrepareFailure,
+    Allocation, AllocationKey, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch,
+    NodeReport, PrepareFailure,
 };
 use cosy_model::{End, EndCause, OsText, Span, Time};
 use cosy_proto::keys::PublicKey;
@@ -25,7 +25,7 @@ enum Stage {
     Ended(End),
 }
 
-type Slot = (u32, AttemptKey);
+type Slot = (u32, AllocationKey);
 
 /// All nodes of one daemon.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl VirtualNodes {
         }
     }
 
-    /// Their names.
+    /// Names of the nodes that this daemon stands for.
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -180,12 +180,12 @@ impl VirtualNodes {
         }
     }
 
-    fn slot(&self, node: &str, key: AttemptKey) -> Option<Slot> {
+    fn slot(&self, node: &str, key: AllocationKey) -> Option<Slot> {
         self.places.get(node).map(|place| (*place, key))
     }
 
     /// The controller wants an attempt to end.
-    pub fn order_kill(&mut self, key: AttemptKey, node: &str, cause: KillCause, now: Time) {
+    pub fn order_kill(&mut self, key: AllocationKey, node: &str, cause: KillCause, now: Time) {
         let cause = match cause {
             KillCause::TimeLimit => EndCause::TimeLimit,
             KillCause::Cancelled | KillCause::Superseded | KillCause::Requeued => {
@@ -221,7 +221,7 @@ impl VirtualNodes {
 
     /// A signal: these two end a job, others do nothing.
     pub fn order_signal(&mut self, key: AttemptKey, node: &str, signal: i32, now: Time) {
-        let Some(slot) = self.slot(node, key) else {
+        let Some(slot) = self.slot(node, key.into()) else {
             return;
         };
         let running = matches!(self.attempts.get(&slot), Some(Stage::Running { .. }));
@@ -231,7 +231,7 @@ impl VirtualNodes {
     }
 
     /// The allocation is over on this node.
-    pub fn order_release(&mut self, key: AttemptKey, node: &str, now: Time) {
+    pub fn order_release(&mut self, key: AllocationKey, node: &str, now: Time) {
         if let Some(slot) = self.slot(node, key) {
             match self.attempts.get(&slot) {
                 Some(Stage::Running { .. }) => {
@@ -249,7 +249,7 @@ impl VirtualNodes {
     }
 
     /// The end that was reported is durable.
-    pub fn order_forget(&mut self, key: AttemptKey, node: &str) {
+    pub fn order_forget(&mut self, key: AllocationKey, node: &str) {
         if let Some(slot) = self.slot(node, key)
             && matches!(self.attempts.get(&slot), Some(Stage::Ended(_)))
         {

@@ -48,7 +48,7 @@ fn what_may_run_again_ends_and_the_rest_goes_on() {
     bench.hang_up();
     let (_, inventory) = bench.accept();
     let of = |job: u64| {
-        let found = inventory.iter().find(|item| item.key.job.0 == job);
+        let found = inventory.iter().find(|item| item.key.number() == job);
         found.map(|item| item.phase.clone())
     };
     match of(1) {
@@ -84,9 +84,7 @@ fn a_controller_that_is_not_there_gives_nothing_away() {
     let (_, pid) = running(&mut bench, 1, true);
     let began = sign(&bench);
     let place = bench.close();
-    wait_for("a sign of later", || {
-        (sign(&bench) > began + ALONE.ms() + 500).then_some(())
-    });
+    wait_for("a sign of later", || (sign(&bench) > began + ALONE.ms() + 500).then_some(()));
     assert!(alive(pid), "{}", bench.log());
     bench.open(&place);
     bench.accept();
@@ -119,9 +117,7 @@ fn old_orders_are_not_obeyed() {
     stop(nix::libc::SIGSTOP);
     bench.launch(&launch);
     let end = noded::sys::since_boot().as_millis() as i64 + ALONE.ms() + 500;
-    wait_for("its end", || {
-        (noded::sys::since_boot().as_millis() as i64 > end).then_some(())
-    });
+    wait_for("its end", || (noded::sys::since_boot().as_millis() as i64 > end).then_some(()));
     stop(nix::libc::SIGCONT);
     bench.figures();
     bench.figures();

@@ -13,10 +13,7 @@ use nix::libc;
 #[test]
 fn a_job_outlives_its_daemon_and_its_end_arrives() {
     let mut bench = Bench::started();
-    let job = bench.job(
-        1,
-        "echo $$ > pid\nwhile ! [ -e go ]; do sleep 0.01; done; exit 6",
-    );
+    let job = bench.job(1, "echo $$ > pid\nwhile ! [ -e go ]; do sleep 0.01; done; exit 6");
     let key = job.allocation.key;
     bench.launch(&job);
     let pid = pid_in(&bench.path("pid"));
@@ -39,10 +36,7 @@ fn a_job_outlives_its_daemon_and_its_end_arrives() {
 #[test]
 fn a_job_that_ended_while_its_daemon_was_dead() {
     let mut bench = Bench::started();
-    let job = bench.job(
-        1,
-        "echo $$ > pid\nwhile ! [ -e go ]; do sleep 0.01; done; exit 6",
-    );
+    let job = bench.job(1, "echo $$ > pid\nwhile ! [ -e go ]; do sleep 0.01; done; exit 6");
     let key = job.allocation.key;
     bench.launch(&job);
     pid_in(&bench.path("pid"));
@@ -133,10 +127,7 @@ fn a_killed_shepherd_and_daemon() {
 #[test]
 fn a_killed_nursery() {
     let mut bench = Bench::started();
-    let job = bench.job(
-        1,
-        "echo $$ > pid\nwhile ! [ -e go ]; do sleep 0.01; done; exit 6",
-    );
+    let job = bench.job(1, "echo $$ > pid\nwhile ! [ -e go ]; do sleep 0.01; done; exit 6");
     bench.launch(&job);
     pid_in(&bench.path("pid"));
     let shepherd = bench.shepherd(job.allocation.key);
@@ -163,10 +154,7 @@ fn many_ends_at_random_moments() {
         let jobs: Vec<Launch> = (0..4)
             .map(|n| {
                 let job = round * 4 + n + 1;
-                bench.job(
-                    job,
-                    &format!("echo x >> ran.{job}\nsleep 0.0{}\nexit 7", n * 3),
-                )
+                bench.job(job, &format!("echo x >> ran.{job}\nsleep 0.0{}\nexit 7", n * 3))
             })
             .collect();
         for job in &jobs {
@@ -185,10 +173,11 @@ fn many_ends_at_random_moments() {
             if !inventory.iter().any(|i| i.key == key) {
                 bench.launch(job);
             }
-            let end = bench.ended(key.job.0);
+            let end = bench.ended(key.number());
             assert_eq!((end.cause, end.exit_code), (EndCause::Exited, 7));
-            let ran = std::fs::read_to_string(bench.path(&format!("ran.{}", key.job))).unwrap();
-            assert_eq!(ran, "x\n", "job {} ran once", key.job);
+            let ran =
+                std::fs::read_to_string(bench.path(&format!("ran.{}", key.number()))).unwrap();
+            assert_eq!(ran, "x\n", "job {} ran once", key.number());
             bench.forget(key);
         }
     }

@@ -16,7 +16,7 @@ const RUNS: &str = "(setsid sh -c 'echo $$ > stray; exec sleep 1000' &)\n\
 
 struct Scene {
     bench: Bench,
-    key: AttemptKey,
+    key: AllocationKey,
     pids: [i32; 3],
 }
 
@@ -52,10 +52,7 @@ impl Scene {
     fn goes_on(mut self) {
         self.bench.start();
         let (_, inventory) = self.bench.accept();
-        assert!(
-            matches!(inventory[0].phase, AttemptPhase::Running { .. }),
-            "{inventory:?}"
-        );
+        assert!(matches!(inventory[0].phase, AttemptPhase::Running { .. }), "{inventory:?}");
         assert!(self.pids.into_iter().all(alive));
     }
 

@@ -132,11 +132,7 @@ fn each_task_has_its_own_gpus() {
                 .filter(|f| *f != "Operation not permitted")
                 .collect();
             if kept {
-                assert_eq!(
-                    (&opens[..], &*said[3]),
-                    (*files, *variable),
-                    "{each} {all:?}"
-                );
+                assert_eq!((&opens[..], &*said[3]), (*files, *variable), "{each} {all:?}");
             } else {
                 assert_eq!(opens, ["full", "zero", "random"]);
             }
@@ -171,10 +167,7 @@ fn a_step_gets_no_more_memory_than_it_asked_for() {
     bench.sign(&mut allocation);
     bench.hold(&allocation);
     let check = |memory: Option<u64>, uses: u64, cause: EndCause| {
-        let script = format!(
-            "head -c {0}M /dev/zero | tail -c {0}M > /dev/null; exit $?",
-            uses
-        );
+        let script = format!("head -c {0}M /dev/zero | tail -c {0}M > /dev/null; exit $?", uses);
         let mut spec = shell(&script);
         spec.memory = memory.map(MiB);
         let mut client = Client::start(&bench, 1, &spec);

@@ -27,7 +27,7 @@ fn strays(bench: &Bench) -> [i32; 2] {
 /// Limits so short that not even the script may have begun come once it has.
 fn set_limit(bench: &mut Bench, job: &Launch, limit: Span) {
     bench.order(NodeOrder::Limit {
-        key: job.allocation.key,
+        key: job.allocation.key.job().unwrap(),
         node: job.allocation.node.clone(),
         limit,
     });
@@ -38,10 +38,7 @@ fn death_by_a_signal() {
     let mut bench = Bench::started();
     let job = bench.job(1, "kill -SEGV $$");
     let end = bench.run(job);
-    assert_eq!(
-        (end.cause, end.exit_code, end.signal),
-        (EndCause::Exited, 0, libc::SIGSEGV)
-    );
+    assert_eq!((end.cause, end.exit_code, end.signal), (EndCause::Exited, 0, libc::SIGSEGV));
 }
 
 #[test]
@@ -52,10 +49,7 @@ fn the_time_limit_ends_what_moved_to_another_session_too() {
     let pids = strays(&bench);
     set_limit(&mut bench, &job, Span(700));
     let end = bench.ended(1);
-    assert_eq!(
-        (end.cause.clone(), end.signal),
-        (EndCause::TimeLimit, libc::SIGTERM)
-    );
+    assert_eq!((end.cause.clone(), end.signal), (EndCause::TimeLimit, libc::SIGTERM));
     let ran = end.end.since(end.start.unwrap()).ms();
     assert!(ran >= 900, "limit and grace took {ran} ms");
     assert!(!pids.into_iter().any(alive));
@@ -121,15 +115,12 @@ fn a_warning_comes_before_the_limit() {
 #[test]
 fn a_signal_by_order() {
     let mut bench = Bench::started();
-    let job = bench.job(
-        1,
-        "trap 'echo usr2 >> got' USR2\ntouch up\nwhile :; do sleep 0.02; done",
-    );
+    let job = bench.job(1, "trap 'echo usr2 >> got' USR2\ntouch up\nwhile :; do sleep 0.02; done");
     bench.launch(&job);
     let up = bench.path("up");
     wait_for("trap", || up.exists().then_some(()));
     bench.order(NodeOrder::Signal {
-        key: job.allocation.key,
+        key: job.allocation.key.job().unwrap(),
         node: bench.name.clone(),
         signal: libc::SIGUSR2,
         script_only: true,
@@ -138,7 +129,7 @@ fn a_signal_by_order() {
     let got = bench.path("got");
     wait_for("signal", || got.exists().then_some(()));
     bench.order(NodeOrder::Signal {
-        key: job.allocation.key,
+        key: job.allocation.key.job().unwrap(),
         node: bench.name.clone(),
         signal: libc::SIGKILL,
         script_only: false,
@@ -197,10 +188,7 @@ fn more_memory_than_allowed() {
     if bench.log().contains("memory limits are not enforced") {
         return skip("memory limits need a memory control group");
     }
-    let mut job = bench.job(
-        1,
-        "a=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#a}",
-    );
+    let mut job = bench.job(1, "a=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#a}");
     job.allocation.memory = Some(cosy_model::MiB(32));
     let end = bench.run(job);
     assert_eq!(end.cause, EndCause::OutOfMemory);
@@ -274,7 +262,7 @@ fn a_suspended_job_stands_still_and_so_does_its_clock() {
         let text = fs::read_to_string(&pid).ok()?;
         text.trim().parse::<u32>().ok()
     });
-    let (key, node) = (job.allocation.key, bench.name.clone());
+    let (key, node) = (job.allocation.key.job().unwrap(), bench.name.clone());
     bench.order(NodeOrder::Suspend {
         key,
         node: node.clone(),
@@ -284,9 +272,7 @@ fn a_suspended_job_stands_still_and_so_does_its_clock() {
         key,
         node: node.clone(),
     });
-    wait_for("it stands still", || {
-        (state_of(pid) == Some('T')).then_some(())
-    });
+    wait_for("it stands still", || (state_of(pid) == Some('T')).then_some(()));
     // Another job is over in the meantime, so longer than the limit has passed.
     let other = bench.job(2, "sleep 5.5");
     assert_eq!(bench.run(other).cause, EndCause::Exited);
@@ -309,7 +295,7 @@ fn a_script_is_told_what_others_say() {
     bench.launch(&job);
     let text = || fs::read_to_string(&output).unwrap_or_default();
     wait_for("its output", || text().starts_with("begun").then_some(()));
-    let (key, node) = (job.allocation.key, bench.name.clone());
+    let (key, node) = (job.allocation.key.job().unwrap(), bench.name.clone());
     for text in ["one more hour", "second\nline"] {
         let (node, text) = (node.clone(), text.to_owned());
         bench.order(NodeOrder::Note { key, node, text });
@@ -317,7 +303,7 @@ fn a_script_is_told_what_others_say() {
     let want = "begun\nslurmstepd: error: one more hour\nslurmstepd: error: second?line\n";
     wait_for("both messages", || (text() == want).then_some(()));
     bench.order(NodeOrder::Kill {
-        key,
+        key: key.into(),
         node,
         cause: KillCause::Cancelled,
     });
@@ -334,14 +320,11 @@ fn state_of(pid: u32) -> Option<char> {
 #[test]
 fn a_suspended_job_can_be_ended() {
     let mut bench = Bench::started();
-    let job = bench.job(
-        1,
-        "trap 'echo term; exit 5' TERM\ntouch up\nsleep 1000 & wait",
-    );
+    let job = bench.job(1, "trap 'echo term; exit 5' TERM\ntouch up\nsleep 1000 & wait");
     bench.launch(&job);
     let up = bench.path("up");
     wait_for("trap", || up.exists().then_some(()));
-    let (key, node) = (job.allocation.key, bench.name.clone());
+    let (key, node) = (job.allocation.key.job().unwrap(), bench.name.clone());
     bench.order(NodeOrder::Suspend { key, node });
     bench.kill(&job, KillCause::Cancelled);
     let end = bench.ended(1);
@@ -358,7 +341,7 @@ fn another_limit_for_a_running_job() {
         bench.launch(&job);
         bench.wait_started(id);
         bench.order(NodeOrder::Limit {
-            key: job.allocation.key,
+            key: job.allocation.key.job().unwrap(),
             node: bench.name.clone(),
             limit: Span::from_secs(then),
         });
@@ -378,7 +361,7 @@ fn a_signal_for_steps_does_not_reach_the_script() {
     let up = bench.path("up");
     wait_for("trap", || up.exists().then_some(()));
     bench.order(NodeOrder::Signal {
-        key: job.allocation.key,
+        key: job.allocation.key.job().unwrap(),
         node: bench.name.clone(),
         signal: libc::SIGUSR1,
         script_only: false,

@@ -13,15 +13,10 @@ use std::os::unix::fs::MetadataExt;
 #[test]
 fn a_script_runs_and_its_exit_code_comes_back() {
     let mut bench = Bench::started();
-    let job = bench.job(
-        7,
-        "echo \"$1 $X $COSY_JOB_ID $COSY_NODENAME\"; umask; cat; echo err >&2; exit 3",
-    );
+    let job = bench
+        .job(7, "echo \"$1 $X $COSY_JOB_ID $COSY_NODENAME\"; umask; cat; echo err >&2; exit 3");
     let end = bench.run(job);
-    assert_eq!(
-        (end.cause, end.exit_code, end.signal),
-        (EndCause::Exited, 3, 0)
-    );
+    assert_eq!((end.cause, end.exit_code, end.signal), (EndCause::Exited, 3, 0));
     assert!(end.start.is_some() && end.peak_memory_bytes > 0);
     let want = format!("one 1 7 {}\n0027\nerr\n", bench.name);
     assert_eq!(bench.output(7), want);
@@ -48,7 +43,7 @@ fn no_op_jobs_in_numbers() {
         bench.launch(job);
     }
     for job in &jobs {
-        let end = bench.ended(job.allocation.key.job.0);
+        let end = bench.ended(job.allocation.key.number());
         assert_eq!((end.cause, end.exit_code), (EndCause::Exited, 0));
     }
     eprintln!("{n} jobs in {:?}", begun.elapsed());
@@ -84,44 +79,20 @@ fn what_is_wrong_is_said() {
     );
     let mut job = bench.job(11, "true");
     job.stdout = "nosuch/out".into();
-    fails(
-        &mut bench,
-        job,
-        "cannot open the output file nosuch/out: No such file or directory",
-    );
+    fails(&mut bench, job, "cannot open the output file nosuch/out: No such file or directory");
     let mut job = bench.job(12, "true");
     job.stderr = "/nosuch/err".into();
-    fails(
-        &mut bench,
-        job,
-        "cannot open the error file /nosuch/err: No such file or directory",
-    );
+    fails(&mut bench, job, "cannot open the error file /nosuch/err: No such file or directory");
     let mut job = bench.job(13, "true");
     job.stdin = "nosuch".into();
-    fails(
-        &mut bench,
-        job,
-        "cannot open the input file nosuch: No such file or directory",
-    );
+    fails(&mut bench, job, "cannot open the input file nosuch: No such file or directory");
     let mut job = bench.job(14, "true");
     job.workdir = "/nosuch".into();
-    fails(
-        &mut bench,
-        job,
-        "cannot enter the working directory /nosuch: No such file or directory",
-    );
+    fails(&mut bench, job, "cannot enter the working directory /nosuch: No such file or directory");
     let job = bench.command(15, &["no-such-program", "x"]);
-    fails(
-        &mut bench,
-        job,
-        "cannot execute no-such-program: No such file or directory",
-    );
+    fails(&mut bench, job, "cannot execute no-such-program: No such file or directory");
     let job = bench.command(16, &["/etc/passwd"]);
-    fails(
-        &mut bench,
-        job,
-        "cannot execute /etc/passwd: Permission denied",
-    );
+    fails(&mut bench, job, "cannot execute /etc/passwd: Permission denied");
     let job = bench.command(17, &[]);
     fails(&mut bench, job, "the job names no program");
     let job = bench.command(18, &["echo", "a\0b"]);

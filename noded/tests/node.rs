@@ -59,13 +59,10 @@ fn a_job_runs_as_its_user() {
     assert_eq!((launch.uid(), launch.mode() & 0o777), (0, 0o600));
     // A directory that its user may not enter.
     job.allocation.uid = Uid(54399);
-    job.allocation.key.job.0 = 2;
+    job.allocation.key = AllocationKey::numbered(2, cosy_model::Attempt(1));
     bench.sign(&mut job.allocation);
     let end = bench.run(job);
-    let want = format!(
-        "cannot enter the working directory {}: Permission denied",
-        home.display()
-    );
+    let want = format!("cannot enter the working directory {}: Permission denied", home.display());
     assert_eq!(end.cause, EndCause::LaunchFailed(want));
 }
 
@@ -130,10 +127,7 @@ fn hooks_run_before_and_after() {
     assert_eq!(bench.ended_with_drain(1).1, None);
     let uid = job.allocation.uid;
     let hooks = std::fs::read_to_string(bench.path("hooks")).unwrap();
-    assert_eq!(
-        hooks,
-        format!("prolog 1 {uid} tester\njob 1\nepilog 1 {uid} tester\n")
-    );
+    assert_eq!(hooks, format!("prolog 1 {uid} tester\njob 1\nepilog 1 {uid} tester\n"));
     let job = bench.job(2, "true");
     bench.launch(&job);
     let drain = bench.ended_with_drain(2).1;
@@ -157,10 +151,7 @@ fn a_prolog_that_fails_drains_the_node() {
     let job = bench.job(1, "touch ran");
     bench.launch(&job);
     let failure = bench.failure(1);
-    assert_eq!(
-        failure.reason,
-        format!("prolog {hook} ended with exit code 3: disk is broken")
-    );
+    assert_eq!(failure.reason, format!("prolog {hook} ended with exit code 3: disk is broken"));
     assert!(failure.drain);
     assert!(!bench.path("ran").exists());
     bench.launch(&job);
@@ -174,7 +165,7 @@ fn a_prolog_that_fails_drains_the_node() {
 
 fn wait_released(bench: &mut Bench, job: u64) -> Option<String> {
     bench.expect(|r| match r {
-        NodeReport::Released { key, drain, .. } if key.job.0 == job => Some(drain.clone()),
+        NodeReport::Released { key, drain, .. } if key.number() == job => Some(drain.clone()),
         _ => None,
     })
 }
@@ -193,10 +184,7 @@ fn a_prolog_that_hangs_is_killed() {
     let job = bench.job(1, "touch ran");
     bench.launch(&job);
     let failure = bench.failure(1);
-    assert_eq!(
-        failure.reason,
-        format!("prolog {hook} took longer than 1 s")
-    );
+    assert_eq!(failure.reason, format!("prolog {hook} took longer than 1 s"));
     wait_gone(pid_in(&bench.path("hook.1")));
     // Or when its job is not wanted any more.
     let job = bench.job(2, "touch ran");
@@ -288,10 +276,8 @@ fn readiness_is_told_once_welcomed() {
     let mut bench = Bench::new();
     let (reading, writing) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap();
     let config = bench.write_config();
-    let (fd, lifeline) = (
-        writing.as_raw_fd(),
-        nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap(),
-    );
+    let (fd, lifeline) =
+        (writing.as_raw_fd(), nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap());
     let lifeline_fd = lifeline.0.as_raw_fd();
     let mut command = Command::new(NODED);
     command
@@ -531,10 +517,7 @@ fn a_host_joins() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     let config = noded::config::read(&bench.path("joined.toml")).unwrap();
-    assert_eq!(
-        (&*config.name, config.controller_key),
-        ("new", bench.key.public())
-    );
+    assert_eq!((&*config.name, config.controller_key), ("new", bench.key.public()));
     assert_eq!(config.controller, bench.address());
 }
 

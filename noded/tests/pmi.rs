@@ -209,10 +209,7 @@ fn runs(program: &Path, node_of: &[usize], says: impl Fn(usize) -> String) {
     for (rank, end) in step.ends().iter().enumerate() {
         let said = step.said(rank);
         assert!(end.success(), "rank {rank} of {node_of:?}: {end}: {said}");
-        assert!(
-            said.contains(&says(rank)),
-            "rank {rank} of {node_of:?}: {said}"
-        );
+        assert!(said.contains(&says(rank)), "rank {rank} of {node_of:?}: {said}");
     }
 }
 
@@ -234,11 +231,7 @@ fn mpich_runs_on_several_nodes() {
     for layout in LAYOUTS {
         runs(&program, layout, |rank| {
             let before = layout[..rank].iter().filter(|node| **node == layout[rank]);
-            format!(
-                "rank {rank} of {} on {}: good",
-                layout.len(),
-                before.count()
-            )
+            format!("rank {rank} of {} on {}: good", layout.len(), before.count())
         });
     }
 }
@@ -262,9 +255,7 @@ fn a_client_of_pmi_2_runs_on_several_nodes() {
     };
     for layout in LAYOUTS {
         let tasks = layout.len();
-        runs(&program, layout, |rank| {
-            format!("rank {rank} of {tasks}: good")
-        });
+        runs(&program, layout, |rank| format!("rank {rank} of {tasks}: good"));
     }
 }
 
@@ -280,9 +271,7 @@ fn slurms_library_of_pmi_2_runs_on_several_nodes() {
     };
     for layout in LAYOUTS {
         let tasks = layout.len();
-        runs(&program, layout, |rank| {
-            format!("rank {rank} of {tasks}: good")
-        });
+        runs(&program, layout, |rank| format!("rank {rank} of {tasks}: good"));
     }
 }
 

@@ -158,12 +158,7 @@ fn until_up(step: &mut Step) {
     let expected: String = ranks.map(|r| format!("up {r}\n")).collect();
     let deadline = Instant::now() + DEADLINE;
     while step.output() != expected {
-        assert!(
-            Instant::now() < deadline,
-            "{}{}",
-            step.output(),
-            step.errors()
-        );
+        assert!(Instant::now() < deadline, "{}{}", step.output(), step.errors());
         let soon = Instant::now() + Duration::from_millis(20);
         let mut rest = Vec::new();
         step.wait(soon);
@@ -237,10 +232,7 @@ fn without_the_library() {
             "No such file or directory",
         ],
     );
-    check(
-        "libc.so.6",
-        &["PMIx is not installed on n", "PMIx_Get_version"],
-    );
+    check("libc.so.6", &["PMIx is not installed on n", "PMIx_Get_version"]);
 }
 
 #[test]

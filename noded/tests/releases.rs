@@ -21,11 +21,7 @@ fn orders_of_a_later_release_are_passed_over() {
     let job = bench.job(1, "exit 5");
     assert_eq!(bench.run(job).exit_code, 5);
     let log = bench.log();
-    assert_eq!(
-        log.matches("order 'dance' is not known").count(),
-        1,
-        "{log}"
-    );
+    assert_eq!(log.matches("order 'dance' is not known").count(), 1, "{log}");
     assert_eq!(log.matches("order 'rest' is not known").count(), 1, "{log}");
 }
 

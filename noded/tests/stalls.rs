@@ -45,9 +45,7 @@ fn a_job_whose_output_hangs_is_ended_and_nothing_stays() {
     bench.wait_started(1);
     bench.kill(&job, KillCause::Cancelled);
     assert_eq!(bench.ended(1).cause, EndCause::Cancelled);
-    wait_for("nothing of it", || {
-        left_of(&bench, 1).is_empty().then_some(())
-    });
+    wait_for("nothing of it", || left_of(&bench, 1).is_empty().then_some(()));
     // The node goes on.
     let next = bench.job(2, "exit 4");
     assert_eq!(bench.run(next).exit_code, 4);
@@ -160,9 +158,6 @@ fn nothing_in_its_environment_hides_a_process() {
     let hidden = "/bin/sh -c 'echo $$ > left; exec sleep 1000'";
     for extra in ["", "cgroup = 'none'"] {
         swept(extra, &format!("setsid env COSY_HOOK=prolog {hidden} &"));
-        swept(
-            extra,
-            &format!("(setsid env -i COSY_HOOK=prolog {hidden} &)"),
-        );
+        swept(extra, &format!("(setsid env -i COSY_HOOK=prolog {hidden} &)"));
     }
 }

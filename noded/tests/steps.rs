@@ -53,18 +53,12 @@ fn what_does_not_fit_is_refused_with_figures() {
         |s| s.require = vec!["nowhere".into()],
         &format!("node nowhere is not of job 1, which has {name}"),
     );
-    check(
-        |s| s.tasks = Some(2_000_000),
-        "2000000 tasks are more than a step may have (1000000)",
-    );
+    check(|s| s.tasks = Some(2_000_000), "2000000 tasks are more than a step may have (1000000)");
     check(
         |s| s.programs[0].ranks = vec![(0, 3)],
         "a program is for ranks 0 to 3, but the step has ranks 0 to 0",
     );
-    check(
-        |s| s.programs.clear(),
-        "a step has 1 to 4096 programs, not 0",
-    );
+    check(|s| s.programs.clear(), "a step has 1 to 4096 programs, not 0");
     is_well(&bench, 1);
     let mut client = Client::connect(&bench);
     client.ask(&StepAsk::Signal {
@@ -102,10 +96,7 @@ fn only_its_user_starts_steps_in_a_job() {
         client.ask_start(1, &spec(&["true"]));
         client
     };
-    assert_eq!(
-        ask(4243).refused(),
-        "job 1 belongs to uid 4242, not to uid 4243"
-    );
+    assert_eq!(ask(4243).refused(), "job 1 belongs to uid 4242, not to uid 4243");
     assert_eq!(ask(0).refused(), "job 1 belongs to uid 4242, not to uid 0");
     // Root may look.
     is_well(&bench, 1);
@@ -200,7 +191,7 @@ fn other_nodes_need_a_good_ticket() {
     nodes.benches[0].hold(&allocation);
     let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
     let step = StepId(0);
-    let attempt = allocation.key;
+    let attempt = allocation.key.job().unwrap();
     let resume = PeerRequest::Resume {
         key: StepKey { attempt, step },
     };
@@ -221,44 +212,29 @@ fn other_nodes_need_a_good_ticket() {
     foreign.nodes = "elsewhere".into();
     nodes.benches[0].sign(&mut foreign);
     let mut wanted = peer_ask(&name, &foreign, resume.clone());
-    assert_eq!(
-        stranger(&wanted),
-        "the allocation's ticket is for another job"
-    );
+    assert_eq!(stranger(&wanted), "the allocation's ticket is for another job");
     if let PeerRequest::Resume { key } = &mut wanted.what {
-        key.attempt = foreign.key;
+        key.attempt = foreign.key.job().unwrap();
     }
-    assert_eq!(
-        stranger(&wanted),
-        "the allocation's ticket is for another node"
-    );
+    assert_eq!(stranger(&wanted), "the allocation's ticket is for another node");
     let holder = KeyPair::generate().unwrap();
     let mut held = allocation.clone();
     nodes.benches[0].sign_for(&mut held, holder.public().to_string());
     let held = peer_ask(&name, &held, resume.clone());
-    assert_eq!(
-        stranger(&held),
-        "the allocation's ticket was given to another host"
-    );
+    assert_eq!(stranger(&held), "the allocation's ticket was given to another host");
     let text = "step 1.0 does not run there (any more)";
     assert_eq!(TlsClient::connect_as(&holder, &peer).refused(&held), text);
     // The connection is good for more.
     let mut client = TlsClient::connect(&peer);
     let good = peer_ask(&name, &allocation, resume);
-    assert_eq!(
-        client.refused(&good),
-        "step 1.0 does not run there (any more)"
-    );
+    assert_eq!(client.refused(&good), "step 1.0 does not run there (any more)");
     let command = PeerRequest::Command {
         uid: Uid(allocation.uid.0 + 1),
         gid: Gid(1),
         ask: StepAsk::List { job: JobId(1) },
     };
     let text = client.refused(&peer_ask(&name, &allocation, command));
-    assert!(
-        text.starts_with("the allocation's ticket is uid "),
-        "{text}"
-    );
+    assert!(text.starts_with("the allocation's ticket is uid "), "{text}");
     is_well(&nodes.benches[0], 1);
 }
 
@@ -289,7 +265,7 @@ fn orders_that_are_none_are_refused() {
     nodes.benches[0].hold(&allocation);
     let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
     let key = StepKey {
-        attempt: allocation.key,
+        attempt: allocation.key.job().unwrap(),
         step: StepId(0),
     };
     let good = one_task(key, spec(&["true"]), &peer);
@@ -304,26 +280,14 @@ fn orders_that_are_none_are_refused() {
     check(&|o| o.tree = vec![0, 7], "addresses do not fit the tree");
     check(&|o| o.tree = vec![7], "not in the layout");
     check(&|o| o.layout.tasks = u32::MAX, "too large");
-    check(
-        &|o| o.layout.ranks[0][0].count = u32::MAX,
-        "beyond the last",
-    );
+    check(&|o| o.layout.ranks[0][0].count = u32::MAX, "beyond the last");
     check(
         &|o| (o.layout.ranks[0][0].count, o.layout.ranks[0][0].stride) = (2, u32::MAX),
         "beyond the last",
     );
-    check(
-        &|o| o.layout.cores_per_task = u32::MAX,
-        "needs 4294967295 cores here",
-    );
-    check(
-        &|o| o.layout.nodes = vec!["other".into()],
-        "an address of another one",
-    );
-    check(
-        &|o| o.spec.programs.clear(),
-        "a step has 1 to 4096 programs",
-    );
+    check(&|o| o.layout.cores_per_task = u32::MAX, "needs 4294967295 cores here");
+    check(&|o| o.layout.nodes = vec!["other".into()], "an address of another one");
+    check(&|o| o.spec.programs.clear(), "a step has 1 to 4096 programs");
     is_well(&nodes.benches[0], 1);
 }
 
@@ -363,7 +327,7 @@ fn silent_connections_keep_no_peer_out() {
     let allocation = nodes.benches[0].cores(1, 1);
     nodes.benches[0].hold(&allocation);
     let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
-    let attempt = allocation.key;
+    let attempt = allocation.key.job().unwrap();
     let key = StepKey {
         attempt,
         step: StepId(0),
@@ -407,7 +371,7 @@ fn a_revoked_key_is_cut_off() {
     nodes.benches[0].hold(&allocation);
     let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
     let key = StepKey {
-        attempt: allocation.key,
+        attempt: allocation.key.job().unwrap(),
         step: StepId(0),
     };
     let good = peer_ask(&name, &allocation, PeerRequest::Resume { key });
@@ -461,7 +425,7 @@ fn a_command_is_shown_the_way_to_its_job() {
     let holder = nodes.peers[1].key.clone();
     nodes.benches[0].sign_for(&mut for_that_host, holder);
     let passage = Passage {
-        key: one[0].key,
+        key: one[0].key.job().unwrap(),
         uid,
         gid: one[0].gid,
         first: nodes.peers[0].clone(),
@@ -508,7 +472,7 @@ fn one_step_on_one_node() {
     spec.tasks = Some(3);
     let mut client = Client::start(&bench, 1, &spec);
     let (key, layout) = client.created();
-    assert_eq!((key.attempt, key.step), (allocation.key, StepId(0)));
+    assert_eq!((key.attempt.into(), key.step), (allocation.key, StepId(0)));
     assert_eq!(layout.nodes, [bench.name.clone()]);
     let ended = client.end();
     for rank in 0..3 {
@@ -665,10 +629,8 @@ fn a_step_outlives_its_daemon() {
     let allocation = bench.cores(1, 2);
     bench.hold(&allocation);
     let go = bench.path("go");
-    let script = format!(
-        "echo one; while ! [ -e {} ]; do sleep 0.01; done; echo two; exit 5",
-        go.display()
-    );
+    let script =
+        format!("echo one; while ! [ -e {} ]; do sleep 0.01; done; echo two; exit 5", go.display());
     let mut client = Client::start(&bench, 1, &shell(&script));
     client.created();
     client.until("output", |e| e.output.get(&0).is_some_and(|o| o == "one\n"));
@@ -827,9 +789,7 @@ fn a_step_on_two_nodes_outlives_each_of_its_daemons() {
         spec.tasks = Some(2);
         let mut client = Client::start(&nodes.benches[0], 1, &spec);
         client.created();
-        client.until("output", |e| {
-            e.output.values().filter(|o| *o == "one\n").count() == 2
-        });
+        client.until("output", |e| e.output.values().filter(|o| *o == "one\n").count() == 2);
         let bench = &mut nodes.benches[restarted];
         bench.daemon().kill();
         bench.start();
@@ -990,16 +950,13 @@ fn a_limit_may_come_before_its_part_of_the_step() {
     nodes.benches[0].hold(&allocation);
     let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
     let key = StepKey {
-        attempt: allocation.key,
+        attempt: allocation.key.job().unwrap(),
         step: StepId(0),
     };
     let say = |what: PeerRequest| peer_ask(&name, &allocation, what);
     let mut early = TlsClient::connect(&peer);
     let span = Span(1);
-    assert_eq!(
-        early.ask(&say(PeerRequest::Limit { key, limit: span })),
-        PeerAnswer::Accepted
-    );
+    assert_eq!(early.ask(&say(PeerRequest::Limit { key, limit: span })), PeerAnswer::Accepted);
     let order = one_task(key, shell("sleep 1000"), &peer);
     let mut part = TlsClient::connect(&peer);
     let start = say(PeerRequest::Start(Box::new(order)));
@@ -1031,10 +988,7 @@ fn what_another_release_asks_is_refused_by_name() {
         panic!("it was accepted");
     };
     let begin = "what the other node asks is not understood here: ";
-    assert!(
-        reason.starts_with(begin) && reason.contains("dance"),
-        "{reason}"
-    );
+    assert!(reason.starts_with(begin) && reason.contains("dance"), "{reason}");
     is_well(&nodes.benches[0], 1);
 }
 

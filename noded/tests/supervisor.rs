@@ -103,7 +103,7 @@ impl Bench {
         spool::write_launch(&directory, task).unwrap();
         let (up, its) = UnixStream::pair().unwrap();
         let birth = Birth {
-            attempt: ATTEMPT,
+            attempt: ATTEMPT.into(),
             step: Some(task.order.key.step),
         };
         let its = OwnedFd::from(its);
@@ -178,7 +178,7 @@ fn task(step: u32, work: &Path, tasks: u32, argv: Vec<OsText>) -> StepTask {
 fn allocation() -> Allocation {
     let gid = Gid(nix::unistd::getegid().as_raw());
     Allocation {
-        key: ATTEMPT,
+        key: ATTEMPT.into(),
         node: "n1".into(),
         nodes: "n1".into(),
         uid: Uid(nix::unistd::geteuid().as_raw()),
@@ -485,10 +485,7 @@ fn programs_that_cannot_be_executed() {
         assert_eq!(*step.cause(), EndCause::LaunchFailed(expected.into()));
     };
     check("./a.out", "cannot execute ./a.out on n1: Permission denied");
-    check(
-        "nowhere",
-        "cannot execute nowhere on n1: No such file or directory",
-    );
+    check("nowhere", "cannot execute nowhere on n1: No such file or directory");
 }
 
 #[test]
@@ -679,10 +676,7 @@ fn a_terminal() {
 #[test]
 fn a_command_that_has_gone_ends_everything() {
     let mut bench = Bench::new();
-    let task = bench.task(
-        2,
-        "trap '' TERM HUP INT; echo here; while :; do sleep 1000; done",
-    );
+    let task = bench.task(2, "trap '' TERM HUP INT; echo here; while :; do sleep 1000; done");
     let mut step = bench.start(&task);
     step.until(|s| s.text(0) == "here\n" && s.text(1) == "here\n");
     let pids = step.pids.clone();
@@ -696,10 +690,7 @@ fn a_command_that_has_gone_ends_everything() {
 #[test]
 fn killed_twice_is_killed_at_once() {
     let mut bench = Bench::new();
-    let task = bench.task(
-        1,
-        "trap 'echo term' TERM; echo here; while :; do sleep 0.01; done",
-    );
+    let task = bench.task(1, "trap 'echo term' TERM; echo here; while :; do sleep 0.01; done");
     let mut step = bench.start(&task);
     step.until(|s| s.text(0) == "here\n");
     step.send(Down::Kill);

@@ -91,11 +91,7 @@ pub fn outer(rounds: usize, cluster: &[&str], words: &[String]) -> Result<(), St
             (Some((_, a, _)), Some((_, b, _))) if *a > 0.0 => format!("{:.2}", b / a),
             _ => "-".to_owned(),
         };
-        println!(
-            "| {name} | {unit} | {} | {} | {ratio} |",
-            show(&cosy),
-            show(&other)
-        );
+        println!("| {name} | {unit} | {} | {} | {ratio} |", show(&cosy), show(&other));
     }
     Ok(())
 }

@@ -91,9 +91,7 @@ impl Client {
         match self.ask_with(Request::Submit(Box::new(submission.clone())), Some(key))? {
             Reply::Submitted { job, .. } => Ok(Ok(job)),
             Reply::Refused(refusal) => Ok(Err(refusal)),
-            other => Err(io::Error::other(format!(
-                "not an answer to this: {other:?}"
-            ))),
+            other => Err(io::Error::other(format!("not an answer to this: {other:?}"))),
         }
     }
 

@@ -172,10 +172,7 @@ impl Cluster {
         for (at, key) in self.keys.iter().enumerate() {
             let name = self.node_name(at);
             let more = (o.entry)(at + 1);
-            let _ = writeln!(
-                text,
-                "[[node]]\nnames = \"{name}\"\nkey = \"{key}\"\n{more}"
-            );
+            let _ = writeln!(text, "[[node]]\nnames = \"{name}\"\nkey = \"{key}\"\n{more}");
         }
         let names: Vec<String> = (0..self.keys.len()).map(|at| self.node_name(at)).collect();
         let all = format!(
@@ -330,9 +327,7 @@ impl Cluster {
     /// When there is none within a minute.
     #[track_caller]
     pub fn client(&self) -> Client {
-        wait::until("the controller takes a connection", || {
-            Client::connect(&self.socket()).ok()
-        })
+        wait::until("the controller takes a connection", || Client::connect(&self.socket()).ok())
     }
 
     /// Asks on a connection of its own.
@@ -372,10 +367,7 @@ impl Cluster {
             script_only: false,
             steps_only: false,
         });
-        assert!(
-            matches!(&reply, Reply::Done { changed: 1, .. }),
-            "{reply:?}"
-        );
+        assert!(matches!(&reply, Reply::Done { changed: 1, .. }), "{reply:?}");
     }
 
     /// All rows of a job, when it is known and the controller is there.

@@ -28,11 +28,7 @@ pub fn plugin_folder() -> PathBuf {
 /// Lines of a node's configuration: its own loopback address, the machine shared with
 /// other nodes, the source tree's plugins.
 pub fn node(number: usize) -> String {
-    format!(
-        "listen = \"127.0.0.{}:0\"\ncgroup = \"memory\"\n{}",
-        number + 1,
-        plugin_line()
-    )
+    format!("listen = \"127.0.0.{}:0\"\ncgroup = \"memory\"\n{}", number + 1, plugin_line())
 }
 
 /// Line of a node's configuration with the source tree's plugins.
@@ -99,9 +95,7 @@ pub fn until_nothing_is_left(c: &Cluster, pids: &[i32]) {
 /// Waits until none of these processes is there.
 #[track_caller]
 pub fn until_gone(pids: &[i32]) {
-    wait::until_true("all ranks have gone", || {
-        pids.iter().all(|pid| !system::is_alive(*pid))
-    });
+    wait::until_true("all ranks have gone", || pids.iter().all(|pid| !system::is_alive(*pid)));
 }
 
 fn plugin_files(directory: &Path) -> Vec<PathBuf> {

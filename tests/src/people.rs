@@ -54,10 +54,7 @@ fn install(cluster: &Cluster) {
     let dir = cluster.dir();
     fs::write(dir.join("users"), USERS).expect("a file");
     let list = dir.join("users");
-    let text = format!(
-        "#!/bin/sh\ngrep \"^[^:]*:$1:\" {} || exit 2\n",
-        list.display()
-    );
+    let text = format!("#!/bin/sh\ngrep \"^[^:]*:$1:\" {} || exit 2\n", list.display());
     let lookup = dir.join("lookup");
     fs::write(&lookup, text).expect("a file");
     fs::set_permissions(&lookup, Permissions::from_mode(0o755)).expect("own");

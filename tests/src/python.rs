@@ -31,10 +31,7 @@ pub fn with_or_skip(packages: Packages) -> Option<PathBuf> {
     let python = folder.join("bin/python");
     let ready = there(&python, packages) || (make(&folder, packages) && there(&python, packages));
     if !ready {
-        system::skip(&format!(
-            "{} cannot be installed",
-            packages.wanted.join(" ")
-        ));
+        system::skip(&format!("{} cannot be installed", packages.wanted.join(" ")));
     }
     ready.then_some(python)
 }

@@ -88,10 +88,7 @@ impl Cluster {
                 last = Some(found);
             }
             if start.elapsed() > wait::PATIENCE {
-                panic!(
-                    "reservation {id} is still not {what}: {last:?}\n{}",
-                    self.logs()
-                );
+                panic!("reservation {id} is still not {what}: {last:?}\n{}", self.logs());
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }

@@ -25,10 +25,7 @@ pub fn until_within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> 
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(
-            start.elapsed() < patience,
-            "after {patience:?} still not: {what}"
-        );
+        assert!(start.elapsed() < patience, "after {patience:?} still not: {what}");
         std::thread::sleep(TICK);
     }
 }

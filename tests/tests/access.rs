@@ -120,10 +120,7 @@ fn other_users_jobs() {
         &["chist", "-A", "--no-header", "--format", "comment,command"],
     ] {
         let seen = as_user(&c, BOB, words);
-        assert!(
-            !seen.out.contains("secret") && !seen.out.contains("1000"),
-            "{words:?}: {seen:?}"
-        );
+        assert!(!seen.out.contains("secret") && !seen.out.contains("1000"), "{words:?}: {seen:?}");
     }
     for words in [
         &["cstat", &id][..],
@@ -138,18 +135,11 @@ fn other_users_jobs() {
     ] {
         let output = as_user(&c, BOB, words);
         assert!(!output.out.contains("secret"), "{words:?}: {output:?}");
-        assert!(
-            output.code != 0 || output.out.trim().is_empty(),
-            "{words:?}: {output:?}"
-        );
+        assert!(output.code != 0 || output.out.trim().is_empty(), "{words:?}: {output:?}");
     }
     as_user(&c, BOB, &["ccancel", "-u", "ann"]);
     let row = c.row(job);
-    assert_eq!(
-        (row.state, row.attempt),
-        (JobState::Running, 1),
-        "not touched"
-    );
+    assert_eq!((row.state, row.attempt), (JobState::Running, 1), "not touched");
     // Cat is an administrator.
     as_user(&c, CAT, &["ccancel", &id]).expect(0);
     assert_eq!(c.until_end(job).state, JobState::Cancelled);
@@ -226,15 +216,9 @@ fn access_levels() {
     denied.expect_refusal("ops");
     c.cancel(full);
     let starts = [ann, root, bob].map(|job| c.until_end(job).start.unwrap());
-    assert!(
-        starts[0] <= starts[1] && starts[1] <= starts[2],
-        "{starts:?}"
-    );
+    assert!(starts[0] <= starts[1] && starts[1] <= starts[2], "{starts:?}");
     let ends = [ann, root].map(|job| c.row(job).end.unwrap());
-    assert!(
-        ends[0] <= starts[1] && ends[1] <= starts[2],
-        "one after the other"
-    );
+    assert!(ends[0] <= starts[1] && ends[1] <= starts[2], "one after the other");
     as_user(&c, CAT, &["csub", "-q", "ops", "--", "true"]).expect(0);
 }
 
@@ -337,10 +321,7 @@ impl Link {
         };
         link.say(&Hello::node());
         let reply: Option<HelloReply> = link.next_message();
-        assert!(
-            matches!(reply, Some(HelloReply::Welcome { .. })),
-            "{reply:?}"
-        );
+        assert!(matches!(reply, Some(HelloReply::Welcome { .. })), "{reply:?}");
         link
     }
 
@@ -435,11 +416,7 @@ fn reports_of_a_later_release_are_passed_over() {
     let answer = link.relay("n2", 0, Request::Ping);
     assert!(answer.is_some(), "the link goes on");
     let log = c.cosyd.log();
-    assert_eq!(
-        log.matches("report 'tide' is not known").count(),
-        1,
-        "{log}"
-    );
+    assert_eq!(log.matches("report 'tide' is not known").count(), 1, "{log}");
     // What is no message at all ends the link.
     link.say(&7);
     assert_eq!(link.relay("n2", 0, Request::Ping), None);
@@ -461,9 +438,7 @@ fn a_node_speaks_only_for_itself() {
     c.nodes[1].kill();
     let mut link = Link::open(&c, 1);
     link.register(&["n1", "n2"]);
-    c.until_node("n2", "registered", |n| {
-        n.version == "0" || n.state != "idle"
-    });
+    c.until_node("n2", "registered", |n| n.version == "0" || n.state != "idle");
     // n1 is a login node: in its name everyone's requests would be answered.
     for node in ["n1", "n2", "nobody", ""] {
         let cancel = Request::Cancel {
@@ -496,7 +471,7 @@ fn a_node_speaks_only_for_itself() {
         attempt: cosy_model::Attempt(1),
     };
     link.say(&NodeReport::Ended {
-        key,
+        key: key.into(),
         node: "n1".into(),
         end,
         drain: Some("boo".into()),
@@ -597,10 +572,7 @@ fn jobs_have_only_groups_of_the_directory() {
     submit(&login, GROUP + 1).expect(0);
     assert_eq!(output(), "54301\n54301 54300\n54301\n");
     let told = submit(&local, SHADOW).expect(0);
-    assert!(
-        told.err.contains("group 42: it runs with group 54300"),
-        "{told:?}"
-    );
+    assert!(told.err.contains("group 42: it runs with group 54300"), "{told:?}");
     assert_eq!(output(), "54300\n54300 54301\n54300\n");
 }
 
@@ -667,10 +639,7 @@ fn a_key_that_nobody_knows() {
         .write_all(&frame::encode(&hello, 4096).unwrap())
         .unwrap();
     let reply: Option<HelloReply> = frame::read(&mut stream, 1 << 20).unwrap();
-    assert!(
-        matches!(reply, Some(HelloReply::Refused { .. })),
-        "{reply:?}"
-    );
+    assert!(matches!(reply, Some(HelloReply::Refused { .. })), "{reply:?}");
 }
 
 #[test]
@@ -700,11 +669,7 @@ fn the_socket_is_for_everyone_and_the_state_for_nobody() {
     c.start_cosyd_only();
     assert!(!c.cosyd.try_ready());
     c.cosyd.await_end();
-    assert!(
-        c.cosyd.last_words(3).contains("read by others"),
-        "{}",
-        c.cosyd.log()
-    );
+    assert!(c.cosyd.last_words(3).contains("read by others"), "{}", c.cosyd.log());
 }
 
 /// With `visibility = "all"` history tells of ended jobs of others what the list of ended jobs

@@ -148,10 +148,7 @@ fn over_kills_of_the_controller() {
     let gone = reserve(&c, in_hours(&c, 5), false);
     let ids = vec![gone.id];
     let cancelled = c.ask(Request::CancelReservation { ids, series: false });
-    assert!(
-        matches!(cancelled, Reply::Done { changed: 1, .. }),
-        "{cancelled:?}"
-    );
+    assert!(matches!(cancelled, Reply::Done { changed: 1, .. }), "{cancelled:?}");
     assert_eq!(booked.state, ReservationState::Confirmed);
     assert_eq!((booked.base, booked.cores), (Su::whole(4), 4));
     let before = seen(&c);
@@ -172,11 +169,7 @@ fn over_kills_of_the_controller() {
         c.until_node(name, "idle", |n| n.state == "idle");
     }
     let next = reserve(&c, in_hours(&c, 7), false);
-    assert_eq!(
-        next.id,
-        ReservationId(gone.id.0 + 1),
-        "an id is never given out again"
-    );
+    assert_eq!(next.id, ReservationId(gone.id.0 + 1), "an id is never given out again");
     let after = seen(&c);
     check_books(&after);
     assert_eq!(after.ledger[..before.ledger.len()], before.ledger);

@@ -64,13 +64,8 @@ impl Three {
             })
             .collect();
         let dir = tempfile::tempdir().unwrap();
-        let entry = |c: &Cluster| {
-            format!(
-                "[cluster.{}]\nsocket = \"{}\"\n",
-                c.name,
-                c.socket.display()
-            )
-        };
+        let entry =
+            |c: &Cluster| format!("[cluster.{}]\nsocket = \"{}\"\n", c.name, c.socket.display());
         let text: String = known.iter().map(entry).collect();
         fs::write(dir.path().join("clusters.toml"), text).unwrap();
         Self { live, known, dir }
@@ -202,15 +197,12 @@ fn the_best_of_three_is_booked_and_a_refusal_falls_to_the_next() {
     let first = book();
     done(&first);
     assert_eq!(first.parts[0].cluster.name, "c");
-    assert_eq!(start_of(&first.parts[0].fate), from);
+    assert_eq!(start_of(&first.parts[0].outcome), from);
     // Now c is taken too, for an hour: b comes next.
     let second = book();
     done(&second);
     assert_eq!(second.parts[0].cluster.name, "b");
-    assert_eq!(
-        start_of(&second.parts[0].fate),
-        from + Span::from_minutes(50)
-    );
+    assert_eq!(start_of(&second.parts[0].outcome), from + Span::from_minutes(50));
     three.check(["confirmed", "confirmed,confirmed", "confirmed"]);
     // A dead one is told of, the others serve: b again, behind what it has.
     let mut three = three;
@@ -219,10 +211,7 @@ fn the_best_of_three_is_booked_and_a_refusal_falls_to_the_next() {
     done(&third);
     assert_eq!(third.tried[0].cluster, "c");
     assert_eq!(third.parts[0].cluster.name, "b");
-    assert_eq!(
-        start_of(&third.parts[0].fate),
-        from + Span::from_minutes(110)
-    );
+    assert_eq!(start_of(&third.parts[0].outcome), from + Span::from_minutes(110));
 }
 
 #[test]
@@ -234,7 +223,7 @@ fn all_or_none_on_three() {
     let all = book(&soonest);
     done(&all);
     three.check(["confirmed", "confirmed", "confirmed"]);
-    let starts: Vec<Time> = all.parts.iter().map(|p| start_of(&p.fate)).collect();
+    let starts: Vec<Time> = all.parts.iter().map(|p| start_of(&p.outcome)).collect();
     assert!(starts.iter().all(|s| *s == starts[0]), "{starts:?}");
     // The same time again is refused everywhere, and nothing is left.
     let again = book(&ask(Pick::At(starts[0])));
@@ -259,9 +248,9 @@ fn all_or_none_on_three() {
     let found = book(&next);
     done(&found);
     for part in &found.parts {
-        let start = start_of(&part.fate);
+        let start = start_of(&part.outcome);
         assert!(start >= starts[0] + Span::from_minutes(120), "{start:?}");
-        assert_eq!(start, start_of(&found.parts[0].fate));
+        assert_eq!(start, start_of(&found.parts[0].outcome));
     }
 }
 
@@ -294,24 +283,15 @@ fn one_is_killed_between_the_phases() {
     three.live[2].cosyd.kill();
     let outcome = broker.confirm_all(held);
     assert_eq!(outcome.verdict, Verdict::Loose, "{outcome:?}");
-    assert!(
-        matches!(outcome.parts[0].fate, ClusterOutcome::GivenBack(_)),
-        "{outcome:?}"
-    );
-    assert!(
-        matches!(outcome.parts[1].fate, ClusterOutcome::GivenBack(_)),
-        "{outcome:?}"
-    );
-    let ClusterOutcome::Left { lapses, .. } = &outcome.parts[2].fate else {
+    assert!(matches!(outcome.parts[0].outcome, ClusterOutcome::GivenBack(_)), "{outcome:?}");
+    assert!(matches!(outcome.parts[1].outcome, ClusterOutcome::GivenBack(_)), "{outcome:?}");
+    let ClusterOutcome::Left { lapses, .. } = &outcome.parts[2].outcome else {
         panic!("{outcome:?}")
     };
     assert!(lapses.is_some());
     let text = show::outcome(&outcome, &cosy_cli::times::now());
     let socket = three.known[2].socket.display().to_string();
-    assert!(
-        text.contains(&format!("COSY_SOCKET={socket} cresv cancel 1")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("COSY_SOCKET={socket} cresv cancel 1")), "{text}");
     // It comes back: the hold is still there, unconfirmed, and lapses by itself.
     three.live[2].start_cosyd();
     wait::until("the hold that nobody confirmed has lapsed", || {

@@ -40,11 +40,7 @@ impl std::ops::Deref for Limited {
 fn limited() -> Limited {
     let cluster = people::start(1, Options::default());
     let group = MemoryGroup::limit(cluster.cosyd.pid(), (MEMORY >> 10) as usize);
-    let told = |e| {
-        system::skip(&format!(
-            "a limit on memory ({e}): only the peak is looked at"
-        ))
-    };
+    let told = |e| system::skip(&format!("a limit on memory ({e}): only the peak is looked at"));
     Limited {
         cluster,
         _group: group.map_err(told).ok(),
@@ -116,10 +112,7 @@ fn history_of_a_large_array_is_read_in_little_memory() {
     // Page by page all of it comes, in the usual order.
     let table = connect_as(&c, ANN).list(history(&narrow, true)).unwrap();
     assert_eq!(table.rows, TASKS as usize);
-    assert_eq!(
-        table.text(0, JobField::Command).len(),
-        ARGUMENTS + "true ".len()
-    );
+    assert_eq!(table.text(0, JobField::Command).len(), ARGUMENTS + "true ".len());
     let name = |row: usize| {
         table
             .text(row, JobField::Ref)
@@ -279,22 +272,13 @@ fn a_user_has_only_so_many_connections() {
         assert!(matches!(client.ask(Request::Ping), Ok(Reply::Pong { .. })));
     }
     let said = refusal(connect_as(&c, ANN).ask(Request::Ping).unwrap());
-    assert!(
-        said.message.contains("user 54321 has 20 connections"),
-        "{said}"
-    );
+    assert!(said.message.contains("user 54321 has 20 connections"), "{said}");
     // Others and administrators have theirs.
     serves(&c, BOB);
-    assert!(matches!(
-        connect(&c).ask(Request::Ping),
-        Ok(Reply::Pong { .. })
-    ));
+    assert!(matches!(connect(&c).ask(Request::Ping), Ok(Reply::Pong { .. })));
     drop(held);
     wait::until_true("a connection is free", || {
-        matches!(
-            connect_as(&c, ANN).ask(Request::Ping),
-            Ok(Reply::Pong { .. })
-        )
+        matches!(connect_as(&c, ANN).ask(Request::Ping), Ok(Reply::Pong { .. }))
     });
 }
 

@@ -44,10 +44,7 @@ fn a_node_whose_date_is_off_takes_no_jobs_until_it_is_right() {
     let job = c.submit(&on_n1);
     assert_eq!(c.until_end(job).state, JobState::Completed);
     let log = c.cosyd.log();
-    assert!(
-        log.contains("clock_wrong") || log.contains(told) || log.contains(almost),
-        "{log}"
-    );
+    assert!(log.contains("clock_wrong") || log.contains(told) || log.contains(almost), "{log}");
 }
 
 /// The node's clock is set by more than the job's limit while it runs, with and without a restart
@@ -66,10 +63,7 @@ fn set_while_a_job_runs(by: i64, restart: bool) {
     let text = "while ! [ -e go ]; do sleep 0.05; done\n\
         cosy run -n 1 -- sh -c 'echo step ran > step'\necho $? > code\nexit 3";
     let mut submission = script(&c.work(), text);
-    let path = format!(
-        "PATH={}/bin:/usr/local/bin:/usr/bin:/bin",
-        c.dir().display()
-    );
+    let path = format!("PATH={}/bin:/usr/local/bin:/usr/bin:/bin", c.dir().display());
     submission.spec.environment = path.as_str().into();
     let job = c.submit(&submission);
     c.until_state(job, JobState::Running);
@@ -88,10 +82,7 @@ fn set_while_a_job_runs(by: i64, restart: bool) {
     let code = fs::read_to_string(c.work().join("code")).unwrap();
     assert_eq!(code, "0\n", "set by {by}, restart {restart}: {}", c.logs());
     let (start, end) = (row.start.unwrap(), row.end.unwrap());
-    assert!(
-        before <= start && start <= end && end <= now_ms(),
-        "{row:?}"
-    );
+    assert!(before <= start && start <= end && end <= now_ms(), "{row:?}");
     // Told in batches, at the latest before the end of the job.
     let told = c
         .run(&[
@@ -147,11 +138,7 @@ fn a_controller_sees_that_its_clock_was_set_while_it_was_stopped() {
     let Ok(done) = python.arg(c.state_dir().join("cosy.db")).output() else {
         return cosy_tests::system::not_installed("python3");
     };
-    assert!(
-        done.status.success(),
-        "{}",
-        String::from_utf8_lossy(&done.stderr)
-    );
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     c.start_cosyd();
     c.until_state(job, JobState::Running);
     let events = wait::until("the step is told", || {

@@ -123,11 +123,7 @@ fn client(
             chance.below(5),
         );
         let submission = script(work, &text);
-        let reply = insist(
-            &mut connection,
-            socket,
-            Request::Submit(Box::new(submission)),
-        );
+        let reply = insist(&mut connection, socket, Request::Submit(Box::new(submission)));
         let Reply::Submitted { job: id, .. } = reply else {
             panic!("not submitted: {reply:?}");
         };
@@ -221,10 +217,7 @@ fn check_job(known: &Known, row: &Row, marks: &Path, events: &[HistoryEvent]) {
     let text = fs::read_to_string(marks.join(known.id.to_string())).unwrap_or_default();
     let count = |word: &str| text.lines().filter(|l| l.starts_with(word)).count();
     let (starts, ends) = (count("start"), count("end"));
-    assert!(
-        starts <= 1,
-        "started more than once: {row:?}\n{text}\n{events:#?}"
-    );
+    assert!(starts <= 1, "started more than once: {row:?}\n{text}\n{events:#?}");
     // An order that got lost with its daemons may be followed by another attempt; then
     // only the last one has ever run.
     if starts == 1 {

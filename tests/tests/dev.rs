@@ -40,9 +40,7 @@ impl Dev {
 
     fn nothing_is_left(&self) {
         let mark = self.dir().display().to_string();
-        wait::until_true("no process is left", || {
-            system::processes_with(&mark).is_empty()
-        });
+        wait::until_true("no process is left", || system::processes_with(&mark).is_empty());
         wait::until_true("no file is left", || !self.dir().exists());
     }
 }
@@ -84,18 +82,14 @@ fn front_killed_with_9() {
     let dev = Dev::new();
     let mut front = run::spawn(&mut dev.command(&["--nodes", "3", "-c", "4"], &["sh", "-c", MIX]));
     let up = dev.above.path().join("up");
-    wait::until_true("jobs run", || {
-        up.exists() || front.try_wait().unwrap().is_some()
-    });
+    wait::until_true("jobs run", || up.exists() || front.try_wait().unwrap().is_some());
     assert!(up.exists(), "{:?}", run::finish(front, b"", run::TIMEOUT));
     let mark = dev.dir().display().to_string();
     assert!(system::processes_with(&mark).len() > 8);
     kill(Pid::from_raw(front.id().cast_signed()), Signal::SIGKILL).unwrap();
     front.wait().unwrap();
     let mark = dev.dir().display().to_string();
-    wait::until_true("no process is left", || {
-        system::processes_with(&mark).is_empty()
-    });
+    wait::until_true("no process is left", || system::processes_with(&mark).is_empty());
     wait::until_true("no directory is left", || !dev.dir().exists());
 }
 
@@ -104,9 +98,7 @@ fn supervisor_killed_with_9() {
     let dev = Dev::new();
     let mut front = run::spawn(&mut dev.command(&["--nodes", "2", "-c", "8"], &["sh", "-c", MIX]));
     let up = dev.above.path().join("up");
-    wait::until_true("jobs run", || {
-        up.exists() || front.try_wait().unwrap().is_some()
-    });
+    wait::until_true("jobs run", || up.exists() || front.try_wait().unwrap().is_some());
     let children = format!("/proc/{0}/task/{0}/children", front.id());
     let children = fs::read_to_string(children).unwrap_or_default();
     let Some(supervisor) = children.split_whitespace().next() else {
@@ -160,9 +152,7 @@ fn kept_directory() {
     assert!(dev.dir().join("state/cosy.db").exists());
     assert!(dev.dir().join("log/cosyd.log").exists());
     let mark = dev.dir().display().to_string();
-    wait::until_true("no process is left", || {
-        system::processes_with(&mark).is_empty()
-    });
+    wait::until_true("no process is left", || system::processes_with(&mark).is_empty());
 }
 
 #[test]
@@ -172,10 +162,7 @@ fn virtual_nodes() {
         cstat nodes --no-header | wc -l";
     let output = run::run(&mut dev.command(&["--virtual", "500", "-q"], &["sh", "-c", script]));
     let output = output.expect(0);
-    assert!(
-        output.out.trim().parse::<u32>().is_ok_and(|n| n >= 500),
-        "{output:?}"
-    );
+    assert!(output.out.trim().parse::<u32>().is_ok_and(|n| n >= 500), "{output:?}");
     dev.nothing_is_left();
 }
 
@@ -228,10 +215,7 @@ fn the_guides_first_commands() {
     let options: Vec<&str> = opens.split('`').next().unwrap().split(' ').collect();
     let block = guide.split("```sh\n").nth(1).unwrap();
     let block = block.split("```").next().unwrap();
-    assert!(
-        block.lines().count() >= 3 && block.contains("csub"),
-        "{block}"
-    );
+    assert!(block.lines().count() >= 3 && block.contains("csub"), "{block}");
     let dev = Dev::new();
     fs::write(dev.above.path().join("job.sh"), "#!/bin/sh\ntrue\n").unwrap();
     let options: Vec<&str> = options.into_iter().chain(["-q"]).collect();

@@ -146,11 +146,7 @@ fn a_hold_lapses_over_a_kill() {
 fn a_failed_task_is_tried_again_and_then_the_rest_is_given_back() {
     let c = cluster(1);
     let twice = "echo x >> tries; test $(wc -l < tries) -ge 2";
-    let mut flow = chain(
-        &c,
-        &[("a", twice), ("b", "exit 4"), ("c", "exit 0")],
-        Some(9000),
-    );
+    let mut flow = chain(&c, &[("a", twice), ("b", "exit 4"), ("c", "exit 0")], Some(9000));
     flow.tasks[0].retries = 1;
     flow.early = true;
     let flow = submit(&c, flow, false);
@@ -171,11 +167,7 @@ fn a_failed_task_is_tried_again_and_then_the_rest_is_given_back() {
 #[test]
 fn a_task_that_takes_longer_gets_more_time() {
     let c = cluster(1);
-    let mut flow = chain(
-        &c,
-        &[("a", "sleep 9; echo done > a"), ("b", "exit 0")],
-        Some(0),
-    );
+    let mut flow = chain(&c, &[("a", "sleep 9; echo done > a"), ("b", "exit 0")], Some(0));
     flow.overrun = Overrun::Replan;
     let flow = submit(&c, flow, false);
     let over = until(&c, flow.id, "it is over", |f| !f.state.is_live());

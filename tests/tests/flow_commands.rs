@@ -106,25 +106,16 @@ fn a_plan_keeps_nothing_and_its_deadline() {
     );
     // All of the time that is left goes to the critical path: half of the schedule.
     assert!(of("last")["critical"].as_bool().unwrap());
-    assert!(
-        of("last")["spare_percent"].as_f64().unwrap() > 45.0,
-        "{plan}"
-    );
+    assert!(of("last")["spare_percent"].as_f64().unwrap() > 45.0, "{plan}");
     assert_eq!(of("right")["estimate"], 300);
     let table = flow(&c, ANN, "plan f.toml --slack 50% --chart")
         .expect(0)
         .out;
-    assert!(
-        table.contains("done by") && table.contains("|first"),
-        "{table}"
-    );
+    assert!(table.contains("done by") && table.contains("|first"), "{table}");
     let svg = flow(&c, ANN, "plan f.toml --slack 50% --svg -")
         .expect(0)
         .out;
-    assert!(
-        svg.starts_with("<svg") && svg.contains(">left</text>"),
-        "{svg}"
-    );
+    assert!(svg.starts_with("<svg") && svg.contains(">left</text>"), "{svg}");
     assert!(reservations(&c).is_empty());
     flow(&c, ANN, "plan f.toml --finish-by now+5m").expect_refusal("the earliest that works is");
     flow(&c, ANN, "plan f.toml").expect_refusal("by when is it to be done?");
@@ -148,11 +139,7 @@ fn a_plan_goes_around_what_runs() {
     );
     let job = JobId(job.expect(0).out.trim().parse().unwrap());
     c.until_state(job, cosy_model::JobState::Running);
-    write(
-        &c,
-        "one.toml",
-        "[tasks.a]\ncommand = ['true']\nestimate = '10m'\n",
-    );
+    write(&c, "one.toml", "[tasks.a]\ncommand = ['true']\nestimate = '10m'\n");
     let plan = json(&c, "plan one.toml --slack 10%");
     let wait = ms(&plan, "start_ms") - ms(&plan, "now_ms");
     assert!((3_500_000..3_700_000).contains(&wait), "{plan}");
@@ -162,10 +149,7 @@ fn a_plan_goes_around_what_runs() {
 fn without_a_deadline_tasks_are_jobs() {
     let Some(c) = cluster(2) else { return };
     let said = flow(&c, ANN, "submit f.toml --wait").expect(0).out;
-    assert!(
-        said.starts_with("Submitted workflow 1 \"night\": 4 tasks.\n"),
-        "{said}"
-    );
+    assert!(said.starts_with("Submitted workflow 1 \"night\": 4 tasks.\n"), "{said}");
     assert!(said.ends_with("; 4 of 4 tasks done.\n"), "{said}");
     let shown = json(&c, "show 1");
     let tasks = shown["workflows"][0]["tasks"].as_array().unwrap();
@@ -185,10 +169,7 @@ fn a_failure_ends_it() {
                 [tasks.b]\nrun = 'true'\nafter = 'a'\n";
     write(&c, "bad.toml", text);
     let said = flow(&c, ANN, "submit bad.toml --wait").expect(1).out;
-    assert!(
-        said.contains("Workflow 1 failed") && said.contains("0 of 2 tasks done"),
-        "{said}"
-    );
+    assert!(said.contains("Workflow 1 failed") && said.contains("0 of 2 tasks done"), "{said}");
     let shown = json(&c, "show 1");
     assert_eq!(shown["workflows"][0]["tasks"][0]["state"], "failed");
     assert_eq!(shown["workflows"][0]["tasks"][1]["state"], "released");
@@ -203,23 +184,14 @@ fn held_confirmed_and_given_up() {
     let held = reservations(&c);
     let mut names: Vec<_> = held.iter().map(|r| r.name.as_str()).collect();
     names.sort_unstable();
-    assert_eq!(
-        names,
-        ["night.first", "night.last", "night.left", "night.right"]
-    );
+    assert_eq!(names, ["night.first", "night.last", "night.left", "night.right"]);
     let said = flow(&c, ANN, "confirm 1").expect(0).out;
-    assert!(
-        said.starts_with("Booked workflow 1 \"night\": 4 tasks, done by"),
-        "{said}"
-    );
+    assert!(said.starts_with("Booked workflow 1 \"night\": 4 tasks, done by"), "{said}");
     let shown = json(&c, "show 1");
     let tasks = shown["workflows"][0]["tasks"].as_array().unwrap();
     assert!(tasks.iter().all(|t| t["reservation"].is_u64()), "{shown}");
     flow(&c, BOB, "cancel 1").expect_refusal("");
-    assert_eq!(
-        flow(&c, ANN, "cancel 1").expect(0).out,
-        "Gave up 1 workflow.\n"
-    );
+    assert_eq!(flow(&c, ANN, "cancel 1").expect(0).out, "Gave up 1 workflow.\n");
     assert!(reservations(&c).is_empty());
     let said = flow(&c, ANN, &format!("{line} --parsable")).expect(0).out;
     assert_eq!(said, "2\n");
@@ -254,18 +226,9 @@ fn booked_slots_are_run_and_given_back() {
     write(&c, "quick.toml", text);
     let line = "submit quick.toml --slack 50% --early --wait";
     let said = flow(&c, ANN, line).expect(0).out;
-    assert!(
-        said.starts_with("Booked workflow 1 \"quick\": 2 tasks"),
-        "{said}"
-    );
-    assert!(
-        said.contains("before its deadline; 2 of 2 tasks done."),
-        "{said}"
-    );
-    assert!(
-        said.contains("a: done") && said.contains("b: done"),
-        "{said}"
-    );
+    assert!(said.starts_with("Booked workflow 1 \"quick\": 2 tasks"), "{said}");
+    assert!(said.contains("before its deadline; 2 of 2 tasks done."), "{said}");
+    assert!(said.contains("a: done") && said.contains("b: done"), "{said}");
     let shown = json(&c, "show 1");
     let flow = &shown["workflows"][0];
     assert_eq!(flow["state"], "completed");

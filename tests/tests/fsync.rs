@@ -1,4 +1,4 @@
-//! An answer means durable (rule 3 of the design): calls of fsync and fdatasync are
+//! An answer means durable: calls of fsync and fdatasync are
 //! counted, because kill -9 alone cannot tell whether they are made.
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
@@ -72,10 +72,7 @@ fn every_answer_is_durable() {
     for _ in 0..50 {
         let before = count();
         let job = client.submit(&submission).unwrap().unwrap();
-        assert!(
-            count() > before,
-            "job {job} was acknowledged without a sync"
-        );
+        assert!(count() > before, "job {job} was acknowledged without a sync");
     }
 }
 
@@ -102,10 +99,7 @@ fn answers_share_a_sync() {
     let (syncs, answers) = (count() - before, CLIENTS * EACH);
     eprintln!("{answers} submissions of {CLIENTS} clients took {syncs} syncs");
     assert!(syncs >= EACH, "{syncs} syncs: one for each round at least");
-    assert!(
-        syncs * 4 <= answers,
-        "{syncs} syncs for {answers} submissions"
-    );
+    assert!(syncs * 4 <= answers, "{syncs} syncs for {answers} submissions");
     wait::until_true("all are there", || {
         c.client()
             .jobs(Default::default())

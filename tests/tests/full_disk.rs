@@ -21,12 +21,7 @@ fn limit_file_size(pid: u32, bytes: u64) {
     };
     // SAFETY: the limit is read, the old one is not asked for.
     let done = unsafe {
-        libc::prlimit(
-            pid.cast_signed(),
-            libc::RLIMIT_FSIZE,
-            &raw const limit,
-            std::ptr::null_mut(),
-        )
+        libc::prlimit(pid.cast_signed(), libc::RLIMIT_FSIZE, &raw const limit, std::ptr::null_mut())
     };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
@@ -143,13 +138,7 @@ fn file_system_is_full() {
     }
     let folder = tempfile::tempdir().unwrap();
     let options = Some("size=8m,mode=0700");
-    if let Err(e) = mount(
-        Some("tmpfs"),
-        folder.path(),
-        Some("tmpfs"),
-        MsFlags::empty(),
-        options,
-    ) {
+    if let Err(e) = mount(Some("tmpfs"), folder.path(), Some("tmpfs"), MsFlags::empty(), options) {
         return system::skip(&format!("no tmpfs can be mounted: {e}"));
     }
     let small = Small(folder.path().to_owned());
@@ -160,10 +149,7 @@ fn file_system_is_full() {
             ..Options::default()
         },
     );
-    let running = c.submit(&script(
-        &c.work(),
-        "while ! [ -e go ]; do sleep 0.05; done; exit 5",
-    ));
+    let running = c.submit(&script(&c.work(), "while ! [ -e go ]; do sleep 0.05; done; exit 5"));
     c.until_state(running, JobState::Running);
     let ballast = small.0.join("ballast");
     fs::write(&ballast, vec![0; 5 << 20]).unwrap();

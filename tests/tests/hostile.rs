@@ -34,18 +34,11 @@ fn is_quick(c: &Cluster, socket: &Path) {
     let best = (0..20).map(|_| {
         let start = Instant::now();
         let reply = Client::connect(socket).and_then(|mut c| c.ask(Request::Ping));
-        assert!(
-            matches!(reply, Ok(Reply::Pong { .. })),
-            "{reply:?}\n{}",
-            c.logs()
-        );
+        assert!(matches!(reply, Ok(Reply::Pong { .. })), "{reply:?}\n{}", c.logs());
         start.elapsed()
     });
     let best = best.min().unwrap();
-    assert!(
-        best < Duration::from_millis(200),
-        "an answer takes {best:?}"
-    );
+    assert!(best < Duration::from_millis(200), "an answer takes {best:?}");
 }
 
 /// Lets a test hurt a socket, then looks at the daemons.
@@ -59,9 +52,7 @@ fn unharmed(c: &mut Cluster, hurt: impl FnOnce(&Cluster)) {
     c.run(&["csub", "--wait", "-Q", "--", "true"]).expect(0);
     assert!(c.cosyd.is_running() && c.nodes[0].is_running());
     for (pid, (kib, files)) in pids.into_iter().zip(before) {
-        wait::until_true("connections are closed again", || {
-            system::open_files(pid) <= files + 8
-        });
+        wait::until_true("connections are closed again", || system::open_files(pid) <= files + 8);
         let now = system::resident_kib(pid);
         eprintln!("from {kib} to {now} KiB");
         assert!(now < kib + GROWTH, "it grew from {kib} to {now} KiB");
@@ -320,14 +311,8 @@ fn files_that_are_no_scripts() {
         (file("nul", b"#!/bin/sh\necho \0\n"), "nul"),
         ("missing".to_owned(), "missing"),
         (".".to_owned(), "."),
-        (
-            file("bad-directive", b"#!/bin/sh\n#COSY --nodes lots\n"),
-            "nodes",
-        ),
-        (
-            file("odd-directive", b"#!/bin/sh\n#COSY --noodles 1\n"),
-            "noodles",
-        ),
+        (file("bad-directive", b"#!/bin/sh\n#COSY --nodes lots\n"), "nodes"),
+        (file("odd-directive", b"#!/bin/sh\n#COSY --noodles 1\n"), "noodles"),
     ] {
         c.run(&["csub", &name]).expect_refusal(text);
     }
@@ -413,10 +398,7 @@ fn nonsense_in_every_option() {
                 let must_fail = command == ["csub"]
                     && !free.contains(&option.as_str())
                     && ["\u{1}\u{2}", "%%%", "a b\tc", "é☃"].contains(&value);
-                assert!(
-                    !must_fail || output.code != 0,
-                    "accepted: {words:?}: {output:?}"
-                );
+                assert!(!must_fail || output.code != 0, "accepted: {words:?}: {output:?}");
                 assert!(
                     output.code == 0 || output.err.lines().count() == 1,
                     "{words:?}: {output:?}"
@@ -465,10 +447,7 @@ fn nonsense_instead_of_words() {
         assert_ne!(output.code, 0, "{words:?}: {output:?}");
         assert!(output.code < 100, "{words:?}: {output:?}");
         let lines = output.err.lines().count();
-        assert!(
-            lines + output.out.lines().count() >= 1,
-            "{words:?}: {output:?}"
-        );
+        assert!(lines + output.out.lines().count() >= 1, "{words:?}: {output:?}");
         // Those without any word print how they are used.
         assert!(lines == 1 || words.len() == 1, "{words:?}: {output:?}");
     }

@@ -155,16 +155,10 @@ fn the_advised_commands_do_what_slurm_does() {
     script("1.sh", &format!("echo one >> {}", log.display()));
     script("2.sh", &format!("echo two >> {}; exit 7", log.display()));
     script("3.sh", &format!("echo three >> {}", log.display()));
-    let mail = script(
-        "post man",
-        &format!("printf '%s.' \"$@\" >> {}", log.display()),
-    );
+    let mail = script("post man", &format!("printf '%s.' \"$@\" >> {}", log.display()));
     let conf = folder.path().join("slurm.conf");
-    let text = format!(
-        "Prolog={}/*.sh\nMailProg=\"{}\"\n",
-        folder.path().display(),
-        mail.display()
-    );
+    let text =
+        format!("Prolog={}/*.sh\nMailProg=\"{}\"\n", folder.path().display(), mail.display());
     fs::write(&conf, text).unwrap();
     let (toml, said) = imported(&conf, None);
     let prolog = said.split("prolog = ").nth(1).unwrap();
@@ -181,10 +175,7 @@ fn the_advised_commands_do_what_slurm_does() {
     assert_eq!(command(prolog, &[]), 1);
     let mail = line.split_once(" = ").unwrap().1;
     assert_eq!(command(mail, &["ann@x", "job 1 has ended"]), 0);
-    assert_eq!(
-        fs::read_to_string(&log).unwrap(),
-        "one\ntwo\n-s.job 1 has ended.ann@x."
-    );
+    assert_eq!(fs::read_to_string(&log).unwrap(), "one\ntwo\n-s.job 1 has ended.ann@x.");
 }
 
 /// Whatever words a file is made of, what is written is a configuration.
@@ -269,17 +260,12 @@ fn any_file_becomes_a_configuration() {
         let mut text = String::new();
         for _ in 0..chance.below(30) {
             let first = KEYS[chance.below(3) as usize * usize::from(chance.one_in(2))];
-            let mut line = format!(
-                "{first}={}",
-                VALUES[chance.below(VALUES.len() as u64) as usize]
-            );
+            let mut line =
+                format!("{first}={}", VALUES[chance.below(VALUES.len() as u64) as usize]);
             for _ in 0..chance.below(6) {
                 let key = KEYS[chance.below(KEYS.len() as u64) as usize];
                 let value = VALUES[chance.below(VALUES.len() as u64) as usize];
-                line.push_str(&format!(
-                    "{}{key}={value}",
-                    [" ", "\n"][chance.below(2) as usize]
-                ));
+                line.push_str(&format!("{}{key}={value}", [" ", "\n"][chance.below(2) as usize]));
             }
             text.push_str(&line);
             text.push('\n');

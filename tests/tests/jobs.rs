@@ -23,9 +23,7 @@ fn read(file: &Path) -> String {
 
 /// Waits for a file that is moved into its place whole.
 fn wait_for(file: &Path) -> String {
-    wait::until(&format!("{} is there", file.display()), || {
-        fs::read_to_string(file).ok()
-    })
+    wait::until(&format!("{} is there", file.display()), || fs::read_to_string(file).ok())
 }
 
 fn depends(kind: DependencyKind, job: JobId) -> Dependency {
@@ -197,16 +195,10 @@ fn gpus() {
     assert_eq!(c.row(jobs[2]).state, JobState::Waiting, "none is left");
     fs::write(c.work().join("go"), "").unwrap();
     assert_eq!(seen(jobs[2]).trim().len(), 1);
-    let none = c.submit(&script(
-        &c.work(),
-        "echo \"${CUDA_VISIBLE_DEVICES-unset}\" > none",
-    ));
+    let none = c.submit(&script(&c.work(), "echo \"${CUDA_VISIBLE_DEVICES-unset}\" > none"));
     c.until_end(none);
     let none = read(&c.work().join("none"));
-    assert!(
-        ["", "unset"].contains(&none.trim()),
-        "no GPU was asked for: {none}"
-    );
+    assert!(["", "unset"].contains(&none.trim()), "no GPU was asked for: {none}");
 }
 
 #[test]
@@ -271,10 +263,8 @@ fn array_with_a_limit() {
 #[test]
 fn dependencies() {
     let c = cluster(1);
-    let good = c.submit(&script(
-        &c.work(),
-        "while ! [ -e go ]; do sleep 0.05; done; echo a >> log",
-    ));
+    let good =
+        c.submit(&script(&c.work(), "while ! [ -e go ]; do sleep 0.05; done; echo a >> log"));
     let after = |kind, on, text: &str| {
         let mut submission = script(&c.work(), text);
         submission.spec.dependencies = vec![depends(kind, on)];
@@ -285,16 +275,11 @@ fn dependencies() {
     let any = after(DependencyKind::AfterAny, not_ok, "echo d >> log");
     let never = after(DependencyKind::AfterNotOk, good, "echo never >> log");
     let row = c.row(ok);
-    assert_eq!(
-        (row.state, row.reason.as_str()),
-        (JobState::Waiting, "dependency")
-    );
+    assert_eq!((row.state, row.reason.as_str()), (JobState::Waiting, "dependency"));
     fs::write(c.work().join("go"), "").unwrap();
     assert_eq!(c.until_end(any).state, JobState::Completed);
     assert_eq!(read(&c.work().join("log")), "a\nb\nc\nd\n");
-    let row = c.until(never, "never", |r| {
-        r.reason == "dependency_never" || r.state.is_end()
-    });
+    let row = c.until(never, "never", |r| r.reason == "dependency_never" || r.state.is_end());
     assert_ne!(row.state, JobState::Completed);
     // Long ended jobs count too.
     let late = after(DependencyKind::AfterOk, good, "exit 0");
@@ -334,10 +319,7 @@ fn hold_change_release() {
     let job = c.submit(&submission);
     let id = job.to_string();
     let row = c.row(job);
-    assert_eq!(
-        (row.state, row.reason.as_str()),
-        (JobState::Waiting, "held_by_user")
-    );
+    assert_eq!((row.state, row.reason.as_str()), (JobState::Waiting, "held_by_user"));
     c.run(&["cosy", "change", &id, "--name", "other", "--nodes", "2"])
         .expect(0);
     c.run(&["cosy", "release", &id]).expect(0);
@@ -378,10 +360,7 @@ fn a_failing_prolog_drains_the_node() {
         ..Options::default()
     };
     let mut c = Cluster::prepare(2, options);
-    program(
-        &c.dir().join("prolog"),
-        "echo the disk is on fire >&2; exit 1",
-    );
+    program(&c.dir().join("prolog"), "echo the disk is on fire >&2; exit 1");
     c.start_cosyd();
     (0..2).for_each(|at| c.start_noded(at));
     c.nodes.iter_mut().for_each(|n| n.await_ready());
@@ -410,22 +389,14 @@ fn epilog_and_health_check() {
     };
     let mut c = Cluster::prepare(1, options);
     let dir = c.dir().to_owned();
-    program(
-        &dir.join("epilog"),
-        &format!("echo $COSY_JOB_ID >> {}/epilogs", dir.display()),
-    );
-    program(
-        &dir.join("health"),
-        &format!("! [ -e {}/ill ]", dir.display()),
-    );
+    program(&dir.join("epilog"), &format!("echo $COSY_JOB_ID >> {}/epilogs", dir.display()));
+    program(&dir.join("health"), &format!("! [ -e {}/ill ]", dir.display()));
     c.start_cosyd();
     c.start_noded(0);
     c.nodes[0].await_ready();
     let job = c.submit(&script(&c.work(), "exit 0"));
     c.until_end(job);
-    wait::until_true("the epilog has run", || {
-        read(&dir.join("epilogs")) == format!("{job}\n")
-    });
+    wait::until_true("the epilog has run", || read(&dir.join("epilogs")) == format!("{job}\n"));
     fs::write(dir.join("ill"), "").unwrap();
     let node = c.until_node("n1", "drained", |n| n.state.contains("drain"));
     assert!(node.reason.contains("health"), "{node:?}");
@@ -490,23 +461,14 @@ fn output_files_and_script() {
     .unwrap();
     c.run(&["csub", "--wait", "-i", "in", "job.sh", "a b", "c"])
         .expect(0);
-    assert_eq!(
-        read(&c.work().join("out.patterns.1")),
-        "from a file\na b c\n"
-    );
+    assert_eq!(read(&c.work().join("out.patterns.1")), "from a file\na b c\n");
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::effective());
     let user = user.unwrap().map_or("0".into(), |u| u.name);
     assert_eq!(read(&c.work().join(format!("err.{user}.1"))), "oops\n");
     let kept = c.run(&["cstat", "--script", "1"]).expect(0);
-    assert_eq!(
-        kept.out,
-        read(&c.work().join("job.sh")),
-        "the script is kept"
-    );
-    let job = cosy_tests::run::run_with(
-        &mut c.command(&["csub", "--wait"]),
-        b"#!/bin/sh\necho piped\n",
-    );
+    assert_eq!(kept.out, read(&c.work().join("job.sh")), "the script is kept");
+    let job =
+        cosy_tests::run::run_with(&mut c.command(&["csub", "--wait"]), b"#!/bin/sh\necho piped\n");
     job.expect(0);
     assert_eq!(read(&c.work().join("cosy-2.out")), "piped\n");
 }
@@ -545,10 +507,7 @@ fn tasks_that_ended_alike_share_a_line() {
     assert_eq!(ids(&["chist", "--no-header", "--array"]), each);
     assert_eq!(ids(&["cstat", "-E", "--no-header", "--array"]), each);
     assert_eq!(ids(&["chist", "--no-header", "--format", "ref"]), each);
-    assert_eq!(
-        ids(&["cstat", "-E", "--no-header", "--format", "ref"]),
-        each
-    );
+    assert_eq!(ids(&["cstat", "-E", "--no-header", "--format", "ref"]), each);
     // Of what is not there it is said, and the exit code tells.
     let none = c.run(&["chist", "99999"]);
     let why = "chist: none of these is in history: 'cstat ID' shows a job that has not ended\n";
@@ -581,10 +540,7 @@ fn lines_for_other_batch_systems_are_told() {
     let script = c.work().join("job.sh");
     fs::write(&script, "#!/bin/sh\n#SBATCH --nodes=4\ntrue\n").unwrap();
     let out = c.run(&["csub", "--hold", "job.sh"]).expect(0);
-    assert!(
-        out.err.contains("line 2") && out.err.contains("#SBATCH"),
-        "{out:?}"
-    );
+    assert!(out.err.contains("line 2") && out.err.contains("#SBATCH"), "{out:?}");
     let out = c.run(&["csub", "--hold", "-Q", "job.sh"]).expect(0);
     assert_eq!(out.err, "");
 }
@@ -597,10 +553,7 @@ fn mail_command() {
     };
     let mut c = Cluster::prepare(1, options);
     let dir = c.dir().to_owned();
-    program(
-        &dir.join("mail"),
-        &format!("echo \"$1|$2|$3\" >> {}/mails", dir.display()),
-    );
+    program(&dir.join("mail"), &format!("echo \"$1|$2|$3\" >> {}/mails", dir.display()));
     c.start_cosyd();
     c.start_noded(0);
     c.nodes[0].await_ready();
@@ -624,17 +577,10 @@ fn mail_command() {
     });
     let parts: Vec<&str> = mail.trim().split('|').collect();
     assert_eq!(&parts[..2], ["first", "a@b"]);
-    assert!(
-        parts[2].contains("x y") && parts[2].contains("exit code 3"),
-        "{mail}"
-    );
+    assert!(parts[2].contains("x y") && parts[2].contains("exit code 3"), "{mail}");
     c.run(&["csub", "--wait", "-Q", "--mail-type", "FAIL", "--", "true"])
         .expect(0);
-    assert_eq!(
-        read(&dir.join("mails")).lines().count(),
-        1,
-        "it did not fail"
-    );
+    assert_eq!(read(&dir.join("mails")).lines().count(), 1, "it did not fail");
 }
 
 /// They are written one at a time; commands that submit them side by side are all answered.

@@ -40,10 +40,7 @@ fn new_config(c: &Cluster, name: &str) -> PathBuf {
 }
 
 fn join(c: &Cluster, token: &str, name: &str) -> Output {
-    run_with(
-        &mut join_command(c, name, &["--token", "-"]),
-        token.as_bytes(),
-    )
+    run_with(&mut join_command(c, name, &["--token", "-"]), token.as_bytes())
 }
 
 fn join_command(c: &Cluster, name: &str, words: &[&str]) -> Command {
@@ -65,11 +62,7 @@ fn join_command(c: &Cluster, name: &str, words: &[&str]) -> Command {
 fn allow_root(c: &Cluster, name: &str) {
     let file = new_config(c, name);
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(
-        &file,
-        format!("{text}allow_root = true\nlisten = \"127.0.0.1:0\"\n"),
-    )
-    .unwrap();
+    fs::write(&file, format!("{text}allow_root = true\nlisten = \"127.0.0.1:0\"\n")).unwrap();
 }
 
 #[test]
@@ -79,22 +72,13 @@ fn a_node_joins_with_a_token() {
     join(&c, &token, "n2").expect(0);
     allow_root(&c, "n2");
     let log = c.dir().join("log/n2");
-    let mut daemon = Daemon::new(
-        &programs::folder().join("noded"),
-        &new_config(&c, "n2"),
-        &log,
-    );
+    let mut daemon = Daemon::new(&programs::folder().join("noded"), &new_config(&c, "n2"), &log);
     daemon.start(c.lifeline().as_fd());
     daemon.await_ready();
     let mut submission = script(&c.work(), "echo $COSY_NODENAME > seen");
     submission.spec.request.require = vec!["n2".into()];
     let job = c.submit(&submission);
-    assert_eq!(
-        c.until_end(job).state,
-        JobState::Completed,
-        "{}",
-        daemon.log()
-    );
+    assert_eq!(c.until_end(job).state, JobState::Completed, "{}", daemon.log());
     assert_eq!(fs::read_to_string(c.work().join("seen")).unwrap(), "n2\n");
     // The key that joined is still known after a restart; the token is used up.
     c.cosyd.kill();
@@ -129,10 +113,7 @@ fn where_a_token_may_stand() {
     assert_eq!(run::run(&mut join_command(&c, "n3", &[])).code, 2);
     let nowhere = ["--token-file", "/nosuch/token"];
     let out = run::run(&mut join_command(&c, "n3", &nowhere));
-    assert!(
-        out.code == 1 && out.err.contains("/nosuch/token"),
-        "{out:?}"
-    );
+    assert!(out.code == 1 && out.err.contains("/nosuch/token"), "{out:?}");
 }
 
 #[test]
@@ -163,17 +144,11 @@ fn a_revoked_node_joins_anew() {
     // Not with the old key, not with a token, not after a restart of the controller.
     fs::remove_file(new_config(&c, "n2")).unwrap();
     let again = join(&c, &token(&c, &["n2"]), "n2");
-    assert!(
-        again.code == 1 && again.err.contains("was revoked"),
-        "{again:?}"
-    );
+    assert!(again.code == 1 && again.err.contains("was revoked"), "{again:?}");
     c.cosyd.kill();
     c.start_cosyd();
     let again = join(&c, &token(&c, &["n2"]), "n2");
-    assert!(
-        again.code == 1 && again.err.contains("was revoked"),
-        "{again:?}"
-    );
+    assert!(again.code == 1 && again.err.contains("was revoked"), "{again:?}");
     fs::remove_file(c.dir().join("n2.key")).unwrap();
     join(&c, &token(&c, &["n2"]), "n2").expect(0);
     allow_root(&c, "n2");
@@ -205,9 +180,7 @@ fn tokens_that_are_no_good() {
     refused(&other, "n2");
     let short = token(&c, &["n3", "--valid", "1s"]);
     let made = std::time::Instant::now();
-    wait::until_true("the token has expired", || {
-        made.elapsed().as_millis() > 1500
-    });
+    wait::until_true("the token has expired", || made.elapsed().as_millis() > 1500);
     refused(&short, "n3");
     c.run(&["cadm", "node", "token", "n9"]).expect_refusal("n9");
     join(&c, &good, "n2").expect(0);
@@ -216,10 +189,7 @@ fn tokens_that_are_no_good() {
 #[test]
 fn reload_adds_a_node_and_a_queue() {
     let mut c = Cluster::start(1, Options::default());
-    let job = c.submit(&script(
-        &c.work(),
-        "while ! [ -e go ]; do sleep 0.05; done; exit 3",
-    ));
+    let job = c.submit(&script(&c.work(), "while ! [ -e go ]; do sleep 0.05; done; exit 3"));
     c.until_state(job, JobState::Running);
     c.grow();
     let file = c.dir().join("cosy.toml");
@@ -233,11 +203,7 @@ fn reload_adds_a_node_and_a_queue() {
         .expect(0);
     assert_eq!(c.row(job).state, JobState::Running, "not touched");
     // A fault keeps the old configuration.
-    fs::write(
-        &file,
-        format!("{text}\n[[queue]]\nname = \"bad\"\nnoodles = 1\n"),
-    )
-    .unwrap();
+    fs::write(&file, format!("{text}\n[[queue]]\nname = \"bad\"\nnoodles = 1\n")).unwrap();
     c.cosyd.signal(Signal::SIGHUP);
     wait::until_true("the fault is told", || c.cosyd.log().contains("noodles"));
     c.run(&["cadm", "reload"]).expect_refusal("noodles");
@@ -266,15 +232,8 @@ fn reload_says_what_waits_for_a_restart() {
     assert_ne!(text, changed);
     fs::write(&file, &changed).unwrap();
     let out = c.run(&["cadm", "reload"]).expect(0);
-    assert!(
-        out.err.contains("connections_per_user") && out.err.contains("restarted"),
-        "{out:?}"
-    );
-    assert_eq!(
-        out.err.lines().count(),
-        1,
-        "the name is taken over: {out:?}"
-    );
+    assert!(out.err.contains("connections_per_user") && out.err.contains("restarted"), "{out:?}");
+    assert_eq!(out.err.lines().count(), 1, "the name is taken over: {out:?}");
     wait::until_true("the name is the new one", || {
         c.run(&["cadm", "ping"]).out.contains("renamed")
     });
@@ -306,11 +265,7 @@ fn check_names_every_fault_with_its_line() {
         assert_eq!(output.code, 1, "{output:?}");
         for line in lines {
             let place = format!("{}:{line}", file.display());
-            assert!(
-                output.err.contains(&place),
-                "{place} is not named: {}",
-                output.err
-            );
+            assert!(output.err.contains(&place), "{place} is not named: {}", output.err);
         }
     };
     let good = fs::read_to_string(&cosy).unwrap();
@@ -324,10 +279,7 @@ fn check_names_every_fault_with_its_line() {
     let text = format!("{}\nhook_timeout = \"soon\"\nshape = 1\n", good.trim_end());
     faults("noded", &node, &text, &[base + 1, base + 2]);
     let missing = check("cosyd", &c.dir().join("nowhere.toml"));
-    assert!(
-        missing.code == 1 && missing.err.contains("nowhere"),
-        "{missing:?}"
-    );
+    assert!(missing.code == 1 && missing.err.contains("nowhere"), "{missing:?}");
 }
 
 #[test]

@@ -91,18 +91,11 @@ fn as_the_user() {
     assert_eq!(&lines[..2], ["54321", "54300"]);
     let mut groups: Vec<&str> = lines[2].split_whitespace().collect();
     groups.sort_unstable();
-    assert_eq!(
-        groups,
-        ["54300", "54301", "54302"],
-        "all groups, and no others"
-    );
+    assert_eq!(groups, ["54300", "54301", "54302"], "all groups, and no others");
     assert!(lines[3].ends_with("037"), "{}", lines[3]);
     assert_eq!(lines[4], "123", "the soft limit of the submitting shell");
     assert_eq!(lines[5], home(&c).display().to_string());
-    assert_eq!(
-        lines[6], "/her/home ann",
-        "the environment of the submission"
-    );
+    assert_eq!(lines[6], "/her/home ann", "the environment of the submission");
     for name in ["out", "made"] {
         let of = fs::metadata(home(&c).join(name)).unwrap();
         assert_eq!((of.uid(), of.gid()), (ANN, ANN_GROUP), "{name}");
@@ -179,9 +172,7 @@ fn outage_of_the_directory() {
         return;
     }
     let job = cosy_model::JobId(output.out.trim().parse().unwrap());
-    let row = c.until(job, "delayed", |r| {
-        r.reason == "directory" || r.start.is_some()
-    });
+    let row = c.until(job, "delayed", |r| r.reason == "directory" || r.start.is_some());
     assert_eq!((row.state, row.start), (JobState::Waiting, None), "{row:?}");
     assert!(!home(&c).join("out").exists());
     fs::remove_file(c.dir().join("outage")).unwrap();
@@ -216,9 +207,7 @@ fn outage_after_the_submission() {
     c.cosyd.kill();
     c.start_cosyd();
     c.run(&["cosy", "release", &job.to_string()]).expect(0);
-    let row = c.until(job, "delayed", |r| {
-        r.reason == "directory" || r.start.is_some()
-    });
+    let row = c.until(job, "delayed", |r| r.reason == "directory" || r.start.is_some());
     assert_eq!((row.state, row.start), (JobState::Waiting, None), "{row:?}");
     // Nobody else is held up.
     c.run(&["csub", "--wait", "-Q", "--", "true"]);
@@ -241,10 +230,7 @@ fn unknown_user() {
     let table = c.client().jobs(Default::default()).unwrap();
     assert_eq!(table.rows, 0);
     wait::until_true("the controller answers", || {
-        matches!(
-            c.ask(cosy_model::api::Request::Ping),
-            cosy_model::api::Reply::Pong { .. }
-        )
+        matches!(c.ask(cosy_model::api::Request::Ping), cosy_model::api::Reply::Pong { .. })
     });
 }
 

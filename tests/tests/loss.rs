@@ -43,15 +43,10 @@ fn requeued_and_superseded(lose: impl Fn(&mut Cluster), find: impl Fn(&mut Clust
     let mut c = cluster();
     let (job, first) = start(&c, true);
     lose(&mut c);
-    let row = c.until(job, "running again", |r| {
-        r.state == JobState::Running && r.attempt == 2
-    });
+    let row = c.until(job, "running again", |r| r.state == JobState::Running && r.attempt == 2);
     assert_eq!(row.nodes, "n2");
     let n1 = c.until_node("n1", "there", |_| true);
-    assert!(
-        !["idle", "mixed", "busy"].contains(&n1.state.as_str()),
-        "{n1:?}"
-    );
+    assert!(!["idle", "mixed", "busy"].contains(&n1.state.as_str()), "{n1:?}");
     assert!(!n1.reason.is_empty(), "it says why: {n1:?}");
     let second = pid_of(&c, job, 2);
     find(&mut c);
@@ -87,11 +82,7 @@ fn job_that_is_not_to_run_again() {
     let (job, pid) = start(&c, false);
     c.nodes[0].kill();
     let row = c.until_end(job);
-    assert_eq!(
-        (row.state, row.attempt),
-        (JobState::NodeFailed, 1),
-        "{row:?}"
-    );
+    assert_eq!((row.state, row.attempt), (JobState::NodeFailed, 1), "{row:?}");
     for command in [
         &["chist", &job.to_string()][..],
         &["cstat", "job", &job.to_string()],
@@ -135,9 +126,7 @@ fn given_up_by_an_administrator() {
     let node = c.until_node("n1", "down", |n| n.state.contains("down"));
     assert_eq!(node.reason, "smoke");
     wait::until_true("the first attempt is killed", || !system::is_alive(first));
-    c.until(job, "running again", |r| {
-        r.state == JobState::Running && r.nodes == "n2"
-    });
+    c.until(job, "running again", |r| r.state == JobState::Running && r.nodes == "n2");
     c.run(&["cadm", "node", "resume", "n1"]).expect(0);
     c.until_node("n1", "in service", |n| n.state == "idle");
     c.cancel(job);

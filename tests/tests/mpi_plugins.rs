@@ -29,22 +29,11 @@ fn variables_of_a_batch_job() {
     let text = "env | grep -c ^COSY_STEP_SOCKET=; cat \"$OMPI_MCA_orte_default_hostfile\"\n\
         echo $HYDRA_HOST_FILE $COSY_MACHINE_SHARED\nbasename \"$COSY_REMOTE_SHELL\"";
     let job = submit(&c, 2, 4, text, Span::from_minutes(5));
-    assert_eq!(
-        c.until_end(job).outcome(),
-        (JobState::Completed, 0),
-        "{}",
-        story(&c)
-    );
-    assert_eq!(
-        read(&c, "out"),
-        "1\nn1 slots=2\nn2 slots=2\nsite 1\ncosy-rsh\n"
-    );
+    assert_eq!(c.until_end(job).outcome(), (JobState::Completed, 0), "{}", story(&c));
+    assert_eq!(read(&c, "out"), "1\nn1 slots=2\nn2 slots=2\nsite 1\ncosy-rsh\n");
     let err = read(&c, "err");
     let said = "cosy: MPI plugin broken: ";
-    assert!(
-        err.starts_with(said) && err.ends_with("is not NAME=value: 'nonsense'\n"),
-        "{err}"
-    );
+    assert!(err.starts_with(said) && err.ends_with("is not NAME=value: 'nonsense'\n"), "{err}");
     until_nothing_is_left(&c, &[]);
     // A step without a job around it knows of its node what a job knows.
     let step = c.run(&["cosy", "run", "sh", "-c", "echo $COSY_MACHINE_SHARED"]);
@@ -105,10 +94,7 @@ fn what_the_front_end_takes() {
     user.run(&["-n", "many", "true"])
         .expect_refusal("-n wants a number");
     let version = user.run(&["--version"]).expect(0);
-    assert!(
-        version.out.contains("Open MPI") || version.out.contains("OpenRTE"),
-        "{version:?}"
-    );
+    assert!(version.out.contains("Open MPI") || version.out.contains("OpenRTE"), "{version:?}");
     let inside = run(user
         .command(&["-n", "1", "echo", "here"])
         .env("COSY_JOB_ID", "1"));

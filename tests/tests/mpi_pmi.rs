@@ -83,10 +83,7 @@ fn steps_of_one_job_side_by_side() {
     let Some(c) = mpich() else { return };
     let body = "for n in 1 2 3; do cosy run --mpi pmi -N4 -n4 ./collectives >out.$n & done\n\
                 wait\ncosy run --mpi pmi -N4 -n 8 ./collectives >out.4";
-    let path = format!(
-        "export PATH={}:$PATH\n{body}",
-        c.dir().join("bin").display()
-    );
+    let path = format!("export PATH={}:$PATH\n{body}", c.dir().join("bin").display());
     let mut submission = script(&c.work(), &path);
     submission.spec.request.nodes = Some(4);
     submission.spec.request.tasks = Some(8);
@@ -113,10 +110,7 @@ fn the_end_of_one_rank_ends_the_step() {
     let Some(c) = mpich() else { return };
     // Of the rank that died, not of those that were ended for it.
     let output = collectives(&c, &["die", "3"]).expect(137);
-    assert!(
-        output.err.contains("task 3: ended by signal 9"),
-        "{output:?}"
-    );
+    assert!(output.err.contains("task 3: ended by signal 9"), "{output:?}");
     c.until_no_job_processes();
 }
 
@@ -186,10 +180,7 @@ fn garbage_from_one_rank_ends_the_step_and_nothing_else() {
     ];
     let output = c.run(&words);
     assert_ne!(output.code, 0, "{output:?}");
-    assert!(
-        output.err.contains("task 1") && output.err.contains("PMI"),
-        "{output:?}"
-    );
+    assert!(output.err.contains("task 1") && output.err.contains("PMI"), "{output:?}");
     c.until_no_job_processes();
     // The node daemons and the next step have taken no harm.
     let words = ["cosy", "run", "--mpi", "pmi", "-N4", "-n8", "./pmi2_client"];
@@ -212,9 +203,5 @@ fn a_step_beside_the_first_node() {
     let row = c.until_end(c.submit(&submission));
     let out = std::fs::read_to_string(c.work().join("out")).unwrap();
     assert_eq!(row.outcome().1, 0, "{row:?}\n{out}\n{}", c.logs());
-    assert_eq!(
-        out.lines().filter(|l| l.ends_with(": good")).count(),
-        3,
-        "{out}"
-    );
+    assert_eq!(out.lines().filter(|l| l.ends_with(": good")).count(), 3, "{out}");
 }

@@ -94,10 +94,7 @@ fn leaving_early_over_pmi() {
     let words = ["cosy", "run", "--mpi", "pmi", "-N", "2", "-n", "2"];
     let output = c.run(&[&words[..], &[program.to_str().unwrap(), "leave"]].concat());
     assert_ne!(output.code, 0, "{output:?}");
-    assert!(
-        output.err.contains("it ended without MPI_Finalize"),
-        "{output:?}"
-    );
+    assert!(output.err.contains("it ended without MPI_Finalize"), "{output:?}");
     c.until_no_job_processes();
 }
 

@@ -59,12 +59,7 @@ fn python(c: &Cluster, mpi: Mpi, folder: &Path) {
         text.push_str(&format!("export {name}={value}\n"));
     }
     let program = folder.join("ring.py");
-    text.push_str(&format!(
-        "exec {} {} {}",
-        mpi.launcher(),
-        python.display(),
-        program.display()
-    ));
+    text.push_str(&format!("exec {} {} {}", mpi.launcher(), python.display(), program.display()));
     let job = submit(c, 4, 8, &text, Span::from_minutes(5));
     let row = c.until_end(job);
     assert_eq!(row.outcome(), (JobState::Completed, 0), "{}", story(c));
@@ -94,10 +89,7 @@ fn classic_in_namespaces(mpi: Mpi) {
             host: namespaces::HERE,
             noded: |n| {
                 let address = namespaces::address(n);
-                format!(
-                    "listen = \"{address}:0\"\ncgroup = \"none\"\n{}",
-                    plugin_line()
-                )
+                format!("listen = \"{address}:0\"\ncgroup = \"none\"\n{}", plugin_line())
             },
             ..options()
         },
@@ -191,11 +183,7 @@ fn a_bad_rank(mpi: Mpi, program: &str, code: Option<i64>) {
     let job = submit(&c, 4, 8, &text, Span::from_minutes(5));
     let row = c.until_end(job);
     assert_eq!(row.state, JobState::Failed, "{}", story(&c));
-    assert!(
-        code.is_none() || row.exit_code == code,
-        "{row:?}\n{}",
-        story(&c)
-    );
+    assert!(code.is_none() || row.exit_code == code, "{row:?}\n{}", story(&c));
     assert!(!read(&c, "out").contains("went on"), "{}", story(&c));
     c.until_no_job_processes();
 }
@@ -310,11 +298,7 @@ fn implicit(mpi: Mpi) {
     };
     let spread = user.run(&["-np", "8", on_each, "2", "./hello"]);
     assert_eq!(spread.code, 0, "{spread:?}");
-    assert_eq!(
-        ranks_by_node(&spread.out).values().sum::<u32>(),
-        8,
-        "{spread:?}"
-    );
+    assert_eq!(ranks_by_node(&spread.out).values().sum::<u32>(), 8, "{spread:?}");
     assert_eq!(ranks_by_node(&spread.out).len(), 4, "{spread:?}");
     user.run(&["-n", "4", "./abort"]).expect(5);
     c.until_no_job_processes();

@@ -61,10 +61,8 @@ fn sharing_with_nobody_known_is_told() {
         return;
     };
     let made = take(&c, ANN, "book", "--at now+1h -t 1h");
-    let line = format!(
-        "share {} --share-users nosuchuser,root --share-groups nosuchgroup",
-        made.id
-    );
+    let line =
+        format!("share {} --share-users nosuchuser,root --share-groups nosuchgroup", made.id);
     let out = cresv(&c, ANN, &line).expect(0);
     let note = |kind: &str, name: &str| {
         format!(
@@ -89,30 +87,17 @@ fn in_two_phases() {
     assert_eq!(held.hold_until.unwrap().0 - held.made.0, 3000);
     refused(&c, BOB, &format!("confirm {id}"), "belongs to user ann");
     let said = cresv(&c, ANN, &format!("confirm {id}")).expect(0);
-    assert!(
-        said.out.contains(&format!("Booked reservation {id}")),
-        "{said:?}"
-    );
+    assert!(said.out.contains(&format!("Booked reservation {id}")), "{said:?}");
     refused(&c, ANN, &format!("confirm {id}"), "is confirmed already");
     refused(&c, ANN, "confirm 99", "there is no reservation 99");
     // It is final: it is still there when the hold would have lapsed.
-    wait::until_true("the hold would have lapsed", || {
-        resv::now() > held.hold_until.unwrap()
-    });
+    wait::until_true("the hold would have lapsed", || resv::now() > held.hold_until.unwrap());
     assert_eq!(c.reservation(id).state, ReservationState::Confirmed);
     // Others see that the time is taken, and by whom, but nothing private.
     let taken = "-N 1 --exclusive -t 1h --at now+2h";
-    refused(
-        &c,
-        BOB,
-        &format!("book {taken}"),
-        "not enough nodes are free",
-    );
+    refused(&c, BOB, &format!("book {taken}"), "not enough nodes are free");
     let seen = cresv(&c, BOB, "list --all --no-header").expect(0);
-    assert!(
-        seen.out.contains("ann") && seen.out.contains("confirmed"),
-        "{seen:?}"
-    );
+    assert!(seen.out.contains("ann") && seen.out.contains("confirmed"), "{seen:?}");
 }
 
 #[test]
@@ -121,19 +106,12 @@ fn holds_lapse() {
     let held = take(&c, ANN, "hold", "-t 1h --at now+2h");
     // One at a time.
     let other = "hold -N 1 --exclusive -t 1h --at now+5h";
-    let why = format!(
-        "1 of 1 holds of user ann are open: confirm or cancel reservation {}",
-        held.id
-    );
+    let why =
+        format!("1 of 1 holds of user ann are open: confirm or cancel reservation {}", held.id);
     refused(&c, ANN, other, &why);
     c.until_resv_state(held.id, ReservationState::Expired);
     refused(&c, ANN, &format!("confirm {}", held.id), "has expired");
-    refused(
-        &c,
-        ANN,
-        "hold -N 1 --exclusive -t 1h --at now+2h",
-        "lapsed unconfirmed",
-    );
+    refused(&c, ANN, "hold -N 1 --exclusive -t 1h --at now+2h", "lapsed unconfirmed");
     // Another time may be held, and the slot is anybody's.
     let again = take(&c, ANN, "hold", "-t 1h --at now+5h");
     cresv(&c, ANN, &format!("cancel {}", again.id)).expect(0);
@@ -145,9 +123,7 @@ fn holds_lapse_over_a_crash() {
     let Some(mut c) = cluster(1, "") else { return };
     let held = take(&c, ANN, "hold", "-t 1h --at now+2h");
     c.cosyd.kill();
-    wait::until_true("the hold has lapsed", || {
-        resv::now() > held.hold_until.unwrap()
-    });
+    wait::until_true("the hold has lapsed", || resv::now() > held.hold_until.unwrap());
     c.start_cosyd();
     c.until_resv_state(held.id, ReservationState::Expired);
     refused(&c, ANN, &format!("confirm {}", held.id), "has expired");
@@ -177,12 +153,7 @@ fn made_longer() {
     let Some(c) = cluster(1, "") else { return };
     let first = take(&c, ANN, "book", "-t 1h --at now+2h");
     let next = take(&c, BOB, "book", "-t 1h --at now+4h");
-    refused(
-        &c,
-        BOB,
-        &format!("extend {} --by 30m", first.id),
-        "belongs to user ann",
-    );
+    refused(&c, BOB, &format!("extend {} --by 30m", first.id), "belongs to user ann");
     let words = format!("extend {} --by 30m", first.id);
     cresv(&c, ANN, &words).expect(0);
     let longer = c.reservation(first.id);
@@ -202,18 +173,8 @@ fn made_longer() {
 #[test]
 fn entered_by_jobs() {
     let Some(c) = cluster(2, "") else { return };
-    let made = take(
-        &c,
-        ANN,
-        "book",
-        "--name course --nodelist n2 -t 12s --at now+6s",
-    );
-    let inside = job(submit(
-        &c,
-        ANN,
-        made.id,
-        &["--", "sh", "-c", "date +%s%N > inside"],
-    ));
+    let made = take(&c, ANN, "book", "--name course --nodelist n2 -t 12s --at now+6s");
+    let inside = job(submit(&c, ANN, made.id, &["--", "sh", "-c", "date +%s%N > inside"]));
     let line = "trap '' TERM; sleep 1000; sleep 1000";
     let deaf = job(submit(&c, ANN, made.id, &["--", "sh", "-c", line]));
     let plain = [
@@ -233,15 +194,9 @@ fn entered_by_jobs() {
     assert_eq!(c.row(inside).state, JobState::Waiting);
     // It begins, jobs enter, and the one from outside waits for the end.
     let row = c.until_end(inside);
-    assert_eq!(
-        (row.outcome(), &*row.nodes),
-        ((JobState::Completed, 0), "n2")
-    );
+    assert_eq!((row.outcome(), &*row.nodes), ((JobState::Completed, 0), "n2"));
     let began = resv::written_time(&c.work().join("inside")).unwrap();
-    assert!(
-        made.start <= began && began.0 < made.start.0 + 1000,
-        "{began:?} {made:?}"
-    );
+    assert!(made.start <= began && began.0 < made.start.0 + 1000, "{began:?} {made:?}");
     c.until_state(deaf, JobState::Running);
     assert_eq!(c.row(outside).state, JobState::Waiting);
     // Whoever is still in it at its end is ended, by force if need be.
@@ -258,12 +213,7 @@ fn entered_by_jobs() {
 fn shared() {
     let Some(c) = cluster(1, "") else { return };
     let when = "-t 1h --soonest";
-    let open = take(
-        &c,
-        ANN,
-        "book",
-        &format!("{when} --share-users bob --share-groups guests"),
-    );
+    let open = take(&c, ANN, "book", &format!("{when} --share-users bob --share-groups guests"));
     c.until_resv_state(open.id, ReservationState::Active);
     // Bob is named, cat is in the group.
     for uid in [BOB, CAT] {
@@ -303,13 +253,8 @@ fn ends_by_a_deadline() {
     assert!(made.movable_from.is_some(), "{made:?}");
     c.run_as(BOB, &["ccancel", &busy.to_string()]).expect(0);
     let moved = c.until_reservation(id, "moved", |r| r.start < made.start);
-    assert!(
-        moved.note.contains("moved to an earlier start"),
-        "{moved:?}"
-    );
-    let began = wait::until("its script has run", || {
-        resv::written_time(&c.work().join("began"))
-    });
+    assert!(moved.note.contains("moved to an earlier start"), "{moved:?}");
+    let began = wait::until("its script has run", || resv::written_time(&c.work().join("began")));
     assert!(began.0 < made.made.0 + 60_000, "{began:?} {moved:?}");
     // A deadline that cannot be kept is refused.
     let line = "book -N 1 --exclusive -t 2h --finish-by now+1h";
@@ -363,11 +308,7 @@ fn what_cannot_be() {
     check(2, "-t -5 --at now+1h", "");
     check(2, "-t 1h --at now-1h", "ago");
     check(2, "-t 1h --at 2099-01-01", "more than 10 years ahead");
-    check(
-        2,
-        "-t 1h --from now+5h --until now+4h",
-        "the window is empty",
-    );
+    check(2, "-t 1h --from now+5h --until now+4h", "the window is empty");
     check(2, "-t 3h --from now+4h --until now+5h", "too short");
     check(2, "-t 1h --at now+1h --max-price -1", "no sum");
     check(2, "-t 1h --at now+1h --max-price 99999999999999", "no sum");
@@ -375,11 +316,7 @@ fn what_cannot_be() {
     check(1, "-t 1h --at now+15d", "quota");
     check(1, "-t 1h --at now+1h -q nowhere", "nowhere");
     check(1, "-t 1h --at now+1h --nodelist n9", "n9");
-    check(
-        1,
-        "-t 1h --at now+1h --max-price 3",
-        "costs 4 SU, at most 3 SU",
-    );
+    check(1, "-t 1h --at now+1h --max-price 3", "costs 4 SU, at most 3 SU");
     let many = "book -N 2 --exclusive -t 1h --at now+1h";
     assert_eq!(cresv(&c, ANN, many).code, 1);
     let none = cresv(&c, ANN, "list --no-header --ended").expect(0);
@@ -388,11 +325,7 @@ fn what_cannot_be() {
     for hours in [1, 3, 5, 7] {
         take(&c, ANN, "book", &format!("-t 1h --at now+{hours}h"));
     }
-    check(
-        1,
-        "-t 1h --at now+9h",
-        "user ann has 4 open reservations and may have 4",
-    );
+    check(1, "-t 1h --at now+9h", "user ann has 4 open reservations and may have 4");
     // No controller.
     let mut c = c;
     c.cosyd.kill();

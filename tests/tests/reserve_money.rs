@@ -232,11 +232,7 @@ impl Seen {
             let book = |name: &str| books.get(name).copied().unwrap_or_default();
             let account = r.account.as_deref().unwrap();
             assert_eq!(book("income"), r.charged, "{r:?}\n{own:#?}");
-            assert_eq!(
-                book(&format!("{account}:held")),
-                Su::ZERO,
-                "{r:?}\n{own:#?}"
-            );
+            assert_eq!(book(&format!("{account}:held")), Su::ZERO, "{r:?}\n{own:#?}");
             assert_eq!(book(account), Su::ZERO.minus(r.charged), "{r:?}\n{own:#?}");
             let whole = r.base.plus(r.extra);
             let want = match r.state {

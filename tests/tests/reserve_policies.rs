@@ -61,18 +61,8 @@ fn centre_with_96_hours() {
         return;
     };
     let ann = |nodes, length, at, refusal| check(&c, ANN, nodes, length, at, refusal);
-    ann(
-        "1",
-        "1h",
-        "now+95h",
-        "user ann must reserve at least 4-00:00:00 ahead",
-    );
-    ann(
-        "1",
-        "169h",
-        "now+100h",
-        "user ann may reserve 7-00:00:00 at once",
-    );
+    ann("1", "1h", "now+95h", "user ann must reserve at least 4-00:00:00 ahead");
+    ann("1", "169h", "now+100h", "user ann may reserve 7-00:00:00 at once");
     ann("1", "1h", "now+91d", "may reserve 90-00:00:00 ahead");
     ann("2", "1h", "now+100h", "20 % of the nodes");
     ann("1", "168h", "now+97h", "");
@@ -81,12 +71,7 @@ fn centre_with_96_hours() {
     ann("1", "1h", "now+300h", "");
     ann("1", "1h", "now+310h", "");
     ann("1", "1h", "now+89d", "");
-    ann(
-        "1",
-        "1h",
-        "now+320h",
-        "has 4 open reservations and may have 4",
-    );
+    ann("1", "1h", "now+320h", "has 4 open reservations and may have 4");
     check(&c, BOB, "1", "1h", "now+320h", "");
     check(&c, 0, "5", "200h", "now+1h", "");
 }
@@ -97,28 +82,13 @@ fn centre_with_72_hours() {
         return;
     };
     let ann = |nodes, length, at, refusal| check(&c, ANN, nodes, length, at, refusal);
-    ann(
-        "1",
-        "1h",
-        "now+71h",
-        "user ann must reserve at least 3-00:00:00 ahead",
-    );
-    ann(
-        "1",
-        "49h",
-        "now+80h",
-        "user ann may reserve 2-00:00:00 at once",
-    );
+    ann("1", "1h", "now+71h", "user ann must reserve at least 3-00:00:00 ahead");
+    ann("1", "49h", "now+80h", "user ann may reserve 2-00:00:00 at once");
     ann("1", "1h", "now+15d", "may reserve 14-00:00:00 ahead");
     ann("3", "1h", "now+80h", "30 % of the nodes");
     ann("2", "48h", "now+73h", "");
     ann("1", "1h", "now+130h", "");
-    ann(
-        "1",
-        "1h",
-        "now+140h",
-        "has 2 open reservations and may have 2",
-    );
+    ann("1", "1h", "now+140h", "has 2 open reservations and may have 2");
     check(&c, 0, "3", "1h", "now+1h", "");
 }
 
@@ -157,43 +127,15 @@ fn priced() {
         "30",
     ])
     .expect(0);
-    check(
-        &c,
-        BOB,
-        "1",
-        "1h",
-        "now+1h",
-        "bob may charge none of the 1 accounts",
-    );
-    check(
-        &c,
-        ANN,
-        "2",
-        "4h",
-        "now+1h",
-        "costs 32 SU, and the account has 30 SU left",
-    );
+    check(&c, BOB, "1", "1h", "now+1h", "bob may charge none of the 1 accounts");
+    check(&c, ANN, "2", "4h", "now+1h", "costs 32 SU, and the account has 30 SU left");
     check(&c, ANN, "2", "3h", "now+1h", "");
-    check(
-        &c,
-        ANN,
-        "2",
-        "1h",
-        "now+10h",
-        "costs 8 SU, and the account has 6 SU left",
-    );
+    check(&c, ANN, "2", "1h", "now+10h", "costs 8 SU, and the account has 6 SU left");
     check(&c, ANN, "1", "1h", "now+10h", "");
     // Quotas and the account bind as well.
     c.run(&["cadm", "account", "grant", "lab", "1000"])
         .expect(0);
-    check(
-        &c,
-        ANN,
-        "1",
-        "1h",
-        "now+20h",
-        "has 2 open reservations and may have 2",
-    );
+    check(&c, ANN, "1", "1h", "now+20h", "has 2 open reservations and may have 2");
     // An administrator passes the rules, not the price limit.
     let dear = c.run(&[&words("3", "1h", "now+30h")[..], &["--max-price", "11"]].concat());
     dear.expect(1)
@@ -300,13 +242,6 @@ fn academic_asks_for_notice() {
     for at in ["now+3h", "now+5h", "now+7h"] {
         check(&c, ANN, "1", "1h", at, "");
     }
-    check(
-        &c,
-        ANN,
-        "1",
-        "1h",
-        "now+9h",
-        "above 15 % no reservation is accepted",
-    );
+    check(&c, ANN, "1", "1h", "now+9h", "above 15 % no reservation is accepted");
     check(&c, 0, "1", "1h", "now+9h", "");
 }

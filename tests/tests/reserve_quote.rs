@@ -83,10 +83,7 @@ fn asked_then_chosen() {
     let chosen = format!("cresv quote {ask} --cheapest --choose");
     cosy(&c, ANN, &chosen).expect(0);
     let made = all(&c).remove(0);
-    assert_eq!(
-        (made.state, made.delayed_jobs),
-        (ReservationState::Confirmed, 0)
-    );
+    assert_eq!((made.state, made.delayed_jobs), (ReservationState::Confirmed, 0));
     assert_eq!((made.extra.0, made.base), (0, cosy_model::Su::whole(2)));
     assert!(made.start.0 > made.made.0 + 110 * 60_000, "{made:?}");
     // The soonest is in front of it, and it is told so.
@@ -96,10 +93,7 @@ fn asked_then_chosen() {
     assert_eq!(first.delayed_jobs, 1, "{first:?}");
     assert!(first.extra.0 > 0, "{first:?}");
     let why = cosy(&c, ANN, &format!("cstat {waiting}")).expect(0).out;
-    assert!(
-        why.contains(&format!("by reservation {}", first.id)),
-        "{why}"
-    );
+    assert!(why.contains(&format!("by reservation {}", first.id)), "{why}");
     let queue = cosy(&c, BOB, "cstat").expect(0).out;
     assert!(queue.contains("confirmed"), "{queue}");
 }
@@ -110,10 +104,7 @@ fn pictures() {
     queue(&c);
     let line = "cresv quote -N 1 --exclusive -t 30m --until now+6h --svg -";
     let svg = cosy(&c, ANN, line).expect(0).out;
-    assert!(
-        svg.starts_with("<svg") || svg.starts_with("<?xml"),
-        "{svg:.200}"
-    );
+    assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{svg:.200}");
     assert!(svg.trim_end().ends_with("</svg>") && !svg.contains("secret"));
     let plan = cosy(&c, ANN, "cstat plan").expect(0).out;
     assert!(plan.contains("n1"), "{plan}");
@@ -136,10 +127,7 @@ fn series() {
         .into_iter()
         .filter(|r| r.user == "ann" && r.state.is_live())
         .collect();
-    assert!(
-        made.windows(2).all(|w| w[0].series == w[1].series),
-        "{made:?}"
-    );
+    assert!(made.windows(2).all(|w| w[0].series == w[1].series), "{made:?}");
     let first = some.out.lines().next().unwrap();
     let gone = cosy(&c, ANN, &format!("cresv cancel {first} --series")).expect(0);
     assert_eq!(gone.out, "Gave back 3 reservations.\n");

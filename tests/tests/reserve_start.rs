@@ -83,9 +83,7 @@ fn book(c: &Cluster, nodes: usize, ahead_secs: u32) -> ReservationInfo {
 /// Waits for the script's first line; it ran within the promised second.
 fn began_in_time(c: &Cluster, made: &ReservationInfo) -> Time {
     let file = c.work().join("began");
-    let began = wait::until("the script's first line has run", || {
-        resv::written_time(&file)
-    });
+    let began = wait::until("the script's first line has run", || resv::written_time(&file));
     let late = began.0 - made.start.0;
     eprintln!("the first line ran {late} ms after the promised second");
     assert!(
@@ -177,14 +175,8 @@ fn node_of(r: &ReservationInfo) -> usize {
 fn replaced(c: &Cluster, made: &ReservationInfo) {
     let moved = c.until_reservation(made.id, "replaced", |r| r.nodes != made.nodes);
     assert_eq!((moved.start, moved.end), (made.start, made.end));
-    assert!(
-        !moved.degraded && moved.note.contains("cannot serve"),
-        "{moved:?}"
-    );
-    assert!(
-        resv::now() < made.start,
-        "it was replaced too late to show anything"
-    );
+    assert!(!moved.degraded && moved.note.contains("cannot serve"), "{moved:?}");
+    assert!(resv::now() < made.start, "it was replaced too late to show anything");
     told(c, "cannot serve");
     began_in_time(c, made);
     let job = c.attached(made.id);

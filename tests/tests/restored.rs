@@ -57,8 +57,5 @@ fn what_has_run_since_does_not_run_again() {
     assert_eq!(fs::read_to_string(c.work().join("ran")).unwrap(), "ran\n");
     c.run(&["cosy", "release", &job.to_string()]).expect(0);
     assert_eq!(c.until_end(job).state, JobState::Completed);
-    assert_eq!(
-        fs::read_to_string(c.work().join("ran")).unwrap(),
-        "ran\nran\n"
-    );
+    assert_eq!(fs::read_to_string(c.work().join("ran")).unwrap(), "ran\nran\n");
 }

@@ -56,10 +56,7 @@ fn a_fault_in_a_turn_is_told_to_those_who_waited_for_it() {
     c.start_noded(0);
     c.nodes[0].await_ready();
     let go = c.work().join("go");
-    let text = format!(
-        "while [ ! -e {} ]; do sleep 0.05; done; exit 7",
-        go.display()
-    );
+    let text = format!("while [ ! -e {} ]; do sleep 0.05; done; exit 7", go.display());
     let long = c.submit(&script(&c.work(), &text));
     c.until_state(long, JobState::Running);
     let poison = named(&c, "poison", "true");
@@ -97,10 +94,7 @@ fn a_row_that_it_fails_at_is_set_aside() {
     let number = cosyd(&c, &["--set-aside"]);
     let number = number.split('\t').next().unwrap().to_owned();
     let said = cosyd(&c, &["--put-back", &number]);
-    assert_eq!(
-        said,
-        format!("job {poison} is taken up at the next start\n")
-    );
+    assert_eq!(said, format!("job {poison} is taken up at the next start\n"));
     stop(&mut c);
     asks_for(&mut c, None);
     c.start_cosyd();
@@ -115,10 +109,7 @@ fn check_aside(c: &Cluster, poison: JobId, other: JobId) {
     assert_eq!(all.len(), 1, "{all:?}");
     assert!(all[0].starts_with(&format!("job {poison}: ")), "{all:?}");
     let shown = c.run(&["cadm", "ping"]).expect(0).out;
-    assert!(
-        shown.contains(&format!("set aside: job {poison}: ")),
-        "{shown}"
-    );
+    assert!(shown.contains(&format!("set aside: job {poison}: ")), "{shown}");
     let listed = cosyd(c, &["--set-aside"]);
     assert!(listed.contains(&format!("\tjob {poison}\t")), "{listed}");
     c.run(&["cosy", "release", &other.to_string()]).expect(0);

@@ -30,9 +30,7 @@ fn out(c: &Cluster, line: &str) -> String {
 }
 
 fn until(c: &Cluster, line: &str, want: &str) {
-    wait::until(&format!("{line}: {want}"), || {
-        (out(c, line) == want).then_some(())
-    });
+    wait::until(&format!("{line}: {want}"), || (out(c, line) == want).then_some(()));
 }
 
 #[test]
@@ -73,11 +71,7 @@ fn tasks_start_in_the_order_of_their_indices() {
     let begins = format!("JobId={} ArrayJobId={id} ArrayTaskId=1 ", id + 1);
     assert!(shown.starts_with(&begins), "{shown}");
     out(&c, &format!("scancel {id}_1"));
-    until(
-        &c,
-        &format!("squeue -h -t R -j {id} -o %i|%A"),
-        &format!("{id}_2|{}\n", id + 2),
-    );
+    until(&c, &format!("squeue -h -t R -j {id} -o %i|%A"), &format!("{id}_2|{}\n", id + 2));
     out(&c, &format!("scancel {id}"));
     until(
         &c,
@@ -137,10 +131,7 @@ fn requeued_tasks_have_lines_of_their_own() {
 #[test]
 fn a_task_that_never_began_is_not_found() {
     let c = cluster();
-    let id = submit(
-        &c,
-        &["-H", "-a", "1-9", "-o", "/dev/null", "--wrap", "true"],
-    );
+    let id = submit(&c, &["-H", "-a", "1-9", "-o", "/dev/null", "--wrap", "true"]);
     out(&c, &format!("scancel {id}_7"));
     let show = ["scontrol", "show", "job", &format!("{id}_7")];
     wait::until_true("it has gone", || c.run(&show).code == 1);

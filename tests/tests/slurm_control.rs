@@ -46,10 +46,7 @@ fn a_reservation_has_its_flags_and_another_end() {
     let show = || run(&c, "scontrol show reservation r1").out;
     let text = show();
     assert!(text.contains(" Duration=01:00:00\n"), "{text}");
-    assert!(
-        text.contains(" Flags=MAINT,IGNORE_JOBS,SPEC_NODES\n"),
-        "{text}"
-    );
+    assert!(text.contains(" Flags=MAINT,IGNORE_JOBS,SPEC_NODES\n"), "{text}");
     let update = "scontrol update reservationname=r1 duration=90";
     check(&c, update, 0, "Reservation updated.\n", "");
     let text = show();
@@ -88,20 +85,14 @@ fn what_runs_can_be_measured() {
         let cells = |line: &str| {
             let cells: Vec<String> = line.split('|').map(str::to_owned).collect();
             let measured = cells[2].trim_end_matches(['K', 'M']).parse::<f64>();
-            (
-                cells[0].clone(),
-                cells[1].clone(),
-                measured.is_ok_and(|m| m > 0.0),
-            )
+            (cells[0].clone(), cells[1].clone(), measured.is_ok_and(|m| m > 0.0))
         };
         out.lines().map(cells).collect()
     };
     let has = |out: &str, step: &str, tasks: &str| {
         rows(out).contains(&(format!("{id}.{step}"), tasks.to_owned(), true))
     };
-    until(&c, &look, |out| {
-        has(out, "batch", "1") && has(out, "0", "2")
-    });
+    until(&c, &look, |out| has(out, "batch", "1") && has(out, "0", "2"));
     let job = JobId(id.parse().unwrap());
     run(&c, &format!("scancel {id}")).expect(0);
     assert_eq!(c.until_end(job).state, JobState::Cancelled);
@@ -112,15 +103,9 @@ fn accounts_come_and_go() {
     let c = cluster(1);
     let told = run(&c, "sacctmgr show config").expect(0).out;
     assert!(told.contains("\nAccountingStorageType   = accounting_storage/cosy\n"));
-    assert!(
-        told.contains("\nSLURM_CONF ") && !told.contains("KillWait"),
-        "{told}"
-    );
+    assert!(told.contains("\nSLURM_CONF ") && !told.contains("KillWait"), "{told}");
     let told = run(&c, "sacctmgr --usage").expect(0).out;
-    assert!(
-        told.contains("\n     add account                Names=\n"),
-        "{told}"
-    );
+    assert!(told.contains("\n     add account                Names=\n"), "{told}");
     run(&c, "sacctmgr -i add account physics").expect(0);
     for user in ["ann", "bob"] {
         run(&c, &format!("sacctmgr -i add user {user} account=physics")).expect(0);
@@ -199,10 +184,7 @@ fn what_there_is_not_is_refused_with_the_reason() {
     let mut command = c.command(&["sdiag", "-r"]);
     let out = cosy_tests::run::run(command.env("COSY_AS_USER", "1"));
     assert_ne!(out.code, 0, "{out:?}");
-    assert_eq!(
-        out.err,
-        "slurm_reset_statistics: Access/permission denied\n"
-    );
+    assert_eq!(out.err, "slurm_reset_statistics: Access/permission denied\n");
     let none = "scontrol: error: show slurmd: there is no slurmd here; what a node has and does, \
                 scontrol show node and the log of its noded tell\n";
     check(&c, "scontrol show slurmd", 1, "", none);

@@ -55,12 +55,7 @@ fn more_tasks_than_cores() {
     let said = batch(&c, "-n1", step);
     assert!(said.starts_with("6\nsrun: error:"), "{said}");
     let said = run(&c, "srun -O -n12 -N2 -l hostname");
-    assert_eq!(
-        (said.code, said.out.lines().count()),
-        (0, 12),
-        "{}",
-        said.err
-    );
+    assert_eq!((said.code, said.out.lines().count()), (0, 12), "{}", said.err);
 }
 
 #[test]
@@ -94,11 +89,7 @@ fn gpus_of_tasks_and_nodes() {
     assert_eq!(seen(&got), want);
     assert_eq!(run(&c, "sinfo -h -o %G").out, "gpu:2\n");
     // More than one node has.
-    let got = run(
-        &c,
-        "srun --gpus=4 printenv SLURMD_NODENAME SLURM_GPUS_ON_NODE",
-    )
-    .expect(0);
+    let got = run(&c, "srun --gpus=4 printenv SLURMD_NODENAME SLURM_GPUS_ON_NODE").expect(0);
     assert_eq!(seen(&got.out), ["2", "2", "n1", "n2"]);
     let got = run(&c, "srun --gpus=3 printenv SLURM_GPUS_ON_NODE").expect(0);
     assert_eq!(seen(&got.out), ["1", "2"]);

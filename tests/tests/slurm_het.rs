@@ -1,4 +1,4 @@
-//! Heterogeneous jobs: parts that differ in what they ask for, each with nodes of its own.
+//! Heterogeneous jobs: components that differ in what they ask for, each with nodes of its own.
 //! Texts and names of variables are those of the original.
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
@@ -25,7 +25,7 @@ fn cluster(nodes: usize) -> Cluster {
 }
 
 #[test]
-fn parts_of_a_script() {
+fn components_of_a_script() {
     let c = cluster(4);
     let job = submit(&c, "het.sh");
     c.until(job, "it has ended", |row| row.state == JobState::Completed);
@@ -47,28 +47,26 @@ fn parts_of_a_script() {
         "SLURM_JOB_NAME_HET_GROUP_2=third".to_owned(),
         format!("SLURM_JOB_ID_PACK_GROUP_2={third}"),
     ] {
-        assert!(
-            out.lines().any(|l| l == line),
-            "{line} is missing in\n{out}"
-        );
+        assert!(out.lines().any(|l| l == line), "{line} is missing in\n{out}");
     }
     assert!(!out.contains("SLURM_CPUS_PER_TASK="), "{out}");
-    let told = shell(
-        &c,
-        &format!("sacct -nPX -j {id} -o jobid,jobidraw,alloccpus,nodelist"),
-    );
+    let told = shell(&c, &format!("sacct -nPX -j {id} -o jobid,jobidraw,alloccpus,nodelist"));
     let want = format!("{id}+0|{id}|2|n1\n{id}+1|{second}|3|n[2-3]\n{id}+2|{third}|2|n4\n");
     assert_eq!(told.out, want);
 }
 
 #[test]
-fn parts_that_wait() {
+fn components_that_wait() {
     let c = cluster(2);
     let job = submit(&c, "--hold -n1 -J a : -n3 : -J b -N1 --wrap true");
     let JobId(id) = job;
     let list = |of: &str| shell(&c, &format!("squeue -h -o '%i %A %j %C' --sort=i -j {of}")).out;
-    let part = |at: u64, rest: &str| format!("{id}+{at} {} {rest}\n", id + at);
-    let all = [part(0, "a 1"), part(1, "a 3"), part(2, "b 1")];
+    let component = |at: u64, rest: &str| format!("{id}+{at} {} {rest}\n", id + at);
+    let all = [
+        component(0, "a 1"),
+        component(1, "a 3"),
+        component(2, "b 1"),
+    ];
     assert_eq!(list(&id.to_string()), all.concat());
     assert_eq!(list(&format!("{id}+1")), all[1]);
     assert_eq!(list(&(id + 2).to_string()), all[2]);
@@ -97,7 +95,7 @@ fn parts_that_wait() {
 }
 
 #[test]
-fn parts_of_an_allocation() {
+fn components_of_an_allocation() {
     let c = cluster(2);
     let got = shell(&c, "salloc -n1 : -n2 sh -c 'env | grep ^SLURM | sort'");
     assert_eq!(got.code, 0, "{}", got.err);
@@ -123,7 +121,7 @@ srun --het-group=0 true : --het-group=0 true
 ";
 
 #[test]
-fn steps_in_parts_and_over_them() {
+fn steps_in_components_and_over_them() {
     let c = cluster(3);
     fs::write(c.work().join("steps.sh"), STEPS).unwrap();
     let got = shell(&c, "salloc -n1 : -n2 : -n1 sh steps.sh");
@@ -147,12 +145,10 @@ fn steps_in_parts_and_over_them() {
 }
 
 #[test]
-fn a_step_with_a_job_of_several_parts() {
+fn a_step_with_a_job_of_several_components() {
     let c = cluster(2);
-    let got = shell(
-        &c,
-        "srun -l -n1 echo a : -n2 sh -c 'echo $SLURMD_NODENAME $SLURM_NTASKS' | sort",
-    );
+    let got =
+        shell(&c, "srun -l -n1 echo a : -n2 sh -c 'echo $SLURMD_NODENAME $SLURM_NTASKS' | sort");
     assert_eq!(got.out, "0: a\n1: n2 3\n2: n2 3\n", "{}", got.err);
     let got = shell(&c, "salloc -n2 srun true : true");
     assert!(got.err.contains("heterogeneous job"), "{}", got.err);

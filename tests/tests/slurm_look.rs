@@ -61,10 +61,7 @@ fn prints(c: &Cluster, line: &str, want: &str) {
 #[test]
 fn queues_of_jobs() {
     let c = cluster();
-    let filler = submit(
-        &c,
-        &["-J", "filler", "-N2", "--exclusive", "-t", "50", "sleep.sh"],
-    );
+    let filler = submit(&c, &["-J", "filler", "-N2", "--exclusive", "-t", "50", "sleep.sh"]);
     c.until_state(filler, JobState::Running);
     let held = submit(&c, &["-J", "heldjob", "-H", "-N2", "noop.sh"]);
     let array = submit(&c, &["-J", "arr", "--array=1-20%3", "-c4", "sleep.sh"]);
@@ -92,22 +89,14 @@ fn queues_of_jobs() {
     );
     let tasks: String = (1..=20).map(|t| format!("{array}_{t} PD\n")).collect();
     prints(&c, "squeue -r -n arr -h -o %i~%t", &tasks);
-    prints(
-        &c,
-        &format!("squeue -h -j {array}_15 -o %i~%t"),
-        &format!("{array}_15 PD\n"),
-    );
+    prints(&c, &format!("squeue -h -j {array}_15 -o %i~%t"), &format!("{array}_15 PD\n"));
     // Some tools name a job twice, so that an unknown id is no error.
     prints(
         &c,
         &format!("squeue -h -j {array}_15,{filler},{array}_15,{filler} -o %i"),
         &format!("{array}_15\n{filler}\n"),
     );
-    prints(
-        &c,
-        "squeue -ho %j -t PENDING,running -S -i",
-        "arr\nheldjob\nfiller\n",
-    );
+    prints(&c, "squeue -ho %j -t PENDING,running -S -i", "arr\nheldjob\nfiller\n");
     prints(&c, "squeue --me -h -w n2 -o %j", "filler\n");
     prints(&c, "squeue -h -p short", "");
     let steps = format!(
@@ -121,6 +110,45 @@ fn queues_of_jobs() {
 }
 
 /// Texts and exit codes that programs match.
+/// Of alternatives each is told with how it stands, also where it has ended.
+#[test]
+fn what_jobs_wait_for_and_hold() {
+    let c = Cluster::start(
+        1,
+        Options {
+            head: "[licenses]\nlic = 4\n".to_owned(),
+            ..Options::default()
+        },
+    );
+    let failing = || submit(&c, &["-H", "-L", "lic:2", "--wrap", "false"]);
+    let (one, other) = (failing(), failing());
+    let either = format!("--dependency=afterok:{one}?afterok:{other}");
+    let waits = submit(&c, &["--kill-on-invalid-dep=no", &either, "--wrap", "true"]);
+    let shown = |one_stands: &str, other_stands: &str| {
+        let want = format!("afterok:{one}({one_stands})?afterok:{other}({other_stands})\n");
+        prints(&c, &format!("squeue -h -j {waits} -o %E"), &want);
+        let sheet = c.run(&["scontrol", "show", "job", &waits.to_string()]);
+        let sheet = sheet.expect(0).out;
+        assert!(sheet.contains(&format!(" Dependency={want}")), "{sheet}");
+    };
+    shown("unfulfilled", "unfulfilled");
+
+    // Licences are found by their names, and not by how many there are of them.
+    prints(&c, "squeue -h -L lic -o %i|%W --sort=i", &format!("{one}|lic:2\n{other}|lic:2\n"));
+    prints(&c, "squeue -h -L 2", "");
+    prints(&c, "squeue -h -L lic:2", "");
+
+    let ends = |job: JobId| {
+        c.run(&["scontrol", "release", &job.to_string()]).expect(0);
+        assert_eq!(c.until_end(job).outcome().0, JobState::Failed);
+    };
+    ends(one);
+    shown("failed", "unfulfilled");
+    ends(other);
+    shown("failed", "failed");
+    prints(&c, &format!("squeue -h -j {waits} -o %t|%r"), "PD|DependencyNeverSatisfied\n");
+}
+
 #[test]
 fn mistakes() {
     let c = cluster();
@@ -130,27 +158,9 @@ fn mistakes() {
     let unknown = "slurm_load_jobs error: Invalid job id specified\n";
     check(&c, &["squeue", "-j", "9999999"], 1, "", unknown);
     check(&c, &["squeue", "-h", "-j", "9999999,9999999"], 0, "", "");
-    check(
-        &c,
-        &["squeue", "-h", "-j", &job.to_string(), "-t", "R"],
-        0,
-        "",
-        "",
-    );
-    check(
-        &c,
-        &["squeue", "-j", "foo"],
-        1,
-        "",
-        "squeue: error: Invalid job id: foo\n",
-    );
-    check(
-        &c,
-        &["squeue", "-w", "nosuch"],
-        1,
-        "",
-        "squeue: error: Invalid node name nosuch\n",
-    );
+    check(&c, &["squeue", "-h", "-j", &job.to_string(), "-t", "R"], 0, "", "");
+    check(&c, &["squeue", "-j", "foo"], 1, "", "squeue: error: Invalid job id: foo\n");
+    check(&c, &["squeue", "-w", "nosuch"], 1, "", "squeue: error: Invalid node name nosuch\n");
     check(
         &c,
         &["squeue", "-u", "nosuchuser"],
@@ -158,13 +168,7 @@ fn mistakes() {
         head,
         "squeue: error: Invalid user: nosuchuser\n\n",
     );
-    check(
-        &c,
-        &["squeue", "-S", "^"],
-        1,
-        head,
-        "squeue: error: Invalid sort specification: ^\n",
-    );
+    check(&c, &["squeue", "-S", "^"], 1, head, "squeue: error: Invalid sort specification: ^\n");
     check(
         &c,
         &["squeue", "-o", "%!%i"],
@@ -185,20 +189,8 @@ fn mistakes() {
         );
         check(&c, &[command, "--nosuch"], 1, "", &text);
     }
-    check(
-        &c,
-        &["sacct", "--nosuch"],
-        1,
-        "",
-        "sacct: unrecognized option '--nosuch'\n",
-    );
-    check(
-        &c,
-        &["sacct", "-1"],
-        1,
-        "",
-        "sacct: invalid option -- '1'\n",
-    );
+    check(&c, &["sacct", "--nosuch"], 1, "", "sacct: unrecognized option '--nosuch'\n");
+    check(&c, &["sacct", "-1"], 1, "", "sacct: invalid option -- '1'\n");
     for command in [
         "squeue", "sinfo", "sacct", "sstat", "sprio", "sshare", "sdiag",
     ] {
@@ -228,11 +220,7 @@ fn partitions_and_nodes() {
         ),
     );
     prints(&c, "sinfo -h -N -o %N~%t", "n1 mix\nn1 mix\nn2 idle\n");
-    prints(
-        &c,
-        "sinfo -ho %P~%C~%c~%m -p short",
-        "short 1/3/0/4 4 2048\n",
-    );
+    prints(&c, "sinfo -ho %P~%C~%c~%m -p short", "short 1/3/0/4 4 2048\n");
     prints(&c, "sinfo -h -o %D~%N", "2 n[1-2]\n");
     prints(&c, "sinfo -p nosuch", head);
     prints(&c, "sinfo -T", "No reservations in the system\n");
@@ -242,10 +230,7 @@ fn partitions_and_nodes() {
     prints(&c, "sinfo -h -R -o %E|%N", "bad disk|n2\n");
     prints(&c, "sinfo -h -t drain -o %N~%T -p main", "n2 drained\n");
     let json = c.run(&["sinfo", "--json"]).expect(0).out;
-    assert!(
-        json.contains("\"state_flags\": [\n        \"DRAIN\"\n      ]"),
-        "{json}"
-    );
+    assert!(json.contains("\"state_flags\": [\n        \"DRAIN\"\n      ]"), "{json}");
 }
 
 #[test]
@@ -313,17 +298,11 @@ fn records_of_jobs_and_steps() {
     assert_eq!(line.matches('|').count() + 1, all.len(), "{line}");
     c.run(&["seff", "-h"]).expect(1);
     let seff = c.run(&["seff", &bad.to_string()]).expect(0).out;
-    assert!(
-        seff.contains("State: FAILED (exit code 3)\nCores: 1\n"),
-        "{seff}"
-    );
+    assert!(seff.contains("State: FAILED (exit code 3)\nCores: 1\n"), "{seff}");
     let none = format!("sstat: error: No steps running for job {bad}\n");
     check(&c, &["sstat", "-n", "-j", &bad.to_string()], 0, "", &none);
     let sdiag = c.run(&["sdiag"]).expect(0).out;
-    assert!(
-        sdiag.contains("Jobs completed: 1\nJobs canceled:  1\nJobs failed:    1\n"),
-        "{sdiag}"
-    );
+    assert!(sdiag.contains("Jobs completed: 1\nJobs canceled:  1\nJobs failed:    1\n"), "{sdiag}");
     let lines = format!("squeue -h -t all -o %i|%t|%r -S i -j {bad}");
     prints(&c, &lines, &format!("{bad}|F|NonZeroExitCode\n"));
 }
@@ -368,11 +347,7 @@ fn records_of_a_time() {
     check("-R Resources", "");
     let refused = |line: &str, want: &str| {
         let got = records(line);
-        assert_eq!(
-            (got.code, got.out.as_str(), got.err.as_str()),
-            (1, "", want),
-            "{line}"
-        );
+        assert_eq!((got.code, got.out.as_str(), got.err.as_str()), (1, "", want), "{line}");
     };
     refused(
         "-S 2026-11-24T10:00:00 -E 2026-11-23T10:00:00",
@@ -380,23 +355,14 @@ fn records_of_a_time() {
          (2026-11-23T10:00:00).\n",
     );
     refused("-c", "Slurm job completion is disabled\n");
-    refused(
-        "-F SchedMain,foo",
-        "sacct: error: str_2_job_flags: Invalid job flag foo\n",
-    );
+    refused("-F SchedMain,foo", "sacct: error: str_2_job_flags: Invalid job flag foo\n");
     refused(
         "-F SchedMain",
         "sacct: error: --flags is not supported: there are no records of that kind here\n",
     );
-    refused(
-        "-g nosuchgroup",
-        "sacct: error: Invalid group id: nosuchgroup\n",
-    );
+    refused("-g nosuchgroup", "sacct: error: Invalid group id: nosuchgroup\n");
     refused("-j foo", "sacct: fatal: Bad job/step specified: foo\n");
-    refused(
-        "-s CD,foo",
-        "sacct: fatal: unrecognized job state value 'foo'\n",
-    );
+    refused("-s CD,foo", "sacct: fatal: unrecognized job state value 'foo'\n");
     refused("-k 0", "sacct: fatal: Invalid time limit specification\n");
 }
 

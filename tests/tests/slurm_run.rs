@@ -31,21 +31,9 @@ fn ends_of_tasks() {
     let c = cluster(1);
     let failed = |how: &str| format!("srun: error: n1: task 0: {how}\n");
     check(&c, "srun echo hi", 0, "hi\n", "");
-    check(
-        &c,
-        "srun sh -c 'exit 3'",
-        3,
-        "",
-        &failed("Exited with exit code 3"),
-    );
+    check(&c, "srun sh -c 'exit 3'", 3, "", &failed("Exited with exit code 3"));
     check(&c, "srun sh -c 'kill -9 $$'", 137, "", &failed("Killed"));
-    check(
-        &c,
-        "srun sh -c 'kill -SEGV $$'",
-        139,
-        "",
-        &failed("Segmentation fault"),
-    );
+    check(&c, "srun sh -c 'kill -SEGV $$'", 139, "", &failed("Segmentation fault"));
     check(
         &c,
         "srun -n4 sh -c 'exit $SLURM_PROCID'",
@@ -72,15 +60,8 @@ fn ends_of_tasks() {
           to /tmp instead\n"
             .repeat(2),
     );
-    let first = shell(
-        &c,
-        "srun -W 1 -n2 sh -c 'test $SLURM_PROCID = 0 || sleep 1000'",
-    );
-    assert!(
-        first.err.contains("srun: First task exited 1s ago\n"),
-        "{}",
-        first.err
-    );
+    let first = shell(&c, "srun -W 1 -n2 sh -c 'test $SLURM_PROCID = 0 || sleep 1000'");
+    assert!(first.err.contains("srun: First task exited 1s ago\n"), "{}", first.err);
     let told = "task 1: running\nsrun: StepId=";
     assert!(first.err.contains(told), "{}", first.err);
     assert!(first.err.contains(" task 0: exited\n"), "{}", first.err);
@@ -100,33 +81,15 @@ fn ends_of_tasks() {
 fn command_lines() {
     let c = cluster(1);
     let hint = "Try \"srun --help\" for more information\n";
-    check(
-        &c,
-        "srun",
-        1,
-        "",
-        "srun: fatal: No command given to execute.\n",
-    );
+    check(&c, "srun", 1, "", "srun: fatal: No command given to execute.\n");
     let bad = shell(&c, "srun --nosuch true");
     assert_eq!(bad.code, 255);
     assert!(
         bad.err
             .ends_with(&format!("unrecognized option '--nosuch'\n{hint}"))
     );
-    check(
-        &c,
-        "srun -t foo true",
-        255,
-        "",
-        "srun: error: Invalid --time specification\n",
-    );
-    check(
-        &c,
-        "srun -n 0 true",
-        1,
-        "",
-        "srun: error: Invalid numeric value \"0\" for --ntasks.\n",
-    );
+    check(&c, "srun -t foo true", 255, "", "srun: error: Invalid --time specification\n");
+    check(&c, "srun -n 0 true", 1, "", "srun: error: Invalid numeric value \"0\" for --ntasks.\n");
     check(
         &c,
         "srun -p nosuch true",
@@ -170,32 +133,14 @@ fn command_lines() {
 #[test]
 fn output_and_input() {
     let c = cluster(2);
-    check(
-        &c,
-        "echo hi | srun -n2 -l cat | sort",
-        0,
-        "0: hi\n1: hi\n",
-        "",
-    );
+    check(&c, "echo hi | srun -n2 -l cat | sort", 0, "0: hi\n1: hi\n", "");
     check(&c, "echo hi | srun -n2 -i 1 -l cat", 0, "1: hi\n", "");
     check(&c, "echo hi | srun -i none cat", 0, "", "");
     check(&c, "srun -n2 -o 'p-%j-%s' echo y; cat p-*", 0, "y\ny\n", "");
-    check(
-        &c,
-        "srun -n2 -e 'e-%t' sh -c 'echo E >&2'; cat e-*",
-        0,
-        "E\nE\n",
-        "",
-    );
+    check(&c, "srun -n2 -e 'e-%t' sh -c 'echo E >&2'; cat e-*", 0, "E\nE\n", "");
     let list = "printf '0 echo zero\\n1-2 echo task %%t off %%o\\n* echo other\\n' >mp; \
                 srun -n4 -l --multi-prog mp | sort";
-    check(
-        &c,
-        list,
-        0,
-        "0: zero\n1: task 1 off 0\n2: task 2 off 1\n3: other\n",
-        "",
-    );
+    check(&c, list, 0, "0: zero\n1: task 1 off 0\n2: task 2 off 1\n3: other\n", "");
     let prolog = "printf '#!/bin/sh\\necho export SAID=yes; echo print hello\\n' >pro.sh; \
                   chmod +x pro.sh; srun --task-prolog=$PWD/pro.sh sh -c 'echo $SAID'";
     check(&c, prolog, 0, "hello\nyes\n", "");
@@ -221,11 +166,7 @@ fn variables_of_a_script_and_its_steps() {
     ];
     for (name, want) in both {
         assert_eq!(value(own, name), Some(want), "{name} in\n{own}");
-        assert_eq!(
-            value(step, name),
-            Some(want),
-            "{name} of the step in\n{step}"
-        );
+        assert_eq!(value(step, name), Some(want), "{name} of the step in\n{step}");
     }
     for (name, want) in [
         ("ENVIRONMENT", "BATCH"),
@@ -286,10 +227,7 @@ fn what_a_cancelled_job_hears() {
     let out = read(&c, &format!("slurm-{job}.out"));
     let first = out.lines().next().unwrap_or_default();
     let begin = format!("slurmstepd: error: *** JOB {job} ON n1 CANCELLED AT 20");
-    assert!(
-        first.starts_with(&begin) && first.ends_with(" ***"),
-        "{out}"
-    );
+    assert!(first.starts_with(&begin) && first.ends_with(" ***"), "{out}");
     assert!(out.ends_with("TERM\n"), "{out}");
 }
 
@@ -350,10 +288,7 @@ fn allocations() {
         "salloc: Granted job allocation {job}\nsalloc: Relinquishing job allocation {job}\n"
     );
     assert_eq!(output.err, told);
-    let output = shell(
-        &c,
-        "salloc -Q -N2 -n4 sh -c 'srun -l echo $SLURM_JOB_NODELIST | sort'",
-    );
+    let output = shell(&c, "salloc -Q -N2 -n4 sh -c 'srun -l echo $SLURM_JOB_NODELIST | sort'");
     let want: String = (0..4).map(|n| format!("{n}: n[1-2]\n")).collect();
     assert_eq!((output.out, output.err.as_str()), (want, ""));
     let output = shell(&c, "salloc -n1 /no/such");
@@ -364,20 +299,13 @@ fn allocations() {
     assert_eq!(output.code, 0);
     let id = output.err.trim().rsplit(' ').next().unwrap_or_default();
     let job = JobId(id.parse().unwrap());
-    assert_eq!(
-        c.until_state(job, JobState::Running).state,
-        JobState::Running
-    );
+    assert_eq!(c.until_state(job, JobState::Running).state, JobState::Running);
 }
 
 #[test]
 fn a_job_that_waits_says_so() {
     let c = cluster(1);
-    let first = submit(
-        &c,
-        "--exclusive",
-        "touch up; while test ! -e go; do sleep 0.05; done",
-    );
+    let first = submit(&c, "--exclusive", "touch up; while test ! -e go; do sleep 0.05; done");
     wait::until_true("the script runs", || c.work().join("up").exists());
     let (child, _) = background(&c, "srun echo ran");
     let second = JobId(first.0 + 1);
@@ -419,11 +347,8 @@ fn a_job_that_is_beyond_its_partition_says_so() {
 #[test]
 fn tasks_learn_where_the_controller_is() {
     let c = cluster(1);
-    let (_, out) = batch(
-        &c,
-        "",
-        "echo $SLURM_WORKING_CLUSTER; srun sh -c 'echo $SLURM_WORKING_CLUSTER'",
-    );
+    let (_, out) =
+        batch(&c, "", "echo $SLURM_WORKING_CLUSTER; srun sh -c 'echo $SLURM_WORKING_CLUSTER'");
     let address = fs::read_to_string(c.dir().join("state/listen.addr")).unwrap();
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 2, "{out}");
@@ -452,10 +377,7 @@ fn mpi(mpi: Mpi) {
     assert_eq!(row.outcome(), (JobState::Completed, 0), "{out}");
     assert!(out.lines().any(|l| l == "4"), "{out}");
     let by_node = cosy_tests::mpi_jobs::ranks_by_node(&out);
-    assert!(
-        by_node.len() == 2 && by_node.values().all(|n| *n == 2),
-        "{out}"
-    );
+    assert!(by_node.len() == 2 && by_node.values().all(|n| *n == 2), "{out}");
     c.until_no_job_processes();
 }
 

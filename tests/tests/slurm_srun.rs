@@ -29,12 +29,7 @@ fn shell(c: &Cluster, line: &str) -> Output {
 #[track_caller]
 fn check(c: &Cluster, line: &str, stdout: &str) {
     let output = shell(c, line);
-    assert_eq!(
-        (output.code, &*output.out),
-        (0, stdout),
-        "{line}\n{}",
-        output.err
-    );
+    assert_eq!((output.code, &*output.out), (0, stdout), "{line}\n{}", output.err);
 }
 
 #[test]
@@ -50,11 +45,7 @@ fn tasks_are_on_the_hosts_that_a_file_names() {
     let needed = "salloc -Q -N3 sh -c 'SLURM_HOSTFILE=hosts srun -n3 true'";
     assert_eq!(shell(&c, needed).code, 1, "n1 has one core");
     check(&c, &inside.replace("srun -l", "srun -O -l"), at_hosts);
-    check(
-        &c,
-        &inside.replace("srun -l", "srun -n2 -l"),
-        "0: n3\n1: n1\n",
-    );
+    check(&c, &inside.replace("srun -l", "srun -n2 -l"), "0: n3\n1: n1\n");
     let told = "SLURM_HOSTFILE=hosts srun printenv SLURM_DISTRIBUTION | uniq";
     check(&c, told, "arbitrary\n");
     let output = shell(&c, "srun -m arbitrary true");
@@ -90,10 +81,7 @@ fn lines_in_files_of_tasks_have_labels() {
     assert_eq!(read("l.10"), "10: a|10: b|10: err");
     check(&c, &format!("srun -l -n2 -o o.%n -e e.%t {program}"), "");
     assert_eq!(read("o.0"), "0: a|0: b|1: a|1: b");
-    assert_eq!(
-        (read("e.0"), read("e.1")),
-        ("0: err".into(), "1: err".into())
-    );
+    assert_eq!((read("e.0"), read("e.1")), ("0: err".into(), "1: err".into()));
     check(&c, "srun -l --open-mode=append -o o.%n echo c", "");
     assert_eq!(read("o.0"), "0: a|0: b|0: c|1: a|1: b");
     let output = shell(&c, "srun -l -o none/l.%t true");
@@ -141,15 +129,19 @@ fn copies_name_steps_and_tell_what_they_do() {
     let line = "salloc -Q -N2 sh -c 'srun -Q sleep 600 & \
         until sbcast -vf -j$SLURM_JOB_ID.0 f g 2>told; do sleep 0.1; done; \
         sbcast -f -j $SLURM_JOB_ID.9 f g; echo $?; sbcast -f -j99999 f g; echo $?; \
+        sbcast -f \"\" g; echo $?; sbcast -f f \"\"; echo $?; \
         timeout 2 sattach -vv $SLURM_JOB_ID.0 2>attached; echo $SLURM_JOB_ID; \
         scancel $SLURM_JOB_ID.0; wait'";
     let said = shell(&c, line);
     let words: Vec<&str> = said.out.split_whitespace().collect();
-    let [first, second, job] = words[..] else {
+    let [first, second, no_source, no_destination, job] = words[..] else {
         panic!("{said:?}")
     };
     assert_eq!((first, second), ("255", "255"));
+    assert_eq!((no_source, no_destination), ("1", "1"));
     for want in [
+        "sbcast: error: cannot open '': No such file or directory".to_owned(),
+        "sbcast: error: the destination is the name of a file\n".to_owned(),
         format!("sbcast: error: Slurm job {job}.9 lookup error: Invalid job id specified\n"),
         "sbcast: error: Slurm job 99999 lookup error: Invalid job id specified\n".to_owned(),
     ] {
@@ -159,21 +151,14 @@ fn copies_name_steps_and_tell_what_they_do() {
     assert!(told.contains("sbcast: source     = f\n"), "{told}");
     assert!(told.contains("sbcast: node_list  = n[1-2]\n"), "{told}");
     let attached = cosy_tests::shell::read(&c, "attached");
-    assert!(
-        attached.contains(&format!("sattach: job ID         : {job}\n")),
-        "{attached}"
-    );
+    assert!(attached.contains(&format!("sattach: job ID         : {job}\n")), "{attached}");
     assert_eq!(cosy_tests::shell::read(&c, "g"), "hello\n");
 }
 
 #[test]
 fn a_job_is_spread_over_many_nodes() {
     let c = cluster(3);
-    check(
-        &c,
-        "srun -n2 --spread-job printenv SLURM_NNODES | uniq",
-        "2\n",
-    );
+    check(&c, "srun -n2 --spread-job printenv SLURM_NNODES | uniq", "2\n");
     let line = "srun -N1-2 -n9 -O --spread-job printenv SLURM_NNODES | uniq";
     check(&c, line, "2\n");
 }

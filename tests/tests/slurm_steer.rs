@@ -141,45 +141,23 @@ fn triggers_run_programs() {
     let no_node = "slurm_set_trigger: Invalid node name specified\n";
     check(&c, &nowhere, 1, "", no_node);
     let no_program = "strigger: error: Invalid --program value, file not found\n";
-    check(
-        &c,
-        &["strigger", "--set", "--up", "-p/nowhere"],
-        1,
-        "",
-        no_program,
-    );
+    check(&c, &["strigger", "--set", "--up", "-p/nowhere"], 1, "", no_program);
 }
 
 #[test]
 fn scancel_says_what_slurm_says() {
     let c = cluster();
     let bad = |words: &[&str], code, err: &str| check(&c, words, code, "", err);
-    bad(
-        &["scancel", "foo"],
-        1,
-        "scancel: error: Invalid job id foo\n",
-    );
+    bad(&["scancel", "foo"], 1, "scancel: error: Invalid job id foo\n");
     bad(&["scancel", ""], 1, "scancel: error: Invalid job id \n");
-    bad(
-        &["scancel", "-s", "FOO", "1"],
-        1,
-        "Unknown job signal: FOO\n",
-    );
+    bad(&["scancel", "-s", "FOO", "1"], 1, "Unknown job signal: FOO\n");
     bad(
         &["scancel", "-t", "FOO"],
         1,
         "Invalid job state specified: FOO\nValid job states are PENDING, RUNNING, and SUSPENDED\n",
     );
-    bad(
-        &["scancel"],
-        1,
-        "scancel: error: No job identification provided\n",
-    );
-    bad(
-        &["scancel", "-u", "nosuchuser"],
-        1,
-        "scancel: error: Invalid user name: nosuchuser\n",
-    );
+    bad(&["scancel"], 1, "scancel: error: No job identification provided\n");
+    bad(&["scancel", "-u", "nosuchuser"], 1, "scancel: error: Invalid user name: nosuchuser\n");
     bad(&["scancel", "-p", "nosuch"], 0, "");
     bad(&["scancel", "-n", "nosuch"], 0, "");
     bad(&["scancel", "-w", "nosuch"], 0, "");
@@ -262,10 +240,7 @@ fn processes_tell_their_job() {
 #[test]
 fn scancel_chooses() {
     let c = cluster();
-    let (a, b) = (
-        held(&c, &["-J", "na"]),
-        held(&c, &["-J", "nb", "-p", "short"]),
-    );
+    let (a, b) = (held(&c, &["-J", "na"]), held(&c, &["-J", "nb", "-p", "short"]));
     let array = held(&c, &["-J", "nb", "--array=1-4"]);
     let done = |words: &[&str]| check(&c, words, 0, "", "");
     done(&["scancel", "-n", "na"]);
@@ -274,20 +249,14 @@ fn scancel_chooses() {
     c.until_state(b, JobState::Cancelled);
     done(&["scancel", &format!("{array}_[1-2]")]);
     let text = show(&c, array);
-    assert!(
-        text.contains(&format!("ArrayJobId={array} ArrayTaskId=3-4 ")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("ArrayJobId={array} ArrayTaskId=3-4 ")), "{text}");
     // A task that waits like the others has no number of its own, one that was changed has.
     let task = |index| {
         let line = ["scontrol", "show", "job", &format!("{array}_{index}")];
         c.run(&line).out.lines().next().map(str::to_owned)
     };
-    let told = |id, index| {
-        Some(format!(
-            "JobId={id} ArrayJobId={array} ArrayTaskId={index} JobName=nb"
-        ))
-    };
+    let told =
+        |id, index| Some(format!("JobId={id} ArrayJobId={array} ArrayTaskId={index} JobName=nb"));
     done(&[
         "scontrol",
         "update",
@@ -362,26 +331,11 @@ fn jobs_are_changed() {
     fine("Comment=abc");
     fine("Partition=short");
     fine("Nice=10");
-    bad(
-        "TimeLimit=foo",
-        "scontrol: error: Invalid TimeLimit value\n",
-    );
-    bad(
-        "NumNodes=99",
-        "Node count specification invalid for job JOB\n",
-    );
-    bad(
-        "Partition=nosuch",
-        "Invalid partition name specified for job JOB\n",
-    );
-    bad(
-        "Features=nosuch",
-        "Invalid feature specification for job JOB\n",
-    );
-    bad(
-        "Foo=1",
-        "Update of this parameter is not supported: Foo=1\nRequest aborted\n",
-    );
+    bad("TimeLimit=foo", "scontrol: error: Invalid TimeLimit value\n");
+    bad("NumNodes=99", "Node count specification invalid for job JOB\n");
+    bad("Partition=nosuch", "Invalid partition name specified for job JOB\n");
+    bad("Features=nosuch", "Invalid feature specification for job JOB\n");
+    bad("Foo=1", "Update of this parameter is not supported: Foo=1\nRequest aborted\n");
     let text = show(&c, job);
     for line in [
         " JobName=new\n",
@@ -428,20 +382,8 @@ fn nodes_and_partitions() {
     let state = "slurm_update error: Invalid node state specified\n";
     check(&c, &resume, 1, "", state);
     let name = "slurm_update error: Invalid node name specified\n";
-    check(
-        &c,
-        &["scontrol", "update", "nodename=nosuch", "state=idle"],
-        1,
-        "",
-        name,
-    );
-    check(
-        &c,
-        &["scontrol", "show", "node", "nosuch"],
-        1,
-        "Node nosuch not found\n",
-        "",
-    );
+    check(&c, &["scontrol", "update", "nodename=nosuch", "state=idle"], 1, "", name);
+    check(&c, &["scontrol", "show", "node", "nosuch"], 1, "Node nosuch not found\n", "");
     let partition = |state: &str| c.run(&["scontrol", "update", "partitionname=short", state]);
     assert_eq!(partition("state=down").code, 0);
     let text = c.run(&["scontrol", "show", "partition", "short"]).out;
@@ -500,10 +442,7 @@ fn partitions_are_made_and_removed() {
         assert!(text.contains(want), "{want} in {text}");
     }
     let job = held(&c, &["-p", "qa", "-t", "1"]);
-    bad(
-        "delete PartitionName=qa",
-        "delete_partition partitionname=qa: Partition is in use\n",
-    );
+    bad("delete PartitionName=qa", "delete_partition partitionname=qa: Partition is in use\n");
     assert_eq!(c.run(&["scancel", &job.to_string()]).code, 0);
     done("delete PartitionName=qa");
     bad(
@@ -520,18 +459,10 @@ fn reservations_are_made_and_removed() {
         c.run(&[&["scontrol", "create", "reservation"], words.as_slice()].concat())
     };
     let made = create("reservationname=r1 starttime=now+1hour duration=60 users=root nodes=n1");
-    assert_eq!(
-        (made.code, made.out.as_str()),
-        (0, "Reservation created: r1\n"),
-        "{}",
-        made.err
-    );
+    assert_eq!((made.code, made.out.as_str()), (0, "Reservation created: r1\n"), "{}", made.err);
     let text = c.run(&["scontrol", "show", "reservation"]).out;
     assert!(text.starts_with("ReservationName=r1 StartTime="), "{text}");
-    assert!(
-        text.contains(" Duration=01:00:00\n   Nodes=n1 NodeCnt=1 "),
-        "{text}"
-    );
+    assert!(text.contains(" Duration=01:00:00\n   Nodes=n1 NodeCnt=1 "), "{text}");
     assert!(text.contains("\n   Users=root Groups=(null) "), "{text}");
     let refused = |line: &str, err: &str| {
         let got = create(line);
@@ -564,24 +495,12 @@ fn reservations_are_made_and_removed() {
         })
         .collect();
     for (n, got) in (1..).zip(made) {
-        assert_eq!(
-            got.out,
-            format!("Reservation created: resv{n}\n"),
-            "{}",
-            got.err
-        );
+        assert_eq!(got.out, format!("Reservation created: resv{n}\n"), "{}", got.err);
         let name = format!("resv{n}");
         let text = c.run(&["scontrol", "show", "reservation", &name]).out;
-        assert!(
-            text.starts_with(&format!("ReservationName={name} ")),
-            "{text}"
-        );
+        assert!(text.starts_with(&format!("ReservationName={name} ")), "{text}");
         let job = held(&c, &["--reservation", &name]);
-        assert!(
-            show(&c, job).contains(&format!(" Reservation={name}\n")),
-            "{}",
-            show(&c, job)
-        );
+        assert!(show(&c, job).contains(&format!(" Reservation={name}\n")), "{}", show(&c, job));
         assert_eq!(c.run(&["scancel", &job.to_string()]).code, 0);
         let name = format!("reservationname={name}");
         check(&c, &["scontrol", "delete", &name], 0, "", "");
@@ -601,19 +520,10 @@ fn reservations_are_made_and_removed() {
 fn small_things() {
     let c = cluster();
     let out = |words: &[&str], out: &str| check(&c, words, 0, out, "");
-    out(
-        &["scontrol", "show", "hostnames", "n[1-3,5]"],
-        "n1\nn2\nn3\nn5\n",
-    );
+    out(&["scontrol", "show", "hostnames", "n[1-3,5]"], "n1\nn2\nn3\nn5\n");
     out(&["scontrol", "show", "hostlist", "n9,n2,n3"], "n[9,2-3]\n");
-    out(
-        &["scontrol", "show", "hostlist", "cn099,cn100"],
-        "cn[099-100]\n",
-    );
-    out(
-        &["scontrol", "show", "hostlistsorted", "n9,n2,n3"],
-        "n[2-3,9]\n",
-    );
+    out(&["scontrol", "show", "hostlist", "cn099,cn100"], "cn[099-100]\n");
+    out(&["scontrol", "show", "hostlistsorted", "n9,n2,n3"], "n[2-3,9]\n");
     out(&["scontrol", "version"], "slurm 22.05.11\n");
     out(&["scontrol", "show", "daemons"], "slurmctld slurmd\n");
     let inside = run::run(
@@ -621,39 +531,18 @@ fn small_things() {
             .env("SLURM_JOB_NODELIST", "n[7-8]"),
     );
     assert_eq!((inside.code, inside.out.as_str()), (0, "n7\nn8\n"));
-    check(
-        &c,
-        &["scontrol", "show", "hostnames"],
-        1,
-        "",
-        "scontrol: error: host list is empty\n",
-    );
+    check(&c, &["scontrol", "show", "hostnames"], 1, "", "scontrol: error: host list is empty\n");
     check(&c, &["scontrol", "foo"], 1, "", "invalid keyword: foo\n");
-    check(
-        &c,
-        &["scontrol", "hold"],
-        1,
-        "",
-        "too few arguments for keyword:hold\n",
-    );
+    check(&c, &["scontrol", "hold"], 1, "", "too few arguments for keyword:hold\n");
     let entity = "invalid entity:foo for keyword:show \n";
     check(&c, &["scontrol", "show", "foo"], 1, "", entity);
     let config = c.run(&["scontrol", "show", "config"]).out;
-    assert!(
-        config.contains("\nMinJobAge               = 300 sec\n"),
-        "{config}"
-    );
-    assert!(
-        config.contains("\nMaxArraySize            = 100001\n"),
-        "{config}"
-    );
+    assert!(config.contains("\nMinJobAge               = 300 sec\n"), "{config}");
+    assert!(config.contains("\nMaxArraySize            = 100001\n"), "{config}");
     let ping = c.run(&["scontrol", "ping"]);
     assert!(ping.out.starts_with("Slurmctld(primary) at ") && ping.out.ends_with(" is UP\n"));
     check(&c, &["strigger", "--get"], 0, "", "");
-    assert_eq!(
-        c.run(&["sacctmgr", "-i", "add", "account", "physics"]).code,
-        0
-    );
+    assert_eq!(c.run(&["sacctmgr", "-i", "add", "account", "physics"]).code, 0);
     let add = ["sacctmgr", "-i", "add", "user", "ann", "account=physics"];
     assert_eq!(c.run(&add).code, 0);
     let list = ["sacctmgr", "-nP", "show", "assoc", "format=account,user"];
@@ -672,10 +561,7 @@ fn scripts_come_back() {
     let got = c.run(&["scontrol", "write", "batch_script", &job.to_string(), "-"]);
     assert_eq!(
         (got.code, got.out.as_str()),
-        (
-            0,
-            "#!/bin/sh\n# This script was created by sbatch --wrap.\n\ntrue\n"
-        )
+        (0, "#!/bin/sh\n# This script was created by sbatch --wrap.\n\ntrue\n")
     );
 }
 
@@ -730,11 +616,7 @@ fn a_slurm_conf_becomes_a_configuration() {
     ];
     let got = c.run(&words);
     assert_eq!(got.code, 0, "{}", got.err);
-    assert!(
-        got.err.contains("line 4: Foo=1 is not carried over"),
-        "{}",
-        got.err
-    );
+    assert!(got.err.contains("line 4: Foo=1 is not carried over"), "{}", got.err);
     let checked = std::process::Command::new(cosy_tests::programs::folder().join("cosyd"))
         .args(["--check", "--config"])
         .arg(&to)

@@ -205,9 +205,6 @@ fn a_job_becomes_smaller_while_it_runs() {
     );
     assert!(out.starts_with(&want), "{out}");
     assert!(out.contains("\nrc=1\nInvalid node name specified"), "{out}");
-    assert!(
-        out.contains("\nNode count specification invalid for job "),
-        "{out}"
-    );
+    assert!(out.contains("\nNode count specification invalid for job "), "{out}");
     assert!(out.ends_with("\nrc=1\n1\n"), "{out}");
 }

@@ -32,28 +32,12 @@ fn command_lines_that_cannot_be_read() {
     let c = cluster(1);
     let refused = |line: &str, code, what: &str| check(&c, line, code, "", what);
     let mistake = |what: &str| format!("sbatch: {what}\n{HINT}");
-    refused(
-        "sbatch --no-such ok.sh",
-        255,
-        &mistake("unrecognized option '--no-such'"),
-    );
+    refused("sbatch --no-such ok.sh", 255, &mistake("unrecognized option '--no-such'"));
     refused("sbatch -Y ok.sh", 255, &mistake("invalid option -- 'Y'"));
-    refused(
-        "sbatch -n",
-        255,
-        &mistake("option requires an argument -- 'n'"),
-    );
-    refused(
-        "sbatch bad.sh",
-        255,
-        &mistake("unrecognized option '--no-such-option'"),
-    );
+    refused("sbatch -n", 255, &mistake("option requires an argument -- 'n'"));
+    refused("sbatch bad.sh", 255, &mistake("unrecognized option '--no-such-option'"));
     let error = |what: &str| format!("sbatch: error: {what}\n");
-    refused(
-        "sbatch -t foo ok.sh",
-        255,
-        &error("Invalid --time specification"),
-    );
+    refused("sbatch -t foo ok.sh", 255, &error("Invalid --time specification"));
     refused("sbatch none.sh", 1, &error("Unable to open file none.sh"));
     refused("sbatch empty.sh", 1, &error("Batch script is empty!"));
     refused("sbatch </dev/null", 1, &error("Batch script is empty!"));
@@ -93,46 +77,19 @@ fn refusals_of_the_controller() {
             "Batch job submission failed: Invalid partition name specified",
         ],
     );
-    check(
-        "-w nosuch",
-        &["Batch job submission failed: Invalid node name specified"],
-    );
-    check(
-        "--mem=999G",
-        &["Memory specification can not be satisfied", CONFIG],
-    );
-    check(
-        "-c 4000",
-        &["CPU count per node can not be satisfied", CONFIG],
-    );
+    check("-w nosuch", &["Batch job submission failed: Invalid node name specified"]);
+    check("--mem=999G", &["Memory specification can not be satisfied", CONFIG]);
+    check("-c 4000", &["CPU count per node can not be satisfied", CONFIG]);
     check("-x n1,n2", &[CONFIG]);
     check("-w n1,n2 -N1", &["invalid number of nodes (-N 2-1)"]);
-    check(
-        "-C nosuch",
-        &["Batch job submission failed: Invalid feature specification"],
-    );
-    check(
-        "--gres=gpu:1",
-        &["Invalid generic resource (gres) specification"],
-    );
-    check(
-        "--array=1-2000000",
-        &["Batch job submission failed: Invalid job array specification"],
-    );
-    check(
-        "-d foo:1",
-        &["Batch job submission failed: Job dependency problem"],
-    );
-    check(
-        "--reservation=no",
-        &["Batch job submission failed: Requested reservation is invalid"],
-    );
+    check("-C nosuch", &["Batch job submission failed: Invalid feature specification"]);
+    check("--gres=gpu:1", &["Invalid generic resource (gres) specification"]);
+    check("--array=1-2000000", &["Batch job submission failed: Invalid job array specification"]);
+    check("-d foo:1", &["Batch job submission failed: Job dependency problem"]);
+    check("--reservation=no", &["Batch job submission failed: Requested reservation is invalid"]);
     let known = "Use 'sacctmgr list clusters' to see available clusters.";
     let reached = "'no' can't be reached now, or it is an invalid entry for --cluster.  ";
-    check(
-        "-M no",
-        &["Problem talking to database", &format!("{reached}{known}")],
-    );
+    check("-M no", &["Problem talking to database", &format!("{reached}{known}")]);
 }
 
 #[test]
@@ -142,13 +99,7 @@ fn what_is_printed_for_a_job() {
     check(&c, "sbatch --parsable ok.sh", 0, "2\n", "");
     check(&c, "sbatch -Q ok.sh", 0, "", "");
     check(&c, "sbatch -W exit3.sh", 3, "Submitted batch job 4\n", "");
-    check(
-        &c,
-        "sbatch -W --wrap 'kill -9 $$'",
-        1,
-        "Submitted batch job 5\n",
-        "",
-    );
+    check(&c, "sbatch -W --wrap 'kill -9 $$'", 1, "Submitted batch job 5\n", "");
     check(
         &c,
         "sbatch -W -o x --array=1-3 --wrap 'exit $SLURM_ARRAY_TASK_ID'",
@@ -170,26 +121,10 @@ fn scripts_from_everywhere() {
         assert_eq!(read(&c, file), want, "{line}");
     };
     ran("sbatch -W -o a ok.sh", "a", "out\nerr\n");
-    ran(
-        "PATH=$PWD/bin:$PATH sbatch -W -o b found.sh",
-        "b",
-        "found\n",
-    );
-    ran(
-        "printf '#!/bin/sh\\necho piped\\n' | sbatch -W -o c",
-        "c",
-        "piped\n",
-    );
-    ran(
-        "printf '#!/bin/sh\\necho piped $1\\n' | sbatch -W -o d /dev/stdin x",
-        "d",
-        "piped x\n",
-    );
-    ran(
-        "sbatch -W -o e --wrap 'echo $0 | grep -c slurm_script'",
-        "e",
-        "1\n",
-    );
+    ran("PATH=$PWD/bin:$PATH sbatch -W -o b found.sh", "b", "found\n");
+    ran("printf '#!/bin/sh\\necho piped\\n' | sbatch -W -o c", "c", "piped\n");
+    ran("printf '#!/bin/sh\\necho piped $1\\n' | sbatch -W -o d /dev/stdin x", "d", "piped x\n");
+    ran("sbatch -W -o e --wrap 'echo $0 | grep -c slurm_script'", "e", "1\n");
     fs::write(c.work().join("args.sh"), "#!/bin/sh\necho \"$#:$1:$2\"\n").unwrap();
     ran("sbatch -W -o f args.sh 'one two' -n", "f", "2:one two:-n\n");
     fs::write(c.work().join("front"), "echo front; exit 0\n").unwrap();
@@ -210,10 +145,7 @@ fn precedence() {
     check("", "", "script\n");
     check("SBATCH_JOB_NAME=variable", "", "variable\n");
     check("SBATCH_JOB_NAME=variable", "-J line", "line\n");
-    let output = shell(
-        &c,
-        "SBATCH_OUTPUT=o.%j sbatch -W --parsable --wrap 'echo here'",
-    );
+    let output = shell(&c, "SBATCH_OUTPUT=o.%j sbatch -W --parsable --wrap 'echo here'");
     assert_eq!(read(&c, &format!("o.{}", output.out.trim())), "here\n");
 }
 
@@ -316,17 +248,11 @@ fn dependencies_and_arrays() {
     let after = submit(&c, &format!("-d afternotok:{bad} -o n --wrap 'echo after'"));
     assert_eq!(c.until_end(after).outcome(), (JobState::Completed, 0));
     assert_eq!(read(&c, "n"), "after\n");
-    let array = submit(
-        &c,
-        "--array=1,5-9:2%2 -o t-%A-%a --wrap 'echo $SLURM_ARRAY_TASK_ID'",
-    );
+    let array = submit(&c, "--array=1,5-9:2%2 -o t-%A-%a --wrap 'echo $SLURM_ARRAY_TASK_ID'");
     let last = submit(&c, &format!("-d afterok:{array} --wrap true"));
     assert_eq!(c.until_end(last).outcome(), (JobState::Completed, 0));
     for index in [1, 5, 7, 9] {
-        assert_eq!(
-            read(&c, &format!("t-{array}-{index}")),
-            format!("{index}\n")
-        );
+        assert_eq!(read(&c, &format!("t-{array}-{index}")), format!("{index}\n"));
     }
 }
 
@@ -370,10 +296,7 @@ fn a_batch_job_is_pending_until_it_is_looked_at() {
     let c = Cluster::start(1, options);
     let looks = |job: JobId| shell(&c, &format!("squeue -h -j {job} -o '%t %r %D'")).out;
     assert_eq!(looks(submit(&c, "--wrap true")), "PD None 1\n");
-    assert_eq!(
-        looks(submit(&c, "-N 99 --wrap true")),
-        "PD PartitionConfig 99\n"
-    );
+    assert_eq!(looks(submit(&c, "-N 99 --wrap true")), "PD PartitionConfig 99\n");
     assert_eq!(looks(submit(&c, "-H --wrap true")), "PD JobHeldUser 1\n");
     let config = shell(&c, "scontrol show config | grep ^SchedulerParameters").out;
     assert!(config.contains("batch_sched_delay=3600"), "{config}");
@@ -387,10 +310,7 @@ fn what_a_cancelled_job_waited_for_is_told() {
     let job = submit(&c, "-H --wrap true");
     check(&c, &format!("scancel {job}"), 0, "", "");
     let told = shell(&c, &format!("scontrol show job {job}")).out;
-    assert!(
-        told.contains("JobState=CANCELLED Reason=JobHeldUser "),
-        "{told}"
-    );
+    assert!(told.contains("JobState=CANCELLED Reason=JobHeldUser "), "{told}");
 }
 
 #[test]

@@ -66,11 +66,7 @@ fn submitit() {
     let folder = c.work().join("logs");
     let words = [&python, &script, &folder].map(|p| p.to_str().unwrap());
     let out = fine(&c, run(&mut tool(&c, &words))).out;
-    assert_eq!(
-        out.lines().filter(|l| l.ends_with(" fine")).count(),
-        6,
-        "{out}"
-    );
+    assert_eq!(out.lines().filter(|l| l.ends_with(" fine")).count(), 6, "{out}");
     c.until_no_job_processes();
 }
 
@@ -335,12 +331,7 @@ fn command_lines_of_other_projects() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(c.work().join("entry.sh"), mode).unwrap();
     check(line, 0, "e.out", "<--run><x> 2 2\n<--run><x> 2 2\n");
-    check(
-        "srun -N1 -n12 --overcommit hostname | wc -l > f.out",
-        0,
-        "f.out",
-        "12\n",
-    );
+    check("srun -N1 -n12 --overcommit hostname | wc -l > f.out", 0, "f.out", "12\n");
     let line = "sbatch -W -O -N1 -n12 -o g.out --wrap 'srun --overcommit hostname | wc -l'";
     check(line, 0, "g.out", "12\n");
     let line = "sbatch --comment=0195-uuid --output=logs/slurm-%j.log --ntasks=1 -H --parsable \
@@ -411,12 +402,7 @@ fn launchers_of_trainings_and_builds() {
     let c = cluster(2);
     let check = |line: &str, code: i32, want: &str| {
         let said = shell(&c, line);
-        assert_eq!(
-            (said.code, said.out.as_str()),
-            (code, want),
-            "{line}: {}",
-            said.err
-        );
+        assert_eq!((said.code, said.out.as_str()), (code, want), "{line}: {}", said.err);
     };
     let entry = "#!/bin/bash\nprintf '<%s>' \"$@\"; echo \" $SLURM_NNODES\"\n";
     let path = c.work().join("primus-cli-slurm-entry.sh");
@@ -464,8 +450,5 @@ fn launchers_of_trainings_and_builds() {
                 true && squeue --me -h -o %A' >/dev/null";
     check(line, 0, "");
     let told = read(&c, "d.out");
-    assert!(
-        told.starts_with("n1\nn2\n") && told.lines().count() == 3,
-        "{told}"
-    );
+    assert!(told.starts_with("n1\nn2\n") && told.lines().count() == 3, "{told}");
 }

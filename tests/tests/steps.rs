@@ -151,10 +151,7 @@ fn programs_that_cannot_be_executed() {
         assert_ne!(out.code, 0, "{out:?}");
         assert!(out.err.contains(says), "'{says}' is not said: {out:?}");
     };
-    check(
-        &["cosy", "run", "-N2", "/no/such/program"],
-        "/no/such/program",
-    );
+    check(&["cosy", "run", "-N2", "/no/such/program"], "/no/such/program");
     check(&["cosy", "run", "-N2", "./plain"], "Permission denied");
     check(&["cosy", "run", "-w", "n7", "true"], "n7");
     check(&["cosy", "run", "-n", "99", "true"], "99");
@@ -180,10 +177,7 @@ fn an_ordinary_user() {
     let job: String = hold.out.chars().filter(char::is_ascii_digit).collect();
     let other = c.run_as(people::BOB, &["cosy", "run", "--job", &job, "true"]);
     assert_ne!(other.code, 0, "{other:?}");
-    let own = c.run_as(
-        people::ANN,
-        &["cosy", "run", "--job", &job, "-N", "2", "id", "-u"],
-    );
+    let own = c.run_as(people::ANN, &["cosy", "run", "--job", &job, "-N", "2", "id", "-u"]);
     assert_eq!(own.expect(0).out, "54321\n54321\n");
     c.run_as(people::ANN, &["ccancel", &job]).expect(0);
     nothing_is_left(&c);
@@ -225,10 +219,7 @@ fn labels_and_files_by_task() {
         "-c",
         "echo hi; printf end",
     ]);
-    assert_eq!(
-        sorted(&out.expect(0).out),
-        ["0: end", "0: hi", "1: end", "1: hi"]
-    );
+    assert_eq!(sorted(&out.expect(0).out), ["0: end", "0: hi", "1: end", "1: hi"]);
     let words = [
         "cosy",
         "run",
@@ -260,11 +251,7 @@ fn input_for_all_and_for_one() {
     };
     let all = sum(&["cosy", "run", "-N2", "-n", "4", "wc", "-c"]).expect(0);
     let length = input.len().to_string();
-    assert_eq!(
-        all.out.lines().filter(|l| l.trim() == length).count(),
-        4,
-        "{all:?}"
-    );
+    assert_eq!(all.out.lines().filter(|l| l.trim() == length).count(), 4, "{all:?}");
     let one = sum(&["cosy", "run", "-N2", "-n", "4", "-i", "2", "wc", "-c"]).expect(0);
     let lengths: Vec<&str> = sorted(&one.out).into_iter().map(str::trim).collect();
     assert_eq!(lengths.iter().filter(|l| **l == "0").count(), 3, "{one:?}");
@@ -291,10 +278,7 @@ fn a_slow_reader_slows_the_tasks_only() {
     ])
     .expect(0);
     let node = c.nodes[0].pid();
-    assert!(
-        system::resident_kib(node) < 100 << 10,
-        "noded keeps the flood"
-    );
+    assert!(system::resident_kib(node) < 100 << 10, "noded keeps the flood");
     drop(out);
     let code = finish(child, &[], TIMEOUT).code;
     assert_ne!(code, 0, "a closed output ends the command");
@@ -402,9 +386,7 @@ fn without_the_first_supervisor(lose: impl Fn(&mut Cluster, Pid)) {
     let supervisor = Pid::from_raw(system::parent_of(pids[0]).unwrap());
     lose(&mut c, supervisor);
     for pid in pids {
-        wait::until_within(WELL_BEFORE, "the task ends", || {
-            (!system::is_alive(pid)).then_some(())
-        });
+        wait::until_within(WELL_BEFORE, "the task ends", || (!system::is_alive(pid)).then_some(()));
     }
     let row = c.until_end(job);
     let out = fs::read_to_string(c.work().join(format!("cosy-{job}.out"))).unwrap();

@@ -1,4 +1,4 @@
-//! Jobs outlive daemons (rule 4 of the design): what runs while a daemon is killed with
+//! Jobs outlive daemons: what runs while a daemon is killed with
 //! -9 is not touched, and its end arrives.
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]

@@ -89,7 +89,7 @@ impl Attendant {
         attendant
     }
 
-    /// The job.
+    /// Id of the job that is attended.
     pub const fn job(&self) -> JobId {
         self.job
     }
@@ -177,11 +177,7 @@ impl Attendant {
             .set_nonblocking(false)
             .map_err(Into::into)
             .and_then(|()| {
-                frame::write(
-                    &mut stream,
-                    &cosy_client::question(request, None),
-                    FRAME_BYTES,
-                )
+                frame::write(&mut stream, &cosy_client::question(request, None), FRAME_BYTES)
             })
             .and_then(|()| Ok(stream.set_nonblocking(true)?));
         match asked {

@@ -16,10 +16,7 @@ pub fn finish(context: &Context, job: JobId, exit_code: i32, signal: i32) {
     match context.ask(request) {
         Ok(_) => {}
         Err(CallError::Refused(refusal)) if over.contains(&refusal.code) => {}
-        Err(e) => output::complain(
-            context.program(),
-            &format!("cannot give job {job} back: {e}"),
-        ),
+        Err(e) => output::complain(context.program(), &format!("cannot give job {job} back: {e}")),
     }
 }
 
@@ -69,21 +66,12 @@ mod tests {
             };
             assert_eq!(job_words(&job), want);
         };
-        check(
-            JobState::TimedOut,
-            0,
-            15,
-            "",
-            "job 12 was ended at its time limit",
-        );
+        check(JobState::TimedOut, 0, 15, "", "job 12 was ended at its time limit");
         let failed = |code, signal, want| check(JobState::Failed, code, signal, "", want);
         failed(3, 0, "job 12 has ended with exit code 3");
         failed(0, 9, "job 12 was ended by signal KILL");
         let lost = |note, want| check(JobState::NodeFailed, 0, 0, note, want);
-        lost(
-            "nodes n[1-2] were lost",
-            "job 12 was ended: nodes n[1-2] were lost",
-        );
+        lost("nodes n[1-2] were lost", "job 12 was ended: nodes n[1-2] were lost");
         lost("", "job 12 was ended because one of its nodes was lost");
     }
 }

@@ -38,7 +38,7 @@ pub type SayEnd = Box<dyn Fn(Option<&EndedJob>)>;
 
 /// What becomes of the shell when the job ends first.
 pub struct ShellOptions<'a> {
-    /// For messages.
+    /// Name that messages of this command begin with.
     pub program: &'a str,
     /// It gets this signal, and stronger ones when that does not help; without one it is
     /// left alone.

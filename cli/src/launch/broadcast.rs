@@ -12,7 +12,7 @@ use super::start::{entry, start, way_to};
 use crate::{Context, exit, surroundings};
 use anyhow::{Context as _, anyhow};
 use cosy_model::step::{Bind, Distribution, InputFrom, StepCommand, StepSpec};
-use cosy_model::{Dialect, JobId, OsText, Span, Time};
+use cosy_model::{Dialect, JobId, OsText, Span, Time, variables};
 use cosy_proto::lines::Style;
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -52,7 +52,7 @@ pub fn run(context: &Context, copy: &Broadcast) -> anyhow::Result<u8> {
     let mut intake = Intake::new(&SIGNALS)?;
     let step = start(context.program(), &wanted, job, stream, &mut intake, quiet)?;
     let size = meta.is_file().then_some(meta.size());
-    let means = SessionResources {
+    let resources = SessionResources {
         sinks: Sinks::own(Style::Whole),
         input: Some(Input::new(Source::File {
             file: file.into(),
@@ -61,7 +61,7 @@ pub fn run(context: &Context, copy: &Broadcast) -> anyhow::Result<u8> {
         intake,
         attendant: None,
     };
-    let manner = SessionOptions {
+    let options = SessionOptions {
         program: context.program().to_owned(),
         kill_on_bad_exit: false,
         looks_on: false,
@@ -73,7 +73,7 @@ pub fn run(context: &Context, copy: &Broadcast) -> anyhow::Result<u8> {
         interrupts: Rule::default(),
         wait: None,
     };
-    let outcome = session::run(step, manner, means).context("cannot follow the copies")?;
+    let outcome = session::run(step, options, resources).context("cannot follow the copies")?;
     Ok(match outcome.code {
         exit::OK => exit::OK,
         interrupted if i32::from(interrupted) > exit::SIGNAL_BASE => interrupted,
@@ -99,7 +99,7 @@ fn open(source: &Path) -> anyhow::Result<(File, Metadata)> {
 /// How many nodes the job has.
 fn nodes(context: &Context, job: JobId) -> anyhow::Result<u32> {
     let here = (place::job() == Some(job))
-        .then(|| std::env::var("COSY_NODE_COUNT").ok()?.parse().ok())
+        .then(|| std::env::var(variables::NODE_COUNT).ok()?.parse().ok())
         .flatten();
     if let Some(count) = here {
         return Ok(count);
@@ -124,10 +124,7 @@ fn wanted(copy: &Broadcast, meta: &Metadata, nodes: u32) -> anyhow::Result<StepS
         mode: copy.mode.unwrap_or(own),
         force: copy.force,
         times: copy.preserve.then(|| {
-            (
-                time(meta.atime(), meta.atime_nsec()),
-                time(meta.mtime(), meta.mtime_nsec()),
-            )
+            (time(meta.atime(), meta.atime_nsec()), time(meta.mtime(), meta.mtime_nsec()))
         }),
     };
     spec(command, nodes)

@@ -171,11 +171,11 @@ fn for_nodes(pattern: &[u8], name: &str) -> OsText {
 
 /// What a name of one file can hold.
 pub struct Facts<'a> {
-    /// The step.
+    /// The step whose tasks write, for `%j`, `%s` and `%J`.
     pub key: StepKey,
-    /// Its name.
+    /// Name of the job, for `%x`.
     pub name: &'a str,
-    /// The user.
+    /// Login name, for `%u`.
     pub user: &'a str,
 }
 
@@ -229,17 +229,9 @@ mod tests {
         check("none", OutputTo::Null, Local::Own);
         check("3", OutputTo::Rank(3), Local::Own);
         check("out", OutputTo::Command, Local::File("out".into()));
-        check(
-            "o-%j-%5s",
-            OutputTo::Command,
-            Local::File("o-%j-%5s".into()),
-        );
+        check("o-%j-%5s", OutputTo::Command, Local::File("o-%j-%5s".into()));
         check("o.%4t", OutputTo::File("o.%4t".into()), Local::Own);
-        check(
-            "%N.%J.%x",
-            OutputTo::File("%N.%j.%s.na%%me".into()),
-            Local::Own,
-        );
+        check("%N.%J.%x", OutputTo::File("%N.%j.%s.na%%me".into()), Local::Own);
         check("100%", OutputTo::Command, Local::File("100%".into()));
         check("a%%t", OutputTo::Command, Local::File("a%%t".into()));
         assert_eq!(output(None, "x"), StreamTarget::own(OutputTo::Command));
@@ -257,12 +249,7 @@ mod tests {
         check(Some("f.%t"), None, OutputTo::Output, Local::Own);
         check(Some("2"), None, OutputTo::Rank(2), Local::Own);
         check(Some("none"), None, OutputTo::Null, Local::Own);
-        check(
-            Some("f"),
-            Some("g"),
-            OutputTo::Command,
-            Local::File("g".into()),
-        );
+        check(Some("f"), Some("g"), OutputTo::Command, Local::File("g".into()));
         check(Some("none"), Some("all"), OutputTo::Command, Local::Own);
     }
 

@@ -51,7 +51,7 @@ pub enum Source {
 pub enum Taken {
     /// What stood there.
     Bytes(Vec<u8>),
-    /// Nothing now.
+    /// There is nothing to read at this moment.
     Nothing,
     /// That was all.
     End,
@@ -96,7 +96,7 @@ impl Input {
         }
     }
 
-    /// The descriptor.
+    /// The descriptor to wait on.
     pub fn fd(&self) -> BorrowedFd<'_> {
         match &self.source {
             Source::Own => rustix::stdio::stdin(),

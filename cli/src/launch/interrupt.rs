@@ -99,10 +99,7 @@ mod tests {
         check(&[(0, true), (900, true)], &[Tell, End]);
         check(&[(0, true), (1500, true), (2000, true)], &[Tell, Tell, End]);
         check(&[(0, true), (1, true), (9000, true)], &[Tell, End, Force]);
-        check(
-            &[(0, true), (1, true), (2, true), (3, true)],
-            &[Tell, End, Force, Leave],
-        );
+        check(&[(0, true), (1, true), (2, true), (3, true)], &[Tell, End, Force, Leave]);
         check(&[(0, false), (1, true), (2, false)], &[End, Force, Leave]);
     }
 }

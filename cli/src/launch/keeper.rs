@@ -48,7 +48,7 @@ pub struct Shared {
     over: AtomicBool,
     ending: AtomicBool,
     announced: AtomicBool,
-    /// What runs.
+    /// Which tasks run and which have ended.
     pub progress: Mutex<Progress>,
 }
 
@@ -130,7 +130,7 @@ pub struct Seen {
 pub struct Keeper {
     /// Shared with the other half.
     pub shared: Arc<Shared>,
-    /// For messages.
+    /// Name that messages of this command begin with.
     pub program: String,
     /// The step.
     pub key: StepKey,

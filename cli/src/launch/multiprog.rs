@@ -22,7 +22,7 @@ pub const FILE_BYTES: usize = 4 << 20;
 pub enum Mistake {
     /// In a line.
     #[error("{0}: {1}")]
-    Line(usize, Wrong),
+    Line(usize, LineError),
     /// A rank has no program.
     #[error("rank {0} has no program; a line that begins with * is for all others")]
     None(u32),
@@ -36,14 +36,14 @@ pub enum Mistake {
 
 /// What is wrong with a line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Wrong {
+pub enum LineError {
     /// What stands for ranks stands for none.
     #[error("'{0}' are no ranks: use 3, 0-7, 1,4-6, or * for all others")]
     NoRanks(String),
     /// There is no such rank.
     #[error("there is no rank {rank}: the step has {tasks} tasks (ranks 0-{})", tasks.saturating_sub(1))]
     NotThere {
-        /// The rank.
+        /// The number that was named, from 0.
         rank: u32,
         /// Tasks of the step.
         tasks: u32,
@@ -60,14 +60,14 @@ impl Mistake {
         let no_record =
             |rank: u32| format!("Configuration file {file} invalid, no record for task id {rank}");
         match self {
-            Self::Line(line, Wrong::NoRanks(text)) => vec![
+            Self::Line(line, LineError::NoRanks(text)) => vec![
                 format!("Invalid task range specification ({text})"),
                 of_line(line),
             ],
-            Self::Line(line, Wrong::NotThere { rank, tasks: _ }) => {
+            Self::Line(line, LineError::NotThere { rank, tasks: _ }) => {
                 vec![format!("Invalid task id, {rank} >= ntasks"), of_line(line)]
             }
-            Self::Line(line, Wrong::Other(_)) => vec![of_line(line)],
+            Self::Line(line, LineError::Other(_)) => vec![of_line(line)],
             Self::Two(line, rank) => {
                 vec![format!("Duplicate record for task {rank}"), of_line(line)]
             }
@@ -87,8 +87,8 @@ pub fn parse(text: &str, tasks: Option<u32>) -> Result<(Vec<StepProgram>, Option
     let mut taken: Vec<(u32, u32, usize)> = Vec::new();
     let mut rest: Option<StepProgram> = None;
     for (number, line) in lines(text) {
-        let at = |wrong: Wrong| Mistake::Line(number, wrong);
-        let other = |why: String| at(Wrong::Other(why));
+        let at = |wrong: LineError| Mistake::Line(number, wrong);
+        let other = |why: String| at(LineError::Other(why));
         let Some((ranks, command)) = split(&line).map_err(at)? else {
             continue;
         };
@@ -138,29 +138,31 @@ fn lines(text: &str) -> Vec<(usize, String)> {
     all
 }
 
-fn split(line: &str) -> Result<Option<(Ranks, StepCommand)>, Wrong> {
-    let mut words = shell_words::split(line).map_err(Wrong::Other)?.into_iter();
+fn split(line: &str) -> Result<Option<(Ranks, StepCommand)>, LineError> {
+    let mut words = shell_words::split(line)
+        .map_err(LineError::Other)?
+        .into_iter();
     let Some(ranks) = words.next() else {
         return Ok(None);
     };
     let argv: Vec<OsText> = words.map(OsText::from).collect();
     if argv.is_empty() {
         let why = format!("a program is missing after the ranks '{ranks}'");
-        return Err(Wrong::Other(why));
+        return Err(LineError::Other(why));
     }
     if argv.len() > ARGUMENTS {
-        return Err(Wrong::Other(format!("more than {ARGUMENTS} arguments")));
+        return Err(LineError::Other(format!("more than {ARGUMENTS} arguments")));
     }
     let command = StepCommand::Run { argv, expand: true };
     Ok(Some((parse_ranks(&ranks)?, command)))
 }
 
-fn parse_ranks(text: &str) -> Result<Ranks, Wrong> {
+fn parse_ranks(text: &str) -> Result<Ranks, LineError> {
     if text == "*" {
         return Ok(Ranks::Rest);
     }
-    let bad = || Wrong::NoRanks(text.chars().take(40).collect());
-    let number = |t: &str| -> Result<u32, Wrong> {
+    let bad = || LineError::NoRanks(text.chars().take(40).collect());
+    let number = |t: &str| -> Result<u32, LineError> {
         let fine = (1..=7).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit());
         fine.then(|| t.parse().ok())
             .flatten()
@@ -179,10 +181,10 @@ fn parse_ranks(text: &str) -> Result<Ranks, Wrong> {
     Ok(Ranks::These(all))
 }
 
-fn within(ranks: &[(u32, u32)], tasks: Option<u32>) -> Result<(), Wrong> {
+fn within(ranks: &[(u32, u32)], tasks: Option<u32>) -> Result<(), LineError> {
     let highest = ranks.iter().map(|r| r.1).max().unwrap_or(0);
     match tasks {
-        Some(tasks) if highest >= tasks => Err(Wrong::NotThere {
+        Some(tasks) if highest >= tasks => Err(LineError::NotThere {
             rank: highest,
             tasks,
         }),
@@ -287,12 +289,7 @@ mod tests {
         check("0-3 a\n", None, &["0-3: a"], Some(4));
         check("* a b", None, &[": a b"], None);
         check("* a", Some(2), &["0-1: a"], Some(2));
-        check(
-            "1,3 a \\\n  x\n* b",
-            Some(4),
-            &["1-1,3-3: a x", "0-0,2-2: b"],
-            Some(4),
-        );
+        check("1,3 a \\\n  x\n* b", Some(4), &["1-1,3-3: a x", "0-0,2-2: b"], Some(4));
         // A line for the others when there are none.
         check("0-1 a\n* b", Some(2), &["0-1: a"], Some(2));
     }
@@ -307,11 +304,7 @@ mod tests {
         check("0 a\nx b", None, "mp.conf:2: 'x' are no ranks");
         check("0 a\n\n1", None, "mp.conf:3: a program is missing");
         check("0 'a", None, "mp.conf:1: a quote");
-        check(
-            "0-9 a",
-            Some(4),
-            "mp.conf:1: there is no rank 9: the step has 4 tasks",
-        );
+        check("0-9 a", Some(4), "mp.conf:1: there is no rank 9: the step has 4 tasks");
         check("* a\n* b", Some(4), "mp.conf:2: a second line");
         check("0-2 a\n2-3 b", None, "rank 2 has two programs");
         check("0-1 a", Some(4), "rank 2 has no program");

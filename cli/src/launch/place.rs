@@ -6,8 +6,8 @@
 
 use anyhow::anyhow;
 use cosy_client::cluster;
-use cosy_model::JobId;
 use cosy_model::step::Entry;
+use cosy_model::{JobId, variables};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Names the socket for steps inside a job.
 pub const STEP_SOCKET_VARIABLE: &str = "COSY_STEP_SOCKET";
 /// Names the job inside it.
-pub const JOB_VARIABLE: &str = "COSY_JOB_ID";
+pub const JOB_VARIABLE: &str = variables::JOB_ID;
 /// The node daemon's socket for steps.
 pub const STEP_SOCKET: &str = "/run/noded/noded.steps.sock";
 /// Where it was in earlier releases.
@@ -174,20 +174,8 @@ mod tests {
             "/run/cosy/cosyd.sock",
             &["/n1", STEP_SOCKET, OLD_STEP_SOCKET],
         );
-        check(
-            Some("/n1"),
-            "other",
-            None,
-            "/run/cosy/cosyd.sock",
-            &[STEP_SOCKET, OLD_STEP_SOCKET],
-        );
-        check(
-            Some("/n1"),
-            "",
-            None,
-            "/run/noded/noded.sock",
-            &[STEP_SOCKET, OLD_STEP_SOCKET],
-        );
+        check(Some("/n1"), "other", None, "/run/cosy/cosyd.sock", &[STEP_SOCKET, OLD_STEP_SOCKET]);
+        check(Some("/n1"), "", None, "/run/noded/noded.sock", &[STEP_SOCKET, OLD_STEP_SOCKET]);
         check(
             None,
             "b",
@@ -195,12 +183,6 @@ mod tests {
             "/x/relay.sock",
             &["/v", "/x/relay.steps.sock", STEP_SOCKET, OLD_STEP_SOCKET],
         );
-        check(
-            Some("/v"),
-            "b",
-            Some("/v"),
-            "/x/cosyd",
-            &["/v", STEP_SOCKET, OLD_STEP_SOCKET],
-        );
+        check(Some("/v"), "b", Some("/v"), "/x/cosyd", &["/v", STEP_SOCKET, OLD_STEP_SOCKET]);
     }
 }

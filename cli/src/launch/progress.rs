@@ -93,10 +93,7 @@ mod tests {
         progress.started();
         progress.ended(1, true);
         progress.ended(99, true);
-        assert_eq!(
-            progress.words(),
-            "tasks 0,2-3 run, 1 of 2 nodes are starting"
-        );
+        assert_eq!(progress.words(), "tasks 0,2-3 run, 1 of 2 nodes are starting");
         let mut other = Progress::new(&layout);
         other.ended(1, true);
         other.ended(3, false);

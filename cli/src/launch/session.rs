@@ -51,7 +51,7 @@ pub struct Step {
 
 /// How it is to be treated.
 pub struct SessionOptions {
-    /// For messages.
+    /// Name that messages of this command begin with.
     pub program: String,
     /// The first bad end ends everything.
     pub kill_on_bad_exit: bool,
@@ -111,7 +111,7 @@ struct Session {
     inbox: Inbox,
     sinks: Sinks,
     ends: Ends,
-    manner: SessionOptions,
+    options: SessionOptions,
     supervisors: Supervisors,
     key: StepKey,
     /// The first node of the step.
@@ -127,35 +127,39 @@ struct Session {
 ///
 /// # Errors
 /// Those of the system, before anything was done.
-pub fn run(step: Step, manner: SessionOptions, means: SessionResources) -> io::Result<Outcome> {
+pub fn run(
+    step: Step,
+    options: SessionOptions,
+    resources: SessionResources,
+) -> io::Result<Outcome> {
     let shared = Shared::new(step.stream, Progress::new(&step.layout))?;
     let keeper = Keeper {
         shared: Arc::clone(&shared),
-        program: manner.program.clone(),
+        program: options.program.clone(),
         key: step.key,
-        intake: means.intake,
-        input: means.input,
-        attendant: means.attendant,
-        raw: manner.raw,
-        quiet: manner.quiet,
-        dialect: manner.dialect,
-        rule: manner.interrupts,
+        intake: resources.intake,
+        input: resources.input,
+        attendant: resources.attendant,
+        raw: options.raw,
+        quiet: options.quiet,
+        dialect: options.dialect,
+        rule: options.interrupts,
         node: first_node(&step.layout),
     };
-    if manner.raw {
+    if options.raw {
         tty::raw()?;
     }
     let keeper = std::thread::Builder::new().spawn(move || keeper.run())?;
     let mut session = Session {
         shared,
         inbox: step.inbox,
-        sinks: means.sinks,
+        sinks: resources.sinks,
         node: first_node(&step.layout),
         ends: Ends::new(step.layout)
-            .in_dialect(manner.dialect)
+            .in_dialect(options.dialect)
             .of_step(step.key),
-        supervisors: Supervisors::new(manner.supervisors.clone()),
-        manner,
+        supervisors: Supervisors::new(options.supervisors.clone()),
+        options,
         key: step.key,
         killed: false,
         patience: None,
@@ -209,7 +213,7 @@ impl Session {
             return;
         }
         self.waited = None;
-        let seconds = self.manner.wait.unwrap_or_default().as_secs();
+        let seconds = self.options.wait.unwrap_or_default().as_secs();
         self.say(&format!("First task exited {seconds}s ago"));
         for group in self.shared.groups() {
             self.say(&format!("StepId={} {group}", self.key));
@@ -269,7 +273,7 @@ impl Session {
             Up::Output { .. } | Up::Gather { .. } => {}
             Up::Ending { cause } => {
                 if self.shared.announces() && !self.killed {
-                    srun_messages::ending(&self.manner.program, self.key, &self.node, cause);
+                    srun_messages::ending(&self.options.program, self.key, &self.node, cause);
                 }
             }
             Up::Started { node, tasks } => {
@@ -279,19 +283,19 @@ impl Session {
             Up::TaskEnded { rank, end } => {
                 self.tell_end(rank, &end);
                 self.with_progress(|p| p.ended(rank, end.exit_code == 0 && end.signal == 0));
-                let wait = self.manner.wait.filter(|_| self.waited.is_none());
+                let wait = self.options.wait.filter(|_| self.waited.is_none());
                 if let Some(wait) = wait {
                     self.waited = Instant::now().checked_add(wait);
                 }
-                if self.ends.task(rank, end) && self.manner.kill_on_bad_exit {
+                if self.ends.task(rank, end) && self.options.kill_on_bad_exit {
                     self.kill();
                 }
             }
             Up::NodeEnded { node, end } => self.ends.node(node, &end),
             Up::Lost { nodes, reason } => {
                 self.ends.lost(&nodes, &reason);
-                if self.manner.dialect == Dialect::Slurm {
-                    srun_messages::lost(&self.manner.program, &self.ends.names(&nodes));
+                if self.options.dialect == Dialect::Slurm {
+                    srun_messages::lost(&self.options.program, &self.ends.names(&nodes));
                     self.killed = true;
                     self.shared.kill();
                 }
@@ -308,7 +312,7 @@ impl Session {
             .supervisors
             .started(self.ends.layout(), node, tasks, &at);
         said.iter().for_each(|said| self.tell(said));
-        if self.manner.verbose
+        if self.options.verbose
             && let Some(line) = verbose::started(self.ends.layout(), node)
         {
             self.say(&line);
@@ -326,7 +330,7 @@ impl Session {
         if let Some(said) = self.supervisors.ended(rank, end) {
             self.tell(&said);
         }
-        if self.manner.verbose {
+        if self.options.verbose {
             let node = self.ends.node_of(rank);
             let lines = verbose::finished(self.key, &node, rank, end);
             lines.iter().for_each(|line| self.say(line));
@@ -347,25 +351,20 @@ impl Session {
         } else {
             format!(": {reason}")
         };
-        self.say(&format!(
-            "{node}: task {rank} aborted with code {code}{reason}"
-        ));
+        self.say(&format!("{node}: task {rank} aborted with code {code}{reason}"));
         self.kill();
     }
 
     /// Ends what still runs, once.
     fn kill(&mut self) {
-        if self.killed || self.manner.looks_on || self.ends.all_over() {
+        if self.killed || self.options.looks_on || self.ends.all_over() {
             return;
         }
         self.killed = true;
         self.ends.kill_ordered();
-        if self.manner.dialect == Dialect::Slurm {
+        if self.options.dialect == Dialect::Slurm {
             self.tell_ends();
-            let text = format!(
-                "launch/slurm: _step_signal: Terminating StepId={}",
-                self.key
-            );
+            let text = format!("launch/slurm: _step_signal: Terminating StepId={}", self.key);
             self.say(&text);
             srun_messages::cancelled(self.key, &self.node, KillCause::Cancelled);
         }
@@ -373,7 +372,7 @@ impl Session {
     }
 
     fn say(&self, text: &str) {
-        say(&self.manner.program, text);
+        say(&self.options.program, text);
     }
 
     fn tell_ends(&mut self) {
@@ -401,7 +400,7 @@ impl Session {
         if let Some(job) = seen
             .job
             .as_ref()
-            .filter(|_| self.manner.dialect == Dialect::Cosy)
+            .filter(|_| self.options.dialect == Dialect::Cosy)
         {
             self.say(&job_words(job));
             self.ends.at_least(exit::FAILED);
@@ -409,7 +408,9 @@ impl Session {
         if seen.broken_input {
             self.ends.at_least(exit::FAILED);
         }
-        let signal = seen.signal.filter(|_| self.manner.dialect == Dialect::Cosy);
+        let signal = seen
+            .signal
+            .filter(|_| self.options.dialect == Dialect::Cosy);
         if let Some(signal) = signal {
             self.ends.at_least(exit::of_end(0, signal, false));
         }
@@ -427,7 +428,7 @@ impl Session {
             Broken::Lost(_) | Broken::Garbage(_) | Broken::Sink(_) => {
                 self.ends.at_least(exit::FAILED);
                 let text = format!("step {}: {broken}", self.key);
-                say(&self.manner.program, &text);
+                say(&self.options.program, &text);
                 let _ = self.sinks.finish();
             }
         }
@@ -439,8 +440,5 @@ fn first_node(layout: &StepLayout) -> String {
 }
 
 fn timed_out(e: &io::Error) -> bool {
-    matches!(
-        e.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-    )
+    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

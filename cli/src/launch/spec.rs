@@ -11,7 +11,7 @@ use anyhow::{Context as _, anyhow};
 use cosy_model::job::MemoryRequest;
 use cosy_model::limits::{ARGUMENTS, NAME_BYTES};
 use cosy_model::step::{InputFrom, StepCommand, StepProgram, StepSpec};
-use cosy_model::{Dialect, OsText, Span};
+use cosy_model::{Dialect, OsText, Span, variables};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -130,10 +130,9 @@ fn programs(options: &RunOptions) -> anyhow::Result<(Vec<StepProgram>, Option<u3
         let shown = file.display().to_string();
         let text = read(file).map_err(|e| match options.dialect {
             Dialect::Cosy => e,
-            Dialect::Slurm => SlurmFile(vec![format!(
-                "Could not open multi_prog config file {shown}"
-            )])
-            .into(),
+            Dialect::Slurm => {
+                SlurmFile(vec![format!("Could not open multi_prog config file {shown}")]).into()
+            }
         })?;
         let parsed = multiprog::parse(&text, ranks(options));
         return parsed.map_err(|mistake| match options.dialect {
@@ -143,9 +142,7 @@ fn programs(options: &RunOptions) -> anyhow::Result<(Vec<StepProgram>, Option<u3
     }
     let n = options.command.len();
     if n > ARGUMENTS {
-        return Err(anyhow!(
-            "{n} arguments are too many; at most {ARGUMENTS} are allowed"
-        ));
+        return Err(anyhow!("{n} arguments are too many; at most {ARGUMENTS} are allowed"));
     }
     let words = options.command.iter().cloned();
     let argv = words.map(|w| OsText(OsString::into_vec(w))).collect();
@@ -169,7 +166,7 @@ fn ranks(options: &RunOptions) -> Option<u32> {
         return job.tasks;
     }
     let inside = options.inside.is_none() && place::job().is_some();
-    let of_the_job = || std::env::var("COSY_TASKS").ok()?.parse().ok();
+    let of_the_job = || std::env::var(variables::TASKS).ok()?.parse().ok();
     inside.then(of_the_job).flatten()
 }
 

@@ -88,26 +88,19 @@ pub fn go(
         wait: options.wait,
     };
     let mut intake = Intake::new(&keeper::SIGNALS)?;
-    let step = start(
-        program,
-        &wanted.spec,
-        job,
-        stream,
-        &mut intake,
-        manner.quiet,
-    )?;
+    let step = start(program, &wanted.spec, job, stream, &mut intake, manner.quiet)?;
     if manner.verbose {
         let lines = verbose::launching(step.key, &step.layout);
         lines.iter().for_each(|line| say(program, line));
     }
     let sinks = sinks(options, &wanted, &step)?;
-    let means = SessionResources {
+    let resources = SessionResources {
         sinks,
         input: wanted.input.take(),
         intake,
         attendant,
     };
-    session::run(step, manner, means).context("cannot follow the step")
+    session::run(step, manner, resources).context("cannot follow the step")
 }
 
 /// The programs of the tasks, by their ranks; one alone is that of all.
@@ -177,10 +170,7 @@ fn step_waits(dialect: Dialect, job: JobId, reason: &str) -> String {
 
 fn sinks(options: &RunOptions, wanted: &StepRequest, step: &Step) -> anyhow::Result<Sinks> {
     let tasks = step.layout.tasks;
-    let style = match (
-        options.label,
-        options.unbuffered || options.pty || tasks <= 1,
-    ) {
+    let style = match (options.label, options.unbuffered || options.pty || tasks <= 1) {
         (true, _) => Style::Label(lines::width(tasks)),
         (false, true) => Style::Raw,
         (false, false) => Style::Whole,

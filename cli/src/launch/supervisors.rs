@@ -26,9 +26,9 @@ pub struct Supervisors {
 /// Who says what.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SupervisorLine {
-    /// A supervisor.
+    /// A message of a supervisor on a node.
     There(String),
-    /// The command.
+    /// A message of this command.
     Here(String),
 }
 
@@ -101,9 +101,7 @@ impl Supervisors {
             0 => format!("exited with exit code {}.", end.exit_code),
             signal => format!("exited. Killed by signal {signal}."),
         };
-        Some(SupervisorLine::There(format!(
-            "slurmstepd: task {rank} ({pid}) {how}\n"
-        )))
+        Some(SupervisorLine::There(format!("slurmstepd: task {rank} ({pid}) {how}\n")))
     }
 }
 

@@ -53,9 +53,7 @@ pub fn ask(
                 }
                 let lost = "lost the node daemon";
                 if inbox.fill(&mut stream).context(lost)? == 0 {
-                    return Err(anyhow!(
-                        "the node daemon closed the connection without an answer"
-                    ));
+                    return Err(anyhow!("the node daemon closed the connection without an answer"));
                 }
             }
             Some(StepAnswer::Waits { reason }) => on_wait(&reason),

@@ -34,10 +34,7 @@ pub fn finished(key: StepKey, node: &str, rank: u32, end: &TaskEnd) -> Vec<Strin
         "{WHO}: Received task exit notification for 1 task of StepId={key} (status=0x{status:04x})."
     )];
     if status == 0 && end.failure.is_none() {
-        lines.push(format!(
-            "{WHO}: {node}: {}: Completed",
-            tasks_words(&[rank])
-        ));
+        lines.push(format!("{WHO}: {node}: {}: Completed", tasks_words(&[rank])));
     }
     lines
 }

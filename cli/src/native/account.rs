@@ -5,7 +5,7 @@
 
 use crate::native::arg::{self, flag, json, number, parse_name, parse_reservation, value, values};
 use crate::native::jobs::json_time;
-use crate::native::reservations::su;
+use crate::native::record::su;
 use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::native::{change, stat};
 use crate::{Context, exit, output, times};
@@ -30,10 +30,7 @@ pub fn command() -> Command {
             paid("grant", "Add to its budget; it has one from then on"),
             paid("withdraw", "Take from what is left of its budget"),
             members_command(),
-            named(
-                "remove",
-                "Remove it; refused while reservations are charged to it",
-            ),
+            named("remove", "Remove it; refused while reservations are charged to it"),
             list_command(),
             ledger_command(),
         ])
@@ -68,12 +65,8 @@ fn create_command() -> Command {
             "Who may charge it, groups as @group; everyone without",
         ))
         .arg(
-            value(
-                "budget",
-                "SU",
-                "Its first grant; without, it has no budget and is only counted",
-            )
-            .value_parser(parse_su),
+            value("budget", "SU", "Its first grant; without, it has no budget and is only counted")
+                .value_parser(parse_su),
         )
 }
 
@@ -317,24 +310,15 @@ mod tests {
         );
         check(&["create", "p", "--budget", "-5"], None);
         check(&["create"], None);
-        check(
-            &["grant", "p", "12.5"],
-            Some(AccountAction::Grant(Su(12_500_000))),
-        );
-        check(
-            &["withdraw", "p", "1"],
-            Some(AccountAction::Withdraw(Su::whole(1))),
-        );
+        check(&["grant", "p", "12.5"], Some(AccountAction::Grant(Su(12_500_000))));
+        check(&["withdraw", "p", "1"], Some(AccountAction::Withdraw(Su::whole(1))));
         check(&["grant", "p", "0"], None);
         check(&["grant", "p", "1e9"], None);
         check(&["grant", "p", "99999999999999"], None);
         check(&["grant", "p"], None);
         let members = AccountAction::Members(names(&["ann", "bob", "@ops"]));
         check(&["members", "p", "ann,bob", "@ops"], Some(members));
-        check(
-            &["members", "p", "--everyone"],
-            Some(AccountAction::Members(Vec::new())),
-        );
+        check(&["members", "p", "--everyone"], Some(AccountAction::Members(Vec::new())));
         check(&["members", "p"], None);
         check(&["members", "p", "ann", "--everyone"], None);
         check(&["remove", "p"], Some(AccountAction::Remove));

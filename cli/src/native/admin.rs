@@ -300,13 +300,7 @@ fn event_line(e: &HistoryEvent, now: &jiff::Zoned) -> String {
     let clean = |t: &str| t.replace(char::is_control, "?");
     let parts = [&e.object, &e.what, &e.detail].map(|t| clean(t));
     let text = parts.join(" ");
-    format!(
-        "{} {} {} ({})\n",
-        e.seq,
-        times::long(e.at, now),
-        text.trim_end(),
-        clean(&e.who)
-    )
+    format!("{} {} {} ({})\n", e.seq, times::long(e.at, now), text.trim_end(), clean(&e.who))
 }
 
 /// One object in a line, so that a stream of them can be read as it comes.

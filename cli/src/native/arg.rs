@@ -1,6 +1,11 @@
 //! Short ways to write clap's arguments, and how its errors become one line.
+//!
+//! Options are built and not derived: derived ones name each other as text all the same, and would
+//! not lay a command line over `#COSY` lines or lend `cresv` the options of `csub`. A test of
+//! `crate::commands` compares all keys with the options that there are.
 
 use clap::error::ErrorKind;
+use clap::parser::MatchesError;
 use clap::{Arg, ArgAction, Command};
 use cosy_model::api::JobRef;
 use cosy_model::limits::NAME_BYTES;
@@ -38,10 +43,7 @@ pub fn flag(long: &'static str, help: &'static str) -> Arg {
 
 /// `--json`, everywhere the same.
 pub fn json() -> Arg {
-    flag(
-        "json",
-        "As JSON: times in RFC 3339 (UTC), lengths in seconds",
-    )
+    flag("json", "As JSON: times in RFC 3339 (UTC), lengths in seconds")
 }
 
 /// A whole number from `least` to `most`.
@@ -64,10 +66,7 @@ pub fn parse_name(text: &str) -> Result<String, String> {
         return Err("a name is needed".to_owned());
     }
     if text.len() > NAME_BYTES {
-        return Err(format!(
-            "the name has {} bytes; at most {NAME_BYTES} are allowed",
-            text.len()
-        ));
+        return Err(format!("the name has {} bytes; at most {NAME_BYTES} are allowed", text.len()));
     }
     if text.chars().any(char::is_control) {
         return Err("a name has no control characters".to_owned());
@@ -151,6 +150,21 @@ pub fn list<T: Clone + Send + Sync + 'static>(matches: &clap::ArgMatches, name: 
         .collect()
 }
 
+/// The value of an option that the command may not have.
+pub fn optional<'a, T: Clone + Send + Sync + 'static>(
+    matches: &'a clap::ArgMatches,
+    name: &str,
+) -> Option<&'a T> {
+    match matches.try_get_one::<T>(name) {
+        Ok(value) => value,
+        Err(e) => {
+            let absent = matches!(e, MatchesError::UnknownArgument { .. });
+            debug_assert!(absent, "--{name}: {e}");
+            None
+        }
+    }
+}
+
 /// What every command has in common.
 pub fn command(name: &'static str, about: &'static str) -> Command {
     Command::new(name)
@@ -161,10 +175,7 @@ pub fn command(name: &'static str, about: &'static str) -> Command {
 /// What clap says, as one line without its decoration; `None` when it is the help or
 /// the version that was asked for.
 pub fn error_line(error: &clap::Error) -> Option<String> {
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    ) {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return None;
     }
     let text = error.render().to_string();
@@ -218,18 +229,9 @@ mod tests {
             "invalid value 'x' for '--nodes <N>': a whole number from 1 to 9 is needed",
         );
         check(&["--nodes=-1"], "invalid value '-1' for '--nodes <N>'");
-        check(
-            &["--nodes"],
-            "a value is required for '--nodes <N>' but none was supplied",
-        );
-        check(
-            &["--node", "1"],
-            "unexpected argument '--node' found (a similar",
-        );
-        check(
-            &[],
-            "the following required arguments were not provided: <id>",
-        );
+        check(&["--nodes"], "a value is required for '--nodes <N>' but none was supplied");
+        check(&["--node", "1"], "unexpected argument '--node' found (a similar");
+        check(&[], "the following required arguments were not provided: <id>");
         check(&["--help"], "");
     }
 }

@@ -4,11 +4,13 @@
 //! was charged so far or in the end, and how much of the booked time jobs inside used.
 
 use crate::native::jobs::json_span;
-use crate::native::reservations::{self, su};
+use crate::native::record::{self, Clock, su};
+use crate::native::reservations;
 use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::times;
 use cosy_model::reservation::ReservationInfo;
 use cosy_model::{Span, Su, Time};
+use cosy_view::reservation::ReservationList;
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -44,7 +46,7 @@ pub fn within(all: &mut Vec<ReservationInfo>, since: Option<Time>, until: Option
     });
 }
 
-/// Both tables.
+/// A row for each reservation, and below that the sum of each account.
 pub fn tables(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
     let mut text = each(all, now, look);
     if !all.is_empty() {
@@ -55,47 +57,9 @@ pub fn tables(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String 
 }
 
 fn each(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
-    let heads = [
-        Head::right("RESERVATION"),
-        Head::left("NAME").cut(6),
-        Head::left("USER").cut(6),
-        Head::left("ACCOUNT").cut(7),
-        Head::left("STATE"),
-        Head::left("START"),
-        Head::left("END"),
-        Head::right("CORES"),
-        Head::right("BASE"),
-        Head::right("EXTRA"),
-        Head::right("CHARGED"),
-        Head::right("USED"),
-    ];
-    let row = |r: &ReservationInfo| -> Vec<Cell> {
-        vec![
-            r.id.to_string().into(),
-            r.name.as_str().into(),
-            r.user.as_str().into(),
-            r.account.as_deref().unwrap_or("-").into(),
-            r.state.word().into(),
-            times::short(r.start, now).into(),
-            times::short(r.end, now).into(),
-            r.cores.to_string().into(),
-            r.base.to_string().into(),
-            r.extra.to_string().into(),
-            r.charged.to_string().into(),
-            used(r).into(),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
-    render(&heads, &rows, look)
-}
-
-/// The part of the booked core time that jobs used: `44 %`.
-fn used(r: &ReservationInfo) -> String {
-    let booked = i128::from(r.cores) * i128::from(r.end.since(r.start).ms());
-    match (i128::from(r.used_core_ms) * 100).checked_div(booked) {
-        Some(percent) => format!("{percent} %"),
-        None => String::new(),
-    }
+    let write = times::short;
+    let columns = ReservationList::Bill.columns();
+    record::list(columns, all, Clock { now, write }, look)
 }
 
 fn by_account(all: &[ReservationInfo], look: TableStyle) -> String {
@@ -194,7 +158,7 @@ mod tests {
         }
         let total = sums(&all)["physics"];
         assert_eq!((total.base, total.used_core_ms), (Su(i64::MAX), i64::MAX));
-        assert_eq!(used(&all[0]), "");
+        assert_eq!(cosy_view::reservation::percent_used(&all[0]), None);
     }
 
     #[test]

@@ -17,9 +17,9 @@ pub enum Action {
     Later,
 }
 
-/// A command.
+/// A command of Cosy's own: its names, and what it does.
 pub struct Entry {
-    /// `cosy NAME`.
+    /// The word behind `cosy`.
     pub name: &'static str,
     /// The short name, where there is one.
     pub short: Option<&'static str>,

@@ -19,9 +19,9 @@ text{font-family:sans-serif;font-size:11px;fill:#333}\
 
 /// Left edge of the drawings.
 pub const LEFT: i64 = 90;
-/// Their width.
+/// Width of the drawings in pixels, margins not counted.
 pub const WIDTH: i64 = 860;
-/// Right margin.
+/// Right margin in pixels.
 pub const RIGHT: i64 = 45;
 /// Most boxes that are drawn.
 const BOXES: usize = 50_000;
@@ -35,9 +35,9 @@ pub struct Area {
     pub from: Time,
     /// Time at its right edge.
     pub to: Time,
-    /// Its top.
+    /// Its upper edge in pixels.
     pub top: i64,
-    /// Its height.
+    /// Its height in pixels.
     pub height: i64,
 }
 
@@ -63,13 +63,7 @@ impl Area {
             let x = self.x(t);
             svg.line("g", (x, self.top), (x, self.bottom()));
             let minute = Time::from_secs(t.secs() / 60 * 60);
-            svg.words(
-                x,
-                self.bottom() + 14,
-                Anchor::Middle,
-                "",
-                &words::clock(minute, now),
-            );
+            svg.words(x, self.bottom() + 14, Anchor::Middle, "", &words::clock(minute, now));
         }
         svg.line("a", (LEFT, self.bottom()), (LEFT + WIDTH, self.bottom()));
     }

@@ -22,24 +22,21 @@ pub struct Listed {
 
 /// The command line of `cosy generate`.
 pub fn command() -> Command {
-    arg::command(
-        "generate",
-        "Write manual pages, completions, or the table of Slurm's options",
-    )
-    .arg(
-        Arg::new("what")
-            .value_name("man|completions|options")
-            .help("What to write")
-            .required(true)
-            .value_parser(["man", "completions", "options"]),
-    )
-    .arg(
-        Arg::new("dir")
-            .value_name("DIR")
-            .help("Where to write it; made when missing")
-            .required(true)
-            .value_parser(clap::value_parser!(PathBuf)),
-    )
+    arg::command("generate", "Write manual pages, completions, or the table of Slurm's options")
+        .arg(
+            Arg::new("what")
+                .value_name("man|completions|options")
+                .help("What to write")
+                .required(true)
+                .value_parser(["man", "completions", "options"]),
+        )
+        .arg(
+            Arg::new("dir")
+                .value_name("DIR")
+                .help("Where to write it; made when missing")
+                .required(true)
+                .value_parser(clap::value_parser!(PathBuf)),
+        )
 }
 
 /// Runs `cosy generate`.
@@ -147,10 +144,8 @@ fn parts(page: &str, command: &Command) -> Vec<(String, Command)> {
     }
     let bin = command.get_bin_name().unwrap_or(page);
     let part = |sub: &Command| {
-        let (own, called) = (
-            format!("{page}-{}", sub.get_name()),
-            format!("{bin} {}", sub.get_name()),
-        );
+        let (own, called) =
+            (format!("{page}-{}", sub.get_name()), format!("{bin} {}", sub.get_name()));
         let sub = sub.clone().display_name(own.clone()).bin_name(called);
         (own, sub.version(env!("CARGO_PKG_VERSION")))
     };
@@ -225,10 +220,7 @@ mod tests {
             "fish/cosy.fish",
             "zsh/_cstat",
         ] {
-            assert!(
-                dir.path().join(file).metadata().unwrap().len() > 100,
-                "{file}"
-            );
+            assert!(dir.path().join(file).metadata().unwrap().len() > 100, "{file}");
         }
     }
 }

@@ -20,51 +20,42 @@ const BACK: Span = Span::from_minutes(24 * 60);
 
 /// The command line of `chist`.
 pub fn command() -> Command {
-    arg::command(
-        "hist",
-        "Show ended jobs: exit codes, times, CPU time, peak memory",
-    )
-    .arg(arg::ids("These jobs, however long ago they ended"))
-    .arg(flag("all", "Jobs of all users").short('A'))
-    .arg(value(
-        "since",
-        "TIME",
-        "Ended since: now-2h, 8:00, yesterday, 2026-11-21, RFC 3339; without: for 24 hours",
-    ))
-    .arg(value("until", "TIME", "Started before"))
-    .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
-    .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
-    .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
-    .arg(
-        values("state", "STATE[,...]", "Jobs that ended in these states")
-            .short('s')
-            .value_parser(parse_state),
-    )
-    .arg(value("most", "N", "The latest N only").value_parser(number(1, 1_000_000)))
-    .arg(stat::format_arg())
-    .arg(
-        flag(
-            "cost",
-            "Reservations (IDs are theirs) with what they cost, and the sum of each account",
+    arg::command("hist", "Show ended jobs: exit codes, times, CPU time, peak memory")
+        .arg(arg::ids("These jobs, however long ago they ended"))
+        .arg(flag("all", "Jobs of all users").short('A'))
+        .arg(value(
+            "since",
+            "TIME",
+            "Ended since: now-2h, 8:00, yesterday, 2026-11-21, RFC 3339; without: for 24 hours",
+        ))
+        .arg(value("until", "TIME", "Started before"))
+        .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
+        .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
+        .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
+        .arg(
+            values("state", "STATE[,...]", "Jobs that ended in these states")
+                .short('s')
+                .value_parser(parse_state),
         )
-        .conflicts_with_all(["format", "state"]),
-    )
-    .arg(
-        flag(
-            "steps",
-            "Ended steps of the jobs; of jobs named by ID also while they run",
+        .arg(value("most", "N", "The latest N only").value_parser(number(1, 1_000_000)))
+        .arg(stat::format_arg())
+        .arg(
+            flag(
+                "cost",
+                "Reservations (IDs are theirs) with what they cost, and the sum of each account",
+            )
+            .conflicts_with_all(["format", "state"]),
         )
-        .conflicts_with_all(["format", "cost"]),
-    )
-    .arg(
-        flag(
-            "array",
-            "Each array task in a line of its own, also those that ended alike",
+        .arg(
+            flag("steps", "Ended steps of the jobs; of jobs named by ID also while they run")
+                .conflicts_with_all(["format", "cost"]),
         )
-        .conflicts_with_all(["cost", "steps"]),
-    )
-    .arg(flag("no-header", "Without titles"))
-    .arg(json())
+        .arg(
+            flag("array", "Each array task in a line of its own, also those that ended alike")
+                .conflicts_with_all(["cost", "steps"]),
+        )
+        .arg(flag("no-header", "Without titles"))
+        .arg(json())
 }
 
 /// Runs `chist`.

@@ -117,15 +117,9 @@ mod tests {
             path
         };
         put("nodes.conf", "NodeName=n1 CPUs=2\nInclude slurm.conf\n");
-        let conf = put(
-            "slurm.conf",
-            "ClusterName=a\nInclude nodes.conf\nInclude gone\n",
-        );
+        let conf = put("slurm.conf", "ClusterName=a\nInclude nodes.conf\nInclude gone\n");
         let text = whole(&conf, DEEPEST - 1).unwrap();
-        assert_eq!(
-            text,
-            "ClusterName=a\nNodeName=n1 CPUs=2\nInclude slurm.conf\nInclude gone\n"
-        );
+        assert_eq!(text, "ClusterName=a\nNodeName=n1 CPUs=2\nInclude slurm.conf\nInclude gone\n");
         assert!(whole(&conf, 0).is_ok());
         assert!(write(&conf, "x").is_err(), "an old file is kept");
     }

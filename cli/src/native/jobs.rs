@@ -296,10 +296,7 @@ mod tests {
             (F::Reason, texts(["", "resources"])),
             (F::Nodes, texts(["n[1-2]", ""])),
             (F::Start, Column::Numbers(vec![noon - hour, NO_NUMBER])),
-            (
-                F::PredictedStart,
-                Column::Numbers(vec![NO_NUMBER, noon + hour]),
-            ),
+            (F::PredictedStart, Column::Numbers(vec![NO_NUMBER, noon + hour])),
             (F::Elapsed, Column::Numbers(vec![hour + 500, NO_NUMBER])),
             (F::TimeLimit, Column::Numbers(vec![2 * hour, i64::MAX])),
             (F::Requeue, Column::Numbers(vec![1, 0])),
@@ -350,14 +347,8 @@ mod tests {
     #[test]
     fn blocks() {
         let text = block(&sample(), 0, &now());
-        assert!(
-            text.contains("start        2026-11-21 11:00:00 +00:00\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("requeue      yes\n") && !text.contains("reason"),
-            "{text}"
-        );
+        assert!(text.contains("start        2026-11-21 11:00:00 +00:00\n"), "{text}");
+        assert!(text.contains("requeue      yes\n") && !text.contains("reason"), "{text}");
     }
 
     #[test]

@@ -164,9 +164,6 @@ mod tests {
             refused: 2,
         };
         let text = uses(&[budget], TableStyle::default());
-        assert!(
-            text.contains("connections       1    20        256    3840        2"),
-            "{text}"
-        );
+        assert!(text.contains("connections       1    20        256    3840        2"), "{text}");
     }
 }

@@ -22,6 +22,7 @@ pub mod jobs;
 pub mod meter;
 pub mod mpi;
 pub mod plan;
+pub mod record;
 pub mod reservations;
 pub mod resv;
 pub mod run;

@@ -72,11 +72,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn code(status: ExitStatus) -> u8 {
-    exit::of_end(
-        status.code().unwrap_or(0),
-        status.signal().unwrap_or(0),
-        true,
-    )
+    exit::of_end(status.code().unwrap_or(0), status.signal().unwrap_or(0), true)
 }
 
 fn cannot(program: &OsStr, error: &io::Error) -> anyhow::Error {

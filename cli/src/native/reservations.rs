@@ -4,13 +4,15 @@
 //! What the asking user may not see the controller has left out already; nothing is hidden
 //! here.
 
-use crate::native::jobs::{json_span, json_time};
-use crate::native::table::{Cell, Head, Paint, TableStyle, render};
+use crate::native::record::{self, Clock};
+use crate::native::table::TableStyle;
 use crate::times;
-use cosy_model::Su;
-use cosy_model::reservation::{ReservationInfo, ReservationState};
+use cosy_model::reservation::ReservationInfo;
+#[cfg(test)]
+use cosy_model::{Su, reservation::ReservationState};
+use cosy_view::reservation::{self, ReservationList};
 use jiff::Zoned;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 /// A table of them with a title; at most `most` rows, then how many there are beyond.
 /// Nothing at all when there are none.
@@ -18,121 +20,20 @@ pub fn list(all: &[ReservationInfo], now: &Zoned, look: TableStyle, most: usize)
     if all.is_empty() {
         return String::new();
     }
-    let heads = [
-        Head::right("RESERVATION"),
-        Head::left("NAME").cut(6),
-        Head::left("USER").cut(6),
-        Head::left("QUEUE").cut(5),
-        Head::left("STATE"),
-        Head::left("START"),
-        Head::left("END"),
-        Head::right("NODES"),
-        Head::left("WHERE").cut(8),
-    ];
-    let rows: Vec<Vec<Cell>> = all.iter().take(most).map(|r| row(r, now)).collect();
-    let mut text = render(&heads, &rows, look);
-    let beyond = all.len().saturating_sub(most);
-    if beyond > 0 {
+    let write = times::short;
+    let columns = ReservationList::BesideJobs.columns();
+    let (shown, beyond) = all.split_at(all.len().min(most));
+    let mut text = record::list(columns, shown, Clock { now, write }, look);
+    if !beyond.is_empty() {
+        let beyond = beyond.len();
         text.push_str(&format!("and {beyond} more: cresv list shows all\n"));
     }
     text
 }
 
-fn row(r: &ReservationInfo, now: &Zoned) -> Vec<Cell> {
-    vec![
-        r.id.to_string().into(),
-        r.name.as_str().into(),
-        r.user.as_str().into(),
-        r.queue.as_str().into(),
-        state(r),
-        times::short(r.start, now).into(),
-        times::short(r.end, now).into(),
-        r.node_count.to_string().into(),
-        r.nodes.as_str().into(),
-    ]
-}
-
-/// The state, with its colour; `degraded` behind it when nodes are missing.
-pub fn state(r: &ReservationInfo) -> Cell {
-    let paint = match r.state {
-        _ if r.degraded => Paint::Red,
-        ReservationState::Active => Paint::Green,
-        ReservationState::Held | ReservationState::Confirmed => Paint::Yellow,
-        ReservationState::Failed | ReservationState::Unused => Paint::Red,
-        ReservationState::Ended | ReservationState::Cancelled | ReservationState::Expired => {
-            Paint::Dim
-        }
-    };
-    let more = if r.degraded { " degraded" } else { "" };
-    Cell {
-        text: format!("{}{more}", r.state),
-        paint,
-    }
-}
-
 /// One as JSON: times in RFC 3339, lengths in seconds, sums in service units.
 pub fn json(info: &ReservationInfo) -> Json {
-    // What is not told has its name here, so that a new field is not forgotten.
-    let ReservationInfo {
-        id,
-        series,
-        name,
-        name_given: _,
-        user,
-        uid,
-        usable,
-        account,
-        queue,
-        state,
-        degraded,
-        start,
-        end,
-        movable_from,
-        hold_until,
-        free_until,
-        nodes,
-        node_count,
-        cores,
-        gpus,
-        base,
-        extra,
-        charged,
-        sharing,
-        job,
-        used_core_ms,
-        delayed_jobs,
-        total_delay,
-        made,
-        named: _,
-        flags: _,
-        rule,
-        comment,
-        note,
-    } = info;
-    json!({
-        "id": id.0, "series": series.map(|s| s.0), "name": name, "user": user,
-        "uid": uid.0, "usable": usable, "account": account, "queue": queue,
-        "state": state.word(), "degraded": degraded,
-        "start": json_time(Some(*start)), "end": json_time(Some(*end)),
-        "movable_from": json_time(*movable_from), "hold_until": json_time(*hold_until),
-        "free_until": json_time(*free_until), "made": json_time(Some(*made)),
-        "nodes": nodes, "node_count": node_count, "cores": cores, "gpus": gpus,
-        "base": su(*base), "extra": su(*extra), "charged": su(*charged),
-        "used_core_seconds": *used_core_ms as f64 / 1000.0,
-        "users": sharing.users, "groups": sharing.groups, "accounts": sharing.accounts,
-        "job": job.map(|j| j.0), "delayed_jobs": delayed_jobs,
-        "total_delay": json_span(*total_delay), "rule": rule, "comment": comment,
-        "note": note,
-    })
-}
-
-/// A sum of service units as a number.
-pub fn su(sum: Su) -> Json {
-    if sum.0 % Su::ONE == 0 {
-        json!(sum.0 / Su::ONE)
-    } else {
-        json!(sum.0 as f64 / Su::ONE as f64)
-    }
+    record::json(&reservation::fields(info))
 }
 
 /// A reservation for tests: two hours from noon on, of `user`.
@@ -205,10 +106,11 @@ mod tests {
 
     #[test]
     fn as_json() {
+        use serde_json::json as value;
         let json = json(&sample(7, "ann", ReservationState::Confirmed));
         assert_eq!(json["state"], "confirmed");
         assert_eq!(json["end"], "2026-11-21T14:00:00.000Z");
-        assert_eq!((&json["base"], &json["extra"]), (&json!(16), &json!(2.5)));
+        assert_eq!((&json["base"], &json["extra"]), (&value!(16), &value!(2.5)));
         assert_eq!(json["series"], Json::Null);
     }
 }

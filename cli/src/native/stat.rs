@@ -5,15 +5,17 @@
 
 use crate::native::arg::{self, flag, json, number, parse_state, values};
 use crate::native::jobs::{self, Shown};
-use crate::native::table::{Cell, Head, Paint, TableStyle, render};
+use crate::native::record::{self, Clock};
+use crate::native::table::TableStyle;
 use crate::native::{array_lines, plan, reservations};
 use crate::{Context, exit, output, refs, times};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
-use cosy_model::{JobState, QueueSpec, QueueState, Span, Time, device};
-use cosy_view::node::NodeCondition;
+use cosy_model::{JobState, Time};
+use cosy_view::{node, queue};
+use jiff::Zoned;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
@@ -84,8 +86,8 @@ fn parse_fields(text: &str) -> Result<Vec<JobField>, String> {
     text.split(',').map(|f| f.trim().parse()).collect()
 }
 
-/// What is asked for.
-enum What {
+/// Subject is asked for.
+enum Subject {
     List,
     Jobs(Vec<JobRef>),
     Queues,
@@ -93,14 +95,14 @@ enum What {
     Plan,
 }
 
-fn what(matches: &ArgMatches) -> anyhow::Result<What> {
+fn what(matches: &ArgMatches) -> anyhow::Result<Subject> {
     let words: Vec<String> = arg::list(matches, "what");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let ids = match words.as_slice() {
-        [] | ["jobs"] => return Ok(What::List),
-        ["queues" | "queue"] => return Ok(What::Queues),
-        ["nodes" | "node"] => return Ok(What::Nodes),
-        ["plan"] => return Ok(What::Plan),
+        [] | ["jobs"] => return Ok(Subject::List),
+        ["queues" | "queue"] => return Ok(Subject::Queues),
+        ["nodes" | "node"] => return Ok(Subject::Nodes),
+        ["plan"] => return Ok(Subject::Plan),
         ["job" | "jobs", ids @ ..] => ids,
         ids => ids,
     };
@@ -111,7 +113,7 @@ fn what(matches: &ArgMatches) -> anyhow::Result<What> {
     if all.is_empty() {
         return Err(exit::usage("a job id is needed"));
     }
-    Ok(What::Jobs(all))
+    Ok(Subject::Jobs(all))
 }
 
 /// Runs `cstat`.
@@ -143,21 +145,21 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     }
 }
 
-fn once(context: &Context, matches: &ArgMatches, what: &What) -> anyhow::Result<(String, u8)> {
+fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Result<(String, u8)> {
     let as_json = matches.get_flag("json");
     let look = look(matches);
     let fine = |text| Ok((text, exit::OK));
     match what {
-        What::Jobs(ids) if matches.get_flag("script") => fine(scripts(context, ids)?),
-        What::Jobs(ids) => whole(context, ids, as_json, look),
-        What::List => fine(list(context, matches, as_json, look)?),
-        What::Plan => fine(planned(context, matches, as_json)?),
-        What::Queues => match context.ask(Request::Queues)? {
+        Subject::Jobs(ids) if matches.get_flag("script") => fine(scripts(context, ids)?),
+        Subject::Jobs(ids) => whole(context, ids, as_json, look),
+        Subject::List => fine(list(context, matches, as_json, look)?),
+        Subject::Plan => fine(planned(context, matches, as_json)?),
+        Subject::Queues => match context.ask(Request::Queues)? {
             Reply::Queues(all) if as_json => fine(lines(&json!({ "queues": queues_json(&all) }))),
             Reply::Queues(all) => fine(queues(&all, look)),
             _ => Err(cosy_client::CallError::Unexpected.into()),
         },
-        What::Nodes => match context.ask(Request::Nodes)? {
+        Subject::Nodes => match context.ask(Request::Nodes)? {
             Reply::Nodes(all) if as_json => fine(lines(&json!({ "nodes": nodes_json(&all) }))),
             Reply::Nodes(all) => fine(nodes(&all, look)),
             _ => Err(cosy_client::CallError::Unexpected.into()),
@@ -382,208 +384,26 @@ fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {
 }
 
 fn queues(all: &[QueueInfo], look: TableStyle) -> String {
-    let heads = [
-        Head::left("QUEUE"),
-        Head::left("STATE"),
-        Head::right("PRIORITY"),
-        Head::left("MAX TIME"),
-        Head::right("WAITING"),
-        Head::right("RUNNING"),
-        Head::right("NODES UP"),
-        Head::right("CORES USED"),
-        Head::left("YOU"),
-    ];
-    let rows: Vec<Vec<Cell>> = all.iter().map(queue_row).collect();
-    render(&heads, &rows, look)
-}
-
-fn queue_row(q: &QueueInfo) -> Vec<Cell> {
-    let state = Cell {
-        text: q.spec.state.word().to_owned(),
-        paint: match q.spec.state {
-            QueueState::Open => Paint::Green,
-            QueueState::Drained | QueueState::Stopped => Paint::Yellow,
-            QueueState::Closed => Paint::Red,
-        },
-    };
-    let mark = if q.default { "*" } else { "" };
-    let max = q
-        .spec
-        .max_time
-        .map_or_else(|| "unlimited".to_owned(), |s| s.to_string());
-    vec![
-        format!("{}{mark}", q.spec.name).into(),
-        state,
-        q.spec.priority.to_string().into(),
-        max.into(),
-        q.waiting.to_string().into(),
-        q.running.to_string().into(),
-        format!("{}/{}", q.nodes_up, q.nodes).into(),
-        format!("{}/{}", q.cores_used, q.cores).into(),
-        level(q.your_level).into(),
-    ]
-}
-
-const fn level(level: cosy_model::AccessLevel) -> &'static str {
-    use cosy_model::AccessLevel as L;
-    match level {
-        L::Prefer => "prefer",
-        L::Allow => "allow",
-        L::Defer => "defer",
-        L::Deny => "deny",
-    }
-}
-
-fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
-    let one = |queue: &QueueInfo| {
-        // What is not told has its name here, so that a new field is not forgotten.
-        let QueueInfo {
-            spec,
-            default,
-            waiting,
-            running,
-            nodes,
-            nodes_up,
-            cores,
-            cores_used,
-            your_level,
-        } = queue;
-        let QueueSpec {
-            name,
-            priority,
-            nodes: own,
-            max_time,
-            default_time,
-            max_nodes,
-            max_memory,
-            max_disk,
-            max_jobs,
-            max_jobs_per_user,
-            default_memory_per_core,
-            exclusive,
-            mpi: _,
-            users: _,
-            groups: _,
-            others: _,
-            state,
-        } = spec;
-        let span = |span: &Option<Span>| span.map_or(Json::Null, jobs::json_span);
-        json!({
-            "name": name, "default": default, "state": state.word(),
-            "priority": priority,
-            "nodes": own.as_ref().map(|n| cosy_model::fold(n)),
-            "node_count": nodes, "nodes_up": nodes_up,
-            "cores": cores, "cores_used": cores_used,
-            "waiting": waiting, "running": running,
-            "max_time": span(max_time),
-            "default_time": span(default_time),
-            "max_nodes": max_nodes,
-            "max_memory_mib": max_memory.map(|m| m.0),
-            "max_disk_mib": max_disk.map(|m| m.0),
-            "max_jobs": max_jobs, "max_jobs_per_user": max_jobs_per_user,
-            "default_memory_per_core_mib": default_memory_per_core.map(|m| m.0),
-            "exclusive": exclusive, "your_level": level(*your_level),
-        })
-    };
-    all.iter().map(one).collect()
+    record::list(queue::LIST, all, clock(&times::now()), look)
 }
 
 fn nodes(all: &[NodeInfo], look: TableStyle) -> String {
-    let heads = [
-        Head::left("NODE"),
-        Head::left("STATE"),
-        Head::right("CORES"),
-        Head::right("MEMORY"),
-        Head::right("GPUS"),
-        Head::right("JOBS"),
-        Head::left("QUEUES").cut(6),
-        Head::left("FEATURES").cut(8),
-        Head::left("REASON").cut(10),
-    ];
-    let rows: Vec<Vec<Cell>> = all.iter().map(node_row).collect();
-    render(&heads, &rows, look)
+    record::list(node::LIST, all, clock(&times::now()), look)
 }
 
-fn node_row(n: &NodeInfo) -> Vec<Cell> {
-    let state = Cell {
-        text: n.state.clone(),
-        paint: match NodeCondition::of(n) {
-            Some(NodeCondition::Idle) => Paint::Dim,
-            Some(NodeCondition::Mixed | NodeCondition::Busy) => Paint::Green,
-            Some(NodeCondition::Down | NodeCondition::Unknown) => Paint::Red,
-            Some(
-                NodeCondition::Drained
-                | NodeCondition::Draining
-                | NodeCondition::Unhealthy
-                | NodeCondition::Lost,
-            )
-            | None => Paint::Yellow,
-        },
-    };
-    vec![
-        n.name.as_str().into(),
-        state,
-        format!("{}/{}", n.used.cores, n.amounts.cores).into(),
-        format!("{}/{}", n.used.memory, n.amounts.memory).into(),
-        gpus(n).into(),
-        n.jobs.to_string().into(),
-        n.queues.join(",").into(),
-        n.features.join(",").into(),
-        n.reason.as_str().into(),
-    ]
+const fn clock(now: &Zoned) -> Clock<'_> {
+    let write = times::short;
+    Clock { now, write }
 }
 
-/// `1/4`, with types `1/4 a100:2,t4:2`.
-fn gpus(n: &NodeInfo) -> String {
-    let counts = n.amounts.other.iter();
-    let types = counts.filter_map(|(name, count)| Some((device::gpu_type(name)?, count)));
-    let types: Vec<String> = types.map(|(t, count)| format!("{t}:{count}")).collect();
-    let all = format!("{}/{} {}", n.used.gpus, n.amounts.gpus, types.join(","));
-    all.trim_end().to_owned()
+fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
+    let fields = all.iter().map(queue::fields);
+    fields.map(|f| record::json(&f)).collect()
 }
 
 fn nodes_json(all: &[NodeInfo]) -> Vec<Json> {
-    let amounts = |a: &cosy_model::Amounts| {
-        let counts = a.other.iter().filter(|(n, _)| !device::is_of_gpus(n));
-        let other: serde_json::Map<String, Json> =
-            counts.map(|(n, v)| (n.to_owned(), v.into())).collect();
-        let types = a.other.iter();
-        let types = types.filter_map(|(n, v)| Some((device::gpu_type(n)?.to_owned(), v.into())));
-        let types: serde_json::Map<String, Json> = types.collect();
-        json!({
-            "cores": a.cores, "memory_mib": a.memory.0, "disk_mib": a.disk.0, "gpus": a.gpus,
-            "gpu_types": types, "other": other,
-        })
-    };
-    let one = |node: &NodeInfo| {
-        // What is not told has its name here, so that a new field is not forgotten.
-        let NodeInfo {
-            name,
-            state,
-            reason,
-            reason_by: _,
-            reason_since: _,
-            amounts: has,
-            used,
-            features,
-            queues,
-            jobs,
-            version,
-            last_seen,
-            skew_ms,
-            machine: _,
-            gpu_types: _,
-            cores_held: _,
-            gpus_held: _,
-        } = node;
-        json!({
-            "name": name, "state": state, "reason": reason,
-            "has": amounts(has), "used": amounts(used),
-            "features": features, "queues": queues, "jobs": jobs, "version": version,
-            "last_seen": jobs::json_time(*last_seen), "clock_ahead_ms": skew_ms,
-        })
-    };
-    all.iter().map(one).collect()
+    let fields = all.iter().map(node::fields);
+    fields.map(|f| record::json(&f)).collect()
 }
 
 #[cfg(test)]
@@ -598,11 +418,11 @@ mod tests {
                 .try_get_matches_from([&["cstat"], args].concat())
                 .unwrap();
             let got = what(&matches).ok().map(|w| match w {
-                What::List => 0,
-                What::Jobs(ids) => ids.len(),
-                What::Queues => 100,
-                What::Nodes => 101,
-                What::Plan => 102,
+                Subject::List => 0,
+                Subject::Jobs(ids) => ids.len(),
+                Subject::Queues => 100,
+                Subject::Nodes => 101,
+                Subject::Plan => 102,
             });
             assert_eq!(got, want, "{args:?}");
         };
@@ -659,10 +479,7 @@ mod tests {
             ..NodeInfo::default()
         };
         let text = nodes(std::slice::from_ref(&node), TableStyle::default());
-        assert!(
-            text.ends_with("n1    mixed    1/4   0M/2G   0/0     1  main    big\n"),
-            "{text}"
-        );
+        assert!(text.ends_with("n1    mixed    1/4   0M/2G   0/0     1  main    big\n"), "{text}");
         let json = &nodes_json(&[node])[0];
         assert_eq!(json["has"]["memory_mib"], 2048);
         assert_eq!(json["last_seen"], "1970-01-01T00:00:00.000Z");

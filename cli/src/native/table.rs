@@ -1,16 +1,9 @@
 //! Aligned columns that fit the terminal. Widths are columns of a terminal, which a character
 //! takes none, one or two of.
 
+use cosy_view::column::Column;
+pub use cosy_view::column::Side;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-/// On which side a column is filled up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// Text starts at the left.
-    Left,
-    /// Numbers end at the right.
-    Right,
-}
 
 /// A column: its title and how it may be treated.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +43,16 @@ impl Head {
     }
 }
 
+impl<T> From<&Column<T>> for Head {
+    fn from(column: &Column<T>) -> Self {
+        Self {
+            title: column.title.to_owned(),
+            side: column.side,
+            least: column.least,
+        }
+    }
+}
+
 /// Colour of a cell on a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Paint {
@@ -60,7 +63,7 @@ pub enum Paint {
     Green,
     /// It waits for something.
     Yellow,
-    /// Went wrong.
+    /// It went wrong, or is not there.
     Red,
     /// Of less interest.
     Dim,
@@ -101,9 +104,9 @@ impl<T: Into<String>> From<T> for Cell {
 pub struct TableStyle {
     /// Columns of the terminal; `None` is no limit.
     pub width: Option<usize>,
-    /// With colours.
+    /// States are coloured.
     pub colour: bool,
-    /// Without titles.
+    /// There is no line of titles.
     pub bare: bool,
 }
 
@@ -279,14 +282,14 @@ mod tests {
         let rows: Vec<Vec<Cell>> = ["\u{8ba1}\u{7b97}", "abcd", "e\u{301}"]
             .map(|name| vec![name.into(), "x".into()])
             .into();
+        let text = render(&[Head::left("N"), Head::left("S")], &rows, TableStyle::default());
+        assert_eq!(text, "N     S\n\u{8ba1}\u{7b97}  x\nabcd  x\ne\u{301}     x\n");
+        // The widest cell of a column is told by columns of the terminal, not by characters.
         let text = render(
             &[Head::left("N"), Head::left("S")],
-            &rows,
+            &[rows[0].clone(), rows[2].clone()],
             TableStyle::default(),
         );
-        assert_eq!(
-            text,
-            "N     S\n\u{8ba1}\u{7b97}  x\nabcd  x\ne\u{301}     x\n"
-        );
+        assert_eq!(text, "N     S\n\u{8ba1}\u{7b97}  x\ne\u{301}     x\n");
     }
 }

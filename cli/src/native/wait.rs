@@ -10,15 +10,10 @@ use serde_json::{Value as Json, json};
 
 /// The command line of `cosy wait`.
 pub fn command() -> Command {
-    arg::command(
-        "wait",
-        "Wait until jobs have ended; gives their worst exit code",
-    )
-    .arg(arg::some_ids(
-        "Jobs: 12, a whole array or a task 12_3, some tasks 12_[3-7]",
-    ))
-    .arg(arg::flag("quiet", "Say nothing").short('Q'))
-    .arg(arg::json())
+    arg::command("wait", "Wait until jobs have ended; gives their worst exit code")
+        .arg(arg::some_ids("Jobs: 12, a whole array or a task 12_3, some tasks 12_[3-7]"))
+        .arg(arg::flag("quiet", "Say nothing").short('Q'))
+        .arg(arg::json())
 }
 
 /// Runs `cosy wait`.
@@ -31,9 +26,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         return Err(cosy_client::CallError::Unexpected.into());
     };
     if matches.get_flag("json") {
-        output::print(&crate::native::stat::lines(
-            &json!({ "jobs": json(&ended) }),
-        ));
+        output::print(&crate::native::stat::lines(&json!({ "jobs": json(&ended) })));
     } else if !matches.get_flag("quiet") {
         let lines = lines(&ended);
         output::print(&lines.iter().map(|l| format!("{l}\n")).collect::<String>());
@@ -91,10 +84,7 @@ fn line(alike: &[EndedJob]) -> String {
         _ => {
             let tasks = alike.iter().filter_map(|j| j.job.task.map(u64::from));
             let tasks: Vec<u64> = tasks.collect();
-            (
-                format!("{}_[{}]", job.job.job, hostlist::ranges(&tasks, 1)),
-                "Jobs",
-            )
+            (format!("{}_[{}]", job.job.job, hostlist::ranges(&tasks, 1)), "Jobs")
         }
     };
     format!("{jobs} {id} {}{how}{why}", job.state)

@@ -8,9 +8,9 @@
 pub mod accounts;
 pub mod clusters;
 pub mod command_line;
-pub mod looking;
 pub mod messages;
 pub mod records;
+pub mod reports;
 pub mod sacct;
 pub mod sacctmgr;
 pub mod salloc;
@@ -40,7 +40,7 @@ use std::time::Duration;
 
 /// A command of Slurm.
 pub struct Entry {
-    /// Its name.
+    /// Name that it is called by.
     pub name: &'static str,
     /// What it does, in a few words.
     pub about: &'static str,
@@ -54,63 +54,23 @@ const fn entry(name: &'static str, about: &'static str, run: fn(&Context) -> u8)
 
 /// All of them.
 pub static ALL: [Entry; 17] = [
-    entry(
-        "sacct",
-        "lists jobs and steps, also those that are over",
-        sacct::run,
-    ),
-    entry(
-        "sacctmgr",
-        "shows and changes accounts and their users",
-        sacctmgr::run,
-    ),
-    entry(
-        "salloc",
-        "gets an allocation and runs a command in it",
-        salloc::run,
-    ),
-    entry(
-        "sattach",
-        "shows the output of a running step",
-        sattach::run,
-    ),
+    entry("sacct", "lists jobs and steps, also those that are over", sacct::run),
+    entry("sacctmgr", "shows and changes accounts and their users", sacctmgr::run),
+    entry("salloc", "gets an allocation and runs a command in it", salloc::run),
+    entry("sattach", "shows the output of a running step", sattach::run),
     entry("sbatch", "submits a script", sbatch::run),
     entry("sbcast", "copies a file to all nodes of a job", sbcast::run),
-    entry(
-        "scancel",
-        "ends jobs and steps, or sends them a signal",
-        scancel::run,
-    ),
-    entry(
-        "scontrol",
-        "shows and changes jobs, nodes, partitions and reservations",
-        scontrol::run,
-    ),
+    entry("scancel", "ends jobs and steps, or sends them a signal", scancel::run),
+    entry("scontrol", "shows and changes jobs, nodes, partitions and reservations", scontrol::run),
     entry("sdiag", "tells how the controller is doing", sdiag::run),
-    entry(
-        "seff",
-        "tells how well an ended job used what it had",
-        seff::run,
-    ),
+    entry("seff", "tells how well an ended job used what it had", seff::run),
     entry("sinfo", "lists partitions and nodes", sinfo::run),
-    entry(
-        "sprio",
-        "tells what the order of waiting jobs is made of",
-        sprio::run,
-    ),
+    entry("sprio", "tells what the order of waiting jobs is made of", sprio::run),
     entry("squeue", "lists jobs that wait and run", squeue::run),
-    entry(
-        "srun",
-        "runs a program on the nodes of an allocation, or gets one for it",
-        srun::run,
-    ),
+    entry("srun", "runs a program on the nodes of an allocation, or gets one for it", srun::run),
     entry("sshare", "lists the shares of accounts", sshare::run),
     entry("sstat", "tells what running steps use", sstat::run),
-    entry(
-        "strigger",
-        "sets, lists and removes triggers",
-        strigger::run,
-    ),
+    entry("strigger", "sets, lists and removes triggers", strigger::run),
 ];
 
 /// The command of that name.

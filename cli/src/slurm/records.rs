@@ -2,7 +2,7 @@
 //! controller's memory, ended ones and their steps out of its store, steps that run from
 //! their nodes.
 
-use super::{looking, steps};
+use super::{reports, steps};
 use crate::{Context, users};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow, Table};
@@ -38,21 +38,21 @@ pub fn fetch(
     whole: bool,
     now: Time,
 ) -> Result<Records, CallError> {
-    let live = looking::table(context, live_request(filter))?;
-    let ended = looking::table(context, ended_request(filter))?;
-    let wanted = looking::NeededFacts {
+    let live = reports::table(context, live_request(filter))?;
+    let ended = reports::table(context, ended_request(filter))?;
+    let wanted = reports::NeededFacts {
         memory: true,
         reservations: true,
         groups: true,
         cluster: true,
     };
-    let mut around = looking::surroundings(context, wanted, &live);
-    let more = looking::surroundings(
+    let mut around = reports::surroundings(context, wanted, &live);
+    let more = reports::surroundings(
         context,
-        looking::NeededFacts {
+        reports::NeededFacts {
             groups: true,
             reservations: true,
-            ..looking::NeededFacts::default()
+            ..reports::NeededFacts::default()
         },
         &ended,
     );
@@ -192,7 +192,7 @@ impl Records {
 }
 
 /// What steps of a job are found under. The steps of a heterogeneous job are told with its
-/// first part; further parts have none.
+/// first component; further components have none.
 fn whole_ref(job: &JobView<'_>) -> Option<String> {
     match job.het() {
         Some(het) => (het.offset == 0).then(|| het.job.to_string()),

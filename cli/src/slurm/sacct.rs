@@ -4,7 +4,7 @@
 
 use super::messages::{error, say};
 use super::records::{self, Records};
-use super::{accounts, clusters, looking};
+use super::{accounts, clusters, reports};
 use crate::{Context, exit, output, refs, times, users};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Span, hostlist};
@@ -20,10 +20,10 @@ use jiff::Zoned;
 /// Runs `sacct`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     let now = times::now();
-    match options::read(context.args(), &now, looking::variable) {
-        Invocation::Help => looking::help(context, OPTIONS),
-        Invocation::Usage => looking::usage(context, OPTIONS),
-        Invocation::Version => looking::version(),
+    match options::read(context.args(), &now, reports::variable) {
+        Invocation::Help => reports::help(context, OPTIONS),
+        Invocation::Usage => reports::usage(context, OPTIONS),
+        Invocation::Version => reports::version(),
         Invocation::Fields => {
             output::print(&fields::help(Field::ALL));
             exit::OK
@@ -66,12 +66,12 @@ fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, Failed> {
     }
     let at = times::time_of(now);
     let records = records::fetch(context, &filter, query.whole, at);
-    let records = records.map_err(|e| looking::failed("slurmdb_jobs_get", &e))?;
+    let records = records.map_err(|e| reports::failed("slurmdb_jobs_get", &e))?;
     let jobs = chosen(&records, query, &wanted);
     match query.spelling {
         Some(spelling) => {
             let list = jobs.iter().map(|rows| tree::of_job(rows));
-            data::answer(spelling, looking::release(), "jobs", list, output::print);
+            data::answer(spelling, reports::release(), "jobs", list, output::print);
         }
         None => print(query, &jobs, now),
     }
@@ -80,7 +80,7 @@ fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, Failed> {
 
 fn print(query: &Query, jobs: &[Vec<Row<'_>>], now: &Zoned) {
     let look = ValueStyle {
-        stamps: looking::stamps(now),
+        stamps: reports::stamps(now),
         raw_sizes: query.raw_sizes,
         unit: query.unit,
     };

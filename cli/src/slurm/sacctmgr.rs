@@ -28,11 +28,7 @@ const OPTIONS: &[Row] = &[
     Row::flag(b'P', "parsable2", "'|' between columns"),
     Row::flag(b'Q', "quiet", "say nothing but errors"),
     Row::flag(b'r', "readonly", "change nothing"),
-    Row::flag(
-        b's',
-        "associations",
-        "users and accounts with their associations",
-    ),
+    Row::flag(b's', "associations", "users and accounts with their associations"),
     Row::flag(b'v', "verbose", "accepted"),
     Row::flag(b'V', "version", "say the version, and exit"),
     Row::long_flag("usage", "say how it is called, and exit"),
@@ -272,9 +268,7 @@ impl Manager<'_> {
                     }
                 }
                 let title = format!("Adding User(s) {}", names.join(","));
-                self.each(&[account], &title, |_| {
-                    Ok(AccountAction::Members(members.clone()))
-                })
+                self.each(&[account], &title, |_| Ok(AccountAction::Members(members.clone())))
             }
             List::Associations | List::Clusters | List::Qos | List::Tres | List::Nothing(_) => {
                 say("sacctmgr: only accounts and users can be added here");
@@ -289,9 +283,9 @@ impl Manager<'_> {
             return exit::FAILED;
         };
         match list {
-            List::Accounts => self.each(&names, "Deleting accounts...", |_| {
-                Ok(AccountAction::Remove)
-            }),
+            List::Accounts => {
+                self.each(&names, "Deleting accounts...", |_| Ok(AccountAction::Remove))
+            }
             List::Users => {
                 let all = self.accounts().unwrap_or_default();
                 let has = |a: &&AccountInfo| {

@@ -2,7 +2,7 @@
 //! captures salloc-*.
 
 use super::messages::{error, fail, say};
-use super::srun::own::immediate;
+use super::srun::step_options::immediate;
 use super::submit;
 use super::waiting::{self, WaitOptions};
 use crate::allocation::attend::{Allocated, Attendant};
@@ -15,8 +15,8 @@ use cosy_model::api::EndedJob;
 use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs};
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
-use cosy_slurm::submit::parts::passed_on;
-use cosy_slurm::submit::wishes::{SubmitOptions, check_together};
+use cosy_slurm::submit::components::passed_on;
+use cosy_slurm::submit::options::{SubmitOptions, check_together};
 use cosy_slurm::submit::{Fault, Program};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -67,37 +67,37 @@ pub fn run(context: &Context) -> u8 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let (lines, words) = match submit::parts::of_line(SALLOC, parsed.found, parsed.words) {
-        Ok(parts) => parts,
+    let (lines, words) = match submit::components::of_line(SALLOC, parsed.found, parsed.words) {
+        Ok(components) => components,
         Err(mistake) => return submit::mistaken(SALLOC, &mistake),
     };
     let environment = submit::environment(SALLOC);
     let read = |line: Vec<Found>| -> Result<(Vec<Found>, SubmitOptions, Own), Fault> {
         let options: Vec<Found> = [&environment[..], &line].concat();
         check_together(&environment, &line)?;
-        let (wishes, own) = submit::wishes(SALLOC, &options)?;
-        Ok((options, wishes, Own::read(&own)?))
+        let (job_options, own) = submit::job_options(SALLOC, &options)?;
+        Ok((options, job_options, Own::read(&own)?))
     };
-    let parts: Result<Vec<_>, Fault> = passed_on(lines).into_iter().map(read).collect();
-    let mut parts = match parts {
-        Ok(parts) => parts.into_iter(),
+    let components: Result<Vec<_>, Fault> = passed_on(lines).into_iter().map(read).collect();
+    let mut components = match components {
+        Ok(components) => components.into_iter(),
         Err(fault) => return fail(SALLOC, &fault),
     };
-    let Some((options, wishes, own)) = parts.next() else {
+    let Some((options, job_options, own)) = components.next() else {
         return exit::FAILED;
     };
-    if wishes.verbose > 0 {
+    if job_options.verbose > 0 {
         submit::describe(SALLOC, &options);
-        submit::details(SALLOC, &wishes);
+        submit::details(SALLOC, &job_options);
     }
-    submit::remarks(SALLOC, &wishes);
-    let further: Vec<SubmitOptions> = parts.map(|(_, wishes, _)| wishes).collect();
-    allocate(context, (&wishes, &further), &own, words)
+    submit::remarks(SALLOC, &job_options);
+    let further: Vec<SubmitOptions> = components.map(|(_, job_options, _)| job_options).collect();
+    allocate(context, (&job_options, &further), &own, words)
 }
 
 fn allocate(
     context: &Context,
-    (wishes, further): (&SubmitOptions, &[SubmitOptions]),
+    (job_options, further): (&SubmitOptions, &[SubmitOptions]),
     own: &Own,
     command: Vec<OsString>,
 ) -> u8 {
@@ -106,9 +106,9 @@ fn allocate(
     } else {
         "interactive"
     };
-    let built = submit::job(context, SALLOC, wishes.clone(), Runs::Allocation, name);
+    let built = submit::job(context, SALLOC, job_options.clone(), Runs::Allocation, name);
     let built = built.and_then(|(mut spec, array)| {
-        submit::parts::add(context, further, &mut spec)?;
+        submit::components::add(context, further, &mut spec)?;
         Ok((spec, array))
     });
     let (spec, environment) = match built {
@@ -117,7 +117,7 @@ fn allocate(
     };
     let manner = WaitOptions {
         patience: own.immediate,
-        quiet: wishes.quiet,
+        quiet: job_options.quiet,
     };
     let (attendant, allocated) = match waiting::get(context, SALLOC, spec, &manner) {
         Ok(got) => got,
@@ -125,7 +125,7 @@ fn allocate(
     };
     let job = attendant.job();
     let told = |text: &str| {
-        if !wishes.quiet {
+        if !job_options.quiet {
             say(&format!("salloc: {text}"));
         }
     };
@@ -139,8 +139,8 @@ fn allocate(
     let inside = Inside {
         context,
         own,
-        quiet: wishes.quiet,
-        workdir: wishes.chdir.clone(),
+        quiet: job_options.quiet,
+        workdir: job_options.chdir.clone(),
         variables: variables(&environment, &allocated),
         command,
     };

@@ -19,16 +19,8 @@ use cosy_slurm::table::Row;
 const USAGE: &str = "sattach [OPTIONS] <jobid.stepid>";
 const OPTIONS: &[Row] = &[
     Row::long_value("input-filter", "TASK", "accepted: input is not taken"),
-    Row::long_value(
-        "output-filter",
-        "TASK",
-        "only the output of this task, or 'all'",
-    ),
-    Row::long_value(
-        "error-filter",
-        "TASK",
-        "only the errors of this task, or 'all'",
-    ),
+    Row::long_value("output-filter", "TASK", "only the output of this task, or 'all'"),
+    Row::long_value("error-filter", "TASK", "only the errors of this task, or 'all'"),
     Row::flag(b'l', "label", "each line with its task's number"),
     Row::long_flag("layout", "print where the tasks are, and exit"),
     Row::flag(b'Q', "quiet", "say only what went wrong"),
@@ -51,10 +43,7 @@ pub fn run(context: &Context) -> u8 {
     };
     let text = word.to_string_lossy();
     let Some((job, step)) = step(&text) else {
-        error(
-            context,
-            &format!("\"{text}\" is not a valid step: <jobid.stepid>"),
-        );
+        error(context, &format!("\"{text}\" is not a valid step: <jobid.stepid>"));
         return exit::FAILED;
     };
     let verbose = parsed.found.iter().filter(|f| f.name == "verbose").count();
@@ -155,13 +144,13 @@ fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) ->
     let Ok(intake) = Intake::new(&[]) else {
         return exit::FAILED;
     };
-    let means = SessionResources {
+    let resources = SessionResources {
         sinks: Sinks::own(style).showing(only),
         input: None,
         intake,
         attendant: None,
     };
-    let manner = SessionOptions {
+    let options = SessionOptions {
         program: context.program().to_owned(),
         kill_on_bad_exit: false,
         looks_on: true,
@@ -173,7 +162,7 @@ fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) ->
         interrupts: Rule::default(),
         wait: None,
     };
-    session::run(step, manner, means).map_or(exit::FAILED, |outcome| outcome.code)
+    session::run(step, options, resources).map_or(exit::FAILED, |outcome| outcome.code)
 }
 
 #[cfg(test)]

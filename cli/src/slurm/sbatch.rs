@@ -6,8 +6,8 @@ use crate::{Context, exit, output};
 use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, OsText, Program as Runs};
 use cosy_slurm::getopt::Found;
-use cosy_slurm::submit::parts::passed_on;
-use cosy_slurm::submit::wishes::{SubmitOptions, check_together};
+use cosy_slurm::submit::components::passed_on;
+use cosy_slurm::submit::options::{SubmitOptions, check_together};
 use cosy_slurm::submit::{Fault, Program, array, directives};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -44,7 +44,7 @@ impl From<Fault> for Stop {
 fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, Stop> {
     let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
     let (lines, words) =
-        submit::parts::of_line(SBATCH, line.to_vec(), words.to_vec()).map_err(mistaken)?;
+        submit::components::of_line(SBATCH, line.to_vec(), words.to_vec()).map_err(mistaken)?;
     let line: Vec<Found> = lines.concat();
     let batch = Batch::read(&line, &words)?;
     let environment = submit::environment(SBATCH);
@@ -56,21 +56,21 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     if several && has(&[&scripts.concat()[..], &line].concat(), "array") {
         return Err(Fault::refusal(array::INVALID).into());
     }
-    let mut parts = asked(&environment, scripts, lines)?.into_iter();
-    let Some((all, wishes)) = parts.next() else {
+    let mut components = asked(&environment, scripts, lines)?.into_iter();
+    let Some((all, job_options)) = components.next() else {
         return Err(Stop::Code(exit::FAILED));
     };
-    let further: Vec<SubmitOptions> = parts.map(|(_, wishes)| wishes).collect();
-    if wishes.verbose > 0 {
+    let further: Vec<SubmitOptions> = components.map(|(_, job_options)| job_options).collect();
+    if job_options.verbose > 0 {
         submit::describe(SBATCH, &all);
-        submit::details(SBATCH, &wishes);
+        submit::details(SBATCH, &job_options);
     }
-    submit::remarks(SBATCH, &wishes);
+    submit::remarks(SBATCH, &job_options);
     let name = batch.default_name();
     let runs = batch.runs();
-    let (mut spec, array) = submit::job(context, SBATCH, wishes.clone(), runs, &name)?;
-    submit::parts::add(context, &further, &mut spec)?;
-    let text = match &wishes.preamble {
+    let (mut spec, array) = submit::job(context, SBATCH, job_options.clone(), runs, &name)?;
+    submit::components::add(context, &further, &mut spec)?;
+    let text = match &job_options.preamble {
         Some(file) => files::with_preamble(&batch.text, file)?,
         None => batch.text,
     };
@@ -79,32 +79,32 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
         script: OsText(text),
         array,
     };
-    if wishes.test_only {
+    if job_options.test_only {
         return Ok(submit::trial::run(context, SBATCH, &submission));
     }
-    send(context, &wishes, submission)
+    send(context, &job_options, submission)
 }
 
-/// What each part of the job asks for: in the script, the environment and on the line.
+/// What each component of the job asks for: in the script, the environment and on the line.
 fn asked(
     environment: &[Found],
     scripts: Vec<Vec<Found>>,
     lines: Vec<Vec<Found>>,
 ) -> Result<Vec<(Vec<Found>, SubmitOptions)>, Fault> {
     let count = lines.len().max(scripts.len());
-    let padded = |mut parts: Vec<Vec<Found>>| {
-        parts.resize(count, Vec::new());
-        passed_on(parts)
+    let padded = |mut components: Vec<Vec<Found>>| {
+        components.resize(count, Vec::new());
+        passed_on(components)
     };
     let both = padded(scripts).into_iter().zip(padded(lines));
-    let part = |(script, line): (Vec<Found>, Vec<Found>)| {
+    let component = |(script, line): (Vec<Found>, Vec<Found>)| {
         let all: Vec<Found> = [&script[..], environment, &line].concat();
         let written = [&script[..], &line].concat();
         check_together(environment, &written)?;
-        let (wishes, _) = submit::wishes(SBATCH, &all)?;
-        Ok((all, wishes))
+        let (job_options, _) = submit::job_options(SBATCH, &all)?;
+        Ok((all, job_options))
     };
-    both.map(part).collect()
+    both.map(component).collect()
 }
 
 fn has(options: &[Found], name: &str) -> bool {
@@ -137,9 +137,7 @@ impl Batch {
 
     fn wrap(wrap: &Found, words: &[OsString]) -> Result<Self, Fault> {
         if !words.is_empty() {
-            return Err(Fault::error(
-                "Script arguments not permitted with --wrap option",
-            ));
+            return Err(Fault::error("Script arguments not permitted with --wrap option"));
         }
         let mut text = b"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n".to_vec();
         text.extend(wrap.value.clone().unwrap_or_default().into_vec());
@@ -152,19 +150,16 @@ impl Batch {
         })
     }
 
-    /// The options in the script, of each part of the job.
+    /// The options in the script, of each component of the job.
     fn options(&self, ignore_pbs: bool) -> Result<Vec<Vec<Found>>, Stop> {
         let text = String::from_utf8_lossy(&self.text);
         let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
-        directives::read_parts(&text, ignore_pbs).map_err(mistaken)
+        directives::read_components(&text, ignore_pbs).map_err(mistaken)
     }
 
     fn default_name(&self) -> String {
         let name = Path::new(&self.path).file_name();
-        name.map_or_else(
-            || self.called.to_owned(),
-            |n| n.to_string_lossy().into_owned(),
-        )
+        name.map_or_else(|| self.called.to_owned(), |n| n.to_string_lossy().into_owned())
     }
 
     fn runs(&self) -> Runs {
@@ -176,30 +171,34 @@ impl Batch {
     }
 }
 
-fn send(context: &Context, wishes: &SubmitOptions, submission: Submission) -> Result<u8, Stop> {
+fn send(
+    context: &Context,
+    job_options: &SubmitOptions,
+    submission: Submission,
+) -> Result<u8, Stop> {
     let (spec, array) = (submission.spec.clone(), submission.array.clone());
     let reply = context.ask(Request::Submit(Box::new(submission)));
     let (job, note) = match reply {
         Ok(Reply::Submitted { job, note, .. }) => (job, note),
-        Ok(_) => return Err(Fault::refusal(cosy_slurm::says::VERSION).into()),
+        Ok(_) => return Err(Fault::refusal(cosy_slurm::sentences::VERSION).into()),
         Err(e) => return Err(refusal::explain(context, &spec, array.as_ref(), &e).into()),
     };
-    if !note.is_empty() && !wishes.quiet {
+    if !note.is_empty() && !job_options.quiet {
         say(&format!("sbatch: {note}"));
     }
-    announce(wishes, job);
-    if wishes.wait {
+    announce(job_options, job);
+    if job_options.wait {
         return Ok(wait(context, job));
     }
     Ok(exit::OK)
 }
 
-fn announce(wishes: &SubmitOptions, job: JobId) {
-    let cluster = wishes.clusters.as_deref().filter(|c| *c != "all");
-    if wishes.parsable {
+fn announce(job_options: &SubmitOptions, job: JobId) {
+    let cluster = job_options.clusters.as_deref().filter(|c| *c != "all");
+    if job_options.parsable {
         let cluster = cluster.map(|c| format!(";{c}")).unwrap_or_default();
         output::print(&format!("{job}{cluster}\n"));
-    } else if !wishes.quiet {
+    } else if !job_options.quiet {
         let cluster = cluster
             .map(|c| format!(" on cluster {c}"))
             .unwrap_or_default();

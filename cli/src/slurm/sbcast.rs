@@ -9,7 +9,7 @@ use crate::{Context, exit};
 use cosy_model::JobId;
 use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_slurm::getopt::Parsed;
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::table::Row;
 use cosy_slurm::targets::{self, Step};
 
@@ -24,12 +24,7 @@ const OPTIONS: &[Row] = &[
     Row::value(b'j', "jobid", "ID", "the job; the one around without"),
     Row::flag(b'p', "preserve", "keep times and mode"),
     Row::value(b's', "size", "N", "accepted: the size of pieces is chosen"),
-    Row::value(
-        b't',
-        "timeout",
-        "SECONDS",
-        "accepted: silence of nodes is noticed",
-    ),
+    Row::value(b't', "timeout", "SECONDS", "accepted: silence of nodes is noticed"),
     Row::flag(b'v', "verbose", "say more"),
     Row::flag(b'V', "version", "say the version, and exit"),
     Row::long_value("exclude", "PATHS", "accepted: libraries are not copied"),
@@ -45,10 +40,7 @@ pub fn run(context: &Context) -> u8 {
         Err(code) => return code,
     };
     if parsed.words.len() != 2 {
-        error(
-            context,
-            &format!("Need two file names, have {} names", parsed.words.len()),
-        );
+        error(context, &format!("Need two file names, have {} names", parsed.words.len()));
         return exit::FAILED;
     }
     copy(context, &parsed)
@@ -66,7 +58,7 @@ fn copy(context: &Context, parsed: &Parsed) -> u8 {
     let nodes = match nodes_of(context, &job) {
         Ok(nodes) => nodes,
         Err(named) => {
-            let why = says::NO_JOB;
+            let why = sentences::NO_JOB;
             error(context, &format!("Slurm job {named} lookup error: {why}"));
             return NO_JOB;
         }
@@ -134,11 +126,12 @@ fn tell(parsed: &Parsed, job: &str, nodes: &str) {
     line("node_list", nodes);
 }
 
-/// What `cbcast` would be asked for; `None` without the number of a job, or a name of the file.
+/// What `cbcast` would be asked for; `None` without the number of a job. What is wrong with the
+/// names of files is told where they are opened.
 fn broadcast(parsed: &Parsed, job: &str) -> Option<Broadcast> {
     let has = |name: &str| parsed.found.iter().any(|f| f.name == name);
     let word = |at: usize| parsed.words.get(at).cloned().unwrap_or_default();
-    let copy = Broadcast {
+    Some(Broadcast {
         job: parse_job(job).ok()?,
         source: word(0).into(),
         destination: word(1),
@@ -146,8 +139,7 @@ fn broadcast(parsed: &Parsed, job: &str) -> Option<Broadcast> {
         force: has("force"),
         preserve: has("preserve"),
         quiet: true,
-    };
-    (!copy.source.as_os_str().is_empty()).then_some(copy)
+    })
 }
 
 #[cfg(test)]
@@ -164,10 +156,7 @@ mod tests {
         let copy = broadcast(&parsed, "12").unwrap();
         assert!(copy.force && copy.preserve && copy.quiet);
         assert_eq!(copy.job, JobId(12));
-        assert_eq!(
-            (&*copy.source, &*copy.destination),
-            ("a".as_ref(), "b".as_ref())
-        );
+        assert_eq!((&*copy.source, &*copy.destination), ("a".as_ref(), "b".as_ref()));
         assert!(broadcast(&parsed, "12_1").is_none() && broadcast(&parsed, "x").is_none());
     }
 }

@@ -13,7 +13,7 @@ use cosy_model::limits::REFUSALS;
 use cosy_model::{About, JobState, Refusal, RefusalCode, signal};
 use cosy_slurm::cancel::{CancelRequest, OPTIONS, PAUSE, Tries, VARIABLES};
 use cosy_slurm::getopt::Found;
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::targets::{Step, Target};
 use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
@@ -23,8 +23,8 @@ const USAGE: &str = "scancel [OPTIONS] [job_id[_array_id][.step_id]]";
 /// The exit code for what belongs to somebody else: Slurm's number of that error, cut to
 /// what an exit code holds.
 const DENIED: u8 = 210;
-/// The same for a part of a heterogeneous job.
-const PART: u8 = 60;
+/// The same for a component of a heterogeneous job.
+const COMPONENT: u8 = 60;
 
 /// Runs `scancel`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
@@ -76,12 +76,12 @@ fn cancel(context: &Context, wanted: &CancelRequest) -> u8 {
             code = code.max(cancel_step(context, wanted, target));
         }
     }
-    let (parts, whole): (Vec<&Target>, Vec<&Target>) =
-        whole.into_iter().partition(|t| t.part.is_some());
-    for target in parts {
-        let (id, why) = (&target.text, says::NOT_A_PART);
+    let (components, whole): (Vec<&Target>, Vec<&Target>) =
+        whole.into_iter().partition(|t| t.component.is_some());
+    for target in components {
+        let (id, why) = (&target.text, sentences::NOT_A_COMPONENT);
         error(context, &format!("Kill job error on job id {id}: {why}"));
-        code = code.max(PART);
+        code = code.max(COMPONENT);
     }
     if !whole.is_empty() || wanted.targets.is_empty() {
         let jobs = Jobs {
@@ -281,11 +281,8 @@ impl Jobs<'_> {
         };
         let mut code = exit::OK;
         for id in self.filter.ids.iter().filter(|id| !is_there(id)) {
-            let why = says::NO_JOB;
-            error(
-                self.context,
-                &format!("Kill job error on job id {id}: {why}"),
-            );
+            let why = sentences::NO_JOB;
+            error(self.context, &format!("Kill job error on job id {id}: {why}"));
             code = exit::FAILED;
         }
         code
@@ -391,11 +388,8 @@ impl Jobs<'_> {
 
     fn too_early(&self, early: &[JobRef]) -> u8 {
         for id in early {
-            let why = says::TRANSITION;
-            error(
-                self.context,
-                &format!("Kill job error on job id {id}: {why}"),
-            );
+            let why = sentences::TRANSITION;
+            error(self.context, &format!("Kill job error on job id {id}: {why}"));
         }
         if early.is_empty() {
             exit::OK
@@ -410,10 +404,7 @@ impl Jobs<'_> {
         }
         for id in &self.filter.ids {
             let why = super::words::of_call(e);
-            error(
-                self.context,
-                &format!("Kill job error on job id {id}: {why}"),
-            );
+            error(self.context, &format!("Kill job error on job id {id}: {why}"));
         }
         exit::FAILED
     }
@@ -422,16 +413,13 @@ impl Jobs<'_> {
         let mut code = exit::OK;
         for (id, refusal) in refused {
             let (why, loud, own) = match refusal.code {
-                RefusalCode::NotFound => (says::NO_JOB, false, exit::OK),
-                RefusalCode::WrongState => (says::COMPLETED, false, exit::OK),
-                RefusalCode::Forbidden => (says::DENIED, true, DENIED),
-                other => (says::about_job(other), true, exit::FAILED),
+                RefusalCode::NotFound => (sentences::NO_JOB, false, exit::OK),
+                RefusalCode::WrongState => (sentences::COMPLETED, false, exit::OK),
+                RefusalCode::Forbidden => (sentences::DENIED, true, DENIED),
+                other => (sentences::about_job(other), true, exit::FAILED),
             };
             if (loud && !self.wanted.quiet) || self.wanted.verbose {
-                error(
-                    self.context,
-                    &format!("Kill job error on job id {id}: {why}"),
-                );
+                error(self.context, &format!("Kill job error on job id {id}: {why}"));
             }
             code = code.max(own);
         }
@@ -522,7 +510,7 @@ fn cancel_step(context: &Context, wanted: &CancelRequest, target: &Target) -> u8
             let early = sent.is_err() && !wanted.ends() && waits(context, *job);
             match early {
                 true if retries.pause() => {}
-                true => break Err(says::TRANSITION),
+                true => break Err(sentences::TRANSITION),
                 false => break sent,
             }
         };

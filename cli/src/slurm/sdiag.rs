@@ -1,15 +1,15 @@
 //! `sdiag`: what the controller has done since midnight, from its queues and its store.
 //! Sources: sdiag(1), a capture.
 
-use super::looking;
 use super::messages::say;
+use super::reports;
 use crate::{Context, output, times};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, Reply, Request};
 use cosy_model::{JobState, Time};
 use cosy_slurm::diagnosis::{Counts, report};
 use cosy_slurm::plain::{Invocation, SDIAG, read};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use jiff::Zoned;
 
 /// Slurm's exit code for users who are no administrators.
@@ -18,10 +18,10 @@ const DENIED: u8 = 255;
 /// Runs `sdiag`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     match read(SDIAG, context.args()) {
-        Invocation::Help => looking::help(context, SDIAG),
-        Invocation::Usage => looking::usage(context, SDIAG),
-        Invocation::Version => looking::version(),
-        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+        Invocation::Help => reports::help(context, SDIAG),
+        Invocation::Usage => reports::usage(context, SDIAG),
+        Invocation::Version => reports::version(),
+        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
         Invocation::Report(parsed) if parsed.found.iter().any(|f| f.name == "reset") => {
             reset(context)
         }
@@ -33,7 +33,7 @@ pub fn run(context: &Context) -> u8 {
                     output::print(&report(&counts, &now, &since));
                     crate::exit::OK
                 }
-                Err(e) => looking::failed("slurm_get_statistics", &e),
+                Err(e) => reports::failed("slurm_get_statistics", &e),
             }
         }
     }
@@ -43,11 +43,11 @@ pub fn run(context: &Context) -> u8 {
 fn reset(context: &Context) -> u8 {
     let admin = match context.ask(Request::Settings) {
         Ok(Reply::Settings(settings)) => settings.you_are_admin,
-        Ok(_) => return looking::failed("slurm_reset_statistics", &CallError::Unexpected),
-        Err(e) => return looking::failed("slurm_reset_statistics", &e),
+        Ok(_) => return reports::failed("slurm_reset_statistics", &CallError::Unexpected),
+        Err(e) => return reports::failed("slurm_reset_statistics", &e),
     };
     if !admin {
-        say(&format!("slurm_reset_statistics: {}", says::DENIED));
+        say(&format!("slurm_reset_statistics: {}", sentences::DENIED));
         return DENIED;
     }
     say("slurm_reset_statistics: what is told is counted since midnight: it cannot begin anew");
@@ -71,7 +71,7 @@ fn counts(context: &Context, since: &Zoned) -> Result<Counts, CallError> {
         },
         fields: vec![JobField::State, JobField::Start, JobField::Submit],
     };
-    let table = looking::table(context, request)?;
+    let table = reports::table(context, request)?;
     counts.submitted = counts.pending;
     for row in 0..table.rows {
         let at = |field| table.number(row, field).map(Time);

@@ -1,7 +1,7 @@
 //! `seff`: how well a job used what it held.
 
 use super::messages::say;
-use super::{looking, records};
+use super::{records, reports};
 use crate::{Context, exit, output, refs, times};
 use cosy_model::api::JobFilter;
 use cosy_slurm::sacct::efficiency;
@@ -18,7 +18,7 @@ pub fn run(context: &Context) -> u8 {
                 output::print(USAGE);
                 return exit::FAILED;
             }
-            "-v" | "-V" | "--version" => return looking::version(),
+            "-v" | "-V" | "--version" => return reports::version(),
             "-d" => {}
             other => id = Some(other.to_owned()),
         }
@@ -35,7 +35,7 @@ pub fn run(context: &Context) -> u8 {
     let now = times::time_of(&times::now());
     let records = match records::fetch(context, &filter, false, now) {
         Ok(records) => records,
-        Err(e) => return looking::failed("slurmdb_jobs_get", &e),
+        Err(e) => return reports::failed("slurmdb_jobs_get", &e),
     };
     let jobs = records.rows();
     if jobs.is_empty() {

@@ -1,7 +1,7 @@
 //! `sinfo`: partitions and nodes. Sources: sinfo(1), captures of 22.05.
 
 use super::messages::{error, say};
-use super::{clusters, looking};
+use super::{clusters, reports};
 use crate::{Context, exit, output, times};
 use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::hostlist;
@@ -21,11 +21,11 @@ use std::time::Duration;
 
 /// Runs `sinfo`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
-    match options::read(context.args(), looking::variable) {
-        Invocation::Help => looking::help(context, OPTIONS),
-        Invocation::Usage => looking::told(SYNOPSIS),
-        Invocation::Version => looking::version(),
-        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+    match options::read(context.args(), reports::variable) {
+        Invocation::Help => reports::help(context, OPTIONS),
+        Invocation::Usage => reports::told(SYNOPSIS),
+        Invocation::Version => reports::version(),
+        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
         Invocation::BadState(word) => {
             error(context, &format!("Bad state string: \"{word}\""));
             error(context, &format!("valid states: {WORDS}"));
@@ -67,7 +67,7 @@ fn once(context: &Context, query: &Query) -> Result<(), Failed> {
     let partitions = partitions(context)?;
     let nodes = nodes(context, &partitions)?;
     if let Some(spelling) = query.spelling {
-        let release = looking::release();
+        let release = reports::release();
         let list = nodes
             .iter()
             .map(|(n, kept)| tree::of_node(n, *kept, release));
@@ -91,8 +91,8 @@ fn list(
     now: &Zoned,
 ) -> Result<(), Failed> {
     let look = ValueStyle {
-        stamps: looking::stamps(now),
-        release: looking::release().to_owned(),
+        stamps: reports::stamps(now),
+        release: reports::release().to_owned(),
         cluster: String::new(),
     };
     let layout = report::layout(query, nodes, partitions);
@@ -121,12 +121,12 @@ fn partitions(context: &Context) -> Result<Vec<QueueInfo>, Failed> {
     match context.ask(Request::Queues) {
         Ok(Reply::Queues(all)) => Ok(all),
         Ok(_) => Err(unexpected("slurm_load_partitions")),
-        Err(e) => Err(looking::failed("slurm_load_partitions", &e)),
+        Err(e) => Err(reports::failed("slurm_load_partitions", &e)),
     }
 }
 
 fn unexpected(function: &str) -> Failed {
-    looking::failed(function, &cosy_client::CallError::Unexpected)
+    reports::failed(function, &cosy_client::CallError::Unexpected)
 }
 
 /// All nodes, and whom idle ones are kept for.
@@ -134,7 +134,7 @@ fn nodes(context: &Context, partitions: &[QueueInfo]) -> Result<Vec<(NodeInfo, K
     let all = match context.ask(Request::Nodes) {
         Ok(Reply::Nodes(all)) => all,
         Ok(_) => return Err(unexpected("slurm_load_node")),
-        Err(e) => return Err(looking::failed("slurm_load_node", &e)),
+        Err(e) => return Err(reports::failed("slurm_load_node", &e)),
     };
     let idle = all
         .iter()
@@ -194,5 +194,5 @@ fn reservations(context: &Context, query: &Query, now: &Zoned) -> String {
         nodes: r.nodes.clone(),
     };
     let all: Vec<Reserved> = clusters::reservations(context).iter().map(one).collect();
-    report::reservations(&all, query.bare, &looking::stamps(now))
+    report::reservations(&all, query.bare, &reports::stamps(now))
 }

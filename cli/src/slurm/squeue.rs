@@ -4,8 +4,8 @@
 //! The controller is asked only for the fields that are shown, and everything else about
 //! the cluster only where a column needs it.
 
-use super::looking::{self, NeededFacts};
 use super::messages::{error, say};
+use super::reports::{self, NeededFacts};
 use super::{accounts, clusters, steps};
 use crate::{Context, exit, output, refs, times, users};
 use cosy_client::CallError;
@@ -23,14 +23,14 @@ use std::time::Duration;
 
 /// Runs `squeue`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
-    match options::read(context.args(), looking::variable) {
-        Invocation::Help => looking::help(context, OPTIONS),
-        Invocation::Usage => looking::told(SYNOPSIS),
-        Invocation::Version => looking::version(),
-        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+    match options::read(context.args(), reports::variable) {
+        Invocation::Help => reports::help(context, OPTIONS),
+        Invocation::Usage => reports::told(SYNOPSIS),
+        Invocation::Version => reports::version(),
+        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
         Invocation::Extra(word) => {
             error(context, &format!("Unrecognized option: {word}"));
-            looking::told(SYNOPSIS);
+            reports::told(SYNOPSIS);
             exit::FAILED
         }
         Invocation::Bad(text) => {
@@ -45,7 +45,7 @@ pub fn run(context: &Context) -> u8 {
 type Failed = u8;
 
 fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
-    let chosen = Chosen::new(context, query)?;
+    let chosen = JobSelection::new(context, query)?;
     loop {
         let code = once(context, query, &chosen)?;
         let Some(seconds) = query.iterate else {
@@ -56,7 +56,7 @@ fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
     }
 }
 
-fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed> {
+fn once(context: &Context, query: &Query, chosen: &JobSelection) -> Result<u8, Failed> {
     let now = times::now();
     let plain = query.spelling.is_none();
     if plain && query.verbose > 0 {
@@ -66,7 +66,7 @@ fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed>
     if plain && (dated || query.iterate.is_some() || query.verbose > 0) {
         output::print(&format!("{}\n", cosy_slurm::stamp::heading(&now)));
     }
-    let look = looking::look(&now, query.raw_sizes);
+    let look = reports::look(&now, query.raw_sizes);
     match (query.spelling, &query.steps) {
         (Some(spelling), _) => {
             let table = fetch(context, chosen, tree::needs())?;
@@ -76,10 +76,10 @@ fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed>
                 groups: true,
                 cluster: true,
             };
-            let around = looking::surroundings(context, wanted, &table);
+            let around = reports::surroundings(context, wanted, &table);
             let rows = chosen.rows(&table, &around);
             let list = rows.iter().map(tree::of_job);
-            data::answer(spelling, looking::release(), "jobs", list, output::print);
+            data::answer(spelling, reports::release(), "jobs", list, output::print);
             Ok(exit::OK)
         }
         (None, Some(which)) => listed_steps(context, query, chosen, which, &look),
@@ -90,7 +90,7 @@ fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed>
 fn listed_jobs(
     context: &Context,
     query: &Query,
-    chosen: &Chosen,
+    chosen: &JobSelection,
     look: &ValueStyle,
 ) -> Result<u8, Failed> {
     let layout = report::layout(query);
@@ -113,7 +113,7 @@ fn listed_jobs(
     }
     let mut wanted = wanted(shown());
     wanted.reservations |= chosen.reservation.is_some();
-    let around = looking::surroundings(context, wanted, &table);
+    let around = reports::surroundings(context, wanted, &table);
     let mut rows = chosen.rows(&table, &around);
     if query.priority {
         rows = in_each_partition(context, rows);
@@ -155,10 +155,10 @@ fn wanted(fields: impl Iterator<Item = Field>) -> NeededFacts {
 }
 
 /// Which jobs: what the controller sorts out and what is sorted out here.
-struct Chosen {
+struct JobSelection {
     filter: JobFilter,
-    /// Jobs, and parts of heterogeneous jobs, as they were named.
-    parts: Vec<(i64, Option<i64>)>,
+    /// Jobs, and components of heterogeneous jobs, as they were named.
+    components: Vec<(i64, Option<i64>)>,
     /// The one job that was named: it must be there.
     only: Option<String>,
     states: States,
@@ -167,7 +167,7 @@ struct Chosen {
     reservation: Option<String>,
 }
 
-impl Chosen {
+impl JobSelection {
     fn new(context: &Context, query: &Query) -> Result<Self, Failed> {
         for cluster in &query.clusters {
             if !clusters::names_this(context, cluster) {
@@ -185,7 +185,7 @@ impl Chosen {
             }
             exit::FAILED
         })?;
-        let (ids, parts) = ids(context, &query.jobs)?;
+        let (ids, components) = ids(context, &query.jobs)?;
         let nodes = match &query.nodes {
             Some(text) => nodes(context, text)?,
             None => Vec::new(),
@@ -202,7 +202,7 @@ impl Chosen {
                 nodes,
                 ..JobFilter::default()
             },
-            parts,
+            components,
             only: only.cloned(),
             states,
             qos: query.qos.clone(),
@@ -243,21 +243,23 @@ impl Chosen {
             })
         });
         self.states.contain(job.state())
-            && job.het().is_none_or(|het| self.contains_part(job, het))
+            && job
+                .het()
+                .is_none_or(|het| self.contains_component(job, het))
             && (self.qos.is_empty() || is_in(&self.qos, job.text(JobField::Qos)))
             && (self.licenses.is_empty() || licenses.any(|(name, _)| is_in(&self.licenses, name)))
             && reserved
     }
 }
 
-impl Chosen {
+impl JobSelection {
     /// What the controller has looked at for the whole of a heterogeneous job.
-    fn contains_part(&self, job: &JobView<'_>, het: Het) -> bool {
+    fn contains_component(&self, job: &JobView<'_>, het: Het) -> bool {
         let within = |list: &[String], field| {
             list.is_empty() || list.iter().any(|known| known == job.text(field))
         };
-        let named = |(id, part): &(i64, Option<i64>)| het.is_named(*id, *part);
-        (self.parts.is_empty() || self.parts.iter().any(named))
+        let named = |(id, component): &(i64, Option<i64>)| het.is_named(*id, *component);
+        (self.components.is_empty() || self.components.iter().any(named))
             && within(&self.filter.queues, JobField::Queue)
             && within(&self.filter.names, JobField::Name)
     }
@@ -277,30 +279,30 @@ fn ours(states: &States) -> Vec<JobState> {
     }
 }
 
-/// The jobs that are named, and which parts of them where they have several.
+/// The jobs that are named, and which components of them where they have several.
 #[allow(clippy::type_complexity)] // of two lists
 fn ids(
     context: &Context,
     words: &[String],
 ) -> Result<(Vec<JobRef>, Vec<(i64, Option<i64>)>), Failed> {
-    let (mut all, mut parts) = (Vec::new(), Vec::new());
+    let (mut all, mut components) = (Vec::new(), Vec::new());
     for text in words {
         let bad = || {
             error(context, &format!("Invalid job id: {text}"));
             exit::FAILED
         };
         for word in targets::words(text) {
-            let (job, part) = match word.split_once('+') {
-                Some((job, part)) => (job, Some(part.parse::<u32>().map_err(|_| bad())?)),
+            let (job, component) = match word.split_once('+') {
+                Some((job, component)) => (job, Some(component.parse::<u32>().map_err(|_| bad())?)),
                 None => (word, None),
             };
             let read = refs::jobs(job).map_err(|_| bad())?;
             let ids = read.iter().filter_map(|id| i64::try_from(id.job.0).ok());
-            parts.extend(ids.map(|id| (id, part.map(i64::from))));
+            components.extend(ids.map(|id| (id, component.map(i64::from))));
             all.extend(read);
         }
     }
-    Ok((all, parts))
+    Ok((all, components))
 }
 
 /// Users by number, as the controller takes them; one that is none is told.
@@ -323,8 +325,8 @@ fn nodes(context: &Context, text: &str) -> Result<Vec<String>, Failed> {
     let names = hostlist::expand(text).map_err(|_| bad(text))?;
     let known = match context.ask(Request::Nodes) {
         Ok(Reply::Nodes(known)) => known,
-        Ok(_) => return Err(looking::failed("slurm_load_node", &CallError::Unexpected)),
-        Err(e) => return Err(looking::failed("slurm_load_node", &e)),
+        Ok(_) => return Err(reports::failed("slurm_load_node", &CallError::Unexpected)),
+        Err(e) => return Err(reports::failed("slurm_load_node", &e)),
     };
     match names.iter().find(|n| !known.iter().any(|k| k.name == **n)) {
         Some(name) => Err(bad(name)),
@@ -332,27 +334,24 @@ fn nodes(context: &Context, text: &str) -> Result<Vec<String>, Failed> {
     }
 }
 
-fn fetch(context: &Context, chosen: &Chosen, fields: Vec<JobField>) -> Result<Table, Failed> {
+fn fetch(context: &Context, chosen: &JobSelection, fields: Vec<JobField>) -> Result<Table, Failed> {
     let single = chosen.filter.ids.iter().any(|id| id.task.is_some());
     let request = Request::Jobs {
         filter: chosen.filter.clone(),
         fields,
         fold_arrays: !single,
     };
-    let failed = |e: CallError| looking::failed("slurm_load_jobs", &e);
-    let table = looking::table(context, request).map_err(failed)?;
+    let failed = |e: CallError| reports::failed("slurm_load_jobs", &e);
+    let table = reports::table(context, request).map_err(failed)?;
     if table.rows == 0 && chosen.only.is_some() && !is_known(context, chosen).map_err(failed)? {
-        say(&format!(
-            "slurm_load_jobs error: {}",
-            cosy_slurm::says::NO_JOB
-        ));
+        say(&format!("slurm_load_jobs error: {}", cosy_slurm::sentences::NO_JOB));
         return Err(exit::FAILED);
     }
     Ok(table)
 }
 
 /// Whether the one job that was named is there at all.
-fn is_known(context: &Context, chosen: &Chosen) -> Result<bool, CallError> {
+fn is_known(context: &Context, chosen: &JobSelection) -> Result<bool, CallError> {
     let request = Request::Jobs {
         filter: JobFilter {
             ids: chosen.filter.ids.clone(),
@@ -361,13 +360,13 @@ fn is_known(context: &Context, chosen: &Chosen) -> Result<bool, CallError> {
         fields: vec![JobField::Id],
         fold_arrays: false,
     };
-    Ok(looking::table(context, request)?.rows > 0)
+    Ok(reports::table(context, request)?.rows > 0)
 }
 
 fn listed_steps(
     context: &Context,
     query: &Query,
-    chosen: &Chosen,
+    chosen: &JobSelection,
     which: &[String],
     look: &ValueStyle,
 ) -> Result<u8, Failed> {
@@ -383,14 +382,15 @@ fn listed_steps(
     if !query.bare {
         output::print(&step_report::heading(&layout));
     }
-    let cluster = looking::cluster(context);
+    let cluster = reports::cluster(context);
     output::print(&step_report::lines(&layout, &steps, look, &cluster));
     Ok(exit::OK)
 }
 
 const OF_STEPS: &[JobField] = &[
     JobField::Id,
-    JobField::Ref,
+    JobField::ArrayId,
+    JobField::ArrayTask,
     JobField::State,
     JobField::Queue,
     JobField::User,
@@ -403,7 +403,7 @@ const OF_STEPS: &[JobField] = &[
 /// The steps of jobs that run: the script, and what its node tells of others.
 fn running_steps(
     context: &Context,
-    chosen: &Chosen,
+    chosen: &JobSelection,
     which: &[String],
 ) -> Result<Vec<step_report::Step>, Failed> {
     let table = fetch(context, chosen, OF_STEPS.to_vec())?;
@@ -414,10 +414,11 @@ fn running_steps(
         if job.our_state() != JobState::Running {
             continue;
         }
-        let step = |step: &str, name: &str| step_report::Step {
-            job: job.text(JobField::Ref).to_owned(),
+        let name = job.job_ref();
+        let step = |step: &str, title: &str| step_report::Step {
+            job: name,
             step: step.to_owned(),
-            name: name.to_owned(),
+            name: title.to_owned(),
             partition: job.text(JobField::Queue).to_owned(),
             user: job.text(JobField::User).to_owned(),
             uid: job.count(JobField::Uid),
@@ -442,7 +443,7 @@ fn running_steps(
     }
     let named = |s: &step_report::Step| {
         let id = s.id();
-        which.is_empty() || which.iter().any(|w| *w == id || *w == s.job)
+        which.is_empty() || which.iter().any(|w| *w == id || *w == s.job.to_string())
     };
     all.retain(named);
     Ok(all)

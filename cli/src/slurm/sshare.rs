@@ -1,8 +1,8 @@
 //! `sshare`: shares of accounts. There is no fair share here, so that the list is empty, as
 //! that of a Slurm without accounting. Source: a capture.
 
-use super::looking;
 use super::messages::error;
+use super::reports;
 use crate::{Context, exit, output};
 use cosy_slurm::getopt::Parsed;
 use cosy_slurm::plain::{Invocation, MORE_SHARES, SHARES, SSHARE, read, share_heading, shares};
@@ -10,10 +10,10 @@ use cosy_slurm::plain::{Invocation, MORE_SHARES, SHARES, SSHARE, read, share_hea
 /// Runs `sshare`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     match read(SSHARE, context.args()) {
-        Invocation::Help => looking::help(context, SSHARE),
-        Invocation::Usage => looking::usage(context, SSHARE),
-        Invocation::Version => looking::version(),
-        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+        Invocation::Help => reports::help(context, SSHARE),
+        Invocation::Usage => reports::usage(context, SSHARE),
+        Invocation::Version => reports::version(),
+        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
         Invocation::Report(parsed) => report(context, &parsed),
     }
 }

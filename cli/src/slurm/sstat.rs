@@ -3,7 +3,7 @@
 //! What they use is asked of the job's first node: it is what they use there.
 
 use super::messages::{called, error, say};
-use super::{looking, records, steps};
+use super::{records, reports, steps};
 use crate::{Context, exit, output, refs, times};
 use cosy_model::api::JobFilter;
 use cosy_model::step::JobUse;
@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 pub fn run(context: &Context) -> u8 {
     match sstat::read(context.args()) {
         Ok(query) => report(context, &query),
-        Err(Invocation::Help) => looking::told(&sstat::help()),
-        Err(Invocation::Usage) => looking::told(sstat::USAGE),
-        Err(Invocation::Version) => looking::version(),
-        Err(Invocation::Fields) => looking::told(&sstat::names()),
+        Err(Invocation::Help) => reports::told(&sstat::help()),
+        Err(Invocation::Usage) => reports::told(sstat::USAGE),
+        Err(Invocation::Version) => reports::version(),
+        Err(Invocation::Fields) => reports::told(&sstat::names()),
         Err(Invocation::Mistake(mistake)) => {
             say(&mistake.text(&called()));
             say(&hint(context.program()));
@@ -68,10 +68,10 @@ fn job(context: &Context, query: &Query, word: &str) -> u8 {
     };
     let records = match records::fetch(context, &filter, false, times::time_of(&now)) {
         Ok(records) => records,
-        Err(e) => return looking::failed("slurm_job_step_stat", &e),
+        Err(e) => return reports::failed("slurm_job_step_stat", &e),
     };
     let look = ValueStyle {
-        stamps: looking::stamps(&now),
+        stamps: reports::stamps(&now),
         raw_sizes: false,
         unit: None,
     };

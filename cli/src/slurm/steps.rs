@@ -8,19 +8,19 @@ use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepInfo};
 use cosy_model::{JobId, Span, StepId};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 
 /// Sends a signal to a step's tasks; a step that is killed gets no time to end by itself.
 ///
 /// # Errors
 /// Slurm's sentence.
 pub fn signal(context: &Context, job: JobRef, step: u32, signal: i32) -> Result<(), &'static str> {
-    let job = id_of(context, job).ok_or(says::NO_JOB)?;
+    let job = id_of(context, job).ok_or(sentences::NO_JOB)?;
     let step = StepId(step);
     let ask = StepAsk::Signal { job, step, signal };
     match ask_node(context, job, &ask) {
         Some(StepAnswer::Done) => Ok(()),
-        Some(_) | None => Err(says::NO_JOB),
+        Some(_) | None => Err(sentences::NO_JOB),
     }
 }
 
@@ -58,10 +58,10 @@ pub fn signal_script(context: &Context, job: JobRef, signal: i32) -> Result<(), 
     };
     match context.ask(request) {
         Ok(Reply::Done { refused, .. }) => match refused.first() {
-            Some((_, refusal)) => Err(says::about_job(refusal.code)),
+            Some((_, refusal)) => Err(sentences::about_job(refusal.code)),
             None => Ok(()),
         },
-        Ok(_) | Err(_) => Err(says::NO_JOB),
+        Ok(_) | Err(_) => Err(sentences::NO_JOB),
     }
 }
 

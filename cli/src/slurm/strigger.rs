@@ -9,7 +9,7 @@ use cosy_client::CallError;
 use cosy_client::cluster::SOCKET_VARIABLE;
 use cosy_model::api::{Reply, Request};
 use cosy_model::{About, OsText, Refusal, RefusalCode, TriggerSpec, Uid};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::trigger::{Action, Filter, Invocation, OPTIONS, asked, list};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -146,11 +146,11 @@ fn sentence<'a>(function: &str, e: &'a CallError) -> &'a str {
     let Refusal { code, about, .. } = refusal;
     let known = match (code, about) {
         (RefusalCode::NotFound, _) if function == CLEAR => Some("No such process"),
-        (RefusalCode::NotFound, Some(About::Node)) => Some(says::NO_NODE),
-        (RefusalCode::NotFound, _) => Some(says::NO_JOB),
-        (RefusalCode::Forbidden | RefusalCode::AccessDenied, _) => Some(says::DENIED),
+        (RefusalCode::NotFound, Some(About::Node)) => Some(sentences::NO_NODE),
+        (RefusalCode::NotFound, _) => Some(sentences::NO_JOB),
+        (RefusalCode::Forbidden | RefusalCode::AccessDenied, _) => Some(sentences::DENIED),
         (RefusalCode::WrongState, Some(About::Trigger)) => Some("Duplicate event trigger"),
-        (RefusalCode::WrongState, _) => Some(says::COMPLETED),
+        (RefusalCode::WrongState, _) => Some(sentences::COMPLETED),
         (RefusalCode::Invalid | RefusalCode::TooMany, _) => None,
         _ => return words::of_call(e),
     };

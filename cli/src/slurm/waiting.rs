@@ -12,7 +12,7 @@ use cosy_client::cluster;
 use cosy_client::{CallError, Caller, Patience, new_key};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, JobSpec, WaitReason};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::submit::{Fault, Program};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn get(
     context: &Context,
     program: Program,
     spec: JobSpec,
-    manner: &WaitOptions,
+    options: &WaitOptions,
 ) -> Result<(Attendant, Allocated), u8> {
     let path = cluster::find();
     let name = context.program().to_owned();
@@ -71,12 +71,12 @@ pub fn get(
             context,
             program,
             path: &path,
-            manner,
+            options,
             attendant: stays(job, false),
             told: false,
         }
         .wait(),
-        Ok(_) => Err(fail(program, &Fault::refusal(says::VERSION))),
+        Ok(_) => Err(fail(program, &Fault::refusal(sentences::VERSION))),
         Err(e) => {
             let fault = refusal::explain(context, &spec, None, &e);
             Err(fail(program, &fault))
@@ -88,7 +88,7 @@ struct Waiting<'a> {
     context: &'a Context,
     program: Program,
     path: &'a Path,
-    manner: &'a WaitOptions,
+    options: &'a WaitOptions,
     attendant: Attendant,
     told: bool,
 }
@@ -105,13 +105,13 @@ impl Waiting<'_> {
             return Err(exit::FAILED);
         };
         let start = Instant::now();
-        let until = self.manner.patience.and_then(|p| start.checked_add(p));
+        let until = self.options.patience.and_then(|p| start.checked_add(p));
         loop {
             match self.attendant.turn() {
                 Some(News::Allocated(allocated)) => return Ok(self.there(*allocated)),
                 Some(News::Ended(_)) => return Err(self.cancelled()),
                 Some(News::Refused(refusal)) => {
-                    let fault = Fault::refusal(says::about_job(refusal.code));
+                    let fault = Fault::refusal(sentences::about_job(refusal.code));
                     return Err(fail(self.program, &fault));
                 }
                 None => {}
@@ -132,7 +132,7 @@ impl Waiting<'_> {
     }
 
     fn say(&self, text: &str) {
-        if !self.manner.quiet {
+        if !self.options.quiet {
             say(&format!("{}: {text}", self.program.name()));
         }
     }
@@ -149,8 +149,10 @@ impl Waiting<'_> {
     fn tell(&self) {
         let job = self.attendant.job();
         match self.reason().as_str() {
-            word if is_limit(word) => self.say(says::PARTITION_LIMIT),
-            word if word == WaitReason::QueueClosed.word() => self.say(says::PARTITION_IS_DOWN),
+            word if is_limit(word) => self.say(sentences::PARTITION_LIMIT),
+            word if word == WaitReason::QueueClosed.word() => {
+                self.say(sentences::PARTITION_IS_DOWN)
+            }
             _ => {}
         }
         if self.program == Program::Salloc {
@@ -209,7 +211,7 @@ impl Waiting<'_> {
         if self.program == Program::Salloc {
             self.say(&format!("Job allocation {job} has been revoked."));
         }
-        let text = format!("Unable to allocate resources: {}", says::NODES_BUSY);
+        let text = format!("Unable to allocate resources: {}", sentences::NODES_BUSY);
         fail(self.program, &Fault::error(text))
     }
 

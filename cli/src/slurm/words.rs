@@ -1,16 +1,16 @@
 //! Slurm's sentences for what becomes of a request.
 
 use cosy_client::CallError;
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 
 /// Why there is no answer.
 pub const fn of_call(e: &CallError) -> &'static str {
     match e {
-        CallError::Unreachable { .. } | CallError::Lost { .. } => says::NO_CONTROLLER,
+        CallError::Unreachable { .. } | CallError::Lost { .. } => sentences::NO_CONTROLLER,
         CallError::Garbage { .. } | CallError::Version { .. } | CallError::Unexpected => {
-            says::VERSION
+            sentences::VERSION
         }
-        CallError::TooLarge(_) => says::UNSPECIFIED,
-        CallError::Refused(refusal) => says::about_job(refusal.code),
+        CallError::TooLarge(_) => sentences::UNSPECIFIED,
+        CallError::Refused(refusal) => sentences::about_job(refusal.code),
     }
 }

@@ -2,7 +2,7 @@
 //! rate that the peer has to take them.
 
 use crate::budget::Share;
-use crate::within::within;
+use crate::deadline::within;
 use cosy_model::api::{Reply, Request};
 use cosy_model::{Refusal, RefusalCode, limits};
 use cosy_proto::client::{self, Answer, Ask};
@@ -26,7 +26,7 @@ pub struct Encoded {
 /// How a read ended.
 #[derive(PartialEq)]
 pub(super) enum Read {
-    /// Bytes came.
+    /// Bytes have come, perhaps not a whole frame.
     Some,
     /// The peer has closed its end, or was silent for too long between two requests.
     Over,

@@ -2,7 +2,7 @@
 
 use super::desk::Desk;
 use super::lock::lock;
-use crate::budget::Who;
+use crate::budget::Requester;
 use crate::ledger;
 use crate::pool::Pool;
 use crate::reads;
@@ -23,7 +23,7 @@ impl Desk {
         kind: &'static str,
         query: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let who = Who {
+        let who = Requester {
             uid: caller.user.uid,
             trusted: caller.via.is_none() && is_admin(&lock(&self.cluster), caller),
         };
@@ -39,10 +39,7 @@ impl Desk {
             result
         };
         pool.run(who, read).await?.map_err(|e: StoreError| {
-            Refusal::new(
-                RefusalCode::Unavailable,
-                format!("the store cannot be read: {e}"),
-            )
+            Refusal::new(RefusalCode::Unavailable, format!("the store cannot be read: {e}"))
         })
     }
 
@@ -103,9 +100,7 @@ impl Desk {
                 let read = ledger::read(store, query, (!admin).then_some(&asking))?;
                 Ok(read.unwrap_or_else(Reply::Refused))
             }
-            _ => Ok(Reply::Refused(Refusal::invalid(
-                "this is not answered out of the store",
-            ))),
+            _ => Ok(Reply::Refused(Refusal::invalid("this is not answered out of the store"))),
         };
         let read = self.read(&self.pools.history, &caller, kind, query);
         read.await.unwrap_or_else(Reply::Refused)
@@ -123,9 +118,8 @@ impl Desk {
 fn script_of(job: JobRef, found: Option<(Uid, cosy_model::OsText)>, only: Option<Uid>) -> Reply {
     match found {
         Some((owner, script)) if only.is_none_or(|uid| uid == owner) => Reply::Script(script),
-        Some(_) | None => Reply::Refused(Refusal::new(
-            RefusalCode::NotFound,
-            format!("there is no job {job}"),
-        )),
+        Some(_) | None => {
+            Reply::Refused(Refusal::new(RefusalCode::NotFound, format!("there is no job {job}")))
+        }
     }
 }

@@ -162,10 +162,7 @@ async fn an_answer_is_taken_at_some_rate() {
         sent
     };
     let (sent, ()) = tokio::join!(sent, sips);
-    assert_eq!(
-        sent.expect_err("it is too slow").kind(),
-        std::io::ErrorKind::TimedOut
-    );
+    assert_eq!(sent.expect_err("it is too slow").kind(), std::io::ErrorKind::TimedOut);
 }
 
 /// A command that stays with its job may be silent for as long as that takes.

@@ -2,7 +2,7 @@
 
 use super::desk::Desk;
 use super::lock::lock;
-use crate::budget::Who;
+use crate::budget::Requester;
 use crate::directory;
 use cosy_control::{Caller, LookupFailure, Via};
 use cosy_model::{Gid, Uid, User};
@@ -59,7 +59,7 @@ impl Desk {
                 Ok,
             )
         };
-        let who = Who {
+        let who = Requester {
             uid,
             trusted: uid == Uid(0),
         };

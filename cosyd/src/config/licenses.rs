@@ -20,10 +20,7 @@ pub fn read(check: &mut Check<'_>, table: &Table) -> Counted {
         all.set(name, *count.get_ref());
     }
     if let Some((_, count)) = table.iter().nth(limits::LICENSES) {
-        check.fault(
-            count.span().start,
-            format!("more than {} licences", limits::LICENSES),
-        );
+        check.fault(count.span().start, format!("more than {} licences", limits::LICENSES));
     }
     all
 }

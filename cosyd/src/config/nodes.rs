@@ -146,10 +146,7 @@ pub(super) fn sets(
         let nodes = known_hosts(check, &table.nodes, known);
         let name = table.name.get_ref().clone();
         if sets.insert(name.clone(), nodes).is_some() {
-            check.fault(
-                table.name.span().start,
-                format!("node set {name} is there twice"),
-            );
+            check.fault(table.name.span().start, format!("node set {name} is there twice"));
         }
     }
     sets

@@ -40,10 +40,7 @@ pub(super) fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         Some(n) if *n.get_ref() == 0 || *n.get_ref() > limits::ARRAY_INDEX => {
             check.fault(
                 n.span().start,
-                format!(
-                    "max_array_tasks must be between 1 and {}",
-                    limits::ARRAY_INDEX
-                ),
+                format!("max_array_tasks must be between 1 and {}", limits::ARRAY_INDEX),
             );
             standard.max_array_tasks
         }
@@ -91,10 +88,7 @@ pub(super) fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
     if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
         let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());
         let at = at.map_or(0, |t| t.span().start);
-        check.fault(
-            at,
-            "node_timeout must be longer than heartbeat, and heartbeat longer than 0",
-        );
+        check.fault(at, "node_timeout must be longer than heartbeat, and heartbeat longer than 0");
     }
     policy
 }
@@ -137,10 +131,8 @@ fn depth(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Depth {
         toml::Value::String(s) if s == "all" => Depth::All,
         toml::Value::Integer(n) if (0..=1_000_000).contains(n) => Depth::Count(*n as u32),
         _ => {
-            check.fault(
-                value.span().start,
-                "backfill_depth must be a number from 0 on, or \"all\"",
-            );
+            check
+                .fault(value.span().start, "backfill_depth must be a number from 0 on, or \"all\"");
             Depth::Count(1)
         }
     }

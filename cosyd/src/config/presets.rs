@@ -11,19 +11,10 @@ use toml::Spanned;
 
 /// Name and text of each built-in policy.
 pub(super) const BUILT_IN: [(&str, &str); 4] = [
-    (
-        "academic",
-        include_str!("../../../etc/policies/academic.toml"),
-    ),
+    ("academic", include_str!("../../../etc/policies/academic.toml")),
     ("priced", include_str!("../../../etc/policies/priced.toml")),
-    (
-        "centre-96h",
-        include_str!("../../../etc/policies/centre-96h.toml"),
-    ),
-    (
-        "centre-72h",
-        include_str!("../../../etc/policies/centre-72h.toml"),
-    ),
+    ("centre-96h", include_str!("../../../etc/policies/centre-96h.toml")),
+    ("centre-72h", include_str!("../../../etc/policies/centre-72h.toml")),
 ];
 
 #[derive(Deserialize)]
@@ -63,10 +54,7 @@ fn find(config: &Path, name: &str) -> Result<(PathBuf, String), String> {
     let path = config.parent().unwrap_or(Path::new("")).join(name);
     let text = std::fs::read_to_string(&path).map_err(|e| {
         let names = BUILT_IN.map(|(known, _)| known).join(", ");
-        format!(
-            "there is no policy '{name}': use {names}, or a file ({}: {e})",
-            path.display()
-        )
+        format!("there is no policy '{name}': use {names}, or a file ({}: {e})", path.display())
     })?;
     Ok((path, text))
 }

@@ -72,10 +72,7 @@ pub(super) fn queues(
         let name = table.name.get_ref();
         let odd = |c: char| c.is_whitespace() || c.is_control() || c == ',';
         if name.is_empty() || name.len() > limits::NAME_BYTES || name.contains(odd) {
-            check.fault(
-                at,
-                "a queue's name must not be empty nor have spaces or commas",
-            );
+            check.fault(at, "a queue's name must not be empty nor have spaces or commas");
         }
         if !seen.insert(name.clone()) {
             check.fault(at, format!("queue {name} is there twice"));
@@ -189,10 +186,7 @@ pub(super) fn default_queue(check: &mut Check<'_>, tables: &[Queue]) -> Option<S
     let mut defaults = tables.iter().filter(|q| q.default);
     let first = defaults.next();
     for more in defaults {
-        check.fault(
-            more.name.span().start,
-            "a second default queue: only one can be",
-        );
+        check.fault(more.name.span().start, "a second default queue: only one can be");
     }
     match (first, tables) {
         (Some(queue), _) => Some(queue.name.get_ref().clone()),

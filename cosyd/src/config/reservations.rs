@@ -103,29 +103,12 @@ impl Rules {
             );
             check.fault(at, what);
         }
-        let (availability, weight) = (
-            &mut policy.availability_ppm,
-            &mut policy.makespan_weight_ppm,
-        );
-        set(
-            check,
-            table.availability.as_ref(),
-            availability,
-            values::share,
-        );
+        let (availability, weight) =
+            (&mut policy.availability_ppm, &mut policy.makespan_weight_ppm);
+        set(check, table.availability.as_ref(), availability, values::share);
         set(check, table.makespan_weight.as_ref(), weight, values::share);
-        set(
-            check,
-            table.candidates.as_ref(),
-            &mut policy.candidates,
-            candidates,
-        );
-        set(
-            check,
-            table.gap.as_ref(),
-            &mut policy.gap,
-            values::some_time,
-        );
+        set(check, table.candidates.as_ref(), &mut policy.candidates, candidates);
+        set(check, table.gap.as_ref(), &mut policy.gap, values::some_time);
     }
 
     fn notice(&mut self, check: &mut Check<'_>, table: &Table) {
@@ -135,9 +118,7 @@ impl Rules {
         set(check, window, &mut notice.window, values::some_time);
         let mut least = None;
         let requests = table.least_requests.as_ref();
-        set(check, requests, &mut least, |c, v| {
-            values::count(c, v).map(Some)
-        });
+        set(check, requests, &mut least, |c, v| values::count(c, v).map(Some));
         copy(least.map(u64::from), &mut notice.least_requests);
         let weigh = |word: &str| match word {
             "counts" => Some(Weigh::Counts),
@@ -152,18 +133,8 @@ impl Rules {
 
     fn prices(&mut self, check: &mut Check<'_>, table: &Table, queues: &BTreeSet<&str>) {
         let tariff = &mut self.policy.tariff;
-        set(
-            check,
-            table.core_hour.as_ref(),
-            &mut tariff.core_hour,
-            values::sum,
-        );
-        set(
-            check,
-            table.gpu_hour.as_ref(),
-            &mut tariff.gpu_hour,
-            values::sum,
-        );
+        set(check, table.core_hour.as_ref(), &mut tariff.core_hour, values::sum);
+        set(check, table.gpu_hour.as_ref(), &mut tariff.gpu_hour, values::sum);
         let delay = table.delay_core_hour.as_ref();
         set(check, delay, &mut tariff.delay_core_hour, values::sum);
         copy(table.price_floor, &mut self.policy.price_floor);
@@ -181,16 +152,8 @@ impl Rules {
         let policy = &mut self.policy;
         let cap = switchable(check, table.delay_cap.as_ref(), values::length);
         copy(cap, &mut policy.delay_cap);
-        set(
-            check,
-            table.hold.as_ref(),
-            &mut policy.hold,
-            values::some_time,
-        );
-        copy(
-            switchable(check, table.holds.as_ref(), values::count),
-            &mut policy.holds,
-        );
+        set(check, table.hold.as_ref(), &mut policy.hold, values::some_time);
+        copy(switchable(check, table.holds.as_ref(), values::count), &mut policy.holds);
         let rehold = switchable(check, table.rehold.as_ref(), values::some_time);
         copy(rehold, &mut policy.rehold);
         let no_show = switchable(check, table.no_show.as_ref(), values::some_time);
@@ -201,13 +164,7 @@ impl Rules {
             _ => None,
         };
         let words = "use \"refund\" or \"charge\"";
-        choose(
-            check,
-            table.early_end.as_ref(),
-            &mut policy.early_end,
-            end,
-            words,
-        );
+        choose(check, table.early_end.as_ref(), &mut policy.early_end, end, words);
         copy(table.cancel_fee, &mut policy.cancel_fee);
         let low_use = switchable(check, table.low_use.as_ref(), values::share);
         copy(low_use, &mut policy.low_use_ppm);
@@ -305,15 +262,10 @@ fn curve(check: &mut Check<'_>, table: &Table, curve: &mut Curve) {
     let mut points = curve.points().to_vec();
     set(check, table.notice.as_ref(), &mut points, self::points);
     let mut above = curve.refuse_above();
-    set(
-        check,
-        table.refuse_above.as_ref(),
-        &mut above,
-        |check, value| {
-            // Hundredths of a per cent.
-            values::share(check, value).map(|ppm| Share(ppm / 100))
-        },
-    );
+    set(check, table.refuse_above.as_ref(), &mut above, |check, value| {
+        // Hundredths of a per cent.
+        values::share(check, value).map(|ppm| Share(ppm / 100))
+    });
     match Curve::new(points, above) {
         Ok(read) => *curve = read,
         Err(e) => check.fault(at, e),

@@ -48,11 +48,7 @@ fn nothing_said_is_the_default() {
         "[reservations.per_account]\nopen = 'off'\n",
     ] {
         let config = read(more);
-        assert_eq!(
-            config.cluster.reservations,
-            ReservationPolicy::default(),
-            "{more}"
-        );
+        assert_eq!(config.cluster.reservations, ReservationPolicy::default(), "{more}");
         assert!(config.cluster.queue_reservations.is_empty());
         assert!(config.cluster.accounts.is_empty());
     }
@@ -254,9 +250,7 @@ fn protections_can_be_switched_off_one_by_one() {
         assert_eq!(cluster(&text), with(change), "{line}");
         assert_ne!(cluster(&text), ReservationPolicy::default(), "{line}");
     };
-    check("predicted_wait = false", |p| {
-        p.notice.predicted_wait = false
-    });
+    check("predicted_wait = false", |p| p.notice.predicted_wait = false);
     check("together = false", |p| p.notice.together = false);
     check("weigh = 'counts'", |p| p.notice.weigh = Weigh::Counts);
     check("price_floor = false", |p| p.price_floor = false);
@@ -292,10 +286,7 @@ fn queues_have_rules_of_their_own() {
                 [reservations]\nall_of = ['price']\nhold = '1m'\n\
                 [reservations.user.ann]\nopen = 9\n";
     let config = read(text).cluster;
-    assert_eq!(
-        config.queue_reservations.keys().collect::<Vec<_>>(),
-        ["night"]
-    );
+    assert_eq!(config.queue_reservations.keys().collect::<Vec<_>>(), ["night"]);
     let ann = |p: &mut ReservationPolicy| {
         let quotas = Quotas {
             open: Some(9),
@@ -410,39 +401,18 @@ fn faults_are_all_told_with_their_lines() {
         assert_eq!(faults.len(), wanted.len(), "{lines}: {faults:?}");
         for (fault, (line, what)) in faults.iter().zip(wanted) {
             let place = format!("x:{line}: ");
-            assert!(
-                fault.starts_with(&place) && fault.contains(what),
-                "{fault} lacks {what}"
-            );
+            assert!(fault.starts_with(&place) && fault.contains(what), "{fault} lacks {what}");
         }
     };
     check("colour = 1\n", &[(9, "unknown field `colour`")]);
-    check(
-        "all_of = ['notise']\n",
-        &[(9, "'notise' is no rule: use notice, what-if, load, price")],
-    );
-    check(
-        "all_of = ['load', 'load']\n",
-        &[(9, "'load' is there twice")],
-    );
-    check(
-        "any_of = ['notice']\n",
-        &[(9, "'notice' is in all_of and in any_of")],
-    );
+    check("all_of = ['notise']\n", &[(9, "'notise' is no rule: use notice, what-if, load, price")]);
+    check("all_of = ['load', 'load']\n", &[(9, "'load' is there twice")]);
+    check("any_of = ['notice']\n", &[(9, "'notice' is in all_of and in any_of")]);
     check("notice = 4\n", &[(9, "notice is a list")]);
     check("notice = [[0, 1], [15]]\n", &[(9, "notice is a list")]);
-    check(
-        "notice = [[0, 1.0001]]\n",
-        &[(9, "at most 2 and 3 decimals")],
-    );
-    check(
-        "notice = [[5, 1], [5, 2]]\n",
-        &[(9, "not above the one before it")],
-    );
-    check(
-        "notice = [[0, 4], [5, 2]]\n",
-        &[(9, "less than at the point before")],
-    );
+    check("notice = [[0, 1.0001]]\n", &[(9, "at most 2 and 3 decimals")]);
+    check("notice = [[5, 1], [5, 2]]\n", &[(9, "not above the one before it")]);
+    check("notice = [[0, 4], [5, 2]]\n", &[(9, "less than at the point before")]);
     check("notice = []\n", &[(9, "1 to 100 points")]);
     check("refuse_above = 101\n", &[(9, "101 is no share")]);
     check("refuse_above = -1\n", &[(9, "-1 is no share")]);
@@ -464,16 +434,10 @@ fn faults_are_all_told_with_their_lines() {
     check("candidates = 0\n", &[(9, "between 1 and 2000")]);
     check("candidates = 2001\n", &[(9, "between 1 and 2000")]);
     check("weigh = 'mass'\n", &[(9, "'mass': use \"counts\" or")]);
-    check(
-        "early_end = 'keep'\n",
-        &[(9, "'keep': use \"refund\" or \"charge\"")],
-    );
+    check("early_end = 'keep'\n", &[(9, "'keep': use \"refund\" or \"charge\"")]);
     check(
         "policy = 'nice'\n",
-        &[(
-            9,
-            "no policy 'nice': use academic, priced, centre-96h, centre-72h",
-        )],
+        &[(9, "no policy 'nice': use academic, priced, centre-96h, centre-72h")],
     );
     check(
         "gap = '0s'\nno_show = 'x'\n[reservations.per_user]\nshare = 200\n\
@@ -491,11 +455,7 @@ fn accounts() {
             .unwrap_err()
             .0
     };
-    assert!(
-        faults(text)[0].starts_with("x:11: an account's name"),
-        "{:?}",
-        faults(text)
-    );
+    assert!(faults(text)[0].starts_with("x:11: an account's name"), "{:?}", faults(text));
     let config = read(&text.replace("\"a b\"", "art"));
     let none = AccountConfig::default();
     let physics = AccountConfig {
@@ -515,15 +475,9 @@ fn accounts() {
     check("[account.\"a:held\"]\n", "without spaces, ',', ':' and '@'");
     check("[account.\"@lab\"]\n", "without spaces, ',', ':' and '@'");
     check("[account.a]\nbudget = -1\n", "no sum of service units");
-    check(
-        "[account.a]\nbudget = 1000000000001\n",
-        "no sum of service units",
-    );
+    check("[account.a]\nbudget = 1000000000001\n", "no sum of service units");
     check("[account.a]\nmembers = ['@']\n", "'@' is no member");
-    check(
-        "[account.a]\nmembers = []\n",
-        "leave 'members' out for everybody",
-    );
+    check("[account.a]\nmembers = []\n", "leave 'members' out for everybody");
     check("[account.a]\nmembers = ['']\n", "'' is no member");
     check("[account.a]\nowner = 'ann'\n", "unknown field");
 }
@@ -533,8 +487,5 @@ fn nodes_are_counted_on_after_grace_and_a_little() {
     let clearance = |more: &str| read(more).cluster.policy.clearance;
     assert_eq!(clearance(""), Span::from_secs(7));
     assert_eq!(clearance("[policy]\ngrace = '30s'\n"), Span::from_secs(32));
-    assert_eq!(
-        clearance("[policy]\nclearance = '1m'\n"),
-        Span::from_minutes(1)
-    );
+    assert_eq!(clearance("[policy]\nclearance = '1m'\n"), Span::from_minutes(1));
 }

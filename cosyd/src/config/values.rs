@@ -82,22 +82,14 @@ pub(super) fn weight(check: &mut Check<'_>, value: &Raw) -> Option<u32> {
 pub(super) fn count(check: &mut Check<'_>, value: &Raw) -> Option<u32> {
     let read = value.get_ref().as_integer();
     let read = read.and_then(|n| u32::try_from(n).ok());
-    or_fault(
-        check,
-        value,
-        read,
-        "is no number of things: use 0, 1, 2, ...",
-    )
+    or_fault(check, value, read, "is no number of things: use 0, 1, 2, ...")
 }
 
 /// A length of time with an end.
 pub(super) fn length(check: &mut Check<'_>, value: &Raw) -> Option<Span> {
     let at = value.span().start;
     let Some(text) = value.get_ref().as_str() else {
-        let what = format!(
-            "{} is no length of time: use text like \"90m\"",
-            shown(value)
-        );
+        let what = format!("{} is no length of time: use text like \"90m\"", shown(value));
         check.fault(at, what);
         return None;
     };
@@ -113,10 +105,7 @@ pub(super) fn length(check: &mut Check<'_>, value: &Raw) -> Option<Span> {
 pub(super) fn some_time(check: &mut Check<'_>, value: &Raw) -> Option<Span> {
     let read = length(check, value)?;
     if read <= Span::ZERO {
-        check.fault(
-            value.span().start,
-            "this length of time must be longer than 0",
-        );
+        check.fault(value.span().start, "this length of time must be longer than 0");
         return None;
     }
     Some(read)

@@ -2,12 +2,12 @@
 //! effects go; what could not be made durable is refused.
 
 use super::input::Failure;
+use crate::background::Background;
 use crate::hub::Hub;
 use crate::journal;
-use crate::outside::Outside;
 use crate::payloads::Payloads;
+use crate::recovery::caught;
 use crate::store::{Store, StoreError};
-use crate::take_up::caught;
 use cosy_control::{Batch, Effect, Record};
 use cosy_model::api::Reply;
 use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
@@ -51,7 +51,7 @@ pub(super) fn unavailable(why: &str) -> Refusal {
 pub(super) struct Writer {
     pub(super) store: Store,
     pub(super) hub: Arc<Hub>,
-    pub(super) outside: Outside,
+    pub(super) outside: Background,
     pub(super) key: KeyPair,
     pub(super) payloads: Payloads,
     pub(super) failure: Failure,
@@ -194,7 +194,7 @@ impl Writer {
                 holder,
             } => {
                 let claims = Claims {
-                    key: passage.key,
+                    key: passage.key.into(),
                     uid: passage.uid,
                     gid: passage.gid,
                     groups,

@@ -4,7 +4,7 @@
 //! changed or removed, the database itself refuses it; a reservation's row stays for ever
 //! and its id is never given out again.
 
-use super::aside::{Table, Unit, Unreadable};
+use super::set_aside::{Table, Unit, Unreadable};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Loaded, ReservationRow};
 use cosy_model::reservation::LedgerEntry;

@@ -3,7 +3,7 @@
 //! Knows nothing of what they mean. What always holds: the environment that all jobs of a
 //! workflow share is kept once, with the workflow; its id is never given out again.
 
-use super::aside::{Unit, Unreadable};
+use super::set_aside::{Unit, Unreadable};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{FlowRow, FlowTaskRow, Loaded, LoadedFlow};
 use cosy_model::workflow::FlowSpec;

@@ -366,10 +366,7 @@ mod tests {
             queue: None,
             eligible: None,
             run: None,
-            end: Some(End::never_ran(
-                EndCause::Exited,
-                Time(of.id_at(place).0 as i64),
-            )),
+            end: Some(End::never_ran(EndCause::Exited, Time(of.id_at(place).0 as i64))),
             note: String::new(),
             derived: (0, 0),
         }))
@@ -452,11 +449,7 @@ mod tests {
         let check = |filter: &JobFilter, want: &str| {
             for rows in 1..14 {
                 for ids in [1, 2, 3, 7, 100, u64::MAX] {
-                    assert_eq!(
-                        pages(&store, filter, rows, ids),
-                        want,
-                        "{filter:?} {rows} {ids}"
-                    );
+                    assert_eq!(pages(&store, filter, rows, ids), want, "{filter:?} {rows} {ids}");
                 }
             }
         };

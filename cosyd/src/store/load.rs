@@ -1,8 +1,8 @@
 //! What is read at the start: everything that still lives, and what of it cannot be read.
 
-use super::aside::{Table, Unit, Unreadable};
 use super::outcomes::Outcomes;
 use super::rows::decode;
+use super::set_aside::{Table, Unit, Unreadable};
 use super::{Store, StoreError};
 use cosy_control::{ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, SubmissionRow};
 use cosy_model::api::JobRef;
@@ -198,11 +198,9 @@ impl Store {
     ) -> Result<Vec<(K, T)>, StoreError> {
         let (name, column, _) = table.names();
         let rows: Vec<(K, Vec<u8>)> = self.sql(|c| {
-            c.prepare(&format!(
-                "SELECT {column}, row FROM {name} ORDER BY {column}"
-            ))?
-            .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
-            .collect()
+            c.prepare(&format!("SELECT {column}, row FROM {name} ORDER BY {column}"))?
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .collect()
         })?;
         let mut all = Vec::with_capacity(rows.len());
         for (key, blob) in rows {

@@ -8,16 +8,19 @@ use super::{MIGRATIONS, Payload, Store, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{Due, Occasion, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
-use cosy_control::{JobRow, NodeRow, StandingRow, StepBatch, StepUse, SubmissionRow};
-use cosy_model::api::{Cursor, HistoryEvent, JobFilter, JobRef, StepCursor, StepRow};
-use cosy_model::job::ResourceRequest;
+use cosy_control::{JobRow, NodeRow, PartRow, StandingRow, StepBatch, StepUse, SubmissionRow};
+use cosy_model::api::{Cursor, HistoryEvent, JobField, JobFilter, JobRef, StepCursor, StepRow};
+use cosy_model::history::{Event, EventKind, EventObject};
+use cosy_model::job::{FurtherComponent, ResourceRequest};
 use cosy_model::node::AttemptKey;
 use cosy_model::reservation::{Ask, LedgerEntry, Pick, ReservationState, Sharing};
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{Amounts, FlowId, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
 use cosy_model::{Attempt, End, EndCause, JobState, NodeState, OsText, limits};
+use cosy_model::{JobSpec, NodeId, NodeShare, Program};
 use cosy_model::{TriggerEvent, TriggerId, TriggerSpec, Watched};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -144,14 +147,46 @@ fn line(seq: u64, from: &str, to: &str, reservation: Option<u64>) -> LedgerEntry
 }
 
 fn happened(seq: u64, at: i64) -> Record {
-    Record::Happened(HistoryEvent {
+    Record::Happened(Event {
         seq,
         at: Time(at),
-        what: "started".into(),
+        kind: EventKind::Started,
         who: "controller".into(),
-        object: "job 1".into(),
+        object: EventObject::Job(JobId(1)),
         detail: String::new(),
     })
+}
+
+/// Every kind of event, and words of another release, are read as they were written.
+#[test]
+fn history_is_text() {
+    let bench = Bench::new();
+    let all = EventKind::ALL.into_iter().zip(1..);
+    let event = |(kind, seq)| Event {
+        seq,
+        at: Time(5),
+        kind,
+        who: "ann".into(),
+        object: EventObject::Node("n1".into()),
+        detail: "new disk".into(),
+    };
+    let written: Vec<Event> = all.map(event).collect();
+    let records: Vec<Record> = written.iter().cloned().map(Record::Happened).collect();
+    let store = bench.saved(&records);
+    let next = written.len() as u64 + 1;
+    let row =
+        "INSERT INTO events (seq, at, what, who, object, detail) VALUES (?1, 6, ?2, ?3, ?4, ?5)";
+    let foreign = ["levitated", "moon", "rack 3", "by a hand"];
+    store
+        .sql(|c| {
+            c.execute(row, rusqlite::params![next, foreign[0], foreign[1], foreign[2], foreign[3]])
+        })
+        .unwrap();
+    let read = store.events(0, 1000, false).unwrap();
+    let (last, known) = read.split_last().unwrap();
+    assert_eq!(known, written.iter().map(HistoryEvent::from).collect::<Vec<_>>());
+    assert_eq!(last.seq, next);
+    assert_eq!([&last.what, &last.who, &last.object, &last.detail], foreign);
 }
 
 #[test]
@@ -383,6 +418,49 @@ fn a_revoked_key_is_remembered_and_its_node_has_none() {
     let loaded = whole(&store);
     assert_eq!(loaded.node_keys, []);
     assert_eq!(loaded.revoked_keys, [revoked]);
+}
+
+/// Rows and messages call components of jobs what they were called when these were made first.
+#[test]
+fn components_keep_their_names_outside() {
+    fn check<T>(value: &T, names: &str, want: serde_json::Value)
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
+    {
+        let told = serde_json::to_value(value).unwrap();
+        assert_eq!(told.pointer(names), Some(&want), "{told}");
+        assert_eq!(&decode::<T>("any", &encode(value).unwrap()).unwrap(), value);
+    }
+    let mut spec = JobSpec::plain("x", Program::Allocation, OsText::from("/"));
+    assert_eq!(serde_json::to_value(&spec).unwrap().get("bundles"), None);
+    spec.further_components.push(FurtherComponent {
+        name: None,
+        queue: Some("gpu".into()),
+        request: ResourceRequest::default(),
+    });
+    check(&spec, "/bundles/0/queue", "gpu".into());
+    let share = NodeShare {
+        node: NodeId(0),
+        tasks: 1,
+        amounts: Amounts::default(),
+        component: 3,
+    };
+    check(&share, "/bundle", 3.into());
+    let row = PartRow {
+        node: "n1".into(),
+        tasks: 1,
+        amounts: Amounts::default(),
+        component: 3,
+        cores: Vec::new(),
+        gpus: Vec::new(),
+        devices: BTreeMap::new(),
+        boot_id: String::new(),
+        kept: None,
+        released: false,
+    };
+    check(&row, "/bundle", 3.into());
+    check(&JobField::Component, "", "bundle".into());
+    check(&JobField::Components, "", "bundles".into());
 }
 
 #[test]
@@ -755,10 +833,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
 #[test]
 fn many_tasks_of_an_array_are_looked_up_in_pieces() {
     const TASKS: u32 = 2500;
-    let (mut records, single) = (
-        running(1, 1000, None),
-        running(1 + u64::from(TASKS), 1001, None),
-    );
+    let (mut records, single) = (running(1, 1000, None), running(1 + u64::from(TASKS), 1001, None));
     let Some(Record::Submitted { row, .. }) = records.first_mut() else {
         panic!("{records:?}");
     };
@@ -811,11 +886,7 @@ fn many_tasks_of_an_array_are_looked_up_in_pieces() {
             (id, _) if id <= u64::from(TASKS) => Some(id != 7),
             (..) => None,
         };
-        assert_eq!(
-            (old.ok, old.owner),
-            (want, want.map(|_| Uid(1000))),
-            "{old:?}"
-        );
+        assert_eq!((old.ok, old.owner), (want, want.map(|_| Uid(1000))), "{old:?}");
     }
 }
 
@@ -973,10 +1044,7 @@ fn rows_of_nodes_may_be_of_before_features_could_be_set() {
         features_set: true,
         ..row
     };
-    assert_eq!(
-        decode::<NodeRow>("nodes", &encode(&new).unwrap()).unwrap(),
-        new
-    );
+    assert_eq!(decode::<NodeRow>("nodes", &encode(&new).unwrap()).unwrap(), new);
 }
 
 /// What the jobs of submission 1 ask for, once changed, with that name.

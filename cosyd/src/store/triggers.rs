@@ -3,7 +3,7 @@
 //! Knows nothing of what they mean. What always holds: ids are never given out again, also
 //! when nothing of them is left (SQLite keeps the largest, `AUTOINCREMENT`).
 
-use super::aside::{Unit, Unreadable};
+use super::set_aside::{Unit, Unreadable};
 use super::{Store, StoreError, encode};
 use cosy_control::{Loaded, TriggerRow};
 use cosy_model::TriggerId;

@@ -305,9 +305,8 @@ impl Caller {
         match frame::read_with(&mut reader, FRAME_BYTES, understand) {
             Ok(Some(Ok(answer))) => Ok(answer),
             Ok(Some(Err(theirs))) => Err(Trouble::Final(CallError::Version { theirs })),
-            Ok(None) => Err(written.map_or_else(lost, |()| {
-                Trouble::Lost("it closed the connection".to_owned())
-            })),
+            Ok(None) => Err(written
+                .map_or_else(lost, |()| Trouble::Lost("it closed the connection".to_owned()))),
             Err(FrameError::Io(e)) => Err(lost(e)),
             Err(e @ FrameError::Truncated) => Err(Trouble::Lost(e.to_string())),
             Err(
@@ -498,10 +497,7 @@ mod tests {
         });
         drop(done);
         let text = answer.unwrap_err().to_string();
-        assert!(
-            text.contains("does not answer") && text.contains("not known"),
-            "{text}"
-        );
+        assert!(text.contains("does not answer") && text.contains("not known"), "{text}");
     }
 
     #[test]
@@ -516,10 +512,7 @@ mod tests {
                 hear(&mut stream);
                 stream.write_all(bytes).unwrap();
             });
-            assert!(
-                matches!(answer, Err(CallError::Garbage { .. })),
-                "{bytes:?} {answer:?}"
-            );
+            assert!(matches!(answer, Err(CallError::Garbage { .. })), "{bytes:?} {answer:?}");
         }
     }
 

@@ -66,12 +66,7 @@ fn choose(variable: Option<OsString>, program: &Path, exists: &dyn Fn(&Path) -> 
 /// # Errors
 /// Those of the system; `TimedOut` when the queue stays full.
 pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
-    let socket = socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
     let connected = if path.as_os_str().len() <= ADDRESS_BYTES {
         connect_to(&socket, &SocketAddrUnix::new(path)?)
@@ -90,10 +85,9 @@ pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     };
     match connected {
         Ok(()) => Ok(UnixStream::from(socket)),
-        Err(rustix::io::Errno::AGAIN) => Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "it does not accept connections",
-        )),
+        Err(rustix::io::Errno::AGAIN) => {
+            Err(io::Error::new(io::ErrorKind::TimedOut, "it does not accept connections"))
+        }
         Err(e) => Err(e.into()),
     }
 }
@@ -114,12 +108,7 @@ mod tests {
         check(None, "/d/bin/csub", &[beside, CONTROLLER_SOCKET], beside);
         check(None, "/d/bin/csub", &["/d/bin/../cosy.toml"], beside);
         check(None, "csub", &["../run/cosyd.sock"], "../run/cosyd.sock");
-        check(
-            None,
-            "/usr/bin/csub",
-            &[CONTROLLER_SOCKET],
-            CONTROLLER_SOCKET,
-        );
+        check(None, "/usr/bin/csub", &[CONTROLLER_SOCKET], CONTROLLER_SOCKET);
         check(None, "/usr/bin/csub", &[NODE_SOCKET], NODE_SOCKET);
         let both = [OLD_NODE_SOCKET, NODE_SOCKET];
         check(None, "/usr/bin/csub", &both, NODE_SOCKET);

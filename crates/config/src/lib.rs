@@ -49,9 +49,9 @@ pub fn read(file: &Path, most: u64) -> Result<String, Faults> {
     let mut text = String::new();
     let read = opened.take(most + 1).read_to_string(&mut text);
     match read.map_err(|e| fault(e.to_string()))? as u64 {
-        length if length > most => Err(fault(format!(
-            "more than {most} bytes are more than a configuration has"
-        ))),
+        length if length > most => {
+            Err(fault(format!("more than {most} bytes are more than a configuration has")))
+        }
         _ => Ok(text),
     }
 }
@@ -256,12 +256,7 @@ mod tests {
     fn faults(text: &str) -> Vec<String> {
         let mut check = Check::new(Path::new("x"), text, &["disk"]);
         if let Some(file) = check.understood::<File>() {
-            check.whole(format!(
-                "{} {:?} {}",
-                file.names.len(),
-                file.cores,
-                file.disk.len()
-            ));
+            check.whole(format!("{} {:?} {}", file.names.len(), file.cores, file.disk.len()));
         }
         check.told().0
     }
@@ -276,10 +271,7 @@ mod tests {
             }
         };
         check("names = ['a']\n[[disk]]\na = 1", &["x: 1 None 1"]);
-        check(
-            "coors = 1\nname = 2",
-            &["x: 0", "x:1: unknown", "x:2: unknown"],
-        );
+        check("coors = 1\nname = 2", &["x: 0", "x:1: unknown", "x:2: unknown"]);
         // A value of several lines is passed over whole.
         check(
             "sizes = [\n1,\n2\n]\ncores = 'x'",
@@ -296,10 +288,7 @@ mod tests {
             &["x: 0", "x:1: unknown field", "x:2: cores: invalid"],
         );
         // What never was TOML is passed over by the line.
-        check(
-            "a = = 1\nb = 2",
-            &["x: 0", "x:1:", "x:2: unknown field `b`"],
-        );
+        check("a = = 1\nb = 2", &["x: 0", "x:1:", "x:2: unknown field `b`"]);
         check("sizes = [\n1,\ncores = 1", &["x:"]);
         check("[[disk", &["x:1:"]);
         check("\u{0}", &["x:1:"]);
@@ -318,10 +307,7 @@ mod tests {
             "x:1: names: invalid type: integer `3`, expected a list like [\"a\", \"b\"]",
         );
         check("[disk]\na = 1", "x:1: write [[disk]] instead of [disk]");
-        check(
-            "disk = 3",
-            "x:1: disk must be tables, each beginning with [[disk]]",
-        );
+        check("disk = 3", "x:1: disk must be tables, each beginning with [[disk]]");
     }
 
     #[test]
@@ -333,10 +319,7 @@ mod tests {
     #[test]
     fn a_file_has_a_length() {
         let long = read(Path::new("/dev/zero"), 1000).unwrap_err();
-        assert_eq!(
-            long.0,
-            ["/dev/zero: more than 1000 bytes are more than a configuration has"]
-        );
+        assert_eq!(long.0, ["/dev/zero: more than 1000 bytes are more than a configuration has"]);
         assert_eq!(read(Path::new("/dev/null"), 1000), Ok(String::new()));
         let none = read(Path::new("/none"), 1000).unwrap_err().0;
         assert!(none[0].starts_with("/none: No such file"), "{none:?}");

@@ -11,7 +11,7 @@
 //! it up on the same run of the same machine begins with the date that this clock would show, so a
 //! clock that was set meanwhile is seen in the first turn like any other step. On another machine, or
 //! after a restart of it, nothing tells the two apart; there it is the nodes that say how long
-//! programs have run, and what runs is counted from then ([`Controller::has_run_for`]). Allocations
+//! programs have run, and what runs is counted from then (`clock/procedures.rs`). Allocations
 //! in which nothing is launched have nobody who says so.
 //!
 //! Silence of nodes is measured in time in which the controller listened. A gap in it, in which
@@ -22,7 +22,7 @@
 //! node takes no jobs until its clock is right. Where most nodes say the same of the
 //! controller's clock, it is that one that is wrong, and they go on.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::record::ClockRow;
 use cosy_model::{Boot, ClockStep, Moment, Span, Steady, Time, limits};
@@ -103,10 +103,7 @@ impl Clocks {
             doubted: false,
             started: now.wall,
             // The first turn looks at everything.
-            ticked: (
-                now.wall - TICK,
-                Steady(now.steady.0.saturating_sub(TICK.ms())),
-            ),
+            ticked: (now.wall - TICK, Steady(now.steady.0.saturating_sub(TICK.ms()))),
             forgotten: now.steady,
         }
     }
@@ -265,9 +262,6 @@ mod tests {
             clock.told(secs(ahead));
         }
         assert_eq!(clock.ahead(), Some(secs(1200)));
-        assert_eq!(
-            told_skew(secs(-1200)),
-            "its clock is 00:20:00 behind the controller's"
-        );
+        assert_eq!(told_skew(secs(-1200)), "its clock is 00:20:00 behind the controller's");
     }
 }

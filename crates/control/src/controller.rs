@@ -1,25 +1,68 @@
 //! The state and its two entrances: [`Controller::handle`] and [`Controller::settle`].
 
+use crate::clock::procedures::{check_clocks, listen, look_at_clocks};
 use crate::clock::{Clocks, TICK};
 use crate::config::ClusterConfig;
 use crate::conversations::Conversations;
-use crate::event::{Batch, Effect, Event};
+use crate::conversations::attending::client_lost;
+use crate::conversations::explained::planned;
+use crate::conversations::interactive::procedures::answer_allocations;
+use crate::conversations::listing::procedures::list_next;
+use crate::conversations::mail::procedures::mail_shares;
+use crate::conversations::requests::procedures::check_users;
+use crate::event::{Batch, Event};
 use crate::jobs::Jobs;
 use crate::jobs::dependencies::Dependencies;
+use crate::jobs::restore::procedures::{build_queues, load_answers};
+use crate::jobs::restore::{RowsOfJobs, policy};
 use crate::jobs::reviews::Steps;
+use crate::jobs::save::save_job;
 use crate::machine::Machine;
+use crate::machine::keys::Keys;
+use crate::machine::nodes::procedures::{configured_again, link_closed};
+use crate::machine::older_store::LostStore;
+use crate::machine::reports::check_limits;
 use crate::planning::Planning;
-use crate::procedures::older_store::LostStore;
+use crate::planning::rebuild::{part_queues, tell_planner};
+use crate::planning::suspension::resume_due;
+use crate::procedures::attending::{client_gone, lonely_due};
+use crate::procedures::bulk::next_piece;
+use crate::procedures::end::held_due;
+use crate::procedures::features::choose_again;
+use crate::procedures::launch::start_jobs;
+use crate::procedures::licenses::{licenses_due, licenses_left};
+use crate::procedures::node_changes::changes_due;
+use crate::procedures::node_lost::check_nodes;
+use crate::procedures::node_reports::link_reported;
+use crate::procedures::requests::{asked, user_resolved};
+use crate::procedures::reservations::appraisal::appraised;
+use crate::procedures::reservations::course::reservations_due;
+use crate::procedures::reservations::end::inside_ends_due;
+use crate::procedures::reservations::repair::check_reservations;
+use crate::procedures::restore::{load_jobs, reconfigure};
+use crate::procedures::reviews::review_line;
+use crate::procedures::workflows::course::{flows_due, load_flows};
+use crate::procedures::workflows::replan::flow_planned;
 use crate::queues::Queues;
-use crate::record::Record;
-use crate::reservations::Reservations;
-use crate::set_aside::{Aside, Object};
+use crate::queues::administered::OwnQueues;
+use crate::record::{Loaded, NodeRow};
+use crate::reservations::load::procedures::load_reservations;
+use crate::reservations::procedures::save_reservations;
+use crate::reservations::{LoadedReservations, Reservations};
+use crate::rooms::Rooms;
+use crate::set_aside::procedures::close_unread_nodes;
+use crate::set_aside::{Aside, Object, Witness};
 use crate::triggers::Triggers;
-use crate::turn::Turn;
+use crate::triggers::run::{load_triggers, triggers_due};
+use crate::triggers::watch::procedures::watch_time;
+use crate::turn::{Asker, Turn};
 use crate::workflows::Workflows;
-use cosy_model::{JobId, Moment, Span, Time};
+use crate::workflows::grow::check_overruns;
+use cosy_model::{Moment, QueueState, Span, Time};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The controller.
 ///
@@ -27,29 +70,15 @@ use cosy_sched::notice::Share;
 /// refusal, what makes no sense from a node is ignored.
 #[derive(Debug)]
 pub struct Controller {
-    pub(crate) config: ClusterConfig,
-    pub(crate) planning: Planning,
-    pub(crate) machine: Machine,
-    pub(crate) queues: Queues,
-    pub(crate) jobs: Jobs,
-    pub(crate) conversations: Conversations,
-    pub(crate) reservations: Reservations,
-    pub(crate) workflows: Workflows,
-    pub(crate) triggers: Triggers,
-    /// What is kept in the store and not taken up.
-    pub(crate) aside: Aside,
-    /// What is known of a store that is lost.
-    pub(crate) lost_store: LostStore,
-    /// What passes is measured on them.
-    pub(crate) clocks: Clocks,
+    rooms: Rooms,
     /// What this turn has decided.
-    pub(crate) turn: Turn,
+    turn: Turn,
 }
 
 impl Controller {
     pub(crate) fn empty(config: ClusterConfig, sched: Scheduler, at: Moment) -> Self {
         let now = at.wall;
-        Self {
+        let rooms = Rooms {
             config,
             planning: Planning::new(sched),
             machine: Machine::default(),
@@ -62,14 +91,23 @@ impl Controller {
             aside: Aside::default(),
             lost_store: LostStore::default(),
             clocks: Clocks::new(at),
+        };
+        Self {
+            rooms,
             turn: Turn::default(),
         }
     }
 
-    /// Takes one event. What is decided is handed out by [`Controller::settle`].
+    /// For the invariants, which look at every room.
+    pub(crate) const fn rooms(&self) -> &Rooms {
+        &self.rooms
+    }
+
+    /// Takes one event. What is decided is handed out by [`settle`].
     pub fn handle(&mut self, now: impl Into<Moment>, event: Event) {
         let at = now.into();
-        self.look_at_clocks(at);
+        self.turn.begin(at.wall);
+        look_at_clocks(&mut self.rooms, &mut self.turn, at);
         let now = at.wall;
         match event {
             Event::Asked {
@@ -78,81 +116,127 @@ impl Controller {
                 key,
                 request,
                 facts,
-            } => self.asked(now, client, &caller, key, request, facts),
-            Event::ClientGone(client) => self.client_gone(now, client),
-            Event::ClientLost(client) => self.client_lost(now, client),
+            } => {
+                let asker = Asker {
+                    client,
+                    caller: &caller,
+                    key,
+                };
+                asked(&mut self.rooms, &mut self.turn, asker, request, facts)
+            }
+            Event::ClientGone(client) => client_gone(&mut self.rooms, &mut self.turn, client),
+            Event::ClientLost(client) => client_lost(
+                &self.rooms.config,
+                &self.rooms.jobs,
+                &mut self.rooms.conversations,
+                now,
+                client,
+            ),
             Event::LinkOpened {
                 link,
                 peer,
                 address,
                 hello,
-            } => self.link_opened(now, link, peer, address, hello),
-            Event::LinkReported { link, report } => self.link_reported(now, link, report),
-            Event::LinkClosed(link) => self.link_closed(link),
-            Event::UserResolved { uid, result } => self.user_resolved(now, uid, result),
-            Event::Planned { plan, predictions } => self.planned(now, plan, predictions),
-            Event::Appraised { appraisal, result } => self.appraised(now, appraisal, *result),
-            Event::FlowPlanned { plan, result } => self.flow_planned(now, plan, *result),
-            Event::Reconfigured(config) => self.reconfigure(now, *config),
+            } => self.rooms.machine.link_opened(
+                &self.rooms.config,
+                &mut self.turn,
+                link,
+                peer,
+                address,
+                hello,
+            ),
+            Event::LinkReported { link, report } => {
+                link_reported(&mut self.rooms, &mut self.turn, link, report)
+            }
+            Event::LinkClosed(link) => link_closed(&mut self.rooms, &mut self.turn, link),
+            Event::UserResolved { uid, result } => {
+                user_resolved(&mut self.rooms, &mut self.turn, uid, result)
+            }
+            Event::Planned { plan, predictions } => {
+                planned(&mut self.rooms, &mut self.turn, plan, predictions)
+            }
+            Event::Appraised { appraisal, result } => {
+                appraised(&mut self.rooms, &mut self.turn, appraisal, *result)
+            }
+            Event::FlowPlanned { plan, result } => {
+                flow_planned(&mut self.rooms, &mut self.turn, plan, *result)
+            }
+            Event::Reconfigured(config) => reconfigure(&mut self.rooms, &mut self.turn, *config),
             Event::BecameDurable => {
                 self.turn.told_durable();
-                self.next_piece(now);
+                next_piece(&mut self.rooms, &mut self.turn);
             }
             Event::Ticked => {}
         }
+        inside_ends_due(&mut self.rooms, &mut self.turn);
     }
 
     /// Starts what can start now, looks at what depends on time, and hands out what
     /// was decided since the last call. Call it after every turn of events.
     pub fn settle(&mut self, now: impl Into<Moment>) -> Batch {
         let at = now.into();
-        self.look_at_clocks(at);
+        self.turn.begin(at.wall);
+        look_at_clocks(&mut self.rooms, &mut self.turn, at);
         let now = at.wall;
-        self.listen();
-        if let Some(before) = self.clocks.next_tick(at) {
-            self.mail_shares(before, now);
-            self.watch_time(now);
+        listen(&self.rooms.config, &mut self.rooms.clocks, &mut self.rooms.machine);
+        if let Some(before) = self.rooms.clocks.next_tick(at) {
+            mail_shares(
+                &self.rooms.config,
+                &self.rooms.jobs,
+                &mut self.rooms.conversations,
+                &mut self.turn,
+                before,
+            );
+            watch_time(&self.rooms.machine, &self.rooms.jobs, &mut self.rooms.triggers, now);
             self.tick(now);
         }
-        self.changes_due(now);
-        self.begin_due(now);
-        self.reservations_due(now);
-        self.held_due(now);
-        self.resume_due(now);
-        self.lonely_due(now);
-        self.flows_due(now);
+        changes_due(&mut self.rooms, &mut self.turn);
+        self.rooms.jobs.begin_due(now);
+        reservations_due(&mut self.rooms, &mut self.turn);
+        held_due(&mut self.rooms, &mut self.turn);
+        resume_due(&mut self.rooms, &mut self.turn);
+        lonely_due(&mut self.rooms, &mut self.turn);
+        flows_due(&mut self.rooms, &mut self.turn);
+        inside_ends_due(&mut self.rooms, &mut self.turn);
         let mut steps = Steps::of_turn();
-        self.review_line(now, &mut steps);
-        self.licenses_due(now);
-        self.start_jobs(now);
-        self.review_line(now, &mut steps);
-        self.flows_due(now); // what could not be started may have ended
-        self.answer_allocations();
-        self.list_next(now);
-        self.conversations.clear_left_waits();
-        self.triggers_due(now);
-        for id in self.jobs.take_changed() {
-            self.works_on(Object::Job(id));
-            self.save_job(id);
+        review_line(&mut self.rooms, &mut self.turn, &mut steps);
+        licenses_due(&mut self.rooms, &mut self.turn);
+        start_jobs(&mut self.rooms, &mut self.turn);
+        inside_ends_due(&mut self.rooms, &mut self.turn);
+        review_line(&mut self.rooms, &mut self.turn, &mut steps);
+        flows_due(&mut self.rooms, &mut self.turn); // what could not be started may have ended
+        inside_ends_due(&mut self.rooms, &mut self.turn);
+        answer_allocations(&mut self.rooms, &mut self.turn);
+        list_next(&mut self.rooms, &mut self.turn);
+        self.rooms.conversations.clear_left_waits();
+        triggers_due(&mut self.rooms, &mut self.turn);
+        for id in self.rooms.jobs.take_changed() {
+            self.rooms.aside.works_on(Object::Job(id));
+            save_job(&self.rooms.machine, &mut self.rooms.jobs, &mut self.turn, id);
         }
-        self.drop_closed_planners();
-        self.save_reservations();
-        self.save_flows();
-        self.save_triggers();
-        self.save_clocks();
+        self.rooms.reservations.drop_closed_planners();
+        save_reservations(
+            &self.rooms.machine,
+            &mut self.rooms.reservations,
+            &mut self.rooms.workflows,
+            &mut self.turn,
+        );
+        self.rooms.workflows.save_flows(&mut self.turn);
+        self.rooms.triggers.save_triggers(&mut self.turn);
+        self.rooms.clocks.save_clocks(&mut self.turn);
         self.go_on_when_durable();
         self.turn.end()
     }
 
     /// What is left of long work is gone on with when this turn's batch is durable.
     fn go_on_when_durable(&mut self) {
-        let left = !self.jobs.are_reviewed() || self.conversations.is_unfinished();
+        let left = !self.rooms.jobs.are_reviewed() || self.rooms.conversations.is_unfinished();
         if left {
             self.turn.tell_durable();
         }
     }
 
-    /// When [`Controller::settle`] should be called although nothing happened.
+    /// When [`settle`] should be called although nothing happened.
     pub fn next_wakeup(&self, now: Time) -> Time {
         self.next_due()
             .map_or(now + TICK, |due| due.min(now + TICK))
@@ -162,12 +246,12 @@ impl Controller {
     /// now and then depends on time but silent nodes, limits and what is forgotten.
     pub fn next_due(&self) -> Option<Time> {
         let next = [
-            self.jobs.next_due(),
-            self.conversations.next_due(),
-            self.reservations.next_due(),
-            self.workflows.next_due(),
-            self.triggers.next_due(),
-            self.machine.next_due(),
+            self.rooms.jobs.next_due(),
+            self.rooms.conversations.next_due(),
+            self.rooms.reservations.next_due(),
+            self.rooms.workflows.next_due(),
+            self.rooms.triggers.next_due(),
+            self.rooms.machine.next_due(),
         ];
         next.into_iter().flatten().min()
     }
@@ -175,10 +259,8 @@ impl Controller {
     /// What the notice rule of the cluster looks at now: the share of reservations, `None`
     /// while there are too few requests, and the mean wait of queued jobs.
     pub fn notice_figures(&self, now: Time) -> (Option<Share>, Span) {
-        let (figures, policy) = (
-            self.reservations.figures(),
-            &self.config.reservations.notice,
-        );
+        let (figures, policy) =
+            (self.rooms.reservations.figures(), &self.rooms.config.reservations.notice);
         (figures.share(now, policy), figures.mean_wait(now, policy))
     }
 
@@ -190,72 +272,131 @@ impl Controller {
 
     /// How often the planner has entered every waiting job anew.
     pub const fn placings(&self) -> u64 {
-        self.planning.placings()
+        self.rooms.planning.placings()
     }
 
     /// Number of jobs that wait or run.
     pub fn live_jobs(&self) -> usize {
-        self.jobs.len()
+        self.rooms.jobs.len()
     }
 
     fn tick(&mut self, now: Time) {
-        self.check_clocks(now);
-        self.check_nodes(now);
-        self.check_limits(now);
-        self.check_users(now);
-        self.choose_again(now);
-        self.licenses_left(now);
-        self.planning.tick();
-        self.part_queues();
-        self.check_reservations(now);
-        self.check_overruns(now);
+        check_clocks(&mut self.rooms, &mut self.turn);
+        check_nodes(&mut self.rooms, &mut self.turn);
+        check_limits(&self.rooms.config, &self.rooms.machine, &self.rooms.jobs, &mut self.turn);
+        check_users(
+            &self.rooms.config,
+            &self.rooms.queues,
+            &mut self.rooms.conversations,
+            &mut self.turn,
+        );
+        choose_again(&mut self.rooms, &mut self.turn);
+        licenses_left(&mut self.rooms, &mut self.turn);
+        self.rooms.planning.tick();
+        part_queues(&mut self.rooms, &mut self.turn);
+        check_reservations(&mut self.rooms, &mut self.turn);
+        check_overruns(&mut self.rooms, &mut self.turn);
         self.save_starts();
         self.forget_old(now);
     }
 
     fn save_starts(&mut self) {
-        for id in self.jobs.take_started() {
-            self.save_job(id);
+        for id in self.rooms.jobs.take_started() {
+            save_job(&self.rooms.machine, &mut self.rooms.jobs, &mut self.turn, id);
         }
     }
 
     fn forget_old(&mut self, now: Time) {
-        let keep = self.config.policy.keep_ended;
-        self.jobs.forget_ended(now, keep);
-        let steady = self.clocks.steady;
-        if self.clocks.is_time_to_forget() {
-            self.conversations
+        let keep = self.rooms.config.policy.keep_ended;
+        self.rooms.jobs.forget_ended(now, keep);
+        let steady = self.rooms.clocks.steady;
+        if self.rooms.clocks.is_time_to_forget() {
+            self.rooms
+                .conversations
                 .forget_answers(&mut self.turn, now, steady);
-            self.machine.keys_mut().forget_expired(&mut self.turn, now);
+            self.rooms
+                .machine
+                .keys_mut()
+                .forget_expired(&mut self.turn, now);
         }
     }
 
-    pub(crate) fn record(&mut self, record: Record) {
-        self.turn.record(record);
+    /// How often jobs that want licences have been entered into planners' queues since the
+    /// start: a measure of work.
+    pub fn entered_for_licenses(&self) -> u64 {
+        self.rooms.jobs.licenses().entries()
+    }
+    /// Has somebody watch what it works on.
+    #[must_use]
+    pub fn watched_by(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.rooms.aside.watched_by(witness);
+        self
     }
 
-    pub(crate) fn effect(&mut self, effect: Effect) {
-        self.turn.effect(effect);
+    /// How many jobs were placed anew because nodes have changed, since the start: a measure
+    /// of work.
+    pub fn placed_for_changes(&self) -> u64 {
+        self.rooms.machine.changes().placed()
     }
-
-    /// Writes a line of history.
-    pub(crate) fn happened(
-        &mut self,
-        at: Time,
-        what: &str,
-        who: &str,
-        object: String,
-        detail: String,
-    ) {
-        self.turn.happened(at, what, who, object, detail);
+    /// True while lists are under way: another turn is to follow at once.
+    pub fn is_listing(&self) -> bool {
+        self.rooms.conversations.is_listing()
     }
-
-    /// Writes a live job's row.
-    pub(crate) fn save_job(&mut self, id: JobId) {
-        self.stands_apart(id);
-        if let Some(job) = self.jobs.get(&id) {
-            let row = job.row(&|n| self.machine.name(n).to_owned());
-            self.record(Record::Job(Box::new(row)));
+    /// The controller as it was when the store was last written.
+    pub fn restore(mut config: ClusterConfig, loaded: Loaded, now: impl Into<Moment>) -> Self {
+        let at = now.into();
+        let carried = loaded.clock.as_ref().and_then(|row| row.carried_to(at));
+        let (at, comparable) = (carried.unwrap_or(at), carried.is_some());
+        let now = at.wall;
+        let own_queues = OwnQueues::restore(&config, loaded.own_queues);
+        own_queues.lay(&mut config);
+        let policy = policy(&config);
+        let sched = Scheduler::new(policy, Vec::new(), Vec::new());
+        let mut it = Self::empty(config, sched, at);
+        it.turn.begin(now);
+        it.rooms.clocks.clocks_restored(comparable);
+        it.rooms.queues = Queues::new(own_queues);
+        let reservations = LoadedReservations {
+            rows: loaded.reservations,
+            next: loaded.next_reservation,
+            accounts: loaded.accounts,
+            last_entry: loaded.last_entry,
+            figures: loaded.figures,
+            hour_prices: loaded.hour_prices,
+        };
+        let next_job = loaded.next_job.max(it.rooms.config.first_job.0).max(1);
+        it.rooms.jobs = Jobs::new(next_job, Dependencies::restore(loaded.facts));
+        it.turn = Turn::after(loaded.last_event, now);
+        it.rooms.lost_store = LostStore::restore(&loaded.older);
+        let keys = Keys::restore(loaded.node_keys, loaded.revoked_keys, loaded.tokens);
+        load_answers(&mut it.rooms.conversations, &mut it.turn, loaded.answers);
+        let queue_states: BTreeMap<String, QueueState> = loaded.queues.into_iter().collect();
+        let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
+        it.rooms.aside = Aside::new(loaded.set_aside);
+        it.rooms.machine = Machine::restore(&it.rooms.config.nodes, &nodes, keys);
+        close_unread_nodes(&mut it.rooms.machine, &it.rooms.aside);
+        build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states);
+        tell_planner(&mut it.rooms, &mut it.turn);
+        load_reservations(&mut it.rooms, &mut it.turn, reservations);
+        let rows = RowsOfJobs {
+            jobs: loaded.jobs,
+            bodies: loaded.bodies,
+            standings: loaded.standings,
+        };
+        load_jobs(&mut it.rooms, &mut it.turn, loaded.submissions, rows);
+        it.rooms.jobs.load_steps(&loaded.steps);
+        load_flows(&mut it.rooms, &mut it.turn, loaded.flows, loaded.next_flow);
+        load_triggers(
+            &mut it.rooms.machine,
+            &it.rooms.jobs,
+            &mut it.rooms.triggers,
+            now,
+            loaded.triggers,
+            loaded.next_trigger,
+        );
+        for id in it.rooms.machine.ids() {
+            configured_again(&mut it.rooms, &mut it.turn, id);
         }
+        it
     }
 }

@@ -7,7 +7,8 @@ use crate::{conversations, jobs, machine, planning, queues, reservations, trigge
 ///
 /// # Errors
 /// The first one that does not hold, in words.
-pub fn check(it: &Controller) -> Result<(), String> {
+pub fn check(controller: &Controller) -> Result<(), String> {
+    let it = controller.rooms();
     machine::invariants::check(it)?;
     jobs::invariants::check(it)?;
     queues::invariants::check(it)?;

@@ -3,7 +3,7 @@
 //! [`Controller::handle`] takes one event and changes the state in memory;
 //! [`Controller::settle`] starts what can start and hands out everything that was
 //! decided since the last call as one [`Batch`]: records that must be durable before
-//! any of the effects leaves (rule 3 of the design). The same batch order makes memory
+//! any of the effects leaves. The same batch order makes memory
 //! and store agree; [`Controller::restore`] rebuilds one from the other.
 //!
 //! Knows nothing of clocks (time is handed in), files, sockets, threads or wire
@@ -26,6 +26,7 @@ mod planning;
 mod procedures;
 mod queues;
 mod reservations;
+mod rooms;
 mod set_aside;
 mod settings;
 mod triggers;
@@ -44,7 +45,7 @@ pub use event::{
 pub use queues::access::{is_admin, may_come_from};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{
-    ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SetAside, StandingRow,
+    ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PartRow, Record, SetAside, StandingRow,
     SubmissionRow,
 };
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};

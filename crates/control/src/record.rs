@@ -5,14 +5,14 @@
 //! row waits as submitted, or as the array's [`StandingRow`] says.
 
 use crate::triggers::TriggerRow;
-use cosy_model::api::HistoryEvent;
+use cosy_model::history;
 use cosy_model::node::{AttemptKey, StoreMark};
 use cosy_model::reservation::{Ask, LedgerEntry, ReservationState};
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
     Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueSpec,
-    QueueState, ReservationId, Span, Su, Time, TriggerId, Uid,
+    QueueState, ReservationId, Span, Su, Time, TriggerId, Uid, resources::is_first,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,9 +90,9 @@ pub struct OfFlow {
 }
 
 impl SubmissionRow {
-    /// Number of ids that it takes: one for each task, or for each part of a job.
+    /// Number of ids that it takes: one for each task, or for each component of a job.
     pub fn ids(&self) -> u64 {
-        self.tasks() + self.spec.bundles.len() as u64
+        self.tasks() + self.spec.further_components.len() as u64
     }
 
     /// Number of its jobs.
@@ -120,9 +120,9 @@ pub struct PartRow {
     pub tasks: u32,
     /// Amounts.
     pub amounts: Amounts,
-    /// For which bundle of the job.
-    #[serde(default, skip_serializing_if = "cosy_model::resources::is_first")]
-    pub bundle: u16,
+    /// For which component of the job.
+    #[serde(default, rename = "bundle", skip_serializing_if = "is_first")]
+    pub component: u16,
     /// Cores by number.
     pub cores: Vec<u32>,
     /// GPUs by number.
@@ -448,7 +448,7 @@ pub enum Record {
         before: Time,
     },
     /// History.
-    Happened(HistoryEvent),
+    Happened(history::Event),
     /// A trigger's row, new or anew.
     Trigger(Box<TriggerRow>),
     /// A trigger is over.

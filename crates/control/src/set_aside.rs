@@ -4,7 +4,7 @@
 //! its outcome until it is put back; nothing else starts on them meanwhile, because nobody
 //! knows what it holds. Jobs that depend on it wait.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::record::SetAside;
 use cosy_model::{FlowId, JobId, ReservationId, TriggerId};
@@ -49,6 +49,11 @@ impl Aside {
             all,
             witness: None,
         }
+    }
+
+    /// Has somebody watch what is worked on.
+    pub fn watched_by(&mut self, witness: Arc<dyn Witness>) {
+        self.witness = Some(witness);
     }
 
     pub fn has(&self, job: JobId) -> bool {

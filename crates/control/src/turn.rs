@@ -3,14 +3,26 @@
 //! What always holds: lines of history are numbered in the order in which they are written,
 //! without gaps but where a store was found to be older than what nodes have seen.
 
-use crate::event::{Batch, Effect};
+use crate::event::{Batch, Caller, ClientId, Effect};
 use crate::record::Record;
-use cosy_model::Time;
-use cosy_model::api::HistoryEvent;
+use cosy_model::history::Event;
+use cosy_model::{EventKind, EventObject, Time};
+
+/// Who has asked for what is done in this turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    /// Where the answer goes.
+    pub client: ClientId,
+    pub caller: &'a Caller,
+    /// The same one when a command asks again.
+    pub key: Option<[u8; 16]>,
+}
 
 /// Records and effects of this turn, and how far history is.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
+    /// The time on the wall in this turn.
+    now: Time,
     batch: Batch,
     /// Number of the last line of history.
     last_event: u64,
@@ -22,11 +34,22 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// The first one after what the store has: history goes on behind that line.
-    pub fn after(last_event: u64) -> Self {
+    pub fn after(last_event: u64, now: Time) -> Self {
         Self {
+            now,
             last_event,
             ..Self::default()
         }
+    }
+
+    /// What happens from now on happens at that time.
+    pub fn begin(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// The time on the wall in this turn.
+    pub const fn now(&self) -> Time {
+        self.now
     }
 
     /// To be made durable with everything else of this turn.
@@ -40,12 +63,19 @@ impl Turn {
     }
 
     /// Writes a line of history: what happened to which object by whom, with details.
-    pub fn happened(&mut self, at: Time, what: &str, who: &str, object: String, detail: String) {
+    pub fn happened(
+        &mut self,
+        at: Time,
+        kind: EventKind,
+        who: &str,
+        object: EventObject,
+        detail: String,
+    ) {
         self.last_event += 1;
-        let event = HistoryEvent {
+        let event = Event {
             seq: self.last_event,
             at,
-            what: what.to_owned(),
+            kind,
             who: who.to_owned(),
             object,
             detail,

@@ -83,6 +83,32 @@ fn it_goes_where_it_can_start() {
     assert_eq!(queue_of(&mut world, first), format!("{main} running"));
 }
 
+/// Where queues share nodes, the place that is kept for the job itself keeps it from nothing.
+#[test]
+fn its_own_place_is_not_in_its_way() {
+    let mut config = config(3, 4);
+    let nodes = |names: [&str; 2]| Some(names.map(str::to_owned).to_vec());
+    config.queues[0].nodes = nodes(["n1", "n2"]);
+    config.queues.push(QueueSpec {
+        name: "other".to_owned(),
+        nodes: nodes(["n2", "n3"]),
+        ..config.queues[0].clone()
+    });
+    let mut world = World::new(config);
+    world.run_time = Span::from_secs(900);
+    let mut first = whole(&world, 0);
+    first.request.require = vec!["n1".to_owned()];
+    world.submit(first);
+    let mut both = JobSpec {
+        time_limit: Some(Span::from_secs(2000)),
+        ..either(&world)
+    };
+    both.request.nodes = Some(2);
+    let both = world.submit(both);
+    world.pass(3);
+    assert_eq!(queue_of(&mut world, both), "other running");
+}
+
 #[test]
 fn nobody_waits_for_it_there() {
     let mut world = two_queues();

@@ -167,10 +167,8 @@ fn secs(most: i64) -> impl Strategy<Value = i64> {
 
 fn wanted() -> impl Strategy<Value = Wanted> {
     let times = (secs(60), secs(25), secs(80));
-    let how = (
-        prop_oneof![3 => Just(0u8), 2 => 1u8..5],
-        prop_oneof![4 => Just(1i64), 1 => 2i64..5],
-    );
+    let how =
+        (prop_oneof![3 => Just(0u8), 2 => 1u8..5], prop_oneof![4 => Just(1i64), 1 => 2i64..5]);
     (1..=NODES, times, how, any::<(bool, bool)>()).prop_map(|(nodes, times, how, flags)| Wanted {
         nodes,
         start_s: times.0,

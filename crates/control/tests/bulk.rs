@@ -162,10 +162,7 @@ fn some_of_an_array_share_a_body() {
     world.check();
     assert_eq!(texts(&mut world, JobField::Comment), want("two"));
     let bodies = world.store.bodies.len();
-    assert!(
-        bodies <= 2,
-        "{bodies}: those already changed, and the others"
-    );
+    assert!(bodies <= 2, "{bodies}: those already changed, and the others");
     assert!(!world.store.bodies.contains_key(&(JobId(2), 1)));
 }
 
@@ -198,7 +195,7 @@ fn a_task_that_starts_meanwhile_keeps_what_it_started_with() {
     };
     world.now = world.now + Span::from_secs(10);
     let report = node::NodeReport::Ended {
-        key: first,
+        key: first.into(),
         node: "n1".into(),
         end: End::never_ran(EndCause::Exited, world.now),
         drain: None,

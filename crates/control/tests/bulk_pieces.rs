@@ -124,10 +124,7 @@ fn others_have_their_turn_between_two_pieces() {
     let left = world.controller.live_jobs();
     ask(&mut world, 902, None, Request::Ping);
     let (replies, told) = batch(&mut world);
-    assert!(matches!(
-        replies.as_slice(),
-        [(ClientId(902), Reply::Pong { .. })]
-    ));
+    assert!(matches!(replies.as_slice(), [(ClientId(902), Reply::Pong { .. })]));
     assert_eq!((told, world.controller.live_jobs()), (false, left));
     // Asked again meanwhile: one answer for both.
     ask(&mut world, 903, Some(KEY), cancel_mine());

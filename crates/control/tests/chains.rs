@@ -137,7 +137,7 @@ fn stages(dependency: DependencyKind, exit_codes: [i32; 3]) -> Vec<String> {
     world.try_submit(waiting, Some("1-3")).unwrap();
     for (at, code) in exit_codes.into_iter().enumerate() {
         let key = first_attempt(first + at as u64);
-        world.exit_codes.insert(key, code);
+        world.exit_codes.insert(key.into(), code);
     }
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -162,15 +162,9 @@ fn arrays_that_wait_for_arrays() {
             "4_1:running 4_2:waiting/resources 4_3:waiting/priority"
         ]
     );
-    assert_eq!(
-        stages(DependencyKind::AfterOk, [1, 0, 0]),
-        [waits, waits, &never]
-    );
+    assert_eq!(stages(DependencyKind::AfterOk, [1, 0, 0]), [waits, waits, &never]);
     let seen = stages(DependencyKind::AfterCorr, [0, 1, 0]);
-    assert_eq!(
-        seen[0],
-        "4_1:waiting/priority 4_2:waiting/dependency 4_3:waiting/dependency"
-    );
+    assert_eq!(seen[0], "4_1:waiting/priority 4_2:waiting/dependency 4_3:waiting/dependency");
     assert!(seen[1].contains("4_2:waiting/dependency_never"), "{seen:?}");
     assert!(seen[2].contains("4_1:running"), "{seen:?}");
 }

@@ -38,7 +38,9 @@ fn world(nodes: u32) -> World {
 fn busy(world: &World) -> u32 {
     let running = |on: &&OnNode| matches!(on.phase, AttemptPhase::Running { .. });
     let known = world.nodes.iter().flat_map(|node| node.known.iter());
-    let keys = known.filter(|(_, on)| running(on)).map(|(key, _)| key.job);
+    let keys = known
+        .filter(|(_, on)| running(on))
+        .map(|(key, _)| JobId(key.number()));
     let cores = |id: JobId| {
         let job = &world.store.jobs[&id];
         let request = &world.store.submissions[&job.base].0.spec.request;
@@ -207,11 +209,7 @@ fn a_node_with_a_wrong_clock_takes_no_jobs_until_it_is_right() {
         assert_eq!(told[0].skew_ms, Some(0));
         assert_eq!(told[1].skew_ms, Some(ahead * 1000));
         assert_eq!((&*told[0].state, &*told[1].state), ("idle", "unhealthy"));
-        assert!(
-            told[1].reason.starts_with("its clock is "),
-            "{}",
-            told[1].reason
-        );
+        assert!(told[1].reason.starts_with("its clock is "), "{}", told[1].reason);
         for _ in 0..3 {
             world.submit(long(100, 4));
         }
@@ -408,10 +406,7 @@ fn a_start_lies_between_the_allocation_and_now() {
         let job = world.submit(spec("long"));
         world.deliver_all();
         let report = NodeReport::Started {
-            key: AttemptKey {
-                job: JobId(job),
-                attempt: Attempt(1),
-            },
+            key: attempt(job, 1),
             node: "n1".to_owned(),
             at: world.now + Span::from_secs(ahead),
         };
@@ -572,7 +567,7 @@ fn a_nodes_clock_moves_no_step() {
         let job = world.submit(long(100, 4));
         world.deliver_all();
         world.pass(30);
-        let key = attempt(job, 1);
+        let key = attempt(job, 1).job().unwrap();
         let there = |at: Time| at + secs(ahead);
         let begun = world.now - secs(20);
         let end = End {

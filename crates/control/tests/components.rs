@@ -1,10 +1,10 @@
-//! Jobs of several parts, each with nodes of its own (heterogeneous jobs).
+//! Jobs of several components, each with nodes of its own (heterogeneous jobs).
 
 mod world;
 
 use cosy_control::ClusterConfig;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
-use cosy_model::job::{Bundle, ResourceRequest};
+use cosy_model::job::{FurtherComponent, ResourceRequest};
 use cosy_model::*;
 use world::*;
 
@@ -16,18 +16,18 @@ fn request(nodes: u32, cores: u32) -> ResourceRequest {
     }
 }
 
-fn part(nodes: u32, cores: u32, queue: Option<&str>) -> Bundle {
-    Bundle {
+fn component(nodes: u32, cores: u32, queue: Option<&str>) -> FurtherComponent {
+    FurtherComponent {
         name: None,
         queue: queue.map(str::to_owned),
         request: request(nodes, cores),
     }
 }
 
-fn several(first: ResourceRequest, bundles: Vec<Bundle>) -> JobSpec {
+fn several(first: ResourceRequest, further: Vec<FurtherComponent>) -> JobSpec {
     JobSpec {
         request: first,
-        bundles,
+        further_components: further,
         ..spec("het")
     }
 }
@@ -42,8 +42,8 @@ fn single(nodes: u32, cores: u32, secs: i64) -> JobSpec {
 
 fn rows(world: &mut World, filter: JobFilter) -> Vec<String> {
     world.deliver_all();
-    use JobField::{Bundle, Bundles, Cores, Id, Nodes, Ref, State};
-    let fields = vec![Ref, Id, Bundle, Bundles, State, Nodes, Cores];
+    use JobField::{Component, Components, Cores, Id, Nodes, Ref, State};
+    let fields = vec![Ref, Id, Component, Components, State, Nodes, Cores];
     let request = Request::Jobs {
         filter,
         fields,
@@ -58,8 +58,8 @@ fn rows(world: &mut World, filter: JobFilter) -> Vec<String> {
             "{} {} {}/{} {} {} {}",
             table.text(row, Ref),
             number(&table, row, Id),
-            number(&table, row, Bundle),
-            number(&table, row, Bundles),
+            number(&table, row, Component),
+            number(&table, row, Components),
             table.text(row, State),
             table.text(row, Nodes),
             number(&table, row, Cores),
@@ -69,13 +69,13 @@ fn rows(world: &mut World, filter: JobFilter) -> Vec<String> {
 }
 
 #[test]
-fn each_part_has_nodes_of_its_own() {
+fn each_component_has_nodes_of_its_own() {
     let mut world = World::new(config(4, 4));
-    let parts = vec![part(2, 1, None), part(1, 3, None)];
-    let id = world.submit(several(request(1, 2), parts));
+    let further = vec![component(2, 1, None), component(1, 3, None)];
+    let id = world.submit(several(request(1, 2), further));
     assert_eq!(id, 1);
     let next = world.submit(single(1, 1, 60));
-    assert_eq!(next, 4, "each part takes an id");
+    assert_eq!(next, 4, "each component takes an id");
     let all = rows(&mut world, JobFilter::default());
     assert_eq!(
         all,
@@ -86,10 +86,10 @@ fn each_part_has_nodes_of_its_own() {
             "4 4 -1/-1 running n4 1",
         ]
     );
-    let told = world.jobs(&[JobField::Bundle, JobField::Priority]);
+    let told = world.jobs(&[JobField::Component, JobField::Priority]);
     let priority = |row| told.number(row, JobField::Priority).unwrap();
     assert!((1..told.rows).all(|row| priority(row) < priority(row - 1)));
-    // Who does not ask for parts sees one job.
+    // Who does not ask for components sees one job.
     let table = world.jobs(&[JobField::Ref, JobField::NodeCount, JobField::Cores]);
     assert_eq!(table.rows, 2);
     assert_eq!(table.number(0, JobField::NodeCount), Some(4));
@@ -97,9 +97,9 @@ fn each_part_has_nodes_of_its_own() {
 }
 
 #[test]
-fn an_id_of_a_part_shows_the_job() {
+fn an_id_of_a_component_shows_the_job() {
     let mut world = World::new(config(2, 4));
-    world.submit(several(request(1, 2), vec![part(1, 1, None)]));
+    world.submit(several(request(1, 2), vec![component(1, 1, None)]));
     let named = |id: u64| JobFilter {
         ids: vec![JobRef {
             job: JobId(id),
@@ -113,12 +113,12 @@ fn an_id_of_a_part_shows_the_job() {
     assert!(rows(&mut world, named(3)).is_empty());
 }
 
-/// The planner starts all parts or none, and keeps the place of the whole job.
+/// The planner starts all components or none, and keeps the place of the whole job.
 #[test]
-fn all_parts_or_none() {
+fn all_components_or_none() {
     let mut world = World::new(config(3, 4));
     let busy = world.submit(single(1, 4, 30));
-    let het = world.submit(several(request(1, 4), vec![part(2, 4, None)]));
+    let het = world.submit(several(request(1, 4), vec![component(2, 4, None)]));
     let late = world.submit(single(1, 4, 100));
     world.deliver_all();
     assert_eq!(
@@ -128,25 +128,18 @@ fn all_parts_or_none() {
     // What ends before the whole job's start may go first.
     let short = world.submit(single(1, 4, 20));
     world.deliver_all();
-    assert!(
-        world.queue().contains(&format!("{short}:running")),
-        "{}",
-        world.queue()
-    );
+    assert!(world.queue().contains(&format!("{short}:running")), "{}", world.queue());
     world.pass(12);
     world.deliver_all();
-    assert_eq!(
-        world.queue(),
-        format!("{het}:running {late}:waiting/resources")
-    );
+    assert_eq!(world.queue(), format!("{het}:running {late}:waiting/resources"));
 }
 
 #[test]
-fn a_restart_loses_no_part() {
+fn a_restart_loses_no_component() {
     let mut world = World::new(config(3, 4));
     world.run_time = Span::from_secs(50);
-    let runs = world.submit(several(request(1, 2), vec![part(1, 2, None)]));
-    let waits = world.submit(several(request(2, 4), vec![part(1, 4, None)]));
+    let runs = world.submit(several(request(1, 2), vec![component(1, 2, None)]));
+    let waits = world.submit(several(request(2, 4), vec![component(1, 4, None)]));
     let before = rows(&mut world, JobFilter::default());
     assert_eq!(before.len(), 4);
     world.crash();
@@ -157,17 +150,13 @@ fn a_restart_loses_no_part() {
     assert_eq!(world.submit(single(1, 1, 10)), waits + 2);
     world.pass(60);
     assert_eq!(world.state_of(runs), JobState::Completed);
-    assert!(
-        world.queue().contains(&format!("{waits}:running")),
-        "{}",
-        world.queue()
-    );
+    assert!(world.queue().contains(&format!("{waits}:running")), "{}", world.queue());
 }
 
 #[test]
 fn one_end_for_all() {
     let mut world = World::new(config(3, 4));
-    let het = world.submit(several(request(1, 2), vec![part(2, 2, None)]));
+    let het = world.submit(several(request(1, 2), vec![component(2, 2, None)]));
     world.deliver_all();
     let cancel = Request::Cancel {
         filter: ids(&[het]),
@@ -185,9 +174,9 @@ fn one_end_for_all() {
 }
 
 #[test]
-fn parts_keep_their_nodes() {
+fn components_keep_their_nodes() {
     let mut world = World::new(config(3, 4));
-    let het = world.submit(several(request(1, 2), vec![part(2, 2, None)]));
+    let het = world.submit(several(request(1, 2), vec![component(2, 2, None)]));
     world.deliver_all();
     let change = Request::Change {
         filter: ids(&[het]),
@@ -224,51 +213,35 @@ fn two_queues() -> ClusterConfig {
 
 /// Queues that share no nodes are one for the planner while a job spans them.
 #[test]
-fn parts_in_different_queues() {
+fn components_in_different_queues() {
     let mut world = World::new(two_queues());
     world.run_time = Span::from_secs(50);
     let mut other = single(2, 4, 60);
     other.queue = Some("gpu".to_owned());
     let busy = world.submit(other.clone());
-    let het = world.submit(several(request(1, 4), vec![part(1, 4, Some("gpu"))]));
+    let het = world.submit(several(request(1, 4), vec![component(1, 4, Some("gpu"))]));
     world.deliver_all();
-    assert_eq!(
-        world.queue(),
-        format!("{busy}:running {het}:waiting/resources")
-    );
+    assert_eq!(world.queue(), format!("{busy}:running {het}:waiting/resources"));
     // Its place in both queues is kept.
     let long = world.submit(single(2, 4, 500));
     world.deliver_all();
-    assert!(
-        world.queue().contains(&format!("{long}:waiting")),
-        "{}",
-        world.queue()
-    );
+    assert!(world.queue().contains(&format!("{long}:waiting")), "{}", world.queue());
     world.crash();
     for n in [2, 3, 0, 1] {
         world.connect(n);
     }
     world.pass(60);
     world.deliver_all();
-    assert_eq!(
-        world.queue(),
-        format!("{het}:running {long}:waiting/resources")
-    );
-    let parts = rows(&mut world, JobFilter::default());
-    assert!(
-        parts[0].ends_with("running n1 4") && parts[1].ends_with("running n3 4"),
-        "{parts:?}"
-    );
+    assert_eq!(world.queue(), format!("{het}:running {long}:waiting/resources"));
+    let rows = rows(&mut world, JobFilter::default());
+    assert!(rows[0].ends_with("running n1 4") && rows[1].ends_with("running n3 4"), "{rows:?}");
     world.pass(45);
     world.deliver_all();
     // Nobody spans them any more: what waits in one does not hold back the other.
     let stuck = world.submit(single(2, 4, 60));
     let free = world.submit(other);
     world.deliver_all();
-    assert_eq!(
-        world.queue(),
-        format!("{long}:running {stuck}:waiting/resources {free}:running")
-    );
+    assert_eq!(world.queue(), format!("{long}:running {stuck}:waiting/resources {free}:running"));
 }
 
 #[test]
@@ -279,15 +252,15 @@ fn what_cannot_be() {
         assert_eq!(refusal.code, code, "{refusal}");
         assert!(refusal.message.contains(what), "{refusal}");
     };
-    let fine = || several(request(1, 1), vec![part(1, 1, None)]);
+    let fine = || several(request(1, 1), vec![component(1, 1, None)]);
     check(fine(), Some("1-2"), RefusalCode::Invalid, "array");
-    let wide = several(request(2, 1), vec![part(2, 1, None)]);
+    let wide = several(request(2, 1), vec![component(2, 1, None)]);
     check(wide, None, RefusalCode::NeverFits, "side by side");
-    let large = several(request(1, 1), vec![part(1, 5, None)]);
+    let large = several(request(1, 1), vec![component(1, 5, None)]);
     check(large, None, RefusalCode::NeverFits, "cores");
-    let lost = several(request(1, 1), vec![part(1, 1, Some("nowhere"))]);
+    let lost = several(request(1, 1), vec![component(1, 1, Some("nowhere"))]);
     check(lost, None, RefusalCode::NotFound, "nowhere");
-    let many = several(request(1, 1), vec![part(1, 1, None); limits::BUNDLES + 1]);
+    let many = several(request(1, 1), vec![component(1, 1, None); limits::FURTHER_COMPONENTS + 1]);
     check(many, None, RefusalCode::Invalid, "parts");
     assert_eq!(world.queue(), "");
 }
@@ -309,7 +282,7 @@ fn queues_are_joined_only_so_often() {
     world.run_time = Span::from_secs(5);
     let pair = |a: usize, b: usize| {
         let other = format!("q{b}");
-        let mut job = several(request(1, 4), vec![part(1, 4, Some(&other))]);
+        let mut job = several(request(1, 4), vec![component(1, 4, Some(&other))]);
         job.queue = Some(format!("q{a}"));
         job
     };

@@ -7,7 +7,7 @@ mod world;
 
 use cosy_model::api::{Reply, Request};
 use cosy_model::device::GpuRequest;
-use cosy_model::job::ResourceRequest;
+use cosy_model::job::{FurtherComponent, ResourceRequest};
 use cosy_model::*;
 use world::*;
 
@@ -49,6 +49,28 @@ fn got(world: &World, id: u64) -> Option<(String, Vec<u32>, Vec<u32>)> {
     Some((part.node.clone(), part.gpus.clone(), fpgas))
 }
 
+/// As long as nodes have not told which GPUs they have, nothing is refused for types, whichever
+/// component of the job asks for them.
+#[test]
+fn a_later_component_may_ask_for_types_that_are_not_told_yet() {
+    let mut world = three();
+    world.store.nodes.clear();
+    world.crash();
+    let mut job = asks("0", "");
+    job.further_components.push(FurtherComponent {
+        name: None,
+        queue: None,
+        request: asks("b", "").request,
+    });
+    let id = world.submit(job);
+    (0..3).for_each(|n| world.connect(n));
+    world.deliver_all();
+    world.pass(2);
+    let run = world.store.jobs[&JobId(id)].run.as_ref().unwrap();
+    let gpus = run.parts.iter().map(|part| (part.component, &*part.gpus));
+    assert_eq!(gpus.collect::<Vec<_>>(), [(0, &[][..]), (1, &[1])]);
+}
+
 #[test]
 fn gpus_of_the_whole_job_are_not_rounded_up() {
     let mut world = three();
@@ -71,6 +93,36 @@ fn gpus_of_the_whole_job_are_not_rounded_up() {
     let other = world.submit(one);
     world.deliver_all();
     assert_eq!(gpus(&world, other), [vec![1]]);
+}
+
+/// Who waits for GPUs that a job gives back as it starts has them in the same turn: nothing else
+/// needs to happen.
+#[test]
+fn gpus_that_are_given_back_are_taken_at_once() {
+    let mut world = three();
+    world.run_time = Span::from_secs(1000);
+    let begin = Some(world.now + Span::from_secs(100));
+    let mut wide = asks("2", "");
+    (wide.request.nodes, wide.request.gpus_in_all) = (Some(2), Some(3));
+    (wide.request.require, wide.begin) = (vec!["n1".into(), "n3".into()], begin);
+    let wide = world.submit(wide);
+    let mut one = asks("1", "");
+    (one.request.require, one.begin) = (vec!["n3".into()], begin);
+    let one = world.submit(one);
+    world.now = world.now + Span::from_secs(100);
+    let batch = world.controller.settle(world.now);
+    let runs = |id: u64| {
+        let rows = batch.records.iter().filter_map(|record| match record {
+            cosy_control::Record::Job(row) if row.id == JobId(id) => row.run.clone(),
+            _ => None,
+        });
+        let parts = rows.last().map(|run| run.parts).unwrap_or_default();
+        let held = |part: cosy_control::PartRow| (part.node, part.gpus);
+        parts.into_iter().map(held).collect::<Vec<_>>()
+    };
+    let of = |node: &str, gpus: &[u32]| (node.to_owned(), gpus.to_vec());
+    assert_eq!(runs(wide), [of("n1", &[0, 1]), of("n3", &[0])]);
+    assert_eq!(runs(one), [of("n3", &[1])]);
 }
 
 #[test]
@@ -100,37 +152,20 @@ fn jobs_get_the_types_they_name() {
         steps_only: false,
     });
     world.pass(1);
-    assert_eq!(
-        got(&world, waits),
-        None,
-        "the free one is on a node with two types"
-    );
+    assert_eq!(got(&world, waits), None, "the free one is on a node with two types");
 }
 
 #[test]
 fn what_no_node_has_is_refused() {
     let check = |world: &mut World, gpus: &str, devices: &str, words: &str| {
         let refused = world.try_submit(asks(gpus, devices), None).unwrap_err();
-        assert!(
-            refused.message.contains(words),
-            "{gpus} {devices}: {refused}"
-        );
+        assert!(refused.message.contains(words), "{gpus} {devices}: {refused}");
     };
     let mut world = three();
-    check(
-        &mut world,
-        "b:2",
-        "",
-        "needs 2 gpus of type b on one node, the largest has 1",
-    );
+    check(&mut world, "b:2", "", "needs 2 gpus of type b on one node, the largest has 1");
     check(&mut world, "a:1,b:2", "", "needs 3 gpus on one node");
     check(&mut world, "c", "", "needs 1 gpus of type c on one node");
-    check(
-        &mut world,
-        "0",
-        "fpga=3",
-        "needs 3 fpga on one node, the largest has 2",
-    );
+    check(&mut world, "0", "fpga=3", "needs 3 fpga on one node, the largest has 2");
     for n in 0..3 {
         world.nodes[n].gpu_types = vec!["a".to_owned(), "b".to_owned()];
         world.connect(n);
@@ -150,10 +185,7 @@ fn requests_that_contradict_themselves() {
         assert_eq!(refused.code, RefusalCode::Invalid);
         assert!(refused.message.contains(words), "{refused}");
     };
-    check(
-        &|r| r.gpu_types.set("a", 1),
-        "name the type of all or of none",
-    );
+    check(&|r| r.gpu_types.set("a", 1), "name the type of all or of none");
     check(&|r| r.other_per_node.set("gpu:a", 1), "no name of a type");
     check(
         &|r| {

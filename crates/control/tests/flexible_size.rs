@@ -213,7 +213,7 @@ fn tasks_go_round_the_whole_nodes_of_a_part() {
     job.request.exclusive = false;
     let mut further = exactly(2, 100).request;
     further.tasks = Some(5);
-    job.bundles = vec![job::Bundle {
+    job.further_components = vec![job::FurtherComponent {
         request: further,
         queue: None,
         name: None,

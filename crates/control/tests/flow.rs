@@ -104,10 +104,7 @@ fn it_is_given_up() {
         panic!("{refused:?}")
     };
     assert_eq!((changed, refused[0].1.code), (0, RefusalCode::Forbidden));
-    assert!(matches!(
-        cancel(&mut w, info.id),
-        Reply::Done { changed: 1, .. }
-    ));
+    assert!(matches!(cancel(&mut w, info.id), Reply::Done { changed: 1, .. }));
     w.deliver_all();
     w.pass(1);
     let want = "cancelled: a failed, b released, c released";
@@ -145,10 +142,7 @@ fn a_task_whose_job_is_cancelled_by_hand_has_failed() {
     let want = "failed: a done, b failed, c done";
     assert_eq!(states(&mut w, info.id), want);
     let note = show(&mut w, info.id).tasks[1].note.clone();
-    assert_eq!(
-        note,
-        "cancelled: cancelled by u1000 while it waited: dependency"
-    );
+    assert_eq!(note, "cancelled: cancelled by u1000 while it waited: dependency");
 }
 
 #[test]

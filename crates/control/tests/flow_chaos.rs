@@ -68,9 +68,7 @@ fn random_flow(dice: &mut Dice, now: cosy_model::Time) -> FlowSpec {
     spec.slack_policy = FlowSlackPolicy::ALL[dice.below(6) as usize];
     spec.deadline = match dice.below(5) {
         0 => None,
-        1 => Some(FlowDeadline::By(
-            now + Span::from_secs(dice.below(400) as i64 + 1),
-        )),
+        1 => Some(FlowDeadline::By(now + Span::from_secs(dice.below(400) as i64 + 1))),
         _ => Some(FlowDeadline::Slack(dice.below(800) as u32)),
     };
     spec.max_price = dice.chance(20).then(|| Su(dice.below(1_000_000) as i64));
@@ -294,10 +292,7 @@ impl Life {
 
     fn parents_came_first(&self, flow: &cosy_control::LoadedFlow) {
         for edge in &flow.spec.edges {
-            let (from, to) = (
-                &flow.tasks[edge.from as usize],
-                &flow.tasks[edge.to as usize],
-            );
+            let (from, to) = (&flow.tasks[edge.from as usize], &flow.tasks[edge.to as usize]);
             if let Some(start) = to.start {
                 assert_eq!(from.state, FlowTaskState::Done);
                 assert!(from.end.is_some_and(|end| end <= start));

@@ -144,10 +144,7 @@ fn a_deadline_that_is_too_early_names_the_earliest() {
     assert_eq!((exact.shortest_end, exact.deadline), (shortest, shortest));
     let refused = plan(&mut w, by(shortest - Span(1))).unwrap_err();
     assert_eq!(refused.code, RefusalCode::NotFree);
-    assert!(
-        refused.message.contains("the earliest that works is"),
-        "{refused}"
-    );
+    assert!(refused.message.contains("the earliest that works is"), "{refused}");
 }
 
 #[test]
@@ -162,17 +159,9 @@ fn what_cannot_be_planned_is_refused_by_name() {
         }
     };
     let large = vec![task("small", 1, 10), task("large", 3, 10)];
-    check(
-        flow(large, &[], slack),
-        RefusalCode::NeverFits,
-        &["'large'", "2"],
-    );
+    check(flow(large, &[], slack), RefusalCode::NeverFits, &["'large'", "2"]);
     let tasks = || vec![task("a", 1, 10), task("b", 1, 10)];
-    check(
-        flow(tasks(), &[(0, 1), (1, 0)], slack),
-        RefusalCode::Invalid,
-        &["a -> b"],
-    );
+    check(flow(tasks(), &[(0, 1), (1, 0)], slack), RefusalCode::Invalid, &["a -> b"]);
     let set = FlowSpec {
         speeds: vec![SetSpeed {
             set: "fast".to_owned(),
@@ -209,19 +198,12 @@ fn sets_of_different_speed() {
             to: 1,
             data_bytes: 1000 << 20,
         }],
-        ..flow(
-            vec![task("a", 2, 100), task("b", 2, 100)],
-            &[],
-            FlowDeadline::Slack(0),
-        )
+        ..flow(vec![task("a", 2, 100), task("b", 2, 100)], &[], FlowDeadline::Slack(0))
     };
     let plan = plan(&mut w, spec).unwrap();
     // Carrying the data to others would take 1,000 seconds.
     for task in &plan.tasks {
-        assert_eq!(
-            (task.set.as_str(), task.estimate),
-            ("fast", Span::from_secs(50))
-        );
+        assert_eq!((task.set.as_str(), task.estimate), ("fast", Span::from_secs(50)));
     }
 }
 
@@ -233,11 +215,7 @@ fn prices_and_delays() {
     // It waits, and would begin after 100 seconds.
     let waits = w.submit(long(2, 1000));
     w.settle();
-    let spec = flow(
-        vec![task("a", 2, 95), task("b", 2, 95)],
-        &[(0, 1)],
-        FlowDeadline::Slack(0),
-    );
+    let spec = flow(vec![task("a", 2, 95), task("b", 2, 95)], &[(0, 1)], FlowDeadline::Slack(0));
     let plan = plan(&mut w, spec).unwrap();
     // Slots of 100 seconds right after the job that runs.
     let delay = plan.tasks[1].end.since(plan.tasks[0].start);
@@ -282,18 +260,12 @@ fn rules_and_quotas_are_told() {
     };
     // Half the remaining work on both nodes: 250 seconds.
     let early = told(&mut w, task("a", 1, 50), None);
-    assert!(
-        early.len() == 1 && early[0].contains("task 'a': load:"),
-        "{early:?}"
-    );
+    assert!(early.len() == 1 && early[0].contains("task 'a': load:"), "{early:?}");
     let wide = told(&mut w, task("b", 2, 50), None);
     let words = "task 'b': quota: user u1000 would have 100 %";
     assert!(wide.len() == 1 && wide[0].contains(words), "{wide:?}");
     let dear = told(&mut w, task("c", 2, 50), Some(Su(1)));
-    assert!(
-        dear[1].contains("more than the 0.000001 SU allowed"),
-        "{dear:?}"
-    );
+    assert!(dear[1].contains("more than the 0.000001 SU allowed"), "{dear:?}");
     let root = plan_as(&mut w, user(0, "root"), task("d", 2, 50));
     assert_eq!(root.refusals, Vec::<String>::new());
 }

@@ -112,17 +112,11 @@ fn splitting_gives_no_earlier_start() {
                 let mut world = busy(seed);
                 let mut parts = parts(kind, start).into_iter();
                 let all = parts.all(|part| book(&mut world, part).is_ok());
-                assert!(
-                    !all,
-                    "seed {seed}: all parts of kind {kind} begin after {after} s"
-                );
+                assert!(!all, "seed {seed}: all parts of kind {kind} begin after {after} s");
             }
         }
     }
-    assert!(
-        refused > 5 && admitted > 5,
-        "{refused} refused, {admitted} admitted"
-    );
+    assert!(refused > 5 && admitted > 5, "{refused} refused, {admitted} admitted");
 }
 
 /// The notice that the rule asks for now of a node for a minute.
@@ -216,16 +210,9 @@ fn many_bookings_together_keep_the_delay_cap() {
                 Err(refusal) => capped += i32::from(refusal.message.contains("delay cap")),
             }
             let now = predicted(&mut world, waiting);
-            assert!(
-                now <= planned + cap,
-                "seed {seed}: pushed back by {}",
-                now.since(planned)
-            );
+            assert!(now <= planned + cap, "seed {seed}: pushed back by {}", now.since(planned));
         }
-        assert!(
-            taken > 1 && capped > 1,
-            "seed {seed}: {taken} taken, {capped} refused"
-        );
+        assert!(taken > 1 && capped > 1, "seed {seed}: {taken} taken, {capped} refused");
     }
 }
 
@@ -244,10 +231,7 @@ fn neither_a_colleague_nor_an_extension_helps() {
         by: Span::from_secs(1),
         max_price: None,
     });
-    assert!(
-        matches!(&longer, Reply::Refused(r) if r.code == RefusalCode::Admission),
-        "{longer:?}"
-    );
+    assert!(matches!(&longer, Reply::Refused(r) if r.code == RefusalCode::Admission), "{longer:?}");
     // A hold of the same account that lapsed binds its other members too.
     let mut config = cluster(4, &[]);
     config.accounts.insert(
@@ -267,8 +251,5 @@ fn neither_a_colleague_nor_an_extension_helps() {
     assert!(matches!(first, Reply::Reserved { .. }), "{first:?}");
     world.pass(301);
     let other = world.ask_as(user(1001, "u1001"), None, hold());
-    assert!(
-        matches!(&other, Reply::Refused(r) if r.message.contains("lapsed")),
-        "{other:?}"
-    );
+    assert!(matches!(&other, Reply::Refused(r) if r.message.contains("lapsed")), "{other:?}");
 }

@@ -237,20 +237,13 @@ fn a_node_that_is_set_down_ends_them_first() {
     let down = |world: &mut World| {
         let action = api::NodeAction::Down { reason: "x".into() };
         let nodes = vec!["n1".to_owned()];
-        world.ask_as(
-            user(0, "root"),
-            None,
-            Request::NodeControl { nodes, action },
-        );
+        world.ask_as(user(0, "root"), None, Request::NodeControl { nodes, action });
     };
     down(&mut world);
     assert_eq!(world.queue(), format!("{job}:completing"), "it is told");
     world.deliver_all();
     assert_eq!(world.queue(), format!("{job}:running"));
-    assert!(
-        world.nodes[0].known.is_empty(),
-        "nothing of it is left there"
-    );
+    assert!(world.nodes[0].known.is_empty(), "nothing of it is left there");
     assert_eq!(world.starts_of(job), 2);
 }
 

@@ -100,13 +100,7 @@ fn what_starts_at_once_is_told_in_the_same_commit() {
         .parts
         .iter()
         .map(|p| {
-            (
-                p.peer.node.as_str(),
-                p.peer.address.as_str(),
-                p.peer.key.as_str(),
-                p.tasks,
-                p.cores,
-            )
+            (p.peer.node.as_str(), p.peer.address.as_str(), p.peer.key.as_str(), p.tasks, p.cores)
         })
         .collect();
     assert_eq!(
@@ -183,10 +177,7 @@ fn the_controller_ends_it_at_its_limit_exactly() {
     let job = id_of(&reply);
     world.deliver_all();
     let began = world.now;
-    assert_eq!(
-        world.controller.next_due(),
-        Some(began + Span::from_secs(60))
-    );
+    assert_eq!(world.controller.next_due(), Some(began + Span::from_secs(60)));
     world.now = began + Span(59_999);
     world.settle();
     assert!(world.orders.is_empty());
@@ -290,17 +281,11 @@ fn messages_reach_who_stays_and_scripts() {
     // Before the command has asked for more, while it waits, and once more.
     assert_eq!(world.ask(notify(job.0, "early")), done);
     let first = world.ask_on(me(), None, attend.clone());
-    assert_eq!(
-        world.replies.remove(&first),
-        Some(Reply::Said("early".into()))
-    );
+    assert_eq!(world.replies.remove(&first), Some(Reply::Said("early".into())));
     let second = world.ask_on(me(), None, attend.clone());
     assert_eq!(world.replies.remove(&second), None);
     assert_eq!(world.ask(notify(job.0, "now\u{7}")), done);
-    assert_eq!(
-        world.replies.remove(&second),
-        Some(Reply::Said("now?".into()))
-    );
+    assert_eq!(world.replies.remove(&second), Some(Reply::Said("now?".into())));
     assert_eq!(world.ask(notify(batch, "hello")), done);
     world.deliver_all();
     assert_eq!(world.notes, [(JobId(batch), "hello".to_owned())]);
@@ -394,10 +379,7 @@ fn a_controller_that_starts_again_keeps_it_in_every_phase() {
             world.pass(2);
         }
         assert_eq!(state(&world, job), want, "{orders} {ending:?}");
-        assert!(
-            world.nodes.iter().all(|n| n.known.is_empty()),
-            "{orders} {ending:?}"
-        );
+        assert!(world.nodes.iter().all(|n| n.known.is_empty()), "{orders} {ending:?}");
     };
     for orders in 0..3 {
         check(orders, None, JobState::TimedOut);
@@ -447,7 +429,14 @@ fn a_node_that_cannot_prepare_ends_it_with_the_reason() {
     });
     let node = "n1".to_owned();
     let key = key(job);
-    world.report(0, NodeReport::Prepared { key, node, failure });
+    world.report(
+        0,
+        NodeReport::Prepared {
+            key: key.into(),
+            node,
+            failure,
+        },
+    );
     assert_eq!(state(&world, job), JobState::LaunchFailed);
     assert_eq!(world.store.row(1).note, "no scratch disk");
     world.event(Event::ClientGone(client));
@@ -559,14 +548,8 @@ fn each_user_has_as_many_interactive_jobs_as_configured() {
         assert_eq!(world.queue(), want);
     };
     let limit = "waiting/interactive_limit";
-    check(
-        1,
-        &format!("1:running 2:{limit} 3:{limit} 4:running 5:running"),
-    );
-    check(
-        2,
-        &format!("1:running 2:running 3:{limit} 4:running 5:running"),
-    );
+    check(1, &format!("1:running 2:{limit} 3:{limit} 4:running 5:running"));
+    check(2, &format!("1:running 2:running 3:{limit} 4:running 5:running"));
     check(0, "1:running 2:running 3:running 4:running 5:running");
 }
 
@@ -577,23 +560,14 @@ fn a_held_interactive_job_lets_the_next_one_go() {
     world.deliver_all();
     allocate(&mut world, allocation(1, 60));
     allocate(&mut world, allocation(1, 60));
-    assert_eq!(
-        world.queue(),
-        "1:running 2:waiting/resources 3:waiting/interactive_limit"
-    );
+    assert_eq!(world.queue(), "1:running 2:waiting/resources 3:waiting/interactive_limit");
     world.ask(Request::Hold {
         filter: ids(&[2]),
         as_user: false,
     });
-    assert_eq!(
-        world.queue(),
-        "1:running 2:waiting/held_by_user 3:waiting/resources"
-    );
+    assert_eq!(world.queue(), "1:running 2:waiting/held_by_user 3:waiting/resources");
     world.ask(Request::Release { filter: ids(&[2]) });
-    assert_eq!(
-        world.queue(),
-        "1:running 2:waiting/interactive_limit 3:waiting/resources"
-    );
+    assert_eq!(world.queue(), "1:running 2:waiting/interactive_limit 3:waiting/resources");
 }
 
 #[test]

@@ -127,10 +127,7 @@ fn only_groups_that_the_directory_gives() {
     for word in ["n3", "42", "u1000"] {
         assert!(refusal.message.contains(word), "{}", refusal.message);
     }
-    assert_eq!(
-        code(ask(&mut world, shadow, Request::Queues)),
-        Err(RefusalCode::Forbidden)
-    );
+    assert_eq!(code(ask(&mut world, shadow, Request::Queues)), Err(RefusalCode::Forbidden));
     let other = remote(&world, Gid(500));
     let (job, note) = submit(&mut world, other).unwrap();
     assert_eq!(note, "");
@@ -176,10 +173,7 @@ fn a_group_that_was_taken_away_is_in_no_ticket() {
     let fewer_groups = Caller::known(user(1000, "u1000"));
     ask(&mut world, fewer_groups, release);
     let allocation = ordered(&world).pop().expect("it has started");
-    assert_eq!(
-        (allocation.gid, allocation.groups),
-        (Gid(1000), vec![Gid(1000)])
-    );
+    assert_eq!((allocation.gid, allocation.groups), (Gid(1000), vec![Gid(1000)]));
 }
 
 #[test]
@@ -407,10 +401,7 @@ fn a_revoked_key_is_good_for_nothing() {
     });
     let told: Vec<_> = told.collect();
     let third = world.nodes[2].link.unwrap();
-    assert_eq!(
-        told,
-        [(third, vec!["joined".to_owned(), "key2".to_owned()])]
-    );
+    assert_eq!(told, [(third, vec!["joined".to_owned(), "key2".to_owned()])]);
     for restarted in [false, true] {
         if restarted {
             world.crash();
@@ -434,11 +425,7 @@ fn a_revoked_key_is_good_for_nothing() {
         };
         assert!(why.contains("revoked"), "{why}");
     }
-    assert_ne!(
-        join(&mut world, "new", before),
-        LinkAnswer::Joined,
-        "an old token"
-    );
+    assert_ne!(join(&mut world, "new", before), LinkAnswer::Joined, "an old token");
     let hash = token(&mut world);
     assert_eq!(join(&mut world, "new", hash), LinkAnswer::Joined);
     world.connect_as(0, "new");

@@ -177,10 +177,7 @@ fn memory_is_kept() {
     submit(&mut world, with_memory(10_000));
     submit(&mut world, with_memory(6_000));
     submit(&mut world, whole(1, 10));
-    assert_eq!(
-        queue(&mut world),
-        "1:suspended 2:waiting 3:running 4:waiting"
-    );
+    assert_eq!(queue(&mut world), "1:suspended 2:waiting 3:running 4:waiting");
 }
 
 #[test]
@@ -232,11 +229,8 @@ fn a_job_runs_on_only_where_no_reservation_is_in_the_way() {
     let first = submit(&mut world, with_cores(4, 100));
     world.deliver_all();
     suspend(&mut world, first);
-    let ask = Ask::plain(
-        whole_nodes(1),
-        Span::from_secs(60),
-        Pick::At(world.now + Span::from_secs(50)),
-    );
+    let ask =
+        Ask::plain(whole_nodes(1), Span::from_secs(60), Pick::At(world.now + Span::from_secs(50)));
     let job = Some(Box::new(Submission {
         spec: JobSpec {
             time_limit: None,

@@ -153,10 +153,7 @@ fn a_long_list_comes_in_pages_and_each_job_is_in_it_once() {
         panic!("not refused");
     };
     assert_eq!(refusal.code, RefusalCode::TooMany);
-    assert!(
-        refusal.message.contains("more rows than one answer"),
-        "{refusal}"
-    );
+    assert!(refusal.message.contains("more rows than one answer"), "{refusal}");
 }
 
 #[test]
@@ -221,8 +218,5 @@ fn what_commands_of_one_user_wait_for_has_a_most() {
     let Some(Reply::Refused(refusal)) = wait(&mut world) else {
         panic!("not refused");
     };
-    assert!(
-        refusal.message.contains("wait for 1000000 jobs"),
-        "{refusal}"
-    );
+    assert!(refusal.message.contains("wait for 1000000 jobs"), "{refusal}");
 }

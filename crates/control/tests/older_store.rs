@@ -69,10 +69,7 @@ fn ended_jobs_do_not_run_again() {
         restore(&mut world, &copy);
         world.connect_all();
         world.pass(3);
-        assert_eq!(
-            world.queue(),
-            "1:waiting/held_restored 2:waiting/held_by_user"
-        );
+        assert_eq!(world.queue(), "1:waiting/held_restored 2:waiting/held_by_user");
         assert_eq!(world.starts_of(1), 1, "it has run already");
     }
 }
@@ -222,10 +219,7 @@ fn an_attempt_that_the_store_does_not_know_goes_on_and_its_end_counts() {
     let other = world.submit(there);
     world.run_times.insert(JobId(other), Span::from_secs(5));
     world.pass(3);
-    assert_eq!(
-        world.queue(),
-        format!("1:waiting/held_restored {other}:waiting/nodes_unavailable")
-    );
+    assert_eq!(world.queue(), format!("1:waiting/held_restored {other}:waiting/nodes_unavailable"));
     // A daemon or the controller that is restarted meanwhile changes nothing.
     world.disconnect(at);
     world.connect(at);
@@ -285,10 +279,7 @@ fn jobs_that_the_store_never_had_go_on_to_their_end() {
             .all(|n| n.known.contains_key(&attempt(1, 1)))
     );
     world.pass(60);
-    assert!(
-        world.nodes.iter().all(|n| n.known.is_empty()),
-        "all is over"
-    );
+    assert!(world.nodes.iter().all(|n| n.known.is_empty()), "all is over");
     let next = world.submit(spec("b"));
     world.deliver_all();
     assert_eq!(world.queue(), format!("{next}:running"));
@@ -333,11 +324,7 @@ fn a_node_that_is_set_down_ends_it_too() {
     let node = world.nodes[at].name.clone();
     for action in [NodeAction::Down { reason: "x".into() }, NodeAction::Resume] {
         let nodes = vec![node.clone()];
-        world.ask_as(
-            user(0, "root"),
-            None,
-            Request::NodeControl { nodes, action },
-        );
+        world.ask_as(user(0, "root"), None, Request::NodeControl { nodes, action });
         world.deliver_all();
     }
     assert!(world.nodes[at].known.is_empty());

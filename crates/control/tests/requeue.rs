@@ -129,10 +129,7 @@ fn a_task_that_comes_back_is_waited_for() {
     world.pass(11);
     assert_eq!(world.queue(), "1_2:running 4:waiting/dependency_never");
     requeue(&mut world, 2);
-    assert_eq!(
-        world.queue(),
-        "1_1:running 1_2:running 4:waiting/dependency"
-    );
+    assert_eq!(world.queue(), "1_1:running 1_2:running 4:waiting/dependency");
     world.pass(11);
     assert_eq!(world.queue(), "1_2:running 4:running");
 }

@@ -110,10 +110,7 @@ fn a_script_starts_exactly_then() {
         .reserve(ask, false, Some(spec("mine")))
         .unwrap()
         .remove(0);
-    assert_eq!(
-        (booked.state, booked.start),
-        (ReservationState::Confirmed, start)
-    );
+    assert_eq!((booked.state, booked.start), (ReservationState::Confirmed, start));
     let job = booked.job.unwrap();
     world.pass(99);
     assert_eq!(world.state_of(job.0), JobState::Waiting);
@@ -276,11 +273,7 @@ fn a_lost_node_is_replaced_or_the_holder_is_told() {
     world.ask_as(root(), None, drain("n1"));
     world.pass(2);
     let now = world.show(booked.id);
-    assert_eq!(
-        (now.nodes.as_str(), now.degraded),
-        ("n[2-3]", false),
-        "{now:?}"
-    );
+    assert_eq!((now.nodes.as_str(), now.degraded), ("n[2-3]", false), "{now:?}");
     world.ask_as(root(), None, drain("n2"));
     world.pass(2);
     assert!(world.show(booked.id).degraded);
@@ -399,14 +392,8 @@ fn quotes_tell_the_plain_start_the_delays_and_the_price() {
         .unwrap();
     // The waiting job of 2 cores (one on each node) would start 1800 s later.
     assert!(between.feasible, "{between:?}");
-    assert_eq!(
-        (between.delayed_jobs, between.total_delay),
-        (1, Span::from_secs(1800))
-    );
-    assert_eq!(
-        between.own_delayed,
-        [(JobId(waiting), Span::from_secs(1800))]
-    );
+    assert_eq!((between.delayed_jobs, between.total_delay), (1, Span::from_secs(1800)));
+    assert_eq!(between.own_delayed, [(JobId(waiting), Span::from_secs(1800))]);
     let last = quote.slots.iter().rev().find(|s| s.feasible).unwrap();
     assert_eq!(last.extra, Su::ZERO);
     assert!(between.extra > Su::ZERO && between.base == last.base);
@@ -451,15 +438,9 @@ fn money_is_held_charged_and_given_back() {
         .unwrap()
         .remove(0);
     assert_eq!(held.base.plus(held.extra), price);
-    assert_eq!(
-        left(&mut world),
-        (Su::whole(10).minus(price), price, Su::ZERO)
-    );
+    assert_eq!(left(&mut world), (Su::whole(10).minus(price), price, Su::ZERO));
     world.ask(Request::Confirm { id: held.id });
-    assert_eq!(
-        left(&mut world),
-        (Su::whole(10).minus(price), Su::ZERO, price)
-    );
+    assert_eq!(left(&mut world), (Su::whole(10).minus(price), Su::ZERO, price));
     // Before the notice limit cancelling is free.
     world.ask(Request::CancelReservation {
         ids: vec![held.id],
@@ -534,12 +515,29 @@ fn extending_is_a_new_admission_of_the_difference() {
     assert_eq!(reservations[0].end, booked.end + Span::from_secs(50));
     let next = world.book(nodes(1, at(&world, 300), 100)).unwrap();
     let refused = world.ask(extend(booked.id, 100));
-    assert!(
-        matches!(&refused, Reply::Refused(r) if r.code == RefusalCode::NotFree),
-        "{refused:?}"
-    );
+    assert!(matches!(&refused, Reply::Refused(r) if r.code == RefusalCode::NotFree), "{refused:?}");
     assert_eq!(world.show(booked.id).end, reservations[0].end);
     assert_eq!(world.show(next.id).state, ReservationState::Confirmed);
+}
+
+/// What a reservation may never be when it is asked for, it is not made by extensions either.
+#[test]
+fn extensions_do_not_lead_beyond_what_may_be_asked_for() {
+    const YEAR: i64 = 366 * 86_400;
+    let mut world = World::new(lenient(1));
+    let too_long = world.book(nodes(1, at(&world, 100), 11 * YEAR));
+    assert_eq!(too_long.unwrap_err().code, RefusalCode::Invalid);
+    let booked = world.book(nodes(1, at(&world, 100), 6 * YEAR)).unwrap();
+    let extend = |years| Request::ExtendReservation {
+        id: booked.id,
+        by: Span::from_secs(years * YEAR),
+        max_price: None,
+    };
+    let refused = world.ask(extend(5));
+    assert!(matches!(&refused, Reply::Refused(r) if r.code == RefusalCode::Invalid), "{refused:?}");
+    assert_eq!(world.show(booked.id).end, booked.end);
+    let longer = world.ask(extend(4));
+    assert!(matches!(longer, Reply::Reserved { .. }), "{longer:?}");
 }
 
 #[test]
@@ -851,6 +849,56 @@ fn bookings_do_not_wait_behind_quotes() {
     assert_eq!(started(&mut world).len(), 1, "the next quote follows");
 }
 
+/// A request that waits for its figures is compared with a plain job that nobody has the id of,
+/// also when jobs have come meanwhile.
+#[test]
+fn jobs_that_come_before_the_figures_are_others() {
+    let mut world = World::new(lenient(4));
+    world.submit(spec("first"));
+    let appraised = |world: &mut World, client| {
+        let caller = Caller::known(user(1000, "u1000"));
+        let ask = nodes(1, Pick::Soonest, 60);
+        let event = Event::Asked {
+            client: ClientId(client),
+            caller: Box::new(caller),
+            key: None,
+            request: Request::Quote {
+                ask: Box::new(ask),
+                most: None,
+            },
+            facts: Facts::default(),
+        };
+        world.controller.handle(world.now, event);
+        world.controller.settle(world.now).effects
+    };
+    let mut under_way = Vec::new();
+    for client in 1000..1003 {
+        under_way.extend(appraised(&mut world, client));
+    }
+    for name in ["second", "third"] {
+        world.submit(spec(name));
+    }
+    let mut figures = 0;
+    while let Some(effect) = under_way.pop() {
+        let Effect::Appraise {
+            appraisal,
+            now,
+            scheduler,
+            inquiry,
+        } = effect
+        else {
+            continue;
+        };
+        let result = Box::new(scheduler.appraise(now, &inquiry));
+        assert!(result.plain_start.is_some(), "{:?}", inquiry.job.key);
+        figures += 1;
+        let event = Event::Appraised { appraisal, result };
+        world.controller.handle(world.now, event);
+        under_way.extend(world.controller.settle(world.now).effects);
+    }
+    assert_eq!(figures, 3);
+}
+
 #[test]
 fn with_its_script_a_reservation_goes() {
     let mut world = World::new(lenient(1));
@@ -883,11 +931,7 @@ fn a_node_that_is_no_longer_configured_is_replaced() {
     world.connect_as(1, "key3");
     world.pass(2);
     let now = world.show(booked.id);
-    assert_eq!(
-        (now.nodes.as_str(), now.degraded),
-        ("n[2-3]", false),
-        "{now:?}"
-    );
+    assert_eq!((now.nodes.as_str(), now.degraded), ("n[2-3]", false), "{now:?}");
     // Nothing is left to replace another.
     world.config.nodes.remove(0);
     world.nodes.remove(0);

@@ -6,7 +6,7 @@
 mod world;
 
 use cosy_model::api::{JobChange, Reply, Request};
-use cosy_model::job::{Bundle, MailRequest, ResourceRequest};
+use cosy_model::job::{FurtherComponent, MailRequest, ResourceRequest};
 use cosy_model::reservation::*;
 use cosy_model::*;
 use world::*;
@@ -177,10 +177,7 @@ fn a_job_comes_back_into_a_reservation_only_while_its_user_may() {
             ..SharingChange::default()
         }),
     };
-    assert!(matches!(
-        world.ask_as(ann(), None, unshare),
-        Reply::Reserved { .. }
-    ));
+    assert!(matches!(world.ask_as(ann(), None, unshare), Reply::Reserved { .. }));
     // It runs on, and is not put back by himself.
     let refused = requeue_as(&mut world, bob(), job).unwrap_err();
     assert_eq!(refused.code, RefusalCode::AccessDenied, "{refused}");
@@ -368,23 +365,23 @@ fn two_queues(most: Option<u32>) -> World {
 }
 
 #[test]
-fn every_job_and_part_counts_in_its_queue() {
+fn every_job_and_component_counts_in_its_queue() {
     let mut world = two_queues(Some(3));
-    let part = |queue: &str| Bundle {
+    let component = |queue: &str| FurtherComponent {
         name: None,
         queue: Some(queue.into()),
         request: ResourceRequest::default(),
     };
-    let parts = |queue: &str, others: &[&str]| JobSpec {
+    let several = |queue: &str, others: &[&str]| JobSpec {
         queue: Some(queue.into()),
-        bundles: others.iter().map(|q| part(q)).collect(),
+        further_components: others.iter().map(|q| component(q)).collect(),
         ..held("parts")
     };
-    // Four parts in it, and with others four.
-    let refused = submit_as(&mut world, ann(), parts("main", &["main"; 3])).unwrap_err();
+    // Four components in it, and with others four.
+    let refused = submit_as(&mut world, ann(), several("main", &["main"; 3])).unwrap_err();
     assert_eq!(refused.code, RefusalCode::QueueLimit);
-    let first = submit_as(&mut world, ann(), parts("other", &["main"; 2])).unwrap();
-    assert!(submit_as(&mut world, ann(), parts("main", &["main"])).is_err());
+    let first = submit_as(&mut world, ann(), several("other", &["main"; 2])).unwrap();
+    assert!(submit_as(&mut world, ann(), several("main", &["main"])).is_err());
     submit_as(&mut world, ann(), held("third")).unwrap();
     assert!(submit_as(&mut world, ann(), held("fourth")).is_err());
     submit_as(&mut world, bob(), held("his")).unwrap();

@@ -207,11 +207,7 @@ fn limits_of_queues() {
     let limit = world
         .jobs(&[JobField::TimeLimit])
         .number(0, JobField::TimeLimit);
-    assert_eq!(
-        limit,
-        Some(Span::from_minutes(5).0),
-        "job {first} has the queue's default"
-    );
+    assert_eq!(limit, Some(Span::from_minutes(5).0), "job {first} has the queue's default");
     world.submit(spec("b"));
     assert_eq!(refusal(&mut world, spec("c")).code, RefusalCode::QueueLimit);
 }
@@ -231,11 +227,7 @@ fn memory_per_core_keeps_within_the_queues_memory_per_node() {
         ..spec("m")
     });
     let table = world.jobs(&[JobField::NodeCount]);
-    assert_eq!(
-        table.number(0, JobField::NodeCount),
-        Some(2),
-        "two tasks on each node"
-    );
+    assert_eq!(table.number(0, JobField::NodeCount), Some(2), "two tasks on each node");
 }
 
 #[test]
@@ -263,11 +255,7 @@ fn tasks_do_not_spread_over_more_nodes_than_the_queue_allows() {
         });
     }
     let wide = world.submit(tasks(8));
-    assert!(
-        world.queue().contains(&format!("{wide}:waiting/resources")),
-        "{}",
-        world.queue()
-    );
+    assert!(world.queue().contains(&format!("{wide}:waiting/resources")), "{}", world.queue());
     world.pass(11);
     assert_eq!(world.queue(), format!("{wide}:running"));
     assert_eq!(
@@ -431,11 +419,7 @@ fn backfill_fills_gaps_but_never_delays_the_head() {
     world.pass(100);
     let table = world.jobs(&[JobField::Id, JobField::State]);
     assert_eq!(table.number(0, JobField::Id), Some(head as i64));
-    assert_eq!(
-        table.text(0, JobField::State),
-        "running",
-        "exactly at its guaranteed time"
-    );
+    assert_eq!(table.text(0, JobField::State), "running", "exactly at its guaranteed time");
 }
 
 #[test]
@@ -491,11 +475,7 @@ fn every_kind_of_dependency() {
             .contains(&format!("{}:waiting/dependency", jobs[0].0))
     );
     world.deliver_all();
-    assert!(
-        !world.queue().contains(&format!("{after}:waiting")),
-        "{}",
-        world.queue()
-    );
+    assert!(!world.queue().contains(&format!("{after}:waiting")), "{}", world.queue());
     let key = AttemptKey {
         job: JobId(bad),
         attempt: Attempt(1),
@@ -503,7 +483,7 @@ fn every_kind_of_dependency() {
     let n = world
         .nodes
         .iter()
-        .position(|n| n.known.contains_key(&key))
+        .position(|n| n.known.contains_key(&key.into()))
         .unwrap();
     world.end(n, key, 3);
     world.pass(30);
@@ -551,10 +531,7 @@ fn singletons_run_one_after_another() {
         world.submit(single());
     }
     world.deliver_all();
-    assert_eq!(
-        world.queue(),
-        "1:running 2:waiting/dependency 3:waiting/dependency"
-    );
+    assert_eq!(world.queue(), "1:running 2:waiting/dependency 3:waiting/dependency");
     world.pass(11);
     assert_eq!(world.queue(), "2:running 3:waiting/dependency");
 }
@@ -585,10 +562,7 @@ fn hold_release_begin() {
         begin: Some(begin),
         ..spec("b")
     });
-    assert_eq!(
-        world.queue(),
-        format!("{held}:waiting/held_by_user {later}:waiting/begin_time")
-    );
+    assert_eq!(world.queue(), format!("{held}:waiting/held_by_user {later}:waiting/begin_time"));
     assert_eq!(
         world
             .controller
@@ -689,10 +663,7 @@ fn cancel_in_every_state() {
         script_only: false,
         steps_only: false,
     });
-    assert!(
-        matches!(none, Reply::Refused(_)),
-        "an empty filter must not cancel everything"
-    );
+    assert!(matches!(none, Reply::Refused(_)), "an empty filter must not cancel everything");
 }
 
 #[test]
@@ -721,20 +692,14 @@ fn others_jobs_are_neither_seen_nor_touched() {
             task: None,
         },
     };
-    assert!(matches!(
-        world.ask_as(other.clone(), None, explain),
-        Reply::Refused(_)
-    ));
+    assert!(matches!(world.ask_as(other.clone(), None, explain), Reply::Refused(_)));
     let drain = Request::NodeControl {
         nodes: vec!["n1".into()],
         action: NodeAction::Resume,
     };
     let reply = world.ask_as(other, None, drain.clone());
     assert!(matches!(&reply, Reply::Refused(r) if r.code == RefusalCode::Forbidden));
-    assert!(matches!(
-        world.ask_as(user(5, "adm"), None, drain),
-        Reply::Done { .. }
-    ));
+    assert!(matches!(world.ask_as(user(5, "adm"), None, drain), Reply::Done { .. }));
 }
 
 #[test]
@@ -766,11 +731,7 @@ fn waiting_jobs_can_be_changed_running_ones_cannot() {
     assert!(matches!(reply, Reply::Done { changed: 1, .. }));
     world.crash();
     let limit = world.jobs(&[JobField::TimeLimit]);
-    assert_eq!(
-        limit.number(1, JobField::TimeLimit),
-        Some(30_000),
-        "also after a restart"
-    );
+    assert_eq!(limit.number(1, JobField::TimeLimit), Some(30_000), "also after a restart");
     let nice = Box::new(JobChange {
         nice: Some(-5),
         ..JobChange::default()
@@ -854,21 +815,14 @@ fn a_lost_node_fails_or_requeues_its_jobs_and_is_told_when_it_comes_back() {
     world.connect(1);
     world.deliver_all();
     assert_eq!(world.queue(), format!("{keep}:running"));
-    let alive: Vec<AttemptKey> = world
+    let alive: Vec<AllocationKey> = world
         .nodes
         .iter()
         .flat_map(|n| n.known.iter())
         .filter(|(_, on)| matches!(on.phase, AttemptPhase::Running { .. }))
         .map(|(key, _)| *key)
         .collect();
-    assert_eq!(
-        alive,
-        [AttemptKey {
-            job: JobId(keep),
-            attempt: Attempt(2)
-        }],
-        "superseded ones are killed"
-    );
+    assert_eq!(alive, [attempt(keep, 2)], "superseded ones are killed");
 }
 
 #[test]
@@ -932,11 +886,7 @@ fn nodes_that_share_a_job_hear_where_one_of_them_is_now() {
     let moved = ["n1: n2 at 10.0.0.2:9999", "n3: n2 at 10.0.0.2:9999"];
     assert_eq!(again(&mut world, 1), moved);
     assert_eq!(again(&mut world, 2), moved[1..]);
-    assert_eq!(
-        again(&mut world, 3),
-        [""; 0],
-        "it is in no job of that node"
-    );
+    assert_eq!(again(&mut world, 3), [""; 0], "it is in no job of that node");
     world.pass(3000);
     assert_eq!(again(&mut world, 1), [""; 0], "no job is left");
 }
@@ -957,7 +907,7 @@ fn a_failed_preparation_drains_the_node_and_the_job_goes_elsewhere() {
     world.report(
         0,
         NodeReport::Prepared {
-            key,
+            key: key.into(),
             node: "n1".into(),
             failure,
         },
@@ -972,10 +922,7 @@ fn a_failed_preparation_drains_the_node_and_the_job_goes_elsewhere() {
     );
     world.pass(15);
     assert_eq!(world.state_of(id), JobState::Completed);
-    assert_eq!(
-        world.store.row(id).run.as_ref().unwrap().parts[0].node,
-        "n2"
-    );
+    assert_eq!(world.store.row(id).run.as_ref().unwrap().parts[0].node, "n2");
 }
 
 #[test]
@@ -1058,11 +1005,7 @@ fn features_that_are_set_at_run_time_outlive_all_but_a_reload() {
     world.connect(0);
     world.connect(1);
     world.deliver_all();
-    assert_eq!(
-        features(&mut world),
-        ["", "late,more"],
-        "also after a restart"
-    );
+    assert_eq!(features(&mut world), ["", "late,more"], "also after a restart");
     world.event(Event::Reconfigured(Box::new(config)));
     assert_eq!(features(&mut world), ["configured", ""]);
 }
@@ -1089,10 +1032,7 @@ fn several_nodes_are_ready_before_the_program_starts() {
     assert_eq!(kinds(&world), "l");
     world.pass(11);
     assert_eq!(world.state_of(id), JobState::Completed);
-    assert!(
-        world.nodes.iter().all(|n| n.known.is_empty()),
-        "nothing is left on the nodes"
-    );
+    assert!(world.nodes.iter().all(|n| n.known.is_empty()), "nothing is left on the nodes");
 }
 
 #[test]
@@ -1108,17 +1048,13 @@ fn a_foreign_key_cannot_register_a_node_nor_report_for_it() {
     world.report(
         1,
         NodeReport::Ended {
-            key,
+            key: key.into(),
             node: "n1".into(),
             end,
             drain: None,
         },
     );
-    assert_eq!(
-        world.queue(),
-        format!("{id}:running"),
-        "n2 does not speak for n1"
-    );
+    assert_eq!(world.queue(), format!("{id}:running"), "n2 does not speak for n1");
     world.event(Event::LinkOpened {
         link: LinkId(900),
         peer: "stranger".into(),
@@ -1198,14 +1134,8 @@ fn compute_nodes_pass_on_only_requests_of_users_with_a_job_there() {
     world.submit(spec("x"));
     world.deliver_all();
     assert!(ask(&mut world, 1000, 0, "n1"));
-    assert!(
-        !ask(&mut world, 1000, 1, "n1"),
-        "n2's daemon does not speak for n1"
-    );
-    assert!(
-        !ask(&mut world, 0, 0, "n1"),
-        "root of a compute node is nobody here"
-    );
+    assert!(!ask(&mut world, 1000, 1, "n1"), "n2's daemon does not speak for n1");
+    assert!(!ask(&mut world, 0, 0, "n1"), "root of a compute node is nobody here");
 }
 
 // --- the rest
@@ -1218,10 +1148,7 @@ fn closed_queues_start_nothing_and_drained_ones_take_nothing() {
         state,
     };
     world.ask_as(user(0, "root"), None, control(QueueState::Drained));
-    assert_eq!(
-        refusal(&mut world, spec("x")).code,
-        RefusalCode::QueueClosed
-    );
+    assert_eq!(refusal(&mut world, spec("x")).code, RefusalCode::QueueClosed);
     world.ask_as(user(0, "root"), None, control(QueueState::Open));
     world.submit(whole("a", 1, 60));
     let b = world.submit(whole("b", 1, 60));
@@ -1230,11 +1157,7 @@ fn closed_queues_start_nothing_and_drained_ones_take_nothing() {
     assert_eq!(world.queue(), format!("{b}:waiting/queue_closed"));
     world.crash();
     world.connect(0);
-    assert_eq!(
-        world.queue(),
-        format!("{b}:waiting/queue_closed"),
-        "also after a restart"
-    );
+    assert_eq!(world.queue(), format!("{b}:waiting/queue_closed"), "also after a restart");
 }
 
 #[test]
@@ -1286,10 +1209,7 @@ fn queues_are_made_at_run_time_and_kept() {
     let anna = user(1000, "anna");
     assert_eq!(code(&mut world, anna, make()), Some(RefusalCode::Forbidden));
     let nowhere = set(queue("own", &["n9"], QueueState::Open), true, false);
-    assert_eq!(
-        code(&mut world, root(), nowhere),
-        Some(RefusalCode::NotFound)
-    );
+    assert_eq!(code(&mut world, root(), nowhere), Some(RefusalCode::NotFound));
     assert_eq!(code(&mut world, root(), make()), None);
     assert_eq!(
         code(&mut world, root(), make()),
@@ -1300,11 +1220,7 @@ fn queues_are_made_at_run_time_and_kept() {
     let job = world.submit(whole("x", 1, 60));
     world.pass(5);
     let waits = format!("{job}:waiting/queue_closed");
-    assert_eq!(
-        world.queue(),
-        waits,
-        "the new queue is the default, and stopped"
-    );
+    assert_eq!(world.queue(), waits, "the new queue is the default, and stopped");
     world.crash();
     world.connect(0);
     world.connect(1);
@@ -1322,11 +1238,7 @@ fn queues_are_made_at_run_time_and_kept() {
 
     world.event(Event::Reconfigured(Box::new(config(2, 4))));
     world.pass(90);
-    assert_eq!(
-        world.queue(),
-        "",
-        "a queue that is in no file outlives a reload"
-    );
+    assert_eq!(world.queue(), "", "a queue that is in no file outlives a reload");
     assert_eq!(code(&mut world, root(), delete("own")), None);
     assert_eq!(code(&mut world, root(), delete("main")), None);
     assert_eq!(
@@ -1389,10 +1301,7 @@ fn a_new_configuration_adds_nodes_and_loses_queues_without_losing_jobs() {
     new.queues[0].name = "other".into();
     new.default_queue = Some("other".into());
     world.event(Event::Reconfigured(Box::new(new.clone())));
-    assert_eq!(
-        world.queue(),
-        format!("1:running {waiting}:waiting/never_fits")
-    );
+    assert_eq!(world.queue(), format!("1:running {waiting}:waiting/never_fits"));
     new.queues[0].name = "main".into();
     world.config = new.clone();
     world.event(Event::Reconfigured(Box::new(new)));
@@ -1409,11 +1318,7 @@ fn a_new_configuration_adds_nodes_and_loses_queues_without_losing_jobs() {
     });
     world.connect(1);
     world.deliver_all();
-    assert_eq!(
-        world.queue(),
-        format!("1:running {waiting}:running"),
-        "on the new node"
-    );
+    assert_eq!(world.queue(), format!("1:running {waiting}:running"), "on the new node");
 }
 
 #[test]
@@ -1446,17 +1351,10 @@ fn lists_of_a_deep_queue_do_not_wait_for_a_plan() {
     let fields = [JobField::Id, JobField::PredictedStart];
     let first = world.jobs(&fields);
     assert_eq!(first.rows, 2000, "answered at once");
-    assert_eq!(
-        first.number(5, JobField::PredictedStart),
-        None,
-        "there was no plan yet"
-    );
+    assert_eq!(first.number(5, JobField::PredictedStart), None, "there was no plan yet");
     world.plans_come();
     let second = world.jobs(&fields);
-    assert!(
-        second.number(5, JobField::PredictedStart).is_some(),
-        "the last plan is shown"
-    );
+    assert!(second.number(5, JobField::PredictedStart).is_some(), "the last plan is shown");
 }
 
 #[test]

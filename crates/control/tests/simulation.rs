@@ -8,7 +8,7 @@ mod world;
 
 use cosy_control::{ClientId, Event};
 use cosy_model::api::{Reply, Request};
-use cosy_model::job::{Bundle, ResourceRequest};
+use cosy_model::job::{FurtherComponent, ResourceRequest};
 use cosy_model::node::NodeReport;
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::*;
@@ -54,7 +54,7 @@ fn random_spec(dice: &mut Dice) -> JobSpec {
         s.request.max_nodes = s.request.nodes.map(|n| n + 1 + dice.below(2) as u32);
     }
     s.request.overcommit = dice.chance(10);
-    while dice.chance(15) && s.bundles.len() < 3 {
+    while dice.chance(15) && s.further_components.len() < 3 {
         let mut request = ResourceRequest {
             nodes: dice.chance(40).then(|| 1 + dice.below(2) as u32),
             cores_per_task: 1 + dice.below(3) as u32,
@@ -62,7 +62,7 @@ fn random_spec(dice: &mut Dice) -> JobSpec {
             ..ResourceRequest::default()
         };
         request.gpus_per_node = u32::from(dice.chance(20));
-        s.bundles.push(Bundle {
+        s.further_components.push(FurtherComponent {
             name: None,
             queue: None,
             request,
@@ -96,10 +96,7 @@ fn submit(world: &mut World, dice: &mut Dice, told: &mut Told) {
     if let Ok(id) = world.try_submit(s, array) {
         let ids = if array.is_some() { 5 } else { 1 };
         told.once.extend((id..id + ids).filter(|_| once));
-        assert!(
-            !told.submitted.contains_key(&id),
-            "id {id} was given out twice"
-        );
+        assert!(!told.submitted.contains_key(&id), "id {id} was given out twice");
         told.submitted.insert(id, ids);
     }
 }
@@ -154,10 +151,10 @@ fn tell_steps(world: &mut World, dice: &mut Dice, n: usize) {
     let Some(key) = known
         .keys()
         .nth(dice.below(known.len().max(1) as u64) as usize)
+        .and_then(|key| key.job())
     else {
         return;
     };
-    let key = *key;
     let durable = world.store.steps.get(&key).map_or(0, |r| r.len() as u64);
     let before = durable.saturating_sub(dice.below(3));
     let upto = before + dice.below(5);
@@ -304,11 +301,7 @@ fn finish(world: &mut World, told: &Told, seed: u64) {
     world.deliver_all();
     let all: Vec<u64> = told.submitted.keys().copied().collect();
     if !all.is_empty() {
-        world.ask_as(
-            user(0, "root"),
-            None,
-            Request::Release { filter: ids(&all) },
-        );
+        world.ask_as(user(0, "root"), None, Request::Release { filter: ids(&all) });
     }
     for _ in 0..4000 {
         world.pass(1);
@@ -343,19 +336,12 @@ fn finish(world: &mut World, told: &Told, seed: u64) {
     }
     for node in &world.nodes {
         for (key, starts) in &node.starts {
-            assert_eq!(
-                *starts, 1,
-                "seed {seed}: {key:?} started twice on {}",
-                node.name
-            );
+            assert_eq!(*starts, 1, "seed {seed}: {key:?} started twice on {}", node.name);
         }
     }
     for id in &told.once {
         let starts = world.starts_of(*id);
-        assert!(
-            starts <= 1,
-            "seed {seed}: job {id}, not to run again, was started {starts} times"
-        );
+        assert!(starts <= 1, "seed {seed}: job {id}, not to run again, was started {starts} times");
     }
     let mut where_started = BTreeMap::new();
     for node in &world.nodes {

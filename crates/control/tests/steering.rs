@@ -70,10 +70,7 @@ fn licences_are_held_once_and_hold_nobody_back() {
     world.submit(licensed(1));
     world.submit(licensed(1));
     world.submit(spec("free"));
-    assert_eq!(
-        queue(&mut world),
-        "1:running 2:waiting/licenses 3:waiting/licenses 4:running"
-    );
+    assert_eq!(queue(&mut world), "1:running 2:waiting/licenses 3:waiting/licenses 4:running");
     world.crash();
     for n in 0..4 {
         world.connect(n);
@@ -127,10 +124,7 @@ fn a_suspended_job_keeps_its_nodes_and_its_time() {
         filter: filter.clone(),
     };
     let resume = Request::Resume { filter };
-    assert_eq!(
-        code(&world.ask(suspend.clone())),
-        Some(RefusalCode::Forbidden)
-    );
+    assert_eq!(code(&world.ask(suspend.clone())), Some(RefusalCode::Forbidden));
     let none = world.ask_as(root(), None, resume.clone());
     assert_eq!(code(&none), Some(RefusalCode::WrongState));
     assert_eq!(code(&world.ask_as(root(), None, suspend.clone())), None);
@@ -138,36 +132,20 @@ fn a_suspended_job_keeps_its_nodes_and_its_time() {
     assert_eq!(code(&again), Some(RefusalCode::WrongState));
     world.deliver_all();
     world.pass(100);
-    assert!(
-        queue(&mut world).starts_with("1:suspended 2:waiting"),
-        "{}",
-        queue(&mut world)
-    );
+    assert!(queue(&mut world).starts_with("1:suspended 2:waiting"), "{}", queue(&mut world));
     assert_eq!(number(&mut world, running, JobField::Elapsed), Some(4000));
     world.crash();
     world.connect(0);
     world.deliver_all();
-    assert!(
-        queue(&mut world).starts_with("1:suspended 2:waiting"),
-        "{}",
-        queue(&mut world)
-    );
+    assert!(queue(&mut world).starts_with("1:suspended 2:waiting"), "{}", queue(&mut world));
     assert_eq!(code(&world.ask_as(root(), None, resume)), None);
     world.deliver_all();
     let whole = number(&mut world, running, JobField::SuspendedFor);
     assert_eq!(whole, Some(100_000));
     world.pass(5);
-    assert!(
-        queue(&mut world).starts_with("1:running"),
-        "{}",
-        queue(&mut world)
-    );
+    assert!(queue(&mut world).starts_with("1:running"), "{}", queue(&mut world));
     world.pass(1);
-    assert_eq!(
-        queue(&mut world),
-        format!("{behind}:running"),
-        "its ten seconds are over"
-    );
+    assert_eq!(queue(&mut world), format!("{behind}:running"), "its ten seconds are over");
     assert_eq!(world.state_of(running), JobState::Completed);
 }
 
@@ -210,10 +188,7 @@ fn jobs_run_again() {
     assert_eq!(code(&world.ask(requeue(false))), None);
     world.deliver_all();
     assert_eq!(queue(&mut world), "1:waiting/begin_time");
-    assert_eq!(
-        code(&world.ask(requeue(false))),
-        Some(RefusalCode::WrongState)
-    );
+    assert_eq!(code(&world.ask(requeue(false))), Some(RefusalCode::WrongState));
     world.pass(6);
     assert_eq!(number(&mut world, id, JobField::Restarts), Some(1));
     assert_eq!(queue(&mut world), "1:running");
@@ -224,11 +199,7 @@ fn jobs_run_again() {
     assert_eq!(code(&world.ask(release)), None);
     world.pass(20);
     assert_eq!(world.state_of(id), JobState::Completed);
-    assert_eq!(
-        code(&world.ask(requeue(false))),
-        None,
-        "also when it has ended"
-    );
+    assert_eq!(code(&world.ask(requeue(false))), None, "also when it has ended");
     world.deliver_all();
     assert_eq!(queue(&mut world), "1:running");
     world.crash();
@@ -381,11 +352,7 @@ fn an_administrator_holds_as_such_or_as_the_user() {
     world.ask_as(root(), None, hold(false));
     assert_eq!(queue(&mut world), "1:waiting/held_by_admin");
     assert_eq!(code(&world.ask(hold(false))), None);
-    assert_eq!(
-        queue(&mut world),
-        "1:waiting/held_by_admin",
-        "the user cannot soften it"
-    );
+    assert_eq!(queue(&mut world), "1:waiting/held_by_admin", "the user cannot soften it");
     assert_eq!(code(&world.ask(release())), Some(RefusalCode::Forbidden));
     assert_eq!(number(&mut world, id, JobField::Priority), Some(0));
 }
@@ -412,17 +379,10 @@ fn priorities_say_who_comes_first() {
     assert_eq!(code(&world.ask_as(root(), None, top)), None);
     world.pass(11);
     assert_eq!(world.state_of(first), JobState::Completed);
-    assert!(
-        queue(&mut world).ends_with("4:running"),
-        "{}",
-        queue(&mut world)
-    );
+    assert!(queue(&mut world).ends_with("4:running"), "{}", queue(&mut world));
     world.pass(10);
     assert_eq!(queue(&mut world), "2:waiting/resources 3:running");
-    assert_eq!(
-        number(&mut world, 3, JobField::Priority),
-        Some(4_294_901_757)
-    );
+    assert_eq!(number(&mut world, 3, JobField::Priority), Some(4_294_901_757));
     assert_eq!(number(&mut world, 2, JobField::Priority), Some(100));
     assert_eq!(code(&world.ask(priority(2, 0))), None);
     assert_eq!(text(&mut world, 2, JobField::Reason), "held_by_user");
@@ -470,10 +430,7 @@ fn deadlines_end_what_cannot_be_over_by_then() {
     assert_eq!(world.state_of(late), JobState::Deadline);
     let fits = world.submit(until(25));
     let stuck = world.submit(until(25));
-    assert_eq!(
-        queue(&mut world),
-        format!("{fits}:running {stuck}:waiting/resources")
-    );
+    assert_eq!(queue(&mut world), format!("{fits}:running {stuck}:waiting/resources"));
     world.pass(7);
     assert_eq!(world.state_of(stuck), JobState::Deadline);
     world.pass(5);
@@ -502,10 +459,7 @@ fn in_slurms_words_a_job_beyond_its_queue_waits() {
     assert!(world.try_submit(long(Dialect::Cosy), None).is_err());
     world.submit(long(Dialect::Slurm));
     world.submit(wide(3));
-    assert_eq!(
-        queue(&mut world),
-        "1:waiting/queue_time_limit 2:waiting/queue_node_limit"
-    );
+    assert_eq!(queue(&mut world), "1:waiting/queue_time_limit 2:waiting/queue_node_limit");
     assert_eq!(number(&mut world, 1, JobField::TimeLimit), Some(3_600_000));
     let shorter = world.ask(Request::Change {
         filter: ids(&[1]),
@@ -681,10 +635,7 @@ fn a_job_may_end_when_it_can_never_run() {
         let ended = world.state_of(never) == JobState::Cancelled;
         assert_eq!(ended, ends, "{own:?} {cluster}");
         if ends {
-            assert_eq!(
-                world.store.row(never).note,
-                cosy_view::words::end_note::NEVER_NOTE
-            );
+            assert_eq!(world.store.row(never).note, cosy_view::words::end_note::NEVER_NOTE);
         }
     }
 }
@@ -697,10 +648,7 @@ fn tasks_follow_the_tasks_of_another_array() {
     let second = dependent(DependencyKind::AfterCorr, first);
     world.try_submit(second, Some("1-2")).unwrap();
     world.pass(12);
-    assert_eq!(
-        queue(&mut world),
-        "1_2:running 3_1:running 3_2:waiting/dependency"
-    );
+    assert_eq!(queue(&mut world), "1_2:running 3_1:running 3_2:waiting/dependency");
     world.pass(20);
     assert_eq!(queue(&mut world), "3_2:running");
 }
@@ -771,8 +719,5 @@ fn allocations_in_slurms_words_are_not_limited() {
         };
         world.ask_on(user(1000, "u1000"), None, allocates(spec));
     }
-    assert_eq!(
-        queue(&mut world),
-        "1:running 2:running 3:running 4:waiting/interactive_limit"
-    );
+    assert_eq!(queue(&mut world), "1:running 2:running 3:running 4:waiting/interactive_limit");
 }

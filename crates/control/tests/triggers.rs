@@ -71,6 +71,13 @@ fn clear(w: &mut World, who: User, id: TriggerId) -> Result<u64, RefusalCode> {
     }
 }
 
+fn trigger_of(key: node::AllocationKey) -> Option<TriggerId> {
+    match key {
+        node::AllocationKey::Trigger(program) => Some(program.trigger),
+        node::AllocationKey::Job(_) => None,
+    }
+}
+
 /// Trigger, node, user and words of each program that was ordered since the last look.
 fn ran(w: &mut World) -> Vec<String> {
     let told = |launch: node::Launch| {
@@ -79,13 +86,8 @@ fn ran(w: &mut World) -> Vec<String> {
         };
         let words: Vec<String> = argv.iter().map(|w| w.lossy()).collect();
         let allocation = &launch.allocation;
-        let id = allocation.key.job.trigger().unwrap();
-        format!(
-            "{id} {} {} {}",
-            allocation.node,
-            allocation.uid,
-            words.join(" ")
-        )
+        let id = trigger_of(allocation.key).unwrap();
+        format!("{id} {} {} {}", allocation.node, allocation.uid, words.join(" "))
     };
     std::mem::take(&mut w.programs)
         .into_iter()
@@ -111,11 +113,7 @@ fn who_may_set_what() {
     let mut w = World::new(config(2, 4));
     let job = w.submit(spec("a"));
     let check = |w: &mut World, who: User, spec: TriggerSpec, want: Result<u64, RefusalCode>| {
-        assert_eq!(
-            set_as(w, who, spec.clone()).map(|id| id.0),
-            want,
-            "{spec:?}"
-        );
+        assert_eq!(set_as(w, who, spec.clone()).map(|id| id.0), want, "{spec:?}");
     };
     use RefusalCode::{Forbidden, Invalid, NotFound, WrongState};
     let end = of_job(job, TriggerEvent::Ended);
@@ -128,24 +126,14 @@ fn who_may_set_what() {
     check(&mut w, root(), end, Ok(2));
     let other = user(1001, "u1001");
     // Others do not even see that there is such a job.
-    check(
-        &mut w,
-        other,
-        of_job(job, TriggerEvent::Down),
-        Err(NotFound),
-    );
+    check(&mut w, other, of_job(job, TriggerEvent::Down), Err(NotFound));
     check(&mut w, ann(), of_nodes(TriggerEvent::Down), Err(Forbidden));
     check(&mut w, root(), of_nodes(TriggerEvent::Down), Ok(3));
     check(&mut w, root(), of_nodes(TriggerEvent::Ended), Err(Invalid));
     check(&mut w, ann(), of_job(job, TriggerEvent::Idle), Err(Invalid));
     let nowhere = trigger(Watched::Nodes(vec!["x".into()]), &[TriggerEvent::Up]);
     check(&mut w, root(), nowhere, Err(NotFound));
-    check(
-        &mut w,
-        root(),
-        of_job(77, TriggerEvent::Ended),
-        Err(NotFound),
-    );
+    check(&mut w, root(), of_job(77, TriggerEvent::Ended), Err(NotFound));
     let with = |program: &str, offset: i64| TriggerSpec {
         program: OsText::from(program),
         offset: Span::from_secs(offset),
@@ -154,12 +142,7 @@ fn who_may_set_what() {
     check(&mut w, root(), with("tell", 0), Err(Invalid));
     check(&mut w, root(), with("/bin/a\0b", 0), Err(Invalid));
     check(&mut w, root(), with("/bin/tell", 32_001), Err(Invalid));
-    check(
-        &mut w,
-        root(),
-        trigger(Watched::Nodes(Vec::new()), &[]),
-        Err(Invalid),
-    );
+    check(&mut w, root(), trigger(Watched::Nodes(Vec::new()), &[]), Err(Invalid));
     assert_eq!(listed(&mut w), [1, 2, 3]);
     assert_eq!(clear(&mut w, ann(), TriggerId(3)), Err(Forbidden));
     assert_eq!(clear(&mut w, ann(), TriggerId(1)), Ok(1));
@@ -169,10 +152,7 @@ fn who_may_set_what() {
     w.pass(20);
     assert_eq!(ran(&mut w), [""; 0]);
     // Of a job that has ended nothing more can be told.
-    assert_eq!(
-        set_as(&mut w, ann(), of_job(job, TriggerEvent::Ended)),
-        Err(WrongState)
-    );
+    assert_eq!(set_as(&mut w, ann(), of_job(job, TriggerEvent::Ended)), Err(WrongState));
 }
 
 #[test]
@@ -245,10 +225,7 @@ fn nodes_that_come_and_go() {
         ..of_nodes(TriggerEvent::Up)
     };
     set(&mut w, up);
-    set(
-        &mut w,
-        trigger(Watched::Nodes(vec!["n4".into()]), &[TriggerEvent::Drained]),
-    );
+    set(&mut w, trigger(Watched::Nodes(vec!["n4".into()]), &[TriggerEvent::Drained]));
     let reason = || "x".to_owned();
     control(&mut w, "n2", NodeAction::Down { reason: reason() });
     w.pass(1);
@@ -326,10 +303,7 @@ fn a_node_that_was_down_before_a_restart_is_not_told_again() {
     let mut w = World::new(config(3, 4));
     let down = TriggerSpec {
         permanent: true,
-        ..trigger(
-            Watched::Nodes(Vec::new()),
-            &[TriggerEvent::Down, TriggerEvent::Up],
-        )
+        ..trigger(Watched::Nodes(Vec::new()), &[TriggerEvent::Down, TriggerEvent::Up])
     };
     let silent = |w: &mut World, n: usize| {
         w.disconnect(n);
@@ -442,10 +416,7 @@ fn play(seed: u64) {
     for (id, job) in &set {
         let over = w.store.jobs[job].end.is_some();
         let ran = attempts(&w).any(|(trigger, _)| trigger == *id);
-        assert!(
-            over && ran,
-            "seed {seed}: trigger {id} of job {job} was lost"
-        );
+        assert!(over && ran, "seed {seed}: trigger {id} of job {job} was lost");
     }
     let left = &w.store.triggers;
     assert!(left.is_empty(), "seed {seed}: {left:?}");
@@ -454,17 +425,14 @@ fn play(seed: u64) {
 /// Runs of programs that have begun, wherever.
 fn attempts(w: &World) -> impl Iterator<Item = (TriggerId, Attempt)> + '_ {
     let all = w.nodes.iter().flat_map(|node| node.starts.keys());
-    all.filter_map(|key| Some((key.job.trigger()?, key.attempt)))
+    all.filter_map(|key| Some((trigger_of(*key)?, key.attempt())))
 }
 
 /// No run follows one that is known to have begun.
 fn told_once(w: &World, begun: &mut BTreeMap<TriggerId, Attempt>, seed: u64) {
     for (id, attempt) in attempts(w) {
         let last = begun.get(&id).copied();
-        assert!(
-            last.is_none_or(|last| attempt <= last),
-            "seed {seed}: trigger {id} ran again"
-        );
+        assert!(last.is_none_or(|last| attempt <= last), "seed {seed}: trigger {id} ran again");
     }
     for row in w.store.triggers.values() {
         if row.run.as_ref().is_some_and(|run| run.started) {
@@ -491,11 +459,7 @@ fn programs_keep_away_from_anothers_nodes() {
             script: OsText::default(),
             array: None,
         };
-        let reply = w.ask_as(
-            user(1001, "u1001"),
-            None,
-            Request::Submit(Box::new(submission)),
-        );
+        let reply = w.ask_as(user(1001, "u1001"), None, Request::Submit(Box::new(submission)));
         let Reply::Submitted { job, .. } = reply else {
             panic!("{reply:?}");
         };
@@ -534,7 +498,7 @@ fn programs_keep_away_from_anothers_nodes() {
     w.run_time = Span::from_secs(1);
     for n in 0..2 {
         let known: Vec<_> = w.nodes[n].known.keys().copied().collect();
-        for key in known.into_iter().filter(|key| key.job.trigger().is_some()) {
+        for key in known.into_iter().filter(|key| key.job().is_none()) {
             w.end(n, key, 0);
         }
     }

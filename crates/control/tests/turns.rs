@@ -146,10 +146,7 @@ fn what_is_done_to_a_large_array_is_done_in_pieces() {
     for (what, request) in all {
         let (reply, turns, most) = turns(&mut world, request);
         assert!(matches!(reply, Reply::Done { .. }), "{what}: {reply:?}");
-        assert!(
-            most <= LOOKS,
-            "{what}: {most} looks in one of {turns} turns"
-        );
+        assert!(most <= LOOKS, "{what}: {most} looks in one of {turns} turns");
         assert!(turns > 20, "{what}: {turns} turns");
     }
 }
@@ -172,10 +169,7 @@ fn a_large_array_is_listed_and_explained_in_pieces() {
         let (reply, turns, most) = turns(&mut world, request);
         let answered = matches!(reply, Reply::Explained { .. } | Reply::Jobs(_));
         assert!(answered, "{what}: {reply:?}");
-        assert!(
-            most <= LOOKS,
-            "{what}: {most} looks in one of {turns} turns"
-        );
+        assert!(most <= LOOKS, "{what}: {most} looks in one of {turns} turns");
         assert!(turns > 20, "{what}: {turns} turns");
     }
 }
@@ -237,10 +231,7 @@ fn tasks_with_many_dependencies_are_looked_at_fewer_at_a_time() {
         },
     ] {
         let (reply, turns, most) = turns(&mut world, request);
-        assert!(
-            matches!(reply, Reply::Done { changed: 200, .. }),
-            "{reply:?}"
-        );
+        assert!(matches!(reply, Reply::Done { changed: 200, .. }), "{reply:?}");
         assert!(most <= LOOKS, "{most} looks in one of {turns} turns");
     }
 }
@@ -311,10 +302,7 @@ fn large_workflows_are_listed_in_pieces() {
         names.len()
     });
     assert_eq!(names.collect::<Vec<_>>(), [5_000, 1, 4_000]);
-    assert!(
-        turns > 4 && most <= 2_100,
-        "{most} tasks in one of {turns} turns"
-    );
+    assert!(turns > 4 && most <= 2_100, "{most} tasks in one of {turns} turns");
 }
 
 fn named(job: u64, task: Option<u32>) -> JobRef {
@@ -389,10 +377,7 @@ fn what_nobody_waits_for_any_more_is_forgotten_in_pieces() {
         .controller
         .handle(world.now, Event::ClientGone(CLIENT));
     let (reply, turns, most) = turns(&mut world, request(Some(named(SOME + 2, None))));
-    assert!(
-        matches!(&reply, Reply::Refused(r) if r.code == RefusalCode::NotFound),
-        "{reply:?}"
-    );
+    assert!(matches!(&reply, Reply::Refused(r) if r.code == RefusalCode::NotFound), "{reply:?}");
     assert!(most <= LOOKS, "{most} looks in one of {turns} turns");
     cosy_control::invariants::check(&world.controller).unwrap();
     // More in all than one user may wait for at once.
@@ -589,10 +574,7 @@ fn nodes_are_listed_in_pieces() {
             .map(|node| node.name.clone())
             .eq((1..=3000).map(|n| format!("n{n}")))
     );
-    assert!(
-        most <= 600 && turns > 5,
-        "{most} nodes in one of {turns} turns"
-    );
+    assert!(most <= 600 && turns > 5, "{most} nodes in one of {turns} turns");
 }
 
 /// As many reservations may be there, and whoever asks may name thousands of users.

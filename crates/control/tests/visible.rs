@@ -144,10 +144,7 @@ fn everything_or_nothing_is_told_where_that_is_said() {
     let job = world.submit(told_much());
     assert_eq!(list(&mut world, bob(), JobFilter::default()).rows, 0);
     assert!(explain(&mut world, bob(), job).is_none());
-    assert_eq!(
-        list(&mut world, user(500, "adm"), JobFilter::default()).rows,
-        1
-    );
+    assert_eq!(list(&mut world, user(500, "adm"), JobFilter::default()).rows, 1);
 }
 
 fn wait(world: &mut World, who: User, id: u64) -> Option<EndOf> {
@@ -179,14 +176,8 @@ fn who_waits_is_told_of_jobs_that_he_may_see() {
     let not_there = EndOf::Refused(RefusalCode::NotFound);
     for (visibility, want) in [
         (Visibility::Own, not_there),
-        (
-            Visibility::States,
-            EndOf::Told(JobState::Failed, 0, String::new()),
-        ),
-        (
-            Visibility::Everything,
-            EndOf::Told(JobState::Failed, 3, String::new()),
-        ),
+        (Visibility::States, EndOf::Told(JobState::Failed, 0, String::new())),
+        (Visibility::Everything, EndOf::Told(JobState::Failed, 3, String::new())),
     ] {
         let mut world = world_with(visibility);
         let job = world.submit(told_much());
@@ -194,16 +185,12 @@ fn who_waits_is_told_of_jobs_that_he_may_see() {
             job: JobId(job),
             attempt: Attempt(1),
         };
-        world.exit_codes.insert(key, 3);
+        world.exit_codes.insert(key.into(), 3);
         world.deliver_all();
         world.pass(15);
         let mine = EndOf::Told(JobState::Failed, 3, String::new());
         assert_eq!(wait(&mut world, ann(), job), Some(mine));
-        assert_eq!(
-            wait(&mut world, bob(), job).unwrap(),
-            want,
-            "{visibility:?}"
-        );
+        assert_eq!(wait(&mut world, bob(), job).unwrap(), want, "{visibility:?}");
         // Out of the store, when nobody remembers it any more.
         world.pass(400);
         let mine = EndOf::Told(JobState::Failed, 1, String::new());
@@ -231,11 +218,7 @@ fn who_waits_is_told_of_jobs_that_he_may_see() {
             array: None,
         };
         let reply = world.ask_as(bob(), None, Request::Submit(Box::new(submission)));
-        assert_eq!(
-            matches!(reply, Reply::Refused(_)),
-            visibility == Visibility::Own,
-            "{reply:?}"
-        );
+        assert_eq!(matches!(reply, Reply::Refused(_)), visibility == Visibility::Own, "{reply:?}");
     }
 }
 

@@ -65,11 +65,7 @@ fn an_end_enters_as_many_as_could_start() {
     assert!(ids.starts_with(&ran), "{ran:?}");
     let entered = world.controller.entered_for_licenses() - before;
     // One for each end; before this, all of them for each.
-    assert!(
-        entered <= 2 * ran.len() as u64,
-        "{entered} for {}",
-        ran.len()
-    );
+    assert!(entered <= 2 * ran.len() as u64, "{entered} for {}", ran.len());
     world.crash();
     for n in 0..2 {
         world.connect(n);
@@ -204,10 +200,7 @@ fn only_those_who_ask_for_a_feature_are_placed_for_it() {
     world.pass(1);
     // They run on the node that has it still, those first that came first.
     for id in running(&mut world).iter().filter(|id| asks.contains(id)) {
-        assert_eq!(
-            world.store.row(*id).run.as_ref().unwrap().parts[0].node,
-            "n3"
-        );
+        assert_eq!(world.store.row(*id).run.as_ref().unwrap().parts[0].node, "n3");
     }
 }
 

@@ -205,10 +205,7 @@ mod tests {
         check("0", Some((0, "")));
         check("a100", Some((1, "a100:1")));
         check("a100:2", Some((2, "a100:2")));
-        check(
-            "t4:1, a100.mig-1g.5gb:3",
-            Some((4, "a100.mig-1g.5gb:3,t4:1")),
-        );
+        check("t4:1, a100.mig-1g.5gb:3", Some((4, "a100.mig-1g.5gb:3,t4:1")));
         check("2080ti:1", Some((1, "2080ti:1")));
         for bad in [
             "",

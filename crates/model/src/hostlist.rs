@@ -109,6 +109,13 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostListError> {
     Ok(out)
 }
 
+/// The first name that `text` stands for; `None` where it is no host list. What stands behind the
+/// first item is not expanded.
+pub fn first(text: &str) -> Option<String> {
+    let items = split_outside(text)?;
+    expand(items.first()?).ok()?.into_iter().next()
+}
+
 /// Splits at commas that are outside brackets; `None` when brackets do not match.
 fn split_outside(text: &str) -> Option<Vec<&str>> {
     let (mut items, mut start, mut inside) = (Vec::new(), 0, false);
@@ -327,11 +334,22 @@ mod tests {
         assert_eq!(ranges(&[1, 2, 3, 7], 1), "1-3,7");
         assert_eq!(ranges(&[1, 2, 3, 7], 0), "1-3,7");
         assert_eq!(ranges(&[8, 9, 10, 11, 98, 99, 100], 2), "08-11,98-100");
-        assert_eq!(
-            ranges(&[u64::MAX - 1, u64::MAX], 1),
-            format!("{}-{}", u64::MAX - 1, u64::MAX)
-        );
+        assert_eq!(ranges(&[u64::MAX - 1, u64::MAX], 1), format!("{}-{}", u64::MAX - 1, u64::MAX));
         assert_eq!(ranges(&[], 3), "");
+    }
+
+    #[test]
+    fn first_names() {
+        let check = |text: &str, want: Option<&str>| {
+            assert_eq!(first(text).as_deref(), want, "{text}");
+        };
+        check("n[1,3]", Some("n1"));
+        check("n[03-12],m", Some("n03"));
+        check("m,n[1-99999999999]", Some("m"));
+        check("a[2-3]b[1,5]", Some("a2b1"));
+        check("", None);
+        check("n[1", None);
+        check("n 1", None);
     }
 
     #[test]
@@ -344,10 +362,7 @@ mod tests {
             "a0b2c4", "a0b2c5", "a1b2c4", "a1b2c5", "a0b3c4", "a0b3c5", "a1b3c4", "a1b3c5",
         ];
         check("a[0,1]b[2-3]c[4,5]", &three);
-        check(
-            "r[1-2]n[1-2]-ib",
-            &["r1n1-ib", "r1n2-ib", "r2n1-ib", "r2n2-ib"],
-        );
+        check("r[1-2]n[1-2]-ib", &["r1n1-ib", "r1n2-ib", "r2n1-ib", "r2n2-ib"]);
         check("a[1-2]-ib, b", &["a1-ib", "a2-ib", "b"]);
     }
 
@@ -356,16 +371,10 @@ mod tests {
         for text in [
             "", ",", "n[", "n]", "n[1", "n[1-]", "n[3-1]", "n[a]", "n[[1]]", "n 1", "n;rm", "n[]",
         ] {
-            assert!(
-                matches!(expand(text), Err(HostListError::Syntax { .. })),
-                "{text}"
-            );
+            assert!(matches!(expand(text), Err(HostListError::Syntax { .. })), "{text}");
         }
         for text in ["n[1-1000000000]", "a[1-1000]b[1-1000]c[1-1000]"] {
-            assert!(
-                matches!(expand(text), Err(HostListError::TooMany { .. })),
-                "{text}"
-            );
+            assert!(matches!(expand(text), Err(HostListError::TooMany { .. })), "{text}");
         }
     }
 
@@ -377,10 +386,7 @@ mod tests {
             assert_eq!(fold_in_order(&names), want, "{text}");
         };
         check("cn099,cn100", "cn[099-100]");
-        check(
-            "cn001,cn010,cn128,cn9,cn99,cn100,cn0100",
-            "cn[001,010,128,9,99-100,0100]",
-        );
+        check("cn001,cn010,cn128,cn9,cn99,cn100,cn0100", "cn[001,010,128,9,99-100,0100]");
         check("cn9,cn10,cn099,cn100,cn1000", "cn[9-10,099-100,1000]");
         check("cn08,cn9,cn10", "cn[08,9-10]");
         check("n9,n2,n3", "n[9,2-3]");
@@ -402,10 +408,7 @@ mod tests {
     fn what_expands_can_be_written_as_one_name_after_the_other() {
         let tail = "j".repeat(60);
         let refused = expand(&format!("[1-300]k[1-300]{tail}")).unwrap_err();
-        assert!(
-            refused.to_string().contains("too long together"),
-            "{refused}"
-        );
+        assert!(refused.to_string().contains("too long together"), "{refused}");
         let names = expand(&format!("[1-200]k[1-300]{tail}")).unwrap();
         let mut again = expand(&fold(&names)).unwrap();
         again.sort();

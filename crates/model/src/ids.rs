@@ -45,22 +45,6 @@ ids! {
     Gid(u32);
 }
 
-/// Nodes know the programs of triggers by numbers from here on, which no job reaches.
-const FIRST_OF_TRIGGERS: u64 = 1 << 48;
-
-impl JobId {
-    /// Under which number nodes know the program of a trigger: it is launched as the
-    /// script of a job is, and is none.
-    pub fn of_trigger(trigger: TriggerId) -> Self {
-        Self(FIRST_OF_TRIGGERS.saturating_add(trigger.0))
-    }
-
-    /// The trigger whose program this is; `None` for a job.
-    pub fn trigger(self) -> Option<TriggerId> {
-        self.0.checked_sub(FIRST_OF_TRIGGERS).map(TriggerId)
-    }
-}
-
 impl NodeId {
     /// The place in the node table.
     pub fn index(self) -> usize {
@@ -75,16 +59,147 @@ impl QueueId {
     }
 }
 
+/// One attempt of one job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct AttemptKey {
+    /// The job that is tried.
+    pub job: JobId,
+    /// How often it has been given nodes, this time included.
+    pub attempt: Attempt,
+}
+
+/// One run of a trigger's program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ProgramKey {
+    /// Whose program it is.
+    pub trigger: TriggerId,
+    /// How often it has been ordered, this time included.
+    pub attempt: Attempt,
+}
+
+/// What a node knows an allocation by: what runs in it. The program of a trigger is launched as
+/// the script of a job is, and belongs to none.
+///
+/// In messages, spools and marks of processes both are a number and an attempt; numbers of triggers
+/// begin where no job's comes to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(from = "NumberedKey", into = "NumberedKey")]
+pub enum AllocationKey {
+    /// A job.
+    Job(AttemptKey),
+    /// The program of a trigger.
+    Trigger(ProgramKey),
+}
+
+/// The number of the first trigger among allocations.
+const FIRST_OF_TRIGGERS: u64 = 1 << 48;
+
+impl AllocationKey {
+    /// The one with this number.
+    pub fn numbered(number: u64, attempt: Attempt) -> Self {
+        match number.checked_sub(FIRST_OF_TRIGGERS).map(TriggerId) {
+            Some(trigger) => Self::Trigger(ProgramKey { trigger, attempt }),
+            None => Self::Job(AttemptKey {
+                job: JobId(number),
+                attempt,
+            }),
+        }
+    }
+
+    /// The number of job or trigger among allocations.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Job(key) => key.job.0,
+            Self::Trigger(key) => FIRST_OF_TRIGGERS.saturating_add(key.trigger.0),
+        }
+    }
+
+    /// How often it was tried, this time included.
+    pub const fn attempt(self) -> Attempt {
+        match self {
+            Self::Job(key) => key.attempt,
+            Self::Trigger(key) => key.attempt,
+        }
+    }
+
+    /// The attempt of a job; `None` for the program of a trigger.
+    pub const fn job(self) -> Option<AttemptKey> {
+        match self {
+            Self::Job(key) => Some(key),
+            Self::Trigger(_) => None,
+        }
+    }
+}
+
+impl From<AttemptKey> for AllocationKey {
+    fn from(key: AttemptKey) -> Self {
+        Self::Job(key)
+    }
+}
+
+impl From<ProgramKey> for AllocationKey {
+    fn from(key: ProgramKey) -> Self {
+        Self::Trigger(key)
+    }
+}
+
+/// Without the attempt: `12`, `trigger 7`.
+impl fmt::Display for AllocationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(key) => key.job.fmt(f),
+            Self::Trigger(key) => write!(f, "trigger {}", key.trigger),
+        }
+    }
+}
+
+/// As an [`AllocationKey`] is in messages and spools.
+#[derive(Serialize, Deserialize)]
+struct NumberedKey {
+    job: u64,
+    attempt: Attempt,
+}
+
+impl From<NumberedKey> for AllocationKey {
+    fn from(key: NumberedKey) -> Self {
+        Self::numbered(key.job, key.attempt)
+    }
+}
+
+impl From<AllocationKey> for NumberedKey {
+    fn from(key: AllocationKey) -> Self {
+        Self {
+            job: key.number(),
+            attempt: key.attempt(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Daemons of other releases and spools have these numbers.
     #[test]
-    fn programs_of_triggers_are_no_jobs() {
-        assert_eq!(
-            JobId::of_trigger(TriggerId(7)).trigger(),
-            Some(TriggerId(7))
-        );
-        assert_eq!(JobId(crate::limits::FIRST_JOB * 1000).trigger(), None);
+    fn keys_have_numbers() {
+        let attempt = Attempt(2);
+        let check = |key: AllocationKey, number: u64, name: &str| {
+            assert_eq!(key.number(), number);
+            assert_eq!(AllocationKey::numbered(number, attempt), key);
+            assert_eq!(key.to_string(), name);
+        };
+        let job = |job| AttemptKey {
+            job: JobId(job),
+            attempt,
+        };
+        let program = |trigger| ProgramKey {
+            trigger: TriggerId(trigger),
+            attempt,
+        };
+        check(job(12).into(), 12, "12");
+        check(job((1 << 48) - 1).into(), (1 << 48) - 1, "281474976710655");
+        check(program(0).into(), 1 << 48, "trigger 0");
+        check(program(7).into(), (1 << 48) + 7, "trigger 7");
+        assert!(AllocationKey::from(job(99)) < AllocationKey::from(program(1)));
     }
 }

@@ -1,8 +1,15 @@
 //! Jobs: what a user asks for, what becomes of it, and how it ends.
 
-use crate::{JobId, MiB, OsText, Span, Time};
+mod array;
+mod end;
+mod request;
+
+pub use array::{ArrayError, ArraySpec};
+pub use end::{End, EndCause, JobState, KillCause};
+pub use request::{CountedFeatures, FurtherComponent, MemoryRequest, ResourceRequest};
+
+use crate::{JobId, OsText, Span, Time};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// What a job runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -24,171 +31,15 @@ pub enum Program {
     Allocation,
 }
 
-/// Memory that a job asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryRequest {
-    /// The queue's default per core; not limited where the queue has none.
-    #[default]
-    QueueDefault,
-    /// So much on each node.
-    PerNode(MiB),
-    /// So much for each core that the job gets there.
-    PerCore(MiB),
-}
-
-/// Resources and places that a job asks for, by name.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ResourceRequest {
-    /// Number of nodes; `None`: as few as the tasks need.
-    #[serde(default)]
-    pub nodes: Option<u32>,
-    /// Most nodes, when `nodes` is only the least (`-N 2-4`): as many are taken as nobody else
-    /// can use when the job starts. Without effect where `tasks` are given.
-    #[serde(default)]
-    pub max_nodes: Option<u32>,
-    /// Number of tasks; `None`: one per node, or `tasks_per_node` on each.
-    #[serde(default)]
-    pub tasks: Option<u32>,
-    /// Most tasks on one node.
-    #[serde(default)]
-    pub tasks_per_node: Option<u32>,
-    /// Cores of each task.
-    pub cores_per_task: u32,
-    /// Memory of each node, core or GPU.
-    #[serde(default)]
-    pub memory: MemoryRequest,
-    /// Scratch disk on each node.
-    #[serde(default)]
-    pub disk_per_node: MiB,
-    /// GPUs on each node.
-    #[serde(default)]
-    pub gpus_per_node: u32,
-    /// GPUs of the whole job, where these are fewer than `gpus_per_node` on all its nodes
-    /// (`--gpus=7` on two nodes): the last ones have fewer, but at least one. Without effect
-    /// on whole nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpus_in_all: Option<u32>,
-    /// Of which types they are, with numbers that make `gpus_per_node` together; of any
-    /// one type when empty.
-    #[serde(default, skip_serializing_if = "crate::Counted::is_empty")]
-    pub gpu_types: crate::Counted,
-    /// Other countable resources on each node.
-    #[serde(default)]
-    pub other_per_node: crate::Counted,
-    /// Whole nodes, shared with nobody.
-    #[serde(default)]
-    pub exclusive: bool,
-    /// Sharing its cores with others was offered; recorded.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub oversubscribe: bool,
-    /// Nodes side by side were asked for; recorded.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub contiguous: bool,
-    /// Each node is given cores and memory for one task, however many tasks it gets; without
-    /// effect on whole nodes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub overcommit: bool,
-    /// Features that every node must have.
-    #[serde(default)]
-    pub features: Vec<String>,
-    /// Beside `features`, every node must have all of one of these groups; with none, nothing
-    /// more is asked.
-    #[serde(default)]
-    pub any_features: Vec<Vec<String>>,
-    /// All nodes must have all of the same one of these groups (`[rack1|rack2]`).
-    #[serde(default)]
-    pub same_features: Vec<Vec<String>>,
-    /// So many nodes of each kind; a node counts for one of them (`[a*2&b*1]`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub counted_features: Vec<CountedFeatures>,
-    /// Nodes that have all of one of these groups are taken first, after those named (soft).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prefer_features: Vec<Vec<String>>,
-    /// Nodes that the job must get (hard).
-    #[serde(default)]
-    pub require: Vec<String>,
-    /// Nodes that the job must not get (hard; COSY: disallowed nodes).
-    #[serde(default)]
-    pub avoid: Vec<String>,
-    /// Nodes to take first (soft).
-    #[serde(default)]
-    pub prefer: Vec<String>,
-    /// Node sets to take nodes from, in this order (soft).
-    #[serde(default)]
-    pub sets: Vec<String>,
-}
-
-impl Default for ResourceRequest {
-    fn default() -> Self {
-        Self {
-            nodes: None,
-            max_nodes: None,
-            tasks: None,
-            tasks_per_node: None,
-            cores_per_task: 1,
-            memory: MemoryRequest::QueueDefault,
-            disk_per_node: MiB(0),
-            gpus_per_node: 0,
-            gpus_in_all: None,
-            gpu_types: crate::Counted::default(),
-            other_per_node: crate::Counted::default(),
-            exclusive: false,
-            oversubscribe: false,
-            contiguous: false,
-            overcommit: false,
-            features: Vec::new(),
-            any_features: Vec::new(),
-            same_features: Vec::new(),
-            counted_features: Vec::new(),
-            prefer_features: Vec::new(),
-            require: Vec::new(),
-            avoid: Vec::new(),
-            prefer: Vec::new(),
-            sets: Vec::new(),
-        }
-    }
-}
-
-impl ResourceRequest {
-    /// Number of tasks: as asked for, else as many as the nodes that are asked for have.
-    pub fn task_count(&self) -> u32 {
-        let each = self.tasks_per_node.unwrap_or(1);
-        let nodes = self.nodes.or(self.counted_nodes());
-        let by_nodes = nodes.map(|nodes| nodes.saturating_mul(each));
-        self.tasks.or(by_nodes).or(self.tasks_per_node).unwrap_or(1)
-    }
-
-    /// All nodes whose features are asked for by number.
-    pub fn counted_nodes(&self) -> Option<u32> {
-        let counts = self.counted_features.iter().map(|counted| counted.nodes);
-        let sum = counts.fold(0, u32::saturating_add);
-        (sum > 0).then_some(sum)
-    }
-}
-
-/// A number of nodes that have certain features.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct CountedFeatures {
-    /// All features of one of these groups.
-    pub any: Vec<Vec<String>>,
-    /// Number of nodes.
-    pub nodes: u32,
-}
-
-/// A further part of a job whose parts differ in what they ask for (a heterogeneous job). Each
-/// part has nodes of its own; all start at one instant and end together. The first part is
-/// the job's own request, and its first node runs the script.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Bundle {
-    /// What it is called in lists; as the job without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The queue whose nodes it uses; the default queue without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
+/// One component of a job, whichever it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Component<'a> {
+    /// What it is called in lists.
+    pub name: &'a str,
+    /// The queue that was asked for; the default queue without.
+    pub queue: Option<&'a str>,
     /// Resources and places.
-    pub request: ResourceRequest,
+    pub request: &'a ResourceRequest,
 }
 
 /// Which end of another job a job waits for.
@@ -244,103 +95,6 @@ impl Dialect {
             Self::Cosy => "cosy",
             Self::Slurm => "slurm",
         }
-    }
-}
-
-/// Indices of an array's tasks and how many may run at once.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct ArraySpec {
-    /// Indices, ascending, as inclusive ranges with a step: `(first, last, step)`.
-    pub ranges: Vec<(u32, u32, u32)>,
-    /// Most tasks at once.
-    pub at_once: Option<u32>,
-}
-
-impl ArraySpec {
-    /// Number of tasks, before doubles are taken out.
-    pub fn count(&self) -> u64 {
-        self.ranges
-            .iter()
-            .map(|&(a, b, s)| u64::from(b.saturating_sub(a) / s.max(1)) + 1)
-            .sum()
-    }
-
-    /// All indices, ascending, each once. Call only after [`ArraySpec::count`] was
-    /// found to be within the limit.
-    pub fn indices(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = self
-            .ranges
-            .iter()
-            .flat_map(|&(a, b, s)| (a..=b).step_by(s.max(1) as usize))
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
-}
-
-/// Why a text is no array.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArrayError {
-    /// Not of the form.
-    #[error(
-        "'{0}' is no array: use indices and ranges like 1-100, 0-31:4 or 1,5,7, then %N for N tasks at once"
-    )]
-    Syntax(String),
-    /// An index beyond [`crate::limits::ARRAY_INDEX`].
-    #[error("array index {0} is larger than {max}", max = crate::limits::ARRAY_INDEX)]
-    Index(u64),
-    /// More tasks than [`crate::limits::ARRAY_INDEX`].
-    #[error("array of {0} tasks is larger than {max}", max = crate::limits::ARRAY_INDEX)]
-    Count(u64),
-}
-
-impl std::str::FromStr for ArraySpec {
-    type Err = ArrayError;
-
-    /// Reads `1-100%5`, `0-31:4`, `1,5,7-9`.
-    fn from_str(text: &str) -> Result<Self, ArrayError> {
-        let bad = || ArrayError::Syntax(text.chars().take(60).collect());
-        let number = |t: &str| -> Result<u32, ArrayError> {
-            if t.is_empty() || t.len() > 18 || !t.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(bad());
-            }
-            let n: u64 = t.parse().map_err(|_| bad())?;
-            u32::try_from(n)
-                .ok()
-                .filter(|n| *n <= crate::limits::ARRAY_INDEX)
-                .ok_or(ArrayError::Index(n))
-        };
-        let (list, at_once) = match text.split_once('%') {
-            Some((list, n)) => (list, Some(number(n)?)),
-            None => (text, None),
-        };
-        let mut ranges = Vec::new();
-        for part in list.split(',') {
-            if ranges.len() >= crate::limits::HOST_LIST_NAMES {
-                return Err(bad());
-            }
-            let (range, step) = match part.split_once(':') {
-                Some((range, step)) => (range, number(step)?),
-                None => (part, 1),
-            };
-            let (first, last) = match range.split_once('-') {
-                Some((a, b)) => (number(a)?, number(b)?),
-                None => (number(range)?, number(range)?),
-            };
-            if last < first || step == 0 {
-                return Err(bad());
-            }
-            ranges.push((first, last, step));
-        }
-        let spec = Self {
-            ranges,
-            at_once: at_once.filter(|n| *n > 0),
-        };
-        if spec.count() > u64::from(crate::limits::ARRAY_INDEX) {
-            return Err(ArrayError::Count(spec.count()));
-        }
-        Ok(spec)
     }
 }
 
@@ -412,11 +166,11 @@ pub struct JobSpec {
     pub admin_comment: String,
     /// What to run.
     pub program: Program,
-    /// Resources and places.
+    /// Resources and places of the first component, which is the only one of most jobs.
     pub request: ResourceRequest,
-    /// Further parts with nodes of their own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bundles: Vec<Bundle>,
+    /// The components behind the first; [`Self::components`] tells all.
+    #[serde(default, rename = "bundles", skip_serializing_if = "Vec::is_empty")]
+    pub further_components: Vec<FurtherComponent>,
     /// Longest run time; the queue's default without.
     #[serde(default)]
     pub time_limit: Option<Span>,
@@ -526,7 +280,7 @@ impl JobSpec {
             admin_comment: String::new(),
             program,
             request: ResourceRequest::default(),
-            bundles: Vec::new(),
+            further_components: Vec::new(),
             time_limit: None,
             begin: None,
             hold: false,
@@ -560,6 +314,40 @@ impl JobSpec {
             priority: None,
         }
     }
+
+    /// All components, in the order in which they were asked for.
+    pub fn components(&self) -> impl Iterator<Item = Component<'_>> + Clone {
+        let first = Component {
+            name: &self.name,
+            queue: self.queue.as_deref(),
+            request: &self.request,
+        };
+        let further = |own| self.further(own);
+        std::iter::once(first).chain(self.further_components.iter().map(further))
+    }
+
+    /// A component by its number, which counts from 0.
+    pub fn component(&self, number: u16) -> Option<Component<'_>> {
+        self.components().nth(number.into())
+    }
+
+    /// The number of components, at least 1.
+    pub fn component_count(&self) -> usize {
+        1 + self.further_components.len()
+    }
+
+    /// Whether it has more than one component (a heterogeneous job).
+    pub fn has_several_components(&self) -> bool {
+        !self.further_components.is_empty()
+    }
+
+    fn further<'a>(&'a self, own: &'a FurtherComponent) -> Component<'a> {
+        Component {
+            name: own.name.as_ref().unwrap_or(&self.name),
+            queue: own.queue.as_deref(),
+            request: &own.request,
+        }
+    }
 }
 
 /// Whether a name can be that of an MPI plugin, which is the name of a directory.
@@ -580,215 +368,9 @@ pub fn check_plugin(name: &str) -> Result<(), String> {
     ))
 }
 
-/// What has become of a job.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// In the queue.
-    Waiting,
-    /// Has nodes; they are being prepared.
-    Starting,
-    /// Its nodes are ready, and it runs.
-    Running,
-    /// Stopped for a while, keeps its nodes.
-    Suspended,
-    /// Its program has ended; nodes are being cleaned.
-    Completing,
-    /// Ended with exit code 0.
-    Completed,
-    /// Ended with another exit code or a signal.
-    Failed,
-    /// Ended by its user or an administrator.
-    Cancelled,
-    /// Ended at its time limit.
-    TimedOut,
-    /// Ended because it used more memory than it had.
-    OutOfMemory,
-    /// A node was lost under it.
-    NodeFailed,
-    /// Ended because something more important needed its nodes.
-    Preempted,
-    /// Could not be started.
-    LaunchFailed,
-    /// Could not be over at its deadline.
-    Deadline,
-}
-
-impl JobState {
-    /// All states.
-    pub const ALL: [Self; 14] = [
-        Self::Waiting,
-        Self::Starting,
-        Self::Running,
-        Self::Suspended,
-        Self::Completing,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-        Self::TimedOut,
-        Self::OutOfMemory,
-        Self::NodeFailed,
-        Self::Preempted,
-        Self::LaunchFailed,
-        Self::Deadline,
-    ];
-
-    /// True when nothing more happens to the job.
-    pub const fn is_end(self) -> bool {
-        match self {
-            Self::Waiting | Self::Starting | Self::Running | Self::Suspended | Self::Completing => {
-                false
-            }
-            Self::Completed
-            | Self::Failed
-            | Self::Cancelled
-            | Self::TimedOut
-            | Self::OutOfMemory
-            | Self::NodeFailed
-            | Self::Preempted
-            | Self::LaunchFailed
-            | Self::Deadline => true,
-        }
-    }
-
-    /// One word, as users see and type it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Suspended => "suspended",
-            Self::Completing => "completing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::TimedOut => "timed_out",
-            Self::OutOfMemory => "out_of_memory",
-            Self::NodeFailed => "node_failed",
-            Self::Preempted => "preempted",
-            Self::LaunchFailed => "launch_failed",
-            Self::Deadline => "deadline",
-        }
-    }
-}
-
-impl fmt::Display for JobState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
-    }
-}
-
-impl std::str::FromStr for JobState {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|s| s.word().eq_ignore_ascii_case(text))
-            .ok_or_else(|| {
-                let words: Vec<_> = Self::ALL.iter().map(|s| s.word()).collect();
-                format!("'{text}' is no job state: use {}", words.join(", "))
-            })
-    }
-}
-
-/// Why a job's program ended, as its node reports it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EndCause {
-    /// By itself.
-    Exited,
-    /// The time limit.
-    TimeLimit,
-    /// A user or administrator.
-    Cancelled,
-    /// The kernel ended it because it used more memory than it had.
-    OutOfMemory,
-    /// It never ran: the reason.
-    LaunchFailed(String),
-    /// Its supervisor on the node was killed; it was cleaned up.
-    SupervisorLost,
-    /// The node was restarted under it or was given up.
-    NodeLost,
-    /// It could not be over at its deadline.
-    Deadline,
-}
-
-/// How an attempt ended and what it used.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct End {
-    /// What the end is put down to.
-    pub cause: EndCause,
-    /// Exit code of the program; 0 when a signal ended it.
-    pub exit_code: i32,
-    /// Signal that ended the program; 0 without.
-    pub signal: i32,
-    /// When its program started; `None` when it never did.
-    pub start: Option<Time>,
-    /// When it ended.
-    pub end: Time,
-    /// User CPU time, in microseconds.
-    pub user_cpu_us: u64,
-    /// System CPU time, in microseconds.
-    pub system_cpu_us: u64,
-    /// Peak memory in bytes (control group where there is one, else the largest process).
-    pub peak_memory_bytes: u64,
-}
-
-impl End {
-    /// The end of an attempt that never ran.
-    pub fn never_ran(cause: EndCause, at: Time) -> Self {
-        Self {
-            cause,
-            exit_code: 0,
-            signal: 0,
-            start: None,
-            end: at,
-            user_cpu_us: 0,
-            system_cpu_us: 0,
-            peak_memory_bytes: 0,
-        }
-    }
-
-    /// The state that this end leads to.
-    pub fn state(&self) -> JobState {
-        match self.cause {
-            EndCause::Exited if self.exit_code == 0 && self.signal == 0 => JobState::Completed,
-            EndCause::Exited => JobState::Failed,
-            EndCause::TimeLimit => JobState::TimedOut,
-            EndCause::Cancelled => JobState::Cancelled,
-            EndCause::OutOfMemory => JobState::OutOfMemory,
-            EndCause::LaunchFailed(_) => JobState::LaunchFailed,
-            EndCause::SupervisorLost => JobState::Failed,
-            EndCause::NodeLost => JobState::NodeFailed,
-            EndCause::Deadline => JobState::Deadline,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arrays() {
-        let check = |text: &str, want: Option<(&[u32], Option<u32>)>| {
-            let got = text.parse::<ArraySpec>().ok();
-            let got = got.map(|a| (a.indices(), a.at_once));
-            assert_eq!(got, want.map(|(i, n)| (i.to_vec(), n)), "{text}");
-        };
-        check("1-3", Some((&[1, 2, 3], None)));
-        check("0-8:4%2", Some((&[0, 4, 8], Some(2))));
-        check("7,1-2,2", Some((&[1, 2, 7], None)));
-        check("3%0", Some((&[3], None)));
-        check("", None);
-        check("5-1", None);
-        check("1-5:0", None);
-        check("1-5:", None);
-        check("foo", None);
-        check("1-99999999999", None);
-        assert!("0-4000000,0-4000000".parse::<ArraySpec>().is_err());
-    }
 
     #[test]
     fn plugins() {
@@ -803,15 +385,5 @@ mod tests {
         check("a/b", false);
         check("a b", false);
         check("a\nb", false);
-    }
-
-    #[test]
-    fn ends() {
-        let mut end = End::never_ran(EndCause::Exited, Time(0));
-        assert_eq!(end.state(), JobState::Completed);
-        end.exit_code = 3;
-        assert_eq!(end.state(), JobState::Failed);
-        end.cause = EndCause::TimeLimit;
-        assert_eq!(end.state(), JobState::TimedOut);
     }
 }

@@ -10,6 +10,7 @@
 pub mod api;
 pub mod cluster;
 pub mod device;
+pub mod history;
 pub mod hostlist;
 pub mod ids;
 pub mod job;
@@ -27,10 +28,12 @@ pub mod text;
 pub mod time;
 pub mod trigger;
 pub mod user;
+pub mod variables;
 mod wait_reason;
 pub mod workflow;
 
 pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState, Relay};
+pub use history::{EventKind, EventObject};
 pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};
 pub use job::{

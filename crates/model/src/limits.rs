@@ -30,8 +30,8 @@ pub const LICENSE_NAME_BYTES: usize = 64;
 /// A clock on the wall that is ahead or behind by so much more than before was set, or the
 /// machine slept; less is what looking at two clocks one after the other costs.
 pub const CLOCK_STEP: crate::Span = crate::Span::from_secs(1);
-/// So many sets of queues are one for the planner at once, and one more: jobs of several parts in
-/// several queues join them, and each new set enters all waiting jobs anew.
+/// So many sets of queues are one for the planner at once, and one more: jobs of several
+/// components in several queues join them, and each new set enters all waiting jobs anew.
 pub const JOINT_QUEUES: usize = 8;
 /// Queues that were joined stay so for at least so long.
 pub const JOINED: crate::Span = crate::Span::from_secs(60);
@@ -60,8 +60,8 @@ pub const STEP_NODES_BYTES: usize = 64 << 10;
 pub const DEPENDENCIES: usize = 1000;
 /// Numbers of nodes by feature.
 pub const COUNTED_FEATURES: usize = 8;
-/// Further parts of a job.
-pub const BUNDLES: usize = 127;
+/// Components of a job beside the first.
+pub const FURTHER_COMPONENTS: usize = 127;
 /// Most resource limits (`ulimit`) that a job carries.
 pub const RLIMITS: usize = 32;
 /// Most groups that a user is in (the kernel's NGROUPS_MAX is the same).
@@ -191,7 +191,7 @@ pub const PEERS_OF_KEY: usize = 1024;
 pub const REVOKED_KEYS: usize = 100_000;
 /// Passages to jobs that wait for a look-up of their user, at most; more are refused.
 pub const PASSAGES_WAITING: usize = 1000;
-/// Most accounts.
+/// Accounts of a cluster, at most.
 pub const ACCOUNTS: usize = 100_000;
 /// Most events in one page.
 pub const EVENT_ROWS: u32 = 100_000;

@@ -4,27 +4,20 @@
 //! once, by job and attempt. Reports may be repeated too.
 
 use crate::{
-    Amounts, Attempt, End, Gid, JobId, MiB, OsText, Program, Span, Time, Uid, job::OpenMode,
-    job::WarnSignal,
+    Amounts, End, Gid, JobId, MiB, OsText, Program, Span, Time, Uid, job::OpenMode, job::WarnSignal,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One attempt of one job: what a node works on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct AttemptKey {
-    /// The job that is tried.
-    pub job: JobId,
-    /// How often it has been given nodes, this time included.
-    pub attempt: Attempt,
-}
+pub use crate::ids::{AllocationKey, AttemptKey, ProgramKey};
+pub use crate::job::KillCause;
 
 /// An allocation as a node keeps it: whose, how much, until when.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Allocation {
     /// Job and attempt.
-    pub key: AttemptKey,
-    /// This node.
+    pub key: AllocationKey,
+    /// Name of the node that keeps it.
     pub node: String,
     /// All nodes of the allocation, as a host list, in the order of the job.
     pub nodes: String,
@@ -32,13 +25,13 @@ pub struct Allocation {
     pub uid: Uid,
     /// Primary group.
     pub gid: Gid,
-    /// All groups.
+    /// All groups of the owner.
     pub groups: Vec<Gid>,
     /// Login name.
     pub user: String,
-    /// Home directory.
+    /// Home directory of the owner.
     pub home: String,
-    /// Login shell.
+    /// Login shell of the owner.
     pub shell: String,
     /// Memory limit on this node; `None` is not limited.
     pub memory: Option<MiB>,
@@ -109,20 +102,6 @@ pub struct Launch {
     pub dialect: crate::Dialect,
 }
 
-/// Why a job is to be ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KillCause {
-    /// A user or administrator wants it.
-    Cancelled,
-    /// Its time limit passed and the node had not noticed.
-    TimeLimit,
-    /// It was given up: another attempt runs or the job has ended. No grace.
-    Superseded,
-    /// It goes back into the queue.
-    Requeued,
-}
-
 /// What the controller tells a node daemon.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -167,7 +146,7 @@ pub enum NodeOrder {
     /// End an attempt: SIGTERM, grace, SIGKILL (at once when superseded).
     Kill {
         /// Job and number of the attempt.
-        key: AttemptKey,
+        key: AllocationKey,
         /// On which node.
         node: String,
         /// What the end is put down to.
@@ -223,14 +202,14 @@ pub enum NodeOrder {
     /// Answer: [`NodeReport::Released`].
     Release {
         /// Job and number of the attempt.
-        key: AttemptKey,
+        key: AllocationKey,
         /// On which node.
         node: String,
     },
     /// The end that was reported is durable: forget the attempt.
     Forget {
         /// Job and number of the attempt.
-        key: AttemptKey,
+        key: AllocationKey,
         /// On which node.
         node: String,
     },
@@ -289,7 +268,7 @@ pub enum AttemptPhase {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct InventoryItem {
     /// Job and number of the attempt.
-    pub key: AttemptKey,
+    pub key: AllocationKey,
     /// On which node (one daemon can play several).
     pub node: String,
     /// How far it is.
@@ -451,14 +430,14 @@ pub enum NodeReport {
         #[serde(default)]
         clock: Option<Time>,
     },
-    /// Still alive.
+    /// The node is alive and has nothing else to say.
     Heartbeat,
     /// Still alive, and how busy the machine is.
     Figures(Figures),
     /// The allocation is ready, or why not (the node should then be drained).
     Prepared {
         /// Job and number of the attempt.
-        key: AttemptKey,
+        key: AllocationKey,
         /// On which node.
         node: String,
         /// `None` when all is well.
@@ -467,7 +446,7 @@ pub enum NodeReport {
     /// The program runs.
     Started {
         /// Job and number of the attempt.
-        key: AttemptKey,
+        key: AllocationKey,
         /// On which node.
         node: String,
         /// Since when.
@@ -476,7 +455,7 @@ pub enum NodeReport {
     /// The program has ended and everything it left was killed.
     Ended {
         /// Job and number of the attempt.
-        key: AttemptKey,
+        key: AllocationKey,
         /// On which node.
         node: String,
         /// Cause, exit code, signal, and what was used.
@@ -487,7 +466,7 @@ pub enum NodeReport {
     /// The allocation is gone from this node.
     Released {
         /// Job and number of the attempt.
-        key: AttemptKey,
+        key: AllocationKey,
         /// On which node.
         node: String,
         /// The epilog failed: drain the node with this reason.

@@ -13,9 +13,9 @@ use std::fmt;
 pub struct Slot {
     /// Whose slot it is.
     pub reservation: ReservationId,
-    /// Promised start.
+    /// Start that was promised when it was confirmed.
     pub start: Time,
-    /// Promised length.
+    /// Length that was promised when it was confirmed.
     pub length: Span,
 }
 
@@ -241,10 +241,7 @@ impl std::str::FromStr for ReservationState {
         let found = Self::ALL.into_iter().find(|s| s.word() == text);
         found.ok_or_else(|| {
             let words: Vec<_> = Self::ALL.iter().map(|s| s.word()).collect();
-            format!(
-                "'{text}' is no state of a reservation: use {}",
-                words.join(", ")
-            )
+            format!("'{text}' is no state of a reservation: use {}", words.join(", "))
         })
     }
 }

@@ -99,7 +99,7 @@ impl Counted {
 /// How much of everything: what a node has, what is free, what a job takes of a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Amounts {
-    /// Processor cores.
+    /// Number of processor cores.
     pub cores: u32,
     /// Memory for jobs.
     pub memory: MiB,
@@ -157,14 +157,14 @@ pub struct NodeShare {
     pub tasks: u32,
     /// What it holds there. For a whole node: all the node has.
     pub amounts: Amounts,
-    /// For which bundle of the job; see [`crate::job::Bundle`].
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub bundle: u16,
+    /// For which component of the job, from 0; see [`crate::job::Component`].
+    #[serde(default, rename = "bundle", skip_serializing_if = "is_first")]
+    pub component: u16,
 }
 
-/// True for the first bundle, which is the only one of most jobs.
-pub fn is_first(bundle: &u16) -> bool {
-    *bundle == 0
+/// True for the first component, which is the only one of most jobs.
+pub fn is_first(component: &u16) -> bool {
+    *component == 0
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use spec::{
     Bind, Distribution, InputFrom, OutputTo, StepCommand, StepProgram, StepSpec, Window, Wireup,
 };
 
-use crate::node::AttemptKey;
+use crate::ids::AttemptKey;
 use crate::{End, Gid, JobId, MiB, OsText, Refusal, Span, Time, Uid};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -62,7 +62,7 @@ impl fmt::Display for StepKey {
 pub struct RankRun {
     /// Lowest of the ranks.
     pub first: u32,
-    /// How many.
+    /// How many ranks there are.
     pub count: u32,
     /// From one to the next.
     pub stride: u32,
@@ -122,11 +122,11 @@ pub struct JobPart {
     pub peer: Peer,
     /// Tasks that the job was given there.
     pub tasks: u32,
-    /// Cores there.
+    /// Cores that the job has on that node.
     pub cores: u32,
     /// Memory there; `None` is not limited.
     pub memory: Option<MiB>,
-    /// GPUs there.
+    /// GPUs that the job has on that node.
     pub gpus: u32,
 }
 

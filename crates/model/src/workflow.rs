@@ -440,9 +440,6 @@ mod tests {
             assert_eq!(one.word().parse::<FlowScheduler>(), Ok(one));
         }
         let wrong = "speedy".parse::<FlowScheduler>().unwrap_err();
-        assert_eq!(
-            wrong,
-            "'speedy' is no scheduler of workflows: use heft, hbmct, fcp, dls"
-        );
+        assert_eq!(wrong, "'speedy' is no scheduler of workflows: use heft, hbmct, fcp, dls");
     }
 }

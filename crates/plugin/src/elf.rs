@@ -259,10 +259,7 @@ mod tests {
         let this = File::open(std::env::current_exe().unwrap()).unwrap();
         let names = needed(&this).unwrap();
         let static_build = cfg!(target_feature = "crt-static");
-        assert!(
-            static_build || names.iter().any(|n| n.starts_with("libc.")),
-            "{names:?}"
-        );
+        assert!(static_build || names.iter().any(|n| n.starts_with("libc.")), "{names:?}");
     }
 
     proptest! {

@@ -226,10 +226,7 @@ mod tests {
         put(site.join("zeta/job"), "");
         put(site.join("zeta/by-name-only"), "");
         put(ours.join("mpich/wireup"), "pmi\n");
-        put(
-            ours.join("openmpi/libraries"),
-            "# a\nliba.so.1\n\n libb.so # b\n",
-        );
+        put(ours.join("openmpi/libraries"), "# a\nliba.so.1\n\n libb.so # b\n");
         put(ours.join("cosy-rsh"), "");
         put(ours.join("no plugin/job"), "");
         put(ours.join("empty/README.md"), "");
@@ -244,10 +241,7 @@ mod tests {
         assert_eq!(openmpi.libraries().unwrap(), ["liba.so.1", "libb.so"]);
         assert_eq!(plugins.remote_shell(), Some(ours.join("cosy-rsh")));
         let unknown = plugins.named("lam").unwrap_err().to_string();
-        assert!(
-            unknown.ends_with("there are: mpich, openmpi, zeta"),
-            "{unknown}"
-        );
+        assert!(unknown.ends_with("there are: mpich, openmpi, zeta"), "{unknown}");
     }
 
     #[test]
@@ -267,15 +261,7 @@ mod tests {
         };
         check(Some("/a:/b"), "/usr/bin/cosy", "/a:/b");
         check(Some("a:/b"), "/usr/bin/cosy", "/b");
-        check(
-            None,
-            "/usr/bin/cosy",
-            "/etc/cosy/plugins:/usr/share/cosy/plugins",
-        );
-        check(
-            Some(""),
-            "/s/target/debug/noded",
-            "/etc/cosy/plugins:/s/plugins",
-        );
+        check(None, "/usr/bin/cosy", "/etc/cosy/plugins:/usr/share/cosy/plugins");
+        check(Some(""), "/s/target/debug/noded", "/etc/cosy/plugins:/s/plugins");
     }
 }

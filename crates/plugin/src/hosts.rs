@@ -2,7 +2,7 @@
 //! would find it hard to unfold a host list.
 
 use crate::Environment;
-use cosy_model::hostlist;
+use cosy_model::{hostlist, variables};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 
@@ -30,15 +30,14 @@ pub enum HostsError {
 /// # Errors
 /// [`HostsError`].
 pub fn hosts(environment: &Environment) -> Result<String, HostsError> {
-    let (list, tasks) = (
-        text(environment, "COSY_NODES")?,
-        text(environment, "COSY_TASKS_BY_NODE")?,
-    );
-    let nodes = hostlist::expand(&list).map_err(|e| bad("COSY_NODES", &list, &e.to_string()))?;
+    let (list, tasks) =
+        (text(environment, variables::NODES)?, text(environment, variables::TASKS_BY_NODE)?);
+    let nodes =
+        hostlist::expand(&list).map_err(|e| bad(variables::NODES, &list, &e.to_string()))?;
     let counts = counts(&tasks)?;
     if counts.len() != nodes.len() {
         let why = format!("COSY_NODES names {} nodes", nodes.len());
-        return Err(bad("COSY_TASKS_BY_NODE", &tasks, &why));
+        return Err(bad(variables::TASKS_BY_NODE, &tasks, &why));
     }
     let cores = cores_per_task(environment);
     let mut lines = String::new();
@@ -49,16 +48,12 @@ pub fn hosts(environment: &Environment) -> Result<String, HostsError> {
 }
 
 fn counts(tasks: &str) -> Result<Vec<u32>, HostsError> {
-    let number = |n: &str| n.parse::<u32>();
-    tasks
-        .split(',')
-        .map(number)
-        .collect::<Result<_, _>>()
-        .map_err(|e| bad("COSY_TASKS_BY_NODE", tasks, &e.to_string()))
+    let why = "it has to be a number for each node, with commas";
+    variables::read_counts(tasks).ok_or_else(|| bad(variables::TASKS_BY_NODE, tasks, why))
 }
 
 fn cores_per_task(environment: &Environment) -> u32 {
-    let cores = text(environment, "COSY_CORES_PER_TASK").ok();
+    let cores = text(environment, variables::CORES_PER_TASK).ok();
     cores.and_then(|c| c.parse().ok()).unwrap_or(1).max(1)
 }
 

@@ -191,10 +191,7 @@ mod tests {
     fn what_it_prints() {
         check("echo SEEN=$GIVEN", Ok(&[("SEEN", "a b")]));
         check("read line; echo READ=\"<$line>\"", Ok(&[("READ", "<>")]));
-        check(
-            ": > file; echo SEEN=$(ls)",
-            Ok(&[("SEEN", "file job job.text")]),
-        );
+        check(": > file; echo SEEN=$(ls)", Ok(&[("SEEN", "file job job.text")]));
         check("exec true", Ok(&[]));
         check("echo A=1; exit 3", Err("exit code 3"));
         check("kill -9 $$", Err("signal 9"));
@@ -226,12 +223,7 @@ mod tests {
     #[test]
     fn no_such_script() {
         let missing = Path::new("/nonexistent/job");
-        let got = run_job(
-            missing,
-            &Environment::new(),
-            Path::new("/"),
-            crate::JOB_DEADLINE,
-        );
+        let got = run_job(missing, &Environment::new(), Path::new("/"), crate::JOB_DEADLINE);
         assert!(matches!(got, Err(JobError::Start(_))));
     }
 }

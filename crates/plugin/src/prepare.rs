@@ -2,6 +2,7 @@
 
 use crate::variables::Environment;
 use crate::{CHOICE_VARIABLE, JOB_DEADLINE, PATH_VARIABLE, Plugin, Plugins, hosts, run_job};
+use cosy_model::variables;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub fn wanted(environment: &Environment) -> bool {
         let number = environment.get(OsStr::new(name)).and_then(|v| v.to_str());
         number.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) > 1
     };
-    (several("COSY_TASKS") || several("COSY_NODE_COUNT")) && !without(choice(environment))
+    (several(variables::TASKS) || several(variables::NODE_COUNT)) && !without(choice(environment))
 }
 
 /// Wire-ups can be chosen like plugins, but have no script.
@@ -145,11 +146,7 @@ mod tests {
         let work = tempfile::tempdir().unwrap();
         let (home, files) = (work.path().join("plugins"), work.path().join("files"));
         fs::create_dir(&files).unwrap();
-        script(
-            &home,
-            "a",
-            "cat \"$COSY_HOSTS_FILE\" >&2; echo X=$COSY_PLUGIN Y=1",
-        );
+        script(&home, "a", "cat \"$COSY_HOSTS_FILE\" >&2; echo X=$COSY_PLUGIN Y=1");
         script(&home, "b", "echo X=$(tail -n 1 < hosts)");
         script(&home, "c", "echo Z=1; exit 7");
         prepare(&Plugins::new(vec![home]), &environment(more), &files, None)
@@ -175,10 +172,7 @@ mod tests {
         assert_eq!(value(&one, "X"), Some("a Y=1"));
         assert!(one.complaints.is_empty());
         let none = prepared(&[("COSY_MPI", "lam")]);
-        assert_eq!(
-            none.complaints,
-            ["there is no MPI plugin 'lam'; there are: a, b, c"]
-        );
+        assert_eq!(none.complaints, ["there is no MPI plugin 'lam'; there are: a, b, c"]);
     }
 
     #[test]

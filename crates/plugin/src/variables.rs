@@ -56,12 +56,7 @@ fn assignment(line: &[u8]) -> Option<(OsString, OsString)> {
     let first = name.first()?;
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     let good = name.iter().all(word) && !first.is_ascii_digit() && !value.contains(&0);
-    good.then(|| {
-        (
-            OsStr::from_bytes(name).to_owned(),
-            OsString::from_vec(value.to_vec()),
-        )
-    })
+    good.then(|| (OsStr::from_bytes(name).to_owned(), OsString::from_vec(value.to_vec())))
 }
 
 fn not_assignment(at: usize, line: &[u8]) -> VariablesError {

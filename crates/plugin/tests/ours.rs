@@ -86,22 +86,15 @@ fn several_cores_for_a_task() {
     let several = [("COSY_CORES_PER_TASK", "2"), ("COSY_CORES", "100000")];
     check(&several, |said| {
         let policy = "OMPI_MCA_hwloc_base_binding_policy";
-        assert_eq!(
-            value(said, policy),
-            Some("none"),
-            "cores that are not there"
-        );
+        assert_eq!(value(said, policy), Some("none"), "cores that are not there");
     });
     let counted = Command::new("nproc").output().unwrap().stdout;
     let here = String::from_utf8(counted).unwrap();
     let here = here.trim();
-    check(
-        &[("COSY_CORES_PER_TASK", "2"), ("COSY_CORES", here)],
-        |said| {
-            let policy = "OMPI_MCA_rmaps_base_mapping_policy";
-            assert_eq!(value(said, policy), Some("slot:PE=2"));
-        },
-    );
+    check(&[("COSY_CORES_PER_TASK", "2"), ("COSY_CORES", here)], |said| {
+        let policy = "OMPI_MCA_rmaps_base_mapping_policy";
+        assert_eq!(value(said, policy), Some("slot:PE=2"));
+    });
 }
 
 #[test]
@@ -143,10 +136,7 @@ fn rsh(args: &[&str], expected: Result<(&str, &str), &str>) {
     let output = Command::new(home().join("cosy-rsh"))
         .args(args)
         .env("COSY_JOB_ID", "12")
-        .env(
-            "COSY_COMMAND",
-            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cosy"),
-        )
+        .env("COSY_COMMAND", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cosy"))
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -156,11 +146,7 @@ fn rsh(args: &[&str], expected: Result<(&str, &str), &str>) {
             let words: Vec<&str> = out.lines().collect();
             let after = |word: &str| words[words.iter().position(|w| *w == word).unwrap() + 1];
             assert_eq!((words[0], after("--require")), ("run", host), "{args:?}");
-            assert_eq!(
-                words[words.len() - 3..],
-                ["/bin/sh", "-c", command],
-                "{args:?}"
-            );
+            assert_eq!(words[words.len() - 3..], ["/bin/sh", "-c", command], "{args:?}");
         }
         Err(part) => {
             assert_eq!(output.status.code(), Some(255), "{args:?}");
@@ -171,23 +157,11 @@ fn rsh(args: &[&str], expected: Result<(&str, &str), &str>) {
 
 #[test]
 fn in_place_of_rsh() {
-    rsh(
-        &["n2", "orted", "-mca", "ess", "\"env\""],
-        Ok(("n2", "orted -mca ess \"env\"")),
-    );
-    rsh(
-        &["n2", "cd '/a b' && ls -l"],
-        Ok(("n2", "cd '/a b' && ls -l")),
-    );
+    rsh(&["n2", "orted", "-mca", "ess", "\"env\""], Ok(("n2", "orted -mca ess \"env\"")));
+    rsh(&["n2", "cd '/a b' && ls -l"], Ok(("n2", "cd '/a b' && ls -l")));
     rsh(&["-x", "-l", "ann", "n2", "true"], Ok(("n2", "true")));
-    rsh(
-        &["-n", "ann@n2", "true", "-l", "x"],
-        Ok(("n2", "true -l x")),
-    );
-    rsh(
-        &["-o", "BatchMode=yes", "n2", "proxy", "--port=h:1"],
-        Ok(("n2", "proxy --port=h:1")),
-    );
+    rsh(&["-n", "ann@n2", "true", "-l", "x"], Ok(("n2", "true -l x")));
+    rsh(&["-o", "BatchMode=yes", "n2", "proxy", "--port=h:1"], Ok(("n2", "proxy --port=h:1")));
     rsh(&["n2"], Err("usage"));
     rsh(&[], Err("usage"));
     rsh(&["-l"], Err("usage"));

@@ -88,10 +88,7 @@ mod tests {
             frame::encode(&ask, 1000).unwrap()[frame::HEADER..].to_vec()
         };
         assert!(frame::decode::<Ask>(&body(crate::PROTOCOL + 1)).is_err());
-        assert_eq!(
-            foreign(&body(crate::PROTOCOL + 1)),
-            Some(crate::PROTOCOL + 1)
-        );
+        assert_eq!(foreign(&body(crate::PROTOCOL + 1)), Some(crate::PROTOCOL + 1));
         assert_eq!(foreign(&body(crate::PROTOCOL)), None);
         assert_eq!(foreign(b"\x93"), None);
     }

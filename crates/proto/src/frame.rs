@@ -425,14 +425,7 @@ mod tests {
         assert!(few < 40, "{few}");
         assert_eq!(users(100_000), few + 100_000);
         // Numbers, bytes, floats, nothing and what is cut.
-        let all = (
-            1_u64,
-            -5_i8,
-            1.5_f64,
-            u64::MAX,
-            None::<u8>,
-            (300_u16, true, "x".repeat(300)),
-        );
+        let all = (1_u64, -5_i8, 1.5_f64, u64::MAX, None::<u8>, (300_u16, true, "x".repeat(300)));
         let frame = encode(&all, 1000).unwrap();
         assert_eq!(values(&frame[HEADER..], 10).unwrap(), 10);
         assert!(values(&frame[HEADER..], 9).is_err());

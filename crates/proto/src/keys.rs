@@ -198,14 +198,8 @@ mod tests {
         let pair = KeyPair::generate().unwrap();
         let again = KeyPair::from_pkcs8(pair.pkcs8()).unwrap();
         assert_eq!(pair.public(), again.public());
-        assert_eq!(
-            pair.public().to_string().parse::<PublicKey>().unwrap(),
-            pair.public()
-        );
-        assert_eq!(
-            PublicKey::from_spki(&pair.public().to_spki()),
-            Some(pair.public())
-        );
+        assert_eq!(pair.public().to_string().parse::<PublicKey>().unwrap(), pair.public());
+        assert_eq!(PublicKey::from_spki(&pair.public().to_spki()), Some(pair.public()));
         assert!(pair.public().verifies(b"x", &again.sign(b"x")));
         assert!(!pair.public().verifies(b"y", &again.sign(b"x")));
         let token = JoinToken {

@@ -67,7 +67,7 @@ pub enum PeerRequest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeerAnswer {
-    /// Go on.
+    /// The ticket is good: the conversation goes on.
     Accepted,
     /// No, and why; the connection is free for the next conversation.
     Refused {

@@ -6,7 +6,7 @@
 
 use crate::frame;
 use crate::keys::{KeyPair, PublicKey};
-use cosy_model::node::{Allocation, AttemptKey};
+use cosy_model::node::{Allocation, AllocationKey};
 use cosy_model::{Gid, OsText, Time, Uid};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ const LIMIT: usize = 4 << 20;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Claims {
     /// Job and attempt.
-    pub key: AttemptKey,
+    pub key: AllocationKey,
     /// Owner of the job.
     pub uid: Uid,
     /// Primary group.
@@ -97,8 +97,8 @@ pub fn verify_signature(ticket: &OsText, controller: &PublicKey) -> Result<Claim
 
 /// A secret that all nodes of an attempt have in common, 32 bytes: only the controller can
 /// make it, and it makes the same one each time.
-pub fn seal(attempt: AttemptKey, key: &KeyPair) -> OsText {
-    let text = format!("{}.{}", attempt.job.0, attempt.attempt.0);
+pub fn seal(attempt: AllocationKey, key: &KeyPair) -> OsText {
+    let text = format!("{}.{}", attempt.number(), attempt.attempt());
     let signature = key.sign(&[SEAL, text.as_bytes()].concat());
     OsText(crate::keys::sha256(&signature).to_vec())
 }
@@ -141,10 +141,7 @@ pub fn check(
         cosy_model::expand(&claims.nodes).is_ok_and(|names| names.contains(&allocation.node));
     let checks = [
         ("job", claims.key == allocation.key),
-        (
-            "user",
-            claims.uid == allocation.uid && claims.gid == allocation.gid,
-        ),
+        ("user", claims.uid == allocation.uid && claims.gid == allocation.gid),
         ("list of groups", claims.groups == allocation.groups),
         ("node", named && claims.nodes == allocation.nodes),
     ];
@@ -157,16 +154,13 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::{Attempt, JobId};
+    use cosy_model::Attempt;
 
     #[test]
     fn only_what_was_signed_is_good() {
         let key = KeyPair::generate().unwrap();
         let claims = Claims {
-            key: AttemptKey {
-                job: JobId(7),
-                attempt: Attempt(1),
-            },
+            key: AllocationKey::numbered(7, Attempt(1)),
             uid: Uid(1000),
             gid: Gid(100),
             groups: vec![Gid(100), Gid(4)],
@@ -177,24 +171,15 @@ mod tests {
         };
         let ticket = sign(&claims, &key);
         assert_eq!(verify(&ticket, &key.public(), Time(499)).unwrap(), claims);
-        assert_eq!(
-            verify(&ticket, &key.public(), Time(501)),
-            Err(TicketError::Expired)
-        );
+        assert_eq!(verify(&ticket, &key.public(), Time(501)), Err(TicketError::Expired));
         let other = KeyPair::generate().unwrap().public();
         assert_eq!(verify(&ticket, &other, Time(0)), Err(TicketError::Forged));
         for at in 0..ticket.0.len() {
             let mut bytes = ticket.0.clone();
             bytes[at] ^= 1;
-            assert_eq!(
-                verify(&OsText(bytes), &key.public(), Time(0)),
-                Err(TicketError::Forged)
-            );
+            assert_eq!(verify(&OsText(bytes), &key.public(), Time(0)), Err(TicketError::Forged));
         }
-        assert_eq!(
-            verify(&OsText(vec![1, 2]), &key.public(), Time(0)),
-            Err(TicketError::Forged)
-        );
+        assert_eq!(verify(&OsText(vec![1, 2]), &key.public(), Time(0)), Err(TicketError::Forged));
     }
 
     #[test]
@@ -204,10 +189,7 @@ mod tests {
             KeyPair::generate().unwrap().public(),
             KeyPair::generate().unwrap().public(),
         );
-        let attempt = |job| AttemptKey {
-            job: JobId(job),
-            attempt: Attempt(1),
-        };
+        let attempt = |job| AllocationKey::numbered(job, Attempt(1));
         let ticket = |job, holder: String| {
             let claims = Claims {
                 key: attempt(job),
@@ -224,18 +206,11 @@ mod tests {
         let (first, second) = (ticket(7, one.to_string()), ticket(7, other.to_string()));
         assert_ne!(first, second);
         assert_eq!(common_secret(&first), common_secret(&second));
-        assert_ne!(
-            common_secret(&first),
-            common_secret(&ticket(8, one.to_string()))
-        );
+        assert_ne!(common_secret(&first), common_secret(&ticket(8, one.to_string())));
         let claims = verify(&first, &key.public(), Time(0)).unwrap();
         assert_eq!(claims.shown_by(&one), Ok(()));
         assert_eq!(claims.shown_by(&other), Err(TicketError::Stolen));
         let old = verify(&ticket(7, String::new()), &key.public(), Time(0)).unwrap();
-        assert_eq!(
-            old.shown_by(&other),
-            Ok(()),
-            "an earlier release names none"
-        );
+        assert_eq!(old.shown_by(&other), Ok(()), "an earlier release names none");
     }
 }

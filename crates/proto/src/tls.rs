@@ -92,9 +92,7 @@ fn raw_signature(
 }
 
 fn no_tls12() -> Result<HandshakeSignatureValid, Error> {
-    Err(Error::PeerIncompatible(
-        rustls::PeerIncompatible::Tls12NotOffered,
-    ))
+    Err(Error::PeerIncompatible(rustls::PeerIncompatible::Tls12NotOffered))
 }
 
 /// Accepts the server with one key.
@@ -116,9 +114,7 @@ impl ServerCertVerifier for OneServer {
         if PublicKey::from_spki(spki) == Some(self.key) {
             Ok(ServerCertVerified::assertion())
         } else {
-            Err(Error::InvalidCertificate(
-                rustls::CertificateError::ApplicationVerificationFailure,
-            ))
+            Err(Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))
         }
     }
 
@@ -166,9 +162,7 @@ impl ClientCertVerifier for AnyClient {
     ) -> Result<ClientCertVerified, Error> {
         match PublicKey::from_spki(spki) {
             Some(_) => Ok(ClientCertVerified::assertion()),
-            None => Err(Error::InvalidCertificate(
-                rustls::CertificateError::BadEncoding,
-            )),
+            None => Err(Error::InvalidCertificate(rustls::CertificateError::BadEncoding)),
         }
     }
 
@@ -230,10 +224,7 @@ mod tests {
     fn pinned_keys_only() {
         let (server, client) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
         let other = KeyPair::generate().unwrap();
-        assert_eq!(
-            shake(&server, &client, server.public()),
-            Some(client.public())
-        );
+        assert_eq!(shake(&server, &client, server.public()), Some(client.public()));
         assert_eq!(shake(&server, &client, other.public()), None);
     }
 }

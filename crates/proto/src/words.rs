@@ -272,10 +272,7 @@ mod tests {
 
     #[test]
     fn what_the_other_end_lacks_is_told_by_its_body() {
-        assert_eq!(
-            lacking(&["leaving"], &body(&NodeOrder::Leaving)),
-            Some("leaving")
-        );
+        assert_eq!(lacking(&["leaving"], &body(&NodeOrder::Leaving)), Some("leaving"));
         assert_eq!(lacking(&["suspend"], &body(&NodeOrder::Leaving)), None);
         assert_eq!(lacking(&["leaving"], b""), None);
     }
@@ -289,10 +286,7 @@ mod tests {
         };
         assert_eq!(name_of(&body(&heard)), Some("heard"));
         let names = names::<NodeOrder>();
-        assert!(
-            names.contains(&"leaving") && names.contains(&"launch"),
-            "{names:?}"
-        );
+        assert!(names.contains(&"leaving") && names.contains(&"launch"), "{names:?}");
         assert!(super::names::<u32>().is_empty());
     }
 

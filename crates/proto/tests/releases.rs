@@ -69,7 +69,7 @@ fn key() -> AttemptKey {
 
 fn allocation() -> Allocation {
     Allocation {
-        key: key(),
+        key: key().into(),
         node: "n1".into(),
         nodes: "n[1-2]".into(),
         uid: Uid(1000),
@@ -146,7 +146,7 @@ fn orders() -> Vec<NodeOrder> {
         NodeOrder::Prepare(Box::new(allocation())),
         NodeOrder::Launch(Box::new(launch())),
         NodeOrder::Kill {
-            key,
+            key: key.into(),
             node: node.clone(),
             cause: KillCause::TimeLimit,
         },
@@ -176,11 +176,11 @@ fn orders() -> Vec<NodeOrder> {
             limit: Span::from_secs(90),
         },
         NodeOrder::Release {
-            key,
+            key: key.into(),
             node: node.clone(),
         },
         NodeOrder::Forget {
-            key,
+            key: key.into(),
             node: node.clone(),
         },
         NodeOrder::StepsTaken {
@@ -242,7 +242,7 @@ fn itself() -> NodeSelf {
 fn reports() -> Vec<NodeReport> {
     let (key, node) = (key(), "n1".to_owned());
     let held = |phase| InventoryItem {
-        key,
+        key: key.into(),
         node: "n1".into(),
         phase,
     };
@@ -268,7 +268,7 @@ fn reports() -> Vec<NodeReport> {
             clock: Some(Time(1000)),
         }),
         NodeReport::Prepared {
-            key,
+            key: key.into(),
             node: node.clone(),
             failure: Some(PrepareFailure {
                 reason: "prolog".into(),
@@ -276,18 +276,18 @@ fn reports() -> Vec<NodeReport> {
             }),
         },
         NodeReport::Started {
-            key,
+            key: key.into(),
             node: node.clone(),
             at: Time(1000),
         },
         NodeReport::Ended {
-            key,
+            key: key.into(),
             node: node.clone(),
             end: end(),
             drain: None,
         },
         NodeReport::Released {
-            key,
+            key: key.into(),
             node: node.clone(),
             drain: Some("epilog".into()),
         },
@@ -379,4 +379,24 @@ fn earlier_versions_are_understood() {
         };
         assert_eq!((nodes[0].amounts.cores, inventory.len()), (4, 3));
     }
+}
+
+/// Daemons of other releases know the program of a trigger by a number that no job has, in the
+/// field of the job.
+#[test]
+fn programs_of_triggers_have_numbers_of_jobs() {
+    let attempt = Attempt(2);
+    let check = |key: AllocationKey, number| {
+        let before = AttemptKey {
+            job: JobId(number),
+            attempt,
+        };
+        let bytes = frame::encode(&before, 100).unwrap();
+        assert_eq!(frame::encode(&key, 100).unwrap(), bytes);
+        let back: AllocationKey = frame::decode(&bytes[frame::HEADER..]).unwrap();
+        assert_eq!(back, key);
+    };
+    check(key().into(), 7);
+    let trigger = TriggerId(3);
+    check(ProgramKey { trigger, attempt }.into(), (1 << 48) + 3);
 }

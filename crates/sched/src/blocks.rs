@@ -1,9 +1,9 @@
 //! Accepted reservations, and where one more could be.
 //!
 //! What always holds: the start and the end of a reservation are among the bounds of every
-//! component that it has nodes of.
+//! pool that it has nodes of.
 
-use crate::Demand;
+use crate::Component;
 use crate::machine::{Booking, Owner, Sight};
 use crate::scheduler::Scheduler;
 use crate::timeline::Timeline;
@@ -38,10 +38,10 @@ impl Scheduler {
             };
             self.machine.book(share.node, booking);
             if let Some(region) = self.machine.region(share.node) {
-                let bounds = &mut self.components[region].bounds;
+                let bounds = &mut self.pools[region].bounds;
                 bounds.insert((block.start, block.reservation), ());
                 bounds.insert((block.end, block.reservation), ());
-                self.components[region].reserve_anew(block.start);
+                self.pools[region].reserve_anew(block.start);
             }
             self.touch(share.node);
         }
@@ -61,7 +61,7 @@ impl Scheduler {
         };
         for share in &block.shares {
             if let Some(region) = self.machine.region(share.node) {
-                self.components[region].reserve_anew(block.start);
+                self.pools[region].reserve_anew(block.start);
             }
         }
         true
@@ -73,7 +73,7 @@ impl Scheduler {
             let owner = Owner::Reservation(reservation);
             self.machine.unbook(share.node, owner);
             if let Some(region) = self.machine.region(share.node) {
-                let bounds = &mut self.components[region].bounds;
+                let bounds = &mut self.pools[region].bounds;
                 bounds.remove(&(block.start, reservation));
                 bounds.remove(&(block.end, reservation));
             }
@@ -82,10 +82,10 @@ impl Scheduler {
         Some(block)
     }
 
-    /// Forgets reservations of a component whose time is over. They may stay in the timeline,
+    /// Forgets reservations of a pool whose time is over. They may stay in the timeline,
     /// where they are in nobody's way.
-    pub(crate) fn drop_past_blocks(&mut self, component: usize, now: Time) {
-        let bounds = &self.components[component].bounds;
+    pub(crate) fn drop_past_blocks(&mut self, pool: usize, now: Time) {
+        let bounds = &self.pools[pool].bounds;
         let past: Vec<ReservationId> = bounds
             .iter()
             .map(|((at, reservation), ())| (*at, *reservation))
@@ -106,7 +106,7 @@ impl Scheduler {
     pub fn place(
         &self,
         now: Time,
-        demand: &Demand,
+        demand: &Component,
         start: Time,
         length: Span,
     ) -> Option<Vec<NodeShare>> {
@@ -116,16 +116,16 @@ impl Scheduler {
         let nodes = demand.allowed.and(&self.machine.open);
         let window = (start, start + length);
         let picks = self.picks_for(demand, &nodes, window, (now, Sight::Until(Time::FAR)))?;
-        Some(self.shares_for(demand, &picks))
+        Some(self.shares_of_component(demand, &picks))
     }
 
     /// True when nothing else is on these shares of nodes from now until `end`, if running
     /// jobs take their limits; `whole` when nothing else may be on the nodes at all.
     /// Accepted reservations count, waiting jobs do not.
     pub fn is_free(&self, now: Time, shares: &[NodeShare], end: Time, whole: bool) -> bool {
-        let demand = Demand {
+        let demand = Component {
             exclusive: whole,
-            ..Demand::default()
+            ..Component::default()
         };
         let window = (now, end.max(Time(now.0.saturating_add(1))));
         let free = |share: &NodeShare| {
@@ -136,48 +136,48 @@ impl Scheduler {
         shares.iter().all(|s| self.machine.knows(s.node) && free(s))
     }
 
-    /// Brings the timeline of a component's reservations up to date, so that all that start
+    /// Brings the timeline of a pool's reservations up to date, so that all that start
     /// before `far` are in it.
-    pub(crate) fn note_reserved(&mut self, component: usize, now: Time, far: Time) {
-        let known = &self.components[component];
+    pub(crate) fn note_reserved(&mut self, pool: usize, now: Time, far: Time) {
+        let known = &self.pools[pool];
         if known.bounds.is_empty() && known.reserved.is_empty() {
             return;
         }
         if known.reserved_is_old || known.reserved_until < far {
             // Farther than needed now: for later passes.
-            self.note_until(component, far + Span(far.since(now).0 / 4));
+            self.note_until(pool, far + Span(far.since(now).0 / 4));
         }
     }
 
-    /// Looks at reservations that start later than those in the timeline of a component, at
+    /// Looks at reservations that start later than those in the timeline of a pool, at
     /// all before `until` and more. False when there are none.
-    pub(crate) fn look_farther(&mut self, component: usize, now: Time, until: Time) -> bool {
-        let known = self.components[component].reserved_until;
+    pub(crate) fn look_farther(&mut self, pool: usize, now: Time, until: Time) -> bool {
+        let known = self.pools[pool].reserved_until;
         if known == Time::FAR {
             return false;
         }
-        self.note_until(component, until.max(known + known.since(now)));
+        self.note_until(pool, until.max(known + known.since(now)));
         true
     }
 
-    fn note_until(&mut self, component: usize, until: Time) {
-        let component = &mut self.components[component];
+    fn note_until(&mut self, pool: usize, until: Time) {
+        let pool = &mut self.pools[pool];
         let mut reserved = Timeline::default();
-        component.reserved_until = Time::FAR;
-        for ((at, reservation), ()) in component.bounds.iter() {
+        pool.reserved_until = Time::FAR;
+        for ((at, reservation), ()) in pool.bounds.iter() {
             let block = self.blocks.get(reservation);
             let Some(block) = block.filter(|block| block.start == *at) else {
                 continue;
             };
             if block.start >= until {
-                component.reserved_until = until;
+                pool.reserved_until = until;
                 break;
             }
             let nodes = block.shares.iter().map(|share| share.node);
-            let here = nodes.filter(|node| component.nodes.contains(*node));
+            let here = nodes.filter(|node| pool.nodes.contains(*node));
             reserved.book(here.collect(), block.start, block.end);
         }
-        component.reserved = Arc::new(reserved);
-        component.reserved_is_old = false;
+        pool.reserved = Arc::new(reserved);
+        pool.reserved_is_old = false;
     }
 }

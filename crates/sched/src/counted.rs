@@ -108,7 +108,7 @@ pub(crate) fn first(
 mod tests {
     use super::*;
     use crate::select::select;
-    use crate::{Demand, NodeMask};
+    use crate::{Component, NodeMask};
     use cosy_model::{Amounts, NodeId, Time};
     use proptest::prelude::*;
 
@@ -124,22 +124,22 @@ mod tests {
         }
     }
 
-    fn demand(nodes: Option<u32>, tasks: u32, sets: &[(u32, u32)]) -> Demand {
+    fn demand(nodes: Option<u32>, tasks: u32, sets: &[(u32, u32)]) -> Component {
         let counted = sets.iter().map(|(bits, count)| AtLeast {
             nodes: mask(*bits),
             count: *count,
         });
-        Demand {
+        Component {
             nodes,
             tasks,
             per_task: cores(1),
             counted: counted.collect(),
-            ..Demand::default()
+            ..Component::default()
         }
     }
 
     /// The nodes chosen, where each node has room for so many tasks.
-    fn chosen(demand: &Demand, rooms: &[u32]) -> Option<u32> {
+    fn chosen(demand: &Component, rooms: &[u32]) -> Option<u32> {
         let gap = (Time::EPOCH, Time::FAR);
         let each = rooms.iter().enumerate();
         let candidates = each.filter_map(|(node, room)| {
@@ -192,7 +192,7 @@ mod tests {
             required in 0_u32..64,
         ) {
             let required = required & required >> 1 & required >> 2;
-            let ask = Demand { required: mask(required), ..demand(nodes, tasks, &sets) };
+            let ask = Component { required: mask(required), ..demand(nodes, tasks, &sets) };
             let good = |bits: u32| {
                 let own = (0..rooms.len()).filter(|n| bits & 1 << n != 0);
                 let rooms: Vec<u32> = own.map(|n| rooms[n]).collect();

@@ -1,14 +1,90 @@
-//! What a job asks of the machine, with every name already resolved to node sets.
+//! What a job asks of the machine, with every name already resolved to node sets: a list of
+//! components, each on nodes of its own, that start together. Most jobs have one.
 
 use crate::NodeMask;
 use cosy_model::{Amounts, MiB};
 
-/// What a job asks for.
+/// What a job asks for: its components, which start together.
+pub type Demand = PerComponent<Component>;
+
+/// Something for each component of a job. One component, which most jobs have, takes no memory
+/// beside its own.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PerComponent<T> {
+    first: T,
+    further: Box<[T]>,
+}
+
+impl<T> From<T> for PerComponent<T> {
+    /// For a job of one component.
+    fn from(only: T) -> Self {
+        Self::new(only, Vec::new())
+    }
+}
+
+impl<T> PerComponent<T> {
+    /// For a job whose components these are, in their order.
+    pub fn new(first: T, further: Vec<T>) -> Self {
+        let further = further.into_boxed_slice();
+        Self { first, further }
+    }
+
+    /// That of the first component.
+    pub const fn first(&self) -> &T {
+        &self.first
+    }
+
+    /// That of the one component of a job that has no other.
+    pub fn only(&self) -> Option<&T> {
+        self.further.is_empty().then_some(&self.first)
+    }
+
+    /// That of a component by its number, which counts from 0.
+    pub fn get(&self, number: u16) -> Option<&T> {
+        match usize::from(number).checked_sub(1) {
+            None => Some(&self.first),
+            Some(further) => self.further.get(further),
+        }
+    }
+
+    /// The number of components, at least 1.
+    pub fn count(&self) -> usize {
+        1 + self.further.len()
+    }
+
+    /// In the order of the components.
+    pub fn iter(&self) -> impl Iterator<Item = &T> + Clone {
+        std::iter::once(&self.first).chain(&self.further)
+    }
+
+    /// In the order of the components.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        std::iter::once(&mut self.first).chain(&mut self.further)
+    }
+
+    /// What `of` makes of each.
+    pub fn map<'a, U>(&'a self, mut of: impl FnMut(&'a T) -> U) -> PerComponent<U> {
+        PerComponent {
+            first: of(&self.first),
+            further: self.further.iter().map(of).collect(),
+        }
+    }
+}
+
+impl Demand {
+    /// True when all that matters of its nodes is that they are empty. Jobs of several components
+    /// are planned node by node, like those that share nodes.
+    pub fn holds_whole_nodes(&self) -> bool {
+        self.only().is_some_and(|one| one.exclusive)
+    }
+}
+
+/// What a component of a job asks for.
 ///
-/// Tasks are placed in blocks: the first node of the job (by index) gets as many as fit,
+/// Tasks are placed in blocks: the first node of the component (by index) gets as many as fit,
 /// then the next, and each node gets at least one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Demand {
+pub struct Component {
     /// Exact number of nodes; `None` is as few as the tasks need.
     pub nodes: Option<u32>,
     /// Without an exact number: no more nodes than this.
@@ -19,7 +95,7 @@ pub struct Demand {
     pub tasks_per_node: Option<u32>,
     /// Taken for each task.
     pub per_task: Amounts,
-    /// Taken once on each node of the job.
+    /// Taken once on each of its nodes.
     pub per_node: Amounts,
     /// Whole nodes: a node must be entirely free, and all it has is taken.
     pub exclusive: bool,
@@ -31,9 +107,6 @@ pub struct Demand {
     pub counted: Vec<AtLeast>,
     /// Soft: nodes of the first set come first, then those of the second, then the rest.
     pub tiers: Vec<NodeMask>,
-    /// Further parts of the job, each on nodes of its own, that start together with this one.
-    /// They have no further parts themselves.
-    pub more: Vec<Demand>,
 }
 
 /// A number of nodes out of a set.
@@ -45,24 +118,7 @@ pub struct AtLeast {
     pub count: u32,
 }
 
-impl Demand {
-    /// This part and the further ones.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &Demand> {
-        std::iter::once(self).chain(&self.more)
-    }
-
-    /// One part of several. The first one for a number that is not known.
-    pub(crate) fn part(&self, bundle: u16) -> &Demand {
-        let further = usize::from(bundle).checked_sub(1);
-        further.and_then(|at| self.more.get(at)).unwrap_or(self)
-    }
-
-    /// True when all that matters of its nodes is that they are empty. Jobs of several parts
-    /// are planned node by node, like those that share nodes.
-    pub fn holds_whole_nodes(&self) -> bool {
-        self.exclusive && self.more.is_empty()
-    }
-
+impl Component {
     /// The fewest nodes that hold everything named and counted.
     pub(crate) fn fewest_nodes(&self) -> u32 {
         let counted = self.counted.iter().map(|set| set.count);
@@ -180,11 +236,11 @@ pub enum Shortage {
         /// Most that a usable node has.
         have: u64,
     },
-    /// Each part would fit by itself, but not each on nodes of its own.
-    #[error("its {parts} parts do not fit side by side: each needs nodes of its own")]
-    Parts {
+    /// Each component would fit by itself, but not each on nodes of its own.
+    #[error("its {components} parts do not fit side by side: each needs nodes of its own")]
+    Components {
         /// How many there are.
-        parts: u32,
+        components: u32,
     },
     /// The tasks do not fit on that many nodes.
     #[error("needs room for {wanted} tasks, {nodes} nodes have room for {have}")]
@@ -196,4 +252,37 @@ pub enum Shortage {
         /// On this many nodes.
         nodes: u32,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_component_has_its_own() {
+        let check = |all: &PerComponent<char>, want: &str| {
+            assert_eq!(all.iter().collect::<String>(), want);
+            assert_eq!(all.count(), want.len());
+            assert_eq!(Some(*all.first()), want.chars().next());
+            assert_eq!(all.only().is_some(), want.len() == 1);
+            for number in 0..=want.len() {
+                assert_eq!(all.get(number as u16).copied(), want.chars().nth(number));
+            }
+        };
+        let mut three = PerComponent::new('a', vec!['b', 'c']);
+        check(&'a'.into(), "a");
+        check(&three, "abc");
+        check(&three.map(char::to_ascii_uppercase), "ABC");
+        three.iter_mut().for_each(|own| *own = 'x');
+        check(&three, "xxx");
+    }
+
+    /// What most jobs ask for is as large as one component and an empty list.
+    #[test]
+    fn a_job_of_one_component_stays_small() {
+        let list = size_of::<Box<[Component]>>();
+        assert_eq!(size_of::<Demand>(), size_of::<Component>() + list);
+        let one = Demand::from(Component::default());
+        assert_eq!(size_of_val(&*one.further), 0);
+    }
 }

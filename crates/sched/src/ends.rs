@@ -15,7 +15,7 @@ const RUN: usize = 64;
 pub(crate) struct End {
     pub at: Time,
     pub run: RunId,
-    /// Nodes of the component that it holds.
+    /// Nodes of the pool that it holds.
     pub nodes: u32,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Place {
     at: usize,
 }
 
-/// All ends of a component.
+/// All ends of a pool.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Ends {
     runs: Vec<Run>,

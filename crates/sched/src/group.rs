@@ -3,13 +3,13 @@
 //! What always holds: a group that waits is found by its queue and demand; groups without
 //! jobs are dropped in bulk once there are many.
 
-use crate::bundles;
+use crate::components;
 use crate::line::{GroupId, QueueKey};
 use crate::machine::Machine;
 use crate::select::{Candidate, count_alike, select};
 use crate::shape::Shape;
 use crate::table::Table;
-use crate::{Demand, NodeMask};
+use crate::{Component, Demand, NodeMask, PerComponent};
 use cosy_model::{QueueId, Span, Time};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -39,20 +39,17 @@ pub(crate) struct ShapeId(u32);
 pub(crate) struct Group {
     pub demand: Arc<Demand>,
     /// Open nodes that may be chosen.
-    pub eligible: NodeMask,
-    /// These are all nodes of the component, and all of them are open.
+    eligible: PerComponent<NodeMask>,
+    /// These, for the first component, are all nodes of the pool, and all of them are open.
     pub everywhere: bool,
     pub feasible: Feasible,
     /// How many tasks an empty node takes, when all that may be chosen are alike and the
     /// demand does not tell nodes apart.
     pub alike: Option<u32>,
-    pub shape: ShapeId,
-    /// The same for each further part.
-    more_eligible: Vec<NodeMask>,
-    more_shapes: Vec<ShapeId>,
+    shapes: PerComponent<ShapeId>,
     queue: QueueId,
     jobs: usize,
-    /// Whole nodes, any of the component.
+    /// Whole nodes, any of the pool.
     plain: bool,
     /// Of the machine that `eligible` and `feasible` were found for.
     epoch: u64,
@@ -61,8 +58,8 @@ pub(crate) struct Group {
 impl Group {
     /// What a search needs to know of a job of the group.
     pub fn brief(&self, id: GroupId, limit: Span) -> QueueKey {
-        let demand = &self.demand;
-        let nodes = demand.nodes.unwrap_or(1).max(demand.fewest_nodes());
+        let (demand, first) = (&self.demand, self.demand.first());
+        let nodes = first.nodes.unwrap_or(1).max(first.fewest_nodes());
         let whole = demand.holds_whole_nodes();
         QueueKey {
             group: id,
@@ -72,16 +69,14 @@ impl Group {
         }
     }
 
-    /// The parts of its jobs, and for each the open nodes that may be chosen.
-    pub fn parts(&self) -> impl Iterator<Item = (&Demand, &NodeMask)> {
-        let eligible = std::iter::once(&self.eligible).chain(&self.more_eligible);
-        self.demand.parts().zip(eligible)
+    /// The components of its jobs, and for each the open nodes that may be chosen.
+    pub fn components(&self) -> impl Iterator<Item = (&Component, &NodeMask)> {
+        self.demand.iter().zip(self.eligible.iter())
     }
 
-    /// The shapes of all parts.
-    fn shapes(&self) -> impl Iterator<Item = ShapeId> {
-        let more = self.more_shapes.iter().copied();
-        std::iter::once(self.shape).chain(more)
+    /// Open nodes that may be chosen for the first component.
+    pub fn eligible(&self) -> &NodeMask {
+        self.eligible.first()
     }
 
     /// The queue of its jobs.
@@ -90,18 +85,17 @@ impl Group {
     }
 
     /// Brings `eligible` and `feasible` up to date. `nodes` are those of the queue and of
-    /// its component.
+    /// its pool.
     pub fn refresh(&mut self, epoch: u64, machine: &Machine, nodes: (&NodeMask, &NodeMask)) {
         if self.epoch == epoch {
             return;
         }
         self.epoch = epoch;
-        let allowed = self.demand.allowed.and(nodes.0);
-        self.eligible = allowed.and(&machine.open);
-        let open = |part: &Demand| part.allowed.and(nodes.0).and(&machine.open);
-        self.more_eligible = self.demand.more.iter().map(open).collect();
-        self.everywhere = self.eligible == *nodes.1;
-        self.alike = alike(machine, &self.demand, &self.eligible);
+        let open = |one: &Component| one.allowed.and(nodes.0).and(&machine.open);
+        self.eligible = self.demand.map(open);
+        self.everywhere = self.eligible() == nodes.1;
+        let only = self.demand.only();
+        self.alike = only.and_then(|only| alike(machine, only, self.eligible()));
         let up = nodes.0.and(&machine.open);
         self.feasible = if fits_empty(machine, &self.demand, &up) {
             Feasible::Now
@@ -118,28 +112,30 @@ impl Group {
     }
 }
 
-/// The cores that all parts take at least: each has nodes of its own.
+/// The cores that all components take at least: each has nodes of its own.
 fn cores(demand: &Demand) -> u64 {
-    let cores = |part: &Demand| {
-        let nodes = part.nodes.unwrap_or(1).max(part.fewest_nodes());
-        let tasks = u64::from(part.per_task.cores) * u64::from(part.tasks);
-        tasks + u64::from(part.per_node.cores) * u64::from(nodes)
+    let cores = |one: &Component| {
+        let nodes = one.nodes.unwrap_or(1).max(one.fewest_nodes());
+        let tasks = u64::from(one.per_task.cores) * u64::from(one.tasks);
+        tasks + u64::from(one.per_node.cores) * u64::from(nodes)
     };
-    demand.parts().map(cores).sum()
+    demand.iter().map(cores).sum()
 }
 
-fn is_plain(demand: &Demand, (queue, component): (&NodeMask, &NodeMask)) -> bool {
-    demand.holds_whole_nodes()
-        && demand.required.is_empty()
-        && demand.counted.is_empty()
-        && demand.tiers.is_empty()
-        && queue == component
-        && component.is_subset(&demand.allowed)
+fn is_plain(demand: &Demand, (queue, pool): (&NodeMask, &NodeMask)) -> bool {
+    demand.only().is_some_and(|only| {
+        only.exclusive
+            && only.required.is_empty()
+            && only.counted.is_empty()
+            && only.tiers.is_empty()
+            && queue == pool
+            && pool.is_subset(&only.allowed)
+    })
 }
 
-fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
+fn alike(machine: &Machine, demand: &Component, nodes: &NodeMask) -> Option<u32> {
     let any = demand.required.is_empty() && demand.counted.is_empty();
-    if !any || !demand.tiers.is_empty() || !demand.more.is_empty() {
+    if !any || !demand.tiers.is_empty() {
         return None;
     }
     let total = machine.common_total(nodes);
@@ -148,11 +144,20 @@ fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
 
 /// True when a job with `demand` fits on `nodes`, where it may use them, when they are empty.
 pub(crate) fn fits_empty(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> bool {
-    if !demand.more.is_empty() {
-        let candidates = |part: &Demand| empty(machine, part, &part.allowed.and(nodes));
-        let all = demand.parts().map(candidates).collect();
-        return bundles::fit(demand, all);
+    if let Some(only) = demand.only() {
+        return component_fits_empty(machine, only, nodes);
     }
+    let candidates = |one: &Component| empty(machine, one, &one.allowed.and(nodes));
+    let all = demand.iter().map(candidates).collect();
+    components::fit(demand, all)
+}
+
+/// The same for one component, as if the job had no other.
+pub(crate) fn component_fits_empty(
+    machine: &Machine,
+    demand: &Component,
+    nodes: &NodeMask,
+) -> bool {
     let nodes = demand.allowed.and(nodes);
     match alike(machine, demand, &nodes) {
         Some(room) => count_alike(demand, room).is_some_and(|count| count <= nodes.count()),
@@ -161,7 +166,7 @@ pub(crate) fn fits_empty(machine: &Machine, demand: &Demand, nodes: &NodeMask) -
 }
 
 /// All of `nodes` that could take a task when they are empty.
-pub(crate) fn empty(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Vec<Candidate> {
+pub(crate) fn empty(machine: &Machine, demand: &Component, nodes: &NodeMask) -> Vec<Candidate> {
     let known = nodes.iter().filter(|id| machine.knows(*id));
     let gap = (Time::EPOCH, Time::FAR);
     let candidate = |id| Candidate::new(demand, id, machine.total(id), gap);
@@ -251,22 +256,20 @@ impl Groups {
     pub fn refresh_shapes(&mut self, id: GroupId, machine: &Machine) {
         let group = self.groups[id.0 as usize].as_ref();
         let group = group.expect("a group with jobs is kept");
-        let shape = &mut self.shapes[group.shape.0 as usize];
-        shape.refresh(group.epoch, &group.eligible, machine);
-        for (shape, eligible) in group.more_shapes.iter().zip(&group.more_eligible) {
+        for (shape, eligible) in group.shapes.iter().zip(group.eligible.iter()) {
             let shape = &mut self.shapes[shape.0 as usize];
             shape.refresh(group.epoch, eligible, machine);
         }
     }
 
-    /// The shape of a group as it was when it was last looked at.
+    /// The shape of a group's first component as it was when it was last looked at.
     pub fn known_shape(&self, id: GroupId) -> &Shape {
-        &self.shapes[self.get(id).shape.0 as usize]
+        &self.shapes[self.get(id).shapes.first().0 as usize]
     }
 
-    /// The shapes of all parts, as they were when they were last looked at.
+    /// The shapes of all components, as they were when they were last looked at.
     pub fn known_shapes(&self, id: GroupId) -> impl Iterator<Item = &Shape> {
-        let shapes = self.get(id).shapes();
+        let shapes = self.get(id).shapes.iter();
         shapes.map(|shape| &self.shapes[shape.0 as usize])
     }
 
@@ -278,7 +281,7 @@ impl Groups {
     /// Counts one more job with `demand` in `queue`, which becomes that of the group: equal
     /// demands are kept once.
     ///
-    /// `nodes` are those of the queue and of its component.
+    /// `nodes` are those of the queue and of its pool.
     pub fn join(
         &mut self,
         queue: QueueId,
@@ -299,7 +302,7 @@ impl Groups {
             self.unused -= 1;
             self.waiting[id.bit()] += 1;
             let group = self.groups[id.0 as usize].as_ref();
-            for shape in group.into_iter().flat_map(Group::shapes) {
+            for shape in group.into_iter().flat_map(|group| group.shapes.iter()) {
                 self.shape_groups[shape.0 as usize] += 1;
             }
             let plain = nodes.is_some_and(|nodes| is_plain(demand, nodes));
@@ -310,7 +313,7 @@ impl Groups {
         id
     }
 
-    /// True when every waiting job asks for whole nodes and may have any of its component.
+    /// True when every waiting job asks for whole nodes and may have any of its pool.
     pub fn are_plain(&self) -> bool {
         self.unlike == 0
     }
@@ -343,7 +346,7 @@ impl Groups {
         self.unused += 1;
         self.waiting[id.bit()] -= 1;
         let group = self.groups[id.0 as usize].as_ref();
-        for shape in group.into_iter().flat_map(Group::shapes) {
+        for shape in group.into_iter().flat_map(|group| group.shapes.iter()) {
             let shape = shape.0 as usize;
             self.shape_groups[shape] -= 1;
             if self.shape_groups[shape] == 0 {
@@ -367,17 +370,13 @@ impl Groups {
     }
 
     fn found(&mut self, hash: u64, queue: QueueId, demand: &Arc<Demand>) -> GroupId {
-        let further = demand.more.iter();
-        let more_shapes = further.map(|part| self.find_shape(queue, part)).collect();
         let group = Some(Group {
             demand: Arc::clone(demand),
-            more_eligible: Vec::new(),
-            more_shapes,
-            eligible: NodeMask::default(),
+            eligible: PerComponent::default(),
             everywhere: false,
             feasible: Feasible::Never,
             alike: None,
-            shape: self.find_shape(queue, demand),
+            shapes: demand.map(|one| self.find_shape(queue, one)),
             queue,
             jobs: 0,
             plain: false,
@@ -397,7 +396,7 @@ impl Groups {
         id
     }
 
-    fn find_shape(&mut self, queue: QueueId, demand: &Demand) -> ShapeId {
+    fn find_shape(&mut self, queue: QueueId, demand: &Component) -> ShapeId {
         let task = (demand.tasks_per_node, &demand.per_task, &demand.per_node);
         let hash = hash(&(queue, &demand.allowed, task));
         let known = self.shape_by_hash.entry(hash).or_default();
@@ -448,7 +447,7 @@ impl Groups {
         let mut used = vec![None; self.shapes.len()];
         let (mut shapes, mut counts) = (Vec::new(), Vec::new());
         for group in self.groups.iter_mut().flatten() {
-            for shape in std::iter::once(&mut group.shape).chain(&mut group.more_shapes) {
+            for shape in group.shapes.iter_mut() {
                 let old = shape.0 as usize;
                 *shape = *used[old].get_or_insert_with(|| {
                     shapes.push(self.shapes[old].clone());
@@ -481,10 +480,10 @@ mod tests {
     use super::*;
 
     fn demand(tasks: u32) -> Arc<Demand> {
-        Arc::new(Demand {
+        Arc::new(Demand::from(Component {
             tasks,
-            ..Demand::default()
-        })
+            ..Component::default()
+        }))
     }
 
     #[test]
@@ -501,6 +500,6 @@ mod tests {
         assert_eq!(groups.join(QueueId(0), &mut demand(7), None), kept);
         groups.leave(kept);
         groups.leave(kept);
-        assert_eq!(groups.get(kept).demand.tasks, 7);
+        assert_eq!(groups.get(kept).demand.first().tasks, 7);
     }
 }

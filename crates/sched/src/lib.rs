@@ -13,9 +13,8 @@ pub mod notice;
 pub mod workflow;
 
 mod blocks;
-mod bundles;
 mod changes;
-mod component;
+mod components;
 mod counted;
 mod demand;
 mod ends;
@@ -30,6 +29,7 @@ mod order;
 mod pass;
 mod plan;
 mod policy;
+mod pool;
 mod profile;
 mod question;
 mod running;
@@ -46,7 +46,7 @@ mod timeline;
 mod whole;
 
 pub use blocks::Block;
-pub use demand::{AtLeast, Demand, Shortage};
+pub use demand::{AtLeast, Component, Demand, PerComponent, Shortage};
 pub use forecast::Forecast;
 pub use mask::NodeMask;
 pub use nodeset::NodeSet;

@@ -1,4 +1,4 @@
-//! The waiting jobs of one component in the order of service, found without looking at
+//! The waiting jobs of one pool in the order of service, found without looking at
 //! each of them.
 //!
 //! Jobs lie in runs of a few dozen, and runs in blocks; each knows the least that one of
@@ -361,10 +361,7 @@ mod tests {
             let fits = |b: &QueueKey| room.holds(b) && !(b.group.0 == 2 && b.limit > Span(9));
             let wanted = all.iter().filter(|(_, b)| fits(b)).map(|(at, _)| *at);
             assert_eq!(found(&mut line, Some(&room), 2), wanted.collect::<Vec<_>>());
-            assert_eq!(
-                found(&mut line, None, 2),
-                all.keys().copied().collect::<Vec<_>>()
-            );
+            assert_eq!(found(&mut line, None, 2), all.keys().copied().collect::<Vec<_>>());
             assert_eq!(line.first(), all.keys().next().map(|at| key(*at)).as_ref());
             assert_eq!(line.is_empty(), all.is_empty());
         }

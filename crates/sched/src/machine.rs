@@ -9,7 +9,7 @@
 
 use crate::changes::{Changes, Mark};
 use crate::nodeset::NodeSet;
-use crate::{Demand, NodeMask};
+use crate::{Component, NodeMask};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, ReservationId, Time};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ struct Node {
     ahead: Arc<Vec<Booking>>,
 }
 
-/// What is free now on the open nodes of a region (a component of queues).
+/// What is free now on the open nodes of a region (a pool of queues).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RegionRoom {
     /// Free cores.
@@ -399,7 +399,7 @@ impl Machine {
     pub fn window(
         &self,
         id: NodeId,
-        demand: &Demand,
+        demand: &Component,
         (start, end): (Time, Time),
         now: Time,
         sight: Sight,

@@ -118,10 +118,7 @@ mod tests {
         let set: NodeSet = nodes.iter().map(|n| NodeId(*n)).collect();
         let mask: NodeMask = nodes.iter().map(|n| NodeId(*n)).collect();
         assert_eq!(NodeSet::of(&mask), set);
-        assert_eq!(
-            set.iter().collect::<Vec<_>>(),
-            mask.iter().collect::<Vec<_>>()
-        );
+        assert_eq!(set.iter().collect::<Vec<_>>(), mask.iter().collect::<Vec<_>>());
         assert_eq!((set.count(), mask.count()), (5, 5));
         let mut rest = set.clone();
         rest.remove(NodeId(64));

@@ -1,14 +1,14 @@
-//! Running jobs come and go: what they hold is booked and freed, and the components of
+//! Running jobs come and go: what they hold is booked and freed, and the pools of
 //! their nodes are told.
 //!
-//! What always holds: the end of a running job is entered in every component that it has
+//! What always holds: the end of a running job is entered in every pool that it has
 //! nodes of, with the number of these nodes.
 
-use crate::Demand;
-use crate::component::Component;
+use crate::Component;
 use crate::ends::End;
 use crate::nodeset::NodeSet;
 use crate::pass::at_least_one;
+use crate::pool::Pool;
 use crate::running::{Holding, RunId, Running};
 use crate::scheduler::{Scheduler, Waiting};
 use crate::select::{Pick, spread};
@@ -46,21 +46,19 @@ impl Scheduler {
 
     /// Moves a job from waiting to running, on whole nodes. Its line is told by the pass.
     pub(crate) fn start_on(&mut self, job: JobId, nodes: NodeSet, now: Time) {
-        let Some(Waiting { job: known, group }) = self.waiting.remove(job) else {
+        let Some(Waiting { job: known, .. }) = self.take_waiting(job) else {
             return;
         };
-        self.groups.leave(group);
         let end = now + at_least_one(known.limit);
         self.run_on(job, nodes, Holding::Whole(known.demand), end);
     }
 
     /// Moves a job from waiting to running. Its line is told by the pass.
     pub(crate) fn start_picked(&mut self, job: JobId, picks: &[Pick], now: Time) {
-        let Some(Waiting { job: known, group }) = self.waiting.remove(job) else {
+        let Some(Waiting { job: known, .. }) = self.take_waiting(job) else {
             return;
         };
         let shares = self.shares_for(&known.demand, picks);
-        self.groups.leave(group);
         let end = now + at_least_one(known.limit);
         self.run_listed(job, shares, end, known.demand.holds_whole_nodes());
     }
@@ -127,7 +125,7 @@ impl Scheduler {
                     }
                 }
             }
-            self.spare.spare_set = Some(running.nodes);
+            self.keep_memory(running.nodes);
         }
         true
     }
@@ -177,7 +175,7 @@ impl Scheduler {
     pub fn held_by(&self, job: JobId) -> Vec<NodeShare> {
         let id = self.running.find(job);
         let mut shares = id.map(|id| self.shares_of(id)).unwrap_or_default();
-        shares.sort_by_key(|share| (share.bundle, share.node));
+        shares.sort_by_key(|share| (share.component, share.node));
         shares
     }
 
@@ -191,16 +189,16 @@ impl Scheduler {
         let running = self.running.get(id);
         match &running.holding {
             Holding::Listed(shares) | Holding::WholeListed(shares) => shares.clone(),
-            Holding::Whole(demand) => self.whole_shares(demand, &running.nodes),
+            Holding::Whole(demand) => self.whole_shares(demand.first(), &running.nodes),
         }
     }
 
     /// What a job holds that has these nodes as a whole.
-    pub(crate) fn whole_shares(&self, demand: &Demand, nodes: &NodeSet) -> Vec<NodeShare> {
+    pub(crate) fn whole_shares(&self, demand: &Component, nodes: &NodeSet) -> Vec<NodeShare> {
         let room = |node| demand.capacity(self.machine.total(node));
         let nodes = nodes.iter().map(|node| (node, room(node)));
         let picks = spread(&nodes.collect::<Vec<_>>(), demand.tasks);
-        self.shares_for(demand, &picks)
+        self.shares_of_component(demand, &picks)
     }
 
     /// Books whole-node jobs node by node: what they hold stays when nodes change.
@@ -220,25 +218,25 @@ impl Scheduler {
         }
     }
 
-    /// Enters the end of a running job into the components of its nodes.
+    /// Enters the end of a running job into the pools of its nodes.
     pub(crate) fn enter(&mut self, id: RunId) {
-        self.for_each_end(id, |component, end, listed| {
-            component.ends.insert(end);
-            component.listed += listed;
-            component.change();
+        self.for_each_end(id, |pool, end, listed| {
+            pool.ends.insert(end);
+            pool.listed += listed;
+            pool.change();
         });
     }
 
     /// Takes the end of a running job out of them.
     fn withdraw(&mut self, id: RunId) {
-        self.for_each_end(id, |component, end, listed| {
-            component.ends.remove(&end);
-            component.listed -= listed;
-            component.change();
+        self.for_each_end(id, |pool, end, listed| {
+            pool.ends.remove(&end);
+            pool.listed -= listed;
+            pool.change();
         });
     }
 
-    fn for_each_end(&mut self, run: RunId, what: impl Fn(&mut Component, End, u32)) {
+    fn for_each_end(&mut self, run: RunId, what: impl Fn(&mut Pool, End, u32)) {
         let running = self.running.get(run);
         let listed = u32::from(!running.is_whole());
         let end = |nodes| End {
@@ -249,7 +247,7 @@ impl Scheduler {
         if self.machine.is_plain() {
             let nodes = running.nodes.count();
             if nodes > 0 {
-                what(&mut self.components[0], end(nodes), listed);
+                what(&mut self.pools[0], end(nodes), listed);
             }
             return;
         }
@@ -257,8 +255,8 @@ impl Scheduler {
         let mut regions: Vec<usize> = regions.collect();
         regions.sort_unstable();
         for part in regions.chunk_by(|a, b| a == b) {
-            let component = &mut self.components[part[0]];
-            what(component, end(part.len() as u32), listed);
+            let pool = &mut self.pools[part[0]];
+            what(pool, end(part.len() as u32), listed);
         }
     }
 }

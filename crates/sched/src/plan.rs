@@ -6,9 +6,9 @@
 
 use crate::Block;
 use crate::OrderKey;
-use crate::component::Component;
 use crate::group::Feasible;
 use crate::nodeset::NodeSet;
+use crate::pool::Pool;
 use crate::scheduler::Scheduler;
 use crate::table::JobTable;
 use cosy_model::{JobId, Time, WaitReason};
@@ -70,7 +70,7 @@ impl Scheduler {
     /// The first `most` waiting jobs that may start, in the order of service. The others are not
     /// looked at.
     pub fn first_in_line(&self, most: usize) -> Vec<JobId> {
-        let mut lines: Vec<_> = self.components.iter().map(|c| c.line.keys()).collect();
+        let mut lines: Vec<_> = self.pools.iter().map(|c| c.line.keys()).collect();
         let mut firsts: BinaryHeap<Reverse<(&OrderKey, usize)>> = BinaryHeap::new();
         for (at, line) in lines.iter_mut().enumerate() {
             firsts.extend(line.next().map(|key| Reverse((key, at))));
@@ -94,9 +94,9 @@ impl Scheduler {
 
     /// The waiting jobs in the order of service, those of closed queues among them.
     fn waiting_ids(&self) -> Vec<JobId> {
-        let lines = self.components.iter().flat_map(|c| c.line.keys());
+        let lines = self.pools.iter().flat_map(|c| c.line.keys());
         let mut keys: Vec<OrderKey> = lines.copied().collect();
-        if keys.len() < self.waiting.len() {
+        if keys.len() < self.waiting_count() {
             keys = self.waiting_in_order().map(|job| job.key).collect();
         }
         keys.sort(); // lines are in order: they are only merged
@@ -106,8 +106,8 @@ impl Scheduler {
     /// Why a waiting job waits, told from the last pass without planning anything.
     pub fn why(&self, now: Time, job: JobId) -> Option<WaitReason> {
         let _ = now; // the answer is as of the last pass
-        let waiting = self.waiting.get(job)?;
-        let queue = self.queues.get(waiting.job.queue.index());
+        let waiting = self.waiting_job(job)?;
+        let queue = self.queue(waiting.job.queue);
         let Some(queue) = queue.filter(|queue| queue.starts) else {
             return Some(WaitReason::QueueClosed);
         };
@@ -116,9 +116,9 @@ impl Scheduler {
             Feasible::Later => return Some(WaitReason::NodesUnavailable),
             Feasible::Never => return Some(WaitReason::NeverFits),
         }
-        let component = &self.components[queue.component];
-        let head = component.reason_of(job);
-        let first = component.line.first().is_some_and(|key| key.job == job);
+        let pool = &self.pools[queue.pool];
+        let head = pool.reason_of(job);
+        let first = pool.line.first().is_some_and(|key| key.job == job);
         Some(match head {
             Some(reason) => reason.clone(),
             None if first => WaitReason::Resources,
@@ -128,18 +128,16 @@ impl Scheduler {
 
     /// Makes the answers about a waiting job cheap.
     fn refresh_group_of(&mut self, job: JobId) {
-        let group = self.waiting.get(job).map(|waiting| waiting.group);
-        if let Some(group) =
-            group.filter(|id| self.groups.get(*id).queue().index() < self.queues.len())
-        {
+        let group = self.waiting_job(job).map(|waiting| waiting.group);
+        if let Some(group) = group.filter(|id| self.queue(self.groups.get(*id).queue()).is_some()) {
             self.feasible(group);
         }
     }
 
     /// The next time after `now` at which something ends, if all jobs take their limits.
     fn next_end(&self, now: Time) -> Option<Time> {
-        let waiting = self.components.iter().filter(|c| !c.line.is_empty());
-        let next = |c: &crate::component::Component| {
+        let waiting = self.pools.iter().filter(|c| !c.line.is_empty());
+        let next = |c: &crate::pool::Pool| {
             let soon = (Time(now.0.saturating_add(1)), Default::default());
             let job = c.ends.first().map(|end| end.at);
             let bound = c.bounds.from(soon).next().map(|bound| bound.0);
@@ -150,8 +148,8 @@ impl Scheduler {
 
     /// Ends what is expected to have ended by `now`.
     fn end_due(&mut self, now: Time) {
-        for at in 0..self.components.len() {
-            while let Some(end) = self.components[at].ends.first() {
+        for at in 0..self.pools.len() {
+            while let Some(end) = self.pools[at].ends.first() {
                 if end.at > now {
                     break;
                 }
@@ -183,9 +181,8 @@ impl Replay {
         for (_, running) in late {
             clone.set_expected_end(running.job, Time(now.0.saturating_add(1)));
         }
-        for component in 0..clone.components.len() {
-            clone.components[component].dirty =
-                origin.components[component].dirty || origin.components[component].due <= now;
+        for pool in 0..clone.pools.len() {
+            clone.pools[pool].dirty = origin.pools[pool].dirty || origin.pools[pool].due <= now;
         }
         let mut places = JobTable::default();
         for (at, job) in asked.iter().enumerate() {
@@ -212,13 +209,13 @@ impl Replay {
     /// Notes from now on how far ahead decisions look. What was decided before is decided
     /// once more: nobody has noted how far ahead that looked.
     pub fn watch(&mut self) {
-        self.clone.reach = Some(Time(i64::MIN));
-        self.clone.components.iter_mut().for_each(Component::change);
+        self.clone.watch_reach();
+        self.clone.pools.iter_mut().for_each(Pool::change);
     }
 
     /// No decision so far would have been another one with something booked from then on.
     pub fn reach(&self) -> Time {
-        self.clone.reach.unwrap_or(Time::FAR)
+        self.clone.reach().unwrap_or(Time::FAR)
     }
 
     /// Decides what starts now.
@@ -256,13 +253,13 @@ impl Replay {
     /// Accepts reservations as if they had been there from the begin. They start beyond the
     /// reach of what has been decided.
     pub fn accept(&mut self, placed: &[Block]) {
-        let passes = |c: &Component| (c.dirty, c.only_fresh, c.due);
-        let before: Vec<(bool, bool, Time)> = self.clone.components.iter().map(passes).collect();
+        let passes = |c: &Pool| (c.dirty, c.only_fresh, c.due);
+        let before: Vec<(bool, bool, Time)> = self.clone.pools.iter().map(passes).collect();
         self.insert(placed);
-        for (component, (dirty, only_fresh, due)) in self.clone.components.iter_mut().zip(before) {
-            component.dirty = dirty;
-            component.only_fresh = only_fresh;
-            component.due = due.min(component.next_due(self.at));
+        for (pool, (dirty, only_fresh, due)) in self.clone.pools.iter_mut().zip(before) {
+            pool.dirty = dirty;
+            pool.only_fresh = only_fresh;
+            pool.due = due.min(pool.next_due(self.at));
         }
     }
 

@@ -7,7 +7,7 @@
 /// How many of the first waiting jobs that cannot start get a guaranteed place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Depth {
-    /// This many in each component of queues that share nodes.
+    /// This many in each pool of queues that share nodes.
     Count(u32),
     /// Every waiting job (conservative backfill).
     All,

@@ -8,27 +8,26 @@
 //! it has the planner only to read.
 
 use crate::OrderKey;
-use crate::component::Component;
-use crate::group::{Feasible, Groups};
+use crate::group::Feasible;
 use crate::line::QueueKey;
 use crate::machine::Sight;
 use crate::pass::{Pass, at_least_one};
+use crate::pool::Pool;
 use crate::scheduler::{Queue, Scheduler, WaitingJob};
-use crate::table::JobTable;
 use cosy_model::{NodeShare, Time};
 use std::sync::Arc;
 
 impl Scheduler {
     /// What `job` would hold if it stood in line by its key and were started now; `None` when
     /// it would wait. All others that can start come first, wherever they stand. The job may
-    /// wait already, in this queue or in another one: then it is asked about as one that comes
-    /// beside it, and the place guaranteed to the one that waits counts.
+    /// wait already, in this queue or in another one: then the place guaranteed to it there does
+    /// not count, for it would give that up.
     pub fn try_place(&self, now: Time, job: &WaitingJob) -> Option<Vec<NodeShare>> {
-        let queue = self.queues.get(job.queue.index())?;
+        let queue = self.queue(job.queue)?;
         if !queue.starts {
             return None;
         }
-        if self.components.get(queue.component)?.needs_pass(now) {
+        if self.pools.get(queue.pool)?.needs_pass(now) {
             let mut settled = self.clone();
             settled.schedule(now);
             return settled.try_place_beside(queue, now, job);
@@ -46,90 +45,61 @@ impl Scheduler {
         if !self.has_room_now(queue, now, job) {
             return None;
         }
-        let known = self.components.get(queue.component)?;
-        let mut scratch = self.scratch(queue.component);
-        let heads = self.heads_before(known, &job.key).into_iter();
+        let known = self.pools.get(queue.pool)?;
+        let mut scratch = self.scratch(queue.pool);
+        let mut heads = self.heads_before(known, &job.key);
+        heads.retain(|head| head.key.job != job.key.job);
+        let heads = heads.into_iter();
         let heads: Vec<(OrderKey, QueueKey)> =
-            heads.map(|head| (head.key, scratch.join(head))).collect();
-        let asked = scratch.join(job);
+            heads.map(|head| (head.key, scratch.ask(head))).collect();
+        let asked = scratch.ask(job);
         let far = match known.bounds.is_empty() {
             true => Time::FAR,
             false => now + at_least_one(known.line.known_longest().max(job.limit)),
         };
-        scratch.answer((queue.component, now, far), &heads, &asked)
+        scratch.answer((queue.pool, now, far), &heads, &asked)
     }
 
     /// False when there is no room for the job at this moment, whoever else waits.
     fn has_room_now(&self, queue: &Queue, now: Time, job: &WaitingJob) -> bool {
-        let demand = &job.demand;
+        let Some(demand) = job.demand.only() else {
+            return true;
+        };
         let nodes = demand.allowed.and(&queue.nodes).and(&self.machine.open);
         let window = (now, now + at_least_one(job.limit));
         let all = (now, Sight::Until(Time::FAR));
-        !demand.more.is_empty() || self.picks_for(demand, &nodes, window, all).is_some()
+        self.picks_for(demand, &nodes, window, all).is_some()
     }
 
     /// The waiting jobs that the last pass has given a guaranteed place, or stopped at, and that
     /// do not stand behind `key`; in the order of service.
-    fn heads_before(&self, component: &Component, key: &OrderKey) -> Vec<&WaitingJob> {
-        let heads = component
-            .heads
-            .iter()
-            .filter(|_| !component.line.is_empty());
-        let heads = heads.filter_map(|(job, _)| self.waiting.get(*job));
+    fn heads_before(&self, pool: &Pool, key: &OrderKey) -> Vec<&WaitingJob> {
+        let heads = pool.heads.iter().filter(|_| !pool.line.is_empty());
+        let heads = heads.filter_map(|(job, _)| self.waiting_job(*job));
         let mut heads: Vec<&WaitingJob> = heads.map(|head| &head.job).collect();
         heads.retain(|head| head.key <= *key);
         heads.sort_by_key(|head| head.key);
         heads
     }
 
-    /// The machine and all that is booked on it, as far as it matters to one component.
-    fn scratch(&self, component: usize) -> Self {
-        let all = self.components.iter().enumerate();
-        let one = |(at, known): (usize, &Component)| match at == component {
-            true => known.without_line(),
-            false => Component::default(),
-        };
-        Self {
-            policy: self.policy,
-            machine: self.machine.clone(),
-            queues: self.queues.clone(),
-            components: all.map(one).collect(),
-            groups: Groups::default(),
-            waiting: JobTable::default(),
-            running: self.running.clone(),
-            blocks: self.blocks.clone(),
-            epoch: self.epoch,
-            passes: self.passes,
-            reach: None,
-            spare: Box::default(),
-        }
-    }
-
-    /// Makes a group for a job without putting it in line.
-    fn join(&mut self, job: &WaitingJob) -> QueueKey {
-        let queue = self.queues.get(job.queue.index());
-        let nodes = queue.and_then(|queue| {
-            let component = self.components.get(queue.component)?;
-            Some((&queue.nodes, &component.nodes))
-        });
-        let group = self
-            .groups
-            .join(job.queue, &mut Arc::clone(&job.demand), nodes);
+    /// What a search would know of a job, with a group for it, without putting it in line.
+    fn ask(&mut self, job: &WaitingJob) -> QueueKey {
+        let group = self.join(job.queue, &mut Arc::clone(&job.demand));
         self.groups.get(group).brief(group, job.limit)
     }
 
     /// What a job would hold beside the places of these heads.
     fn answer(
         &mut self,
-        (component, now, far): (usize, Time, Time),
+        (pool, now, far): (usize, Time, Time),
         heads: &[(OrderKey, QueueKey)],
         asked: &QueueKey,
     ) -> Option<Vec<NodeShare>> {
-        self.drop_past_blocks(component, now);
-        let endless = self.components.get(component)?.has_endless();
+        self.drop_past_blocks(pool, now);
+        let endless = self.pools.get(pool)?.has_endless();
         let mut pass = Pass::default();
-        pass.begin(component, now, far, endless);
-        self.note_reserved(component, now, far);
+        pass.begin(pool, now, far, endless);
+        self.note_reserved(pool, now, far);
         if !self.guarantee_all(&mut pass, heads.iter().copied())
             || self.feasible(asked.group) != Feasible::Now
             || self.lacks_room(&pass, asked)
@@ -141,6 +111,6 @@ impl Scheduler {
             return Some(self.shares_for(&self.groups.get(asked.group).demand, &picks));
         }
         let nodes = self.nodes_beside_places(&mut pass, asked)?;
-        Some(self.whole_shares(&self.groups.get(asked.group).demand, &nodes))
+        Some(self.whole_shares(self.groups.get(asked.group).demand.first(), &nodes))
     }
 }

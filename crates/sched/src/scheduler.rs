@@ -1,14 +1,15 @@
 //! The planner's state, and the events that change it.
 //!
-//! What always holds: a job waits or runs, never both; each component's line has exactly
+//! What always holds: a job waits or runs, never both; each pool's line has exactly
 //! the jobs of its queues that start jobs; every change that could let a job start marks
-//! the component for its next pass.
+//! the pool for its next pass.
 
-use crate::component::{Component, components};
-use crate::group::Groups;
+use crate::group::{Feasible, Groups};
 use crate::line::GroupId;
 use crate::machine::Machine;
+use crate::nodeset::NodeSet;
 use crate::pass::Pass;
+use crate::pool::{Pool, pools};
 use crate::running::{RunId, RunningJobs};
 use crate::shelf::Shelf;
 use crate::table::JobTable;
@@ -32,7 +33,7 @@ pub struct WaitingJob {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub nodes: NodeMask,
-    pub component: usize,
+    pub pool: usize,
     pub starts: bool,
 }
 
@@ -50,23 +51,23 @@ pub(crate) struct Waiting {
 /// No method panics on ids that are not known: such events change nothing.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    pub(crate) policy: Policy,
+    policy: Policy,
     pub(crate) machine: Machine,
-    pub(crate) queues: Vec<Queue>,
-    pub(crate) components: Vec<Component>,
+    queues: Vec<Queue>,
+    pub(crate) pools: Vec<Pool>,
     pub(crate) groups: Groups,
-    pub(crate) waiting: JobTable<Waiting>,
+    waiting: JobTable<Waiting>,
     pub(crate) running: RunningJobs,
     pub(crate) blocks: Shelf<ReservationId, Arc<Block>>,
     /// Counts the changes of nodes and queues.
-    pub(crate) epoch: u64,
+    epoch: u64,
     /// Counts the passes.
-    pub(crate) passes: u64,
+    passes: u64,
     /// Once it is asked for: no decision so far would have been another one with something
     /// else booked from then on.
-    pub(crate) reach: Option<Time>,
+    reach: Option<Time>,
     /// The memory of the last pass.
-    pub(crate) spare: Box<Pass>,
+    spare: Box<Pass>,
 }
 
 impl Scheduler {
@@ -76,7 +77,7 @@ impl Scheduler {
             policy,
             machine: Machine::default(),
             queues: Vec::new(),
-            components: Vec::new(),
+            pools: Vec::new(),
             groups: Groups::default(),
             waiting: JobTable::default(),
             running: RunningJobs::default(),
@@ -98,19 +99,19 @@ impl Scheduler {
         self.policy = policy;
         self.list_whole_jobs();
         self.machine.resize(nodes);
-        let (regions, places) = components(&queues);
+        let (regions, places) = pools(&queues);
         self.machine.divide(&regions.iter().collect::<Vec<_>>());
-        let component = |nodes| Component {
+        let pool = |nodes| Pool {
             nodes,
             dirty: true,
             reserved_is_old: true,
-            ..Component::default()
+            ..Pool::default()
         };
-        self.components = regions.into_iter().map(component).collect();
+        self.pools = regions.into_iter().map(pool).collect();
         let starts: Vec<bool> = self.queues.iter().map(|queue| queue.starts).collect();
-        let queue = |(at, (nodes, component)): (usize, _)| Queue {
+        let queue = |(at, (nodes, pool)): (usize, _)| Queue {
             nodes,
-            component,
+            pool,
             starts: starts.get(at).copied().unwrap_or(true),
         };
         let placed = queues.into_iter().zip(places).enumerate();
@@ -120,7 +121,7 @@ impl Scheduler {
         self.refill();
     }
 
-    /// Enters jobs and reservations into new components.
+    /// Enters jobs and reservations into new pools.
     fn refill(&mut self) {
         for waiting in self.waiting.sorted_by_key(|waiting| waiting.job.key) {
             let queue = self.queues.get(waiting.job.queue.index());
@@ -129,9 +130,7 @@ impl Scheduler {
                     .groups
                     .get(waiting.group)
                     .brief(waiting.group, waiting.job.limit);
-                self.components[queue.component]
-                    .line
-                    .insert(waiting.job.key, brief);
+                self.pools[queue.pool].line.insert(waiting.job.key, brief);
             }
         }
         let running: Vec<RunId> = self.running.iter().map(|(id, _)| id).collect();
@@ -139,7 +138,7 @@ impl Scheduler {
         for (reservation, block) in self.blocks.iter() {
             for share in &block.shares {
                 if let Some(region) = self.machine.region(share.node) {
-                    let bounds = &mut self.components[region].bounds;
+                    let bounds = &mut self.pools[region].bounds;
                     bounds.insert((block.start, *reservation), ());
                     bounds.insert((block.end, *reservation), ());
                 }
@@ -174,16 +173,16 @@ impl Scheduler {
             if waiting.job.queue != queue {
                 continue;
             }
-            let component = &mut self.components[known.component];
+            let pool = &mut self.pools[known.pool];
             if starts {
                 let brief = self
                     .groups
                     .get(waiting.group)
                     .brief(waiting.group, waiting.job.limit);
-                component.line.insert(waiting.job.key, brief);
-                component.change();
+                pool.line.insert(waiting.job.key, brief);
+                pool.change();
             } else {
-                component.take_out(&waiting.job.key);
+                pool.take_out(&waiting.job.key);
             }
         }
     }
@@ -192,9 +191,7 @@ impl Scheduler {
     pub fn enqueue(&mut self, mut job: WaitingJob) {
         let id = job.key.job;
         debug_assert!(!self.is_running(id), "job {id} runs already");
-        let queue = self.queues.get(job.queue.index());
-        let nodes = queue.map(|q| (&q.nodes, &self.components[q.component].nodes));
-        let group = self.groups.join(job.queue, &mut job.demand, nodes);
+        let group = self.join(job.queue, &mut job.demand);
         if !job.demand.holds_whole_nodes() {
             self.machine.note_changes();
         }
@@ -205,9 +202,9 @@ impl Scheduler {
             self.groups.leave(old.group);
         }
         if self.queues.get(queue.index()).is_some_and(|q| q.starts)
-            && let Some(component) = self.component_of(queue)
+            && let Some(pool) = self.pool_of(queue)
         {
-            component.add(key, brief);
+            pool.add(key, brief);
         }
     }
 
@@ -240,9 +237,9 @@ impl Scheduler {
     /// their limits are over. `now` does not go back but after [`Scheduler::clock_set`].
     pub fn schedule(&mut self, now: Time) -> Vec<JobId> {
         let mut starts = Vec::new();
-        for component in 0..self.components.len() {
-            if self.components[component].needs_pass(now) {
-                self.pass(component, now, &mut starts);
+        for pool in 0..self.pools.len() {
+            if self.pools[pool].needs_pass(now) {
+                self.pass(pool, now, &mut starts);
             }
         }
         starts
@@ -251,10 +248,10 @@ impl Scheduler {
     /// `now` may go back, and has gone forward by more than has passed: everything that was
     /// to happen next is looked at again.
     pub fn clock_set(&mut self) {
-        for component in &mut self.components {
-            component.change();
-            component.due = Time::EPOCH;
-            component.reserved_is_old = true;
+        for pool in &mut self.pools {
+            pool.change();
+            pool.due = Time::EPOCH;
+            pool.reserved_is_old = true;
         }
     }
 
@@ -292,7 +289,7 @@ impl Scheduler {
     /// The first waiting job of all queues that share nodes with `queue` and start jobs.
     pub fn first_waiting(&self, queue: QueueId) -> Option<&OrderKey> {
         let queue = self.queues.get(queue.index())?;
-        self.components[queue.component].line.first()
+        self.pools[queue.pool].line.first()
     }
 
     /// The waiting jobs in the order of service, those of closed queues among them.
@@ -301,20 +298,127 @@ impl Scheduler {
         jobs.into_iter().map(|waiting| &waiting.job)
     }
 
-    fn component_of(&mut self, queue: QueueId) -> Option<&mut Component> {
+    /// One more job with that demand in that queue: equal demands become one.
+    pub(crate) fn join(&mut self, queue: QueueId, demand: &mut Arc<Demand>) -> GroupId {
+        let known = self.queues.get(queue.index());
+        let nodes = known.map(|q| (&q.nodes, &self.pools[q.pool].nodes));
+        self.groups.join(queue, demand, nodes)
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    pub(crate) fn queue(&self, queue: QueueId) -> Option<&Queue> {
+        self.queues.get(queue.index())
+    }
+
+    pub(crate) fn waiting_job(&self, job: JobId) -> Option<&Waiting> {
+        self.waiting.get(job)
+    }
+
+    /// A job waits no more: it starts. Its line is told by the pass.
+    pub(crate) fn take_waiting(&mut self, job: JobId) -> Option<Waiting> {
+        let waiting = self.waiting.remove(job)?;
+        self.groups.leave(waiting.group);
+        Some(waiting)
+    }
+
+    /// The memory for one more pass.
+    pub(crate) fn begin_pass(&mut self) -> Box<Pass> {
+        self.passes += 1;
+        std::mem::take(&mut self.spare)
+    }
+
+    /// The pass is over: its memory is for the next.
+    pub(crate) fn end_pass(&mut self, pass: Box<Pass>) {
+        self.spare = pass;
+    }
+
+    /// The number of the pass that is made, or was made last.
+    pub(crate) fn pass_number(&self) -> u64 {
+        self.passes
+    }
+
+    /// Keeps the memory of a set of nodes that is needed no more.
+    pub(crate) fn keep_memory(&mut self, nodes: NodeSet) {
+        self.spare.spare_set = Some(nodes);
+    }
+
+    /// Whether the group could run, found out once for each state of nodes and queues.
+    pub(crate) fn feasible(&mut self, group: GroupId) -> Feasible {
+        let group = self.groups.get_mut(group);
+        let queue = &self.queues[group.queue().index()];
+        let all = &self.pools[queue.pool].nodes;
+        group.refresh(self.epoch, &self.machine, (&queue.nodes, all));
+        group.feasible
+    }
+
+    /// Whether the group could run, without keeping the answer.
+    pub(crate) fn known_feasible(&self, group: GroupId) -> Feasible {
+        let known = self.groups.get(group);
+        if known.is_current(self.epoch) {
+            return known.feasible;
+        }
+        let mut known = known.clone();
+        let queue = &self.queues[known.queue().index()];
+        let all = &self.pools[queue.pool].nodes;
+        known.refresh(self.epoch, &self.machine, (&queue.nodes, all));
+        known.feasible
+    }
+
+    /// Notes that a decision looks at what is booked until then.
+    pub(crate) fn reaches(&mut self, end: Time) {
+        self.reach = self.reach.map(|reach| reach.max(end));
+    }
+
+    /// How far ahead decisions have looked, once that is noted.
+    pub(crate) fn reach(&self) -> Option<Time> {
+        self.reach
+    }
+
+    /// Notes from now on how far ahead decisions look.
+    pub(crate) fn watch_reach(&mut self) {
+        self.reach = Some(Time(i64::MIN));
+    }
+
+    /// The machine and all that is booked on it, as far as it matters to one pool.
+    pub(crate) fn scratch(&self, pool: usize) -> Self {
+        let all = self.pools.iter().enumerate();
+        let one = |(at, known): (usize, &Pool)| match at == pool {
+            true => known.without_line(),
+            false => Pool::default(),
+        };
+        Self {
+            policy: self.policy,
+            machine: self.machine.clone(),
+            queues: self.queues.clone(),
+            pools: all.map(one).collect(),
+            groups: Groups::default(),
+            waiting: JobTable::default(),
+            running: self.running.clone(),
+            blocks: self.blocks.clone(),
+            epoch: self.epoch,
+            passes: self.passes,
+            reach: None,
+            spare: Box::default(),
+        }
+    }
+
+    fn pool_of(&mut self, queue: QueueId) -> Option<&mut Pool> {
         let queue = self.queues.get(queue.index())?;
-        self.components.get_mut(queue.component)
+        self.pools.get_mut(queue.pool)
     }
 
     fn step_out(&mut self, queue: QueueId, key: &OrderKey) {
-        if let Some(component) = self.component_of(queue) {
-            component.take_out(key);
+        if let Some(pool) = self.pool_of(queue) {
+            pool.take_out(key);
         }
     }
 
     pub(crate) fn touch(&mut self, node: NodeId) {
         if let Some(region) = self.machine.region(node) {
-            self.components[region].change();
+            self.pools[region].change();
         }
     }
 }

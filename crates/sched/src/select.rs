@@ -21,7 +21,7 @@
 //! What always holds: a set is found whenever there is one; the result depends on nothing
 //! but demand and candidates.
 
-use crate::Demand;
+use crate::Component;
 use crate::counted;
 use cosy_model::{Amounts, MiB, NodeId, Time};
 use std::cmp::Reverse;
@@ -44,20 +44,25 @@ pub(crate) struct Candidate {
 pub(crate) struct Pick {
     pub node: NodeId,
     pub tasks: u32,
-    /// For which part of the job.
-    pub bundle: u16,
+    /// For which component of the job.
+    pub component: u16,
 }
 
 impl Candidate {
     /// The candidate that a node is with `free` of it and a gap from `since` to `until`, if
     /// a task fits.
-    pub fn new(demand: &Demand, node: NodeId, free: &Amounts, gap: (Time, Time)) -> Option<Self> {
+    pub fn new(
+        demand: &Component,
+        node: NodeId,
+        free: &Amounts,
+        gap: (Time, Time),
+    ) -> Option<Self> {
         Self::with_room(demand, node, free, gap, demand.capacity(free))
     }
 
     /// The same with room for `capacity` tasks, which the caller knows.
     pub fn with_room(
-        demand: &Demand,
+        demand: &Component,
         node: NodeId,
         free: &Amounts,
         (since, until): (Time, Time),
@@ -98,7 +103,7 @@ impl Candidate {
 }
 
 /// 0 for required nodes, then the tiers, then everything else.
-fn tier(demand: &Demand, node: NodeId) -> u32 {
+fn tier(demand: &Component, node: NodeId) -> u32 {
     if demand.required.contains(node) {
         return 0;
     }
@@ -108,7 +113,7 @@ fn tier(demand: &Demand, node: NodeId) -> u32 {
 }
 
 /// Chooses nodes and spreads the tasks; parts are in the order of node indices.
-pub(crate) fn select(demand: &Demand, mut candidates: Vec<Candidate>) -> Option<Vec<Pick>> {
+pub(crate) fn select(demand: &Component, mut candidates: Vec<Candidate>) -> Option<Vec<Pick>> {
     let required = demand.required.count() as usize;
     let found = candidates.iter().filter(|c| c.tier == 0).count();
     let nodes = match demand.nodes {
@@ -148,7 +153,7 @@ pub(crate) fn select(demand: &Demand, mut candidates: Vec<Candidate>) -> Option<
 /// The first set in the order of ranks that has everything counted; if that has no room for
 /// the tasks, one with most room.
 fn select_counted(
-    demand: &Demand,
+    demand: &Component,
     mut candidates: Vec<Candidate>,
     nodes: usize,
 ) -> Option<Vec<Pick>> {
@@ -169,7 +174,7 @@ fn select_counted(
 
 /// With numbers of nodes by set: how few nodes have room for all tasks. More nodes never have
 /// less room.
-fn fewest_counted(demand: &Demand, candidates: &mut [Candidate]) -> Option<usize> {
+fn fewest_counted(demand: &Component, candidates: &mut [Candidate]) -> Option<usize> {
     candidates.sort_by_key(|c| (!c.is_required(), Reverse(c.capacity)));
     let fits = |nodes: &usize| {
         let chosen = counted::first(&demand.counted, candidates, *nodes);
@@ -190,7 +195,7 @@ fn fewest_counted(demand: &Demand, candidates: &mut [Candidate]) -> Option<usize
 }
 
 /// The number of nodes that the largest ones need, better tiers used up first.
-fn fewest(demand: &Demand, candidates: &mut [Candidate]) -> Option<usize> {
+fn fewest(demand: &Component, candidates: &mut [Candidate]) -> Option<usize> {
     let tasks = u64::from(demand.tasks);
     let required = demand.required.count() as usize;
     candidates.sort_unstable_by_key(|c| (c.tier, Reverse(c.capacity)));
@@ -285,7 +290,7 @@ fn first_of_tier(tier: &[Candidate], quota: usize, tasks: u64) -> Vec<Candidate>
 /// How many nodes a job gets when all are alike, entirely free and with room for `capacity`
 /// tasks each, and there are neither required nodes nor tiers. `None` when there is no such
 /// number.
-pub(crate) fn count_alike(demand: &Demand, capacity: u32) -> Option<u32> {
+pub(crate) fn count_alike(demand: &Component, capacity: u32) -> Option<u32> {
     let fewest = demand.tasks.div_ceil(capacity.max(1));
     let nodes = demand.nodes.unwrap_or(fewest);
     let most = demand.nodes.or(demand.max_nodes).unwrap_or(u32::MAX);
@@ -306,7 +311,7 @@ pub(crate) fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<Pick> {
         Pick {
             node,
             tasks,
-            bundle: 0,
+            component: 0,
         }
     };
     chosen.iter().map(place).collect()

@@ -8,14 +8,14 @@
 
 use crate::changes::Mark;
 use crate::machine::Machine;
-use crate::{Demand, NodeMask};
+use crate::{Component, NodeMask};
 use cosy_model::{Amounts, NodeId};
 
 /// Tasks of one kind on the nodes that they may use.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     /// For any number of tasks.
-    one: Demand,
+    one: Component,
     eligible: NodeMask,
     epoch: u64,
     mark: Mark,
@@ -30,14 +30,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub fn new(demand: &Demand) -> Self {
+    pub fn new(demand: &Component) -> Self {
         Self {
-            one: Demand {
+            one: Component {
                 tasks: u32::MAX,
                 tasks_per_node: demand.tasks_per_node,
                 per_task: demand.per_task.clone(),
                 per_node: demand.per_node.clone(),
-                ..Demand::default()
+                ..Component::default()
             },
             eligible: NodeMask::default(),
             epoch: 0,
@@ -50,7 +50,7 @@ impl Shape {
     }
 
     /// True when jobs with `demand` are of this shape.
-    pub fn is_of(&self, demand: &Demand) -> bool {
+    pub fn is_of(&self, demand: &Component) -> bool {
         let one = &self.one;
         (one.tasks_per_node, &one.per_task, &one.per_node)
             == (demand.tasks_per_node, &demand.per_task, &demand.per_node)

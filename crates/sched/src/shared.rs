@@ -1,7 +1,7 @@
 //! Jobs that share nodes with others: their tasks go where cores, memory and the rest are
 //! free.
 
-use crate::bundles;
+use crate::components;
 use crate::group::Group;
 use crate::line::QueueKey;
 use crate::machine::{Machine, Sight, left};
@@ -11,7 +11,7 @@ use crate::scheduler::Scheduler;
 use crate::select::{Candidate, Pick, select};
 use crate::shape::Shape;
 use crate::table::Table;
-use crate::{Demand, NodeMask};
+use crate::{Component, Demand, NodeMask};
 use cosy_model::{Amounts, NodeId, NodeShare, Time};
 
 impl Scheduler {
@@ -19,14 +19,11 @@ impl Scheduler {
     pub(crate) fn lacks_amounts(&mut self, brief: &QueueKey) -> bool {
         self.groups.refresh_shapes(brief.group, &self.machine);
         let group = self.groups.get(brief.group);
-        let mut shapes = self.groups.known_shapes(brief.group);
-        let lacks = |(demand, shape): (&Demand, &Shape)| {
-            shape.tasks < demand.tasks.into() || shape.nodes < demand.nodes.unwrap_or(1)
+        let shapes = self.groups.known_shapes(brief.group);
+        let lacks = |(one, shape): (&Component, &Shape)| {
+            shape.tasks < one.tasks.into() || shape.nodes < one.nodes.unwrap_or(1)
         };
-        group.demand.parts().any(|part| {
-            let shape = shapes.next();
-            shape.is_some_and(|shape| lacks((part, shape)))
-        })
+        group.demand.iter().zip(shapes).any(lacks)
     }
 
     /// The nodes on which a job that shares nodes can start now, given the places booked.
@@ -34,11 +31,10 @@ impl Scheduler {
         self.groups.refresh_shapes(brief.group, &self.machine);
         let shape = self.groups.known_shape(brief.group);
         let group = self.groups.get(brief.group);
-        let demand = &*group.demand;
         let window = (pass.now, pass.now + at_least_one(brief.limit));
-        if !demand.more.is_empty() {
-            return self.parts_for(group, window, (pass.now, Sight::Until(pass.far)));
-        }
+        let Some(demand) = group.demand.only() else {
+            return self.components_for(group, window, (pass.now, Sight::Until(pass.far)));
+        };
         let candidate = |node| {
             if self.machine.ahead.contains(node) {
                 let part =
@@ -59,10 +55,10 @@ impl Scheduler {
         }
         let window = (pass.now, pass.now + at_least_one(brief.limit));
         let blindly = (pass.now, Sight::Blind);
-        if !group.demand.more.is_empty() {
-            return self.parts_for(group, window, blindly).is_some();
-        }
-        let picks = self.picks_for(&group.demand, &group.eligible, window, blindly);
+        let Some(demand) = group.demand.only() else {
+            return self.components_for(group, window, blindly).is_some();
+        };
+        let picks = self.picks_for(demand, group.eligible(), window, blindly);
         picks.is_some()
     }
 
@@ -74,27 +70,27 @@ impl Scheduler {
         brief: &QueueKey,
     ) -> Option<(Time, Vec<Pick>)> {
         self.groups.refresh_shapes(brief.group, &self.machine);
-        let component = &self.components[pass.component];
+        let pool = &self.pools[pass.pool];
         let group = self.groups.get(brief.group);
         let soon = Time(pass.now.0.saturating_add(1));
         let mut outlook = Outlook::new(group, self.groups.known_shape(brief.group));
         let mut further = self.further_outlooks(group, brief);
         let (mut next, mut last) = (crate::ends::Ends::START, pass.now);
         loop {
-            let end = component.ends.get(next).map(|end| end.at.max(soon));
-            let booked = component.next_booked(&pass.places, last);
+            let end = pool.ends.get(next).map(|end| end.at.max(soon));
+            let booked = pool.next_booked(&pass.places, last);
             let at = end.into_iter().chain(booked).min()?;
             if at == Time::FAR {
                 return None;
             }
             last = at;
-            while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) == at) {
+            while let Some(end) = pool.ends.get(next).filter(|e| e.at.max(soon) == at) {
                 let run = self.running.get(end.run);
                 outlook.release(&self.machine, run, at);
-                for part in &mut further {
-                    part.release(&self.machine, run, at);
+                for one in &mut further {
+                    one.release(&self.machine, run, at);
                 }
-                next = component.ends.after(next);
+                next = pool.ends.after(next);
             }
             if !outlook.is_enough() || !further.iter().all(Outlook::is_enough) {
                 continue;
@@ -102,7 +98,7 @@ impl Scheduler {
             let window = (at, at + at_least_one(brief.limit));
             let picks = match further.is_empty() {
                 true => outlook.picks(&self.machine, window, (pass.now, pass.far)),
-                false => self.parts_for(group, window, (pass.now, Sight::Until(pass.far))),
+                false => self.components_for(group, window, (pass.now, Sight::Until(pass.far))),
             };
             if let Some(picks) = picks {
                 return Some((at, picks));
@@ -110,36 +106,36 @@ impl Scheduler {
         }
     }
 
-    /// What will be free for the further parts of a job.
+    /// What will be free for the further components of a job.
     fn further_outlooks<'a>(&'a self, group: &'a Group, brief: &QueueKey) -> Vec<Outlook<'a>> {
         let shapes = self.groups.known_shapes(brief.group).skip(1);
-        let parts = group.parts().skip(1).zip(shapes);
+        let components = group.components().skip(1).zip(shapes);
         let outlook = |((demand, eligible), shape)| Outlook::of(demand, eligible, shape);
-        parts.map(outlook).collect()
+        components.map(outlook).collect()
     }
 
-    /// The nodes that all parts of a job would get for a window.
-    fn parts_for(
+    /// The nodes that all components of a job would get for a window.
+    fn components_for(
         &self,
         group: &Group,
         window: (Time, Time),
         (now, sight): (Time, Sight),
     ) -> Option<Vec<Pick>> {
-        let candidates = |(demand, nodes): (&Demand, &NodeMask)| {
+        let candidates = |(demand, nodes): (&Component, &NodeMask)| {
             let candidate = |node| {
                 let free = self.machine.window(node, demand, window, now, sight)?;
                 Candidate::new(demand, node, &free.free, (free.since, free.until))
             };
             nodes.iter().filter_map(candidate).collect()
         };
-        let all = group.parts().map(candidates).collect();
-        bundles::select_parts(&group.demand, all)
+        let all = group.components().map(candidates).collect();
+        components::select_all(&group.demand, all)
     }
 
     /// The nodes of `nodes` that something with `demand` would get for a window.
     pub(crate) fn picks_for(
         &self,
-        demand: &Demand,
+        demand: &Component,
         nodes: &NodeMask,
         window: (Time, Time),
         (now, sight): (Time, Sight),
@@ -151,24 +147,37 @@ impl Scheduler {
         select(demand, nodes.iter().filter_map(candidate).collect())
     }
 
-    /// What something with `demand` will hold on the nodes picked for it.
+    /// What a job with `demand` will hold on the nodes picked for it.
     pub(crate) fn shares_for(&self, demand: &Demand, picks: &[Pick]) -> Vec<NodeShare> {
-        let share = |pick: &Pick| NodeShare {
-            node: pick.node,
-            tasks: pick.tasks,
-            amounts: match demand.part(pick.bundle) {
-                part if part.exclusive => self.machine.total(pick.node).clone(),
-                part => part.share(pick.tasks),
-            },
-            bundle: pick.bundle,
+        let share = |pick: &Pick| {
+            let one = demand.get(pick.component);
+            self.share(one.unwrap_or(demand.first()), pick)
         };
         picks.iter().map(share).collect()
+    }
+
+    /// What one component will hold on the nodes picked for it.
+    pub(crate) fn shares_of_component(&self, one: &Component, picks: &[Pick]) -> Vec<NodeShare> {
+        picks.iter().map(|pick| self.share(one, pick)).collect()
+    }
+
+    /// What a component will hold on one node.
+    fn share(&self, one: &Component, pick: &Pick) -> NodeShare {
+        NodeShare {
+            node: pick.node,
+            tasks: pick.tasks,
+            amounts: match one.exclusive {
+                true => self.machine.total(pick.node).clone(),
+                false => one.share(pick.tasks),
+            },
+            component: pick.component,
+        }
     }
 }
 
 /// What will be free as running jobs end, if nothing booked ahead is counted.
 struct Outlook<'a> {
-    demand: &'a Demand,
+    demand: &'a Component,
     eligible: &'a NodeMask,
     shape: &'a Shape,
     /// Nodes on which something has ended.
@@ -189,10 +198,10 @@ struct Freed {
 
 impl<'a> Outlook<'a> {
     fn new(group: &'a Group, shape: &'a Shape) -> Self {
-        Self::of(&group.demand, &group.eligible, shape)
+        Self::of(group.demand.first(), group.eligible(), shape)
     }
 
-    fn of(demand: &'a Demand, eligible: &'a NodeMask, shape: &'a Shape) -> Self {
+    fn of(demand: &'a Component, eligible: &'a NodeMask, shape: &'a Shape) -> Self {
         Self {
             demand,
             eligible,
@@ -276,7 +285,7 @@ impl<'a> Outlook<'a> {
 
 /// The candidate that a node is now, if nothing is booked ahead on it.
 fn now_candidate(
-    demand: &Demand,
+    demand: &Component,
     shape: &Shape,
     machine: &Machine,
     node: NodeId,

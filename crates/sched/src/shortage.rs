@@ -1,33 +1,41 @@
 //! Whether a demand could ever be met, and if not, what is too much.
 
-use crate::group::{empty, fits_empty};
+use crate::group::{component_fits_empty, empty, fits_empty};
 use crate::scheduler::Scheduler;
-use crate::{Demand, NodeMask, Shortage};
+use crate::{Component, Demand, NodeMask, Shortage};
 use cosy_model::device::{self, ANY_GPU};
 use cosy_model::{Amounts, NodeId};
 use std::cmp::Reverse;
 
 impl Scheduler {
-    /// Whether `demand` fits on an empty machine with all nodes up. Only `demand.allowed`
-    /// says which nodes count, so the caller puts the nodes of the queue in there.
+    /// Whether `demand` fits on an empty machine with all nodes up. Only `allowed` of
+    /// each component says which nodes count, so the caller puts the nodes of the queue in there.
     ///
     /// # Errors
     /// What is too much, with figures.
     pub fn could_ever_run(&self, demand: &Demand) -> Result<(), Shortage> {
-        let more = demand.more.iter();
-        let usable = more.fold(demand.allowed.clone(), |all, part| all.or(&part.allowed));
+        if let Some(only) = demand.only() {
+            return self.component_could_ever_run(only);
+        }
+        let allowed = demand.iter().map(|one| &one.allowed);
+        let usable = allowed.fold(NodeMask::default(), |all, own| all.or(own));
         if fits_empty(&self.machine, demand, &usable) {
             return Ok(());
         }
-        let parts = 1 + demand.more.len() as u32;
-        let alone = |part: &Demand| Demand {
-            more: Vec::new(),
-            ..part.clone()
-        };
-        if parts > 1 {
-            let mut alone = demand.parts().map(alone);
-            let short = alone.find_map(|part| self.could_ever_run(&part).err());
-            return Err(short.unwrap_or(Shortage::Parts { parts }));
+        let mut alone = demand.iter();
+        let short = alone.find_map(|one| self.component_could_ever_run(one).err());
+        Err(short.unwrap_or(Shortage::Components {
+            components: demand.count() as u32,
+        }))
+    }
+
+    /// The same for one component, as if the job had no other.
+    ///
+    /// # Errors
+    /// What is too much, with figures.
+    pub fn component_could_ever_run(&self, demand: &Component) -> Result<(), Shortage> {
+        if component_fits_empty(&self.machine, demand, &demand.allowed) {
+            return Ok(());
         }
         Err(self
             .numbers(demand)
@@ -35,7 +43,7 @@ impl Scheduler {
     }
 
     /// What is wrong with the numbers themselves.
-    fn numbers(&self, demand: &Demand) -> Option<Shortage> {
+    fn numbers(&self, demand: &Component) -> Option<Shortage> {
         let required = demand.required.count();
         if let Some(nodes) = demand.nodes.filter(|nodes| *nodes < required) {
             return Some(Shortage::RequiredNodes { required, nodes });
@@ -52,7 +60,7 @@ impl Scheduler {
         (tasks < nodes).then_some(Shortage::FewerTasksThanNodes { tasks, nodes })
     }
 
-    fn shortage(&self, demand: &Demand) -> Shortage {
+    fn shortage(&self, demand: &Component) -> Shortage {
         let known = demand
             .allowed
             .iter()
@@ -75,11 +83,11 @@ impl Scheduler {
             let what = words(&demand.share(1));
             return Shortage::LargeNodes { wanted, have, what };
         }
-        let bare = Demand {
+        let bare = Component {
             counted: Vec::new(),
             ..demand.clone()
         };
-        if !demand.counted.is_empty() && fits_empty(&self.machine, &bare, &usable) {
+        if !demand.counted.is_empty() && component_fits_empty(&self.machine, &bare, &usable) {
             return Shortage::Counted;
         }
         let nodes = demand.nodes.or(demand.max_nodes).unwrap_or(have);
@@ -93,7 +101,7 @@ impl Scheduler {
     }
 
     /// For each node with room: whether it is required, and for how many tasks.
-    fn rooms(&self, demand: &Demand, nodes: &NodeMask) -> Vec<(bool, u32)> {
+    fn rooms(&self, demand: &Component, nodes: &NodeMask) -> Vec<(bool, u32)> {
         let room = |id: NodeId| {
             let room = demand.capacity(self.machine.total(id));
             (room > 0).then_some((demand.required.contains(id), room))
@@ -102,7 +110,7 @@ impl Scheduler {
     }
 
     /// A required node that cannot take a task.
-    fn missing(&self, demand: &Demand) -> Option<NodeId> {
+    fn missing(&self, demand: &Component) -> Option<NodeId> {
         let able: NodeMask = demand.allowed.and(&demand.required);
         let fits = empty(&self.machine, demand, &able);
         let mut required = demand.required.iter();
@@ -110,7 +118,7 @@ impl Scheduler {
     }
 
     /// One task does not fit on any node: the first part that is too much everywhere.
-    fn one_node(&self, demand: &Demand, nodes: &NodeMask) -> Shortage {
+    fn one_node(&self, demand: &Component, nodes: &NodeMask) -> Shortage {
         let wanted = parts(&demand.share(1));
         for (what, amount) in &wanted {
             let had = |id: NodeId| {

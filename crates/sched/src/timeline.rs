@@ -227,11 +227,7 @@ mod tests {
     fn bookings_are_told_in_order() {
         let mut timeline = Timeline::default();
         for (node, start, end) in [(0, 5, 8), (1, 2, 9), (2, 7, 20)] {
-            timeline.book(
-                std::iter::once(NodeId(node)).collect(),
-                Time(start),
-                Time(end),
-            );
+            timeline.book(std::iter::once(NodeId(node)).collect(), Time(start), Time(end));
         }
         let ended: Vec<i64> = timeline.ended_by(Time(9)).map(|(at, _)| at.0).collect();
         assert_eq!(ended, [9, 8]);

@@ -6,12 +6,12 @@
 //! nodes of one running job or one booking, so nodes are taken set by set.
 
 use crate::NodeMask;
-use crate::component::Component;
 use crate::ends::{End, Ends, Place};
 use crate::group::Group;
 use crate::line::QueueKey;
 use crate::nodeset::NodeSet;
 use crate::pass::{Pass, at_least_one};
+use crate::pool::Pool;
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, count_alike, select};
 use crate::timeline::Timeline;
@@ -42,18 +42,18 @@ impl Scheduler {
     /// The nodes on which a whole-node job can start now, given the places found so far.
     pub(crate) fn nodes_now(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
         let group = self.groups.get(brief.group);
-        let free = self.components[pass.component].reserved_from() >= pass.far;
+        let free = self.pools[pass.pool].reserved_from() >= pass.far;
         if let Some(capacity) = group.alike.filter(|_| free && pass.places.is_empty()) {
-            let count = count_alike(&group.demand, capacity)?;
+            let count = count_alike(group.demand.first(), capacity)?;
             return NodeSet::first_of(
-                &group.eligible,
+                group.eligible(),
                 &self.machine.idle,
                 count,
                 pass.spare_set.take(),
             );
         }
         let masks = &mut pass.masks;
-        masks.idle.set_and(&group.eligible, &self.machine.idle);
+        masks.idle.set_and(group.eligible(), &self.machine.idle);
         let slot = Slot {
             at: pass.now,
             end: pass.now + at_least_one(brief.limit),
@@ -68,7 +68,7 @@ impl Scheduler {
         if pass.kept.is_empty() && kept > 0 {
             let group = self.groups.get(brief.group);
             let idle = &mut pass.masks.class;
-            idle.set_and(&group.eligible, &self.machine.idle);
+            idle.set_and(group.eligible(), &self.machine.idle);
             pass.kept.take_first(idle, kept, None);
         }
     }
@@ -76,27 +76,27 @@ impl Scheduler {
     /// The lowest idle nodes, for a job that may have any.
     pub(crate) fn lowest_idle(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
         let group = self.groups.get(brief.group);
-        let count = count_alike(&group.demand, group.alike?)?;
+        let count = count_alike(group.demand.first(), group.alike?)?;
         let spare = pass.spare_set.take();
-        NodeSet::first_of(&group.eligible, &self.machine.idle, count, spare)
+        NodeSet::first_of(group.eligible(), &self.machine.idle, count, spare)
     }
 
     /// The lowest idle nodes that are not kept for the head.
     pub(crate) fn lowest_extra(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
         let group = self.groups.get(brief.group);
-        let count = count_alike(&group.demand, group.alike?)?;
+        let count = count_alike(group.demand.first(), group.alike?)?;
         let spare = pass.spare_set.take();
         let extra = &mut pass.masks.class;
         extra.set_to(&self.machine.idle);
         extra.subtract(&pass.kept);
-        NodeSet::first_of(&group.eligible, extra, count, spare)
+        NodeSet::first_of(group.eligible(), extra, count, spare)
     }
 
     /// True when numbers of nodes are enough to tell when a job of the group can start, if
     /// that is not beyond the next reservation.
-    pub(crate) fn is_counted(&self, component: &Component, pass: &Pass, group: &Group) -> bool {
-        let free = component.reserved_from() >= pass.far && pass.places.is_empty();
-        free && group.everywhere && component.listed == 0
+    pub(crate) fn is_counted(&self, pool: &Pool, pass: &Pass, group: &Group) -> bool {
+        let free = pool.reserved_from() >= pass.far && pass.places.is_empty();
+        free && group.everywhere && pool.listed == 0
     }
 
     /// The earliest time after now at which a whole-node job finds nodes for its whole
@@ -107,18 +107,20 @@ impl Scheduler {
         brief: &QueueKey,
     ) -> Option<(Time, NodeSet)> {
         let group = self.groups.get(brief.group);
-        let component = &self.components[pass.component];
+        let pool = &self.pools[pass.pool];
         let soon = Time(pass.now.0.saturating_add(1));
         if let Some(capacity) = group.alike
-            && self.is_counted(component, pass, group)
+            && self.is_counted(pool, pass, group)
         {
-            let count = count_alike(&group.demand, capacity)?;
+            let count = count_alike(group.demand.first(), capacity)?;
             let (at, nodes) = self.earliest_counted(pass, group, count)?;
-            if at + at_least_one(brief.limit) <= component.reserved_from() {
+            if at + at_least_one(brief.limit) <= pool.reserved_from() {
                 return Some((at, nodes));
             }
         }
-        pass.masks.idle.set_and(&group.eligible, &self.machine.idle);
+        pass.masks
+            .idle
+            .set_and(group.eligible(), &self.machine.idle);
         if pass.profile.is_empty() {
             self.begin_profile(pass);
         }
@@ -130,10 +132,10 @@ impl Scheduler {
             if at == Time::FAR {
                 return None;
             }
-            while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) <= at) {
+            while let Some(end) = pool.ends.get(next).filter(|e| e.at.max(soon) <= at) {
                 let ended = (end.at.max(soon), pass.now);
                 self.vacate(&mut pass.masks.idle, group, end.run, ended);
-                next = component.ends.after(next);
+                next = pool.ends.after(next);
             }
             let slot = Slot {
                 at,
@@ -143,8 +145,8 @@ impl Scheduler {
             if let Some(nodes) = self.choose_whole(pass, brief, slot) {
                 return Some((at, nodes));
             }
-            let end = component.ends.get(next).map(|end| end.at.max(soon));
-            let booked = component.next_booked(&pass.places, at);
+            let end = pool.ends.get(next).map(|end| end.at.max(soon));
+            let booked = pool.next_booked(&pass.places, at);
             from = end.into_iter().chain(booked).min()?;
         }
     }
@@ -152,15 +154,15 @@ impl Scheduler {
     /// Counts what is free at most from now on. Where jobs share nodes, places of waiting
     /// jobs may lie on nodes that are counted already, and are left out.
     fn begin_profile(&self, pass: &mut Pass) {
-        let component = &self.components[pass.component];
+        let pool = &self.pools[pass.pool];
         let soon = Time(pass.now.0.saturating_add(1));
-        let ends = component.ends.iter();
+        let ends = pool.ends.iter();
         let ends = ends.map(|end| (end.at.max(soon), end.nodes));
-        let idle = component.nodes.count_and(&self.machine.idle);
+        let idle = pool.nodes.count_and(&self.machine.idle);
         pass.profile.begin(pass.now, idle, ends);
         // A node that is still busy then is not counted as free anyway.
         let free = |node, start: Time| self.machine.cleared(node, pass.now) <= start.max(pass.now);
-        let mut booked = component.reserved.booked(free);
+        let mut booked = pool.reserved.booked(free);
         if !self.groups.share_nodes() {
             booked.extend(pass.places.booked(free));
         }
@@ -177,8 +179,8 @@ impl Scheduler {
         group: &Group,
         mut count: u32,
     ) -> Option<(Time, NodeSet)> {
-        let ends = &self.components[pass.component].ends;
-        let idle = self.machine.room(pass.component).idle;
+        let ends = &self.pools[pass.pool].ends;
+        let idle = self.machine.room(pass.pool).idle;
         let soon = Time(pass.now.0.saturating_add(1));
         let missing = count.saturating_sub(idle);
         let (at, next, _) = ends.freed(missing.into(), soon)?;
@@ -204,7 +206,7 @@ impl Scheduler {
             count -= taken.take_first(class, count, None);
         }
         if count > 0 {
-            class.set_and(&group.eligible, &self.machine.idle);
+            class.set_and(group.eligible(), &self.machine.idle);
             taken.take_first(class, count, None);
         }
         Some((at, NodeSet::of(taken)))
@@ -223,7 +225,11 @@ impl Scheduler {
             idle.add_set(&running.nodes);
             return;
         }
-        for node in running.nodes.iter().filter(|n| group.eligible.contains(*n)) {
+        for node in running
+            .nodes
+            .iter()
+            .filter(|n| group.eligible().contains(*n))
+        {
             if self.machine.cleared(node, now) <= at {
                 idle.insert(node);
             }
@@ -232,13 +238,13 @@ impl Scheduler {
 
     /// The nodes that a whole-node job gets, of `masks.idle`.
     fn choose_whole(&self, pass: &mut Pass, brief: &QueueKey, slot: Slot) -> Option<NodeSet> {
-        let component = &self.components[pass.component];
+        let pool = &self.pools[pass.pool];
         let (masks, places) = (&mut pass.masks, &pass.places);
         if masks.idle.count() < brief.whole {
             return None;
         }
         masks.clear.set_to(&masks.idle);
-        for timeline in [&component.reserved, places] {
+        for timeline in [&pool.reserved, places] {
             let window = (slot.at, slot.end);
             let enough =
                 timeline.is_empty() || timeline.keep_clear(&mut masks.clear, window, brief.whole);
@@ -250,12 +256,12 @@ impl Scheduler {
         let Some(capacity) = group.alike else {
             return self.choose_unlike(pass, group, slot);
         };
-        let count = count_alike(&group.demand, capacity)?;
+        let count = count_alike(group.demand.first(), capacity)?;
         if count > masks.clear.count() {
             return None;
         }
         masks.taken.clear();
-        self.take_alike(component, masks, places, count, (slot, pass.now, pass.far));
+        self.take_alike(pool, masks, places, count, (slot, pass.now, pass.far));
         Some(NodeSet::of(&masks.taken))
     }
 
@@ -263,7 +269,7 @@ impl Scheduler {
     /// of these the ones that are booked soonest after it, of these the lowest.
     fn take_alike(
         &self,
-        component: &Component,
+        pool: &Pool,
         masks: &mut Masks,
         places: &Timeline,
         mut count: u32,
@@ -271,16 +277,13 @@ impl Scheduler {
     ) {
         let soon = Time(now.0.saturating_add(1));
         if let Some(ended) = slot.ended {
-            let ends = component.ends.before(ended);
+            let ends = pool.ends.before(ended);
             let run = |end: &End| {
                 let running = self.running.get(end.run);
                 (end.at.max(soon), &running.nodes)
             };
-            let booked = merge(
-                component.reserved.ended_by(slot.at),
-                places.ended_by(slot.at),
-                |a, b| a >= b,
-            );
+            let booked =
+                merge(pool.reserved.ended_by(slot.at), places.ended_by(slot.at), |a, b| a >= b);
             let booked = booked.take_while(|(at, _)| *at > now);
             let mut sets = merge(ends.map(run), booked, |a, b| a >= b).peekable();
             while let Some((at, nodes)) = sets.next().filter(|_| count > 0) {
@@ -291,21 +294,21 @@ impl Scheduler {
                 }
                 masks.class.keep(&masks.clear);
                 masks.clear.subtract(&masks.class);
-                count -= take_class(component, masks, places, count, (slot.end, far));
+                count -= take_class(pool, masks, places, count, (slot.end, far));
             }
         }
         if count > 0 {
             std::mem::swap(&mut masks.class, &mut masks.clear);
-            take_class(component, masks, places, count, (slot.end, far));
+            take_class(pool, masks, places, count, (slot.end, far));
         }
     }
 
     /// The choice among nodes that are not alike, or for a job that tells them apart.
     fn choose_unlike(&self, pass: &Pass, group: &Group, slot: Slot) -> Option<NodeSet> {
-        let component = &self.components[pass.component];
+        let pool = &self.pools[pass.pool];
         let (mut since, mut until) = (vec![pass.now; self.machine.len()], Vec::new());
         until.resize(self.machine.len(), Time::FAR);
-        for timeline in [&component.reserved, &pass.places] {
+        for timeline in [&pool.reserved, &pass.places] {
             for (at, nodes) in timeline.ended_by(slot.at) {
                 let later = |n: NodeId| since[n.index()] = since[n.index()].max(at);
                 nodes.iter().for_each(later);
@@ -323,10 +326,10 @@ impl Scheduler {
                 since = since.max(self.machine.cleared(node, pass.now));
             }
             let gap = (since, until[node.index()]);
-            Candidate::new(&group.demand, node, self.machine.total(node), gap)
+            Candidate::new(group.demand.first(), node, self.machine.total(node), gap)
         };
         let candidates = pass.masks.clear.iter().filter_map(candidate).collect();
-        let picks = select(&group.demand, candidates)?;
+        let picks = select(group.demand.first(), candidates)?;
         Some(picks.iter().map(|pick| pick.node).collect())
     }
 }
@@ -334,7 +337,7 @@ impl Scheduler {
 /// Moves at most `count` nodes from `masks.class` to `masks.taken`, those first that are
 /// booked soonest from `end` on. Returns how many.
 fn take_class(
-    component: &Component,
+    pool: &Pool,
     masks: &mut Masks,
     places: &Timeline,
     count: u32,
@@ -342,7 +345,7 @@ fn take_class(
 ) -> u32 {
     let (class, taken) = (&mut masks.class, &mut masks.taken);
     let mut left = count;
-    let reserved = component.reserved.starting_from(end);
+    let reserved = pool.reserved.starting_from(end);
     let reserved = reserved.take_while(|(at, _)| *at < far);
     let mut sets = merge(reserved, places.starting_from(end), |a, b| a <= b).peekable();
     while let Some((at, nodes)) = sets.next().filter(|_| left > 0) {

@@ -9,7 +9,9 @@ use cosy_model::{
     AccessLevel, Amounts, JobId, NodeId, NodeShare, QueueId, ReservationId, Span, Su, Time,
 };
 use cosy_sched::appraise::{Appraisal, Estimate, Inquiry, Listed, Starts, Tariff, choose};
-use cosy_sched::{Block, Demand, NodeMask, OrderKey, Plan, Policy, Scheduler, WaitingJob};
+use cosy_sched::{
+    Block, Component, Demand, NodeMask, OrderKey, Plan, Policy, Scheduler, WaitingJob,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,15 +39,15 @@ fn whole_job(id: u64, nodes: u32, limit: i64, preferred: u32) -> WaitingJob {
             job: JobId(id),
         },
         queue: QueueId(0),
-        demand: Arc::new(Demand {
+        demand: Arc::new(Demand::from(Component {
             nodes: Some(nodes),
             tasks: nodes,
             per_task: one_core(),
             exclusive: true,
             allowed: NodeMask::all(5),
             tiers: vec![mask(preferred)],
-            ..Demand::default()
-        }),
+            ..Component::default()
+        })),
         limit: Span(limit),
     }
 }
@@ -96,7 +98,7 @@ fn the_pricing_papers_example() {
     scheduler.add_block(Block {
         reservation: ReservationId(1),
         shares: vec![NodeShare {
-            bundle: 0,
+            component: 0,
             node: NodeId(4),
             tasks: 1,
             amounts: one_core(),
@@ -150,7 +152,7 @@ fn reservations_raise_the_load() {
         scheduler.enqueue(whole_job(2, 1, 15, 0));
         for (id, (start, end, nodes)) in blocks.iter().enumerate() {
             let share = |node| NodeShare {
-                bundle: 0,
+                component: 0,
                 node: NodeId(node),
                 tasks: 1,
                 amounts: one_core(),
@@ -221,18 +223,14 @@ fn tariffs() -> impl Strategy<Value = Tariff> {
         Just(vec![]),
         prop::collection::vec(prop_oneof![Just(0), Just(1000), 0u32..5000], 1..4)
     ];
-    (
-        0i64..10_000_000,
-        0i64..10_000_000,
-        0i64..10_000_000,
-        weights,
-    )
-        .prop_map(|(core, gpu, delay, queue_permille)| Tariff {
+    (0i64..10_000_000, 0i64..10_000_000, 0i64..10_000_000, weights).prop_map(
+        |(core, gpu, delay, queue_permille)| Tariff {
             core_hour: Su(core),
             gpu_hour: Su(gpu),
             delay_core_hour: Su(delay),
             queue_permille,
-        })
+        },
+    )
 }
 
 fn starts() -> impl Strategy<Value = Starts> {
@@ -386,9 +384,9 @@ impl<'a> Slowly<'a> {
         (makespan, sum)
     }
 
-    fn demand(&self) -> Demand {
+    fn demand(&self) -> Component {
         let job = &self.case.inquiry.job;
-        let mut demand = Demand::clone(&job.demand);
+        let mut demand = job.demand.first().clone();
         let queue = &self.case.pair.cluster.queues[job.queue.index()];
         demand.allowed = demand.allowed.and(queue);
         demand
@@ -445,17 +443,17 @@ impl<'a> Slowly<'a> {
         let demand = &self.jobs[&job].demand;
         let told = self.plan.predictions.iter().find(|told| told.job == job);
         let nodes = &told.unwrap().nodes;
-        if demand.exclusive {
+        if demand.first().exclusive {
             let all = &self.case.pair.cluster.nodes;
             return nodes.iter().map(|n| i128::from(all[n.index()].cores)).sum();
         }
-        let asked = |part: &Demand, nodes: u32| {
-            i128::from(part.tasks) * i128::from(part.per_task.cores)
-                + i128::from(nodes) * i128::from(part.per_node.cores)
+        let asked = |one: &Component, nodes: u32| {
+            i128::from(one.tasks) * i128::from(one.per_task.cores)
+                + i128::from(nodes) * i128::from(one.per_node.cores)
         };
-        let further = demand.more.iter();
-        let further = further.map(|part| asked(part, part.nodes.unwrap_or(1)));
-        asked(demand, nodes.count()) + further.sum::<i128>()
+        let further = demand.iter().skip(1);
+        let further = further.map(|one| asked(one, one.nodes.unwrap_or(1)));
+        asked(demand.first(), nodes.count()) + further.sum::<i128>()
     }
 
     /// f in millionths, rounded up.
@@ -471,12 +469,12 @@ impl<'a> Slowly<'a> {
     }
 
     fn head(&self) -> Option<JobId> {
-        let component = self
+        let pool = self
             .case
             .pair
             .world
-            .component(self.case.inquiry.job.queue.index());
-        let here = |job: &JobId| component.contains(&self.jobs[job].queue.index());
+            .pool(self.case.inquiry.job.queue.index());
+        let here = |job: &JobId| pool.contains(&self.jobs[job].queue.index());
         let known = self
             .plan
             .predictions
@@ -530,11 +528,7 @@ fn check_all(case: &Case) -> Result<Appraisal, TestCaseError> {
         .pair
         .scheduler
         .appraise(Time(case.pair.now), &case.inquiry);
-    prop_assert_eq!(
-        before,
-        format!("{:?}", case.pair.scheduler),
-        "it was changed"
-    );
+    prop_assert_eq!(before, format!("{:?}", case.pair.scheduler), "it was changed");
     let mut slowly = Slowly::new(case);
     prop_assert!(
         appraisal
@@ -714,15 +708,15 @@ proptest! {
         let start = Time(case.pair.now + at);
         let count = case.pair.cluster.nodes.len();
         let named = mask(nodes & ((1 << count) - 1));
-        let demand = Demand {
+        let demand = Component {
             nodes: Some(named.count()),
             tasks: named.count(),
             exclusive: true,
             allowed: named.clone(),
-            ..Demand::default()
+            ..Component::default()
         };
         let shares: Vec<NodeShare> = named.iter().map(|node| NodeShare {
- bundle: 0,
+            component: 0,
             node,
             tasks: 1,
             amounts: case.pair.cluster.nodes[node.index()].clone(),

@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(places(forecast.plan()), places(&pair.scheduler.plan(now, None)));
         for (nodes, start, length) in placed {
             let share = |node: NodeId| NodeShare {
- bundle: 0, node, tasks: 1, amounts: cluster.nodes[node.index()].clone() };
+                component: 0, node, tasks: 1, amounts: cluster.nodes[node.index()].clone() };
             let known = mask(nodes & ((1 << cluster.nodes.len()) - 1));
             let start = Time(now.0 + start);
             let block = Block {
@@ -158,7 +158,7 @@ proptest! {
         let mut pair = filled(&cluster, &jobs);
         let count = cluster.nodes.len() as u32;
         let share = |node: NodeId| NodeShare {
- bundle: 0,
+                component: 0,
             node,
             tasks: 1,
             amounts: cluster.nodes[node.index()].clone(),

@@ -8,7 +8,7 @@ use cosy_model::{
     AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
     WaitReason,
 };
-use cosy_sched::{Block, Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
+use cosy_sched::{Block, Component, Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ fn whole(id: u64, nodes: u32, limit: Span, allowed: NodeMask) -> WaitingJob {
             job: JobId(id),
         },
         queue: QueueId(0),
-        demand: Arc::new(Demand {
+        demand: Arc::new(Demand::from(Component {
             nodes: Some(nodes),
             tasks: nodes,
             per_task: cores(1),
             exclusive: true,
             allowed,
-            ..Demand::default()
-        }),
+            ..Component::default()
+        })),
         limit,
     }
 }
@@ -66,7 +66,7 @@ proptest! {
             let taken = pair.shares(job);
             let whole = taken[0].whole;
             let share = |t: &&common::oracle::Taken| NodeShare {
- bundle: 0,
+                component: 0,
                 node: NodeId(t.node as u32),
                 tasks: 1,
                 amounts: t.amounts.clone(),
@@ -94,20 +94,14 @@ fn new_nodes_and_learned_amounts_are_used() {
     assert!(scheduler.could_ever_run(&job.demand).is_err());
     scheduler.enqueue(job);
     assert!(scheduler.schedule(Time(0)).is_empty());
-    assert_eq!(
-        scheduler.why(Time(0), JobId(1)),
-        Some(WaitReason::NeverFits)
-    );
+    assert_eq!(scheduler.why(Time(0), JobId(1)), Some(WaitReason::NeverFits));
     scheduler.reconfigure(Policy::EASY, vec![cores(4); 2], vec![mask(0b11)]);
     assert_eq!(scheduler.schedule(Time(1)).len(), 1);
     assert_eq!(scheduler.free(NodeId(1)), Amounts::default());
     assert_eq!(scheduler.used(NodeId(1)), cores(4));
     scheduler.reconfigure(Policy::EASY, vec![cores(8); 2], vec![mask(0b11)]);
     scheduler.enqueue(whole(2, 1, Span(9), mask(0b11)));
-    assert!(
-        scheduler.schedule(Time(2)).is_empty(),
-        "whole nodes stay whole"
-    );
+    assert!(scheduler.schedule(Time(2)).is_empty(), "whole nodes stay whole");
 }
 
 #[test]
@@ -136,7 +130,7 @@ fn the_end_of_time_does_not_overflow() {
 fn two_jobs_on_one_node_both_count() {
     let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 2], vec![mask(0b11)]);
     let share = |node, amounts| NodeShare {
-        bundle: 0,
+        component: 0,
         node: NodeId(node),
         tasks: 1,
         amounts,
@@ -158,7 +152,7 @@ fn two_jobs_on_one_node_both_count() {
 fn a_place_keeps_clear_of_reservations_and_jobs() {
     let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 3], vec![mask(0b111)]);
     let share = |node, count| NodeShare {
-        bundle: 0,
+        component: 0,
         node: NodeId(node),
         tasks: 1,
         amounts: cores(count),
@@ -171,7 +165,7 @@ fn a_place_keeps_clear_of_reservations_and_jobs() {
     });
     scheduler.start_running(JobId(1), vec![share(1, 4)], Time(40), true);
     scheduler.start_running(JobId(2), vec![share(2, 1)], Time(55), false);
-    let whole = |nodes| whole(9, nodes, Span(1), mask(0b111)).demand;
+    let whole = |nodes| whole(9, nodes, Span(1), mask(0b111)).demand.first().clone();
     let place = |nodes, start, length| {
         let shares = scheduler.place(Time(10), &whole(nodes), Time(start), Span(length));
         shares.map(|s| s.iter().map(|s| s.node.0).collect::<Vec<_>>())
@@ -189,7 +183,7 @@ fn a_place_keeps_clear_of_reservations_and_jobs() {
 #[test]
 fn reservations_of_the_past_have_no_place() {
     let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 2], vec![mask(0b11)]);
-    let demand = whole(1, 1, Span(9), mask(0b11)).demand;
+    let demand = whole(1, 1, Span(9), mask(0b11)).demand.first().clone();
     let place = |start, length| scheduler.place(Time(10), &demand, Time(start), Span(length));
     assert_eq!(place(10, 1).map(|shares| shares.len()), Some(1));
     assert_eq!(place(9, 5), None);
@@ -220,10 +214,7 @@ fn unknown_ids_change_nothing() {
         ..whole(1, 1, Span(1), mask(1))
     });
     assert!(scheduler.schedule(Time(0)).is_empty());
-    assert_eq!(
-        scheduler.why(Time(0), JobId(1)),
-        Some(WaitReason::QueueClosed)
-    );
+    assert_eq!(scheduler.why(Time(0), JobId(1)), Some(WaitReason::QueueClosed));
     assert_eq!(scheduler.predict(Time(0), JobId(1)).unwrap().start, None);
     assert_eq!(scheduler.predict(Time(0), JobId(8)), None);
     assert_eq!(scheduler.free(NodeId(9)), Amounts::default());
@@ -233,45 +224,33 @@ fn unknown_ids_change_nothing() {
 fn shortages_have_figures() {
     let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 3], vec![mask(0b111)]);
     scheduler.set_available(NodeId(0), false); // does not count here
-    let check = |change: &dyn Fn(&mut Demand), words: &str| {
-        let mut demand = Demand {
+    let check = |change: &dyn Fn(&mut Component), words: &str| {
+        let mut demand = Component {
             tasks: 1,
             per_task: cores(1),
             allowed: mask(0b111),
-            ..Demand::default()
+            ..Component::default()
         };
         demand.per_task.memory = MiB(0);
         change(&mut demand);
-        let got = scheduler.could_ever_run(&demand);
+        let got = scheduler.could_ever_run(&demand.into());
         let got = got.map_or_else(|shortage| shortage.to_string(), |()| "fits".into());
         assert_eq!(got, words);
     };
     check(&|_| {}, "fits");
     check(&|d| d.tasks = 12, "fits");
-    check(
-        &|d| d.tasks = 13,
-        "needs room for 13 tasks, 3 nodes have room for 12",
-    );
+    check(&|d| d.tasks = 13, "needs room for 13 tasks, 3 nodes have room for 12");
     check(
         &|d| (d.nodes, d.tasks) = (Some(2), 9),
         "needs room for 9 tasks, 2 nodes have room for 8",
     );
-    check(
-        &|d| (d.nodes, d.tasks) = (Some(4), 4),
-        "needs 4 nodes, only 3 may be used",
-    );
+    check(&|d| (d.nodes, d.tasks) = (Some(4), 4), "needs 4 nodes, only 3 may be used");
     check(
         &|d| (d.nodes, d.tasks) = (Some(3), 2),
         "2 tasks cannot be spread over 3 nodes: each node gets at least one",
     );
-    check(
-        &|d| d.per_task.cores = 5,
-        "needs 5 cores on one node, the largest has 4",
-    );
-    check(
-        &|d| d.per_node.gpus = 1,
-        "needs 1 gpus on one node, the largest has 0",
-    );
+    check(&|d| d.per_task.cores = 5, "needs 5 cores on one node, the largest has 4");
+    check(&|d| d.per_node.gpus = 1, "needs 1 gpus on one node, the largest has 0");
     check(
         &|d| d.required = mask(0b1000),
         "a node that is required by name (number 3) may not be used or is too small",

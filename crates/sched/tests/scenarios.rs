@@ -15,7 +15,9 @@
 use cosy_model::{
     AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
 };
-use cosy_sched::{Block, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
+use cosy_sched::{
+    Block, Component, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -207,8 +209,7 @@ impl<'a> Play<'a> {
         let tiers = words
             .get("prefer")
             .map(|sets| sets.split('/').map(mask).collect());
-        let demand = Demand {
-            more: Vec::new(),
+        let demand = Demand::from(Component {
             nodes,
             max_nodes: words.number("max_nodes"),
             tasks: words.number("tasks").or(nodes).unwrap_or(1),
@@ -220,7 +221,7 @@ impl<'a> Play<'a> {
             counted: Vec::new(),
             required: words.get("require").map(mask).unwrap_or_default(),
             tiers: tiers.unwrap_or_default(),
-        };
+        });
         let level = match words.get("user") {
             Some("prefer") => AccessLevel::Prefer,
             Some("defer") => AccessLevel::Defer,
@@ -250,7 +251,7 @@ impl<'a> Play<'a> {
         self.names.push(name.into());
         let (from, to) = (words.number("from").unwrap(), words.number("to").unwrap());
         let share = |node: NodeId| NodeShare {
-            bundle: 0,
+            component: 0,
             node,
             tasks: 1,
             amounts: self.scenario.nodes[node.index()].clone(),

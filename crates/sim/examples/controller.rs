@@ -73,9 +73,10 @@ fn main() -> ExitCode {
     };
     let starts = controlled::starts(MACHINE, Policy::default(), &jobs(count));
     let started = starts.iter().flatten().count();
-    let sum = starts.iter().flatten().fold(0u64, |sum, start| {
-        sum.wrapping_mul(31).wrapping_add(start.0.cast_unsigned())
-    });
+    let sum = starts
+        .iter()
+        .flatten()
+        .fold(0u64, |sum, start| sum.wrapping_mul(31).wrapping_add(start.0.cast_unsigned()));
     println!("{started} of {count} jobs started, {sum:016x}");
     ExitCode::SUCCESS
 }

@@ -161,16 +161,10 @@ mod tests {
             };
             let demand = machine.demand(&job);
             let planner = machine.scheduler(Policy::EASY);
-            let room = nodes.map_or(u64::MAX, |nodes| {
-                u64::from(nodes) * u64::from(machine.cores)
-            });
+            let room = nodes.map_or(u64::MAX, |nodes| u64::from(nodes) * u64::from(machine.cores));
             let want = planner.could_ever_run(&demand).is_ok()
                 && (machine.cores == 1 || u64::from(processors) <= room);
-            assert_eq!(
-                machine.holds(&job),
-                want,
-                "{machine} {processors} {nodes:?}"
-            );
+            assert_eq!(machine.holds(&job), want, "{machine} {processors} {nodes:?}");
         }
     }
 

@@ -210,20 +210,11 @@ mod tests {
         check("[policy]\nbackfill = false", Ok("fcfs"));
         check("[policy]\nbackfill_depth = 4", Ok("depth=4"));
         check("[policy]\nbackfill_depth = \"all\"", Ok("conservative"));
-        check(
-            "[queues.a]\npriority = 3\n[queues.\"b c\"]\npriority = -1",
-            Ok("easy a:3 b c:-1"),
-        );
+        check("[queues.a]\npriority = 3\n[queues.\"b c\"]\npriority = -1", Ok("easy a:3 b c:-1"));
         check("[policy]\nbackfill_depth = -1", Err("backfill_depth is -1"));
         check("[policy]\nbackfill_depth = 1000001", Err("1000000, or"));
-        check(
-            "[policy]\nbackfill_depth = 1.5",
-            Err("backfill_depth is 1.5"),
-        );
-        check(
-            "[policy]\n\ndepth = 1",
-            Err("expected `backfill` or `backfill_depth`"),
-        );
+        check("[policy]\nbackfill_depth = 1.5", Err("backfill_depth is 1.5"));
+        check("[policy]\n\ndepth = 1", Err("expected `backfill` or `backfill_depth`"));
         check("[policy]\n\ndepth = 1", Err("line 3"));
         check("[nodes]", Err("expected `policy` or `queues`"));
         check("[queues.a]\nnice = 1", Err("expected `priority`"));

@@ -6,7 +6,7 @@
 
 use crate::workload::{Job, Workload};
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, NodeShare, QueueId, Span, Time};
-use cosy_sched::{Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
+use cosy_sched::{Component, Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -93,7 +93,7 @@ impl Machine {
         } else {
             job.nodes
         };
-        Demand {
+        Demand::from(Component {
             nodes: whole,
             tasks: whole.unwrap_or(job.processors),
             per_task: Amounts {
@@ -102,8 +102,8 @@ impl Machine {
             },
             exclusive: whole.is_some(),
             allowed: NodeMask::all(self.nodes as usize),
-            ..Demand::default()
-        }
+            ..Component::default()
+        })
     }
 }
 

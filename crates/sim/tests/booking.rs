@@ -101,12 +101,7 @@ fn without_reservations_it_is_the_replay() {
 /// it is asked for.
 fn placed(method: Method, (ahead, window): (i64, i64)) -> JobOutcome {
     let jobs = [job(0, 100, 100, 8), job(1, 100, 100, 8), job(2, 50, 50, 8)];
-    let mut rule = Placing::new(
-        method,
-        Span::from_secs(ahead),
-        Span::from_secs(window),
-        SLOTS,
-    );
+    let mut rule = Placing::new(method, Span::from_secs(ahead), Span::from_secs(window), SLOTS);
     drive(&jobs).run(&[false, false, true], &mut rule)[2]
 }
 
@@ -172,10 +167,7 @@ fn buyers_pay_for_what_they_delay() {
     let (early, bought) = buy(0);
     // From 3600 on, and the head waits half an hour on eight processors longer.
     assert_eq!(early, Some(3600));
-    assert_eq!(
-        (bought[0].extra.0, bought[0].base.0),
-        (4_000_000, 2_000_000)
-    );
+    assert_eq!((bought[0].extra.0, bought[0].base.0), (4_000_000, 2_000_000));
     assert_eq!(bought[0].unit_price(), 2.0);
     assert_eq!(bought[0].wait, Span::from_secs(3598));
     let (cheap, bought) = buy(1000);
@@ -225,10 +217,7 @@ fn studies_repeat_and_have_every_run() {
         assert!(success.all.low > 0.0 && success.all.high <= 1.0);
     }
     assert!(report.to_string().contains("Table 1"));
-    assert_eq!(
-        report.to_json()["claims"].as_array().map(Vec::len),
-        Some(report.claims.len())
-    );
+    assert_eq!(report.to_json()["claims"].as_array().map(Vec::len), Some(report.claims.len()));
 }
 
 #[test]
@@ -248,10 +237,7 @@ fn prices_repeat_too() {
     assert_eq!(settings.study(&|_| {}), study);
     let report = Prices::of(&study);
     let json = report.to_json();
-    assert_eq!(
-        json["systems"][0]["loads"].as_array().map(Vec::len),
-        Some(3)
-    );
+    assert_eq!(json["systems"][0]["loads"].as_array().map(Vec::len), Some(3));
     let last = &json["systems"][0]["loads"][2]["by_alpha"][10];
     assert_eq!(last["price"]["high"], 0.0);
 }

@@ -39,14 +39,8 @@ fn rows_and_configuration() {
     let output = calibrate(&[], Stdio::piped());
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
-    assert!(
-        told.starts_with("60 jobs on 32 nodes, policy easy"),
-        "{told}"
-    );
-    assert!(
-        told.contains("[reservations]\n") && told.contains("notice = [[0, 1.0]"),
-        "{told}"
-    );
+    assert!(told.starts_with("60 jobs on 32 nodes, policy easy"), "{told}");
+    assert!(told.contains("[reservations]\n") && told.contains("notice = [[0, 1.0]"), "{told}");
 }
 
 /// As with `| head`: an error, not a panic.
@@ -54,10 +48,7 @@ fn rows_and_configuration() {
 fn nobody_reads() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    check(
-        &calibrate(&[], writer.into()),
-        "cannot write to standard output",
-    );
+    check(&calibrate(&[], writer.into()), "cannot write to standard output");
     if let Ok(full) = File::options().write(true).open("/dev/full") {
         check(&calibrate(&[], full.into()), "No space left");
     }

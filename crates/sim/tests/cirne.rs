@@ -136,10 +136,7 @@ fn jobs_per_day_are_as_published() {
             let jobs = generate(&settings).jobs;
             let got = (jobs.len() - 1) as f64 / days(&jobs);
             let off = (got / (per_day * times) - 1.0).abs();
-            assert!(
-                off < 0.01,
-                "{arrival} at {load}: {got}, published {per_day}"
-            );
+            assert!(off < 0.01, "{arrival} at {load}: {got}, published {per_day}");
         }
     }
 }
@@ -161,10 +158,7 @@ fn the_day_at_argonne_is_as_published() {
         hours[hour as usize] += 1.0 / days(&jobs);
     }
     for (hour, (got, wanted)) in hours.iter().zip(published).enumerate() {
-        assert!(
-            (got - wanted).abs() < 0.02,
-            "{hour} h: {got}, published {wanted}"
-        );
+        assert!((got - wanted).abs() < 0.02, "{hour} h: {got}, published {wanted}");
     }
 }
 
@@ -185,8 +179,5 @@ fn jobs_come_in_order_and_begin_at_any_time_of_day() {
         quarters[(first.secs() % 86_400 / 21_600) as usize] += 1;
     }
     // 25 in each, with a standard deviation of 4.3.
-    assert!(
-        quarters.iter().all(|n| (8..=42).contains(n)),
-        "{quarters:?}"
-    );
+    assert!(quarters.iter().all(|n| (8..=42).contains(n)), "{quarters:?}");
 }

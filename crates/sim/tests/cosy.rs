@@ -68,12 +68,7 @@ fn reservations_hold_queued_jobs_off_their_nodes() {
         (3, 5, 40, 8),
     ];
     let reserved = [true, false, false, false];
-    check(
-        &jobs,
-        &reserved,
-        notice,
-        &[Some(100), Some(150), Some(2), Some(240)],
-    );
+    check(&jobs, &reserved, notice, &[Some(100), Some(150), Some(2), Some(240)]);
     // A limit counts, not the run time behind it.
     let jobs = [(0, 50, 50, 8), (1, 1, 100, 8), (2, 1, 98, 8)];
     let reserved = [true, false, false];
@@ -90,12 +85,7 @@ fn reservations_in_the_way_of_others_are_rejected() {
     check(&jobs, &[true; 3], notice, &[Some(100), None, Some(120)]);
     // Of running jobs their limits count.
     let jobs = [(0, 20, 120, 8), (10, 50, 50, 1), (30, 50, 50, 1)];
-    check(
-        &jobs,
-        &[false, true, true],
-        notice,
-        &[Some(0), None, Some(130)],
-    );
+    check(&jobs, &[false, true, true], notice, &[Some(0), None, Some(130)]);
     check(&[(0, 10, 10, 9)], &[true], notice, &[None]);
 }
 
@@ -115,12 +105,7 @@ fn the_notice_time_follows_the_waits_within_the_window() {
     let began = [Some(0), Some(60), Some(151), Some(300)];
     let until = |last| began.into_iter().chain([Some(last)]).collect::<Vec<_>>();
     check(&jobs, &reserved, notice(3000, hour), &until(460));
-    check(
-        &jobs,
-        &reserved,
-        notice(3000, Span::from_secs(100)),
-        &until(400),
-    );
+    check(&jobs, &reserved, notice(3000, Span::from_secs(100)), &until(400));
 }
 
 #[test]

@@ -74,10 +74,7 @@ fn pricing_writes_what_it_found() {
     let args = ["pricing", "--sp2", &log, "--seeds", "1", "--jobs", "50"];
     let text = told(&[&args[..], &["--svg", &svg]].concat());
     // Two of the fifty rows are below number 11.
-    assert!(
-        text.starts_with("SP2: 50 jobs that ran, on 128 nodes"),
-        "{text}"
-    );
+    assert!(text.starts_with("SP2: 50 jobs that ran, on 128 nodes"), "{text}");
     assert!(text.contains("SP2, 40 % more jobs"), "{text}");
     assert!(std::fs::read_to_string(svg).unwrap().contains("alpha"));
     let json = told(&[&args[..], &["--json", "-", "--exact"]].concat());
@@ -102,23 +99,14 @@ fn wrong_input_is_one_clear_line() {
     };
     check(&["pricing"], "no log: say --sp2 FILE, --ctc FILE, or both");
     check(&["whatif"], "--workload <FILE>");
-    check(
-        &["whatif", "--workload", "/no/such"],
-        "/no/such: cannot be read",
-    );
+    check(&["whatif", "--workload", "/no/such"], "/no/such: cannot be read");
     check(&["whatif", "--workload", &empty], "no jobs");
     let small = ["whatif", "--workload", &log, "--machine", "4"];
     check(&small, "had 32 processors, the machine has 4");
     check(&["pricing", "--sp2", &log, "--jobs", "0"], "--jobs");
     check(&["whatif", "--workload", &log, "--gap", "0s"], "--gap");
-    check(
-        &["pricing", "--ctc", &log, "--svg", &log],
-        "would overwrite",
-    );
-    check(
-        &["pricing", "--ctc", &log, "--json", "/no/such/a"],
-        "is no folder",
-    );
+    check(&["pricing", "--ctc", &log, "--svg", &log], "would overwrite");
+    check(&["pricing", "--ctc", &log, "--json", "/no/such/a"], "is no folder");
 }
 
 #[test]
@@ -126,10 +114,7 @@ fn help_has_examples() {
     for experiment in ["whatif", "pricing"] {
         let help = told(&[experiment, "--help"]);
         let example = format!("cosy-sim experiment {experiment} --");
-        assert!(
-            help.contains("Examples:") && help.contains(&example),
-            "{help}"
-        );
+        assert!(help.contains("Examples:") && help.contains(&example), "{help}");
     }
 }
 

@@ -91,13 +91,7 @@ fn a_chain_by_hand() {
     // Grows four times: the deadline cannot be kept.
     check(REPLAN, &longer, done(420), &[(50, 310), (320, 420)], 420);
     // In the queue the job comes first.
-    check(
-        Scheme::Plain,
-        &good,
-        done(270),
-        &[(70, 170), (170, 270)],
-        50,
-    );
+    check(Scheme::Plain, &good, done(270), &[(70, 170), (170, 270)], 50);
     check(Scheme::Plain, &long, FlowEnd::Failed, &[(70, 220)], 50);
 }
 
@@ -173,10 +167,7 @@ fn exact_estimates_keep_every_deadline() {
     for scheme in Scheme::ALL.into_iter().skip(1) {
         let outcome = run(&jobs, &flows, 1, scheme);
         for (deadline, end) in &outcome.ends {
-            assert!(
-                matches!(end, FlowEnd::Done(at) if at <= deadline),
-                "{scheme:?} {end:?}"
-            );
+            assert!(matches!(end, FlowEnd::Done(at) if at <= deadline), "{scheme:?} {end:?}");
         }
         assert_eq!(outcome.replans, 0);
     }
@@ -235,10 +226,7 @@ fn the_command() {
         let of = |name: &str| run[name].as_f64().unwrap();
         let ends = of("refused") + of("failed") + of("late") + of("kept");
         assert!((ends - 1.0).abs() < 1e-9, "{run}");
-        assert!(
-            of("use_of_slots") <= 1.0 && of("utilisation") <= 1.0,
-            "{run}"
-        );
+        assert!(of("use_of_slots") <= 1.0 && of("utilisation") <= 1.0, "{run}");
     }
     let check = |args: &[&str], says: &str| {
         let (ok, out, error) = told(args);
@@ -255,20 +243,8 @@ fn the_command() {
     let many = ["--load", "900", "--unit", "1"];
     check(&[&far[..], &many].concat(), "9000 are the most");
     check(&["--queue", "/no/such"], "/no/such: cannot be read");
-    check(
-        &[&base[..], &["--task-nodes", "9"]].concat(),
-        "9 nodes do not fit",
-    );
-    check(
-        &[&base[..], &["--slack", "20,x"]].concat(),
-        "'x' is no whole number",
-    );
-    check(
-        &[&base[..], &["--slack-policy", "even"]].concat(),
-        "cp_even_percent",
-    );
-    check(
-        &[&base[..], &["--runs", "3"]].concat(),
-        "cannot be used with",
-    );
+    check(&[&base[..], &["--task-nodes", "9"]].concat(), "9 nodes do not fit");
+    check(&[&base[..], &["--slack", "20,x"]].concat(), "'x' is no whole number");
+    check(&[&base[..], &["--slack-policy", "even"]].concat(), "cp_even_percent");
+    check(&[&base[..], &["--runs", "3"]].concat(), "cannot be used with");
 }

@@ -67,10 +67,7 @@ fn logs_tell_how_they_were_made() {
 fn check(options: &str, says: &str) {
     let output = output(options);
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        !output.status.success() && error.contains(says),
-        "{options}: {error}"
-    );
+    assert!(!output.status.success() && error.contains(says), "{options}: {error}");
     assert!(output.stdout.is_empty());
 }
 
@@ -83,16 +80,10 @@ fn refused_options() {
     check("--model cirne --nodes 4 --jobs 0", "invalid value '0'");
     check("--model cirne --nodes 4 --jobs 50000001", "1..=50000000");
     check("--model cirne --nodes 4 --seed -1", "-1");
-    check(
-        "--model cirne --nodes 4 --arrival ANL",
-        "anl, ctc, kth, sdsc",
-    );
+    check("--model cirne --nodes 4 --arrival ANL", "anl, ctc, kth, sdsc");
     check("--model cirne --nodes 4 --load inf", "from 0.01 to 100");
     check("--model cirne --nodes 4 --kind batch", "say --model lublin");
-    check(
-        "--model lublin --nodes 4 --arrival anl",
-        "say --model cirne",
-    );
+    check("--model lublin --nodes 4 --arrival anl", "say --model cirne");
 }
 
 /// That nobody reads on is no error.

@@ -72,10 +72,7 @@ fn sample(kind: Kind) -> Workload {
 fn check_probability(what: &str, found: usize, of: usize, expected: f64) {
     let part = found as f64 / of as f64;
     let error = (expected * (1.0 - expected) / of as f64).sqrt();
-    assert!(
-        (part - expected).abs() < SIGMAS * error,
-        "{what}: {part} {expected}"
-    );
+    assert!((part - expected).abs() < SIGMAS * error, "{what}: {part} {expected}");
 }
 
 fn check_mean(what: &str, values: &[f64], expected: f64) {
@@ -83,10 +80,7 @@ fn check_mean(what: &str, values: &[f64], expected: f64) {
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let error = (squares / count / count).sqrt();
-    assert!(
-        (mean - expected).abs() < SIGMAS * error,
-        "{what}: {mean} {expected} ± {error}"
-    );
+    assert!((mean - expected).abs() < SIGMAS * error, "{what}: {mean} {expected} ± {error}");
 }
 
 impl Published {
@@ -194,11 +188,7 @@ fn arrivals() {
             let last_secs = jobs[JOBS - 1].submit.secs() as f64;
             let found = last_secs / JOBS as f64 * load;
             let off = (found - mean_secs).abs();
-            assert!(
-                off < SIGMAS * error,
-                "{}: {found} {mean_secs} {error}",
-                published.kind
-            );
+            assert!(off < SIGMAS * error, "{}: {found} {mean_secs} {error}", published.kind);
         }
     }
 }
@@ -224,10 +214,7 @@ fn daily_cycle() {
         let off = days.values().sum::<f64>() / JOBS as f64;
         let error = days.values().map(|day| day * day).sum::<f64>().sqrt() / JOBS as f64;
         let kind = published.kind.name();
-        assert!(
-            off.abs() < SIGMAS * error && error < 0.15,
-            "{kind}: {off} ± {error}"
-        );
+        assert!(off.abs() < SIGMAS * error && error < 0.15, "{kind}: {off} ± {error}");
         assert!(by_day > 2 * at_night, "{kind}: {by_day} {at_night}");
     }
 }
@@ -317,8 +304,5 @@ fn names_of_kinds_are_read_and_written() {
         assert_eq!(Kind::from_str(&kind.to_string()), Ok(kind));
     }
     let error = Kind::from_str("Batch").unwrap_err().to_string();
-    assert!(
-        error.contains("`Batch`") && error.contains("typeless"),
-        "{error}"
-    );
+    assert!(error.contains("`Batch`") && error.contains("typeless"), "{error}");
 }

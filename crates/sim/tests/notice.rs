@@ -135,11 +135,7 @@ fn told(args: &[&str]) -> (bool, String, String) {
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        output.status.success(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
@@ -166,10 +162,7 @@ fn the_command_writes_what_it_found() {
     ];
     let (ok, text, error) = told(&[&small[..], &["--rule", "academic"]].concat());
     assert!(ok, "{error}");
-    assert!(
-        text.starts_with("79 jobs on 64 nodes over 1 weeks"),
-        "{text}"
-    );
+    assert!(text.starts_with("79 jobs on 64 nodes over 1 weeks"), "{text}");
     let (ok, json, error) = told(&[&small[..], &["--rising", "5,50", "--json", "-"]].concat());
     assert!(ok, "{error}");
     let all: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -182,14 +175,8 @@ fn the_command_writes_what_it_found() {
         assert!(error.contains(words), "{args:?}: {error}");
     };
     check(&["--machine", "4"], "the machine has 4");
-    check(
-        &["--rising", "5,101"],
-        "'101' is no whole number of per cent",
-    );
-    check(
-        &["--rule", "some"],
-        "use none, academic, weighed or default",
-    );
+    check(&["--rising", "5,101"], "'101' is no whole number of per cent");
+    check(&["--rule", "some"], "use none, academic, weighed or default");
     check(&["--curve", "15"], "'15' is no share and n like 15:4");
     check(&["--curve", "0:4,15:1"], "less than at the point before it");
     check(&["--candidates", "0"], "--candidates");

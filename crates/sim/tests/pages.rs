@@ -20,10 +20,7 @@ fn every_command_has_help_and_a_page() {
         assert!(told(&[command, "--help"]).contains(words), "{command}");
         let page = std::fs::read_to_string(man.join(format!("cosy-sim-{command}.1"))).unwrap();
         let call = format!("cosy\\-sim {command}");
-        assert!(
-            page.contains(".SH SYNOPSIS") && page.contains(&call),
-            "{page}"
-        );
+        assert!(page.contains(".SH SYNOPSIS") && page.contains(&call), "{page}");
     };
     check("run", "--gantt <OUT.svg>");
     check("try", "--against <POLICY>");

@@ -56,10 +56,7 @@ fn check_xml(text: &str) {
         assert!(!words.contains('>'), "bare > in {words}");
         for entity in words.split('&').skip(1) {
             let known = ["amp;", "lt;", "gt;", "quot;"];
-            assert!(
-                known.iter().any(|name| entity.starts_with(name)),
-                "&{entity}"
-            );
+            assert!(known.iter().any(|name| entity.starts_with(name)), "&{entity}");
         }
         let end = at + rest[at..].find('>').expect("an element has an end");
         let tag = &rest[at + 1..end];

@@ -244,13 +244,7 @@ fn figures(output: &Output) -> Value {
 fn figures_as_json() {
     let dir = tempfile::tempdir().unwrap();
     let log = written(dir.path(), &BY_HAND, "; MaxProcs: 4\n");
-    let got = figures(&cosy_sim(&[
-        "run",
-        "--workload",
-        log.to_str().unwrap(),
-        "--json",
-        "-",
-    ]));
+    let got = figures(&cosy_sim(&["run", "--workload", log.to_str().unwrap(), "--json", "-"]));
     assert_eq!(got["jobs"], 5);
     assert_eq!(got["mean_wait"], 69.0);
     assert_eq!(got["median_wait"], 95.0);
@@ -334,18 +328,9 @@ fn what_is_refused_says_why() {
     check(&["--machine", "0"], "'0' is no machine");
     check(&["--machine", "4x0"], "'4x0' is no machine");
     check(&["--machine", "1000001"], "1 to 1000000 nodes");
-    check(
-        &["--machine", "4", "--policy", "depth=-1"],
-        "'depth=-1' is no policy",
-    );
-    check(
-        &["--machine", "4", "--policy", "sjf"],
-        "use fcfs, easy, conservative or depth=N",
-    );
-    check(
-        &["--machine", "4", "--until", "soon"],
-        "'soon' is no length of time",
-    );
+    check(&["--machine", "4", "--policy", "depth=-1"], "'depth=-1' is no policy");
+    check(&["--machine", "4", "--policy", "sjf"], "use fcfs, easy, conservative or depth=N");
+    check(&["--machine", "4", "--until", "soon"], "'soon' is no length of time");
     check(
         &["--machine", "3"],
         &format!(
@@ -361,10 +346,7 @@ fn what_is_refused_says_why() {
         &["--machine", "4", "--gantt", "x.svg", "--backlog", "x.svg"],
         "--gantt and --backlog both name 'x.svg'",
     );
-    check(
-        &["--machine", "4", "--json", "-", "--gantt", "-"],
-        "only one of the files",
-    );
+    check(&["--machine", "4", "--json", "-", "--gantt", "-"], "only one of the files");
     check(
         &["--machine", "4", "--json", log],
         &format!("--json would overwrite '{log}', which --workload reads"),
@@ -395,14 +377,7 @@ fn ends_beyond_64_bits() {
     let errors = String::from_utf8(refused.stderr).unwrap();
     let want = format!("{log}:3: all jobs up to this one, one after another, end beyond 64 bits");
     assert!(errors.contains(&want), "{errors}");
-    let figures = figures(&cosy_sim(&[
-        "run",
-        "--workload",
-        log,
-        "--lenient",
-        "--json",
-        "-",
-    ]));
+    let figures = figures(&cosy_sim(&["run", "--workload", log, "--lenient", "--json", "-"]));
     assert_eq!(figures["jobs"], 2);
     assert_eq!(figures["makespan"], long + 7);
     assert_eq!(figures["dropped"][0]["reason"], "beyond 64 bits");
@@ -419,10 +394,7 @@ fn gantt_charts_of_too_many_jobs() {
     let refused = cosy_sim(&args);
     assert!(!refused.status.success());
     let errors = String::from_utf8(refused.stderr).unwrap();
-    assert!(
-        errors.contains("draw a part of them with --until"),
-        "{errors}"
-    );
+    assert!(errors.contains("draw a part of them with --until"), "{errors}");
     assert!(!Path::new(path).exists());
     let part = cosy_sim(&[args.as_slice(), &["--until", "1d"]].concat());
     assert!(part.status.success());
@@ -434,38 +406,21 @@ fn lenient_leaves_out_and_counts() {
     let rows = [BY_HAND.as_slice(), &[(40, 0, 10, 1), (50, 10, 10, 9)]].concat();
     let log = written(dir.path(), &rows, "; MaxProcs: 4\n");
     let log = log.to_str().unwrap();
-    let got = figures(&cosy_sim(&[
-        "run",
-        "--workload",
-        log,
-        "--lenient",
-        "--json",
-        "-",
-    ]));
-    assert_eq!(
-        (got["jobs"].clone(), got["too_large"].clone()),
-        (5.into(), 1.into())
-    );
+    let got = figures(&cosy_sim(&["run", "--workload", log, "--lenient", "--json", "-"]));
+    assert_eq!((got["jobs"].clone(), got["too_large"].clone()), (5.into(), 1.into()));
     let rows = got["dropped"].as_array().unwrap();
     let rows = rows.iter().map(|row| row["rows"].as_u64().unwrap());
     assert_eq!(rows.sum::<u64>(), 2);
     let table = cosy_sim(&["run", "--workload", log, "--lenient"]);
     let table = String::from_utf8(table.stdout).unwrap();
-    assert!(
-        table.contains("left out           1: larger than the machine"),
-        "{table}"
-    );
+    assert!(table.contains("left out           1: larger than the machine"), "{table}");
 }
 
 /// A job that `--until` leaves out may be as large as it likes.
 #[test]
 fn what_comes_later_does_not_matter() {
     let dir = tempfile::tempdir().unwrap();
-    let log = written(
-        dir.path(),
-        &[(0, 9, 9, 1), (9000, 9, 9, 8)],
-        "; MaxProcs: 4\n",
-    );
+    let log = written(dir.path(), &[(0, 9, 9, 1), (9000, 9, 9, 8)], "; MaxProcs: 4\n");
     let args = ["run", "--workload", log.to_str().unwrap(), "--json", "-"];
     assert!(!cosy_sim(&args).status.success());
     let got = figures(&cosy_sim(&[args.as_slice(), &["--until", "1h"]].concat()));
@@ -521,9 +476,7 @@ fn the_log_of_kth_as_others_replay_it() {
         "--json",
         "-",
     ];
-    let got = figures(&cosy_sim(
-        &[&["run", "--workload", log], args.as_slice()].concat(),
-    ));
+    let got = figures(&cosy_sim(&[&["run", "--workload", log], args.as_slice()].concat()));
     let near = |key: &str, want: f64, by: f64| {
         let got = got[key].as_f64().unwrap();
         assert!((got - want).abs() < by, "{key}: {got}, not {want}");
@@ -544,14 +497,7 @@ fn logs_start_as_in_the_counting_scheduler() {
     };
     let check = |log: &str, nodes: u32| {
         let log = swf::open(&traces.join(log), Strictness::Lenient).unwrap();
-        let row = |job: &Job| {
-            (
-                job.submit.secs(),
-                job.run.secs(),
-                job.limit.secs(),
-                job.processors,
-            )
-        };
+        let row = |job: &Job| (job.submit.secs(), job.run.secs(), job.limit.secs(), job.processors);
         let rows: Vec<Row> = log.jobs.iter().map(row).collect();
         let machine = Machine { nodes, cores: 1 };
         let got = replay(machine, Policy::EASY, &log, Options::default());

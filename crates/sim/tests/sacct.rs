@@ -129,10 +129,7 @@ fn subsets() {
         assert_eq!(workload.jobs, std::slice::from_ref(&unnamed), "{header}");
     }
     let by_node = read(&text("Submit|Start|End|NNodes|Timelimit", &[&[]]), STRICT).unwrap();
-    assert_eq!(
-        (by_node.jobs[0].processors, by_node.jobs[0].nodes),
-        (2, Some(2))
-    );
+    assert_eq!((by_node.jobs[0].processors, by_node.jobs[0].nodes), (2, Some(2)));
 }
 
 #[test]
@@ -168,12 +165,8 @@ fn cells_are_understood() {
     check(&[("Timelimit", "2-03:00:00")], limit(183_600));
     check(&[("Timelimit", "90:00")], limit(5400));
     check(&[("Timelimit", "")], limit(7200));
-    check(&[("Timelimit", "UNLIMITED")], |job| {
-        job.limit = Span::UNLIMITED
-    });
-    check(&[("Timelimit", "Partition_Limit")], |job| {
-        job.limit = Span::UNLIMITED
-    });
+    check(&[("Timelimit", "UNLIMITED")], |job| job.limit = Span::UNLIMITED);
+    check(&[("Timelimit", "Partition_Limit")], |job| job.limit = Span::UNLIMITED);
     check(&[("AllocCPUS", "0")], |_| ());
     check(&[("AllocCPUS", "128")], |job| job.processors = 128);
     let none = [("AllocCPUS", ""), ("NCPUS", "0")];
@@ -191,9 +184,7 @@ fn cells_are_understood() {
         check(&[("JobID", id), ("JobIDRaw", raw)], |job| job.id = own);
     }
     let nobody = [("User", ""), ("Account", ""), ("Partition", "")];
-    check(&nobody, |job| {
-        (job.user, job.account, job.queue) = (0, 0, 0)
-    });
+    check(&nobody, |job| (job.user, job.account, job.queue) = (0, 0, 0));
 }
 
 /// The elapsed time counts where clocks were put back; without it, start and end.
@@ -206,9 +197,7 @@ fn times() {
     ];
     check(&without, |job| job.run = Span(7000));
     check(&[("ElapsedRaw", "")], |_| ());
-    check(&[("ElapsedRaw", "7200")], |job| {
-        job.run = Span::from_secs(7200)
-    });
+    check(&[("ElapsedRaw", "7200")], |job| job.run = Span::from_secs(7200));
     let waited = |secs| move |job: &mut Job| job.recorded_wait = Some(Span::from_secs(secs));
     check(&[("Eligible", "2026-01-05T10:09:00")], waited(60));
     check(&[("Eligible", "Unknown")], waited(600));
@@ -306,31 +295,19 @@ fn check_fault(other: &[(&str, &str)], says: &str, reason: &str) {
 #[test]
 fn rows_that_are_no_usable_job() {
     let waits = "still waiting";
-    check_fault(
-        &[("State", "PENDING"), ("Start", "Unknown")],
-        "a job that still waits",
-        waits,
-    );
+    check_fault(&[("State", "PENDING"), ("Start", "Unknown")], "a job that still waits", waits);
     let never = "a job that never started";
     for start in ["Unknown", "None", ""] {
         let other = [("State", "CANCELLED by 0"), ("Start", start)];
         check_fault(&other, never, "never started");
     }
     let runs = "a job that still runs";
-    check_fault(
-        &[("State", "RUNNING"), ("End", "Unknown")],
-        runs,
-        "still running",
-    );
+    check_fault(&[("State", "RUNNING"), ("End", "Unknown")], runs, "still running");
     check_fault(&[("State", ""), ("End", "Unknown")], runs, "still running");
     check_fault(&[("State", "SUSPENDED")], runs, "still running");
     let run = "a job without run time";
     check_fault(&[("ElapsedRaw", "0")], run, "without run time");
-    check_fault(
-        &[("Submit", "Unknown")],
-        "a job without submit time",
-        "without submit time",
-    );
+    check_fault(&[("Submit", "Unknown")], "a job without submit time", "without submit time");
     check_fault(
         &[("Submit", "2026-01-05T10:10:01")],
         "a job that started before it was submitted",
@@ -344,26 +321,15 @@ fn rows_that_are_no_usable_job() {
     let long = ("ElapsedRaw", "900000000000000");
     let dump = text(ALL, &[[long].as_slice(); 12]);
     let error = read(&dump, STRICT).unwrap_err().to_string();
-    assert!(
-        error.starts_with("dump:12: all jobs up to this one"),
-        "{error}"
-    );
+    assert!(error.starts_with("dump:12: all jobs up to this one"), "{error}");
     let workload = read(&dump, LENIENT).unwrap();
     assert_eq!(workload.jobs.len(), 10);
     assert_eq!(workload.dropped, [("beyond 64 bits".to_owned(), 2)]);
     let unset = [("Timelimit", ""), ("TimelimitRaw", "")];
     check_fault(&unset, "a job without time limit", "without time limit");
-    check_fault(
-        &[("Timelimit", "00:00:00")],
-        "a job without time limit",
-        "without time limit",
-    );
+    check_fault(&[("Timelimit", "00:00:00")], "a job without time limit", "without time limit");
     let sizes = ["AllocCPUS", "NCPUS", "NNodes", "AllocNodes"].map(|column| (column, "0"));
-    check_fault(
-        &sizes,
-        "a job without processors and nodes",
-        "without processors and nodes",
-    );
+    check_fault(&sizes, "a job without processors and nodes", "without processors and nodes");
 }
 
 #[test]
@@ -393,11 +359,7 @@ fn broken_rows() {
         check_fault(&[("JobName", name)], &says, cells);
     }
     let long = "x".repeat(70_000);
-    check_fault(
-        &[("Comment", &long)],
-        "a line longer than 65536 bytes",
-        "too long",
-    );
+    check_fault(&[("Comment", &long)], "a line longer than 65536 bytes", "too long");
 }
 
 #[test]
@@ -409,10 +371,7 @@ fn texts_without_jobs() {
         }
     }
     let error = read(&text(ALL, &[&[("State", "PENDING")]]), LENIENT).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "dump: no jobs (rows left out: 1 still waiting)"
-    );
+    assert_eq!(error.to_string(), "dump: no jobs (rows left out: 1 still waiting)");
 }
 
 /// Names go to terminals: nothing in them moves the cursor.

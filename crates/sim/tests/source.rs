@@ -64,29 +64,17 @@ fn formats_are_known_by_their_content() {
 fn check_refused(options: &[&str], says: &str) {
     let output = run(options, None);
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success() && told.contains(says),
-        "{options:?}: {told}"
-    );
+    assert!(!output.status.success() && told.contains(says), "{options:?}: {told}");
     assert!(output.stdout.is_empty(), "{options:?}");
 }
 
 #[test]
 fn refused_options() {
     check_refused(&[], "no workload: say --workload FILE");
-    check_refused(
-        &["--workload", "x", "--model", "cirne"],
-        "cannot be used with",
-    );
+    check_refused(&["--workload", "x", "--model", "cirne"], "cannot be used with");
     check_refused(&["--workload", "x", "--jobs", "5"], "cannot be used with");
-    check_refused(
-        &["--model", "lublin", "--arrival", "anl"],
-        "say --model cirne",
-    );
-    check_refused(
-        &["--workload", "/nowhere/x.swf"],
-        "/nowhere/x.swf: cannot be read: ",
-    );
+    check_refused(&["--model", "lublin", "--arrival", "anl"], "say --model cirne");
+    check_refused(&["--workload", "/nowhere/x.swf"], "/nowhere/x.swf: cannot be read: ");
 }
 
 /// A packed log that ends within its first line, and one that is no gzip after all.

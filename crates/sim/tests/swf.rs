@@ -116,23 +116,11 @@ fn check(bad: &str, says: &str, reason: &str) {
 #[test]
 fn broken_rows() {
     let number = "with something that is no number";
-    check(
-        "1 2 3",
-        "a row with 3 fields instead of 18",
-        "without 18 fields",
-    );
+    check("1 2 3", "a row with 3 fields instead of 18", "without 18 fields");
     check("<html>", "field 1 (job number) is no number", number);
     check("\0", "field 1 (job number) is no number", number);
-    check(
-        &row("x", "1", "1"),
-        "field 2 (submit time) is no number",
-        number,
-    );
-    check(
-        &row("1", "1e9", "1"),
-        "field 4 (run time) is no number",
-        number,
-    );
+    check(&row("x", "1", "1"), "field 2 (submit time) is no number", number);
+    check(&row("1", "1e9", "1"), "field 4 (run time) is no number", number);
     check(
         &row("-5", "1", "1"),
         "field 2 (submit time) is negative, and only -1 (unknown) may be",
@@ -158,20 +146,12 @@ fn broken_rows() {
         "4294967297 processors are more than 2^32 - 1",
         "with more than 2^32 processors",
     );
-    check(
-        &"1 ".repeat(40_000),
-        "a line longer than 65536 bytes",
-        "too long",
-    );
+    check(&"1 ".repeat(40_000), "a line longer than 65536 bytes", "too long");
 }
 
 #[test]
 fn rows_that_are_no_usable_job() {
-    check(
-        &row("-1", "1", "1"),
-        "a job without submit time",
-        "without submit time",
-    );
+    check(&row("-1", "1", "1"), "a job without submit time", "without submit time");
     for run in ["0", "-1"] {
         check(
             &row("1", run, "1"),
@@ -243,10 +223,7 @@ fn truncated_logs() {
     }
     let cut = &rows.concat()[..rows.concat().len() - 7];
     let error = read(cut, STRICT).unwrap_err().to_string();
-    assert!(
-        error.starts_with("x.swf:200: a row with 16 fields"),
-        "{error}"
-    );
+    assert!(error.starts_with("x.swf:200: a row with 16 fields"), "{error}");
 }
 
 #[test]
@@ -282,11 +259,7 @@ fn logs_of_the_archive() {
 fn job() -> impl Strategy<Value = Job> {
     // All of at most 40 runs end within 64 bits.
     let times = (0..i64::MAX / 4, 1..i64::MAX / 64, 1..=i64::MAX);
-    let others = (
-        1..=u32::MAX,
-        prop::option::of(0..i64::MAX / 2),
-        prop::option::of(0..9000i64),
-    );
+    let others = (1..=u32::MAX, prop::option::of(0..i64::MAX / 2), prop::option::of(0..9000i64));
     (times, others, (0..3u32, 0..2u32, 0..4u32)).prop_map(|(times, others, names)| Job {
         submit: Time(times.0),
         run: Span(times.1),

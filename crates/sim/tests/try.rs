@@ -93,11 +93,8 @@ fn queues_with_priorities_against_another_policy() {
     let text = std::fs::read_to_string(history).unwrap();
     std::fs::write(history, text.replace(":00:01|", ":00:00|")).unwrap();
     let file = dir.path().join("new.toml");
-    std::fs::write(
-        &file,
-        "[policy]\nbackfill_depth = \"all\"\n[queues.fast]\npriority = 5\n",
-    )
-    .unwrap();
+    std::fs::write(&file, "[policy]\nbackfill_depth = \"all\"\n[queues.fast]\npriority = 5\n")
+        .unwrap();
     let file = file.to_str().unwrap();
     let got = figures(&[
         "--sacct",
@@ -139,10 +136,7 @@ fn tables_for_people() {
     ] {
         assert!(text.contains(want), "{want}\n{text}");
     }
-    assert!(
-        !text.contains("by processors"),
-        "one line tells nothing: {text}"
-    );
+    assert!(!text.contains("by processors"), "one line tells nothing: {text}");
     assert_eq!(String::from_utf8(tried(&args).stdout).unwrap(), text);
 }
 
@@ -176,39 +170,18 @@ fn what_is_refused_says_why() {
         assert!(errors.contains(want), "{args:?}: {errors}");
     };
     let with = |policy: &str, want: &str| {
-        check(
-            &["--sacct", history, "--machine", "4", "--policy", policy],
-            want,
-        );
+        check(&["--sacct", history, "--machine", "4", "--policy", policy], want);
     };
-    with(
-        &file("a.toml", "[policy]\nnice = 1\n"),
-        "expected `backfill` or `backfill_depth`",
-    );
-    with(
-        &file("b.toml", "[queue.x]\n"),
-        "expected `policy` or `queues`",
-    );
-    with(
-        &file("c.toml", "[queues.x]\npriority = 1\n"),
-        "it has unknown, day, fast",
-    );
-    with(
-        &file("d.toml", "[policy]\nbackfill_depth = -3\n"),
-        "backfill_depth is -3",
-    );
+    with(&file("a.toml", "[policy]\nnice = 1\n"), "expected `backfill` or `backfill_depth`");
+    with(&file("b.toml", "[queue.x]\n"), "expected `policy` or `queues`");
+    with(&file("c.toml", "[queues.x]\npriority = 1\n"), "it has unknown, day, fast");
+    with(&file("d.toml", "[policy]\nbackfill_depth = -3\n"), "backfill_depth is -3");
     with("depth=-1", "'depth=-1' is no policy");
     with("nowhere.toml", "'nowhere.toml' is neither fcfs");
-    check(
-        &["--sacct", history, "--policy", "easy"],
-        "say it with --machine",
-    );
+    check(&["--sacct", history, "--policy", "easy"], "say it with --machine");
     check(&["--sacct", history, "--machine", "4"], "--policy <POLICY>");
     check(&["--policy", "easy", "--machine", "4"], "--sacct <DUMP>");
     let unknown = ["--sacct", &log, "--machine", "4", "--policy", "easy"];
     check(&unknown, "name the old policy with --against");
-    check(
-        &["--sacct", "/nowhere", "--machine", "4", "--policy", "easy"],
-        "/nowhere",
-    );
+    check(&["--sacct", "/nowhere", "--machine", "4", "--policy", "easy"], "/nowhere");
 }

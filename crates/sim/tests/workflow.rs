@@ -19,10 +19,7 @@ fn told(options: &str) -> String {
 fn refused(options: &str, says: &str) {
     let output = run(options);
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        !output.status.success() && error.contains(says),
-        "{options}: {error}"
-    );
+    assert!(!output.status.success() && error.contains(says), "{options}: {error}");
     assert!(output.stdout.is_empty());
 }
 
@@ -42,22 +39,13 @@ fn graphs_read_as_they_are_drawn() {
 
 #[test]
 fn refused_options() {
-    refused(
-        "generate --dag tree",
-        "montage, forkjoin, fft, laplace, random",
-    );
+    refused("generate --dag tree", "montage, forkjoin, fft, laplace, random");
     refused("generate --dag fft --tasks 11", "12..=100000");
     refused("generate --dag fft --ccr 101", "from 0 to 100");
     refused("generate --dag fft --jobs 3", "cannot be used with");
     refused("generate --dag fft --nodes 3", "cannot be used with");
-    refused(
-        "generate --model cirne --nodes 4 --tasks 60",
-        "cannot be used with",
-    );
-    refused(
-        "experiment workflow --dag-file /nowhere",
-        "/nowhere: cannot be read",
-    );
+    refused("generate --model cirne --nodes 4 --tasks 60", "cannot be used with");
+    refused("experiment workflow --dag-file /nowhere", "/nowhere: cannot be read");
     refused("experiment workflow --runs 0", "1..=10000");
 }
 
@@ -71,9 +59,7 @@ fn one_graph_in_all_ways() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 2 + 2 + 6, "{text}");
     assert!(lines[9].starts_with("| cp_even_percent | "), "{text}");
-    let text = told(&format!(
-        "experiment workflow --dag-file {path} --deadline 10s"
-    ));
+    let text = told(&format!("experiment workflow --dag-file {path} --deadline 10s"));
     assert_eq!(text.matches("too late").count(), 8 * 4, "{text}");
     std::fs::write(path, "{\n\"format\": 1}").unwrap();
     refused(&format!("experiment workflow --dag-file {path}"), "line 2");

@@ -24,10 +24,7 @@ pub fn skip(why: &str) {
 /// Where `CI` is set.
 pub fn not_installed(why: &str) {
     skip(why);
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "{why}: 'make test' should have installed it"
-    );
+    assert!(std::env::var_os("CI").is_none(), "{why}: 'make test' should have installed it");
 }
 
 /// `BINARY TEST: WHY`. The thread of a test has its name.

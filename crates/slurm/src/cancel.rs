@@ -25,18 +25,8 @@ pub const OPTIONS: &[Row] = &[
     Row::flag(b'Q', "quiet", "say nothing of ids that are not known"),
     Row::value(b'R', "reservation", "NAME", "only jobs in this reservation"),
     Row::long_value("sibling", "NAME", "refused: there are no federations here"),
-    Row::value(
-        b's',
-        "signal",
-        "SIGNAL",
-        "send this signal instead of ending them",
-    ),
-    Row::value(
-        b't',
-        "state",
-        "STATES",
-        "only PENDING, RUNNING or SUSPENDED jobs",
-    ),
+    Row::value(b's', "signal", "SIGNAL", "send this signal instead of ending them"),
+    Row::value(b't', "state", "STATES", "only PENDING, RUNNING or SUSPENDED jobs"),
     Row::long_flag("usage", "say how it is called, and exit"),
     Row::value(b'u', "user", "NAME", "only jobs of this user"),
     Row::flag(b'V', "version", "say the version, and exit"),
@@ -243,10 +233,7 @@ fn states(text: &str) -> Result<Vec<SlurmState>, Mistake> {
     let one = |word: &str| {
         let known = word.parse::<SlurmState>().ok();
         let fine = known.filter(|s| {
-            matches!(
-                s,
-                SlurmState::Pending | SlurmState::Running | SlurmState::Suspended
-            )
+            matches!(s, SlurmState::Pending | SlurmState::Running | SlurmState::Suspended)
         });
         fine.ok_or_else(|| {
             Mistake(vec![
@@ -280,11 +267,7 @@ mod tests {
     #[test]
     fn mistakes() {
         let check = |line: &str, want: &str| {
-            assert_eq!(
-                read(line).map_err(|m| m.join("|")),
-                Err(want.to_owned()),
-                "{line}"
-            );
+            assert_eq!(read(line).map_err(|m| m.join("|")), Err(want.to_owned()), "{line}");
         };
         check("foo", "scancel: error: Invalid job id foo");
         check("12x", "scancel: error: Invalid job id 12x");
@@ -304,10 +287,7 @@ mod tests {
         let texts: Vec<&str> = wanted.targets.iter().map(|t| t.text.as_str()).collect();
         assert_eq!(texts, ["12", "13_[1-2]", "14.0"]);
         assert_eq!(wanted.user.as_deref(), Some("ann"));
-        assert_eq!(
-            wanted.job_states(),
-            [JobState::Running, JobState::Starting, JobState::Waiting]
-        );
+        assert_eq!(wanted.job_states(), [JobState::Running, JobState::Starting, JobState::Waiting]);
         assert!(read("--me").unwrap().chooses());
         assert!(!read("12").unwrap().chooses());
     }
@@ -315,14 +295,8 @@ mod tests {
     #[test]
     fn conditions_are_told() {
         let told = |line: &str| read(line).unwrap().conditions();
-        assert_eq!(
-            told("-n INVALID -q INVALID"),
-            "job_name=INVALID qos=invalid "
-        );
-        assert_eq!(
-            told("-n x -t PD -u root"),
-            "job_name=x state=PENDING user_name=root "
-        );
+        assert_eq!(told("-n INVALID -q INVALID"), "job_name=INVALID qos=invalid ");
+        assert_eq!(told("-n x -t PD -u root"), "job_name=x state=PENDING user_name=root ");
     }
 
     #[test]

@@ -90,10 +90,7 @@ pub fn meta(release: &str) -> Data {
         (
             "Slurm",
             map([
-                (
-                    "version",
-                    map([("major", major), ("micro", micro), ("minor", minor)]),
-                ),
+                ("version", map([("major", major), ("micro", micro), ("minor", minor)])),
                 ("release", release.into()),
             ]),
         ),

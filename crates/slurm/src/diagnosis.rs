@@ -33,11 +33,8 @@ pub fn report(counts: &Counts, now: &Zoned, since: &Zoned) -> String {
         let seconds = when.timestamp().as_second();
         format!("{} ({seconds})", stamp::heading(when))
     };
-    let mut text = format!(
-        "{line}\nsdiag output at {}\nData since      {}\n{line}\n",
-        at(now),
-        at(since)
-    );
+    let mut text =
+        format!("{line}\nsdiag output at {}\nData since      {}\n{line}\n", at(now), at(since));
     text.push_str(
         "Server thread count:  1\nAgent queue size:     0\nAgent count:          0\n\
          Agent thread count:   0\nDBD Agent queue size: 0\n\n",
@@ -69,9 +66,7 @@ fn cycles(queue: usize) -> String {
     ] {
         text.push_str(&format!("\t{name}\n"));
     }
-    text.push_str(&format!(
-        "\tLast queue length: {queue}\n\nBackfilling stats\n"
-    ));
+    text.push_str(&format!("\tLast queue length: {queue}\n\nBackfilling stats\n"));
     for name in [
         "Total backfilled jobs (since last slurm start): 0",
         "Total backfilled jobs (since last stats cycle start): 0",
@@ -88,9 +83,7 @@ fn cycles(queue: usize) -> String {
     ] {
         text.push_str(&format!("\t{name}\n"));
     }
-    text.push_str(&format!(
-        "\tLast queue length: {queue}\n\tQueue length mean: {queue}\n"
-    ));
+    text.push_str(&format!("\tLast queue length: {queue}\n\tQueue length mean: {queue}\n"));
     text.push_str("\tLast table size: 0\n\tMean table size: 0\n\n");
     text.push_str("Latency for 1000 calls to gettimeofday(): 0 microseconds\n\n");
     text.push_str("Remote Procedure Call statistics by message type\n\n");

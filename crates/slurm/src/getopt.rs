@@ -312,24 +312,9 @@ mod tests {
         check(Permute, "- -h", "noheader", "-");
         check(Stop, "--name=x=y --format z w", "name=x=y format=z", "w");
         check(Stop, "--name= w", "name=", "w");
-        check(
-            Stop,
-            "--form=1 --noh --mem=3",
-            "format=1 noheader mem=3",
-            "",
-        );
-        check(
-            Stop,
-            "-X -Xuser -hXm w",
-            "exclusive exclusive=user noheader exclusive=m",
-            "w",
-        );
-        check(
-            Stop,
-            "--excl --exclusive=user",
-            "exclusive exclusive=user",
-            "",
-        );
+        check(Stop, "--form=1 --noh --mem=3", "format=1 noheader mem=3", "");
+        check(Stop, "-X -Xuser -hXm w", "exclusive exclusive=user noheader exclusive=m", "w");
+        check(Stop, "--excl --exclusive=user", "exclusive exclusive=user", "");
         check(Stop, "--memo 5 -Q", "mem=5 quiet", "");
         check(Stop, "-n -h", "name=-h", "");
     }
@@ -338,11 +323,7 @@ mod tests {
     fn mistakes() {
         let check = |line: &str, want: &str| {
             let mistake = read(Order::Permute, line).mistake;
-            assert_eq!(
-                mistake.map(|m| m.text("prog")).as_deref(),
-                Some(want),
-                "{line}"
-            );
+            assert_eq!(mistake.map(|m| m.text("prog")).as_deref(), Some(want), "{line}");
         };
         check("--nosuch", "prog: unrecognized option '--nosuch'");
         check("--nosuch=5", "prog: unrecognized option '--nosuch=5'");
@@ -350,18 +331,9 @@ mod tests {
         check("-:", "prog: invalid option -- ':'");
         check("-n", "prog: option requires an argument -- 'n'");
         check("--name", "prog: option '--name' requires an argument");
-        check(
-            "--noheader=1",
-            "prog: option '--noheader' doesn't allow an argument",
-        );
-        check(
-            "--no=1",
-            "prog: option '--no=1' is ambiguous; possibilities: '--node' '--noheader'",
-        );
-        check(
-            "--me",
-            "prog: option '--me' is ambiguous; possibilities: '--mem' '--mem-per-cpu'",
-        );
+        check("--noheader=1", "prog: option '--noheader' doesn't allow an argument");
+        check("--no=1", "prog: option '--no=1' is ambiguous; possibilities: '--node' '--noheader'");
+        check("--me", "prog: option '--me' is ambiguous; possibilities: '--mem' '--mem-per-cpu'");
         assert_eq!(hint("sbatch"), "Try \"sbatch --help\" for more information");
     }
 

@@ -7,8 +7,8 @@
 
 use crate::tres::Tres;
 use crate::{SlurmState, reason};
-use cosy_model::api::{JobField, Table};
-use cosy_model::{ArraySpec, JobState, MiB, Span, Time, WaitReason};
+use cosy_model::api::{JobField, JobRef, Table};
+use cosy_model::{ArraySpec, JobId, JobState, MiB, Span, Time, WaitReason};
 use cosy_view::words::end_note::{CancelNote, NEVER_NOTE};
 use cosy_view::words::row_name::{self, Tasks};
 use std::collections::BTreeMap;
@@ -40,28 +40,28 @@ pub struct JobView<'t> {
     one: Option<&'t str>,
 }
 
-/// A part of a heterogeneous job.
+/// A component of a heterogeneous job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Het {
-    /// The id of the first part, which is that of the job.
+    /// The id of the first component, which is that of the job.
     pub job: i64,
-    /// Which part it is, from 0.
+    /// Which component it is, from 0.
     pub offset: i64,
-    /// The id of the last part.
+    /// The id of the last component.
     pub last: i64,
 }
 
 impl Het {
-    /// The ids of all parts: `5-7`.
+    /// The ids of all components: `5-7`.
     pub fn set(&self) -> String {
         format!("{}-{}", self.job, self.last)
     }
 
-    /// Whether it is meant by an id, and by the number of a part behind it: the job's id
-    /// stands for all parts.
-    pub fn is_named(&self, id: i64, part: Option<i64>) -> bool {
-        match part {
-            Some(part) => (id, part) == (self.job, self.offset),
+    /// Whether it is meant by an id, and by the number of a component behind it: the job's id
+    /// stands for all components.
+    pub fn is_named(&self, id: i64, component: Option<i64>) -> bool {
+        match component {
+            Some(component) => (id, component) == (self.job, self.offset),
             None => id == self.job || id == self.job + self.offset,
         }
     }
@@ -226,17 +226,25 @@ impl<'t> JobView<'t> {
         id.unwrap_or_else(|| self.count(JobField::Id))
     }
 
-    /// Which part of a heterogeneous job it is.
+    /// The job, or the task of an array, that the row is about.
+    pub fn job_ref(&self) -> JobRef {
+        let base = self.number(JobField::ArrayId);
+        let id = base.unwrap_or_else(|| self.count(JobField::Id));
+        JobRef {
+            job: JobId(u64::try_from(id).unwrap_or(0)),
+            task: self.task().and_then(|task| u32::try_from(task).ok()),
+        }
+    }
+
+    /// Which component of a heterogeneous job it is.
     pub fn het(&self) -> Option<Het> {
-        let (offset, parts) = (
-            self.number(JobField::Bundle)?,
-            self.number(JobField::Bundles)?,
-        );
+        let (offset, components) =
+            (self.number(JobField::Component)?, self.number(JobField::Components)?);
         let job = self.count(JobField::Id) - offset;
         Some(Het {
             job,
             offset,
-            last: job + parts - 1,
+            last: job + components - 1,
         })
     }
 
@@ -401,7 +409,7 @@ pub const TRES: &[JobField] = &[
     JobField::Gpus,
 ];
 /// The fields that [`JobView::het`] looks at.
-pub const HET: &[JobField] = &[JobField::Id, JobField::Bundle, JobField::Bundles];
+pub const HET: &[JobField] = &[JobField::Id, JobField::Component, JobField::Components];
 /// The fields that [`JobView::partition`] looks at.
 pub const PARTITION: &[JobField] = &[JobField::Queue, JobField::Queues, JobField::State];
 /// The fields that [`JobView::oversubscribe`] looks at.
@@ -470,43 +478,22 @@ pub(crate) mod tests {
             let around = Surroundings::default();
             assert_eq!(JobView::new(&table, 0, &around).reason(), want, "{row:?}");
         };
-        check(
-            &[(F::State, "waiting"), (F::Reason, "resources")],
-            "Resources",
-        );
+        check(&[(F::State, "waiting"), (F::Reason, "resources")], "Resources");
         check(&[(F::State, "waiting"), (F::Reason, "odd")], "None");
         let held = [(F::State, "waiting"), (F::Reason, "held_by_user")];
         check(&held, "JobHeldUser");
         check(&[held[0], held[1], (F::Restarts, "1")], "JobHeldUser");
-        check(
-            &[held[0], (F::Reason, "held_requeued")],
-            "job requeued in held state",
-        );
+        check(&[held[0], (F::Reason, "held_requeued")], "job requeued in held state");
         let never = NEVER_NOTE;
-        check(
-            &[(F::State, "cancelled"), (F::Reason, never)],
-            "DependencyNeverSatisfied",
-        );
-        check(
-            &[(F::State, "failed"), (F::ExitCode, "1")],
-            "NonZeroExitCode",
-        );
-        check(
-            &[(F::State, "failed"), (F::Signal, "9")],
-            "JobLaunchFailure",
-        );
+        check(&[(F::State, "cancelled"), (F::Reason, never)], "DependencyNeverSatisfied");
+        check(&[(F::State, "failed"), (F::ExitCode, "1")], "NonZeroExitCode");
+        check(&[(F::State, "failed"), (F::Signal, "9")], "JobLaunchFailure");
         check(&[(F::State, "timed_out"), (F::Signal, "15")], "TimeLimit");
         let never = [(F::State, "cancelled"), (F::Reason, NEVER_NOTE)];
         check(&never, "DependencyNeverSatisfied");
         let waited = "cancelled by ann while it waited: held_by_user";
-        check(
-            &[(F::State, "cancelled"), (F::Reason, waited)],
-            "JobHeldUser",
-        );
-        check(
-            &[(F::State, "cancelled"), (F::Reason, "cancelled by ann")],
-            "None",
-        );
+        check(&[(F::State, "cancelled"), (F::Reason, waited)], "JobHeldUser");
+        check(&[(F::State, "cancelled"), (F::Reason, "cancelled by ann")], "None");
     }
 
     #[test]
@@ -537,14 +524,8 @@ pub(crate) mod tests {
             ],
         ]);
         let view = |row| JobView::new(&table, row, &around);
-        assert_eq!(
-            view(0).tres_held().unwrap().to_string(),
-            "cpu=64,mem=6400M,node=4,billing=64"
-        );
-        assert_eq!(
-            view(0).tres_asked().to_string(),
-            "cpu=4,mem=400M,node=4,billing=4"
-        );
+        assert_eq!(view(0).tres_held().unwrap().to_string(), "cpu=64,mem=6400M,node=4,billing=64");
+        assert_eq!(view(0).tres_asked().to_string(), "cpu=4,mem=400M,node=4,billing=4");
         assert_eq!(view(1).tres_held(), None);
         assert_eq!(
             view(2).tres_held().unwrap().to_string(),
@@ -571,10 +552,7 @@ pub(crate) mod tests {
             .iter()
             .map(|t| (t.task(), t.raw_id()))
             .collect();
-        assert_eq!(
-            tasks,
-            [(Some(1), 7), (Some(2), 7), (Some(3), 7), (Some(8), 7)]
-        );
+        assert_eq!(tasks, [(Some(1), 7), (Some(2), 7), (Some(3), 7), (Some(8), 7)]);
         let whole: Vec<_> = view(1)
             .tasks()
             .iter()

@@ -181,9 +181,7 @@ fn size(text: &str) -> (bool, Option<usize>, &str) {
     let digits = &text[..text.len() - rest.len()];
     let width = digits
         .bytes()
-        .fold(0_usize, |n, b| {
-            n.saturating_mul(10).saturating_add(usize::from(b - b'0'))
-        })
+        .fold(0_usize, |n, b| n.saturating_mul(10).saturating_add(usize::from(b - b'0')))
         .min(WIDEST);
     (right, Some(width).filter(|w| *w > 0), rest)
 }

@@ -91,33 +91,13 @@ pub const FIELDS: &[Field] = &[
     also("MaxJobsPU", &["MaxJobsPerUser"], "MaxJobsPU", 9),
     also("MaxJobsPA", &["MaxJobsPerAccount"], "MaxJobsPA", 9),
     field("MaxJobsAccrue", "MaxJobsAccrue", 13),
-    also(
-        "MaxJobsAccruePU",
-        &["MaxJobsAccruePerUser"],
-        "MaxJobsAccruePU",
-        15,
-    ),
-    also(
-        "MaxJobsAccruePA",
-        &["MaxJobsAccruePerAccount"],
-        "MaxJobsAccruePA",
-        15,
-    ),
+    also("MaxJobsAccruePU", &["MaxJobsAccruePerUser"], "MaxJobsAccruePU", 15),
+    also("MaxJobsAccruePA", &["MaxJobsAccruePerAccount"], "MaxJobsAccruePA", 15),
     field("MaxNodesPerJob", "MaxNodes", 8),
     field("MaxNodesPerUser", "MaxNodesPU", 10),
     field("MaxSubmitJobs", "MaxSubmit", 9),
-    also(
-        "MaxSubmitJobsPU",
-        &["MaxSubmitJobsPerUser", "MaxSubmitPU"],
-        "MaxSubmitPU",
-        11,
-    ),
-    also(
-        "MaxSubmitJobsPA",
-        &["MaxSubmitJobsPerAccount", "MaxSubmitPA"],
-        "MaxSubmitPA",
-        11,
-    ),
+    also("MaxSubmitJobsPU", &["MaxSubmitJobsPerUser", "MaxSubmitPU"], "MaxSubmitPU", 11),
+    also("MaxSubmitJobsPA", &["MaxSubmitJobsPerAccount", "MaxSubmitPA"], "MaxSubmitPA", 11),
     also("MaxTRES", &["MaxTRESPerJob", "MaxTRESPJ"], "MaxTRES", 13),
     also("MaxTRESMins", &["MaxTRESMinsPerJob"], "MaxTRESMins", 13),
     also("MaxTRESPA", &["MaxTRESPerAccount"], "MaxTRESPA", 13),
@@ -185,38 +165,14 @@ const LISTS: &[(&str, usize, List)] = &[
     ("associations", 2, List::Associations),
     ("clusters", 1, List::Clusters),
     ("coordinators", 4, List::Nothing("Account,User")),
-    (
-        "events",
-        1,
-        List::Nothing("Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User"),
-    ),
-    (
-        "federations",
-        1,
-        List::Nothing("Federation,Cluster,ID,Features,FedState"),
-    ),
+    ("events", 1, List::Nothing("Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User")),
+    ("federations", 1, List::Nothing("Federation,Cluster,ID,Features,FedState")),
     ("problems", 1, List::Nothing("Cluster,Account,User,Problem")),
     ("qos", 1, List::Qos),
-    (
-        "reservations",
-        3,
-        List::Nothing("Cluster,Name,TRES,TimeStart,TimeEnd"),
-    ),
-    (
-        "resources",
-        4,
-        List::Nothing("Name,Server,Type,Count,Allocated,Flags"),
-    ),
-    (
-        "runawayjobs",
-        2,
-        List::Nothing("ID,Name,Partition,Cluster,State,TimeStart,TimeEnd"),
-    ),
-    (
-        "transactions",
-        2,
-        List::Nothing("Time,Action,Actor,Where,Info"),
-    ),
+    ("reservations", 3, List::Nothing("Cluster,Name,TRES,TimeStart,TimeEnd")),
+    ("resources", 4, List::Nothing("Name,Server,Type,Count,Allocated,Flags")),
+    ("runawayjobs", 2, List::Nothing("ID,Name,Partition,Cluster,State,TimeStart,TimeEnd")),
+    ("transactions", 2, List::Nothing("Time,Action,Actor,Where,Info")),
     ("tres", 3, List::Tres),
     ("users", 1, List::Users),
     ("wckeys", 1, List::Nothing("Name,Cluster,User")),
@@ -268,10 +224,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("add <ENTITY> <SPECS>", "an account, or users of one"),
     ("delete <ENTITY> <SPECS>", "the same, gone"),
     ("list <ENTITY> [<SPECS>]", "what there is"),
-    (
-        "modify <ENTITY> <SPECS>",
-        "refused: limits are in cosy.toml",
-    ),
+    ("modify <ENTITY> <SPECS>", "refused: limits are in cosy.toml"),
     ("show <ENTITY> [<SPECS>]", "the same as list"),
     ("version", "display tool version number"),
 ];
@@ -285,14 +238,8 @@ const PAIRS: &[(&str, &str)] = &[
     ("delete user", "Accounts=, Names="),
     ("list users", "Accounts=, Format=, Names=, WithAssoc"),
     ("list associations", "Accounts=, Format=, Users="),
-    (
-        "add cluster, modify cluster",
-        "refused: cosy.toml is the cluster",
-    ),
-    (
-        "add qos, modify qos, delete qos",
-        "refused: there is one, normal",
-    ),
+    ("add cluster, modify cluster", "refused: cosy.toml is the cluster"),
+    ("add qos, modify qos, delete qos", "refused: there is one, normal"),
 ];
 
 /// The text of `--help` and `--usage`.
@@ -309,10 +256,7 @@ pub fn help(options: &[Row]) -> String {
     };
     let word = |(what, about): &(&'static str, &'static str)| ((*what).to_owned(), *about);
     lines("", &mut options.iter().map(option));
-    lines(
-        "\n  Valid <COMMAND> values are:\n",
-        &mut COMMANDS.iter().map(word),
-    );
+    lines("\n  Valid <COMMAND> values are:\n", &mut COMMANDS.iter().map(word));
     let names: Vec<&str> = LISTS.iter().map(|(name, ..)| *name).collect();
     let title = format!(
         "\n  <ENTITY> may be one of these, shortened as you like:\n     {}\n\n  \

@@ -10,12 +10,7 @@ pub const SPRIO: &[Row] = &[
     Row::flag(b'h', "noheader", "no headings"),
     Row::value(b'j', "jobs", "ID[,...]", "these jobs"),
     Row::flag(b'l', "long", "more columns"),
-    Row::value(
-        b'M',
-        "cluster",
-        "NAME",
-        "ask this cluster: only the own one is there",
-    ),
+    Row::value(b'M', "cluster", "NAME", "ask this cluster: only the own one is there"),
     Row::flag(b'n', "norm", "parts of the whole"),
     Row::value(b'o', "format", "FORMAT", "columns by letter"),
     Row::value(b'p', "partition", "NAME[,...]", "jobs in these partitions"),
@@ -38,12 +33,7 @@ pub const SSHARE: &[Row] = &[
     Row::flag(b'e', "helpformat", "print the names of columns"),
     Row::flag(b'l', "long", "more columns"),
     Row::flag(b'm', "partition", "associations by partition"),
-    Row::value(
-        b'M',
-        "clusters",
-        "NAME",
-        "ask this cluster: only the own one is there",
-    ),
+    Row::value(b'M', "clusters", "NAME", "ask this cluster: only the own one is there"),
     Row::flag(b'n', "noheader", "no headings"),
     Row::value(b'o', "format", "FIELD[%WIDTH],...", "columns"),
     Row::flag(b'p', "parsable", "values with '|' behind each"),
@@ -59,12 +49,7 @@ pub const SSHARE: &[Row] = &[
 /// Options of `sdiag`.
 pub const SDIAG: &[Row] = &[
     Row::flag(b'a', "all", "all statistics"),
-    Row::value(
-        b'M',
-        "cluster",
-        "NAME",
-        "ask this cluster: only the own one is there",
-    ),
+    Row::value(b'M', "cluster", "NAME", "ask this cluster: only the own one is there"),
     Row::flag(b'r', "reset", "refused: counts begin at midnight"),
     Row::flag(b'i', "sort-by-id", "messages by number"),
     Row::flag(b't', "sort-by-time", "messages by time"),
@@ -185,14 +170,8 @@ mod tests {
     #[test]
     fn command_lines() {
         assert!(matches!(read(SPRIO, &["-l".into()]), Invocation::Report(_)));
-        assert!(matches!(
-            read(SSHARE, &["-U".into()]),
-            Invocation::Report(_)
-        ));
-        assert!(matches!(
-            read(SDIAG, &["-Y".into()]),
-            Invocation::Mistake(_)
-        ));
+        assert!(matches!(read(SSHARE, &["-U".into()]), Invocation::Report(_)));
+        assert!(matches!(read(SDIAG, &["-Y".into()]), Invocation::Mistake(_)));
         assert_eq!(read(SDIAG, &["-V".into()]), Invocation::Version);
     }
 

@@ -49,12 +49,7 @@ pub fn padded_or_unlimited(span: Span) -> String {
 
 fn parts(span: Span) -> (i64, i64, i64, i64) {
     let seconds = span.secs().max(0);
-    (
-        seconds / DAY,
-        seconds % DAY / HOUR,
-        seconds % HOUR / MINUTE,
-        seconds % MINUTE,
-    )
+    (seconds / DAY, seconds % DAY / HOUR, seconds % HOUR / MINUTE, seconds % MINUTE)
 }
 
 /// How points of time are written: `SLURM_TIME_FORMAT`.

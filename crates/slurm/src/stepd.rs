@@ -39,17 +39,13 @@ pub fn error(text: &str) -> String {
 /// A job was ended on its first node.
 pub fn job_cancelled(job: u64, node: &str, at: &str, why: Why) -> String {
     let words = why.words();
-    error(&format!(
-        "*** JOB {job} ON {node} CANCELLED AT {at}{words} ***"
-    ))
+    error(&format!("*** JOB {job} ON {node} CANCELLED AT {at}{words} ***"))
 }
 
 /// A step, given as `12.0`, was ended.
 pub fn step_cancelled(step: &str, node: &str, at: &str, why: Why) -> String {
     let words = why.words();
-    error(&format!(
-        "*** STEP {step} ON {node} CANCELLED AT {at}{words} ***"
-    ))
+    error(&format!("*** STEP {step} ON {node} CANCELLED AT {at}{words} ***"))
 }
 
 /// The kernel killed processes of a step, given as `12.batch`, for want of memory.
@@ -63,9 +59,7 @@ pub fn out_of_memory(step: &str, kills: u64) -> String {
 
 /// A working directory that cannot be entered; another is taken.
 pub fn no_workdir(path: &str, cause: &str) -> String {
-    error(&format!(
-        "couldn't chdir to `{path}': {cause}: going to /tmp instead"
-    ))
+    error(&format!("couldn't chdir to `{path}': {cause}: going to /tmp instead"))
 }
 
 /// A program that cannot be executed.

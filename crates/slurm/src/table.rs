@@ -154,10 +154,7 @@ pub fn usage(usage: &str, rows: &[Row]) -> String {
     if !letters.is_empty() {
         words.insert(0, format!("[-{letters}]"));
     }
-    format!(
-        "Usage: {}\n",
-        usage.replacen("[OPTIONS]", &words.join(" "), 1)
-    )
+    format!("Usage: {}\n", usage.replacen("[OPTIONS]", &words.join(" "), 1))
 }
 
 /// The text of `--usage` of commands that show: all options in a row, on lines of at most 80
@@ -194,10 +191,7 @@ mod tests {
             help("prog [OPTIONS]", &rows),
             "Usage: prog [OPTIONS]\n  -n, --name=NAME                 which\n      --me                        own\n"
         );
-        assert_eq!(
-            usage("prog [OPTIONS] FILE", &rows),
-            "Usage: prog [-n] [--me] FILE\n"
-        );
+        assert_eq!(usage("prog [OPTIONS] FILE", &rows), "Usage: prog [-n] [--me] FILE\n");
     }
 
     #[test]

@@ -35,8 +35,8 @@ pub struct Target {
     pub jobs: Vec<JobRef>,
     /// Only that step of it.
     pub step: Option<Step>,
-    /// Only that part of a heterogeneous job.
-    pub part: Option<u32>,
+    /// Only that component of a heterogeneous job.
+    pub component: Option<u32>,
 }
 
 /// Reads one word. `None`: that is no id.
@@ -45,12 +45,12 @@ pub fn parse(text: &str) -> Option<Target> {
         Some((job, step)) => (job, Some(step_of(step)?)),
         None => (text, None),
     };
-    let (job, part) = match job.split_once('+') {
-        Some((job, part)) => (job, Some(u32::try_from(number(part)?).ok()?)),
+    let (job, component) = match job.split_once('+') {
+        Some((job, component)) => (job, Some(u32::try_from(number(component)?).ok()?)),
         None => (job, None),
     };
     let jobs = match job.split_once('_') {
-        Some(_) if part.is_some() => return None,
+        Some(_) if component.is_some() => return None,
         Some((base, "*")) => vec![whole(base)?],
         Some((base, list)) => tasks(base, list)?,
         None => vec![whole(job)?],
@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Option<Target> {
         text: text.to_owned(),
         jobs,
         step,
-        part,
+        component,
     })
 }
 
@@ -140,7 +140,7 @@ mod tests {
         check("12+", None);
         check("12_1+1", None);
         check("12+x", None);
-        assert_eq!(parse("12+1").and_then(|t| t.part), Some(1));
+        assert_eq!(parse("12+1").and_then(|t| t.component), Some(1));
         check("foo", None);
         check("12x", None);
         check("", None);

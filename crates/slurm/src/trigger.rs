@@ -42,34 +42,14 @@ pub const OPTIONS: &[Row] = &[
     Row::flag(b'f', "fini", "when the job has ended"),
     Row::long_value("flags", "FLAGS", "perm: the trigger stays after the event"),
     Row::value(b'i', "id", "ID", "the trigger with this number"),
-    Row::flag(
-        b'I',
-        "idle",
-        "when a node stays idle for the time of --offset",
-    ),
+    Row::flag(b'I', "idle", "when a node stays idle for the time of --offset"),
     Row::value(b'j', "jobid", "ID", "of this job"),
     Row::value(b'M', "cluster", "NAME", "cluster: only this one here"),
     Row::hidden(Opt::long("clusters", Takes::Value).known_as("cluster")),
-    Row::value(
-        b'n',
-        "node",
-        "host",
-        "of these nodes; of all without a value",
-    )
-    .perhaps(),
+    Row::value(b'n', "node", "host", "of these nodes; of all without a value").perhaps(),
     Row::flag(b'N', "noheader", "without the line of titles"),
-    Row::value(
-        b'o',
-        "offset",
-        "SECONDS",
-        "run the program so long after the event",
-    ),
-    Row::value(
-        b'p',
-        "program",
-        "PATH",
-        "what to run, with arguments if there are any",
-    ),
+    Row::value(b'o', "offset", "SECONDS", "run the program so long after the event"),
+    Row::value(b'p', "program", "PATH", "what to run, with arguments if there are any"),
     Row::flag(b'Q', "quiet", "say nothing of triggers that are not there"),
     Row::flag(b'r', "reconfig", "when the configuration changes"),
     Row::flag(b't', "time", "when the job's time limit is reached"),
@@ -249,9 +229,7 @@ impl Line<'_> {
         let offset: i64 = self.number("offset")?.unwrap_or(0);
         let furthest = limits::TRIGGER_OFFSET.secs();
         if offset.abs() > furthest {
-            return Err(format!(
-                "The --offset parameter must be between +/-{furthest}"
-            ));
+            return Err(format!("The --offset parameter must be between +/-{furthest}"));
         }
         let permanent = self.permanent()?;
         let events = self.events()?;
@@ -394,18 +372,12 @@ mod tests {
         let far = "The --offset parameter must be between +/-32000";
         check("--set|-d|-p/p|--offset=32001", far);
         check("--set|-d|-p/p|-o-32001", far);
-        check(
-            "--set|-d|-p/p|-o9223372036854775808",
-            "Invalid offset 9223372036854775808",
-        );
+        check("--set|-d|-p/p|-o9223372036854775808", "Invalid offset 9223372036854775808");
         let both = "--node cannot be used together with --jobid";
         check("--set|-d|-nn1|-j1|-p/p", both);
         let never = "--burst_buffer: there is no such part here, so this would never happen";
         check("--set|--burst_buffer|-p/p", never);
-        check(
-            "--clear|-v",
-            "You must specify a --id, --jobid, or --user to clear",
-        );
+        check("--clear|-v", "You must specify a --id, --jobid, or --user to clear");
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Needs {
         Self {
             places: fields.contains(&JobField::Place),
             predictions: fields.contains(&JobField::PredictedStart),
-            components: fields.contains(&JobField::Bundle),
+            components: fields.contains(&JobField::Component),
         }
     }
 }

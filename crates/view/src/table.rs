@@ -322,12 +322,7 @@ mod tests {
         rows.push(|_| number(3));
         rows.push(|_| text("x"));
         let table = rows.done();
-        let row = |row| {
-            (
-                table.text(row, JobField::Name),
-                table.number(row, JobField::Id),
-            )
-        };
+        let row = |row| (table.text(row, JobField::Name), table.number(row, JobField::Id));
         assert_eq!([row(0), row(1)], [("", Some(3)), ("x", None)]);
     }
 }

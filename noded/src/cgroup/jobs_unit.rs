@@ -144,10 +144,7 @@ mod tests {
         let mount = |name: &str, kind: &str, options: &str| {
             let point = dir.path().join(name);
             fs::create_dir(&point).unwrap();
-            format!(
-                "30 25 0:27 / {} rw - {kind} {kind} rw,{options}\n",
-                point.display()
-            )
+            format!("30 25 0:27 / {} rw - {kind} {kind} rw,{options}\n", point.display())
         };
         let mounts = [
             mount("unified", "cgroup2", "nsdelegate"),

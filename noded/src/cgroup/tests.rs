@@ -282,11 +282,7 @@ fn a_step_is_kept_to_its_memory_inside_its_jobs() {
             ..StepLimits::default()
         };
         let groups = here.0.groups_for_step(job, step);
-        let script = format!(
-            "head -c {} /dev/zero | tail -c {}",
-            2 * use_mib * MIB,
-            use_mib * MIB
-        );
+        let script = format!("head -c {} /dev/zero | tail -c {}", 2 * use_mib * MIB, use_mib * MIB);
         let output = run_in(&groups, &format!("{script} > /dev/null; exit $?"));
         let memory = groups.iter().find(|g| g.memory).unwrap();
         assert_eq!(memory.out_of_memory_kills() > 0, killed, "{output:?}");

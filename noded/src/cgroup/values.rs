@@ -29,9 +29,7 @@ pub(super) fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 /// 64 bit FNV-1a over texts, each with its end.
 pub(super) fn hash<'a>(texts: impl Iterator<Item = &'a [u8]>) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| {
-        step(text.iter().fold(hash, step), &0)
-    })
+    texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| step(text.iter().fold(hash, step), &0))
 }
 
 /// The numbers as the kernel's lists have them, `0-3,7`.

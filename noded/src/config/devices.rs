@@ -68,16 +68,14 @@ pub(super) fn devices(
         other_pieces(check, item, &mut devices);
     }
     match (gpus, devices.gpu_count()) {
-        (Some(n), tables) if tables > 0 && n != tables => check.whole(format!(
-            "gpus says {n}, the [[gpu]] tables are {tables}: leave gpus out"
-        )),
+        (Some(n), tables) if tables > 0 && n != tables => {
+            check.whole(format!("gpus says {n}, the [[gpu]] tables are {tables}: leave gpus out"))
+        }
         (Some(n), 0) => devices.gpus = vec![Device::default(); n as usize],
         (Some(_) | None, _) => {}
     }
     if let Some(name) = devices.others.keys().find(|n| counted.get(n) > 0) {
-        check.whole(format!(
-            "{name} is in other and in [[device]] tables: leave it out of other"
-        ));
+        check.whole(format!("{name} is in other and in [[device]] tables: leave it out of other"));
     }
     devices
 }
@@ -213,10 +211,7 @@ fn identity(check: &mut Check<'_>, value: &Raw) -> Option<String> {
         && text.len() <= 255
         && text.bytes().all(|b| b.is_ascii_graphic() && b != b',');
     if !good {
-        check.fault(
-            value.span().start,
-            "id must be 1 to 255 visible characters without a comma",
-        );
+        check.fault(value.span().start, "id must be 1 to 255 visible characters without a comma");
     }
     good.then_some(text)
 }

@@ -96,9 +96,8 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
     let gpus = get(check, "gpus", &file.gpus, whole(0, GPUS));
     let other = other(check, &file.other);
     let devices = devices(check, (gpus, &file.gpu), (&other, &file.device));
-    let name = get(check, "name", &file.name, |check, key, value| {
-        checked(check, key, value, check_name)
-    });
+    let name =
+        get(check, "name", &file.name, |check, key, value| checked(check, key, value, check_name));
     let controller = get(check, "controller", &file.controller, address);
     let controller_key = get(check, "controller_key", &file.controller_key, parsed);
     Some(Config {
@@ -161,10 +160,7 @@ fn listen(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<String> {
         let address = text.parse::<std::net::SocketAddr>();
         address.map(drop).map_err(|e| {
             let shown: String = text.chars().take(100).collect();
-            format!(
-                "listen '{}' is not IP:PORT (like \"[::]:7818\"): {e}",
-                shown.escape_debug()
-            )
+            format!("listen '{}' is not IP:PORT (like \"[::]:7818\"): {e}", shown.escape_debug())
         })
     })
 }

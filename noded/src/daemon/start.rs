@@ -121,10 +121,7 @@ fn listen_for_steps(
             Err(e).with_context(|| format!("step_socket {}", path.display()))
         }
         Err(e) => {
-            tracing::warn!(
-                "no steps can be started here: socket {}: {e}",
-                path.display()
-            );
+            tracing::warn!("no steps can be started here: socket {}: {e}", path.display());
             Ok(None)
         }
     }
@@ -169,10 +166,7 @@ fn real_node(
 ) -> anyhow::Result<Node> {
     let spool = Spool::open(&config.spool_dir, &config.name)?;
     if sys::own_uid().0 != 0 {
-        tracing::info!(
-            "not run as root: only jobs of uid {} run here",
-            sys::own_uid()
-        );
+        tracing::info!("not run as root: only jobs of uid {} run here", sys::own_uid());
     } else if let Err(part) = spool::reachable(spool.directory()) {
         tracing::warn!(
             "{} is closed to others than its owner: scripts of other users cannot run",

@@ -6,7 +6,7 @@ use crate::cgroup::AttemptLimits;
 use crate::daemon::Event;
 use crate::spool::{Kept, Phase, Work};
 use crate::{spool, sweep, sys};
-use cosy_model::node::AttemptKey;
+use cosy_model::node::AllocationKey;
 use cosy_model::{EndCause, Time};
 use nix::unistd::Pid;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Node {
         let kept = self.fixed.spool.list()?;
         let runs = sweep::attempts_of(&self.fixed.instance);
         // A lock does not outlive the machine, and neither does a process.
-        let works = |key: &AttemptKey| self.fixed.spool.holder(*key).is_some();
+        let works = |key: &AllocationKey| self.fixed.spool.holder(*key).is_some();
         let same_boot = self.fixed.spool.last_boot().as_deref() == Some(boot)
             || kept.iter().any(|key| runs.contains(key) || works(key));
         for key in kept {
@@ -33,7 +33,7 @@ impl Node {
         }
         for key in runs {
             if !self.attempts.contains_key(&key) {
-                tracing::error!(job = %key.job, "attempt {} runs and is not in the spool: it is ended", key.attempt);
+                tracing::error!(job = %key, "attempt {} runs and is not in the spool: it is ended", key.attempt());
                 self.end_unkept(key);
             }
         }
@@ -52,18 +52,20 @@ impl Node {
     }
 
     /// The machine was restarted: what has no outcome was lost with it.
-    fn adopt_after_restart(&mut self, key: AttemptKey) {
+    fn adopt_after_restart(&mut self, key: AllocationKey) {
         let outcome = self.fixed.spool.outcome(key).unwrap_or_else(|| {
             let outcome = ended_now(EndCause::NodeLost);
             self.keep_outcome(key, &outcome);
             outcome
         });
-        self.steps.discard(key);
+        if let Some(key) = key.job() {
+            self.steps.discard(key);
+        }
         self.insert(key, None, Stage::Prepared);
         self.settle(key, outcome);
     }
 
-    fn adopt_one(&mut self, key: AttemptKey) {
+    fn adopt_one(&mut self, key: AllocationKey) {
         let kept =
             self.fixed.spool.open_launch(key).and_then(|file| {
                 Ok((spool::read_launch::<Work>(&file)?, sys::lock_holder(&file)?))
@@ -81,7 +83,7 @@ impl Node {
             (Ok((kept, holder)), None) => self.adopt_unended(key, kept, holder),
             // It was whole when it got its name, so somebody has damaged it, and it may run.
             (Err(e), None) => {
-                tracing::error!(job = %key.job, "what is kept of attempt {} cannot be read ({e}): what runs of it is ended", key.attempt);
+                tracing::error!(job = %key, "what is kept of attempt {} cannot be read ({e}): what runs of it is ended", key.attempt());
                 self.end_unkept(key);
             }
         }
@@ -89,7 +91,7 @@ impl Node {
 
     /// Ends what runs of an attempt of which nothing is known any more: found by its lock, by
     /// control group and by what its processes say of themselves.
-    fn end_unkept(&mut self, key: AttemptKey) {
+    fn end_unkept(&mut self, key: AllocationKey) {
         self.insert(key, None, Stage::Prepared);
         let name = spool::name_of(key);
         let groups = self.fixed.cgroups.groups_for(AttemptLimits {
@@ -120,7 +122,7 @@ impl Node {
         );
     }
 
-    fn adopt_unended(&mut self, key: AttemptKey, kept: Kept, holder: Option<Pid>) {
+    fn adopt_unended(&mut self, key: AllocationKey, kept: Kept, holder: Option<Pid>) {
         let allocation = kept.work.allocation();
         self.insert(key, Some(allocation), Stage::Prepared);
         self.steps.adopt(allocation);
@@ -137,7 +139,7 @@ impl Node {
     }
 
     /// Watches a shepherd that is not a child of this daemon.
-    pub(super) fn follow(&mut self, key: AttemptKey, pid: Pid, since: Time) {
+    pub(super) fn follow(&mut self, key: AllocationKey, pid: Pid, since: Time) {
         // The lock is asked again once the process is held: numbers are used again.
         let held = sys::pidfd_open(pid).ok().filter(|_| {
             let file = self.fixed.spool.open_launch(key);

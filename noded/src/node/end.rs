@@ -1,11 +1,11 @@
 //! After the last process: the epilog, the report, and what may be forgotten.
 
-use super::{HookEnd, Node, Stage, Wind, ended_now};
+use super::{AfterSteps, HookEnd, Node, Stage, ended_now};
 use crate::daemon::Event;
 use crate::spool::Outcome;
 use crate::{clock, spool};
 use cosy_model::EndCause;
-use cosy_model::node::{AttemptKey, KillCause};
+use cosy_model::node::{AllocationKey, KillCause};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -14,28 +14,28 @@ use tokio::sync::Notify;
 const SYNC_AFTER: Duration = Duration::from_secs(2);
 
 impl Node {
-    pub(super) fn end_unstarted(&mut self, key: AttemptKey, cause: EndCause) {
+    pub(super) fn end_unstarted(&mut self, key: AllocationKey, cause: EndCause) {
         let outcome = ended_now(cause);
         self.keep_outcome(key, &outcome);
         self.end(key, outcome);
     }
 
-    pub(super) fn keep_outcome(&self, key: AttemptKey, outcome: &Outcome) {
+    pub(super) fn keep_outcome(&self, key: AllocationKey, outcome: &Outcome) {
         if let Err(e) = self.fixed.spool.write_outcome(key, outcome) {
-            tracing::error!(job = %key.job, "cannot keep its outcome: {e}");
+            tracing::error!(job = %key, "cannot keep its outcome: {e}");
         }
     }
 
     /// Nothing of it runs any more but steps, which are ended: then the epilog, once, then
     /// the end.
-    pub(super) fn end(&mut self, key: AttemptKey, mut outcome: Outcome) {
+    pub(super) fn end(&mut self, key: AllocationKey, mut outcome: Outcome) {
         if outcome.end.cause == EndCause::Cancelled && self.fixed.spool.was_alone(key) {
             outcome.end.cause = EndCause::NodeLost;
         }
-        if self.steps.close(key, KillCause::Superseded) {
+        if self.close_steps(key, KillCause::Superseded) {
             let end = &outcome.end;
             let since = end.start.map(|start| clock::ago(end.end.since(start)));
-            let then = Wind::End(outcome);
+            let then = AfterSteps::End(outcome);
             return self.set(key, Stage::Winding { since, then });
         }
         if self.config.epilog.is_none() {
@@ -50,7 +50,7 @@ impl Node {
         }
     }
 
-    pub(super) fn begin_epilog(&mut self, key: AttemptKey, outcome: Option<Outcome>) {
+    pub(super) fn begin_epilog(&mut self, key: AllocationKey, outcome: Option<Outcome>) {
         let hook = self.hook("epilog", key);
         self.set(key, Stage::Epilog { outcome });
         let Some(hook) = hook else {
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    fn epilog_done(&mut self, key: AttemptKey, result: Result<(), String>) {
+    fn epilog_done(&mut self, key: AllocationKey, result: Result<(), String>) {
         let Some(attempt) = self.attempts.get_mut(&key) else {
             return;
         };
@@ -96,8 +96,8 @@ impl Node {
         }
     }
 
-    pub(super) fn settle(&mut self, key: AttemptKey, mut outcome: Outcome) {
-        outcome.drain = outcome.drain.or_else(|| self.steps.take_drain(key));
+    pub(super) fn settle(&mut self, key: AllocationKey, mut outcome: Outcome) {
+        outcome.drain = outcome.drain.or_else(|| self.drain_by_steps(key));
         self.tell_steps(key);
         let drain = outcome.drain.clone();
         self.report_ended(key, outcome.end.clone(), drain.clone());
@@ -116,20 +116,20 @@ impl Node {
         }
     }
 
-    pub(super) fn released(&mut self, key: AttemptKey, drain: Option<String>) {
-        let drain = drain.or_else(|| self.steps.take_drain(key));
+    pub(super) fn released(&mut self, key: AllocationKey, drain: Option<String>) {
+        let drain = drain.or_else(|| self.drain_by_steps(key));
         self.tell_steps(key);
         self.drop_attempt(key);
         self.report_released(key, drain);
     }
 
-    pub(super) fn drop_attempt(&mut self, key: AttemptKey) {
+    pub(super) fn drop_attempt(&mut self, key: AllocationKey) {
         self.attempts.remove(&key);
-        self.steps.forget(key);
+        self.forget_steps(key);
         // Its shepherds have removed theirs; steps leave the job's own.
         self.fixed.cgroups.remove_job(&spool::name_of(key));
         if let Err(e) = self.fixed.spool.remove(key) {
-            tracing::warn!(job = %key.job, "spool: {e}");
+            tracing::warn!(job = %key, "spool: {e}");
         }
     }
 

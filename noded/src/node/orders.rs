@@ -1,10 +1,10 @@
 //! Orders of the controller. Each may come twice; the second time only the report is repeated.
 
-use super::{Next, Node, Stage, Wind};
+use super::{AfterSteps, Next, Node, Stage};
 use crate::shepherd::signals::{self, Order};
 use crate::spool::Work;
 use crate::sys;
-use cosy_model::node::{Allocation, AttemptKey, KillCause, Launch};
+use cosy_model::node::{Allocation, AllocationKey, AttemptKey, KillCause, Launch};
 use cosy_model::{End, EndCause, Span, limits};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Node {
             return;
         }
         if let Err(why) = self.admit(allocation) {
-            return tracing::warn!(job = %allocation.key.job, "fewer nodes refused: {}", why.reason);
+            return tracing::warn!(job = %allocation.key, "fewer nodes refused: {}", why.reason);
         }
         if let Some(attempt) = self.attempts.get_mut(&allocation.key) {
             attempt.allocation = Some(Arc::new(allocation.clone()));
@@ -82,7 +82,7 @@ impl Node {
             return self.refuse(key, failure.reason, failure.drain);
         }
         let (work, script) = self.task(launch);
-        self.steps.forget(key);
+        self.forget_steps(key);
         if let Some(attempt) = self.attempts.get_mut(&key) {
             attempt.allocation = Some(Arc::new(work.allocation().clone()));
         }
@@ -102,7 +102,7 @@ impl Node {
     }
 
     /// The controller wants an attempt to end.
-    pub fn order_kill(&mut self, key: AttemptKey, cause: KillCause) {
+    pub fn order_kill(&mut self, key: AllocationKey, cause: KillCause) {
         let end_cause = match cause {
             KillCause::TimeLimit => EndCause::TimeLimit,
             KillCause::Cancelled | KillCause::Superseded | KillCause::Requeued => {
@@ -117,15 +117,15 @@ impl Node {
         match &mut attempt.stage {
             Stage::Running { .. } => {
                 self.tell_shepherd(key, Order::Kill(cause));
-                self.steps.close(key, cause);
+                self.close_steps(key, cause);
             }
-            Stage::Winding { .. } => drop(self.steps.close(key, cause)),
+            Stage::Winding { .. } => drop(self.close_steps(key, cause)),
             Stage::Preparing { cancel, next } => {
                 *next = Next::End;
                 cancel.notify_one();
             }
-            Stage::Prepared if self.steps.close(key, cause) => {
-                let then = Wind::Unstarted(end_cause);
+            Stage::Prepared if key.job().is_some_and(|key| self.steps.close(key, cause)) => {
+                let then = AfterSteps::Unstarted(end_cause);
                 self.set(key, Stage::Winding { since: None, then });
             }
             Stage::Prepared | Stage::Failed(_) => self.end_unstarted(key, end_cause),
@@ -144,11 +144,11 @@ impl Node {
             );
             !ended && allocation.is_some_and(|allocation| allocation.runs_again)
         });
-        let again: Vec<AttemptKey> = again.map(|(key, _)| *key).collect();
+        let again: Vec<AllocationKey> = again.map(|(key, _)| *key).collect();
         for key in again {
-            tracing::warn!(job = %key.job, "attempt {} is ended: the controller may have given its job to others", key.attempt);
+            tracing::warn!(job = %key, "attempt {} is ended: the controller may have given its job to others", key.attempt());
             if let Err(e) = self.fixed.spool.mark_alone(key) {
-                tracing::warn!(job = %key.job, "spool: {e}");
+                tracing::warn!(job = %key, "spool: {e}");
             }
             self.order_kill(key, KillCause::Superseded);
         }
@@ -170,8 +170,8 @@ impl Node {
             script_only,
         };
         if !steps_only {
-            self.keep_early_signal(key, order);
-            self.tell_shepherd(key, order);
+            self.keep_early_signal(key.into(), order);
+            self.tell_shepherd(key.into(), order);
         }
         if !script_only {
             self.steps.signal_all(key, signal);
@@ -180,7 +180,7 @@ impl Node {
 
     /// A signal for an attempt that is still being prepared is told to its shepherd when there
     /// is one.
-    fn keep_early_signal(&mut self, key: AttemptKey, order: Order) {
+    fn keep_early_signal(&mut self, key: AllocationKey, order: Order) {
         if let Some(attempt) = self.attempts.get_mut(&key)
             && matches!(attempt.stage, Stage::Preparing { .. } | Stage::Prepared)
             && attempt.early.len() < limits::EARLY_SIGNALS
@@ -191,37 +191,37 @@ impl Node {
 
     /// The script of a running attempt is told something.
     pub fn order_note(&mut self, key: AttemptKey, text: &str) {
-        let runs = self.attempts.get(&key).map(|a| &a.stage);
+        let runs = self.attempts.get(&key.into()).map(|a| &a.stage);
         if !matches!(runs, Some(Stage::Running { .. })) {
             return;
         }
         let line = text.replace(char::is_control, "?");
-        match self.fixed.spool.add_note(key, &line) {
-            Ok(()) => self.tell_shepherd(key, Order::Note),
+        match self.fixed.spool.add_note(key.into(), &line) {
+            Ok(()) => self.tell_shepherd(key.into(), Order::Note),
             Err(e) => tracing::warn!(job = %key.job, "a message is not passed on: {e}"),
         }
     }
 
     /// Everything of an attempt stands still from now on.
     pub fn order_suspend(&mut self, key: AttemptKey) {
-        self.tell_shepherd(key, Order::Suspend);
+        self.tell_shepherd(key.into(), Order::Suspend);
         self.steps.stand_still(key);
     }
 
     /// Everything of an attempt goes on.
     pub fn order_resume(&mut self, key: AttemptKey) {
-        self.tell_shepherd(key, Order::Resume);
+        self.tell_shepherd(key.into(), Order::Resume);
         self.steps.go_on(key);
     }
 
     /// An attempt has another time limit.
     pub fn order_limit(&mut self, key: AttemptKey, limit: Span) {
-        self.tell_shepherd(key, Order::Limit(signals::seconds(limit)));
+        self.tell_shepherd(key.into(), Order::Limit(signals::seconds(limit)));
         self.steps.limit(key, limit);
     }
 
     /// The allocation is over on this node.
-    pub fn order_release(&mut self, key: AttemptKey) {
+    pub fn order_release(&mut self, key: AllocationKey) {
         let Some(attempt) = self.attempts.get_mut(&key) else {
             return self.report_released(key, None);
         };
@@ -237,9 +237,9 @@ impl Node {
             Stage::Prepared => self.release_held(key),
             Stage::Running { .. } => {
                 self.tell_shepherd(key, Order::Kill(KillCause::Superseded));
-                self.steps.close(key, KillCause::Superseded);
+                self.close_steps(key, KillCause::Superseded);
             }
-            Stage::Winding { .. } => drop(self.steps.close(key, KillCause::Superseded)),
+            Stage::Winding { .. } => drop(self.close_steps(key, KillCause::Superseded)),
             Stage::Cleaning { .. } | Stage::Epilog { .. } => {}
             Stage::Ended { outcome, .. } => {
                 let drain = outcome.drain.clone();
@@ -250,20 +250,20 @@ impl Node {
         }
     }
 
-    pub(super) fn release_held(&mut self, key: AttemptKey) {
-        if self.steps.close(key, KillCause::Superseded) {
-            let then = Wind::Release;
+    pub(super) fn release_held(&mut self, key: AllocationKey) {
+        if self.close_steps(key, KillCause::Superseded) {
+            let then = AfterSteps::Release;
             return self.set(key, Stage::Winding { since: None, then });
         }
         self.begin_epilog(key, None);
     }
 
     /// The end that was reported is durable.
-    pub fn order_forget(&mut self, key: AttemptKey) {
+    pub fn order_forget(&mut self, key: AllocationKey) {
         match self.attempts.get(&key).map(|a| &a.stage) {
             Some(Stage::Ended { .. } | Stage::Failed(_)) => self.drop_attempt(key),
             Some(stage) => {
-                tracing::warn!(job = %key.job, "told to forget attempt {} in stage {stage:?}", key.attempt);
+                tracing::warn!(job = %key, "told to forget attempt {} in stage {stage:?}", key.attempt());
             }
             None => {}
         }

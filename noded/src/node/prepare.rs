@@ -4,39 +4,38 @@ use super::{HookEnd, Next, Node, Stage};
 use crate::daemon::Event;
 use crate::hooks::Hook;
 use crate::sys;
-use cosy_model::EndCause;
-use cosy_model::node::{AttemptKey, PrepareFailure};
+use cosy_model::node::{AllocationKey, PrepareFailure};
+use cosy_model::{EndCause, variables};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Notify;
 
 impl Node {
-    pub(super) fn hook(&self, kind: &'static str, key: AttemptKey) -> Option<Hook> {
+    pub(super) fn hook(&self, kind: &'static str, key: AllocationKey) -> Option<Hook> {
         let command = match kind {
             "prolog" => &self.config.prolog,
             "epilog" => &self.config.epilog,
             _ => &self.config.health_check,
         };
-        if key.job.trigger().is_some() {
-            return None; // it may run beside a job of somebody else
-        }
+        // The program of a trigger may run beside a job of somebody else.
+        let own = key.job()?;
         let attempt = self.attempts.get(&key)?;
         Some(Hook {
             kind,
             command: command.clone()?,
             timeout: self.config.hook_timeout,
             environment: vec![
-                ("COSY_JOB_ID", key.job.to_string()),
-                ("COSY_JOB_ATTEMPT", key.attempt.to_string()),
-                ("COSY_JOB_UID", attempt.uid.to_string()),
-                ("COSY_JOB_USER", attempt.user.clone()),
+                (variables::JOB_ID, own.job.to_string()),
+                (variables::JOB_ATTEMPT, own.attempt.to_string()),
+                (variables::JOB_UID, attempt.uid.to_string()),
+                (variables::JOB_USER, attempt.user.clone()),
                 ("COSY_NODENAME", self.fixed.name.clone()),
             ],
         })
     }
 
     /// Health check and prolog, then `next`. At once when there are none.
-    pub(super) fn prepare(&mut self, key: AttemptKey, next: Next) {
+    pub(super) fn prepare(&mut self, key: AllocationKey, next: Next) {
         let hooks: Vec<Hook> = ["health check", "prolog"]
             .into_iter()
             .filter_map(|kind| self.hook(kind, key))
@@ -64,7 +63,7 @@ impl Node {
         });
     }
 
-    pub(super) fn prepared(&mut self, key: AttemptKey, result: Result<(), String>) {
+    pub(super) fn prepared(&mut self, key: AllocationKey, result: Result<(), String>) {
         let Some(Stage::Preparing { next, .. }) = self.attempts.get(&key).map(|a| &a.stage) else {
             return;
         };
@@ -83,11 +82,11 @@ impl Node {
     }
 
     /// The node is at fault: the job goes elsewhere, nothing of it stays here.
-    pub(super) fn failed(&mut self, key: AttemptKey, reason: String) {
-        tracing::error!(job = %key.job, "not prepared: {reason}");
-        self.steps.forget(key);
+    pub(super) fn failed(&mut self, key: AllocationKey, reason: String) {
+        tracing::error!(job = %key, "not prepared: {reason}");
+        self.forget_steps(key);
         if let Err(e) = self.fixed.spool.remove(key) {
-            tracing::warn!(job = %key.job, "spool: {e}");
+            tracing::warn!(job = %key, "spool: {e}");
         }
         let failure = PrepareFailure {
             reason,

@@ -3,7 +3,7 @@
 use super::{Next, Node, Stage};
 use crate::clock;
 use cosy_model::End;
-use cosy_model::node::{AttemptKey, AttemptPhase, InventoryItem, NodeReport, PrepareFailure};
+use cosy_model::node::{AllocationKey, AttemptPhase, InventoryItem, NodeReport, PrepareFailure};
 
 impl Node {
     /// The reports that came up since this was asked last.
@@ -55,7 +55,7 @@ impl Node {
     /// could not be prepared.
     pub fn repeat_reports(&mut self) {
         self.steps.new_link();
-        let keys: Vec<AttemptKey> = self.attempts.keys().copied().collect();
+        let keys: Vec<AllocationKey> = self.attempts.keys().copied().collect();
         for key in keys {
             let stage = self.attempts.get(&key).map(|a| &a.stage);
             if let Some(Stage::Ended { .. } | Stage::Failed(_)) = stage {
@@ -65,12 +65,14 @@ impl Node {
     }
 
     /// What is left to tell of its steps comes before anything about the attempt.
-    pub(super) fn tell_steps(&mut self, key: AttemptKey) {
-        self.steps.flush(key);
+    pub(super) fn tell_steps(&mut self, key: AllocationKey) {
+        if let Some(key) = key.job() {
+            self.steps.flush(key);
+        }
         self.reports.extend(self.steps.take_reports());
     }
 
-    pub(super) fn report_again(&mut self, key: AttemptKey) {
+    pub(super) fn report_again(&mut self, key: AllocationKey) {
         let node = self.fixed.name.clone();
         if let Some(Stage::Ended { .. }) = self.attempts.get(&key).map(|a| &a.stage) {
             self.tell_steps(key);
@@ -106,7 +108,7 @@ impl Node {
         self.reports.push(report);
     }
 
-    pub(super) fn report_ended(&mut self, key: AttemptKey, end: End, drain: Option<String>) {
+    pub(super) fn report_ended(&mut self, key: AllocationKey, end: End, drain: Option<String>) {
         let node = self.fixed.name.clone();
         self.reports.push(NodeReport::Ended {
             key,
@@ -116,14 +118,14 @@ impl Node {
         });
     }
 
-    pub(super) fn report_released(&mut self, key: AttemptKey, drain: Option<String>) {
+    pub(super) fn report_released(&mut self, key: AllocationKey, drain: Option<String>) {
         let node = self.fixed.name.clone();
         self.reports.push(NodeReport::Released { key, node, drain });
     }
 
-    pub(super) fn refuse(&mut self, key: AttemptKey, reason: String, drain: bool) {
+    pub(super) fn refuse(&mut self, key: AllocationKey, reason: String, drain: bool) {
         let failure = PrepareFailure { reason, drain };
-        tracing::warn!(job = %key.job, "attempt {} refused: {}", key.attempt, failure.reason);
+        tracing::warn!(job = %key, "attempt {} refused: {}", key.attempt(), failure.reason);
         self.reports.push(NodeReport::Prepared {
             key,
             node: self.fixed.name.clone(),

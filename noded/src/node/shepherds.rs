@@ -9,7 +9,7 @@ use crate::shepherd::nursery::{Birth, NurseryNews};
 use crate::shepherd::signals::Order;
 use crate::spool::{Kept, Outcome, Phase, Work};
 use crate::{clock, spool, sweep, sys};
-use cosy_model::node::AttemptKey;
+use cosy_model::node::AllocationKey;
 use cosy_model::{EndCause, Time};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const SHEPHERD_TRIES: u32 = 3;
 const NURSERY_PAUSE: Duration = Duration::from_secs(1);
 
 impl Node {
-    pub(super) fn start(&mut self, key: AttemptKey) {
+    pub(super) fn start(&mut self, key: AllocationKey) {
         let hooks = self.config.prolog.is_some() || self.config.health_check.is_some();
         if hooks && let Err(e) = self.fixed.spool.mark_prepared(key, Time::EPOCH) {
             return self.failed(key, format!("cannot keep the job in the spool: {e}"));
@@ -29,7 +29,7 @@ impl Node {
         self.report_again(key);
     }
 
-    fn ask_for_shepherd(&mut self, key: AttemptKey) {
+    fn ask_for_shepherd(&mut self, key: AllocationKey) {
         let since = Instant::now();
         let early = self.attempts.get_mut(&key).map(|a| &mut a.early);
         let reach = Reach::Expected(early.map(std::mem::take).unwrap_or_default());
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    fn born(&mut self, key: AttemptKey, pid: Pid) {
+    fn born(&mut self, key: AllocationKey, pid: Pid) {
         self.children.insert(pid.as_raw(), key);
         let stage = self.attempts.get_mut(&key).map(|a| &mut a.stage);
         if let Some(Stage::Running { reach, .. }) = stage
@@ -89,7 +89,7 @@ impl Node {
         }
     }
 
-    pub(super) fn tell_shepherd(&mut self, key: AttemptKey, order: Order) {
+    pub(super) fn tell_shepherd(&mut self, key: AllocationKey, order: Order) {
         let stage = self.attempts.get_mut(&key).map(|a| &mut a.stage);
         let Some(Stage::Running { reach, .. }) = stage else {
             return;
@@ -103,7 +103,7 @@ impl Node {
             Reach::Adopted(pidfd) => sys::queue_by_pidfd(pidfd, order.encode()),
         };
         if let Err(e) = sent {
-            tracing::debug!(job = %key.job, "shepherd not reached: {e}");
+            tracing::debug!(job = %key, "shepherd not reached: {e}");
         }
     }
 
@@ -129,7 +129,7 @@ impl Node {
         self.children.clear();
         self.steps.nursery_replaced(&self.nursery);
         self.look_at_quiet();
-        let lost: Vec<AttemptKey> = self
+        let lost: Vec<AllocationKey> = self
             .attempts
             .iter()
             .filter(|(_, a)| match &a.stage {
@@ -144,7 +144,7 @@ impl Node {
     }
 
     /// A shepherd has ended: with an outcome, or without.
-    pub fn shepherd_gone(&mut self, key: AttemptKey) {
+    pub fn shepherd_gone(&mut self, key: AllocationKey) {
         if let Some(outcome) = self.fixed.spool.outcome(key) {
             return self.end(key, outcome);
         }
@@ -171,7 +171,7 @@ impl Node {
         }
     }
 
-    fn start_again(&mut self, key: AttemptKey) {
+    fn start_again(&mut self, key: AllocationKey) {
         let Some(attempt) = self.attempts.get_mut(&key) else {
             return;
         };
@@ -184,8 +184,8 @@ impl Node {
         }
     }
 
-    pub(super) fn supervisor_lost(&mut self, key: AttemptKey, kept: Kept) {
-        tracing::warn!(job = %key.job, "the shepherd of attempt {} was killed; cleaning up", key.attempt);
+    pub(super) fn supervisor_lost(&mut self, key: AllocationKey, kept: Kept) {
+        tracing::warn!(job = %key, "the shepherd of attempt {} was killed; cleaning up", key.attempt());
         let since = clock::moment_of(kept.start);
         self.set(key, Stage::Cleaning { since });
         let groups: Vec<Group> = match kept.work {
@@ -204,7 +204,7 @@ impl Node {
         self.sweep(key, lost);
     }
 
-    pub(super) fn sweep(&self, key: AttemptKey, lost: sweep::Lost) {
+    pub(super) fn sweep(&self, key: AllocationKey, lost: sweep::Lost) {
         let events = self.fixed.events.clone();
         tokio::spawn(async move {
             let swept = tokio::task::spawn_blocking(move || sweep::sweep(&lost)).await;
@@ -214,7 +214,7 @@ impl Node {
     }
 
     /// What a killed shepherd left is gone.
-    pub fn swept(&mut self, key: AttemptKey, outcome: Outcome) {
+    pub fn swept(&mut self, key: AllocationKey, outcome: Outcome) {
         self.keep_outcome(key, &outcome);
         self.end(key, outcome);
     }

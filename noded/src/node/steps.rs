@@ -1,18 +1,15 @@
 //! Steps within attempts: when they may run, and what waits for the last of them.
 
-use super::{Node, Stage, Wind};
+use super::{AfterSteps, Node, Stage};
 use crate::steps::table::StepEvent;
 use cosy_model::Refusal;
-use cosy_model::node::AttemptKey;
+use cosy_model::node::{AllocationKey, AttemptKey, KillCause};
 use cosy_model::step::{Passage, Peer};
 use std::time::Instant;
 
 impl Node {
     /// Steps may run in it from now on; it began then.
-    pub(super) fn open_for_steps(&mut self, key: AttemptKey, since: Instant) {
-        if key.job.trigger().is_some() {
-            return; // the program of a trigger has nothing that steps could run on
-        }
+    pub(super) fn open_for_steps(&mut self, key: AllocationKey, since: Instant) {
         let allocation = self.attempts.get(&key).and_then(|a| a.allocation.clone());
         if let Some(allocation) = allocation {
             self.steps.open(&allocation, since);
@@ -40,6 +37,23 @@ impl Node {
         self.steps.records_taken(key, count);
     }
 
+    /// Ends its steps: true when there are any.
+    pub(super) fn close_steps(&mut self, key: AllocationKey, cause: KillCause) -> bool {
+        key.job().is_some_and(|key| self.steps.close(key, cause))
+    }
+
+    /// Why the node is to be drained after its steps.
+    pub(super) fn drain_by_steps(&mut self, key: AllocationKey) -> Option<String> {
+        self.steps.take_drain(key.job()?)
+    }
+
+    /// No step of it is known any more.
+    pub(super) fn forget_steps(&mut self, key: AllocationKey) {
+        if let Some(key) = key.job() {
+            self.steps.forget(key);
+        }
+    }
+
     /// About once a second.
     pub fn tell_of_steps(&mut self) {
         self.steps.on_tick();
@@ -48,11 +62,11 @@ impl Node {
     /// The last step of these is gone.
     pub(super) fn look_at_quiet(&mut self) {
         for key in self.steps.take_quiet() {
-            self.wound_up(key);
+            self.wound_up(key.into());
         }
     }
 
-    fn wound_up(&mut self, key: AttemptKey) {
+    fn wound_up(&mut self, key: AllocationKey) {
         let Some(attempt) = self.attempts.get_mut(&key) else {
             return;
         };
@@ -64,9 +78,9 @@ impl Node {
             return;
         };
         match then {
-            Wind::End(outcome) => self.end(key, outcome),
-            Wind::Unstarted(cause) => self.end_unstarted(key, cause),
-            Wind::Release => self.begin_epilog(key, None),
+            AfterSteps::End(outcome) => self.end(key, outcome),
+            AfterSteps::Unstarted(cause) => self.end_unstarted(key, cause),
+            AfterSteps::Release => self.begin_epilog(key, None),
         }
     }
 }

@@ -5,8 +5,8 @@ use crate::cgroup::AttemptLimits;
 use crate::devices::{DeviceNumber, Held};
 use crate::spool::{Task, Work};
 use crate::{spool, sweep};
-use cosy_model::OsText;
 use cosy_model::node::Launch;
+use cosy_model::{OsText, variables};
 
 impl Node {
     /// What the shepherd needs to know, and the script's text apart from it.
@@ -22,7 +22,7 @@ impl Node {
             memory_bytes: allocation.memory.map(cosy_model::MiB::bytes),
             cores: &allocation.cores,
             denied: &self.denied(Held::of(allocation)),
-            trigger: allocation.key.job.trigger().is_some(),
+            trigger: allocation.key.job().is_none(),
         });
         let work = Work::Run(Box::new(Task {
             groups,
@@ -51,15 +51,13 @@ impl Node {
         let kept = self.fixed.cgroups.limits_devices();
         all.extend(self.config.devices.variables(Held::of(allocation), kept));
         let path = self.config.plugin_path();
-        all.push(OsText(
-            [b"COSY_PLUGIN_PATH=", path.as_encoded_bytes()].concat(),
-        ));
-        if allocation.key.job.trigger().is_some() {
-            return all; // it is in no job
-        }
+        all.push(OsText([b"COSY_PLUGIN_PATH=", path.as_encoded_bytes()].concat()));
+        let Some(own) = allocation.key.job() else {
+            return all; // the program of a trigger is in no job
+        };
         for (name, value) in [
-            ("COSY_JOB_ID", allocation.key.job.to_string()),
-            ("COSY_JOB_ATTEMPT", allocation.key.attempt.to_string()),
+            (variables::JOB_ID, own.job.to_string()),
+            (variables::JOB_ATTEMPT, own.attempt.to_string()),
         ] {
             let there = launch.environment.0.split(|b| *b == 0).any(|v| {
                 v.strip_prefix(name.as_bytes())

@@ -6,8 +6,8 @@
 //! everything below it. When the supervisor here was killed, the child is told that nothing
 //! is above it any more: [`Down::Gone`] comes before any other frame.
 
-use super::carry::carry;
 use super::pool::{Pool, Reply};
+use super::tunnel::carry;
 use crate::steps::{Dock, spool};
 use cosy_model::limits;
 use cosy_model::step::{Down, Peer, StepKey, StepOrder, Up};

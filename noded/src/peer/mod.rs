@@ -6,12 +6,12 @@
 //! ticket decides, which names the key that may show it, and only for allocations that the
 //! controller gave to this node.
 
-pub mod carry;
 pub mod door;
 pub mod hop;
 pub mod pool;
 pub mod revoked;
 pub mod serve;
+pub mod tunnel;
 
 use cosy_proto::frame;
 use serde::Serialize;
@@ -43,10 +43,7 @@ pub async fn read_body(
     limit: usize,
 ) -> io::Result<Vec<u8>> {
     if length > limit {
-        return Err(io::Error::other(frame::FrameError::TooLong {
-            length,
-            limit,
-        }));
+        return Err(io::Error::other(frame::FrameError::TooLong { length, limit }));
     }
     let mut body = Vec::new();
     let got = stream.take(length as u64).read_to_end(&mut body).await?;

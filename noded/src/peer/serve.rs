@@ -2,9 +2,9 @@
 //! good ticket is seen: until then a connection stands at the [`Door`], where newcomers take
 //! the place of those that only stand there. From then on it counts with those of its key.
 
-use super::carry::carry;
 use super::door::{Door, SentAway, Standing};
 use super::revoked::RevokedKeys;
+use super::tunnel::carry;
 use super::{read_body, write_frame};
 use cosy_model::limits;
 use cosy_proto::frame;

@@ -21,10 +21,10 @@
 
 mod answers;
 mod mapping;
-mod one;
+mod pmi1;
+mod pmi2;
 mod space;
 mod task;
-mod two;
 mod words;
 
 #[cfg(test)]
@@ -268,8 +268,8 @@ impl Pmi {
     /// The highest version that both speak.
     fn greet(&mut self, rank: u32, version: u32, acts: &mut Vec<PmiAct>) {
         let (stage, bytes) = match version {
-            0 | 1 => (Stage::One, one::greeted(1, 1)),
-            2.. => (Stage::Two, one::greeted(2, 0)),
+            0 | 1 => (Stage::One, pmi1::greeted(1, 1)),
+            2.. => (Stage::Two, pmi1::greeted(2, 0)),
         };
         if let Some(task) = self.tasks.get_mut(&rank) {
             task.stage = stage;

@@ -338,12 +338,7 @@ mod tests {
         let full = (0_u32..).find_map(|n| {
             share.clear();
             for m in 0_u32..64 {
-                put_entry(
-                    &mut share,
-                    Kind::Value,
-                    &(n * 64 + m).to_le_bytes(),
-                    &[7; 1023],
-                );
+                put_entry(&mut share, Kind::Value, &(n * 64 + m).to_le_bytes(), &[7; 1023]);
             }
             space.merge(&share).err()
         });

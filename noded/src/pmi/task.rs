@@ -1,8 +1,8 @@
 //! What one task has said so far: bytes become messages, in whichever version of the
 //! interface its greeting names.
 
-use super::one::{self, SpawnLines};
-use super::two;
+use super::pmi1::{self, SpawnLines};
+use super::pmi2;
 use super::words::{Message, Question, Reply, Thread, Verb, shown};
 use cosy_model::limits;
 
@@ -95,13 +95,13 @@ impl Task {
     pub fn next(&mut self) -> Result<Option<TaskWords>, String> {
         match self.stage {
             Stage::Silent => {
-                let greeting = self.line()?.map(|line| one::greeting(&line));
+                let greeting = self.line()?.map(|line| pmi1::greeting(&line));
                 Ok(greeting.transpose()?.map(TaskWords::Greeting))
             }
             Stage::One => self.next_of_one(),
             Stage::Two => {
                 let body = self.packet()?;
-                let message = body.map(|body| two::read(&body)).transpose()?;
+                let message = body.map(|body| pmi2::read(&body)).transpose()?;
                 Ok(message.map(TaskWords::Message))
             }
             Stage::Finalized if self.rest().is_empty() => Ok(None),
@@ -113,8 +113,8 @@ impl Task {
     /// An answer in its language.
     pub fn answer(&self, verb: Verb, thread: Option<Thread>, reply: &Reply<'_>) -> Vec<u8> {
         match self.stage {
-            Stage::Two => two::write(verb, thread, reply),
-            Stage::Silent | Stage::One | Stage::Finalized | Stage::Gone => one::write(verb, reply),
+            Stage::Two => pmi2::write(verb, thread, reply),
+            Stage::Silent | Stage::One | Stage::Finalized | Stage::Gone => pmi1::write(verb, reply),
         }
     }
 
@@ -122,7 +122,7 @@ impl Task {
         while let Some(line) = self.line()? {
             let Some(spawn) = &mut self.spawn else {
                 if !SpawnLines::begins(&line) {
-                    return one::read(&line).map(|m| Some(TaskWords::Message(m)));
+                    return pmi1::read(&line).map(|m| Some(TaskWords::Message(m)));
                 }
                 self.spawn = Some(SpawnLines::default());
                 continue;
@@ -150,9 +150,7 @@ impl Task {
         let length = end.unwrap_or(rest.len());
         let limit = limits::PMI_MESSAGE;
         if length > limit {
-            return Err(format!(
-                "a line of more than {limit} bytes, the most of PMI-1"
-            ));
+            return Err(format!("a line of more than {limit} bytes, the most of PMI-1"));
         }
         let line = end.map(|end| rest[..end].to_vec());
         self.taken += line.as_ref().map_or(0, |line| line.len() + 1);
@@ -162,11 +160,11 @@ impl Task {
     /// The next message of PMI-2 without its length.
     fn packet(&mut self) -> Result<Option<Vec<u8>>, String> {
         let rest = self.rest();
-        let Some(head) = rest.first_chunk::<{ two::LENGTH }>() else {
+        let Some(head) = rest.first_chunk::<{ pmi2::LENGTH }>() else {
             return Ok(None);
         };
-        let end = two::LENGTH + two::length(*head)?;
-        let body = rest.get(two::LENGTH..end).map(<[u8]>::to_vec);
+        let end = pmi2::LENGTH + pmi2::length(*head)?;
+        let body = rest.get(pmi2::LENGTH..end).map(<[u8]>::to_vec);
         if body.is_some() {
             self.taken += end;
         }

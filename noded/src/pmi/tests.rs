@@ -43,21 +43,12 @@ const INIT: &str = "cmd=init pmi_version=1 pmi_subversion=1\n";
 fn a_conversation_in_pmi_1() {
     let mut pmi = Pmi::new(job(&[&[0, 1], &[2]], 0));
     for (said, expected) in [
-        (
-            INIT,
-            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
-        ),
+        (INIT, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"),
         ("cmd=get_ma", ""),
-        (
-            "xes\n",
-            "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n",
-        ),
+        ("xes\n", "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n"),
         ("cmd=get_appnum\n", "cmd=appnum rc=0 appnum=0\n"),
         ("cmd=get_universe_size\n", "cmd=universe_size rc=0 size=3\n"),
-        (
-            "cmd=get_my_kvsname\n",
-            "cmd=my_kvsname rc=0 msg=success info=ok kvsname=12.0\n",
-        ),
+        ("cmd=get_my_kvsname\n", "cmd=my_kvsname rc=0 msg=success info=ok kvsname=12.0\n"),
         (
             "cmd=get kvsname=12.0 key=PMI_process_mapping\n",
             "cmd=get_result rc=0 msg=success info=ok value=(vector,(0,1,2),(1,1,1))\n",
@@ -67,14 +58,8 @@ fn a_conversation_in_pmi_1() {
             "cmd=put_result rc=0 msg=success info=ok\n\
              cmd=get_result rc=0 msg=success info=ok value=1\n",
         ),
-        (
-            "cmd=get kvsname=13.0 key=a\n",
-            "cmd=get_result rc=-1 msg=key_not_found value=unknown\n",
-        ),
-        (
-            "cmd=getbyidx kvsname=12.0 idx=0\n",
-            "cmd=getbyidx_results rc=0 nextidx=1 key=a val=1\n",
-        ),
+        ("cmd=get kvsname=13.0 key=a\n", "cmd=get_result rc=-1 msg=key_not_found value=unknown\n"),
+        ("cmd=getbyidx kvsname=12.0 idx=0\n", "cmd=getbyidx_results rc=0 nextidx=1 key=a val=1\n"),
         (
             "cmd=getbyidx kvsname=12.0 idx=1\n",
             "cmd=getbyidx_results rc=-2 reason=no_more_keyvals\n",
@@ -84,10 +69,7 @@ fn a_conversation_in_pmi_1() {
             "cmd=spawn_result rc=-1 info=fail \
              msg=further_processes_cannot_be_started_from_within_a_step\n",
         ),
-        (
-            "cmd=finalize\n",
-            "cmd=finalize_ack rc=0 msg=success info=ok\n",
-        ),
+        ("cmd=finalize\n", "cmd=finalize_ack rc=0 msg=success info=ok\n"),
     ] {
         assert_eq!(answer(&mut pmi, 0, said), expected, "{said:?}");
     }
@@ -120,14 +102,8 @@ fn a_conversation_in_pmi_2() {
             "cmd=info-getjobattr;key=universeSize;",
             "cmd=info-getjobattr-response;rc=0;found=TRUE;value=4;",
         ),
-        (
-            "cmd=info-getjobattr;key=cartDims;",
-            "cmd=info-getjobattr-response;rc=0;found=FALSE;",
-        ),
-        (
-            "cmd=kvs-put;key=k;value=a;;b=c;",
-            "cmd=kvs-put-response;rc=0;",
-        ),
+        ("cmd=info-getjobattr;key=cartDims;", "cmd=info-getjobattr-response;rc=0;found=FALSE;"),
+        ("cmd=kvs-put;key=k;value=a;;b=c;", "cmd=kvs-put-response;rc=0;"),
         (
             "cmd=kvs-get;jobid=12.0;srcid=2;key=k;",
             "cmd=kvs-get-response;rc=0;found=TRUE;value=a;;b=c;",
@@ -146,11 +122,7 @@ fn a_conversation_in_pmi_2() {
         ),
         ("cmd=finalize;", "cmd=finalize-response;rc=0;"),
     ] {
-        assert_eq!(
-            answer(&mut pmi, 0, &packet(said)),
-            packet(expected),
-            "{said:?}"
-        );
+        assert_eq!(answer(&mut pmi, 0, &packet(said)), packet(expected), "{said:?}");
     }
 }
 
@@ -164,10 +136,7 @@ fn an_attribute_of_the_node_is_waited_for() {
         let wait = packet("cmd=info-getnodeattr;key=shm;wait=TRUE;");
         assert_eq!(answer(&mut pmi, rank, &wait), "");
     }
-    let acts = pmi.heard(
-        0,
-        packet("cmd=info-putnodeattr;key=shm;value=x;").as_bytes(),
-    );
+    let acts = pmi.heard(0, packet("cmd=info-putnodeattr;key=shm;value=x;").as_bytes());
     let to: Vec<u32> = acts
         .iter()
         .map(|act| match act {
@@ -249,10 +218,7 @@ fn what_is_no_pmi_breaks_the_connection() {
     for (said, word) in [
         (&b"hello\n"[..], "`hello` is no greeting"),
         (b"cmd=barrier_in\n", "is no greeting"),
-        (
-            b"cmd=init pmi_version=1\ncmd=init pmi_version=1\n",
-            "`init` is no",
-        ),
+        (b"cmd=init pmi_version=1\ncmd=init pmi_version=1\n", "`init` is no"),
         (b"cmd=init pmi_version=2\ncmd=barrier_in\n", "no length"),
         (b"cmd=init pmi_version=2\n 99999", "65536 are allowed"),
         (b"cmd=init pmi_version=1\ncmd=finalize\nx", "after its end"),
@@ -354,10 +320,7 @@ impl Client {
             self.say("cmd=barrier_in", "cmd=kvs-fence;");
         } else if answer.contains("get_result") || answer.contains("kvs-get-response") {
             let expected = format!("value={}-{}", self.reads, self.round);
-            assert!(
-                answer.trim_end_matches([';', '\n']).ends_with(&expected),
-                "{answer}"
-            );
+            assert!(answer.trim_end_matches([';', '\n']).ends_with(&expected), "{answer}");
             self.reads += 1;
             self.go_on();
         } else if answer.contains("finalize") {
@@ -374,10 +337,8 @@ impl Client {
     }
 
     fn put(&mut self) {
-        let (key, value) = (
-            format!("k{}-{}", self.rank, self.round),
-            format!("{}-{}", self.rank, self.round),
-        );
+        let (key, value) =
+            (format!("k{}-{}", self.rank, self.round), format!("{}-{}", self.rank, self.round));
         let one = format!("cmd=put kvsname=12.0 key={key} value={value}");
         self.say(&one, &format!("cmd=kvs-put;key={key};value={value};"));
     }

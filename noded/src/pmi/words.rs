@@ -1,5 +1,5 @@
 //! What tasks ask and are answered, in both versions of the interface: the wire formats
-//! ([`super::one`], [`super::two`]) turn bytes into [`Ask`]s and [`Reply`]s into bytes, and
+//! ([`super::pmi1`], [`super::pmi2`]) turn bytes into [`Ask`]s and [`Reply`]s into bytes, and
 //! know nothing else.
 
 /// What is asked, without its particulars: an answer names it.

@@ -133,14 +133,7 @@ impl ModexReply {
         // until the library calls `release` with the box.
         unsafe {
             let (at, count) = ((*data).as_ptr(), (*data).len());
-            done(
-                SUCCESS,
-                at.cast(),
-                count,
-                self.token,
-                Some(release),
-                data.cast(),
-            );
+            done(SUCCESS, at.cast(), count, self.token, Some(release), data.cast());
         }
     }
 

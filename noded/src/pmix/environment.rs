@@ -61,10 +61,7 @@ mod tests {
         let step = OsText(b"OMPI_MCA_btl_vader_backing_directory=/scratch\0A=b=c\0X".to_vec());
         let tasks = of_tasks(&step, &OsText(b"/d".to_vec()));
         let tasks: Vec<String> = tasks.iter().map(OsText::lossy).collect();
-        assert_eq!(
-            tasks,
-            ["JSM_JSRUN_PORT=0", "OMPI_MCA_btl_sm_backing_directory=/d"]
-        );
+        assert_eq!(tasks, ["JSM_JSRUN_PORT=0", "OMPI_MCA_btl_sm_backing_directory=/d"]);
         assert_eq!(value(&step, "A"), Some(&b"b=c"[..]));
         assert_eq!(value(&step, "X"), None);
     }

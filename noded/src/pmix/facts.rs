@@ -73,10 +73,7 @@ pub fn of_job(setup: &Setup) -> Vec<Fact> {
         all.push(fact(key::NODE_INFO_ARRAY, Fixed::Facts(facts)));
     }
     for (number, ranks) in (0u32..).zip(&apps) {
-        all.push(fact(
-            key::APP_INFO_ARRAY,
-            Fixed::Facts(of_app(number, ranks)),
-        ));
+        all.push(fact(key::APP_INFO_ARRAY, Fixed::Facts(of_app(number, ranks))));
     }
     let place = places(&apps, layout.tasks);
     for node in 0..layout.nodes.len() as u32 {
@@ -89,10 +86,7 @@ pub fn of_job(setup: &Setup) -> Vec<Fact> {
                 app,
                 app_rank,
             };
-            all.push(fact(
-                key::PROC_INFO_ARRAY,
-                Fixed::Facts(of_task(setup, &task)),
-            ));
+            all.push(fact(key::PROC_INFO_ARRAY, Fixed::Facts(of_task(setup, &task))));
         }
     }
     all
@@ -123,10 +117,7 @@ fn of_node(layout: &StepLayout, node: u32) -> [Fact; 4] {
         fact(key::LOCAL_SIZE, Fixed::U32(count)),
         fact(key::NODE_SIZE, Fixed::U32(count)),
         text(key::LOCAL_PEERS, listed(&ranks)),
-        fact(
-            key::LOCALLDR,
-            Fixed::Rank(ranks.first().copied().unwrap_or_default()),
-        ),
+        fact(key::LOCALLDR, Fixed::Rank(ranks.first().copied().unwrap_or_default())),
     ]
 }
 
@@ -252,10 +243,7 @@ mod tests {
     #[test]
     fn places_of_tasks() {
         let facts = of_job(&cyclic());
-        assert_eq!(
-            *value(&facts, key::PROC_MAP),
-            Fixed::Ranks("0,2;1,3".to_owned())
-        );
+        assert_eq!(*value(&facts, key::PROC_MAP), Fixed::Ranks("0,2;1,3".to_owned()));
         assert_eq!(*value(&facts, key::NODE_MAP), Fixed::Nodes("n1,n2".into()));
         assert_eq!(*value(&facts, key::LOCAL_PEERS), Fixed::Text("1,3".into()));
         assert_eq!(*value(&facts, key::LOCALLDR), Fixed::Rank(1));

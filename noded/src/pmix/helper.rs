@@ -5,7 +5,7 @@
 
 use super::words::{FRAME, FromHelper, Setup, ToHelper};
 use super::{EXCHANGE_BYTES, environment, setup};
-use crate::shepherd::{Aside, child};
+use crate::shepherd::{UserProcess, child};
 use crate::steps::StepTask;
 use crate::sys;
 use cosy_model::OsText;
@@ -227,7 +227,7 @@ impl Helper {
         if std::fs::symlink_metadata(&self.directory).is_err() {
             return;
         }
-        let sweeping = Aside::start(|| {
+        let sweeping = UserProcess::start(|| {
             if become_user().is_ok() {
                 let _ = std::fs::remove_dir_all(&self.directory);
             }

@@ -206,9 +206,7 @@ fn check_version(version: &str) -> Result<(), String> {
     if major == Some(MAJOR) {
         return Ok(());
     }
-    Err(format!(
-        "this is '{version}'; a PMIx library of version {MAJOR} is needed"
-    ))
+    Err(format!("this is '{version}'; a PMIx library of version {MAJOR} is needed"))
 }
 
 struct Opened(*mut c_void);
@@ -298,10 +296,7 @@ mod tests {
         let check = |version: &str, good: bool| {
             assert_eq!(check_version(version).is_ok(), good, "{version}");
         };
-        check(
-            "OpenPMIx 4.2.2, repo rev: gitbf8e5a2d (PMIx Standard: 4.1)",
-            true,
-        );
+        check("OpenPMIx 4.2.2, repo rev: gitbf8e5a2d (PMIx Standard: 4.1)", true);
         check("OpenPMIx 5.0.1 (PMIx Standard: 4.2)", false);
         check("OpenPMIx 3.2.3, repo rev: v3.2.3", false);
         check("no number", false);

@@ -53,10 +53,7 @@ mod tests {
             };
             let who: Vec<Member> = ranks.iter().map(member).collect();
             let found = of(&who, &setup(nodes, 2, node));
-            assert_eq!(
-                found, expected,
-                "{namespace} {ranks:?} at {node} of {nodes}"
-            );
+            assert_eq!(found, expected, "{namespace} {ranks:?} at {node} of {nodes}");
         };
         check("cosy-test", &[RANK_WILDCARD], 0, 1, Scope::Here);
         check("cosy-test", &[RANK_WILDCARD], 0, 3, Scope::Everywhere);

@@ -180,10 +180,7 @@ pub struct Plan {
 
 pub(super) fn c(bytes: &[u8]) -> Result<CString, String> {
     CString::new(bytes).map_err(|_| {
-        format!(
-            "'{}' has a NUL byte inside",
-            String::from_utf8_lossy(bytes).escape_debug()
-        )
+        format!("'{}' has a NUL byte inside", String::from_utf8_lossy(bytes).escape_debug())
     })
 }
 
@@ -197,7 +194,7 @@ impl Plan {
         let launch = &task.launch;
         let variables = variables(task);
         let (candidates, argv) = command(task, directory, &variables)?;
-        let append = launch.open_mode == OpenMode::Append || launch.allocation.key.attempt.0 > 1;
+        let append = launch.open_mode == OpenMode::Append || launch.allocation.key.attempt().0 > 1;
         let is_slurm = slurm::is(task);
         let mode = match (append, is_slurm) {
             (true, _) => OFlag::O_APPEND,

@@ -12,21 +12,21 @@
 //! fork); an outcome is written only when no process of the job is left, or when some
 //! could not be killed within a minute, and then it asks for the node to be drained.
 
-mod aside;
 pub(crate) mod child;
 mod clock;
-mod end;
-mod ending;
+mod leftovers;
 pub mod nursery;
 mod plugin;
 pub mod shutdown;
 pub mod signals;
 pub mod slurm;
 pub mod step;
+mod termination;
+mod user_process;
 mod watch;
 
-pub use aside::Aside;
-pub use end::{all_processes, descendants as descendants_of, parent_of};
+pub use leftovers::{all_processes, descendants as descendants_of, parent_of};
+pub use user_process::UserProcess;
 
 use crate::cgroup::Group;
 use crate::spool::{self, Outcome, Phase, Task, Work};

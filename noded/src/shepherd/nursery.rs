@@ -14,7 +14,7 @@
 use super::signals::Signals;
 use crate::sys::{self, Fork, Reap};
 use crate::{spool, steps};
-use cosy_model::node::AttemptKey;
+use cosy_model::node::{AllocationKey, AttemptKey};
 use cosy_model::step::StepId;
 use cosy_model::{Attempt, JobId, limits};
 use nix::libc;
@@ -35,26 +35,26 @@ const NO_STEP: u32 = u32::MAX;
 /// For what a shepherd is born.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Birth {
-    /// The attempt.
-    pub attempt: AttemptKey,
+    /// The attempt that the shepherd is to look after.
+    pub attempt: AllocationKey,
     /// The step; without: the attempt's own program.
     pub step: Option<StepId>,
 }
 
 impl Birth {
     const NOBODY: Self = Self {
-        attempt: AttemptKey {
+        attempt: AllocationKey::Job(AttemptKey {
             job: JobId(0),
             attempt: Attempt(0),
-        },
+        }),
         step: None,
     };
 
     /// As bytes.
     pub fn encode(self) -> [u8; REQUEST] {
         let mut bytes = [0; REQUEST];
-        bytes[..8].copy_from_slice(&self.attempt.job.0.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.attempt.attempt.0.to_le_bytes());
+        bytes[..8].copy_from_slice(&self.attempt.number().to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.attempt.attempt().0.to_le_bytes());
         let step = self.step.map_or(NO_STEP, |s| s.0);
         bytes[12..].copy_from_slice(&step.to_le_bytes());
         bytes
@@ -63,10 +63,10 @@ impl Birth {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let step = u32::from_le_bytes(*bytes.get(12..)?.first_chunk()?);
         Some(Self {
-            attempt: AttemptKey {
-                job: JobId(u64::from_le_bytes(*bytes.first_chunk()?)),
-                attempt: Attempt(u32::from_le_bytes(*bytes.get(8..)?.first_chunk()?)),
-            },
+            attempt: AllocationKey::numbered(
+                u64::from_le_bytes(*bytes.first_chunk()?),
+                Attempt(u32::from_le_bytes(*bytes.get(8..)?.first_chunk()?)),
+            ),
             step: (step != NO_STEP).then_some(StepId(step)),
         })
     }
@@ -236,7 +236,7 @@ fn grow_up(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) 
     let up = unsafe { sys::keep_only(up) };
     let name = spool::name_of(birth.attempt);
     let shown = match birth.step {
-        Some(step) => format!("cosy:{}.{step}", birth.attempt.job),
+        Some(step) => format!("cosy:{}.{step}", birth.attempt.number()),
         None => format!("cosy:{name}"),
     };
     if let Ok(shown) = std::ffi::CString::new(shown) {
@@ -257,10 +257,7 @@ mod tests {
 
     #[test]
     fn records_come_back() {
-        let attempt = AttemptKey {
-            job: JobId(1 << 40),
-            attempt: Attempt(3),
-        };
+        let attempt = AllocationKey::numbered(1 << 40, Attempt(3));
         for step in [None, Some(StepId(7))] {
             let birth = Birth { attempt, step };
             assert_eq!(Birth::decode(&birth.encode()), Some(birth));

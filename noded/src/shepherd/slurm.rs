@@ -5,8 +5,8 @@
 //! itself says into the job's file is written by a process of its own that has become the
 //! user, because root may not be able to reach that file.
 
-use super::aside::Aside;
 use super::child::{self, Identity, Variables, c};
+use super::user_process::UserProcess;
 use crate::config::CONTROLLER;
 use crate::spool::Task;
 use crate::sys;
@@ -166,13 +166,13 @@ pub(super) fn tell_late(task: &Task, why: Why, now: Time) {
 
 fn cancelled(task: &Task, why: Why, now: Time) -> String {
     let allocation = &task.launch.allocation;
-    let (job, node) = (allocation.key.job.0, &allocation.node);
+    let (job, node) = (allocation.key.number(), &allocation.node);
     stepd::job_cancelled(job, node, &sys::local_time(now), why)
 }
 
 /// Tells the job in its error output that processes of it were killed for want of memory.
 pub(super) fn tell_starved(task: &Task, kills: u64) {
-    let step = format!("{}.batch", task.launch.allocation.key.job);
+    let step = format!("{}.batch", task.launch.allocation.key.number());
     write(task, &stepd::out_of_memory(&step, kills), OFlag::empty());
 }
 
@@ -202,7 +202,7 @@ fn write(task: &Task, text: &str, how: OFlag) {
     };
     let identity = Identity::of(allocation);
     let limits = child::limits(&launch.rlimits);
-    let writing = Aside::start(|| {
+    let writing = UserProcess::start(|| {
         sys::block_all_signals();
         if identity.is_none_or(|i| i.take().is_ok()) {
             for (resource, soft, hard) in limits {

@@ -1,11 +1,11 @@
 //! From the fork to the end of the last process: time limit, warning, orders. How it is
-//! brought to its end is in [`super::ending`].
+//! brought to its end is in [`super::termination`].
 
 use super::child::{self, Failure, Plan};
 use super::clock::Clock;
-use super::ending::Ending;
 use super::signals::{self, Order, SignalMeaning, Signals};
-use super::{end, failed_launch, shutdown, slurm, wall};
+use super::termination::Ending;
+use super::{failed_launch, leftovers, shutdown, slurm, wall};
 use crate::cgroup::Group;
 use crate::spool::{self, Outcome, Task};
 use crate::sys::{self, Fork, Reap, Reaped, Usage};
@@ -233,13 +233,13 @@ impl Watch<'_> {
 
     fn suspend(&mut self) {
         if self.ending.is_running() && self.clock.stop(Instant::now()) {
-            end::signal_all(&self.task.groups, libc::SIGSTOP);
+            leftovers::signal_all(&self.task.groups, libc::SIGSTOP);
         }
     }
 
     fn resume(&mut self) {
         if self.clock.go_on(Instant::now()) {
-            end::signal_all(&self.task.groups, libc::SIGCONT);
+            leftovers::signal_all(&self.task.groups, libc::SIGCONT);
         }
     }
 
@@ -287,7 +287,7 @@ impl Watch<'_> {
 
     fn send(&self, early: EarlySignal) {
         if !early.script_only {
-            end::signal_all(&self.task.groups, early.signal);
+            leftovers::signal_all(&self.task.groups, early.signal);
         } else if self.main_end.is_none() {
             let _ = sys::kill(self.main, early.signal);
         }
@@ -379,8 +379,8 @@ impl Watch<'_> {
         let drain = self.ending.given_up().then(|| {
             format!(
                 "processes of job {} cannot be killed: {}",
-                self.task.launch.allocation.key.job,
-                end::left_over(&self.task.groups)
+                self.task.launch.allocation.key,
+                leftovers::left_over(&self.task.groups)
             )
         });
         Ended::Outcome(Outcome { end, drain })

@@ -261,7 +261,7 @@ fn seal(bytes: &mut Vec<u8>, from: usize) {
     bytes.extend(sum.to_le_bytes());
 }
 
-fn unseal(bytes: &[u8], from: usize) -> Option<&[u8]> {
+pub(super) fn unseal(bytes: &[u8], from: usize) -> Option<&[u8]> {
     let at = bytes.len().checked_sub(CHECKSUM).filter(|at| *at >= from)?;
     let (body, sum) = bytes.split_at(at);
     let body = &body[from..];

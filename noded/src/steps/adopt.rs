@@ -20,7 +20,9 @@ impl Steps {
     /// Takes up the steps of an attempt that an earlier daemon left. Whether more may start
     /// is said by [`Steps::open`] and [`Steps::close`].
     pub fn adopt(&mut self, allocation: &Allocation) {
-        let attempt = allocation.key;
+        let Some(attempt) = allocation.key.job() else {
+            return; // the program of a trigger has no steps
+        };
         let path = self.path(attempt);
         let steps = list(&path);
         let records = path.join(RECORDS);

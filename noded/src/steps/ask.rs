@@ -56,10 +56,7 @@ impl Steps {
         if asked.uid == owner || root {
             return Ok(());
         }
-        let text = format!(
-            "job {} belongs to uid {owner}, not to uid {}",
-            key.job, asked.uid
-        );
+        let text = format!("job {} belongs to uid {owner}, not to uid {}", key.job, asked.uid);
         Err(Refusal::new(RefusalCode::Forbidden, text))
     }
 
@@ -356,9 +353,7 @@ impl Steps {
                 script_only: false,
             },
             other => {
-                return Err(Refusal::invalid(format!(
-                    "{other} is no number of a signal"
-                )));
+                return Err(Refusal::invalid(format!("{other} is no number of a signal")));
             }
         };
         self.head(key)?;

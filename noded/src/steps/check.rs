@@ -12,16 +12,8 @@ use cosy_model::{OsText, limits};
 /// In one line, with figures.
 pub fn spec(spec: &StepSpec) -> Result<(), String> {
     long("the step's name", spec.name.len(), limits::NAME_BYTES)?;
-    long(
-        "the step's environment",
-        spec.environment.0.len(),
-        limits::ENVIRONMENT_BYTES,
-    )?;
-    long(
-        "the working directory",
-        spec.workdir.0.len(),
-        limits::PATH_BYTES,
-    )?;
+    long("the step's environment", spec.environment.0.len(), limits::ENVIRONMENT_BYTES)?;
+    long("the working directory", spec.workdir.0.len(), limits::PATH_BYTES)?;
     if !spec.workdir.0.starts_with(b"/") {
         return Err("the working directory is no absolute path".to_owned());
     }
@@ -47,19 +39,14 @@ pub fn spec(spec: &StepSpec) -> Result<(), String> {
     }
     let programs = spec.programs.len();
     if !(1..=limits::STEP_PROGRAMS).contains(&programs) {
-        return Err(format!(
-            "a step has 1 to {} programs, not {programs}",
-            limits::STEP_PROGRAMS
-        ));
+        return Err(format!("a step has 1 to {} programs, not {programs}", limits::STEP_PROGRAMS));
     }
     spec.programs.iter().try_for_each(program)
 }
 
 fn long(what: &str, length: usize, most: usize) -> Result<(), String> {
     match length > most {
-        true => Err(format!(
-            "{what} has {length} bytes, which is more than {most}"
-        )),
+        true => Err(format!("{what} has {length} bytes, which is more than {most}")),
         false => Ok(()),
     }
 }
@@ -184,14 +171,8 @@ mod tests {
         check(&[&[(1, 3)]], Err("rank 0 has no program"));
         check(&[&[(0, 2)], &[(2, 3)]], Err("rank 2 has two programs"));
         check(&[&[], &[]], Err("rank 0 has two programs"));
-        check(
-            &[&[(0, 4)]],
-            Err("a program is for ranks 0 to 4, but the step has ranks 0 to 3"),
-        );
-        check(
-            &[&[(3, 1)]],
-            Err("a program is for ranks 3 to 1, but the step has ranks 0 to 3"),
-        );
+        check(&[&[(0, 4)]], Err("a program is for ranks 0 to 4, but the step has ranks 0 to 3"));
+        check(&[&[(3, 1)]], Err("a program is for ranks 3 to 1, but the step has ranks 0 to 3"));
     }
 
     #[test]
@@ -206,14 +187,8 @@ mod tests {
             |s| s.name = "x".repeat(256),
             "the step's name has 256 bytes, which is more than 255",
         );
-        check(
-            |s| s.programs.clear(),
-            "a step has 1 to 4096 programs, not 0",
-        );
-        check(
-            |s| s.workdir = OsText::from("x"),
-            "the working directory is no absolute path",
-        );
+        check(|s| s.programs.clear(), "a step has 1 to 4096 programs, not 0");
+        check(|s| s.workdir = OsText::from("x"), "the working directory is no absolute path");
         check(
             |s| {
                 s.programs[0].command = StepCommand::Run {

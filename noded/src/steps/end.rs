@@ -18,7 +18,7 @@ use std::time::Instant;
 
 fn key_of(birth: Birth) -> Option<StepKey> {
     Some(StepKey {
-        attempt: birth.attempt,
+        attempt: birth.attempt.job()?,
         step: birth.step?,
     })
 }

@@ -195,10 +195,9 @@ impl<'a> Plan<'a> {
         };
         match tasks {
             0 => Err("a step needs at least one task".to_owned()),
-            n if n > limits::STEP_TASKS => Err(format!(
-                "{n} tasks are more than a step may have ({})",
-                limits::STEP_TASKS
-            )),
+            n if n > limits::STEP_TASKS => {
+                Err(format!("{n} tasks are more than a step may have ({})", limits::STEP_TASKS))
+            }
             n => Ok(n),
         }
     }
@@ -221,9 +220,7 @@ impl<'a> Plan<'a> {
             return Err("a step needs at least one node".to_owned());
         }
         if required > wanted {
-            return Err(format!(
-                "{required} nodes are required, but the step asks for {wanted}"
-            ));
+            return Err(format!("{required} nodes are required, but the step asks for {wanted}"));
         }
         if wanted > tasks {
             return Err(format!(

@@ -127,10 +127,7 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
             Err(Misfit::NotNow(why)) => self.wait_or_not(spec, why),
             Ok(_) if !spec.overlap && !self.waiting.is_empty() => {
                 let (count, job) = (self.waiting.len(), self.job);
-                self.wait_or_not(
-                    spec,
-                    format!("{count} other steps of job {job} wait before it"),
-                )
+                self.wait_or_not(spec, format!("{count} other steps of job {job} wait before it"))
             }
             Ok(_) if self.running.len() >= self.most_running() => {
                 let (most, job) = (self.most_running(), self.job);
@@ -299,10 +296,7 @@ mod tests {
         );
         ledger.wait(asked(2));
         let small = ledger.judge(&asked(1).0);
-        assert_eq!(
-            small,
-            Verdict::Wait("1 other steps of job 12 wait before it".into())
-        );
+        assert_eq!(small, Verdict::Wait("1 other steps of job 12 wait before it".into()));
         let second = ledger.wait(asked(1));
         assert!(ledger.take_next().is_none());
         ledger.give_back(StepId(0));
@@ -352,10 +346,7 @@ mod tests {
         while let Verdict::Wait(_) = ledger.judge(&large(each).0) {
             numbers.push(ledger.wait(large(each)));
         }
-        assert_eq!(
-            numbers.len(),
-            limits::STEPS_WAITING_BYTES / (each + SPEC + WORD)
-        );
+        assert_eq!(numbers.len(), limits::STEPS_WAITING_BYTES / (each + SPEC + WORD));
         match ledger.judge(&large(each).0) {
             Verdict::Refuse(why) => assert!(why.contains("67108864 may be"), "{why}"),
             other => panic!("{other:?}"),

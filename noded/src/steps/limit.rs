@@ -9,9 +9,9 @@ use super::serve::Connection;
 use super::spool;
 use super::start::below;
 use super::table::{Job, Running, Steps};
-use crate::peer::carry::carry;
 use crate::peer::pool::{Pool, Reply};
 use crate::peer::read_frame;
+use crate::peer::tunnel::carry;
 use crate::shepherd::signals::{self, Order};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{Peer, StepAnswer, StepId, StepKey};
@@ -188,10 +188,7 @@ fn told(refused: &[String]) -> Refusal {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    let text = format!(
-        "the limit was not changed on all nodes: {}{more}",
-        named.join("; ")
-    );
+    let text = format!("the limit was not changed on all nodes: {}{more}", named.join("; "));
     Refusal::new(RefusalCode::Unavailable, text)
 }
 

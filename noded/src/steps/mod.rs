@@ -43,8 +43,8 @@ pub mod share;
 pub mod spool;
 mod start;
 pub mod table;
-mod told;
 pub mod tree;
+mod unreported;
 pub mod usage;
 
 /// Name of a step's directory in its attempt's.

@@ -7,7 +7,7 @@ use super::{Dock, UpKind, check};
 use crate::peer::hop::dock;
 use crate::peer::serve::{IncomingPeer, Verdict};
 use crate::shepherd::nursery::Birth;
-use cosy_model::node::AttemptKey;
+use cosy_model::node::{AllocationKey, AttemptKey};
 use cosy_model::step::{StepAsk, StepKey, StepOrder};
 use cosy_model::{Gid, OsText, Uid};
 use cosy_proto::keys::PublicKey;
@@ -83,7 +83,7 @@ impl Steps {
             false => ticket::verify(ticket, controller, self.setup.clock.now())?,
         };
         claims.shown_by(shown_by)?;
-        if attempt.is_some_and(|key| key != claims.key) {
+        if attempt.is_some_and(|key| AllocationKey::from(key) != claims.key) {
             return Err(TicketError::Mismatch("job"));
         }
         let names = cosy_model::expand(&claims.nodes).unwrap_or_default();
@@ -106,10 +106,10 @@ impl Steps {
                 claims.uid
             ));
         }
-        if ask.job() != claims.key.job {
+        if claims.key.job().is_none_or(|own| own.job != ask.job()) {
             return Err(format!(
                 "the allocation's ticket is for job {}, not for job {}",
-                claims.key.job,
+                claims.key,
                 ask.job()
             ));
         }
@@ -161,7 +161,7 @@ impl Steps {
         self.begin(order, UpKind::Hop)
             .map_err(|e| format!("cannot keep step {key} in the spool: {e}"))?;
         let birth = Birth {
-            attempt: key.attempt,
+            attempt: key.attempt.into(),
             step: Some(key.step),
         };
         self.asking.ask(birth, Some(OwnedFd::from(up)));

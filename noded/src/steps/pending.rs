@@ -4,8 +4,8 @@
 use super::ledger::bytes_of;
 use super::serve::IncomingStep;
 use super::table::{Pending, PendingAsk, StepEvent, Steps};
-use crate::peer::carry::carry;
 use crate::peer::pool::{Pool, Reply};
+use crate::peer::tunnel::carry;
 use cosy_model::node::NodeReport;
 use cosy_model::step::{Passage, Peer, StepAnswer, StepAsk};
 use cosy_model::{JobId, Refusal, RefusalCode};

@@ -207,7 +207,7 @@ pub fn list_left_over(directory: &Path) -> Vec<AttemptKey> {
         .flatten()
         .filter_map(|entry| {
             let name = entry.ok()?.file_name();
-            crate::spool::key_of(name.to_str()?.strip_prefix(&prefix)?)
+            crate::spool::key_of(name.to_str()?.strip_prefix(&prefix)?)?.job()
         })
         .collect()
 }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn told(records: &mut Records) -> Option<(u64, Vec<u32>)> {
-        let key = crate::spool::key_of("12.1").unwrap();
+        let key = crate::spool::key_of("12.1").unwrap().job().unwrap();
         match records.tell(key, "n1").unwrap()? {
             NodeReport::Steps {
                 before, records, ..
@@ -289,7 +289,7 @@ mod tests {
         drop(records);
         let mut records = Records::open(&path).unwrap();
         assert_eq!(told(&mut records), Some((1200, vec![1200])));
-        let key = crate::spool::key_of("12.1").unwrap();
+        let key = crate::spool::key_of("12.1").unwrap().job().unwrap();
         fs::rename(&path, left_over(dir.path(), key)).unwrap();
         assert_eq!(list_left_over(dir.path()), [key]);
     }

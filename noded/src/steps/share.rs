@@ -109,10 +109,7 @@ mod tests {
         let mut shares = Shares::default();
         let mut spec = spec();
         let first = shares.choose(&allocation, &spec, 2, 1, &processors);
-        assert_eq!(
-            (&first.cores, &first.processors),
-            (&vec![2, 3], &vec![12, 13])
-        );
+        assert_eq!((&first.cores, &first.processors), (&vec![2, 3], &vec![12, 13]));
         assert_eq!(first.gpus, [1, 4]);
         shares.take(StepId(0), &first, &spec);
         spec.gpus_per_task = 1;
@@ -122,10 +119,7 @@ mod tests {
         assert_eq!(second.gpus, [1]);
         shares.take(StepId(1), &second, &spec);
         let overlapping = shares.choose(&allocation, &spec, 1, 3, &[]);
-        assert_eq!(
-            (overlapping.cores, overlapping.gpus),
-            (vec![2, 3, 6], vec![4])
-        );
+        assert_eq!((overlapping.cores, overlapping.gpus), (vec![2, 3, 6], vec![4]));
         shares.give_back(StepId(0));
         assert_eq!(shares.choose(&allocation, &spec, 1, 2, &[]).cores, [2, 3]);
         assert_eq!(shares.steps(), [StepId(1)]);

@@ -57,10 +57,8 @@ impl Steps {
                 if let Some(first) = self.known_first(attempt) {
                     first.ledger.give_back(step);
                 }
-                let text = format!(
-                    "node {}: cannot keep step {key} in the spool: {e}",
-                    self.setup.name
-                );
+                let text =
+                    format!("node {}: cannot keep step {key} in the spool: {e}", self.setup.name);
                 connection.refuse(RefusalCode::Unavailable, text);
             }
         }
@@ -213,7 +211,7 @@ impl Steps {
             limit: task.limit,
         });
         let birth = Birth {
-            attempt: key.attempt,
+            attempt: key.attempt.into(),
             step: Some(key.step),
         };
         match say_now(&connection.stream, &answer) {
@@ -379,7 +377,7 @@ mod tests {
     fn order_for(parts: &[JobPart], from: usize) -> Result<StepOrder, String> {
         let names: Vec<String> = parts[from..].iter().map(|p| p.peer.node.clone()).collect();
         let key = StepKey {
-            attempt: key_of("12.1").unwrap(),
+            attempt: key_of("12.1").unwrap().job().unwrap(),
             step: StepId(0),
         };
         order(key, spec(), layout(&names), parts)

@@ -291,7 +291,9 @@ impl Steps {
 
     /// From now on steps may run in an attempt, which began then.
     pub fn open(&mut self, allocation: &Allocation, since: Instant) {
-        let key = allocation.key;
+        let Some(key) = allocation.key.job() else {
+            return; // the program of a trigger has nothing that steps could run on
+        };
         match self.jobs.get_mut(&key) {
             Some(job) => job.since = since,
             None => {
@@ -305,7 +307,10 @@ impl Steps {
     /// The job has only these nodes left. Steps that wait for more than there is now are
     /// refused.
     pub fn shrink(&mut self, allocation: &Allocation) {
-        let Some(job) = self.jobs.get_mut(&allocation.key) else {
+        let Some(key) = allocation.key.job() else {
+            return;
+        };
+        let Some(job) = self.jobs.get_mut(&key) else {
             return;
         };
         job.allocation = Arc::new(allocation.clone());
@@ -318,7 +323,7 @@ impl Steps {
             }
             waiter.connection.refuse(RefusalCode::NeverFits, why);
         }
-        self.start_waiting(allocation.key);
+        self.start_waiting(key);
     }
 
     pub(super) fn job_of(&self, allocation: &Allocation, since: Instant) -> Job {

@@ -152,10 +152,7 @@ mod tests {
     #[test]
     fn times_of_a_process() {
         let check = |text: &str, want: (u64, u64)| assert_eq!(times(text), want, "{text}");
-        check(
-            "42 (a) b) S 1 2 3 4 5 6 7 8 9 10 70 30 5 1 20 0 1",
-            (750_000, 310_000),
-        );
+        check("42 (a) b) S 1 2 3 4 5 6 7 8 9 10 70 30 5 1 20 0 1", (750_000, 310_000));
         check("42 (a", (0, 0));
         check("", (0, 0));
     }

@@ -78,12 +78,7 @@ pub fn c_path(path: &Path) -> io::Result<CString> {
 pub unsafe fn close_from(first: RawFd) {
     // SAFETY: the caller's promise.
     unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            first as libc::c_uint,
-            libc::c_uint::MAX,
-            0,
-        );
+        libc::syscall(libc::SYS_close_range, first as libc::c_uint, libc::c_uint::MAX, 0);
     }
 }
 
@@ -201,9 +196,7 @@ pub fn close_at_exec_from(first: RawFd) {
 /// It is not open, or one of the standard three.
 pub fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 3 {
-        return Err(io::Error::other(format!(
-            "descriptor {fd} is not one above 2"
-        )));
+        return Err(io::Error::other(format!("descriptor {fd} is not one above 2")));
     }
     // SAFETY: fcntl on a number has no memory effects.
     if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {

@@ -41,12 +41,7 @@ pub(super) fn raised(first: &libc::rlimit) -> libc::rlimit {
 pub fn set_affinity(processors: &[u64]) -> Result<(), Errno> {
     // SAFETY: pointer and length are of one slice; 0 is the caller.
     let r = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setaffinity,
-            0,
-            size_of_val(processors),
-            processors.as_ptr(),
-        )
+        libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(processors), processors.as_ptr())
     };
     Errno::result(r).map(drop)
 }

@@ -51,12 +51,7 @@ pub fn spawn_nursery(
     let socket = above(socket)?;
     let lifeline = lifeline.map(above).transpose()?;
     let mut actions = nix::spawn::PosixSpawnFileActions::init()?;
-    actions.add_open(
-        0,
-        c"/dev/null",
-        OFlag::O_RDWR,
-        nix::sys::stat::Mode::empty(),
-    )?;
+    actions.add_open(0, c"/dev/null", OFlag::O_RDWR, nix::sys::stat::Mode::empty())?;
     actions.add_dup2(0, 1)?;
     actions.add_dup2(0, 2)?;
     if let Some(fd) = &lifeline {
@@ -67,9 +62,8 @@ pub fn spawn_nursery(
     attributes.set_sigmask(&shepherd_signals())?;
     // POSIX_SPAWN_SETSID is not named by the library.
     let flags = libc::POSIX_SPAWN_SETSIGMASK | libc::c_int::from(libc::POSIX_SPAWN_SETSID);
-    attributes.set_flags(nix::spawn::PosixSpawnFlags::from_bits_retain(
-        flags as libc::c_short as _,
-    ))?;
+    attributes
+        .set_flags(nix::spawn::PosixSpawnFlags::from_bits_retain(flags as libc::c_short as _))?;
     let mut argv = vec![
         c"noded".to_owned(),
         c"--nursery".to_owned(),
@@ -149,13 +143,8 @@ unsafe fn fork(group: Option<RawFd>, told_by: libc::c_int) -> io::Result<Fork> {
     }
     // SAFETY: no memory is shared with the child and no other thread exists (the
     // caller's promise), so the child may go on with a copy of everything.
-    let r = unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            &raw mut args,
-            size_of::<libc::clone_args>(),
-        )
-    };
+    let r =
+        unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<libc::clone_args>()) };
     match r {
         0 => Ok(Fork::Child),
         pid if pid > 0 => Ok(Fork::Parent(Pid::from_raw(pid as i32))),

@@ -6,7 +6,7 @@
 pub mod steps;
 
 use cosy_model::node::*;
-use cosy_model::{Attempt, End, Gid, JobId, MiB, OsText, Program, Span, Time, Uid, limits};
+use cosy_model::{Attempt, End, Gid, MiB, OsText, Program, Span, Time, Uid, limits};
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::link::{Hello, HelloReply};
@@ -373,14 +373,14 @@ impl Bench {
         self.expect(|r| match r {
             NodeReport::Ended {
                 key, end, drain, ..
-            } if key.job.0 == job => Some((end.clone(), drain.clone())),
+            } if key.number() == job => Some((end.clone(), drain.clone())),
             _ => None,
         })
     }
 
     pub fn wait_started(&mut self, job: u64) {
         self.expect(|r| match r {
-            NodeReport::Started { key, .. } if key.job.0 == job => Some(()),
+            NodeReport::Started { key, .. } if key.number() == job => Some(()),
             _ => None,
         });
     }
@@ -391,7 +391,7 @@ impl Bench {
                 key,
                 failure: Some(failure),
                 ..
-            } if key.job.0 == job => Some(failure.clone()),
+            } if key.number() == job => Some(failure.clone()),
             _ => None,
         })
     }
@@ -400,7 +400,7 @@ impl Bench {
     pub fn run(&mut self, launch: Launch) -> End {
         let key = launch.allocation.key;
         self.order(NodeOrder::Launch(Box::new(launch)));
-        let end = self.ended(key.job.0);
+        let end = self.ended(key.number());
         self.forget(key);
         end
     }
@@ -415,15 +415,16 @@ impl Bench {
         self.order(NodeOrder::Kill { key, node, cause });
     }
 
-    pub fn forget(&mut self, key: AttemptKey) {
+    pub fn forget(&mut self, key: AllocationKey) {
         let node = self.name.clone();
         self.order(NodeOrder::Forget { key, node });
         let path = self.spooled(key);
         wait_for("forgetting", || (!path.exists()).then_some(()));
     }
 
-    pub fn spooled(&self, key: AttemptKey) -> PathBuf {
-        let name = format!("{}.{}", key.job, key.attempt);
+    pub fn spooled(&self, key: impl Into<AllocationKey>) -> PathBuf {
+        let key = key.into();
+        let name = format!("{}.{}", key.number(), key.attempt());
         self.path("spool").join(&self.name).join(name)
     }
 
@@ -468,10 +469,7 @@ impl Bench {
     pub fn allocation(&self, job: u64) -> Allocation {
         let gid = Gid(nix::unistd::getegid().as_raw());
         let mut allocation = Allocation {
-            key: AttemptKey {
-                job: JobId(job),
-                attempt: Attempt(1),
-            },
+            key: AllocationKey::numbered(job, Attempt(1)),
             node: self.name.clone(),
             nodes: self.name.clone(),
             uid: Uid(nix::unistd::geteuid().as_raw()),
@@ -525,7 +523,7 @@ impl Bench {
     }
 
     /// The shepherd of a job: whoever holds its lock.
-    pub fn shepherd(&self, key: AttemptKey) -> i32 {
+    pub fn shepherd(&self, key: AllocationKey) -> i32 {
         let path = self.spooled(key);
         wait_for("shepherd", || {
             let file = noded::spool::open_launch(&path).ok()?;

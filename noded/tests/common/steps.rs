@@ -156,11 +156,7 @@ impl Client {
     pub fn until(&mut self, what: &str, enough: impl Fn(&Ended) -> bool) {
         let until = Instant::now() + DEADLINE;
         while !enough(&self.ended) {
-            assert!(
-                Instant::now() < until,
-                "no {what} in time: {:?}",
-                self.ended
-            );
+            assert!(Instant::now() < until, "no {what} in time: {:?}", self.ended);
             let up = self.next();
             let up = up.unwrap_or_else(|| panic!("ended before {what}: {:?}", self.ended));
             self.take(up);
@@ -184,11 +180,11 @@ impl Bench {
     /// Holds an allocation in which steps may run.
     pub fn hold(&mut self, allocation: &Allocation) {
         self.order(NodeOrder::Prepare(Box::new(allocation.clone())));
-        let job = allocation.key.job;
+        let job = allocation.key;
         self.expect(|r| match r {
             NodeReport::Prepared {
                 key, failure: None, ..
-            } if key.job == job => Some(()),
+            } if *key == job => Some(()),
             _ => None,
         });
     }

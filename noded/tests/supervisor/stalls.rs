@@ -107,10 +107,7 @@ fn files_that_are_not_opened_in_time() {
         return;
     };
     let mut step = bench.run(&labelled(&bench, 1, "echo never", &hung.file()));
-    let text = format!(
-        "cannot open the output file {}: not done after 30 s",
-        hung.file()
-    );
+    let text = format!("cannot open the output file {}: not done after 30 s", hung.file());
     assert_eq!(step.failure(0), text);
     assert_eq!(*step.cause(), EndCause::LaunchFailed(text));
     step.over = true;

@@ -116,10 +116,7 @@ fn measure(settings: Settings, reservations: usize) -> Result<Figures, String> {
     let rows = waiting.map_err(|e| e.to_string())?.rows;
     let running = (NODES / RUNNING_NODES) as usize;
     if rows != settings.jobs + running {
-        return Err(format!(
-            "{rows} jobs are there, not {}",
-            settings.jobs + running
-        ));
+        return Err(format!("{rows} jobs are there, not {}", settings.jobs + running));
     }
     Bench {
         cluster: &cluster,
@@ -297,11 +294,7 @@ impl Bench<'_> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match output.status.success() {
             true => Ok(text(&output.stdout)),
-            false => Err(format!(
-                "{words:?}: {}: {}",
-                output.status,
-                text(&output.stderr)
-            )),
+            false => Err(format!("{words:?}: {}: {}", output.status, text(&output.stderr))),
         }
     }
 
@@ -363,9 +356,8 @@ impl Bench<'_> {
             ids.push(self.done(&words)?.trim().to_owned());
             Ok(())
         })?;
-        let cancelled = repeat(ids.len(), |n| {
-            self.done(&["cresv", "cancel", &ids[n]]).map(|_| ())
-        })?;
+        let cancelled =
+            repeat(ids.len(), |n| self.done(&["cresv", "cancel", &ids[n]]).map(|_| ()))?;
         Ok((booked, cancelled))
     }
 }

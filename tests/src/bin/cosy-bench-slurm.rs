@@ -126,11 +126,7 @@ fn submissions(who: &str, count: usize) -> Result<(), String> {
     let times: Result<Vec<f64>, String> = (0..count).map(|_| timed(&SUBMIT)).collect();
     let mut times = times?;
     for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-        say(
-            &format!("sbatch, {who}: {name}"),
-            at(&mut times, share),
-            "ms",
-        );
+        say(&format!("sbatch, {who}: {name}"), at(&mut times, share), "ms");
     }
     Ok(())
 }
@@ -210,11 +206,7 @@ fn long_queue(controller: i32) -> Result<(), String> {
         let name = words.join(" ");
         say(&format!("long queue: {name}"), at(&mut walls?, 0.5), "ms");
         let cpu = (cpu_secs(controller) - before) * 1e3 / f64::from(times);
-        say(
-            &format!("long queue: {name}: CPU of the controller"),
-            cpu,
-            "ms",
-        );
+        say(&format!("long queue: {name}: CPU of the controller"), cpu, "ms");
     }
     let user = std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
     let wall = timed(&["scancel", "-u", &user])?;

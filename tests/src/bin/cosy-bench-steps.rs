@@ -159,11 +159,7 @@ impl Bench {
         let client = each(children_cpu(), before.0);
         say("steps in a row: CPU of the command", client, "ms each");
         let controller = each(cpu(&[self.controller]), before.1);
-        say(
-            "steps in a row: CPU of the controller",
-            controller,
-            "ms each",
-        );
+        say("steps in a row: CPU of the controller", controller, "ms each");
         let nodes = each(cpu(&self.nodes), before.2);
         say("steps in a row: CPU of node daemons", nodes, "ms each");
         Ok(())
@@ -191,11 +187,7 @@ impl Bench {
             succeed(&mut Command::new("/bin/true"))?;
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
-        say(
-            "floor: starting a program (true): p50",
-            spread(&times).1,
-            "ms",
-        );
+        say("floor: starting a program (true): p50", spread(&times).1, "ms");
         Ok(())
     }
 }
@@ -250,10 +242,6 @@ fn wide(nodes: usize) -> Result<(), String> {
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     say(&format!("inside, {nodes} nodes: first"), times[0], "ms");
-    say(
-        &format!("inside, {nodes} nodes: p50 of 5 more"),
-        spread(&times[1..]).1,
-        "ms",
-    );
+    say(&format!("inside, {nodes} nodes: p50 of 5 more"), spread(&times[1..]).1, "ms");
     Ok(())
 }

@@ -108,11 +108,7 @@ impl Bench {
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
             .map_err(|e| e.to_string())?;
         self.floors(&script)?;
-        say(
-            "memory: controller idle",
-            rss_mib(self.controller),
-            "MiB RSS",
-        );
+        say("memory: controller idle", rss_mib(self.controller), "MiB RSS");
         if let Some(node) = self.nodes.first() {
             say("memory: node daemon idle", rss_mib(*node), "MiB RSS");
         }
@@ -142,11 +138,7 @@ impl Bench {
             spawn(Path::new("/bin/true")),
             "1/s",
         );
-        say(
-            "floor: starting the no-op shell script, one at a time",
-            spawn(script),
-            "1/s",
-        );
+        say("floor: starting the no-op shell script, one at a time", spawn(script), "1/s");
         Ok(())
     }
 
@@ -204,16 +196,8 @@ impl Bench {
         say("submit, one client", n as f64 / used.wall, "1/s");
         say("submit, one client: p50", times[n / 2], "ms");
         say("submit, one client: p99", times[n * 99 / 100], "ms");
-        say(
-            "submit: CPU of client",
-            used.client_cpu / n as f64 * 1e3,
-            "ms",
-        );
-        say(
-            "submit: CPU of controller",
-            used.controller_cpu / n as f64 * 1e3,
-            "ms",
-        );
+        say("submit: CPU of client", used.client_cpu / n as f64 * 1e3, "ms");
+        say("submit: CPU of controller", used.controller_cpu / n as f64 * 1e3, "ms");
         say(
             "submit: CPU of client and controller",
             (used.client_cpu + used.controller_cpu) / n as f64 * 1e3,
@@ -236,11 +220,7 @@ impl Bench {
                 Ok(())
             })
         })?;
-        say(
-            "submit, four clients",
-            (n / 4 * 4) as f64 / used.wall,
-            "1/s",
-        );
+        say("submit, four clients", (n / 4 * 4) as f64 / used.wall, "1/s");
         let start = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -277,16 +257,8 @@ impl Bench {
         })?;
         self.check_outputs(n)?;
         say("array of no-op jobs", n as f64 / used.wall, "jobs/s");
-        say(
-            "array: CPU of controller",
-            used.controller_cpu / n as f64 * 1e3,
-            "ms per job",
-        );
-        say(
-            "array: CPU of node daemons (all)",
-            used.node_cpu / n as f64 * 1e3,
-            "ms per job",
-        );
+        say("array: CPU of controller", used.controller_cpu / n as f64 * 1e3, "ms per job");
+        say("array: CPU of node daemons (all)", used.node_cpu / n as f64 * 1e3, "ms per job");
         Ok(())
     }
 
@@ -296,11 +268,7 @@ impl Bench {
             self.wait_empty()
         })?;
         self.check_outputs(n)?;
-        say(
-            "single no-op jobs, submitted one by one",
-            n as f64 / used.wall,
-            "jobs/s",
-        );
+        say("single no-op jobs, submitted one by one", n as f64 / used.wall, "jobs/s");
         Ok(())
     }
 

@@ -223,9 +223,6 @@ fn cycles_are_found_through_what_is_handed_on() {
             .map(String::as_str)
             .collect::<Vec<_>>()
     };
-    assert_eq!(
-        (of("a"), of("b::c"), of("d")),
-        (vec!["b", "b::c"], vec!["a", "b"], vec!["a"])
-    );
+    assert_eq!((of("a"), of("b::c"), of("d")), (vec!["b", "b::c"], vec!["a", "b"], vec!["a"]));
     assert_eq!(cycles(&imports), [["a", "b::c"]]);
 }

@@ -76,10 +76,7 @@ fn source(root: &Path, package: &str, top: &Path, path: &Path) -> Option<Source>
     if module.iter().any(|w| w == "tests" || w.ends_with("_tests")) {
         return None;
     }
-    if matches!(
-        module.last().map(String::as_str),
-        Some("mod" | "lib" | "main")
-    ) {
+    if matches!(module.last().map(String::as_str), Some("mod" | "lib" | "main")) {
         module.pop();
     }
     let lines = read(&std::fs::read_to_string(path).unwrap());

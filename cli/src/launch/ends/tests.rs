@@ -51,11 +51,7 @@ fn tasks_are_grouped() {
         assert!(!all.has_news());
     };
     check(&[(0, end(0, 0, None))], 0, &[]);
-    check(
-        &[(5, end(0, 9, None))],
-        137,
-        &["n3: task 5: ended by signal 9 (SIGKILL)"],
-    );
+    check(&[(5, end(0, 9, None))], 137, &["n3: task 5: ended by signal 9 (SIGKILL)"]);
     check(
         &[
             (3, end(1, 0, None)),
@@ -95,10 +91,7 @@ fn ten_thousand_tasks_make_one_line() {
     }
     let lines = ends.take_lines();
     assert_eq!(lines.len(), 1);
-    assert!(
-        lines[0].len() < 200 && lines[0].contains("5000 in all"),
-        "{lines:?}"
-    );
+    assert!(lines[0].len() < 200 && lines[0].contains("5000 in all"), "{lines:?}");
 }
 
 #[test]

@@ -24,20 +24,17 @@ use std::os::unix::ffi::OsStringExt;
 /// The command line of `calloc`.
 pub fn command() -> Command {
     let not_here = ["output", "error", "input", "open-mode"];
-    arg::command(
-        "alloc",
-        "Get nodes, and a shell or command in the allocation",
-    )
-    .override_usage("calloc [OPTIONS] [COMMAND [ARG]...]")
-    .after_help(AFTER)
-    .args(job_args().filter(|a| !not_here.contains(&a.get_id().as_str())))
-    .arg(mpi_arg())
-    .args(patience_args())
-    .arg(arg::flag(
-        "no-shell",
-        "Print the job's id and leave; the job stays until ccancel or its limit",
-    ))
-    .arg(words("Command instead of your shell").value_name("COMMAND"))
+    arg::command("alloc", "Get nodes, and a shell or command in the allocation")
+        .override_usage("calloc [OPTIONS] [COMMAND [ARG]...]")
+        .after_help(AFTER)
+        .args(job_args().filter(|a| !not_here.contains(&a.get_id().as_str())))
+        .arg(mpi_arg())
+        .args(patience_args())
+        .arg(arg::flag(
+            "no-shell",
+            "Print the job's id and leave; the job stays until ccancel or its limit",
+        ))
+        .arg(words("Command instead of your shell").value_name("COMMAND"))
 }
 
 const AFTER: &str = "\
@@ -137,11 +134,7 @@ impl Inside<'_> {
         if let Some(workdir) = self.workdir {
             command.current_dir(workdir);
         }
-        let ended = shell::run(
-            shell::ShellOptions::hang_up(self.program),
-            command,
-            attendant,
-        );
+        let ended = shell::run(shell::ShellOptions::hang_up(self.program), command, attendant);
         drop(files);
         ended.map_err(|e| {
             let shown = words[0].to_string_lossy();

@@ -33,7 +33,7 @@ pub struct WaitOptions {
 pub fn get(
     program: &str,
     submission: Submission,
-    manner: &WaitOptions,
+    options: &WaitOptions,
 ) -> anyhow::Result<(Attendant, Allocated)> {
     let path = cluster::find();
     let attended = submission.spec.attended;
@@ -60,14 +60,14 @@ pub fn get(
             Ok((attendant, allocated))
         }
         Reply::Submitted { job, note, .. } => {
-            if !note.is_empty() && !manner.quiet {
+            if !note.is_empty() && !options.quiet {
                 output::complain(program, &note);
             }
             let attendant = stays(job, false);
             Waiting {
                 program,
                 path: &path,
-                manner,
+                options,
                 attendant,
                 attended,
                 told: false,
@@ -81,7 +81,7 @@ pub fn get(
 struct Waiting<'a> {
     program: &'a str,
     path: &'a Path,
-    manner: &'a WaitOptions,
+    options: &'a WaitOptions,
     attendant: Attendant,
     attended: bool,
     told: bool,
@@ -92,7 +92,7 @@ impl Waiting<'_> {
         let mut intake = Intake::new(&[SIGINT, SIGTERM, SIGHUP])?;
         let start = Instant::now();
         let job = self.attendant.job();
-        let patience = self.manner.patience.map(length);
+        let patience = self.options.patience.map(length);
         loop {
             match self.attendant.turn() {
                 Some(News::Allocated(allocated)) => return Ok(self.there(*allocated)),
@@ -108,7 +108,7 @@ impl Waiting<'_> {
                 self.give_up(job);
                 return Err(anyhow!(
                     "job {job} did not start within {}: it was given up",
-                    self.manner.patience.unwrap_or_default()
+                    self.options.patience.unwrap_or_default()
                 ));
             }
             if !self.told && waited >= MOMENT {
@@ -120,7 +120,7 @@ impl Waiting<'_> {
     }
 
     fn there(self, allocated: Allocated) -> (Attendant, Allocated) {
-        if self.told && !self.manner.quiet {
+        if self.told && !self.options.quiet {
             let nodes = &allocated.entry.nodes;
             let text = format!("job {}: allocated {nodes}", self.attendant.job());
             output::complain(self.program, &text);
@@ -170,7 +170,7 @@ impl Waiting<'_> {
 
     /// Says why it waits, and until when.
     fn tell(&self, job: JobId) {
-        if self.manner.quiet {
+        if self.options.quiet {
             return;
         }
         let request = Request::Jobs {

@@ -15,7 +15,7 @@
 //! service reserves on one cluster only; the second phase is ours.
 
 use super::best::{Granted, ask_at, depends_on_start, granted};
-use super::outcome::{ClusterOutcome, Outcome, Part, Tried};
+use super::outcome::{ClusterOutcome, Outcome, Part, RejectedSlot};
 use super::rank::{Preference, why_not};
 use super::starts::{common, unasked};
 use super::wire::{Failure, side_by_side};
@@ -42,7 +42,7 @@ pub struct Held {
 /// Why a start could not be held everywhere; nothing is held any more.
 struct NotHeld {
     parts: Vec<Part>,
-    tried: Vec<Tried>,
+    tried: Vec<RejectedSlot>,
     /// Another start may do.
     another: bool,
 }
@@ -115,7 +115,7 @@ impl Broker<'_> {
 
     /// Asks those clusters that have not said anything of this start; gives the first that
     /// would refuse it.
-    fn probe(&self, quotes: &Quotes, start: Time, there: &Ask) -> Option<Tried> {
+    fn probe(&self, quotes: &Quotes, start: Time, there: &Ask) -> Option<RejectedSlot> {
         let fresh = self.quote(&unasked(quotes, start), there, None);
         let no = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| {
             let why = match quote {
@@ -126,7 +126,7 @@ impl Broker<'_> {
                     None => "it does not offer this start".to_owned(),
                 },
             };
-            Some(Tried {
+            Some(RejectedSlot {
                 cluster: cluster.name.clone(),
                 start: Some(start),
                 why,
@@ -164,7 +164,7 @@ impl Broker<'_> {
         };
         let another = !all.iter().any(|(_, r)| failed(r));
         let tried = all.iter().filter_map(|(cluster, r)| {
-            Some(Tried {
+            Some(RejectedSlot {
                 cluster: cluster.name.clone(),
                 start,
                 why: r.as_ref().err()?.to_string(),
@@ -187,7 +187,7 @@ impl Broker<'_> {
             Ok(granted) => self.give_back(cluster, &granted.reservations),
             Err(failure) => Part {
                 cluster: cluster.clone(),
-                fate: match failure {
+                outcome: match failure {
                     Failure::Unknown(_) => ClusterOutcome::Lapsing(failure.clone()),
                     Failure::Unreachable(_) | Failure::Refused(_) => {
                         ClusterOutcome::Nothing(failure.clone())
@@ -216,7 +216,7 @@ impl Broker<'_> {
         let Some((cluster, failure)) = failed else {
             return booked(held, done);
         };
-        let tried = vec![Tried {
+        let tried = vec![RejectedSlot {
             cluster,
             start: held
                 .iter()
@@ -275,7 +275,7 @@ impl Broker<'_> {
             Err(Failure::Refused(r)) if is_gone(r.code) => None,
             Err(failure) => Some(failure),
         };
-        let fate = match failure {
+        let outcome = match failure {
             None => ClusterOutcome::GivenBack(ids),
             Some(why) => ClusterOutcome::Left {
                 ids,
@@ -285,7 +285,7 @@ impl Broker<'_> {
         };
         Part {
             cluster: cluster.clone(),
-            fate,
+            outcome,
         }
     }
 }
@@ -296,7 +296,7 @@ const fn is_gone(code: RefusalCode) -> bool {
 }
 
 fn no_lapse(mut part: Part) -> Part {
-    if let ClusterOutcome::Left { lapses, .. } = &mut part.fate {
+    if let ClusterOutcome::Left { lapses, .. } = &mut part.outcome {
         *lapses = None;
     }
     part
@@ -310,7 +310,7 @@ fn booked(held: Vec<Held>, done: Vec<Granted>) -> Outcome {
         notes.extend(granted.notes.iter().map(|n| format!("cluster {name}: {n}")));
         parts.push(Part {
             cluster: held.cluster,
-            fate: ClusterOutcome::Booked(granted.reservations),
+            outcome: ClusterOutcome::Booked(granted.reservations),
         });
     }
     Outcome::of(parts, Vec::new(), notes)
@@ -324,29 +324,25 @@ fn answered(quotes: &Quotes) -> Result<Vec<&Quote>, Outcome> {
     }
     let part = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| Part {
         cluster: cluster.clone(),
-        fate: match quote {
+        outcome: match quote {
             Ok(_) => ClusterOutcome::Untried,
             Err(failure) => ClusterOutcome::Nothing(failure.clone()),
         },
     };
-    Err(Outcome::of(
-        quotes.iter().map(part).collect(),
-        reasons(quotes),
-        Vec::new(),
-    ))
+    Err(Outcome::of(quotes.iter().map(part).collect(), reasons(quotes), Vec::new()))
 }
 
-fn each(clusters: &[Cluster], fate: &ClusterOutcome) -> Vec<Part> {
+fn each(clusters: &[Cluster], outcome: &ClusterOutcome) -> Vec<Part> {
     let part = |cluster: &Cluster| Part {
         cluster: cluster.clone(),
-        fate: fate.clone(),
+        outcome: outcome.clone(),
     };
     clusters.iter().map(part).collect()
 }
 
 fn refused(clusters: &[Cluster], why: &str) -> Outcome {
-    let fate = ClusterOutcome::Nothing(Failure::Refused(Refusal::invalid(why)));
-    Outcome::of(each(clusters, &fate), Vec::new(), Vec::new())
+    let outcome = ClusterOutcome::Nothing(Failure::Refused(Refusal::invalid(why)));
+    Outcome::of(each(clusters, &outcome), Vec::new(), Vec::new())
 }
 
 /// A reservation that ends at a time and may be moved would be moved on each cluster by
@@ -361,13 +357,13 @@ fn with_fixed_end(ask: &Ask) -> Ask {
 }
 
 /// Why clusters offer nothing: the failure, or what is said of a start.
-fn reasons(quotes: &Quotes) -> Vec<Tried> {
+fn reasons(quotes: &Quotes) -> Vec<RejectedSlot> {
     let reason = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| {
         let why = match quote {
             Err(failure) => failure.to_string(),
             Ok(quote) => why_not(quote)?.reason.clone(),
         };
-        Some(Tried {
+        Some(RejectedSlot {
             cluster: cluster.name.clone(),
             start: None,
             why,

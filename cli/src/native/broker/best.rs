@@ -4,7 +4,7 @@
 //! preference, reserve the best (step 6); "if the request fails (step 7), the time slot is
 //! removed and the processing continues with step 4".
 
-use super::outcome::{ClusterOutcome, Outcome, Part, Tried};
+use super::outcome::{ClusterOutcome, Outcome, Part, RejectedSlot};
 use super::rank::{Preference, Ranked, places_itself, rank_for, why_not};
 use super::wire::Failure;
 use super::{Broker, Cluster, Quotes};
@@ -29,18 +29,18 @@ pub(super) struct Granted {
 struct Search<'a> {
     clusters: Vec<Cluster>,
     ask: &'a Ask,
-    tried: Vec<Tried>,
+    tried: Vec<RejectedSlot>,
     removed: Vec<(Cluster, Time)>,
     parts: Vec<Part>,
 }
 
 impl Search<'_> {
     /// Does not ask that cluster again.
-    fn drop_cluster(&mut self, cluster: &Cluster, fate: ClusterOutcome) {
+    fn drop_cluster(&mut self, cluster: &Cluster, outcome: ClusterOutcome) {
         self.clusters.retain(|c| c != cluster);
         self.parts.push(Part {
             cluster: cluster.clone(),
-            fate,
+            outcome,
         });
     }
 
@@ -55,7 +55,7 @@ impl Search<'_> {
     }
 
     fn note(&mut self, cluster: &Cluster, start: Option<Time>, failure: &Failure) {
-        self.tried.push(Tried {
+        self.tried.push(RejectedSlot {
             cluster: cluster.name.clone(),
             start,
             why: failure.to_string(),
@@ -171,13 +171,13 @@ pub(super) fn granted(reply: Reply) -> Result<Granted, Failure> {
 }
 
 fn won(search: Search<'_>, cluster: Cluster, hold: bool, granted: Granted) -> Outcome {
-    let fate = if hold {
+    let outcome = if hold {
         ClusterOutcome::Held(granted.reservations)
     } else {
         ClusterOutcome::Booked(granted.reservations)
     };
     // Those that failed before are told in `tried`, unless something may be there.
-    let open = |p: &Part| matches!(p.fate, ClusterOutcome::Lapsing(_));
+    let open = |p: &Part| matches!(p.outcome, ClusterOutcome::Lapsing(_));
     let mut notes = granted.notes;
     for part in search.parts.iter().filter(|p| open(p)) {
         notes.push(format!(
@@ -185,7 +185,7 @@ fn won(search: Search<'_>, cluster: Cluster, hold: bool, granted: Granted) -> Ou
             part.cluster.name
         ));
     }
-    Outcome::of(vec![Part { cluster, fate }], search.tried, notes)
+    Outcome::of(vec![Part { cluster, outcome }], search.tried, notes)
 }
 
 /// Takes the slot out, or the whole cluster where another start would not help.

@@ -59,7 +59,7 @@ pub enum ClustersError {
     /// Not in any file.
     #[error("there is no cluster '{name}' in {files}; there are: {known}")]
     Unknown {
-        /// As typed.
+        /// Name as the user typed it.
         name: String,
         /// Where it was looked for.
         files: String,
@@ -226,11 +226,7 @@ mod tests {
         check(None, "a,", Err("a name is empty"));
         check(None, "a,b,a", Err("'a' stands there twice"));
         check(None, &"x,".repeat(70), Err("at most 64"));
-        check(
-            Some("[cluster.c]\nsocket = \"run/c\"\n"),
-            "c",
-            Err("whole path"),
-        );
+        check(Some("[cluster.c]\nsocket = \"run/c\"\n"), "c", Err("whole path"));
         check(Some("[cluster.c]\nsock = \"/c\"\n"), "c", Err("own.toml: "));
         check(Some("nonsense"), "a", Err("own.toml: "));
     }
@@ -249,11 +245,7 @@ mod tests {
             assert_eq!(got, want.iter().map(PathBuf::from).collect::<Vec<_>>());
         };
         check(Some("/x"), Some("/home/u"), &["/x"]);
-        check(
-            Some(""),
-            Some("/home/u"),
-            &[SYSTEM_FILE, "/home/u/.config/cosy/clusters.toml"],
-        );
+        check(Some(""), Some("/home/u"), &[SYSTEM_FILE, "/home/u/.config/cosy/clusters.toml"]);
         check(None, None, &[SYSTEM_FILE]);
         let none = choose("a", &[PathBuf::from("/no/such/file")]);
         assert!(

@@ -39,13 +39,13 @@ pub struct Part {
     /// The cluster that was asked.
     pub cluster: Cluster,
     /// What became of the booking there.
-    pub fate: ClusterOutcome,
+    pub outcome: ClusterOutcome,
 }
 
 impl Part {
     /// True when something is there that was not asked for, or may be.
     pub(super) const fn is_loose(&self) -> bool {
-        match self.fate {
+        match self.outcome {
             ClusterOutcome::Left { .. }
             | ClusterOutcome::Unclear(_)
             | ClusterOutcome::Lapsing(_) => true,
@@ -71,12 +71,12 @@ pub enum Verdict {
 
 /// A slot that was tried in vain.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Tried {
+pub struct RejectedSlot {
     /// Name of the cluster.
     pub cluster: String,
     /// Start, where one was asked for.
     pub start: Option<Time>,
-    /// Why not.
+    /// Why the slot could not be had, in one line.
     pub why: String,
 }
 
@@ -88,7 +88,7 @@ pub struct Outcome {
     /// Each cluster that has or had something to do with it.
     pub parts: Vec<Part>,
     /// What was tried before, in order.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<RejectedSlot>,
     /// Starts of a repeating reservation that were not possible, and other words of the
     /// controllers.
     pub notes: Vec<String>,
@@ -96,8 +96,9 @@ pub struct Outcome {
 
 impl Outcome {
     /// An outcome whose verdict follows from its parts.
-    pub(super) fn of(parts: Vec<Part>, tried: Vec<Tried>, notes: Vec<String>) -> Self {
-        let got = |p: &Part| matches!(p.fate, ClusterOutcome::Booked(_) | ClusterOutcome::Held(_));
+    pub(super) fn of(parts: Vec<Part>, tried: Vec<RejectedSlot>, notes: Vec<String>) -> Self {
+        let got =
+            |p: &Part| matches!(p.outcome, ClusterOutcome::Booked(_) | ClusterOutcome::Held(_));
         let verdict = if !parts.is_empty() && parts.iter().all(got) {
             Verdict::Done
         } else if parts.iter().any(Part::is_loose) {
@@ -115,7 +116,7 @@ impl Outcome {
 
     /// The exit code: 0 done, 3 when not one cluster was reached, else 1.
     pub fn exit_code(&self) -> u8 {
-        let gone = |p: &Part| matches!(p.fate, ClusterOutcome::Nothing(Failure::Unreachable(_)));
+        let gone = |p: &Part| matches!(p.outcome, ClusterOutcome::Nothing(Failure::Unreachable(_)));
         match self.verdict {
             Verdict::Done => crate::exit::OK,
             Verdict::Nothing if !self.parts.is_empty() && self.parts.iter().all(gone) => {
@@ -153,11 +154,7 @@ mod tests {
             let line = command(&cluster, "cancel", &[ReservationId(1), ReservationId(2)]);
             let words = shlex::split(&line).unwrap();
             let socket = format!("COSY_SOCKET={path}");
-            assert_eq!(
-                words,
-                [socket.as_str(), "cresv", "cancel", "1", "2"],
-                "{line}"
-            );
+            assert_eq!(words, [socket.as_str(), "cresv", "cancel", "1", "2"], "{line}");
         }
     }
 }

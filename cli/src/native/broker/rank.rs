@@ -50,13 +50,13 @@ pub struct Ranked {
 
 /// What an order goes by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Merit {
+pub(super) struct SlotScore {
     pub start: Time,
     pub price: Su,
     pub availability_ppm: u32,
 }
 
-impl Merit {
+impl SlotScore {
     pub(super) fn of(slot: &QuotedSlot) -> Self {
         Self {
             start: slot.start,
@@ -83,7 +83,7 @@ pub fn rank(quotes: &[(Cluster, Result<Quote, Failure>)], preference: Preference
                 }),
         );
     }
-    sort(&mut all, preference, |r| Merit::of(&r.slot));
+    sort(&mut all, preference, |r| SlotScore::of(&r.slot));
     all
 }
 
@@ -125,7 +125,7 @@ fn chosen(quote: &Quote) -> Option<Time> {
 
 /// Sorts by preference; equals stay in their order. Starts within one second are equal: a
 /// slot at once is a few milliseconds later on the cluster that answers later.
-pub(super) fn sort<T>(all: &mut [T], preference: Preference, merit: impl Fn(&T) -> Merit) {
+pub(super) fn sort<T>(all: &mut [T], preference: Preference, merit: impl Fn(&T) -> SlotScore) {
     let scale = Scale::of(all.iter().map(&merit));
     all.sort_by_cached_key(|one| {
         let m = merit(one);
@@ -150,7 +150,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(all: impl Iterator<Item = Merit> + Clone) -> Self {
+    fn of(all: impl Iterator<Item = SlotScore> + Clone) -> Self {
         let ends = |values: &mut dyn Iterator<Item = i64>| {
             let (mut least, mut most) = (i64::MAX, i64::MIN);
             for value in values {
@@ -166,7 +166,7 @@ impl Scale {
 
     /// alpha (f - fmin)/(fmax - fmin) + (1 - alpha) (s - smin)/(smax - smin), both sides
     /// multiplied by the two lengths so that whole numbers do.
-    fn cost(&self, m: &Merit, alpha_permille: u32) -> i128 {
+    fn cost(&self, m: &SlotScore, alpha_permille: u32) -> i128 {
         let alpha = i128::from(alpha_permille.min(1000));
         let length = |(least, most): (i128, i128)| (most - least).max(1);
         let price = (i128::from(m.price.0) - self.price.0).saturating_mul(length(self.start));
@@ -185,15 +185,9 @@ mod tests {
     fn orders() {
         let quotes = [
             // start in minutes, price, availability in millionths
-            (
-                cluster("a"),
-                Ok(quote(vec![slot(10, 8, 500_000), slot(60, 2, 900_000)])),
-            ),
+            (cluster("a"), Ok(quote(vec![slot(10, 8, 500_000), slot(60, 2, 900_000)]))),
             (cluster("b"), Err(Failure::Unreachable("gone".into()))),
-            (
-                cluster("c"),
-                Ok(quote(vec![slot(10, 6, 400_000), slot(30, 2, 950_000)])),
-            ),
+            (cluster("c"), Ok(quote(vec![slot(10, 6, 400_000), slot(30, 2, 950_000)]))),
         ];
         let check = |preference, want: &str| {
             let got: Vec<String> = rank(&quotes, preference)
@@ -266,10 +260,7 @@ mod tests {
         (near.start, near.base) = (Time(i64::MAX), Su(i64::MIN));
         let quotes = [(cluster("a"), Ok(quote(vec![far, near])))];
         for alpha_permille in [0, 500, 1000, u32::MAX] {
-            assert_eq!(
-                rank(&quotes, Preference::Balance { alpha_permille }).len(),
-                2
-            );
+            assert_eq!(rank(&quotes, Preference::Balance { alpha_permille }).len(), 2);
         }
     }
 }

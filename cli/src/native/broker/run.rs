@@ -3,7 +3,7 @@
 
 use super::outcome::{ClusterOutcome, Outcome, Part};
 use super::{Broker, Preference, clusters, quote, rank_for, show};
-use crate::native::arg::{flag, value};
+use crate::native::arg::{flag, optional, value};
 use crate::native::stat;
 use crate::native::table::TableStyle;
 use crate::{exit, output};
@@ -15,9 +15,9 @@ use jiff::Zoned;
 /// Slots in a table.
 const MOST_ROWS: usize = 12;
 
-/// Several clusters, as the command line has it.
+/// ClusterSelection clusters, as the command line has it.
 #[derive(Clone, Copy, Debug)]
-pub struct Several<'a> {
+pub struct ClusterSelection<'a> {
     /// Names of clusters with commas, or `all` (`--clusters`).
     pub list: &'a str,
     /// Books on each of the clusters, at one time, or on none (`--all`).
@@ -26,28 +26,21 @@ pub struct Several<'a> {
     pub json: bool,
 }
 
-impl<'a> Several<'a> {
+impl<'a> ClusterSelection<'a> {
     /// `None` without `--clusters`.
     pub fn of(matches: &'a ArgMatches) -> Option<Self> {
-        let flag = |name| {
-            let given = matches.try_get_one::<bool>(name).ok().flatten();
-            given.copied().unwrap_or(false)
-        };
+        let given = |name| optional::<bool>(matches, name).copied().unwrap_or(false);
         Some(Self {
             list: matches.get_one::<String>("clusters")?,
-            all: flag("all"),
-            json: flag("json"),
+            all: given("all"),
+            json: given("json"),
         })
     }
 }
 
 /// `--clusters a,b,c`.
 pub fn clusters_arg() -> Arg {
-    value(
-        "clusters",
-        "NAME[,...]",
-        "Ask these clusters and take the best (see clusters.toml)",
-    )
+    value("clusters", "NAME[,...]", "Ask these clusters and take the best (see clusters.toml)")
 }
 
 /// `--all`, for hold and book.
@@ -60,7 +53,7 @@ pub fn all_arg() -> Arg {
 /// # Errors
 /// No such clusters.
 pub fn run_quote(
-    several: Several<'_>,
+    several: ClusterSelection<'_>,
     ask: &Ask,
     most: Option<u32>,
     now: &Zoned,
@@ -93,7 +86,7 @@ pub fn run_quote(
 /// # Errors
 /// No such clusters.
 pub fn run_book(
-    several: Several<'_>,
+    several: ClusterSelection<'_>,
     ask: &Ask,
     hold: bool,
     job: Option<&Submission>,
@@ -134,7 +127,7 @@ fn held(result: Result<Vec<super::Held>, Outcome>) -> Outcome {
         Ok(held) => {
             let part = |held: super::Held| Part {
                 cluster: held.cluster,
-                fate: ClusterOutcome::Held(held.reservations),
+                outcome: ClusterOutcome::Held(held.reservations),
             };
             Outcome::of(held.into_iter().map(part).collect(), Vec::new(), Vec::new())
         }
@@ -152,7 +145,10 @@ mod tests {
             let command = Command::new("x").arg(clusters_arg()).arg(all_arg());
             let matches = command.try_get_matches_from([&["x"], args].concat());
             let got = matches.ok();
-            let got = got.as_ref().and_then(Several::of).map(|s| (s.list, s.all));
+            let got = got
+                .as_ref()
+                .and_then(ClusterSelection::of)
+                .map(|s| (s.list, s.all));
             assert_eq!(got, want, "{args:?}");
         };
         check(&["--clusters", "a,b"], Some(("a,b", false)));

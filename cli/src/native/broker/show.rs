@@ -1,10 +1,11 @@
 //! What the broker found, as text and as JSON.
 
 use super::Quotes;
-use super::outcome::{ClusterOutcome, Outcome, Part, Tried, Verdict, command};
+use super::outcome::{ClusterOutcome, Outcome, Part, RejectedSlot, Verdict, command};
 use super::rank::{Ranked, why_not};
 use crate::native::jobs::{json_span, json_time};
-use crate::native::reservations::{self, su};
+use crate::native::record::su;
+use crate::native::reservations;
 use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::times;
 use cosy_model::reservation::{QuotedSlot, ReservationInfo};
@@ -125,21 +126,15 @@ fn slot_json(s: &QuotedSlot) -> Json {
 pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
     let mut text = String::new();
     for tried in &outcome.tried {
-        let start = tried.start.map_or_else(String::new, |start| {
-            format!(" at {}", times::short(start, now))
-        });
-        text.push_str(&line(&format!(
-            "tried on cluster {}{start}: {}",
-            tried.cluster, tried.why
-        )));
+        let start = tried
+            .start
+            .map_or_else(String::new, |start| format!(" at {}", times::short(start, now)));
+        text.push_str(&line(&format!("tried on cluster {}{start}: {}", tried.cluster, tried.why)));
     }
     // What was tried and came to nothing is told already.
     let told = |part: &&Part| {
-        let tried = |t: &Tried| t.cluster == part.cluster.name;
-        let nothing = matches!(
-            part.fate,
-            ClusterOutcome::Nothing(_) | ClusterOutcome::Untried
-        );
+        let tried = |t: &RejectedSlot| t.cluster == part.cluster.name;
+        let nothing = matches!(part.outcome, ClusterOutcome::Nothing(_) | ClusterOutcome::Untried);
         nothing && outcome.tried.iter().any(tried)
     };
     for part in outcome.parts.iter().filter(|p| !told(p)) {
@@ -163,7 +158,7 @@ fn line(text: &str) -> String {
 
 fn sentence(part: &Part, now: &Zoned) -> String {
     let name = &part.cluster.name;
-    match &part.fate {
+    match &part.outcome {
         ClusterOutcome::Booked(all) => format!("Booked on cluster {name}: {}", several(all, now)),
         ClusterOutcome::Held(all) => {
             let until = all.iter().filter_map(|r| r.hold_until).min();
@@ -253,7 +248,7 @@ fn part_json(part: &Part) -> Json {
     let infos =
         |all: &[ReservationInfo]| -> Vec<Json> { all.iter().map(reservations::json).collect() };
     let numbers = |ids: &[ReservationId]| -> Vec<u64> { ids.iter().map(|id| id.0).collect() };
-    let mut json = match &part.fate {
+    let mut json = match &part.outcome {
         ClusterOutcome::Booked(all) => json!({ "state": "booked", "reservations": infos(all) }),
         ClusterOutcome::Held(all) => json!({ "state": "held", "reservations": infos(all) }),
         ClusterOutcome::GivenBack(ids) => json!({ "state": "given_back", "ids": numbers(ids) }),

@@ -11,7 +11,7 @@
 //! estimate, for prices change too. Only what a cluster says of the very start counts; the
 //! estimate is for the order in which starts are tried.
 
-use super::rank::{Merit, Preference, sort};
+use super::rank::{Preference, SlotScore, sort};
 use super::{Cluster, Failure};
 use cosy_model::reservation::{Quote, QuotedSlot};
 use cosy_model::{Span, Su, Time};
@@ -44,7 +44,7 @@ pub(super) fn common(quotes: &[&Quote], preference: Preference) -> Vec<Time> {
         .into_iter()
         .filter_map(|start| judge(quotes, start))
         .collect();
-    sort(&mut all, preference, |c| Merit {
+    sort(&mut all, preference, |c| SlotScore {
         start: c.start,
         price: c.price,
         availability_ppm: c.availability_ppm,
@@ -119,11 +119,7 @@ mod tests {
 
     #[test]
     fn what_one_refuses_is_not_tried() {
-        check(
-            vec![vec![slot(10, 1, 1)], vec![full(10)]],
-            Preference::Soonest,
-            &[],
-        );
+        check(vec![vec![slot(10, 1, 1)], vec![full(10)]], Preference::Soonest, &[]);
         check(vec![vec![], vec![]], Preference::Soonest, &[]);
     }
 

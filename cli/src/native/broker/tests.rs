@@ -27,13 +27,7 @@ fn best(world: &World, hold: bool, tries: Tries) -> Outcome {
     let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
     let broker = Broker::over(&wire, tries);
     let three = clusters(&["a", "b", "c"]);
-    broker.book_best(
-        &three,
-        &ask(Pick::Cheapest),
-        Preference::Cheapest,
-        hold,
-        None,
-    )
+    broker.book_best(&three, &ask(Pick::Cheapest), Preference::Cheapest, hold, None)
 }
 
 fn all(world: &World, pick: Pick, tries: Tries) -> Outcome {
@@ -51,12 +45,7 @@ fn check(world: &World, outcome: &Outcome, verdict: Verdict, state: &str) {
 #[test]
 fn the_best_one_is_booked() {
     let world = three();
-    check(
-        &world,
-        &best(&world, false, ONCE),
-        Verdict::Done,
-        "b1:confirmed",
-    );
+    check(&world, &best(&world, false, ONCE), Verdict::Done, "b1:confirmed");
     let world = three();
     check(&world, &best(&world, true, ONCE), Verdict::Done, "b1:held");
 }
@@ -75,12 +64,7 @@ fn a_refused_slot_gives_way_to_the_next() {
 #[test]
 fn a_cluster_that_would_refuse_every_start_is_left_out() {
     let world = three().fault("b", "reserve", 0, 9, Trouble::No(Code::AccessDenied));
-    check(
-        &world,
-        &best(&world, false, ONCE),
-        Verdict::Done,
-        "c1:confirmed",
-    );
+    check(&world, &best(&world, false, ONCE), Verdict::Done, "c1:confirmed");
     assert_eq!((world.count("b quote"), world.count("b reserve")), (1, 1));
 }
 
@@ -102,12 +86,7 @@ fn a_dead_cluster_is_told_of() {
 #[test]
 fn an_answer_that_is_lost_is_asked_for_again_with_the_same_key() {
     let world = three().fault("b", "reserve", 0, 3, Trouble::Deaf);
-    check(
-        &world,
-        &best(&world, false, PATIENT),
-        Verdict::Done,
-        "b1:confirmed",
-    );
+    check(&world, &best(&world, false, PATIENT), Verdict::Done, "b1:confirmed");
     assert_eq!(world.count("b reserve"), 4);
 }
 
@@ -116,15 +95,12 @@ fn nothing_else_is_booked_while_the_first_may_be() {
     let world = three().fault("b", "reserve", 0, 9, Trouble::Deaf);
     let outcome = best(&world, false, ONCE);
     check(&world, &outcome, Verdict::Loose, "b1:confirmed");
-    assert!(matches!(outcome.parts[0].fate, ClusterOutcome::Unclear(_)));
+    assert!(matches!(outcome.parts[0].outcome, ClusterOutcome::Unclear(_)));
     // A hold that may be there lapses: the next one is tried.
     let world = three().fault("b", "reserve", 0, 9, Trouble::Deaf);
     let outcome = best(&world, true, ONCE);
     check(&world, &outcome, Verdict::Done, "b1:held c1:held");
-    assert_eq!(
-        outcome.notes,
-        ["cluster b may have a hold too: it lapses by itself"]
-    );
+    assert_eq!(outcome.notes, ["cluster b may have a hold too: it lapses by itself"]);
 }
 
 #[test]
@@ -158,21 +134,11 @@ fn nothing_offered_is_nothing_booked() {
 fn all_or_none() {
     let world = three();
     let outcome = all(&world, Pick::Soonest, ONCE);
-    check(
-        &world,
-        &outcome,
-        Verdict::Done,
-        "a1:confirmed b1:confirmed c1:confirmed",
-    );
+    check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
     // At an exact start nothing is probed.
     let world = three();
     let outcome = all(&world, Pick::At(minutes(30)), ONCE);
-    check(
-        &world,
-        &outcome,
-        Verdict::Done,
-        "a1:confirmed b1:confirmed c1:confirmed",
-    );
+    check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
     assert_eq!(world.count("a quote"), 0);
 }
 
@@ -188,7 +154,7 @@ fn what_is_to_end_at_a_time_stays_there_on_several() {
     let outcome = broker.book_all(&three, &by, Preference::Cheapest, None);
     let state = "a1:confirmed b1:confirmed c1:confirmed";
     check(&world, &outcome, Verdict::Done, state);
-    let ClusterOutcome::Booked(booked) = &outcome.parts[2].fate else {
+    let ClusterOutcome::Booked(booked) = &outcome.parts[2].outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(booked[0].start, minutes(30));
@@ -215,12 +181,7 @@ fn no_other_start_is_tried_while_something_is_left() {
 fn a_hold_that_no_start_would_help_ends_it() {
     let world = three().fault("c", "reserve", 0, 9, Trouble::No(Code::TooMany));
     let outcome = all(&world, Pick::Soonest, ONCE);
-    check(
-        &world,
-        &outcome,
-        Verdict::Nothing,
-        "a1:cancelled b1:cancelled",
-    );
+    check(&world, &outcome, Verdict::Nothing, "a1:cancelled b1:cancelled");
     assert_eq!(world.count("c reserve"), 1);
 }
 
@@ -235,22 +196,11 @@ fn a_cluster_that_dies_between_the_phases() {
         Trouble::Gone,
     );
     let outcome = all(&world, Pick::Soonest, ONCE);
-    check(
-        &world,
-        &outcome,
-        Verdict::Loose,
-        "a1:cancelled b1:held c1:cancelled",
-    );
+    check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:held c1:cancelled");
     let text = show::outcome(&outcome, &crate::times::now());
-    assert!(
-        text.contains("cluster a: reservation 1 given back\n"),
-        "{text}"
-    );
+    assert!(text.contains("cluster a: reservation 1 given back\n"), "{text}");
     assert!(text.contains("it lapses by itself at "), "{text}");
-    assert!(
-        text.contains("COSY_SOCKET=/run/b.sock cresv cancel 1\n"),
-        "{text}"
-    );
+    assert!(text.contains("COSY_SOCKET=/run/b.sock cresv cancel 1\n"), "{text}");
     assert_eq!(outcome.exit_code(), crate::exit::FAILED);
 }
 
@@ -264,12 +214,7 @@ fn the_phases_one_by_one() {
     assert_eq!(world.state(), "a1:held b1:held c1:held");
     world.kill("c");
     let outcome = broker.confirm_all(held.unwrap());
-    check(
-        &world,
-        &outcome,
-        Verdict::Loose,
-        "a1:cancelled b1:cancelled c1:held",
-    );
+    check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:cancelled c1:held");
 }
 
 #[test]
@@ -282,22 +227,11 @@ fn a_confirmation_that_may_have_been_heard_is_said_to_last() {
         Trouble::Gone,
     );
     let outcome = all(&world, Pick::Soonest, ONCE);
-    check(
-        &world,
-        &outcome,
-        Verdict::Loose,
-        "a1:cancelled b1:confirmed c1:cancelled",
-    );
-    let left = &outcome.parts[1].fate;
-    assert!(
-        matches!(left, ClusterOutcome::Left { lapses: None, .. }),
-        "{left:?}"
-    );
+    check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:confirmed c1:cancelled");
+    let left = &outcome.parts[1].outcome;
+    assert!(matches!(left, ClusterOutcome::Left { lapses: None, .. }), "{left:?}");
     let text = show::outcome(&outcome, &crate::times::now());
-    assert!(
-        text.contains("it may be booked for good; give it back with"),
-        "{text}"
-    );
+    assert!(text.contains("it may be booked for good; give it back with"), "{text}");
 }
 
 #[test]
@@ -310,22 +244,12 @@ fn a_cluster_that_is_away_for_a_while_is_waited_for() {
         Trouble::Deaf,
     );
     let outcome = all(&world, Pick::Soonest, PATIENT);
-    check(
-        &world,
-        &outcome,
-        Verdict::Done,
-        "a1:confirmed b1:confirmed c1:confirmed",
-    );
+    check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
     let world = three()
         .fault("c", "confirm", 0, 1, Trouble::No(Code::WrongState))
         .fault("a", "cancel", 0, 5, Trouble::Silent);
     let outcome = all(&world, Pick::Soonest, PATIENT);
-    check(
-        &world,
-        &outcome,
-        Verdict::Nothing,
-        "a1:cancelled b1:cancelled c1:cancelled",
-    );
+    check(&world, &outcome, Verdict::Nothing, "a1:cancelled b1:cancelled c1:cancelled");
     assert_eq!(world.count("a cancel"), 6);
 }
 
@@ -333,13 +257,8 @@ fn a_cluster_that_is_away_for_a_while_is_waited_for() {
 fn a_hold_without_an_answer_lapses() {
     let world = three().fault("b", "reserve", 0, 99, Trouble::Deaf);
     let outcome = all(&world, Pick::Soonest, ONCE);
-    check(
-        &world,
-        &outcome,
-        Verdict::Loose,
-        "a1:cancelled b1:held c1:cancelled",
-    );
-    assert!(matches!(outcome.parts[1].fate, ClusterOutcome::Lapsing(_)));
+    check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:held c1:cancelled");
+    assert!(matches!(outcome.parts[1].outcome, ClusterOutcome::Lapsing(_)));
 }
 
 #[test]
@@ -352,13 +271,8 @@ fn starts_are_probed_where_a_cluster_has_not_named_them() {
         ("c", vec![slot(5, 1, 1), slot(40, 1, 1)]),
     ]);
     let outcome = all(&world, Pick::Soonest, ONCE);
-    check(
-        &world,
-        &outcome,
-        Verdict::Done,
-        "a1:confirmed b1:confirmed c1:confirmed",
-    );
-    let ClusterOutcome::Booked(booked) = &outcome.parts[0].fate else {
+    check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
+    let ClusterOutcome::Booked(booked) = &outcome.parts[0].outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(booked[0].start, minutes(40));
@@ -430,7 +344,7 @@ fn says_what_is_where(world: &World, outcome: &Outcome) {
             let name = &part.cluster.name;
             let mine = state.split(' ').filter(|s| s.starts_with(name.as_str()));
             let kept = mine.filter(|s| s.ends_with(":confirmed")).count();
-            let told = matches!(part.fate, ClusterOutcome::Left { lapses: None, .. });
+            let told = matches!(part.outcome, ClusterOutcome::Left { lapses: None, .. });
             assert!(kept == 0 || told, "{name}: {state} {outcome:?}");
         }
     }

@@ -17,20 +17,12 @@ pub fn command() -> Command {
         .arg(flag("force", "Replace a file that is there").short('f'))
         .arg(flag("preserve", "Keep times of access and modification").short('p'))
         .arg(
-            value(
-                "mode",
-                "MODE",
-                "Mode of the file, octal; the source's without",
-            )
-            .value_parser(mode),
+            value("mode", "MODE", "Mode of the file, octal; the source's without")
+                .value_parser(mode),
         )
         .arg(
-            value(
-                "job",
-                "ID",
-                "A running job of yours; the one around without",
-            )
-            .value_parser(parse_job),
+            value("job", "ID", "A running job of yours; the one around without")
+                .value_parser(parse_job),
         )
         .arg(flag("quiet", "Say only what went wrong").short('Q'))
         .arg(

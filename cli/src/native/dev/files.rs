@@ -3,6 +3,7 @@
 use super::plan::{NodePlan, Plan, Request};
 use anyhow::{Context as _, bail};
 use cosy_proto::keys::{KeyPair, PublicKey};
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -94,10 +95,7 @@ fn controller(plan: &Plan, keys: &[PublicKey], pieces: &Table) -> anyhow::Result
     whole.insert("policy".into(), table(policy));
     let mut nodes: Vec<Table> = plan.nodes.iter().zip(keys).map(node_entry).collect();
     lay_over_nodes(&mut nodes, pieces)?;
-    whole.insert(
-        "node".into(),
-        Value::Array(nodes.into_iter().map(Value::Table).collect()),
-    );
+    whole.insert("node".into(), Value::Array(nodes.into_iter().map(Value::Table).collect()));
     let queue = [
         ("name", QUEUE.into()),
         ("default", true.into()),
@@ -123,25 +121,55 @@ fn lay_over(whole: &mut Table, key: &str, value: &Value) {
 }
 
 /// `[[node]]` pieces add to the nodes that they name.
-fn lay_over_nodes(nodes: &mut [Table], pieces: &Table) -> anyhow::Result<()> {
-    let given = pieces.get("node").and_then(Value::as_array);
-    for piece in given.into_iter().flatten().filter_map(Value::as_table) {
-        let wanted = piece
-            .get("names")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        for name in cosy_model::expand(wanted)? {
-            let there = nodes
-                .iter_mut()
-                .find(|n| n.get("names").and_then(Value::as_str) == Some(&name));
-            let Some(there) = there else {
-                bail!("the configuration names node '{name}', which is not one of this cluster");
+fn lay_over_nodes(nodes: &mut Vec<Table>, pieces: &Table) -> anyhow::Result<()> {
+    let Some(given) = pieces.get("node") else {
+        return Ok(());
+    };
+    let tables = given.as_array().map(|all| all.iter().map(Value::as_table));
+    let tables: Option<Vec<&Table>> = tables.and_then(Iterator::collect);
+    let Some(tables) = tables else {
+        bail!("--config: node {given} is no list of nodes: each of them begins with [[node]]");
+    };
+    let own: Vec<&str> = nodes.iter().filter_map(names_of).collect();
+    let own = own.join(",");
+    let mut each = one_by_one(nodes)?;
+    let places = each.iter().enumerate();
+    let places: BTreeMap<String, usize> =
+        places.map(|(at, (name, _))| (name.clone(), at)).collect();
+    for (at, piece) in (1..).zip(tables) {
+        let place = format!("--config: [[node]] number {at}");
+        let needed = || format!("{place}: names are those of nodes of this cluster, {own}");
+        let Some(wanted) = names_of(piece) else {
+            bail!(needed());
+        };
+        for name in cosy_model::expand(wanted).with_context(needed)? {
+            let node = places.get(&name).and_then(|at| each.get_mut(*at));
+            let Some((_, node)) = node else {
+                bail!("{place}: node '{name}' is not one of this cluster ({own})");
             };
             let more = piece.iter().filter(|(key, _)| *key != "names");
-            there.extend(more.map(|(k, v)| (k.clone(), v.clone())));
+            node.extend(more.map(|(k, v)| (k.clone(), v.clone())));
         }
     }
+    *nodes = each.into_iter().map(|(_, node)| node).collect();
     Ok(())
+}
+
+fn names_of(node: &Table) -> Option<&str> {
+    node.get("names")?.as_str()
+}
+
+/// An entry for each node alone, also of those that one daemon stands for.
+fn one_by_one(nodes: &[Table]) -> anyhow::Result<Vec<(String, Table)>> {
+    let mut each = Vec::new();
+    for entry in nodes {
+        for name in cosy_model::expand(names_of(entry).unwrap_or_default())? {
+            let mut own = entry.clone();
+            own.insert("names".to_owned(), name.as_str().into());
+            each.push((name, own));
+        }
+    }
+    Ok(each)
 }
 
 fn node_entry((node, key): (&NodePlan, &PublicKey)) -> Table {
@@ -246,25 +274,28 @@ mod tests {
         let keys = [PublicKey([1; 32]), PublicKey([2; 32]), PublicKey([3; 32])];
         let check = |pieces: &str, want: &str| {
             let got = controller(&plan(), &keys, &pieces.parse().unwrap());
-            let got = got.map_or_else(|e| e.to_string(), |t| t.to_string());
+            let got = got.map_or_else(|e| format!("{e:#}"), |t| t.to_string());
             assert!(got.contains(want), "{pieces}: {got}");
         };
         check("", "nodes = \"n1,n2,v[1-9]\"");
         check("", "socket = \"/d/run/cosyd.sock\"");
-        check(
-            "[policy]\nbackfill = false\nheartbeat = \"3s\"",
-            "heartbeat = \"3s\"",
-        );
+        check("[policy]\nbackfill = false\nheartbeat = \"3s\"", "heartbeat = \"3s\"");
         check("[policy]\nbackfill = false", "node_timeout = \"10s\"");
+        check("[[queue]]\nname = \"day\"\nnodes = \"n1\"", "name = \"day\"");
+        check("[[node]]\nnames = \"n[1-2]\"\nfeatures = [\"x\"]", "features = [\"x\"]");
         check(
-            "[[queue]]\nname = \"day\"\nnodes = \"n1\"",
-            "name = \"day\"",
+            "[[node]]\nnames = \"n7\"",
+            "--config: [[node]] number 1: node 'n7' is not one of this cluster (n1,n2,v[1-9])",
         );
-        check(
-            "[[node]]\nnames = \"n[1-2]\"\nfeatures = [\"x\"]",
-            "features = [\"x\"]",
-        );
-        check("[[node]]\nnames = \"n7\"", "not one of this cluster");
+        let where_and_what =
+            "--config: [[node]] number 2: names are those of nodes of this cluster, n1,n2,v[1-9]";
+        let second = |piece: &str| format!("[[node]]\nnames = \"n1\"\n[[node]]\n{piece}");
+        check(&second("names = \"\""), where_and_what);
+        check(&second("names = \"\""), "a name is empty");
+        check(&second("names = \"n[1-\""), "'n[1-' is no host list");
+        check(&second("name = \"n1\""), where_and_what);
+        check(&second("names = 7"), where_and_what);
+        check("[node]\nnames = \"n1\"", "each of them begins with [[node]]");
         check("[[node_set]]\nname = \"s\"\nnodes = \"n1\"", "node_set");
         let queues: Table = "[[queue]]\nname = \"day\"".parse().unwrap();
         let whole = controller(&plan(), &keys, &queues).unwrap();

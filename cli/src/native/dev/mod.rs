@@ -50,37 +50,21 @@ pub fn command() -> Command {
                 .value_parser(arg::number(0, 1000)),
         )
         .arg(
-            arg::value(
-                "virtual",
-                "N",
-                "Nodes that only pretend to run jobs, for tests of scale",
-            )
-            .value_parser(arg::number(1, 100_000)),
+            arg::value("virtual", "N", "Nodes that only pretend to run jobs, for tests of scale")
+                .value_parser(arg::number(1, 100_000)),
         )
         .arg(
-            arg::value(
-                "cores",
-                "N",
-                "Cores of each node; without: those of the machine",
-            )
-            .short('c')
-            .value_parser(arg::number(1, cosy_model::limits::NODE_CORES)),
+            arg::value("cores", "N", "Cores of each node; without: those of the machine")
+                .short('c')
+                .value_parser(arg::number(1, cosy_model::limits::NODE_CORES)),
         )
         .arg(
-            arg::value(
-                "memory",
-                "SIZE",
-                "Memory of each node; without: an equal share",
-            )
-            .value_parser(clap::value_parser!(cosy_model::MiB)),
+            arg::value("memory", "SIZE", "Memory of each node; without: an equal share")
+                .value_parser(clap::value_parser!(cosy_model::MiB)),
         )
         .arg(
-            arg::value(
-                "dir",
-                "DIR",
-                "Directory of the cluster; must be empty or not exist",
-            )
-            .value_parser(clap::value_parser!(PathBuf)),
+            arg::value("dir", "DIR", "Directory of the cluster; must be empty or not exist")
+                .value_parser(clap::value_parser!(PathBuf)),
         )
         .arg(
             arg::value(
@@ -91,10 +75,7 @@ pub fn command() -> Command {
             .value_parser(clap::value_parser!(PathBuf)),
         )
         .arg(arg::flag("keep", "Leave the directory"))
-        .arg(arg::flag(
-            "as-user",
-            "Commands ask as an ordinary user, whom quotas and rules bind",
-        ))
+        .arg(arg::flag("as-user", "Commands ask as an ordinary user, whom quotas and rules bind"))
         .arg(arg::flag("quiet", "Say nothing but errors").short('q'))
         .arg(
             Arg::new("command")

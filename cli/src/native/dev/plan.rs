@@ -84,7 +84,7 @@ fn machine_memory() -> MiB {
 /// Where the programs are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Programs {
-    /// This one.
+    /// The program of the commands, this one.
     pub cosy: PathBuf,
     /// The controller.
     pub cosyd: PathBuf,
@@ -125,7 +125,7 @@ impl Programs {
 pub struct NodePlan {
     /// Its name; the start of the names of virtual nodes.
     pub name: String,
-    /// Its folder.
+    /// Folder of its configuration, key, spool and log.
     pub folder: PathBuf,
     /// Number of virtual nodes; 0 for a real one.
     pub virtuals: u32,
@@ -144,7 +144,7 @@ pub struct Plan {
     pub whole: bool,
     /// The programs that the cluster consists of.
     pub programs: Programs,
-    /// Node daemons.
+    /// Node daemons in the order of their nodes.
     pub nodes: Vec<NodePlan>,
     /// Cores of each node.
     pub cores: u32,

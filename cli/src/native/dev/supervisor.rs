@@ -141,12 +141,7 @@ impl Supervisor {
         files::write_node(&self.plan, node, address)?;
         let config = node.folder.join("noded.toml");
         let noded = self.plan.programs.noded.clone();
-        self.spawn(
-            &format!("noded-{}", node.name),
-            &noded,
-            &config,
-            node.virtuals,
-        )
+        self.spawn(&format!("noded-{}", node.name), &noded, &config, node.virtuals)
     }
 
     fn spawn(

@@ -27,7 +27,7 @@ pub struct Source {
     pub dir: PathBuf,
     /// The last part of its name, without what follows the last dot.
     pub stem: String,
-    /// Its bytes.
+    /// Contents of the file, which may be no text.
     pub bytes: Vec<u8>,
 }
 
@@ -206,10 +206,7 @@ fn named<'a>(tasks: Option<&'a Node>, list: Option<&'a Node>) -> Result<Vec<Name
     let mut all = Vec::with_capacity(count);
     for entry in tables {
         if let Some(node) = entry.node.get("name") {
-            let message = format!(
-                "task '{}': its name stands in [tasks.NAME] already",
-                entry.key
-            );
+            let message = format!("task '{}': its name stands in [tasks.NAME] already", entry.key);
             return Err(Mistake::new(node.line, message));
         }
         all.push(one(&entry.key, entry.line, &entry.node)?);
@@ -322,10 +319,7 @@ retries = 0
         assert_eq!(f.deadline, Some(FlowDeadline::By(at(360))));
         assert_eq!(f.earliest, Some(at(60)));
         assert_eq!((f.threshold_permille, f.early), (25, true));
-        assert_eq!(
-            (f.overrun, f.max_price),
-            (Overrun::Replan, Some(Su(12_500_000)))
-        );
+        assert_eq!((f.overrun, f.max_price), (Overrun::Replan, Some(Su(12_500_000))));
         assert_eq!((f.account.as_deref(), &*f.comment), (Some("physics"), "c"));
         assert_eq!(f.environment.lossy(), "A=1");
         assert!(!f.rlimits.is_empty());
@@ -336,17 +330,8 @@ retries = 0
             .collect();
         assert_eq!(speeds, [("fast", 2000), ("slow", 500)]);
         let t = &f.transfers[0];
-        assert_eq!(
-            (t.from.as_deref(), t.bytes_per_second),
-            (Some("fast"), 100 << 20)
-        );
-        assert_eq!(
-            (
-                f.transfers[1].to.as_deref(),
-                f.transfers[1].bytes_per_second
-            ),
-            (None, 1000)
-        );
+        assert_eq!((t.from.as_deref(), t.bytes_per_second), (Some("fast"), 100 << 20));
+        assert_eq!((f.transfers[1].to.as_deref(), f.transfers[1].bytes_per_second), (None, 1000));
         let edges: Vec<_> = f
             .edges
             .iter()
@@ -369,10 +354,7 @@ retries = 0
         let r = &spec.request;
         assert_eq!((&*spec.name, spec.queue.as_deref()), ("a", Some("night")));
         assert_eq!(spec.time_limit, Some(Span::from_minutes(120)));
-        assert_eq!(
-            (r.nodes, r.tasks_per_node, r.gpus_per_node),
-            (Some(2), Some(4), 2)
-        );
+        assert_eq!((r.nodes, r.tasks_per_node, r.gpus_per_node), (Some(2), Some(4), 2));
         assert_eq!(r.memory, MemoryRequest::PerNode(MiB(2048)));
         assert!(r.exclusive && !spec.requeue && r.features == ["x", "y"]);
         assert_eq!(
@@ -380,14 +362,8 @@ retries = 0
             (Some("out.%j".into()), "/v".into())
         );
         assert!(spec.environment.0.is_empty() && spec.rlimits.is_empty() && spec.umask == 0);
-        assert_eq!(
-            (b.spec.request.nodes, b.estimate),
-            (Some(1), Span::from_minutes(10))
-        );
-        assert_eq!(
-            (b.spec.time_limit, b.spec.workdir.lossy()),
-            (None, "/w".into())
-        );
+        assert_eq!((b.spec.request.nodes, b.estimate), (Some(1), Span::from_minutes(10)));
+        assert_eq!((b.spec.time_limit, b.spec.workdir.lossy()), (None, "/w".into()));
         let argv = |p: &Program| match p {
             Program::Command { argv } => argv.iter().map(|a| a.lossy()).collect::<Vec<_>>(),
             other => panic!("{other:?}"),
@@ -421,10 +397,7 @@ retries = 0
         let f = draft(&source(dir.path(), text), &now()).unwrap().spec;
         assert_eq!(f.tasks[0].spec.request.nodes, Some(3));
         assert_eq!(f.tasks[0].estimate, Span::from_minutes(30));
-        assert_eq!(
-            (&*f.tasks[0].spec.name, f.tasks[1].spec.request.nodes),
-            ("a", Some(5))
-        );
+        assert_eq!((&*f.tasks[0].spec.name, f.tasks[1].spec.request.nodes), ("a", Some(5)));
         assert_eq!(f.tasks[1].script.lossy(), script);
         assert_eq!(f.deadline, None);
         for (line, want) in [
@@ -458,90 +431,33 @@ retries = 0
         check("{", "f.toml:1: no JSON");
         check("a = [", "f.toml:1: no TOML");
         check("\n[work]\n", "f.toml:2: the file: there is no key 'work'");
-        check(
-            "[tasks.a]\nestimate = '1m'\n",
-            "f.toml:1: task 'a': one of script",
-        );
-        check(
-            "[tasks.a]\ncommand = 'x'\nrun = 'y'\n",
-            "f.toml:1: task 'a': one of script",
-        );
-        check(
-            "[tasks.a]\ncommand = 'x'\n",
-            "f.toml:1: task 'a': an estimate is missing",
-        );
+        check("[tasks.a]\nestimate = '1m'\n", "f.toml:1: task 'a': one of script");
+        check("[tasks.a]\ncommand = 'x'\nrun = 'y'\n", "f.toml:1: task 'a': one of script");
+        check("[tasks.a]\ncommand = 'x'\n", "f.toml:1: task 'a': an estimate is missing");
         check(
             "[tasks.a]\ncommand = []\nestimate = 1\n",
             "f.toml:2: task 'a', command: it is empty",
         );
-        check(
-            "[tasks.a]\nscript = '/no/such'\nestimate = 1\n",
-            "f.toml:2: task 'a': cannot read",
-        );
-        check(
-            "[tasks.a]\nscript = ''\nestimate = 1\n",
-            "f.toml:1: task 'a': 'script' is",
-        );
-        check(
-            "[tasks.a]\nargs = []\nrun = ''\n",
-            "f.toml:1: task 'a': 'args' belongs to",
-        );
-        check(
-            "[tasks.a]\ncommand = \"'x\"\n",
-            "f.toml:2: task 'a', command: a quote",
-        );
-        check(
-            "[[task]]\ncommand = 'x'\n",
-            "f.toml:1: [[task]]: 'name' is missing",
-        );
-        check(
-            "[tasks.a]\nname = 'b'\n",
-            "f.toml:2: task 'a': its name stands",
-        );
-        check(
-            "[tasks.\"\"]\ncommand = 'x'\n",
-            "f.toml:1: a task's name: a name is needed",
-        );
+        check("[tasks.a]\nscript = '/no/such'\nestimate = 1\n", "f.toml:2: task 'a': cannot read");
+        check("[tasks.a]\nscript = ''\nestimate = 1\n", "f.toml:1: task 'a': 'script' is");
+        check("[tasks.a]\nargs = []\nrun = ''\n", "f.toml:1: task 'a': 'args' belongs to");
+        check("[tasks.a]\ncommand = \"'x\"\n", "f.toml:2: task 'a', command: a quote");
+        check("[[task]]\ncommand = 'x'\n", "f.toml:1: [[task]]: 'name' is missing");
+        check("[tasks.a]\nname = 'b'\n", "f.toml:2: task 'a': its name stands");
+        check("[tasks.\"\"]\ncommand = 'x'\n", "f.toml:1: a task's name: a name is needed");
         check("tasks = 7", "f.toml:1: [tasks]: a table is needed");
-        check_task(
-            "nods = 2",
-            "task 'a': there is no key 'nods': is 'nodes' meant?",
-        );
-        check_task(
-            "estimat = {}",
-            "task 'a': there is no key 'estimat': is 'estimate' meant?",
-        );
-        check_task(
-            "colour = 2",
-            "task 'a': there is no key 'colour': a task has",
-        );
+        check_task("nods = 2", "task 'a': there is no key 'nods': is 'nodes' meant?");
+        check_task("estimat = {}", "task 'a': there is no key 'estimat': is 'estimate' meant?");
+        check_task("colour = 2", "task 'a': there is no key 'colour': a task has");
         check_task("nodes = 0", "task 'a': invalid value '0' for '--nodes <N>'");
         check_task("nodes = [{}]", "task 'a', nodes: a value is needed");
-        check_task(
-            "memory = '-1'",
-            "task 'a': invalid value '-1' for '--mem <SIZE>'",
-        );
-        check_task(
-            "array = '1-5'",
-            "task 'a': 'array' is not for tasks: write a task",
-        );
-        check_task(
-            "depend = 'after:1'",
-            "task 'a': 'depend' is not for tasks: use 'after'",
-        );
-        check_task(
-            "retries = -1",
-            "task 'a', retries: a whole number from 0 to 100",
-        );
-        check_task(
-            "estimates = { x = -5 }",
-            "task 'a', estimates, x: '-5' is no length",
-        );
+        check_task("memory = '-1'", "task 'a': invalid value '-1' for '--mem <SIZE>'");
+        check_task("array = '1-5'", "task 'a': 'array' is not for tasks: write a task");
+        check_task("depend = 'after:1'", "task 'a': 'depend' is not for tasks: use 'after'");
+        check_task("retries = -1", "task 'a', retries: a whole number from 0 to 100");
+        check_task("estimates = { x = -5 }", "task 'a', estimates, x: '-5' is no length");
         check_task("after = 'b'", "task 'a' waits for 'b', which is no task");
-        check(
-            &task("after = 'a'"),
-            "f.toml:1: the tasks wait for each other in a circle: a -> a",
-        );
+        check(&task("after = 'a'"), "f.toml:1: the tasks wait for each other in a circle: a -> a");
         check(
             "[tasks.a]\ncommand = 'x'\nestimate = -1\n",
             "f.toml:3: task 'a', estimate: '-1' is no",
@@ -561,39 +477,21 @@ retries = 0
         let check = |line: &str, want: &str| {
             let text = format!("[workflow]\n{line}\n[tasks.a]\ncommand = 'x'\nestimate = 1\n");
             let error = get(&text).expect_err(&text);
-            assert!(
-                error.starts_with(&format!("f.toml:2: {want}")),
-                "{line}\n{error}"
-            );
+            assert!(error.starts_with(&format!("f.toml:2: {want}")), "{line}\n{error}");
         };
         check("name = 7", "name: a text is needed");
         check("name = ''", "name: a name is needed");
-        check(
-            "nam = 'x'",
-            "[workflow]: there is no key 'nam'; there are name, ",
-        );
+        check("nam = 'x'", "[workflow]: there is no key 'nam'; there are name, ");
         check("deadline = 'soon'", "deadline: 'soon' is no point in time");
         check("slack = '50'", "slack: '50' is no share");
         check("slack = '-5%'", "slack: '-5%' is no share");
-        check(
-            "scheduler = 'fast'",
-            "scheduler: 'fast' is no scheduler of workflows: use heft",
-        );
-        check(
-            "slack_policy = 'x'",
-            "slack_policy: 'x' is no way to share out spare time",
-        );
+        check("scheduler = 'fast'", "scheduler: 'fast' is no scheduler of workflows: use heft");
+        check("slack_policy = 'x'", "slack_policy: 'x' is no way to share out spare time");
         check("overrun = 'x'", "overrun: 'x' is no way");
-        check(
-            "early = 'yes'",
-            "early: true or false is needed, not a text",
-        );
+        check("early = 'yes'", "early: true or false is needed, not a text");
         check("max_price = -1", "max_price: '-1' is no sum");
         check("environment = 7", "environment: a list like");
-        check(
-            "environment = ['A=1,2']",
-            "environment: 'A=1,2' has a comma",
-        );
+        check("environment = ['A=1,2']", "environment: 'A=1,2' has a comma");
         check("environment = ['=1']", "environment: invalid value");
         check("queue = ''", "task 'a': invalid value '' for '--queue");
         let twice = "[workflow]\ndeadline = 'now+1h'\nslack = '5%'\n[tasks.a]\ncommand = 'x'\nestimate = 1\n";
@@ -625,10 +523,7 @@ retries = 0
             text.push_str(&format!("[tasks.t{n}]\ncommand=['x']\nestimate=1\n"));
         }
         let error = get(&text).unwrap_err();
-        assert!(
-            error.starts_with("f.toml: 100000 tasks are too many"),
-            "{error}"
-        );
+        assert!(error.starts_with("f.toml: 100000 tasks are too many"), "{error}");
     }
 
     #[test]
@@ -640,15 +535,10 @@ retries = 0
             } else {
                 format!("after = ['t{}']\n", n - 1)
             };
-            text.push_str(&format!(
-                "[tasks.t{n}]\ncommand = ['x']\nnodes = 2\n{after}"
-            ));
+            text.push_str(&format!("[tasks.t{n}]\ncommand = ['x']\nnodes = 2\n{after}"));
         }
         let spec = fine(&text);
-        assert_eq!(
-            (spec.tasks.len(), spec.edges.len()),
-            (FLOW_TASKS, FLOW_TASKS - 1)
-        );
+        assert_eq!((spec.tasks.len(), spec.edges.len()), (FLOW_TASKS, FLOW_TASKS - 1));
         let spec = Box::new(spec);
         let ask = cosy_proto::client::Ask::new(cosy_model::api::Request::PlanFlow { spec }, None);
         let frame = cosy_proto::frame::encode(&ask, cosy_model::limits::FRAME_BYTES);

@@ -11,9 +11,9 @@ const TOLD: usize = 12;
 
 /// A task by name, and the list of those that it waits for.
 pub struct Waiting<'a> {
-    /// Its name.
+    /// Name of the task.
     pub name: &'a str,
-    /// Its line.
+    /// Line of the file on which the task stands, from 1.
     pub line: u32,
     /// What stands under `after`.
     pub after: Option<&'a Node>,
@@ -63,10 +63,7 @@ fn places<'a>(tasks: &[Waiting<'a>]) -> Result<BTreeMap<&'a str, u32>, Mistake> 
             let first = tasks[first as usize].line;
             return Err(Mistake::new(
                 task.line,
-                format!(
-                    "there are two tasks '{}': the first on line {first}",
-                    task.name
-                ),
+                format!("there are two tasks '{}': the first on line {first}", task.name),
             ));
         }
     }
@@ -98,10 +95,7 @@ fn parent(node: &Node, what: &str) -> Result<Parent, Mistake> {
         });
     }
     if !matches!(node.value, Value::Table(_)) {
-        return Err(node.wrong(
-            what,
-            "the name of a task, or { task = \"a\", data = \"2G\" },",
-        ));
+        return Err(node.wrong(what, "the name of a task, or { task = \"a\", data = \"2G\" },"));
     }
     let mut fields = Fields::new(what, node)?;
     let name = fields
@@ -180,10 +174,7 @@ fn circle(tasks: &[Waiting<'_>], way: &[(usize, usize)], closing: usize) -> Mist
         let more = all.len() - TOLD;
         text.push_str(&format!(" -> ({more} more) -> {}", tasks[closing].name));
     }
-    Mistake::new(
-        tasks[closing].line,
-        format!("the tasks wait for each other in a circle: {text}"),
-    )
+    Mistake::new(tasks[closing].line, format!("the tasks wait for each other in a circle: {text}"))
 }
 
 #[cfg(test)]
@@ -229,10 +220,7 @@ mod tests {
             "line 2: task 'a' waits for 'biuld', which is no task of this workflow; is 'build' meant?",
         );
         check("a = []\nb = ['a', 'a']", "waits for 'a' twice");
-        check(
-            "a = []\nb = [{ task = 'a', data = -1 }]",
-            "'-1' is no amount of data",
-        );
+        check("a = []\nb = [{ task = 'a', data = -1 }]", "'-1' is no amount of data");
         check("a = []\nb = [{ task = 'a', size = 1 }]", "no key 'size'");
         check("a = []\nb = [{ data = 1 }]", "'task' is missing");
         check("a = 7", "a list of tasks is needed, not a number");
@@ -246,9 +234,6 @@ mod tests {
             text.push_str(&format!("t{n} = 't{}'\n", n - 1));
         }
         let error = made(&text).unwrap_err();
-        assert!(
-            error.contains("more) -> t0") && error.len() < 300,
-            "{error}"
-        );
+        assert!(error.contains("more) -> t0") && error.len() < 300, "{error}");
     }
 }

@@ -85,20 +85,12 @@ fn fill<'a>(head: &mut Head<'a>, node: &'a Node, now: &Zoned) -> Result<(), Mist
     spec.earliest = earliest
         .map(|n| time(n, "earliest", now, notes))
         .transpose()?;
-    set(&mut spec.scheduler, fields.take("scheduler"), |n| {
-        word(n, "scheduler")
+    set(&mut spec.scheduler, fields.take("scheduler"), |n| word(n, "scheduler"))?;
+    set(&mut spec.slack_policy, fields.take("slack_policy"), |n| word(n, "slack_policy"))?;
+    set(&mut spec.threshold_permille, fields.take("threshold"), |n| {
+        amounts::share_in(n, "threshold")
     })?;
-    set(&mut spec.slack_policy, fields.take("slack_policy"), |n| {
-        word(n, "slack_policy")
-    })?;
-    set(
-        &mut spec.threshold_permille,
-        fields.take("threshold"),
-        |n| amounts::share_in(n, "threshold"),
-    )?;
-    set(&mut spec.overrun, fields.take("overrun"), |n| {
-        word(n, "overrun")
-    })?;
+    set(&mut spec.overrun, fields.take("overrun"), |n| word(n, "overrun"))?;
     set(&mut spec.early, fields.take("early"), |n| n.truth("early"))?;
     let account = fields.take("account").map(|n| named(n, "account"));
     spec.account = account.transpose()?;
@@ -170,10 +162,9 @@ fn deadline(
     notes: &mut Vec<String>,
 ) -> Result<Option<FlowDeadline>, Mistake> {
     match (by, slack) {
-        (Some(_), Some(node)) => Err(Mistake::new(
-            node.line,
-            "slack: 'deadline' and 'slack' exclude each other",
-        )),
+        (Some(_), Some(node)) => {
+            Err(Mistake::new(node.line, "slack: 'deadline' and 'slack' exclude each other"))
+        }
         (Some(node), None) => Ok(Some(FlowDeadline::By(time(node, "deadline", now, notes)?))),
         (None, Some(node)) => Ok(Some(FlowDeadline::Slack(amounts::share_in(node, "slack")?))),
         (None, None) => Ok(None),
@@ -253,10 +244,7 @@ pub fn transfers(node: Option<&Node>) -> Result<Vec<Transfer>, Mistake> {
         let from = fields.take("from").map(|n| named(n, "from")).transpose()?;
         let to = fields.take("to").map(|n| named(n, "to")).transpose()?;
         let rate = fields.take("rate").ok_or_else(|| {
-            Mistake::new(
-                node.line,
-                format!("{WHAT}: 'rate' is missing, like rate = \"100M\""),
-            )
+            Mistake::new(node.line, format!("{WHAT}: 'rate' is missing, like rate = \"100M\""))
         });
         let bytes_per_second = amounts::rate_in(rate?, "[[transfer]], rate")?;
         fields.finish()?;

@@ -6,9 +6,10 @@
 
 use crate::native::flow::plan;
 use crate::native::jobs::json_span;
-use crate::native::reservations::su;
+use crate::native::record::{self, su};
 use crate::native::resv::json::with_times;
-use cosy_model::workflow::{FlowInfo, FlowPlan, FlowSpec, FlowTaskInfo, PlannedTask};
+use cosy_model::workflow::{FlowInfo, FlowPlan, FlowSpec, PlannedTask};
+use cosy_view::workflow;
 use serde_json::{Value as Json, json};
 
 /// A plan.
@@ -73,71 +74,12 @@ fn slot(spec: &FlowSpec, parents: &[Vec<&str>], t: &PlannedTask) -> Json {
 
 /// A workflow; with its tasks where the controller gave them.
 pub fn flow(info: &FlowInfo) -> Json {
-    // What is not told has its name here, so that a new field is not forgotten.
-    let FlowInfo {
-        id,
-        name,
-        user,
-        state,
-        made,
-        deadline,
-        end,
-        hold_until,
-        task_count,
-        done_count,
-        price,
-        account,
-        note,
-        tasks,
-    } = info;
-    let mut json = json!({
-        "id": id.0, "name": name, "user": user, "state": state.word(),
-        "task_count": task_count, "done_count": done_count,
-        "price": su(*price), "account": account, "note": note,
-    });
-    if !tasks.is_empty() {
-        json["tasks"] = json!(tasks.iter().map(task).collect::<Vec<_>>());
+    let mut json = record::json_with_ms(&workflow::fields(info));
+    if !info.tasks.is_empty() {
+        let tasks = info.tasks.iter().map(workflow::task_fields);
+        json["tasks"] = tasks.map(|t| record::json_with_ms(&t)).collect();
     }
-    let times = [
-        ("made", Some(*made)),
-        ("deadline", *deadline),
-        ("end", *end),
-        ("hold_until", *hold_until),
-    ];
-    with_times(json, &times)
-}
-
-fn task(t: &FlowTaskInfo) -> Json {
-    // What is not told has its name here, so that a new field is not forgotten.
-    let FlowTaskInfo {
-        name,
-        state,
-        parents,
-        slot_start,
-        slot_end,
-        estimate,
-        spare,
-        reservation,
-        job,
-        start,
-        end,
-        failures,
-        nodes,
-        note,
-    } = t;
-    let json = json!({
-        "name": name, "state": state.word(), "parents": parents,
-        "estimate": json_span(*estimate), "spare": json_span(*spare),
-        "reservation": reservation.map(|r| r.0), "job": job.map(|j| j.0),
-        "failures": failures, "nodes": nodes, "note": note,
-    });
-    let times = [
-        ("slot_start", *slot_start),
-        ("slot_end", *slot_end),
-        ("start", *start),
-        ("end", *end),
-    ];
-    with_times(json, &times)
+    json
 }
 
 /// Workflows as `{"workflows": [...]}`.
@@ -188,15 +130,9 @@ mod tests {
         let plan = plan(&planned::spec(), &planned::plan());
         assert_eq!((&plan["price"], &plan["spare"]), (&json!(6), &json!(900)));
         let right = &plan["tasks"][2];
-        assert_eq!(
-            (&right["spare"], &right["spare_percent"]),
-            (&json!(300.5), &json!(100.1))
-        );
+        assert_eq!((&right["spare"], &right["spare_percent"]), (&json!(300.5), &json!(100.1)));
         assert_eq!(right["parents"], json!(["first"]));
-        assert_eq!(
-            plan["delayed"][0],
-            json!({ "job": 12, "delay": 300, "own": true })
-        );
+        assert_eq!(plan["delayed"][0], json!({ "job": 12, "delay": 300, "own": true }));
         let flows = flows(&[sample()]);
         assert_eq!(flows["workflows"][0]["tasks"][0]["state"], "done");
         assert_eq!(flows["workflows"][0]["hold_until"], Json::Null);

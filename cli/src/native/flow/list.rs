@@ -1,13 +1,17 @@
 //! `cosy flow list` and `cosy flow show`.
 
 use crate::native::flow::json;
-use crate::native::resv::{ask, words};
-use crate::native::table::{Cell, Head, Paint, TableStyle, render};
+use crate::native::record::{self, Clock};
+use crate::native::resv::ask;
+use crate::native::table::TableStyle;
 use crate::native::{arg, stat};
 use crate::{Context, exit, output};
 use clap::ArgMatches;
 use cosy_model::api::{Reply, Request};
-use cosy_model::workflow::{FlowFilter, FlowInfo, FlowState, FlowTaskInfo, FlowTaskState};
+use cosy_model::workflow::{FlowFilter, FlowInfo, FlowState};
+#[cfg(test)]
+use cosy_model::workflow::{FlowTaskInfo, FlowTaskState};
+use cosy_view::workflow;
 use jiff::Zoned;
 
 /// Workflows that pass `filter`, by id.
@@ -88,171 +92,27 @@ pub fn show(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// The colour of a state.
-const fn paint(state: FlowState) -> Paint {
-    match state {
-        FlowState::Running => Paint::Green,
-        FlowState::Held => Paint::Yellow,
-        FlowState::Failed => Paint::Red,
-        FlowState::Completed | FlowState::Cancelled | FlowState::Expired => Paint::Dim,
-    }
-}
-
-const fn task_paint(state: FlowTaskState) -> Paint {
-    match state {
-        FlowTaskState::Running => Paint::Green,
-        FlowTaskState::Waiting => Paint::Yellow,
-        FlowTaskState::Failed => Paint::Red,
-        FlowTaskState::Done | FlowTaskState::Released => Paint::Dim,
-    }
-}
-
 /// Workflows as a table.
 pub fn table(all: &[FlowInfo], now: &Zoned, with_user: bool, look: TableStyle) -> String {
-    let mut heads = vec![
-        Head::right("ID"),
-        Head::left("NAME").cut(8),
-        Head::left("STATE"),
-        Head::right("DONE"),
-        Head::left("END"),
-        Head::left("DEADLINE"),
-        Head::right("PRICE"),
-        Head::left("NOTE").cut(10),
-    ];
-    if with_user {
-        heads.insert(2, Head::left("USER").cut(6));
-    }
-    let row = |f: &FlowInfo| -> Vec<Cell> {
-        let state = Cell {
-            text: f.state.to_string(),
-            paint: paint(f.state),
-        };
-        let clock = |t: Option<_>| t.map_or_else(|| "-".to_owned(), |t| words::clock(t, now));
-        let mut cells: Vec<Cell> = vec![
-            f.id.to_string().into(),
-            f.name.as_str().into(),
-            state,
-            format!("{}/{}", f.done_count, f.task_count).into(),
-            clock(f.end).into(),
-            clock(f.deadline).into(),
-            f.price.to_string().into(),
-            words::local_times(&f.note, now).into(),
-        ];
-        if with_user {
-            cells.insert(2, f.user.as_str().into());
-        }
-        cells
+    let columns = match with_user {
+        true => workflow::LIST_WITH_USER,
+        false => workflow::LIST,
     };
-    let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
-    render(&heads, &rows, look)
+    record::list(columns, all, Clock::in_words(now), look)
 }
 
-/// One workflow with its tasks.
+/// One workflow with its tasks; what belongs to slots only where there are some.
 pub fn whole(f: &FlowInfo, now: &Zoned, look: TableStyle) -> String {
-    let clock = |t| words::clock(t, now);
-    let end = match f.state {
-        FlowState::Held | FlowState::Running => "done by",
-        FlowState::Completed | FlowState::Failed | FlowState::Cancelled | FlowState::Expired => {
-            "ended"
-        }
+    let lines = record::lines(&workflow::details(f), 10, now);
+    let columns = match f.tasks.iter().any(|t| t.slot_start.is_some()) {
+        true => workflow::TASKS_WITH_SLOTS,
+        false => workflow::TASKS,
     };
-    let lines = [
-        ("name", f.name.clone()),
-        ("state", f.state.to_string()),
-        ("note", words::local_times(&f.note, now)),
-        ("owner", f.user.clone()),
-        (
-            "done",
-            format!("{} of {} tasks", f.done_count, f.task_count),
-        ),
-        (end, f.end.map(clock).unwrap_or_default()),
-        ("deadline", f.deadline.map(clock).unwrap_or_default()),
-        ("held until", f.hold_until.map(clock).unwrap_or_default()),
-        ("account", f.account.clone()),
-        ("price", words::su(f.price)),
-        ("made", clock(f.made)),
-    ];
-    let mut text = format!("Workflow {}\n", f.id);
-    for (title, value) in lines.iter().filter(|(_, v)| !v.is_empty()) {
-        text.push_str(&format!("  {title:<10}  {}\n", words::clean(value)));
-    }
-    if !f.tasks.is_empty() {
-        text.push_str(&tasks(&f.tasks, now, look));
-    }
-    text
-}
-
-/// The tasks as a table; what belongs to slots only where there are some.
-fn tasks(all: &[FlowTaskInfo], now: &Zoned, look: TableStyle) -> String {
-    let slots = all.iter().any(|t| t.slot_start.is_some());
-    let mut heads = vec![
-        Head::left("TASK").cut(8),
-        Head::left("STATE"),
-        Head::left("START"),
-        Head::left("END"),
-        Head::right("JOB"),
-        Head::left("NODES").cut(8),
-        Head::left("AFTER").cut(8),
-        Head::left("NOTE").cut(10),
-    ];
-    if slots {
-        let of_slots = [
-            Head::left("SLOT"),
-            Head::right("SPARE"),
-            Head::right("RESV"),
-        ];
-        heads.splice(2..2, of_slots);
-    }
-    let rows: Vec<Vec<Cell>> = all.iter().map(|t| task_row(t, now, slots)).collect();
-    render(&heads, &rows, look)
-}
-
-fn id(n: Option<u64>) -> String {
-    n.map_or_else(|| "-".to_owned(), |n| n.to_string())
-}
-
-fn task_row(t: &FlowTaskInfo, now: &Zoned, slots: bool) -> Vec<Cell> {
-    let clock = |t: Option<_>| t.map_or_else(|| "-".to_owned(), |t| words::clock(t, now));
-    let mut cells = vec![
-        t.name.as_str().into(),
-        Cell {
-            text: t.state.to_string(),
-            paint: task_paint(t.state),
-        },
-        clock(t.start).into(),
-        clock(t.end).into(),
-        id(t.job.map(|j| j.0)).into(),
-        t.nodes.as_str().into(),
-        t.parents.join(",").into(),
-        notes(t, now).into(),
-    ];
-    if slots {
-        cells.splice(2..2, of_slot(t, now));
-    }
-    cells
-}
-
-fn of_slot(t: &FlowTaskInfo, now: &Zoned) -> [Cell; 3] {
-    let (slot, spare) = match (t.slot_start, t.slot_end) {
-        (Some(start), Some(end)) => (words::clocks(start, end, now), words::span(t.spare)),
-        _ => ("-".to_owned(), "-".to_owned()),
+    let tasks = match f.tasks.as_slice() {
+        [] => String::new(),
+        tasks => record::list(columns, tasks, Clock::in_words(now), look),
     };
-    [
-        slot.into(),
-        spare.into(),
-        id(t.reservation.map(|r| r.0)).into(),
-    ]
-}
-
-fn notes(t: &FlowTaskInfo, now: &Zoned) -> String {
-    let failed = match t.failures {
-        0 => String::new(),
-        1 => "failed once".to_owned(),
-        n => format!("failed {n} times"),
-    };
-    let notes = [failed, words::local_times(&t.note, now)];
-    let notes: Vec<String> = notes.into_iter().filter(|n| !n.is_empty()).collect();
-    notes.join("; ")
+    format!("Workflow {}\n{lines}{tasks}", f.id)
 }
 
 /// A workflow for tests: half done.
@@ -351,9 +211,6 @@ mod tests {
             task.slot_start = None;
         }
         let text = whole(&plain, &now(), TableStyle::default());
-        assert!(
-            text.contains("TASK   STATE    START  END    JOB  NODES"),
-            "{text}"
-        );
+        assert!(text.contains("TASK   STATE    START  END    JOB  NODES"), "{text}");
     }
 }

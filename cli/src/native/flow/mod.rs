@@ -34,21 +34,18 @@ use std::ffi::OsString;
 
 /// The command line of `cosy flow`.
 pub fn command() -> Command {
-    arg::command(
-        "flow",
-        "Workflows with a deadline: plan, book and run their tasks",
-    )
-    .subcommand_required(true)
-    .disable_help_subcommand(true)
-    .after_help(AFTER)
-    .subcommand(plan_command())
-    .subcommand(submit_command())
-    .subcommand(confirm_command())
-    .subcommand(cancel_command())
-    .subcommand(list_command())
-    .subcommand(show_command())
-    .subcommand(watch_command())
-    .subcommand(import::command())
+    arg::command("flow", "Workflows with a deadline: plan, book and run their tasks")
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .after_help(AFTER)
+        .subcommand(plan_command())
+        .subcommand(submit_command())
+        .subcommand(confirm_command())
+        .subcommand(cancel_command())
+        .subcommand(list_command())
+        .subcommand(show_command())
+        .subcommand(watch_command())
+        .subcommand(import::command())
 }
 
 const AFTER: &str = "\
@@ -93,11 +90,7 @@ Lengths are in seconds, sums in SU, points in time in RFC 3339 and, with _ms beh
 name, in milliseconds.";
 
 fn zone() -> Arg {
-    value(
-        "zone",
-        "NAME",
-        "Read and show times in this zone, like Europe/Berlin; yours without",
-    )
+    value("zone", "NAME", "Read and show times in this zone, like Europe/Berlin; yours without")
 }
 
 fn file_arg() -> Arg {
@@ -130,10 +123,7 @@ fn submit_command() -> Command {
         .after_help(FILE_AFTER)
         .arg(file_arg())
         .args(ask::args())
-        .arg(flag(
-            "hold",
-            "Only hold the slots for some minutes, to be confirmed",
-        ))
+        .arg(flag("hold", "Only hold the slots for some minutes, to be confirmed"))
         .arg(
             flag("wait", "Follow it to its end and take its exit code")
                 .short('w')
@@ -274,10 +264,7 @@ mod tests {
         check("plan f.toml", "");
         check("plan - --slack 50%", "");
         check("plan f --slack 50", "no share");
-        check(
-            "plan f --slack 50% --finish-by 12:00",
-            "cannot be used with",
-        );
+        check("plan f --slack 50% --finish-by 12:00", "cannot be used with");
         check("plan f --scheduler fast", "use heft, hbmct, fcp, dls");
         check("plan f --slack-policy x", "cp_even_percent");
         check("plan f --on-overrun x", "use kill, extend, replan");

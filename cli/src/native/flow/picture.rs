@@ -32,7 +32,7 @@ const TALLEST: i64 = 1200;
 const DEEPEST: usize = 4;
 /// Height of a line of words.
 const LINE: i64 = 12;
-/// Most boxes.
+/// Boxes that are drawn, at most.
 const BOXES: usize = 50_000;
 /// Most lines between tasks.
 const LINES: usize = 5000;
@@ -93,12 +93,8 @@ pub fn draw(spec: &FlowSpec, plan: &FlowPlan, around: &PlanChart, now: &Zoned) -
         height: tall.clamp(ROW, TALLEST),
     };
     let style = format!("{}{STYLE}", gantt::STYLE);
-    let title = format!(
-        "{}: {} and {}",
-        words::clean(&spec.name),
-        spec.scheduler,
-        spec.slack_policy
-    );
+    let title =
+        format!("{}: {} and {}", words::clean(&spec.name), spec.scheduler, spec.slack_policy);
     let mut svg = Svg::new(LEFT + WIDTH + RIGHT, area.bottom() + 40, &style, &title);
     legend(&mut svg);
     area.axis(&mut svg, now);
@@ -262,10 +258,7 @@ mod tests {
         let svg = draw(&sample::spec(), &sample::plan(), &around(), &sample::now());
         let count = |what: &str| svg.matches(what).count();
         // The legend has one of each.
-        assert_eq!(
-            (count("class=\"estcp\""), count("class=\"slotcp\"")),
-            (4, 3)
-        );
+        assert_eq!((count("class=\"estcp\""), count("class=\"slotcp\"")), (4, 3));
         // On two nodes.
         assert_eq!((count("class=\"est\""), count("class=\"slot\"")), (3, 3));
         assert_eq!((count("class=\"edge\""), count("class=\"end\"")), (4, 1));
@@ -274,6 +267,21 @@ mod tests {
         assert!(svg.contains("&lt;8&gt;") && svg.contains(">first</text>"));
         // 12:10 is 10 of the 55 minutes until the deadline.
         assert!(svg.contains(&format!("x=\"{}\"", LEFT + WIDTH * 10 / 55)));
+    }
+
+    /// A slot of 15 minutes has room for 33 columns.
+    #[test]
+    fn names_stand_where_they_fit() {
+        let check = |name: &str, fits: bool| {
+            let mut spec = sample::spec();
+            spec.tasks[0].name = name.to_owned();
+            let svg = draw(&spec, &sample::plan(), &around(), &sample::now());
+            assert_eq!(svg.contains(&format!(">{name}</text>")), fits, "{name}");
+        };
+        check(&"a".repeat(33), true);
+        check(&"a".repeat(34), false);
+        check(&"\u{8ba1}".repeat(16), true);
+        check(&"\u{8ba1}".repeat(17), false);
     }
 
     #[test]

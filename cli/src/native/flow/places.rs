@@ -3,6 +3,7 @@
 
 use crate::native::flow::tree::{Mistake, Node};
 use cosy_client::CallError;
+use cosy_model::{About, Refusal};
 use cosy_view::words::task_fault;
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ impl Places {
     pub fn of_error(&self, error: CallError) -> CallError {
         match error {
             CallError::Refused(mut refusal) => {
-                if let Some(line) = self.line_of(&refusal.message) {
+                if let Some(line) = self.line_of(&refusal) {
                     refusal.message = Mistake::new(line, refusal.message).in_file(&self.file);
                 }
                 CallError::Refused(refusal)
@@ -38,19 +39,18 @@ impl Places {
         }
     }
 
-    fn line_of(&self, message: &str) -> Option<u32> {
-        if let Some(name) = task_fault::task(message) {
+    fn line_of(&self, refusal: &Refusal) -> Option<u32> {
+        if let Some(name) = task_fault::task(&refusal.message) {
             return self.tasks.get(name).copied();
         }
         self.deadline
-            .filter(|_| message.starts_with("the deadline"))
+            .filter(|_| refusal.about == Some(About::Deadline))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::Refusal;
 
     #[test]
     fn lines_of_refusals() {
@@ -59,15 +59,23 @@ mod tests {
             tasks: [("it's".to_owned(), 7)].into(),
             deadline: Some(3),
         };
-        let check = |places: &Places, message: &str, want: &str| {
-            let error = places.of_error(CallError::Refused(Refusal::invalid(message)));
+        let check = |places: &Places, message: &str, about: Option<About>, want: &str| {
+            let refusal = Refusal {
+                about,
+                ..Refusal::invalid(message)
+            };
+            let error = places.of_error(CallError::Refused(refusal));
             assert_eq!(error.to_string(), want);
         };
-        check(&places, "task 'it's': no", "f.toml:7: task 'it's': no");
-        check(&places, "task 'other': no", "task 'other': no");
-        check(&places, "the deadline x is", "f.toml:3: the deadline x is");
-        check(&places, "no", "no");
+        let deadline = Some(About::Deadline);
+        let task = "task 'it's': no";
+        check(&places, task, None, "f.toml:7: task 'it's': no");
+        check(&places, task, deadline, "f.toml:7: task 'it's': no");
+        check(&places, "task 'other': no", deadline, "task 'other': no");
+        check(&places, "too early", deadline, "f.toml:3: too early");
+        check(&places, "the deadline", None, "the deadline");
+        check(&places, "no", Some(About::Tasks), "no");
         places.deadline = None;
-        check(&places, "the deadline x is", "the deadline x is");
+        check(&places, "too early", deadline, "too early");
     }
 }

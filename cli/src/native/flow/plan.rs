@@ -112,12 +112,7 @@ pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, look: TableStyle) -> 
         .into_iter()
         .map(|t| row(spec, t, now, with_sets))
         .collect();
-    format!(
-        "{}\n{}{}",
-        heading(spec),
-        render(&heads, &rows, look),
-        summary(plan, now)
-    )
+    format!("{}\n{}{}", heading(spec), render(&heads, &rows, look), summary(plan, now))
 }
 
 /// Slots by their start.
@@ -151,11 +146,7 @@ fn row(spec: &FlowSpec, t: &PlannedTask, now: &Zoned, with_sets: bool) -> Vec<Ce
     };
     let delays = match t.delayed_jobs {
         0 => "nobody".to_owned(),
-        n => format!(
-            "{} by {}",
-            words::count(n.into(), "job", "jobs"),
-            words::span(t.total_delay)
-        ),
+        n => format!("{} by {}", words::count(n.into(), "job", "jobs"), words::span(t.total_delay)),
     };
     let mut cells = vec![
         name,
@@ -212,10 +203,7 @@ fn summary(plan: &FlowPlan, now: &Zoned) -> String {
     text.push_str(&format!("It costs {} in all.\n", words::su(plan.price)));
     text.push_str(&delays(plan));
     for refusal in &plan.refusals {
-        text.push_str(&format!(
-            "It would be refused: {}\n",
-            words::local_times(refusal, now)
-        ));
+        text.push_str(&format!("It would be refused: {}\n", words::local_times(refusal, now)));
     }
     text
 }
@@ -373,14 +361,8 @@ mod tests {
         plan.tasks[3].task = 99;
         let got = text(&spec, &plan, &now, TableStyle::default());
         assert!(got.contains("It delays nobody.\n"));
-        assert!(
-            got.ends_with("It would be refused: notice: earliest 15:00\n"),
-            "{got}"
-        );
-        assert!(
-            got.contains("  SET   NODES") && got.contains("\n?      *"),
-            "{got}"
-        );
+        assert!(got.ends_with("It would be refused: notice: earliest 15:00\n"), "{got}");
+        assert!(got.contains("  SET   NODES") && got.contains("\n?      *"), "{got}");
     }
 
     #[test]

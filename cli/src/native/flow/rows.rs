@@ -5,13 +5,13 @@ use cosy_model::expand;
 use cosy_model::workflow::FlowPlan;
 use std::collections::BTreeMap;
 
-/// Most rows.
+/// Rows that are drawn, at most.
 const MOST: usize = 400;
 
 /// A place of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spot {
-    /// Which row.
+    /// Row from the top, from 0.
     pub row: usize,
     /// Which lane of it.
     pub lane: usize,

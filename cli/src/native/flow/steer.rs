@@ -136,11 +136,7 @@ fn sentences(f: &FlowInfo, now: &Zoned) -> String {
         ),
         _ => tasks,
     };
-    let mut text = format!(
-        "{did} workflow {} \"{}\": {times}.\n",
-        f.id,
-        words::clean(&f.name)
-    );
+    let mut text = format!("{did} workflow {} \"{}\": {times}.\n", f.id, words::clean(&f.name));
     if f.deadline.is_some() {
         text.push_str(&format!("It costs {}.\n", words::su(f.price)));
     }

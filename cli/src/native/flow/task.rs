@@ -48,18 +48,9 @@ const NOT_HERE: [(&str, &str); 12] = [
     ("depend", "use 'after'"),
     ("array", "write a task for each index"),
     ("reservation", "its slot is its reservation"),
-    (
-        "account",
-        "use 'account' in [workflow]: it is the same for all tasks",
-    ),
-    (
-        "env",
-        "use 'environment' in [workflow]: it is the same for all tasks",
-    ),
-    (
-        "login",
-        "use 'login' in [workflow]: it is the same for all tasks",
-    ),
+    ("account", "use 'account' in [workflow]: it is the same for all tasks"),
+    ("env", "use 'environment' in [workflow]: it is the same for all tasks"),
+    ("login", "use 'login' in [workflow]: it is the same for all tasks"),
     ("wait", "use cosy flow watch"),
     ("json", "use cosy flow submit --json"),
     ("quiet", "it is for the command line alone"),
@@ -68,7 +59,7 @@ const NOT_HERE: [(&str, &str); 12] = [
 
 /// A key of `csub` with its value.
 #[derive(Clone)]
-struct Given<'a> {
+struct OptionEntry<'a> {
     option: String,
     line: u32,
     node: &'a Node,
@@ -80,7 +71,7 @@ pub struct Reader<'a> {
     known: Vec<String>,
     dir: PathBuf,
     scripts: BTreeMap<PathBuf, Vec<u8>>,
-    defaults: Vec<Given<'a>>,
+    defaults: Vec<OptionEntry<'a>>,
     own_defaults: BTreeMap<&'static str, &'a Node>,
     login: bool,
 }
@@ -104,7 +95,7 @@ impl<'a> Reader<'a> {
 
     /// An option of all tasks that stands in `[workflow]`.
     pub fn set_default(&mut self, option: &str, node: &'a Node) {
-        self.defaults.push(Given {
+        self.defaults.push(OptionEntry {
             option: option.to_owned(),
             line: node.line,
             node,
@@ -135,7 +126,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The option that a key stands for.
-    fn given(&self, what: &str, entry: &'a Entry) -> Result<Given<'a>, Mistake> {
+    fn given(&self, what: &str, entry: &'a Entry) -> Result<OptionEntry<'a>, Mistake> {
         let key = entry.key.replace('_', "-");
         let alias = ALIASES.iter().find(|(alias, _)| *alias == key);
         let option = alias.map_or(key.as_str(), |(_, option)| option);
@@ -146,7 +137,7 @@ impl<'a> Reader<'a> {
         if !self.known.iter().any(|k| k == option) {
             return Err(self.unknown(what, entry));
         }
-        Ok(Given {
+        Ok(OptionEntry {
             option: option.to_owned(),
             line: entry.line,
             node: &entry.node,
@@ -164,10 +155,7 @@ impl<'a> Reader<'a> {
                      retries and those of csub's options (nodes, memory, time ...)"
                 .to_owned(),
         };
-        Mistake::new(
-            entry.line,
-            format!("{what}: there is no key '{}': {hint}", entry.key),
-        )
+        Mistake::new(entry.line, format!("{what}: there is no key '{}': {hint}", entry.key))
     }
 
     /// The task called `name`, which begins on `line`.
@@ -177,7 +165,7 @@ impl<'a> Reader<'a> {
     pub fn task(&mut self, name: &str, line: u32, node: &'a Node) -> Result<FlowTask, Mistake> {
         let what = format!("task '{name}'");
         let mut own: BTreeMap<&str, &Node> = BTreeMap::new();
-        let mut given: Vec<Given<'a>> = Vec::new();
+        let mut given: Vec<OptionEntry<'a>> = Vec::new();
         for entry in node.table(&what)? {
             if OWN.contains(&entry.key.as_str()) {
                 own.insert(&entry.key, &entry.node);
@@ -185,10 +173,8 @@ impl<'a> Reader<'a> {
             }
             let one = self.given(&what, entry)?;
             if let Some(other) = given.iter().find(|g| g.option == one.option) {
-                let message = format!(
-                    "{what}: '{}' says the same as line {}",
-                    entry.key, other.line
-                );
+                let message =
+                    format!("{what}: '{}' says the same as line {}", entry.key, other.line);
                 return Err(Mistake::new(entry.line, message));
             }
             given.push(one);
@@ -248,10 +234,8 @@ impl<'a> Reader<'a> {
             _ => None,
         };
         count.ok_or_else(|| {
-            let message = format!(
-                "{}, retries: a whole number from 0 to {FLOW_RETRIES} is needed",
-                own.what
-            );
+            let message =
+                format!("{}, retries: a whole number from 0 to {FLOW_RETRIES} is needed", own.what);
             Mistake::new(node.line, message)
         })
     }
@@ -261,7 +245,7 @@ impl<'a> Reader<'a> {
         &mut self,
         name: &str,
         own: &Own<'_>,
-        mut given: Vec<Given<'a>>,
+        mut given: Vec<OptionEntry<'a>>,
     ) -> Result<(cosy_model::JobSpec, OsText, Options), Mistake> {
         for default in &self.defaults {
             if !given.iter().any(|g| g.option == default.option) {
@@ -286,7 +270,7 @@ impl<'a> Reader<'a> {
     fn matches(
         &mut self,
         what: &str,
-        given: &[Given<'_>],
+        given: &[OptionEntry<'_>],
         more: &[String],
     ) -> Result<ArgMatches, Mistake> {
         let mut line = vec!["csub".to_owned()];
@@ -407,10 +391,7 @@ impl<'b> Own<'b> {
 fn command(own: &Own<'_>, node: &Node) -> Result<Target, Mistake> {
     let argv = own.words("command", node)?;
     if argv.first().is_none_or(|program| program.is_empty()) {
-        return Err(Mistake::new(
-            node.line,
-            format!("{}, command: it is empty", own.what),
-        ));
+        return Err(Mistake::new(node.line, format!("{}, command: it is empty", own.what)));
     }
     Ok(Target::Command { argv })
 }
@@ -431,7 +412,7 @@ fn inline(own: &Own<'_>, node: &Node) -> Result<(Target, Vec<u8>), Mistake> {
 }
 
 /// A key and its value as an argument of `csub`; nothing for `false`.
-fn argument(what: &str, given: &Given<'_>) -> Result<Option<String>, Mistake> {
+fn argument(what: &str, given: &OptionEntry<'_>) -> Result<Option<String>, Mistake> {
     let option = &given.option;
     let wanted = || given.node.wrong(&format!("{what}, {option}"), "a value");
     let joined = |words: Vec<String>| Ok(Some(format!("--{option}={}", words.join(","))));
@@ -473,7 +454,5 @@ fn stands_alone(options: &Options) -> Result<(), String> {
     };
     let instead = NOT_HERE.iter().find(|(name, _)| name == option);
     let instead = instead.map_or("", |(_, instead)| instead);
-    Err(format!(
-        "its script has --{option}, which is not for tasks: {instead}"
-    ))
+    Err(format!("its script has --{option}, which is not for tasks: {instead}"))
 }

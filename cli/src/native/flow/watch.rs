@@ -224,11 +224,6 @@ mod tests {
             "Workflow 3 completed at 13:01, 1 min after its deadline; 1 of 3 tasks done.\n",
             0,
         );
-        check(
-            FlowState::Failed,
-            40,
-            "Workflow 3 failed at 12:40; 1 of 3 tasks done.\n",
-            1,
-        );
+        check(FlowState::Failed, 40, "Workflow 3 failed at 12:40; 1 of 3 tasks done.\n", 1);
     }
 }

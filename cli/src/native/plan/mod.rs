@@ -29,7 +29,7 @@ pub struct PlanQuery<'a> {
     pub until: Option<Time>,
     /// Only these nodes; all when empty.
     pub nodes: &'a [String],
-    /// As JSON.
+    /// Answers as JSON instead of a chart.
     pub json: bool,
 }
 

@@ -355,6 +355,31 @@ mod tests {
     }
 
     #[test]
+    fn names_in_wide_characters_leave_the_columns_in_line() {
+        let chart = PlanChart {
+            now: minutes(0),
+            nodes: ["\u{8ba1}\u{7b97}\u{8ba1}\u{7b97}", "n2"]
+                .map(str::to_owned)
+                .to_vec(),
+            bars: vec![
+                bar(Running, "1", 0, 60, &[0]),
+                bar(Running, "2", 0, 50, &[1]),
+            ],
+            beyond: 0,
+        };
+        let zone = noon();
+        let frame = Frame {
+            width: 40,
+            until: minutes(60),
+            zone: &zone,
+        };
+        let (text, _) = draw(&chart, frame);
+        let begins = |line: &str| line.find('|').map(|at| line[..at].width());
+        let columns: Vec<_> = text.lines().map(begins).collect();
+        assert_eq!(columns, [Some(10); 3], "{text}");
+    }
+
+    #[test]
     fn absurd_times_do_no_harm() {
         let mut chart = PlanChart {
             now: Time(i64::MIN),

@@ -58,13 +58,9 @@ pub fn with_options(command: Command) -> Command {
     command
         .next_help_heading("What")
         .arg(
-            value(
-                "time",
-                "LENGTH",
-                "How long: minutes, H:MM:SS, D-HH:MM, 90m, 2h30m",
-            )
-            .short('t')
-            .value_parser(crate::native::arg::parse_limit),
+            value("time", "LENGTH", "How long: minutes, H:MM:SS, D-HH:MM, 90m, 2h30m")
+                .short('t')
+                .value_parser(crate::native::arg::parse_limit),
         )
         .args(shared)
         .next_help_heading("When")
@@ -99,12 +95,8 @@ fn repeat_args() -> [Arg; 2] {
 fn money_args() -> [Arg; 2] {
     [
         value("max-price", "SU", "Refuse what costs more").value_parser(price),
-        value(
-            "wrap",
-            "COMMAND",
-            "A line of shell that starts with the reservation",
-        )
-        .conflicts_with("words"),
+        value("wrap", "COMMAND", "A line of shell that starts with the reservation")
+            .conflicts_with("words"),
     ]
 }
 
@@ -112,16 +104,8 @@ fn money_args() -> [Arg; 2] {
 pub fn sharing_args() -> [Arg; 3] {
     [
         values("share-users", "USER[,...]", "Users who may use it too"),
-        values(
-            "share-groups",
-            "GROUP[,...]",
-            "Groups whose members may use it too",
-        ),
-        values(
-            "share-accounts",
-            "NAME[,...]",
-            "Accounts whose members may use it too",
-        ),
+        values("share-groups", "GROUP[,...]", "Groups whose members may use it too"),
+        values("share-accounts", "NAME[,...]", "Accounts whose members may use it too"),
     ]
 }
 
@@ -254,9 +238,7 @@ pub fn sharing(m: &ArgMatches) -> Result<Sharing, String> {
     ] {
         if names.len() > SHARING {
             let n = names.len();
-            return Err(format!(
-                "{option}: {n} names; at most {SHARING} are allowed"
-            ));
+            return Err(format!("{option}: {n} names; at most {SHARING} are allowed"));
         }
     }
     Ok(sharing)
@@ -339,27 +321,12 @@ mod tests {
         ]);
         let (a, r) = (&w.ask, &w.ask.request);
         assert_eq!((r.nodes, r.tasks, r.cores_per_task), (Some(4), Some(8), 2));
-        assert_eq!(
-            (r.memory, r.gpus_per_node),
-            (MemoryRequest::PerNode(MiB(2048)), 1)
-        );
+        assert_eq!((r.memory, r.gpus_per_node), (MemoryRequest::PerNode(MiB(2048)), 1));
         assert!(r.exclusive && w.job.is_none());
-        assert_eq!(
-            (r.require.join("+"), r.avoid.join("+")),
-            ("n1+n2".into(), "n3".into())
-        );
-        assert_eq!(
-            (r.prefer.join("+"), r.sets.join("+")),
-            ("n4".into(), "a+b".into())
-        );
-        assert_eq!(
-            (a.queue.as_deref(), a.account.as_deref()),
-            (Some("day"), Some("acc"))
-        );
-        assert_eq!(
-            (&*a.name, &*a.comment, a.length),
-            ("course", "c", Span::from_minutes(120))
-        );
+        assert_eq!((r.require.join("+"), r.avoid.join("+")), ("n1+n2".into(), "n3".into()));
+        assert_eq!((r.prefer.join("+"), r.sets.join("+")), ("n4".into(), "a+b".into()));
+        assert_eq!((a.queue.as_deref(), a.account.as_deref()), (Some("day"), Some("acc")));
+        assert_eq!((&*a.name, &*a.comment, a.length), ("course", "c", Span::from_minutes(120)));
         assert_eq!(a.max_price, Some(Su(12_500_000)));
         assert_eq!(a.sharing.users, ["ann", "bob"]);
         assert_eq!((&*a.sharing.groups[0], &*a.sharing.accounts[0]), ("g", "p"));
@@ -379,14 +346,8 @@ mod tests {
         let file = file.to_str().unwrap();
         let w = fine(&["--soonest", "-N3", file, "-x", "y"]);
         let job = w.job.unwrap();
-        assert_eq!(
-            (w.ask.request.nodes, w.ask.length),
-            (Some(3), Span::from_minutes(10))
-        );
-        assert_eq!(
-            (job.spec.request.nodes, &*job.spec.name),
-            (Some(3), "inside")
-        );
+        assert_eq!((w.ask.request.nodes, w.ask.length), (Some(3), Span::from_minutes(10)));
+        assert_eq!((job.spec.request.nodes, &*job.spec.name), (Some(3), "inside"));
         assert_eq!(job.spec.time_limit, Some(w.ask.length));
         assert_eq!(job.spec.stdout, Some("out".into()));
         assert!(matches!(&job.spec.program, Program::Script { args, .. } if args.len() == 2));
@@ -414,10 +375,7 @@ mod tests {
         check(&["-t", "x"], "no length of time");
         check(&["-t5", "-N0"], "from 1 to");
         check(&["-t5", "--max-price", "-1"], "no sum of service units");
-        check(
-            &["-t5", "--max-price", "99999999999999"],
-            "no sum of service units",
-        );
+        check(&["-t5", "--max-price", "99999999999999"], "no sum of service units");
         check(&["-t5", "--repeat", "FREQ=DAILY;COUNT=2"], "--at");
         check(&["-t5", "--as-many-as-fit"], "--repeat");
         check(&["-t5", "--share-users", ""], "a name is needed");

@@ -226,11 +226,7 @@ availability
             width: 45,
         };
         let got = draw(&sample::quote(), &sample::now(), blocks);
-        let row = format!(
-            "|      {}{}\n",
-            "\u{2588}".repeat(15),
-            "\u{2584}".repeat(13)
-        );
+        let row = format!("|      {}{}\n", "\u{2588}".repeat(15), "\u{2584}".repeat(13));
         assert!(got.contains(&row), "{got}");
     }
 

@@ -4,11 +4,12 @@
 //! Points in time are there twice: `x` in RFC 3339 (UTC) and `x_ms` in milliseconds since
 //! 1970; `null` where there is none. Lengths are in seconds, sums in SU.
 
-use crate::native::reservations::{self, su};
+use crate::native::record::{self, su};
 use crate::times;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Quote, QuotedSlot, ReservationInfo};
 use cosy_model::{Refusal, Time};
+use cosy_view::reservation;
 use serde_json::{Map, Value as Json, json};
 
 /// Puts a point in time into `object`, as `name` and `name_ms`.
@@ -69,25 +70,14 @@ fn slot(slot: &QuotedSlot) -> Json {
         "own_delayed": own,
         "nodes": slot.nodes,
     });
-    with_times(
-        json,
-        &[("start", Some(slot.start)), ("end", Some(slot.end))],
-    )
+    with_times(json, &[("start", Some(slot.start)), ("end", Some(slot.end))])
 }
 
 /// A reservation: as every command has it, with its price, and its times in milliseconds.
 pub fn reservation(info: &ReservationInfo) -> Json {
-    let mut json = reservations::json(info);
-    json["price"] = su(info.base.plus(info.extra));
-    let times = [
-        ("start", Some(info.start)),
-        ("end", Some(info.end)),
-        ("movable_from", info.movable_from),
-        ("hold_until", info.hold_until),
-        ("free_until", info.free_until),
-        ("made", Some(info.made)),
-    ];
-    with_times(json, &times)
+    let mut json = record::json_with_ms(&reservation::fields(info));
+    json["price"] = su(reservation::price(info));
+    json
 }
 
 /// Reservations as `{"reservations": [...]}`.
@@ -162,7 +152,7 @@ mod tests {
         let slot = "admitted availability available_by_load base delayed_jobs end end_ms extra \
              feasible nodes own_delayed price reason start start_ms total_delay";
         assert_eq!(names(&quote["slots"][0]), slot);
-        let info = reservations::sample(12, "ann", ReservationState::Confirmed);
+        let info = crate::native::reservations::sample(12, "ann", ReservationState::Confirmed);
         let one = "account accounts base charged comment cores degraded delayed_jobs end end_ms \
              extra free_until free_until_ms gpus groups hold_until hold_until_ms id job made \
              made_ms movable_from movable_from_ms name node_count nodes note price queue rule \

@@ -30,23 +30,20 @@ use cosy_model::reservation::ReservationState;
 
 /// The command line of `cresv`.
 pub fn command() -> Command {
-    arg::command(
-        "resv",
-        "Reserve machine time: what it costs, hold, book, list",
-    )
-    .subcommand_required(true)
-    .disable_help_subcommand(true)
-    .after_help(AFTER)
-    .subcommand(quote_command())
-    .subcommand(hold_command())
-    .subcommand(confirm_command())
-    .subcommand(book_command())
-    .subcommand(cancel_command())
-    .subcommand(extend_command())
-    .subcommand(shorten_command())
-    .subcommand(share_command())
-    .subcommand(list_command())
-    .subcommand(show_command())
+    arg::command("resv", "Reserve machine time: what it costs, hold, book, list")
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .after_help(AFTER)
+        .subcommand(quote_command())
+        .subcommand(hold_command())
+        .subcommand(confirm_command())
+        .subcommand(book_command())
+        .subcommand(cancel_command())
+        .subcommand(extend_command())
+        .subcommand(shorten_command())
+        .subcommand(share_command())
+        .subcommand(list_command())
+        .subcommand(show_command())
 }
 
 const AFTER: &str = "\
@@ -92,11 +89,7 @@ fn parsable() -> Arg {
 }
 
 fn zone() -> Arg {
-    value(
-        "zone",
-        "NAME",
-        "Show times in this zone, like Europe/Berlin; yours without",
-    )
+    value("zone", "NAME", "Show times in this zone, like Europe/Berlin; yours without")
 }
 
 fn quote_command() -> Command {
@@ -113,26 +106,18 @@ fn quote_command() -> Command {
             .value_parser(clap::value_parser!(std::ffi::OsString)),
         )
         .arg(
-            value(
-                "choose",
-                "book|hold",
-                "Book (or hold) the slot that is picked",
-            )
-            .num_args(0..=1)
-            .require_equals(true)
-            .allow_hyphen_values(false)
-            .default_missing_value("book")
-            .value_parser(["book", "hold"]),
+            value("choose", "book|hold", "Book (or hold) the slot that is picked")
+                .num_args(0..=1)
+                .require_equals(true)
+                .allow_hyphen_values(false)
+                .default_missing_value("book")
+                .value_parser(["book", "hold"]),
         )
         .arg(flag("all-slots", "Show every slot that was looked at"))
         .arg(
-            value(
-                "most",
-                "N",
-                "Look at no more than so many slots, and show all of them",
-            )
-            .value_parser(number(1, CANDIDATES as u32))
-            .conflicts_with("all-slots"),
+            value("most", "N", "Look at no more than so many slots, and show all of them")
+                .value_parser(number(1, CANDIDATES as u32))
+                .conflicts_with("all-slots"),
         )
         .arg(clusters_arg().conflicts_with_all(["svg", "choose"]))
 }
@@ -170,10 +155,7 @@ fn cancel_command() -> Command {
     Command::new("cancel")
         .about("Give reservations back")
         .arg(some_ids("Reservations"))
-        .arg(flag(
-            "series",
-            "All of the same series that have not begun, too",
-        ))
+        .arg(flag("series", "All of the same series that have not begun, too"))
         .arg(json_flag())
 }
 
@@ -216,10 +198,7 @@ fn share_command() -> Command {
                 .required(true)
                 .multiple(true),
         )
-        .arg(flag(
-            "remove",
-            "These may no longer use it; their jobs stay",
-        ))
+        .arg(flag("remove", "These may no longer use it; their jobs stay"))
         .arg(zone())
         .arg(parsable())
         .arg(json_flag())
@@ -342,10 +321,7 @@ mod tests {
         check("quote -t 2h --clusters a,b --svg -", "cannot be used with");
         check("book -t 2h --at 12:00 --clusters a,b --all", "");
         check("hold -t 2h --at 12:00 --all", "required");
-        check(
-            "book -t 2h --at 12:00 --clusters a --parsable",
-            "cannot be used with",
-        );
+        check("book -t 2h --at 12:00 --clusters a --parsable", "cannot be used with");
         check("confirm 12", "");
         check("confirm r12", "");
         check("confirm 0", "the id of a reservation");

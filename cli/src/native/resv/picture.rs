@@ -121,47 +121,21 @@ fn prices(svg: &mut Svg, quote: &Quote, area: Area, now: &Zoned) {
     let there = quote.slots.iter().filter(|s| s.feasible);
     let dearest = there.map(QuotedSlot::price).max().unwrap_or_default();
     area.axis(svg, now);
-    svg.words(
-        LEFT,
-        area.top - 8,
-        Anchor::Start,
-        "",
-        "price in SU by start",
-    );
-    svg.words(
-        LEFT - 6,
-        area.top + 8,
-        Anchor::End,
-        "",
-        &dearest.to_string(),
-    );
+    svg.words(LEFT, area.top - 8, Anchor::Start, "", "price in SU by start");
+    svg.words(LEFT - 6, area.top + 8, Anchor::End, "", &dearest.to_string());
     for (slot, x, width) in widths(quote, area) {
         let height = scaled(slot, slot.price().0, dearest.0, area.height);
-        svg.bar(
-            verdict(slot),
-            [x, area.bottom() - height, width, height],
-            &tip(slot, now),
-        );
+        svg.bar(verdict(slot), [x, area.bottom() - height, width, height], &tip(slot, now));
     }
 }
 
 fn shares(svg: &mut Svg, quote: &Quote, area: Area, now: &Zoned) {
     area.axis(svg, now);
-    svg.words(
-        LEFT,
-        area.top - 8,
-        Anchor::Start,
-        "",
-        "availability by start",
-    );
+    svg.words(LEFT, area.top - 8, Anchor::Start, "", "availability by start");
     svg.words(LEFT - 6, area.top + 8, Anchor::End, "", "100 %");
     for (slot, x, width) in widths(quote, area) {
         let height = scaled(slot, slot.availability_ppm.into(), 1_000_000, area.height);
-        svg.bar(
-            verdict(slot),
-            [x, area.bottom() - height, width, height],
-            &tip(slot, now),
-        );
+        svg.bar(verdict(slot), [x, area.bottom() - height, width, height], &tip(slot, now));
     }
 }
 
@@ -225,10 +199,7 @@ mod tests {
         assert_eq!(count("class=\"pick\""), 1);
         assert!(svg.contains("&lt;12&gt;") && svg.contains("5 more jobs wait"));
         // 14:20 is 140 of the 480 minutes from 12:00 to 20:00.
-        assert!(svg.contains(&format!(
-            "class=\"pick\" x=\"{}\"",
-            LEFT + WIDTH * 140 / 480
-        )));
+        assert!(svg.contains(&format!("class=\"pick\" x=\"{}\"", LEFT + WIDTH * 140 / 480)));
     }
 
     #[test]

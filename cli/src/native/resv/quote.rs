@@ -1,6 +1,6 @@
 //! `cresv quote`: asks, shows, draws and, with `--choose`, takes what is picked.
 
-use crate::native::broker::run::Several;
+use crate::native::broker::run::ClusterSelection;
 use crate::native::resv::ask::{self, ReservationRequest};
 use crate::native::resv::reserve::{self, Deed, Form};
 use crate::native::resv::{chart, json, picture, slots};
@@ -34,7 +34,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             .push(format!("the quote is for the first of {n} starts"));
     }
     super::tell(context, &wanted.notes);
-    if let Some(several) = Several::of(matches) {
+    if let Some(several) = ClusterSelection::of(matches) {
         return broker::run::run_quote(several, &wanted.ask, most(matches), &wanted.now);
     }
     let quote = asked(context, &wanted.ask, most(matches))?;
@@ -78,13 +78,7 @@ fn shown(matches: &ArgMatches, quote: &Quote, now: &Zoned) -> String {
         colour: output::colour(),
         bare: false,
     };
-    slots::text(
-        quote,
-        now,
-        (!every).then_some(SHOWN),
-        look,
-        chart::Style::here(),
-    )
+    slots::text(quote, now, (!every).then_some(SHOWN), look, chart::Style::here())
 }
 
 /// Draws the plan; true when it went to standard output, which is then taken.
@@ -136,10 +130,7 @@ fn chosen(mut ask: Ask, quote: &Quote, now: &Zoned) -> Result<Ask, String> {
     let at = quote.choice.and_then(|at| usize::try_from(at).ok());
     let Some(slot) = at.and_then(|at| quote.slots.get(at)) else {
         let why = slots::first_reason(quote, now).map(|r| format!(": {r}"));
-        return Err(format!(
-            "no slot can be taken now{}",
-            why.unwrap_or_default()
-        ));
+        return Err(format!("no slot can be taken now{}", why.unwrap_or_default()));
     };
     ask.max_price = Some(ask.max_price.map_or(slot.price(), |m| m.min(slot.price())));
     match ask.pick {
@@ -186,29 +177,19 @@ mod tests {
         assert_eq!(quote.choice, Some(2));
         let check = |pick, max, want: (Pick, Option<Time>, Su)| {
             let got = chosen(ask(pick, max), &quote, &sample::now()).unwrap();
-            assert_eq!(
-                (got.pick, got.earliest, got.max_price),
-                (want.0, want.1, Some(want.2))
-            );
+            assert_eq!((got.pick, got.earliest, got.max_price), (want.0, want.1, Some(want.2)));
         };
         let at = Pick::At(slot.start);
         check(Pick::Soonest, None, (at, None, slot.price()));
         check(Pick::Cheapest, Some(Su(1)), (at, None, Su(1)));
         check(Pick::Cheapest, Some(Su::MOST), (at, None, slot.price()));
-        check(
-            Pick::FinishBy,
-            None,
-            (Pick::FinishBy, Some(Time(1)), slot.price()),
-        );
+        check(Pick::FinishBy, None, (Pick::FinishBy, Some(Time(1)), slot.price()));
         let none = Quote {
             choice: None,
             ..sample::quote()
         };
         let error = chosen(ask(Pick::Soonest, None), &none, &sample::now()).unwrap_err();
-        assert!(
-            error.contains("no slot can be taken now: not free"),
-            "{error}"
-        );
+        assert!(error.contains("no slot can be taken now: not free"), "{error}");
         let wrong = Quote {
             choice: Some(99),
             ..sample::quote()

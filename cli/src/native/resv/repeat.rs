@@ -48,10 +48,8 @@ pub fn repeat(
     starts.dedup();
     match starts.first() {
         None => return Err(bad("gives no start at all".to_owned())),
-        Some(start) if *start != first => notes.push(format!(
-            "the first start by the rule is {}",
-            super::words::clock(*start, now)
-        )),
+        Some(start) if *start != first => notes
+            .push(format!("the first start by the rule is {}", super::words::clock(*start, now))),
         Some(_) => {}
     }
     Ok(Repeat {
@@ -70,10 +68,7 @@ fn shorten(rule: &str) -> &str {
 /// reservation cannot have.
 fn plain_rule(rule: &str, zone: &TimeZone) -> Result<String, String> {
     if rule.len() > RULE_BYTES {
-        return Err(format!(
-            "has {} bytes; at most {RULE_BYTES} are allowed",
-            rule.len()
-        ));
+        return Err(format!("has {} bytes; at most {RULE_BYTES} are allowed", rule.len()));
     }
     let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'=' | b';' | b',' | b'-' | b'+');
     let upper = rule.trim().to_ascii_uppercase();
@@ -139,9 +134,7 @@ fn dates(begin: DateTime, rule: &str) -> Result<Vec<DateTime>, String> {
     let most = u16::try_from(REPEATS + 1).unwrap_or(u16::MAX);
     let found = set.all(most);
     if found.dates.len() > REPEATS {
-        return Err(format!(
-            "gives more than {REPEATS} starts: lower COUNT or UNTIL"
-        ));
+        return Err(format!("gives more than {REPEATS} starts: lower COUNT or UNTIL"));
     }
     let local = |secs: i64| {
         let stamp = jiff::Timestamp::from_second(secs).ok()?;
@@ -245,10 +238,7 @@ mod tests {
         check("FREQ=DAILY;UNTIL=20261301", "no date");
         check("FREQ=DAILY;UNTIL=20200101", "");
         check("FREQ=DAILY;INTERVAL=0;COUNT=3", "no start at all");
-        check(
-            "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30;COUNT=3",
-            "no start at all",
-        );
+        check("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30;COUNT=3", "no start at all");
         check("FREQ=SOMETIMES;COUNT=3", "no rule");
         check("COUNT=3", "no rule");
         check("", "no rule");

@@ -1,7 +1,7 @@
 //! `cresv hold`, `book`, `confirm`, `extend`, `shorten`, `cancel`: what changes reservations, and how
 //! the answer is told.
 
-use crate::native::broker::run::Several;
+use crate::native::broker::run::ClusterSelection;
 use crate::native::resv::json::Reserved;
 use crate::native::resv::{ask, list, words};
 use crate::native::{broker, change, stat};
@@ -32,9 +32,9 @@ pub enum Form {
 pub enum Deed {
     /// Held, booked or confirmed, as their state tells.
     Made,
-    /// Made longer.
+    /// Their ends were moved to a later time.
     Extended,
-    /// Made shorter.
+    /// Their ends were moved to an earlier time.
     Shortened,
     /// Others may use it.
     Shared,
@@ -61,7 +61,7 @@ pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::R
     let wanted = ask::wanted(context.args(), matches, false)?;
     super::tell(context, &wanted.notes);
     super::tell(context, &unknown(&wanted.ask.sharing));
-    if let Some(several) = Several::of(matches) {
+    if let Some(several) = ClusterSelection::of(matches) {
         let job = wanted.job.as_deref();
         let program = context.program();
         return broker::run::run_book(several, &wanted.ask, hold, job, program, &wanted.now);
@@ -307,7 +307,7 @@ fn single(r: &ReservationInfo, now: &Zoned, deed: Deed) -> String {
         "{} reservation {}{name}: {times}, {}.\n",
         did(r.state, deed),
         r.id,
-        list::place(r)
+        words::clean(&cosy_view::reservation::place(r))
     );
     text.push_str(&format!("{}\n", money(r, now)));
     if let Some(from) = r.movable_from {
@@ -344,10 +344,7 @@ const fn did(state: ReservationState, deed: Deed) -> &'static str {
 
 fn money(r: &ReservationInfo, now: &Zoned) -> String {
     let price = words::su(r.base.plus(r.extra));
-    let parts = format!(
-        "{} for the time, {} for the delay of others",
-        r.base, r.extra
-    );
+    let parts = format!("{} for the time, {} for the delay of others", r.base, r.extra);
     let payer = match &r.account {
         Some(account) => format!(" to account {}", words::clean(account)),
         None => String::new(),
@@ -366,10 +363,7 @@ fn money(r: &ReservationInfo, now: &Zoned) -> String {
 
 fn confirm_by(r: &ReservationInfo, now: &Zoned) -> String {
     let lapses = r.hold_until.map_or_else(String::new, |until| {
-        format!(
-            "It is given back at {} unless you confirm it: ",
-            words::clock(until, now)
-        )
+        format!("It is given back at {} unless you confirm it: ", words::clock(until, now))
     });
     format!("{lapses}cresv confirm {}\n", r.id)
 }
@@ -388,15 +382,12 @@ fn series(all: &[ReservationInfo], now: &Zoned) -> String {
     text.push_str(&list::table(
         all,
         now,
-        list::Columns::Made,
+        cosy_view::reservation::ReservationList::Made,
         Default::default(),
     ));
     if state == ReservationState::Held {
         let ids: Vec<_> = all.iter().map(|r| r.id.to_string()).collect();
-        text.push_str(&format!(
-            "To make them final: cresv confirm {}\n",
-            ids.join(" ")
-        ));
+        text.push_str(&format!("To make them final: cresv confirm {}\n", ids.join(" ")));
     }
     text
 }

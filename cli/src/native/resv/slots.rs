@@ -197,10 +197,7 @@ fn pick_lines(quote: &Quote, now: &Zoned) -> String {
         slot.extra
     );
     if !slot.own_delayed.is_empty() {
-        text.push_str(&format!(
-            "It delays jobs of yours: {}.\n",
-            own(&slot.own_delayed)
-        ));
+        text.push_str(&format!("It delays jobs of yours: {}.\n", own(&slot.own_delayed)));
     }
     text
 }
@@ -313,13 +310,7 @@ mod tests {
     use super::*;
 
     fn shown(quote: &Quote, most: Option<usize>) -> String {
-        text(
-            quote,
-            &sample::now(),
-            most,
-            TableStyle::default(),
-            Style::plain(60),
-        )
+        text(quote, &sample::now(), most, TableStyle::default(), Style::plain(60))
     }
 
     #[test]

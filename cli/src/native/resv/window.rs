@@ -18,11 +18,11 @@ pub const LONGEST: Span = Span::from_minutes(3653 * 24 * 60);
 /// The start that is wanted and the window around it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// Which start.
+    /// Which of the possible starts is taken.
     pub pick: Pick,
-    /// Not before.
+    /// No start before this time.
     pub earliest: Option<Time>,
-    /// Latest end.
+    /// No end after this time.
     pub latest_end: Option<Time>,
 }
 
@@ -57,12 +57,8 @@ pub fn args() -> [Arg; 9] {
         flag("soonest", "The first possible start (in the window)")
             .conflicts_with_all(["cheapest", "alpha"]),
         flag("cheapest", "The cheapest start in the window").conflicts_with("alpha"),
-        value(
-            "alpha",
-            "0..1",
-            "Between the two: 0 is the soonest, 1 the cheapest",
-        )
-        .value_parser(alpha),
+        value("alpha", "0..1", "Between the two: 0 is the soonest, 1 the cheapest")
+            .value_parser(alpha),
         value(
             "zone",
             "NAME",
@@ -193,10 +189,7 @@ fn within_reach(name: &str, at: Time, now: &Zoned) -> Result<(), String> {
         ));
     }
     if at > present + LONGEST {
-        return Err(format!(
-            "--{name}: {} is more than 10 years ahead",
-            words::clock(at, now)
-        ));
+        return Err(format!("--{name}: {} is more than 10 years ahead", words::clock(at, now)));
     }
     Ok(())
 }
@@ -217,9 +210,7 @@ impl Window {
         };
         let (from, to) = (words::clock(begin, now), words::clock(end, now));
         if self.earliest.is_some_and(|e| e >= end) {
-            return Err(format!(
-                "{option} {to} is not after {other} {from}: the window is empty"
-            ));
+            return Err(format!("{option} {to} is not after {other} {from}: the window is empty"));
         }
         let room = end.since(begin);
         if room < length {
@@ -249,13 +240,7 @@ mod tests {
         let matches = command
             .try_get_matches_from([&["x"], args].concat())
             .map_err(|e| crate::native::arg::error_line(&e).unwrap_or_default())?;
-        read(
-            &matches,
-            Span::from_minutes(120),
-            &noon(),
-            false,
-            &mut Vec::new(),
-        )
+        read(&matches, Span::from_minutes(120), &noon(), false, &mut Vec::new())
     }
 
     fn args_of_test() -> Vec<Arg> {
@@ -287,19 +272,9 @@ mod tests {
             Some("13:00"),
             Some("tomorrow"),
         );
-        check(
-            &["--cheapest", "--until", "20:00"],
-            Pick::Cheapest,
-            None,
-            Some("20:00"),
-        );
+        check(&["--cheapest", "--until", "20:00"], Pick::Cheapest, None, Some("20:00"));
         let alpha_permille = 250;
-        check(
-            &["--alpha", "0.25"],
-            Pick::Balance { alpha_permille },
-            None,
-            None,
-        );
+        check(&["--alpha", "0.25"], Pick::Balance { alpha_permille }, None, None);
         check(&["--soonest"], Pick::Soonest, None, None);
         check(
             &["--finish-by", "18:00", "--not-before", "15:00"],
@@ -324,29 +299,14 @@ mod tests {
         check(&["--at", "now+999999h"], "more than 10 years ahead");
         check(&["--at", "13:00", "--from", "13:00"], "cannot be used with");
         check(&["--at", "13:00", "--cheapest"], "cannot be used with");
-        check(
-            &["--from", "16:00", "--until", "15:00"],
-            "the window is empty",
-        );
-        check(
-            &["--from", "14:00", "--until", "15:00"],
-            "are 1 h, too short for 2 h",
-        );
+        check(&["--from", "16:00", "--until", "15:00"], "the window is empty");
+        check(&["--from", "14:00", "--until", "15:00"], "are 1 h, too short for 2 h");
         check(&["--until", "13:00"], "too short for 2 h");
         check(&["--finish-by", "13:00"], "too short for 2 h");
-        check(
-            &["--finish-by", "18:00", "--not-before", "17:00"],
-            "too short",
-        );
-        check(
-            &["--finish-by", "18:00", "--not-before", "19:00"],
-            "not after --not-before",
-        );
+        check(&["--finish-by", "18:00", "--not-before", "17:00"], "too short");
+        check(&["--finish-by", "18:00", "--not-before", "19:00"], "not after --not-before");
         check(&["--not-before", "18:00"], "--finish-by");
-        check(
-            &["--finish-by", "18:00", "--soonest"],
-            "cannot be used with",
-        );
+        check(&["--finish-by", "18:00", "--soonest"], "cannot be used with");
         check(&["--soonest", "--cheapest"], "cannot be used with");
         check(&["--alpha", "2"], "from 0 to 1");
     }
@@ -370,10 +330,7 @@ mod tests {
     fn lengths() {
         let check = |text: &str, want: &str| {
             let got = length(text.parse().ok()).err().unwrap_or_default();
-            assert!(
-                got.contains(want) && got.is_empty() == want.is_empty(),
-                "{text}: {got}"
-            );
+            assert!(got.contains(want) && got.is_empty() == want.is_empty(), "{text}: {got}");
         };
         check("2h", "");
         check("unlimited", "cannot be reserved");

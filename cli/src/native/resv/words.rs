@@ -1,7 +1,8 @@
 //! Times, lengths and sums as sentences have them.
 
 use crate::times;
-use cosy_model::{Span, Su, Time};
+use cosy_model::{Su, Time};
+pub use cosy_view::phrase::{count, span};
 use jiff::Zoned;
 
 /// A point in time, as short as it can be told: `14:20`, `11-22 14:20`,
@@ -33,40 +34,9 @@ pub fn clocks(start: Time, end: Time, now: &Zoned) -> String {
     format!("{} to {last}", clock(start, now))
 }
 
-/// A length: `2 d 3 h`, `40 min`, `5 s`; at most two units, the rest rounded up.
-pub fn span(span: Span) -> String {
-    if span.is_unlimited() {
-        return "without end".to_owned();
-    }
-    const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
-    let secs = span.0.max(0).saturating_add(999) / 1000;
-    let Some(at) = UNITS.iter().position(|(size, _)| secs >= *size) else {
-        return "0 s".to_owned();
-    };
-    let Some((least, _)) = UNITS.get((at + 1).min(UNITS.len() - 1)) else {
-        return format!("{secs} s");
-    };
-    let mut rest = secs.saturating_add(least - 1) / least * least;
-    let mut parts = Vec::new();
-    for (size, name) in UNITS {
-        let n = rest / size;
-        rest %= size;
-        if n > 0 {
-            parts.push(format!("{n} {name}"));
-        }
-    }
-    parts.join(" ")
-}
-
 /// A sum with its unit.
 pub fn su(sum: Su) -> String {
     format!("{sum} SU")
-}
-
-/// `1 job`, `2 jobs`.
-pub fn count(n: u64, one: &str, many: &str) -> String {
-    let word = if n == 1 { one } else { many };
-    format!("{n} {word}")
 }
 
 /// Text that comes from others, without what would confuse a terminal.
@@ -105,21 +75,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans() {
-        let check = |ms: i64, want: &str| assert_eq!(span(Span(ms)), want);
-        check(0, "0 s");
-        check(-5, "0 s");
-        check(1, "1 s");
-        check(61_000, "1 min 1 s");
-        check(3_600_000, "1 h");
-        check(3_601_000, "1 h 1 min");
-        check(86_399_000, "1 d");
-        check(183_600_000, "2 d 3 h");
-        check(i64::MAX, "without end");
-        check(i64::MAX - 1, "106751991167 d 8 h");
-    }
-
-    #[test]
     fn times_in_sentences() {
         let now: Zoned = "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
         let check = |text: &str, want: &str| assert_eq!(local_times(text, &now), want);
@@ -146,9 +101,6 @@ mod tests {
         let pair = |a: &str, b: &str| clocks(at(a), at(b), &now);
         assert_eq!(pair("14:20", "16:00:05"), "14:20 to 16:00:05");
         assert_eq!(pair("14:20", "tomorrow 1:00"), "14:20 to 11-22 01:00");
-        assert_eq!(
-            pair("2026-12-01 14:20", "2026-12-01 15:00"),
-            "12-01 14:20 to 15:00"
-        );
+        assert_eq!(pair("2026-12-01 14:20", "2026-12-01 15:00"), "12-01 14:20 to 15:00");
     }
 }

@@ -114,10 +114,7 @@ mod tests {
         ]))
         .unwrap();
         let spec = &wanted.spec;
-        assert_eq!(
-            (&*spec.name, spec.tasks, spec.nodes),
-            ("true", Some(4), Some(2))
-        );
+        assert_eq!((&*spec.name, spec.tasks, spec.nodes), ("true", Some(4), Some(2)));
         assert_eq!(spec.memory, Some(cosy_model::MiB(1024)));
         assert_eq!(spec.time_limit, Some(Span::from_minutes(5)));
         let StepCommand::Run { argv, expand } = &spec.programs[0].command else {
@@ -141,23 +138,11 @@ mod tests {
         check(&["-n", "4"], Some(None));
         check(&["-n", "4", "--gpus", "2"], Some(Some("2")));
         check(&["--gpus-per-task", "2"], Some(Some("2")));
-        check(
-            &["-n", "2", "-N", "1", "--gpus-per-task", "t4,a"],
-            Some(Some("a:2,t4:2")),
-        );
-        check(
-            &["--gpus", "a:3", "--gpus-per-task", "1"],
-            Some(Some("a:3")),
-        );
+        check(&["-n", "2", "-N", "1", "--gpus-per-task", "t4,a"], Some(Some("a:2,t4:2")));
+        check(&["--gpus", "a:3", "--gpus-per-task", "1"], Some(Some("a:3")));
         check(&["--gpus", "3", "--gpus-per-task", "a"], Some(Some("a")));
-        check(
-            &["-n", "4", "-N", "2", "--gpus-per-task", "2"],
-            Some(Some("4")),
-        );
-        check(
-            &["-n", "4", "--tasks-per-node", "1", "--gpus-per-task", "1"],
-            Some(Some("1")),
-        );
+        check(&["-n", "4", "-N", "2", "--gpus-per-task", "2"], Some(Some("4")));
+        check(&["-n", "4", "--tasks-per-node", "1", "--gpus-per-task", "1"], Some(Some("1")));
         check(&["-n", "4", "--gpus-per-task", "1"], None);
     }
 

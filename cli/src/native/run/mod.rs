@@ -116,7 +116,7 @@ fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
     } else {
         Style::Whole
     };
-    let means = SessionResources {
+    let resources = SessionResources {
         sinks: Sinks::own(style),
         input: None,
         intake: Intake::new(&[])?,
@@ -134,5 +134,5 @@ fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
         interrupts: Rule::default(),
         wait: None,
     };
-    Ok(session::run(*step, manner, means)?.code)
+    Ok(session::run(*step, manner, resources)?.code)
 }

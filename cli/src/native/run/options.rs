@@ -104,12 +104,8 @@ pub fn mpi_arg() -> Arg {
 /// `--wait-for` and `--immediate`; for `calloc` too.
 pub fn patience_args() -> [Arg; 2] {
     [
-        value(
-            "wait-for",
-            "TIME",
-            "Give up when it cannot start within this time",
-        )
-        .value_parser(parse_limit),
+        value("wait-for", "TIME", "Give up when it cannot start within this time")
+            .value_parser(parse_limit),
         flag("immediate", "Give up when it cannot start at once")
             .short('I')
             .conflicts_with("wait-for"),
@@ -119,22 +115,14 @@ pub fn patience_args() -> [Arg; 2] {
 fn step_args() -> impl Iterator<Item = Arg> {
     [
         value("gpus-per-task", "N|TYPE:N[,...]", "GPUs of each task").value_parser(gpus),
-        value(
-            "distribution",
-            "HOW",
-            "Which task goes where: block, cyclic, plane=N",
-        )
-        .short('m')
-        .value_parser(distribution),
+        value("distribution", "HOW", "Which task goes where: block, cyclic, plane=N")
+            .short('m')
+            .value_parser(distribution),
         value("bind", "TO", "What tasks are bound to: cores, numa, none").value_parser(bind),
         flag("overlap", "Share cores, memory and GPUs with other steps"),
         flag("overcommit", "Allow more tasks than cores"),
-        value(
-            "multi-prog",
-            "FILE",
-            "Several programs: lines of ranks, program, arguments",
-        )
-        .value_parser(clap::value_parser!(PathBuf)),
+        value("multi-prog", "FILE", "Several programs: lines of ranks, program, arguments")
+            .value_parser(clap::value_parser!(PathBuf)),
         mpi_arg(),
         value("job", "ID", "In this running job of yours").value_parser(parse_job),
     ]
@@ -145,15 +133,8 @@ fn step_args() -> impl Iterator<Item = Arg> {
 fn output_args() -> [Arg; 4] {
     [
         flag("label", "Write the rank before each line").short('l'),
-        flag(
-            "unbuffered",
-            "Pass output on as it comes, not in whole lines",
-        )
-        .short('u'),
-        flag(
-            "pty",
-            "Task 0 has a terminal of its own, with this one before it",
-        ),
+        flag("unbuffered", "Pass output on as it comes, not in whole lines").short('u'),
+        flag("pty", "Task 0 has a terminal of its own, with this one before it"),
         Arg::new("kill-on-bad-exit")
             .long("kill-on-bad-exit")
             .short('K')
@@ -234,9 +215,7 @@ impl RunOptions {
         }
         let elsewhere = self.job.output.is_some() || self.job.error.is_some();
         if self.pty && (elsewhere || self.job.input.is_some()) {
-            return Err(
-                "--pty has its input and output at the terminal: without -i, -o, -e".into(),
-            );
+            return Err("--pty has its input and output at the terminal: without -i, -o, -e".into());
         }
         if self.pty && self.label {
             return Err("--pty and --label exclude each other".to_owned());
@@ -333,14 +312,8 @@ mod tests {
             "-l",
         ])
         .unwrap();
-        assert_eq!(
-            (o.job.tasks, o.job.nodes, o.job.cores_per_task),
-            (Some(8), Some(2), Some(2))
-        );
-        assert_eq!(
-            (o.distribution, o.bind),
-            (Distribution::Plane(3), Bind::Numa)
-        );
+        assert_eq!((o.job.tasks, o.job.nodes, o.job.cores_per_task), (Some(8), Some(2), Some(2)));
+        assert_eq!((o.distribution, o.bind), (Distribution::Plane(3), Bind::Numa));
         assert_eq!(
             (&*o.job.require, &*o.job.avoid),
             (&["n1".into(), "n2".into()][..], &["n3".into()][..])

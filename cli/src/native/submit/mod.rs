@@ -226,9 +226,7 @@ fn program(target: Target) -> anyhow::Result<Program> {
     let texts = |all: Vec<OsString>| -> anyhow::Result<Vec<OsText>> {
         if all.len() > ARGUMENTS {
             let n = all.len();
-            return Err(anyhow!(
-                "{n} arguments are too many; at most {ARGUMENTS} are allowed"
-            ));
+            return Err(anyhow!("{n} arguments are too many; at most {ARGUMENTS} are allowed"));
         }
         Ok(all.into_iter().map(|a| OsText(a.into_vec())).collect())
     };
@@ -359,10 +357,7 @@ mod tests {
         let spec = &s.spec;
         let r = &spec.request;
         assert_eq!(spec.queue.as_deref(), Some("day"));
-        assert_eq!(
-            (r.nodes, r.tasks, r.tasks_per_node),
-            (Some(2), Some(8), Some(4))
-        );
+        assert_eq!((r.nodes, r.tasks, r.tasks_per_node), (Some(2), Some(8), Some(4)));
         assert_eq!((r.cores_per_task, r.gpus_per_node), (2, 1));
         assert_eq!(r.gpu_types.iter().collect::<Vec<_>>(), [("a100", 1)]);
         assert_eq!(r.memory, MemoryRequest::PerNode(MiB(2048)));
@@ -374,23 +369,14 @@ mod tests {
         assert_eq!(spec.workdir, "/w".into());
         assert_eq!(r.prefer, ["n1", "n2"]);
         assert_eq!((&*r.avoid[0], &*r.require[0]), ("n3", "n4"));
-        assert_eq!(
-            (r.sets.join("+"), r.features.join("+")),
-            ("a+b".into(), "x+y".into())
-        );
+        assert_eq!((r.sets.join("+"), r.features.join("+")), ("a+b".into(), "x+y".into()));
         assert_eq!(spec.begin.map(|t| t.secs()), Some(1_795_255_200));
         assert!(spec.hold && r.exclusive && !spec.requeue && spec.login_environment);
         assert_eq!(spec.nice, -5);
         assert_eq!(spec.dependencies[0].kind, DependencyKind::AfterOk);
-        assert_eq!(
-            s.array.as_ref().map(|a| (a.count(), a.at_once)),
-            Some((10, Some(2)))
-        );
+        assert_eq!(s.array.as_ref().map(|a| (a.count(), a.at_once)), Some((10, Some(2))));
         let warn = spec.warn.unwrap();
-        assert_eq!(
-            (warn.signal, warn.before.secs(), warn.script_only),
-            (10, 30, true)
-        );
+        assert_eq!((warn.signal, warn.before.secs(), warn.script_only), (10, 30, true));
         assert!(spec.mail.end && spec.mail.fail && !spec.mail.begin);
         assert_eq!(spec.mail.to, "me@x");
         let argv = ["prog", "-x", "--", "y"].map(OsText::from).to_vec();
@@ -465,10 +451,7 @@ mod tests {
         check(&["-o", ""], "a file name is needed");
         check(&["-o", &"x".repeat(5000)], "5000 bytes");
         check(&["--comment", &"x".repeat(5000)], "5000 bytes");
-        check(
-            &["--mem", "1G", "--mem-per-core", "1G"],
-            "exclude each other",
-        );
+        check(&["--mem", "1G", "--mem-per-core", "1G"], "exclude each other");
         check(&["--nonsense"], "unexpected argument");
         assert!(parse(&["--", ""]).is_ok(), "the controller judges commands");
     }

@@ -5,7 +5,7 @@
 
 use crate::job_options::{EnvItem, Options};
 use crate::native::arg::{
-    flag, json, number, parse_limit, parse_name, parse_reservation, value, values,
+    flag, json, number, optional, parse_limit, parse_name, parse_reservation, value, values,
 };
 use crate::{refs, signals};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -66,33 +66,15 @@ fn resource_args() -> [Arg; 11] {
         value("cores-per-task", "N", "Cores of each task")
             .short('c')
             .value_parser(number(1, NODE_CORES)),
-        value(
-            "mem",
-            "SIZE",
-            "Memory on each node (500M, 2G; M without unit)",
-        )
-        .value_parser(size),
+        value("mem", "SIZE", "Memory on each node (500M, 2G; M without unit)").value_parser(size),
         value("mem-per-core", "SIZE", "Memory for each core").value_parser(size),
         value("disk", "SIZE", "Scratch disk on each node").value_parser(size),
-        value(
-            "gpus",
-            "N|TYPE:N[,...]",
-            "GPUs on each node, of any one type or by type (a100:2)",
-        )
-        .value_parser(gpus),
-        value(
-            "other",
-            "NAME=N[,...]",
-            "Other countable resources on each node",
-        )
-        .value_parser(other),
+        value("gpus", "N|TYPE:N[,...]", "GPUs on each node, of any one type or by type (a100:2)")
+            .value_parser(gpus),
+        value("other", "NAME=N[,...]", "Other countable resources on each node")
+            .value_parser(other),
         flag("exclusive", "Whole nodes, shared with nobody"),
-        values(
-            "features",
-            "NAME[,...]",
-            "Features that every node must have",
-        )
-        .short('C'),
+        values("features", "NAME[,...]", "Features that every node must have").short('C'),
     ]
 }
 
@@ -104,35 +86,19 @@ fn place_args() -> [Arg; 7] {
         value("prefer", "NODES", "Nodes to take first, like n[1-3,7]").value_parser(hosts),
         value("avoid", "NODES", "Nodes not to take").value_parser(hosts),
         value("require", "NODES", "Nodes that the job must get").value_parser(hosts),
-        values(
-            "sets",
-            "SET[,...]",
-            "Node sets to take nodes from, in this order",
-        ),
+        values("sets", "SET[,...]", "Node sets to take nodes from, in this order"),
         value("account", "NAME", "Account to charge").value_parser(parse_name),
-        value(
-            "reservation",
-            "ID",
-            "Run inside this reservation, as cresv list names it",
-        )
-        .value_parser(parse_reservation),
+        value("reservation", "ID", "Run inside this reservation, as cresv list names it")
+            .value_parser(parse_reservation),
     ]
 }
 
 fn time_args() -> [Arg; 9] {
     [
-        value(
-            "time",
-            "LIMIT",
-            "Longest run time: minutes, H:MM:SS, D-HH:MM, 90s, 2h30m",
-        )
-        .short('t')
-        .value_parser(parse_limit),
-        value(
-            "begin",
-            "TIME",
-            "Not before: now+2h, 16:30, tomorrow, 2026-11-21T10:00, RFC 3339",
-        ),
+        value("time", "LIMIT", "Longest run time: minutes, H:MM:SS, D-HH:MM, 90s, 2h30m")
+            .short('t')
+            .value_parser(parse_limit),
+        value("begin", "TIME", "Not before: now+2h, 16:30, tomorrow, 2026-11-21T10:00, RFC 3339"),
         flag("hold", "Wait until released").short('H'),
         value("nice", "N", "Higher lets others go first").value_parser(nice),
         value(
@@ -142,13 +108,9 @@ fn time_args() -> [Arg; 9] {
         )
         .short('d')
         .value_parser(refs::dependencies),
-        value(
-            "array",
-            "INDICES",
-            "Array of tasks: 1-100, 0-31:4, 1,5,7; %5 at the end: 5 at once",
-        )
-        .short('a')
-        .value_parser(array),
+        value("array", "INDICES", "Array of tasks: 1-100, 0-31:4, 1,5,7; %5 at the end: 5 at once")
+            .short('a')
+            .value_parser(array),
         flag("requeue", "Run again after a node was lost (the default)")
             .overrides_with("no-requeue"),
         flag("no-requeue", "Do not run again after a node was lost").overrides_with("requeue"),
@@ -197,18 +159,10 @@ fn other_args() -> [Arg; 9] {
             .short('J')
             .value_parser(parse_name),
         value("comment", "TEXT", "Any text").value_parser(comment),
-        value(
-            "mpi",
-            "NAME",
-            "MPI plugin of what it starts; its queue's, else found out, without",
-        )
-        .value_parser(crate::launch::mpi::parse),
-        value(
-            "mail-type",
-            "LIST",
-            "Mail at BEGIN, END, FAIL, REQUEUE, ALL, NONE",
-        )
-        .value_parser(mail_type),
+        value("mpi", "NAME", "MPI plugin of what it starts; its queue's, else found out, without")
+            .value_parser(crate::launch::mpi::parse),
+        value("mail-type", "LIST", "Mail at BEGIN, END, FAIL, REQUEUE, ALL, NONE")
+            .value_parser(mail_type),
         value("mail-user", "ADDRESS", "Mail to whom; to yourself without").value_parser(parse_name),
         flag("wait", "Wait for the job's end and take its exit code").short('w'),
         json(),
@@ -271,8 +225,8 @@ impl Options {
     }
 
     fn apply_memory(&mut self, m: &ArgMatches) -> Result<(), String> {
-        let node = value_of::<MiB>(m, "mem");
-        let core = value_of::<MiB>(m, "mem-per-core");
+        let node = optional::<MiB>(m, "mem");
+        let core = optional::<MiB>(m, "mem-per-core");
         self.memory = match (node, core) {
             (None, None) => self.memory,
             (Some(node), None) => Some(MemoryRequest::PerNode(*node)),
@@ -291,24 +245,19 @@ impl Options {
     }
 }
 
-/// The value of an option that the command may not have.
-fn value_of<'a, T: Clone + Send + Sync + 'static>(m: &'a ArgMatches, name: &str) -> Option<&'a T> {
-    m.try_get_one::<T>(name).ok().flatten()
-}
-
 /// Whether a flag was given that the command may not have.
 fn given(m: &ArgMatches, name: &str) -> bool {
-    value_of::<bool>(m, name).copied().unwrap_or(false)
+    optional::<bool>(m, name).copied().unwrap_or(false)
 }
 
 fn take<T: Clone + Send + Sync + 'static>(slot: &mut Option<T>, m: &ArgMatches, name: &str) {
-    if let Some(value) = value_of::<T>(m, name) {
+    if let Some(value) = optional::<T>(m, name) {
         *slot = Some(value.clone());
     }
 }
 
 fn replace<T: Clone + Send + Sync + 'static>(slot: &mut Vec<T>, m: &ArgMatches, name: &str) {
-    if let Some(value) = value_of::<Vec<T>>(m, name) {
+    if let Some(value) = optional::<Vec<T>>(m, name) {
         slot.clone_from(value);
     }
 }
@@ -320,7 +269,7 @@ fn names(slot: &mut Vec<String>, m: &ArgMatches, name: &str) {
 }
 
 fn path(slot: &mut Option<OsText>, m: &ArgMatches, name: &str) -> Result<(), String> {
-    if let Some(value) = value_of::<OsString>(m, name) {
+    if let Some(value) = optional::<OsString>(m, name) {
         *slot = Some(file_pattern(value.clone().into_vec(), name)?);
     }
     Ok(())

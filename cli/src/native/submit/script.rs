@@ -35,7 +35,7 @@ pub enum ScriptError {
     TooLarge {
         /// The script as the user named it.
         name: String,
-        /// How large.
+        /// Size of the file, with its unit.
         size: String,
     },
     /// NUL bytes.
@@ -155,10 +155,7 @@ mod tests {
             let got = check(bytes, "s")
                 .err()
                 .map_or_else(String::new, |e| e.to_string());
-            assert!(
-                got.contains(want) && got.is_empty() == want.is_empty(),
-                "{got}"
-            );
+            assert!(got.contains(want) && got.is_empty() == want.is_empty(), "{got}");
         };
         test(b"#!/bin/sh\nls\n", "");
         test(b"#!/bin/sh", "");

@@ -8,7 +8,7 @@ use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, Table};
 use cosy_model::{JobId, JobState, Time, Uid};
 use cosy_slurm::job::JobView;
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::show::job::{self, FIELDS, ShowOptions};
 use cosy_slurm::show::step::Step as Shown;
 use cosy_slurm::targets::{self, Step, Target};
@@ -62,7 +62,7 @@ impl Session<'_> {
             code = code.max(match targets::parse(word) {
                 Some(target) if target.step.is_none() => self.one_job(&target),
                 Some(_) | None => {
-                    say(&format!("scontrol_print_job error: {}", says::NO_JOB));
+                    say(&format!("scontrol_print_job error: {}", sentences::NO_JOB));
                     exit::FAILED
                 }
             });
@@ -89,7 +89,7 @@ impl Session<'_> {
                 found => self.told(&found),
             },
             Ok(_) if whole || !self.is_known(target) => {
-                say(&format!("slurm_load_jobs error: {}", says::NO_JOB));
+                say(&format!("slurm_load_jobs error: {}", sentences::NO_JOB));
                 exit::FAILED
             }
             Ok(_) => {
@@ -116,7 +116,7 @@ impl Session<'_> {
         self.records_of(table, None)
     }
 
-    /// The same of one target: of a heterogeneous job perhaps only one part.
+    /// The same of one target: of a heterogeneous job perhaps only one component.
     fn records_of(&self, table: &Table, target: Option<&Target>) -> String {
         self.head(table.rows);
         let around = self.around(table);
@@ -127,15 +127,15 @@ impl Session<'_> {
         let mut views: Vec<JobView<'_>> = views.filter(meant).collect();
         let order = |v: &JobView<'_>| {
             let own = v.raw_id() != v.base_id();
-            let part = v.het().map(|het| het.offset);
-            (v.base_id(), own, part, Reverse(v.raw_id()))
+            let component = v.het().map(|het| het.offset);
+            (v.base_id(), own, component, Reverse(v.raw_id()))
         };
         views.sort_by_key(order);
-        let manner = ShowOptions {
+        let options = ShowOptions {
             zone: &self.zone,
             details: self.details,
         };
-        let sheet = |v: &JobView<'_>| job::sheet(v, manner).text(self.one_line);
+        let sheet = |v: &JobView<'_>| job::sheet(v, options).text(self.one_line);
         views.iter().map(sheet).collect()
     }
 
@@ -169,7 +169,7 @@ impl Session<'_> {
         for word in ids.iter().flat_map(|w| targets::words(w)) {
             let done = match targets::parse(word) {
                 Some(target) => self.steps_of(&target),
-                None => Err(says::NO_JOB),
+                None => Err(sentences::NO_JOB),
             };
             code = code.max(done.unwrap_or_else(|why| {
                 say(&format!("slurm_get_job_steps error: {why}"));
@@ -198,7 +198,7 @@ impl Session<'_> {
         let table = self.table(target.jobs.clone(), STEP_FIELDS, false);
         let table = table.map_err(|e| words::of_call(&e))?;
         if table.rows == 0 {
-            return Err(says::NO_JOB);
+            return Err(sentences::NO_JOB);
         }
         let mut steps: Vec<Shown> = (0..table.rows)
             .flat_map(|row| self.steps_in(&table, row))
@@ -278,17 +278,17 @@ impl Session<'_> {
     }
 }
 
-/// Whether a target means this part of a heterogeneous job, or a job of one part.
+/// Whether a target means this component of a heterogeneous job, or a job of one component.
 fn is_meant(view: &JobView<'_>, target: &Target) -> bool {
     let Some(het) = view.het() else {
-        return target.part.is_none();
+        return target.component.is_none();
     };
-    let part = target.part.map(i64::from);
+    let component = target.component.map(i64::from);
     let ids = target
         .jobs
         .iter()
         .filter_map(|id| i64::try_from(id.job.0).ok());
-    ids.into_iter().any(|id| het.is_named(id, part))
+    ids.into_iter().any(|id| het.is_named(id, component))
 }
 
 /// A task that is named and was cancelled while it waited: to Slurm it never was a job.

@@ -4,10 +4,10 @@
 //! not do is refused by the controller; here its refusals become Slurm's sentences. Source:
 //! scontrol(1).
 
-mod around;
+mod cluster_facts;
+mod daemon_commands;
 mod jobs;
 mod nodes;
-mod others;
 mod partition;
 mod pids;
 mod reserve;
@@ -147,11 +147,11 @@ impl Session<'_> {
             Command::Completing => self.completing(),
             Command::Cluster => self.cluster(rest),
             Command::Reconfigure => self.reconfigure(),
-            Command::Abort | Command::Shutdown => self.never(&others::SHUTDOWN),
-            Command::SetDebug => self.never(&others::DEBUG),
-            Command::SetDebugFlags => self.never(&others::DEBUG_FLAGS),
-            Command::SchedLogLevel => self.never(&others::SCHEDULER_LOG),
-            Command::FsDampeningFactor => self.never(&others::DAMPENING),
+            Command::Abort | Command::Shutdown => self.never(&daemon_commands::SHUTDOWN),
+            Command::SetDebug => self.never(&daemon_commands::DEBUG),
+            Command::SetDebugFlags => self.never(&daemon_commands::DEBUG_FLAGS),
+            Command::SchedLogLevel => self.never(&daemon_commands::SCHEDULER_LOG),
+            Command::FsDampeningFactor => self.never(&daemon_commands::DAMPENING),
             Command::Reboot | Command::CancelReboot => self.reboot(),
             Command::Takeover => self.takeover(),
             Command::Errnumstr => self.number(first, rest),

@@ -9,7 +9,7 @@ use cosy_client::CallError;
 use cosy_model::RefusalCode;
 use cosy_model::api::{NodeAction, NodeInfo, Request};
 use cosy_slurm::control::node::{self, NodeChange, NodeUpdate};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::show::hosts;
 use cosy_view::node::NodeCondition;
 
@@ -27,7 +27,7 @@ impl Session<'_> {
         let find = |name: &String| known.iter().find(|n| n.name == *name);
         let found: Vec<&NodeInfo> = names.iter().filter_map(find).collect();
         if found.len() < names.len() || names.is_empty() {
-            return self.not_updated(says::NO_NODE);
+            return self.not_updated(sentences::NO_NODE);
         }
         let told = update.change.is_some() || update.reason.is_some();
         match self.set_features(&update, &found) {
@@ -40,13 +40,13 @@ impl Session<'_> {
             Some(NodeChange::Drain) => NodeAction::Drain { reason },
             Some(NodeChange::Down) => NodeAction::Down { reason },
             Some(NodeChange::Resume) if found.iter().any(|n| is_out(n)) => NodeAction::Resume,
-            Some(NodeChange::Resume) => return self.not_updated(says::NODE_STATE),
+            Some(NodeChange::Resume) => return self.not_updated(sentences::NODE_STATE),
             None if found.iter().all(|n| n.state == "down") => NodeAction::Down { reason },
             None if found.iter().all(|n| is_out(n)) => NodeAction::Drain { reason },
-            None => return self.not_updated(says::NODE_STATE),
+            None => return self.not_updated(sentences::NODE_STATE),
         };
         let nodes = names;
-        self.carry_out(Request::NodeControl { nodes, action }, says::NO_NODE)
+        self.carry_out(Request::NodeControl { nodes, action }, sentences::NO_NODE)
     }
 
     /// `None` where nothing is said of features, else the exit code.
@@ -58,7 +58,7 @@ impl Session<'_> {
             };
             let nodes = vec![node.name.clone()];
             let request = Request::NodeControl { nodes, action };
-            let code = self.carry_out(request, says::NO_FEATURE);
+            let code = self.carry_out(request, sentences::NO_FEATURE);
             if code != exit::OK {
                 return Some(code);
             }
@@ -69,7 +69,7 @@ impl Session<'_> {
     /// Whoever may not change anything hears that before anything else.
     fn not_updated(&self, why: &str) -> u8 {
         let admin = self.settings().is_none_or(|s| s.you_are_admin);
-        let why = if admin { why } else { says::NOT_YOURS };
+        let why = if admin { why } else { sentences::NOT_YOURS };
         say(&format!("slurm_update error: {why}"));
         exit::FAILED
     }
@@ -78,9 +78,9 @@ impl Session<'_> {
         let why = match self.context.ask(request) {
             Ok(_) => return exit::OK,
             Err(CallError::Refused(refusal)) => match refusal.code {
-                RefusalCode::Forbidden => says::NOT_YOURS,
+                RefusalCode::Forbidden => sentences::NOT_YOURS,
                 RefusalCode::NotFound | RefusalCode::Invalid => missing,
-                code => says::about_job(code),
+                code => sentences::about_job(code),
             },
             Err(e) => words::of_call(&e),
         };

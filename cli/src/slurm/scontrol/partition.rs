@@ -9,7 +9,7 @@ use cosy_client::CallError;
 use cosy_model::api::Request;
 use cosy_model::{About, QueueSpec, RefusalCode};
 use cosy_slurm::control::partition::{self, PartitionUpdate};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::show::hosts;
 
 impl Session<'_> {
@@ -42,15 +42,15 @@ impl Session<'_> {
         };
         if let Some(state) = update.only_state() {
             let queue = update.name;
-            return self.carry_out(Request::QueueControl { queue, state }, says::NO_PARTITION);
+            return self.carry_out(Request::QueueControl { queue, state }, sentences::NO_PARTITION);
         }
         let found = self
             .queues()
             .into_iter()
             .find(|q| q.spec.name == update.name);
         let done = match found {
-            None if self.is_admin() => Err(says::NO_PARTITION),
-            None => Err(says::NOT_YOURS),
+            None if self.is_admin() => Err(sentences::NO_PARTITION),
+            None => Err(sentences::NOT_YOURS),
             Some(found) if found.default && update.default == Some(false) => {
                 Err("make another partition the default instead")
             }
@@ -81,7 +81,7 @@ impl Session<'_> {
             new,
             default: update.default == Some(true),
         };
-        self.asked(request, says::NO_PARTITION)
+        self.asked(request, sentences::NO_PARTITION)
     }
 
     /// Asks for it; `wrong` is what is said where the queue is in no state for it.
@@ -89,12 +89,12 @@ impl Session<'_> {
         match self.context.ask(request) {
             Ok(_) => Ok(()),
             Err(CallError::Refused(refusal)) => Err(match (refusal.code, refusal.about) {
-                (RefusalCode::Forbidden, _) => says::NOT_YOURS,
-                (_, Some(About::Node)) => says::NO_NODE,
-                (_, Some(About::TimeLimit)) => says::TIME_LIMIT,
-                (RefusalCode::NotFound | RefusalCode::Invalid, _) => says::NO_PARTITION,
+                (RefusalCode::Forbidden, _) => sentences::NOT_YOURS,
+                (_, Some(About::Node)) => sentences::NO_NODE,
+                (_, Some(About::TimeLimit)) => sentences::TIME_LIMIT,
+                (RefusalCode::NotFound | RefusalCode::Invalid, _) => sentences::NO_PARTITION,
                 (RefusalCode::WrongState, _) => wrong,
-                (code, _) => says::about_job(code),
+                (code, _) => sentences::about_job(code),
             }),
             Err(e) => Err(words::of_call(&e)),
         }
@@ -103,7 +103,7 @@ impl Session<'_> {
     pub(super) fn delete_partition(&self, name: &str) -> u8 {
         let queue = name.to_owned();
         let request = Request::DeleteQueue { queue };
-        let why = match self.asked(request, says::PARTITION_IN_USE) {
+        let why = match self.asked(request, sentences::PARTITION_IN_USE) {
             Ok(()) => return exit::OK,
             Err(why) => why,
         };
@@ -117,6 +117,6 @@ fn nodes_of(list: &str) -> Result<Option<Vec<String>>, &'static str> {
     match list {
         "ALL" => Ok(None),
         "" => Ok(Some(Vec::new())),
-        list => hosts::names(list).map(Some).map_err(|_| says::NO_NODE),
+        list => hosts::names(list).map(Some).map_err(|_| sentences::NO_NODE),
     }
 }

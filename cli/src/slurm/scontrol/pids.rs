@@ -112,10 +112,7 @@ impl Session<'_> {
                     "JobId"
                 };
                 let place = node.map_or("this node".to_owned(), |node| format!("node {node}"));
-                say(&format!(
-                    "{word}={} does not exist on {place}.",
-                    target.text
-                ));
+                say(&format!("{word}={} does not exist on {place}.", target.text));
                 exit::FAILED
             }
             (Some(_) | None, _) => exit::OK,
@@ -158,9 +155,7 @@ impl Session<'_> {
         let (end, now) = (Time(start) + limit, times::now());
         let left = end.since(times::time_of(&now)).secs().max(0);
         let at = stamp::heading(&times::in_zone(end, &now)?);
-        Some(format!(
-            "Slurm JobId={id} ends at {at}\nJob remaining time is {left} seconds\n"
-        ))
+        Some(format!("Slurm JobId={id} ends at {at}\nJob remaining time is {left} seconds\n"))
     }
 }
 

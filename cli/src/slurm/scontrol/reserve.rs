@@ -13,7 +13,7 @@ use cosy_model::reservation::{Ask, Pick, ReservationInfo, SharingChange};
 use cosy_model::{RefusalCode, Time};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::control::reservation::{self, ReservationChange};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::show::reservation as shown;
 use std::cmp::Ordering;
 
@@ -65,7 +65,7 @@ impl Session<'_> {
         match self.book(ask) {
             Ok(name) => self.told(&format!("Reservation created: {name}\n")),
             Err(why) => {
-                if why == says::NODES_BUSY {
+                if why == sentences::NODES_BUSY {
                     output::print(NOTE);
                 }
                 say(&format!("Error creating the reservation: {why}"));
@@ -92,11 +92,11 @@ impl Session<'_> {
     fn book(&self, ask: Ask) -> Result<String, &'static str> {
         let unknown = |user: &String| !users::exists(user);
         if !self.is_admin() || ask.sharing.users.iter().any(unknown) {
-            return Err(says::NOT_YOURS);
+            return Err(sentences::NOT_YOURS);
         }
         let live = clusters::reservations(self.context);
         if !ask.name.is_empty() && live.iter().any(|r| shown::name(r) == ask.name) {
-            return Err(says::RESERVATION_NAME);
+            return Err(sentences::RESERVATION_NAME);
         }
         let overlaps = overlaps(&live, &ask);
         let request = Request::Reserve {
@@ -106,14 +106,14 @@ impl Session<'_> {
         };
         match self.context.ask(request) {
             Ok(Reply::Reserved { reservations, .. }) => {
-                let first = reservations.first().ok_or(says::NODES_BUSY)?;
+                let first = reservations.first().ok_or(sentences::NODES_BUSY)?;
                 Ok(shown::name(first))
             }
-            Ok(_) => Err(says::UNSPECIFIED),
+            Ok(_) => Err(sentences::UNSPECIFIED),
             Err(CallError::Refused(refusal)) => Err(match refusal.code {
-                RefusalCode::NotFree if overlaps => says::RESERVATION_OVERLAP,
-                RefusalCode::Invalid | RefusalCode::NotFound => says::NODES_BUSY,
-                code => says::about_reservation(code),
+                RefusalCode::NotFree if overlaps => sentences::RESERVATION_OVERLAP,
+                RefusalCode::Invalid | RefusalCode::NotFound => sentences::NODES_BUSY,
+                code => sentences::about_reservation(code),
             }),
             Err(e) => Err(words::of_call(&e)),
         }
@@ -136,26 +136,23 @@ impl Session<'_> {
             Ok(()) => return exit::OK,
             Err(why) => why,
         };
-        say(&format!(
-            "delete_reservation reservationname={}: {why}",
-            pair.text()
-        ));
+        say(&format!("delete_reservation reservationname={}: {why}", pair.text()));
         exit::FAILED
     }
 
     fn cancel_reservation(&self, name: &str) -> Result<(), &'static str> {
-        let id = clusters::reservation(self.context, name).ok_or(says::NO_RESERVATION)?;
+        let id = clusters::reservation(self.context, name).ok_or(sentences::NO_RESERVATION)?;
         let request = Request::CancelReservation {
             ids: vec![id],
             series: true,
         };
         match self.context.ask(request) {
             Ok(Reply::Done { refused, .. }) => match refused.first() {
-                Some((_, refusal)) => Err(says::about_reservation(refusal.code)),
+                Some((_, refusal)) => Err(sentences::about_reservation(refusal.code)),
                 None => Ok(()),
             },
-            Ok(_) => Err(says::UNSPECIFIED),
-            Err(CallError::Refused(refusal)) => Err(says::about_reservation(refusal.code)),
+            Ok(_) => Err(sentences::UNSPECIFIED),
+            Err(CallError::Refused(refusal)) => Err(sentences::about_reservation(refusal.code)),
             Err(e) => Err(words::of_call(&e)),
         }
     }
@@ -177,11 +174,11 @@ impl Session<'_> {
     /// Another end, and who may use it; all else would be another reservation.
     fn alter(&self, wanted: &ReservationChange) -> Result<(), String> {
         if !self.is_admin() {
-            return Err(says::NOT_YOURS.to_owned());
+            return Err(sentences::NOT_YOURS.to_owned());
         }
         let live = clusters::reservations(self.context);
         let found = live.iter().find(|r| shown::name(r) == wanted.name);
-        let found = found.ok_or(says::NO_RESERVATION)?;
+        let found = found.ok_or(sentences::NO_RESERVATION)?;
         if !wanted.others.is_empty() {
             return Err(
                 "only its end and who may use it can be changed here: delete it and create another"
@@ -191,7 +188,7 @@ impl Session<'_> {
         let sharing = &wanted.sharing_change;
         if *sharing != SharingChange::default() {
             if sharing.users.add.iter().any(|user| !users::exists(user)) {
-                return Err(says::NOT_YOURS.to_owned());
+                return Err(sentences::NOT_YOURS.to_owned());
             }
             let request = Request::ShareReservation {
                 id: found.id,
@@ -223,11 +220,11 @@ impl Session<'_> {
     fn alter_by(&self, request: Request, overlaps: bool) -> Result<(), String> {
         match self.context.ask(request) {
             Ok(Reply::Reserved { .. }) => Ok(()),
-            Ok(_) => Err(says::UNSPECIFIED.to_owned()),
+            Ok(_) => Err(sentences::UNSPECIFIED.to_owned()),
             Err(CallError::Refused(r)) => Err(match r.code {
-                RefusalCode::NotFree if overlaps => says::RESERVATION_OVERLAP.to_owned(),
+                RefusalCode::NotFree if overlaps => sentences::RESERVATION_OVERLAP.to_owned(),
                 RefusalCode::WrongState | RefusalCode::Invalid => r.message,
-                code => says::about_reservation(code).to_owned(),
+                code => sentences::about_reservation(code).to_owned(),
             }),
             Err(e) => Err(words::of_call(&e).to_owned()),
         }

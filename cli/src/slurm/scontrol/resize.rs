@@ -5,7 +5,7 @@ use super::session::Session;
 use crate::output;
 use crate::slurm::messages::error;
 use cosy_model::api::{JobChange, JobField, JobRef};
-use cosy_slurm::control::resize::{Left, Shell, note};
+use cosy_slurm::control::resize::{RemainingNodes, Shell, note};
 use cosy_view::words::by_node;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ impl Session<'_> {
         let Some(row) = (0..table.rows).find(mine) else {
             return;
         };
-        let left = Left {
+        let left = RemainingNodes {
             nodes: table.text(row, JobField::Nodes).to_owned(),
             count: table
                 .number(row, JobField::NodeCount)

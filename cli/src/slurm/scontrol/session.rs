@@ -16,7 +16,7 @@ pub(crate) struct Session<'a> {
     pub one_line: bool,
     /// More of each job.
     pub details: bool,
-    /// Only errors.
+    /// Only errors are said.
     pub quiet: bool,
     /// How many records there are, and of when.
     pub verbose: bool,

@@ -2,7 +2,7 @@
 
 use super::session::{Session, too_few};
 use crate::slurm::messages::{error, say};
-use crate::slurm::{clusters, looking, words};
+use crate::slurm::{clusters, reports, words};
 use crate::{exit, output, times};
 use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, Reply, Request};
@@ -86,7 +86,7 @@ impl Session<'_> {
         };
         self.head(all.len());
         let sheet =
-            |n: &NodeInfo| node::sheet(n, &self.zone, looking::release()).text(self.one_line);
+            |n: &NodeInfo| node::sheet(n, &self.zone, reports::release()).text(self.one_line);
         let Some(list) = id else {
             return self.told(&all.iter().map(sheet).collect::<String>());
         };

@@ -9,7 +9,7 @@ use crate::slurm::words;
 use crate::{exit, signals};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobState, Refusal, RefusalCode};
-use cosy_slurm::{says, targets};
+use cosy_slurm::{sentences, targets};
 
 /// What is done to jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +63,7 @@ impl Session<'_> {
             return too_few(keyword);
         };
         let Some(target) = targets::parse(job) else {
-            return not_told(says::NO_JOB);
+            return not_told(sentences::NO_JOB);
         };
         let ids = target.jobs.clone();
         let request = Request::Notify {
@@ -82,11 +82,11 @@ impl Session<'_> {
                 Some((_, refusal))
                     if refusal.code == RefusalCode::WrongState && !self.is_over(&ids) =>
                 {
-                    not_told(says::PENDING)
+                    not_told(sentences::PENDING)
                 }
-                Some((_, refusal)) => not_told(says::about_job(refusal.code)),
+                Some((_, refusal)) => not_told(sentences::about_job(refusal.code)),
             },
-            Ok(_) => not_told(says::UNSPECIFIED),
+            Ok(_) => not_told(sentences::UNSPECIFIED),
             Err(e) => not_told(words::of_call(&e)),
         }
     }
@@ -94,7 +94,7 @@ impl Session<'_> {
     /// What could not be done, and why.
     fn steer_one(&self, act: Act, special: bool, word: &str) -> Vec<(String, &'static str)> {
         let Some(filter) = self.filter_of(word) else {
-            return vec![(word.to_owned(), says::NO_JOB)];
+            return vec![(word.to_owned(), sentences::NO_JOB)];
         };
         if act.requeues() {
             if let Some(why) = self.not_again(&filter.ids) {
@@ -112,9 +112,9 @@ impl Session<'_> {
                 told.take(1).collect()
             }
             Ok(Reply::Refused(refusal)) => {
-                vec![(word.to_owned(), says::about_job(refusal.code))]
+                vec![(word.to_owned(), sentences::about_job(refusal.code))]
             }
-            Ok(_) => vec![(word.to_owned(), says::UNSPECIFIED)],
+            Ok(_) => vec![(word.to_owned(), sentences::UNSPECIFIED)],
             Err(e) => vec![(word.to_owned(), words::of_call(&e))],
         }
     }
@@ -130,7 +130,7 @@ impl Session<'_> {
                 ..JobFilter::default()
             });
         }
-        let whole = |t: &targets::Target| t.step.is_none() && t.part.is_none();
+        let whole = |t: &targets::Target| t.step.is_none() && t.component.is_none();
         let target = targets::parse(word).filter(whole)?;
         Some(JobFilter {
             ids: target.jobs,
@@ -144,19 +144,19 @@ impl Session<'_> {
         let table = self.table(ids.to_vec(), &fields, true).ok()?;
         let waits = |row| table.text(row, JobField::State) == JobState::Waiting.word();
         if table.rows == 1 && waits(0) {
-            return Some(says::PENDING);
+            return Some(sentences::PENDING);
         }
         let never = |row| table.number(row, JobField::Requeue) == Some(0);
-        (table.rows > 0 && (0..table.rows).all(never)).then_some(says::DISABLED)
+        (table.rows > 0 && (0..table.rows).all(never)).then_some(sentences::DISABLED)
     }
 
     /// Slurm's sentence for a refusal; `None` where Slurm finds nothing wrong.
     fn why(&self, act: Act, ids: &[JobRef], refusal: &Refusal) -> Option<&'static str> {
         match refusal.code {
             RefusalCode::Forbidden => Some(self.forbidden(ids)),
-            RefusalCode::WrongState if self.is_over(ids) => Some(says::FINISHED),
-            RefusalCode::WrongState => (act == Act::Top).then_some(says::RUNNING),
-            code => Some(says::about_job(code)),
+            RefusalCode::WrongState if self.is_over(ids) => Some(sentences::FINISHED),
+            RefusalCode::WrongState => (act == Act::Top).then_some(sentences::RUNNING),
+            code => Some(sentences::about_job(code)),
         }
     }
 
@@ -164,10 +164,14 @@ impl Session<'_> {
     pub(super) fn forbidden(&self, ids: &[JobRef]) -> &'static str {
         let own = i64::from(rustix::process::getuid().as_raw());
         let Ok(table) = self.table(ids.to_vec(), &[JobField::Uid], true) else {
-            return says::DENIED;
+            return sentences::DENIED;
         };
         let mine = (0..table.rows).any(|row| table.number(row, JobField::Uid) == Some(own));
-        if mine { says::DENIED } else { says::NOT_YOURS }
+        if mine {
+            sentences::DENIED
+        } else {
+            sentences::NOT_YOURS
+        }
     }
 
     /// Whether all of them have ended.

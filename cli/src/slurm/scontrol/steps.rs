@@ -11,7 +11,7 @@ use cosy_model::step::StepInfo;
 use cosy_model::{JobId, RefusalCode, Span, StepId};
 use cosy_slurm::control::job::Limit;
 use cosy_slurm::control::step::{self, StepUpdate};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 
 impl Session<'_> {
     pub(super) fn update_steps(&self, given: &[String]) -> u8 {
@@ -54,10 +54,8 @@ impl Session<'_> {
         if changed.is_empty() {
             let (job, step) = (update.job, step.map(|s| format!(".{s}")));
             let name = format!("{job}{}", step.unwrap_or_default());
-            let why = says::NO_JOB;
-            return Err(format!(
-                "Could not load state information for step {name}: {why}"
-            ));
+            let why = sentences::NO_JOB;
+            return Err(format!("Could not load state information for step {name}: {why}"));
         }
         Ok(changed)
     }
@@ -83,15 +81,15 @@ fn changed(present: Option<Span>, by: i64) -> Result<Span, String> {
 /// Slurm's sentence where it has one.
 fn why(e: &anyhow::Error) -> String {
     let step = |refusal: &cosy_model::Refusal| match refusal.code {
-        RefusalCode::NotFound => says::NO_JOB.to_owned(),
-        RefusalCode::Forbidden => says::NOT_YOURS.to_owned(),
+        RefusalCode::NotFound => sentences::NO_JOB.to_owned(),
+        RefusalCode::Forbidden => sentences::NOT_YOURS.to_owned(),
         _ => refusal.message.clone(),
     };
     match (e.downcast_ref(), e.downcast_ref()) {
         (Some(StepRefused(refusal)), _) => step(refusal),
         // It does not run: so it has no steps.
         (_, Some(CallError::Refused(refusal))) if refusal.code == RefusalCode::WrongState => {
-            says::NO_JOB.to_owned()
+            sentences::NO_JOB.to_owned()
         }
         (_, Some(e)) => words::of_call(e).to_owned(),
         (None, None) => format!("{e:#}"),

@@ -8,7 +8,7 @@ use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Refusal, RefusalCode, Span};
 use cosy_slurm::control::job::{self, Limit, Mistake, Update};
 use cosy_slurm::control::pairs::{Subject, subject};
-use cosy_slurm::{says, targets};
+use cosy_slurm::{sentences, targets};
 
 /// Says what is wrong with the words; the exit code.
 pub(super) fn mistaken(mistake: &Mistake) -> u8 {
@@ -29,10 +29,8 @@ impl Session<'_> {
             Some(Subject::Reservation) => self.update_reservation(given),
             None => {
                 say("No valid entity in update command");
-                say(
-                    "Input line must include \"NodeName\", \"PartitionName\", \"Reservation\", \
-                     \"JobId\", or \"SlurmctldDebug\"",
-                );
+                say("Input line must include \"NodeName\", \"PartitionName\", \"Reservation\", \
+                     \"JobId\", or \"SlurmctldDebug\"");
                 exit::FAILED
             }
         }
@@ -53,7 +51,9 @@ impl Session<'_> {
         let mut code = exit::OK;
         for word in targets::words(&ids) {
             code = code.max(match targets::parse(word).filter(|t| t.step.is_none()) {
-                Some(target) if target.part.is_some() => refused(says::NOT_A_PART, word),
+                Some(target) if target.component.is_some() => {
+                    refused(sentences::NOT_A_COMPONENT, word)
+                }
                 Some(target) => {
                     let filter = JobFilter {
                         ids: target.jobs,
@@ -61,7 +61,7 @@ impl Session<'_> {
                     };
                     self.update_those(&update, word, filter)
                 }
-                None => refused(says::NO_JOB, word),
+                None => refused(sentences::NO_JOB, word),
             });
         }
         code
@@ -84,7 +84,7 @@ impl Session<'_> {
         };
         let table = match self.context.ask(request) {
             Ok(Reply::Jobs(table)) if table.is_sound() => table,
-            Ok(_) => return Err(says::UNSPECIFIED.to_owned()),
+            Ok(_) => return Err(sentences::UNSPECIFIED.to_owned()),
             Err(e) => return Err(words::of_call(&e).to_owned()),
         };
         let live = (0..table.rows).filter(|row| !has_ended(&table, *row));
@@ -110,7 +110,7 @@ impl Session<'_> {
     /// One request for what one word names.
     fn update_those(&self, update: &Update, word: &str, filter: JobFilter) -> u8 {
         if update.needs_admin && !self.settings().is_some_and(|s| s.you_are_admin) {
-            return refused(says::DENIED, word);
+            return refused(sentences::DENIED, word);
         }
         if update.change.priority.is_some_and(|p| p > 0)
             && let Some(why) = self.may_not_prioritize(&filter.ids)
@@ -131,7 +131,7 @@ impl Session<'_> {
                 Some((_, refusal)) => {
                     let over = refusal.code == RefusalCode::WrongState && self.is_over(&ids);
                     let why = if over {
-                        says::FINISHED
+                        sentences::FINISHED
                     } else {
                         self.why_not(refusal, &change, &ids)
                     };
@@ -142,7 +142,7 @@ impl Session<'_> {
                     self.tasks_that_ended(&ids, word)
                 }
             },
-            Ok(_) => refused(says::UNSPECIFIED, word),
+            Ok(_) => refused(sentences::UNSPECIFIED, word),
             Err(cosy_client::CallError::Refused(refusal)) => {
                 refused(self.why_not(&refusal, &change, &ids), word)
             }
@@ -159,13 +159,11 @@ impl Session<'_> {
         let table = table.ok().filter(|table| table.rows > 0)?;
         let own = i64::from(rustix::process::getuid().as_raw());
         let all = |field, value| (0..table.rows).all(|r| table.number(r, field) == Some(value));
-        Some(
-            match (all(JobField::Uid, own), all(JobField::Priority, 0)) {
-                (false, _) => says::NOT_YOURS,
-                (true, true) => says::HELD,
-                (true, false) => says::NOT_PERSISTENT,
-            },
-        )
+        Some(match (all(JobField::Uid, own), all(JobField::Priority, 0)) {
+            (false, _) => sentences::NOT_YOURS,
+            (true, true) => sentences::HELD,
+            (true, false) => sentences::NOT_PERSISTENT,
+        })
     }
 
     /// With what has to be looked up first: the present time limit, a reservation's number.
@@ -177,7 +175,7 @@ impl Session<'_> {
         self.possible(&change)?;
         if let Some(name) = &update.reservation {
             let id = clusters::reservation(self.context, name);
-            change.reservation = Some(id.ok_or(says::NO_RESERVATION)?);
+            change.reservation = Some(id.ok_or(sentences::NO_RESERVATION)?);
         }
         Ok(change)
     }
@@ -203,13 +201,13 @@ impl Session<'_> {
         }
         let nodes = self.nodes();
         if change.nodes.is_some_and(|n| n as usize > nodes.len()) {
-            return Err(says::NODE_COUNT);
+            return Err(sentences::NODE_COUNT);
         }
         let known = |feature: &String| nodes.iter().any(|n| n.features.contains(feature));
         if features.all(known) {
             Ok(())
         } else {
-            Err(says::NO_FEATURE)
+            Err(sentences::NO_FEATURE)
         }
     }
 
@@ -221,10 +219,12 @@ impl Session<'_> {
         };
         let table = self.table(ids.to_vec(), &[JobField::TimeLimit], true);
         let table = table.map_err(|e| words::of_call(&e))?;
-        let present = table.number(0, JobField::TimeLimit).ok_or(says::NO_JOB)?;
+        let present = table
+            .number(0, JobField::TimeLimit)
+            .ok_or(sentences::NO_JOB)?;
         let new = present.saturating_add(by);
         if new <= 0 {
-            return Err(says::TIME_LIMIT);
+            return Err(sentences::TIME_LIMIT);
         }
         Ok(Span(new))
     }
@@ -232,25 +232,25 @@ impl Session<'_> {
     /// Slurm's sentence for a change that is refused.
     fn why_not(&self, refusal: &Refusal, change: &JobChange, ids: &[JobRef]) -> &'static str {
         let features = change.features.is_some();
-        let told = refusal.about.and_then(says::about_change);
+        let told = refusal.about.and_then(sentences::about_change);
         if let Some(why) = told.filter(|_| refusal.code != RefusalCode::Forbidden) {
             return why;
         }
         match refusal.code {
             RefusalCode::Forbidden => self.forbidden(ids),
-            RefusalCode::QueueLimit if change.nodes.is_none() => says::PARTITION_LIMIT,
-            RefusalCode::NotFound if change.queue.is_some() => says::NO_PARTITION,
-            RefusalCode::NeverFits if features => says::NO_FEATURE,
+            RefusalCode::QueueLimit if change.nodes.is_none() => sentences::PARTITION_LIMIT,
+            RefusalCode::NotFound if change.queue.is_some() => sentences::NO_PARTITION,
+            RefusalCode::NeverFits if features => sentences::NO_FEATURE,
             RefusalCode::NeverFits | RefusalCode::QueueLimit if change.nodes.is_some() => {
-                says::NODE_COUNT
+                sentences::NODE_COUNT
             }
             RefusalCode::Invalid | RefusalCode::NotFound
                 if change.require.is_some() || change.keep_nodes.is_some() =>
             {
-                says::NO_NODE
+                sentences::NO_NODE
             }
-            RefusalCode::WrongState => says::RUNNING,
-            code => says::about_job(code),
+            RefusalCode::WrongState => sentences::RUNNING,
+            code => sentences::about_job(code),
         }
     }
 
@@ -278,7 +278,10 @@ impl Session<'_> {
         if over.is_empty() {
             return exit::OK;
         }
-        for (tasks, sentence) in [(&mut over, says::FINISHED), (&mut live, says::NO_ERROR)] {
+        for (tasks, sentence) in [
+            (&mut over, sentences::FINISHED),
+            (&mut live, sentences::NO_ERROR),
+        ] {
             tasks.sort_unstable();
             if !tasks.is_empty() {
                 let tasks = cosy_model::hostlist::ranges(tasks, 1);

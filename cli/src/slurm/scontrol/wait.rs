@@ -7,7 +7,7 @@ use crate::{exit, output};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobRef, Reply, Request};
 use cosy_model::{JobState, OsText, RefusalCode};
-use cosy_slurm::{says, targets};
+use cosy_slurm::{sentences, targets};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Session<'_> {
 
     fn write_script(&self, word: &str, file: Option<&String>) -> u8 {
         let Some(job) = one_of(word) else {
-            say(&format!("job script retrieval failed: {}", says::NO_JOB));
+            say(&format!("job script retrieval failed: {}", sentences::NO_JOB));
             return exit::OK;
         };
         match self.context.ask(Request::Script { job }) {
@@ -83,7 +83,7 @@ impl Session<'_> {
             // Slurm gives the exit code 0 here.
             Ok(_) => refused(&CallError::Unexpected),
             Err(_) if self.is_anothers(job) => {
-                say(&format!("job script retrieval failed: {}", says::NOT_YOURS));
+                say(&format!("job script retrieval failed: {}", sentences::NOT_YOURS));
                 exit::OK
             }
             Err(e) => refused(&e),
@@ -111,7 +111,9 @@ impl Session<'_> {
 
 fn refused(e: &CallError) -> u8 {
     let why = match e {
-        CallError::Refused(refusal) if refusal.code == RefusalCode::Forbidden => says::NOT_YOURS,
+        CallError::Refused(refusal) if refusal.code == RefusalCode::Forbidden => {
+            sentences::NOT_YOURS
+        }
         other => words::of_call(other),
     };
     say(&format!("job script retrieval failed: {why}"));

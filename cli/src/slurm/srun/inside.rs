@@ -2,7 +2,7 @@
 
 use super::layout::{arranged, layout};
 use super::request::{SRUN, SrunOptions, Stop, refused, tell_job, unreachable};
-use super::{parts, step};
+use super::{components, step};
 use crate::launch::place;
 use crate::launch::start::{go, way_to, with_variables};
 use crate::slurm::messages::say;
@@ -10,7 +10,7 @@ use crate::slurm::submit::{hosts, surroundings};
 use crate::{Context, exit};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
-use cosy_model::{JobId, OsText, RefusalCode};
+use cosy_model::{JobId, OsText, RefusalCode, variables};
 use cosy_slurm::environment::{Facts, counts};
 use cosy_slurm::geometry::Layout;
 use cosy_slurm::submit::Fault;
@@ -22,12 +22,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 
 /// Says that a job speaks to its programs in Slurm's words.
-const DIALECT: &str = "COSY_DIALECT";
+const DIALECT: &str = variables::DIALECT;
 
 /// The job that this is in. One of Slurm's dialect may be left by unsetting its variables.
 pub fn job(asked: &SrunOptions) -> Option<JobId> {
     let own = || place::job().filter(|_| std::env::var_os(DIALECT).is_none());
-    asked.own.job.or_else(own)
+    asked.step_options.job.or_else(own)
 }
 
 /// Runs a step in `job`; gives the exit code.
@@ -37,14 +37,14 @@ pub fn run(context: &Context, asked: &SrunOptions, job: JobId) -> Result<u8, Sto
         Err(e) => return Err(no_way(job, &e)),
     };
     let whole = facts(context, job);
-    let mut chosen = parts::chosen(asked, whole.as_ref())?;
+    let mut chosen = components::chosen(asked, whole.as_ref())?;
     if let Some(whole) = whole.as_ref().filter(|_| chosen.len() > 1) {
-        return over_parts(asked, &chosen, whole, job, stream);
+        return over_components(asked, &chosen, whole, job, stream);
     }
     let (asked, facts, elsewhere) = match (chosen.pop(), whole) {
-        (Some((asked, part)), Some(whole)) => {
-            let elsewhere = parts::nodes_of_others(&whole, &part);
-            (asked, Some(part), elsewhere)
+        (Some((asked, component)), Some(whole)) => {
+            let elsewhere = components::nodes_of_others(&whole, &component);
+            (asked, Some(component), elsewhere)
         }
         (_, whole) => (asked.clone(), whole, Vec::new()),
     };
@@ -57,7 +57,7 @@ pub fn run(context: &Context, asked: &SrunOptions, job: JobId) -> Result<u8, Sto
         [] => layout(asked, facts.as_ref())?,
         hosts => arranged(asked, facts.as_ref(), hosts),
     };
-    let name = asked.wishes.name.clone().unwrap_or_default();
+    let name = asked.job_options.name.clone().unwrap_or_default();
     let environment = variables(asked, facts.as_ref(), &layout, &name)?;
     let nodes = relative(asked, facts.as_ref(), &layout)?;
     let mut options = step::options(asked, &Some(layout), true)?;
@@ -74,17 +74,17 @@ pub fn run(context: &Context, asked: &SrunOptions, job: JobId) -> Result<u8, Sto
     }
 }
 
-/// Runs a step over several parts of a heterogeneous job.
-fn over_parts(
+/// Runs a step over several components of a heterogeneous job.
+fn over_components(
     asked: &SrunOptions,
     chosen: &[(SrunOptions, Facts)],
     whole: &Facts,
     job: JobId,
     stream: UnixStream,
 ) -> Result<u8, Stop> {
-    let step = parts::Step::new(chosen, whole)?;
+    let step = components::Step::new(chosen, whole)?;
     tell_job(asked, &step.facts);
-    let name = asked.wishes.name.clone().unwrap_or_default();
+    let name = asked.job_options.name.clone().unwrap_or_default();
     let environment = variables(asked, Some(&step.facts), &step.layout, &name)?;
     let (options, wanted) = step.wanted(chosen, environment)?;
     match go(SRUN.name(), &options, wanted, job, stream, None) {
@@ -107,12 +107,8 @@ fn no_way(job: JobId, error: &anyhow::Error) -> Stop {
     let Some(why) = gone else {
         return unreachable(error).into();
     };
-    say(&format!(
-        "srun: error: Unable to confirm allocation for job {job}: {why}"
-    ));
-    say(&format!(
-        "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job}"
-    ));
+    say(&format!("srun: error: Unable to confirm allocation for job {job}: {why}"));
+    say(&format!("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job}"));
     Stop::Code(exit::FAILED)
 }
 
@@ -127,7 +123,7 @@ fn facts(context: &Context, job: JobId) -> Option<Facts> {
 fn present() -> OsText {
     let mut block = Vec::new();
     for (name, value) in std::env::vars_os() {
-        if name.as_bytes().starts_with(b"COSY_") {
+        if name.as_bytes().starts_with(variables::PREFIX.as_bytes()) {
             block.extend(name.into_vec());
             block.push(b'=');
             block.extend(value.into_vec());
@@ -183,7 +179,7 @@ fn relative(
     facts: Option<&Facts>,
     layout: &Layout,
 ) -> Result<Option<Vec<String>>, Fault> {
-    let Some(first) = asked.own.relative else {
+    let Some(first) = asked.step_options.relative else {
         return Ok(None);
     };
     let line = &asked.line;
@@ -221,21 +217,21 @@ fn variables(
     name: &str,
 ) -> Result<OsText, Fault> {
     let host = surroundings::host();
-    let mut told = surroundings::asked(SRUN, &asked.wishes, name, &host);
+    let mut told = surroundings::asked(SRUN, &asked.job_options, name, &host);
     told.distribution = Some(dealt(asked, layout));
-    if asked.own.preserve {
+    if asked.step_options.preserve {
         // Those that are there stay.
         told.tasks = None;
     }
-    let wishes = &asked.wishes;
-    let mut environment = surroundings::environment(wishes, &told)?;
+    let job_options = &asked.job_options;
+    let mut environment = surroundings::environment(job_options, &told)?;
     if let Some(facts) = facts {
         let shared: Vec<String> = facts.shared().texts().collect();
         environment = with_variables(&environment, &shared.join("\0").into());
         let job_name = std::env::var("SLURM_JOB_NAME").unwrap_or_else(|_| facts.name.clone());
         let parts = counts(&facts.cores);
         let mut more = format!("SLURM_JOB_NAME={job_name}");
-        // A heterogeneous job has them of each part.
+        // A heterogeneous job has them of each component.
         if std::env::var_os("SLURM_HET_SIZE").is_none() {
             more += &format!("\0SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0={parts}");
         }
@@ -251,7 +247,7 @@ fn dealt(asked: &SrunOptions, layout: &Layout) -> String {
     } else {
         "block"
     };
-    let given = asked.wishes.distribution.as_ref();
+    let given = asked.job_options.distribution.as_ref();
     given.map_or(usual, |d| &d.text).to_owned()
 }
 

@@ -12,7 +12,7 @@ use cosy_slurm::submit::Fault;
 /// # Errors
 /// A shape that the job cannot have.
 pub(super) fn layout(asked: &SrunOptions, facts: Option<&Facts>) -> Result<Layout, Fault> {
-    let (line, all) = (&asked.line, &asked.wishes);
+    let (line, all) = (&asked.line, &asked.job_options);
     let named = line
         .nodelist
         .as_deref()
@@ -65,13 +65,13 @@ pub(super) fn arranged(asked: &SrunOptions, facts: Option<&Facts>, hosts: &[Stri
         nodes: number(counts.len()),
         tasks: number(hosts.len()),
         tasks_per_node: None,
-        cores_per_task: asked.wishes.cores_per_task.unwrap_or_else(fitting),
+        cores_per_task: asked.job_options.cores_per_task.unwrap_or_else(fitting),
         warnings: Vec::new(),
     }
 }
 
 /// What the job asked for for each task.
 fn usual_cores_per_task() -> u32 {
-    let own = std::env::var("COSY_CORES_PER_TASK").ok();
+    let own = std::env::var(cosy_model::variables::CORES_PER_TASK).ok();
     own.and_then(|c| c.parse().ok()).unwrap_or(1)
 }

@@ -3,14 +3,14 @@
 //! What it asks for is read as Slurm reads it; then it goes the way of `cosy run`
 //! ([`crate::launch`]) and speaks in Slurm's words. Source: srun(1), captures srun-*.
 
-mod around;
+mod components;
 mod inside;
 mod layout;
 mod outside;
-pub mod own;
-mod parts;
+mod prolog;
 mod request;
 mod step;
+pub mod step_options;
 
 use self::request::{Read, SRUN, SrunOptions, Stop};
 use super::messages::fail;
@@ -23,11 +23,11 @@ pub fn run(context: &Context) -> u8 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let parts = match parts::of_line(parsed.found, parsed.words) {
-        Ok(parts) => parts,
+    let components = match components::of_line(parsed.found, parsed.words) {
+        Ok(components) => components,
         Err(mistake) => return submit::mistaken(SRUN, &mistake),
     };
-    match parts::read_all(parts) {
+    match components::read_all(components) {
         Ok(Read::Asked(asked)) => start(context, &asked),
         Ok(Read::Told(code)) => code,
         Err(fault) => fail(SRUN, &fault),
@@ -35,7 +35,7 @@ pub fn run(context: &Context) -> u8 {
 }
 
 fn start(context: &Context, asked: &SrunOptions) -> u8 {
-    let done = match around::before(&asked.own) {
+    let done = match prolog::before(&asked.step_options) {
         Err(fault) => Err(fault.into()),
         Ok(()) => match inside::job(asked) {
             Some(job) => inside::run(context, asked, job),
@@ -43,6 +43,6 @@ fn start(context: &Context, asked: &SrunOptions) -> u8 {
         },
     };
     let code = done.unwrap_or_else(Stop::code);
-    around::after(&asked.own);
+    prolog::after(&asked.step_options);
     code
 }

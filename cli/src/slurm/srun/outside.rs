@@ -2,7 +2,7 @@
 
 use super::inside::{launched, program_name};
 use super::request::{SRUN, SrunOptions, Stop, refused, tell_job};
-use super::{parts, step};
+use super::{components, step};
 use crate::allocation::attend::Allocated;
 use crate::allocation::finish::finish;
 use crate::launch::place;
@@ -15,31 +15,31 @@ use cosy_model::api::Submission;
 use cosy_model::{JobSpec, OsText, Program};
 use cosy_slurm::environment::Facts;
 use cosy_slurm::submit::Fault;
-use cosy_slurm::submit::wishes::SubmitOptions;
+use cosy_slurm::submit::options::SubmitOptions;
 
 /// Runs it; gives the exit code.
 pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
-    if asked.own.relative.is_some() {
+    if asked.step_options.relative.is_some() {
         say("srun: fatal: --relative option invalid for job allocation request");
         return Err(Stop::Code(exit::FAILED));
     }
-    let mut wishes = asked.wishes.clone();
-    honour_tasks_per_node(&mut wishes);
+    let mut job_options = asked.job_options.clone();
+    honour_tasks_per_node(&mut job_options);
     let name = program_name(&asked.command);
-    let hosts = hosts::of_tasks(asked.hosts.as_ref(), wishes.tasks)?;
-    let mut around = wishes.clone();
+    let hosts = hosts::of_tasks(asked.hosts.as_ref(), job_options.tasks)?;
+    let mut around = job_options.clone();
     if !hosts.is_empty() {
         hosts::ask_for(&hosts, &mut around);
-        wishes.tasks = u32::try_from(hosts.len()).ok();
+        job_options.tasks = u32::try_from(hosts.len()).ok();
     }
     let mut spec = job(context, around, &name)?;
     let further: Vec<SubmitOptions> = asked
         .further
         .iter()
-        .map(|part| part.wishes.clone())
+        .map(|component| component.job_options.clone())
         .collect();
-    submit::parts::add(context, &further, &mut spec)?;
-    if wishes.test_only {
+    submit::components::add(context, &further, &mut spec)?;
+    if job_options.test_only {
         let submission = Submission {
             spec,
             script: OsText::default(),
@@ -50,17 +50,17 @@ pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
     // What can be wrong with the step is found before a job is asked for.
     let told = surroundings::asked(
         SRUN,
-        &wishes,
-        wishes.name.as_ref().unwrap_or(&name),
+        &job_options,
+        job_options.name.as_ref().unwrap_or(&name),
         &surroundings::host(),
     );
-    let environment = surroundings::environment(&wishes, &told)?;
+    let environment = surroundings::environment(&job_options, &told)?;
     let mut options = step::options(asked, &None, false)?;
     options.places = hosts::runs(&hosts);
     step::wanted(asked, &options, environment.clone())?;
     let manner = WaitOptions {
-        patience: asked.own.immediate,
-        quiet: wishes.quiet,
+        patience: asked.step_options.immediate,
+        quiet: job_options.quiet,
     };
     let got = waiting::get(context, SRUN, spec, &manner);
     let (attendant, allocated) = got.map_err(Stop::Code)?;
@@ -70,11 +70,11 @@ pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
     if let Some(facts) = &facts {
         tell_job(asked, facts);
     }
-    let environment = variables(&environment, &allocated, &wishes);
-    let parts = parts::chosen(asked, facts.as_ref());
-    let over = parts.and_then(|chosen| match &facts {
+    let environment = variables(&environment, &allocated, &job_options);
+    let components = components::chosen(asked, facts.as_ref());
+    let over = components.and_then(|chosen| match &facts {
         Some(facts) if !chosen.is_empty() => {
-            let step = parts::Step::new(&chosen, facts)?;
+            let step = components::Step::new(&chosen, facts)?;
             step.wanted(&chosen, environment.clone()).map(Some)
         }
         Some(_) | None => Ok(None),
@@ -95,10 +95,10 @@ pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
         }
     };
     if !several {
-        wanted.spec.cores_per_task = wishes.cores_per_task;
+        wanted.spec.cores_per_task = job_options.cores_per_task;
     }
     let facts = facts.filter(|_| !several);
-    let filled = facts.and_then(|facts| filling(&wishes, &facts.cores));
+    let filled = facts.and_then(|facts| filling(&job_options, &facts.cores));
     if let Some((nodes, tasks)) = filled.filter(|_| hosts.is_empty()) {
         (wanted.spec.nodes, wanted.spec.tasks) = (Some(nodes), Some(tasks));
     }
@@ -118,13 +118,13 @@ pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
 
 /// Whole nodes that were asked for by the cores of a task are filled with tasks: how many
 /// nodes, and how many tasks, given the cores of each node.
-fn filling(wishes: &SubmitOptions, cores: &[u32]) -> Option<(u32, u32)> {
-    let given = wishes.tasks.is_some() || wishes.tasks_per_node.is_some();
-    let each = wishes.cores_per_task.filter(|c| !given && *c > 0)?;
+fn filling(job_options: &SubmitOptions, cores: &[u32]) -> Option<(u32, u32)> {
+    let given = job_options.tasks.is_some() || job_options.tasks_per_node.is_some();
+    let each = job_options.cores_per_task.filter(|c| !given && *c > 0)?;
     let tasks = cores.iter().map(|cores| cores / each);
     let tasks = tasks.fold(0, u32::saturating_add);
     let nodes = u32::try_from(cores.len()).unwrap_or(u32::MAX);
-    (wishes.exclusive == Some(true) && tasks > 0).then_some((nodes, tasks))
+    (job_options.exclusive == Some(true) && tasks > 0).then_some((nodes, tasks))
 }
 
 /// The job around the step.
@@ -143,9 +143,9 @@ fn job(context: &Context, mut around: SubmitOptions, name: &str) -> Result<JobSp
 }
 
 /// Tasks on each node that do not make up the tasks asked for are left out of account.
-fn honour_tasks_per_node(wishes: &mut SubmitOptions) {
+fn honour_tasks_per_node(job_options: &mut SubmitOptions) {
     let (Some(each), Some(tasks), Some(nodes)) =
-        (wishes.tasks_per_node, wishes.tasks, wishes.nodes)
+        (job_options.tasks_per_node, job_options.tasks, job_options.nodes)
     else {
         return;
     };
@@ -156,16 +156,16 @@ fn honour_tasks_per_node(wishes: &mut SubmitOptions) {
              --ntasks-per-node.",
             nodes.least
         ));
-        wishes.tasks_per_node = None;
+        job_options.tasks_per_node = None;
     }
 }
 
 /// The step's variables: as they go along, the job's over them, and what `srun` adds.
-fn variables(environment: &OsText, allocated: &Allocated, wishes: &SubmitOptions) -> OsText {
+fn variables(environment: &OsText, allocated: &Allocated, job_options: &SubmitOptions) -> OsText {
     let mut all = with_variables(environment, &allocated.variables);
     if let Some(facts) = Facts::read(&allocated.variables.0) {
         let mut shared: Vec<String> = facts.shared().texts().collect();
-        if wishes.tasks.is_some() && wishes.distribution.is_none() {
+        if job_options.tasks.is_some() && job_options.distribution.is_none() {
             let tasks: u32 = facts.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));
             let alone = tasks as usize <= facts.tasks.len();
             let kind = if alone { "cyclic" } else { "block" };

@@ -1,7 +1,7 @@
 //! What `srun` is asked for, by environment and command line, and what it says when that cannot
 //! be done.
 
-use super::own::Own;
+use super::step_options::StepOptions;
 use crate::launch::supervisors::MOST;
 use crate::launch::talk::StepRefused;
 use crate::slurm::messages::{fail, say};
@@ -10,9 +10,9 @@ use crate::{exit, output};
 use cosy_model::RefusalCode;
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::components::is_own;
 use cosy_slurm::submit::distribution;
-use cosy_slurm::submit::parts::is_own;
-use cosy_slurm::submit::wishes::{SubmitOptions, check_together};
+use cosy_slurm::submit::options::{SubmitOptions, check_together};
 use cosy_slurm::submit::{Fault, Program};
 use std::ffi::OsString;
 
@@ -22,15 +22,15 @@ pub(super) const SRUN: Program = Program::Srun;
 #[derive(Clone)]
 pub(super) struct SrunOptions {
     /// By environment and command line.
-    pub(super) wishes: SubmitOptions,
+    pub(super) job_options: SubmitOptions,
     /// By the command line alone.
     pub(super) line: SubmitOptions,
-    pub(super) own: Own,
+    pub(super) step_options: StepOptions,
     /// The host of each task, where they are told one by one.
     pub(super) hosts: Option<Vec<String>>,
     /// Program and arguments.
     pub(super) command: Vec<OsString>,
-    /// What stands behind `:`, for other parts of a heterogeneous job.
+    /// What stands behind `:`, for other components of a heterogeneous job.
     pub(super) further: Vec<SrunOptions>,
 }
 
@@ -40,15 +40,15 @@ pub(super) enum Read {
     Told(u8),
 }
 
-/// `alone`: numbers in the environment are about this part.
+/// `alone`: numbers in the environment are about this component.
 pub(super) fn read(line: &[Found], command: Vec<OsString>, alone: bool) -> Result<Read, Fault> {
     let mut environment = submit::environment(SRUN);
     environment.retain(|found| alone || !is_own(found));
     let all: Vec<Found> = [&environment[..], line].concat();
     check_together(&environment, line)?;
-    let (mut wishes, own) = submit::wishes(SRUN, &all)?;
-    let (mut line_wishes, _) = submit::wishes(SRUN, line)?;
-    let own = Own::read(&own)?;
+    let (mut job_options, own) = submit::job_options(SRUN, &all)?;
+    let (mut line_options, _) = submit::job_options(SRUN, line)?;
+    let own = StepOptions::read(&own)?;
     if let Some(code) = told(&own) {
         return Ok(Read::Told(code));
     }
@@ -57,27 +57,27 @@ pub(super) fn read(line: &[Found], command: Vec<OsString>, alone: bool) -> Resul
         return Ok(Read::Told(exit::FAILED));
     }
     check_mpi(own.mpi.as_deref())?;
-    if own.supervisors > MOST && !wishes.quiet {
+    if own.supervisors > MOST && !job_options.quiet {
         say(&format!("srun: Using srun's max debug increment of {MOST}"));
     }
-    if wishes.verbose > 0 {
+    if job_options.verbose > 0 {
         submit::describe(SRUN, &all);
     }
-    submit::remarks(SRUN, &line_wishes);
-    let hosts = submit::hosts::arranged(&wishes, true)?;
-    for wishes in [&mut wishes, &mut line_wishes] {
+    submit::remarks(SRUN, &line_options);
+    let hosts = submit::hosts::arranged(&job_options, true)?;
+    for job_options in [&mut job_options, &mut line_options] {
         match &hosts {
             Some(_) => {
-                (wishes.nodelist, wishes.nodefile) = (None, None);
-                wishes.distribution = Some(distribution::read("arbitrary")?);
+                (job_options.nodelist, job_options.nodefile) = (None, None);
+                job_options.distribution = Some(distribution::read("arbitrary")?);
             }
-            None => submit::files::read_host_files(wishes)?,
+            None => submit::files::read_host_files(job_options)?,
         }
     }
     Ok(Read::Asked(Box::new(SrunOptions {
-        wishes,
-        line: line_wishes,
-        own,
+        job_options,
+        line: line_options,
+        step_options: own,
         hosts,
         command,
         further: Vec::new(),
@@ -85,7 +85,7 @@ pub(super) fn read(line: &[Found], command: Vec<OsString>, alone: bool) -> Resul
 }
 
 /// Answers `--mpi=list` and `--cpu-bind=help`.
-fn told(own: &Own) -> Option<u8> {
+fn told(own: &StepOptions) -> Option<u8> {
     if own.mpi.as_deref() == Some("list") {
         output::print("MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\n");
         return Some(exit::OK);
@@ -130,13 +130,11 @@ fn check_mpi(name: Option<&str>) -> Result<(), Fault> {
 
 /// Says where the job is, for those who want to hear more.
 pub(super) fn tell_job(asked: &SrunOptions, facts: &Facts) {
-    if asked.wishes.verbose > 0 && !asked.wishes.quiet {
+    if asked.job_options.verbose > 0 && !asked.job_options.quiet {
         let nodes = facts.cores.len();
         let cores = cpu_counts(&facts.cores);
         let (job, list) = (&facts.job, &facts.nodes);
-        say(&format!(
-            "srun: jobid {job}: nodes({nodes}):`{list}', cpu counts: {cores}"
-        ));
+        say(&format!("srun: jobid {job}: nodes({nodes}):`{list}', cpu counts: {cores}"));
     }
 }
 

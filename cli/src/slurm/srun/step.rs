@@ -15,7 +15,7 @@ use cosy_model::{Dialect, OsText, Span, expand};
 use cosy_slurm::geometry::Layout;
 use cosy_slurm::submit::binding::{CpuBind, To};
 use cosy_slurm::submit::distribution::{self, Nodes};
-use cosy_slurm::submit::wishes::{Memory, SubmitOptions};
+use cosy_slurm::submit::options::{Memory, SubmitOptions};
 use cosy_slurm::submit::{Fault, Line};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -30,7 +30,7 @@ pub type Shape = Option<Layout>;
 /// # Errors
 /// Values that cannot be read.
 pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOptions, Fault> {
-    let (own, wishes) = (&asked.own, &asked.wishes);
+    let (own, job_options) = (&asked.step_options, &asked.job_options);
     // In a job only what the command line says of resources is about the step.
     let about = if inside {
         &asked.line
@@ -39,7 +39,7 @@ pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOp
     };
     let layout = shape.as_ref();
     // A list of programs must know how many tasks there will be.
-    let listed = wishes.tasks.filter(|_| own.multi_prog);
+    let listed = job_options.tasks.filter(|_| own.multi_prog);
     let job = Options {
         nodes: layout.map(|l| l.nodes),
         tasks: layout.map(|l| l.tasks).or(listed),
@@ -50,13 +50,13 @@ pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOp
         require: hosts(about.nodelist.as_deref())?,
         avoid: hosts(about.exclude.as_deref())?,
         time: about.time,
-        name: wishes.name.clone(),
-        output: text(&wishes.output),
-        error: text(&wishes.error),
-        input: text(&wishes.input),
-        open_mode: wishes.open_mode,
-        chdir: wishes.chdir.clone(),
-        quiet: wishes.quiet,
+        name: job_options.name.clone(),
+        output: text(&job_options.output),
+        error: text(&job_options.error),
+        input: text(&job_options.input),
+        open_mode: job_options.open_mode,
+        chdir: job_options.chdir.clone(),
+        quiet: job_options.quiet,
         ..Options::default()
     };
     let multi = own
@@ -65,11 +65,11 @@ pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOp
     Ok(RunOptions {
         job,
         inside: own.job,
-        gpus_per_task: gpus(wishes.gpus_per_task.as_ref())?,
-        distribution: distribution(wishes.distribution.as_ref()),
+        gpus_per_task: gpus(job_options.gpus_per_task.as_ref())?,
+        distribution: distribution(job_options.distribution.as_ref()),
         bind: bind(own.cpu_bind.as_ref()),
         overlap: own.overlap,
-        overcommit: wishes.overcommit,
+        overcommit: job_options.overcommit,
         patience: own.immediate.filter(|_| inside).map(span),
         label: own.label,
         unbuffered: own.unbuffered,
@@ -87,7 +87,7 @@ pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOp
         } else {
             asked.command.clone()
         },
-        verbose: wishes.verbose > 0,
+        verbose: job_options.verbose > 0,
         tell_bind: own.cpu_bind.as_ref().is_some_and(|b| b.verbose),
         dialect: Dialect::Slurm,
         supervisors: own.supervisors.min(supervisors::MOST),
@@ -102,7 +102,7 @@ fn span(length: Duration) -> Span {
     Span::from_secs(i64::try_from(length.as_secs()).unwrap_or(i64::MAX))
 }
 
-fn rule(own: &super::own::Own) -> Rule {
+fn rule(own: &super::step_options::StepOptions) -> Rule {
     match (own.quit_on_interrupt, own.disable_status) {
         (true, _) => Rule::End,
         (false, true) => Rule::PassOn,
@@ -131,11 +131,11 @@ pub fn wanted(
     spec.dialect = Dialect::Slurm;
     spec.environment = environment;
     spec.warn = asked.line.signal;
-    spec.keep_counts = asked.own.preserve;
-    let keeps = |limit: &(String, u64, u64)| asked.wishes.propagate.takes(&limit.0);
+    spec.keep_counts = asked.step_options.preserve;
+    let keeps = |limit: &(String, u64, u64)| asked.job_options.propagate.takes(&limit.0);
     spec.rlimits.retain(keeps);
     if let (Some(prolog), _) | (None, Some(prolog)) =
-        (&asked.own.task_prolog, &asked.own.task_epilog)
+        (&asked.step_options.task_prolog, &asked.step_options.task_epilog)
     {
         let _ = prolog;
         wrap(asked, spec.programs.iter_mut().map(|p| &mut p.command));
@@ -154,7 +154,10 @@ fn wrap<'a>(asked: &SrunOptions, commands: impl Iterator<Item = &'a mut StepComm
     for command in commands {
         if let StepCommand::Run { argv, .. } = command {
             let before = ["/bin/sh", "-c", AROUND_TASKS, "srun"].map(OsText::from);
-            let own = [text(&asked.own.task_prolog), text(&asked.own.task_epilog)];
+            let own = [
+                text(&asked.step_options.task_prolog),
+                text(&asked.step_options.task_epilog),
+            ];
             let rest = std::mem::take(argv);
             *argv = before.into_iter().chain(own).chain(rest).collect();
         }
@@ -207,8 +210,8 @@ fn text(value: &Option<OsString>) -> Option<OsText> {
     Some(OsText(value.as_bytes().to_vec()))
 }
 
-fn memory(wishes: &SubmitOptions) -> Option<MemoryRequest> {
-    match wishes.memory {
+fn memory(job_options: &SubmitOptions) -> Option<MemoryRequest> {
+    match job_options.memory {
         Memory::PerNode(size) if size.0 > 0 => Some(MemoryRequest::PerNode(size)),
         Memory::PerNode(_) | Memory::Default | Memory::PerCore(_) | Memory::PerGpu(_) => None,
     }

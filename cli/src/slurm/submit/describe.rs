@@ -5,7 +5,7 @@ use cosy_client::cluster;
 use cosy_model::MiB;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::stamp;
-use cosy_slurm::submit::wishes::{Memory, SubmitOptions};
+use cosy_slurm::submit::options::{Memory, SubmitOptions};
 use cosy_slurm::submit::{Program, when};
 
 /// Prints the options that were given, by name.
@@ -51,26 +51,23 @@ fn size(size: MiB) -> String {
 }
 
 /// Prints what a job takes along and whom this speaks to: for `-vv`.
-pub fn details(program: Program, wishes: &SubmitOptions) {
-    if wishes.verbose < 2 {
+pub fn details(program: Program, job_options: &SubmitOptions) {
+    if job_options.verbose < 2 {
         return;
     }
     let debug = |text: String| say(&format!("{}: debug:  {text}", program.name()));
     if program == Program::Sbatch {
         let limits = crate::surroundings::limits();
-        for (name, soft, _) in limits.iter().filter(|l| wishes.propagate.takes(&l.0)) {
+        for (name, soft, _) in limits.iter().filter(|l| job_options.propagate.takes(&l.0)) {
             debug(format!("propagating RLIMIT_{name}={soft}"));
         }
         let mask = crate::surroundings::mask();
         debug(format!("propagating UMASK={:04o}", mask & 0o777));
     }
-    if let Memory::PerNode(MiB(0)) = wishes.memory {
+    if let Memory::PerNode(MiB(0)) = job_options.memory {
         debug("all memory of a node is asked for: it is taken whole".to_owned());
     }
-    debug(format!(
-        "the controller is asked at {}",
-        cluster::find().display()
-    ));
+    debug(format!("the controller is asked at {}", cluster::find().display()));
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Files that options name: lists of hosts, variables, the batch script.
 
 use cosy_model::limits::{ENVIRONMENT_BYTES, HOST_LIST_BYTES, SCRIPT_BYTES};
-use cosy_slurm::submit::wishes::SubmitOptions;
+use cosy_slurm::submit::options::SubmitOptions;
 use cosy_slurm::submit::{Fault, Line};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn read_host_files(wishes: &mut SubmitOptions) -> Result<(), Fault> {
-    if let Some(file) = &wishes.nodefile {
-        wishes.nodelist = Some(hosts(file)?);
+pub fn read_host_files(job_options: &mut SubmitOptions) -> Result<(), Fault> {
+    if let Some(file) = &job_options.nodefile {
+        job_options.nodelist = Some(hosts(file)?);
     }
-    for list in [&mut wishes.nodelist, &mut wishes.exclude] {
+    for list in [&mut job_options.nodelist, &mut job_options.exclude] {
         if let Some(text) = list.as_ref().filter(|t| t.contains('/')) {
             *list = Some(hosts(OsStr::new(text))?);
         }
@@ -69,7 +69,7 @@ pub fn variables(file: &OsStr) -> Result<Vec<u8>, Fault> {
 pub struct Script {
     /// Its whole path; empty when it came from standard input.
     pub path: PathBuf,
-    /// Its text.
+    /// Contents of the script.
     pub text: Vec<u8>,
 }
 
@@ -193,10 +193,7 @@ mod tests {
             let got = check(text)
                 .err()
                 .map_or_else(String::new, |f| f.text(Program::Sbatch));
-            assert!(
-                got.contains(want) && got.is_empty() == want.is_empty(),
-                "{got}"
-            );
+            assert!(got.contains(want) && got.is_empty() == want.is_empty(), "{got}");
         };
         test(b"#!/bin/sh\nls\n", "");
         test(b"", "Batch script is empty!");
@@ -228,15 +225,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("hosts");
         std::fs::write(&file, "n1 n2\n# no\nn[3-4] # yes\n").unwrap();
-        let mut wishes = SubmitOptions {
+        let mut job_options = SubmitOptions {
             nodelist: Some(file.to_string_lossy().into_owned()),
             exclude: Some("n9".to_owned()),
             ..SubmitOptions::default()
         };
-        read_host_files(&mut wishes).unwrap();
-        assert_eq!(wishes.nodelist.as_deref(), Some("n1,n2,n[3-4]"));
-        assert_eq!(wishes.exclude.as_deref(), Some("n9"));
-        wishes.nodefile = Some("/nonexistent".into());
-        assert!(read_host_files(&mut wishes).is_err());
+        read_host_files(&mut job_options).unwrap();
+        assert_eq!(job_options.nodelist.as_deref(), Some("n1,n2,n[3-4]"));
+        assert_eq!(job_options.exclude.as_deref(), Some("n9"));
+        job_options.nodefile = Some("/nonexistent".into());
+        assert!(read_host_files(&mut job_options).is_err());
     }
 }

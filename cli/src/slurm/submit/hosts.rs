@@ -7,8 +7,8 @@ use cosy_model::limits::STEP_TASKS;
 use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::count::NodeCount;
 use cosy_slurm::submit::distribution::Nodes;
+use cosy_slurm::submit::options::SubmitOptions;
 use cosy_slurm::submit::spec::NODE_NAME;
-use cosy_slurm::submit::wishes::SubmitOptions;
 use std::ffi::OsStr;
 
 /// Names a file with a host for each task.
@@ -19,11 +19,11 @@ const HOSTFILE: &str = "SLURM_HOSTFILE";
 ///
 /// # Errors
 /// A list that cannot be read, none where one is needed, or one that is too short.
-pub fn arranged(wishes: &SubmitOptions, always: bool) -> Result<Option<Vec<String>>, Fault> {
-    let distribution = wishes.distribution.as_ref();
+pub fn arranged(job_options: &SubmitOptions, always: bool) -> Result<Option<Vec<String>>, Fault> {
+    let distribution = job_options.distribution.as_ref();
     let arbitrary = distribution.is_some_and(|d| d.nodes == Nodes::Arbitrary);
     let file = std::env::var_os(HOSTFILE).filter(|f| !f.is_empty());
-    let text = match (&wishes.nodelist, file) {
+    let text = match (&job_options.nodelist, file) {
         (Some(list), _) if arbitrary && list.contains('/') => files::hosts(OsStr::new(list))?,
         (Some(list), _) if arbitrary => list.clone(),
         (None, Some(file)) if arbitrary || always => files::hosts(&file)?,
@@ -100,18 +100,18 @@ pub fn counts(hosts: &[String]) -> Vec<(String, u32)> {
 }
 
 /// Asks for a job on those hosts that has room for all their tasks.
-pub fn ask_for(hosts: &[String], wishes: &mut SubmitOptions) {
+pub fn ask_for(hosts: &[String], job_options: &mut SubmitOptions) {
     let counts = counts(hosts);
     let nodes = u32::try_from(counts.len()).unwrap_or(u32::MAX);
     let most = counts.iter().map(|c| c.1).max().unwrap_or(1);
     let names: Vec<&str> = counts.iter().map(|c| &*c.0).collect();
-    wishes.nodelist = Some(names.join(","));
-    wishes.nodes = Some(NodeCount {
+    job_options.nodelist = Some(names.join(","));
+    job_options.nodes = Some(NodeCount {
         least: nodes,
         most: nodes,
     });
     // As many on each node as on the one that has most: the planner deals them out evenly.
-    (wishes.tasks, wishes.tasks_per_node) = (None, Some(most));
+    (job_options.tasks, job_options.tasks_per_node) = (None, Some(most));
 }
 
 #[cfg(test)]
@@ -143,9 +143,9 @@ mod tests {
         assert_eq!(counts(&three), [run("n1", 2), run("n2", 1)]);
         assert!(of_tasks(Some(&hosts), Some(5)).is_err());
         assert_eq!(of_tasks(None, Some(5)), Ok(Vec::new()));
-        let mut wishes = SubmitOptions::default();
-        ask_for(&three, &mut wishes);
-        assert_eq!(wishes.nodelist.as_deref(), Some("n1,n2"));
-        assert_eq!((wishes.tasks, wishes.tasks_per_node), (None, Some(2)));
+        let mut job_options = SubmitOptions::default();
+        ask_for(&three, &mut job_options);
+        assert_eq!(job_options.nodelist.as_deref(), Some("n1,n2"));
+        assert_eq!((job_options.tasks, job_options.tasks_per_node), (None, Some(2)));
     }
 }

@@ -1,11 +1,11 @@
 //! What `sbatch`, `srun` and `salloc` share: command lines, environment and files become
-//! wishes, wishes a job, and a refusal the original's sentences.
+//! options, options a job, and a refusal the original's sentences.
 
+pub mod components;
 mod describe;
 pub mod files;
 pub mod hosts;
 mod partition;
-pub mod parts;
 pub mod refusal;
 mod spread;
 pub mod surroundings;
@@ -19,8 +19,8 @@ use super::{accounts, clusters};
 use crate::{Context, exit, output, times};
 use cosy_model::{ArraySpec, JobSpec, Program as Runs};
 use cosy_slurm::getopt::{self, Found, Order, Parsed};
+use cosy_slurm::submit::options::{OptionSources, SubmitOptions};
 use cosy_slurm::submit::spec::{self, Surroundings};
-use cosy_slurm::submit::wishes::{Scene, SubmitOptions};
 use cosy_slurm::submit::{Fault, Program, help, table, variables};
 
 /// The exit code for command lines that cannot be read.
@@ -64,23 +64,23 @@ pub fn environment(program: Program) -> Vec<Found> {
 ///
 /// # Errors
 /// A value that cannot be read, or an option that is not available.
-pub fn wishes<'a>(
+pub fn job_options<'a>(
     program: Program,
     options: impl IntoIterator<Item = &'a Found>,
 ) -> Result<(SubmitOptions, Vec<Found>), Fault> {
-    let scene = Scene {
+    let scene = OptionSources {
         program,
         now: &times::now,
         root: is_root(),
     };
-    let mut wishes = SubmitOptions::default();
+    let mut job_options = SubmitOptions::default();
     let mut own = Vec::new();
     for found in options {
-        if !wishes.apply(found, &scene)? {
+        if !job_options.apply(found, &scene)? {
             own.push(found.clone());
         }
     }
-    Ok((wishes, own))
+    Ok((job_options, own))
 }
 
 /// Whether this is root, as far as options are only for root.
@@ -89,10 +89,14 @@ pub fn is_root() -> bool {
 }
 
 /// Prints the lines about options that have no effect here, unless `--quiet`.
-pub fn remarks(program: Program, wishes: &SubmitOptions) {
+pub fn remarks(program: Program, job_options: &SubmitOptions) {
     let text = |line: &String| format!("{}: {line}", program.name());
-    if !wishes.quiet {
-        wishes.remarks.iter().map(text).for_each(|line| say(&line));
+    if !job_options.quiet {
+        job_options
+            .remarks
+            .iter()
+            .map(text)
+            .for_each(|line| say(&line));
     }
 }
 
@@ -103,11 +107,11 @@ pub fn remarks(program: Program, wishes: &SubmitOptions) {
 pub fn job(
     context: &Context,
     program: Program,
-    mut wishes: SubmitOptions,
+    mut job_options: SubmitOptions,
     runs: Runs,
     default_name: &str,
 ) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
-    if let Some(names) = &wishes.clusters
+    if let Some(names) = &job_options.clusters
         && !clusters::names_this(context, names)
     {
         return Err(Fault {
@@ -118,31 +122,31 @@ pub fn job(
     let hosts = match program {
         // It has put its tasks on them already.
         Program::Srun => None,
-        Program::Sbatch | Program::Salloc => hosts::arranged(&wishes, false)?,
+        Program::Sbatch | Program::Salloc => hosts::arranged(&job_options, false)?,
     };
     if let Some(all) = hosts {
-        let hosts = hosts::of_tasks(Some(&all), wishes.tasks)?;
-        hosts::ask_for(&hosts, &mut wishes);
+        let hosts = hosts::of_tasks(Some(&all), job_options.tasks)?;
+        hosts::ask_for(&hosts, &mut job_options);
     }
-    files::read_host_files(&mut wishes)?;
-    spread::over_nodes(context, &mut wishes);
-    wishes.account = wishes.account.map(|a| accounts::charged(context, &a));
-    let reservation = match &wishes.reservation {
+    files::read_host_files(&mut job_options)?;
+    spread::over_nodes(context, &mut job_options);
+    job_options.account = job_options.account.map(|a| accounts::charged(context, &a));
+    let reservation = match &job_options.reservation {
         Some(name) => Some(refusal::reservation(context, name)?),
         None => None,
     };
     let host = surroundings::host();
-    let name = wishes
+    let name = job_options
         .name
         .clone()
         .unwrap_or_else(|| default_name.to_owned());
-    let asked = surroundings::asked(program, &wishes, &name, &host);
+    let asked = surroundings::asked(program, &job_options, &name, &host);
     let surroundings = Surroundings {
         now: cosy_model::Time(times::now().timestamp().as_millisecond()),
         program: runs,
         default_name: default_name.to_owned(),
-        workdir: surroundings::workdir(&wishes)?,
-        environment: surroundings::environment(&wishes, &asked)?,
+        workdir: surroundings::workdir(&job_options)?,
+        environment: surroundings::environment(&job_options, &asked)?,
         umask: crate::surroundings::mask(),
         rlimits: crate::surroundings::limits(),
         host: Some(host),
@@ -151,8 +155,8 @@ pub fn job(
         reservation,
         root: is_root(),
     };
-    let (mut spec, array) = spec::build(&wishes, surroundings)?;
-    if let Some(list) = &wishes.partition {
+    let (mut spec, array) = spec::build(&job_options, surroundings)?;
+    if let Some(list) = &job_options.partition {
         partition::choose(context, &mut spec, list)?;
     }
     Ok((spec, array))

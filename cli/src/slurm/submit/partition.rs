@@ -9,7 +9,7 @@ use super::trial;
 use crate::Context;
 use cosy_model::api::{QueueInfo, Reply, Request};
 use cosy_model::{JobSpec, Time};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::submit::{Fault, Line};
 use std::cmp::Reverse;
 
@@ -50,7 +50,7 @@ pub fn choose(context: &Context, spec: &mut JobSpec, list: &str) -> Result<(), F
 }
 
 fn unknown(name: &str) -> Fault {
-    let mut fault = Fault::refusal(says::NO_PARTITION);
+    let mut fault = Fault::refusal(sentences::NO_PARTITION);
     let line = format!("invalid partition specified: {name}");
     fault.lines.insert(0, Line::Error(line));
     fault

@@ -10,7 +10,7 @@ use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::NODE_CORES;
 use cosy_model::{About, ArraySpec, JobSpec, Refusal, RefusalCode, ReservationId};
-use cosy_slurm::says;
+use cosy_slurm::sentences;
 use cosy_slurm::submit::{Fault, Line, array, depend, gres};
 
 /// The reservation of that name.
@@ -18,7 +18,7 @@ use cosy_slurm::submit::{Fault, Line, array, depend, gres};
 /// # Errors
 /// There is none.
 pub fn reservation(context: &Context, name: &str) -> Result<ReservationId, Fault> {
-    clusters::reservation(context, name).ok_or_else(|| Fault::refusal(says::NO_RESERVATION))
+    clusters::reservation(context, name).ok_or_else(|| Fault::refusal(sentences::NO_RESERVATION))
 }
 
 /// Why the job was not accepted.
@@ -54,7 +54,7 @@ pub fn explain(
         | RefusalCode::DirectoryDown
         | RefusalCode::Version
         | RefusalCode::TooMany
-        | RefusalCode::NotFree => Fault::refusal(says::about_job(refusal.code)),
+        | RefusalCode::NotFree => Fault::refusal(sentences::about_job(refusal.code)),
     }
 }
 
@@ -62,10 +62,10 @@ pub fn explain(
 const fn sentence(about: About) -> Option<&'static str> {
     match about {
         About::License => Some(gres::INVALID_LICENSE),
-        About::Feature => Some(says::NO_FEATURE),
-        About::Preference => Some(says::NO_PREFERENCE),
+        About::Feature => Some(sentences::NO_FEATURE),
+        About::Preference => Some(sentences::NO_PREFERENCE),
         About::Dependency => Some(depend::INVALID),
-        About::Reservation => Some(says::NO_RESERVATION),
+        About::Reservation => Some(sentences::NO_RESERVATION),
         About::Array => Some(array::INVALID),
         About::Deadline => Some("Incorrect job deadline specification"),
         About::Node
@@ -90,7 +90,7 @@ const fn sentence(about: About) -> Option<&'static str> {
 
 /// What the original has no sentence for is told in our own words first.
 fn in_full(refusal: &Refusal) -> Fault {
-    let mut fault = Fault::refusal(says::about_job(refusal.code));
+    let mut fault = Fault::refusal(sentences::about_job(refusal.code));
     fault.lines.insert(0, Line::Error(refusal.message.clone()));
     fault
 }
@@ -107,16 +107,13 @@ fn missing(context: &Context, spec: &JobSpec) -> Fault {
         && let Ok(Reply::Queues(all)) = context.ask(Request::Queues)
         && !all.iter().any(|q| q.spec.name == *queue)
     {
-        return with(
-            &format!("invalid partition specified: {queue}"),
-            says::NO_PARTITION,
-        );
+        return with(&format!("invalid partition specified: {queue}"), sentences::NO_PARTITION);
     }
     let nodes = nodes(context);
     let known = |name: &String| nodes.iter().any(|n| n.name == *name);
     let mut named = spec.request.require.iter().chain(&spec.request.avoid);
     if !named.all(known) {
-        return Fault::refusal(says::NO_NODE);
+        return Fault::refusal(sentences::NO_NODE);
     }
     if !spec.licenses.is_empty() {
         return Fault::refusal(gres::INVALID_LICENSE);
@@ -124,7 +121,7 @@ fn missing(context: &Context, spec: &JobSpec) -> Fault {
     if !spec.dependencies.is_empty() {
         return Fault::refusal(depend::INVALID);
     }
-    Fault::refusal(says::UNSPECIFIED)
+    Fault::refusal(sentences::UNSPECIFIED)
 }
 
 /// All nodes of the cluster; none where they cannot be asked for.
@@ -166,27 +163,24 @@ impl Cluster {
 
     fn never_fits(&self, request: &ResourceRequest) -> Fault {
         if self.lacks_features(request) {
-            return Fault::refusal(says::NO_FEATURE);
+            return Fault::refusal(sentences::NO_FEATURE);
         }
         if self.lacks_devices(request) {
             return Fault::error(gres::INVALID);
         }
         if memory(request) > self.most(|n| n.amounts.memory.0) {
-            return with(
-                "Memory specification can not be satisfied",
-                says::NODE_CONFIG,
-            );
+            return with("Memory specification can not be satisfied", sentences::NODE_CONFIG);
         }
         if request.disk_per_node.0 > self.most(|n| n.amounts.disk.0) {
             return with(
                 "Temporary disk specification can not be satisfied",
-                says::NODE_CONFIG,
+                sentences::NODE_CONFIG,
             );
         }
         if cores(request) > self.most(|n| n.amounts.cores.into()) {
-            return with("CPU count per node can not be satisfied", says::NODE_CONFIG);
+            return with("CPU count per node can not be satisfied", sentences::NODE_CONFIG);
         }
-        Fault::refusal(says::NODE_CONFIG)
+        Fault::refusal(sentences::NODE_CONFIG)
     }
 
     fn lacks_features(&self, request: &ResourceRequest) -> bool {

@@ -9,7 +9,7 @@ use crate::Context;
 use cosy_model::api::NodeInfo;
 use cosy_slurm::submit::count::NodeCount;
 use cosy_slurm::submit::gres::Amounts;
-use cosy_slurm::submit::wishes::SubmitOptions;
+use cosy_slurm::submit::options::SubmitOptions;
 use cosy_view::node::NodeCondition;
 
 /// What may go to any node: so many pieces, each with GPUs and cores of one node.
@@ -21,40 +21,37 @@ struct Pieces {
 }
 
 /// Says on how many nodes the job is to be, where that is not for the planner to find.
-pub fn over_nodes(context: &Context, wishes: &mut SubmitOptions) {
-    match wishes.spread.then_some(wishes.tasks).flatten() {
-        Some(tasks) => over_many(context, wishes, tasks),
-        None => over_few(context, wishes),
+pub fn over_nodes(context: &Context, job_options: &mut SubmitOptions) {
+    match job_options.spread.then_some(job_options.tasks).flatten() {
+        Some(tasks) => over_many(context, job_options, tasks),
+        None => over_few(context, job_options),
     }
 }
 
 /// A node for each task, as far as there are nodes with room and the job may have them.
-fn over_many(context: &Context, wishes: &mut SubmitOptions, tasks: u32) {
-    let asked = wishes.nodes.unwrap_or(NodeCount {
+fn over_many(context: &Context, job_options: &mut SubmitOptions, tasks: u32) {
+    let asked = job_options.nodes.unwrap_or(NodeCount {
         least: 1,
         most: u32::MAX,
     });
     let nodes = refusal::nodes(context);
-    let room = with_room(wishes, &nodes).min(tasks).min(asked.most);
+    let room = with_room(job_options, &nodes).min(tasks).min(asked.most);
     let nodes = room.max(asked.least);
-    wishes.nodes = Some(NodeCount {
+    job_options.nodes = Some(NodeCount {
         least: nodes,
         most: nodes,
     });
 }
 
 /// Nodes of the partition that a task could start on now.
-fn with_room(wishes: &SubmitOptions, nodes: &[NodeInfo]) -> u32 {
-    let each = wishes.cores_per_task.unwrap_or(1);
-    let whole = wishes.exclusive == Some(true);
+fn with_room(job_options: &SubmitOptions, nodes: &[NodeInfo]) -> u32 {
+    let each = job_options.cores_per_task.unwrap_or(1);
+    let whole = job_options.exclusive == Some(true);
     let has_room = |node: &&NodeInfo| {
         let used = node.used.cores;
         let free = node.amounts.cores.saturating_sub(used);
-        is_in(node, wishes.partition.as_deref())
-            && matches!(
-                NodeCondition::of(node),
-                Some(NodeCondition::Idle | NodeCondition::Mixed)
-            )
+        is_in(node, job_options.partition.as_deref())
+            && matches!(NodeCondition::of(node), Some(NodeCondition::Idle | NodeCondition::Mixed))
             && free >= each
             && !(whole && used > 0)
     };
@@ -67,13 +64,13 @@ fn is_in(node: &NodeInfo, partition: Option<&str>) -> bool {
 }
 
 /// Asks for several nodes where one cannot have all the GPUs.
-fn over_few(context: &Context, wishes: &mut SubmitOptions) {
-    let Some(pieces) = pieces(wishes) else {
+fn over_few(context: &Context, job_options: &mut SubmitOptions) {
+    let Some(pieces) = pieces(job_options) else {
         return;
     };
     let nodes = refusal::nodes(context);
-    if let Some(nodes) = needed(wishes.partition.as_deref(), pieces, &nodes) {
-        wishes.nodes = Some(NodeCount {
+    if let Some(nodes) = needed(job_options.partition.as_deref(), pieces, &nodes) {
+        job_options.nodes = Some(NodeCount {
             least: nodes,
             most: nodes,
         });
@@ -82,31 +79,34 @@ fn over_few(context: &Context, wishes: &mut SubmitOptions) {
 
 /// The GPUs of a job for which nothing says on how many nodes they are: one by one, or those
 /// of a task together.
-fn pieces(wishes: &SubmitOptions) -> Option<Pieces> {
-    let said = wishes.nodes.is_some()
-        || wishes.tasks_per_node.is_some()
-        || wishes.gpus_per_node.is_some()
-        || wishes.gpus_per_socket.is_some()
-        || wishes.gres.is_some();
+fn pieces(job_options: &SubmitOptions) -> Option<Pieces> {
+    let said = job_options.nodes.is_some()
+        || job_options.tasks_per_node.is_some()
+        || job_options.gpus_per_node.is_some()
+        || job_options.gpus_per_socket.is_some()
+        || job_options.gres.is_some();
     let count = |text: &Option<String>| Some(Amounts::read_gpus(text.as_deref()?).ok()?.gpus);
-    let all = count(&wishes.gpus);
-    let pieces = match count(&wishes.gpus_per_task).filter(|each| *each > 0) {
+    let all = count(&job_options.gpus);
+    let pieces = match count(&job_options.gpus_per_task).filter(|each| *each > 0) {
         Some(each) => Pieces {
-            count: wishes.tasks.or(all.map(|all| all / each))?,
+            count: job_options.tasks.or(all.map(|all| all / each))?,
             gpus: each,
-            cores: wishes.cores_per_task.unwrap_or(1).max(cores(wishes, each)),
+            cores: job_options
+                .cores_per_task
+                .unwrap_or(1)
+                .max(cores(job_options, each)),
         },
         None => Pieces {
             count: all?,
             gpus: 1,
-            cores: cores(wishes, 1),
+            cores: cores(job_options, 1),
         },
     };
     (!said && pieces.count > 1).then_some(pieces)
 }
 
-fn cores(wishes: &SubmitOptions, gpus: u32) -> u32 {
-    wishes.cores_per_gpu.unwrap_or(0).saturating_mul(gpus)
+fn cores(job_options: &SubmitOptions, gpus: u32) -> u32 {
+    job_options.cores_per_gpu.unwrap_or(0).saturating_mul(gpus)
 }
 
 /// How many nodes it takes; `None` for one, and where no node has room for a piece.
@@ -168,13 +168,13 @@ mod tests {
             node("idle", 0, "big"),
         ];
         let check = |cores, exclusive, partition: Option<&str>, want| {
-            let wishes = SubmitOptions {
+            let job_options = SubmitOptions {
                 cores_per_task: cores,
                 exclusive,
                 partition: partition.map(str::to_owned),
                 ..SubmitOptions::default()
             };
-            assert_eq!(with_room(&wishes, &nodes), want, "{wishes:?}");
+            assert_eq!(with_room(&job_options, &nodes), want, "{job_options:?}");
         };
         check(None, None, None, 3);
         check(None, None, Some("main"), 2);

@@ -5,7 +5,7 @@ use cosy_model::OsText;
 use cosy_model::limits::ENVIRONMENT_BYTES;
 use cosy_slurm::environment::{Memory, Requested};
 use cosy_slurm::submit::export::Export;
-use cosy_slurm::submit::wishes::{self, SubmitOptions};
+use cosy_slurm::submit::options::{self, SubmitOptions};
 use cosy_slurm::submit::{Fault, Program};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -18,36 +18,45 @@ pub fn host() -> String {
 ///
 /// # Errors
 /// When the present one is gone.
-pub fn workdir(wishes: &SubmitOptions) -> Result<OsText, Fault> {
-    crate::surroundings::workdir(wishes.chdir.as_deref()).map_err(Fault::error)
+pub fn workdir(job_options: &SubmitOptions) -> Result<OsText, Fault> {
+    crate::surroundings::workdir(job_options.chdir.as_deref()).map_err(Fault::error)
 }
 
 /// What the job's variables tell of how it was asked for.
-pub fn asked(program: Program, wishes: &SubmitOptions, name: &str, host: &str) -> Requested {
-    let nodes = wishes.nodes.map(|n| n.least);
-    let dealt = || Some(nodes.unwrap_or(1).saturating_mul(wishes.tasks_per_node?));
+pub fn asked(program: Program, job_options: &SubmitOptions, name: &str, host: &str) -> Requested {
+    let nodes = job_options.nodes.map(|n| n.least);
+    let dealt = || {
+        Some(
+            nodes
+                .unwrap_or(1)
+                .saturating_mul(job_options.tasks_per_node?),
+        )
+    };
     let here = std::env::current_dir().unwrap_or_default();
-    let named = wishes.export.as_ref().filter(|e| e.text != "ALL");
+    let named = job_options.export.as_ref().filter(|e| e.text != "ALL");
     Requested {
         name: name.to_owned(),
-        tasks: wishes.tasks.or_else(dealt),
-        tasks_per_node: wishes.tasks_per_node,
-        cores_per_task: wishes.cores_per_task,
-        overcommit: wishes.overcommit,
-        memory: memory(program, wishes),
-        gpus: wishes.gpus.clone(),
-        gpus_per_node: wishes.gpus_per_node.clone(),
-        gpus_per_task: wishes.gpus_per_task.clone(),
+        tasks: job_options.tasks.or_else(dealt),
+        tasks_per_node: job_options.tasks_per_node,
+        cores_per_task: job_options.cores_per_task,
+        overcommit: job_options.overcommit,
+        memory: memory(program, job_options),
+        gpus: job_options.gpus.clone(),
+        gpus_per_node: job_options.gpus_per_node.clone(),
+        gpus_per_task: job_options.gpus_per_task.clone(),
         submit_dir: here.to_string_lossy().into_owned(),
         submit_host: host.to_owned(),
-        export: exported(program, wishes),
-        user_env: wishes.login || named.is_some(),
+        export: exported(program, job_options),
+        user_env: job_options.login || named.is_some(),
         process_nice: match program {
             Program::Sbatch | Program::Srun => rustix::process::getpriority_process(None).ok(),
             Program::Salloc => None,
         },
-        distribution: wishes.distribution.as_ref().map(|d| d.text.clone()),
-        plane_size: wishes.distribution.as_ref().and_then(|d| d.plane_size()),
+        distribution: job_options.distribution.as_ref().map(|d| d.text.clone()),
+        plane_size: job_options
+            .distribution
+            .as_ref()
+            .and_then(|d| d.plane_size()),
         umask: match program {
             Program::Srun => Some(crate::surroundings::mask()),
             Program::Sbatch | Program::Salloc => None,
@@ -56,15 +65,15 @@ pub fn asked(program: Program, wishes: &SubmitOptions, name: &str, host: &str) -
 }
 
 /// What the job's steps are to take along; `srun` starts no others.
-fn exported(program: Program, wishes: &SubmitOptions) -> Option<String> {
-    let export = wishes.export.as_ref()?;
+fn exported(program: Program, job_options: &SubmitOptions) -> Option<String> {
+    let export = job_options.export.as_ref()?;
     (program != Program::Srun).then(|| export.text.clone())
 }
 
-fn memory(program: Program, wishes: &SubmitOptions) -> Option<Memory> {
-    match (program, wishes.memory) {
-        (Program::Salloc, wishes::Memory::PerNode(size)) => Some(Memory::PerNode(size.0)),
-        (Program::Salloc, wishes::Memory::PerCore(size)) => Some(Memory::PerCore(size.0)),
+fn memory(program: Program, job_options: &SubmitOptions) -> Option<Memory> {
+    match (program, job_options.memory) {
+        (Program::Salloc, options::Memory::PerNode(size)) => Some(Memory::PerNode(size.0)),
+        (Program::Salloc, options::Memory::PerCore(size)) => Some(Memory::PerCore(size.0)),
         _ => None,
     }
 }
@@ -74,12 +83,12 @@ fn memory(program: Program, wishes: &SubmitOptions) -> Option<Memory> {
 ///
 /// # Errors
 /// More than the limit, or a file that cannot be read.
-pub fn environment(wishes: &SubmitOptions, asked: &Requested) -> Result<OsText, Fault> {
+pub fn environment(job_options: &SubmitOptions, asked: &Requested) -> Result<OsText, Fault> {
     let everything = Export::default();
-    let export = wishes.export.as_ref().unwrap_or(&everything);
+    let export = job_options.export.as_ref().unwrap_or(&everything);
     let told = asked.variables();
     let told: Vec<String> = told.texts().collect();
-    let mut block = match &wishes.export_file {
+    let mut block = match &job_options.export_file {
         Some(file) => files::variables(file)?,
         None => present(export, &told),
     };
@@ -101,7 +110,7 @@ pub fn environment(wishes: &SubmitOptions, asked: &Requested) -> Result<OsText, 
 
 /// Whether a variable tells of the job that this command was called in.
 fn of_this_job(name: &str) -> bool {
-    name.starts_with("COSY_") && name != cosy_client::cluster::SOCKET_VARIABLE
+    name.starts_with(cosy_model::variables::PREFIX) && name != cosy_client::cluster::SOCKET_VARIABLE
 }
 
 /// The variables of this process that go along and are not told anew.

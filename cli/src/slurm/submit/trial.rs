@@ -10,7 +10,7 @@ use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{Ask, Pick, Quote, Sharing};
 use cosy_model::{JobId, JobSpec, Span, Time};
 use cosy_slurm::submit::{Line, Program};
-use cosy_slurm::{clock, says};
+use cosy_slurm::{clock, sentences};
 
 /// How long a job may run that has no limit, as far as its start is concerned.
 const WITHOUT_LIMIT: Span = Span::from_minutes(365 * 24 * 60);
@@ -26,9 +26,9 @@ pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
                 say(&format!("{}: {text}", program.name()));
                 exit::OK
             }
-            None => failed(says::PARTITION_LIMIT),
+            None => failed(sentences::PARTITION_LIMIT),
         },
-        Ok(_) => failed(says::VERSION),
+        Ok(_) => failed(sentences::VERSION),
         Err(e) => {
             let fault = refusal::explain(context, spec, submission.array.as_ref(), &e);
             match fault.lines.last() {

@@ -14,14 +14,14 @@
 //!
 //! A large piece is cheaper for each job, a small one keeps others waiting less.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::conversations::choosing::{Choosing, Tally};
 use crate::event::{Caller, ClientId};
-use crate::procedures::steer::Recipients;
+use crate::jobs::steer::Recipients;
 use crate::record::HeldBy;
 use cosy_model::api::{JobChange, Reply};
-use cosy_model::{JobId, Refusal, Refusals};
+use cosy_model::{EventKind, JobId, Refusal, Refusals};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -73,23 +73,23 @@ impl Work {
     }
 
     /// What cannot be done is told only of jobs that were named.
-    const fn ends(&self) -> bool {
+    pub const fn ends(&self) -> bool {
         matches!(self, Self::Cancel | Self::Signal(..))
     }
 
-    /// The word of history for jobs that it has changed.
-    pub const fn word(&self) -> &'static str {
+    /// What history says of jobs that it has changed.
+    pub const fn kind(&self) -> Option<EventKind> {
         match self {
-            Self::Hold { .. } => "held",
-            Self::Release => "released",
-            Self::Change(_) | Self::Top => "changed",
+            Self::Hold { .. } => Some(EventKind::Held),
+            Self::Release => Some(EventKind::Released),
+            Self::Change(_) | Self::Top => Some(EventKind::Changed),
             // These are told job by job.
             Self::Cancel
             | Self::Signal(..)
             | Self::Requeue(_)
             | Self::Suspend
             | Self::Resume
-            | Self::Notify(_) => "",
+            | Self::Notify(_) => None,
         }
     }
 }
@@ -100,21 +100,21 @@ pub(crate) struct BulkRequest {
     /// Where the answer goes: more than one when it was asked again with the same key.
     pub clients: Vec<ClientId>,
     /// Those that came later have higher ones.
-    number: u64,
+    pub number: u64,
     pub caller: Caller,
     pub key: Option<[u8; 16]>,
     pub work: Work,
     /// The jobs were named: what cannot be done is told of each.
     pub named: bool,
     /// While they are looked for.
-    choosing: Option<Choosing>,
+    pub choosing: Option<Choosing>,
     /// The next ones are at the end.
-    left: Vec<JobId>,
+    pub left: Vec<JobId>,
     /// The submissions that the jobs belong to.
     bases: BTreeSet<JobId>,
     /// Arrays among them.
     tallies: BTreeMap<JobId, Tally>,
-    begun: bool,
+    pub begun: bool,
     /// Arrays whose tasks without rows have been changed as one: each has yet to be looked at.
     pub whole: BTreeSet<JobId>,
     /// What has been made of which body: a number of the same submission, or a refusal.
@@ -125,8 +125,8 @@ pub(crate) struct BulkRequest {
     pub tops: BTreeMap<(JobId, u32), Option<u32>>,
     /// Jobs of this piece that history is to tell of, by submission.
     pub told: BTreeMap<JobId, Vec<JobId>>,
-    changed: u64,
-    refused: Refusals,
+    pub changed: u64,
+    pub refused: Refusals,
 }
 
 /// Requests for many jobs.
@@ -148,10 +148,24 @@ impl BulkRequests {
     pub fn concern(&self, base: JobId) -> bool {
         self.under_way.iter().any(|bulk| bulk.whole.contains(&base))
     }
+
+    /// Those under way, the next one first.
+    pub fn under_way(&self) -> &VecDeque<BulkRequest> {
+        &self.under_way
+    }
+
+    pub fn under_way_mut(&mut self) -> &mut VecDeque<BulkRequest> {
+        &mut self.under_way
+    }
+
+    /// Stands in line until fewer are under way.
+    pub fn stands_in_line(&mut self, bulk: BulkRequest) {
+        self.line.push_back(bulk);
+    }
 }
 
 impl BulkRequest {
-    fn new(choosing: Option<Choosing>, caller: &Caller, work: Work) -> Self {
+    pub fn new(choosing: Option<Choosing>, caller: &Caller, work: Work) -> Self {
         Self {
             clients: Vec::new(),
             number: 0,
@@ -175,7 +189,7 @@ impl BulkRequest {
     }
 
     /// Nothing was looked for yet.
-    fn forget(&mut self, choosing: Choosing) {
+    pub fn forget(&mut self, choosing: Choosing) {
         self.choosing = Some(choosing);
         self.left = Vec::new();
         self.bases = BTreeSet::new();
@@ -183,7 +197,7 @@ impl BulkRequest {
         self.refused = Refusals::default();
     }
 
-    fn answer(&mut self) -> Reply {
+    pub fn answer(&mut self) -> Reply {
         Reply::Done {
             changed: self.changed,
             refused: std::mem::take(&mut self.refused).told(),
@@ -196,7 +210,7 @@ impl BulkRequest {
 
     /// Both change how waiting jobs of the same submission stand, or may, as far as is known: what
     /// one user asks for comes in the order in which it was asked.
-    fn clashes(&self, other: &Self) -> bool {
+    pub fn clashes(&self, other: &Self) -> bool {
         let steers = self.work.steers() && other.work.steers();
         let untold = self.choosing.is_some() || other.choosing.is_some();
         let may = untold && self.caller.user.uid == other.caller.user.uid;
@@ -204,7 +218,7 @@ impl BulkRequest {
     }
 
     /// Of two that clash what has begun comes first, else what came first.
-    fn comes_before(&self, other: &Self) -> bool {
+    pub fn comes_before(&self, other: &Self) -> bool {
         match (self.begun, other.begun) {
             (true, false) => true,
             (false, true) => false,
@@ -215,7 +229,7 @@ impl BulkRequest {
 
 /// Waiting jobs come before running ones and late ones before early ones, so that none
 /// starts because another of them has ended. The first to end comes last in the list.
-fn order_of_ends(mut ids: Vec<JobId>, mut running: Vec<JobId>) -> Vec<JobId> {
+pub(crate) fn order_of_ends(mut ids: Vec<JobId>, mut running: Vec<JobId>) -> Vec<JobId> {
     ids.sort_unstable();
     running.sort_unstable();
     let mut next = running.iter().peekable();

@@ -5,7 +5,7 @@
 //! is searched for each job: the work goes with the number of jobs, not with that of the words.
 //! Where something is to be done to them, they are looked for in pieces ([`Choosing`]).
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::jobs::arrays::Expanding;
 use crate::jobs::job::{Group, Job, Submitted};

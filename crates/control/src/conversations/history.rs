@@ -5,9 +5,9 @@
 
 use crate::conversations::job_facts::EndedFacts;
 use crate::conversations::visible::Eyes;
-use crate::jobs::components::rows_by_bundle;
+use crate::jobs::components::rows_by_component;
 use crate::jobs::job::Submitted;
-use crate::procedures::restore::of_row;
+use crate::jobs::restore::of_row;
 use crate::record::{JobRow, SubmissionRow};
 use cosy_model::JobId;
 use cosy_model::api::{Cursor, JobField, Table};
@@ -53,10 +53,10 @@ impl HistoryRows {
             submitted,
             by_component,
         };
-        if submitted.spec.bundles.is_empty() || !by_component {
+        if !submitted.spec.has_several_components() || !by_component {
             return self.rows.push(&facts(row, submitted), whole);
         }
-        for (row, submitted) in rows_by_bundle(row, submitted).iter().rev() {
+        for (row, submitted) in rows_by_component(row, submitted).iter().rev() {
             self.rows.push(&facts(row, submitted), whole);
         }
     }

@@ -1,7 +1,7 @@
 //! Interactive jobs: allocations that a command asks for and stays with, and how many of
 //! one user run at once (COSY paper, section 3.1 "Batch and interactive support").
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::conversations::requests::no_job;
 use crate::event::ClientId;
@@ -31,6 +31,11 @@ impl Interactive {
             false => Err("the interactive jobs of users are others".to_owned()),
         }
     }
+
+    /// Live interactive jobs of that user.
+    pub fn of(&self, uid: Uid) -> impl Iterator<Item = JobId> {
+        self.live.get(&uid).into_iter().flatten().copied()
+    }
 }
 
 /// A request for an allocation that is answered at the end of the turn, when it is known
@@ -43,14 +48,14 @@ struct Allocating {
     waits: Reply,
 }
 
-fn gone(id: JobId) -> Refusal {
+pub(crate) fn gone(id: JobId) -> Refusal {
     no_job(JobRef {
         job: id,
         task: None,
     })
 }
 
-fn check_allocation(submission: &Submission) -> Result<(), Refusal> {
+pub(crate) fn check_allocation(submission: &Submission) -> Result<(), Refusal> {
     if submission.spec.program != Program::Allocation {
         return Err(Refusal::invalid(
             "an allocation is asked for without a program: submit the job instead",

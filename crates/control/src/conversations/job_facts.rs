@@ -3,13 +3,16 @@
 //! Facts are borrowed for the time of one row and looked up only for the fields that were asked
 //! for.
 
-mod procedures;
+pub(crate) mod procedures;
 
-use crate::controller::Controller;
+use crate::conversations::explain::reason;
+use crate::conversations::job_facts::procedures::open_dependencies;
 use crate::conversations::plans::Starts;
 use crate::jobs::job::{Job, Part, Submitted};
+use crate::planning::launch::procedures::files_of_run;
 use crate::queues::order::priority;
 use crate::record::{HeldBy, JobRow, PartRow};
+use crate::rooms::Rooms;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{End, JobId, OsText, Time};
 use cosy_view::job::{
@@ -22,7 +25,7 @@ use std::collections::BTreeMap;
 /// What the rows of a list need beside their jobs.
 #[derive(Clone, Copy)]
 pub(crate) struct Around<'a> {
-    pub controller: &'a Controller,
+    pub rooms: &'a Rooms,
     pub now: Time,
     /// Predicted starts.
     pub starts: &'a Starts,
@@ -32,7 +35,7 @@ pub(crate) struct Around<'a> {
 
 impl<'a> Around<'a> {
     fn array(&self, base: JobId) -> Option<Array<'a>> {
-        let group = self.controller.jobs.group(&base)?;
+        let group = self.rooms.jobs.group(&base)?;
         Some(Array {
             indices: group.indices.as_deref(),
             at_once: group.at_once,
@@ -50,9 +53,9 @@ impl<'a> Around<'a> {
 
 /// The job that a component is one of.
 fn whole(id: JobId, submitted: &Submitted) -> JobId {
-    match submitted.spec.bundles.is_empty() {
-        true => id,
-        false => submitted.base,
+    match submitted.spec.has_several_components() {
+        true => submitted.base,
+        false => id,
     }
 }
 
@@ -74,7 +77,7 @@ impl JobFacts for LiveFacts<'_> {
             base: submitted.base,
             index: self.job.member.map(|member| member.index),
             tasks: self.tasks,
-            component: self.by_component && !submitted.spec.bundles.is_empty(),
+            component: self.by_component && submitted.spec.has_several_components(),
         }
     }
 
@@ -119,14 +122,20 @@ impl JobFacts for LiveFacts<'_> {
     }
 
     fn reason(&self) -> Reason<'_> {
-        let reason = self.around.controller.reason(self.around.now, self.job);
+        let reason = reason(
+            &self.around.rooms.machine,
+            &self.around.rooms.planning,
+            &self.around.rooms.reservations,
+            self.around.now,
+            self.job,
+        );
         reason.map_or(Reason::Nothing, Reason::Waits)
     }
 
     fn held(&self) -> impl Iterator<Item = Held<'_>> {
         let parts = self.job.run().into_iter().flat_map(|run| &run.parts);
         parts.map(|part: &Part| Held {
-            node: &self.around.controller.machine.node(part.node).spec.name,
+            node: &self.around.rooms.machine.node(part.node).spec.name,
             tasks: part.tasks,
             amounts: &part.amounts,
             core_ids: &part.cores,
@@ -153,7 +162,7 @@ impl JobFacts for LiveFacts<'_> {
 
     fn files(&self) -> Files {
         files_of(match self.job.run() {
-            Some(run) => self.around.controller.files(self.job, run),
+            Some(run) => files_of_run(&self.around.rooms.machine, self.job, run),
             None => {
                 let index = self.job.member.map(|member| member.index);
                 crate::planning::launch::files(&self.job.submitted, self.job.id, index, "%N")
@@ -163,7 +172,12 @@ impl JobFacts for LiveFacts<'_> {
 
     fn waits_for(&self) -> Vec<OpenDependency<'_>> {
         match self.job.is_waiting() {
-            true => (self.around.controller).open_dependencies(self.around.now, self.job),
+            true => open_dependencies(
+                &self.around.rooms.jobs,
+                &self.around.rooms.aside,
+                self.around.now,
+                self.job,
+            ),
             false => Vec::new(),
         }
     }
@@ -202,7 +216,7 @@ impl JobFacts for EndedFacts<'_> {
             base: self.row.base,
             index: self.row.index,
             tasks: None,
-            component: self.by_component && !self.submitted.spec.bundles.is_empty(),
+            component: self.by_component && self.submitted.spec.has_several_components(),
         }
     }
 
@@ -285,12 +299,7 @@ impl JobFacts for EndedFacts<'_> {
         let first = parts.and_then(<[PartRow]>::first);
         let node = first.map_or("", |part| &part.node);
         let index = self.row.index;
-        files_of(crate::planning::launch::files(
-            self.submitted,
-            self.row.id,
-            index,
-            node,
-        ))
+        files_of(crate::planning::launch::files(self.submitted, self.row.id, index, node))
     }
 
     /// All of it can no longer happen, where it has ended by that.

@@ -10,7 +10,8 @@
 //! What always holds: a piece looks at [`PIECE_JOBS`] jobs or makes cells for
 //! [`PIECE_WORK`], and memory for rows is bounded by the answer.
 
-mod procedures;
+pub(crate) mod begin;
+pub(crate) mod procedures;
 
 use crate::conversations::plans::Starts;
 use crate::event::{Caller, ClientId};
@@ -92,6 +93,11 @@ impl Lists {
     /// Nobody waits any more for what that command asked for.
     pub fn leave(&mut self, client: ClientId) {
         self.line.retain(|list| list.client() != client);
+    }
+
+    /// No list is being made.
+    pub fn is_empty(&self) -> bool {
+        self.line.is_empty()
     }
 }
 

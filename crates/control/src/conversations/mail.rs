@@ -1,6 +1,6 @@
 //! Mail about jobs: what is said and to whom. How it is sent is the shell's business.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::jobs::job::{Job, Run};
 use cosy_model::{End, JobId, Span, Time};

@@ -7,6 +7,7 @@ pub(crate) mod attending;
 pub(crate) mod bulk;
 pub(crate) mod choosing;
 pub(crate) mod explain;
+pub(crate) mod explained;
 pub(crate) mod history;
 pub(crate) mod interactive;
 pub(crate) mod invariants;
@@ -15,6 +16,7 @@ pub(crate) mod listing;
 pub(crate) mod mail;
 pub(crate) mod messages;
 pub(crate) mod plans;
+pub(crate) mod replies;
 pub(crate) mod requests;
 pub(crate) mod visible;
 pub(crate) mod waits;
@@ -28,6 +30,7 @@ use crate::conversations::mail::Mailing;
 use crate::conversations::plans::{Plans, Starts};
 use crate::conversations::requests::KnownUser;
 use crate::conversations::waits::Waits;
+use crate::event::ClientId;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
 use cosy_model::{ClockStep, JobId, Steady, Time, Uid};
@@ -120,5 +123,45 @@ impl Conversations {
     /// When there is something to do next.
     pub fn next_due(&self) -> Option<Time> {
         self.attendance.next_due()
+    }
+
+    /// Requests that concern many jobs.
+    pub fn bulk(&self) -> &BulkRequests {
+        &self.bulk
+    }
+
+    pub fn bulk_mut(&mut self) -> &mut BulkRequests {
+        &mut self.bulk
+    }
+
+    /// The command is gone: it waits for nothing, and no list is made for it.
+    pub fn client_left(&mut self, client: ClientId) {
+        self.waits.leave(client);
+        self.lists.leave(client);
+    }
+
+    /// Lists are being made.
+    pub fn is_listing(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
+    /// Who stays with which job.
+    pub fn attendance_mut(&mut self) -> &mut Attendance {
+        &mut self.attendance
+    }
+
+    /// The answer that was given to that user under that key.
+    pub fn answer_to(&self, uid: Uid, key: [u8; 16]) -> Option<&Reply> {
+        self.answers.get(uid, key)
+    }
+
+    /// What the directory service has told of a user.
+    pub fn user_mut(&mut self, uid: Uid) -> Option<&mut KnownUser> {
+        self.users.get_mut(&uid)
+    }
+
+    /// Live interactive jobs of that user.
+    pub fn interactive_jobs_of(&self, uid: Uid) -> impl Iterator<Item = JobId> {
+        self.interactive.of(uid)
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! What always holds: each plan under way holds a copy of the queue, so there are few.
 
+pub(crate) mod procedures;
 use crate::event::{Caller, ClientId};
 use cosy_model::api::{JobField, JobFilter, JobRef};
 use cosy_model::{JobId, Span, Time};

@@ -1,6 +1,6 @@
 //! Requests of commands: who may, what of it, and answers that come later.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use cosy_model::api::JobRef;
 use cosy_model::{Refusal, RefusalCode, Time, User};
@@ -16,9 +16,9 @@ pub(crate) struct KnownUser {
 
 /// Up to so many waiting jobs, a list with predicted starts waits for a plan of its own;
 /// with more of them it shows the last one.
-const PLAN_AT_ONCE: usize = 1000;
+pub(crate) const PLAN_AT_ONCE: usize = 1000;
 /// A plan is made for at most so many jobs, the first in line.
-const PLAN_MOST: usize = 10_000;
+pub(crate) const PLAN_MOST: usize = 10_000;
 
 pub(crate) fn no_job(job: JobRef) -> Refusal {
     Refusal::new(RefusalCode::NotFound, format!("there is no job {job}"))

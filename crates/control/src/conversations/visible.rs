@@ -11,53 +11,58 @@
 //! others.
 
 use crate::config::{ClusterConfig, Visibility};
-use crate::controller::Controller;
 use crate::conversations::requests::no_job;
 use crate::event::Caller;
 use crate::jobs::job::Submitted;
 use crate::queues::access::is_admin;
+use crate::queues::access::procedures::is_administrator;
 use cosy_model::api::{JobFilter, JobRef};
 use cosy_model::{Refusal, RefusalCode, Uid};
 use cosy_view::job::visible::asks_private;
 
-impl Controller {
-    /// Whether a user is told of a job at all.
-    pub(crate) fn may_see(&self, caller: &Caller, job: &Submitted) -> bool {
-        self.may_see_of(caller, job.uid)
-    }
+/// Whether a user is told of a job at all.
+pub(crate) fn may_see(config: &ClusterConfig, caller: &Caller, job: &Submitted) -> bool {
+    may_see_of(config, caller, job.uid)
+}
 
-    /// The same of a job of that user.
-    pub(crate) fn may_see_of(&self, caller: &Caller, owner: Uid) -> bool {
-        match self.config.policy.visibility {
-            Visibility::Own => self.is_told_all(caller, owner),
-            Visibility::States | Visibility::Everything => true,
-        }
+/// The same of a job of that user.
+pub(crate) fn may_see_of(config: &ClusterConfig, caller: &Caller, owner: Uid) -> bool {
+    match config.policy.visibility {
+        Visibility::Own => is_told_all(config, caller, owner),
+        Visibility::States | Visibility::Everything => true,
     }
+}
 
-    /// Whether a user is told everything of a job of that user.
-    pub(crate) fn is_told_all(&self, caller: &Caller, owner: Uid) -> bool {
-        owner == caller.user.uid
-            || self.config.policy.visibility == Visibility::Everything
-            || self.is_admin(caller)
-    }
+/// Whether a user is told everything of a job of that user.
+pub(crate) fn is_told_all(config: &ClusterConfig, caller: &Caller, owner: Uid) -> bool {
+    owner == caller.user.uid
+        || config.policy.visibility == Visibility::Everything
+        || is_administrator(config, caller)
+}
 
-    /// Why a user cannot touch a job of another. Where the job is not told of at all, every
-    /// request says what it says of one that never was.
-    pub(crate) fn not_theirs(&self, caller: &Caller, owner: Uid, job: JobRef) -> Refusal {
-        match self.may_see_of(caller, owner) {
-            true => Refusal::new(
-                RefusalCode::Forbidden,
-                format!("job {job} belongs to somebody else"),
-            ),
-            false => no_job(job),
-        }
+/// Why a user cannot touch a job of another. Where the job is not told of at all, every
+/// request says what it says of one that never was.
+pub(crate) fn not_theirs(
+    config: &ClusterConfig,
+    caller: &Caller,
+    owner: Uid,
+    job: JobRef,
+) -> Refusal {
+    match may_see_of(config, caller, owner) {
+        true => Refusal::new(RefusalCode::Forbidden, format!("job {job} belongs to somebody else")),
+        false => no_job(job),
     }
+}
 
-    /// Whether a list tells a user of a job; `private`: it is asked for by what others are not
-    /// told ([`asks_private`]).
-    pub(crate) fn may_find(&self, caller: &Caller, private: bool, job: &Submitted) -> bool {
-        self.may_see(caller, job) && (!private || self.is_told_all(caller, job.uid))
-    }
+/// Whether a list tells a user of a job; `private`: it is asked for by what others are not
+/// told ([`asks_private`]).
+pub(crate) fn may_find(
+    config: &ClusterConfig,
+    caller: &Caller,
+    private: bool,
+    job: &Submitted,
+) -> bool {
+    may_see(config, caller, job) && (!private || is_told_all(config, caller, job.uid))
 }
 
 /// Of whose jobs that the store has a user is told how much.

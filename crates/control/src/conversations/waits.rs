@@ -11,7 +11,7 @@
 //! What always holds: a job is in the list of who waits for it once for each command, while it
 //! lives; what commands of one user were told or are still to be told has a most.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::event::{Caller, ClientId, OldJob};
 use crate::jobs::arrays::Names;
@@ -148,10 +148,7 @@ impl Waits {
         }
         kept.retain(|_, kept| *kept > 0);
         if kept != self.kept {
-            return Err(format!(
-                "waits keep {kept:?} jobs and count {:?}",
-                self.kept
-            ));
+            return Err(format!("waits keep {kept:?} jobs and count {:?}", self.kept));
         }
         Ok(())
     }

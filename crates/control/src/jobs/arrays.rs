@@ -1,6 +1,6 @@
-//! Job arrays: ids of tasks, and how many run at once.
+//! The jobs that a name stands for: a job, an array, one of its tasks.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use cosy_model::JobId;
 use cosy_model::api::JobRef;

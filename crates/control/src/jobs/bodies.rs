@@ -8,7 +8,7 @@
 //! holds them is one row for all of them ([`crate::record::StandingRow`]). What is done to all of
 //! them changes that row, and none of them gets one.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::jobs::job::{Group, Place, Submitted};
 use crate::record::SubmissionRow;

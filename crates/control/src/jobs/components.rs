@@ -1,11 +1,11 @@
-//! Jobs of several parts that differ in what they ask for (heterogeneous jobs).
+//! Jobs of several components that differ in what they ask for (heterogeneous jobs).
 //!
-//! Such a job is one job in every respect: one row, one state, one attempt. Its parts
-//! ("bundles") are further demands that the planner places together with the first, and each
-//! node of the allocation knows its bundle. So nothing can half start, and nothing is lost
-//! by a restart. Every part takes an id, so that lists can show it as a job.
+//! Such a job is one job in every respect: one row, one state, one attempt. Its demand has
+//! several components, which the planner places together, and each node of the allocation knows
+//! its component. So nothing can half start, and nothing is lost by a restart. Every component
+//! takes an id, so that lists can show it as a job.
 //!
-//! Parts may name queues that share no nodes. While such a job lives the planner has one
+//! Components may name queues that share no nodes. While such a job lives the planner has one
 //! queue more, of all their nodes ("joint"), and thereby one order for all of them.
 //!
 //! To join queues, and to part them, is to enter every waiting job anew. Users choose which queues
@@ -15,7 +15,7 @@
 //!
 //! Source: sbatch(1), "Heterogeneous Job Support".
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::jobs::job::{Place, Run, Submitted};
 use crate::record::JobRow;
@@ -23,32 +23,34 @@ use cosy_model::{JobId, JobSpec};
 use cosy_sched::Demand;
 use std::sync::Arc;
 
-/// The rows of an ended job, one for each part.
-pub(crate) fn rows_by_bundle(row: &JobRow, submitted: &Submitted) -> Vec<(JobRow, Submitted)> {
-    let part = |bundle: u16| {
+/// The rows of an ended job, one for each component.
+pub(crate) fn rows_by_component(row: &JobRow, submitted: &Submitted) -> Vec<(JobRow, Submitted)> {
+    let of_component = |number: u16| {
         let mut own = row.clone();
-        own.id = JobId(row.id.0 + u64::from(bundle));
+        own.id = JobId(row.id.0 + u64::from(number));
         if let Some(run) = &mut own.run {
-            run.parts.retain(|part| part.bundle == bundle);
+            run.parts.retain(|part| part.component == number);
         }
         let least = |spec: &JobSpec| spec.request.nodes.unwrap_or(1);
-        (own, bundle_of(submitted, bundle, least))
+        (own, component_of(submitted, number, least))
     };
-    (0..=submitted.spec.bundles.len() as u16)
-        .map(part)
-        .collect()
+    let numbers = 0..submitted.spec.component_count() as u16;
+    numbers.map(of_component).collect()
 }
 
-/// A submission as that of one part of the job; `least` tells the fewest nodes of one.
-fn bundle_of(whole: &Submitted, bundle: u16, least: impl Fn(&JobSpec) -> u32) -> Submitted {
+/// A submission as that of one component of the job; `least` tells the fewest nodes of one.
+pub(crate) fn component_of(
+    whole: &Submitted,
+    number: u16,
+    least: impl Fn(&JobSpec) -> u32,
+) -> Submitted {
     let mut spec = whole.spec.clone();
     let mut queue = whole.queue.clone();
-    let further = usize::from(bundle).checked_sub(1);
-    if let Some(own) = further.and_then(|at| whole.spec.bundles.get(at)) {
+    if let Some(own) = whole.spec.component(number).filter(|_| number > 0) {
         spec.request = own.request.clone();
-        spec.queue.clone_from(&own.queue);
-        spec.name = own.name.clone().unwrap_or(spec.name);
-        queue = own.queue.clone().unwrap_or(queue);
+        spec.queue = own.queue.map(str::to_owned);
+        own.name.clone_into(&mut spec.name);
+        queue = own.queue.map_or(queue, str::to_owned);
     }
     let least_nodes = least(&spec);
     let place = match &whole.place {
@@ -61,13 +63,7 @@ fn bundle_of(whole: &Submitted, bundle: u16, least: impl Fn(&JobSpec) -> u32) ->
         } => Place::Good {
             queue: *queue,
             level: *level,
-            demand: Arc::new(Demand {
-                more: Vec::new(),
-                ..further
-                    .and_then(|at| demand.more.get(at))
-                    .unwrap_or(demand)
-                    .clone()
-            }),
+            demand: Arc::new(Demand::from(demand.get(number).unwrap_or(demand.first()).clone())),
             limit: *limit,
             least: least_nodes,
         },
@@ -89,13 +85,14 @@ fn bundle_of(whole: &Submitted, bundle: u16, least: impl Fn(&JobSpec) -> u32) ->
         queue,
         place,
         flow: whole.flow,
-        only: Some(bundle),
+        only: Some(number),
     }
 }
 
-/// An attempt with the nodes of one part.
-fn run_of(run: &Run, bundle: u16) -> Run {
-    let parts = run.parts.iter().filter(|part| part.bundle == bundle);
+/// An attempt with the nodes of one component.
+pub(crate) fn run_of(run: &Run, component: u16) -> Run {
+    let parts = run.parts.iter();
+    let parts = parts.filter(|part| part.component == component);
     Run {
         parts: parts.cloned().collect(),
         ..run.clone()

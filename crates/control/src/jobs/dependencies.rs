@@ -1,6 +1,6 @@
 //! Dependencies, and everything else that keeps a job out of the planner's queue.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::jobs::job::{Member, Submitted};
 use crate::jobs::reviews::Again;

@@ -4,6 +4,7 @@
 //! What always holds: at most [`MOST`] are kept, and of those over the most the ones that ended
 //! first go first.
 
+pub(crate) mod procedures;
 use crate::jobs::job::Submitted;
 use crate::record::JobRow;
 use cosy_model::{JobId, JobState, Span, Time};

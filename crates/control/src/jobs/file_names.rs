@@ -27,9 +27,9 @@ pub(crate) fn expand(pattern: &[u8], names: &Names<'_>) -> OsText {
             continue;
         }
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let width = rest[..digits].iter().fold(0, |width: usize, d| {
-            (width * 10 + usize::from(d - b'0')).min(MOST_DIGITS)
-        });
+        let width = rest[..digits]
+            .iter()
+            .fold(0, |width: usize, d| (width * 10 + usize::from(d - b'0')).min(MOST_DIGITS));
         match rest.get(digits).and_then(|c| value(*c, width, names)) {
             Some(text) => {
                 out.extend_from_slice(text.as_bytes());
@@ -77,11 +77,7 @@ mod tests {
             node: "n1",
         };
         let check = |pattern: &str, want: &str| {
-            assert_eq!(
-                expand(pattern.as_bytes(), &names).lossy(),
-                want,
-                "{pattern}"
-            );
+            assert_eq!(expand(pattern.as_bytes(), &names).lossy(), want, "{pattern}");
         };
         check("out-%j", "out-12");
         check("%A_%a.o", "10_2.o");

@@ -1,7 +1,8 @@
 //! What always holds of jobs and submissions.
 
-use crate::controller::Controller;
 use crate::jobs::job::TaskOutcome;
+use crate::reservations::inside::procedures::is_queued;
+use crate::rooms::Rooms;
 use cosy_model::{JobId, NodeId, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,18 +11,18 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// What does not hold, in words.
-pub(crate) fn check(it: &Controller) -> Result<(), String> {
+pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     licenses_are_held_once(it)?;
     held_jobs_have_an_end(it)?;
-    jobs_have_all_their_bundles(it)?;
+    jobs_have_all_their_components(it)?;
     groups_count_their_tasks(it)?;
     jobs_share_their_bodies(it)?;
     users_count_their_jobs(it)
 }
 
 /// What is counted as held is what jobs that have nodes hold.
-fn licenses_are_held_once(it: &Controller) -> Result<(), String> {
-    let held = it.count_licenses();
+fn licenses_are_held_once(it: &Rooms) -> Result<(), String> {
+    let held = it.jobs.count_licenses();
     if *it.jobs.all_licenses_used() != held {
         return Err(format!(
             "{:?} licences are counted as held, jobs hold {held:?}",
@@ -32,7 +33,7 @@ fn licenses_are_held_once(it: &Controller) -> Result<(), String> {
 }
 
 /// The controller itself ends each job in which nothing is launched, at its limit.
-fn held_jobs_have_an_end(it: &Controller) -> Result<(), String> {
+fn held_jobs_have_an_end(it: &Rooms) -> Result<(), String> {
     let end = |job: &crate::jobs::job::Job| {
         let run = job.run().filter(|r| r.after.is_none())?;
         let end = run.ends_at().filter(|_| job.submitted.is_held())?;
@@ -48,17 +49,14 @@ fn held_jobs_have_an_end(it: &Controller) -> Result<(), String> {
     Ok(())
 }
 
-/// A job of several parts holds nodes for all of them or for none.
-fn jobs_have_all_their_bundles(it: &Controller) -> Result<(), String> {
+/// A job of several components holds nodes for all of them or for none.
+fn jobs_have_all_their_components(it: &Rooms) -> Result<(), String> {
     for job in it.jobs.all() {
         let Some(run) = job.run() else { continue };
-        let held: BTreeSet<u16> = run.parts.iter().map(|part| part.bundle).collect();
-        let wanted = 0..=job.spec().bundles.len() as u16;
+        let held: BTreeSet<u16> = run.parts.iter().map(|part| part.component).collect();
+        let wanted = 0..job.spec().component_count() as u16;
         if !held.iter().copied().eq(wanted) {
-            return Err(format!(
-                "job {} has nodes for its parts {held:?} only",
-                job.id
-            ));
+            return Err(format!("job {} has nodes for its parts {held:?} only", job.id));
         }
         let nodes: BTreeSet<NodeId> = run.parts.iter().map(|part| part.node).collect();
         if nodes.len() != run.parts.len() {
@@ -68,13 +66,13 @@ fn jobs_have_all_their_bundles(it: &Controller) -> Result<(), String> {
     Ok(())
 }
 
-fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
+fn groups_count_their_tasks(it: &Rooms) -> Result<(), String> {
     let mut jobs: BTreeMap<JobId, (usize, usize, usize)> = BTreeMap::new();
     for job in it.jobs.all() {
         let (all, running, queued) = jobs.entry(job.submitted.base).or_default();
         *all += 1;
         *running += usize::from(!job.is_waiting());
-        *queued += usize::from(it.is_queued(job.id));
+        *queued += usize::from(is_queued(&it.planning, &it.reservations, job.id));
     }
     for (base, group) in it.jobs.groups() {
         let count = |fate: TaskOutcome| group.fates.iter().filter(|f| **f == fate).count();
@@ -101,7 +99,7 @@ fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
 
 /// What jobs ask for is kept once for all that ask for the same, and tasks without a row of
 /// their own stand alike, but for those that a request under way has yet to come to.
-fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
+fn jobs_share_their_bodies(it: &Rooms) -> Result<(), String> {
     let mut have: BTreeMap<(JobId, u32), u32> = BTreeMap::new();
     let mut plain: BTreeMap<JobId, u32> = BTreeMap::new();
     for job in it.jobs.all() {
@@ -142,16 +140,13 @@ fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
     Ok(())
 }
 
-fn users_count_their_jobs(it: &Controller) -> Result<(), String> {
+fn users_count_their_jobs(it: &Rooms) -> Result<(), String> {
     let mut all: BTreeMap<Uid, u32> = BTreeMap::new();
     for job in it.jobs.all() {
-        *all.entry(job.submitted.uid).or_default() += job.spec().bundles.len() as u32 + 1;
+        *all.entry(job.submitted.uid).or_default() += job.spec().component_count() as u32;
     }
     match *it.jobs.counts() == all {
         true => Ok(()),
-        false => Err(format!(
-            "jobs of users are {all:?}, not {:?}",
-            it.jobs.counts()
-        )),
+        false => Err(format!("jobs of users are {all:?}, not {:?}", it.jobs.counts())),
     }
 }

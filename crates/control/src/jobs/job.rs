@@ -30,7 +30,7 @@ pub(crate) struct Submitted {
     pub place: Place,
     /// The workflow that it is a task of.
     pub flow: Option<OfFlow>,
-    /// In lists by part: only this one is meant.
+    /// In lists by component: only this one is meant.
     pub only: Option<u16>,
 }
 
@@ -83,8 +83,7 @@ impl Submitted {
     pub fn asks_for_room(&self) -> bool {
         match &self.place {
             Place::Good { demand, .. } => {
-                let parts = std::iter::once(&**demand).chain(&demand.more);
-                let mut each = parts.flat_map(|part| [&part.per_task, &part.per_node]);
+                let mut each = demand.iter().flat_map(|one| [&one.per_task, &one.per_node]);
                 each.any(|a| a.memory.0 > 0 || a.disk.0 > 0)
             }
             Place::Lost | Place::Beyond { .. } => true,
@@ -99,16 +98,17 @@ impl Submitted {
         }
     }
 
-    /// The id by which its priority is told: in lists by part that of the part.
+    /// The id by which its priority is told: in lists by component that of the component.
     pub fn rank(&self) -> JobId {
         JobId(self.base.0 + u64::from(self.only.unwrap_or(0)))
     }
 
-    /// What is asked for, by the job's own request and those of its further parts.
+    /// What is asked for, by the component that is meant or by all.
     pub fn requests(&self) -> impl Iterator<Item = &ResourceRequest> {
-        let further = self.spec.bundles.iter().filter(|_| self.only.is_none());
-        let further = further.map(|bundle| &bundle.request);
-        std::iter::once(&self.spec.request).chain(further)
+        // The request of the one that is meant stands in the place of the first.
+        let count = self.only.map_or(usize::MAX, |_| 1);
+        let components = self.spec.components().take(count);
+        components.map(|component| component.request)
     }
 }
 
@@ -240,8 +240,8 @@ pub(crate) struct Part {
     pub node: NodeId,
     pub tasks: u32,
     pub amounts: Amounts,
-    /// For which bundle of the job.
-    pub bundle: u16,
+    /// For which component of the job.
+    pub component: u16,
     pub cores: Vec<u32>,
     pub gpus: Vec<u32>,
     /// Pieces of other resources by number.
@@ -374,7 +374,7 @@ impl Run {
             node: names(p.node),
             tasks: p.tasks,
             amounts: p.amounts.clone(),
-            bundle: p.bundle,
+            component: p.component,
             cores: p.cores.clone(),
             gpus: p.gpus.clone(),
             devices: p.devices.clone(),
@@ -488,7 +488,7 @@ impl Run {
     fn shares_of(&self, amounts: impl Fn(&Part) -> &Amounts) -> Vec<NodeShare> {
         let held = self.all_parts().filter(|p| p.step != PartStep::Released);
         let share = |p: &Part| NodeShare {
-            bundle: p.bundle,
+            component: p.component,
             node: p.node,
             tasks: p.tasks,
             amounts: amounts(p).clone(),

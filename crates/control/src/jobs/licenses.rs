@@ -10,7 +10,7 @@
 //! unless the configuration has become smaller under them.
 //! Source: sbatch(1), `--licenses`.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use cosy_model::{Counted, JobId};
 use cosy_sched::OrderKey;
@@ -19,9 +19,9 @@ use std::ops::Bound;
 
 /// So many jobs more than there are licences free may be in planners' queues for each
 /// licence: the first of them may have to wait for nodes while the next can start.
-const AHEAD: u64 = 64;
+pub(crate) const AHEAD: u64 = 64;
 /// Jobs in lines that are looked at in one turn.
-const LOOKS: usize = 256;
+pub(crate) const LOOKS: usize = 256;
 
 /// Licences that jobs hold, and jobs that want some and do not run.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Licenses {
         &self.used
     }
 
-    fn wait(&mut self, name: &str, key: OrderKey) {
+    pub fn wait(&mut self, name: &str, key: OrderKey) {
         self.leave_line(key.job);
         self.lines.entry(name.to_owned()).or_default().insert(key);
         self.places.insert(key.job, (name.to_owned(), key));
@@ -118,14 +118,54 @@ impl Licenses {
         }
     }
 
-    fn wanted(&self, name: &str) -> u64 {
+    pub fn wanted(&self, name: &str) -> u64 {
         self.wanted.get(name).copied().unwrap_or(0)
     }
 
     /// The next in a line after that place.
-    fn next(&self, name: &str, after: Option<OrderKey>) -> Option<OrderKey> {
+    pub fn next(&self, name: &str, after: Option<OrderKey>) -> Option<OrderKey> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = self.lines.get(name)?.range((from, Bound::Unbounded));
         rest.next().copied()
+    }
+
+    /// Licences that have come back since their lines were looked along.
+    pub fn due(&self) -> Vec<String> {
+        self.due.keys().cloned().collect()
+    }
+
+    /// Licences for which somebody waits.
+    pub fn waited_for(&self) -> Vec<String> {
+        self.lines.keys().cloned().collect()
+    }
+
+    /// Jobs in planners' queues that want licences.
+    pub fn entered(&self) -> impl Iterator<Item = JobId> {
+        self.entered.keys().copied()
+    }
+
+    /// After which place the line of that licence is to be looked along; `None` where it need not be.
+    pub fn due_after(&self, name: &str) -> Option<Option<OrderKey>> {
+        self.due.get(name).copied()
+    }
+
+    /// The line is to be looked along after that place.
+    pub fn go_on_after(&mut self, name: &str, after: Option<OrderKey>) {
+        self.due.insert(name.to_owned(), after);
+    }
+
+    /// The line was looked along.
+    pub fn looked_along(&mut self, name: &str) {
+        self.due.remove(name);
+    }
+
+    /// So many jobs more than could start may be in planners' queues from now on.
+    pub fn let_ahead(&mut self, ahead: u64) {
+        self.ahead = ahead;
+    }
+
+    /// How often a job was entered in all.
+    pub fn entries(&self) -> u64 {
+        self.entries
     }
 }

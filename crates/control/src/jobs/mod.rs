@@ -3,18 +3,29 @@
 //! What always holds: each live job is in one group, that of its submission; what is in a row of
 //! the store and has changed since is written at the end of the turn.
 
+pub(crate) mod allocations;
 pub(crate) mod arrays;
+pub(crate) mod blocker;
 pub(crate) mod bodies;
+pub(crate) mod change;
+pub(crate) mod check;
 pub(crate) mod components;
 pub(crate) mod dependencies;
+pub(crate) mod end;
 pub(crate) mod ended;
 pub(crate) mod file_names;
 pub(crate) mod invariants;
 pub(crate) mod job;
 pub(crate) mod licenses;
+pub(crate) mod requeue;
+pub(crate) mod resize;
+pub(crate) mod restore;
 pub(crate) mod reviews;
 pub(crate) mod rows;
+pub(crate) mod save;
+pub(crate) mod steer;
 pub(crate) mod steps;
+pub(crate) mod submit;
 pub(crate) mod variables;
 
 use crate::jobs::dependencies::Dependencies;
@@ -35,7 +46,7 @@ pub(crate) struct Jobs {
     groups: BTreeMap<JobId, Group>,
     /// First ids of live submissions by user and job name.
     names: BTreeMap<(Uid, String), BTreeSet<JobId>>,
-    /// Live jobs by user, each part of a job counted.
+    /// Live jobs by user, each component of a job counted.
     jobs_of: BTreeMap<Uid, u32>,
     /// When jobs that wait for a time are to be looked at.
     begins: BTreeSet<(Time, JobId)>,
@@ -198,7 +209,7 @@ impl Jobs {
         self.first_own
     }
 
-    /// How many live jobs a user has, each part of a job counted.
+    /// How many live jobs a user has, each component of a job counted.
     pub fn count_of(&self, uid: Uid) -> u32 {
         self.jobs_of.get(&uid).copied().unwrap_or(0)
     }
@@ -215,7 +226,7 @@ impl Jobs {
 
     /// A user has so many live jobs less.
     pub fn count_down(&mut self, uid: Uid, jobs: u32) {
-        crate::procedures::check::count_down(&mut self.jobs_of, uid, jobs);
+        crate::jobs::check::count_down(&mut self.jobs_of, uid, jobs);
     }
 
     /// All live jobs are counted anew.
@@ -398,6 +409,26 @@ impl Jobs {
     /// How many are held of each licence.
     pub fn all_licenses_used(&self) -> &Counted {
         self.licenses.all_used()
+    }
+
+    /// Waiting jobs that are to be looked at again.
+    pub fn reviews_mut(&mut self) -> &mut Reviews {
+        &mut self.reviews
+    }
+
+    /// Licences: held, waited for.
+    pub fn licenses(&self) -> &Licenses {
+        &self.licenses
+    }
+
+    pub fn licenses_mut(&mut self) -> &mut Licenses {
+        &mut self.licenses
+    }
+
+    /// The job enters a planner's queue: what it wants counts.
+    pub fn enters_planner(&mut self, id: JobId) {
+        let wanted = &self.live[&id].submitted.spec.licenses;
+        self.licenses.enter(id, wanted);
     }
 }
 

@@ -7,7 +7,7 @@
 //! durable. How long a chain of jobs is, is thereby nothing that a stack or a turn has to hold.
 //! After a restart all waiting jobs are looked at again, so the line is kept nowhere.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::jobs::dependencies::Waiter;
 use cosy_model::{JobId, JobSpec, ReservationId, Uid};
@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, VecDeque};
 /// Work of one turn, in looks at a job or at one of its dependencies.
 const STEPS: usize = 2000;
 /// The end of a job is as much work as so many looks.
-const STEPS_OF_END: usize = 4;
+pub(crate) const STEPS_OF_END: usize = 4;
 /// Tasks of an array that become queued at once; further ones are put into the line.
 pub(crate) const REFILL: usize = 100;
 
@@ -66,7 +66,7 @@ impl Reviews {
     }
 
     /// What is gone on with next.
-    fn push_first(&mut self, again: Again) {
+    pub fn push_first(&mut self, again: Again) {
         if self.known.insert(again) {
             self.line.push_front(again);
         }
@@ -80,10 +80,30 @@ impl Reviews {
         self.line.is_empty() && self.under_way.is_none() && self.interactive.is_empty()
     }
 
-    fn pop(&mut self) -> Option<Again> {
+    pub fn pop(&mut self) -> Option<Again> {
         let next = self.line.pop_front()?;
         self.known.remove(&next);
         Some(next)
+    }
+
+    /// The submission under way is gone on with at that task.
+    pub fn stop_at(&mut self, jobs: Waiter, task: usize) {
+        self.under_way = Some((jobs, task));
+    }
+
+    /// The submission under way, and its next task.
+    pub fn take_under_way(&mut self) -> Option<(Waiter, usize)> {
+        self.under_way.take()
+    }
+
+    /// The same; another one is under way from now on.
+    pub fn replace_under_way(&mut self, by: Option<(Waiter, usize)>) -> Option<(Waiter, usize)> {
+        std::mem::replace(&mut self.under_way, by)
+    }
+
+    /// The next user of whose interactive jobs one may be able to go.
+    pub fn next_user(&mut self) -> Option<Uid> {
+        self.interactive.pop_first()
     }
 }
 
@@ -95,7 +115,16 @@ impl Steps {
         Self(STEPS)
     }
 
-    fn take(&mut self, steps: usize) {
+    /// What is done at once.
+    pub const fn at_once() -> Self {
+        Self(AT_ONCE)
+    }
+
+    pub const fn are_over(&self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn take(&mut self, steps: usize) {
         self.0 = self.0.saturating_sub(steps);
     }
 }

@@ -1,144 +1,159 @@
 //! Variables that a job finds in its environment, `COSY_*`.
 
-use crate::controller::Controller;
+use crate::config::ClusterConfig;
+use crate::jobs::Jobs;
 use crate::jobs::job::{Job, Run};
+use crate::machine::Machine;
+use crate::machine::names::node_list;
+use crate::queues::Queues;
+use crate::rooms::Rooms;
+use crate::workflows::Workflows;
 use cosy_model::job::MemoryRequest;
 use cosy_model::{Dialect, Gid, MiB, OsText};
 
-impl Controller {
-    /// `NAME=value` separated by NUL, in a fixed order, for a program with the primary
-    /// group `gid`.
-    pub(crate) fn variables(&self, job: &Job, run: &Run, gid: Gid) -> OsText {
-        let mut block = Block(Vec::new());
-        let spec = job.spec();
-        let nodes = self.node_list(run);
-        block.set("COSY_CLUSTER", &self.config.name);
-        if spec.dialect != Dialect::Cosy {
-            block.set("COSY_DIALECT", spec.dialect.word());
+/// `NAME=value` separated by NUL, in a fixed order, for a program with the primary
+/// group `gid`.
+pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText {
+    let mut block = Block(Vec::new());
+    let spec = job.spec();
+    let nodes = node_list(&rooms.machine, run);
+    block.set("COSY_CLUSTER", &rooms.config.name);
+    if spec.dialect != Dialect::Cosy {
+        block.set("COSY_DIALECT", spec.dialect.word());
+    }
+    block.set("COSY_JOB_ID", job.id);
+    block.set("COSY_JOB_NAME", &spec.name);
+    block.set("COSY_JOB_ATTEMPT", job.attempt);
+    block.set("COSY_JOB_USER", &job.submitted.user);
+    block.set("COSY_JOB_UID", job.submitted.uid);
+    block.set("COSY_JOB_GID", gid);
+    block.set("COSY_QUEUE", &job.submitted.queue);
+    block.set("COSY_NODES", nodes);
+    block.set("COSY_NODE_COUNT", run.parts.len());
+    let tasks: u32 = run.parts.iter().map(|p| p.tasks).sum();
+    block.set("COSY_TASKS", tasks);
+    let per_node: Vec<String> = run.parts.iter().map(|p| p.tasks.to_string()).collect();
+    block.set("COSY_TASKS_BY_NODE", per_node.join(","));
+    block.set("COSY_CORES_PER_TASK", spec.request.cores_per_task);
+    let cores: Vec<String> = run
+        .parts
+        .iter()
+        .map(|p| p.amounts.cores.to_string())
+        .collect();
+    block.set("COSY_CORES_BY_NODE", cores.join(","));
+    if let Some(each) = memory_per_core(&rooms.queues, job) {
+        block.set("COSY_MEMORY_PER_CORE_MIB", each.0);
+    }
+    if let Some(first) = run.parts.first() {
+        block.set("COSY_CORES", first.amounts.cores);
+        if !matches!(spec.request.memory, MemoryRequest::QueueDefault) || first.amounts.memory.0 > 0
+        {
+            block.set("COSY_MEMORY_MIB", first.amounts.memory.0);
         }
-        block.set("COSY_JOB_ID", job.id);
-        block.set("COSY_JOB_NAME", &spec.name);
-        block.set("COSY_JOB_ATTEMPT", job.attempt);
-        block.set("COSY_JOB_USER", &job.submitted.user);
-        block.set("COSY_JOB_UID", job.submitted.uid);
-        block.set("COSY_JOB_GID", gid);
-        block.set("COSY_QUEUE", &job.submitted.queue);
-        block.set("COSY_NODES", nodes);
-        block.set("COSY_NODE_COUNT", run.parts.len());
-        let tasks: u32 = run.parts.iter().map(|p| p.tasks).sum();
-        block.set("COSY_TASKS", tasks);
-        let per_node: Vec<String> = run.parts.iter().map(|p| p.tasks.to_string()).collect();
-        block.set("COSY_TASKS_BY_NODE", per_node.join(","));
-        block.set("COSY_CORES_PER_TASK", spec.request.cores_per_task);
-        let cores: Vec<String> = run
-            .parts
-            .iter()
-            .map(|p| p.amounts.cores.to_string())
-            .collect();
-        block.set("COSY_CORES_BY_NODE", cores.join(","));
-        if let Some(each) = self.memory_per_core(job) {
-            block.set("COSY_MEMORY_PER_CORE_MIB", each.0);
+    }
+    block.set("COSY_WORKDIR", spec.workdir.lossy());
+    let limit = run.limit;
+    if !limit.is_unlimited() {
+        block.set("COSY_TIME_LIMIT_SECONDS", limit.secs());
+    }
+    if let Some(account) = &spec.account {
+        block.set("COSY_ACCOUNT", account);
+    }
+    if let Some(qos) = &spec.qos {
+        block.set("COSY_QOS", qos);
+    }
+    if let Some(reservation) = spec.reservation {
+        block.set("COSY_RESERVATION", reservation);
+    }
+    if let Some(mpi) = mpi_of(&rooms.queues, job) {
+        block.set("COSY_MPI", mpi);
+    }
+    component_variables(&rooms.config, &rooms.machine, &rooms.queues, job, run, &mut block);
+    flow_variables(&rooms.workflows, job, &mut block);
+    rooms.jobs.array_variables(job, &mut block);
+    OsText(block.0)
+}
+
+/// Memory for each core, where that is what the job asked for, or its queue's default.
+fn memory_per_core(queues: &Queues, job: &Job) -> Option<MiB> {
+    memory_per_core_of(queues, job.spec().request.memory, &job.submitted.queue)
+}
+
+fn memory_per_core_of(queues: &Queues, request: MemoryRequest, queue: &str) -> Option<MiB> {
+    match request {
+        MemoryRequest::PerCore(each) => Some(each),
+        MemoryRequest::PerNode(_) => None,
+        MemoryRequest::QueueDefault => {
+            let id = queues.queue_id(queue)?;
+            queues.get(id).spec().default_memory_per_core
         }
-        if let Some(first) = run.parts.first() {
-            block.set("COSY_CORES", first.amounts.cores);
-            if !matches!(spec.request.memory, MemoryRequest::QueueDefault)
-                || first.amounts.memory.0 > 0
-            {
-                block.set("COSY_MEMORY_MIB", first.amounts.memory.0);
+    }
+}
+
+/// The MPI plugin: the job's own, else its queue's.
+fn mpi_of<'a>(queues: &'a Queues, job: &'a Job) -> Option<&'a str> {
+    let queue = queues.queue_id(&job.submitted.queue);
+    let queue = queue.and_then(|id| queues.get(id).spec().mpi.as_deref());
+    job.spec().mpi.as_deref().or(queue)
+}
+
+/// Of a job of several components: the component of each node, and what each asked for.
+fn component_variables(
+    config: &ClusterConfig,
+    machine: &Machine,
+    queues: &Queues,
+    job: &Job,
+    run: &Run,
+    block: &mut Block,
+) {
+    let spec = job.spec();
+    if !spec.has_several_components() {
+        return;
+    }
+    let by_node = run.parts.iter().map(|part| part.component.to_string());
+    block.set("COSY_BUNDLES", spec.component_count());
+    block.set("COSY_BUNDLE_BY_NODE", by_node.collect::<Vec<_>>().join(","));
+    for number in 0..spec.component_count() {
+        let own = run.parts.iter();
+        let own = own.filter(|part| usize::from(part.component) == number);
+        let names = own.map(|p| machine.node(p.node).spec.name.as_str());
+        let nodes = cosy_model::fold(&names.collect::<Vec<_>>());
+        block.set(&format!("COSY_BUNDLE_{number}_NODES"), nodes);
+    }
+    for (number, component) in spec.components().enumerate().skip(1) {
+        let set = |block: &mut Block, what: &str, value: &dyn std::fmt::Display| {
+            block.set(&format!("COSY_BUNDLE_{number}_{what}"), value);
+        };
+        set(block, "NAME", &component.name);
+        let default = config.default_queue.as_deref();
+        let queue = component.queue.or(default).unwrap_or_default();
+        set(block, "QUEUE", &queue);
+        set(block, "CORES_PER_TASK", &component.request.cores_per_task);
+        let mut parts = run.parts.iter();
+        let first = parts.find(|part| usize::from(part.component) == number);
+        match memory_per_core_of(queues, component.request.memory, queue) {
+            Some(each) => set(block, "MEMORY_PER_CORE_MIB", &each.0),
+            None => {
+                let memory = first.map_or(0, |part| part.amounts.memory.0);
+                set(block, "MEMORY_MIB", &memory);
             }
         }
-        block.set("COSY_WORKDIR", spec.workdir.lossy());
-        let limit = run.limit;
-        if !limit.is_unlimited() {
-            block.set("COSY_TIME_LIMIT_SECONDS", limit.secs());
-        }
-        if let Some(account) = &spec.account {
-            block.set("COSY_ACCOUNT", account);
-        }
-        if let Some(qos) = &spec.qos {
-            block.set("COSY_QOS", qos);
-        }
-        if let Some(reservation) = spec.reservation {
-            block.set("COSY_RESERVATION", reservation);
-        }
-        if let Some(mpi) = self.mpi_of(job) {
-            block.set("COSY_MPI", mpi);
-        }
-        self.bundle_variables(job, run, &mut block);
-        self.flow_variables(job, &mut block);
-        self.array_variables(job, &mut block);
-        OsText(block.0)
     }
+}
 
-    /// Memory for each core, where that is what the job asked for, or its queue's default.
-    fn memory_per_core(&self, job: &Job) -> Option<MiB> {
-        self.memory_per_core_of(job.spec().request.memory, &job.submitted.queue)
+fn flow_variables(workflows: &Workflows, job: &Job, block: &mut Block) {
+    let Some(of) = job.submitted.flow else { return };
+    block.set("COSY_FLOW", of.flow);
+    if let Some(flow) = workflows.get(of.flow) {
+        block.set("COSY_FLOW_NAME", &flow.spec.name);
+        block.set("COSY_FLOW_TASK", flow.name_of(of.task));
     }
+}
 
-    fn memory_per_core_of(&self, request: MemoryRequest, queue: &str) -> Option<MiB> {
-        match request {
-            MemoryRequest::PerCore(each) => Some(each),
-            MemoryRequest::PerNode(_) => None,
-            MemoryRequest::QueueDefault => {
-                let id = self.queue_id(queue)?;
-                self.queues.get(id).spec.default_memory_per_core
-            }
-        }
-    }
-
-    /// The MPI plugin: the job's own, else its queue's.
-    fn mpi_of<'a>(&'a self, job: &'a Job) -> Option<&'a str> {
-        let queue = self.queue_id(&job.submitted.queue);
-        let queue = queue.and_then(|id| self.queues.get(id).spec.mpi.as_deref());
-        job.spec().mpi.as_deref().or(queue)
-    }
-
-    /// Of a job of several parts: the part of each node, and what each part asked for.
-    fn bundle_variables(&self, job: &Job, run: &Run, block: &mut Block) {
-        let bundles = &job.spec().bundles;
-        if bundles.is_empty() {
-            return;
-        }
-        let by_node = run.parts.iter().map(|part| part.bundle.to_string());
-        block.set("COSY_BUNDLES", bundles.len() + 1);
-        block.set("COSY_BUNDLE_BY_NODE", by_node.collect::<Vec<_>>().join(","));
-        for at in 0..=bundles.len() {
-            let own = run.parts.iter().filter(|p| usize::from(p.bundle) == at);
-            let names = own.map(|p| self.machine.node(p.node).spec.name.as_str());
-            let nodes = cosy_model::fold(&names.collect::<Vec<_>>());
-            block.set(&format!("COSY_BUNDLE_{at}_NODES"), nodes);
-        }
-        for (at, bundle) in (1..).zip(bundles) {
-            let name = bundle.name.as_ref().unwrap_or(&job.spec().name);
-            block.set(&format!("COSY_BUNDLE_{at}_NAME"), name);
-            let default = self.config.default_queue.as_deref();
-            let queue = bundle.queue.as_deref().or(default).unwrap_or_default();
-            block.set(&format!("COSY_BUNDLE_{at}_QUEUE"), queue);
-            let cores = bundle.request.cores_per_task;
-            block.set(&format!("COSY_BUNDLE_{at}_CORES_PER_TASK"), cores);
-            let first = run.parts.iter().find(|part| usize::from(part.bundle) == at);
-            match self.memory_per_core_of(bundle.request.memory, queue) {
-                Some(each) => block.set(&format!("COSY_BUNDLE_{at}_MEMORY_PER_CORE_MIB"), each.0),
-                None => {
-                    let memory = first.map_or(0, |part| part.amounts.memory.0);
-                    block.set(&format!("COSY_BUNDLE_{at}_MEMORY_MIB"), memory);
-                }
-            }
-        }
-    }
-
-    fn flow_variables(&self, job: &Job, block: &mut Block) {
-        let Some(of) = job.submitted.flow else { return };
-        block.set("COSY_FLOW", of.flow);
-        if let Some(flow) = self.workflows.get(of.flow) {
-            block.set("COSY_FLOW_NAME", &flow.spec.name);
-            block.set("COSY_FLOW_TASK", flow.name_of(of.task));
-        }
-    }
-
+impl Jobs {
     fn array_variables(&self, job: &Job, block: &mut Block) {
         let base = job.submitted.base;
-        let group = self.jobs.groups.get(&base);
+        let group = self.groups.get(&base);
         let (Some(member), Some(indices)) = (job.member, group.and_then(|g| g.indices.as_ref()))
         else {
             return;
@@ -159,7 +174,6 @@ impl Controller {
         }
     }
 }
-
 struct Block(Vec<u8>);
 
 impl Block {

@@ -6,7 +6,7 @@
 //! until the planner knows them. With many jobs that is done so rarely that it takes a small
 //! part of the time only, however often nodes change their minds.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::jobs::job::{Job, Place};
 use cosy_model::job::ResourceRequest;
@@ -15,9 +15,9 @@ use cosy_model::{Amounts, ClockStep, JobId, NodeId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Jobs that are placed anew in one turn because of features.
-const PIECE: usize = 500;
+pub(crate) const PIECE: usize = 500;
 /// Jobs that are looked at in one turn for whether they are concerned.
-const LOOKS: usize = 20_000;
+pub(crate) const LOOKS: usize = 20_000;
 /// After all jobs were placed anew the next time is not before so much for each of them.
 const REST_FOR_EACH: Span = Span(1);
 /// And not later than this.
@@ -91,13 +91,47 @@ impl Changes {
         let amounts = (!self.amounts.is_empty()).then_some(rest);
         soon.then_some(Time::EPOCH).or(amounts)
     }
+
+    /// Nodes have told amounts, and it is long enough since all jobs were placed anew.
+    pub fn amounts_due(&self, now: Time) -> bool {
+        let rests = self.rest.is_some_and(|until| now < until);
+        !self.amounts.is_empty() && !rests
+    }
+
+    /// The amounts that nodes have told since.
+    pub fn take_amounts(&mut self) -> BTreeMap<NodeId, Amounts> {
+        std::mem::take(&mut self.amounts)
+    }
+
+    /// The features of which jobs are placed anew, and the next one to be looked at.
+    pub fn next_piece(&mut self) -> Option<(BTreeSet<String>, JobId)> {
+        if self.under_way.is_none() && !self.features.is_empty() {
+            self.under_way = Some((std::mem::take(&mut self.features), JobId(0)));
+        }
+        self.under_way.take()
+    }
+
+    /// Jobs are placed anew for these features from that one on.
+    pub fn go_on_from(&mut self, rest: Option<(BTreeSet<String>, JobId)>) {
+        self.under_way = rest;
+    }
+
+    /// One more job was placed anew.
+    pub fn count_placed(&mut self) {
+        self.placed += 1;
+    }
+
+    /// How many jobs were placed anew in all.
+    pub fn placed(&self) -> u64 {
+        self.placed
+    }
 }
 
-fn job_waits(job: Option<&Job>) -> bool {
+pub(crate) fn job_waits(job: Option<&Job>) -> bool {
     job.is_some_and(Job::is_waiting)
 }
 
-fn same_place(one: &Place, other: &Place) -> bool {
+pub(crate) fn same_place(one: &Place, other: &Place) -> bool {
     match (one, other) {
         (Place::Good { demand: a, .. }, Place::Good { demand: b, .. }) => a == b,
         (Place::Lost, Place::Lost) => true,
@@ -106,7 +140,7 @@ fn same_place(one: &Place, other: &Place) -> bool {
 }
 
 /// Whether a request asks for one of these features, for good or by preference.
-fn mentions(request: &ResourceRequest, features: &BTreeSet<String>) -> bool {
+pub(crate) fn mentions(request: &ResourceRequest, features: &BTreeSet<String>) -> bool {
     let groups = [
         &request.any_features,
         &request.same_features,

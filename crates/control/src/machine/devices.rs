@@ -181,7 +181,7 @@ impl Node {
         Part {
             node: share.node,
             tasks: share.tasks,
-            bundle: share.bundle,
+            component: share.component,
             cores: self.take_cores(share.amounts.cores, lent),
             gpus: self.devices.take_gpus(&share.amounts),
             devices: self.devices.take_others(&share.amounts),

@@ -6,17 +6,17 @@
 //! is placed; a job that waits is placed anew about once a second.
 //! Source: sbatch(1), `--constraint`.
 
-use crate::controller::Controller;
+use crate::jobs::Jobs;
 use crate::jobs::dependencies::Waiter;
-use crate::jobs::job::{Place, Submitted};
-use crate::jobs::reviews::AT_ONCE;
+use crate::jobs::job::Submitted;
+use crate::machine::Machine;
 use crate::machine::nodes::Node;
 use cosy_model::job::ResourceRequest;
-use cosy_model::{About, JobId, Refusal, RefusalCode, Time};
-use cosy_sched::{AtLeast, Demand, NodeMask};
+use cosy_model::{About, JobId, Refusal, RefusalCode};
+use cosy_sched::{AtLeast, NodeMask};
 use std::sync::Arc;
 
-impl Controller {
+impl Machine {
     /// Takes nodes out of `allowed` that lack features.
     pub(crate) fn with_features(
         &self,
@@ -37,9 +37,7 @@ impl Controller {
         let least = request.nodes.unwrap_or(1) as usize;
         // Enough nodes at all, then most idle ones, then the first.
         let rank = |set: &NodeMask| {
-            let idle = set
-                .iter()
-                .filter(|n| self.machine.nodes[n.index()].is_idle());
+            let idle = set.iter().filter(|n| self.nodes[n.index()].is_idle());
             (set.count() as usize >= least, idle.count())
         };
         let mut best: Option<NodeMask> = None;
@@ -56,9 +54,7 @@ impl Controller {
     pub(crate) fn counted(&self, request: &ResourceRequest, allowed: &NodeMask) -> Vec<AtLeast> {
         let each = request.counted_features.iter().map(|counted| {
             let mut nodes = self.having(allowed, &counted.any);
-            let untold = allowed
-                .iter()
-                .filter(|n| self.machine.nodes[n.index()].is_untold());
+            let untold = allowed.iter().filter(|n| self.nodes[n.index()].is_untold());
             untold.for_each(|n| nodes.insert(n));
             AtLeast {
                 nodes,
@@ -87,14 +83,9 @@ impl Controller {
         let all = all.map(|name| (name, About::Feature));
         let preferred = request.prefer_features.iter().flatten();
         let mut all = all.chain(preferred.map(|name| (name, About::Preference)));
-        let nowhere = |(name, _): &(&String, About)| {
-            !self
-                .machine
-                .nodes
-                .iter()
-                .any(|n| n.features.contains(*name))
-        };
-        let untold = self.machine.nodes.iter().any(Node::is_untold);
+        let nowhere =
+            |(name, _): &(&String, About)| !self.nodes.iter().any(|n| n.features.contains(*name));
+        let untold = self.nodes.iter().any(Node::is_untold);
         match all.find(nowhere) {
             Some((name, about)) if !untold => {
                 let why = format!("no node has the feature '{name}'");
@@ -106,98 +97,43 @@ impl Controller {
 
     /// Nodes that have all features of one of the groups.
     fn having(&self, among: &NodeMask, groups: &[Vec<String>]) -> NodeMask {
-        let has = |group: &Vec<String>, n: cosy_model::NodeId| {
-            self.machine.nodes[n.index()].has_features(group)
-        };
+        let has =
+            |group: &Vec<String>, n: cosy_model::NodeId| self.nodes[n.index()].has_features(group);
         let fits = among
             .iter()
             .filter(|n| groups.iter().any(|group| has(group, *n)));
-        let mut nodes = NodeMask::new(self.machine.nodes.len());
+        let mut nodes = NodeMask::new(self.nodes.len());
         fits.for_each(|n| nodes.insert(n));
         nodes
     }
-
-    /// Waiting jobs with a choice between groups of nodes look where they stand best now. What
-    /// asks for the same stands in the same place.
-    pub(crate) fn choose_again(&mut self, now: Time) {
-        for jobs in self.planning.next_choosers() {
-            match self.jobs.group(&jobs.base) {
-                Some(group) if !group.bodies.contains_key(&jobs.body) => {
-                    self.planning.chooses_no_more(jobs);
-                }
-                None => self.planning.chooses_no_more(jobs),
-                Some(group) if group.queued > 0 => self.choose_for(now, jobs),
-                Some(_) => {}
-            }
-        }
-    }
-
-    fn choose_for(&mut self, now: Time, jobs: Waiter) {
-        let group = self.jobs.group(&jobs.base);
-        let Some(body) = group.and_then(|group| group.bodies.get(&jobs.body)) else {
-            return;
-        };
-        let new = self.placed_again(&body.submitted);
-        if same_nodes(&body.submitted.place, &new.place) {
-            return;
-        }
-        if body.jobs as usize > AT_ONCE {
-            let names = new.spec.request.same_features.into_iter().flatten();
-            return self.machine.changes.concern_features(names);
-        }
-        for id in self.place_body(jobs, &Arc::new(new)) {
-            if self.planner_of(id).dequeue(id) {
-                self.planning.left_inside(id);
-                self.count_queued(jobs.base, false);
-                self.review(now, id);
-            }
-        }
-    }
-
-    /// Jobs that ask for the same stand elsewhere. Tells which wait.
-    pub(crate) fn place_body(&mut self, jobs: Waiter, new: &Arc<Submitted>) -> Vec<JobId> {
-        self.lay_body(new);
-        let Some(group) = self.jobs.group(&jobs.base) else {
-            return Vec::new();
-        };
-        let mut waiting = Vec::new();
-        for id in group.ids() {
-            let job = self.jobs.get_mut(&id);
-            if let Some(job) = job.filter(|job| job.submitted.body == jobs.body) {
-                job.submitted = new.clone();
-                waiting.extend(job.is_waiting().then_some(id));
-            }
-        }
-        waiting
-    }
-
-    /// That is what jobs with its number ask for, and where they stand.
-    pub(crate) fn lay_body(&mut self, new: &Arc<Submitted>) {
-        let Some(group) = self.jobs.group_mut(&new.base) else {
-            return;
-        };
-        if let Some(body) = group.bodies.get_mut(&new.body) {
-            body.submitted = new.clone();
-        }
-        if group.submitted.body == new.body {
-            group.submitted = new.clone();
-        }
-    }
 }
 
-/// Whether two places have the same nodes to choose from.
-fn same_nodes(one: &Place, other: &Place) -> bool {
-    match (one, other) {
-        (Place::Good { demand: a, .. }, Place::Good { demand: b, .. }) => {
-            let further = |demand: &Demand| {
-                demand
-                    .more
-                    .iter()
-                    .map(|part| part.allowed.clone())
-                    .collect::<Vec<_>>()
-            };
-            a.allowed == b.allowed && further(a) == further(b)
+/// Jobs that ask for the same stand elsewhere. Tells which wait.
+pub(crate) fn place_body(jobs: &mut Jobs, waiter: Waiter, new: &Arc<Submitted>) -> Vec<JobId> {
+    lay_body(jobs, new);
+    let Some(group) = jobs.group(&waiter.base) else {
+        return Vec::new();
+    };
+    let mut waiting = Vec::new();
+    for id in group.ids() {
+        let job = jobs.get_mut(&id);
+        if let Some(job) = job.filter(|job| job.submitted.body == waiter.body) {
+            job.submitted = new.clone();
+            waiting.extend(job.is_waiting().then_some(id));
         }
-        _ => false,
+    }
+    waiting
+}
+
+/// That is what jobs with its number ask for, and where they stand.
+pub(crate) fn lay_body(jobs: &mut Jobs, new: &Arc<Submitted>) {
+    let Some(group) = jobs.group_mut(&new.base) else {
+        return;
+    };
+    if let Some(body) = group.bodies.get_mut(&new.body) {
+        body.submitted = new.clone();
+    }
+    if group.submitted.body == new.body {
+        group.submitted = new.clone();
     }
 }

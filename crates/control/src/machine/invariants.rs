@@ -1,7 +1,7 @@
 //! What always holds of nodes and what is held of them.
 
-use crate::controller::Controller;
 use crate::jobs::job::{Part, PartStep};
+use crate::rooms::Rooms;
 use cosy_model::{Amounts, NodeId};
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// What does not hold, in words.
-pub(crate) fn check(it: &Controller) -> Result<(), String> {
+pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     no_node_is_overbooked(it)
 }
 
 /// What jobs hold of a node never exceeds what it has, and no core or GPU is held twice.
-fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
+fn no_node_is_overbooked(it: &Rooms) -> Result<(), String> {
     let mut held: BTreeMap<NodeId, (Amounts, Vec<u32>, Vec<&Part>)> = BTreeMap::new();
     for job in it.jobs.all() {
         for part in job.run().into_iter().flat_map(|run| run.all_parts()) {

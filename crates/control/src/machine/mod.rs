@@ -3,13 +3,18 @@
 //! What always holds: a node keeps its number as long as the daemon runs, also when it has gone
 //! from the configuration; numbers are dense; a name stands for one number.
 
+pub(crate) mod availability;
 pub(crate) mod changes;
 pub(crate) mod devices;
 pub(crate) mod features;
 pub(crate) mod invariants;
 pub(crate) mod keys;
+pub(crate) mod names;
+pub(crate) mod node_lost;
 pub(crate) mod nodes;
+pub(crate) mod older_store;
 pub(crate) mod passages;
+pub(crate) mod reports;
 pub(crate) mod revocation;
 
 pub(crate) use changes::SHORT;
@@ -187,5 +192,17 @@ impl Machine {
     /// When there is something to do next because nodes have changed.
     pub fn next_due(&self) -> Option<Time> {
         self.changes.next_due()
+    }
+
+    /// Keys that nodes joined with, revoked ones, tokens.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// These nodes speak through that link.
+    pub fn speak_through(&mut self, link: LinkId, nodes: impl IntoIterator<Item = NodeId>) {
+        if let Some(link) = self.links.get_mut(&link) {
+            link.nodes.extend(nodes);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Nodes as they are now: connected or not, open or drained, what they have.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::clock::NodeClock;
 use crate::event::{ClientId, LinkId};
@@ -27,7 +27,7 @@ const WORK_FOR_NODE: usize = 100;
 #[derive(Debug)]
 pub(crate) struct NodeList {
     pub client: ClientId,
-    told: Vec<NodeInfo>,
+    pub told: Vec<NodeInfo>,
 }
 
 impl NodeList {
@@ -257,7 +257,7 @@ impl Numbers {
 }
 
 /// What a daemon tells of its machine, within limits, with where its link comes from.
-fn machine(mut told: Machine, at: Option<IpAddr>, listen: &str) -> Machine {
+pub(crate) fn machine(mut told: Machine, at: Option<IpAddr>, listen: &str) -> Machine {
     for text in [&mut told.host, &mut told.arch, &mut told.os] {
         let plain = text.chars().filter(|c| !c.is_control());
         *text = plain.take(limits::NAME_BYTES).collect();

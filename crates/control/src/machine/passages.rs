@@ -1,7 +1,7 @@
 //! Where nodes are reached by each other, and ways to a job's first node for commands on
 //! other hosts.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::event::{Effect, LinkId};
 use cosy_model::node::NodeOrder;
@@ -51,10 +51,7 @@ fn no_passage(asked: &PassageRequest, refusal: Refusal) -> Effect {
 }
 
 fn directory_silent() -> Refusal {
-    Refusal::new(
-        RefusalCode::Unavailable,
-        "the directory of users does not answer now: try again",
-    )
+    Refusal::new(RefusalCode::Unavailable, "the directory of users does not answer now: try again")
 }
 
 /// What other nodes connect to: as the node says, with its link's address where it names no

@@ -7,7 +7,7 @@
 //!
 //! Source: sbatch(1), `--partition`.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use cosy_model::JobId;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ impl Undecided {
     }
 
     /// The jobs whose turn it is.
-    fn next(&mut self) -> Vec<JobId> {
+    pub fn next(&mut self) -> Vec<JobId> {
         if !std::mem::take(&mut self.due) {
             return Vec::new();
         }
@@ -46,5 +46,10 @@ impl Undecided {
         let ids: Vec<JobId> = all.take(LOOKS).copied().collect();
         self.last = ids.last().copied().unwrap_or(self.last);
         ids
+    }
+
+    /// The job waits no longer.
+    pub fn remove(&mut self, id: JobId) {
+        self.jobs.remove(&id);
     }
 }

@@ -8,135 +8,162 @@
 //! Always holds: the nodes by which the job was started stay, whatever comes to them.
 //! Source: sbatch(1), `--nodes`.
 
-use crate::controller::Controller;
+use crate::config::ClusterConfig;
+use crate::jobs::Jobs;
+use crate::jobs::dependencies::procedures::planner_job;
 use crate::jobs::job::Job;
-use crate::queues::order;
+use crate::planning::Planning;
+use crate::queues::{Queues, order};
+use crate::reservations::Reservations;
+use crate::reservations::inside::procedures::{planner_for, planner_of};
+use crate::rooms::Rooms;
 use cosy_model::device::ANY_GPU;
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time};
-use cosy_sched::{Demand, WaitingJob};
+use cosy_sched::{Component, Demand, WaitingJob};
 use std::sync::Arc;
 
-impl Controller {
-    /// Gives a job that the planner has just started as many nodes as it may have. Gives back
-    /// which other jobs were started on the way.
-    pub(crate) fn widen(&mut self, now: Time, id: JobId) -> Vec<JobId> {
-        let mut others = Vec::new();
-        let Some((job, most)) = self.further(id) else {
-            return others;
-        };
-        let mut left = self.at_most(id, &job.demand, most);
-        let mut step = left;
-        while step > 0 {
-            if self.add_nodes(now, id, &job, step, &mut others) {
-                left -= step;
-            } else {
-                left = step - 1;
-            }
-            step = left.div_ceil(2);
+/// Gives a job that the planner has just started as many nodes as it may have. Gives back
+/// which other jobs were started on the way.
+pub(crate) fn widen(rooms: &mut Rooms, now: Time, id: JobId) -> Vec<JobId> {
+    let mut others = Vec::new();
+    let Some((job, most)) =
+        further(&rooms.config, &rooms.queues, &rooms.jobs, &rooms.reservations, id)
+    else {
+        return others;
+    };
+    let mut left = at_most(&rooms.planning, &rooms.reservations, id, job.demand.first(), most);
+    let mut step = left;
+    while step > 0 {
+        if add_nodes(&mut rooms.planning, &mut rooms.reservations, now, id, &job, step, &mut others)
+        {
+            left -= step;
+        } else {
+            left = step - 1;
         }
-        others
+        step = left.div_ceil(2);
     }
-
-    /// The job as it waited, and how many nodes more it may have.
-    fn further(&self, id: JobId) -> Option<(WaitingJob, u32)> {
-        let job: &Job = self
-            .jobs
-            .get(&id)
-            .filter(|job| job.spec().bundles.is_empty())?;
-        let request = &job.spec().request;
-        let most = request.max_nodes.filter(|_| request.tasks.is_none())?;
-        let waiting = self.planner_job(job)?;
-        let least = waiting.demand.nodes?;
-        let most = waiting.demand.max_nodes.map_or(most, |n| n.min(most));
-        let more = most.checked_sub(least).filter(|more| *more > 0)?;
-        Some((waiting, more))
-    }
-
-    /// How many of them there can be at all.
-    fn at_most(&self, id: JobId, demand: &Demand, most: u32) -> u32 {
-        let planner = self.planner_for(id);
-        let held = planner.held_by(id);
-        let mut need: Amounts = demand.per_node.clone();
-        need.give(&demand.per_task);
-        let fits = |node: NodeId| {
-            planner.is_available(node)
-                && need.fits(&planner.free(node))
-                && !held.iter().any(|share| share.node == node)
-        };
-        let free = demand.allowed.iter().filter(|n| fits(*n));
-        free.take(most as usize).count() as u32
-    }
-
-    /// True when the job has so many nodes more than before.
-    fn add_nodes(
-        &mut self,
-        now: Time,
-        id: JobId,
-        job: &WaitingJob,
-        nodes: u32,
-        others: &mut Vec<JobId>,
-    ) -> bool {
-        let planner = self.planner_of(id);
-        others.extend(planner.schedule(now));
-        let held = planner.held_by(id);
-        let Some(found) = planner.try_place(now, &further_nodes(id, job, &held, nodes)) else {
-            return false;
-        };
-        let mut shares = held;
-        shares.extend(found);
-        shares.sort_by_key(|share| share.node);
-        planner.end(id);
-        let end = now + job.limit.max(Span(1));
-        planner.start_running(id, shares, end, job.demand.exclusive);
-        true
-    }
+    others
 }
 
-impl Controller {
-    /// A job that has just started gives back GPUs beyond what it asked for in all: those of its
-    /// last nodes, where one at least is left. It was planned with as many on each node.
-    pub(crate) fn leave_spare_gpus(&mut self, now: Time, id: JobId) {
-        let Some((waiting, all)) = self.gpus_in_all(id) else {
-            return;
-        };
-        let planner = self.planner_of(id);
-        let mut shares = planner.held_by(id);
-        let held = shares
-            .iter()
-            .map(|s| u64::from(s.amounts.gpus))
-            .sum::<u64>();
-        let mut spare = u32::try_from(held.saturating_sub(all.into())).unwrap_or(u32::MAX);
-        if spare == 0 {
-            return;
-        }
-        for share in shares.iter_mut().rev() {
-            let given = spare.min(share.amounts.gpus.saturating_sub(1));
-            share.amounts.gpus -= given;
-            if share.amounts.other.get(ANY_GPU) > 0 {
-                share.amounts.other.set(ANY_GPU, share.amounts.gpus);
-            }
-            spare -= given;
-        }
-        planner.end(id);
-        let end = now + waiting.limit.max(Span(1));
-        planner.start_running(id, shares, end, waiting.demand.exclusive);
-    }
+/// The job as it waited, and how many nodes more it may have.
+fn further(
+    config: &ClusterConfig,
+    queues: &Queues,
+    jobs: &Jobs,
+    reservations: &Reservations,
+    id: JobId,
+) -> Option<(WaitingJob, u32)> {
+    let job: &Job = jobs
+        .get(&id)
+        .filter(|job| !job.spec().has_several_components())?;
+    let request = &job.spec().request;
+    let most = request.max_nodes.filter(|_| request.tasks.is_none())?;
+    let waiting = planner_job(config, queues, reservations, job)?;
+    let demand = waiting.demand.first();
+    let least = demand.nodes?;
+    let most = demand.max_nodes.map_or(most, |n| n.min(most));
+    let more = most.checked_sub(least).filter(|more| *more > 0)?;
+    Some((waiting, more))
+}
 
-    /// The job as it waited, and its GPUs in all where these are told.
-    fn gpus_in_all(&self, id: JobId) -> Option<(WaitingJob, u32)> {
-        let job: &Job = self
-            .jobs
-            .get(&id)
-            .filter(|job| job.spec().bundles.is_empty())?;
-        let all = job.spec().request.gpus_in_all?;
-        let waiting = self.planner_job(job)?;
-        (!waiting.demand.exclusive).then_some((waiting, all))
+/// How many of them there can be at all.
+fn at_most(
+    planning: &Planning,
+    reservations: &Reservations,
+    id: JobId,
+    demand: &Component,
+    most: u32,
+) -> u32 {
+    let planner = planner_for(planning, reservations, id);
+    let held = planner.held_by(id);
+    let mut need: Amounts = demand.per_node.clone();
+    need.give(&demand.per_task);
+    let fits = |node: NodeId| {
+        planner.is_available(node)
+            && need.fits(&planner.free(node))
+            && !held.iter().any(|share| share.node == node)
+    };
+    let free = demand.allowed.iter().filter(|n| fits(*n));
+    free.take(most as usize).count() as u32
+}
+
+/// True when the job has so many nodes more than before.
+fn add_nodes(
+    planning: &mut Planning,
+    reservations: &mut Reservations,
+    now: Time,
+    id: JobId,
+    job: &WaitingJob,
+    nodes: u32,
+    others: &mut Vec<JobId>,
+) -> bool {
+    let planner = planner_of(planning, reservations, id);
+    others.extend(planner.schedule(now));
+    let held = planner.held_by(id);
+    let Some(found) = planner.try_place(now, &further_nodes(id, job, &held, nodes)) else {
+        return false;
+    };
+    let mut shares = held;
+    shares.extend(found);
+    shares.sort_by_key(|share| share.node);
+    planner.end(id);
+    let end = now + job.limit.max(Span(1));
+    planner.start_running(id, shares, end, job.demand.first().exclusive);
+    true
+}
+
+/// A job that has just started gives back GPUs beyond what it asked for in all: those of its
+/// last nodes, where one at least is left. It was planned with as many on each node. True when
+/// there are such GPUs, which others may have.
+pub(crate) fn leave_spare_gpus(rooms: &mut Rooms, now: Time, id: JobId) -> bool {
+    let Some((waiting, all)) =
+        gpus_in_all(&rooms.config, &rooms.queues, &rooms.jobs, &rooms.reservations, id)
+    else {
+        return false;
+    };
+    let planner = planner_of(&mut rooms.planning, &mut rooms.reservations, id);
+    let mut shares = planner.held_by(id);
+    let held = shares
+        .iter()
+        .map(|s| u64::from(s.amounts.gpus))
+        .sum::<u64>();
+    let mut spare = u32::try_from(held.saturating_sub(all.into())).unwrap_or(u32::MAX);
+    if spare == 0 {
+        return false;
     }
+    for share in shares.iter_mut().rev() {
+        let given = spare.min(share.amounts.gpus.saturating_sub(1));
+        share.amounts.gpus -= given;
+        if share.amounts.other.get(ANY_GPU) > 0 {
+            share.amounts.other.set(ANY_GPU, share.amounts.gpus);
+        }
+        spare -= given;
+    }
+    planner.end(id);
+    let end = now + waiting.limit.max(Span(1));
+    planner.start_running(id, shares, end, waiting.demand.first().exclusive);
+    true
+}
+
+/// The job as it waited, and its GPUs in all where these are told.
+fn gpus_in_all(
+    config: &ClusterConfig,
+    queues: &Queues,
+    jobs: &Jobs,
+    reservations: &Reservations,
+    id: JobId,
+) -> Option<(WaitingJob, u32)> {
+    let job: &Job = jobs
+        .get(&id)
+        .filter(|job| !job.spec().has_several_components())?;
+    let all = job.spec().request.gpus_in_all?;
+    let waiting = planner_job(config, queues, reservations, job)?;
+    (!waiting.demand.first().exclusive).then_some((waiting, all))
 }
 
 /// Further nodes as a job of their own, behind everybody else.
 fn further_nodes(id: JobId, job: &WaitingJob, held: &[NodeShare], nodes: u32) -> WaitingJob {
-    let demand = &job.demand;
+    let demand = job.demand.first();
     let each = demand.tasks / demand.nodes.unwrap_or(1).max(1);
     let mut allowed = demand.allowed.clone();
     for share in held {
@@ -144,14 +171,14 @@ fn further_nodes(id: JobId, job: &WaitingJob, held: &[NodeShare], nodes: u32) ->
     }
     WaitingJob {
         key: order::behind_all(id),
-        demand: Arc::new(Demand {
+        demand: Arc::new(Demand::from(Component {
             nodes: Some(nodes),
             tasks: nodes.saturating_mul(each.max(1)),
             required: demand.required.and(&allowed),
             counted: Vec::new(),
             allowed,
-            ..Demand::clone(demand)
-        }),
+            ..demand.clone()
+        })),
         ..job.clone()
     }
 }

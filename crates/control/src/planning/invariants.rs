@@ -1,18 +1,19 @@
 //! What always holds of who is in which planner.
 
-use crate::controller::Controller;
+use crate::reservations::inside::procedures::is_queued;
+use crate::rooms::Rooms;
 
 /// Checks the room.
 ///
 /// # Errors
 /// What does not hold, in words.
-pub(crate) fn check(it: &Controller) -> Result<(), String> {
+pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     planner_and_jobs_agree(it)
 }
 
-fn planner_and_jobs_agree(it: &Controller) -> Result<(), String> {
+fn planner_and_jobs_agree(it: &Rooms) -> Result<(), String> {
     for job in it.jobs.all() {
-        let queued = it.is_queued(job.id);
+        let queued = is_queued(&it.planning, &it.reservations, job.id);
         let should = matches!(job.phase, crate::jobs::job::Phase::Waiting(None));
         if queued != should {
             return Err(format!(

@@ -1,6 +1,6 @@
 //! From the planner's word to the nodes: numbers of cores and GPUs, orders, variables.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::jobs::file_names::{self, Names};
 use crate::jobs::job::{Run, Submitted};

@@ -9,6 +9,7 @@ pub(crate) mod flexible_size;
 pub(crate) mod invariants;
 pub(crate) mod late_starts;
 pub(crate) mod launch;
+pub(crate) mod rebuild;
 pub(crate) mod suspension;
 pub(crate) mod task_layout;
 
@@ -149,5 +150,15 @@ impl Planning {
     /// How often every waiting job was entered anew: a measure of work.
     pub const fn placings(&self) -> u64 {
         self.placings
+    }
+
+    /// The next jobs that may have a better queue.
+    pub fn next_undecided(&mut self) -> Vec<JobId> {
+        self.undecided.next()
+    }
+
+    /// The job has no choice of queues any more.
+    pub fn is_decided(&mut self, job: JobId) {
+        self.undecided.remove(job);
     }
 }

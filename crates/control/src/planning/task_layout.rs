@@ -7,34 +7,28 @@
 //! `SLURM_TASKS_PER_NODE`); where a job has only the cores that its tasks asked for there is but one
 //! way. Sources: srun(1) `--distribution`; captures sbatch-env-N2n4c2, srun-env-N2n4.
 
-use crate::controller::Controller;
+use crate::jobs::Jobs;
 use crate::jobs::job::Place;
 use cosy_model::{JobId, NodeShare};
-use cosy_sched::Demand;
-use std::collections::BTreeSet;
+use cosy_sched::Component;
 
-impl Controller {
-    /// The shares of a job that has just started, with the tasks of those of its parts that have
-    /// whole nodes dealt evenly.
-    pub(crate) fn dealt(&self, id: JobId, mut shares: Vec<NodeShare>) -> Vec<NodeShare> {
-        let place = self.jobs.get(&id).map(|job| &job.submitted.place);
-        let Some(Place::Good { demand, .. }) = place else {
-            return shares;
-        };
-        let bundles: BTreeSet<u16> = shares.iter().map(|share| share.bundle).collect();
-        for bundle in bundles {
-            let further = usize::from(bundle).checked_sub(1);
-            let part = further.map_or(Some(&**demand), |at| demand.more.get(at));
-            if let Some(part) = part.filter(|part| part.exclusive) {
-                let own = shares.iter_mut().filter(|share| share.bundle == bundle);
-                deal_evenly(part, own.collect());
-            }
-        }
-        shares
+/// The shares of a job that has just started, with the tasks of those of its components that
+/// have whole nodes dealt evenly.
+pub(crate) fn dealt(jobs: &Jobs, id: JobId, mut shares: Vec<NodeShare>) -> Vec<NodeShare> {
+    let place = jobs.get(&id).map(|job| &job.submitted.place);
+    let Some(Place::Good { demand, .. }) = place else {
+        return shares;
+    };
+    let components = (0..).zip(demand.iter());
+    for (number, component) in components.filter(|(_, component)| component.exclusive) {
+        let own = shares.iter_mut();
+        let own = own.filter(|share| share.component == number);
+        deal_evenly(component, own.collect());
     }
+    shares
 }
 
-fn deal_evenly(demand: &Demand, mut shares: Vec<&mut NodeShare>) {
+fn deal_evenly(demand: &Component, mut shares: Vec<&mut NodeShare>) {
     let room = |share: &&mut NodeShare| demand.capacity(&share.amounts).max(1);
     let rooms: Vec<u32> = shares.iter().map(room).collect();
     let tasks = shares.iter().map(|share| u64::from(share.tasks)).sum();

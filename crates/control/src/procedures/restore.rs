@@ -1,92 +1,116 @@
-//! From the store to memory: at the start, after a failed commit, and when the
-//! configuration is read again.
-
-mod run;
+//! Rows of the store become jobs, and a new configuration takes the place of the old one.
 
 use crate::config::ClusterConfig;
-use crate::jobs::job::{Place, Submitted};
-use crate::machine::Machine;
-use crate::record::{JobRow, StandingRow, SubmissionRow};
-use cosy_model::{JobId, JobSpec};
-use cosy_sched::{NodeMask, Policy};
-use std::collections::BTreeMap;
+use crate::conversations::attending::expect_again;
+use crate::jobs::restore::RowsOfJobs;
+use crate::jobs::restore::procedures::{
+    build_queues, load_submission, place_all_again, wait_again_for_others,
+};
+use crate::machine::availability::{drain_by_itself, tell_policy, welcome};
+use crate::machine::changes::procedures::configured_amounts;
+use crate::machine::nodes::NOT_CONFIGURED;
+use crate::machine::nodes::procedures::configured_again;
+use crate::planning::rebuild::tell_planner;
+use crate::procedures::reviews::{review, review_loaded};
+use crate::record::SubmissionRow;
+use crate::reservations::inside::procedures::{planner_of, rebuild_insides};
+use crate::rooms::Rooms;
+use crate::turn::Turn;
+use cosy_model::JobId;
+use std::collections::BTreeSet;
 
-/// A submission as a row of history needs it: not placed.
-pub(crate) fn of_row(row: &SubmissionRow, job: &JobRow) -> Submitted {
-    let spec = match &job.changed {
-        Some(spec) => (**spec).clone(),
-        None => row.spec.clone(),
-    };
-    let queue = job.queue.clone().unwrap_or_else(|| row.queue.clone());
-    unplaced(row, spec, queue)
-}
-
-fn unplaced(row: &SubmissionRow, spec: JobSpec, queue: String) -> Submitted {
-    Submitted {
-        base: row.base,
-        body: 0,
-        uid: row.uid,
-        gid: row.gid,
-        user: row.user.clone(),
-        submit: row.submit,
-        spec,
-        queue,
-        place: Place::Lost,
-        flow: row.flow,
-        only: None,
+pub(crate) fn load_jobs(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    submissions: Vec<SubmissionRow>,
+    rows: RowsOfJobs,
+) {
+    let now = turn.now();
+    let mut by_base = rows.by_base();
+    for row in submissions {
+        let rows = by_base.remove(&row.base).unwrap_or_default();
+        load_submission(rooms, turn, &row, rows);
+    }
+    wait_again_for_others(&mut rooms.jobs, &rooms.aside);
+    let ids: Vec<JobId> = rooms.jobs.ids().collect();
+    for id in ids {
+        review_loaded(rooms, turn, id);
+    }
+    let attended = rooms.jobs.all().filter(|job| job.spec().attended);
+    let attended: Vec<JobId> = attended.map(|job| job.id).collect();
+    for id in attended {
+        expect_again(&rooms.config, &rooms.jobs, &mut rooms.conversations, now, id);
     }
 }
 
-/// Rows beside those of submissions.
-struct RowsOfJobs {
-    jobs: Vec<JobRow>,
-    bodies: Vec<(u32, SubmissionRow)>,
-    standings: Vec<StandingRow>,
-}
-
-/// The same of one submission.
-#[derive(Default)]
-struct RowsOfSubmission {
-    jobs: Vec<JobRow>,
-    bodies: BTreeMap<u32, SubmissionRow>,
-    standing: Option<StandingRow>,
-}
-
-impl RowsOfJobs {
-    fn by_base(self) -> BTreeMap<JobId, RowsOfSubmission> {
-        let mut all: BTreeMap<JobId, RowsOfSubmission> = BTreeMap::new();
-        for job in self.jobs {
-            all.entry(job.base).or_default().jobs.push(job);
+/// Takes a new configuration. Nodes keep their numbers; what has gone from it stays
+/// as a drained node as long as the daemon runs.
+pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: ClusterConfig) {
+    rooms.queues.lay_own_queues(turn, &mut config);
+    let states = rooms.queues.own_states();
+    for spec in config.nodes.clone() {
+        let Some(id) = rooms.machine.id_of(&spec.name) else {
+            continue;
+        };
+        let configured = spec.amounts.is_some();
+        rooms.machine.node_mut(id).spec = spec;
+        if configured {
+            configured_amounts(&mut rooms.machine, &rooms.jobs, id);
         }
-        for (number, body) in self.bodies {
-            let of = all.entry(body.base).or_default();
-            of.bodies.insert(number, body);
+        let node = rooms.machine.node_mut(id);
+        node.features_set = false;
+        node.find_features();
+    }
+    for spec in &config.nodes {
+        if !rooms.machine.has_node(&spec.name) {
+            rooms.machine.add(spec.clone());
         }
-        for standing in self.standings {
-            all.entry(standing.base).or_default().standing = Some(standing);
-        }
-        all
+    }
+    let named: BTreeSet<&str> = config.nodes.iter().map(|n| n.name.as_str()).collect();
+    let (there, gone) = rooms.machine.divided_by(&named);
+    rooms.jobs.go_on_at(config.first_job.0);
+    let told = welcome(&rooms.config, &rooms.clocks, Vec::new(), Vec::new());
+    rooms.config = config;
+    if told != welcome(&rooms.config, &rooms.clocks, Vec::new(), Vec::new()) {
+        tell_policy(&rooms.config, &rooms.clocks, &rooms.machine, turn);
+    }
+    rooms.reservations.configure_accounts(&rooms.config, turn);
+    rooms.triggers.watch_configuration();
+    build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states);
+    machine_changed(rooms, turn);
+    for id in there {
+        configured_again(rooms, turn, id);
+    }
+    for id in gone {
+        drain_by_itself(rooms, turn, id, NOT_CONFIGURED);
     }
 }
 
-/// How the planners of the cluster and of its reservations order and fill.
-pub(crate) fn policy(config: &ClusterConfig) -> Policy {
-    Policy {
-        depth: config.policy.depth,
-        backfill: config.policy.backfill,
-    }
-}
-
-/// The nodes of a queue with these names; all without names.
-fn queue_nodes(machine: &Machine, names: Option<&[String]>) -> NodeMask {
-    let mut mask = NodeMask::new(machine.node_count());
-    match names {
-        Some(names) => {
-            for id in names.iter().filter_map(|n| machine.id_of(n)) {
-                mask.insert(id);
-            }
+/// Nodes or queues are not what they were: every job is placed again.
+pub(crate) fn machine_changed(rooms: &mut Rooms, turn: &mut Turn) {
+    let now = turn.now();
+    let waiting: Vec<JobId> = rooms
+        .jobs
+        .all()
+        .filter(|j| j.is_waiting())
+        .map(|j| j.id)
+        .collect();
+    for id in &waiting {
+        if planner_of(&mut rooms.planning, &mut rooms.reservations, *id).dequeue(*id) {
+            rooms.planning.left_inside(*id);
+            let base = rooms.jobs.base_of(*id);
+            rooms.jobs.count_queued(turn, base, false);
         }
-        None => machine.ids().for_each(|id| mask.insert(id)),
     }
-    mask
+    rooms
+        .machine
+        .changes_mut()
+        .all_placed(now, rooms.jobs.len());
+    rooms.queues.part();
+    tell_planner(rooms, turn);
+    rebuild_insides(rooms, turn);
+    place_all_again(rooms);
+    for id in waiting {
+        review(rooms, turn, id);
+    }
 }

@@ -1,6 +1,6 @@
 //! Who may do what. COSY paper, section 3.1: access lists with four levels per queue.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::config::ClusterConfig;
 use crate::event::Caller;

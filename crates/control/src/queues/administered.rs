@@ -5,7 +5,7 @@
 //! is taken away while it has jobs or reservations. Source: scontrol(1), "PARTITIONS -
 //! SPECIFICATIONS FOR CREATE, UPDATE, AND DELETE COMMANDS".
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::config::ClusterConfig;
 use crate::record::OwnQueue;
@@ -45,6 +45,11 @@ impl OwnQueues {
         }
         config.default_queue = default.filter(|name| queues.iter().any(|q| q.name == *name));
         config.queues = queues;
+    }
+
+    /// That queue was made the default one at run time.
+    pub fn is_default(&self, name: &str) -> bool {
+        self.own.get(name).is_some_and(|q| q.default)
     }
 }
 

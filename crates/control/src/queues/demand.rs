@@ -1,13 +1,13 @@
 //! From what a user asked for, by name, to what the planner works with, by number; and
 //! the limits of queues on the way. COSY paper, section 3.1: "Resource limitation".
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::queues::Queue;
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits;
 use cosy_model::{About, Amounts, JobSpec, MiB, Refusal, RefusalCode, Span};
-use cosy_sched::{Demand, Shortage};
+use cosy_sched::{Component, Shortage};
 
 /// Number of nodes, if fixed, and number of tasks.
 fn counts(request: &ResourceRequest) -> Result<(Option<u32>, u32), Refusal> {
@@ -25,9 +25,7 @@ fn counts(request: &ResourceRequest) -> Result<(Option<u32>, u32), Refusal> {
         (Some(tasks), _, _) => tasks,
         (None, Some(nodes), per_node) => {
             nodes.checked_mul(per_node.unwrap_or(1)).ok_or_else(|| {
-                Refusal::invalid(format!(
-                    "{nodes} nodes times the tasks per node are too many"
-                ))
+                Refusal::invalid(format!("{nodes} nodes times the tasks per node are too many"))
             })?
         }
         (None, None, per_node) => per_node.unwrap_or(1),
@@ -70,7 +68,7 @@ fn amounts(request: &ResourceRequest, queue: &Queue) -> Result<(Amounts, Amounts
     };
     crate::machine::devices::count(request, &mut per_node)?;
     let per_core = match request.memory {
-        MemoryRequest::QueueDefault => queue.spec.default_memory_per_core,
+        MemoryRequest::QueueDefault => queue.spec().default_memory_per_core,
         MemoryRequest::PerCore(m) => Some(m),
         MemoryRequest::PerNode(m) => {
             per_node.memory = m;
@@ -80,26 +78,18 @@ fn amounts(request: &ResourceRequest, queue: &Queue) -> Result<(Amounts, Amounts
     if let Some(m) = per_core {
         per_task.memory = MiB(m.0.saturating_mul(u64::from(cores)));
     }
-    if let Some(max) = queue.spec.max_memory {
+    if let Some(max) = queue.spec().max_memory {
         let least = per_node.memory.max(per_task.memory);
         if least > max {
-            return Err(over(
-                queue,
-                &format!("{least} of memory per node"),
-                &max.to_string(),
-            )
-            .about(About::Memory));
+            return Err(over(queue, &format!("{least} of memory per node"), &max.to_string())
+                .about(About::Memory));
         }
     }
-    if let Some(max) = queue.spec.max_disk
+    if let Some(max) = queue.spec().max_disk
         && per_node.disk > max
     {
-        return Err(over(
-            queue,
-            &format!("{} of disk per node", per_node.disk),
-            &max.to_string(),
-        )
-        .about(About::Disk));
+        return Err(over(queue, &format!("{} of disk per node", per_node.disk), &max.to_string())
+            .about(About::Disk));
     }
     Ok((per_task, per_node))
 }
@@ -112,7 +102,7 @@ fn tasks_cap(
     per_node: &Amounts,
 ) -> Option<u32> {
     let by_memory = queue
-        .spec
+        .spec()
         .max_memory
         .and_then(|max| (max.0 - per_node.memory.0).checked_div(per_task.memory.0))
         .map(|n| u32::try_from(n).unwrap_or(u32::MAX));
@@ -123,30 +113,28 @@ fn tasks_cap(
 }
 
 fn time_limit(spec: &JobSpec, queue: &Queue) -> Result<Span, Refusal> {
-    let max = queue.spec.max_time.unwrap_or(Span::UNLIMITED);
+    let max = queue.spec().max_time.unwrap_or(Span::UNLIMITED);
     let Some(asked) = spec.time_limit else {
-        return Ok(queue.spec.default_time.unwrap_or(max).min(max));
+        return Ok(queue.spec().default_time.unwrap_or(max).min(max));
     };
     if asked <= Span::ZERO {
         return Err(Refusal::invalid("a time limit of 0 cannot be asked for"));
     }
     if asked > max {
-        return Err(
-            over(queue, &format!("a time limit of {asked}"), &max.to_string())
-                .about(About::TimeLimit),
-        );
+        return Err(over(queue, &format!("a time limit of {asked}"), &max.to_string())
+            .about(About::TimeLimit));
     }
     Ok(asked)
 }
 
 /// What there is too little of.
-fn about(demand: &Demand, shortage: &Shortage) -> About {
+fn about(demand: &Component, shortage: &Shortage) -> About {
     match shortage {
         Shortage::FewerTasksThanNodes { .. } => About::Tasks,
         Shortage::RequiredNodes { .. } => About::NodeCount,
         Shortage::RequiredNode { .. } => About::Node,
         Shortage::CountedNodes { .. } | Shortage::Counted => About::Node,
-        Shortage::Parts { .. } => About::NodeCount,
+        Shortage::Components { .. } => About::NodeCount,
         Shortage::Nodes { .. } => About::NodeCount,
         // As many nodes as it takes would do.
         Shortage::Tasks { .. } if demand.nodes.is_none() => About::NodeCount,
@@ -163,9 +151,6 @@ fn about(demand: &Demand, shortage: &Shortage) -> About {
 pub(crate) fn over(queue: &Queue, asked: &str, max: &str) -> Refusal {
     Refusal::new(
         RefusalCode::QueueLimit,
-        format!(
-            "{asked} is more than queue {} allows ({max})",
-            queue.spec.name
-        ),
+        format!("{asked} is more than queue {} allows ({max})", queue.spec().name),
     )
 }

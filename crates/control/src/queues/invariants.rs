@@ -1,29 +1,30 @@
 //! What always holds of queues.
 
-use crate::controller::Controller;
+use crate::jobs::check::procedures::entering;
+use crate::rooms::Rooms;
 
 /// Checks the room.
 ///
 /// # Errors
 /// What does not hold, in words.
-pub(crate) fn check(it: &Controller) -> Result<(), String> {
+pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     queues_count_their_jobs(it)
 }
 
-fn queues_count_their_jobs(it: &Controller) -> Result<(), String> {
+fn queues_count_their_jobs(it: &Rooms) -> Result<(), String> {
     for queue in it.queues.all() {
-        let name = &queue.spec.name;
+        let name = &queue.spec().name;
         let of = |job: &crate::jobs::job::Job| {
-            let first = it.queue_id(&job.submitted.queue)?;
-            let all = it.entering(job.spec(), first);
-            all.get(&it.queue_id(name)?).copied()
+            let first = it.queues.queue_id(&job.submitted.queue)?;
+            let all = entering(&it.config, &it.queues, job.spec(), first);
+            all.get(&it.queues.queue_id(name)?).copied()
         };
         let jobs: usize = it.jobs.all().filter_map(of).sum();
-        let by_user: u32 = queue.by_user.values().sum();
-        if queue.jobs as usize != jobs || by_user as usize != jobs {
+        let by_user: u32 = queue.jobs_of_all_users();
+        if queue.jobs() as usize != jobs || by_user as usize != jobs {
             return Err(format!(
                 "queue {name} counts {} jobs, {by_user} by user; there are {jobs}",
-                queue.jobs
+                queue.jobs()
             ));
         }
     }

@@ -1,5 +1,7 @@
 //! Queues as they are now.
 
+pub(crate) use queue::Queue;
+
 pub(crate) mod access;
 pub(crate) mod administered;
 pub(crate) mod demand;
@@ -7,8 +9,10 @@ pub(crate) mod invariants;
 pub(crate) mod joint;
 pub(crate) mod order;
 pub(crate) mod over_limit;
-mod procedures;
+pub(crate) mod procedures;
+mod queue;
 
+use crate::config::ClusterConfig;
 use crate::jobs::job::Submitted;
 use crate::queues::administered::OwnQueues;
 use crate::queues::joint::Joint;
@@ -16,19 +20,6 @@ use crate::queues::order::Came;
 use cosy_model::{QueueId, QueueSpec, QueueState, Steady, Time, limits};
 use cosy_sched::NodeMask;
 use std::collections::BTreeMap;
-
-#[derive(Debug)]
-pub(crate) struct Queue {
-    pub spec: QueueSpec,
-    pub state: QueueState,
-    pub nodes: NodeMask,
-    /// Live jobs in it.
-    pub jobs: u32,
-    /// Live jobs by user.
-    pub by_user: BTreeMap<cosy_model::Uid, u32>,
-    /// Jobs that hold nodes.
-    pub running: u32,
-}
 
 /// All queues, and the order of those who wait in them.
 #[derive(Debug, Default)]
@@ -59,21 +50,17 @@ impl Queues {
         states: &BTreeMap<String, QueueState>,
         nodes: impl Fn(&QueueSpec) -> NodeMask,
     ) {
-        let queue = |spec: &QueueSpec| Queue {
-            state: states.get(&spec.name).copied().unwrap_or(spec.state),
-            nodes: nodes(spec),
-            spec: spec.clone(),
-            jobs: 0,
-            by_user: BTreeMap::new(),
-            running: 0,
+        let queue = |spec: &QueueSpec| {
+            let state = states.get(&spec.name).copied();
+            Queue::new(spec.clone(), state.unwrap_or(spec.state), nodes(spec))
         };
         self.all = specs.iter().map(queue).collect();
     }
 
     /// States that are not those of the configuration.
     pub fn own_states(&self) -> BTreeMap<String, QueueState> {
-        let own = self.all.iter().filter(|q| q.state != q.spec.state);
-        own.map(|q| (q.spec.name.clone(), q.state)).collect()
+        let own = self.all.iter().filter(|q| q.state() != q.spec().state);
+        own.map(|q| (q.spec().name.clone(), q.state())).collect()
     }
 
     /// The queue with that number.
@@ -97,21 +84,18 @@ impl Queues {
 
     /// The name of the queue with that number.
     pub fn name(&self, id: QueueId) -> &str {
-        &self.get(id).spec.name
+        &self.get(id).spec().name
     }
 
     /// The number of the queue with that name.
     pub fn id_of(&self, name: &str) -> Option<QueueId> {
-        let at = self.all.iter().position(|q| q.spec.name == name)?;
+        let at = self.all.iter().position(|q| q.spec().name == name)?;
         Some(QueueId(at as u16))
     }
 
     /// Jobs are counted anew.
     pub fn count_anew(&mut self) {
-        for queue in &mut self.all {
-            (queue.jobs, queue.running) = (0, 0);
-            queue.by_user.clear();
-        }
+        self.all.iter_mut().for_each(Queue::count_anew);
     }
 
     /// Joins queues for the planner; false when they are one already.
@@ -131,8 +115,8 @@ impl Queues {
             let all = queues.iter().map(|id| self.get(*id));
             let nodes = all
                 .clone()
-                .fold(NodeMask::default(), |sum, q| sum.or(&q.nodes));
-            (nodes, all.into_iter().all(|q| q.state.starts_jobs()))
+                .fold(NodeMask::default(), |sum, q| sum.or(q.nodes()));
+            (nodes, all.into_iter().all(|q| q.state().starts_jobs()))
         };
         self.joint.sets().iter().map(one).collect()
     }
@@ -160,5 +144,15 @@ impl Queues {
     /// The date by which a job stands in line.
     pub fn date_in_line(&self, submitted: &Submitted) -> Time {
         self.came.in_line(submitted)
+    }
+
+    /// That queue was made the default one at run time.
+    pub fn is_own_default(&self, name: &str) -> bool {
+        self.own_queues.is_default(name)
+    }
+
+    /// Lays queues that were made or changed at run time over those of the configuration.
+    pub fn lay(&self, config: &mut ClusterConfig) {
+        self.own_queues.lay(config);
     }
 }

@@ -13,6 +13,7 @@ use crate::jobs::job::{Job, Submitted};
 use cosy_model::QueueSpec;
 use cosy_model::{AccessLevel, JobId, JobSpec, Time};
 use cosy_sched::OrderKey;
+use cosy_sched::appraise::Inquiry;
 use std::collections::BTreeMap;
 
 /// The priority of the very first job in Slurm's counting.
@@ -34,15 +35,30 @@ pub(crate) fn of_job(queue: &QueueSpec, level: AccessLevel, job: &Job, submit: T
     }
 }
 
-/// The key of somebody who comes now: behind all that wait in that queue at that level.
-pub(crate) fn of_newcomer(queue: &QueueSpec, level: AccessLevel, now: Time) -> OrderKey {
+/// The key of somebody who comes now: behind all that wait in that queue at that level. `next` is
+/// the id that the next job gets, so nobody has it yet.
+pub(crate) fn of_newcomer(
+    queue: &QueueSpec,
+    level: AccessLevel,
+    now: Time,
+    next: JobId,
+) -> OrderKey {
     OrderKey {
         queue_priority: queue.priority,
         level,
         nice: 0,
         submit: now,
-        rank: JobId(u64::MAX),
-        job: JobId(u64::MAX),
+        rank: next,
+        job: next,
+    }
+}
+
+/// The plain jobs of an inquiry that waited take the id that is next now: the one that they had may be
+/// that of a job that came meanwhile.
+pub(crate) fn number_anew(inquiry: &mut Inquiry, next: JobId) {
+    let joint = inquiry.joint.as_mut().map(|joint| &mut joint.job);
+    for job in [Some(&mut inquiry.job), joint].into_iter().flatten() {
+        (job.key.rank, job.key.job) = (next, next);
     }
 }
 

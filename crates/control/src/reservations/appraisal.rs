@@ -5,7 +5,7 @@
 //! Requests for a few starts, such as bookings, never wait behind those for many, such as
 //! quotes.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use super::ask::ReservationRequest;
 use super::book::Booking;
@@ -75,7 +75,7 @@ pub(crate) struct Appraisals {
 
 /// A kind of work that waits only behind its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Lane {
+pub(crate) enum Lane {
     Few,
     Many,
 }
@@ -148,6 +148,11 @@ impl Appraisals {
             Pending::Book(booking) => Some(&**booking),
             Pending::Quote { .. } | Pending::Extend(_) | Pending::Move(_) => None,
         })
+    }
+
+    /// For whom that appraisal was made.
+    pub fn take(&mut self, number: u64) -> Option<(Lane, Pending)> {
+        self.under_way.remove(&number)
     }
 }
 

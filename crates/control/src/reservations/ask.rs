@@ -1,11 +1,11 @@
 //! What a user asks for, checked and resolved: names become numbers, times are put in
 //! order, and what can never be is refused at once.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use cosy_model::reservation::{Ask, Pick};
 use cosy_model::{AccessLevel, QueueId, Refusal, Span, Time, limits};
-use cosy_sched::Demand;
+use cosy_sched::Component;
 use std::sync::Arc;
 
 /// Delays are looked for among so many waiting jobs, the first in line. The same for quotes
@@ -21,7 +21,7 @@ pub(super) const JUST_NOW: Span = Span::from_secs(60);
 pub(crate) struct ReservationRequest {
     pub ask: Ask,
     pub queue: QueueId,
-    pub demand: Arc<Demand>,
+    pub demand: Arc<Component>,
     pub level: AccessLevel,
     /// Earliest start.
     pub earliest: Time,
@@ -31,20 +31,13 @@ pub(crate) struct ReservationRequest {
     pub account: Option<String>,
 }
 
-fn check_ask(ask: &Ask) -> Result<(), Refusal> {
+/// What is against it, whoever asks: of a change that is asked of the whole that it would make.
+pub(super) fn check_ask(ask: &Ask) -> Result<(), Refusal> {
     let texts = [
         ("name", ask.name.len(), limits::NAME_BYTES),
         ("comment", ask.comment.len(), limits::COMMENT_BYTES),
-        (
-            "flags",
-            ask.flags.iter().map(|f| f.len().saturating_add(1)).sum(),
-            limits::COMMENT_BYTES,
-        ),
-        (
-            "account",
-            ask.account.as_ref().map_or(0, String::len),
-            limits::NAME_BYTES,
-        ),
+        ("flags", ask.flags.iter().map(|f| f.len().saturating_add(1)).sum(), limits::COMMENT_BYTES),
+        ("account", ask.account.as_ref().map_or(0, String::len), limits::NAME_BYTES),
     ];
     if let Some((what, have, most)) = texts.into_iter().find(|(_, have, most)| have > most) {
         return Err(Refusal::invalid(format!(
@@ -86,9 +79,7 @@ fn check_repeat(ask: &Ask) -> Result<(), Refusal> {
     }
     match ask.pick {
         Pick::At(start) if start == repeat.starts[0] => Ok(()),
-        _ => Err(Refusal::invalid(
-            "a repeating reservation has exact starts: use --at",
-        )),
+        _ => Err(Refusal::invalid("a repeating reservation has exact starts: use --at")),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Source: what-if paper, section 3 (probe, then reserve); COSY paper, section 3.2 (two
 //! phases).
 
-mod procedures;
+pub(crate) mod procedures;
 
 use super::ask::ReservationRequest;
 use crate::event::{Caller, ClientId};
@@ -14,7 +14,7 @@ use cosy_model::{NodeShare, Refusal, RefusalCode, Su, Time};
 use cosy_sched::appraise::Estimate;
 
 /// How often a start is looked for anew when the one found was taken meanwhile.
-const TRIES: u32 = 3;
+pub(crate) const TRIES: u32 = 3;
 
 /// A booking whose figures are awaited.
 #[derive(Debug)]
@@ -25,13 +25,13 @@ pub(crate) struct Booking {
     pub wish: ReservationRequest,
     pub hold: bool,
     pub job: Option<Box<Submission>>,
-    stage: Stage,
-    tries: u32,
+    pub stage: Stage,
+    pub tries: u32,
 }
 
 /// What was asked of the planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+pub(crate) enum Stage {
     /// Candidates of a window.
     Search,
     /// One start, with all delays.
@@ -41,10 +41,10 @@ enum Stage {
 }
 
 /// A slot that is going to be taken.
-struct Taken<'a> {
-    estimate: &'a Estimate,
-    extra: Su,
-    shares: Vec<NodeShare>,
+pub(crate) struct Taken<'a> {
+    pub estimate: &'a Estimate,
+    pub extra: Su,
+    pub shares: Vec<NodeShare>,
 }
 
 /// True for a hold that ended without being confirmed.
@@ -61,7 +61,7 @@ fn was_only_held(row: &ReservationRow) -> bool {
     }
 }
 
-fn series_refused(conflicts: &[(Time, Refusal)], all: usize) -> Refusal {
+pub(crate) fn series_refused(conflicts: &[(Time, Refusal)], all: usize) -> Refusal {
     let code = conflicts
         .first()
         .map_or(RefusalCode::NotFree, |(_, refusal)| refusal.code);
@@ -69,11 +69,7 @@ fn series_refused(conflicts: &[(Time, Refusal)], all: usize) -> Refusal {
         .iter()
         .take(3)
         .map(|(start, refusal)| {
-            format!(
-                "{}: {}",
-                crate::reservations::admission::civil::utc(*start),
-                refusal.message
-            )
+            format!("{}: {}", crate::reservations::admission::civil::utc(*start), refusal.message)
         })
         .collect();
     let more = match conflicts.len().saturating_sub(3) {

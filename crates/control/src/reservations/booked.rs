@@ -4,12 +4,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::Reservation;
-use super::ask::ReservationRequest;
-use crate::config::Quotas;
-use crate::controller::Controller;
+use crate::config::{ClusterConfig, Quotas};
 use crate::event::Caller;
+use crate::machine::Machine;
+use crate::queues::Queues;
+use crate::queues::access::procedures::is_administrator;
 use crate::reservations::admission::quota::{ClassShare, QuotaFacts, check_quotas, quotas_of};
+use crate::reservations::ask::ReservationRequest;
+use crate::reservations::ask::procedures::{policy_of, reservation_policy};
+use crate::reservations::{Reservation, Reservations};
+use cosy_model::reservation::ReservationState;
 use cosy_model::{Amounts, NodeId, NodeShare, Refusal, ReservationId, Span, Time};
 use cosy_sched::appraise::Estimate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,43 +63,46 @@ impl ClassSize {
     }
 }
 
-impl Controller {
-    pub(crate) fn booked<'a>(
-        &'a self,
-        caller: &Caller,
-        wish: &'a ReservationRequest,
-    ) -> Booked<'a> {
-        if self.is_admin(caller) {
-            return Booked {
-                parties: Vec::new(),
-                classes: Classes::default(),
-            };
-        }
-        let (user, uid) = (&caller.user.name, caller.user.uid);
-        let account = wish.account.as_deref();
-        let (per_user, per_account) = quotas_of(self.policy_of(wish), user, account);
-        let of_user = |r: &Reservation| r.row.uid == uid;
-        let mut parties = vec![self.party(format!("user {user}"), per_user, of_user)];
-        if let (Some(quotas), Some(name)) = (per_account, account) {
-            let of_account = |r: &Reservation| r.row.account.as_deref() == Some(name);
-            parties.push(self.party(format!("account {name}"), quotas, of_account));
-        }
-        let shares = parties.iter().any(|p| p.quotas.share_ppm.is_some());
-        let classes = if shares {
-            self.node_classes()
-        } else {
-            Classes::default()
+pub(crate) fn booked<'a>(
+    config: &'a ClusterConfig,
+    machine: &'a Machine,
+    queues: &'a Queues,
+    reservations: &'a Reservations,
+    caller: &Caller,
+    wish: &'a ReservationRequest,
+) -> Booked<'a> {
+    if is_administrator(config, caller) {
+        return Booked {
+            parties: Vec::new(),
+            classes: Classes::default(),
         };
-        Booked { parties, classes }
     }
+    let (user, uid) = (&caller.user.name, caller.user.uid);
+    let account = wish.account.as_deref();
+    let (per_user, per_account) = quotas_of(policy_of(config, queues, wish), user, account);
+    let of_user = |r: &Reservation| r.row.uid == uid;
+    let mut parties = vec![reservations.party(format!("user {user}"), per_user, of_user)];
+    if let (Some(quotas), Some(name)) = (per_account, account) {
+        let of_account = |r: &Reservation| r.row.account.as_deref() == Some(name);
+        parties.push(reservations.party(format!("account {name}"), quotas, of_account));
+    }
+    let shares = parties.iter().any(|p| p.quotas.share_ppm.is_some());
+    let classes = if shares {
+        node_classes(machine, queues)
+    } else {
+        Classes::default()
+    };
+    Booked { parties, classes }
+}
 
+impl Reservations {
     fn party<'a>(
         &'a self,
         whose: String,
         quotas: &'a Quotas,
         mine: impl Fn(&Reservation) -> bool,
     ) -> Party<'a> {
-        let live: Vec<&Reservation> = self.reservations.live().filter(|r| mine(r)).collect();
+        let live: Vec<&Reservation> = self.live().filter(|r| mine(r)).collect();
         let series: BTreeSet<ReservationId> = live.iter().map(|r| r.series()).collect();
         Party {
             whose,
@@ -104,37 +111,37 @@ impl Controller {
             live,
         }
     }
+}
 
-    fn node_classes(&self) -> Classes {
-        let mut known: BTreeMap<Class, usize> = BTreeMap::new();
-        let mut classes = Classes::default();
-        let mut all: Vec<(Vec<String>, u64)> = Vec::new();
-        for (at, node) in self.machine.nodes().iter().enumerate() {
-            let queues = self.queues.all().iter().enumerate();
-            let queues = queues.filter(|(_, q)| q.nodes.contains(NodeId(at as u32)));
-            let other = node.amounts.other.iter();
-            let key: Class = (
-                plain(&node.amounts),
-                other.map(|(n, a)| (n.to_owned(), a)).collect(),
-                node.features.iter().cloned().collect(),
-                queues.map(|(q, _)| q).collect(),
-            );
-            let next = known.len();
-            let class = *known.entry(key).or_insert(next);
-            if class == all.len() {
-                all.push((Vec::new(), u64::from(node.amounts.cores)));
-            }
-            all[class].0.push(node.spec.name.clone());
-            classes.of.push(class);
+fn node_classes(machine: &Machine, queues: &Queues) -> Classes {
+    let mut known: BTreeMap<Class, usize> = BTreeMap::new();
+    let mut classes = Classes::default();
+    let mut all: Vec<(Vec<String>, u64)> = Vec::new();
+    for (at, node) in machine.nodes().iter().enumerate() {
+        let queues = queues.all().iter().enumerate();
+        let queues = queues.filter(|(_, q)| q.nodes().contains(NodeId(at as u32)));
+        let other = node.amounts.other.iter();
+        let key: Class = (
+            plain(&node.amounts),
+            other.map(|(n, a)| (n.to_owned(), a)).collect(),
+            node.features.iter().cloned().collect(),
+            queues.map(|(q, _)| q).collect(),
+        );
+        let next = known.len();
+        let class = *known.entry(key).or_insert(next);
+        if class == all.len() {
+            all.push((Vec::new(), u64::from(node.amounts.cores)));
         }
-        let sizes = all.iter().map(|(names, of_one)| ClassSize {
-            nodes: cosy_model::fold(names),
-            cores: of_one.saturating_mul(names.len() as u64),
-            of_one: *of_one,
-        });
-        classes.all = sizes.collect();
-        classes
+        all[class].0.push(node.spec.name.clone());
+        classes.of.push(class);
     }
+    let sizes = all.iter().map(|(names, of_one)| ClassSize {
+        nodes: cosy_model::fold(names),
+        cores: of_one.saturating_mul(names.len() as u64),
+        of_one: *of_one,
+    });
+    classes.all = sizes.collect();
+    classes
 }
 
 impl Booked<'_> {
@@ -273,4 +280,30 @@ fn plain(amounts: &Amounts) -> Vec<u64> {
         amounts.disk.0,
         u64::from(amounts.gpus),
     ]
+}
+
+/// When something happens next to a reservation by itself.
+pub(crate) fn due_of(config: &ClusterConfig, reservation: &Reservation) -> Option<Time> {
+    let row = &reservation.row;
+    match row.state {
+        ReservationState::Held => row.hold_until,
+        ReservationState::Confirmed => Some(row.start - config.policy.clearance),
+        ReservationState::Active => {
+            let unused = no_show_at(config, reservation);
+            Some(unused.map_or(row.end, |at| at.min(row.end)))
+        }
+        ReservationState::Ended
+        | ReservationState::Cancelled
+        | ReservationState::Expired
+        | ReservationState::Unused
+        | ReservationState::Failed => Some(row.closed.unwrap_or(row.end) + super::REMEMBER),
+    }
+}
+
+/// When an active reservation is given back because nothing was started in it.
+pub(crate) fn no_show_at(config: &ClusterConfig, reservation: &Reservation) -> Option<Time> {
+    let row = &reservation.row;
+    let after = reservation_policy(config, &row.queue).no_show?;
+    let unused = row.first_use.is_none() && row.job.is_none() && !row.degraded;
+    unused.then(|| row.start + after)
 }

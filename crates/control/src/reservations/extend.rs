@@ -1,6 +1,6 @@
 //! A reservation is made longer: a new admission of the difference.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use super::ask::ReservationRequest;
 use crate::event::{Caller, ClientId};

@@ -1,39 +1,45 @@
 //! What the rule against splitting looks at: the payer's other reservations that overlap or
 //! adjoin a slot, as one.
 
-use super::Reservation;
-use super::ask::ReservationRequest;
-use crate::controller::Controller;
+use crate::config::ClusterConfig;
 use crate::event::Caller;
+use crate::machine::Machine;
+use crate::queues::Queues;
 use crate::reservations::admission::notice::Together;
+use crate::reservations::ask::ReservationRequest;
+use crate::reservations::ask::procedures::policy_of;
+use crate::reservations::{Reservation, Reservations};
+use crate::rooms::Rooms;
 use cosy_model::{Span, Time};
 use cosy_sched::appraise::Joint;
-use cosy_sched::{Demand, WaitingJob};
+use cosy_sched::{Component, WaitingJob};
 use std::sync::Arc;
 
-impl Controller {
-    /// The live bookings of the same payer that overlap or adjoin a slot, as one; `wait` is
-    /// what all of them and the new one together are predicted in the queue.
-    pub(crate) fn together(
-        &self,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        slot: (Time, Time),
-        wait: Option<Span>,
-    ) -> Option<Together> {
-        if !self.policy_of(wish).notice.together {
-            return None;
-        }
-        let near = self.touching(caller, wish, slot);
-        let first = near.iter().min_by_key(|r| r.row.start)?;
-        Some(Together {
-            from: first.row.start,
-            until: near.iter().map(|r| r.row.end).max()?,
-            made: first.row.made,
-            wait,
-        })
+/// The live bookings of the same payer that overlap or adjoin a slot, as one; `wait` is
+/// what all of them and the new one together are predicted in the queue.
+pub(crate) fn together(
+    config: &ClusterConfig,
+    queues: &Queues,
+    reservations: &Reservations,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    slot: (Time, Time),
+    wait: Option<Span>,
+) -> Option<Together> {
+    if !policy_of(config, queues, wish).notice.together {
+        return None;
     }
+    let near = reservations.touching(caller, wish, slot);
+    let first = near.iter().min_by_key(|r| r.row.start)?;
+    Some(Together {
+        from: first.row.start,
+        until: near.iter().map(|r| r.row.end).max()?,
+        made: first.row.made,
+        wait,
+    })
+}
 
+impl Reservations {
     /// The live bookings of the same payer that overlap or adjoin a slot, and those that
     /// overlap or adjoin them.
     fn touching(
@@ -48,7 +54,7 @@ impl Controller {
             (None, None) => r.row.uid == uid,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        let mut others: Vec<&Reservation> = self.reservations.live().filter(same).collect();
+        let mut others: Vec<&Reservation> = self.live().filter(same).collect();
         let (mut from, mut until) = slot;
         let mut near = Vec::new();
         loop {
@@ -63,64 +69,69 @@ impl Controller {
             others = rest;
         }
     }
+}
 
-    /// The request together with the payer's bookings that touch it, as one plain job in the
-    /// place of `alone`: as wide as all that lie side by side, as long as from the first
-    /// start to the last end.
-    pub(crate) fn joint_job(
-        &self,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        slot: (Time, Time),
-        alone: &WaitingJob,
-    ) -> Option<Joint> {
-        if !self.policy_of(wish).notice.together {
-            return None;
-        }
-        let near = self.touching(caller, wish, slot);
-        let from = near.iter().map(|r| r.row.start).min()?.min(slot.0);
-        let until = near.iter().map(|r| r.row.end).max()?.max(slot.1);
-        let beside = most_beside(&near, slot);
-        let own = self.asked_cores(&wish.demand).max(1);
-        let all = (own + beside).min(self.most_cores(&wish.demand)).max(own);
-        let wider = widened(&wish.demand, own, all);
-        let demand = match self.planning.cluster().could_ever_run(&wider) {
-            Ok(()) => Arc::new(wider),
-            Err(_) => wish.demand.clone(),
-        };
-        Some(Joint {
-            job: WaitingJob {
-                demand,
-                limit: until.since(from),
-                ..alone.clone()
-            },
-            without: near.iter().map(|r| r.row.id).collect(),
+/// The request together with the payer's bookings that touch it, as one plain job in the
+/// place of `alone`: as wide as all that lie side by side, as long as from the first
+/// start to the last end.
+pub(crate) fn joint_job(
+    rooms: &Rooms,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    slot: (Time, Time),
+    alone: &WaitingJob,
+) -> Option<Joint> {
+    if !policy_of(&rooms.config, &rooms.queues, wish)
+        .notice
+        .together
+    {
+        return None;
+    }
+    let near = rooms.reservations.touching(caller, wish, slot);
+    let from = near.iter().map(|r| r.row.start).min()?.min(slot.0);
+    let until = near.iter().map(|r| r.row.end).max()?.max(slot.1);
+    let beside = most_beside(&near, slot);
+    let own = asked_cores(&rooms.machine, &wish.demand).max(1);
+    let all = (own + beside)
+        .min(most_cores(&rooms.machine, &wish.demand))
+        .max(own);
+    let wider = widened(&wish.demand, own, all);
+    let demand = match rooms.planning.cluster().component_could_ever_run(&wider) {
+        Ok(()) => wider,
+        Err(_) => Component::clone(&wish.demand),
+    };
+    Some(Joint {
+        job: WaitingJob {
+            demand: Arc::new(demand.into()),
+            limit: until.since(from),
+            ..alone.clone()
+        },
+        without: near.iter().map(|r| r.row.id).collect(),
+    })
+}
+
+/// Cores that a demand could come to at most on the nodes that it allows.
+fn most_cores(machine: &Machine, demand: &Component) -> u64 {
+    let each = demand.per_task.cores.max(1);
+    let cores = |node: cosy_model::NodeId| {
+        let cores = machine.node(node).amounts.cores;
+        u64::from(if demand.exclusive {
+            cores
+        } else {
+            cores - cores % each
         })
-    }
+    };
+    demand.allowed.iter().map(cores).sum()
+}
 
-    /// Cores that a demand could come to at most on the nodes that it allows.
-    fn most_cores(&self, demand: &Demand) -> u64 {
-        let each = demand.per_task.cores.max(1);
-        let cores = |node: cosy_model::NodeId| {
-            let cores = self.machine.node(node).amounts.cores;
-            u64::from(if demand.exclusive {
-                cores
-            } else {
-                cores - cores % each
-            })
-        };
-        demand.allowed.iter().map(cores).sum()
+/// Cores that a demand comes to.
+fn asked_cores(machine: &Machine, demand: &Component) -> u64 {
+    if !demand.exclusive {
+        return u64::from(demand.tasks) * u64::from(demand.per_task.cores);
     }
-
-    /// Cores that a demand comes to.
-    fn asked_cores(&self, demand: &Demand) -> u64 {
-        if !demand.exclusive {
-            return u64::from(demand.tasks) * u64::from(demand.per_task.cores);
-        }
-        let first = demand.allowed.iter().next();
-        let each = first.map_or(1, |n| self.machine.node(n).amounts.cores);
-        u64::from(demand.nodes.unwrap_or(1)) * u64::from(each)
-    }
+    let first = demand.allowed.iter().next();
+    let each = first.map_or(1, |n| machine.node(n).amounts.cores);
+    u64::from(demand.nodes.unwrap_or(1)) * u64::from(each)
 }
 
 /// Most cores that bookings have at one time during a slot.
@@ -135,12 +146,12 @@ fn most_beside(near: &[&Reservation], (start, end): (Time, Time)) -> u64 {
 }
 
 /// The demand for `all` cores in place of `own`.
-fn widened(demand: &Demand, own: u64, all: u64) -> Demand {
+fn widened(demand: &Component, own: u64, all: u64) -> Component {
     let scale = |count: u32| {
         let wide = (u128::from(count) * u128::from(all)).div_ceil(u128::from(own.max(1)));
         u32::try_from(wide).unwrap_or(u32::MAX)
     };
-    Demand {
+    Component {
         nodes: demand.nodes.map(scale),
         tasks: scale(demand.tasks),
         ..demand.clone()

@@ -1,10 +1,11 @@
 //! Jobs inside a reservation: planned by the reservation's own planner, on its share of the
 //! machine, and not beyond its end.
 //!
-//! What always holds: a job is in `Controller::inside` while a reservation's planner has it,
+//! What always holds: a job is in `Planning::inside` while a reservation's planner has it,
 //! waiting or running; else the cluster's planner has it.
 
-mod procedures;
+pub(crate) mod clearance;
+pub(crate) mod procedures;
 
 use crate::jobs::job::Submitted;
 use cosy_model::Span;

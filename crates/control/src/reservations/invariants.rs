@@ -1,6 +1,6 @@
 //! What always holds of reservations and their money.
 
-use crate::controller::Controller;
+use crate::rooms::Rooms;
 use cosy_model::Su;
 use cosy_model::reservation::ReservationState;
 use std::collections::BTreeMap;
@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// What does not hold, in words.
-pub(crate) fn check(it: &Controller) -> Result<(), String> {
+pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     money_agrees(it)?;
     reservations_agree(it)?;
+    ends_are_followed(it)?;
     it.reservations.books.check()
 }
 
 /// What is held of an account is held for live reservations that are not confirmed yet.
-fn money_agrees(it: &Controller) -> Result<(), String> {
+fn money_agrees(it: &Rooms) -> Result<(), String> {
     let mut held: BTreeMap<&str, Su> = BTreeMap::new();
     for reservation in it.reservations.all.values() {
         let row = &reservation.row;
@@ -48,7 +49,7 @@ fn money_agrees(it: &Controller) -> Result<(), String> {
 
 /// Every live reservation is promised, an active one has its planner, and only jobs of
 /// active ones are inside.
-fn reservations_agree(it: &Controller) -> Result<(), String> {
+fn reservations_agree(it: &Rooms) -> Result<(), String> {
     for (id, reservation) in &it.reservations.all {
         let active = reservation.row.state == ReservationState::Active;
         let closed = it.reservations.closed.contains(id);
@@ -86,4 +87,12 @@ fn reservations_agree(it: &Controller) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What follows from the end of a job inside has followed before the turn is over.
+fn ends_are_followed(it: &Rooms) -> Result<(), String> {
+    match it.reservations.ends_are_followed() {
+        true => Ok(()),
+        false => Err("the end of a job inside a reservation was not followed".to_owned()),
+    }
 }

@@ -1,6 +1,6 @@
 //! Reservations out of the store.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow};
 

@@ -11,47 +11,49 @@
 //!
 //! Sources: COSY paper, section 3.2; what-if paper, section 3; pricing paper, section 3.
 
-mod account;
+pub(crate) mod account;
 pub(crate) mod admission;
-mod appraisal;
-mod ask;
-mod book;
-mod booked;
+pub(crate) mod appraisal;
+pub(crate) mod ask;
+pub(crate) mod book;
+pub(crate) mod booked;
 pub(crate) mod books;
-mod cancel;
-mod chart;
-mod confirm;
-mod course;
-mod extend;
-mod facts;
-mod inside;
+pub(crate) mod cancel;
+pub(crate) mod chart;
+pub(crate) mod confirm;
+pub(crate) mod course;
+pub(crate) mod extend;
+pub(crate) mod facts;
+pub(crate) mod inside;
 pub(crate) mod invariants;
-mod load;
-mod moves;
-mod planned;
-mod procedures;
-mod quote;
-mod repair;
-mod share;
-mod shorten;
-mod show;
+pub(crate) mod load;
+pub(crate) mod moves;
+pub(crate) mod planned;
+pub(crate) mod procedures;
+pub(crate) mod quote;
+pub(crate) mod repair;
+pub(crate) mod share;
+pub(crate) mod shorten;
+pub(crate) mod show;
 
 pub(crate) use ask::ReservationRequest;
 pub(crate) use inside::asked_core_ms;
 pub(crate) use load::LoadedReservations;
 pub(crate) use show::ReservationList;
 
+use crate::jobs::job::Submitted;
 use crate::record::{Record, ReservationRow};
 use crate::reservations::admission::figures::Figures;
 use crate::reservations::admission::hours::HourPrices;
 use crate::reservations::appraisal::Appraisals;
+use crate::reservations::appraisal::{Lane, Pending};
 use crate::reservations::books::Books;
 use cosy_model::reservation::ReservationState;
 use cosy_model::{
     ClockStep, JobId, NodeId, NodeShare, Refusal, RefusalCode, ReservationId, Span, Time,
 };
 use cosy_sched::{Block, Scheduler};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Ended reservations are remembered for so long.
@@ -136,6 +138,17 @@ pub(crate) struct Reservations {
     moved_at: Time,
     /// The last that was looked at.
     last_moved: Option<ReservationId>,
+    /// Jobs inside that have ended; what follows for their reservations follows in this turn.
+    inside_ends: VecDeque<InsideEnd>,
+}
+
+/// A job of a reservation has ended.
+#[derive(Debug)]
+pub(crate) struct InsideEnd {
+    pub job: JobId,
+    pub reservation: ReservationId,
+    /// Whose job it was.
+    pub user: String,
 }
 
 impl Reservations {
@@ -155,6 +168,7 @@ impl Reservations {
             books: Books::restore(Vec::new(), 0),
             moved_at: now,
             last_moved: None,
+            inside_ends: VecDeque::new(),
         }
     }
 
@@ -199,6 +213,26 @@ impl Reservations {
     /// Numbers go on there.
     pub fn go_on_at(&mut self, next: u64) {
         self.next = next;
+    }
+
+    /// A job has ended that may have been inside one.
+    pub fn job_inside_ended(&mut self, job: JobId, submitted: &Submitted) {
+        self.inside_ends
+            .extend(submitted.spec.reservation.map(|reservation| InsideEnd {
+                job,
+                reservation,
+                user: submitted.user.clone(),
+            }));
+    }
+
+    /// The next end to be followed, the first one first.
+    pub fn next_inside_end(&mut self) -> Option<InsideEnd> {
+        self.inside_ends.pop_front()
+    }
+
+    /// Every end of a job inside has been followed.
+    pub fn ends_are_followed(&self) -> bool {
+        self.inside_ends.is_empty()
     }
 
     /// What accounts have, hold and have spent.
@@ -300,6 +334,27 @@ impl Reservations {
             }
         }
     }
+
+    /// The number of the next reservation is taken.
+    pub fn number_taken(&mut self) {
+        self.next += 1;
+    }
+
+    /// All that are remembered.
+    pub fn all(&self) -> impl Iterator<Item = &Reservation> {
+        self.all.values()
+    }
+
+    /// It is over; jobs that wait in its planner are to be looked at.
+    pub fn closes(&mut self, id: ReservationId) {
+        self.active.remove(&id);
+        self.closed.insert(id);
+    }
+
+    /// For whom that appraisal was made, and the next of which users may go on.
+    pub fn take_appraisal(&mut self, number: u64) -> Option<(Lane, Pending)> {
+        self.appraisals.take(number)
+    }
 }
 
 pub(crate) fn no_reservation(id: ReservationId) -> Refusal {
@@ -311,7 +366,7 @@ pub(crate) fn no_reservation(id: ReservationId) -> Refusal {
 
 impl Reservations {
     /// The next reservation whose date has come; its date is taken away.
-    fn take_due(&mut self, now: Time) -> Option<ReservationId> {
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<ReservationId> {
         let (at, id) = *self.by_time.first()?;
         if at > now {
             return None;
@@ -320,7 +375,7 @@ impl Reservations {
         Some(id)
     }
 
-    fn forget(&mut self, id: ReservationId) {
+    pub(crate) fn forget(&mut self, id: ReservationId) {
         self.all.remove(&id);
     }
 }

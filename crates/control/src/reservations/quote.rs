@@ -3,7 +3,7 @@
 //!
 //! Sources: pricing paper, sections 2 to 4; what-if paper, section 4.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use cosy_model::reservation::Pick;
 use cosy_model::{Span, Su, Time};

@@ -1,6 +1,6 @@
 //! Who may use a reservation beside its owner: what can be asked for, and changes of it.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use cosy_model::reservation::Sharing;
 use cosy_model::{Refusal, limits};

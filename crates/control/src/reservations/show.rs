@@ -1,6 +1,6 @@
 //! Reservations as commands show them.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use super::Reservation;
 use crate::conversations::choosing::Users;
@@ -24,18 +24,18 @@ const INFO_BYTES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct ReservationList {
     pub client: ClientId,
-    caller: Box<Caller>,
-    ids: BTreeSet<ReservationId>,
-    users: Users<String>,
-    states: BTreeSet<ReservationState>,
-    ended: bool,
+    pub caller: Box<Caller>,
+    pub ids: BTreeSet<ReservationId>,
+    pub users: Users<String>,
+    pub states: BTreeSet<ReservationState>,
+    pub ended: bool,
     /// All up to this one were looked at; `None` when all were.
-    after: Option<ReservationId>,
+    pub after: Option<ReservationId>,
     /// Those that are meant, by start.
-    found: BTreeSet<(Time, ReservationId)>,
-    told: Vec<ReservationInfo>,
+    pub found: BTreeSet<(Time, ReservationId)>,
+    pub told: Vec<ReservationInfo>,
     /// About as much as the answer has so far.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 impl ReservationList {

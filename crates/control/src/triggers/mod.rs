@@ -10,10 +10,10 @@
 //! Source: strigger(1).
 
 pub(crate) mod invariants;
-mod procedures;
-mod row;
-mod run;
-mod watch;
+pub(crate) mod procedures;
+pub(crate) mod row;
+pub(crate) mod run;
+pub(crate) mod watch;
 
 pub use row::{Due, Occasion, TriggerRow, TriggerRun};
 pub(crate) use watch::Condition;

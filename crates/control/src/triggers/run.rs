@@ -10,19 +10,26 @@
 //! commands work; then one with nothing to do. Never one that somebody else's job or
 //! reservation has as a whole, and only so many on one node.
 
-use super::{Due, Occasion, TriggerRow, TriggerRun, Triggers};
-use crate::controller::Controller;
+use crate::config::ClusterConfig;
 use crate::event::{Effect, LinkId};
+use crate::jobs::Jobs;
+use crate::machine::Machine;
 use crate::machine::nodes::Node;
+use crate::reservations::Reservations;
+use crate::reservations::inside::procedures::may_use;
+use crate::rooms::Rooms;
 use crate::set_aside::Object;
+use crate::triggers::watch::procedures::note_happened;
+use crate::triggers::{Due, Occasion, TriggerRow, TriggerRun, Triggers};
+use crate::turn::Turn;
 use cosy_model::job::OpenMode;
 use cosy_model::node::{
-    Allocation, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch, NodeOrder, NodeReport,
-    PrepareFailure,
+    Allocation, AllocationKey, AttemptPhase, KillCause, Launch, NodeOrder, NodeReport,
+    PrepareFailure, ProgramKey,
 };
 use cosy_model::{
-    Attempt, Dialect, End, EndCause, JobId, NodeId, NodeShare, NodeState, OsText, Program, Span,
-    Time, TriggerId, Uid, User, Watched, limits,
+    Attempt, Dialect, End, EndCause, EventKind, EventObject, JobId, NodeId, NodeShare, NodeState,
+    OsText, Program, Span, Time, TriggerId, Uid, User, Watched, limits,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,380 +45,413 @@ const LOOKS: usize = 64;
 /// How many programs there are on each node.
 type Crowd = BTreeMap<String, usize>;
 
-impl Controller {
-    pub(crate) fn load_triggers(&mut self, now: Time, rows: Vec<TriggerRow>, next: u64) {
-        self.triggers = Triggers::load(rows, next, now);
-        self.machine.idle_from(now);
-        // Jobs are over that were there when the trigger was set: it waits for nothing.
-        let watched: Vec<JobId> = self.triggers.of_jobs.keys().copied().collect();
-        for job in watched
-            .into_iter()
-            .filter(|job| !self.jobs.contains_key(job))
-        {
-            for id in self.triggers.of_jobs.get(&job).cloned().unwrap_or_default() {
-                self.triggers.unwatch(id);
-            }
-        }
-        let runs = self
-            .triggers
-            .all
-            .values()
-            .filter_map(|row| row.run.as_ref());
-        let gone = runs.filter(|run| !self.machine.has_node(&run.node));
-        let gone: BTreeSet<String> = gone.map(|run| run.node.clone()).collect();
-        for node in gone {
-            self.programs_lost(now, &node);
+pub(crate) fn load_triggers(
+    machine: &mut Machine,
+    jobs: &Jobs,
+    triggers: &mut Triggers,
+    now: Time,
+    rows: Vec<TriggerRow>,
+    next: u64,
+) {
+    *triggers = Triggers::load(rows, next, now);
+    machine.idle_from(now);
+    // Jobs are over that were there when the trigger was set: it waits for nothing.
+    let watched: Vec<JobId> = triggers.of_jobs.keys().copied().collect();
+    for job in watched.into_iter().filter(|job| !jobs.contains_key(job)) {
+        for id in triggers.of_jobs.get(&job).cloned().unwrap_or_default() {
+            triggers.unwatch(id);
         }
     }
+    let runs = triggers.all.values().filter_map(|row| row.run.as_ref());
+    let gone = runs.filter(|run| !machine.has_node(&run.node));
+    let gone: BTreeSet<String> = gone.map(|run| run.node.clone()).collect();
+    for node in gone {
+        triggers.programs_lost(now, &node);
+    }
+}
 
-    /// Takes up what has happened and runs what is due.
-    pub(crate) fn triggers_due(&mut self, now: Time) {
-        self.note_happened(now);
-        if self.triggers.next_due().is_none_or(|at| at > now) {
-            return;
+/// Takes up what has happened and runs what is due.
+pub(crate) fn triggers_due(rooms: &mut Rooms, turn: &mut Turn) {
+    let now = turn.now();
+    note_happened(&rooms.jobs, &mut rooms.triggers, now);
+    if rooms.triggers.next_due().is_none_or(|at| at > now) {
+        return;
+    }
+    let mut running: BTreeMap<Uid, usize> = BTreeMap::new();
+    let mut crowd: Crowd = BTreeMap::new();
+    for row in rooms.triggers.all.values() {
+        if let Some(run) = &row.run {
+            *running.entry(row.uid).or_default() += 1;
+            *crowd.entry(run.node.clone()).or_default() += 1;
         }
-        let mut running: BTreeMap<Uid, usize> = BTreeMap::new();
-        let mut crowd: Crowd = BTreeMap::new();
-        for row in self.triggers.all.values() {
-            if let Some(run) = &row.run {
-                *running.entry(row.uid).or_default() += 1;
-                *crowd.entry(run.node.clone()).or_default() += 1;
-            }
+    }
+    let mut looks = LOOKS;
+    while let Some(&(at, id)) = rooms.triggers.due.first().filter(|(at, _)| *at <= now) {
+        if looks == 0 {
+            return; // the next ones in the next turn
         }
-        let mut looks = LOOKS;
-        while let Some(&(at, id)) = self.triggers.due.first().filter(|(at, _)| *at <= now) {
-            if looks == 0 {
-                return; // the next ones in the next turn
-            }
-            looks -= 1;
-            self.triggers.due.remove(&(at, id));
-            self.works_on(Object::Trigger(id));
-            let Some(row) = self.triggers.all.get(&id) else {
-                continue;
-            };
-            if row.run.is_some() {
-                continue; // looked at again when that is over
-            }
-            let running = running.entry(row.uid).or_default();
-            match row.due.iter().map(|due| due.at).min() {
-                None => {}
-                Some(at) if at > now => drop(self.triggers.due.insert((at, id))),
-                Some(_) => {
-                    let may = *running < limits::TRIGGER_PROGRAMS_AT_ONCE;
-                    if may && self.run_program(now, id, &mut crowd).is_some() {
-                        *running += 1;
-                    } else {
-                        self.triggers.due.insert((now + AGAIN, id));
-                    }
+        looks -= 1;
+        rooms.triggers.due.remove(&(at, id));
+        rooms.aside.works_on(Object::Trigger(id));
+        let Some(row) = rooms.triggers.all.get(&id) else {
+            continue;
+        };
+        if row.run.is_some() {
+            continue; // looked at again when that is over
+        }
+        let running = running.entry(row.uid).or_default();
+        match row.due.iter().map(|due| due.at).min() {
+            None => {}
+            Some(at) if at > now => drop(rooms.triggers.due.insert((at, id))),
+            Some(_) => {
+                let may = *running < limits::TRIGGER_PROGRAMS_AT_ONCE;
+                if may && run_program(rooms, turn, id, &mut crowd).is_some() {
+                    *running += 1;
+                } else {
+                    rooms.triggers.due.insert((now + AGAIN, id));
                 }
             }
         }
     }
+}
 
-    /// Orders the program of a trigger that is due, if that can be now.
-    fn run_program(&mut self, now: Time, id: TriggerId, crowd: &mut Crowd) -> Option<()> {
-        let row = self.triggers.all.get(&id)?;
-        let (due, rest) = answered(row, now)?;
-        let user = self.fresh_user(now, row.uid)?;
-        let node = self.node_for(id, &due, &user, crowd)?;
-        let name = self.machine.name(node).to_owned();
-        *crowd.entry(name.clone()).or_default() += 1;
-        let row = self.triggers.all.get_mut(&id)?;
-        row.due = rest;
-        row.attempt = Attempt(row.attempt.0 + 1);
-        let detail = format!("{} on {name}", due.occasion.argument());
-        row.run = Some(TriggerRun {
-            node: name,
-            due,
-            started: false,
-        });
-        if !row.spec.permanent {
-            self.triggers.unwatch(id);
-        }
-        self.triggers.dirty.insert(id);
-        self.happened(
-            now,
-            "triggered",
-            &user.name,
-            format!("trigger {id}"),
-            detail,
-        );
-        self.order_program(now, id, node, &user);
-        Some(())
+/// Orders the program of a trigger that is due, if that can be now.
+fn run_program(rooms: &mut Rooms, turn: &mut Turn, id: TriggerId, crowd: &mut Crowd) -> Option<()> {
+    let now = turn.now();
+    let row = rooms.triggers.all.get(&id)?;
+    let (due, rest) = answered(row, now)?;
+    let user = rooms
+        .conversations
+        .fresh_user(&rooms.config, turn, row.uid)?;
+    let node = node_for(rooms, id, &due, &user, crowd)?;
+    let name = rooms.machine.name(node).to_owned();
+    *crowd.entry(name.clone()).or_default() += 1;
+    let row = rooms.triggers.all.get_mut(&id)?;
+    row.due = rest;
+    row.attempt = Attempt(row.attempt.0 + 1);
+    let detail = format!("{} on {name}", due.occasion.argument());
+    row.run = Some(TriggerRun {
+        node: name,
+        due,
+        started: false,
+    });
+    if !row.spec.permanent {
+        rooms.triggers.unwatch(id);
     }
+    rooms.triggers.dirty.insert(id);
+    turn.happened(now, EventKind::Triggered, &user.name, EventObject::Trigger(id), detail);
+    order_program(&rooms.config, &rooms.machine, &rooms.triggers, turn, id, node, &user);
+    Some(())
+}
 
-    /// The node that the program runs on.
-    fn node_for(&self, id: TriggerId, due: &Due, user: &User, crowd: &Crowd) -> Option<NodeId> {
-        let of_job = matches!(self.triggers.all.get(&id)?.spec.on, Watched::Job(_));
-        let can = |node: &&(usize, &Node)| {
-            let (_, node) = node;
-            let open = !matches!(node.state, NodeState::Down { .. });
-            let anyone = node.only_uid.is_none_or(|uid| uid == user.uid);
-            let there = crowd.get(&node.spec.name).copied().unwrap_or(0);
-            let room = there < limits::TRIGGER_PROGRAMS_ON_NODE;
-            node.link.is_some() && open && anyone && room && !self.is_anothers(node, user)
-        };
-        let nodes: Vec<(usize, &Node)> = self.machine.nodes().iter().enumerate().collect();
-        // After a failure the others come first.
-        let turn = due.tries as usize;
-        let rank = |(at, node): &&(usize, &Node)| {
-            let near = due.near.iter().position(|near| *near == node.spec.name);
-            let near = near.filter(|_| turn == 0);
-            (
-                near.unwrap_or(due.near.len()),
-                !node.takes_jobs(),
-                of_job || !node.spec.login,
-                !node.jobs.is_empty(),
-                (*at + nodes.len() - turn % nodes.len()) % nodes.len(),
-            )
-        };
-        let best = nodes.iter().filter(can).min_by_key(rank);
-        best.map(|(at, _)| NodeId(*at as u32))
-    }
-
-    /// Whether somebody else has the node as a whole, for a job or in a reservation.
-    fn is_anothers(&self, node: &Node, user: &User) -> bool {
-        let jobs = node.jobs.iter().filter_map(|id| self.jobs.get(id));
-        let mut whole = jobs.filter(|job| job.holds_whole_nodes());
-        if whole.any(|job| job.submitted.uid != user.uid) {
-            return true;
-        }
-        let active = self.reservations.active();
-        let mut active = active.filter_map(|id| self.reservations.get(id));
-        active.any(|reservation| {
-            let mut shares = reservation.shares.iter();
-            let here =
-                |share: &&NodeShare| self.machine.node(share.node).spec.name == node.spec.name;
-            let all = shares.find(here);
-            all.is_some_and(|share| share.amounts.cores >= node.amounts.cores)
-                && !self.may_use(user, reservation)
-        })
-    }
-
-    /// The core of a node that a program is bound to: one that nobody has, else the last one.
-    fn core_for_program(&self, node: NodeId) -> Vec<u32> {
-        let node = self.machine.node(node);
-        let cores = node.amounts.cores.min(limits::NODE_CORES);
-        let free = (0..cores).rev().find(|n| !node.cores.holds_any(&[*n]));
-        free.or(cores.checked_sub(1)).into_iter().collect()
-    }
-
-    fn order_program(&mut self, now: Time, id: TriggerId, node: NodeId, user: &User) {
-        let on = self.machine.node(node);
-        let (Some(link), Some(row)) = (on.link, self.triggers.all.get(&id)) else {
-            return;
-        };
-        let Some(run) = &row.run else { return };
-        let allocation = Allocation {
-            key: key_of(row),
-            node: run.node.clone(),
-            nodes: run.node.clone(),
-            uid: user.uid,
-            gid: user.granted(row.gid),
-            groups: user.gids(),
-            user: user.name.clone(),
-            home: user.home.clone(),
-            shell: user.shell.clone(),
-            memory: Some(limits::TRIGGER_MEMORY),
-            cores: self.core_for_program(node),
-            gpus: Vec::new(),
-            devices: BTreeMap::new(),
-            tasks: 0,
-            limit: limits::TRIGGER_PROGRAM,
-            cores_per_task: 1,
-            parts: Vec::new(),
-            ticket: OsText::default(),
-            warn_steps: None,
-            runs_again: false,
-        };
-        let launch = Launch {
-            program: Program::Command {
-                argv: argv(row, &run.due.occasion),
-            },
-            script: OsText::default(),
-            workdir: OsText::from("/"),
-            stdout: OsText::from("/dev/null"),
-            stderr: OsText::default(),
-            stdin: OsText::default(),
-            open_mode: OpenMode::Append,
-            environment: self.variables_of_program(row, user),
-            login_environment: false,
-            umask: 0o022,
-            rlimits: Vec::new(),
-            warn: None,
-            grace: self.config.policy.grace,
-            dialect: Dialect::Cosy,
-            allocation,
-        };
-        let expiry = now + limits::TRIGGER_PROGRAM + TICKET_MARGIN;
-        let launch = Box::new(launch);
-        self.effect(Effect::RunProgram {
-            link,
-            launch,
-            expiry,
-            holder: self.key_of_link(link),
-        });
-    }
-
-    fn variables_of_program(&self, row: &TriggerRow, user: &User) -> OsText {
-        let own = [
-            ("HOME", user.home.clone()),
-            ("USER", user.name.clone()),
-            ("LOGNAME", user.name.clone()),
-            ("SHELL", user.shell.clone()),
-            ("COSY_CLUSTER", self.config.name.clone()),
-            ("COSY_TRIGGER_ID", row.id.to_string()),
-        ];
-        let line = |(name, value): (&str, String)| format!("{name}={value}\0");
-        // Of two with the same name the last counts.
-        let mut all = format!("PATH={PATH}\0").into_bytes();
-        all.extend_from_slice(&row.spec.environment.0);
-        all.push(0);
-        all.extend(own.map(line).concat().into_bytes());
-        OsText(all)
-    }
-
-    // --- what nodes tell
-
-    /// Takes what a node tells of a trigger's program; gives everything else back.
-    pub(crate) fn report_of_program(
-        &mut self,
-        now: Time,
-        link: LinkId,
-        report: NodeReport,
-    ) -> Option<NodeReport> {
-        let (key, node) = match &report {
-            NodeReport::Prepared { key, node, .. }
-            | NodeReport::Started { key, node, .. }
-            | NodeReport::Ended { key, node, .. }
-            | NodeReport::Released { key, node, .. }
-            | NodeReport::Steps { key, node, .. } => (*key, node),
-            _ => return Some(report),
-        };
-        let Some(trigger) = key.job.trigger() else {
-            return Some(report);
-        };
-        let id = self.node_on_link(link, node)?;
-        match report {
-            NodeReport::Started { .. } => self.program_started(id, key, trigger),
-            NodeReport::Ended { end, .. } => self.program_ended(now, id, key, trigger, &end),
-            NodeReport::Prepared {
-                failure: Some(failure),
-                ..
-            } => self.program_refused(now, id, key, trigger, &failure),
-            NodeReport::Steps {
-                before, records, ..
-            } => {
-                let count = before.saturating_add(records.len() as u64);
-                self.order(id, |node| NodeOrder::StepsTaken { key, node, count });
-            }
-            _ => {}
-        }
-        None
-    }
-
-    /// The trigger whose present run this is.
-    fn present_run(
-        &mut self,
-        id: NodeId,
-        key: AttemptKey,
-        trigger: TriggerId,
-    ) -> Option<&mut TriggerRow> {
-        let name = self.machine.name(id);
-        let row = self.triggers.all.get_mut(&trigger)?;
-        let here = row.run.as_ref().is_some_and(|run| run.node == *name);
-        (here && row.attempt == key.attempt).then_some(row)
-    }
-
-    fn program_started(&mut self, id: NodeId, key: AttemptKey, trigger: TriggerId) {
-        let Some(row) = self.present_run(id, key, trigger) else {
-            return self.order(id, |node| NodeOrder::Kill {
-                key,
+/// The node that the program runs on.
+fn node_for(rooms: &Rooms, id: TriggerId, due: &Due, user: &User, crowd: &Crowd) -> Option<NodeId> {
+    let of_job = matches!(rooms.triggers.all.get(&id)?.spec.on, Watched::Job(_));
+    let can = |node: &&(usize, &Node)| {
+        let (_, node) = node;
+        let open = !matches!(node.state, NodeState::Down { .. });
+        let anyone = node.only_uid.is_none_or(|uid| uid == user.uid);
+        let there = crowd.get(&node.spec.name).copied().unwrap_or(0);
+        let room = there < limits::TRIGGER_PROGRAMS_ON_NODE;
+        node.link.is_some()
+            && open
+            && anyone
+            && room
+            && !is_anothers(
+                &rooms.config,
+                &rooms.machine,
+                &rooms.jobs,
+                &rooms.reservations,
                 node,
-                cause: KillCause::Superseded,
-            });
-        };
-        let first = row.run.as_mut();
-        let first = first.is_some_and(|run| !std::mem::replace(&mut run.started, true));
-        if first {
-            self.triggers.dirty.insert(trigger);
-        }
-    }
+                user,
+            )
+    };
+    let nodes: Vec<(usize, &Node)> = rooms.machine.nodes().iter().enumerate().collect();
+    // After a failure the others come first.
+    let turn = due.tries as usize;
+    let rank = |(at, node): &&(usize, &Node)| {
+        let near = due.near.iter().position(|near| *near == node.spec.name);
+        let near = near.filter(|_| turn == 0);
+        (
+            near.unwrap_or(due.near.len()),
+            !node.takes_jobs(),
+            of_job || !node.spec.login,
+            !node.jobs.is_empty(),
+            (*at + nodes.len() - turn % nodes.len()) % nodes.len(),
+        )
+    };
+    let best = nodes.iter().filter(can).min_by_key(rank);
+    best.map(|(at, _)| NodeId(*at as u32))
+}
 
-    fn program_ended(
-        &mut self,
-        now: Time,
-        id: NodeId,
-        key: AttemptKey,
-        trigger: TriggerId,
-        end: &End,
-    ) {
-        self.order(id, |node| NodeOrder::Forget { key, node });
-        let Some(row) = self.present_run(id, key, trigger) else {
-            return;
-        };
-        let started = row.run.as_ref().is_some_and(|run| run.started) || end.start.is_some();
-        if started {
-            let (user, name) = (row.user.clone(), trigger);
-            let object = format!("trigger {name}");
-            self.happened(now, "trigger_ended", &user, object, used(end));
-        }
-        match &end.cause {
-            EndCause::NodeLost if !started => self.run_elsewhere(now, trigger),
-            EndCause::LaunchFailed(why) => self.run_failed(now, trigger, &why.clone()),
-            _ => self.run_is_over(now, trigger),
-        }
+/// Whether somebody else has the node as a whole, for a job or in a reservation.
+fn is_anothers(
+    config: &ClusterConfig,
+    machine: &Machine,
+    jobs: &Jobs,
+    reservations: &Reservations,
+    node: &Node,
+    user: &User,
+) -> bool {
+    let jobs = node.jobs.iter().filter_map(|id| jobs.get(id));
+    let mut whole = jobs.filter(|job| job.holds_whole_nodes());
+    if whole.any(|job| job.submitted.uid != user.uid) {
+        return true;
     }
+    let active = reservations.active();
+    let mut active = active.filter_map(|id| reservations.get(id));
+    active.any(|reservation| {
+        let mut shares = reservation.shares.iter();
+        let here = |share: &&NodeShare| machine.node(share.node).spec.name == node.spec.name;
+        let all = shares.find(here);
+        all.is_some_and(|share| share.amounts.cores >= node.amounts.cores)
+            && !may_use(config, reservations, user, reservation)
+    })
+}
 
-    /// The node would not run it: another may.
-    fn program_refused(
-        &mut self,
-        now: Time,
-        id: NodeId,
-        key: AttemptKey,
-        trigger: TriggerId,
-        failure: &PrepareFailure,
-    ) {
-        self.order(id, |node| NodeOrder::Forget { key, node });
-        let Some(row) = self.present_run(id, key, trigger) else {
-            return;
-        };
-        let tries = row.run.as_mut().map_or(0, |run| {
-            run.due.tries += 1;
-            run.due.tries
+/// The core of a node that a program is bound to: one that nobody has, else the last one.
+fn core_for_program(machine: &Machine, node: NodeId) -> Vec<u32> {
+    let node = machine.node(node);
+    let cores = node.amounts.cores.min(limits::NODE_CORES);
+    let free = (0..cores).rev().find(|n| !node.cores.holds_any(&[*n]));
+    free.or(cores.checked_sub(1)).into_iter().collect()
+}
+
+fn order_program(
+    config: &ClusterConfig,
+    machine: &Machine,
+    triggers: &Triggers,
+    turn: &mut Turn,
+    id: TriggerId,
+    node: NodeId,
+    user: &User,
+) {
+    let now = turn.now();
+    let on = machine.node(node);
+    let (Some(link), Some(row)) = (on.link, triggers.all.get(&id)) else {
+        return;
+    };
+    let Some(run) = &row.run else { return };
+    let allocation = Allocation {
+        key: key_of(row).into(),
+        node: run.node.clone(),
+        nodes: run.node.clone(),
+        uid: user.uid,
+        gid: user.granted(row.gid),
+        groups: user.gids(),
+        user: user.name.clone(),
+        home: user.home.clone(),
+        shell: user.shell.clone(),
+        memory: Some(limits::TRIGGER_MEMORY),
+        cores: core_for_program(machine, node),
+        gpus: Vec::new(),
+        devices: BTreeMap::new(),
+        tasks: 0,
+        limit: limits::TRIGGER_PROGRAM,
+        cores_per_task: 1,
+        parts: Vec::new(),
+        ticket: OsText::default(),
+        warn_steps: None,
+        runs_again: false,
+    };
+    let launch = Launch {
+        program: Program::Command {
+            argv: argv(row, &run.due.occasion),
+        },
+        script: OsText::default(),
+        workdir: OsText::from("/"),
+        stdout: OsText::from("/dev/null"),
+        stderr: OsText::default(),
+        stdin: OsText::default(),
+        open_mode: OpenMode::Append,
+        environment: variables_of_program(config, row, user),
+        login_environment: false,
+        umask: 0o022,
+        rlimits: Vec::new(),
+        warn: None,
+        grace: config.policy.grace,
+        dialect: Dialect::Cosy,
+        allocation,
+    };
+    let expiry = now + limits::TRIGGER_PROGRAM + TICKET_MARGIN;
+    let launch = Box::new(launch);
+    turn.effect(Effect::RunProgram {
+        link,
+        launch,
+        expiry,
+        holder: machine.key_of_link(link),
+    });
+}
+
+fn variables_of_program(config: &ClusterConfig, row: &TriggerRow, user: &User) -> OsText {
+    let own = [
+        ("HOME", user.home.clone()),
+        ("USER", user.name.clone()),
+        ("LOGNAME", user.name.clone()),
+        ("SHELL", user.shell.clone()),
+        ("COSY_CLUSTER", config.name.clone()),
+        ("COSY_TRIGGER_ID", row.id.to_string()),
+    ];
+    let line = |(name, value): (&str, String)| format!("{name}={value}\0");
+    // Of two with the same name the last counts.
+    let mut all = format!("PATH={PATH}\0").into_bytes();
+    all.extend_from_slice(&row.spec.environment.0);
+    all.push(0);
+    all.extend(own.map(line).concat().into_bytes());
+    OsText(all)
+}
+
+// --- what nodes tell
+
+/// Takes what a node tells of a trigger's program; gives everything else back.
+pub(crate) fn report_of_program(
+    machine: &Machine,
+    triggers: &mut Triggers,
+    turn: &mut Turn,
+    link: LinkId,
+    report: NodeReport,
+) -> Option<NodeReport> {
+    let (key, node) = match &report {
+        NodeReport::Prepared { key, node, .. }
+        | NodeReport::Started { key, node, .. }
+        | NodeReport::Ended { key, node, .. }
+        | NodeReport::Released { key, node, .. } => (*key, node),
+        _ => return Some(report),
+    };
+    let AllocationKey::Trigger(key) = key else {
+        return Some(report);
+    };
+    let id = machine.node_on_link(link, node)?;
+    match report {
+        NodeReport::Started { .. } => program_started(machine, triggers, turn, id, key),
+        NodeReport::Ended { end, .. } => program_ended(machine, triggers, turn, id, key, &end),
+        NodeReport::Prepared {
+            failure: Some(failure),
+            ..
+        } => program_refused(machine, triggers, turn, id, key, &failure),
+        _ => {}
+    }
+    None
+}
+
+/// The trigger whose present run this is.
+fn present_run<'a>(
+    machine: &'a Machine,
+    triggers: &'a mut Triggers,
+    id: NodeId,
+    key: ProgramKey,
+) -> Option<&'a mut TriggerRow> {
+    let name = machine.name(id);
+    let row = triggers.all.get_mut(&key.trigger)?;
+    let here = row.run.as_ref().is_some_and(|run| run.node == *name);
+    (here && row.attempt == key.attempt).then_some(row)
+}
+
+fn program_started(
+    machine: &Machine,
+    triggers: &mut Triggers,
+    turn: &mut Turn,
+    id: NodeId,
+    key: ProgramKey,
+) {
+    let Some(row) = present_run(machine, triggers, id, key) else {
+        return machine.order(turn, id, |node| NodeOrder::Kill {
+            key: key.into(),
+            node,
+            cause: KillCause::Superseded,
         });
-        if tries >= limits::TRIGGER_TRIES {
-            return self.run_failed(now, trigger, &failure.reason);
-        }
-        self.run_elsewhere(now, trigger);
+    };
+    let first = row.run.as_mut();
+    let first = first.is_some_and(|run| !std::mem::replace(&mut run.started, true));
+    if first {
+        triggers.dirty.insert(key.trigger);
     }
+}
 
+fn program_ended(
+    machine: &Machine,
+    triggers: &mut Triggers,
+    turn: &mut Turn,
+    id: NodeId,
+    key: ProgramKey,
+    end: &End,
+) {
+    let now = turn.now();
+    machine.order(turn, id, |node| NodeOrder::Forget {
+        key: key.into(),
+        node,
+    });
+    let Some(row) = present_run(machine, triggers, id, key) else {
+        return;
+    };
+    let started = row.run.as_ref().is_some_and(|run| run.started) || end.start.is_some();
+    if started {
+        let user = row.user.clone();
+        let object = EventObject::Trigger(key.trigger);
+        turn.happened(now, EventKind::TriggerEnded, &user, object, used(end));
+    }
+    match &end.cause {
+        EndCause::NodeLost if !started => triggers.run_elsewhere(now, key.trigger),
+        EndCause::LaunchFailed(why) => triggers.run_failed(turn, key.trigger, &why.clone()),
+        _ => triggers.run_is_over(now, key.trigger),
+    }
+}
+
+/// The node would not run it: another may.
+fn program_refused(
+    machine: &Machine,
+    triggers: &mut Triggers,
+    turn: &mut Turn,
+    id: NodeId,
+    key: ProgramKey,
+    failure: &PrepareFailure,
+) {
+    let now = turn.now();
+    machine.order(turn, id, |node| NodeOrder::Forget {
+        key: key.into(),
+        node,
+    });
+    let Some(row) = present_run(machine, triggers, id, key) else {
+        return;
+    };
+    let tries = row.run.as_mut().map_or(0, |run| {
+        run.due.tries += 1;
+        run.due.tries
+    });
+    if tries >= limits::TRIGGER_TRIES {
+        return triggers.run_failed(turn, key.trigger, &failure.reason);
+    }
+    triggers.run_elsewhere(now, key.trigger);
+}
+
+impl Triggers {
     /// It has not begun and will not: what it was to answer is due again.
     fn run_elsewhere(&mut self, now: Time, trigger: TriggerId) {
-        let Some(row) = self.triggers.all.get_mut(&trigger) else {
+        let Some(row) = self.all.get_mut(&trigger) else {
             return;
         };
         if let Some(run) = row.run.take() {
             row.due.insert(0, run.due);
-            self.triggers.due.insert((now + AGAIN, trigger));
-            self.triggers.dirty.insert(trigger);
+            self.due.insert((now + AGAIN, trigger));
+            self.dirty.insert(trigger);
         }
     }
 
-    fn run_failed(&mut self, now: Time, trigger: TriggerId, why: &str) {
-        let object = format!("trigger {trigger}");
-        self.happened(now, "trigger_failed", "controller", object, why.to_owned());
+    fn run_failed(&mut self, turn: &mut Turn, trigger: TriggerId, why: &str) {
+        let now = turn.now();
+        let object = EventObject::Trigger(trigger);
+        turn.happened(now, EventKind::TriggerFailed, "controller", object, why.to_owned());
         self.run_is_over(now, trigger);
     }
 
     fn run_is_over(&mut self, now: Time, trigger: TriggerId) {
-        let Some(row) = self.triggers.all.get_mut(&trigger) else {
+        let Some(row) = self.all.get_mut(&trigger) else {
             return;
         };
         row.run = None;
         let next = row.due.iter().map(|due| due.at.max(now)).min();
-        self.triggers.due.extend(next.map(|at| (at, trigger)));
-        self.triggers.dirty.insert(trigger);
+        self.due.extend(next.map(|at| (at, trigger)));
+        self.dirty.insert(trigger);
     }
 
     /// A node is given up: what has begun there has happened, the rest runs elsewhere.
@@ -425,40 +465,44 @@ impl Controller {
     }
 
     fn programs_on(&self, node: &str) -> Vec<(TriggerId, bool)> {
-        let runs = self.triggers.all.values();
+        let runs = self.all.values();
         let runs = runs.filter_map(|row| row.run.as_ref().map(|run| (row.id, run)));
         let here = runs.filter(|(_, run)| run.node == node);
         here.map(|(id, run)| (id, run.started)).collect()
     }
+}
 
-    /// A node has come: what it knows of programs, and what it should know.
-    pub(crate) fn reconcile_programs(&mut self, now: Time, id: NodeId, known: &[&InventoryItem]) {
-        for item in known {
-            let key = item.key;
-            let Some(trigger) = key.job.trigger() else {
-                continue;
-            };
-            match &item.phase {
-                AttemptPhase::Running { .. } => self.program_started(id, key, trigger),
-                AttemptPhase::Ended(end) => self.program_ended(now, id, key, trigger, end),
-                AttemptPhase::Prepared if self.present_run(id, key, trigger).is_some() => {}
-                AttemptPhase::Prepared => self.order(id, |node| NodeOrder::Kill {
-                    key,
-                    node,
-                    cause: KillCause::Superseded,
-                }),
-            }
+/// A node has come: what it knows of programs, and what it should know.
+pub(crate) fn reconcile_programs(
+    machine: &Machine,
+    triggers: &mut Triggers,
+    turn: &mut Turn,
+    id: NodeId,
+    known: &[(ProgramKey, &AttemptPhase)],
+) {
+    let now = turn.now();
+    for (key, phase) in known {
+        let key = *key;
+        match phase {
+            AttemptPhase::Running { .. } => program_started(machine, triggers, turn, id, key),
+            AttemptPhase::Ended(end) => program_ended(machine, triggers, turn, id, key, end),
+            AttemptPhase::Prepared if present_run(machine, triggers, id, key).is_some() => {}
+            AttemptPhase::Prepared => machine.order(turn, id, |node| NodeOrder::Kill {
+                key: key.into(),
+                node,
+                cause: KillCause::Superseded,
+            }),
         }
-        let name = self.machine.name(id).to_owned();
-        for (trigger, started) in self.programs_on(&name) {
-            let key = self.triggers.all.get(&trigger).map(key_of);
-            if known.iter().any(|item| Some(item.key) == key) {
-                continue;
-            }
-            match started {
-                true => self.run_is_over(now, trigger),
-                false => self.run_elsewhere(now, trigger),
-            }
+    }
+    let name = machine.name(id).to_owned();
+    for (trigger, started) in triggers.programs_on(&name) {
+        let key = triggers.all.get(&trigger).map(key_of);
+        if known.iter().any(|(there, _)| Some(*there) == key) {
+            continue;
+        }
+        match started {
+            true => triggers.run_is_over(now, trigger),
+            false => triggers.run_elsewhere(now, trigger),
         }
     }
 }
@@ -505,9 +549,9 @@ fn argv(row: &TriggerRow, occasion: &Occasion) -> Vec<OsText> {
     all.map(|word| OsText(word.to_vec())).collect()
 }
 
-fn key_of(row: &TriggerRow) -> AttemptKey {
-    AttemptKey {
-        job: JobId::of_trigger(row.id),
+fn key_of(row: &TriggerRow) -> ProgramKey {
+    ProgramKey {
+        trigger: row.id,
         attempt: row.attempt,
     }
 }

@@ -4,7 +4,7 @@
 //! then, and put into their rows at the end of the turn. Time limits and idle nodes are
 //! looked at once a second.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use super::Occasion;
 use crate::machine::nodes::Node;

@@ -4,7 +4,7 @@
 //! What always holds: until everything that can refuse has been asked, nothing is recorded
 //! and whatever was put into memory is taken out again.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use super::resolve::ResolvedFlow;
 use crate::event::{Caller, ClientId};
@@ -17,7 +17,7 @@ use cosy_sched::appraise::{Appraisal, Estimate};
 use cosy_sched::workflow::live::LiveSlot;
 
 /// How often it is planned anew when a slot was taken meanwhile.
-const TRIES: u32 = 4;
+pub(crate) const TRIES: u32 = 4;
 /// A hold lasts at least so long, also when its first slot begins before.
 const HOLD_LEAST: Span = Span::from_secs(60);
 
@@ -28,9 +28,9 @@ pub(crate) struct FlowBooking {
     pub caller: Box<Caller>,
     pub key: Option<[u8; 16]>,
     pub wish: ResolvedFlow,
-    graph: Graph,
-    hold: bool,
-    tries: u32,
+    pub graph: Graph,
+    pub hold: bool,
+    pub tries: u32,
 }
 
 /// A slot that is going to be taken.
@@ -41,11 +41,11 @@ pub(crate) struct FlowSlot {
     pub figures: Appraisal,
     pub planned: LiveSlot,
     /// What it costs beside the time itself.
-    extra: Su,
+    pub extra: Su,
 }
 
 impl FlowSlot {
-    fn estimate(&self) -> &Estimate {
+    pub fn estimate(&self) -> &Estimate {
         &self.figures.slots[0]
     }
 
@@ -55,7 +55,7 @@ impl FlowSlot {
 }
 
 /// Why slots were not taken.
-enum NotTaken {
+pub(crate) enum NotTaken {
     /// The state has changed since the plan was made.
     Gone,
     Refused(Refusal),
@@ -67,7 +67,7 @@ impl From<Refusal> for NotTaken {
     }
 }
 
-fn slot_row(
+pub(crate) fn slot_row(
     flow: FlowId,
     task: usize,
     job: JobId,

@@ -5,7 +5,7 @@
 //! between two of them, and in no circle.
 
 use cosy_model::workflow::{FlowDeadline, FlowSpec, FlowTask};
-use cosy_model::{Program, Refusal, RefusalCode, Span, Time, limits};
+use cosy_model::{About, Program, Refusal, RefusalCode, Span, Time, limits};
 use cosy_view::words::task_fault;
 use std::collections::BTreeMap;
 
@@ -140,11 +140,7 @@ fn check_sizes(spec: &FlowSpec) -> Result<(), Refusal> {
     let lists = [
         ("tasks", spec.tasks.len(), limits::FLOW_TASKS),
         ("edges", spec.edges.len(), limits::FLOW_EDGES),
-        (
-            "speeds of node sets",
-            spec.speeds.len(),
-            limits::DEPENDENCIES,
-        ),
+        ("speeds of node sets", spec.speeds.len(), limits::DEPENDENCIES),
         ("transfers", spec.transfers.len(), limits::DEPENDENCIES),
         ("resource limits", spec.rlimits.len(), limits::RLIMITS),
     ];
@@ -158,17 +154,9 @@ fn check_sizes(spec: &FlowSpec) -> Result<(), Refusal> {
         return Err(Refusal::invalid("the workflow has no tasks"));
     }
     let texts = [
-        (
-            "environment",
-            spec.environment.0.len(),
-            limits::ENVIRONMENT_BYTES,
-        ),
+        ("environment", spec.environment.0.len(), limits::ENVIRONMENT_BYTES),
         ("comment", spec.comment.len(), limits::COMMENT_BYTES),
-        (
-            "account",
-            spec.account.as_ref().map_or(0, String::len),
-            limits::NAME_BYTES,
-        ),
+        ("account", spec.account.as_ref().map_or(0, String::len), limits::NAME_BYTES),
     ];
     match texts.into_iter().find(|(_, have, most)| have > most) {
         Some((what, have, most)) => Err(Refusal::invalid(format!(
@@ -221,21 +209,12 @@ fn check_task(spec: &FlowSpec, task: &FlowTask) -> Result<(), Refusal> {
     }
     let job = &task.spec;
     let foreign = [
-        (
-            job.program == Program::Allocation,
-            "an allocation without a program",
-        ),
+        (job.program == Program::Allocation, "an allocation without a program"),
         (job.attended, "a command that stays with it"),
         (job.reservation.is_some(), "a reservation of its own"),
-        (
-            !job.dependencies.is_empty(),
-            "dependencies beside its edges",
-        ),
+        (!job.dependencies.is_empty(), "dependencies beside its edges"),
         (job.hold, "a hold of its own"),
-        (
-            spec.deadline.is_some() && job.begin.is_some(),
-            "a begin time of its own",
-        ),
+        (spec.deadline.is_some() && job.begin.is_some(), "a begin time of its own"),
     ];
     match foreign.into_iter().find(|(is_so, _)| *is_so) {
         Some((_, what)) => wrong(format!("a workflow's task cannot have {what}")),
@@ -263,28 +242,24 @@ fn check_times(now: Time, spec: &FlowSpec) -> Result<(), Refusal> {
         return Err(Refusal::invalid("a negative price cannot be paid"));
     }
     let far = |what: &str, at: Time| {
-        Err(Refusal::invalid(format!(
-            "the {what} is {} ahead: more than ten years cannot be planned",
-            at.since(now)
-        )))
+        format!("the {what} is {} ahead: more than ten years cannot be planned", at.since(now))
     };
     match spec.earliest {
-        Some(at) if at > now + FARTHEST => return far("earliest start", at),
+        Some(at) if at > now + FARTHEST => {
+            return Err(Refusal::invalid(far("earliest start", at)));
+        }
         Some(_) | None => {}
     }
-    match spec.deadline {
-        Some(FlowDeadline::By(at)) if at <= now => {
-            Err(Refusal::invalid("the deadline is in the past"))
-        }
+    let why = match spec.deadline {
+        Some(FlowDeadline::By(at)) if at <= now => "the deadline is in the past".to_owned(),
         Some(FlowDeadline::By(at)) if at > now + FARTHEST => far("deadline", at),
-        Some(FlowDeadline::By(at)) if spec.earliest.is_some_and(|e| e >= at) => Err(
-            Refusal::invalid("the deadline is not after the earliest start"),
-        ),
-        Some(FlowDeadline::Slack(permille)) if permille > SLACK => Err(Refusal::invalid(format!(
-            "a slack of {} % is more than the {} % allowed",
-            permille / 10,
-            SLACK / 10
-        ))),
-        Some(FlowDeadline::By(_) | FlowDeadline::Slack(_)) | None => Ok(()),
-    }
+        Some(FlowDeadline::By(at)) if spec.earliest.is_some_and(|e| e >= at) => {
+            "the deadline is not after the earliest start".to_owned()
+        }
+        Some(FlowDeadline::Slack(permille)) if permille > SLACK => {
+            format!("a slack of {} % is more than the {} % allowed", permille / 10, SLACK / 10)
+        }
+        Some(FlowDeadline::By(_) | FlowDeadline::Slack(_)) | None => return Ok(()),
+    };
+    Err(Refusal::invalid(why).about(About::Deadline))
 }

@@ -1,7 +1,7 @@
 //! The course of a workflow: its jobs end, failed ones are tried again, what can no longer
 //! run is released, and it is over.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::record::OfFlow;
 use cosy_model::{JobId, JobState, Time};
@@ -9,19 +9,19 @@ use cosy_model::{JobId, JobState, Time};
 /// How the job of a task ended.
 #[derive(Debug)]
 pub(crate) struct TaskEnd {
-    of: OfFlow,
-    job: JobId,
-    state: JobState,
-    start: Option<Time>,
-    end: Time,
-    exit_code: i32,
-    nodes: String,
-    note: String,
+    pub of: OfFlow,
+    pub job: JobId,
+    pub state: JobState,
+    pub start: Option<Time>,
+    pub end: Time,
+    pub exit_code: i32,
+    pub nodes: String,
+    pub note: String,
 }
 
 impl TaskEnd {
     /// `failed, exit code 3: its node was lost`.
-    fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let code = match self.exit_code {
             0 => String::new(),
             code => format!(", exit code {code}"),

@@ -12,22 +12,20 @@
 //!
 //! Source: Zhao and Sakellariou, *Advance Reservation Policies for Workflows* (2006).
 
-mod book;
-mod cancel;
-mod check;
-mod course;
-mod grow;
-mod hold;
+pub(crate) mod book;
+pub(crate) mod check;
+pub(crate) mod course;
+pub(crate) mod grow;
+pub(crate) mod hold;
 pub(crate) mod invariants;
-mod load;
-mod plan;
-mod price;
-mod procedures;
-mod replan;
-mod resolve;
-mod show;
-mod shown;
-mod submit;
+pub(crate) mod plan;
+pub(crate) mod price;
+pub(crate) mod procedures;
+pub(crate) mod replan;
+pub(crate) mod resolve;
+pub(crate) mod show;
+pub(crate) mod shown;
+pub(crate) mod submit;
 
 pub(crate) use plan::FlowPlans;
 pub(crate) use show::FlowList;
@@ -36,12 +34,13 @@ use crate::jobs::job::Job;
 use crate::record::{FlowRow, FlowTaskRow, OfFlow, ReservationRow};
 use crate::workflows::check::Graph;
 use crate::workflows::course::TaskEnd;
+use crate::workflows::plan::FlowPending;
 use cosy_model::workflow::{FlowSpec, FlowState};
 use cosy_model::{ClockStep, FlowId, Refusal, RefusalCode, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Workflows that are over are remembered for so long.
-const REMEMBER: Span = Span::from_secs(86_400);
+pub(crate) const REMEMBER: Span = Span::from_secs(86_400);
 
 /// A workflow in memory.
 #[derive(Debug)]
@@ -193,6 +192,68 @@ impl Workflows {
     /// When something happens next by itself.
     pub fn next_due(&self) -> Option<Time> {
         self.forget.first().map(|(at, _)| *at)
+    }
+
+    /// The number of the next workflow is taken.
+    pub fn number_taken(&mut self) {
+        self.next += 1;
+    }
+
+    /// All that are remembered.
+    pub fn all(&self) -> impl Iterator<Item = &Flow> {
+        self.all.values()
+    }
+
+    /// Takes one of the store into memory, unless it was over too long ago.
+    pub fn enter_loaded(&mut self, now: Time, flow: Flow) -> bool {
+        let id = flow.row.id;
+        match flow.row.closed {
+            Some(at) if at + REMEMBER <= now => return false,
+            Some(at) => drop(self.forget.insert((at + REMEMBER, id))),
+            None => self.live += 1,
+        }
+        if flow.row.is_live() {
+            self.doubtful.insert(id);
+        }
+        self.all.insert(id, flow);
+        true
+    }
+
+    /// Its slots may no longer fit.
+    pub fn doubt(&mut self, id: FlowId) {
+        self.doubtful.insert(id);
+    }
+
+    /// Tasks whose jobs have ended in this turn.
+    pub fn take_ended(&mut self) -> Vec<TaskEnd> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Forgets those that were over long ago.
+    pub fn forget_old(&mut self, now: Time) {
+        while let Some(&(at, id)) = self.forget.first()
+            && at <= now
+        {
+            self.forget.pop_first();
+            self.all.remove(&id);
+        }
+    }
+
+    /// One task's job more is over.
+    pub fn task_over(&mut self, id: FlowId) {
+        if let Some(flow) = self.all.get_mut(&id) {
+            flow.open = flow.open.saturating_sub(1);
+        }
+    }
+
+    /// For whom that plan was made.
+    pub fn take_plan(&mut self, plan: u64) -> Option<FlowPending> {
+        self.plans.take(plan)
+    }
+
+    /// It may be planned again at once.
+    pub fn pauses_no_more(&mut self, id: FlowId) {
+        self.pauses.remove(&id);
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! What always holds: only a few snapshots exist at once; what waits for one holds none.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use super::book::FlowBooking;
 use super::replan::Replan;
@@ -11,7 +11,7 @@ use super::resolve::{ResolvedFlow, of_task};
 use crate::event::{Caller, ClientId};
 use crate::reservations::admission::civil::utc;
 use cosy_model::workflow::FlowSpec;
-use cosy_model::{FlowId, Refusal, RefusalCode, Time, Uid};
+use cosy_model::{About, FlowId, Refusal, RefusalCode, Time, Uid};
 use cosy_sched::workflow::DagError;
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
 use std::collections::{BTreeMap, VecDeque};
@@ -108,6 +108,11 @@ impl FlowPlans {
         self.under_way.insert(number, pending);
         Some((number, flow))
     }
+
+    /// For whom that plan was made.
+    pub fn take(&mut self, plan: u64) -> Option<FlowPending> {
+        self.under_way.remove(&plan)
+    }
 }
 
 /// Why there is no plan, with the tasks' names.
@@ -150,10 +155,10 @@ pub(crate) fn flow_refusal(spec: &FlowSpec, error: &LiveError) -> Refusal {
                 utc(*deadline),
                 utc(*shortest_end)
             ),
-        ),
-        LiveError::Failed => Refusal::new(
-            RefusalCode::Unavailable,
-            "the plan could not be worked out; try again",
-        ),
+        )
+        .about(About::Deadline),
+        LiveError::Failed => {
+            Refusal::new(RefusalCode::Unavailable, "the plan could not be worked out; try again")
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! What always holds: slots are moved all in one turn, or none is; a slot in which a task
 //! runs is never moved.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use super::resolve::ResolvedFlow;
 use crate::record::OfFlow;
@@ -17,9 +17,9 @@ const AGAIN: Span = Span::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Replan {
     pub flow: FlowId,
-    wish: ResolvedFlow,
+    pub wish: ResolvedFlow,
     /// Tasks whose slots move, with their reservations.
-    moved: Vec<(u32, ReservationId)>,
+    pub moved: Vec<(u32, ReservationId)>,
     /// A running task whose slot grows over them, and by how much.
-    grows: Option<(OfFlow, Span)>,
+    pub grows: Option<(OfFlow, Span)>,
 }

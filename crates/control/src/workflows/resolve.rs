@@ -4,12 +4,12 @@
 //! that it is in, in the order in which the workflow names them; nodes in none of them are
 //! the last set, which has no name.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use cosy_model::job::ResourceRequest;
 use cosy_model::workflow::{FlowSpec, FlowTask};
 use cosy_model::{AccessLevel, QueueId, Refusal, Span};
-use cosy_sched::Demand;
+use cosy_sched::Component;
 use cosy_view::words::task_fault;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct ResolvedFlow {
 pub(crate) struct TaskPlace {
     pub queue: QueueId,
     pub level: AccessLevel,
-    pub demand: Arc<Demand>,
+    pub demand: Arc<Component>,
 }
 
 /// Places that were found already: tasks of a workflow are often alike.

@@ -1,6 +1,6 @@
 //! Workflows as commands show them.
 
-mod procedures;
+pub(crate) mod procedures;
 
 use crate::event::ClientId;
 use cosy_model::api::Reply;
@@ -17,14 +17,14 @@ const TASK_BYTES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct FlowList {
     pub client: ClientId,
-    with_tasks: bool,
+    pub with_tasks: bool,
     /// Those that are not told yet.
-    left: VecDeque<FlowId>,
+    pub left: VecDeque<FlowId>,
     /// The last of which some tasks are told.
-    under_way: Option<FlowInfo>,
-    told: Vec<FlowInfo>,
+    pub under_way: Option<FlowInfo>,
+    pub told: Vec<FlowInfo>,
     /// About as much as the answer has so far.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 impl FlowList {

@@ -5,7 +5,7 @@ use crate::play::Play;
 use crate::world::*;
 use cosy_control::{Caller, ClientId, Controller, Effect, Event, Facts};
 use cosy_model::api::{Reply, Request, Submission};
-use cosy_model::job::{Bundle, ResourceRequest};
+use cosy_model::job::{FurtherComponent, ResourceRequest};
 use cosy_model::reservation::*;
 use cosy_model::*;
 
@@ -44,16 +44,16 @@ pub fn random_job(play: &mut Play) -> JobSpec {
     let several = play.dice.chance(20);
     let names = play.world.config.queues.iter().map(|q| q.name.clone());
     let queues: Vec<String> = names.filter(|_| several).collect();
-    let mut bundles = Vec::new();
+    let mut further = Vec::new();
     while queues.is_empty() && play.dice.chance(12) {
-        bundles.push(Bundle {
+        further.push(FurtherComponent {
             name: None,
             request: resources(play),
             queue: queue(play),
         });
     }
     JobSpec {
-        bundles,
+        further_components: further,
         request,
         program,
         queues,
@@ -178,11 +178,7 @@ fn strangers_fail(play: &Play, who: &User, id: ReservationId, reply: Option<&Rep
         Some(Reply::Done { changed, .. }) => *changed == 0,
         Some(_) => false,
     };
-    assert!(
-        !stranger || failed,
-        "{} did it to {id}: {reply:?}",
-        who.name
-    );
+    assert!(!stranger || failed, "{} did it to {id}: {reply:?}", who.name);
 }
 
 pub fn confirm(play: &mut Play) {
@@ -221,10 +217,7 @@ pub fn extend(play: &mut Play) {
     }
     play.watch.longer.insert(id);
     let max_price = None;
-    let reply = play.ask(
-        who.clone(),
-        Request::ExtendReservation { id, by, max_price },
-    );
+    let reply = play.ask(who.clone(), Request::ExtendReservation { id, by, max_price });
     strangers_fail(play, &who, id, reply.as_ref());
 }
 

@@ -70,10 +70,7 @@ impl Ledger {
             (granted, charged) = (granted + of(row.granted), charged + of(row.charged));
         }
         // What removed accounts have paid was granted to them too.
-        let gone = (
-            -self.book("grants") - granted,
-            self.book("income") - charged,
-        );
+        let gone = (-self.book("grants") - granted, self.book("income") - charged);
         if gone.0 != gone.1 || gone.0 < 0 {
             return Err(format!(
                 "grants and income are {} and {}, accounts say {granted} and {charged}",

@@ -54,10 +54,7 @@ impl Play {
     /// Tells what happens, if the one who looks for a fault wants it.
     fn note(&self, what: &str) {
         if std::env::var_os("COSY_TELL").is_some() {
-            eprintln!(
-                "{:>9} {what}",
-                self.world.now.since(Time::from_secs(1_000_000))
-            );
+            eprintln!("{:>9} {what}", self.world.now.since(Time::from_secs(1_000_000)));
         }
     }
 
@@ -410,11 +407,7 @@ impl Play {
                 assert!(self.may_enter(&who, id), "{} got into {id}", who.name);
             }
             (Some(Reply::Refused(r)), Some(id)) if r.code == RefusalCode::AccessDenied => {
-                assert!(
-                    !self.may_enter(&who, id),
-                    "{} was kept out of {id}",
-                    who.name
-                );
+                assert!(!self.may_enter(&who, id), "{} was kept out of {id}", who.name);
             }
             _ => {}
         }

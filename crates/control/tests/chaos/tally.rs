@@ -50,10 +50,7 @@ impl Play {
         tally.count("exact starts", self.watch.exact);
         tally.count("moved", self.watch.moved);
         tally.count("ran inside", self.watch.inside);
-        tally.count(
-            "deaths in a turn",
-            u64::from(self.world.deaths) - self.crashes,
-        );
+        tally.count("deaths in a turn", u64::from(self.world.deaths) - self.crashes);
         tally.count("crashes", self.crashes);
         tally.count("confirmed late", self.late);
         tally.count("refused", self.refused);

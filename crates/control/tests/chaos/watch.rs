@@ -41,15 +41,15 @@ pub struct Watch {
     commits: u64,
 }
 
-/// In the store a job of several parts has nodes for all of them or for none.
-fn all_parts(store: &MemoryStore, job: &JobRow) -> Result<(), String> {
+/// In the store a job of several components has nodes for all of them or for none.
+fn all_components(store: &MemoryStore, job: &JobRow) -> Result<(), String> {
     let parts = job.run.iter().flat_map(|run| &run.parts);
-    let held: BTreeSet<u16> = parts.map(|part| part.bundle).collect();
+    let held: BTreeSet<u16> = parts.map(|part| part.component).collect();
     let spec = &store.submissions[&job.base].0.spec;
-    let wanted = 0..=spec.bundles.len() as u16;
+    let wanted = 0..spec.component_count() as u16;
     match held.is_empty() || held.iter().copied().eq(wanted) {
         true => Ok(()),
-        false => Err(format!("job {} has nodes for parts {held:?}", job.id)),
+        false => Err(format!("job {} has nodes for components {held:?}", job.id)),
     }
 }
 
@@ -71,7 +71,7 @@ impl Watch {
         nothing_overlaps(world)?;
         for job in store.jobs.values() {
             self.inside_only(store, job)?;
-            all_parts(store, job)?;
+            all_components(store, job)?;
         }
         booked_once(store)?;
         self.delays_are_capped(world)
@@ -100,10 +100,7 @@ impl Watch {
             return Ok(());
         };
         if seen.uid != row.uid || !may_follow(seen.state, row.state) {
-            return Err(format!(
-                "reservation {} was {}: {row:?}",
-                row.id, seen.state
-            ));
+            return Err(format!("reservation {} was {}: {row:?}", row.id, seen.state));
         }
         self.promise_kept(row, seen, length)?;
         self.begins_now(world, row, Some(seen.state))?;
@@ -118,10 +115,7 @@ impl Watch {
     }
 
     fn promise_kept(&self, row: &ReservationRow, seen: &Seen, length: Span) -> Result<(), String> {
-        let promised = matches!(
-            seen.state,
-            ReservationState::Confirmed | ReservationState::Active
-        );
+        let promised = matches!(seen.state, ReservationState::Confirmed | ReservationState::Active);
         if !promised {
             return Ok(());
         }
@@ -202,10 +196,7 @@ impl Watch {
         for part in run.parts.iter().filter(|part| !part.released) {
             let share = row.shares.iter().find(|s| s.node == part.node);
             if !share.is_some_and(|s| part.amounts.fits(&s.amounts)) {
-                return Err(format!(
-                    "job {} is beyond its share: {run:?} {row:?}",
-                    job.id
-                ));
+                return Err(format!("job {} is beyond its share: {run:?} {row:?}", job.id));
             }
         }
         Ok(())

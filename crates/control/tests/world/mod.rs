@@ -112,6 +112,7 @@ impl MemoryStore {
                 } => drop(self.answers.insert((uid, key), (at, *reply))),
                 Record::AnswerGone { uid, key } => drop(self.answers.remove(&(uid, key))),
                 Record::Happened(event) => {
+                    let event = api::HistoryEvent::from(&event);
                     let skips = event.what == "store_restored";
                     assert!(
                         event.seq == self.last_event + 1 || skips && event.seq > self.last_event
@@ -363,11 +364,11 @@ pub struct FakeNode {
     pub name: String,
     pub boot: u64,
     pub link: Option<LinkId>,
-    pub known: BTreeMap<AttemptKey, OnNode>,
+    pub known: BTreeMap<AllocationKey, OnNode>,
     /// How far it has seen the store.
     pub seen: Option<StoreMark>,
     /// How often each attempt was started, over all time.
-    pub starts: BTreeMap<AttemptKey, u32>,
+    pub starts: BTreeMap<AllocationKey, u32>,
     /// By how much its clock is ahead of the controller's.
     pub ahead: Span,
     /// What it tells of its GPUs and devices.
@@ -412,7 +413,7 @@ pub struct World {
     /// Programs go on when their limit becomes longer.
     pub longer_limits: bool,
     /// Exit codes of attempts, other than 0.
-    pub exit_codes: BTreeMap<AttemptKey, i32>,
+    pub exit_codes: BTreeMap<AllocationKey, i32>,
     /// How long jobs hold out beyond their limit.
     pub overtime: Span,
     /// The controller dies so many batches from now.
@@ -892,7 +893,7 @@ impl World {
     /// How often programs of a job were started, in all its attempts on all nodes.
     pub fn starts_of(&self, id: u64) -> u32 {
         let all = self.nodes.iter().flat_map(|node| &node.starts);
-        let of = all.filter(|(key, _)| key.job == JobId(id));
+        let of = all.filter(|(key, _)| key.number() == id);
         of.map(|(_, starts)| starts).sum()
     }
 
@@ -1026,7 +1027,7 @@ impl World {
         let key = launch.allocation.key;
         let now = self.now;
         let limit = launch.allocation.limit;
-        let asked = self.run_times.get(&key.job).copied();
+        let asked = self.run_times.get(&JobId(key.number())).copied();
         let asked = asked.unwrap_or(self.run_time);
         let length = if asked > limit {
             limit + self.overtime
@@ -1074,7 +1075,7 @@ impl World {
     /// A program that is stopped ends so much later.
     fn stop(&mut self, n: usize, key: AttemptKey, stopped: bool) {
         let now = self.now;
-        let Some(on) = self.nodes[n].known.get_mut(&key) else {
+        let Some(on) = self.nodes[n].known.get_mut(&key.into()) else {
             return;
         };
         match (stopped, on.stopped) {
@@ -1090,7 +1091,7 @@ impl World {
     /// The program ends at the limit at the latest.
     fn limit(&mut self, n: usize, key: AttemptKey, limit: Span) {
         self.limits.push((key, limit));
-        if let Some(on) = self.nodes[n].known.get_mut(&key)
+        if let Some(on) = self.nodes[n].known.get_mut(&key.into())
             && let AttemptPhase::Running { .. } = on.phase
         {
             let since = on.began;
@@ -1104,7 +1105,7 @@ impl World {
         }
     }
 
-    fn kill(&mut self, n: usize, key: AttemptKey, cause: KillCause) {
+    fn kill(&mut self, n: usize, key: AllocationKey, cause: KillCause) {
         let name = self.nodes[n].name.clone();
         let on = self.nodes[n].known.get(&key);
         let running = on.map(|on| on.phase.clone());
@@ -1151,7 +1152,7 @@ impl World {
     pub fn end_due(&mut self) {
         self.begin_due();
         for n in 0..self.nodes.len() {
-            let due: Vec<AttemptKey> = self.nodes[n]
+            let due: Vec<AllocationKey> = self.nodes[n]
                 .known
                 .iter()
                 .filter(|(_, on)| {
@@ -1166,7 +1167,8 @@ impl World {
         }
     }
 
-    pub fn end(&mut self, n: usize, key: AttemptKey, exit_code: i32) {
+    pub fn end(&mut self, n: usize, key: impl Into<AllocationKey>, exit_code: i32) {
+        let key = key.into();
         let now = self.now;
         let name = self.nodes[n].name.clone();
         let Some(on) = self.nodes[n].known.get_mut(&key) else {
@@ -1367,9 +1369,9 @@ pub fn after(kind: DependencyKind, job: u64, spec: JobSpec) -> JobSpec {
 }
 
 /// An attempt at a job.
-pub const fn attempt(job: u64, number: u32) -> AttemptKey {
-    AttemptKey {
+pub const fn attempt(job: u64, number: u32) -> AllocationKey {
+    AllocationKey::Job(AttemptKey {
         job: JobId(job),
         attempt: Attempt(number),
-    }
+    })
 }

@@ -41,9 +41,7 @@ impl Request {
             | Self::PlanChart { .. } => Ok(()),
             Self::Submit(new) | Self::Allocate(new) => submission(new),
             Self::Steps { jobs, .. } => match jobs.len() {
-                0 => Err(Refusal::invalid(
-                    "no job is named whose steps are to be told",
-                )),
+                0 => Err(Refusal::invalid("no job is named whose steps are to be told")),
                 _ => most("jobs", jobs.len(), limits::STEP_JOBS),
             },
             Self::Wait { jobs } => most("jobs", jobs.len(), limits::IDS_IN_REQUEST),
@@ -75,11 +73,7 @@ impl Request {
                     hosts("nodes", all)?;
                 }
                 bytes("program", &spec.program, limits::PATH_BYTES)?;
-                bytes(
-                    "environment",
-                    &spec.environment,
-                    limits::TRIGGER_ENVIRONMENT,
-                )
+                bytes("environment", &spec.environment, limits::TRIGGER_ENVIRONMENT)
             }
             Self::NodeControl { nodes, action } => {
                 hosts("nodes", nodes)?;
@@ -205,9 +199,7 @@ fn jobs(filter: &JobFilter) -> Bounded {
 /// A filter of jobs that something is done to: it has no pages.
 fn chosen(filter: &JobFilter) -> Bounded {
     if filter.pages || filter.after.is_some() {
-        return Err(Refusal::invalid(
-            "only lists come in pages: name the jobs without one",
-        ));
+        return Err(Refusal::invalid("only lists come in pages: name the jobs without one"));
     }
     jobs(filter)
 }
@@ -220,28 +212,14 @@ fn submission(new: &Submission) -> Bounded {
 
 /// Counts only: texts and meanings are judged with the submission.
 fn spec(spec: &JobSpec) -> Bounded {
-    most(
-        "dependencies",
-        spec.dependencies.len(),
-        limits::DEPENDENCIES,
-    )?;
+    most("dependencies", spec.dependencies.len(), limits::DEPENDENCIES)?;
     most("resource limits", spec.rlimits.len(), limits::RLIMITS)?;
     most("queues", spec.queues.len(), limits::DEPENDENCIES)?;
-    most(
-        "licences",
-        spec.licenses.iter().count(),
-        limits::DEPENDENCIES,
-    )?;
-    most(
-        "shares of the time limit",
-        spec.mail.limit_shares.len(),
-        limits::MAIL_SHARES,
-    )?;
-    most("parts", spec.bundles.len(), limits::BUNDLES)?;
-    request(&spec.request)?;
-    spec.bundles
-        .iter()
-        .try_for_each(|part| request(&part.request))
+    most("licences", spec.licenses.iter().count(), limits::DEPENDENCIES)?;
+    most("shares of the time limit", spec.mail.limit_shares.len(), limits::MAIL_SHARES)?;
+    most("parts", spec.further_components.len(), limits::FURTHER_COMPONENTS)?;
+    spec.components()
+        .try_for_each(|component| request(component.request))
 }
 
 fn request(request: &ResourceRequest) -> Bounded {
@@ -250,16 +228,8 @@ fn request(request: &ResourceRequest) -> Bounded {
     groups(&request.same_features)?;
     groups(&request.prefer_features)?;
     counted(&request.counted_features)?;
-    most(
-        "types of GPUs",
-        request.gpu_types.iter().count(),
-        limits::DEPENDENCIES,
-    )?;
-    most(
-        "resources",
-        request.other_per_node.iter().count(),
-        limits::DEPENDENCIES,
-    )?;
+    most("types of GPUs", request.gpu_types.iter().count(), limits::DEPENDENCIES)?;
+    most("resources", request.other_per_node.iter().count(), limits::DEPENDENCIES)?;
     hosts("nodes", &request.require)?;
     hosts("nodes", &request.avoid)?;
     hosts("nodes", &request.prefer)?;
@@ -274,11 +244,7 @@ fn groups(groups: &[Vec<String>]) -> Bounded {
 }
 
 fn counted(all: &[CountedFeatures]) -> Bounded {
-    most(
-        "numbers of nodes by feature",
-        all.len(),
-        limits::COUNTED_FEATURES,
-    )?;
+    most("numbers of nodes by feature", all.len(), limits::COUNTED_FEATURES)?;
     all.iter().try_for_each(|one| groups(&one.any))
 }
 
@@ -319,11 +285,7 @@ fn queue(spec: &QueueSpec) -> Bounded {
     name("queue", &spec.name)?;
     hosts("nodes", spec.nodes.as_deref().unwrap_or_default())?;
     for levels in [&spec.users, &spec.groups] {
-        most(
-            "names in an access list",
-            levels.len(),
-            limits::ACCESS_NAMES,
-        )?;
+        most("names in an access list", levels.len(), limits::ACCESS_NAMES)?;
         levels.keys().try_for_each(|one| name("access list", one))?;
     }
     spec.mpi
@@ -483,17 +445,8 @@ mod tests {
         };
         check(&submit(&|_| {}), None);
         let groups = vec![vec!["a".to_owned(); 1000]; 1000];
-        check(
-            &submit(&|s| s.request.any_features.clone_from(&groups)),
-            Some("features"),
-        );
-        check(
-            &submit(&|s| s.request.avoid = vec![String::new(); 200_000]),
-            Some("200000 nodes"),
-        );
-        check(
-            &submit(&|s| s.mail.limit_shares = vec![50; 1 << 20]),
-            Some("shares"),
-        );
+        check(&submit(&|s| s.request.any_features.clone_from(&groups)), Some("features"));
+        check(&submit(&|s| s.request.avoid = vec![String::new(); 200_000]), Some("200000 nodes"));
+        check(&submit(&|s| s.mail.limit_shares = vec![50; 1 << 20]), Some("shares"));
     }
 }

@@ -33,7 +33,7 @@ pub struct JobChange {
     /// An administrator's comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admin_comment: Option<String>,
-    /// Time limit.
+    /// Another time limit.
     pub time_limit: Option<Span>,
     /// Number of nodes.
     pub nodes: Option<u32>,
@@ -43,7 +43,7 @@ pub struct JobChange {
     pub cores_per_task: Option<u32>,
     /// Memory, anew.
     pub memory: Option<MemoryRequest>,
-    /// Begin time.
+    /// Not before this time.
     pub begin: Option<Time>,
     /// Nice value; below 0 only for administrators.
     pub nice: Option<i64>,

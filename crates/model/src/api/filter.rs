@@ -60,9 +60,9 @@ pub struct JobFilter {
     pub ids: Vec<JobRef>,
     /// User names, or numeric ids as text.
     pub users: Vec<String>,
-    /// Queue names.
+    /// Only jobs in one of these queues; any when empty.
     pub queues: Vec<String>,
-    /// Job names.
+    /// Only jobs with one of these names; any when empty.
     pub names: Vec<String>,
     /// Only jobs that charge one of these accounts; all when empty.
     pub accounts: Vec<String>,

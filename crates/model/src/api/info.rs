@@ -17,7 +17,7 @@ pub const TURN_BOUNDS_MS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 pub struct MeterRow {
     /// Which kind: [`Request::kind`], or another word.
     pub kind: String,
-    /// How often.
+    /// How often it has happened.
     pub count: u64,
     /// Longest time in one turn of the controller, in microseconds.
     pub longest_turn_us: u64,
@@ -53,9 +53,9 @@ pub struct MeterRow {
 /// How much of what is limited is in use now.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct BudgetRow {
-    /// Of what.
+    /// What is counted, in words for administrators.
     pub what: String,
-    /// In use.
+    /// Amount in use at this moment.
     pub used: u64,
     /// Most that there was since the controller was started.
     pub peak: u64,
@@ -74,9 +74,9 @@ pub struct QueueInfo {
     pub spec: crate::QueueSpec,
     /// True for the default queue.
     pub default: bool,
-    /// Waiting jobs.
+    /// Number of jobs that wait in it.
     pub waiting: u32,
-    /// Running jobs.
+    /// Number of jobs out of it that run.
     pub running: u32,
     /// Nodes in all.
     pub nodes: u32,
@@ -84,7 +84,7 @@ pub struct QueueInfo {
     pub nodes_up: u32,
     /// Cores in all, and held by jobs of any queue.
     pub cores: u32,
-    /// Cores held.
+    /// Cores of its nodes that jobs of any queue hold.
     pub cores_used: u32,
     /// The asking user's level.
     pub your_level: crate::AccessLevel,
@@ -175,7 +175,8 @@ pub struct StepRow {
     pub record: crate::step::StepRecord,
 }
 
-/// Something that happened, out of the event table.
+/// Something that happened, out of the event table: text, for the table may be of another release
+/// and have words that this one does not know. What is written now is a [`crate::history::Event`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HistoryEvent {
     /// Its number; ever growing.

@@ -21,7 +21,7 @@ pub enum Reply {
         cluster: String,
         /// Version of the controller.
         version: String,
-        /// Its time.
+        /// Time of the controller's clock.
         now: Time,
         /// For administrators: what is set aside and why, one line each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -172,7 +172,7 @@ pub enum Request {
     /// Removes triggers that all of this fits; naming nothing is refused. Answer:
     /// [`Reply::Done`].
     ClearTriggers {
-        /// This one.
+        /// Only this trigger; all without.
         id: Option<TriggerId>,
         /// Those of this job.
         job: Option<JobId>,
@@ -185,7 +185,7 @@ pub enum Request {
     Settings,
     /// Drains, resumes or gives up nodes (administrators). Answer: [`Reply::Done`].
     NodeControl {
-        /// Names, expanded.
+        /// Names of nodes, one each.
         nodes: Vec<String>,
         /// What to do.
         action: NodeAction,

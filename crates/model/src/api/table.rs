@@ -249,11 +249,13 @@ job_fields! {
     Queues = "queues", Text;
     /// Node sets in order.
     Sets = "sets", Text;
-    /// Of a job of several parts, where each has a row of its own (as they have when this is
-    /// asked for): which it is, from 0. Its id is then that of the part.
-    Bundle = "bundle", Number;
-    /// Of a job of several parts: how many.
-    Bundles = "bundles", Number;
+    /// Of a job of several components, where each has a row of its own (as they have when this is
+    /// asked for): which it is, from 0. Its id is then that of the component.
+    #[serde(rename = "bundle")]
+    Component = "bundle", Number;
+    /// Of a job of several components: how many.
+    #[serde(rename = "bundles")]
+    Components = "bundles", Number;
 }
 
 impl std::str::FromStr for JobField {
@@ -456,10 +458,8 @@ impl Table {
         self.columns.retain(|_| fields.next() != Some(&field));
         self.fields.retain(|other| *other != field);
         let more = self.more;
-        let (fields, columns) = (
-            std::mem::take(&mut self.fields),
-            std::mem::take(&mut self.columns),
-        );
+        let (fields, columns) =
+            (std::mem::take(&mut self.fields), std::mem::take(&mut self.columns));
         *self = Self::of(fields, columns, self.rows).going_on(more);
     }
 

@@ -85,7 +85,7 @@ pub enum Up {
     /// steps of Slurm's dialect say so.
     Ending {
         /// What the end is put down to.
-        cause: crate::node::KillCause,
+        cause: crate::job::KillCause,
     },
     /// So many bytes of input were taken by all tasks that get input, in all.
     StdinTaken {

@@ -4,7 +4,7 @@
 use crate::{Dice, Job, Table, amounts, filled, job, timed, whole};
 use cosy_model::{Amounts, JobId, ReservationId, Span, Su, Time};
 use cosy_sched::appraise::{Appraisal, Inquiry, Listed, Starts, Tariff};
-use cosy_sched::{Block, Demand, NodeMask, Policy, Scheduler};
+use cosy_sched::{Block, Component, Demand, NodeMask, Policy, Scheduler};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,7 +86,9 @@ impl State {
             let start = self.now + Span(dice.below(90 * DAY_MS as u64) as i64);
             let length = Span(HOUR.0 * (1 + dice.below(4)) as i64);
             let demand = &demands[dice.below(8) as usize];
-            let shares = self.scheduler.place(self.now, demand, start, length);
+            let shares = self
+                .scheduler
+                .place(self.now, demand.first(), start, length);
             if let Some(shares) = shares {
                 made += 1;
                 self.scheduler.add_block(Block {
@@ -196,10 +198,7 @@ impl std::fmt::Display for Told {
             starts, possible, ..
         } = self;
         let delayed = self.delayed;
-        write!(
-            f,
-            "{possible} of {starts} possible, {delayed} delays, {hours} core-hours"
-        )
+        write!(f, "{possible} of {starts} possible, {delayed} delays, {hours} core-hours")
     }
 }
 
@@ -231,32 +230,20 @@ fn ctc_job(line: &str) -> Option<Job> {
         .split_whitespace()
         .map_while(|f| f.parse().ok())
         .collect();
-    let (submit, run, nodes, estimate) = (
-        *fields.get(1)?,
-        *fields.get(3)?,
-        *fields.get(4)?,
-        *fields.get(8)?,
-    );
+    let (submit, run, nodes, estimate) =
+        (*fields.get(1)?, *fields.get(3)?, *fields.get(4)?, *fields.get(8)?);
     let sound = run > 0.0 && nodes >= 1.0 && nodes <= CTC_NODES as f64;
     let limit = if estimate > 0.0 { estimate } else { run };
     let secs = |secs: f64| Span::from_secs(secs as i64);
-    let demand = Arc::new(Demand {
+    let demand = Arc::new(Demand::from(Component {
         nodes: Some(nodes as u32),
         tasks: nodes as u32,
         per_task: amounts(1),
         exclusive: true,
         allowed: NodeMask::all(CTC_NODES),
-        ..Demand::default()
-    });
-    sound.then(|| {
-        job(
-            0,
-            submit as i64 * 1000,
-            &demand,
-            secs(limit),
-            secs(run.min(limit)),
-        )
-    })
+        ..Component::default()
+    }));
+    sound.then(|| job(0, submit as i64 * 1000, &demand, secs(limit), secs(run.min(limit))))
 }
 
 /// The machine of CTC-SP2 after the first `count` jobs of the log have come.

@@ -5,7 +5,7 @@ use crate::{Dice, Round, Table, timed};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, ReservationId, Span, Time};
 use cosy_sched::workflow::live::{LiveEdge, LiveFlow, LiveTask};
-use cosy_sched::{Block, Demand, NodeMask, Policy, Scheduler};
+use cosy_sched::{Block, Component, NodeMask, Policy, Scheduler};
 use std::sync::Arc;
 
 const NODES: usize = 256;
@@ -63,7 +63,7 @@ fn machine(dice: &mut Dice) -> Scheduler {
     let nodes = vec![amounts(CORES); NODES];
     let mut machine = Scheduler::new(Policy::EASY, nodes, vec![NodeMask::all(NODES)]);
     let share = |node: usize| NodeShare {
-        bundle: 0,
+        component: 0,
         node: NodeId(node as u32),
         tasks: CORES,
         amounts: amounts(CORES),
@@ -95,13 +95,13 @@ fn work(tasks: usize, fan: bool, scheduler: FlowScheduler, policy: FlowSlackPoli
     let mut dice = Dice(88_172_645_463_325_252);
     let machine = machine(&mut dice);
     let demand = |nodes: u32, exclusive: bool| {
-        Arc::new(Demand {
+        Arc::new(Component {
             nodes: Some(nodes),
             tasks: nodes,
             per_task: amounts(2),
             exclusive,
             allowed: NodeMask::all(NODES),
-            ..Demand::default()
+            ..Component::default()
         })
     };
     let (wide, part, one) = (demand(8, true), demand(1, false), demand(1, true));

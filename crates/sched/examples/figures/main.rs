@@ -14,7 +14,7 @@ mod workflows;
 
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, QueueId, Span, Time};
 use cosy_sched::{
-    Block, Demand, Forecast, NodeMask, OrderKey, Plan, Policy, Scheduler, WaitingJob,
+    Block, Component, Demand, Forecast, NodeMask, OrderKey, Plan, Policy, Scheduler, WaitingJob,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
@@ -184,23 +184,23 @@ fn amounts(cores: u32) -> Amounts {
 }
 
 fn whole(nodes: u32, of: usize) -> Arc<Demand> {
-    Arc::new(Demand {
+    Arc::new(Demand::from(Component {
         nodes: Some(nodes),
         tasks: nodes,
         per_task: amounts(1),
         exclusive: true,
         allowed: NodeMask::all(of),
-        ..Demand::default()
-    })
+        ..Component::default()
+    }))
 }
 
 fn shared(tasks: u32, cores: u32, of: usize) -> Arc<Demand> {
-    Arc::new(Demand {
+    Arc::new(Demand::from(Component {
         tasks,
         per_task: amounts(cores),
         allowed: NodeMask::all(of),
-        ..Demand::default()
-    })
+        ..Component::default()
+    }))
 }
 
 fn cluster(policy: Policy, nodes: usize) -> Scheduler {
@@ -288,10 +288,7 @@ fn filled(
         let limit = Span::from_secs(600 + (dice.below(limits) * 36_000 / limits) as i64);
         let at = id as usize;
         let demand = match at < running {
-            true => whole(
-                (nodes / running + usize::from(at < nodes % running)) as u32,
-                nodes,
-            ),
+            true => whole((nodes / running + usize::from(at < nodes % running)) as u32, nodes),
             false => make(&mut dice),
         };
         scheduler.enqueue(job(id, id as i64, &demand, limit, limit).waiting);
@@ -321,7 +318,7 @@ fn placements(scheduler: &Scheduler, nodes: usize, last: Time) -> Vec<Block> {
     let hour = Span::from_secs(3600);
     let block = |at: i64| {
         let start = Time(last.0 / 100 * at + 1000);
-        let shares = scheduler.place(Time(1), &demand, start, hour)?;
+        let shares = scheduler.place(Time(1), demand.first(), start, hour)?;
         Some(Block {
             reservation: 1.into(),
             shares,
@@ -344,10 +341,7 @@ fn what_if(table: &Table, name: &str, waiting: u64, nodes: usize) {
     };
     table.line(name, build, |(forecast, blocks)| {
         let tell = |moved: usize| (blocks.len(), format!("{moved} starts moved"));
-        timed(
-            || blocks.iter().map(|block| moved(forecast, block)).sum(),
-            tell,
-        )
+        timed(|| blocks.iter().map(|block| moved(forecast, block)).sum(), tell)
     });
 }
 
@@ -432,9 +426,7 @@ fn plans(table: &Table) {
     let name = "plan of 10,000 jobs of 1 or 2 nodes, EASY";
     plan(table, name, || filled(easy, 10_000, 1024, 36_000, one));
     let name = "plan of 10,000 whole-node jobs, FCFS";
-    plan(table, name, || {
-        filled(Policy::FCFS, 10_000, 1024, 36_000, any)
-    });
+    plan(table, name, || filled(Policy::FCFS, 10_000, 1024, 36_000, any));
     let small = |d: &mut Dice| shared(1 + d.below(16) as u32, 1 + d.below(8) as u32, 1024);
     let name = "plan of 10,000 jobs that share nodes, 1,024 nodes of 32 cores, EASY";
     plan(table, name, || filled(easy, 10_000, 1024, 36_000, small));
@@ -449,18 +441,8 @@ fn main() {
     table.begin();
     logs(&table);
     plans(&table);
-    what_if(
-        &table,
-        "what-if on 1,000 planned jobs, 128 nodes",
-        1000,
-        128,
-    );
-    what_if(
-        &table,
-        "what-if on 1,000 planned jobs, 1,024 nodes",
-        1000,
-        1024,
-    );
+    what_if(&table, "what-if on 1,000 planned jobs, 128 nodes", 1000, 128);
+    what_if(&table, "what-if on 1,000 planned jobs, 1,024 nodes", 1000, 1024);
     appraisals::all(&table);
     workflows::all(&table);
     flows::all(&table);
@@ -471,7 +453,5 @@ fn main() {
     let alike = |d: &mut Dice| Arc::clone(&sizes[d.below(128) as usize]);
     table.bytes("memory: a waiting job, demands in common", || memory(alike));
     let own = |d: &mut Dice| whole(1 + d.below(128) as u32, 1024);
-    table.bytes("memory: a waiting job, each with its own demand", || {
-        memory(own)
-    });
+    table.bytes("memory: a waiting job, each with its own demand", || memory(own));
 }

@@ -24,12 +24,7 @@ pub fn all(table: &Table) {
             line(table, 1000, scheduler, policy);
         }
     }
-    line(
-        table,
-        10_000,
-        FlowScheduler::Heft,
-        FlowSlackPolicy::REvenTime,
-    );
+    line(table, 10_000, FlowScheduler::Heft, FlowSlackPolicy::REvenTime);
     for tasks in [100, 1000] {
         for scheduler in FlowScheduler::ALL {
             wide(table, tasks, scheduler, FlowSlackPolicy::CpEvenPercent);

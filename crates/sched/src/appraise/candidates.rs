@@ -116,12 +116,7 @@ mod tests {
     #[test]
     fn both_kinds_and_the_ends() {
         check((0, 100, 9, 40), &[], &[], &[0, 40, 80, 100]);
-        check(
-            (0, 100, 9, 40),
-            &[55],
-            &[7, 101, -3, 7],
-            &[0, 7, 40, 55, 80, 100],
-        );
+        check((0, 100, 9, 40), &[55], &[7, 101, -3, 7], &[0, 7, 40, 55, 80, 100]);
         check((5, 4, 9, 1), &[4], &[5], &[]);
         check((5, 5, 9, 1), &[4], &[5], &[5]);
     }
@@ -138,12 +133,7 @@ mod tests {
         // One instant only: the rest is for the others.
         check((0, 100, 6, 1), &[], &[3], &[0, 3, 25, 50, 75, 100]);
         // No room between with that gap: all the rest is for the instants.
-        check(
-            (0, 100, 5, 200),
-            &[],
-            &[1, 2, 3, 4, 5, 6],
-            &[0, 1, 3, 5, 100],
-        );
+        check((0, 100, 5, 200), &[], &[1, 2, 3, 4, 5, 6], &[0, 1, 3, 5, 100]);
     }
 
     #[test]
@@ -162,12 +152,7 @@ mod tests {
         let (least, most) = (i64::MIN, i64::MAX);
         check((least, most, 2, 0), &[], &[0], &[least, most]);
         check((least, most, 3, 999), &[0], &[], &[least, 0, most]);
-        check(
-            (least, most, 3, most),
-            &[0],
-            &[],
-            &[least / 1000 * 1000, 0, most / 1000 * 1000],
-        );
+        check((least, most, 3, most), &[0], &[], &[least / 1000 * 1000, 0, most / 1000 * 1000]);
         check((0, most, 3, 0), &[], &[], &[0, 1 << 62, most]);
     }
 

@@ -18,7 +18,7 @@
 use super::{Delays, Inquiry, Listed};
 use crate::pass::at_least_one;
 use crate::scheduler::Scheduler;
-use crate::{Demand, Plan, Prediction};
+use crate::{Component, Demand, Plan, Prediction};
 use cosy_model::{JobId, QueueId, Span, Su, Time};
 
 /// One in millionths.
@@ -207,16 +207,16 @@ impl Score {
 }
 
 impl Scheduler {
-    /// The component of a queue, if there is such a queue.
-    pub(super) fn component_of_queue(&self, queue: QueueId) -> Option<usize> {
-        Some(self.queues.get(queue.index())?.component)
+    /// The pool of a queue, if there is such a queue.
+    pub(super) fn pool_of_queue(&self, queue: QueueId) -> Option<usize> {
+        Some(self.queue(queue)?.pool)
     }
 
     /// What counts of a waiting job, if it has a start in the plan as it is.
     fn queued(&self, inquiry: &Inquiry, place: usize, told: &Prediction) -> Option<Queued> {
         told.start?;
-        let waiting = &self.waiting.get(told.job)?.job;
-        let cores = match waiting.demand.exclusive {
+        let waiting = &self.waiting_job(told.job)?.job;
+        let cores = match waiting.demand.first().exclusive {
             true => self.whole_cores(&told.nodes),
             false => asked_cores(&waiting.demand, told.nodes.count()),
         };
@@ -230,8 +230,7 @@ impl Scheduler {
             weight: cores.saturating_mul(i128::from(permille)),
             pushed: inquiry.pushed.get(&told.job).copied().unwrap_or_default(),
             listed: inquiry.listed.names(told.job),
-            here: self.component_of_queue(waiting.queue)
-                == self.component_of_queue(inquiry.job.queue),
+            here: self.pool_of_queue(waiting.queue) == self.pool_of_queue(inquiry.job.queue),
         })
     }
 
@@ -249,11 +248,13 @@ pub(super) fn latest(now: Time, times: impl Iterator<Item = Time>) -> Time {
 
 /// The cores that a job asks for that shares its `nodes` nodes.
 pub(super) fn asked_cores(demand: &Demand, nodes: u32) -> i128 {
-    let tasks = |part: &Demand| i128::from(part.tasks) * i128::from(part.per_task.cores);
-    let once = |part: &Demand, nodes: u32| i128::from(part.per_node.cores) * i128::from(nodes);
-    let further = demand.more.iter();
-    let further = further.map(|part| tasks(part) + once(part, part.nodes.unwrap_or(1)));
-    tasks(demand) + once(demand, nodes) + further.sum::<i128>()
+    let cores = |one: &Component, nodes: u32| {
+        i128::from(one.tasks) * i128::from(one.per_task.cores)
+            + i128::from(one.per_node.cores) * i128::from(nodes)
+    };
+    let further = demand.iter().skip(1);
+    let further = further.map(|one| cores(one, one.nodes.unwrap_or(1)));
+    cores(demand.first(), nodes) + further.sum::<i128>()
 }
 
 impl Listed {

@@ -20,7 +20,7 @@ use super::{Appraisal, Estimate, Inquiry, Starts};
 use crate::machine::Sight;
 use crate::plan::Replay;
 use crate::scheduler::Scheduler;
-use crate::{Block, Demand, Forecast, Plan, WaitingJob};
+use crate::{Block, Component, Forecast, Plan, WaitingJob};
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(super) struct Judge<'a> {
     pub(super) now: Time,
     pub(super) inquiry: &'a Inquiry,
     /// With the nodes of the queue alone.
-    pub(super) demand: Demand,
+    pub(super) demand: Component,
     /// Without what is replaced, with what is accepted of a series.
     pub(super) ground: Cow<'a, Scheduler>,
     pub(super) forecast: Forecast,
@@ -55,8 +55,8 @@ impl Scheduler {
     pub fn appraise(&self, now: Time, inquiry: &Inquiry) -> Appraisal {
         let first = self.first_only(inquiry.most_jobs);
         let mut judge = Judge::new(&first, now, inquiry);
-        let component = self.component_of_queue(inquiry.job.queue);
-        let load_end = component.map_or(now, |component| self.load_end(now, component));
+        let pool = self.pool_of_queue(inquiry.job.queue);
+        let load_end = pool.map_or(now, |pool| self.load_end(now, pool));
         let plan_end = judge.queue.plan_end(&judge.before, now);
         let placeholder = judge.placeholder();
         let plain_start = match &first {
@@ -135,9 +135,9 @@ impl Scheduler {
             if !self.machine.knows(*node) || !self.machine.open.contains(*node) {
                 return false;
             }
-            let demand = Demand {
+            let demand = Component {
                 exclusive: amounts == self.machine.total(*node), // nobody else at all
-                ..Demand::default()
+                ..Component::default()
             };
             let sight = Sight::Until(Time::FAR);
             let free = self.machine.window(*node, &demand, window, now, sight);
@@ -202,10 +202,10 @@ impl<'a> Judge<'a> {
     /// The instants at which free resources of the queue's nodes change in the plan.
     fn changes(&self, scheduler: &Scheduler) -> Vec<Time> {
         let queue = self.inquiry.job.queue;
-        let Some(component) = scheduler.component_of_queue(queue) else {
+        let Some(pool) = scheduler.pool_of_queue(queue) else {
             return Vec::new();
         };
-        let known = &scheduler.components[component];
+        let known = &scheduler.pools[pool];
         let soon = Time(self.now.0.saturating_add(1));
         let ends = known.ends.iter().map(|end| end.at.max(soon));
         let bounds = known.bounds.iter().map(|((at, _), ())| *at);
@@ -218,7 +218,7 @@ impl<'a> Judge<'a> {
         let scheduler = &*self.ground;
         let job = &self.inquiry.job;
         let id = job.key.job;
-        let known = scheduler.component_of_queue(job.queue).is_some();
+        let known = scheduler.pool_of_queue(job.queue).is_some();
         if !known || scheduler.is_running(id) || scheduler.is_waiting(id) {
             let score = self.queue.score(&self.before, self.now);
             return Placeholder { start: None, score };
@@ -315,9 +315,9 @@ impl<'a> Judge<'a> {
 
 impl Scheduler {
     /// What the inquiry asks for, of the nodes of its queue.
-    fn demand_in_queue(&self, inquiry: &Inquiry) -> Demand {
-        let mut demand = Demand::clone(&inquiry.job.demand);
-        let queue = self.queues.get(inquiry.job.queue.index());
+    fn demand_in_queue(&self, inquiry: &Inquiry) -> Component {
+        let mut demand = inquiry.job.demand.first().clone();
+        let queue = self.queue(inquiry.job.queue);
         let nodes = queue.map(|queue| demand.allowed.and(&queue.nodes));
         demand.allowed = nodes.unwrap_or_default();
         demand

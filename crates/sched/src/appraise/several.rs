@@ -53,7 +53,7 @@ impl Scheduler {
     pub fn appraise_several(&self, now: Time, inquiry: &Inquiry, groups: &[Vec<Block>]) -> Several {
         let first = self.first_only(inquiry.most_jobs);
         let mut judge = Judge::new(&first, now, inquiry);
-        let component = self.component_of_queue(inquiry.job.queue);
+        let pool = self.pool_of_queue(inquiry.job.queue);
         let plan_end = judge.plan_end();
         let placeholder = judge.placeholder();
         let effects: Vec<Effect> = groups.iter().map(|group| judge.accept(group)).collect();
@@ -72,7 +72,7 @@ impl Scheduler {
         };
         Several {
             plain_start: self.start_of(now, &inquiry.job, &[]),
-            load_end: component.map_or(now, |component| self.load_end(now, component)),
+            load_end: pool.map_or(now, |pool| self.load_end(now, pool)),
             plan_end,
             effects: effects.into_iter().map(told).collect(),
         }

@@ -47,24 +47,24 @@ use crate::summary::Room;
 use cosy_model::{JobId, Span, Time};
 
 impl Scheduler {
-    /// Runs a pass over one component and appends what it starts.
-    pub(crate) fn pass(&mut self, component: usize, now: Time, starts: &mut Vec<JobId>) {
-        self.passes += 1;
-        self.drop_past_blocks(component, now);
-        let mut pass = std::mem::take(&mut self.spare);
-        let known = &mut self.components[component];
-        let far = match known.bounds.is_empty() && self.reach.is_none() {
+    /// Runs a pass over one pool and appends what it starts.
+    pub(crate) fn pass(&mut self, pool: usize, now: Time, starts: &mut Vec<JobId>) {
+        let mut pass = self.begin_pass();
+        self.drop_past_blocks(pool, now);
+        let watched = self.reach().is_some();
+        let known = &mut self.pools[pool];
+        let far = match known.bounds.is_empty() && !watched {
             true => Time::FAR,
             false => now + at_least_one(known.line.longest()),
         };
-        pass.begin(component, now, far, known.has_endless());
-        self.note_reserved(component, now, far);
+        pass.begin(pool, now, far, known.has_endless());
+        self.note_reserved(pool, now, far);
         self.reaches(far);
         if !self.serve_fresh(&mut pass, starts) {
             self.serve_line(&mut pass, starts);
         }
         self.finish(&mut pass);
-        self.spare = pass;
+        self.end_pass(pass);
     }
 
     /// Looks at each job that might start, in the order of service.
@@ -85,16 +85,14 @@ impl Scheduler {
         pass: &mut Pass,
         cursor: &mut Cursor,
     ) -> Option<(OrderKey, QueueKey)> {
-        let every = !self.policy.backfill || self.policy.depth.allows(pass.given);
+        let every = !self.policy().backfill || self.policy().depth.allows(pass.given);
         let room = (!every).then(|| self.room(pass));
         if room.is_some_and(|room| room.idle == 0 && !self.groups.share_nodes()) {
             return None; // there are only whole-node jobs
         }
-        let line = &mut self.components[pass.component].line;
-        let (groups, passes) = (&self.groups, self.passes);
-        line.next(cursor, room.as_ref(), |group, limit| {
-            groups.has_failed(group, passes, limit)
-        })
+        let passes = self.pass_number();
+        let (line, groups) = (&mut self.pools[pass.pool].line, &self.groups);
+        line.next(cursor, room.as_ref(), |group, limit| groups.has_failed(group, passes, limit))
     }
 
     /// Decides on one job: it starts, or it is given a guaranteed place, or it waits without
@@ -118,22 +116,22 @@ impl Scheduler {
         }
         let limit = self.as_hopeless(pass, brief.limit);
         self.give_up(pass, brief.group, limit);
-        let guaranteed = self.policy.depth.allows(pass.given);
-        if guaranteed || !self.policy.backfill {
+        let guaranteed = self.policy().depth.allows(pass.given);
+        if guaranteed || !self.policy().backfill {
             let reason = self.reason_of_head(pass, brief);
             pass.heads.push((key.job, reason));
         }
-        if guaranteed && self.policy.backfill {
+        if guaranteed && self.policy().backfill {
             self.guarantee(pass, key, brief);
         }
-        self.policy.backfill
+        self.policy().backfill
     }
 
     /// Starts a job if that moves no guaranteed place.
     fn start_now(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
         if self
             .groups
-            .has_failed(brief.group, self.passes, brief.limit)
+            .has_failed(brief.group, self.pass_number(), brief.limit)
         {
             return false;
         }
@@ -160,7 +158,7 @@ impl Scheduler {
 
     /// What jobs may still take: everything until the shadow time, extra nodes beyond it.
     pub(super) fn room(&mut self, pass: &mut Pass) -> Room {
-        let free = self.machine.room(pass.component);
+        let free = self.machine.room(pass.pool);
         if let [head] = pass.pending[..]
             && free.idle > 0
             && pass.shadow.is_none()
@@ -186,18 +184,18 @@ impl Scheduler {
     /// free as are missing now; of those that are idle now it keeps what these do not make up.
     /// `None` where numbers do not tell the place.
     fn shadow(&self, pass: &Pass, head: &QueueKey) -> Option<Shadow> {
-        let component = &self.components[pass.component];
+        let pool = &self.pools[pass.pool];
         let group = self.groups.get(head.group);
-        if !self.is_counted(component, pass, group) {
+        if !self.is_counted(pool, pass, group) {
             return None;
         }
-        let count = count_alike(&group.demand, group.alike?)?;
-        let idle = self.machine.room(pass.component).idle;
+        let count = count_alike(group.demand.first(), group.alike?)?;
+        let idle = self.machine.room(pass.pool).idle;
         let missing = count.checked_sub(idle).filter(|missing| *missing > 0)?;
         let soon = Time(pass.now.0.saturating_add(1));
-        let (time, _, freed) = component.ends.freed(missing.into(), soon)?;
+        let (time, _, freed) = pool.ends.freed(missing.into(), soon)?;
         let end = time + at_least_one(head.limit);
-        (end <= component.reserved_from()).then(|| Shadow {
+        (end <= pool.reserved_from()).then(|| Shadow {
             time,
             kept: u64::from(count).saturating_sub(freed) as u32,
         })

@@ -8,19 +8,19 @@ use cosy_model::JobId;
 impl Scheduler {
     /// True where all that matters is how many nodes a job wants and for how long.
     pub(super) fn is_plain(&self) -> bool {
-        self.policy == Policy::EASY && self.groups.are_plain()
+        self.policy() == Policy::EASY && self.groups.are_plain()
     }
 
     /// When nothing has happened since the last pass but that jobs have come behind the
     /// head, and numbers of nodes tell what can start, the jobs that could not start then
     /// cannot now: only the new ones are looked at. False when it is not so.
     pub(super) fn serve_fresh(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) -> bool {
-        let component = &mut self.components[pass.component];
-        let Some((key, head)) = component.head.filter(|_| component.only_fresh) else {
+        let pool = &mut self.pools[pass.pool];
+        let Some((key, head)) = pool.head.filter(|_| pool.only_fresh) else {
             return false;
         };
-        let behind = component.fresh.iter().all(|(fresh, _)| *fresh > key);
-        if !behind || component.due <= pass.now || pass.endless || !self.is_plain() {
+        let behind = pool.fresh.iter().all(|(fresh, _)| *fresh > key);
+        if !behind || pool.due <= pass.now || pass.endless || !self.is_plain() {
             return false;
         }
         pass.given = 1;
@@ -31,18 +31,18 @@ impl Scheduler {
             pass.pending.clear();
             return false;
         }
-        let component = &mut self.components[pass.component];
-        let mut fresh = std::mem::take(&mut component.fresh);
+        let pool = &mut self.pools[pass.pool];
+        let mut fresh = std::mem::take(&mut pool.fresh);
         fresh.sort_unstable_by_key(|(key, _)| *key);
         for (key, brief) in fresh.drain(..) {
             if self.room(pass).holds(&brief) {
                 self.consider(pass, key, &brief, starts);
             }
         }
-        let component = &mut self.components[pass.component];
-        component.fresh = fresh;
+        let pool = &mut self.pools[pass.pool];
+        pool.fresh = fresh;
         pass.head = Some((key, head));
-        pass.heads.append(&mut component.heads);
+        pass.heads.append(&mut pool.heads);
         true
     }
 }

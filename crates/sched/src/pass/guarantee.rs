@@ -39,11 +39,11 @@ impl Scheduler {
         heads: impl Iterator<Item = (OrderKey, QueueKey)>,
     ) -> bool {
         for (key, brief) in heads {
-            if !self.policy.backfill {
+            if !self.policy().backfill {
                 return false;
             }
             let feasible = self.feasible(brief.group) == Feasible::Now;
-            if feasible && self.policy.depth.allows(pass.given) {
+            if feasible && self.policy().depth.allows(pass.given) {
                 self.guarantee(pass, key, &brief);
             }
         }
@@ -53,21 +53,21 @@ impl Scheduler {
     /// What jobs may still take beside the places that are found: nodes on which nothing is
     /// booked ahead for as long as they like, the others until the last of what is booked begins.
     pub(super) fn room_beside_places(&self, pass: &Pass, free: RegionRoom) -> Room {
-        let component = &self.components[pass.component];
+        let pool = &self.pools[pass.pool];
         let (open, idle) = (&self.machine.open, &self.machine.idle);
         // No job reaches a reservation, and no place is booked node by node.
-        let lone = component.reserved_from() >= pass.far && !self.groups.share_nodes();
+        let lone = pool.reserved_from() >= pass.far && !self.groups.share_nodes();
         let ahead = match lone {
             true => [&pass.placed, &pass.placed],
             false => [&self.machine.ahead, &pass.placed],
         };
         let extra = match ahead.iter().all(|mask| mask.is_empty()) {
             true => free.idle,
-            false => component.nodes.count_within([open, idle], ahead),
+            false => pool.nodes.count_within([open, idle], ahead),
         };
         let last = match lone {
             true => pass.now,
-            false => component.bounds.last().map_or(pass.now, |bound| bound.0),
+            false => pool.bounds.last().map_or(pass.now, |bound| bound.0),
         };
         Room {
             idle: free.idle,
@@ -84,7 +84,7 @@ impl Scheduler {
         pass: &mut Pass,
         brief: &QueueKey,
     ) -> Option<NodeSet> {
-        let booked = self.components[pass.component].reserved_from() < pass.far;
+        let booked = self.pools[pass.pool].reserved_from() < pass.far;
         if !pass.pending.is_empty() {
             if booked {
                 self.nodes_now(pass, brief)?;
@@ -170,8 +170,8 @@ impl Scheduler {
                 .as_ref()
                 .map(|(start, _)| *start + at_least_one(brief.limit));
             let end = end.unwrap_or(Time::FAR);
-            let known = self.components[pass.component].reserved_until;
-            if end <= known || !self.look_farther(pass.component, pass.now, end) {
+            let known = self.pools[pass.pool].reserved_until;
+            if end <= known || !self.look_farther(pass.pool, pass.now, end) {
                 return found;
             }
             pass.profile.clear();

@@ -1,4 +1,4 @@
-//! One pass over the waiting jobs of a component: what starts now.
+//! One pass over the waiting jobs of a pool: what starts now.
 //!
 //! [`easy`] is the loop and the plain path; [`guarantee`] finds places where numbers of nodes
 //! do not tell them; [`fresh`] is a shortcut where jobs have only come. Here is what a pass
@@ -10,7 +10,7 @@ pub(crate) mod easy;
 mod fresh;
 mod guarantee;
 
-use crate::group::{BITS, Feasible};
+use crate::group::BITS;
 use crate::line::{GroupId, QueueKey};
 use crate::machine::Owner;
 use crate::nodeset::NodeSet;
@@ -28,7 +28,7 @@ const ENDLESS: Span = Span(i64::MAX / 2);
 /// What one pass has found so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Pass {
-    pub component: usize,
+    pub pool: usize,
     pub now: Time,
     /// Reservations that start from then on are out of reach of every waiting job, and
     /// nodes are chosen as if they were not there.
@@ -71,7 +71,7 @@ pub(crate) struct Pass {
 impl Default for Pass {
     fn default() -> Self {
         Self {
-            component: 0,
+            pool: 0,
             now: Time::EPOCH,
             far: Time::FAR,
             given: 0,
@@ -99,8 +99,8 @@ impl Default for Pass {
 
 impl Pass {
     /// Begins anew in the memory of an earlier pass.
-    pub fn begin(&mut self, component: usize, now: Time, far: Time, endless: bool) {
-        (self.component, self.now, self.last_start) = (component, now, now);
+    pub fn begin(&mut self, pool: usize, now: Time, far: Time, endless: bool) {
+        (self.pool, self.now, self.last_start) = (pool, now, now);
         self.far = far;
         (self.given, self.endless, self.shadow) = (0, endless, None);
         self.head = None;
@@ -125,7 +125,7 @@ impl Scheduler {
     /// The shortest limit that is as hopeless as this one: it would run into the same
     /// bookings.
     fn as_hopeless(&self, pass: &Pass, limit: Span) -> Span {
-        let reserved = &self.components[pass.component].reserved;
+        let reserved = &self.pools[pass.pool].reserved;
         let end = pass.now + at_least_one(limit);
         let starts = [reserved.last_start(end), pass.places.last_start(end)];
         let last = starts.into_iter().flatten().max().unwrap_or(pass.now);
@@ -137,7 +137,7 @@ impl Scheduler {
 
     /// Jobs of the group with that limit, or a longer one, cannot start in this pass.
     fn give_up(&mut self, pass: &mut Pass, group: GroupId, limit: Span) {
-        let passes = self.passes;
+        let passes = self.pass_number();
         if self.groups.set_failed(group, passes, limit) {
             let bit = group.bit();
             pass.gave_up = true;
@@ -155,63 +155,36 @@ impl Scheduler {
         }
         let group = self.groups.get(brief.group);
         let idle = match group.everywhere {
-            true => self.machine.room(pass.component).idle,
-            false => group.eligible.count_and(&self.machine.idle),
+            true => self.machine.room(pass.pool).idle,
+            false => group.eligible().count_and(&self.machine.idle),
         };
         idle < brief.whole
     }
 
     /// Why a job that cannot start waits, when nobody else is before it.
     fn reason_of_head(&mut self, pass: &Pass, brief: &QueueKey) -> WaitReason {
-        let reserved = self.components[pass.component].reserved_from() < pass.far;
+        let reserved = self.pools[pass.pool].reserved_from() < pass.far;
         if reserved && !self.lacks_room(pass, brief) && self.fits_blindly(pass, brief) {
             return WaitReason::Reservation;
         }
         WaitReason::Resources
     }
 
-    /// Whether the group could run, found out once for each state of nodes and queues.
-    pub(crate) fn feasible(&mut self, group: GroupId) -> Feasible {
-        let group = self.groups.get_mut(group);
-        let queue = &self.queues[group.queue().index()];
-        let all = &self.components[queue.component].nodes;
-        group.refresh(self.epoch, &self.machine, (&queue.nodes, all));
-        group.feasible
-    }
-
-    /// Whether the group could run, without keeping the answer.
-    pub(crate) fn known_feasible(&self, group: GroupId) -> Feasible {
-        let known = self.groups.get(group);
-        if known.is_current(self.epoch) {
-            return known.feasible;
-        }
-        let mut known = known.clone();
-        let queue = &self.queues[known.queue().index()];
-        let all = &self.components[queue.component].nodes;
-        known.refresh(self.epoch, &self.machine, (&queue.nodes, all));
-        known.feasible
-    }
-
-    /// Notes that a decision looks at what is booked until then.
-    fn reaches(&mut self, end: Time) {
-        self.reach = self.reach.map(|reach| reach.max(end));
-    }
-
     fn finish(&mut self, pass: &mut Pass) {
         for node in pass.booked.drain(..) {
             self.machine.unbook(node, Owner::Place);
         }
-        let component = &mut self.components[pass.component];
+        let pool = &mut self.pools[pass.pool];
         for key in &pass.started {
-            component.line.remove(key);
+            pool.line.remove(key);
         }
         pass.heads.sort_unstable_by_key(|(job, _)| *job);
-        std::mem::swap(&mut component.heads, &mut pass.heads);
-        component.dirty = false;
-        component.only_fresh = true;
-        component.fresh.clear();
-        component.head = pass.head;
-        component.due = component.next_due(pass.now);
+        std::mem::swap(&mut pool.heads, &mut pass.heads);
+        pool.dirty = false;
+        pool.only_fresh = true;
+        pool.fresh.clear();
+        pool.head = pass.head;
+        pool.due = pool.next_due(pass.now);
     }
 }
 

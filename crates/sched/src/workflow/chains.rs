@@ -41,10 +41,7 @@ impl Chain {
         let mut rests = vec![rest; links.len() + 1];
         for (at, link) in links.iter().enumerate().rev() {
             let own = link.ready.saturating_add(link.length);
-            rest = (
-                rest.0.saturating_add(link.length),
-                own.saturating_add(rest.0).max(rest.1),
-            );
+            rest = (rest.0.saturating_add(link.length), own.saturating_add(rest.0).max(rest.1));
             rests[at] = rest;
         }
         Self { ends, rests }

@@ -150,13 +150,7 @@ fn figure_6_recursive_rounds() {
             threshold_ms: 0,
             most,
         };
-        share_out(
-            FlowSlackPolicy::REvenTime,
-            &dag(),
-            &machines(),
-            &initial(),
-            rounds,
-        )
+        share_out(FlowSlackPolicy::REvenTime, &dag(), &machines(), &initial(), rounds)
     };
     let left = |most| 200_000 - rounds(most).end_ms();
     assert_eq!([0, 1, 2].map(left), [75_400, 40_100, 20_050]);
@@ -214,13 +208,8 @@ fn the_critical_path_in_the_first_round() {
 fn figure_7_the_critical_path_first() {
     let (dag, machines) = (dag(), machines());
     assert_eq!(critical_path(&dag, &machines, &initial()), [0, 1, 7, 9]);
-    let paths = critical::Paths::new(
-        FlowSlackPolicy::CpEvenTime,
-        &dag,
-        &machines,
-        &initial(),
-        75_400,
-    );
+    let paths =
+        critical::Paths::new(FlowSlackPolicy::CpEvenTime, &dag, &machines, &initial(), 75_400);
     let given: Vec<i64> = (0..10).map(|task| paths.spare_ms(task)).collect();
     let (cp, other) = (18_850, 12_566);
     let want = [cp, cp, other, other, other, other, other, cp, other, cp];
@@ -244,9 +233,6 @@ fn figure_7_the_critical_path_first() {
     // The paper adds up shares cut to 12.56; here they are 12.566: up to 0.02 more.
     for (task, (got, want)) in got.iter().zip(printed).enumerate() {
         let near = |a: i64, b: i64| (b..=b + 2).contains(&a);
-        assert!(
-            near(got.0, want.0) && near(got.1, want.1),
-            "{task}: {got:?} {want:?}"
-        );
+        assert!(near(got.0, want.0) && near(got.1, want.1), "{task}: {got:?} {want:?}");
     }
 }

@@ -32,9 +32,9 @@ const DENOMINATOR: i128 = 720_720;
 
 /// The mean estimate of a task, times [`DENOMINATOR`].
 fn mean(dag: &Dag, task: usize) -> i128 {
-    let (sum, count) = dag.places(task).fold((0, 0), |(sum, count), (_, ms)| {
-        (sum + i128::from(ms), count + 1)
-    });
+    let (sum, count) = dag
+        .places(task)
+        .fold((0, 0), |(sum, count), (_, ms)| (sum + i128::from(ms), count + 1));
     sum * DENOMINATOR / count.max(1)
 }
 

@@ -192,11 +192,7 @@ fn topological(dag: &Dag, before: &[Vec<usize>], next: &[Vec<usize>]) -> Vec<usi
             }
         }
     }
-    debug_assert_eq!(
-        order.len(),
-        count,
-        "the orders on places go against the graph"
-    );
+    debug_assert_eq!(order.len(), count, "the orders on places go against the graph");
     order
 }
 

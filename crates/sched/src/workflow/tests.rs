@@ -24,12 +24,7 @@ fn case(tasks: usize) -> impl Strategy<Value = Case> {
     })
 }
 
-type Parts = (
-    Vec<Vec<Option<i64>>>,
-    Vec<(usize, usize, i64)>,
-    Vec<Vec<i64>>,
-    Vec<Vec<(i64, i64)>>,
-);
+type Parts = (Vec<Vec<Option<i64>>>, Vec<(usize, usize, i64)>, Vec<Vec<i64>>, Vec<Vec<(i64, i64)>>);
 
 fn build((mut rows, edges, units, busy): Parts) -> Case {
     for row in &mut rows {
@@ -59,32 +54,19 @@ fn is_sound(case: &Case, schedule: &Schedule) {
     let (dag, machines) = (&case.dag, &case.machines);
     for (task, slot) in schedule.slots().iter().enumerate() {
         let estimate = dag.tasks()[task].estimates_ms[slot.machine];
-        assert!(
-            estimate.is_some_and(|ms| ms <= slot.length_ms()),
-            "{task}: {slot:?}"
-        );
+        assert!(estimate.is_some_and(|ms| ms <= slot.length_ms()), "{task}: {slot:?}");
         assert!(slot.start_ms >= 0);
         for edge in &dag.tasks()[task].parents {
             let from = &schedule.slots()[edge.task];
             let carried = machines.transfer_ms(edge.data, from.machine, slot.machine);
-            assert!(
-                from.end_ms + carried <= slot.start_ms,
-                "{} to {task}",
-                edge.task
-            );
+            assert!(from.end_ms + carried <= slot.start_ms, "{} to {task}", edge.task);
         }
         let overlaps = |from: i64, to: i64| slot.start_ms < to && from < slot.end_ms;
         let busy = machines.busy_ms(slot.machine);
-        assert!(
-            slot.length_ms() == 0 || !busy.iter().any(|b| overlaps(b.0, b.1)),
-            "{task}"
-        );
+        assert!(slot.length_ms() == 0 || !busy.iter().any(|b| overlaps(b.0, b.1)), "{task}");
         for (other, o) in schedule.slots().iter().enumerate().skip(task + 1) {
             let apart = o.machine != slot.machine || !overlaps(o.start_ms, o.end_ms);
-            assert!(
-                apart || o.length_ms() == 0 || slot.length_ms() == 0,
-                "{task} {other}"
-            );
+            assert!(apart || o.length_ms() == 0 || slot.length_ms() == 0, "{task} {other}");
         }
     }
 }

@@ -8,7 +8,9 @@ pub mod oracle;
 use cosy_model::{
     AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
 };
-use cosy_sched::{Block, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
+use cosy_sched::{
+    Block, Component, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob,
+};
 use oracle::{Decision, Taken, World};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -57,8 +59,8 @@ pub struct Request {
     pub required: u32,
     pub tiers: Vec<u32>,
     pub limit: i64,
-    /// Further parts; their queue, order and limit are those of the first.
-    pub more: Vec<Request>,
+    /// Further components; their queue, order and limit are those of the first.
+    pub further: Vec<Request>,
 }
 
 impl Request {
@@ -77,7 +79,7 @@ impl Request {
             avoid: 0,
             required: 0,
             tiers: Vec::new(),
-            more: Vec::new(),
+            further: Vec::new(),
             ..self.clone()
         }
     }
@@ -128,16 +130,16 @@ pub fn clusters() -> impl Strategy<Value = Cluster> {
     })
 }
 
-/// Jobs of one part, and some of several.
+/// Jobs of one component, and some of several.
 pub fn requests() -> impl Strategy<Value = Request> {
     let further = prop_oneof![
         5 => Just(Vec::new()),
         2 => prop::collection::vec(single_requests(), 1..3),
     ];
-    (single_requests(), further).prop_map(|(first, more)| Request { more, ..first })
+    (single_requests(), further).prop_map(|(first, further)| Request { further, ..first })
 }
 
-/// Jobs of one part.
+/// Jobs of one component.
 pub fn single_requests() -> impl Strategy<Value = Request> {
     let shape = (
         prop_oneof![1 => Just(None), 2 => (1u32..=4).prop_map(Some)],
@@ -174,7 +176,7 @@ pub fn single_requests() -> impl Strategy<Value = Request> {
             required: place.1,
             tiers: place.2,
             limit,
-            more: Vec::new(),
+            further: Vec::new(),
         }
     })
 }
@@ -197,11 +199,17 @@ pub fn steps(blocks: u32) -> impl Strategy<Value = Step> {
 
 /// What a request asks of a machine with the nodes `all`.
 fn demand(request: &Request, all: u32) -> Demand {
+    let further = request.further.iter().map(|one| component(one, all));
+    Demand::new(component(request, all), further.collect())
+}
+
+/// What the first component of a request asks for.
+fn component(request: &Request, all: u32) -> Component {
     let per_task = amounts((request.cores, request.memory, 0, 0));
     let (memory, gpus, licenses) = request.per_node;
     let mut per_node = amounts((0, memory, gpus, licenses));
     per_node.disk = MiB(memory * 100);
-    Demand {
+    Component {
         nodes: request.nodes,
         max_nodes: request.max_nodes,
         tasks: request.tasks,
@@ -216,7 +224,6 @@ fn demand(request: &Request, all: u32) -> Demand {
         required: mask(request.required & all),
         counted: Vec::new(),
         tiers: request.tiers.iter().map(|t| mask(t & all)).collect(),
-        more: request.more.iter().map(|part| demand(part, all)).collect(),
     }
 }
 
@@ -228,7 +235,7 @@ pub struct Pair {
     pub world: World,
     pub now: i64,
     pub blocks: BTreeMap<ReservationId, Block>,
-    /// Whether something has happened to the component of each queue since its last pass.
+    /// Whether something has happened to the pool of each queue since its last pass.
     touched: Vec<bool>,
     last: Vec<i64>,
     next: u64,
@@ -273,7 +280,7 @@ impl Pair {
     }
 
     fn touch_queue(&mut self, queue: usize) {
-        for near in self.world.component(queue) {
+        for near in self.world.pool(queue) {
             self.touched[near] = true;
         }
     }
@@ -416,7 +423,7 @@ impl Pair {
         let reservation = ReservationId(self.next);
         self.next += 1;
         let share = |(node, cores): &(u32, u32)| NodeShare {
-            bundle: 0,
+            component: 0,
             node: NodeId(node % nodes),
             tasks: 1,
             amounts: Amounts {
@@ -459,11 +466,11 @@ impl Pair {
         self.world.taken.retain(|t| t.reservation != Some(id));
     }
 
-    /// True when the passing of time alone asks for a pass over the component.
-    fn time_counts(&self, component: &[usize], last: i64) -> bool {
+    /// True when the passing of time alone asks for a pass over the pool.
+    fn time_counts(&self, pool: &[usize], last: i64) -> bool {
         let inside = |t: &&Taken| {
             let id = NodeId(t.node as u32);
-            component.iter().any(|q| self.world.queues[*q].contains(id))
+            pool.iter().any(|q| self.world.queues[*q].contains(id))
         };
         let passed = |at: i64| last < at && at <= self.now;
         self.world.taken.iter().filter(inside).any(|t| {
@@ -472,24 +479,24 @@ impl Pair {
         })
     }
 
-    /// What the oracle starts now, in every component that something happened to.
+    /// What the oracle starts now, in every pool that something happened to.
     pub fn decide(&mut self) -> Vec<Decision> {
         let mut decisions = Vec::new();
         let mut done = Vec::new();
         for queue in 0..QUEUES {
-            let component = self.world.component(queue);
+            let pool = self.world.pool(queue);
             if done.contains(&queue) {
                 continue;
             }
-            done.extend(component.clone());
+            done.extend(pool.clone());
             let waits = |j: &WaitingJob| {
-                component.contains(&j.queue.index()) && self.world.starts[j.queue.index()]
+                pool.contains(&j.queue.index()) && self.world.starts[j.queue.index()]
             };
             let any = self.world.waiting.iter().any(waits);
-            let due = self.touched[queue] || self.time_counts(&component, self.last[queue]);
+            let due = self.touched[queue] || self.time_counts(&pool, self.last[queue]);
             if any && due {
-                decisions.extend(self.world.decide(&component, self.now));
-                for queue in component {
+                decisions.extend(self.world.decide(&pool, self.now));
+                for queue in pool {
                     self.touched[queue] = false;
                     self.last[queue] = self.now;
                 }

@@ -3,7 +3,7 @@
 //! types that jobs come in.
 
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, ReservationId};
-use cosy_sched::{Demand, Depth, NodeMask, Policy, WaitingJob};
+use cosy_sched::{Component, Depth, NodeMask, Policy, WaitingJob};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ struct Room {
 
 impl World {
     /// Queues that share nodes with `queue`, directly or not.
-    pub fn component(&self, queue: usize) -> Vec<usize> {
+    pub fn pool(&self, queue: usize) -> Vec<usize> {
         let mut nodes = self.queues[queue].clone();
         for _ in &self.queues {
             let near = self.queues.iter().filter(|q| q.intersects(&nodes));
@@ -56,10 +56,10 @@ impl World {
         (0..self.queues.len()).filter(inside).collect()
     }
 
-    /// One pass over the queues of a component: what starts at `now`.
-    pub fn decide(&mut self, component: &[usize], now: i64) -> Vec<Decision> {
+    /// One pass over the queues of a pool: what starts at `now`.
+    pub fn decide(&mut self, pool: &[usize], now: i64) -> Vec<Decision> {
         let mut jobs = self.waiting.clone();
-        jobs.retain(|j| component.contains(&j.queue.index()) && self.starts[j.queue.index()]);
+        jobs.retain(|j| pool.contains(&j.queue.index()) && self.starts[j.queue.index()]);
         jobs.sort_by_key(|job| job.key);
         let longest = jobs.iter().map(|job| job.limit.0.max(1)).max();
         self.now = now;
@@ -114,32 +114,32 @@ impl World {
         self.choose_among(job, at, true)
     }
 
-    /// The nodes for a job from `at` on; each part gets nodes of its own. The gaps in which
-    /// nodes are free matter to parts only if `gaps`.
+    /// The nodes for a job from `at` on; each component gets nodes of its own. The gaps in
+    /// which nodes are free matter to several components only if `gaps`.
     fn choose_among(&self, job: &WaitingJob, at: i64, gaps: bool) -> Option<Vec<NodeShare>> {
-        let parts: Vec<&Demand> = [&*job.demand].into_iter().chain(&job.demand.more).collect();
-        let mut rooms: Vec<Vec<Room>> = (0..parts.len())
-            .map(|part| self.rooms(job, &parts, part, at))
+        let components: Vec<&Component> = job.demand.iter().collect();
+        let mut rooms: Vec<Vec<Room>> = (0..components.len())
+            .map(|own| self.rooms(job, &components, own, at))
             .collect();
         if let [rooms] = &rooms[..] {
-            return self.spread(parts[0], rooms);
+            return self.spread(components[0], rooms);
         }
-        let in_turn: Vec<usize> = (0..parts.len()).collect();
-        let found = self.one_after_another(&parts, &rooms, &in_turn);
+        let in_turn: Vec<usize> = (0..components.len()).collect();
+        let found = self.one_after_another(&components, &rooms, &in_turn);
         if let Some(found) = found.filter(|_| gaps) {
             return Some(found);
         }
         for room in rooms.iter_mut().flatten() {
             (room.rank.1, room.rank.2) = (Reverse(0), 0);
         }
-        if let Some(found) = self.one_after_another(&parts, &rooms, &in_turn) {
+        if let Some(found) = self.one_after_another(&components, &rooms, &in_turn) {
             return Some(found);
         }
         let mut scarce = in_turn;
-        scarce.sort_by_key(|part| {
-            let named = parts[*part].required.count().max(1);
-            let nodes = parts[*part].nodes.unwrap_or(1).max(named);
-            rooms[*part].len().saturating_sub(nodes as usize)
+        scarce.sort_by_key(|own| {
+            let named = components[*own].required.count().max(1);
+            let nodes = components[*own].nodes.unwrap_or(1).max(named);
+            rooms[*own].len().saturating_sub(nodes as usize)
         });
         let all = rooms.clone();
         for room in rooms.iter_mut().flatten().filter(|room| room.rank.0 > 0) {
@@ -148,49 +148,49 @@ impl World {
         }
         let mut orders = scarce.clone().into_iter();
         orders.find_map(|first| {
-            let others = scarce.iter().copied().filter(|part| *part != first);
+            let others = scarce.iter().copied().filter(|other| *other != first);
             let order: Vec<usize> = [first].into_iter().chain(others).collect();
-            self.one_after_another(&parts, &rooms, &order)
+            self.one_after_another(&components, &rooms, &order)
         })
     }
 
-    /// Where a part could have tasks: not on nodes that another part must have.
-    fn rooms(&self, job: &WaitingJob, parts: &[&Demand], part: usize, at: i64) -> Vec<Room> {
+    /// Where a component could have tasks: not on nodes that another one must have.
+    fn rooms(&self, job: &WaitingJob, components: &[&Component], own: usize, at: i64) -> Vec<Room> {
         let end = at.saturating_add(job.limit.0.max(1));
-        let demand = parts[part];
+        let demand = components[own];
         let allowed = demand.allowed.and(&self.queues[job.queue.index()]);
         let nodes = allowed.iter().filter(|node| self.open[node.index()]);
         let wanted = |node: NodeId| {
-            let mut others = parts.iter().enumerate();
-            others.any(|(other, demand)| other != part && demand.required.contains(node))
+            let mut others = components.iter().enumerate();
+            others.any(|(other, demand)| other != own && demand.required.contains(node))
         };
         let nodes = nodes.filter(|node| !wanted(*node));
         let rooms = nodes.map(|node| self.room(demand, node, at, end));
         rooms.filter(|room| room.tasks > 0).collect()
     }
 
-    /// Each part in this order gets the best of what is left.
+    /// Each component in this order gets the best of what is left.
     fn one_after_another(
         &self,
-        parts: &[&Demand],
+        components: &[&Component],
         rooms: &[Vec<Room>],
         order: &[usize],
     ) -> Option<Vec<NodeShare>> {
         let mut all: Vec<NodeShare> = Vec::new();
-        for part in order {
-            let mut left = rooms[*part].clone();
+        for at in order {
+            let mut left = rooms[*at].clone();
             left.retain(|room| all.iter().all(|share| share.node != room.node));
-            let mut own = self.spread(parts[*part], &left)?;
-            let bundle = *part as u16;
-            own.iter_mut().for_each(|share| share.bundle = bundle);
+            let mut own = self.spread(components[*at], &left)?;
+            let component = *at as u16;
+            own.iter_mut().for_each(|share| share.component = component);
             all.extend(own);
         }
-        all.sort_by_key(|share| (share.bundle, share.node));
+        all.sort_by_key(|share| (share.component, share.node));
         Some(all)
     }
 
     /// Tasks come in blocks: as many as fit on the first node, at least one on each.
-    fn spread(&self, demand: &Demand, rooms: &[Room]) -> Option<Vec<NodeShare>> {
+    fn spread(&self, demand: &Component, rooms: &[Room]) -> Option<Vec<NodeShare>> {
         let mut rooms = rooms.to_vec();
         rooms.sort();
         let mut set = best(demand, &rooms, demand.nodes)?;
@@ -210,14 +210,14 @@ impl World {
                 node,
                 tasks,
                 amounts: if demand.exclusive { whole } else { part },
-                bundle: 0,
+                component: 0,
             }
         };
         Some(set.into_iter().map(share).collect())
     }
 
     /// The room on a node from `at` to `end`.
-    fn room(&self, demand: &Demand, node: NodeId, at: i64, end: i64) -> Room {
+    fn room(&self, demand: &Component, node: NodeId, at: i64, end: i64) -> Room {
         let here = self.taken.iter().filter(|t| t.node == node.index());
         let mut over = here.clone().filter(|t| t.start < end && at < t.end);
         let barred = over.any(|t| t.whole || demand.exclusive);
@@ -245,7 +245,7 @@ impl World {
 
 /// The best of all sets of so many rooms, or of as few as the tasks need; then a worse tier
 /// is used only after all of the better ones. Required nodes are tier 0.
-fn best(demand: &Demand, rooms: &[Room], nodes: Option<u32>) -> Option<Vec<Room>> {
+fn best(demand: &Component, rooms: &[Room], nodes: Option<u32>) -> Option<Vec<Room>> {
     let enough = |set: &[Room]| set.iter().map(|r| r.tasks).sum::<u32>() >= demand.tasks;
     let tiers = |set: &[Room]| set.iter().map(|r| r.rank.0).collect::<Vec<_>>();
     let below = |set: &[Room], tier| set.iter().filter(|r| r.rank.0 < tier).count();

@@ -92,10 +92,8 @@ mod tests {
 
     #[test]
     fn larger_samples_have_the_smaller_ones() {
-        let (small, large) = (
-            sampled(288, Share::percent(10), 4),
-            sampled(288, Share::percent(30), 4),
-        );
+        let (small, large) =
+            (sampled(288, Share::percent(10), 4), sampled(288, Share::percent(30), 4));
         assert_eq!((count(&small), count(&large)), (29, 86));
         assert!(
             small

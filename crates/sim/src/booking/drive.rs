@@ -212,7 +212,7 @@ impl<'a> Run<'a> {
             start,
             end: start + length,
         });
-        self.booked.insert(at, (shares, demand.exclusive));
+        self.booked.insert(at, (shares, demand.first().exclusive));
         self.begins.push(Reverse((start, at)));
     }
 

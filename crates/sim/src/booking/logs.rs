@@ -233,10 +233,7 @@ mod tests {
         assert_eq!(ids(&jobs), [1, 2, 3, 6, 7, 8, 9, 10]);
         assert_eq!(jobs[1].processors, 140);
         // Not of another log.
-        assert_eq!(
-            ids(&sound("log", &rows[1..], 8, (144, 8)).unwrap()),
-            [10, 11]
-        );
+        assert_eq!(ids(&sound("log", &rows[1..], 8, (144, 8)).unwrap()), [10, 11]);
     }
 
     #[test]

@@ -70,10 +70,7 @@ mod tests {
     fn spreads() {
         let spread = Spread::of([0.5, 0.2, 0.8]);
         assert_eq!(format!("{spread:.2}"), "0.50 (0.20-0.80)");
-        assert_eq!(
-            format!("[{:18}]", spread.times(100.0)),
-            "[50.0 (20.0-80.0)  ]"
-        );
+        assert_eq!(format!("[{:18}]", spread.times(100.0)), "[50.0 (20.0-80.0)  ]");
         assert_eq!(Spread::of([]), Spread::default());
     }
 

@@ -45,21 +45,13 @@ pub fn command() -> Command {
                 .value_parser(policy::parse),
         )
         .arg(
-            option(
-                "until",
-                "TIME",
-                "Leave out jobs submitted later than that after the first",
-            )
-            .value_parser(value_parser!(Span)),
+            option("until", "TIME", "Leave out jobs submitted later than that after the first")
+                .value_parser(value_parser!(Span)),
         )
         .arg(
-            option(
-                "window",
-                "TIME",
-                "Waits of jobs that started within that time count",
-            )
-            .default_value("7d")
-            .value_parser(source::window),
+            option("window", "TIME", "Waits of jobs that started within that time count")
+                .default_value("7d")
+                .value_parser(source::window),
         )
         .arg(
             option(
@@ -71,13 +63,9 @@ pub fn command() -> Command {
             .value_parser(["jobs", "work"]),
         )
         .arg(
-            option(
-                "choices",
-                "N",
-                "So many choices of the jobs that become reservations",
-            )
-            .default_value("5")
-            .value_parser(value_parser!(u64).range(1..=MOST_CHOICES)),
+            option("choices", "N", "So many choices of the jobs that become reservations")
+                .default_value("5")
+                .value_parser(value_parser!(u64).range(1..=MOST_CHOICES)),
         )
 }
 

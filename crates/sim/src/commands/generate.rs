@@ -53,12 +53,8 @@ fn workflow_options() -> [Arg; 4] {
     let tasks = dag::LEAST_TASKS as u64..=dag::MOST_TASKS as u64;
     [
         option("dag", "KIND", "Draw a workflow of this shape").value_parser(kinds),
-        option(
-            "tasks",
-            "N",
-            "About how many tasks a workflow has [default: about 60]",
-        )
-        .value_parser(value_parser!(u64).range(tasks)),
+        option("tasks", "N", "About how many tasks a workflow has [default: about 60]")
+            .value_parser(value_parser!(u64).range(tasks)),
         option("machines", "N", "How many machines it is for [default: 5]")
             .value_parser(value_parser!(u64).range(1..=dag::MOST_MACHINES as u64)),
         option(

@@ -64,10 +64,7 @@ fn manual(dir: &Path, page: &str, command: Command) -> anyhow::Result<()> {
     clap_mangen::Man::new(command.disable_help_subcommand(true))
         .title(page)
         .render(&mut text)?;
-    write(
-        &dir.join(format!("{page}.1")),
-        &String::from_utf8_lossy(&text),
-    )
+    write(&dir.join(format!("{page}.1")), &String::from_utf8_lossy(&text))
 }
 
 fn completions(dir: &Path, mut whole: Command) -> anyhow::Result<()> {

@@ -94,15 +94,9 @@ impl fmt::Display for Report {
             ("mean wait", wait(metrics.mean_wait())),
             ("median wait", wait(metrics.median_wait())),
             ("95 % wait at most", wait(metrics.p95_wait())),
-            (
-                "bounded slowdown",
-                slowdown(metrics.mean_bounded_slowdown()),
-            ),
+            ("bounded slowdown", slowdown(metrics.mean_bounded_slowdown())),
             ("backfilled", format!("{}, {share}", metrics.backfilled)),
-            (
-                "replay",
-                format!("{}, {:.0} jobs/s", took(self.took), self.rate()),
-            ),
+            ("replay", format!("{}, {:.0} jobs/s", took(self.took), self.rate())),
         ];
         for (name, value) in rows {
             writeln!(f, "{name:<18} {value}")?;
@@ -116,9 +110,7 @@ impl fmt::Display for Report {
 
 /// A wait of so many seconds, in words of both kinds.
 fn wait(secs: Option<f64>) -> String {
-    secs.map_or_else(none, |secs| {
-        format!("{} ({secs:.3} s)", Span((secs * 1000.0).round() as i64))
-    })
+    secs.map_or_else(none, |secs| format!("{} ({secs:.3} s)", Span((secs * 1000.0).round() as i64)))
 }
 
 /// `12.3 %`.

@@ -55,21 +55,9 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(Span)),
         )
         .arg(file("json", "OUT", "Write the figures as JSON"))
-        .arg(file(
-            "gantt",
-            "OUT.svg",
-            "Draw which job held which nodes when",
-        ))
-        .arg(file(
-            "utilisation",
-            "OUT.svg",
-            "Draw how much of the machine was held over time",
-        ))
-        .arg(file(
-            "backlog",
-            "OUT.svg",
-            "Draw how many jobs waited over time",
-        ))
+        .arg(file("gantt", "OUT.svg", "Draw which job held which nodes when"))
+        .arg(file("utilisation", "OUT.svg", "Draw how much of the machine was held over time"))
+        .arg(file("backlog", "OUT.svg", "Draw how many jobs waited over time"))
 }
 
 /// `--machine`, which `try` has too.
@@ -130,10 +118,7 @@ pub fn read(options: &ArgMatches) -> anyhow::Result<(Machine, Workload)> {
     let mut workload = source::read(options, u32::try_from(size).unwrap_or(u32::MAX))?;
     cut(&mut workload.jobs, options);
     if workload.jobs.is_empty() {
-        bail!(
-            "the workload has no job that could run{}",
-            report::dropped_line(&workload)
-        );
+        bail!("the workload has no job that could run{}", report::dropped_line(&workload));
     }
     machine_of(options, &workload).map(|machine| (machine, workload))
 }

@@ -67,21 +67,13 @@ pub fn model_options(command: Command) -> Command {
                 .default_value(DEFAULT_JOBS),
         )
         .arg(
-            option(
-                "seed",
-                "S",
-                "What is drawn by chance repeats with the same seed",
-            )
-            .value_parser(value_parser!(u64))
-            .default_value(DEFAULT_SEED),
+            option("seed", "S", "What is drawn by chance repeats with the same seed")
+                .value_parser(value_parser!(u64))
+                .default_value(DEFAULT_SEED),
         )
         .arg(
-            option(
-                "arrival",
-                "SITE",
-                "Daily cycle of submissions, for cirne [default: anl]",
-            )
-            .value_parser(arrival_parser()),
+            option("arrival", "SITE", "Daily cycle of submissions, for cirne [default: anl]")
+                .value_parser(arrival_parser()),
         )
         .arg(
             option("kind", "KIND", "Which jobs, for lublin [default: both]")

@@ -129,11 +129,7 @@ impl fmt::Display for TryReport {
         }
         if comparison.unknown > 0 {
             let unknown = comparison.unknown;
-            writeln!(
-                f,
-                "{:<12} {unknown} jobs whose wait one side does not know",
-                "not compared"
-            )?;
+            writeln!(f, "{:<12} {unknown} jobs whose wait one side does not know", "not compared")?;
         }
         table(f, "", std::slice::from_ref(&comparison.whole))?;
         let sections = [
@@ -168,10 +164,7 @@ impl fmt::Display for Side {
                 } else {
                     &format!(" ({policy})")
                 };
-                write!(
-                    f,
-                    "{name}{policy}: utilisation {used}, all done after {done}"
-                )
+                write!(f, "{name}{policy}: utilisation {used}, all done after {done}")
             }
         }
     }

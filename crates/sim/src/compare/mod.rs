@@ -290,10 +290,7 @@ mod tests {
         assert_eq!(got.whole.verdict, Verdict::TooFewWeeks);
         let accounts: Vec<_> = got.accounts.iter().map(told).collect();
         let unknown = "(unknown)".to_owned();
-        assert_eq!(
-            accounts,
-            [("bio".to_owned(), 2, 60.0, 30.0), (unknown, 1, 0.0, 30.0)]
-        );
+        assert_eq!(accounts, [("bio".to_owned(), 2, 60.0, 30.0), (unknown, 1, 0.0, 30.0)]);
         let sizes: Vec<_> = got.sizes.iter().map(told).collect();
         assert_eq!(
             sizes,
@@ -319,10 +316,7 @@ mod tests {
         };
         check(|_| -1, Verdict::Shorter);
         check(|week| 50 + week, Verdict::Longer);
-        check(
-            |week| if week % 2 == 0 { 300 } else { -299 },
-            Verdict::Unclear,
-        );
+        check(|week| if week % 2 == 0 { 300 } else { -299 }, Verdict::Unclear);
         check(|_| 0, Verdict::Unclear);
     }
 }

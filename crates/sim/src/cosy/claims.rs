@@ -193,31 +193,15 @@ mod tests {
         ];
         check(papers, [at(2000), at(3000)], [true; 6]);
         check(papers, [least, at(3000)], [true; 6]);
-        check(
-            papers,
-            [least, least],
-            [true, true, true, false, true, true],
-        );
+        check(papers, [least, least], [true, true, true, false, true, true]);
         let mut q = papers;
         q[1][0].0 = 0.99;
-        check(
-            q,
-            [at(2000), at(3000)],
-            [false, false, true, true, true, true],
-        );
+        check(q, [at(2000), at(3000)], [false, false, true, true, true, true]);
         let mut u = papers;
         u[0][1].1 = 0.75;
-        check(
-            u,
-            [at(2000), at(3000)],
-            [true, true, false, true, true, true],
-        );
+        check(u, [at(2000), at(3000)], [true, true, false, true, true, true]);
         let mut r = papers;
         r[0][1].2 = 0.01;
-        check(
-            r,
-            [at(2000), at(3000)],
-            [true, true, true, true, false, false],
-        );
+        check(r, [at(2000), at(3000)], [true, true, true, true, false, false]);
     }
 }

@@ -17,7 +17,7 @@ use cosy_control::{
 };
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::job::ResourceRequest;
-use cosy_model::node::{AttemptKey, NodeReport, NodeSelf};
+use cosy_model::node::{AllocationKey, NodeReport, NodeSelf};
 use cosy_model::{
     Amounts, End, EndCause, Gid, Group, JobId, JobSpec, MiB, NodeSpec, OsText, Program, QueueSpec,
     Span, Time, Uid, User,
@@ -106,8 +106,8 @@ struct Controlled<'a> {
     next: usize,
     /// Ids that the controller gave, and the jobs that they are.
     known: BTreeMap<JobId, usize>,
-    parts: BTreeMap<AttemptKey, Parts>,
-    ends: BinaryHeap<Reverse<(Time, AttemptKey)>>,
+    parts: BTreeMap<AllocationKey, Parts>,
+    ends: BinaryHeap<Reverse<(Time, AllocationKey)>>,
     starts: Vec<Option<Time>>,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Controlled<'a> {
     }
 
     /// The program ends, and every node gives its share back.
-    fn end(&mut self, now: Time, key: AttemptKey) {
+    fn end(&mut self, now: Time, key: AllocationKey) {
         let mut parts = self.parts.remove(&key).unwrap_or_default();
         let Some((link, node)) = parts.pop() else {
             return;
@@ -298,17 +298,17 @@ impl<'a> Controlled<'a> {
         }
     }
 
-    fn prepare(&mut self, now: Time, link: LinkId, key: AttemptKey, node: String) {
+    fn prepare(&mut self, now: Time, link: LinkId, key: AllocationKey, node: String) {
         let held = self.parts.entry(key).or_default();
         held.push((link, node.clone()));
         let failure = None;
         self.report(now, link, NodeReport::Prepared { key, node, failure });
     }
 
-    fn launch(&mut self, now: Time, link: LinkId, key: AttemptKey, node: String) {
+    fn launch(&mut self, now: Time, link: LinkId, key: AllocationKey, node: String) {
         let held = self.parts.entry(key).or_default();
         held.push((link, node.clone()));
-        if let Some(at) = self.known.get(&key.job) {
+        if let Some(at) = key.job().and_then(|own| self.known.get(&own.job)) {
             let job = &self.setup.jobs[*at];
             self.starts[*at] = Some(now);
             let end = now + job.run.min(job.limit).max(Span(1));
@@ -395,7 +395,7 @@ pub fn submission(machine: Machine, job: &Job) -> Submission {
 
 /// What the job asks of the machine.
 pub fn resources(machine: Machine, job: &Job) -> ResourceRequest {
-    let nodes = machine.demand(job).nodes;
+    let nodes = machine.demand(job).first().nodes;
     ResourceRequest {
         nodes,
         tasks: nodes.is_none().then_some(job.processors),

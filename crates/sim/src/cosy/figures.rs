@@ -121,9 +121,8 @@ fn used(machine: Machine, ran: &[Ran], began: Time, until: Time) -> f64 {
 }
 
 fn mean(spans: impl Iterator<Item = Span>) -> Option<Span> {
-    let (sum, count) = spans.fold((0i128, 0), |(sum, count), span| {
-        (sum + i128::from(span.ms()), count + 1)
-    });
+    let (sum, count) =
+        spans.fold((0i128, 0), |(sum, count), span| (sum + i128::from(span.ms()), count + 1));
     let mean = sum.checked_div(count)?;
     Some(Span(i64::try_from(mean).unwrap_or(i64::MAX)))
 }

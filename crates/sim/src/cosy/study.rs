@@ -199,9 +199,7 @@ pub fn grid(cases: &[Case]) -> Vec<Vec<Point>> {
 
 /// The n from 1 on at which the mean q over `cases` comes down to 1.
 pub fn needed(cases: &[Case], share: Share, measure: Measure) -> Found {
-    seek(Multiple::ONE, MOST, |asked| {
-        mean_relative_wait(cases, share, asked, measure)
-    })
+    seek(Multiple::ONE, MOST, |asked| mean_relative_wait(cases, share, asked, measure))
 }
 
 /// q if the reservations were not there at all.
@@ -212,9 +210,7 @@ pub fn left_out(cases: &[Case], share: Share) -> Mean {
 
 /// Mean q over `cases`, without those where nothing waited.
 pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple, measure: Measure) -> f64 {
-    let waits = each(cases, |case| {
-        case.run(share, asked).relative_wait_in(measure)
-    });
+    let waits = each(cases, |case| case.run(share, asked).relative_wait_in(measure));
     let waits: Vec<f64> = waits.into_iter().flatten().collect();
     average(waits.iter().copied(), waits.len())
 }

@@ -70,10 +70,7 @@ fn table(f: &mut impl Write, report: &Report) -> fmt::Result {
         writeln!(f, "{} |  {}", papers(paper), figures(ours))?;
     }
     let (within, all) = (report.within_spread(), report.table.len());
-    writeln!(
-        f,
-        "the paper's q lies within the spread of ours in {within} of {all} experiments"
-    )
+    writeln!(f, "the paper's q lies within the spread of ours in {within} of {all} experiments")
 }
 
 fn papers(row: &PaperRow) -> String {

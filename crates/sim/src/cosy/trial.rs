@@ -67,7 +67,7 @@ impl Rule for JustInTime {
         };
         let start = now + notice;
         let scheduler = request.scheduler;
-        let shares = scheduler.place(now, request.demand, start, request.length)?;
+        let shares = scheduler.place(now, request.demand.first(), start, request.length)?;
         Some(Slot { start, shares })
     }
 

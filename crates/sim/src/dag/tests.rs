@@ -111,23 +111,14 @@ proptest! {
 fn sizes_and_levels() {
     let check = |kind: Kind, tasks: usize, count: usize, want: &[usize]| {
         let shape = kind.shape(tasks, 1);
-        assert_eq!(
-            (shape.count(), widths(&shape).as_slice()),
-            (count, want),
-            "{kind:?}"
-        );
+        assert_eq!((shape.count(), widths(&shape).as_slice()), (count, want), "{kind:?}");
     };
     let montage = [1, 12, 26, 1, 1, 12, 1, 1, 1, 1];
     check(Kind::Montage, 57, 57, &montage);
     let fans = [1, 10, 1, 9, 1, 8, 1, 7, 1, 6, 1, 5, 1, 4, 1, 3, 1];
     check(Kind::ForkJoin, 60, 61, &fans);
     check(Kind::Fft, 60, 66, &[1, 16, 16, 16, 16, 1]);
-    check(
-        Kind::Laplace,
-        60,
-        64,
-        &[1, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3, 2, 1],
-    );
+    check(Kind::Laplace, 60, 64, &[1, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3, 2, 1]);
 }
 
 #[test]
@@ -139,44 +130,22 @@ fn what_files_must_not_hold() {
         let error = file::read(&text).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     };
-    let (units, tasks) = (
-        "[[0]]",
-        r#"[{"name": "a", "estimates_ms": [1]}, {"name": "b", "estimates_ms": [1]}]"#,
-    );
+    let (units, tasks) =
+        ("[[0]]", r#"[{"name": "a", "estimates_ms": [1]}, {"name": "b", "estimates_ms": [1]}]"#);
     check(units, "[]", "[]", "there are no tasks");
     check("[[0, 1]]", tasks, "[]", "a row and a column");
     check("[]", tasks, "[]", "a row and a column");
     check("[[0, 1], [1, 0]]", tasks, "[]", "one for each machine");
-    check(
-        units,
-        r#"[{"name": "a", "estimates_ms": [null]}]"#,
-        "[]",
-        "'a' can run on no machine",
-    );
-    check(
-        units,
-        r#"[{"name": "a", "estimates_ms": [-1]}]"#,
-        "[]",
-        "task 'a'",
-    );
+    check(units, r#"[{"name": "a", "estimates_ms": [null]}]"#, "[]", "'a' can run on no machine");
+    check(units, r#"[{"name": "a", "estimates_ms": [-1]}]"#, "[]", "task 'a'");
     check(
         units,
         r#"[{"name": "a", "estimates_ms": [1]}, {"name": "a", "estimates_ms": [1]}]"#,
         "[]",
         "two tasks are called 'a'",
     );
-    check(
-        units,
-        tasks,
-        r#"[{"from": "a", "to": "c", "data": 1}]"#,
-        "there is no task 'c'",
-    );
-    check(
-        units,
-        tasks,
-        r#"[{"from": "a", "to": "b", "data": -1}]"#,
-        "no negative data",
-    );
+    check(units, tasks, r#"[{"from": "a", "to": "c", "data": 1}]"#, "there is no task 'c'");
+    check(units, tasks, r#"[{"from": "a", "to": "b", "data": -1}]"#, "no negative data");
     let cycle = r#"[{"from": "a", "to": "b", "data": 1}, {"from": "b", "to": "a", "data": 1}]"#;
     check(units, tasks, cycle, "wait for each other: ");
     check(units, tasks, "7", "line 1");

@@ -66,10 +66,7 @@ pub struct Figures {
 
 impl Waits {
     fn add(&mut self, job: &Job, with: Time, without: Time) {
-        let (with, without) = (
-            secs(with.since(job.submit)),
-            secs(without.since(job.submit)),
-        );
+        let (with, without) = (secs(with.since(job.submit)), secs(without.since(job.submit)));
         let work = f64::from(job.processors) * secs(job.limit);
         self.jobs += 1;
         self.with_s += with;

@@ -149,10 +149,8 @@ impl<'a> Report<'a> {
             let weeks = row.runs.first().map_or(0, |run| run.weeks.len());
             for week in 0..weeks {
                 let mean = |of: fn(&Part) -> f64| row.of_week(Some(week), of);
-                let (with, without) = (
-                    mean(|part| part.queue.with_h()),
-                    mean(|part| part.queue.without_h()),
-                );
+                let (with, without) =
+                    (mean(|part| part.queue.with_h()), mean(|part| part.queue.without_h()));
                 writeln!(
                     f,
                     "{:>4} {:>6.1} {:>6.1} {:>5.1} {:>5.2} {:>6.2} {:>7.2} {:>8.2} {:>6.2} {:>8.2} {:>6.2}",
@@ -195,9 +193,6 @@ impl fmt::Display for Report<'_> {
             .flat_map(|row| &row.runs)
             .map(|run| run.late)
             .sum();
-        writeln!(
-            f,
-            "\nReservations that began at another time than promised: {late}"
-        )
+        writeln!(f, "\nReservations that began at another time than promised: {late}")
     }
 }

@@ -78,13 +78,8 @@ impl Month {
     /// Runs it.
     pub fn run(&self, setting: &Setting) -> Outcome {
         let wanted = self.wanted(setting);
-        let mut users = Bookers::new(
-            self.machine,
-            &self.jobs,
-            &wanted,
-            setting.refused,
-            &self.curve,
-        );
+        let mut users =
+            Bookers::new(self.machine, &self.jobs, &wanted, setting.refused, &self.curve);
         let setup = Setup {
             machine: self.machine,
             policy: self.policy,

@@ -28,19 +28,8 @@ pub fn utilisation(machine: Machine, workload: &Workload, replay: &Replay) -> St
         }
     }
     let area = area(workload, replay, 56.0);
-    let mut svg = Svg::new(
-        WIDTH,
-        area.bottom() + 30.0,
-        super::STYLE,
-        &format!("Use of {machine}"),
-    );
-    svg.words(
-        LEFT,
-        46.0,
-        Anchor::Start,
-        "",
-        "share of the processors that jobs held",
-    );
+    let mut svg = Svg::new(WIDTH, area.bottom() + 30.0, super::STYLE, &format!("Use of {machine}"));
+    svg.words(LEFT, 46.0, Anchor::Start, "", "share of the processors that jobs held");
     let size = machine.size() as f64;
     let shares = means(&area, steps)
         .into_iter()

@@ -128,13 +128,7 @@ fn bar(svg: &mut Svg, area: &Area, machine: Machine, job: &Job, ran: Ran, rows: 
     svg.filled_bar(class, &colour(job.id), [x, y, width, height.max(0.7)], &tip);
     let name = job.id.to_string();
     if width > 7.0 * name.len() as f64 && height > 9.0 {
-        svg.words(
-            x + width / 2.0,
-            y + height / 2.0 + 3.0,
-            Anchor::Middle,
-            "n",
-            &name,
-        );
+        svg.words(x + width / 2.0, y + height / 2.0 + 3.0, Anchor::Middle, "n", &name);
     }
 }
 
@@ -168,12 +162,7 @@ fn legend(svg: &mut Svg) {
     let x = WIDTH - 330.0;
     svg.filled_bar("j", &colour(4), [x, 14.0, 22.0, 12.0], "a job in its turn");
     svg.words(x + 28.0, 24.0, Anchor::Start, "", "in its turn");
-    svg.filled_bar(
-        "b",
-        &colour(4),
-        [x + 110.0, 14.0, 22.0, 12.0],
-        "a backfilled job",
-    );
+    svg.filled_bar("b", &colour(4), [x + 110.0, 14.0, 22.0, 12.0], "a backfilled job");
     let words = "started before an earlier job";
     svg.words(x + 138.0, 24.0, Anchor::Start, "", words);
     let words = "time since the first submission; numbers are those of the jobs";

@@ -94,13 +94,7 @@ impl Frame {
             svg.words(LEFT - 6.0, y + 4.0, Anchor::End, "", &amount(up));
         }
         svg.bar("f", [LEFT, self.top, right - LEFT, HEIGHT], "");
-        svg.words(
-            (LEFT + right) / 2.0,
-            bottom + 30.0,
-            Anchor::Middle,
-            "",
-            &panel.across,
-        );
+        svg.words((LEFT + right) / 2.0, bottom + 30.0, Anchor::Middle, "", &panel.across);
         for (at, line) in panel.lines.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             svg.coloured_path("l", colour, &self.path(line), &line.name);

@@ -59,10 +59,7 @@ const NEEDED: [(&[Column], &str); 5] = [
     (&[Submit], "Submit"),
     (&[Start], "Start"),
     (&[End, Elapsed, ElapsedRaw], "End (or Elapsed)"),
-    (
-        &[AllocCpus, NCpus, ReqCpus, NNodes, AllocNodes, ReqNodes],
-        "AllocCPUS (or NNodes)",
-    ),
+    (&[AllocCpus, NCpus, ReqCpus, NNodes, AllocNodes, ReqNodes], "AllocCPUS (or NNodes)"),
     (&[TimeLimit, TimeLimitRaw], "Timelimit"),
 ];
 
@@ -170,10 +167,7 @@ mod tests {
     fn needed_columns() {
         check("Submit|Start|End|NNodes|Timelimit", None);
         check("elapsed|TIMELIMITRAW|reqcpus|start|submit|", None);
-        check(
-            "Submit|Start|NCPUS|Timelimit|JobName",
-            Some("End (or Elapsed)"),
-        );
+        check("Submit|Start|NCPUS|Timelimit|JobName", Some("End (or Elapsed)"));
         let all = "Submit, Start, End (or Elapsed), AllocCPUS (or NNodes), Timelimit";
         check("", Some(all));
         check("12|root|COMPLETED", Some(all));

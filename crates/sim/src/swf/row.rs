@@ -234,9 +234,7 @@ fn thousandths(digits: &[u8], field: Field) -> Result<i64, Fault> {
     whole
         .iter()
         .chain(&places)
-        .try_fold(0i64, |sum, digit| {
-            sum.checked_mul(10)?.checked_add(i64::from(digit - b'0'))
-        })
+        .try_fold(0i64, |sum, digit| sum.checked_mul(10)?.checked_add(i64::from(digit - b'0')))
         .and_then(|sum| sum.checked_add(i64::from(rest)))
         .ok_or(Fault::Beyond64Bits(field))
 }
@@ -286,32 +284,17 @@ mod tests {
     fn usable_rows() {
         let rest = "-1 1 1 1 1 1 -1 -1 -1";
         let all = |text: &str| format!("{text} {rest}");
-        check_figures(
-            &all("1 5 -1 10 4 -1 -1 8 60"),
-            Ok((5000, 10_000, 60_000, 8)),
-        );
-        check_figures(
-            &all("1 5 -1 10 4 -1 -1 -1 -1"),
-            Ok((5000, 10_000, 10_000, 4)),
-        );
+        check_figures(&all("1 5 -1 10 4 -1 -1 8 60"), Ok((5000, 10_000, 60_000, 8)));
+        check_figures(&all("1 5 -1 10 4 -1 -1 -1 -1"), Ok((5000, 10_000, 10_000, 4)));
         check_figures(&all("1 5 -1 10 4 -1 -1 0 0"), Ok((5000, 10_000, 10_000, 4)));
         check_figures(&all("1 5 -1 0 4 -1 -1 8 60"), Err(Fault::NoRun));
         check_figures(&all("1 5 -1 -1 4 -1 -1 8 60"), Err(Fault::NoRun));
         check_figures(&all("1 5 -1 9 0 -1 -1 -1 60"), Err(Fault::NoProcessors));
         check_figures(&all("1 -1 -1 9 1 -1 -1 -1 60"), Err(Fault::NoSubmit));
         check_figures(&all("1 5 -1 9"), Err(Fault::Fields(13)));
-        check_figures(
-            &format!("{} 4", all("1 5 1 9 1 1 1 1 60")),
-            Err(Fault::Fields(19)),
-        );
-        check_figures(
-            &all("1 5 -1 9 1.5 1 1 1 6"),
-            Err(Fault::NotWhole(Field::ALLOCATED)),
-        );
-        check_figures(
-            &all("1 5 -1 9 1 -1 -1 4294967295 6"),
-            Ok((5000, 9000, 6000, u32::MAX)),
-        );
+        check_figures(&format!("{} 4", all("1 5 1 9 1 1 1 1 60")), Err(Fault::Fields(19)));
+        check_figures(&all("1 5 -1 9 1.5 1 1 1 6"), Err(Fault::NotWhole(Field::ALLOCATED)));
+        check_figures(&all("1 5 -1 9 1 -1 -1 4294967295 6"), Ok((5000, 9000, 6000, u32::MAX)));
         let many = Fault::Processors(4_294_967_296);
         check_figures(&all("1 5 -1 9 1 -1 -1 4294967296 6"), Err(many));
         let late = all("1 9223372036854775 -1 9 1 -1 -1 1 6");

@@ -221,9 +221,8 @@ fn dls_on_fft(table: &spare::Table) -> (String, bool) {
 }
 
 fn fcp_is_longer(table: &spare::Table) -> (String, bool) {
-    let text = by_kind(table, |cells| {
-        format!("{:.0} and {:.0}", cells[FCP].alpha, cells[HEFT].alpha)
-    });
+    let text =
+        by_kind(table, |cells| format!("{:.0} and {:.0}", cells[FCP].alpha, cells[HEFT].alpha));
     let mut kinds = table.kinds.iter();
     let holds = kinds.all(|(_, cells)| cells[FCP].alpha < cells[HEFT].alpha);
     (format!("alpha of FCP and HEFT: {text}"), holds)
@@ -275,10 +274,7 @@ fn strategies_alike(table: &spare::Table) -> (String, bool) {
     };
     let (recursive, critical) = (all(0..RECURSIVE), all(RECURSIVE..6));
     let text = format!("recursive {recursive:.1} %, critical path {critical:.1} %");
-    (
-        text,
-        (recursive - critical).abs() <= SIMILAR * recursive.max(critical),
-    )
+    (text, (recursive - critical).abs() <= SIMILAR * recursive.max(critical))
 }
 
 /// The most failures of a policy with slots over the cells that are chosen by alpha and QoI.
@@ -289,12 +285,9 @@ fn most_failures(table: &failures::Table, chosen: fn(u32, u32) -> bool) -> (Stri
         for (at, qoi) in QOI.iter().enumerate().filter(|(_, q)| chosen(*alpha, **q)) {
             let slots = &rows[..FlowSlackPolicy::ALL.len()];
             let failures = slots.iter().map(|row| row.failures[at]);
-            let (least, most) = failures.fold((f64::INFINITY, 0.0f64), |(low, high), now| {
-                (low.min(now), high.max(now))
-            });
-            parts.push(format!(
-                "alpha {alpha}, QoI {qoi}: {least:.0} to {most:.0} %"
-            ));
+            let (least, most) = failures
+                .fold((f64::INFINITY, 0.0f64), |(low, high), now| (low.min(now), high.max(now)));
+            parts.push(format!("alpha {alpha}, QoI {qoi}: {least:.0} to {most:.0} %"));
             worst = worst.max(most);
         }
     }

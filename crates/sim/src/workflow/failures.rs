@@ -280,20 +280,10 @@ mod tests {
     #[test]
     fn slots_are_kept_or_not() {
         let half = |first: f64, second: f64| (first + second) / 2.0 * 100.0;
-        check(
-            Begin::Slot,
-            [10, 10, 10],
-            false,
-            half(20.0 / 30.0, 10.0 / 30.0),
-        );
+        check(Begin::Slot, [10, 10, 10], false, half(20.0 / 30.0, 10.0 / 30.0));
         check(Begin::Slot, [15, 15, 30], false, 100.0);
         check(Begin::Slot, [16, 10, 30], true, half(25.0 / 30.0, 1.0));
-        check(
-            Begin::Slot,
-            [5, 16, 10],
-            true,
-            half(20.0 / 30.0, 10.0 / 30.0),
-        );
+        check(Begin::Slot, [5, 16, 10], true, half(20.0 / 30.0, 10.0 / 30.0));
         // It began ten seconds before its slot.
         check(Begin::Early, [5, 25, 10], false, half(1.0, 10.0 / 30.0));
         check(Begin::Early, [5, 26, 10], true, half(1.0, 10.0 / 30.0));

@@ -23,26 +23,14 @@ impl Report {
     /// Sums a study up.
     pub fn of(study: Study) -> Self {
         let claims = vec![
-            (
-                "What the paper says of Table 1, one deadline",
-                claims::of_spare(&study.fixed),
-            ),
-            (
-                "The same with the paper's alphas",
-                claims::of_spare(&study.alike),
-            ),
+            ("What the paper says of Table 1, one deadline", claims::of_spare(&study.fixed)),
+            ("The same with the paper's alphas", claims::of_spare(&study.alike)),
             (
                 "What the paper says of Table 2, tasks start with their slots",
                 claims::of_failures(&study.in_slots),
             ),
-            (
-                "The same, tasks start as soon as they can",
-                claims::of_failures(&study.early),
-            ),
-            (
-                "What the paper says of Figure 9",
-                claims::of_times(&study.times),
-            ),
+            ("The same, tasks start as soon as they can", claims::of_failures(&study.early)),
+            ("What the paper says of Figure 9", claims::of_times(&study.times)),
         ];
         Self { study, claims }
     }
@@ -79,10 +67,7 @@ impl fmt::Display for Report {
         writeln!(f, "\nTable 1, deadlines such that alpha is the paper's")?;
         of_spare(f, &study.alike, &paper)?;
         let paper = failures::Table::paper();
-        writeln!(
-            f,
-            "\nTable 2, tasks start with their slots: ours / the paper's, in %"
-        )?;
+        writeln!(f, "\nTable 2, tasks start with their slots: ours / the paper's, in %")?;
         of_failures(f, &study.in_slots, &paper)?;
         writeln!(f, "\nTable 2, tasks start as soon as they can")?;
         of_failures(f, &study.early, &paper)?;
@@ -122,11 +107,7 @@ fn of_spare(f: &mut impl Write, ours: &spare::Table, paper: &spare::Table) -> fm
             "first schedule",
             pairs().map(|(ours, paper)| format!("{:.0} / {:.0}", ours.makespan, paper.makespan)),
         )?;
-        row(
-            f,
-            "in time",
-            ours.iter().map(|cell| cell.in_time.to_string()),
-        )?;
+        row(f, "in time", ours.iter().map(|cell| cell.in_time.to_string()))?;
         row(
             f,
             "alpha",
@@ -209,17 +190,9 @@ fn one(f: &mut impl Write, planned: &[Option<Planned>; 4]) -> fmt::Result {
     };
     let length = |planned: &Planned| format!("{:.3}", planned.makespan_ms as f64 / 1000.0);
     row(f, "first schedule, s", cells(&length))?;
-    row(
-        f,
-        "alpha",
-        cells(&|planned| format!("{:.1}", planned.alpha)),
-    )?;
+    row(f, "alpha", cells(&|planned| format!("{:.1}", planned.alpha)))?;
     for (at, policy) in FlowSlackPolicy::ALL.into_iter().enumerate() {
-        row(
-            f,
-            policy.word(),
-            cells(&|planned| three(&planned.shares[at])),
-        )?;
+        row(f, policy.word(), cells(&|planned| three(&planned.shares[at])))?;
     }
     Ok(())
 }

@@ -98,14 +98,7 @@ pub fn planned(dag: &Dag, machines: &Machines, first: &Schedule, deadline: i64) 
     let makespan_ms = first.end_ms();
     let left = deadline - makespan_ms;
     let shares = |policy: FlowSlackPolicy| {
-        let plan = share_out(
-            policy,
-            dag,
-            machines,
-            first,
-            deadline,
-            threshold_ms(deadline),
-        );
+        let plan = share_out(policy, dag, machines, first, deadline, threshold_ms(deadline));
         Shares::of(dag, machines, &plan)
     };
     let critical = critical_path(dag, machines, first).into_iter();

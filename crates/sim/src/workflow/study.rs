@@ -79,9 +79,7 @@ impl Settings {
     fn spare(&self, deadline: Deadline, told: &(dyn Fn(u64) + Sync)) -> spare::Table {
         let of_kind = |kind: Kind| self.seeds().map(move |seed| (kind, seed));
         let wanted: Vec<(Kind, u64)> = Kind::ALL.into_iter().flat_map(of_kind).collect();
-        let runs = each(&wanted, told, |(kind, seed)| {
-            (*kind, spare::run(*kind, *seed, deadline))
-        });
+        let runs = each(&wanted, told, |(kind, seed)| (*kind, spare::run(*kind, *seed, deadline)));
         let cells = |kind: Kind| {
             let cell = |scheduler: usize| {
                 let own = runs.iter().filter(|(other, _)| *other == kind);

@@ -378,39 +378,21 @@ mod tests {
     #[test]
     fn limits_and_the_rest() {
         let limit = |line: &str| one(line).unwrap().limit;
-        assert_eq!(
-            limit("TimeLimit=20"),
-            Some(Limit::To(Span::from_minutes(20)))
-        );
-        assert_eq!(
-            limit("TimeLimit=+20"),
-            Some(Limit::More(Span::from_minutes(20)))
-        );
-        assert_eq!(
-            limit("TimeLimit=-5"),
-            Some(Limit::Less(Span::from_minutes(5)))
-        );
+        assert_eq!(limit("TimeLimit=20"), Some(Limit::To(Span::from_minutes(20))));
+        assert_eq!(limit("TimeLimit=+20"), Some(Limit::More(Span::from_minutes(20))));
+        assert_eq!(limit("TimeLimit=-5"), Some(Limit::Less(Span::from_minutes(5))));
         assert_eq!(limit("TimeLimit=-1"), Some(Limit::To(Span::UNLIMITED)));
         assert!(one("Deadline=now+1day").unwrap().needs_admin);
-        assert_eq!(
-            one("ReservationName=r").unwrap().reservation.as_deref(),
-            Some("r")
-        );
+        assert_eq!(one("ReservationName=r").unwrap().reservation.as_deref(), Some("r"));
         let named = read(&["JobName=x".into(), "Nice=5".into()], &now()).unwrap();
-        assert_eq!(
-            (named.named.as_deref(), named.change.nice),
-            (Some("x"), Some(5))
-        );
+        assert_eq!((named.named.as_deref(), named.change.nice), (Some("x"), Some(5)));
     }
 
     #[test]
     fn mistakes() {
         let check = |line: &str, want: &str| assert_eq!(one(line), Err(want.to_owned()));
         check("TimeLimit=foo", "scontrol: error: Invalid TimeLimit value");
-        check(
-            "Foo=1",
-            "Update of this parameter is not supported: Foo=1|Request aborted",
-        );
+        check("Foo=1", "Update of this parameter is not supported: Foo=1|Request aborted");
         check("NumNodes=x", "scontrol: error: Invalid NumNodes value");
         check(
             "StartTime=foo",

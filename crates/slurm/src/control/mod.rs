@@ -16,11 +16,7 @@ use crate::table::Row;
 
 /// The options.
 pub const OPTIONS: &[Row] = &[
-    Row::flag(
-        b'a',
-        "all",
-        "everything, hidden partitions too (none are hidden)",
-    ),
+    Row::flag(b'a', "all", "everything, hidden partitions too (none are hidden)"),
     Row::flag(b'd', "details", "more of each job"),
     Row::long_flag("federation", "accepted; there are no federations here"),
     Row::flag(b'F', "future", "accepted; no nodes are kept for later here"),
@@ -32,12 +28,7 @@ pub const OPTIONS: &[Row] = &[
     Row::flag(b'o', "oneliner", "each record on one line"),
     Row::flag(b'Q', "quiet", "say nothing but errors"),
     Row::long_flag("sibling", "accepted; there are no federations here"),
-    Row::value(
-        b'u',
-        "uid",
-        "USER",
-        "refused: a request is always one's own",
-    ),
+    Row::value(b'u', "uid", "USER", "refused: a request is always one's own"),
     Row::long_flag("usage", "say what there is, and exit"),
     Row::flag(b'v', "verbose", "how many records there are"),
     Row::flag(b'V', "version", "say the version, and exit"),
@@ -174,14 +165,8 @@ pub fn commands() -> String {
             text.push_str(&format!("  {word:<18}{about}\n"));
         }
     };
-    list(
-        "Valid <COMMAND> values are:",
-        &mut Command::ALL.iter().map(|(_, w, a)| (*w, *a)),
-    );
-    list(
-        "\nshow <ENTITY> [<ID>]:",
-        &mut Entity::ALL.iter().map(|(_, w, a)| (*w, *a)),
-    );
+    list("Valid <COMMAND> values are:", &mut Command::ALL.iter().map(|(_, w, a)| (*w, *a)));
+    list("\nshow <ENTITY> [<ID>]:", &mut Entity::ALL.iter().map(|(_, w, a)| (*w, *a)));
     text
 }
 

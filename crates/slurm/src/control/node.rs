@@ -94,10 +94,7 @@ fn state(text: &str) -> Result<NodeChange, Mistake> {
         "DOWN" => Ok(NodeChange::Down),
         "RESUME" | "UNDRAIN" | "IDLE" => Ok(NodeChange::Resume),
         _ => Err(Mistake(vec![
-            format!(
-                "Invalid input: state={}",
-                text.chars().take(200).collect::<String>()
-            ),
+            format!("Invalid input: state={}", text.chars().take(200).collect::<String>()),
             "Request aborted".to_owned(),
             "Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN"
                 .to_owned(),
@@ -123,10 +120,7 @@ mod tests {
             assert_eq!(got, want.map(|f| f.map(str::to_owned)), "{line}");
         };
         check("nodename=n3 reason=x", Ok(None));
-        check(
-            "node=n3 AvailableFeatures=x,y ActiveFeatures=x",
-            Ok(Some("x")),
-        );
+        check("node=n3 AvailableFeatures=x,y ActiveFeatures=x", Ok(Some("x")));
         check("node=n3 AvailableFeatures=x", Ok(Some("x")));
         check("node=n3 AvailableFeatures= ActiveFeatures=", Ok(Some("")));
         check("node=n3 ActiveFeatures=b", Ok(Some("b")));
@@ -147,19 +141,13 @@ mod tests {
             "nodename=n3 state=drain reason=\"bad disk\"",
             Ok((Some(NodeChange::Drain), "bad disk")),
         );
-        check(
-            "nodename=n3 state=resume",
-            Ok((Some(NodeChange::Resume), "")),
-        );
+        check("nodename=n3 state=resume", Ok((Some(NodeChange::Resume), "")));
         check("nodename=n3 reason=x", Ok((None, "x")));
         check(
             "nodename=n3 state=drain",
             Err("You must specify a reason when DOWNING or DRAINING a node. Request denied"),
         );
         check("nodename=n3 state=foo", Err("Invalid input: state=foo"));
-        check(
-            "nodename=n3 weight=5",
-            Err("Update of this parameter is not supported: weight=5"),
-        );
+        check("nodename=n3 weight=5", Err("Update of this parameter is not supported: weight=5"));
     }
 }

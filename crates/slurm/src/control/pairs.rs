@@ -123,10 +123,7 @@ mod tests {
             assert_eq!(got, want, "{line}");
         };
         check("a=1 b=2", &[("a", Some("1")), ("b", Some("2"))]);
-        check(
-            "a 1 nice b=2",
-            &[("a", Some("1")), ("nice", None), ("b", Some("2"))],
-        );
+        check("a 1 nice b=2", &[("a", Some("1")), ("nice", None), ("b", Some("2"))]);
         check("a=1 b", &[("a", Some("1")), ("b", None)]);
     }
 

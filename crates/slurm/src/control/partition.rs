@@ -92,10 +92,7 @@ impl PartitionUpdate {
         set(&mut spec.max_nodes, self.max_nodes.as_ref());
         set(&mut spec.priority, self.priority.as_ref());
         set(&mut spec.exclusive, self.exclusive.as_ref());
-        set(
-            &mut spec.default_memory_per_core,
-            self.memory_per_core.as_ref(),
-        );
+        set(&mut spec.default_memory_per_core, self.memory_per_core.as_ref());
         set(&mut spec.max_memory, self.max_memory.as_ref());
         if let Some(groups) = &self.groups {
             spec.others = match groups.is_empty() {
@@ -246,10 +243,7 @@ fn state(text: &str) -> Result<QueueState, Mistake> {
         "DRAIN" => Ok(QueueState::Drained),
         "INACTIVE" => Ok(QueueState::Closed),
         _ => Err(Mistake(vec![
-            format!(
-                "Invalid input: State={}",
-                text.chars().take(200).collect::<String>()
-            ),
+            format!("Invalid input: State={}", text.chars().take(200).collect::<String>()),
             "Acceptable State values are UP, DOWN, DRAIN and INACTIVE".to_owned(),
         ])),
     }
@@ -309,11 +303,7 @@ mod tests {
     #[test]
     fn what_else_it_says() {
         let update = one("PartitionName=a Nodes=n[1-2] Default=YES").unwrap();
-        let told = (
-            update.name.as_str(),
-            update.nodes.as_deref(),
-            update.default,
-        );
+        let told = (update.name.as_str(), update.nodes.as_deref(), update.default);
         assert_eq!(told, ("a", Some("n[1-2]"), Some(true)));
         assert!(!one("PartitionName=a").unwrap().changes);
         let state = |line: &str| one(line).unwrap().only_state();
@@ -325,18 +315,12 @@ mod tests {
     #[test]
     fn mistakes() {
         let check = |line: &str, want: &str| assert_eq!(one(line), Err(want.to_owned()));
-        check(
-            "part=a MaxTime=foo",
-            "scontrol: error: Invalid input MaxTime=foo",
-        );
+        check("part=a MaxTime=foo", "scontrol: error: Invalid input MaxTime=foo");
         check(
             "part=a Hidden=YES",
             "Update of this parameter is not supported: Hidden=YES|Request aborted",
         );
-        check(
-            "part=a Foo=1",
-            "Update of this parameter is not supported: Foo=1|Request aborted",
-        );
+        check("part=a Foo=1", "Update of this parameter is not supported: Foo=1|Request aborted");
         check(
             "part=a State=x",
             "Invalid input: State=x|Acceptable State values are UP, DOWN, DRAIN and INACTIVE",

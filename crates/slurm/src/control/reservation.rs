@@ -55,15 +55,9 @@ const FLAGS: &[&str] = &[
 /// Flags that would make another reservation of it, and what there is instead.
 const REFUSED: &[(&str, &str)] = &[
     ("FLEX", "jobs run inside its time and on its nodes only"),
-    (
-        "HOURLY",
-        "it can repeat by days and weeks (DAILY, WEEKLY, WEEKDAY, WEEKEND)",
-    ),
+    ("HOURLY", "it can repeat by days and weeks (DAILY, WEEKLY, WEEKDAY, WEEKEND)"),
     ("MAGNETIC", "jobs have to name the reservation"),
-    (
-        "REPLACE",
-        "only nodes that are lost are replaced (REPLACE_DOWN)",
-    ),
+    ("REPLACE", "only nodes that are lost are replaced (REPLACE_DOWN)"),
     ("TIME_FLOAT", "it has one start"),
 ];
 /// How many days ahead a repeating reservation is booked.
@@ -168,12 +162,8 @@ fn set(
     now: &Zoned,
 ) -> Result<(), Mistake> {
     let text = pair.text();
-    let bad = |what: &str| {
-        error(&format!(
-            "Invalid {what} {}.  No reservation created.",
-            pair.word
-        ))
-    };
+    let bad =
+        |what: &str| error(&format!("Invalid {what} {}.  No reservation created.", pair.word));
     let number = |what| text.parse::<u32>().map_err(|_| bad(what));
     match key {
         "ReservationName" => text.clone_into(&mut wanted.name),
@@ -199,10 +189,7 @@ fn set(
                 let exact = FLAGS.iter().find(|f| **f == flag);
                 let known = exact.or_else(|| begin.next().filter(|_| flag.len() >= 3));
                 let known = known.ok_or_else(|| {
-                    error(&format!(
-                        "Error parsing flags {}.  No reservation created.",
-                        pair.word
-                    ))
+                    error(&format!("Error parsing flags {}.  No reservation created.", pair.word))
                 })?;
                 if let Some((flag, why)) = REFUSED.iter().find(|(flag, _)| flag == known) {
                     let text = format!("The flag {flag} is not supported here: {why}.");
@@ -240,9 +227,7 @@ impl ReservationChange {
         };
         let for_nobody = self.sharing == Sharing::default();
         if for_nobody {
-            return Err(missing(
-                "Either Users/Groups and/or Accounts/QOS must be specified",
-            ));
+            return Err(missing("Either Users/Groups and/or Accounts/QOS must be specified"));
         }
         let require = if self.all_nodes { all } else { &self.nodes };
         let whole = self.cores.is_none();
@@ -364,26 +349,14 @@ mod tests {
         assert_eq!((one.name.as_str(), one.request.require.len()), ("r1", 1));
         assert!(one.request.exclusive);
         let two = ask("starttime=now duration=0:30 users=a,b nodecnt=2 flags=ignore_jobs").unwrap();
-        assert_eq!(
-            (two.pick, two.length),
-            (Pick::Soonest, Span::from_minutes(1))
-        );
+        assert_eq!((two.pick, two.length), (Pick::Soonest, Span::from_minutes(1)));
         assert_eq!((two.request.nodes, two.sharing.users.len()), (Some(2), 2));
         let all = ask("start=now+1hour end=now+3hours accounts=x nodes=ALL").unwrap();
-        assert_eq!(
-            (all.request.nodes, all.length),
-            (Some(2), Span::from_minutes(120))
-        );
+        assert_eq!((all.request.nodes, all.length), (Some(2), Span::from_minutes(120)));
         let cores = ask("start=now+1hour duration=5 users=a corecnt=6").unwrap();
-        assert_eq!(
-            (cores.request.tasks, cores.request.exclusive),
-            (Some(6), false)
-        );
+        assert_eq!((cores.request.tasks, cores.request.exclusive), (Some(6), false));
         let day = ask("start=now+1day duration=10 users=a nodes=n1 flags=daily,maint").unwrap();
-        assert_eq!(
-            day.repeat.map(|r| (r.rule, r.starts.len())),
-            Some(("FREQ=DAILY".into(), 28))
-        );
+        assert_eq!(day.repeat.map(|r| (r.rule, r.starts.len())), Some(("FREQ=DAILY".into(), 28)));
         let work = ask("start=now+1day duration=10 users=a nodes=n1 flags=weekday").unwrap();
         assert_eq!(work.repeat.map(|r| r.starts.len()), Some(20));
     }

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// What a job has left.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Left {
+pub struct RemainingNodes {
     /// Its nodes as a host list.
     pub nodes: String,
     /// How many these are.
@@ -40,7 +40,7 @@ impl Shell {
     }
 
     /// What is in it.
-    pub fn text(self, left: &Left) -> String {
+    pub fn text(self, left: &RemainingNodes) -> String {
         let (nodes, count) = (format!("\"{}\"", left.nodes), left.count.to_string());
         let cores = by_node::write(left.cores.iter().copied());
         let sum: u64 = left.tasks.iter().map(|n| u64::from(*n)).sum();
@@ -92,8 +92,8 @@ fn list(numbers: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    fn left() -> Left {
-        Left {
+    fn left() -> RemainingNodes {
+        RemainingNodes {
             nodes: "n[1-3]".to_owned(),
             count: 3,
             cores: vec![5, 1, 1],
@@ -119,10 +119,7 @@ mod tests {
             unset SLURM_TASKS_PER_NODE\n";
         assert_eq!(Shell::Sh.text(&left()), sh);
         let csh = Shell::Csh.text(&left());
-        assert!(
-            csh.starts_with("setenv SLURM_NODELIST \"n[1-3]\"\n"),
-            "{csh}"
-        );
+        assert!(csh.starts_with("setenv SLURM_NODELIST \"n[1-3]\"\n"), "{csh}");
         assert!(csh.ends_with("unsetenv SLURM_TASKS_PER_NODE\n"), "{csh}");
     }
 }

@@ -95,11 +95,7 @@ mod tests {
         check("step=12 ti=1:00:00", None, Limit::To(minutes(60)));
         check("STEPID=12.0 time=+2", Some(0), Limit::More(minutes(2)));
         check("stepid=12.0 time=-2", Some(0), Limit::Less(minutes(2)));
-        check(
-            "stepid=12.0 time=UNLIMITED",
-            Some(0),
-            Limit::To(Span::UNLIMITED),
-        );
+        check("stepid=12.0 time=UNLIMITED", Some(0), Limit::To(Span::UNLIMITED));
     }
 
     #[test]
@@ -110,14 +106,8 @@ mod tests {
         };
         check("StepId=12.0", &["No changes specified"]);
         check("TimeLimit=5", &["No changes specified"]);
-        check(
-            "StepId=12.0 TimeLimit",
-            &["Invalid input: TimeLimit  Request aborted"],
-        );
-        check(
-            "StepId=12.0 TimeLimit=soon",
-            &["scontrol: error: Invalid TimeLimit value"],
-        );
+        check("StepId=12.0 TimeLimit", &["Invalid input: TimeLimit  Request aborted"]);
+        check("StepId=12.0 TimeLimit=soon", &["scontrol: error: Invalid TimeLimit value"]);
         check(
             "StepId=12.batch TimeLimit=5",
             &[

@@ -1,6 +1,7 @@
 //! What a job got, as Cosy's own variables tell it, and the variables that follow from it.
 
 use super::{CONF, Variables, counts};
+use cosy_model::variables;
 use std::collections::BTreeMap;
 
 /// Memory of a job in MiB.
@@ -73,81 +74,79 @@ pub struct Facts {
     pub array: Option<ArrayFacts>,
     /// Cores of each task, as asked for.
     pub cores_per_task: Option<u32>,
-    /// The parts of a heterogeneous job, each as a job of its own; none of another one.
-    pub parts: Vec<Facts>,
+    /// The components of a heterogeneous job, each as a job of its own; none of another one.
+    pub components: Vec<Facts>,
 }
 
-/// Most parts of a heterogeneous job that are read.
-const PARTS: u32 = cosy_model::limits::BUNDLES as u32 + 1;
-
-/// Longest list of counts that is read.
-const NODES: usize = 1 << 20;
+/// Most components of a heterogeneous job that are read.
+const COMPONENTS: u32 = cosy_model::limits::FURTHER_COMPONENTS as u32 + 1;
 
 impl Facts {
     /// From a block of variables `NAME=value`, separated by NUL: Cosy's own tell all of it.
     /// `None` where they are not there.
     pub fn read(block: &[u8]) -> Option<Self> {
         let all = Block::read(block);
-        let job = all.text("COSY_JOB_ID")?;
-        let nodes = all.text("COSY_NODES")?;
-        let per_core = all.number("COSY_MEMORY_PER_CORE_MIB").map(Memory::PerCore);
-        let per_node = || all.number("COSY_MEMORY_MIB").map(Memory::PerNode);
-        let attempt: u64 = all.number("COSY_JOB_ATTEMPT").unwrap_or(1);
+        let job = all.text(variables::JOB_ID)?;
+        let nodes = all.text(variables::NODES)?;
+        let per_core = all.number(variables::MEMORY_PER_CORE).map(Memory::PerCore);
+        let per_node = || all.number(variables::MEMORY).map(Memory::PerNode);
+        let attempt: u64 = all.number(variables::JOB_ATTEMPT).unwrap_or(1);
         let or_empty = |name| all.text(name).unwrap_or_default();
         let whole = Self {
-            cluster: or_empty("COSY_CLUSTER"),
+            cluster: or_empty(variables::CLUSTER),
             controller: None,
-            name: or_empty("COSY_JOB_NAME"),
+            name: or_empty(variables::JOB_NAME),
             owner: (
-                or_empty("COSY_JOB_USER"),
-                or_empty("COSY_JOB_UID"),
-                or_empty("COSY_JOB_GID"),
+                or_empty(variables::JOB_USER),
+                or_empty(variables::JOB_UID),
+                or_empty(variables::JOB_GID),
             ),
-            queue: or_empty("COSY_QUEUE"),
-            account: all.text("COSY_ACCOUNT"),
-            qos: all.text("COSY_QOS"),
-            reservation: all.text("COSY_RESERVATION"),
-            tasks: list(&or_empty("COSY_TASKS_BY_NODE")),
-            cores: list(&or_empty("COSY_CORES_BY_NODE")),
+            queue: or_empty(variables::QUEUE),
+            account: all.text(variables::ACCOUNT),
+            qos: all.text(variables::QOS),
+            reservation: all.text(variables::RESERVATION),
+            tasks: list(&or_empty(variables::TASKS_BY_NODE)),
+            cores: list(&or_empty(variables::CORES_BY_NODE)),
             memory: per_core.or_else(per_node),
             restarts: u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX),
             array: ArrayFacts::read(&all),
-            cores_per_task: all.count("COSY_CORES_PER_TASK"),
-            parts: Vec::new(),
+            cores_per_task: all.count(variables::CORES_PER_TASK),
+            components: Vec::new(),
             job,
             nodes,
         };
-        Some(whole.with_parts(&all))
+        Some(whole.with_components(&all))
     }
 
-    fn with_parts(mut self, all: &Block<'_>) -> Self {
-        let parts = all.count("COSY_BUNDLES").unwrap_or(0);
-        let by_node = list(&all.text("COSY_BUNDLE_BY_NODE").unwrap_or_default());
-        let parts = (0..parts.min(PARTS)).map(|at| self.part(at, &by_node, all));
-        self.parts = parts.collect();
+    fn with_components(mut self, all: &Block<'_>) -> Self {
+        let components = all.count(variables::COMPONENTS).unwrap_or(0);
+        let by_node = list(&all.text(variables::COMPONENT_BY_NODE).unwrap_or_default());
+        let components =
+            (0..components.min(COMPONENTS)).map(|at| self.component(at, &by_node, all));
+        self.components = components.collect();
         self
     }
 
-    /// One part of a heterogeneous job; `by_node` tells the part of each node.
-    fn part(&self, at: u32, by_node: &[u32], all: &Block<'_>) -> Self {
+    /// One component of a heterogeneous job; `by_node` tells the component of each node.
+    fn component(&self, at: u32, by_node: &[u32], all: &Block<'_>) -> Self {
         let own = |counts: &[u32]| -> Vec<u32> {
             let each = by_node.iter().zip(counts);
-            each.filter(|(part, _)| **part == at)
+            each.filter(|(component, _)| **component == at)
                 .map(|(_, n)| *n)
                 .collect()
         };
-        let name = |what: &str| format!("COSY_BUNDLE_{at}_{what}");
+        let name = |what: &str| variables::of_component(at, what);
         let text = |what: &str| all.text(&name(what));
         let first: u64 = self.job.parse().unwrap_or(0);
-        let part = Self {
+        let component = Self {
             nodes: text("NODES").unwrap_or_default(),
             tasks: own(&self.tasks),
             cores: own(&self.cores),
-            parts: Vec::new(),
+            components: Vec::new(),
             ..self.clone()
         };
         if at == 0 {
-            return part;
+            return component;
         }
         let per_core = all.number(&name("MEMORY_PER_CORE_MIB"));
         let per_node = || all.number(&name("MEMORY_MIB")).map(Memory::PerNode);
@@ -157,19 +156,19 @@ impl Facts {
             queue: text("QUEUE").unwrap_or_default(),
             memory: per_core.map(Memory::PerCore).or_else(per_node),
             cores_per_task: all.count(&name("CORES_PER_TASK")),
-            ..part
+            ..component
         }
     }
 
-    /// What is told of the parts of a heterogeneous job, `SLURM_..._HET_GROUP_n`: to the
+    /// What is told of the components of a heterogeneous job, `SLURM_..._HET_GROUP_n`: to the
     /// command of an allocation (`salloc`), or with memory to a script.
     fn het_groups(&self, script: bool) -> Variables {
         let mut all = Variables::default();
-        if self.parts.is_empty() {
+        if self.components.is_empty() {
             return all;
         }
-        all.set_all(&["SLURM_HET_SIZE", "SLURM_PACK_SIZE"], self.parts.len());
-        for (at, part) in self.parts.iter().enumerate() {
+        all.set_all(&["SLURM_HET_SIZE", "SLURM_PACK_SIZE"], self.components.len());
+        for (at, component) in self.components.iter().enumerate() {
             let names = |name: &str| {
                 [
                     format!("SLURM_{name}_HET_GROUP_{at}"),
@@ -181,35 +180,38 @@ impl Facts {
                     all.set(name, value);
                 }
             };
-            let tasks: u32 = part.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));
-            set("JOB_ID", &part.job);
-            set("JOB_NAME", &part.name);
-            set("JOB_NODELIST", &part.nodes);
-            set("JOB_NUM_NODES", &part.tasks.len());
-            set("JOB_PARTITION", &part.queue);
-            set("JOB_CPUS_PER_NODE", &counts(&part.cores));
-            set("TASKS_PER_NODE", &counts(&part.tasks));
+            let tasks: u32 = component
+                .tasks
+                .iter()
+                .fold(0, |sum, n| sum.saturating_add(*n));
+            set("JOB_ID", &component.job);
+            set("JOB_NAME", &component.name);
+            set("JOB_NODELIST", &component.nodes);
+            set("JOB_NUM_NODES", &component.tasks.len());
+            set("JOB_PARTITION", &component.queue);
+            set("JOB_CPUS_PER_NODE", &counts(&component.cores));
+            set("TASKS_PER_NODE", &counts(&component.tasks));
             set("NTASKS", &tasks);
             set("NPROCS", &tasks);
-            if let Some(each) = part.cores_per_task.filter(|each| *each > 1) {
+            if let Some(each) = component.cores_per_task.filter(|each| *each > 1) {
                 set("CPUS_PER_TASK", &each);
             }
-            match part.memory.filter(|_| script) {
+            match component.memory.filter(|_| script) {
                 Some(Memory::PerNode(mib)) if mib > 0 => set("MEM_PER_NODE", &mib),
                 Some(Memory::PerCore(mib)) => set("MEM_PER_CPU", &mib),
                 Some(Memory::PerNode(_)) | None => {}
             }
             if !script {
-                set("JOBID", &part.job);
-                set("NNODES", &part.tasks.len());
-                set("NODELIST", &part.nodes);
+                set("JOBID", &component.job);
+                set("NNODES", &component.tasks.len());
+                set("NODELIST", &component.nodes);
                 set("NODE_ALIASES", &"(null)");
             }
         }
         all
     }
 
-    /// What every part of the job has: an allocation's command, a script, a task.
+    /// What every component of the job has: an allocation's command, a script, a task.
     pub fn shared(&self) -> Variables {
         let mut all = Variables::default();
         all.set("SLURM_CLUSTER_NAME", &self.cluster);
@@ -217,10 +219,7 @@ impl Facts {
         all.set("SLURM_JOB_NAME", &self.name);
         all.set("SLURM_JOB_PARTITION", &self.queue);
         all.set_all(&["SLURM_JOB_NODELIST", "SLURM_NODELIST"], &self.nodes);
-        all.set_all(
-            &["SLURM_JOB_NUM_NODES", "SLURM_NNODES"],
-            self.tasks.len().max(1),
-        );
+        all.set_all(&["SLURM_JOB_NUM_NODES", "SLURM_NNODES"], self.tasks.len().max(1));
         all.set("SLURM_JOB_CPUS_PER_NODE", counts(&self.cores));
         all.set("SLURM_TASKS_PER_NODE", counts(&self.tasks));
         all.set_some("SLURM_JOB_ACCOUNT", self.account.as_ref());
@@ -229,8 +228,8 @@ impl Facts {
         all
     }
 
-    /// What the command of an allocation of several parts finds: each part's own, and little
-    /// of the whole.
+    /// What the command of an allocation of several components finds: the own of each, and little of
+    /// the whole.
     fn whole(&self) -> Variables {
         let mut all = self.het_groups(false);
         let tasks: u32 = self.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));
@@ -242,11 +241,11 @@ impl Facts {
 
     /// What the command of an allocation (`salloc`) finds beside that.
     pub fn allocation(&self) -> Variables {
-        let mut all = match self.parts.is_empty() {
+        let mut all = match self.components.is_empty() {
             true => self.shared(),
             false => self.whole(),
         };
-        if self.parts.is_empty() {
+        if self.components.is_empty() {
             all.set("SLURM_NODE_ALIASES", "(null)");
         }
         all.set("SLURM_CONF", CONF);
@@ -255,7 +254,7 @@ impl Facts {
 
     /// What a batch script finds, on `node`, its first. `pid` is known only later.
     pub fn batch(&self, node: &str) -> Variables {
-        if let Some(first) = self.parts.first() {
+        if let Some(first) = self.components.first() {
             let first = Self {
                 controller: self.controller.clone(),
                 ..first.clone()
@@ -305,11 +304,14 @@ pub(super) fn set_owner((user, uid, gid): &(String, String, String), all: &mut V
 
 /// The cluster's name in a block of variables, Cosy's own before Slurm's.
 pub fn cluster_of(block: &[u8]) -> Option<String> {
-    let own = |v: &[u8]| v.strip_prefix(b"COSY_CLUSTER=").map(<[u8]>::to_vec);
-    let slurm = |v: &[u8]| v.strip_prefix(b"SLURM_CLUSTER_NAME=").map(<[u8]>::to_vec);
-    let parts = || block.split(|b| *b == 0);
-    let found = parts().find_map(own).or_else(|| parts().find_map(slurm))?;
-    Some(String::from_utf8_lossy(&found).into_owned())
+    let named = |name: &str| {
+        let of = |v| -> Option<&[u8]> {
+            <[u8]>::strip_prefix(v, name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+        };
+        block.split(|b| *b == 0).find_map(of)
+    };
+    let found = named(variables::CLUSTER).or_else(|| named("SLURM_CLUSTER_NAME"))?;
+    Some(String::from_utf8_lossy(found).into_owned())
 }
 
 /// Name, address, port and version of the cluster's controller, as its nodes reach it.
@@ -322,12 +324,14 @@ impl ArrayFacts {
     fn read(all: &Block<'_>) -> Option<Self> {
         let text = |name| all.text(name).unwrap_or_default();
         Some(Self {
-            id: all.text("COSY_ARRAY_ID")?,
-            task: all.text("COSY_ARRAY_TASK")?,
-            count: text("COSY_ARRAY_COUNT"),
-            min: text("COSY_ARRAY_MIN"),
-            max: text("COSY_ARRAY_MAX"),
-            step: all.text("COSY_ARRAY_STEP").unwrap_or_else(|| "1".into()),
+            id: all.text(variables::ARRAY_ID)?,
+            task: all.text(variables::ARRAY_TASK)?,
+            count: text(variables::ARRAY_COUNT),
+            min: text(variables::ARRAY_MIN),
+            max: text(variables::ARRAY_MAX),
+            step: all
+                .text(variables::ARRAY_STEP)
+                .unwrap_or_else(|| "1".into()),
         })
     }
 
@@ -349,7 +353,8 @@ impl<'a> Block<'a> {
         let parts = block.split(|b| *b == 0);
         let pair = |v: &'a [u8]| {
             let at = v.iter().position(|b| *b == b'=')?;
-            v.starts_with(b"COSY_").then(|| (&v[..at], &v[at + 1..]))
+            v.starts_with(variables::PREFIX.as_bytes())
+                .then(|| (&v[..at], &v[at + 1..]))
         };
         Self(parts.filter_map(pair).collect())
     }
@@ -368,10 +373,9 @@ impl<'a> Block<'a> {
     }
 }
 
-/// `6,2`; what is no number counts as nothing.
+/// A number for each node; none where the text is no list of numbers.
 fn list(text: &str) -> Vec<u32> {
-    let words = text.split(',').filter(|w| !w.is_empty());
-    words.take(NODES).map(|w| w.parse().unwrap_or(0)).collect()
+    variables::read_counts(text).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -443,11 +447,7 @@ mod tests {
             COSY_ARRAY_MAX=9\0COSY_ARRAY_STEP=2";
         check(array, "SLURM_ARRAY_TASK_ID", Some("5"));
         check(array, "SLURM_ARRAY_TASK_STEP", Some("2"));
-        check(
-            "COSY_MEMORY_PER_CORE_MIB=20",
-            "SLURM_MEM_PER_CPU",
-            Some("20"),
-        );
+        check("COSY_MEMORY_PER_CORE_MIB=20", "SLURM_MEM_PER_CPU", Some("20"));
         check("COSY_MEMORY_PER_CORE_MIB=20", "SLURM_MEM_PER_NODE", None);
         check("COSY_MEMORY_MIB=0", "SLURM_MEM_PER_NODE", None);
         check("COSY_QOS=high", "SLURM_JOB_QOS", Some("high"));
@@ -455,13 +455,13 @@ mod tests {
 
     /// The recording of `sbatch -n1 -c2 : -n4 -N2`.
     #[test]
-    fn parts_of_a_job() {
-        let parts = "COSY_JOB_ID=5\0COSY_JOB_NAME=h.sh\0COSY_NODES=n[1-3]\0COSY_TASKS_BY_NODE=1,3,1\0\
+    fn components_of_a_job() {
+        let components = "COSY_JOB_ID=5\0COSY_JOB_NAME=h.sh\0COSY_NODES=n[1-3]\0COSY_TASKS_BY_NODE=1,3,1\0\
             COSY_CORES_BY_NODE=2,3,1\0COSY_CORES_PER_TASK=2\0COSY_BUNDLES=2\0\
             COSY_BUNDLE_BY_NODE=0,1,1\0COSY_BUNDLE_0_NODES=n1\0COSY_BUNDLE_1_NODES=n[2-3]\0\
             COSY_BUNDLE_1_NAME=third\0COSY_BUNDLE_1_QUEUE=big\0COSY_BUNDLE_1_CORES_PER_TASK=1\0\
             COSY_BUNDLE_1_MEMORY_MIB=100";
-        let all = batch(parts);
+        let all = batch(components);
         let check = |name: &str, want: Option<&str>| {
             let start = format!("{name}=");
             let got = all.iter().find_map(|v| v.strip_prefix(&start));
@@ -484,7 +484,7 @@ mod tests {
         check("SLURM_CPUS_PER_TASK_HET_GROUP_1", None);
         check("SLURM_MEM_PER_NODE_HET_GROUP_1", Some("100"));
         check("SLURM_JOBID_HET_GROUP_1", None);
-        let facts = Facts::read(format!("{JOB}{parts}").as_bytes()).unwrap();
+        let facts = Facts::read(format!("{JOB}{components}").as_bytes()).unwrap();
         let salloc: Vec<String> = facts.allocation().texts().collect();
         let has = |text: &str| salloc.iter().any(|v| v == text);
         assert!(has("SLURM_NTASKS=5") && has("SLURM_NODELIST_HET_GROUP_1=n[2-3]"));

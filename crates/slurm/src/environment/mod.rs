@@ -14,14 +14,15 @@
 //! Pure. Sources: sbatch(1), srun(1), salloc(1), "OUTPUT ENVIRONMENT VARIABLES"; captures
 //! sbatch-env-*, srun-env-*, salloc-env-*.
 
+use cosy_view::words::by_node;
 use std::borrow::Cow;
 
-mod asked;
 mod facts;
+mod requested;
 mod step;
 
-pub use asked::Requested;
 pub use facts::{ArrayFacts, Facts, Memory, cluster_of};
+pub use requested::Requested;
 pub use step::{Step, gpus};
 
 /// Where Slurm's own configuration is by default; programs look whether this is set.
@@ -63,18 +64,7 @@ impl Variables {
 
 /// `4(x2),3`: equal neighbours folded, as Slurm counts tasks and processors of nodes.
 pub fn counts(values: &[u32]) -> String {
-    let mut runs: Vec<(u32, usize)> = Vec::new();
-    for value in values {
-        match runs.last_mut() {
-            Some((same, times)) if same == value => *times += 1,
-            _ => runs.push((*value, 1)),
-        }
-    }
-    let words = runs.iter().map(|(value, times)| match times {
-        1 => value.to_string(),
-        times => format!("{value}(x{times})"),
-    });
-    words.collect::<Vec<_>>().join(",")
+    by_node::write(values.iter().copied())
 }
 
 #[cfg(test)]

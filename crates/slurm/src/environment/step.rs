@@ -46,10 +46,7 @@ impl Step {
         all.set_all(&["SLURM_STEP_NUM_NODES", "SLURM_NNODES"], self.tasks.len());
         let names = ["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"];
         all.set_all(&names, tasks);
-        all.set_all(
-            &["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"],
-            by_node,
-        );
+        all.set_all(&["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"], by_node);
         all.set("SLURMD_NODENAME", &self.node);
         all.set("SLURM_TOPOLOGY_ADDR", &self.node);
         all.set("SLURM_TOPOLOGY_ADDR_PATTERN", "node");

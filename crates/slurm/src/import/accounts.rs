@@ -52,9 +52,7 @@ pub fn read(text: &str, notes: &mut Vec<String>) -> Accounts {
     if !limits.is_empty() {
         let limits: Vec<String> = limits.into_iter().collect();
         let limits = limits.join(", ");
-        notes.push(format!(
-            "limits of accounts and users are not carried over: {limits}"
-        ));
+        notes.push(format!("limits of accounts and users are not carried over: {limits}"));
     }
     accounts.settle(notes);
     accounts
@@ -110,10 +108,8 @@ impl Accounts {
         });
         if self.members.len() > limits::ACCOUNTS {
             let all = self.members.len();
-            notes.push(format!(
-                "of {all} accounts the first {} are carried over",
-                limits::ACCOUNTS
-            ));
+            notes
+                .push(format!("of {all} accounts the first {} are carried over", limits::ACCOUNTS));
             let kept = std::mem::take(&mut self.members);
             self.members = kept.into_iter().take(limits::ACCOUNTS).collect();
         }

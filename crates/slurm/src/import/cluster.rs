@@ -104,10 +104,7 @@ impl Reader {
             name
         };
         if name != value {
-            self.note(
-                line,
-                &format!("ClusterName={value}: here it is called {name}"),
-            );
+            self.note(line, &format!("ClusterName={value}: here it is called {name}"));
         }
         self.cluster.name = name;
     }
@@ -175,29 +172,20 @@ impl Reader {
                 &format!("MailProg: mail_command calls {value} as mail(1) is called, -s SUBJECT RECIPIENT, with nothing to read and no SLURM_* variables"),
             );
         } else {
-            self.note(
-                line,
-                &format!("MailProg={value} is not carried over: no whole path"),
-            );
+            self.note(line, &format!("MailProg={value} is not carried over: no whole path"));
         }
     }
 
     fn hook(&mut self, line: &Line, name: &str, key: &str, value: &str) {
         if !value.starts_with('/') {
-            return self.note(
-                line,
-                &format!("{name}={value} is not carried over: no whole path"),
-            );
+            return self.note(line, &format!("{name}={value} is not carried over: no whole path"));
         }
         self.hooks = true;
         let command = match value.contains(['*', '?', '[']) {
             false => quoted(value),
             true => every(value),
         };
-        self.note(
-            line,
-            &format!("{name}: write {key} = [{command}] into noded.toml"),
-        );
+        self.note(line, &format!("{name}: write {key} = [{command}] into noded.toml"));
     }
 }
 

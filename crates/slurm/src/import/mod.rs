@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A configuration, and what could not be carried over.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Imported {
-    /// The `cosy.toml`.
+    /// Text of the `cosy.toml`.
     pub toml: String,
     /// One line each.
     pub notes: Vec<String>,
@@ -148,10 +148,7 @@ impl Reader {
             self.sets.push(line.clone());
         } else if line.begins("DownNodes") {
             let nodes = line.get("DownNodes").unwrap_or_default();
-            self.note(
-                line,
-                &format!("nodes {nodes} are down: 'cadm node down' says so here"),
-            );
+            self.note(line, &format!("nodes {nodes} are down: 'cadm node down' says so here"));
         } else {
             for (name, value) in &line.words {
                 self.parameter(line, name, value);

@@ -68,10 +68,7 @@ impl Reader {
         if new.len() == all {
             return Some(list.to_owned());
         }
-        self.note(
-            line,
-            &format!("of NodeName={list} only names that are new are carried over"),
-        );
+        self.note(line, &format!("of NodeName={list} only names that are new are carried over"));
         (!new.is_empty()).then(|| cosy_model::fold(&new))
     }
 

@@ -27,10 +27,7 @@ impl Reader {
                 self.note(&line, &format!("node set {name} has no nodes"));
             }
             if sets.insert(name.clone(), nodes).is_some() {
-                self.note(
-                    &line,
-                    &format!("node set {name} is there twice: this one counts"),
-                );
+                self.note(&line, &format!("node set {name} is there twice: this one counts"));
             }
         }
         sets

@@ -94,15 +94,9 @@ impl Reader {
             let name = line.get("PartitionName").unwrap_or_default();
             let odd = |c: char| c.is_whitespace() || c.is_control() || c == ',';
             if name.is_empty() || name.len() > limits::NAME_BYTES || name.contains(odd) {
-                self.note(
-                    &line,
-                    "a partition whose name no queue can have is left out",
-                );
+                self.note(&line, "a partition whose name no queue can have is left out");
             } else if queues.iter().any(|q| q.name == name) {
-                self.note(
-                    &line,
-                    &format!("partition {name} is there twice: the first counts"),
-                );
+                self.note(&line, &format!("partition {name} is there twice: the first counts"));
             } else {
                 let partition = Partition {
                     line: &line,
@@ -149,9 +143,8 @@ impl Reader {
         if let Some(last) = last {
             if others > 0 {
                 others += 1;
-                self.notes.push(format!(
-                    "{others} partitions are the default: {last}, the last, is it"
-                ));
+                self.notes
+                    .push(format!("{others} partitions are the default: {last}, the last, is it"));
             }
         } else if let [only] = queues {
             only.default = true;

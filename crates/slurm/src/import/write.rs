@@ -1,4 +1,5 @@
-//! The `cosy.toml` that is written.
+//! The `cosy.toml` that is written: whole and anew, as every file of ours, so that `toml_edit`, which
+//! changes a file and keeps the rest of it, has nothing to do here.
 
 use super::accounts::Accounts;
 use super::places::Sets;
@@ -113,10 +114,7 @@ fn cluster(out: &mut Out, cluster: &Cluster, admins: &BTreeSet<String>) {
     out.text("visibility", if cluster.private { "own" } else { "all" });
     if let Some(program) = &cluster.mail {
         let script = format!("exec {} -s \"$2\" \"$1\"", in_shell(program));
-        out.list(
-            "mail_command",
-            ["/bin/sh", "-c", &script, "mail"].into_iter(),
-        );
+        out.list("mail_command", ["/bin/sh", "-c", &script, "mail"].into_iter());
     }
     if !cluster.licenses.is_empty() {
         out.table("\n[licenses]");

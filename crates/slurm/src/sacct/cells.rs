@@ -7,7 +7,7 @@ use crate::show::mebibytes;
 use crate::stamp::{Stamps, padded_or_unlimited};
 use crate::tres::Item;
 use cosy_model::api::JobField as F;
-use cosy_model::{Span, Time};
+use cosy_model::{Span, Time, hostlist};
 
 /// How values are shown.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ fn used(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
     };
     let tasks = row.tasks().unwrap_or(1).max(1);
     let spent = usage.user_us.saturating_add(usage.system_us);
-    let node = || row.nodes().split(',').next().unwrap_or_default().to_owned();
+    let node = || hostlist::first(row.nodes()).unwrap_or_default();
     match field {
         Field::MaxRSS | Field::AveRSS => size(usage.peak_bytes, look),
         Field::MaxRSSNode | Field::MinCPUNode => node(),
@@ -271,10 +271,7 @@ fn processor(field: Field, row: &Row<'_>) -> String {
 
 /// `00:00.015`, `01:00:05`, `1-02:03:04`.
 pub(crate) fn spent_text(microseconds: i64) -> String {
-    let (seconds, rest) = (
-        microseconds.max(0) / 1_000_000,
-        microseconds.max(0) % 1_000_000,
-    );
+    let (seconds, rest) = (microseconds.max(0) / 1_000_000, microseconds.max(0) % 1_000_000);
     if seconds >= 3600 {
         return padded_or_unlimited(Span::from_secs(seconds));
     }
@@ -389,6 +386,7 @@ mod tests {
              2K|00:00.015||cpu=4,mem=800M,node=1|\n\
              4M|00:02.000||cpu=4,mem=800M,node=2|\n",
         );
+        check("maxrssnode,mincpunode", "MaxRSSNode|MinCPUNode\n|\nn1|n1\nn1|n1\n");
     }
 
     #[test]

@@ -49,12 +49,7 @@ fn heading(text: &mut String, whole: &Row<'_>) {
         let _ = writeln!(text, "Array Job ID: {}", job.text(F::Ref));
     }
     let _ = writeln!(text, "Cluster: {}", job.around().cluster);
-    let _ = writeln!(
-        text,
-        "User/Group: {}/{}",
-        job.text(F::User),
-        group.unwrap_or(&gid)
-    );
+    let _ = writeln!(text, "User/Group: {}/{}", job.text(F::User), group.unwrap_or(&gid));
     let (code, _) = whole.exit();
     let state = whole.state().name();
     if job.our_state().is_end() {
@@ -82,14 +77,12 @@ fn memory(text: &mut String, rows: &[Row<'_>], job: &JobView<'_>) {
         i64::try_from(all).unwrap_or(i64::MAX)
     };
     let (asked, each) = match job.memory() {
-        RequestedMemory::PerCore(mib) => (
-            bytes(mib, job.cores()),
-            format!("{}/core", size(bytes(mib, 1))),
-        ),
-        RequestedMemory::PerNode(mib) => (
-            bytes(mib, job.nodes().max(1)),
-            format!("{}/node", size(bytes(mib, 1))),
-        ),
+        RequestedMemory::PerCore(mib) => {
+            (bytes(mib, job.cores()), format!("{}/core", size(bytes(mib, 1))))
+        }
+        RequestedMemory::PerNode(mib) => {
+            (bytes(mib, job.nodes().max(1)), format!("{}/node", size(bytes(mib, 1))))
+        }
         RequestedMemory::Nothing => (0, String::new()),
     };
     let each = if each.is_empty() {
@@ -97,12 +90,7 @@ fn memory(text: &mut String, rows: &[Row<'_>], job: &JobView<'_>) {
     } else {
         format!(" ({each})")
     };
-    let _ = writeln!(
-        text,
-        "Memory Efficiency: {}% of {}{each}",
-        percent(peak, asked),
-        size(asked)
-    );
+    let _ = writeln!(text, "Memory Efficiency: {}% of {}{each}", percent(peak, asked), size(asked));
 }
 
 /// With two decimals; 0 of nothing.

@@ -234,20 +234,11 @@ mod tests {
             let want = want.map(<[_]>::to_vec).map_err(str::to_owned);
             assert_eq!(got, want, "{text}");
         };
-        check(
-            "jobid,STATE",
-            Ok(&[(Field::JobID, -12), (Field::State, 10)]),
-        );
+        check("jobid,STATE", Ok(&[(Field::JobID, -12), (Field::State, 10)]));
         check("jobidraw", Ok(&[(Field::JobIDRaw, -12)]));
         check("job", Ok(&[(Field::JobID, -12)]));
-        check(
-            "State%20,nodelist%-256",
-            Ok(&[(Field::State, 20), (Field::NodeList, -256)]),
-        );
-        check(
-            "timelimitraw,elapsed",
-            Ok(&[(Field::TimelimitRaw, 12), (Field::Elapsed, 10)]),
-        );
+        check("State%20,nodelist%-256", Ok(&[(Field::State, 20), (Field::NodeList, -256)]));
+        check("timelimitraw,elapsed", Ok(&[(Field::TimelimitRaw, 12), (Field::Elapsed, 10)]));
         check("jobid,nosuch", Err("nosuch"));
         check("", Ok(&[]));
     }
@@ -256,11 +247,7 @@ mod tests {
     fn all_of_them() {
         let check = |text: &str, first: (Field, i32), count: usize| {
             let got = columns(text).unwrap();
-            assert_eq!(
-                ((got[0].field, got[0].width), got.len()),
-                (first, count),
-                "{text}"
-            );
+            assert_eq!(((got[0].field, got[0].width), got.len()), (first, count), "{text}");
         };
         let all = Field::ALL.len();
         for word in ["ALL", "all", "al", "A"] {

@@ -15,7 +15,7 @@ pub enum Form {
     Between(String),
 }
 
-/// The headings.
+/// The lines above the records: names of columns, and a rule where columns are aligned.
 pub fn heading(columns: &[Column], form: &Form) -> String {
     let names = columns.iter().map(|c| c.field.name().to_owned());
     let mut text = line(columns, form, names);
@@ -106,11 +106,7 @@ mod tests {
             Form::Columns,
             "Job+ State            \n---- ---------------- \n7_0+ CANCELLED by 33  \n",
         );
-        check(
-            "jobid,state",
-            Form::Between("|".into()),
-            "JobID|State\n7_0.batch|CANCELLED by 33\n",
-        );
+        check("jobid,state", Form::Between("|".into()), "JobID|State\n7_0.batch|CANCELLED by 33\n");
         check(
             "jobid,state",
             Form::Ended("^|^".into()),

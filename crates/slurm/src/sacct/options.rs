@@ -16,36 +16,14 @@ use std::ffi::OsString;
 /// All options.
 pub const OPTIONS: &[Row] = &[
     Row::flag(b'a', "allusers", "jobs of all users"),
-    Row::value(
-        b'A',
-        "accounts",
-        "NAME[,...]",
-        "jobs charged to these accounts",
-    ),
+    Row::value(b'A', "accounts", "NAME[,...]", "jobs charged to these accounts"),
     Row::long_value("account", "NAME", "").also("accounts"),
     Row::flag(b'b', "brief", "id, state and exit code only"),
     Row::flag(b'B', "batch-script", "the script of the jobs named"),
-    Row::flag(
-        b'c',
-        "completion",
-        "refused: there are no records of that kind",
-    ),
-    Row::value(
-        b'C',
-        "constraints",
-        "FEATURE[,...]",
-        "jobs that asked for all of these features",
-    ),
-    Row::long_value(
-        "delimiter",
-        "TEXT",
-        "what stands between values with -p and -P",
-    ),
-    Row::flag(
-        b'D',
-        "duplicates",
-        "earlier attempts too: as without, they are one record",
-    ),
+    Row::flag(b'c', "completion", "refused: there are no records of that kind"),
+    Row::value(b'C', "constraints", "FEATURE[,...]", "jobs that asked for all of these features"),
+    Row::long_value("delimiter", "TEXT", "what stands between values with -p and -P"),
+    Row::flag(b'D', "duplicates", "earlier attempts too: as without, they are one record"),
     Row::value(
         b'E',
         "endtime",
@@ -54,17 +32,9 @@ pub const OPTIONS: &[Row] = &[
     ),
     Row::long_flag("env-vars", "variables of the jobs named: they are not kept"),
     Row::flag(b'e', "helpformat", "print the names of columns"),
-    Row::value(
-        b'f',
-        "file",
-        "FILE",
-        "refused: there are no records in files",
-    ),
+    Row::value(b'f', "file", "FILE", "refused: there are no records in files"),
     Row::value(b'F', "flags", "FLAG[,...]", "refused: flags are not kept"),
-    Row::long_flag(
-        "federation",
-        "jobs of the whole federation: here the own cluster",
-    ),
+    Row::long_flag("federation", "jobs of the whole federation: here the own cluster"),
     Row::value(b'g', "gid", "GROUP[,...]", "jobs of these groups"),
     Row::long_value("group", "GROUP", "").also("gid"),
     Row::flag(b'h', "help", "print this help"),
@@ -73,46 +43,22 @@ pub const OPTIONS: &[Row] = &[
     Row::value(b'j', "jobs", "ID[.STEP][,...]", "these jobs, however old"),
     Row::long_flag("json", "print JSON"),
     Row::value(b'k', "timelimit-min", "TIME", "jobs with this time limit"),
-    Row::value(
-        b'K',
-        "timelimit-max",
-        "TIME",
-        "jobs with at most this time limit, from -k on",
-    ),
+    Row::value(b'K', "timelimit-max", "TIME", "jobs with at most this time limit, from -k on"),
     Row::flag(b'l', "long", "many columns"),
-    Row::flag(
-        b'L',
-        "allclusters",
-        "jobs of all clusters: here the own one",
-    ),
+    Row::flag(b'L', "allclusters", "jobs of all clusters: here the own one"),
     Row::long_flag("local", "only jobs of this cluster"),
-    Row::value(
-        b'M',
-        "clusters",
-        "NAME[,...]",
-        "jobs of these clusters: only the own one is there",
-    ),
+    Row::value(b'M', "clusters", "NAME[,...]", "jobs of these clusters: only the own one is there"),
     Row::long_value("cluster", "NAME", "").also("clusters"),
     Row::flag(b'n', "noheader", "no headings"),
     Row::long_flag("noconvert", "sizes as they are"),
     Row::value(b'N', "nodelist", "NODES", "jobs on these nodes"),
     Row::long_value("name", "NAME[,...]", "jobs with these names"),
     Row::value(b'o', "format", "FIELD[%WIDTH],...", "columns"),
-    Row::value(
-        b'q',
-        "qos",
-        "NAME[,...]",
-        "jobs with these qualities of service",
-    ),
+    Row::value(b'q', "qos", "NAME[,...]", "jobs with these qualities of service"),
     Row::flag(b'p', "parsable", "values with '|' behind each"),
     Row::flag(b'P', "parsable2", "values with '|' between them"),
     Row::value(b'r', "partition", "NAME[,...]", "jobs in these partitions"),
-    Row::value(
-        b'R',
-        "reason",
-        "REASON[,...]",
-        "jobs that waited for these reasons",
-    ),
+    Row::value(b'R', "reason", "REASON[,...]", "jobs that waited for these reasons"),
     Row::value(b's', "state", "STATE[,...]", "jobs in these states"),
     Row::value(
         b'S',
@@ -129,18 +75,9 @@ pub const OPTIONS: &[Row] = &[
     Row::flag(b'v', "verbose", "tell more"),
     Row::flag(b'V', "version", "print the version"),
     Row::value(b'W', "wckeys", "KEY[,...]", "jobs with these keys"),
-    Row::long_value(
-        "whole-hetjob",
-        "yes|no",
-        "as without: the parts of a job are told together",
-    )
-    .perhaps(),
-    Row::value(
-        b'x',
-        "associations",
-        "ID[,...]",
-        "refused: there are no associations with numbers",
-    ),
+    Row::long_value("whole-hetjob", "yes|no", "as without: the parts of a job are told together")
+        .perhaps(),
+    Row::value(b'x', "associations", "ID[,...]", "refused: there are no associations with numbers"),
     Row::flag(b'X', "allocations", "jobs without their steps"),
     Row::long_flag("yaml", "print YAML"),
 ];
@@ -417,9 +354,7 @@ fn names_outside(text: &str) -> Vec<String> {
 const NO_COMPLETIONS: &str = "Slurm job completion is disabled";
 
 fn not_kept(option: &str) -> Invocation {
-    Invocation::Bad(format!(
-        "--{option} is not supported: there are no records of that kind here"
-    ))
+    Invocation::Bad(format!("--{option} is not supported: there are no records of that kind here"))
 }
 
 /// Flags that Slurm keeps with a job.
@@ -526,16 +461,10 @@ mod tests {
     fn other_lines() {
         assert_eq!(asked("-e"), Invocation::Fields);
         assert!(matches!(asked("--nosuch"), Invocation::Mistake(_)));
-        assert!(matches!(
-            asked("-1"),
-            Invocation::Mistake(Mistake::Invalid('1'))
-        ));
+        assert!(matches!(asked("-1"), Invocation::Mistake(Mistake::Invalid('1'))));
         let bad = |line: &str, want: &str| assert_eq!(asked(line), Invocation::Bad(want.into()));
         bad("-o~nosuch", "Invalid field requested: \"nosuch\"");
-        bad(
-            "-i~x",
-            "Invalid numeric value \"x\" for requested node range.",
-        );
+        bad("-i~x", "Invalid numeric value \"x\" for requested node range.");
         bad("-F~SchedMain,foo", "str_2_job_flags: Invalid job flag foo");
         for line in ["-F~SchedMain", "-x~1", "-f~/etc/passwd"] {
             assert!(matches!(asked(line), Invocation::Bad(_)), "{line}");
@@ -553,10 +482,7 @@ mod tests {
         fatal("-s~CD,foo", "unrecognized job state value 'foo'");
         fatal("-k~0", "Invalid time limit specification");
         fatal("-k~foo", "Invalid time limit specification");
-        assert_eq!(
-            asked("-c"),
-            Invocation::Line("Slurm job completion is disabled".into())
-        );
+        assert_eq!(asked("-c"), Invocation::Line("Slurm job completion is disabled".into()));
         assert!(matches!(asked("-S~yestermorning"), Invocation::Bad(_)));
     }
 }

@@ -31,7 +31,7 @@ pub struct Row<'t> {
     pub canceller: Option<i64>,
     /// What it has used so far, where its node was asked.
     pub live: Option<Usage>,
-    /// The present.
+    /// When the list is made.
     pub now: Time,
 }
 
@@ -273,8 +273,8 @@ pub const NEEDS: &[F] = &[
     F::Ref,
     F::ArrayId,
     F::ArrayTask,
-    F::Bundle,
-    F::Bundles,
+    F::Component,
+    F::Components,
     F::Name,
     F::User,
     F::Uid,

@@ -12,11 +12,7 @@ use std::ffi::OsString;
 /// All options.
 pub const OPTIONS: &[Row] = &[
     Row::flag(b'a', "allsteps", "all steps of the jobs"),
-    Row::long_value(
-        "delimiter",
-        "TEXT",
-        "what stands between values with -p and -P",
-    ),
+    Row::long_value("delimiter", "TEXT", "what stands between values with -p and -P"),
     Row::flag(b'e', "helpformat", "print the names of columns"),
     Row::flag(b'h', "help", "print this help"),
     Row::flag(b'i', "pidformat", "processes of steps"),
@@ -205,10 +201,7 @@ mod tests {
     #[test]
     fn texts_about_itself() {
         let names = names();
-        assert!(
-            names.starts_with("AveCPU              AveCPUFreq "),
-            "{names}"
-        );
+        assert!(names.starts_with("AveCPU              AveCPUFreq "), "{names}");
         assert_eq!(names.split_whitespace().count(), 50);
         assert!(names.contains("Nodelist"));
         assert!(help().contains("      -j, --jobs:          these jobs or steps\n"));
@@ -217,10 +210,7 @@ mod tests {
     #[test]
     fn only_its_own_fields() {
         assert!(read(&["-o".into(), "jobid,maxrss".into()]).is_ok());
-        assert!(matches!(
-            read(&["-o".into(), "state".into()]),
-            Err(Other::Bad(_))
-        ));
+        assert!(matches!(read(&["-o".into(), "state".into()]), Err(Other::Bad(_))));
         let all = Other::Bad("Invalid field requested: \"ALL\"".into());
         assert_eq!(read(&["-o".into(), "ALL".into()]), Err(all));
         assert!(matches!(read(&["--nosuch".into()]), Err(Other::Mistake(_))));

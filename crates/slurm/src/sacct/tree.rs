@@ -79,10 +79,7 @@ fn head(whole: &Row<'_>) -> Data {
             "array",
             map([
                 ("job_id", job.number(F::ArrayId).unwrap_or(0).into()),
-                (
-                    "task",
-                    job.folded().map_or(Data::Null, |tasks| tasks.spec.into()),
-                ),
+                ("task", job.folded().map_or(Data::Null, |tasks| tasks.spec.into())),
                 ("task_id", job.task().into()),
             ]),
         ),
@@ -112,10 +109,7 @@ fn head(whole: &Row<'_>) -> Data {
             "het",
             map([
                 ("job_id", job.het().map_or(0, |het| het.job).into()),
-                (
-                    "job_offset",
-                    job.het().map_or(Data::Null, |het| het.offset.into()),
-                ),
+                ("job_offset", job.het().map_or(Data::Null, |het| het.offset.into())),
             ]),
         ),
         ("job_id", job.raw_id().into()),
@@ -138,10 +132,7 @@ fn times(whole: &Row<'_>, limit: Data) -> Data {
         ("suspended", suspended.into()),
         ("system", spent(usage.system_us)),
         ("limit", limit),
-        (
-            "total",
-            spent(usage.user_us.saturating_add(usage.system_us)),
-        ),
+        ("total", spent(usage.user_us.saturating_add(usage.system_us))),
         ("user", spent(usage.user_us)),
     ])
 }
@@ -152,10 +143,7 @@ fn tail(whole: &Row<'_>, steps: &[Row<'_>]) -> Data {
         ("partition", job.text(F::Queue).into()),
         ("priority", job.count(F::Priority).into()),
         ("qos", job.text(F::Qos).into()),
-        (
-            "required",
-            map([("CPUs", job.cores().into()), ("memory", Data::Null)]),
-        ),
+        ("required", map([("CPUs", job.cores().into()), ("memory", Data::Null)])),
         ("kill_request_user", whole.canceller.into()),
         (
             "reservation",
@@ -175,10 +163,7 @@ fn tail(whole: &Row<'_>, steps: &[Row<'_>]) -> Data {
         (
             "tres",
             map([
-                (
-                    "allocated",
-                    tres(job.tres_held().into_iter().flat_map(Tres::items)),
-                ),
+                ("allocated", tres(job.tres_held().into_iter().flat_map(Tres::items))),
                 ("requested", tres(job.tres_asked().items())),
             ]),
         ),
@@ -223,10 +208,7 @@ fn of_step(row: &Row<'_>) -> Data {
             map([
                 ("count", row.node_count().into()),
                 ("range", row.nodes().into()),
-                (
-                    "list",
-                    Data::List(names.into_iter().map(Data::from).collect()),
-                ),
+                ("list", Data::List(names.into_iter().map(Data::from).collect())),
             ]),
         ),
         ("tasks", map([("count", row.tasks().unwrap_or(1).into())])),

@@ -91,11 +91,7 @@ mod tests {
                 until: (window.1 > 0).then_some(Time(window.1)),
                 ..Query::default()
             };
-            assert_eq!(
-                fits(&rows[0], &query),
-                want,
-                "{job:?} {states:?} {window:?}"
-            );
+            assert_eq!(fits(&rows[0], &query), want, "{job:?} {states:?} {window:?}");
         };
         // Without states: from when it could start to its end.
         check(OVER, &[], (0, 90), false);

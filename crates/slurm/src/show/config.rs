@@ -42,10 +42,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("AccountingStorageEnforce", "none"),
         fixed("AccountingStorageHost", &host),
         fixed("AccountingStorageParameters", NULL),
-        fixed(
-            "AccountingStorageTRES",
-            "cpu,mem,energy,node,billing,fs/disk,vmem,pages",
-        ),
+        fixed("AccountingStorageTRES", "cpu,mem,energy,node,billing,fs/disk,vmem,pages"),
         fixed("AccountingStorageType", "accounting_storage/cosy"),
         fixed("AcctGatherEnergyType", "acct_gather_energy/none"),
         fixed("AcctGatherProfileType", "acct_gather_profile/none"),
@@ -74,10 +71,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("HealthCheckInterval", "0 sec"),
         fixed("HealthCheckProgram", OF_NODES),
         fixed("InactiveLimit", "0 sec"),
-        fixed(
-            "JobAcctGatherFrequency",
-            &crate::submit::sampling::USUAL_SECONDS.to_string(),
-        ),
+        fixed("JobAcctGatherFrequency", &crate::submit::sampling::USUAL_SECONDS.to_string()),
         fixed("JobAcctGatherType", "jobacct_gather/cosy"),
         fixed("JobCompType", "jobcomp/none"),
         fixed("JobContainerType", "job_container/none"),
@@ -89,10 +83,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("LaunchParameters", NULL),
         fixed("LaunchType", "launch/slurm"),
         ("Licenses", licenses(&settings.licenses)),
-        (
-            "MaxArraySize",
-            settings.max_array_tasks.saturating_add(1).to_string(),
-        ),
+        ("MaxArraySize", settings.max_array_tasks.saturating_add(1).to_string()),
         fixed("MaxJobId", "67043328"),
         fixed("MaxMemPerNode", "UNLIMITED"),
         ("MaxNodeCount", settings.nodes.to_string()),
@@ -132,10 +123,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         ),
         fixed("SelectType", "select/cons_tres"),
         fixed("SelectTypeParameters", "CR_CORE_MEMORY"),
-        (
-            "SlurmUser",
-            format!("{}({})", clean(facts.user), settings.uid),
-        ),
+        ("SlurmUser", format!("{}({})", clean(facts.user), settings.uid)),
         ("SlurmctldHost[0]", host.clone()),
         fixed("SlurmctldParameters", NULL),
         fixed("SlurmctldPlugstack", NULL),
@@ -184,9 +172,7 @@ pub fn accounting(facts: Facts<'_>) -> String {
         "SLURM_VERSION",
         "TrackWCKey",
     ];
-    lines(facts, |name| {
-        name.starts_with("AccountingStorage") || OTHERS.contains(&name)
-    })
+    lines(facts, |name| name.starts_with("AccountingStorage") || OTHERS.contains(&name))
 }
 
 fn lines(facts: Facts<'_>, wanted: impl Fn(&str) -> bool) -> String {
@@ -207,10 +193,7 @@ fn line(name: &str, value: &str) -> String {
 /// The line of `scontrol ping`.
 pub fn ping(host: &str, up: bool) -> String {
     let word = if up { "UP" } else { "DOWN" };
-    format!(
-        "Slurmctld(primary) at {} is {word}\n",
-        or(host, "localhost")
-    )
+    format!("Slurmctld(primary) at {} is {word}\n", or(host, "localhost"))
 }
 
 /// One licence of `scontrol show licenses`.

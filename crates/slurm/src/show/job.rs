@@ -26,8 +26,8 @@ pub const FIELDS: &[JobField] = &[
     JobField::ArrayId,
     JobField::ArrayTask,
     JobField::ArrayAtOnce,
-    JobField::Bundle,
-    JobField::Bundles,
+    JobField::Component,
+    JobField::Components,
     JobField::Name,
     JobField::User,
     JobField::Uid,
@@ -105,13 +105,13 @@ pub const FIELDS: &[JobField] = &[
 ];
 
 /// One job, task, or row of waiting tasks with all it has.
-pub fn sheet(job: &JobView<'_>, manner: ShowOptions<'_>) -> Sheet {
+pub fn sheet(job: &JobView<'_>, options: ShowOptions<'_>) -> Sheet {
     let mut sheet = Sheet::new();
     who(&mut sheet, job);
-    state(&mut sheet, job, manner);
-    times(&mut sheet, job, manner.zone);
+    state(&mut sheet, job, options);
+    times(&mut sheet, job, options.zone);
     places(&mut sheet, job);
-    amounts(&mut sheet, job, manner);
+    amounts(&mut sheet, job, options);
     program(&mut sheet, job);
     sheet
 }
@@ -177,7 +177,7 @@ fn array(job: &JobView<'_>) -> String {
     format!(" ArrayJobId={base} ArrayTaskId={tasks}{at_once}")
 }
 
-fn state(sheet: &mut Sheet, job: &JobView<'_>, manner: ShowOptions<'_>) {
+fn state(sheet: &mut Sheet, job: &JobView<'_>, options: ShowOptions<'_>) {
     let derived = || format!("DerivedExitCode={}", exit_text(job.derived_exit()));
     sheet
         .line(format!(
@@ -193,7 +193,7 @@ fn state(sheet: &mut Sheet, job: &JobView<'_>, manner: ShowOptions<'_>) {
             u8::from(job.flag(JobField::Batch)),
             exit_text(job.exit())
         ))
-        .maybe(manner.details.then(derived));
+        .maybe(options.details.then(derived));
 }
 
 fn times(sheet: &mut Sheet, job: &JobView<'_>, zone: &TimeZone) {
@@ -286,7 +286,7 @@ fn places(sheet: &mut Sheet, job: &JobView<'_>) {
         .maybe(first);
 }
 
-fn amounts(sheet: &mut Sheet, job: &JobView<'_>, manner: ShowOptions<'_>) {
+fn amounts(sheet: &mut Sheet, job: &JobView<'_>, options: ShowOptions<'_>) {
     let each = job.count(JobField::CoresPerTask).max(1);
     let tres = job.tres_held().unwrap_or_else(|| job.tres_asked());
     sheet
@@ -301,7 +301,7 @@ fn amounts(sheet: &mut Sheet, job: &JobView<'_>, manner: ShowOptions<'_>) {
             "Socks/Node=* NtasksPerN:B:S:C={}:0:*:* CoreSpec=*",
             job.count(JobField::TasksPerNode)
         ));
-    if manner.details && !job.text(JobField::Nodes).is_empty() {
+    if options.details && !job.text(JobField::Nodes).is_empty() {
         held::details(sheet, job);
     }
     sheet.line(format!(
@@ -350,10 +350,7 @@ fn program(sheet: &mut Sheet, job: &JobView<'_>) {
         format!("Reservation={name}")
     });
     sheet
-        .line(format!(
-            "Features={} DelayBoot=00:00:00",
-            clean(or_null(features))
-        ))
+        .line(format!("Features={} DelayBoot=00:00:00", clean(or_null(features))))
         .maybe(reservation)
         .line(format!(
             "OverSubscribe={} Contiguous={} Licenses={} Network=(null)",
@@ -431,11 +428,7 @@ mod tests {
     fn shown(row: &[(F, &str)], details: bool) -> String {
         let (table, around) = (table(&[row]), around());
         let zone = &TimeZone::UTC;
-        sheet(
-            &JobView::new(&table, 0, &around),
-            ShowOptions { zone, details },
-        )
-        .text(false)
+        sheet(&JobView::new(&table, 0, &around), ShowOptions { zone, details }).text(false)
     }
 
     /// As `scontrol-show-job-held` has it, but for the submit host.
@@ -510,14 +503,8 @@ mod tests {
             (F::MailTypes, "begin,end"),
             (F::User, "ann"),
         ];
-        check(
-            &running,
-            "\n   NodeList=n[5-6]\n   BatchHost=n5\n   NumNodes=2 ",
-        );
-        check(
-            &running,
-            "\n   JOB_GRES=(null)\n     Nodes=n[5-6] CPU_IDs=0-15 Mem=1600 GRES=\n",
-        );
+        check(&running, "\n   NodeList=n[5-6]\n   BatchHost=n5\n   NumNodes=2 ");
+        check(&running, "\n   JOB_GRES=(null)\n     Nodes=n[5-6] CPU_IDs=0-15 Mem=1600 GRES=\n");
         let task = |state, restarts| {
             let task = [
                 (F::ArrayId, "7"),
@@ -539,18 +526,12 @@ mod tests {
             "\n   JOB_GRES=gpu:3\n     Nodes=n5 CPU_IDs=0-15 Mem=1600 GRES=gpu:2(IDX:0-1)\n     \
              Nodes=n6 CPU_IDs=0-15 Mem=1600 GRES=gpu:1(IDX:2)\n",
         );
-        check(
-            &running,
-            "\n   StartTime=1970-01-01T00:00:00 EndTime=1970-01-01T00:01:00 ",
-        );
+        check(&running, "\n   StartTime=1970-01-01T00:00:00 EndTime=1970-01-01T00:01:00 ");
         check(&running, "\n   Comment=abc \n   Power=\n");
         let mut noted = running.to_vec();
         noted.push((F::AdminComment, "look here"));
         check(&noted, "\n   AdminComment=look here \n   Comment=abc \n");
-        check(
-            &running,
-            "\n   Power=\n   MailUser=ann MailType=BEGIN,END\n\n",
-        );
+        check(&running, "\n   Power=\n   MailUser=ann MailType=BEGIN,END\n\n");
         check(&running, "\n   DerivedExitCode=0:0\n");
         let array = [
             (F::Id, "5"),
@@ -560,14 +541,8 @@ mod tests {
             (F::State, "waiting"),
             (F::Name, "arr"),
         ];
-        check(
-            &array,
-            "JobId=5 ArrayJobId=5 ArrayTaskId=1-20%3 ArrayTaskThrottle=3 JobName=arr\n",
-        );
+        check(&array, "JobId=5 ArrayJobId=5 ArrayTaskId=1-20%3 ArrayTaskThrottle=3 JobName=arr\n");
         let never_ran = [(F::State, "cancelled"), (F::End, "0")];
-        check(
-            &never_ran,
-            "\n   StartTime=1970-01-01T00:00:00 EndTime=1970-01-01T00:00:00 ",
-        );
+        check(&never_ran, "\n   StartTime=1970-01-01T00:00:00 EndTime=1970-01-01T00:00:00 ");
     }
 }

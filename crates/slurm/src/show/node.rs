@@ -2,10 +2,10 @@
 
 use super::{Sheet, clean, mebibytes, or_null};
 use crate::clock;
-use cosy_model::Amounts;
 use cosy_model::api::NodeInfo;
-use cosy_model::device::{gpu_type, is_of_gpus};
-use cosy_view::node::NodeCondition;
+use cosy_model::node::Machine;
+use cosy_model::{Amounts, MiB};
+use cosy_view::node::{NodeCondition, gpu_types, other_resources};
 use jiff::tz::TimeZone;
 
 /// A node's state as words joined by `+`: what it does, then what is the matter with it. A
@@ -33,64 +33,60 @@ pub fn state(node: &NodeInfo) -> String {
 
 /// One node with all it has.
 pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
-    let (has, used, machine) = (&node.amounts, &node.used, &node.machine);
-    let features = node.features.join(",");
+    let NodeInfo {
+        name,
+        amounts: has,
+        used,
+        features,
+        queues,
+        version,
+        last_seen,
+        machine,
+        // `state`, `reason` and `skew` tell these.
+        state: _,
+        jobs: _,
+        reason: _,
+        reason_by: _,
+        reason_since: _,
+        skew_ms: _,
+        // They are told with their numbers: `gres`.
+        gpu_types: _,
+        // `scontrol show job -d` has them, job by job.
+        cores_held: _,
+        gpus_held: _,
+    } = node;
+    let features = features.join(",");
     let features = or_null(&features).to_owned();
+    let arch = clean(&machine.arch);
+    let (arch, cores) = (or_null(&arch), has.cores);
     let mut sheet = Sheet::new();
     sheet
         .line(format!(
-            "NodeName={} Arch={} CoresPerSocket={} ",
-            clean(&node.name),
-            or_null(&clean(&machine.arch)),
+            "NodeName={} Arch={arch} CoresPerSocket={} ",
+            clean(name),
             cores_per_socket(node)
         ))
-        .line(format!(
-            "CPUAlloc={} CPUEfctv={cores} CPUTot={cores} CPULoad={}",
-            used.cores,
-            load(machine.load_hundredths),
-            cores = has.cores
-        ))
+        .line(cpus(cores, used.cores, machine))
         .line(format!("AvailableFeatures={features}"))
         .line(format!("ActiveFeatures={features}"))
         .line(format!("Gres={}", gres(has)));
+    let release = if version.is_empty() {
+        "(null)"
+    } else {
+        release
+    };
+    host_lines(&mut sheet, name, machine, release);
     sheet
-        .line(format!(
-            "NodeAddr={} NodeHostName={} Port={} Version={}",
-            clean(or(&machine.address, &node.name)),
-            clean(or(&machine.host, &node.name)),
-            machine.port,
-            if node.version.is_empty() {
-                "(null)"
-            } else {
-                release
-            }
-        ))
-        .line(format!("OS={} ", or_null(&clean(&machine.os))))
-        .line(format!(
-            "RealMemory={} AllocMem={} FreeMem={} Sockets={} Boards=1",
-            has.memory.0,
-            used.memory.0,
-            machine
-                .free_memory
-                .map_or_else(|| "N/A".to_owned(), |m| m.0.to_string()),
-            machine.sockets.max(1)
-        ))
+        .line(memory(has.memory, used.memory, machine))
         .line(format!(
             "State={} ThreadsPerCore={} TmpDisk={} Weight=1 Owner=N/A MCS_label=N/A",
             state(node),
             machine.threads_per_core.max(1),
             has.disk.0
         ))
-        .line(format!("Partitions={} ", node.queues.join(",")))
-        .line(format!(
-            "BootTime={} SlurmdStartTime={}",
-            clock::stamp_or(machine.boot, zone, "None"),
-            clock::stamp_or(machine.daemon_start, zone, "None")
-        ))
-        .line(format!(
-            "LastBusyTime={}",
-            clock::stamp_or(node.last_seen, zone, "Unknown")
-        ))
+        .line(format!("Partitions={} ", queues.join(",")))
+        .line(started(machine, zone))
+        .line(format!("LastBusyTime={}", clock::stamp_or(*last_seen, zone, "Unknown")))
         .line(format!("CfgTRES={}", configured(has)))
         .line(format!("AllocTRES={}", allocated(used)))
         .line("CapWatts=n/a")
@@ -99,6 +95,52 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
     sheet.maybe(reason(node, zone).map(|r| format!("Reason={r}")));
     sheet.maybe(skew(node).map(|words| format!("Comment={words}")));
     sheet
+}
+
+fn started(machine: &Machine, zone: &TimeZone) -> String {
+    format!(
+        "BootTime={} SlurmdStartTime={}",
+        clock::stamp_or(machine.boot, zone, "None"),
+        clock::stamp_or(machine.daemon_start, zone, "None")
+    )
+}
+
+fn cpus(all: u32, held: u32, machine: &Machine) -> String {
+    let load = load(machine.load_hundredths);
+    format!("CPUAlloc={held} CPUEfctv={all} CPUTot={all} CPULoad={load}")
+}
+
+fn memory(all: MiB, held: MiB, machine: &Machine) -> String {
+    let free = machine.free_memory;
+    let free = free.map_or_else(|| "N/A".to_owned(), |m| m.0.to_string());
+    let sockets = machine.sockets.max(1);
+    format!("RealMemory={} AllocMem={} FreeMem={free} Sockets={sockets} Boards=1", all.0, held.0)
+}
+
+/// Where the node is reached, and what runs on it.
+fn host_lines(sheet: &mut Sheet, name: &str, machine: &Machine, release: &str) {
+    let Machine {
+        host,
+        address,
+        port,
+        os,
+        // What the processor has, and what changes all the time, stands beside the amounts.
+        arch: _,
+        sockets: _,
+        cores_per_socket: _,
+        threads_per_core: _,
+        boot: _,
+        daemon_start: _,
+        load_hundredths: _,
+        free_memory: _,
+    } = machine;
+    sheet
+        .line(format!(
+            "NodeAddr={} NodeHostName={} Port={port} Version={release}",
+            clean(or(address, name)),
+            clean(or(host, name)),
+        ))
+        .line(format!("OS={} ", or_null(&clean(os))));
 }
 
 /// What is said of a clock that is off by a second or more: `clock 40 s behind the
@@ -122,10 +164,7 @@ fn cores_per_socket(node: &NodeInfo) -> u32 {
 
 /// The load with two decimals, `2.83`; `N/A` where the node told none.
 fn load(hundredths: Option<u32>) -> String {
-    hundredths.map_or_else(
-        || "N/A".to_owned(),
-        |n| format!("{}.{:02}", n / 100, n % 100),
-    )
+    hundredths.map_or_else(|| "N/A".to_owned(), |n| format!("{}.{:02}", n / 100, n % 100))
 }
 
 /// Why a node is out of service, who said so and when: `bad disk [root@TIME]`.
@@ -145,9 +184,7 @@ pub fn reason(node: &NodeInfo, zone: &TimeZone) -> Option<String> {
 
 /// GPUs and other things that can be counted: `gpu:2,fpga:1`, `gpu:a100:4`.
 pub fn gres(amounts: &Amounts) -> String {
-    let types = amounts.other.iter();
-    let types = types.filter_map(|(name, n)| Some((gpu_type(name)?, n)));
-    let typed: Vec<(&str, u32)> = types.filter(|(_, n)| *n > 0).collect();
+    let typed: Vec<(&str, u32)> = gpu_types(amounts).filter(|(_, n)| *n > 0).collect();
     let of_types = typed
         .iter()
         .fold(0u32, |sum, (_, n)| sum.saturating_add(*n));
@@ -160,15 +197,14 @@ pub fn gres(amounts: &Amounts) -> String {
             .iter()
             .map(|(kind, n)| format!("gpu:{}:{n}", clean(kind))),
     );
-    let other = amounts.other.iter().filter(|(name, _)| !is_of_gpus(name));
+    let other = other_resources(amounts);
     all.extend(other.map(|(name, n)| format!("{}:{n}", clean(name))));
     or_null(&all.join(",")).to_owned()
 }
 
 fn extra(amounts: &Amounts) -> String {
     let gpus = (amounts.gpus > 0).then(|| format!(",gres/gpu={}", amounts.gpus));
-    let other = amounts.other.iter().filter(|(name, _)| !is_of_gpus(name));
-    let other = other.map(|(name, n)| format!(",gres/{}={n}", clean(name)));
+    let other = other_resources(amounts).map(|(name, n)| format!(",gres/{}={n}", clean(name)));
     gpus.into_iter().chain(other).collect()
 }
 
@@ -195,7 +231,6 @@ fn allocated(used: &Amounts) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use cosy_model::MiB;
 
     pub(crate) fn node(name: &str, amounts: Amounts, queues: &[&str]) -> NodeInfo {
         NodeInfo {
@@ -245,10 +280,7 @@ pub(crate) mod tests {
         };
         check(|_| {}, "\n   CPUAlloc=0 CPUEfctv=16 CPUTot=16 ");
         check(|_| {}, "\n   Partitions=main \n");
-        check(
-            |_| {},
-            "\n   CfgTRES=cpu=16,mem=16000M,billing=16\n   AllocTRES=\n",
-        );
+        check(|_| {}, "\n   CfgTRES=cpu=16,mem=16000M,billing=16\n   AllocTRES=\n");
         check(
             |n| (n.used.cores, n.used.memory) = (16, MiB(1600)),
             "\n   AllocTRES=cpu=16,mem=1600M\n",
@@ -268,10 +300,7 @@ pub(crate) mod tests {
             n.amounts.other.set("gpu:t4", 1);
         };
         check(typed, "\n   Gres=gpu:a100:2,gpu:t4:1\n");
-        check(
-            |n| n.reason = "bad\ndisk".into(),
-            "ExtSensorsTemp=n/s\n   Reason=bad?disk\n\n",
-        );
+        check(|n| n.reason = "bad\ndisk".into(), "ExtSensorsTemp=n/s\n   Reason=bad?disk\n\n");
         check(
             |n| {
                 n.reason = "bad disk".into();

@@ -27,44 +27,66 @@ pub fn common_memory(queues: &[QueueInfo]) -> Option<MiB> {
 
 /// One queue with all it has. `common` is what [`common_memory`] gives.
 pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Sheet {
-    let spec = &queue.spec;
-    let own: Vec<&NodeInfo> = nodes
-        .iter()
-        .filter(|n| n.queues.contains(&spec.name))
-        .collect();
+    let QueueInfo {
+        spec,
+        default,
+        nodes: node_count,
+        cores,
+        // `squeue` and `sinfo` tell what there is in it now; a level is a word of Cosy's.
+        waiting: _,
+        running: _,
+        nodes_up: _,
+        cores_used: _,
+        your_level: _,
+    } = queue;
+    let QueueSpec {
+        name,
+        priority,
+        max_time,
+        default_time,
+        max_nodes,
+        exclusive,
+        state,
+        // `memory` tells these, `groups` those.
+        default_memory_per_core: _,
+        max_memory: _,
+        groups: _,
+        others: _,
+        // The nodes themselves say which queues they are in.
+        nodes: _,
+        // Slurm has no words for these of a partition.
+        max_disk: _,
+        max_jobs: _,
+        max_jobs_per_user: _,
+        mpi: _,
+        users: _,
+    } = spec;
+    let own: Vec<&NodeInfo> = nodes.iter().filter(|n| n.queues.contains(name)).collect();
     let names: Vec<&str> = own.iter().map(|n| n.name.as_str()).collect();
     let mut sheet = Sheet::new();
     sheet
-        .line(format!("PartitionName={}", clean(&spec.name)))
-        .line(format!(
-            "AllowGroups={} AllowAccounts=ALL AllowQos=ALL",
-            groups(spec)
-        ))
-        .line(format!(
-            "AllocNodes=ALL Default={} QoS=N/A",
-            yes(queue.default)
-        ))
+        .line(format!("PartitionName={}", clean(name)))
+        .line(format!("AllowGroups={} AllowAccounts=ALL AllowQos=ALL", groups(spec)))
+        .line(format!("AllocNodes=ALL Default={} QoS=N/A", yes(*default)))
         .line(format!(
             "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
-            spec.default_time.map_or("NONE".to_owned(), clock::span)
+            default_time.map_or("NONE".to_owned(), clock::span)
         ))
         .line(format!(
             "MaxNodes={} MaxTime={} MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
-            or_unlimited(spec.max_nodes),
-            clock::span(spec.max_time.unwrap_or(Span::UNLIMITED))
+            or_unlimited(*max_nodes),
+            clock::span(max_time.unwrap_or(Span::UNLIMITED))
         ))
         .line(format!("Nodes={}", or_null(&cosy_model::fold(&names))))
         .line(format!(
             "PriorityJobFactor=1 PriorityTier={} RootOnly=NO ReqResv=NO OverSubscribe={}",
-            spec.priority.max(1),
-            if spec.exclusive { "EXCLUSIVE" } else { "NO" }
+            (*priority).max(1),
+            if *exclusive { "EXCLUSIVE" } else { "NO" }
         ))
         .line("OverTimeLimit=NONE PreemptMode=OFF")
         .line(format!(
-            "State={} TotalCPUs={} TotalNodes={} SelectTypeParameters=NONE",
-            state(spec.state),
-            queue.cores,
-            queue.nodes
+            "State={} TotalCPUs={cores} TotalNodes={node_count} SelectTypeParameters=NONE",
+            self::state(*state),
         ))
         .line("JobDefaults=(null)")
         .line(memory(spec, common))

@@ -5,7 +5,7 @@
 
 use super::{Sheet, clean, or_null};
 use crate::clock;
-use cosy_model::reservation::{ReservationInfo, ReservationState};
+use cosy_model::reservation::{ReservationInfo, ReservationState, Sharing};
 use jiff::tz::TimeZone;
 
 /// The name that it goes by: as given, or of its first user and number; one that the
@@ -36,43 +36,87 @@ pub const fn state(state: ReservationState) -> &'static str {
 
 /// One reservation with all it has.
 pub fn sheet(r: &ReservationInfo, zone: &TimeZone) -> Sheet {
-    let users = if r.sharing == Default::default() {
-        clean(&r.user)
-    } else {
-        or_null(&clean(&r.sharing.users.join(","))).to_owned()
-    };
-    let list = |all: &[String]| or_null(&clean(&all.join(","))).to_owned();
-    let queue = if r.named {
+    let ReservationInfo {
+        user,
+        queue,
+        state,
+        start,
+        end,
+        nodes,
+        node_count,
+        cores,
+        sharing,
+        named,
+        // `name` and `flags` tell these.
+        id: _,
+        name: _,
+        name_given: _,
+        flags: _,
+        rule: _,
+        // Slurm has no words for what a reservation costs, how it is booked and what it does to
+        // others.
+        series: _,
+        uid: _,
+        usable: _,
+        account: _,
+        degraded: _,
+        movable_from: _,
+        hold_until: _,
+        free_until: _,
+        gpus: _,
+        base: _,
+        extra: _,
+        charged: _,
+        job: _,
+        used_core_ms: _,
+        delayed_jobs: _,
+        total_delay: _,
+        made: _,
+        comment: _,
+        note: _,
+    } = r;
+    let queue = if *named {
         "(null)".to_owned()
     } else {
-        clean(&r.queue)
+        clean(queue)
     };
     let mut sheet = Sheet::new();
     sheet
         .line(format!(
             "ReservationName={} StartTime={} EndTime={} Duration={}",
             name(r),
-            clock::stamp(r.start, zone),
-            clock::stamp(r.end, zone),
-            clock::span(r.end.since(r.start))
+            clock::stamp(*start, zone),
+            clock::stamp(*end, zone),
+            clock::span(end.since(*start))
         ))
         .line(format!(
-            "Nodes={} NodeCnt={} CoreCnt={} Features=(null) PartitionName={queue} Flags={}",
-            or_null(&clean(&r.nodes)),
-            r.node_count,
-            r.cores,
+            "Nodes={} NodeCnt={node_count} CoreCnt={cores} Features=(null) PartitionName={queue} Flags={}",
+            or_null(&clean(nodes)),
             flags(r)
         ))
-        .line(format!("TRES=cpu={}", r.cores))
-        .line(format!(
-            "Users={} Groups={} Accounts={} Licenses=(null) State={} BurstBuffer=(null) Watts=n/a",
-            users,
-            list(&r.sharing.groups),
-            list(&r.sharing.accounts),
-            state(r.state)
-        ))
+        .line(format!("TRES=cpu={cores}"))
+        .line(who_may(user, sharing, self::state(*state)))
         .line("MaxStartDelay=(null)");
     sheet
+}
+
+/// Who may use it, and whether it is on.
+fn who_may(owner: &str, sharing: &Sharing, state: &str) -> String {
+    let Sharing {
+        users,
+        groups,
+        accounts,
+    } = sharing;
+    let list = |all: &[String]| or_null(&clean(&all.join(","))).to_owned();
+    let users = match *sharing == Sharing::default() {
+        true => clean(owner),
+        false => list(users),
+    };
+    format!(
+        "Users={users} Groups={} Accounts={} Licenses=(null) State={state} BurstBuffer=(null) Watts=n/a",
+        list(groups),
+        list(accounts),
+    )
 }
 
 /// In the order in which Slurm tells them.
@@ -116,7 +160,6 @@ fn flags(r: &ReservationInfo) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::reservation::Sharing;
     use cosy_model::{ReservationId, Span, Su, Time, Uid};
 
     fn r1() -> ReservationInfo {

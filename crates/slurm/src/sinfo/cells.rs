@@ -32,9 +32,9 @@ pub fn cell(field: Field, group: &Group<'_>, look: &ValueStyle, out: &mut String
         }
         Field::NodesAiot => four(out, node_counts(group)),
         Field::CpusState => four(out, core_counts(group)),
-        Field::Features | Field::ActiveFeatures => first(out, group, |k| {
-            or_null(&clean(&k.node.features.join(","))).to_owned()
-        }),
+        Field::Features | Field::ActiveFeatures => {
+            first(out, group, |k| or_null(&clean(&k.node.features.join(","))).to_owned())
+        }
         Field::MaxCpusPerNode => out.push_str("UNLIMITED"),
         Field::Cpus | Field::Cores => {
             range(out, group, |k| Some(u64::from(k.node.amounts.cores)));

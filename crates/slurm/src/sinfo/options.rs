@@ -5,45 +5,26 @@ use crate::data::Spelling;
 use crate::getopt::{self, Found, Mistake, Order};
 use crate::squeue::options::{Format, list};
 use crate::table::{self, Row};
-use crate::told;
+use crate::verbose;
 use std::ffi::OsString;
 
 /// All options.
 pub const OPTIONS: &[Row] = &[
     Row::flag(b'a', "all", "partitions that are hidden too: here none is"),
     Row::flag(b'd', "dead", "only nodes that do not answer"),
-    Row::flag(
-        b'e',
-        "exact",
-        "group only nodes that are alike in everything",
-    ),
+    Row::flag(b'e', "exact", "group only nodes that are alike in everything"),
     Row::long_flag("federation", "the whole federation: here the own cluster"),
     Row::flag(b'h', "noheader", "no headings"),
     Row::long_flag("hide", "no hidden partitions"),
-    Row::value(
-        b'i',
-        "iterate",
-        "SECONDS",
-        "again and again after so many seconds",
-    ),
+    Row::value(b'i', "iterate", "SECONDS", "again and again after so many seconds"),
     Row::long_flag("json", "print JSON"),
     Row::long_flag("local", "only this cluster"),
     Row::flag(b'l', "long", "more columns"),
-    Row::value(
-        b'M',
-        "clusters",
-        "NAME[,...]",
-        "ask these clusters: only the own one is there",
-    ),
+    Row::value(b'M', "clusters", "NAME[,...]", "ask these clusters: only the own one is there"),
     Row::value(b'n', "nodes", "NODES", "these nodes"),
     Row::long_flag("noconvert", "sizes in MiB as they are"),
     Row::flag(b'N', "Node", "a line for each node and partition"),
-    Row::value(
-        b'o',
-        "format",
-        "FORMAT",
-        "columns by letter, like \"%9P %.5a %N\"",
-    ),
+    Row::value(b'o', "format", "FORMAT", "columns by letter, like \"%9P %.5a %N\""),
     Row::value(b'O', "Format", "NAME[:[.]WIDTH],...", "columns by name"),
     Row::value(b'p', "partition", "NAME[,...]", "these partitions"),
     Row::flag(b'r', "responding", "only nodes that answer"),
@@ -124,19 +105,19 @@ impl Query {
         });
         let filtering = self.dead || self.responding || self.nodes.is_some();
         let filtering = filtering || !self.partitions.is_empty() || !self.states.is_empty();
-        told::lines(&[
+        verbose::lines(&[
             ("dead", self.dead.to_string()),
             ("exact", u8::from(self.exact).to_string()),
             ("filtering", filtering.to_string()),
-            ("format", told::text(format, "(null)")),
+            ("format", verbose::text(format, "(null)")),
             ("iterate", self.iterate.unwrap_or(0).to_string()),
             ("long", self.long.to_string()),
             ("no_header", self.bare.to_string()),
             ("node_field", self.by_node.to_string()),
-            ("nodes", told::text(self.nodes.as_deref(), NOTHING)),
-            ("partition", told::words(&self.partitions, NOTHING)),
+            ("nodes", verbose::text(self.nodes.as_deref(), NOTHING)),
+            ("partition", verbose::words(&self.partitions, NOTHING)),
             ("responding", self.responding.to_string()),
-            ("sort", told::text(self.sort.as_deref(), "(null)")),
+            ("sort", verbose::text(self.sort.as_deref(), "(null)")),
             ("summarize", self.summary.to_string()),
             ("verbose", self.verbose.to_string()),
         ])
@@ -259,10 +240,7 @@ mod tests {
         let Invocation::Report(q) = query("-t~idle,alloc~-hp~main") else {
             panic!("no report")
         };
-        assert_eq!(
-            (q.states.len(), q.partitions.as_slice()),
-            (2, &["main".to_owned()][..])
-        );
+        assert_eq!((q.states.len(), q.partitions.as_slice()), (2, &["main".to_owned()][..]));
         assert_eq!(query("-t~foo"), Invocation::BadState("foo".to_owned()));
         assert!(matches!(query("--nosuch"), Invocation::Mistake(_)));
         assert_eq!(query("-V"), Invocation::Version);
@@ -284,10 +262,7 @@ mod tests {
             assert!(known, "{}", char::from(letter));
         }
         for name in long {
-            assert!(
-                OPTIONS.iter().any(|row| row.opt.long == &name[2..]),
-                "{name}"
-            );
+            assert!(OPTIONS.iter().any(|row| row.opt.long == &name[2..]), "{name}");
         }
     }
 
@@ -332,9 +307,7 @@ mod tests {
     #[test]
     fn variables() {
         let args = ["-h".into()];
-        let asked = read(&args, |name| {
-            (name == "SINFO_FORMAT").then(|| "%N".to_owned())
-        });
+        let asked = read(&args, |name| (name == "SINFO_FORMAT").then(|| "%N".to_owned()));
         let Invocation::Report(q) = asked else {
             panic!("no report")
         };

@@ -249,14 +249,7 @@ mod tests {
             cluster: String::new(),
         };
         let layout = layout(&query, &nodes, &partitions);
-        let groups = sorted(
-            &query,
-            &layout,
-            &partitions,
-            &nodes,
-            named.as_deref(),
-            &look,
-        );
+        let groups = sorted(&query, &layout, &partitions, &nodes, named.as_deref(), &look);
         let mut text = if query.bare {
             String::new()
         } else {
@@ -308,10 +301,7 @@ mod tests {
                 "short        up      30:00 1-infinite   no       NO        all      1       mixed n1",
             ],
         );
-        check(
-            "-R",
-            &["REASON               USER      TIMESTAMP           NODELIST"],
-        );
+        check("-R", &["REASON               USER      TIMESTAMP           NODELIST"]);
         check("-h~-p~short~-o~%P %D %t", &["short 1 plnd", "short 1 mix"]);
         check(
             "-n~nosuch",
@@ -322,10 +312,7 @@ mod tests {
             ],
         );
         check("-n~n1,n7~-N~-h~-o~%N %t", &["n1 mix", "n1 mix", "n7 alloc"]);
-        check(
-            "-p~nosuch",
-            &["PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST"],
-        );
+        check("-p~nosuch", &["PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST"]);
     }
 
     #[test]
@@ -364,9 +351,6 @@ mod tests {
         let want = "RESV_NAME     STATE           START_TIME             END_TIME     DURATION  NODELIST\n\
             r1         INACTIVE  2026-11-21T03:20:41  2026-11-21T04:20:41     01:00:00  n1\n";
         assert_eq!(reservations(&[r1], false, &stamps), want);
-        assert_eq!(
-            reservations(&[], false, &stamps),
-            "No reservations in the system\n"
-        );
+        assert_eq!(reservations(&[], false, &stamps), "No reservations in the system\n");
     }
 }

@@ -261,10 +261,7 @@ mod tests {
     fn names() {
         let check = |node: NodeInfo, compact: &str, long: &str| {
             let state = NodeState::of(&node, Kept::Free);
-            assert_eq!(
-                (state.compact().as_str(), state.long().as_str()),
-                (compact, long)
-            );
+            assert_eq!((state.compact().as_str(), state.long().as_str()), (compact, long));
         };
         check(node("idle", 0, 0), "idle", "idle");
         check(node("mixed", 1, 3), "mix", "mixed");
@@ -295,15 +292,9 @@ mod tests {
         sorted.sort_by_key(|s| s.rank());
         sorted.reverse();
         let names: Vec<_> = sorted.iter().map(|s| s.compact()).collect();
-        assert_eq!(
-            names,
-            ["drain", "plnd", "drng", "mix", "alloc", "idle", "down"]
-        );
+        assert_eq!(names, ["drain", "plnd", "drng", "mix", "alloc", "idle", "down"]);
         let kept = NodeState::of(&states[0], Kept::Planned);
-        assert_eq!(
-            (kept.kept(), kept.complete().as_str()),
-            (Kept::Free, "idle+drain")
-        );
+        assert_eq!((kept.kept(), kept.complete().as_str()), (Kept::Free, "idle+drain"));
     }
 
     #[test]
@@ -314,11 +305,7 @@ mod tests {
         assert_eq!(Filter::read("foo"), None);
         let check = |word: &str, node: NodeInfo, want| {
             let filter = Filter::read(word).unwrap();
-            assert_eq!(
-                filter.contains(NodeState::of(&node, Kept::Free)),
-                want,
-                "{word}"
-            );
+            assert_eq!(filter.contains(NodeState::of(&node, Kept::Free)), want, "{word}");
         };
         check("idle", node("idle", 0, 0), true);
         check("idle", node("drained", 0, 0), false);

@@ -4,6 +4,7 @@ use super::states::{Base, Kept, NodeState};
 use crate::data::{Data, map};
 use crate::show::mebibytes;
 use cosy_model::api::NodeInfo;
+use cosy_model::node::Machine;
 use cosy_model::{Amounts, Time};
 
 /// One node, with whom it is kept for, by a system of that release.
@@ -39,31 +40,69 @@ fn gres(amounts: &Amounts) -> Data {
 }
 
 fn machine(node: &NodeInfo) -> Data {
-    let m = &node.machine;
-    let features = || node.features.join(",").into();
+    // Taken apart whole, so that whoever adds a field says here whether Slurm has a name for it.
+    let NodeInfo {
+        name,
+        amounts: has,
+        used,
+        features,
+        last_seen,
+        machine,
+        // `standing` tells these.
+        state: _,
+        reason: _,
+        reason_by: _,
+        reason_since: _,
+        queues: _,
+        // The release that is shown is Slurm's.
+        version: _,
+        // Slurm has no names for the rest here.
+        jobs: _,
+        skew_ms: _,
+        gpu_types: _,
+        cores_held: _,
+        gpus_held: _,
+    } = node;
+    let Machine {
+        host,
+        address,
+        arch,
+        boot,
+        load_hundredths,
+        free_memory,
+        // `standing` and `resources` tell these.
+        port: _,
+        os: _,
+        daemon_start: _,
+        // All that Slurm is told are cores.
+        sockets: _,
+        cores_per_socket: _,
+        threads_per_core: _,
+    } = machine;
+    let features = || features.join(",").into();
     map([
-        ("architecture", m.arch.as_str().into()),
+        ("architecture", arch.as_str().into()),
         ("burstbuffer_network_address", "".into()),
         ("boards", 1.into()),
-        ("boot_time", seconds(m.boot)),
+        ("boot_time", seconds(*boot)),
         ("comment", "".into()),
-        ("cores", number(node.amounts.cores)),
+        ("cores", number(has.cores)),
         ("cpu_binding", 0.into()),
-        ("cpu_load", number(m.load_hundredths.unwrap_or(0))),
+        ("cpu_load", number(load_hundredths.unwrap_or(0))),
         ("extra", "".into()),
-        ("free_memory", number(m.free_memory.map_or(0, |mib| mib.0))),
-        ("cpus", number(node.amounts.cores)),
-        ("last_busy", seconds(node.last_seen)),
+        ("free_memory", number(free_memory.map_or(0, |mib| mib.0))),
+        ("cpus", number(has.cores)),
+        ("last_busy", seconds(*last_seen)),
         ("features", features()),
         ("active_features", features()),
-        ("gres", gres(&node.amounts)),
+        ("gres", gres(has)),
         ("gres_drained", "N/A".into()),
-        ("gres_used", gres(&node.used)),
+        ("gres_used", gres(used)),
         ("mcs_label", "".into()),
-        ("name", node.name.as_str().into()),
+        ("name", name.as_str().into()),
         ("next_state_after_reboot", "invalid".into()),
-        ("address", or(&m.address, &node.name)),
-        ("hostname", or(&m.host, &node.name)),
+        ("address", or(address, name)),
+        ("hostname", or(host, name)),
     ])
 }
 
@@ -118,11 +157,8 @@ fn resources(node: &NodeInfo, release: &str) -> Data {
         (cores, 0) => format!("cpu={cores}"),
         (cores, memory) => format!("cpu={cores},mem={}", mebibytes(memory)),
     };
-    let all = format!(
-        "cpu={cores},mem={},billing={cores}",
-        mebibytes(has.memory.0),
-        cores = has.cores
-    );
+    let all =
+        format!("cpu={cores},mem={},billing={cores}", mebibytes(has.memory.0), cores = has.cores);
     map([
         ("slurmd_start_time", seconds(node.machine.daemon_start)),
         ("sockets", 1.into()),

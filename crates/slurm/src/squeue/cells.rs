@@ -15,7 +15,7 @@ use std::fmt::Write;
 /// How values are shown.
 #[derive(Clone, Debug)]
 pub struct ValueStyle {
-    /// The present.
+    /// When the list is made.
     pub now: Time,
     /// Points of time.
     pub stamps: Stamps,

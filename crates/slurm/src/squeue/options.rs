@@ -5,76 +5,36 @@ use crate::data::Spelling;
 use crate::getopt::{self, Found, Mistake, Order};
 use crate::state::SlurmState;
 use crate::table::{self, Row};
-use crate::told;
+use crate::verbose;
 use std::ffi::OsString;
 
 /// All options.
 pub const OPTIONS: &[Row] = &[
-    Row::value(
-        b'A',
-        "account",
-        "NAME[,...]",
-        "jobs charged to these accounts",
-    ),
+    Row::value(b'A', "account", "NAME[,...]", "jobs charged to these accounts"),
     Row::flag(b'a', "all", "jobs in hidden partitions too"),
-    Row::long_flag(
-        "array-unique",
-        "each waiting array task in a line of its own",
-    ),
-    Row::value(
-        b'M',
-        "clusters",
-        "NAME[,...]",
-        "ask these clusters: only the own one is there",
-    ),
-    Row::long_flag(
-        "federation",
-        "jobs of the whole federation: here the own cluster",
-    ),
+    Row::long_flag("array-unique", "each waiting array task in a line of its own"),
+    Row::value(b'M', "clusters", "NAME[,...]", "ask these clusters: only the own one is there"),
+    Row::long_flag("federation", "jobs of the whole federation: here the own cluster"),
     Row::flag(b'h', "noheader", "no headings"),
     Row::long_flag("hide", "no jobs in hidden partitions"),
-    Row::value(
-        b'i',
-        "iterate",
-        "SECONDS",
-        "again and again after so many seconds",
-    ),
+    Row::value(b'i', "iterate", "SECONDS", "again and again after so many seconds"),
     Row::value(b'j', "job", "ID[,...]", "these jobs: 12, 12_3, 12_[1-3]"),
     Row::long_value("jobs", "ID[,...]", "").also("job"),
     Row::long_flag("json", "print JSON"),
     Row::long_flag("local", "only jobs of this cluster"),
     Row::flag(b'l', "long", "more columns"),
-    Row::value(
-        b'L',
-        "licenses",
-        "NAME[,...]",
-        "jobs that ask for these licenses",
-    ),
+    Row::value(b'L', "licenses", "NAME[,...]", "jobs that ask for these licenses"),
     Row::long_flag("me", "own jobs"),
     Row::value(b'n', "name", "NAME[,...]", "jobs with these names"),
     Row::long_flag("noconvert", "sizes in MiB as they are"),
     Row::value(b'w', "nodelist", "NODES", "jobs on these nodes"),
     Row::long_value("node", "NODES", "").also("nodelist"),
-    Row::value(
-        b'o',
-        "format",
-        "FORMAT",
-        "columns by letter, like \"%.18i %.9P %t\"",
-    ),
+    Row::value(b'o', "format", "FORMAT", "columns by letter, like \"%.18i %.9P %t\""),
     Row::value(b'O', "Format", "NAME[:[.]WIDTH],...", "columns by name"),
     Row::value(b'p', "partition", "NAME[,...]", "jobs in these partitions"),
     Row::long_value("partitions", "NAME[,...]", "").also("partition"),
-    Row::flag(
-        b'P',
-        "priority",
-        "a line for each partition that a waiting job may run in",
-    ),
-    Row::value(
-        b'q',
-        "qos",
-        "NAME[,...]",
-        "jobs with these qualities of service",
-    ),
+    Row::flag(b'P', "priority", "a line for each partition that a waiting job may run in"),
+    Row::value(b'q', "qos", "NAME[,...]", "jobs with these qualities of service"),
     Row::value(b'R', "reservation", "NAME", "jobs in this reservation"),
     Row::flag(b'r', "array", "each array task in a line of its own"),
     Row::long_flag("sibling", "jobs of sibling clusters: there are none here"),
@@ -85,12 +45,7 @@ pub const OPTIONS: &[Row] = &[
         "order: letters of -o with commas, '-' before one turns it round",
     ),
     Row::long_flag("start", "expected starts of waiting jobs"),
-    Row::value(
-        b't',
-        "states",
-        "STATE[,...]",
-        "jobs in these states, or 'all'",
-    ),
+    Row::value(b't', "states", "STATE[,...]", "jobs in these states, or 'all'"),
     Row::long_value("state", "STATE[,...]", "").also("states"),
     Row::value(b's', "steps", "ID.STEP[,...]", "steps instead of jobs").perhaps(),
     Row::value(b'u', "user", "NAME[,...]", "jobs of these users"),
@@ -169,31 +124,31 @@ impl Query {
     /// What `-v` tells of the query.
     pub fn told(&self) -> String {
         const NULL: &str = "(null)";
-        let words = |list: &[String]| told::words(list, NULL);
+        let words = |list: &[String]| verbose::words(list, NULL);
         let format = self.format.as_ref().map(|format| match format {
             Format::Letters(text) | Format::Names(text) => text.as_str(),
         });
         let all = self.states.as_deref();
-        told::lines(&[
+        verbose::lines(&[
             (
                 "all",
                 all.is_some_and(|s| s.eq_ignore_ascii_case("all"))
                     .to_string(),
             ),
             ("array", self.array.to_string()),
-            ("format", told::text(format, NULL)),
+            ("format", verbose::text(format, NULL)),
             ("iterate", self.iterate.unwrap_or(0).to_string()),
             ("job_flag", u8::from(!self.jobs.is_empty()).to_string()),
             ("jobs", words(&self.jobs)),
             ("licenses", words(&self.licenses)),
             ("names", words(&self.names)),
-            ("nodes", told::text(self.nodes.as_deref(), "")),
+            ("nodes", verbose::text(self.nodes.as_deref(), "")),
             ("partitions", words(&self.partitions)),
             ("priority", self.priority.to_string()),
-            ("reservation", told::text(self.reservation.as_deref(), NULL)),
-            ("sort", told::text(self.sort.as_deref(), NULL)),
+            ("reservation", verbose::text(self.reservation.as_deref(), NULL)),
+            ("sort", verbose::text(self.sort.as_deref(), NULL)),
             ("start_flag", u8::from(self.start).to_string()),
-            ("states", told::text(all, NULL)),
+            ("states", verbose::text(all, NULL)),
             ("step_flag", u8::from(self.steps.is_some()).to_string()),
             ("steps", words(self.steps.as_deref().unwrap_or_default())),
             ("users", words(&self.users)),
@@ -408,10 +363,7 @@ mod tests {
         assert_eq!(q.steps, Some(Vec::new()));
         assert_eq!(report("--step=1.0,2.batch", &[]).steps.unwrap().len(), 2);
         assert_eq!(report("-s~1.0~-h", &[]).steps.unwrap(), ["1.0"]);
-        assert_eq!(
-            query("-s~1.0~foo", &[]),
-            Invocation::Extra("foo".to_owned())
-        );
+        assert_eq!(query("-s~1.0~foo", &[]), Invocation::Extra("foo".to_owned()));
         let q = report("-j~~-w~", &[]);
         assert!(q.jobs.is_empty() && q.nodes.is_none());
         assert_eq!(report("--start", &[]).states.as_deref(), Some("PENDING"));

@@ -150,10 +150,7 @@ mod tests {
             .collect();
         sort(&mut views, &read(USUAL).unwrap());
         let names: Vec<_> = views.iter().map(|v| v.text(F::Name)).collect();
-        assert_eq!(
-            names,
-            ["later", "arr", "heldjob", "filler", "a1", "a0", "shortjob"]
-        );
+        assert_eq!(names, ["later", "arr", "heldjob", "filler", "a1", "a0", "shortjob"]);
     }
 
     proptest! {

@@ -228,12 +228,7 @@ mod tests {
         let table = table(&[&first]);
         let around = Surroundings::default();
         let mut out = String::new();
-        cell(
-            Field::JobArrayId,
-            &JobView::new(&table, 0, &around),
-            &look(),
-            &mut out,
-        );
+        cell(Field::JobArrayId, &JobView::new(&table, 0, &around), &look(), &mut out);
         assert!(out.ends_with("...%3]") && out.len() < 80, "{out}");
     }
 }

@@ -5,6 +5,7 @@ use super::fields::StepField;
 use super::options::{Format, Query};
 use crate::layout::{Layout, all, is_all};
 use crate::stamp;
+use cosy_model::api::JobRef;
 use cosy_model::{Span, Time};
 use std::fmt::Write;
 
@@ -14,8 +15,8 @@ const ALL: &str = "bijluAMNPSU";
 /// A step that runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Its job as users name it: `12`, `12_3`.
-    pub job: String,
+    /// Its job, or the task of an array.
+    pub job: JobRef,
     /// Number or name within the job: `0`, `batch`.
     pub step: String,
     /// Name that the step was given, by default its program's.
@@ -88,14 +89,17 @@ pub fn lines(
 }
 
 fn cell(field: StepField, step: &Step, look: &ValueStyle, cluster: &str, out: &mut String) {
-    let (job, task) = match step.job.split_once('_') {
-        Some((job, task)) => (job, task),
-        None => (step.job.as_str(), "N/A"),
-    };
     match field {
         StepField::StepId => out.push_str(&step.id()),
-        StepField::ArrayJobId | StepField::JobId => out.push_str(job),
-        StepField::ArrayTaskId => out.push_str(task),
+        StepField::ArrayJobId | StepField::JobId => {
+            let _ = write!(out, "{}", step.job.job);
+        }
+        StepField::ArrayTaskId => match step.job.task {
+            Some(task) => {
+                let _ = write!(out, "{task}");
+            }
+            None => out.push_str("N/A"),
+        },
         StepField::Name => out.push_str(&step.name.replace(char::is_control, "?")),
         StepField::TimeLimit => limit(out, Some(step.limit.unwrap_or(Span(i64::MAX)))),
         StepField::TimeUsed => {
@@ -154,7 +158,7 @@ mod tests {
             bits: None,
         };
         let step = Step {
-            job: "101".into(),
+            job: "101".parse().unwrap(),
             step: "batch".into(),
             name: "batch".into(),
             partition: "main".into(),
@@ -166,9 +170,17 @@ mod tests {
             limit: None,
         };
         let layout = layout(&Query::default());
-        let text = heading(&layout) + &lines(&layout, &[step], &look, "base");
+        let text = heading(&layout) + &lines(&layout, std::slice::from_ref(&step), &look, "base");
         let want = "         STEPID     NAME PARTITION     USER      TIME NODELIST\n      \
             101.batch    batch      main www-data      0:03 n5\n";
         assert_eq!(text, want);
+        let task = Step {
+            job: "101_7".parse().unwrap(),
+            ..step
+        };
+        let names = "arrayjobid:8,jobid:8,arraytaskid:8,stepid:12,cluster:4";
+        let layout = Layout::of_names(names, StepField::of_word);
+        let text = lines(&layout, &[task], &look, "base");
+        assert_eq!(text, "101     101     7       101_7.batch base\n");
     }
 }

@@ -19,8 +19,8 @@ pub fn needs() -> Vec<F> {
         F::ArrayId,
         F::ArrayTask,
         F::ArrayAtOnce,
-        F::Bundle,
-        F::Bundles,
+        F::Component,
+        F::Components,
         F::Name,
         F::User,
         F::Uid,
@@ -251,10 +251,7 @@ fn held(job: &JobView<'_>, node: &str, cores: Ids<'_>) -> Data {
         ("nodename", node.into()),
         ("cpus_used", 0.into()),
         ("memory_used", 0.into()),
-        (
-            "memory_allocated",
-            i64::try_from(memory).unwrap_or(i64::MAX).into(),
-        ),
+        ("memory_allocated", i64::try_from(memory).unwrap_or(i64::MAX).into()),
     ])
 }
 
@@ -287,14 +284,8 @@ fn sizes(all: &mut Entries, job: &JobView<'_>) {
             ("node_count", job.nodes().into()),
             ("tasks", job.count(F::Tasks).max(1).into()),
             ("het_job_id", job.het().map_or(0, |het| het.job).into()),
-            (
-                "het_job_id_set",
-                job.het().map_or_else(nothing, |het| het.set().into()),
-            ),
-            (
-                "het_job_offset",
-                job.het().map_or(0, |het| het.offset).into(),
-            ),
+            ("het_job_id_set", job.het().map_or_else(nothing, |het| het.set().into())),
+            ("het_job_offset", job.het().map_or(0, |het| het.offset).into()),
             ("partition", job.partition().into()),
             ("prefer", text(job, F::Prefer)),
             ("memory_per_node", per_node),
@@ -338,11 +329,7 @@ fn order(all: &mut Entries, job: &JobView<'_>) {
             ("shared", shared),
             (
                 "show_flags",
-                Data::List(vec![
-                    "SHOW_ALL".into(),
-                    "SHOW_DETAIL".into(),
-                    "SHOW_LOCAL".into(),
-                ]),
+                Data::List(vec!["SHOW_ALL".into(), "SHOW_DETAIL".into(), "SHOW_LOCAL".into()]),
             ),
             ("sockets_per_board", 0.into()),
             ("sockets_per_node", Data::Null),
@@ -474,14 +461,8 @@ mod tests {
         check("/submit_time", 1_795_227_325.into());
         check("/time_limit", 1.into());
         check("/tres_alloc_str", "cpu=3,mem=300M,node=2,billing=3".into());
-        check(
-            "/job_resources/allocated_nodes/0/memory_allocated",
-            200.into(),
-        );
-        check(
-            "/job_resources/allocated_nodes/1/sockets/0/cores/7",
-            "allocated".into(),
-        );
+        check("/job_resources/allocated_nodes/0/memory_allocated", 200.into());
+        check("/job_resources/allocated_nodes/1/sockets/0/cores/7", "allocated".into());
         check("/nice", serde_json::Value::Null);
     }
 }

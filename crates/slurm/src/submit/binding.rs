@@ -53,9 +53,7 @@ pub fn read(text: &str) -> Result<CpuBind, Fault> {
             "sockets" | "socket" | "ldoms" | "ldom" | "rank_ldom" => bind.to = To::Sockets,
             "boards" | "board" | "one_thread" => {}
             "map_cpu" | "mask_cpu" | "map_ldom" | "mask_ldom" => {
-                return Err(failed(format!(
-                    "missing list for \"--cpu-bind={small}:<list>\""
-                )));
+                return Err(failed(format!("missing list for \"--cpu-bind={small}:<list>\"")));
             }
             _ => return Err(unknown(word)),
         }
@@ -130,10 +128,7 @@ mod tests {
             let fault = read(text).unwrap_err();
             let end = "srun: fatal: Failed to parse --cpu-bind= values.\n";
             let got = fault.text(Program::Srun);
-            assert_eq!(
-                (got, fault.code),
-                (format!("srun: error: {want}\n{end}"), 1)
-            );
+            assert_eq!((got, fault.code), (format!("srun: error: {want}\n{end}"), 1));
         };
         check("foo", "unrecognized --cpu-bind argument \"foo\"");
         check("foo:1", "unrecognized --cpu-bind argument \"foo:1\"");
@@ -145,9 +140,6 @@ mod tests {
         check("local,verbose", Ok(()));
         check("map_mem:0,1", Ok(()));
         check("foo", Err("unrecognized --mem-bind argument \"foo\""));
-        check(
-            "map_mem",
-            Err("missing list for \"--mem-bind=map_mem:<list>\""),
-        );
+        check("map_mem", Err("missing list for \"--mem-bind=map_mem:<list>\""));
     }
 }

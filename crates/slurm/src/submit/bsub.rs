@@ -22,10 +22,8 @@ pub fn read(words: &[String]) -> Vec<Found> {
             continue;
         }
         let long = LONG.iter().find(|l| option.starts_with(**l));
-        let letters = long.map_or_else(
-            || option.chars().next().map_or(0, char::len_utf8),
-            |l| l.len(),
-        );
+        let letters =
+            long.map_or_else(|| option.chars().next().map_or(0, char::len_utf8), |l| l.len());
         let (name, glued) = option.split_at(letters);
         let value = match glued.is_empty() {
             true => rest.next().map(String::as_str),
@@ -62,11 +60,7 @@ fn value_of(name: &str, text: &str, found: &mut Vec<Found>) {
         "i" => put(found, "input", text),
         "o" => put(found, "output", text),
         "J" => job_name(text, found),
-        "m" => put(
-            found,
-            "nodelist",
-            text.split_whitespace().collect::<Vec<_>>().join(","),
-        ),
+        "m" => put(found, "nodelist", text.split_whitespace().collect::<Vec<_>>().join(",")),
         "M" => {
             if let Ok(kib) = text.parse::<u64>() {
                 put(found, "mem-per-cpu", kib.div_ceil(1024).to_string());

@@ -6,7 +6,7 @@
 //! brackets what is counted is one kind of nodes, which have all of it.
 
 use super::Fault;
-use crate::says::NO_PREFERENCE;
+use crate::sentences::NO_PREFERENCE;
 use cosy_model::job::CountedFeatures;
 use cosy_model::limits::{COMMENT_BYTES, COUNTED_FEATURES, NAME_BYTES};
 

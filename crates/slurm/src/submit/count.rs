@@ -15,10 +15,7 @@ pub fn positive(text: &str, option: &str) -> Result<u32, Fault> {
     number
         .filter(|n| (1..=i32::MAX as u32).contains(n))
         .ok_or_else(|| {
-            Fault::error(format!(
-                "Invalid numeric value \"{}\" for --{option}.",
-                cut(text)
-            ))
+            Fault::error(format!("Invalid numeric value \"{}\" for --{option}.", cut(text)))
         })
 }
 
@@ -124,10 +121,7 @@ mod tests {
         check("99999999999", None);
         let fault = positive("foo", "ntasks").unwrap_err();
         let want = "sbatch: error: Invalid numeric value \"foo\" for --ntasks.\n";
-        assert_eq!(
-            (fault.text(Program::Sbatch).as_str(), fault.code),
-            (want, 1)
-        );
+        assert_eq!((fault.text(Program::Sbatch).as_str(), fault.code), (want, 1));
     }
 
     #[test]
@@ -146,10 +140,7 @@ mod tests {
         check("-3", Some((1, 3)));
         check("-", None);
         let text = |t: &str| nodes(t).unwrap_err().text(Program::Sbatch);
-        assert_eq!(
-            text("foo"),
-            "sbatch: error: \"foo\" is not a valid node count\n"
-        );
+        assert_eq!(text("foo"), "sbatch: error: \"foo\" is not a valid node count\n");
         assert_eq!(
             text("3-"),
             "sbatch: error: Maximum node count -1 is less than minimum node count 3\n"

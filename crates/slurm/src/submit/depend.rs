@@ -125,10 +125,7 @@ mod tests {
         check("afterok:1", Some("AfterOk:1+0"));
         check("afterok:1:2_3", Some("AfterOk:1+0 AfterOk:2_3+0"));
         check("afterok:1,2", Some("AfterOk:1+0 AfterAny:2+0"));
-        check(
-            "afterany:1?afternotok:2",
-            Some("AfterAny:1+0 or AfterNotOk:2+0"),
-        );
+        check("afterany:1?afternotok:2", Some("AfterAny:1+0 or AfterNotOk:2+0"));
         check("after:1+5:2", Some("After:1+300 After:2+0"));
         check("aftercorr:7_*", Some("AfterCorr:7+0"));
         check("singleton", Some("Singleton:0+0"));

@@ -20,16 +20,16 @@ const BSUB_MARK: &str = "#BSUB";
 /// # Errors
 /// The first option that there is not.
 pub fn read(script: &str, ignore_pbs: bool) -> Result<Vec<Found>, Mistake> {
-    let parts = read_parts(script, ignore_pbs)?;
-    Ok(parts.into_iter().next().unwrap_or_default())
+    let components = read_components(script, ignore_pbs)?;
+    Ok(components.into_iter().next().unwrap_or_default())
 }
 
-/// The same of each part of a job: `#SBATCH hetjob` (or `packjob`) begins another one. There
+/// The same of each component of a job: `#SBATCH hetjob` (or `packjob`) begins another one. There
 /// is at least one.
 ///
 /// # Errors
 /// The first option that there is not.
-pub fn read_parts(script: &str, ignore_pbs: bool) -> Result<Vec<Vec<Found>>, Mistake> {
+pub fn read_components(script: &str, ignore_pbs: bool) -> Result<Vec<Vec<Found>>, Mistake> {
     let options = table::options(Program::Sbatch);
     let mut before = Vec::new();
     let mut found = Vec::new();
@@ -197,10 +197,7 @@ fn pbs_counts(found: &mut Vec<Found>) {
     let cores = number("mincpus").and_then(|n| n.checked_div(on_each));
     let counts = [
         ("ntasks", tasks.filter(|_| number("ntasks").is_none())),
-        (
-            "cpus-per-task",
-            cores.filter(|n| *n > 1 && number("cpus-per-task").is_none()),
-        ),
+        ("cpus-per-task", cores.filter(|n| *n > 1 && number("cpus-per-task").is_none())),
     ];
     for (name, value) in counts {
         let value = value.map(|n| OsString::from(n.to_string()));
@@ -275,22 +272,13 @@ mod tests {
             "--job-name=a --time=7",
         );
         check("#!/bin/sh\n#SBATCH -n 2   # comment\n", "--ntasks=2");
-        check(
-            "#SBATCH --output=\"quoted %j.txt\"\n",
-            "--output=quoted %j.txt",
-        );
+        check("#SBATCH --output=\"quoted %j.txt\"\n", "--output=quoted %j.txt");
         check("#SBATCH --comment 'a b' -H \n", "--comment=a b --hold");
         check("#SBATCH --no-requeue \n", "--no-requeue");
         check("#SBATCH --job-name=a\\ b\n", "--job-name=a b");
-        check(
-            "#SBATCH\n#SBATCHX -H\n ##SBATCH -H\n##SBATCH -H\n # SBATCH -H\n",
-            "",
-        );
+        check("#SBATCH\n#SBATCHX -H\n ##SBATCH -H\n##SBATCH -H\n # SBATCH -H\n", "");
         check("#SBATCH\t--array 0-9%4\n", "--array=0-9%4");
-        check(
-            "#SBATCH -o 'a#b' --comment=c#d #x\n",
-            "--output=a#b --comment=c#d",
-        );
+        check("#SBATCH -o 'a#b' --comment=c#d #x\n", "--output=a#b --comment=c#d");
         check("#!/bin/sh\n#SBATCH -N1 -t 1\r\n", "--nodes=1 --time=1");
     }
 
@@ -310,10 +298,7 @@ mod tests {
             "--nodes=2 --mincpus=8 --ntasks-per-node=2 --mem=2gb --time=0:10:00 --ntasks=4 \
              --cpus-per-task=4 --dependency=afterok:1",
         );
-        check(
-            "#PBS -l nodes=n1+n2:ppn=2\n",
-            "--nodelist=n1,n2 --ntasks-per-node=2",
-        );
+        check("#PBS -l nodes=n1+n2:ppn=2\n", "--nodelist=n1,n2 --ntasks-per-node=2");
         check("#PBS -N x\n#BSUB -J y\n", "--job-name=x");
         check(
             "#BSUB -oout -eerr -m\"n1 n2\" -Jnm -M4096\n#BSUB -W5 -x -qmain\n#BSUB -I -n 4,8\n",
@@ -334,20 +319,17 @@ mod tests {
             let text = read(script, false).unwrap_err().text("sbatch");
             assert_eq!(text, want);
         };
-        check(
-            "#SBATCH --no-such-option\n",
-            "sbatch: unrecognized option '--no-such-option'",
-        );
+        check("#SBATCH --no-such-option\n", "sbatch: unrecognized option '--no-such-option'");
         check("#SBATCH -Y\n", "sbatch: invalid option -- 'Y'");
-        let parts = |script: &str| {
-            let parts = read_parts(script, false).unwrap();
-            parts.iter().map(Vec::len).collect::<Vec<_>>()
+        let components = |script: &str| {
+            let components = read_components(script, false).unwrap();
+            components.iter().map(Vec::len).collect::<Vec<_>>()
         };
-        assert_eq!(parts("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n"), [1, 0]);
+        assert_eq!(components("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n"), [1, 0]);
         let three = "#!/bin/sh\n#SBATCH packjob\n#SBATCH -n1 -c2\n#SBATCH  hetjob \n#SBATCH -N2\n";
-        assert_eq!(parts(three), [0, 2, 1]);
-        assert_eq!(parts("#!/bin/sh\nls\n#SBATCH hetjob\n"), [0]);
-        assert_eq!(parts(""), [0]);
+        assert_eq!(components(three), [0, 2, 1]);
+        assert_eq!(components("#!/bin/sh\nls\n#SBATCH hetjob\n"), [0]);
+        assert_eq!(components(""), [0]);
     }
 
     proptest! {
@@ -356,7 +338,7 @@ mod tests {
         #[test]
         fn any_text(text in "(#SBATCH|#PBS|#BSUB|[-a-zN =:\"'\\\\#]{0,12}|\n){0,12}") {
             let _ = read(&text, false);
-            let _ = read_parts(&text, false);
+            let _ = read_components(&text, false);
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::Fault;
 use super::gres::{self, Amounts};
-use super::wishes::SubmitOptions;
+use super::options::SubmitOptions;
 use cosy_model::job::ResourceRequest;
 
 /// What was asked for, each as it was given.
@@ -20,33 +20,31 @@ struct RequestedAmounts {
 ///
 /// # Errors
 /// Lists that cannot be read, numbers that contradict each other.
-pub fn devices(wishes: &SubmitOptions, request: &mut ResourceRequest) -> Result<(), Fault> {
+pub fn devices(job_options: &SubmitOptions, request: &mut ResourceRequest) -> Result<(), Fault> {
     let some = |amounts: Amounts| Some(amounts).filter(|a| a.gpus > 0);
     let read = |text: &Option<String>| text.as_deref().map(Amounts::read_gpus).transpose();
     let gpus = |text: &Option<String>| Ok::<_, Fault>(read(text)?.and_then(some));
-    let mut listed = match &wishes.gres {
+    let mut listed = match &job_options.gres {
         Some(text) => Amounts::read(text)?,
         None => Amounts::default(),
     };
     request.other_per_node = std::mem::take(&mut listed.other);
-    let named = read(&wishes.gpus_per_node)?;
+    let named = read(&job_options.gpus_per_node)?;
     if listed.gpus > 0 && named.as_ref().is_some_and(|n| n.gpus != listed.gpus) {
-        return Err(Fault::refusal(crate::says::NODE_CONFIG));
+        return Err(Fault::refusal(crate::sentences::NODE_CONFIG));
     }
     let asked = RequestedAmounts {
-        job: gpus(&wishes.gpus)?,
+        job: gpus(&job_options.gpus)?,
         node: some(named.unwrap_or(listed)),
-        task: gpus(&wishes.gpus_per_task)?,
-        socket: match (gpus(&wishes.gpus_per_socket)?, wishes.sockets_per_node) {
+        task: gpus(&job_options.gpus_per_task)?,
+        socket: match (gpus(&job_options.gpus_per_socket)?, job_options.sockets_per_node) {
             (Some(_), None) => return Err(Fault::error(SOCKETS)),
             (Some(each), Some(sockets)) => Some((each, sockets)),
             (None, _) => None,
         },
     };
-    if wishes.cores_per_gpu.is_some() && wishes.cores_per_task.is_some() {
-        return Err(Fault::error(
-            "--cpus-per-gpu is mutually exclusive with --cpus-per-task",
-        ));
+    if job_options.cores_per_gpu.is_some() && job_options.cores_per_task.is_some() {
+        return Err(Fault::error("--cpus-per-gpu is mutually exclusive with --cpus-per-task"));
     }
     check_order(&asked)?;
     check_job(&asked, request)?;
@@ -54,7 +52,7 @@ pub fn devices(wishes: &SubmitOptions, request: &mut ResourceRequest) -> Result<
     follow(&asked, request);
     let in_all = spread_alone(&asked);
     let per_node = per_node(asked, request);
-    per_gpu(wishes, &per_node, request)?;
+    per_gpu(job_options, &per_node, request)?;
     request.gpus_per_node = per_node.gpus;
     request.gpu_types = per_node.gpu_types;
     let nodes = request.max_nodes.or(request.nodes).unwrap_or(1);
@@ -104,9 +102,7 @@ fn check_job(asked: &RequestedAmounts, request: &ResourceRequest) -> Result<(), 
         return Ok(());
     };
     if job % node != 0 {
-        return Err(invalid(
-            ", --gpus is not multiple of --gres=gpu/--gpus-per-node",
-        ));
+        return Err(invalid(", --gpus is not multiple of --gres=gpu/--gpus-per-node"));
     }
     let needed = job / node;
     if let Some(least) = request.nodes {
@@ -153,7 +149,7 @@ fn check_tasks(asked: &RequestedAmounts, request: &ResourceRequest) -> Result<()
     let room = most.map(|nodes| u64::from(nodes) * u64::from(node / task));
     let tasks = request.tasks.map(u64::from);
     if tasks.zip(room).is_some_and(|(tasks, room)| tasks > room) {
-        return Err(Fault::refusal(crate::says::NODE_CONFIG));
+        return Err(Fault::refusal(crate::sentences::NODE_CONFIG));
     }
     Ok(())
 }
@@ -195,18 +191,18 @@ fn per_node(asked: RequestedAmounts, request: &mut ResourceRequest) -> Amounts {
 
 /// Cores and tasks for each GPU.
 fn per_gpu(
-    wishes: &SubmitOptions,
+    job_options: &SubmitOptions,
     per_node: &Amounts,
     request: &mut ResourceRequest,
 ) -> Result<(), Fault> {
-    let for_gpus = wishes.cores_per_gpu.is_some() || wishes.tasks_per_gpu.is_some();
+    let for_gpus = job_options.cores_per_gpu.is_some() || job_options.tasks_per_gpu.is_some();
     if for_gpus && per_node.gpus == 0 {
         return Err(Fault::error(gres::INVALID));
     }
-    if let Some(tasks) = wishes.tasks_per_gpu {
+    if let Some(tasks) = job_options.tasks_per_gpu {
         request.tasks_per_node = Some(per_node.gpus.saturating_mul(tasks));
     }
-    if let Some(cores) = wishes.cores_per_gpu {
+    if let Some(cores) = job_options.cores_per_gpu {
         let on_node = cores.saturating_mul(per_node.gpus);
         request.cores_per_task = on_node.div_ceil(tasks_on_a_node(request)).max(1);
     }

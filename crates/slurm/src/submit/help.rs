@@ -29,11 +29,7 @@ fn what_follows(program: Program) -> &'static str {
 
 /// What `--help` prints.
 pub fn help(program: Program) -> String {
-    let mut text = format!(
-        "Usage: {} [OPTIONS...] {}\n",
-        program.name(),
-        what_follows(program)
-    );
+    let mut text = format!("Usage: {} [OPTIONS...] {}\n", program.name(), what_follows(program));
     let mut last = "";
     for (entry, section) in sections().filter(|(entry, _)| entry.of.has(program)) {
         if section != last {
@@ -46,13 +42,7 @@ pub fn help(program: Program) -> String {
         } else {
             1
         };
-        let _ = writeln!(
-            text,
-            "{spelled}{:gap$}{}{}",
-            "",
-            entry.about,
-            remark(entry.status)
-        );
+        let _ = writeln!(text, "{spelled}{:gap$}{}{}", "", entry.about, remark(entry.status));
     }
     text
 }
@@ -68,10 +58,10 @@ fn sections() -> impl Iterator<Item = (&'static Entry, &'static str)> {
 }
 
 fn spelling(entry: &Entry) -> String {
-    let short = entry.opt.short.map_or_else(
-        || "    ".to_owned(),
-        |letter| format!("-{}, ", char::from(letter)),
-    );
+    let short = entry
+        .opt
+        .short
+        .map_or_else(|| "    ".to_owned(), |letter| format!("-{}, ", char::from(letter)));
     format!("  {short}--{}{}", entry.opt.long, entry.value)
 }
 
@@ -162,10 +152,7 @@ mod tests {
         assert!(
             text.starts_with("Usage: sbatch [-N nnodes] [-n ntasks]\n              [-c ncpus]")
         );
-        assert!(
-            text.ends_with("\n              executable [args...]\n"),
-            "{text}"
-        );
+        assert!(text.ends_with("\n              executable [args...]\n"), "{text}");
     }
 
     #[test]

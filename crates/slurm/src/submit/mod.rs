@@ -8,6 +8,7 @@
 pub mod array;
 pub mod binding;
 mod bsub;
+pub mod components;
 pub mod constraint;
 pub mod count;
 pub mod depend;
@@ -18,7 +19,7 @@ mod gpus;
 pub mod gres;
 pub mod help;
 pub mod mail;
-pub mod parts;
+pub mod options;
 pub mod sampling;
 pub mod signal;
 pub mod spec;
@@ -27,7 +28,6 @@ pub mod table;
 mod unused;
 pub mod variables;
 pub mod when;
-pub mod wishes;
 
 /// The programs that ask for jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,10 +148,7 @@ mod tests {
     #[test]
     fn texts() {
         let check = |fault: Fault, want: &str| assert_eq!(fault.text(Program::Sbatch), want);
-        check(
-            Fault::specification("time"),
-            "sbatch: error: Invalid --time specification\n",
-        );
+        check(Fault::specification("time"), "sbatch: error: Invalid --time specification\n");
         check(
             Fault::refusal("Job dependency problem"),
             "sbatch: error: Batch job submission failed: Job dependency problem\n",

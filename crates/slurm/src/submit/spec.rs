@@ -1,6 +1,6 @@
-//! The job that wishes and surroundings make together.
+//! The job that options and surroundings make together.
 
-use super::wishes::{Memory, SubmitOptions};
+use super::options::{Memory, SubmitOptions};
 use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gres, sampling};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
@@ -54,57 +54,60 @@ pub struct Surroundings {
 /// # Errors
 /// What the original refuses before or at submission.
 pub fn build(
-    wishes: &SubmitOptions,
+    job_options: &SubmitOptions,
     surroundings: Surroundings,
 ) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
-    times(wishes, surroundings.now)?;
-    sampling::check(wishes.sampling, wishes.memory != Memory::Default)?;
-    let request = request(wishes)?;
-    let array = wishes.array.as_deref().map(array::read).transpose()?;
-    let depend = match &wishes.dependency {
+    times(job_options, surroundings.now)?;
+    sampling::check(job_options.sampling, job_options.memory != Memory::Default)?;
+    let request = request(job_options)?;
+    let array = job_options.array.as_deref().map(array::read).transpose()?;
+    let depend = match &job_options.dependency {
         Some(text) => depend::read(text)?,
         None => depend::Depend::default(),
     };
-    let licenses = match &wishes.licenses {
+    let licenses = match &job_options.licenses {
         Some(text) => gres::licenses(text)?,
         None => Counted::default(),
     };
-    let name = wishes.name.as_ref().unwrap_or(&surroundings.default_name);
+    let name = job_options
+        .name
+        .as_ref()
+        .unwrap_or(&surroundings.default_name);
     let plain = JobSpec::plain(job_name(name), surroundings.program, surroundings.workdir);
     let spec = JobSpec {
-        queue: queue(wishes),
-        account: wishes.account.clone(),
+        queue: queue(job_options),
+        account: job_options.account.clone(),
         reservation: surroundings.reservation,
-        comment: wishes.comment.clone().unwrap_or_default(),
+        comment: job_options.comment.clone().unwrap_or_default(),
         request,
-        time_limit: wishes.time,
-        begin: wishes.begin,
-        hold: wishes.hold,
-        nice: wishes.nice.unwrap_or(0),
+        time_limit: job_options.time,
+        begin: job_options.begin,
+        hold: job_options.hold,
+        nice: job_options.nice.unwrap_or(0),
         dependencies: depend.all,
         any_dependency: depend.any,
-        end_if_never: wishes.end_if_never,
-        requeue: wishes.requeue.unwrap_or(true),
-        stdout: file(&wishes.output),
-        stderr: file(&wishes.error),
-        stdin: file(&wishes.input),
-        open_mode: wishes.open_mode.unwrap_or_default(),
+        end_if_never: job_options.end_if_never,
+        requeue: job_options.requeue.unwrap_or(true),
+        stdout: file(&job_options.output),
+        stderr: file(&job_options.error),
+        stdin: file(&job_options.input),
+        open_mode: job_options.open_mode.unwrap_or_default(),
         environment: surroundings.environment,
-        login_environment: wishes.login,
+        login_environment: job_options.login,
         umask: surroundings.umask,
-        rlimits: limits(surroundings.rlimits, &wishes.propagate),
-        warn: wishes.signal,
-        mail: wishes.mail(),
+        rlimits: limits(surroundings.rlimits, &job_options.propagate),
+        warn: job_options.signal,
+        mail: job_options.mail(),
         dialect: Dialect::Slurm,
-        qos: wishes.qos.clone(),
-        wckey: wishes.wckey.clone(),
+        qos: job_options.qos.clone(),
+        wckey: job_options.wckey.clone(),
         submit_host: surroundings.host,
         submit_session: surroundings.session,
         submit_line: surroundings.line,
         licenses,
-        deadline: wishes.deadline,
-        time_min: wishes.time_min,
-        priority: wishes.priority.filter(|_| surroundings.root),
+        deadline: job_options.deadline,
+        time_min: job_options.time_min,
+        priority: job_options.priority.filter(|_| surroundings.root),
         ..plain
     };
     Ok((spec, array))
@@ -114,14 +117,14 @@ pub fn build(
 const NOW: Span = Span::from_secs(2);
 
 /// Times that contradict each other, or the present.
-fn times(wishes: &SubmitOptions, now: Time) -> Result<(), Fault> {
+fn times(job_options: &SubmitOptions, now: Time) -> Result<(), Fault> {
     let SubmitOptions {
         begin,
         deadline,
         time,
         time_min,
         ..
-    } = wishes;
+    } = job_options;
     if let (Some(begin), Some(deadline)) = (begin, deadline)
         && deadline < begin
     {
@@ -139,8 +142,8 @@ fn times(wishes: &SubmitOptions, now: Time) -> Result<(), Fault> {
 }
 
 /// The first of several queues: a job waits in one here.
-pub fn queue(wishes: &SubmitOptions) -> Option<String> {
-    let all = wishes.partition.as_deref()?;
+pub fn queue(job_options: &SubmitOptions) -> Option<String> {
+    let all = job_options.partition.as_deref()?;
     let first = all.split(',').next().unwrap_or(all);
     Some(first.to_owned()).filter(|q| !q.is_empty())
 }
@@ -174,26 +177,26 @@ fn limits(all: Vec<(String, u64, u64)>, wanted: &Propagate) -> Vec<(String, u64,
 ///
 /// # Errors
 /// Numbers that contradict each other, lists that cannot be read.
-pub fn request(wishes: &SubmitOptions) -> Result<ResourceRequest, Fault> {
-    let require = hosts(wishes.nodelist.as_deref())?;
-    let avoid = hosts(wishes.exclude.as_deref())?;
-    let (nodes, max_nodes) = node_counts(wishes, require.len())?;
-    let features = match &wishes.constraint {
+pub fn request(job_options: &SubmitOptions) -> Result<ResourceRequest, Fault> {
+    let require = hosts(job_options.nodelist.as_deref())?;
+    let avoid = hosts(job_options.exclude.as_deref())?;
+    let (nodes, max_nodes) = node_counts(job_options, require.len())?;
+    let features = match &job_options.constraint {
         Some(text) => constraint::read(text)?,
         None => constraint::Features::default(),
     };
-    let preferred = wishes.prefer.as_deref().map(constraint::preferred);
+    let preferred = job_options.prefer.as_deref().map(constraint::preferred);
     let mut request = ResourceRequest {
         nodes,
         max_nodes,
-        tasks: wishes.tasks,
-        tasks_per_node: wishes.tasks_per_node,
-        cores_per_task: wishes.cores_per_task.unwrap_or(1),
-        disk_per_node: wishes.disk.unwrap_or_default(),
-        exclusive: wishes.exclusive.unwrap_or(false),
-        oversubscribe: wishes.exclusive == Some(false),
-        contiguous: wishes.contiguous,
-        overcommit: wishes.overcommit,
+        tasks: job_options.tasks,
+        tasks_per_node: job_options.tasks_per_node,
+        cores_per_task: job_options.cores_per_task.unwrap_or(1),
+        disk_per_node: job_options.disk.unwrap_or_default(),
+        exclusive: job_options.exclusive.unwrap_or(false),
+        oversubscribe: job_options.exclusive == Some(false),
+        contiguous: job_options.contiguous,
+        overcommit: job_options.overcommit,
         features: features.all,
         any_features: features.any,
         same_features: features.same,
@@ -203,11 +206,11 @@ pub fn request(wishes: &SubmitOptions) -> Result<ResourceRequest, Fault> {
         avoid,
         ..ResourceRequest::default()
     };
-    gpus::devices(wishes, &mut request)?;
-    if let Some(cores) = wishes.cores_per_node {
+    gpus::devices(job_options, &mut request)?;
+    if let Some(cores) = job_options.cores_per_node {
         cores_on_each_node(cores, &mut request);
     }
-    memory(wishes.memory, &mut request);
+    memory(job_options.memory, &mut request);
     Ok(request)
 }
 
@@ -226,9 +229,12 @@ fn hosts(list: Option<&str>) -> Result<Vec<String>, Fault> {
 }
 
 /// Least and most nodes; named ones count.
-fn node_counts(wishes: &SubmitOptions, named: usize) -> Result<(Option<u32>, Option<u32>), Fault> {
+fn node_counts(
+    job_options: &SubmitOptions,
+    named: usize,
+) -> Result<(Option<u32>, Option<u32>), Fault> {
     let named = u32::try_from(named).unwrap_or(u32::MAX);
-    let Some(asked) = wishes.nodes else {
+    let Some(asked) = job_options.nodes else {
         return Ok((Some(named).filter(|n| *n > 1), None));
     };
     if asked.most == 0 || asked.least == 0 {
@@ -238,7 +244,7 @@ fn node_counts(wishes: &SubmitOptions, named: usize) -> Result<(Option<u32>, Opt
         return Err(count::too_few_nodes(named, asked.most));
     }
     let least = asked.least.max(named);
-    let most = Some(asked.most).filter(|most| *most > least && !wishes.fewest_nodes);
+    let most = Some(asked.most).filter(|most| *most > least && !job_options.fewest_nodes);
     Ok((Some(least), most))
 }
 
@@ -274,25 +280,25 @@ fn memory(asked: Memory, request: &mut ResourceRequest) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wishes::Scene;
+    use super::super::options::OptionSources;
     use super::super::{Program as Command, table};
     use super::*;
     use crate::getopt::{Order, parse};
     use std::ffi::OsString;
 
-    fn wishes(line: &str) -> SubmitOptions {
+    fn job_options(line: &str) -> SubmitOptions {
         let now = || crate::submit::at("2026-11-21T14:30:10");
-        let scene = Scene {
+        let scene = OptionSources {
             program: Command::Sbatch,
             now: &now,
             root: false,
         };
         let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let mut wishes = SubmitOptions::default();
+        let mut job_options = SubmitOptions::default();
         for found in parse(&table::options(Command::Sbatch), Order::Stop, &args).found {
-            wishes.apply(&found, &scene).unwrap();
+            job_options.apply(&found, &scene).unwrap();
         }
-        wishes
+        job_options
     }
 
     fn surroundings() -> Surroundings {
@@ -319,7 +325,7 @@ mod tests {
     #[test]
     fn requests() {
         let check = |line: &str, want: &str| {
-            let r = request(&wishes(line)).unwrap();
+            let r = request(&job_options(line)).unwrap();
             let shown = |n: Option<u32>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
             let got = format!(
                 "N{} M{} n{} p{} c{} g{} {:?}{}",
@@ -345,86 +351,52 @@ mod tests {
         check("-G 4 -N 2", "N2 M- n- p- c1 g2 QueueDefault");
         check("-G 4", "N1 M- n- p- c1 g4 QueueDefault");
         check("-G 7 -N2", "N2 M- n- p- c1 g4 QueueDefault");
-        let in_all = |line: &str| request(&wishes(line)).unwrap().gpus_in_all;
+        let in_all = |line: &str| request(&job_options(line)).unwrap().gpus_in_all;
         assert_eq!(in_all("-G 7 -N2"), Some(7));
         assert_eq!(in_all("-G 8 -N2"), None);
         assert_eq!(in_all("-G a100:7 -N2"), None);
         check("-n4 --gpus-per-task=1", "N1 M- n4 p4 c1 g4 QueueDefault");
-        check(
-            "-N2 -n4 --gpus-per-task=1",
-            "N2 M- n4 p2 c1 g2 QueueDefault",
-        );
-        check(
-            "--gpus-per-node=2 --cpus-per-gpu=3",
-            "N1 M- n- p1 c6 g2 QueueDefault",
-        );
-        check(
-            "--gpus-per-node=2 --ntasks-per-gpu=2",
-            "N- M- n- p4 c1 g2 QueueDefault",
-        );
+        check("-N2 -n4 --gpus-per-task=1", "N2 M- n4 p2 c1 g2 QueueDefault");
+        check("--gpus-per-node=2 --cpus-per-gpu=3", "N1 M- n- p1 c6 g2 QueueDefault");
+        check("--gpus-per-node=2 --ntasks-per-gpu=2", "N- M- n- p4 c1 g2 QueueDefault");
         check("-G 4 --gpus-per-node=2", "N2 M- n- p- c1 g2 QueueDefault");
         check("-G 2 --gpus-per-node=0", "N1 M- n- p- c1 g2 QueueDefault");
         check("-G 4 --gres=gpu:2 -N1-3", "N2 M- n- p- c1 g2 QueueDefault");
-        check(
-            "-G 4 --gpus-per-task=2 -N1",
-            "N1 M- n2 p2 c1 g4 QueueDefault",
-        );
-        check(
-            "--gpus-per-socket=2 --sockets-per-node=2",
-            "N- M- n- p- c1 g4 QueueDefault",
-        );
+        check("-G 4 --gpus-per-task=2 -N1", "N1 M- n2 p2 c1 g4 QueueDefault");
+        check("--gpus-per-socket=2 --sockets-per-node=2", "N- M- n- p- c1 g4 QueueDefault");
         check("--mincpus=4", "N- M- n- p4 c1 g0 QueueDefault");
         check("--mincpus=1", "N- M- n- p- c1 g0 QueueDefault");
         check("--mincpus=4 -c3", "N- M- n- p2 c3 g0 QueueDefault");
         check("--mincpus=5 -N2 -n4", "N2 M- n4 p2 c3 g0 QueueDefault");
         check("--mincpus=4 -n8", "N1 M- n8 p8 c1 g0 QueueDefault");
-        check(
-            "--gpus-per-node=2 --mem-per-gpu=10",
-            "N- M- n- p- c1 g2 PerNode(MiB(20))",
-        );
+        check("--gpus-per-node=2 --mem-per-gpu=10", "N- M- n- p- c1 g2 PerNode(MiB(20))");
     }
 
     #[test]
     fn refusals_as_captured() {
         let check = |line: &str, want: &str| {
-            let fault = build(&wishes(line), surroundings()).unwrap_err();
-            assert_eq!(
-                (fault.text(Command::Sbatch).as_str(), fault.code),
-                (want, 1),
-                "{line}"
-            );
+            let fault = build(&job_options(line), surroundings()).unwrap_err();
+            assert_eq!((fault.text(Command::Sbatch).as_str(), fault.code), (want, 1), "{line}");
         };
         let failed = |why: &str| format!("sbatch: error: Batch job submission failed: {why}\n");
         check("-N 0", &failed("Node count specification invalid"));
-        check(
-            "-w n1,n2 -N1",
-            "sbatch: error: invalid number of nodes (-N 2-1)\n",
-        );
+        check("-w n1,n2 -N1", "sbatch: error: invalid number of nodes (-N 2-1)\n");
         check("--array=foo", &failed("Invalid job array specification"));
         check("-d foo:1", &failed("Job dependency problem"));
         check("--constraint=[", &failed("Invalid feature specification"));
         check("--time-min=5 -t 1", &failed(TIME_MIN));
-        check(
-            "--time-min=120 --deadline=now+1hour -t 180",
-            &failed(TIME_MIN),
-        );
+        check("--time-min=120 --deadline=now+1hour -t 180", &failed(TIME_MIN));
         check("--deadline=2015-03-27T04:30:00", &failed(TIME_LIMIT));
-        check(
-            "--begin=now+2hours --deadline=now+1hour",
-            &format!("sbatch: error: {TOO_LATE}\n"),
-        );
+        check("--begin=now+2hours --deadline=now+1hour", &format!("sbatch: error: {TOO_LATE}\n"));
         check("-w n[1", &failed("Invalid node name specified"));
         check("-L a:x", &failed("Invalid license specification"));
-        check(
-            "--cpus-per-gpu=2",
-            "sbatch: error: Invalid generic resource (gres) specification\n",
-        );
+        check("--cpus-per-gpu=2", "sbatch: error: Invalid generic resource (gres) specification\n");
     }
 
     #[test]
     fn numbers_of_gpus_that_contradict_each_other() {
         let check = |line: &str, want: &str| {
-            let fault = build(&wishes(line), surroundings()).unwrap_err();
+            let fault = build(&job_options(line), surroundings()).unwrap_err();
             let text = fault.text(Command::Sbatch);
             assert!(text.contains(want), "{line}: {text}");
             assert_eq!(fault.code, 1, "{line}");
@@ -445,10 +417,7 @@ mod tests {
             "tasks per node differ from --ntasks-per-node",
         );
         check("--gres=gpu:2 --gpus=1", "Failed to ensure --gpus >= ");
-        check(
-            "--gpus-per-socket=2 --sockets-per-node=1 --gpus=1",
-            "Failed to ensure --gpus >= ",
-        );
+        check("--gpus-per-socket=2 --sockets-per-node=1 --gpus=1", "Failed to ensure --gpus >= ");
         check(
             "--gpus-per-task=1 -n2 --gpus=1",
             "number of requested tasks differ from -n/--ntasks",
@@ -462,10 +431,7 @@ mod tests {
             "--gres=gpu:2 --gpus=4 -N1",
             "required nodes (2) doesn't fall between min_nodes (1) and max_nodes (1)",
         );
-        check(
-            "--gpus=3 --gpus-per-task=2 -N1",
-            "not multiple of --gpus-per-task",
-        );
+        check("--gpus=3 --gpus-per-task=2 -N1", "not multiple of --gpus-per-task");
         check("--gpus=1 -N2", "--gpus < -N");
     }
 
@@ -473,22 +439,17 @@ mod tests {
     fn jobs() {
         let line =
             "-p short,main -J x -d after:3+5 -L l:2 --propagate=CORE -o o.%j -H --priority=5";
-        let (spec, array) = build(&wishes(line), surroundings()).unwrap();
-        assert_eq!(
-            (spec.name.as_str(), spec.queue.as_deref()),
-            ("x", Some("short"))
-        );
+        let (spec, array) = build(&job_options(line), surroundings()).unwrap();
+        assert_eq!((spec.name.as_str(), spec.queue.as_deref()), ("x", Some("short")));
         assert_eq!(spec.dialect, Dialect::Slurm);
         assert_eq!(spec.dependencies[0].delay.secs(), 300);
         assert_eq!(spec.licenses.get("l"), 2);
         assert_eq!(spec.rlimits, [("CORE".to_owned(), 0, 0)]);
         assert!(spec.hold && spec.requeue && spec.priority.is_none() && array.is_none());
-        let fine = |line: &str| build(&wishes(line), surroundings()).is_ok();
+        let fine = |line: &str| build(&job_options(line), surroundings()).is_ok();
         assert!(fine("--deadline=now"));
-        assert!(fine(
-            "--deadline=now+1hour --begin=now+50minutes -t 120 --time-min=30"
-        ));
-        let named = |line: &str| build(&wishes(line), surroundings()).unwrap().0.name;
+        assert!(fine("--deadline=now+1hour --begin=now+50minutes -t 120 --time-min=30"));
+        let named = |line: &str| build(&job_options(line), surroundings()).unwrap().0.name;
         assert_eq!(named(""), "a.sh");
         assert_eq!(named("--job-name="), "job");
         assert_eq!(named(&format!("-J {}", "é".repeat(300))).len(), 254);

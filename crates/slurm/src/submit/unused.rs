@@ -30,10 +30,9 @@ pub fn check(found: &Found) -> Result<(), Fault> {
 fn number(text: &str, least: u32, option: &str) -> Result<(), Fault> {
     match text.trim().parse::<u32>() {
         Ok(n) if n >= least => Ok(()),
-        Ok(_) | Err(_) => Err(Fault::error(format!(
-            "Invalid numeric value \"{}\" for --{option}.",
-            cut(text)
-        ))),
+        Ok(_) | Err(_) => {
+            Err(Fault::error(format!("Invalid numeric value \"{}\" for --{option}.", cut(text))))
+        }
     }
 }
 
@@ -91,10 +90,7 @@ fn profile(text: &str) -> Result<(), Fault> {
     let known = |word: &str| KINDS.iter().any(|k| k.eq_ignore_ascii_case(word));
     match text.split(',').all(known) {
         true => Ok(()),
-        false => Err(Fault::value(format!(
-            "invalid --profile={} option",
-            cut(text)
-        ))),
+        false => Err(Fault::value(format!("invalid --profile={} option", cut(text)))),
     }
 }
 
@@ -108,10 +104,7 @@ fn hint(text: &str) -> Result<(), Fault> {
     if HINTS.contains(&text) {
         return Ok(());
     }
-    Err(Fault::error(format!(
-        "unrecognized --hint argument \"{}\", see --hint=help",
-        cut(text)
-    )))
+    Err(Fault::error(format!("unrecognized --hint argument \"{}\", see --hint=help", cut(text))))
 }
 
 #[cfg(test)]
@@ -138,25 +131,10 @@ mod tests {
         good("extra-node-info", "1:2:1");
         good("extra-node-info", "*:*");
         good("extra-node-info", "1:2:3:4");
-        bad(
-            "extra-node-info",
-            "1:x",
-            1,
-            "Invalid numeric value \"x\" for second arg of -B.",
-        );
+        bad("extra-node-info", "1:x", 1, "Invalid numeric value \"x\" for second arg of -B.");
         good("switches", "1@b");
-        bad(
-            "switches",
-            "a@b",
-            1,
-            "Invalid numeric value \"a\" for --switches.",
-        );
-        bad(
-            "threads",
-            "0",
-            1,
-            "Invalid numeric value \"0\" for --threads.",
-        );
+        bad("switches", "a@b", 1, "Invalid numeric value \"a\" for --switches.");
+        bad("threads", "0", 1, "Invalid numeric value \"0\" for --threads.");
         good("cpu-freq", "1000-2000:performance");
         good("cpu-freq", "10k");
         good("cpu-freq", "low-high");
@@ -169,11 +147,6 @@ mod tests {
         good("profile", "none,task");
         bad("profile", "foo", 255, "invalid --profile=foo option");
         good("delay-boot", "1:00");
-        bad(
-            "delay-boot",
-            "foo",
-            255,
-            "Invalid --delay-boot specification",
-        );
+        bad("delay-boot", "foo", 255, "Invalid --delay-boot specification");
     }
 }

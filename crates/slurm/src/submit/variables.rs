@@ -283,26 +283,10 @@ mod tests {
             ],
             &[("wait", None), ("partition", Some("short"))],
         );
-        check(
-            Program::Sbatch,
-            &[("SBATCH_WAIT", "0"), ("SBATCH_QOS", "")],
-            &[],
-        );
-        check(
-            Program::Sbatch,
-            &[("SBATCH_EXCLUSIVE", "")],
-            &[("exclusive", None)],
-        );
-        check(
-            Program::Srun,
-            &[("SLURM_NTASKS", "3")],
-            &[("ntasks", Some("3"))],
-        );
-        check(
-            Program::Srun,
-            &[("SLURM_JOB_NAME", "one")],
-            &[("job-name", Some("one"))],
-        );
+        check(Program::Sbatch, &[("SBATCH_WAIT", "0"), ("SBATCH_QOS", "")], &[]);
+        check(Program::Sbatch, &[("SBATCH_EXCLUSIVE", "")], &[("exclusive", None)]);
+        check(Program::Srun, &[("SLURM_NTASKS", "3")], &[("ntasks", Some("3"))]);
+        check(Program::Srun, &[("SLURM_JOB_NAME", "one")], &[("job-name", Some("one"))]);
         let in_job = [("SLURM_JOB_NAME", "one"), ("SLURM_JOB_ID", "7")];
         check(Program::Srun, &in_job, &[("jobid", Some("7"))]);
         check(Program::Salloc, &[("SALLOC_BELL", "1")], &[("bell", None)]);

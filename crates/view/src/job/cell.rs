@@ -21,10 +21,7 @@ pub fn cell<'a>(
         JobField::Id => number(facts.name().id.0),
         JobField::Ref => {
             let name = facts.name();
-            text(row_name::write(
-                name,
-                name.tasks.and_then(|_| at_once(facts)),
-            ))
+            text(row_name::write(name, name.tasks.and_then(|_| at_once(facts))))
         }
         JobField::ArrayId => {
             let name = facts.name();
@@ -36,7 +33,7 @@ pub fn cell<'a>(
         }
         JobField::ArraySpecText => array_spec(facts, array_indices),
         JobField::ArrayAtOnce => maybe(at_once(facts)),
-        JobField::Bundle | JobField::Bundles => component(facts, field),
+        JobField::Component | JobField::Components => component(facts, field),
         JobField::Name => text(&spec().name),
         JobField::User => text(submission().user),
         JobField::Uid => number(u64::from(submission().uid.0)),
@@ -73,9 +70,7 @@ pub fn cell<'a>(
         JobField::SuspendedSince => time(facts.course().suspended_since),
         JobField::Resized => time(facts.course().resized),
         JobField::NodeCount => number(node_count(facts)),
-        JobField::Nodes => text(fold(
-            &facts.held().map(|held| held.node).collect::<Vec<_>>(),
-        )),
+        JobField::Nodes => text(fold(&facts.held().map(|held| held.node).collect::<Vec<_>>())),
         JobField::BatchHost => text(facts.held().next().map_or("", |held| held.node)),
         JobField::Tasks => number(tasks(facts)),
         JobField::Cores => number(cores(facts)),
@@ -83,12 +78,12 @@ pub fn cell<'a>(
         JobField::Gpus => number(gpus(facts)),
         JobField::TasksByNode => text(by_node::write(facts.held().map(|held| held.tasks))),
         JobField::CoresByNode => text(by_node::write(facts.held().map(|held| held.amounts.cores))),
-        JobField::CoreIds => text(ids_by_node::write(
-            facts.held().map(|held| (held.node, held.core_ids)),
-        )),
-        JobField::GpuIds => text(ids_by_node::write(
-            facts.held().map(|held| (held.node, held.gpu_ids)),
-        )),
+        JobField::CoreIds => {
+            text(ids_by_node::write(facts.held().map(|held| (held.node, held.core_ids))))
+        }
+        JobField::GpuIds => {
+            text(ids_by_node::write(facts.held().map(|held| (held.node, held.gpu_ids))))
+        }
         JobField::ExitCode => signed(facts.end().map(|end| end.exit_code)),
         JobField::Signal => signed(facts.end().map(|end| end.signal)),
         JobField::DerivedExitCode => signed(facts.course().derived.map(|derived| derived.0)),
@@ -199,11 +194,11 @@ fn array_spec<'a>(facts: &'a impl JobFacts, all: Option<&'a str>) -> Cell<'a> {
 
 /// Which of its components it is, or how many these are; nothing of a job of one.
 fn component(facts: &impl JobFacts, field: JobField) -> Cell<'static> {
-    let further = facts.submission().spec.bundles.len() as u64;
+    let count = facts.submission().spec.component_count() as u64;
     let name = facts.name();
-    match further {
-        0 => Cell::None,
-        _ if field == JobField::Bundles => number(further + 1),
+    match count {
+        1 => Cell::None,
+        _ if field == JobField::Components => number(count),
         _ => number(name.id.0.saturating_sub(name.base.0)),
     }
 }

@@ -36,8 +36,8 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::ArrayTask
         | JobField::ArraySpecText
         | JobField::ArrayAtOnce
-        | JobField::Bundle
-        | JobField::Bundles
+        | JobField::Component
+        | JobField::Components
         | JobField::User
         | JobField::Uid
         | JobField::Gid

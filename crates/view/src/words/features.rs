@@ -49,10 +49,7 @@ fn counted_features(all: &[CountedFeatures]) -> Option<String> {
     match all {
         [] => None,
         [single] => Some(one(single)),
-        _ => Some(format!(
-            "[{}]",
-            all.iter().map(one).collect::<Vec<_>>().join("&")
-        )),
+        _ => Some(format!("[{}]", all.iter().map(one).collect::<Vec<_>>().join("&"))),
     }
 }
 
@@ -76,12 +73,7 @@ mod tests {
         check(&[], &[], &[], "");
         check(&["a", "b"], &[], &[], "a&b");
         check(&[], &[&["a"], &["b", "c"]], &[], "a|b&c");
-        check(
-            &["x"],
-            &[&["a"], &["b"]],
-            &[&["r1"], &["r2"]],
-            "x&(a|b)&[r1|r2]",
-        );
+        check(&["x"], &[&["a"], &["b"]], &[&["r1"], &["r2"]], "x&(a|b)&[r1|r2]");
     }
 
     #[test]

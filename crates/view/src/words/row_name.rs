@@ -116,10 +116,7 @@ mod tests {
         check(several, None, "12_[4-5,9]");
         let text = check(several, Some(2), "12_[4-5,9%2]");
         let read = tasks(&text).unwrap();
-        assert_eq!(
-            (read.base, read.indices, read.at_once),
-            (JobId(12), "4-5,9", Some(2))
-        );
+        assert_eq!((read.base, read.indices, read.at_once), (JobId(12), "4-5,9", Some(2)));
         let spec: ArraySpec = read.spec.parse().unwrap();
         assert_eq!(spec.indices(), [4, 5, 9]);
     }

@@ -8,7 +8,7 @@ use crate::shepherd::child::{self, Variables};
 use crate::steps::StepTask;
 use cosy_model::step::StepLayout;
 use cosy_model::{Dialect, hostlist};
-use cosy_slurm::environment::{Step, cluster_of};
+use cosy_slurm::environment::{self, Step, cluster_of};
 use std::ffi::CString;
 
 /// What all tasks here have.
@@ -22,10 +22,7 @@ pub fn common(task: &StepTask) -> Variables {
         ("COSY_STEP_ID", task.order.key.step.to_string()),
         ("COSY_STEP_NAME", task.order.spec.name.clone()),
         ("COSY_STEP_NODES", hostlist::fold(layout.nodes_with_tasks())),
-        (
-            "COSY_STEP_NODE_COUNT",
-            layout.nodes_with_tasks().len().to_string(),
-        ),
+        ("COSY_STEP_NODE_COUNT", layout.nodes_with_tasks().len().to_string()),
         ("COSY_STEP_TASKS", layout.tasks.to_string()),
         ("COSY_STEP_TASKS_BY_NODE", tasks_by_node(layout)),
         ("COSY_NODE_RANK", node.to_string()),
@@ -49,11 +46,7 @@ fn slurm(task: &StepTask, node: u32, all: &mut Variables) {
     let with_tasks = layout.nodes_with_tasks();
     let counts = (0u32..).take(with_tasks.len());
     let step = Step {
-        owner: (
-            allocation.user.clone(),
-            allocation.uid.to_string(),
-            allocation.gid.to_string(),
-        ),
+        owner: (allocation.user.clone(), allocation.uid.to_string(), allocation.gid.to_string()),
         cluster: cluster_of(&task.order.spec.environment.0),
         controller: all
             .get(CONTROLLER.as_bytes())
@@ -110,19 +103,9 @@ pub fn own(
 
 /// `2(x3),1`: tasks of each node, in the order of the nodes.
 fn tasks_by_node(layout: &StepLayout) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for node in 0..layout.nodes_with_tasks().len() {
-        let count = layout.count_of(node as u32);
-        match runs.last_mut() {
-            Some((same, times)) if *same == count => *times += 1,
-            _ => runs.push((count, 1)),
-        }
-    }
-    let words = runs.iter().map(|(count, times)| match times {
-        1 => count.to_string(),
-        times => format!("{count}(x{times})"),
-    });
-    words.collect::<Vec<_>>().join(",")
+    let nodes = (0u32..).take(layout.nodes_with_tasks().len());
+    let counts: Vec<u32> = nodes.map(|node| layout.count_of(node)).collect();
+    environment::counts(&counts)
 }
 
 #[cfg(test)]

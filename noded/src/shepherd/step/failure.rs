@@ -176,11 +176,7 @@ mod tests {
         let check = |stage: Stage, errno, expected: &str| {
             assert_eq!(stage.failed()(errno).text(&names, "n2", "ann"), expected);
         };
-        check(
-            Stage::Exec,
-            Errno::EACCES,
-            "cannot execute ./a.out on n2: Permission denied",
-        );
+        check(Stage::Exec, Errno::EACCES, "cannot execute ./a.out on n2: Permission denied");
         check(
             Stage::Create,
             Errno::EEXIST,

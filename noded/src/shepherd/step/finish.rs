@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::run::Supervisor;
 use super::task::{Read, read};
 use crate::cgroup::Group;
-use crate::shepherd::{end, keep, shutdown, wall, watch};
+use crate::shepherd::{keep, leftovers, shutdown, wall, watch};
 use crate::steps::StepOutcome;
 use crate::sys::{self, Reap, Reaped};
 use cosy_model::step::{NodeEnd, StepRecord, TaskEnd, Up};
@@ -147,11 +147,8 @@ impl Supervisor<'_> {
         end.peak_memory_bytes = self.usage.peak_bytes;
         watch::measure(&self.task.groups, &mut end);
         let drain = self.ending.given_up().then(|| {
-            let left = end::left_over(&self.task.groups);
-            format!(
-                "processes of step {} cannot be killed: {left}",
-                self.task.order.key
-            )
+            let left = leftovers::left_over(&self.task.groups);
+            format!("processes of step {} cannot be killed: {left}", self.task.order.key)
         });
         let memory = self.task.groups.iter().find(|g| g.memory);
         NodeEnd {

@@ -21,15 +21,15 @@
 //! read from tasks; the outcome is in the spool before anyone is told; nothing of the step
 //! is left when it is told.
 
-mod above;
-mod below;
-mod bound;
+mod binding_report;
 mod door;
+mod downstream;
 mod environment;
 mod exchange;
 mod failure;
 mod finish;
 mod flow;
+mod frame_socket;
 mod gather;
 mod input;
 mod label;
@@ -44,9 +44,9 @@ mod start;
 mod tally;
 mod task;
 mod terminal;
+mod upstream;
 mod wait;
 mod watchers;
-mod way;
 mod writer;
 
 use super::signals::Signals;

@@ -2,9 +2,9 @@
 //! change the time limit. On the head of a step it is meant for the whole step.
 
 use super::run::Supervisor;
-use crate::shepherd::end;
-use crate::shepherd::ending::Ending;
+use crate::shepherd::leftovers;
 use crate::shepherd::signals::{self, Order, SignalMeaning};
+use crate::shepherd::termination::Ending;
 use cosy_model::node::KillCause;
 use cosy_model::step::{Down, Up};
 use cosy_model::{Dialect, limits};
@@ -53,7 +53,7 @@ impl Supervisor<'_> {
     pub(super) fn signal_tasks(&mut self, signal: i32) {
         let programs_run = self.forked && self.failures.is_none();
         if programs_run || signal == libc::SIGKILL {
-            end::signal_all(&self.task.groups, signal);
+            leftovers::signal_all(&self.task.groups, signal);
         } else if self.early_signals.len() < limits::EARLY_SIGNALS {
             self.early_signals.push(signal);
         }
@@ -62,19 +62,19 @@ impl Supervisor<'_> {
     /// All tasks run their programs, or have failed to.
     pub(super) fn programs_run(&mut self) {
         for signal in std::mem::take(&mut self.early_signals) {
-            end::signal_all(&self.task.groups, signal);
+            leftovers::signal_all(&self.task.groups, signal);
         }
     }
 
     fn suspend(&mut self) {
         if self.ending.is_running() && self.clock.stop(Instant::now()) {
-            end::signal_all(&self.task.groups, libc::SIGSTOP);
+            leftovers::signal_all(&self.task.groups, libc::SIGSTOP);
         }
     }
 
     fn resume(&mut self) {
         if self.clock.go_on(Instant::now()) {
-            end::signal_all(&self.task.groups, libc::SIGCONT);
+            leftovers::signal_all(&self.task.groups, libc::SIGCONT);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the process of a task does between fork and exec. Everything that needs thought
 //! is prepared before; files of the user are opened after taking the user's identity.
 
-use super::bound::Bound;
+use super::binding_report::Bound;
 use super::failure::{Failure, Stage};
 use super::receive::Receive;
 use crate::bind::TaskBind;

@@ -1,7 +1,7 @@
 //! Makes the tasks of a step ready to be forked: for each the process's plan, and the
 //! supervisor's ends of its pipes.
 
-use super::bound::Bound;
+use super::binding_report::Bound;
 use super::failure::Names;
 use super::label::LabelledFile;
 use super::pattern;
@@ -227,9 +227,13 @@ impl Preparing<'_> {
     fn labelled(&self, rank: u32) -> Result<Vec<LabelledFile>, String> {
         let spec = &self.task.order.spec;
         let to = |stream, to: &OutputTo| match to {
-            OutputTo::File(pattern) if spec.label && spec.pty.is_none() => Some(
-                child::c(&self.file(pattern, rank)).map(|path| LabelledFile { rank, stream, path }),
-            ),
+            OutputTo::File(pattern) if spec.label && spec.pty.is_none() => {
+                Some(child::c(&self.file(pattern, rank)).map(|path| LabelledFile {
+                    rank,
+                    stream,
+                    path,
+                }))
+            }
             _ => None,
         };
         let of_errors = match &spec.stderr {

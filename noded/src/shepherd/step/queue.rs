@@ -244,12 +244,7 @@ mod tests {
 
     fn frame(number: u32, size: usize) -> Bytes {
         let mut bytes = Vec::new();
-        step::put_output(
-            &mut bytes,
-            number,
-            cosy_model::step::Stream::Output,
-            &vec![7; size],
-        );
+        step::put_output(&mut bytes, number, cosy_model::step::Stream::Output, &vec![7; size]);
         Rc::new(bytes)
     }
 

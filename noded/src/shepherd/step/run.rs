@@ -2,19 +2,19 @@
 
 use super::door::Door;
 use super::exchange::{Act, Exchange};
+use super::frame_socket::FrameSocket;
 use super::input::Input;
 use super::label::{self, Labels};
 use super::queue::Queue;
-use super::start::Begun;
+use super::start::PreparedTasks;
 use super::tally::Tally;
 use super::task::{Task, never_ran};
 use super::watchers::Watchers;
-use super::way::FrameSocket;
-use super::{start, way};
+use super::{frame_socket, start};
 use crate::shepherd::clock::Clock;
-use crate::shepherd::end;
-use crate::shepherd::ending::Ending;
+use crate::shepherd::leftovers;
 use crate::shepherd::signals::Signals;
+use crate::shepherd::termination::Ending;
 use crate::steps::{StepTask, UpKind};
 use crate::sys::Usage;
 use cosy_model::node::KillCause;
@@ -92,7 +92,7 @@ pub struct Supervisor<'a> {
     /// The tasks were forked, or never will be.
     pub(super) forked: bool,
     /// Tasks that are forked when their files are open.
-    opening: Option<Begun>,
+    opening: Option<PreparedTasks>,
     pub(super) failures: Option<OwnedFd>,
     /// Signals that came before all tasks ran their programs.
     pub(super) early_signals: Vec<i32>,
@@ -208,13 +208,12 @@ impl<'a> Supervisor<'a> {
     /// Prepares the tasks; forks them at once where no files have to be opened before.
     fn begin_tasks(&mut self) {
         let exchange = &mut self.exchange;
-        let begun = start::begin(self.task, &self.ranks, |plan, task| {
-            exchange.equip(plan, task.rank)
-        });
+        let begun =
+            start::begin(self.task, &self.ranks, |plan, task| exchange.equip(plan, task.rank));
         match begun {
             Ok((begun, labels)) => {
                 self.labels = labels;
-                end::spare(self.labels.pid());
+                leftovers::spare(self.labels.pid());
                 self.opening = Some(begun);
                 if !self.labels.is_opening() {
                     self.fork_tasks();
@@ -250,14 +249,11 @@ impl<'a> Supervisor<'a> {
                 label::Event::Opened => self.fork_tasks(),
                 label::Event::CannotOpen(reason) => self.nothing_runs(&reason),
                 label::Event::Lost(rank, why) => {
-                    self.say_for(
-                        rank,
-                        &format!("cannot write the output of task {rank}: {why}\n"),
-                    );
+                    self.say_for(rank, &format!("cannot write the output of task {rank}: {why}\n"));
                 }
             }
         }
-        end::spare(self.labels.pid());
+        leftovers::spare(self.labels.pid());
     }
 
     /// A file system that hangs, or a process that its user has stopped, holds up nothing for
@@ -323,7 +319,7 @@ impl<'a> Supervisor<'a> {
         }
         self.opening = None;
         self.labels = Labels::default();
-        end::spare(None);
+        leftovers::spare(None);
         self.tasks = self
             .ranks
             .iter()
@@ -407,7 +403,7 @@ impl<'a> Supervisor<'a> {
             return;
         }
         if let Some(warn) = self.task.warn {
-            end::signal_all(&self.task.groups, warn.signal);
+            leftovers::signal_all(&self.task.groups, warn.signal);
         }
     }
 
@@ -483,7 +479,7 @@ impl<'a> Supervisor<'a> {
 
     /// Sends a frame up.
     pub(super) fn send_up(&mut self, up: Up) {
-        if let Some(bytes) = way::encode(&StepFrame::Up(up)) {
+        if let Some(bytes) = frame_socket::encode(&StepFrame::Up(up)) {
             self.pass_up(bytes);
         }
     }
@@ -497,7 +493,7 @@ impl<'a> Supervisor<'a> {
 
     /// Sends a frame to all children.
     pub(super) fn send_down(&mut self, down: &Down) {
-        if let Some(bytes) = way::encode(&StepFrame::Down(down.clone())) {
+        if let Some(bytes) = frame_socket::encode(&StepFrame::Down(down.clone())) {
             self.pass_down(&bytes);
         }
     }
@@ -515,10 +511,7 @@ fn input(task: &StepTask, ranks: &[u32]) -> Input {
         let mut ranks = nodes.iter().flat_map(|n| task.order.layout.ranks_of(*n));
         ranks.any(|rank| task.reads_input(rank))
     };
-    Input::new(
-        ranks.iter().map(|rank| task.reads_input(*rank)),
-        task.children.iter().map(below),
-    )
+    Input::new(ranks.iter().map(|rank| task.reads_input(*rank)), task.children.iter().map(below))
 }
 
 fn children(task: &StepTask) -> Vec<Child> {

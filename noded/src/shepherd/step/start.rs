@@ -31,7 +31,7 @@ pub struct Started {
 
 /// Tasks that are ready to be forked as soon as their files are open.
 #[derive(Debug)]
-pub struct Begun {
+pub struct PreparedTasks {
     tasks: Vec<(TaskPlan, Task)>,
     common: Common,
     group: Option<File>,
@@ -47,7 +47,7 @@ pub fn begin(
     task: &StepTask,
     ranks: &[u32],
     mut more: impl FnMut(&mut TaskPlan, &Task) -> Result<(), String>,
-) -> Result<(Begun, Labels), String> {
+) -> Result<(PreparedTasks, Labels), String> {
     let descriptors = enough_descriptors(ranks.len());
     let variables = environment::common(task);
     let unified = task.groups.iter().find(|g| g.unified).map(Group::path);
@@ -71,7 +71,7 @@ pub fn begin(
             Labels::new(&labelled, width, Writer::start(&common, orders)?)
         }
     };
-    let begun = Begun {
+    let begun = PreparedTasks {
         tasks,
         common,
         group,
@@ -79,7 +79,7 @@ pub fn begin(
     Ok((begun, labels))
 }
 
-impl Begun {
+impl PreparedTasks {
     /// Forks them.
     ///
     /// # Errors

@@ -182,10 +182,7 @@ mod tests {
             }
         }
         let end = tally.end(Time(0), Time(1));
-        assert_eq!(
-            (end.cause, end.exit_code, end.signal),
-            (cause, exit_code, signal)
-        );
+        assert_eq!((end.cause, end.exit_code, end.signal), (cause, exit_code, signal));
     }
 
     #[test]
@@ -204,18 +201,8 @@ mod tests {
         let launch_failed = || EndCause::LaunchFailed("no such file".into());
         let over = || Node(EndCause::Exited);
         check(&[Task(exited(0)), over()], EndCause::Exited, 0, 0);
-        check(
-            &[Task(exited(3)), Task(exited(2)), over()],
-            EndCause::Exited,
-            3,
-            0,
-        );
-        check(
-            &[Task(exited(3)), Task(killed()), over()],
-            EndCause::Exited,
-            3,
-            15,
-        );
+        check(&[Task(exited(3)), Task(exited(2)), over()], EndCause::Exited, 3, 0);
+        check(&[Task(exited(3)), Task(killed()), over()], EndCause::Exited, 3, 15);
         check(
             &[
                 Task(exited(3)),
@@ -238,24 +225,9 @@ mod tests {
             0,
             15,
         );
-        check(
-            &[Task(killed()), over(), Node(EndCause::OutOfMemory)],
-            EndCause::OutOfMemory,
-            0,
-            15,
-        );
-        check(
-            &[Task(failed()), Task(failed()), over()],
-            launch_failed(),
-            127,
-            0,
-        );
-        check(
-            &[Task(failed()), Task(exited(0)), over()],
-            EndCause::Exited,
-            127,
-            0,
-        );
+        check(&[Task(killed()), over(), Node(EndCause::OutOfMemory)], EndCause::OutOfMemory, 0, 15);
+        check(&[Task(failed()), Task(failed()), over()], launch_failed(), 127, 0);
+        check(&[Task(failed()), Task(exited(0)), over()], EndCause::Exited, 127, 0);
         check(&[Task(exited(0)), over(), Lost], EndCause::NodeLost, 0, 0);
     }
 

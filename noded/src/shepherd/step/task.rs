@@ -60,7 +60,7 @@ impl Descriptors {
 pub enum Read {
     /// So many bytes.
     Some(usize),
-    /// Nothing yet.
+    /// There is nothing to read at this moment.
     NotYet,
     /// Nothing any more.
     End,

@@ -26,20 +26,10 @@ impl Supervisor<'_> {
         let mut all = Interests::default();
         all.add(Ready::Signals, Some(self.signals.as_fd()), true, false);
         all.add(Ready::Lifeline, self.lifeline.map(AsFd::as_fd), true, false);
-        all.add(
-            Ready::Failures,
-            self.failures.as_ref().map(AsFd::as_fd),
-            true,
-            false,
-        );
+        all.add(Ready::Failures, self.failures.as_ref().map(AsFd::as_fd), true, false);
         let room_below = |c: &Child| c.way.queue.waiting() < WAITING_DOWN;
         let hears = self.children.iter().all(room_below);
-        all.add(
-            Ready::Up,
-            self.up.fd(),
-            hears,
-            self.up.queue.wants_to_write(),
-        );
+        all.add(Ready::Up, self.up.fd(), hears, self.up.queue.wants_to_write());
         all.add(Ready::Door, self.door.fd(), true, false);
         for fd in self.door.newcomers() {
             all.add(Ready::Newcomer, Some(fd), true, false);

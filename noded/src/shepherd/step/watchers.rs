@@ -1,8 +1,8 @@
 //! Those who look on at a running step: they get what is kept of its output, then
 //! everything that comes. Nobody waits for them: one that is too slow is let go.
 
+use super::frame_socket::{FrameSocket, encode};
 use super::queue::{Bytes, Queue};
-use super::way::{FrameSocket, encode};
 use cosy_model::step::Up;
 use cosy_proto::step::{self, StepFrame};
 use std::collections::{BTreeMap, VecDeque};

@@ -14,7 +14,7 @@
 
 use super::plan::Common;
 use super::task::{Read, read};
-use crate::shepherd::aside::Aside;
+use crate::shepherd::user_process::UserProcess;
 use crate::sys;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag};
@@ -45,10 +45,7 @@ fn record(place: u32, number: u32) -> [u8; RECORD] {
 
 fn numbers(bytes: [u8; RECORD]) -> (u32, u32) {
     let [a, b, c, d, e, f, g, h] = bytes;
-    (
-        u32::from_le_bytes([a, b, c, d]),
-        u32::from_le_bytes([e, f, g, h]),
-    )
+    (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
 }
 
 /// What the process is to do.
@@ -98,7 +95,7 @@ enum Stage {
 #[derive(Debug)]
 pub struct Writer {
     socket: UnixStream,
-    aside: Aside,
+    aside: UserProcess,
     files: Vec<CString>,
     stage: Stage,
     out: Vec<u8>,
@@ -115,7 +112,7 @@ impl Writer {
         let cannot = |e: std::io::Error| format!("cannot open the tasks' files: {e}");
         let (socket, its) = UnixStream::pair().map_err(cannot)?;
         socket.set_nonblocking(true).map_err(cannot)?;
-        let aside = Aside::start(|| work(common, &orders, &its)).map_err(cannot)?;
+        let aside = UserProcess::start(|| work(common, &orders, &its)).map_err(cannot)?;
         Ok(Self {
             socket,
             aside,
@@ -334,10 +331,9 @@ fn write_all(socket: &UnixStream, files: &[File], orders: &Orders, say: impl Fn(
         let mut bytes = &buffer[..count];
         while let Some((place, piece)) = waiting.next(&mut bytes) {
             let file = orders.streams.get(place as usize);
-            let (Some(mut file), Some(broken)) = (
-                file.and_then(|at| files.get(*at)),
-                broken.get_mut(place as usize),
-            ) else {
+            let (Some(mut file), Some(broken)) =
+                (file.and_then(|at| files.get(*at)), broken.get_mut(place as usize))
+            else {
                 continue;
             };
             if !*broken && let Err(e) = file.write_all(piece) {

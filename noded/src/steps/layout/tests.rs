@@ -47,11 +47,7 @@ fn tasks_one_by_one() {
     };
     let check = |cores: &[u32], places: &[(&str, u32)], overcommit, expected: &str| {
         let places = at(places);
-        check(
-            cores,
-            |s| (s.places, s.overcommit) = (places, overcommit),
-            expected,
-        );
+        check(cores, |s| (s.places, s.overcommit) = (places, overcommit), expected);
     };
     let round = &[("n3", 1), ("n1", 1), ("n2", 1)];
     check(&[2, 2, 2], round, false, "n1:1 n2:2 n3:0");
@@ -74,16 +70,8 @@ fn tasks_and_nodes() {
     check(&[4, 4], |s| s.nodes = Some(2), "n1:0 n2:1");
     check(&[4, 4], |_| {}, "n1:0 n2:1");
     check(&[4, 4], |s| s.tasks_per_node = Some(2), "n1:0,1 n2:2,3");
-    check(
-        &[4, 4],
-        |s| (s.tasks, s.nodes) = (Some(4), Some(2)),
-        "n1:0,1,2 n2:3",
-    );
-    check(
-        &[1, 4, 4],
-        |s| (s.tasks, s.nodes) = (Some(8), Some(2)),
-        "n2:0,1,2,3 n3:4,5,6,7",
-    );
+    check(&[4, 4], |s| (s.tasks, s.nodes) = (Some(4), Some(2)), "n1:0,1,2 n2:3");
+    check(&[1, 4, 4], |s| (s.tasks, s.nodes) = (Some(8), Some(2)), "n2:0,1,2,3 n3:4,5,6,7");
 }
 
 #[test]
@@ -141,17 +129,9 @@ fn distributions() {
 #[test]
 fn required_and_avoided() {
     check(&[2, 2], |s| s.require = vec!["n2".into()], "n1:0 n2:1");
-    check(
-        &[2, 2],
-        |s| (s.tasks, s.require) = (Some(1), vec!["n2".into()]),
-        "n2:0",
-    );
+    check(&[2, 2], |s| (s.tasks, s.require) = (Some(1), vec!["n2".into()]), "n2:0");
     check(&[2, 2], |s| s.avoid = vec!["n1".into()], "n2:0");
-    check(
-        &[2, 2],
-        |s| s.require = vec!["n9".into()],
-        "node n9 is not of job 12, which has n[1-2]",
-    );
+    check(&[2, 2], |s| s.require = vec!["n9".into()], "node n9 is not of job 12, which has n[1-2]");
     check(
         &[2],
         |s| s.avoid = vec!["n1".into()],
@@ -171,21 +151,13 @@ fn refusals_name_figures() {
         |s| (s.tasks, s.cores_per_task) = (Some(3), Some(2)),
         "3 tasks of 2 cores need 6 cores; job 12 has room for 2 such tasks on 2 nodes (n1: 1, n2: 1)",
     );
-    check(
-        &[4],
-        |s| s.nodes = Some(2),
-        "the step asks for 2 nodes; job 12 has 1",
-    );
+    check(&[4], |s| s.nodes = Some(2), "the step asks for 2 nodes; job 12 has 1");
     check(
         &[4, 4],
         |s| (s.tasks, s.nodes) = (Some(1), Some(2)),
         "1 task cannot be on 2 nodes: each node of a step has a task",
     );
-    check(
-        &[4],
-        |s| s.tasks = Some(0),
-        "a step needs at least one task",
-    );
+    check(&[4], |s| s.tasks = Some(0), "a step needs at least one task");
     check(
         &[4],
         |s| s.gpus_per_node = Some(1),
@@ -210,9 +182,7 @@ fn what_steps_hold_is_not_given_twice() {
     spec.tasks = Some(4);
     assert_eq!(
         place(shape(&parts), &held, &spec),
-        Err(Misfit::NotNow(
-            "other steps of job 12 hold 1 of its 4 cores".into()
-        ))
+        Err(Misfit::NotNow("other steps of job 12 hold 1 of its 4 cores".into()))
     );
     spec.overlap = true;
     let placed = place(shape(&parts), &held, &spec).unwrap();

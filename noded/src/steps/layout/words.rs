@@ -4,20 +4,14 @@ use super::{Plan, sum};
 
 impl Plan<'_> {
     pub(super) fn none_left(&self) -> String {
-        format!(
-            "no node of job {} is left for the step: all are to be avoided",
-            self.job.job
-        )
+        format!("no node of job {} is left for the step: all are to be avoided", self.job.job)
     }
 
     pub(super) fn too_few_nodes(&self, wanted: u32) -> String {
         let usable = self.usable();
         let all = self.job.parts.len();
         match usable as usize == all {
-            true => format!(
-                "the step asks for {wanted} nodes; job {} has {all}",
-                self.job.job
-            ),
+            true => format!("the step asks for {wanted} nodes; job {} has {all}", self.job.job),
             false => format!(
                 "the step asks for {wanted} nodes; a task fits on {usable} of the {all} of job {}",
                 self.job.job
@@ -46,10 +40,7 @@ impl Plan<'_> {
             also += &format!(", {memory} on each node");
         }
         if spec.gpus_per_task > 0 {
-            also += &format!(
-                ", {} for each task",
-                many(u64::from(spec.gpus_per_task), "GPU")
-            );
+            also += &format!(", {} for each task", many(u64::from(spec.gpus_per_task), "GPU"));
         }
         if let Some(gpus) = spec.gpus_per_node {
             also += &format!(", {} on each node", many(u64::from(gpus), "GPU"));
@@ -70,11 +61,7 @@ impl Plan<'_> {
     pub(super) fn held_text(&self) -> String {
         let held: u64 = self.held.iter().map(|h| u64::from(h.cores)).sum();
         let cores: u64 = self.job.parts.iter().map(|p| u64::from(p.cores)).sum();
-        format!(
-            "other steps of job {} hold {held} of its {}",
-            self.job.job,
-            many(cores, "core")
-        )
+        format!("other steps of job {} hold {held} of its {}", self.job.job, many(cores, "core"))
     }
 
     fn listed(&self, value: impl Fn(usize) -> String) -> String {

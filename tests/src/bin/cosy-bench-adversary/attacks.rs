@@ -57,26 +57,14 @@ fn lists(bench: &Bench) -> Vec<Attack> {
     };
     let history = |filter: JobFilter, fields| Request::History { filter, fields };
     vec![
-        ask(
-            "all jobs, all fields",
-            jobs(JobFilter::default(), all.clone()),
-        ),
+        ask("all jobs, all fields", jobs(JobFilter::default(), all.clone())),
         Attack {
             name: "all jobs, all fields, never read",
             act: Act::Deaf(jobs(JobFilter::default(), all.clone())),
         },
-        ask(
-            "jobs of 500,000 users",
-            jobs(users.clone(), vec![JobField::Id]),
-        ),
-        ask(
-            "jobs, one field 100,000 times",
-            jobs(JobFilter::default(), fat.clone()),
-        ),
-        ask(
-            "jobs, one array named 100,000 times",
-            jobs(named(bench.array, 100_000), all.clone()),
-        ),
+        ask("jobs of 500,000 users", jobs(users.clone(), vec![JobField::Id])),
+        ask("jobs, one field 100,000 times", jobs(JobFilter::default(), fat.clone())),
+        ask("jobs, one array named 100,000 times", jobs(named(bench.array, 100_000), all.clone())),
         ask(
             "explain an array",
             Request::Explain {
@@ -86,10 +74,7 @@ fn lists(bench: &Bench) -> Vec<Attack> {
                 },
             },
         ),
-        ask(
-            "history of everything",
-            history(JobFilter::default(), all.clone()),
-        ),
+        ask("history of everything", history(JobFilter::default(), all.clone())),
         ask("history of 500,000 users", history(users, all.clone())),
         ask(
             "history of 100,000 ids",
@@ -371,10 +356,7 @@ fn bytes() -> Vec<Attack> {
             "requests of 16 MiB that never end",
             begun(limits::FRAME_BYTES, limits::FRAME_BYTES / 2),
         ),
-        act(
-            "16 MiB that are no request",
-            begun(limits::FRAME_BYTES, limits::FRAME_BYTES),
-        ),
+        act("16 MiB that are no request", begun(limits::FRAME_BYTES, limits::FRAME_BYTES)),
         act("requests longer than allowed", begun(usize::MAX, 100)),
     ]
 }

@@ -70,12 +70,7 @@ fn become_user(uid: u32) {
     let same = libc::c_long::from(u32::MAX as i32);
     // SAFETY: plain system calls; without the C library's wrapper they concern this thread.
     unsafe {
-        libc::syscall(
-            libc::SYS_setresgid,
-            same,
-            libc::c_long::from(people::GROUP),
-            same,
-        );
+        libc::syscall(libc::SYS_setresgid, same, libc::c_long::from(people::GROUP), same);
         libc::syscall(libc::SYS_setresuid, same, libc::c_long::from(uid), same);
     }
 }
@@ -92,10 +87,7 @@ fn run(settings: &Settings) -> Result<(), String> {
         }
         bench.measure(&attack, Duration::from_secs(settings.secs as u64))?;
         if !bench.cluster.cosyd.is_running() {
-            println!(
-                "| the controller has ended at: {} | | | | | | | | | | | |",
-                attack.name
-            );
+            println!("| the controller has ended at: {} | | | | | | | | | | | |", attack.name);
             bench.cluster.cosyd.await_end();
             bench.cluster.start_cosyd();
             bench.limit(settings.memory);

@@ -6,7 +6,7 @@ use cosy_model::Span;
 use cosy_model::limits::FLOW_TASKS;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A workflow.
+/// A workflow of another system, as far as its file tells.
 pub struct Found {
     /// Its name.
     pub name: String,
@@ -27,7 +27,7 @@ pub struct FoundTask {
     pub line: u32,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Run time.
+    /// Run time that was measured or guessed there.
     pub estimate: Option<Span>,
     /// Keys of a workflow file with their values, those made numbers and texts.
     pub keys: Vec<(&'static str, KeyValue)>,
@@ -235,9 +235,8 @@ impl Found {
         }
         if !missing.is_empty() {
             let told = named(&missing).replace("{}", "no command");
-            self.notes.push(format!(
-                "{told}: the name of its kind was written, put the real one there"
-            ));
+            self.notes
+                .push(format!("{told}: the name of its kind was written, put the real one there"));
         }
     }
 }

@@ -164,14 +164,8 @@ mod tests {
         assert_eq!(estimates, [13_250, 14_001, 1_500, 3_600_000]);
         assert_eq!(spec.tasks[1].spec.request.cores_per_task, 2);
         let notes = notes.join("\n");
-        assert!(
-            notes.contains("1 task has no run time") && notes.contains("add_1"),
-            "{notes}"
-        );
-        assert!(
-            notes.contains("no command") && notes.contains("machines"),
-            "{notes}"
-        );
+        assert!(notes.contains("1 task has no run time") && notes.contains("add_1"), "{notes}");
+        assert!(notes.contains("no command") && notes.contains("machines"), "{notes}");
     }
 
     #[test]
@@ -218,10 +212,7 @@ mod tests {
         assert_eq!(argv(0), ["/opt/bin/preprocess", "-i", "f.a", "-T", "60"]);
         assert_eq!(argv(3), ["analyze", "it's", "two words"]);
         let notes = notes.join("\n");
-        assert!(
-            notes.contains("variables") && notes.contains("replicaCatalog"),
-            "{notes}"
-        );
+        assert!(notes.contains("variables") && notes.contains("replicaCatalog"), "{notes}");
     }
 
     #[test]
@@ -241,10 +232,7 @@ mod tests {
         check("{\"workflow\": 7}", "f:1: workflow: a table is needed");
         check("{\"workflow\": {}}", "no tasks");
         check("{\"workflow\": {\"tasks\": [7]}}", "a table is needed");
-        check(
-            "{\"workflow\": {\"tasks\": [\n{}]}}",
-            "f:2: a task without name",
-        );
+        check("{\"workflow\": {\"tasks\": [\n{}]}}", "f:2: a task without name");
         check(
             "{\"workflow\": {\"tasks\": [{\"name\": \"a\"},\n{\"name\": \"a\"}]}}",
             "f:2: there are two tasks 'a'",
@@ -254,14 +242,8 @@ mod tests {
             "task 'a' waits for 'b', which is no task",
         );
         check("jobs: []", "no jobs");
-        check(
-            "jobs:\n- type: pegasusWorkflow\n  id: x\n  file: y\n",
-            "f:2: job 'x'",
-        );
-        check(
-            "jobs: [{id: a}]\njobDependencies: [{id: a, children: [q]}]",
-            "'q'",
-        );
+        check("jobs:\n- type: pegasusWorkflow\n  id: x\n  file: y\n", "f:2: job 'x'");
+        check("jobs: [{id: a}]\njobDependencies: [{id: a, children: [q]}]", "'q'");
         check("jobs: 7", "a list is needed");
         check("\"\u{0}", "no YAML");
     }

@@ -170,18 +170,10 @@ fn needs(task: &mut FoundTask, job: &Node, programs: &Programs<'_>) {
     let get = |of: &[(&'static str, &'static str)]| number(job, programs, of);
     let minutes = get(&[("globus", "maxwalltime")]).map(|m| m * 60.0);
     task.estimate = seconds(get(&[("pegasus", "runtime")]).or(minutes)).filter(|s| s.ms() > 1);
-    task.number(
-        "nodes",
-        get(&[("pegasus", "nodes"), ("globus", "hostcount")]),
-        2,
-    );
+    task.number("nodes", get(&[("pegasus", "nodes"), ("globus", "hostcount")]), 2);
     let cores = get(&[("pegasus", "cores"), ("condor", "request_cpus")]);
     task.number("cores_per_task", cores, 2);
-    task.number(
-        "gpus",
-        get(&[("pegasus", "gpus"), ("condor", "request_gpus")]),
-        1,
-    );
+    task.number("gpus", get(&[("pegasus", "gpus"), ("condor", "request_gpus")]), 1);
     let memory = get(&[("pegasus", "memory"), ("condor", "request_memory")]);
     if let Some(mib) = memory.map(f64::ceil).filter(|m| (1.0..1e12).contains(m)) {
         task.keys
@@ -218,9 +210,9 @@ fn leave_out(found: &mut Found, tree: &Node, with_variables: &[String]) {
     if !with_variables.is_empty() {
         let names: Vec<&str> = with_variables.iter().map(String::as_str).collect();
         let told = named(&names).replace("{}", "variables of their own");
-        found.notes.push(format!(
-            "{told}: left out; 'environment' in [workflow] sets those of all tasks"
-        ));
+        found
+            .notes
+            .push(format!("{told}: left out; 'environment' in [workflow] sets those of all tasks"));
     }
     let parts = [
         "siteCatalog",

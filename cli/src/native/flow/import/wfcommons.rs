@@ -143,10 +143,7 @@ fn resolve(found: &mut Found, by_id: &BTreeMap<String, String>) {
 fn listed<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Mistake> {
     match node.get(key) {
         Some(list) => list.list(key),
-        None => Err(Mistake::new(
-            node.line,
-            format!("there are no tasks in it: no '{key}'"),
-        )),
+        None => Err(Mistake::new(node.line, format!("there are no tasks in it: no '{key}'"))),
     }
 }
 

@@ -8,10 +8,8 @@ use toml_writer::{ToTomlKey as _, ToTomlValue as _, TomlKeyBuilder, TomlStringBu
 /// The text of the file.
 pub fn toml(found: &Found, from: &str, usual: Span) -> String {
     let from = from.replace(|c: char| c.is_control(), "?");
-    let mut text = format!(
-        "# Made by cosy flow import from {from} ({}).\n[workflow]\n",
-        found.format
-    );
+    let mut text =
+        format!("# Made by cosy flow import from {from} ({}).\n[workflow]\n", found.format);
     if let Ok(name) = parse_name(&found.name) {
         text.push_str(&format!("name = {}\n", quoted(&name)));
     }

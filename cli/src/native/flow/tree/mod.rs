@@ -28,7 +28,7 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Integer(i64),
-    /// Another number.
+    /// A number with a fraction or an exponent.
     Float(f64),
     /// Text; in YAML every word and number.
     Text(String),
@@ -192,10 +192,7 @@ impl Node {
 
     /// The mistake that `what` is not `wanted`.
     pub fn wrong(&self, what: &str, wanted: &str) -> Mistake {
-        Mistake::new(
-            self.line,
-            format!("{what}: {wanted} is needed, not {}", self.kind()),
-        )
+        Mistake::new(self.line, format!("{what}: {wanted} is needed, not {}", self.kind()))
     }
 }
 
@@ -264,10 +261,7 @@ fn add(
     entry: Entry,
 ) -> Result<(), Mistake> {
     if !seen.insert(entry.key.clone()) {
-        return Err(Mistake::new(
-            entry.line,
-            format!("the key '{}' is there twice", entry.key),
-        ));
+        return Err(Mistake::new(entry.line, format!("the key '{}' is there twice", entry.key)));
     }
     entries.push(entry);
     Ok(())
@@ -303,10 +297,7 @@ mod tests {
         assert_eq!(d.number_of("e"), Some(7.0));
         assert_eq!(d.number_of("f"), None);
         let error = node.get("b").unwrap().text("b").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "line 2: b: a text is needed, not a number"
-        );
+        assert_eq!(error.to_string(), "line 2: b: a text is needed, not a number");
         assert_eq!(error.in_file("f"), "f:2: b: a text is needed, not a number");
     }
 
@@ -316,9 +307,6 @@ mod tests {
         let mut fields = Fields::new("[t]", &node).unwrap();
         assert!(fields.take("a").is_some() && fields.take("b").is_none());
         let error = fields.finish().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "line 3: [t]: there is no key 'x'; there are a, b"
-        );
+        assert_eq!(error.to_string(), "line 3: [t]: there is no key 'x'; there are a, b");
     }
 }

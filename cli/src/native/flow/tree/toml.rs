@@ -29,10 +29,7 @@ pub fn read(text: &str) -> Result<Node, Mistake> {
         Err(e) => {
             let line = e.span().map_or(0, |span| lines.line(span.start));
             let message = e.message().split_whitespace().collect::<Vec<_>>();
-            Err(Mistake::new(
-                line,
-                format!("no TOML: {}", message.join(" ")),
-            ))
+            Err(Mistake::new(line, format!("no TOML: {}", message.join(" "))))
         }
     }
 }

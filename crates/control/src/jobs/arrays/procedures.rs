@@ -1,14 +1,19 @@
 //! Tasks of arrays are found by id and index, and let go as others end.
 
-use crate::controller::Controller;
+use crate::jobs::Jobs;
 use crate::jobs::arrays::Expanding;
+use crate::jobs::ended::procedures::ended_job;
 use crate::jobs::job::{Job, Submitted, TaskOutcome};
-use crate::jobs::reviews::{Again, REFILL};
+use crate::jobs::reviews::Again;
+use crate::planning::Planning;
+use crate::reservations::Reservations;
+use crate::reservations::inside::procedures::is_queued;
+use crate::turn::Turn;
+use cosy_model::JobId;
 use cosy_model::api::JobRef;
-use cosy_model::{JobId, Time};
 use std::ops::Bound;
 
-impl Controller {
+impl Jobs {
     /// At most so many more of the ids that a name stands for, and whether these were the last. Of
     /// some nothing may be known any more. Those of an array that ends between two pieces are told
     /// anew.
@@ -20,7 +25,7 @@ impl Controller {
         if target.task.is_some() {
             return (self.ids_of(target), true);
         }
-        if let Some(group) = self.jobs.groups.get(&target.job) {
+        if let Some(group) = self.groups.get(&target.job) {
             let from = expanding.next;
             let to = group.fates.len().min(from.saturating_add(most));
             expanding.next = to;
@@ -30,7 +35,7 @@ impl Controller {
         let from = expanding
             .after
             .map_or(Bound::Included(target.job), Bound::Excluded);
-        let all = self.jobs.ended.range((from, Bound::Unbounded));
+        let all = self.ended.range((from, Bound::Unbounded));
         let of_it = all.take_while(|(_, ended)| ended.submitted.base == target.job);
         let ids: Vec<JobId> = of_it.map(|(id, _)| id).take(most).collect();
         match ids.last() {
@@ -46,9 +51,9 @@ impl Controller {
 
     /// The ids that a reference stands for, live or ended moments ago.
     pub(crate) fn ids_of(&self, target: JobRef) -> Vec<JobId> {
-        let known = |id: &JobId| self.jobs.live.contains_key(id) || self.jobs.ended.has(*id);
+        let known = |id: &JobId| self.live.contains_key(id) || self.ended.has(*id);
         if let Some(task) = target.task {
-            if let Some(group) = self.jobs.groups.get(&target.job) {
+            if let Some(group) = self.groups.get(&target.job) {
                 return group
                     .task(task)
                     .map(|(id, _)| id)
@@ -58,11 +63,10 @@ impl Controller {
             }
             return self.ended_task(target.job, task).into_iter().collect();
         }
-        if let Some(group) = self.jobs.groups.get(&target.job) {
+        if let Some(group) = self.groups.get(&target.job) {
             return group.ids().filter(known).collect();
         }
         let ended_array: Vec<JobId> = self
-            .jobs
             .ended
             .range(target.job..)
             .take_while(|(_, e)| e.submitted.base == target.job)
@@ -78,7 +82,7 @@ impl Controller {
     /// ago. Somebody may name each of 100,000: none is looked for among all.
     fn ended_task(&self, array: JobId, index: u32) -> Option<JobId> {
         let of = |id: JobId| {
-            let ended = self.jobs.ended.get(id)?;
+            let ended = self.ended.get(id)?;
             (ended.submitted.base == array).then_some(ended.row.index)?
         };
         if of(array) == Some(index) {
@@ -89,7 +93,7 @@ impl Controller {
         let mut to = from.saturating_add(index.into());
         while from <= to {
             let middle = from + (to - from) / 2;
-            let mut rest = self.jobs.ended.range(JobId(middle)..=JobId(to));
+            let mut rest = self.ended.range(JobId(middle)..=JobId(to));
             let next = rest.next().and_then(|(id, _)| Some((id, of(id)?)));
             match next {
                 Some((id, found)) if found == index => return Some(id),
@@ -102,12 +106,12 @@ impl Controller {
 
     /// Whose a reference is: what it stands for all belongs to one submission.
     pub(crate) fn submitted_of(&self, target: JobRef) -> Option<&Submitted> {
-        let group = self.jobs.groups.get(&target.job);
+        let group = self.groups.get(&target.job);
         if let Some(group) = group.filter(|_| target.task.is_none()) {
             return Some(&group.submitted);
         }
         let first = || {
-            let mut of_array = self.jobs.ended.range(target.job..);
+            let mut of_array = self.ended.range(target.job..);
             let first = of_array
                 .next()
                 .filter(|(_, e)| e.submitted.base == target.job);
@@ -117,104 +121,95 @@ impl Controller {
             Some(_) => *self.ids_of(target).first()?,
             None => first(),
         };
-        let live = self.jobs.live.get(&id).map(|job| &*job.submitted);
-        live.or_else(|| self.jobs.ended.get(id).map(|ended| &*ended.submitted))
+        let live = self.live.get(&id).map(|job| &*job.submitted);
+        live.or_else(|| self.ended.get(id).map(|ended| &*ended.submitted))
     }
 
     /// The first live job that a reference stands for.
     pub(crate) fn first_of(&self, target: JobRef) -> Option<&Job> {
-        match self.jobs.groups.get(&target.job) {
+        match self.groups.get(&target.job) {
             Some(group) if target.task.is_none() => {
                 let live = |at: &usize| group.fates[*at] == TaskOutcome::Live;
                 let first = (0..group.fates.len()).find(live)?;
-                self.jobs.live.get(&group.id_at(first))
+                self.live.get(&group.id_at(first))
             }
             Some(_) | None => {
                 let ids = self.ids_of(target).into_iter();
-                ids.filter_map(|id| self.jobs.live.get(&id)).next()
+                ids.filter_map(|id| self.live.get(&id)).next()
             }
         }
     }
+}
 
-    /// The first job that a reference stands for and the planner has in its queue.
-    pub(crate) fn first_queued(&self, target: JobRef) -> Option<JobId> {
-        let waits = |id: &JobId| self.planning.cluster().is_waiting(*id);
-        match self.jobs.groups.get(&target.job) {
-            Some(group) if target.task.is_none() && group.queued == 0 => None,
-            Some(group) if target.task.is_none() => group.ids().find(waits),
-            Some(_) | None => self.ids_of(target).into_iter().find(waits),
-        }
+/// The first job that a reference stands for and the planner has in its queue.
+pub(crate) fn first_queued(jobs: &Jobs, planning: &Planning, target: JobRef) -> Option<JobId> {
+    let waits = |id: &JobId| planning.cluster().is_waiting(*id);
+    match jobs.groups.get(&target.job) {
+        Some(group) if target.task.is_none() && group.queued == 0 => None,
+        Some(group) if target.task.is_none() => group.ids().find(waits),
+        Some(_) | None => jobs.ids_of(target).into_iter().find(waits),
     }
+}
 
-    /// The name that users have for a job.
-    pub(crate) fn ref_of(&self, job: &Job) -> JobRef {
-        match job.member {
-            Some(member) => JobRef {
-                job: job.submitted.base,
-                task: Some(member.index),
-            },
-            None => JobRef {
-                job: job.id,
-                task: None,
-            },
-        }
+/// The name that users have for a job.
+pub(crate) fn ref_of(job: &Job) -> JobRef {
+    match job.member {
+        Some(member) => JobRef {
+            job: job.submitted.base,
+            task: Some(member.index),
+        },
+        None => JobRef {
+            job: job.id,
+            task: None,
+        },
     }
+}
 
-    /// The same by id, also for jobs that ended moments ago.
-    pub(crate) fn name_of(&self, id: JobId) -> String {
-        let ended = || {
-            let ended = self.jobs.ended.get(id)?;
-            Some(self.ended_job(id, ended).job)
-        };
-        let job = self.jobs.live.get(&id).map(|job| self.ref_of(job));
-        job.or_else(ended)
-            .map_or_else(|| id.to_string(), |job| job.to_string())
-    }
+/// The same by id, also for jobs that ended moments ago.
+pub(crate) fn name_of(jobs: &Jobs, id: JobId) -> String {
+    let ended = || {
+        let ended = jobs.ended.get(id)?;
+        Some(ended_job(id, ended).job)
+    };
+    let job = jobs.live.get(&id).map(ref_of);
+    job.or_else(ended)
+        .map_or_else(|| id.to_string(), |job| job.to_string())
+}
 
-    /// True when as many tasks of the job's array run or are about to as may.
-    pub(crate) fn array_is_full(&self, job: &Job) -> bool {
-        let Some(group) = self.jobs.groups.get(&job.submitted.base) else {
-            return false;
-        };
-        let full = group
-            .at_once
-            .is_some_and(|most| group.running + group.queued >= most);
-        full && !self.is_queued(job.id)
-    }
+/// True when as many tasks of the job's array run or are about to as may.
+pub(crate) fn array_is_full(
+    jobs: &Jobs,
+    planning: &Planning,
+    reservations: &Reservations,
+    job: &Job,
+) -> bool {
+    let Some(group) = jobs.groups.get(&job.submitted.base) else {
+        return false;
+    };
+    let full = group
+        .at_once
+        .is_some_and(|most| group.running + group.queued >= most);
+    full && !is_queued(planning, reservations, job.id)
+}
 
-    pub(crate) fn count_queued(&mut self, base: JobId, more: bool) {
-        self.turn.looked(1);
-        if let Some(group) = self.jobs.groups.get_mut(&base) {
+impl Jobs {
+    pub(crate) fn count_queued(&mut self, turn: &mut Turn, base: JobId, more: bool) {
+        turn.looked(1);
+        if let Some(group) = self.groups.get_mut(&base) {
             group.queued = if more {
                 group.queued + 1
             } else {
                 group.queued.saturating_sub(1)
             };
             if !more && !group.throttled.is_empty() {
-                self.jobs.reviews.push(Again::Throttled(base));
+                self.reviews.push(Again::Throttled(base));
             }
         }
-    }
-
-    /// Lets as many tasks into the planner's queue as have become free, the rest of many a
-    /// little later. Tells at how many it has looked.
-    pub(crate) fn refill_array(&mut self, now: Time, base: JobId) -> usize {
-        for looked in 0..REFILL {
-            let Some(next) = self.next_throttled(base) else {
-                return looked;
-            };
-            self.review(now, next);
-            if self.next_throttled(base) == Some(next) {
-                return looked; // it is stuck
-            }
-        }
-        self.jobs.reviews.push(Again::Throttled(base));
-        REFILL
     }
 
     /// The next task that waited for others of its array and need not any more.
-    fn next_throttled(&self, base: JobId) -> Option<JobId> {
-        let group = self.jobs.groups.get(&base)?;
+    pub(crate) fn next_throttled(&self, base: JobId) -> Option<JobId> {
+        let group = self.groups.get(&base)?;
         let busy = group.running + group.queued;
         let room = group.at_once.is_none_or(|most| busy < most);
         let next = group.throttled.first().filter(|_| room)?;

@@ -1,359 +1,239 @@
 //! A waiting job is looked at: what keeps it out of the planner's queue, and what its end means
 //! for others.
 
-use crate::controller::Controller;
+use crate::config::ClusterConfig;
+use crate::conversations::replies::seen_of_old;
 use crate::conversations::requests::no_job;
+use crate::conversations::visible::may_see;
 use crate::event::{Caller, Facts};
+use crate::jobs::Jobs;
+use crate::jobs::components::procedures::planner_queue;
 use crate::jobs::dependencies::{
     BEGINS, Met, Progress, Standing, Waiter, latest_start, met, target_of, waits_by_task,
 };
-use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome};
+use crate::jobs::job::{Group, Job, Member, Place, Submitted, TaskOutcome};
 use crate::jobs::reviews::Again;
-use crate::queues::order;
+use crate::queues::{Queues, order};
+use crate::reservations::Reservations;
+use crate::reservations::inside::clearance::with_clearance;
+use crate::set_aside::Aside;
 use cosy_model::api::JobRef;
 use cosy_model::{
-    Dependency, DependencyKind, Dialect, End, EndCause, JobId, JobSpec, QueueId, Refusal, Span,
-    Time, WaitReason,
+    Dependency, DependencyKind, Dialect, EndCause, JobId, JobSpec, QueueId, Refusal, Span, Time,
 };
 use cosy_sched::WaitingJob;
 use cosy_view::words::end_note::NEVER_NOTE;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Controller {
+impl Jobs {
     /// First id of the submission that a job belongs to.
     pub(crate) fn base_of(&self, id: JobId) -> JobId {
-        if let Some(job) = self.jobs.live.get(&id) {
+        if let Some(job) = self.live.get(&id) {
             return job.submitted.base;
         }
-        if let Some((base, group)) = self.jobs.groups.range(..=id).next_back()
+        if let Some((base, group)) = self.groups.range(..=id).next_back()
             && id.0 - base.0 < group.fates.len() as u64
         {
             return *base; // a task that has ended
         }
-        self.jobs.ended.get(id).map_or(id, |e| e.submitted.base)
+        self.ended.get(id).map_or(id, |e| e.submitted.base)
     }
+}
 
-    pub(crate) fn check_dependencies(
-        &self,
-        caller: &Caller,
-        dependencies: &[Dependency],
-        facts: &Facts,
-    ) -> Result<(), Refusal> {
-        let olds: BTreeMap<JobRef, Option<bool>> = self
-            .seen_of_old(caller, facts)
-            .map(|old| (old.job, old.ok))
-            .collect();
-        for dependency in dependencies {
-            if dependency.kind == DependencyKind::Singleton {
-                continue;
-            }
-            let job = target_of(None, dependency);
-            let submitted = self.submitted_of(job);
-            let visible = submitted.is_some_and(|job| self.may_see(caller, job));
-            if !visible && olds.get(&job).is_none_or(Option::is_none) {
-                return Err(no_job(job));
-            }
-        }
-        Ok(())
-    }
-
-    /// Looks at a waiting job again: puts it into the planner's queue or takes it out.
-    pub(crate) fn review(&mut self, now: Time, id: JobId) {
-        let Some(job) = self.jobs.live.get(&id) else {
-            return;
-        };
-        self.turn.looked(1 + job.spec().dependencies.len() as u64);
-        if !job.is_waiting() {
-            return;
-        }
-        if let Some((cause, note)) = self.hopeless(now, job) {
-            return self.end_hopeless(now, id, cause, note);
-        }
-        let reason = self.blocker(now, job);
-        let next_look = self.next_look(now, job);
-        let throttled = reason == Some(WaitReason::ArrayLimit);
-        let eligible = match reason {
-            None
-            | Some(
-                WaitReason::ArrayLimit
-                | WaitReason::InteractiveLimit
-                | WaitReason::Directory
-                | WaitReason::Licenses
-                | WaitReason::NeverFits
-                | WaitReason::Fresh,
-            ) => Some(job.eligible.unwrap_or(now)),
-            Some(_) => None,
-        };
-        let base = job.submitted.base;
-        let at = job.member.map_or(0, |member| member.at as usize);
-        let queued = self.is_queued(id);
-        let enqueue = reason.is_none() && !queued;
-        let within = job.spec().reservation;
-        if enqueue && !job.spec().bundles.is_empty() {
-            self.join_queues(id);
-        }
-        let Some(job) = self.jobs.live.get(&id) else {
-            return;
-        };
-        let waiting = if enqueue { self.planner_job(job) } else { None };
-        if let Some(job) = self.jobs.live.get_mut(&id) {
-            job.eligible = eligible;
-            job.phase = Phase::Waiting(reason.clone());
-            if reason == Some(WaitReason::Directory) {
-                job.needs_user = true;
-                let uid = job.submitted.uid;
-                self.ask_user(uid);
-            }
-        }
-        self.jobs.begins.extend(next_look.map(|at| (at, id)));
-        self.stand_in_line(id, reason.as_ref());
-        if let Some(group) = self.jobs.groups.get_mut(&base) {
-            if throttled {
-                group.throttled.insert(at);
-            } else {
-                group.throttled.remove(&at);
-            }
-        }
-        if let Some(waiting) = waiting {
-            if let Some(reservation) = within {
-                self.planning.goes_inside(id, reservation);
-            }
-            let wanted = &self.jobs.live[&id].submitted.spec.licenses;
-            self.jobs.licenses.enter(id, wanted);
-            self.planner_of(id).enqueue(waiting);
-            self.count_queued(base, true);
-        } else if reason.is_some() && queued {
-            self.planner_of(id).dequeue(id);
-            self.planning.left_inside(id);
-            self.jobs.licenses.leave(id);
-            self.count_queued(base, false);
-            self.refill_interactive(now, id);
-        }
-    }
-
-    /// The same of a job out of the store: who is given up is so in the turns that follow.
-    pub(crate) fn review_loaded(&mut self, now: Time, id: JobId) {
-        let job = self.jobs.live.get(&id).filter(|job| job.is_waiting());
-        match job.is_some_and(|job| self.hopeless(now, job).is_some()) {
-            true => self.jobs.reviews.push(Again::Job(id)),
-            false => self.review(now, id),
-        }
-    }
-
-    fn blocker(&self, now: Time, job: &Job) -> Option<WaitReason> {
-        use crate::record::HeldBy;
-        match job.held {
-            Some(HeldBy::User) => return Some(WaitReason::HeldByUser),
-            Some(HeldBy::Admin) => return Some(WaitReason::HeldByAdmin),
-            Some(HeldBy::Requeued) => return Some(WaitReason::HeldRequeued),
-            Some(HeldBy::Special) => return Some(WaitReason::HeldSpecial),
-            Some(HeldBy::Restored) => return Some(WaitReason::HeldRestored),
-            None => {}
-        }
-        match self.met_by(now, job) {
-            Met::Yes => {}
-            Met::NotYet => return Some(WaitReason::Dependency),
-            Met::Never => return Some(WaitReason::DependencyNever),
-        }
-        let begin = job.spec().begin.max(job.not_before);
-        if begin.is_some_and(|begin| begin > now) {
-            return Some(WaitReason::BeginTime);
-        }
-        if self.is_fresh(now, job) {
-            return Some(match &job.submitted.place {
-                Place::Good { .. } | Place::Lost => WaitReason::Fresh,
-                Place::Beyond { .. } => WaitReason::QueueLimits,
-            });
-        }
-        match &job.submitted.place {
-            Place::Good { .. } => {}
-            Place::Lost => return Some(WaitReason::NeverFits),
-            Place::Beyond { reason, .. } => return Some(reason.clone()),
-        }
-        if self.workflows.awaits_slot(job) {
-            return Some(WaitReason::ReservationStart);
-        }
-        if let Some(reservation) = job.spec().reservation {
-            if let Some(reason) = self.reservation_blocks(reservation) {
-                return Some(reason);
-            }
-            match self.may_come_back(job, reservation) {
-                Some(true) => {}
-                Some(false) => return Some(WaitReason::ReservationGone),
-                None => return Some(WaitReason::Directory),
-            }
-        }
-        if self.array_is_full(job) {
-            return Some(WaitReason::ArrayLimit);
-        }
-        if self.interactive_is_full(job) {
-            return Some(WaitReason::InteractiveLimit);
-        }
-        if job.needs_user {
-            return Some(WaitReason::Directory);
-        }
-        self.awaits_licenses(job).then_some(WaitReason::Licenses)
-    }
-
-    /// Until when it is not looked at, so that jobs that come together are looked at
-    /// together.
-    fn fresh_until(&self, job: &Job) -> Option<Time> {
-        let delay = self.config.policy.batch_delay;
-        let batch = !job.spec().attended && !job.submitted.is_held();
-        (batch && delay > Span::ZERO).then(|| job.submitted.submit + delay)
-    }
-
-    fn is_fresh(&self, now: Time, job: &Job) -> bool {
-        // One that was submitted after now was so before the clock was set back.
-        let known = job.submitted.submit <= now;
-        self.fresh_until(job)
-            .is_some_and(|until| known && now < until)
-    }
-
-    /// Why a waiting job is given up.
-    fn hopeless(&self, now: Time, job: &Job) -> Option<(EndCause, &'static str)> {
-        if self.is_fresh(now, job) {
-            return None;
-        }
-        if latest_start(job.spec()).is_some_and(|latest| latest < now) {
-            return Some((EndCause::Deadline, ""));
-        }
-        let gives_up = job.spec().end_if_never.unwrap_or(self.config.end_if_never);
-        let never = gives_up && self.met_by(now, job) == Met::Never;
-        never.then_some((EndCause::Cancelled, NEVER_NOTE))
-    }
-
-    fn end_hopeless(&mut self, now: Time, id: JobId, cause: EndCause, note: &str) {
-        self.uncount_job(now, id);
-        self.end_job(now, id, &End::never_ran(cause, now), note);
-    }
-
-    /// When a waiting job is to be looked at again although nothing happens.
-    fn next_look(&self, now: Time, job: &Job) -> Option<Time> {
-        let latest = latest_start(job.spec()).map(|latest| latest + Span(1));
-        let delayed = job
-            .spec()
-            .dependencies
-            .iter()
-            .filter_map(|d| self.delayed_until(job.member, d));
-        let fresh = self.fresh_until(job);
-        let all = latest.into_iter().chain(delayed).chain(fresh);
-        all.filter(|at| *at > now).min()
-    }
-
-    fn met_by(&self, now: Time, job: &Job) -> Met {
-        self.dependencies_met(now, &job.submitted, job.member)
-    }
-
-    pub(crate) fn dependencies_met(
-        &self,
-        now: Time,
-        job: &Submitted,
-        member: Option<Member>,
-    ) -> Met {
-        let spec = &job.spec;
-        let each = spec.dependencies.iter();
-        let mut each = each.map(|dependency| self.dependency_met(now, job, member, dependency));
-        if spec.any_dependency && !spec.dependencies.is_empty() {
-            // The best of them counts.
-            return each.min().unwrap_or(Met::Yes);
-        }
-        let mut all = Met::Yes;
-        for met in each.by_ref() {
-            all = all.max(met);
-        }
-        all
-    }
-
-    /// How one dependency of a job stands.
-    pub(crate) fn dependency_met(
-        &self,
-        now: Time,
-        job: &Submitted,
-        member: Option<Member>,
-        dependency: &Dependency,
-    ) -> Met {
+pub(crate) fn check_dependencies(
+    config: &ClusterConfig,
+    jobs: &Jobs,
+    caller: &Caller,
+    dependencies: &[Dependency],
+    facts: &Facts,
+) -> Result<(), Refusal> {
+    let olds: BTreeMap<JobRef, Option<bool>> = seen_of_old(config, caller, facts)
+        .map(|old| (old.job, old.ok))
+        .collect();
+    for dependency in dependencies {
         if dependency.kind == DependencyKind::Singleton {
-            let key = (job.uid, job.spec.name.clone());
-            let earlier = self.jobs.names.get(&key).and_then(|bases| bases.first());
-            return if earlier.is_some_and(|b| *b < job.base) {
-                Met::NotYet
-            } else {
-                Met::Yes
-            };
+            continue;
         }
-        match self.standing(target_of(member, dependency)) {
-            Some(standing) => {
-                let until = self.delayed_until(member, dependency);
-                met(
-                    dependency.kind,
-                    standing,
-                    until.is_some_and(|until| until > now),
-                )
-            }
-            None => Met::Never, // nothing is known of it any more
+        let job = target_of(None, dependency);
+        let submitted = jobs.submitted_of(job);
+        let visible = submitted.is_some_and(|job| may_see(config, caller, job));
+        if !visible && olds.get(&job).is_none_or(Option::is_none) {
+            return Err(no_job(job));
         }
     }
+    Ok(())
+}
 
-    /// In Slurm's words what nobody knows any more has happened.
-    pub(crate) fn forget_unknown(&self, caller: &Caller, spec: &mut JobSpec, facts: &Facts) {
-        if spec.dialect != Dialect::Slurm {
-            return;
-        }
-        spec.dependencies.retain(|dependency| {
-            let job = target_of(None, dependency);
-            let mut olds = self.seen_of_old(caller, facts);
-            let old = olds.find(|old| old.job == job);
-            dependency.kind == DependencyKind::Singleton
-                || self.submitted_of(job).is_some()
-                || old.is_some_and(|o| o.ok.is_some())
-        });
+/// Until when it is not looked at, so that jobs that come together are looked at
+/// together.
+fn fresh_until(config: &ClusterConfig, job: &Job) -> Option<Time> {
+    let delay = config.policy.batch_delay;
+    let batch = !job.spec().attended && !job.submitted.is_held();
+    (batch && delay > Span::ZERO).then(|| job.submitted.submit + delay)
+}
+
+pub(crate) fn is_fresh(config: &ClusterConfig, now: Time, job: &Job) -> bool {
+    // One that was submitted after now was so before the clock was set back.
+    let known = job.submitted.submit <= now;
+    fresh_until(config, job).is_some_and(|until| known && now < until)
+}
+
+/// Why a waiting job is given up.
+pub(crate) fn hopeless(
+    config: &ClusterConfig,
+    jobs: &Jobs,
+    aside: &Aside,
+    now: Time,
+    job: &Job,
+) -> Option<(EndCause, &'static str)> {
+    if is_fresh(config, now, job) {
+        return None;
     }
+    if latest_start(job.spec()).is_some_and(|latest| latest < now) {
+        return Some((EndCause::Deadline, ""));
+    }
+    let gives_up = job.spec().end_if_never.unwrap_or(config.end_if_never);
+    let never = gives_up && met_by(jobs, aside, now, job) == Met::Never;
+    never.then_some((EndCause::Cancelled, NEVER_NOTE))
+}
 
-    /// How far a job, a task or a whole array is; `None` when it is not in memory.
-    fn standing(&self, target: JobRef) -> Option<Standing> {
-        if let Some(ok) = self.jobs.dependencies.facts.get(&target) {
-            return Some(Standing {
-                started: true,
-                ended: true,
-                ok: *ok,
-            });
+/// When a waiting job is to be looked at again although nothing happens.
+pub(crate) fn next_look(
+    config: &ClusterConfig,
+    jobs: &Jobs,
+    aside: &Aside,
+    now: Time,
+    job: &Job,
+) -> Option<Time> {
+    let latest = latest_start(job.spec()).map(|latest| latest + Span(1));
+    let delayed = job
+        .spec()
+        .dependencies
+        .iter()
+        .filter_map(|d| delayed_until(jobs, aside, job.member, d));
+    let fresh = fresh_until(config, job);
+    let all = latest.into_iter().chain(delayed).chain(fresh);
+    all.filter(|at| *at > now).min()
+}
+
+pub(crate) fn met_by(jobs: &Jobs, aside: &Aside, now: Time, job: &Job) -> Met {
+    dependencies_met(jobs, aside, now, &job.submitted, job.member)
+}
+
+pub(crate) fn dependencies_met(
+    jobs: &Jobs,
+    aside: &Aside,
+    now: Time,
+    job: &Submitted,
+    member: Option<Member>,
+) -> Met {
+    let spec = &job.spec;
+    let each = spec.dependencies.iter();
+    let mut each = each.map(|dependency| dependency_met(jobs, aside, now, job, member, dependency));
+    if spec.any_dependency && !spec.dependencies.is_empty() {
+        // The best of them counts.
+        return each.min().unwrap_or(Met::Yes);
+    }
+    let mut all = Met::Yes;
+    for met in each.by_ref() {
+        all = all.max(met);
+    }
+    all
+}
+
+/// How one dependency of a job stands.
+pub(crate) fn dependency_met(
+    jobs: &Jobs,
+    aside: &Aside,
+    now: Time,
+    job: &Submitted,
+    member: Option<Member>,
+    dependency: &Dependency,
+) -> Met {
+    if dependency.kind == DependencyKind::Singleton {
+        let key = (job.uid, job.spec.name.clone());
+        let earlier = jobs.names.get(&key).and_then(|bases| bases.first());
+        return if earlier.is_some_and(|b| *b < job.base) {
+            Met::NotYet
+        } else {
+            Met::Yes
+        };
+    }
+    match standing(jobs, aside, target_of(member, dependency)) {
+        Some(standing) => {
+            let until = delayed_until(jobs, aside, member, dependency);
+            met(dependency.kind, standing, until.is_some_and(|until| until > now))
         }
-        if self.aside.has(target.job) {
-            return Some(Standing {
-                started: false,
-                ended: false,
-                ok: false,
-            });
-        }
-        if let Some(task) = target.task {
-            let (id, fate) = self.jobs.groups.get(&target.job)?.task(task)?;
-            return self.standing_of_task(id, fate);
-        }
-        if let Some(group) = self.jobs.groups.get(&target.job) {
-            return Some(Standing {
-                started: group.all_touched(),
-                ended: group.live == 0,
-                ok: group.failed == 0,
-            });
-        }
-        let base = self.base_of(target.job);
-        if base != target.job
-            && let Some(group) = self.jobs.groups.get(&base)
-        {
-            let fate = group.fates.get(group.place_of(target.job)).copied()?;
-            return self.standing_of_task(target.job, fate);
-        }
-        let ended = self.jobs.ended.get(target.job)?;
-        Some(Standing {
+        None => Met::Never, // nothing is known of it any more
+    }
+}
+
+/// In Slurm's words what nobody knows any more has happened.
+pub(crate) fn forget_unknown(
+    config: &ClusterConfig,
+    jobs: &Jobs,
+    caller: &Caller,
+    spec: &mut JobSpec,
+    facts: &Facts,
+) {
+    if spec.dialect != Dialect::Slurm {
+        return;
+    }
+    spec.dependencies.retain(|dependency| {
+        let job = target_of(None, dependency);
+        let mut olds = seen_of_old(config, caller, facts);
+        let old = olds.find(|old| old.job == job);
+        dependency.kind == DependencyKind::Singleton
+            || jobs.submitted_of(job).is_some()
+            || old.is_some_and(|o| o.ok.is_some())
+    });
+}
+
+/// How far a job, a task or a whole array is; `None` when it is not in memory.
+fn standing(jobs: &Jobs, aside: &Aside, target: JobRef) -> Option<Standing> {
+    if let Some(ok) = jobs.dependencies.facts.get(&target) {
+        return Some(Standing {
             started: true,
             ended: true,
-            ok: ended.state == cosy_model::JobState::Completed,
-        })
+            ok: *ok,
+        });
     }
+    if aside.has(target.job) {
+        return Some(Standing {
+            started: false,
+            ended: false,
+            ok: false,
+        });
+    }
+    if let Some(task) = target.task {
+        let (id, fate) = jobs.groups.get(&target.job)?.task(task)?;
+        return jobs.standing_of_task(id, fate);
+    }
+    if let Some(group) = jobs.groups.get(&target.job) {
+        return Some(Standing {
+            started: group.all_touched(),
+            ended: group.live == 0,
+            ok: group.failed == 0,
+        });
+    }
+    let base = jobs.base_of(target.job);
+    if base != target.job
+        && let Some(group) = jobs.groups.get(&base)
+    {
+        let fate = group.fates.get(group.place_of(target.job)).copied()?;
+        return jobs.standing_of_task(target.job, fate);
+    }
+    let ended = jobs.ended.get(target.job)?;
+    Some(Standing {
+        started: true,
+        ended: true,
+        ok: ended.state == cosy_model::JobState::Completed,
+    })
+}
 
+impl Jobs {
     fn standing_of_task(&self, id: JobId, fate: TaskOutcome) -> Option<Standing> {
-        let started = self.jobs.live.get(&id).is_none_or(|j| !j.is_waiting());
+        let started = self.live.get(&id).is_none_or(|j| !j.is_waiting());
         Some(Standing {
             started,
             ended: fate != TaskOutcome::Live,
@@ -364,14 +244,9 @@ impl Controller {
     /// The latest start of a job or of an array's tasks, as far as known.
     fn last_start(&self, target: JobRef) -> Option<Time> {
         if target.task.is_none() {
-            let live = self
-                .jobs
-                .groups
-                .get(&target.job)
-                .map(|group| group.last_start);
+            let live = self.groups.get(&target.job).map(|group| group.last_start);
             let over = || {
-                self.jobs
-                    .dependencies
+                self.dependencies
                     .last_starts
                     .get(&target.job)
                     .map(|start| Some(*start))
@@ -381,9 +256,9 @@ impl Controller {
             }
         }
         let start = |id: JobId| {
-            let run = self.jobs.live.get(&id).and_then(Job::run);
+            let run = self.live.get(&id).and_then(Job::run);
             let live = run.map(|run| run.started.unwrap_or(run.allocated));
-            live.or_else(|| self.jobs.ended.get(id)?.row.end.as_ref()?.start)
+            live.or_else(|| self.ended.get(id)?.row.end.as_ref()?.start)
         };
         let id = match target.task {
             Some(_) => self.ids_of(target).first().copied()?,
@@ -391,44 +266,46 @@ impl Controller {
         };
         start(id)
     }
+}
 
-    /// When what a job waits for is long enough ago.
-    fn delayed_until(&self, member: Option<Member>, dependency: &Dependency) -> Option<Time> {
-        if dependency.delay <= Span::ZERO || dependency.kind != DependencyKind::After {
-            return None;
-        }
-        let target = target_of(member, dependency);
-        self.standing(target).filter(|standing| standing.started)?;
-        self.last_start(target)
-            .map(|start| start + dependency.delay)
+/// When what a job waits for is long enough ago.
+fn delayed_until(
+    jobs: &Jobs,
+    aside: &Aside,
+    member: Option<Member>,
+    dependency: &Dependency,
+) -> Option<Time> {
+    if dependency.delay <= Span::ZERO || dependency.kind != DependencyKind::After {
+        return None;
     }
+    let target = target_of(member, dependency);
+    standing(jobs, aside, target).filter(|standing| standing.started)?;
+    jobs.last_start(target)
+        .map(|start| start + dependency.delay)
+}
 
-    /// Keeps how a submission ended that others wait for, before it leaves memory.
-    pub(crate) fn keep_facts(&mut self, base: JobId) {
-        let Some(awaited) = self.jobs.dependencies.dependents.get(&base) else {
-            return;
-        };
-        let waiters: BTreeSet<Waiter> = awaited.whole.union(&awaited.tasks).copied().collect();
-        for waiter in waiters {
-            for target in self.targets_of(waiter, base) {
-                if let Some(standing) = self.standing(target)
-                    && standing.ended
-                {
-                    self.jobs.dependencies.facts.insert(target, standing.ok);
-                }
+/// Keeps how a submission ended that others wait for, before it leaves memory.
+pub(crate) fn keep_facts(jobs: &mut Jobs, aside: &Aside, base: JobId) {
+    let Some(awaited) = jobs.dependencies.dependents.get(&base) else {
+        return;
+    };
+    let waiters: BTreeSet<Waiter> = awaited.whole.union(&awaited.tasks).copied().collect();
+    for waiter in waiters {
+        for target in jobs.targets_of(waiter, base) {
+            if let Some(standing) = standing(jobs, aside, target)
+                && standing.ended
+            {
+                jobs.dependencies.facts.insert(target, standing.ok);
             }
         }
-        let start = self
-            .jobs
-            .groups
-            .get(&base)
-            .and_then(|group| group.last_start);
-        self.jobs
-            .dependencies
-            .last_starts
-            .extend(start.map(|start| (base, start)));
     }
+    let start = jobs.groups.get(&base).and_then(|group| group.last_start);
+    jobs.dependencies
+        .last_starts
+        .extend(start.map(|start| (base, start)));
+}
 
+impl Jobs {
     /// What a waiter waits for of a submission.
     fn targets_of(&self, waiter: Waiter, base: JobId) -> BTreeSet<JobRef> {
         let mut targets = BTreeSet::new();
@@ -456,67 +333,66 @@ impl Controller {
 
     /// What those who wait ask for, and the indices of their array.
     fn waiting(&self, waiter: Waiter) -> Option<(&Submitted, &[u32])> {
-        let group = self.jobs.groups.get(&waiter.base)?;
+        let group = self.groups.get(&waiter.base)?;
         let body = group.bodies.get(&waiter.body)?;
-        Some((
-            &body.submitted,
-            group.indices.as_deref().unwrap_or_default(),
-        ))
+        Some((&body.submitted, group.indices.as_deref().unwrap_or_default()))
     }
+}
 
-    /// From now on those who wait are looked at when something happens to what they wait for.
-    pub(crate) fn wait_for_others(&mut self, waiter: Waiter, submitted: &Submitted) {
-        for dependency in &submitted.spec.dependencies {
-            if dependency.kind == DependencyKind::Singleton {
-                continue;
-            }
-            let by = self
-                .jobs
-                .dependencies
-                .named
-                .entry(dependency.job)
-                .or_default();
-            by.insert(waiter);
-            let base = self.base_of(dependency.job);
-            if !self.jobs.groups.contains_key(&base) {
-                self.keep_fact(dependency);
-                continue; // nothing happens to it any more
-            }
-            let awaited = self.jobs.dependencies.dependents.entry(base).or_default();
-            let task = dependency.task.is_some() || waits_by_task(dependency);
-            match task || dependency.job != base {
-                true => awaited.tasks.insert(waiter),
-                false => awaited.whole.insert(waiter),
-            };
+/// From now on those who wait are looked at when something happens to what they wait for.
+pub(crate) fn wait_for_others(
+    jobs: &mut Jobs,
+    aside: &Aside,
+    waiter: Waiter,
+    submitted: &Submitted,
+) {
+    for dependency in &submitted.spec.dependencies {
+        if dependency.kind == DependencyKind::Singleton {
+            continue;
         }
+        let by = jobs.dependencies.named.entry(dependency.job).or_default();
+        by.insert(waiter);
+        let base = jobs.base_of(dependency.job);
+        if !jobs.groups.contains_key(&base) {
+            keep_fact(jobs, aside, dependency);
+            continue; // nothing happens to it any more
+        }
+        let awaited = jobs.dependencies.dependents.entry(base).or_default();
+        let task = dependency.task.is_some() || waits_by_task(dependency);
+        match task || dependency.job != base {
+            true => awaited.tasks.insert(waiter),
+            false => awaited.whole.insert(waiter),
+        };
     }
+}
 
-    /// Keeps how a job ended that has just been named, before it leaves memory.
-    fn keep_fact(&mut self, dependency: &Dependency) {
-        let target = target_of(None, dependency);
-        if waits_by_task(dependency) || self.jobs.dependencies.facts.contains_key(&target) {
-            return;
-        }
-        if let Some(standing) = self.standing(target).filter(|standing| standing.ended) {
-            self.jobs.dependencies.facts.insert(target, standing.ok);
-        }
+/// Keeps how a job ended that has just been named, before it leaves memory.
+fn keep_fact(jobs: &mut Jobs, aside: &Aside, dependency: &Dependency) {
+    let target = target_of(None, dependency);
+    if waits_by_task(dependency) || jobs.dependencies.facts.contains_key(&target) {
+        return;
     }
+    if let Some(standing) = standing(jobs, aside, target).filter(|standing| standing.ended) {
+        jobs.dependencies.facts.insert(target, standing.ok);
+    }
+}
 
+impl Jobs {
     /// They wait no longer.
     pub(crate) fn wait_no_longer(&mut self, waiter: Waiter, submitted: &Submitted) {
         for dependency in &submitted.spec.dependencies {
-            if let Some(by) = self.jobs.dependencies.named.get_mut(&dependency.job) {
+            if let Some(by) = self.dependencies.named.get_mut(&dependency.job) {
                 by.remove(&waiter);
                 if by.is_empty() {
-                    self.jobs.dependencies.named.remove(&dependency.job);
+                    self.dependencies.named.remove(&dependency.job);
                 }
             }
             let base = self.base_of(dependency.job);
-            if let Some(awaited) = self.jobs.dependencies.dependents.get_mut(&base) {
+            if let Some(awaited) = self.dependencies.dependents.get_mut(&base) {
                 awaited.whole.remove(&waiter);
                 awaited.tasks.remove(&waiter);
                 if awaited.whole.is_empty() && awaited.tasks.is_empty() {
-                    self.jobs.dependencies.dependents.remove(&base);
+                    self.dependencies.dependents.remove(&base);
                 }
             }
         }
@@ -533,14 +409,14 @@ impl Controller {
             if let Some(ok) = old.and_then(|o| o.ok)
                 && self.submitted_of(target).is_none()
             {
-                self.jobs.dependencies.facts.insert(target, ok);
+                self.dependencies.facts.insert(target, ok);
             }
         }
     }
 
     /// Has all those looked at again that depend on a job that has started or ended.
     pub(crate) fn review_dependents(&mut self, progress: Progress) {
-        let Some(awaited) = self.jobs.dependencies.dependents.get(&progress.base) else {
+        let Some(awaited) = self.dependencies.dependents.get(&progress.base) else {
             return;
         };
         let mut again: Vec<Again> = Vec::new();
@@ -550,13 +426,13 @@ impl Controller {
         let tasks = awaited.tasks.iter();
         again.extend(tasks.filter_map(|waiter| self.concerned(*waiter, progress)));
         for again in again {
-            self.jobs.reviews.push(again);
+            self.reviews.push(again);
         }
     }
 
     /// Whom of those who wait for tasks of a submission the progress of one of them concerns.
     fn concerned(&self, waiter: Waiter, progress: Progress) -> Option<Again> {
-        let group = self.jobs.groups.get(&waiter.base)?;
+        let group = self.groups.get(&waiter.base)?;
         let submitted = &group.bodies.get(&waiter.body)?.submitted;
         let mut same_index = false;
         for dependency in &submitted.spec.dependencies {
@@ -570,41 +446,42 @@ impl Controller {
         let (id, _) = group.task(progress.index.filter(|_| same_index)?)?;
         Some(Again::Job(id))
     }
+}
 
-    /// A job that had ended waits again: how it ended is no longer true, and those who depend
-    /// on it wait for its next end, also those who waited for nothing any more.
-    pub(crate) fn lives_again(&mut self, base: JobId) {
-        let Some(group) = self.jobs.groups.get(&base) else {
-            return;
-        };
-        let ids = group.fates.len() + group.submitted.spec.bundles.len();
-        let end = JobId(base.0 + ids as u64);
-        let all = |job| JobRef { job, task: None };
-        let known = self.jobs.dependencies.facts.range(all(base)..all(end));
-        let known: Vec<JobRef> = known.map(|(target, _)| *target).collect();
-        for target in known {
-            self.jobs.dependencies.facts.remove(&target);
-        }
-        let by = self
-            .jobs
-            .dependencies
-            .named
-            .range(base..end)
-            .flat_map(|(_, by)| by);
-        let by: BTreeSet<Waiter> = by.copied().collect();
-        for waiter in by {
-            let group = self.jobs.groups.get(&waiter.base);
-            let body = group.and_then(|group| group.bodies.get(&waiter.body));
-            if let Some(submitted) = body.map(|body| body.submitted.clone()) {
-                self.wait_for_others(waiter, &submitted);
-                self.jobs.reviews.push(Again::Changed(waiter));
-            }
+/// A job that had ended waits again: how it ended is no longer true, and those who depend
+/// on it wait for its next end, also those who waited for nothing any more.
+pub(crate) fn lives_again(jobs: &mut Jobs, aside: &Aside, base: JobId) {
+    let Some(group) = jobs.groups.get(&base) else {
+        return;
+    };
+    let ids = group.fates.len() + group.submitted.spec.further_components.len();
+    let end = JobId(base.0 + ids as u64);
+    let all = |job| JobRef { job, task: None };
+    let known = jobs.dependencies.facts.range(all(base)..all(end));
+    let known: Vec<JobRef> = known.map(|(target, _)| *target).collect();
+    for target in known {
+        jobs.dependencies.facts.remove(&target);
+    }
+    let by = jobs
+        .dependencies
+        .named
+        .range(base..end)
+        .flat_map(|(_, by)| by);
+    let by: BTreeSet<Waiter> = by.copied().collect();
+    for waiter in by {
+        let group = jobs.groups.get(&waiter.base);
+        let body = group.and_then(|group| group.bodies.get(&waiter.body));
+        if let Some(submitted) = body.map(|body| body.submitted.clone()) {
+            wait_for_others(jobs, aside, waiter, &submitted);
+            jobs.reviews.push(Again::Changed(waiter));
         }
     }
+}
 
+impl Jobs {
     /// Has those looked at that wait for a job that has just started.
     pub(crate) fn tell_of_start(&mut self, id: JobId) {
-        let Some(job) = self.jobs.live.get(&id) else {
+        let Some(job) = self.live.get(&id) else {
             return;
         };
         let base = job.submitted.base;
@@ -612,61 +489,71 @@ impl Controller {
             base,
             id,
             index: job.member.map(|member| member.index),
-            whole: self.jobs.groups.get(&base).is_some_and(Group::all_touched),
+            whole: self.groups.get(&base).is_some_and(Group::all_touched),
         });
     }
+}
 
-    /// The job as the planner knows it.
-    pub(crate) fn planner_job(&self, job: &Job) -> Option<WaitingJob> {
-        self.planner_job_at(job, &job.submitted.place)
-    }
+/// The job as the planner knows it.
+pub(crate) fn planner_job(
+    config: &ClusterConfig,
+    queues: &Queues,
+    reservations: &Reservations,
+    job: &Job,
+) -> Option<WaitingJob> {
+    planner_job_at(config, queues, reservations, job, &job.submitted.place)
+}
 
-    /// The same, if it stood elsewhere.
-    pub(crate) fn planner_job_at(&self, job: &Job, place: &Place) -> Option<WaitingJob> {
-        let Place::Good {
-            queue,
-            level,
-            demand,
-            limit,
-            least: _,
-        } = place
-        else {
-            return None;
-        };
-        let (queue_in, limit) = match job.spec().reservation {
-            // Inside a reservation there is one queue.
-            Some(_) => (QueueId(0), self.limit_inside(job, *limit)),
-            None => (
-                self.planner_queue(job.spec(), *queue),
-                self.with_clearance(*limit),
-            ),
-        };
-        Some(WaitingJob {
-            key: order::of_job(
-                &self.queues.get(*queue).spec,
-                *level,
-                job,
-                self.queues.date_in_line(&job.submitted),
-            ),
-            queue: queue_in,
-            demand: demand.clone(),
-            limit,
-        })
-    }
+/// The same, if it stood elsewhere.
+pub(crate) fn planner_job_at(
+    config: &ClusterConfig,
+    queues: &Queues,
+    reservations: &Reservations,
+    job: &Job,
+    place: &Place,
+) -> Option<WaitingJob> {
+    let Place::Good {
+        queue,
+        level,
+        demand,
+        limit,
+        least: _,
+    } = place
+    else {
+        return None;
+    };
+    let (queue_in, limit) = match job.spec().reservation {
+        // Inside a reservation there is one queue.
+        Some(_) => (QueueId(0), reservations.limit_inside(job, *limit)),
+        None => (planner_queue(config, queues, job.spec(), *queue), with_clearance(config, *limit)),
+    };
+    Some(WaitingJob {
+        key: order::of_job(
+            queues.get(*queue).spec(),
+            *level,
+            job,
+            queues.date_in_line(&job.submitted),
+        ),
+        queue: queue_in,
+        demand: demand.clone(),
+        limit,
+    })
+}
 
+impl Jobs {
     /// Jobs whose begin time has come, tasks of arrays in the order of their indices.
     pub(crate) fn begin_due(&mut self, now: Time) {
         let mut due = Vec::new();
-        while let Some(&(begin, id)) = self.jobs.begins.first()
+        while let Some(&(begin, id)) = self.begins.first()
             && begin <= now
             && due.len() < BEGINS
         {
-            self.jobs.begins.pop_first();
-            due.extend(self.jobs.live.get(&id).map(|job| (begin, job.rank(), id)));
+            self.begins.pop_first();
+            due.extend(self.live.get(&id).map(|job| (begin, job.rank(), id)));
         }
         due.sort_unstable();
         for (_, _, id) in due {
-            self.jobs.reviews.push(Again::Job(id));
+            self.reviews.push(Again::Job(id));
         }
     }
 }

@@ -1,19 +1,27 @@
 //! Nodes are told where others are, and commands are let through to a job's first node.
 
-use crate::controller::Controller;
+use crate::config::ClusterConfig;
+use crate::conversations::Conversations;
+use crate::conversations::visible::not_theirs;
 use crate::event::{Caller, Effect, LinkId};
+use crate::jobs::Jobs;
 use crate::jobs::job::{Part, PartStep, Run};
+use crate::machine::Machine;
+use crate::machine::names::node_list;
 use crate::machine::passages::{NoPassage, PassageRequest, directory_silent, no_passage};
+use crate::queues::access::procedures::{is_admin_there, may_come, may_pass};
+use crate::rooms::Rooms;
+use crate::turn::Turn;
 use cosy_model::api::JobRef;
 use cosy_model::node::NodeOrder;
 use cosy_model::step::{JobPart, Passage, Peer};
-use cosy_model::{NodeId, Refusal, RefusalCode, Time, Uid, User, limits};
+use cosy_model::{NodeId, Refusal, RefusalCode, Uid, User, limits};
 use std::collections::BTreeSet;
 
-impl Controller {
+impl Machine {
     /// Where a node is reached; the address is empty while it does not listen.
     pub(crate) fn peer(&self, id: NodeId) -> Peer {
-        let node = &self.machine.nodes[id.index()];
+        let node = &self.nodes[id.index()];
         let name = &node.spec.name;
         Peer {
             node: name.clone(),
@@ -33,129 +41,144 @@ impl Controller {
         };
         run.parts.iter().map(part).collect()
     }
+}
 
-    /// A node has registered: those that share jobs with it hear where it is now, and it
-    /// where they are, if that was elsewhere before.
-    pub(crate) fn tell_where(&mut self, id: NodeId) {
-        if !self.machine.nodes.iter().any(|node| node.moved) {
-            return;
-        }
-        for other in self.fellows(id) {
-            for (told, moved) in [(other, id), (id, other)] {
-                if self.machine.nodes[moved.index()].moved {
-                    let peer = self.peer(moved);
-                    self.order(told, |node| NodeOrder::Moved { node, peer });
-                }
+/// A node has registered: those that share jobs with it hear where it is now, and it
+/// where they are, if that was elsewhere before.
+pub(crate) fn tell_where(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: NodeId) {
+    if !machine.nodes.iter().any(|node| node.moved) {
+        return;
+    }
+    for other in fellows(machine, jobs, id) {
+        for (told, moved) in [(other, id), (id, other)] {
+            if machine.nodes[moved.index()].moved {
+                let peer = machine.peer(moved);
+                machine.order(turn, told, |node| NodeOrder::Moved { node, peer });
             }
         }
     }
+}
 
-    /// The other nodes of the jobs on a node.
-    fn fellows(&self, id: NodeId) -> BTreeSet<NodeId> {
-        let jobs = self.machine.nodes[id.index()].jobs.iter();
-        let runs = jobs.filter_map(|job| self.jobs.get(job)?.run());
-        let held = runs.flat_map(|run| run.parts.iter());
-        let held = held.filter(|part| part.step != PartStep::Released);
-        held.map(|part| part.node).filter(|n| *n != id).collect()
+/// The other nodes of the jobs on a node.
+fn fellows(machine: &Machine, jobs: &Jobs, id: NodeId) -> BTreeSet<NodeId> {
+    let here = machine.nodes[id.index()].jobs.iter();
+    let runs = here.filter_map(|job| jobs.get(job)?.run());
+    let held = runs.flat_map(|run| run.parts.iter());
+    let held = held.filter(|part| part.step != PartStep::Released);
+    held.map(|part| part.node).filter(|n| *n != id).collect()
+}
+
+/// A command on the host of that link wants to reach a job's first node.
+pub(crate) fn asked_passage(rooms: &mut Rooms, turn: &mut Turn, asked: PassageRequest) {
+    let effect = match passage(rooms, turn, &asked) {
+        Ok(effect) => effect,
+        Err(NoPassage::Refused(refusal)) => no_passage(&asked, refusal),
+        Err(NoPassage::Unknown(_))
+            if rooms.machine.passages.waiting.len() >= limits::PASSAGES_WAITING =>
+        {
+            no_passage(&asked, directory_silent())
+        }
+        Err(NoPassage::Unknown(uid)) => {
+            return rooms.machine.passages.waiting.push((uid, asked));
+        }
+    };
+    turn.effect(effect);
+}
+
+/// A look-up has come back: what waited for it is answered.
+pub(crate) fn passages_of(rooms: &mut Rooms, turn: &mut Turn, uid: Uid, found: bool) {
+    let waiting = std::mem::take(&mut rooms.machine.passages.waiting);
+    let (these, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(u, _)| *u == uid);
+    rooms.machine.passages.waiting = others;
+    for (_, asked) in these {
+        match found {
+            true => asked_passage(rooms, turn, asked),
+            false => turn.effect(no_passage(&asked, directory_silent())),
+        }
     }
+}
 
-    /// A command on the host of that link wants to reach a job's first node.
-    pub(crate) fn asked_passage(&mut self, now: Time, asked: PassageRequest) {
-        let effect = match self.passage(now, &asked) {
-            Ok(effect) => effect,
-            Err(NoPassage::Refused(refusal)) => no_passage(&asked, refusal),
-            Err(NoPassage::Unknown(_))
-                if self.machine.passages.waiting.len() >= limits::PASSAGES_WAITING =>
-            {
-                no_passage(&asked, directory_silent())
-            }
-            Err(NoPassage::Unknown(uid)) => {
-                return self.machine.passages.waiting.push((uid, asked));
-            }
+/// The user as the directory says now.
+fn user_now(
+    config: &ClusterConfig,
+    conversations: &mut Conversations,
+    turn: &mut Turn,
+    uid: Uid,
+) -> Result<User, NoPassage> {
+    conversations
+        .fresh_user(config, turn, uid)
+        .ok_or(NoPassage::Unknown(uid))
+}
+
+fn passage(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    asked: &PassageRequest,
+) -> Result<Effect, NoPassage> {
+    let (link, id) = (asked.link, asked.job);
+    // Nobody has the directory searched for users who have no business there.
+    may_come(&rooms.machine, &rooms.jobs, &rooms.triggers, link, asked.uid)?;
+    let user = user_now(&rooms.config, &mut rooms.conversations, turn, asked.uid)?;
+    may_pass(&rooms.config, &rooms.machine, &rooms.jobs, &rooms.triggers, link, &user)?;
+    let unknown = || Refusal::new(RefusalCode::NotFound, format!("there is no job {id}"));
+    let owner = rooms.jobs.get(&id).ok_or_else(unknown)?.submitted.uid;
+    if owner != asked.uid && !is_admin_there(&rooms.config, &rooms.machine, link, &user) {
+        let asks = Caller {
+            as_user: true,
+            ..Caller::known(user)
         };
-        self.effect(effect);
+        let job = JobRef {
+            job: id,
+            task: None,
+        };
+        return Err(not_theirs(&rooms.config, &asks, owner, job).into());
     }
+    let owner = user_now(&rooms.config, &mut rooms.conversations, turn, owner)?;
+    Ok(passage_to(&rooms.machine, &rooms.jobs, asked, &owner)?)
+}
 
-    /// A look-up has come back: what waited for it is answered.
-    pub(crate) fn passages_of(&mut self, now: Time, uid: Uid, found: bool) {
-        let waiting = std::mem::take(&mut self.machine.passages.waiting);
-        let (these, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(u, _)| *u == uid);
-        self.machine.passages.waiting = others;
-        for (_, asked) in these {
-            match found {
-                true => self.asked_passage(now, asked),
-                false => self.effect(no_passage(&asked, directory_silent())),
-            }
-        }
+fn passage_to(
+    machine: &Machine,
+    jobs: &Jobs,
+    asked: &PassageRequest,
+    owner: &User,
+) -> Result<Effect, Refusal> {
+    let (link, id) = (asked.link, asked.job);
+    let refused = |why: String| Refusal::new(RefusalCode::WrongState, why);
+    let job = &jobs[&id];
+    let run = job.run().filter(|run| run.after.is_none());
+    let first = run.and_then(|run| Some((run, run.first()?)));
+    let (run, first) = first.ok_or_else(|| {
+        refused(format!("job {id} is {}: steps can be started only while it runs", job.state()))
+    })?;
+    let first = machine.peer(first);
+    if first.address.is_empty() {
+        return Err(refused(format!(
+            "node {} does not listen for other nodes: start steps of job {id} there",
+            first.node
+        )));
     }
+    Ok(Effect::Passage {
+        link,
+        number: asked.number,
+        passage: Box::new(Passage {
+            key: job.key(),
+            uid: owner.uid,
+            gid: owner.granted(job.submitted.gid),
+            first,
+            ticket: cosy_model::OsText::default(),
+        }),
+        groups: owner.gids(),
+        nodes: node_list(machine, run),
+        expiry: crate::planning::launch::ticket_expiry(run),
+        holder: machine.key_of_link(link),
+    })
+}
 
-    /// The user as the directory says now.
-    fn user_now(&mut self, now: Time, uid: Uid) -> Result<User, NoPassage> {
-        self.fresh_user(now, uid).ok_or(NoPassage::Unknown(uid))
-    }
-
-    fn passage(&mut self, now: Time, asked: &PassageRequest) -> Result<Effect, NoPassage> {
-        let (link, id) = (asked.link, asked.job);
-        // Nobody has the directory searched for users who have no business there.
-        self.may_come(link, asked.uid)?;
-        let user = self.user_now(now, asked.uid)?;
-        self.may_pass(link, &user)?;
-        let unknown = || Refusal::new(RefusalCode::NotFound, format!("there is no job {id}"));
-        let owner = self.jobs.get(&id).ok_or_else(unknown)?.submitted.uid;
-        if owner != asked.uid && !self.is_admin_there(link, &user) {
-            let asks = Caller {
-                as_user: true,
-                ..Caller::known(user)
-            };
-            let job = JobRef {
-                job: id,
-                task: None,
-            };
-            return Err(self.not_theirs(&asks, owner, job).into());
-        }
-        let owner = self.user_now(now, owner)?;
-        Ok(self.passage_to(asked, &owner)?)
-    }
-
-    fn passage_to(&self, asked: &PassageRequest, owner: &User) -> Result<Effect, Refusal> {
-        let (link, id) = (asked.link, asked.job);
-        let refused = |why: String| Refusal::new(RefusalCode::WrongState, why);
-        let job = &self.jobs[&id];
-        let run = job.run().filter(|run| run.after.is_none());
-        let first = run.and_then(|run| Some((run, run.first()?)));
-        let (run, first) = first.ok_or_else(|| {
-            refused(format!(
-                "job {id} is {}: steps can be started only while it runs",
-                job.state()
-            ))
-        })?;
-        let first = self.peer(first);
-        if first.address.is_empty() {
-            return Err(refused(format!(
-                "node {} does not listen for other nodes: start steps of job {id} there",
-                first.node
-            )));
-        }
-        Ok(Effect::Passage {
-            link,
-            number: asked.number,
-            passage: Box::new(Passage {
-                key: job.key(),
-                uid: owner.uid,
-                gid: owner.granted(job.submitted.gid),
-                first,
-                ticket: cosy_model::OsText::default(),
-            }),
-            groups: owner.gids(),
-            nodes: self.node_list(run),
-            expiry: crate::planning::launch::ticket_expiry(run),
-            holder: self.key_of_link(link),
-        })
-    }
-
+impl Machine {
     /// The key that a link's daemon has proved to hold; empty for a link that has gone.
     pub(crate) fn key_of_link(&self, link: LinkId) -> String {
-        let link = self.machine.links.get(&link);
+        let link = self.links.get(&link);
         link.map(|link| link.peer.clone()).unwrap_or_default()
     }
 }

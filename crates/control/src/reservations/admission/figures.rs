@@ -72,9 +72,7 @@ impl Figures {
         submitted: Time,
         core_ms: i128,
     ) {
-        self.withdraw(now, policy, submitted, core_ms, |row| {
-            (&mut row.jobs, &mut row.jobs_core_s)
-        });
+        self.withdraw(now, policy, submitted, core_ms, |row| (&mut row.jobs, &mut row.jobs_core_s));
     }
 
     /// A confirmed reservation that was asked for at `made` was taken back free of charge:
@@ -183,10 +181,7 @@ impl Figures {
         let sum = self.sum(now, policy);
         let (wait_ms, of) = match policy.weigh {
             Weigh::Counts => (u128::from(sum.wait_ms), sum.started),
-            Weigh::CoreHours => (
-                u128::from(sum.wait_s_core_ks) * 1_000_000,
-                sum.started_core_s,
-            ),
+            Weigh::CoreHours => (u128::from(sum.wait_s_core_ks) * 1_000_000, sum.started_core_s),
         };
         let mean = wait_ms.checked_div(u128::from(of)).unwrap_or(0);
         Span(i64::try_from(mean).unwrap_or(i64::MAX))
@@ -298,11 +293,7 @@ mod tests {
             f.jobs_accepted(at(2), p, 1000, 1000);
         };
         check(tell, [Some(9), Some(4963)], [0, 0]);
-        check(
-            |f, p| f.jobs_accepted(at(0), p, 1, -1),
-            [None, None],
-            [0, 0],
-        );
+        check(|f, p| f.jobs_accepted(at(0), p, 1, -1), [None, None], [0, 0]);
     }
 
     #[test]
@@ -321,11 +312,7 @@ mod tests {
             [None, None],
             [1, 1],
         );
-        check(
-            |f, p| f.job_started(at(0), p, Span(-5), -5),
-            [None, None],
-            [0, 0],
-        );
+        check(|f, p| f.job_started(at(0), p, Span(-5), -5), [None, None], [0, 0]);
     }
 
     #[test]

@@ -107,10 +107,7 @@ mod tests {
         check(at(168), 0);
         check(Time::EPOCH, 72); // a Thursday
         check(Time(-1), 71);
-        check(
-            Time(i64::MAX),
-            hour_of_week(Time(i64::MAX - i64::MAX % 1000)),
-        );
+        check(Time(i64::MAX), hour_of_week(Time(i64::MAX - i64::MAX % 1000)));
         assert!(i64::from(hour_of_week(Time(i64::MIN))) < HOURS);
     }
 
@@ -147,10 +144,7 @@ mod tests {
             prices.record(at(2), i128::MAX, Su(i64::MIN));
         }
         let mean = prices.floor(at(0), large);
-        assert!(
-            mean <= Su::whole(1_000_000) && mean >= Su::whole(999_999),
-            "{mean}"
-        );
+        assert!(mean <= Su::whole(1_000_000) && mean >= Su::whole(999_999), "{mean}");
         assert_eq!(prices.floor(at(2), large), Su::ZERO);
         for row in prices.changed() {
             assert!(row.core_s <= MOST && row.extra <= Su::MOST, "{row:?}");

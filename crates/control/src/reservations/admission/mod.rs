@@ -15,9 +15,8 @@ pub(crate) mod hours;
 pub(crate) mod judge;
 pub(crate) mod notice;
 pub(crate) mod quota;
-mod words;
-
-pub use words::reservations_in_words;
-
 #[cfg(test)]
 mod tests;
+pub(crate) mod words;
+
+pub use words::reservations_in_words;

@@ -73,10 +73,7 @@ impl Needed {
 
     /// `1.38 times the mean wait 00:41:10`, or what is more.
     fn why(&self, request: &Request<'_>) -> String {
-        let mean = format!(
-            "{} times the mean wait {}",
-            self.multiple, request.mean_wait
-        );
+        let mean = format!("{} times the mean wait {}", self.multiple, request.mean_wait);
         match self.by_own.filter(|own| *own > self.by_mean) {
             Some(_) => format!("what such a job would wait in the queue now, more than {mean}"),
             None => mean,

@@ -196,10 +196,7 @@ fn notice_of_bookings_that_touch_each_other() {
         0,
         Some(121),
         Err(&refused
-            .replace(
-                "12:30:00Z to 2026-11-21T14:00:00Z",
-                "15:00:00Z to 2026-11-21T17:00:00Z",
-            )
+            .replace("12:30:00Z to 2026-11-21T14:00:00Z", "15:00:00Z to 2026-11-21T17:00:00Z")
             .replace("00:40:00", "02:00:00")
             .replace("00:41:00", "02:01:00")),
     );

@@ -91,11 +91,7 @@ fn classes(config: &ClusterConfig, share_ppm: u32) -> Vec<String> {
             rest => format!(".{rest}"),
         };
         let node = if nodes == 1 { "node" } else { "nodes" };
-        format!(
-            "    {}: {}{point} of {nodes} {node}",
-            cosy_model::fold(names),
-            tenths / 10
-        )
+        format!("    {}: {}{point} of {nodes} {node}", cosy_model::fold(names), tenths / 10)
     };
     let mut lines: Vec<String> = classes.iter().take(CLASSES).map(line).collect();
     if more {

@@ -21,11 +21,7 @@ fn ask(starts: &[i64], hours: i64) -> Ask {
             starts: starts.iter().map(|s| at(*s)).collect(),
             ..Repeat::default()
         }),
-        ..Ask::plain(
-            ResourceRequest::default(),
-            hours_long(hours),
-            Pick::At(at(0)),
-        )
+        ..Ask::plain(ResourceRequest::default(), hours_long(hours), Pick::At(at(0)))
     }
 }
 
@@ -43,7 +39,7 @@ fn request(starts: &[i64], hours: i64) -> ReservationRequest {
 
 fn shares(cores: &[(u32, u32)]) -> Vec<NodeShare> {
     let share = |(node, cores): &(u32, u32)| NodeShare {
-        bundle: 0,
+        component: 0,
         node: NodeId(*node),
         tasks: 1,
         amounts: Amounts {
@@ -166,12 +162,7 @@ fn slots_keep_to_quotas() {
         assert_eq!(got.map_err(|r| r.message), wanted.map_err(str::to_owned));
     };
     check(&live[..1], estimate(10, 16, &[(2, 5)]), &[], Ok(()));
-    check(
-        &live[..1],
-        estimate(12, 16, &[(2, 10), (0, 5)]),
-        &[],
-        Ok(()),
-    );
+    check(&live[..1], estimate(12, 16, &[(2, 10), (0, 5)]), &[], Ok(()));
     check(
         &live[..1],
         estimate(11, 12, &[(2, 6)]),

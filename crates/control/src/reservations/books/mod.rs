@@ -20,8 +20,8 @@
 //!
 //! Source: issue of advance reservations, "Money".
 
-mod control;
-mod lines;
+pub(crate) mod control;
+pub(crate) mod lines;
 #[cfg(test)]
 mod tests;
 
@@ -127,10 +127,7 @@ impl Books {
         }
         Err(Refusal::new(
             RefusalCode::Forbidden,
-            format!(
-                "{} is no member of account {asked} and may not charge it",
-                user.name
-            ),
+            format!("{} is no member of account {asked} and may not charge it", user.name),
         ))
     }
 
@@ -160,9 +157,7 @@ impl Books {
         who: &str,
     ) -> Result<Vec<Record>, Refusal> {
         if sum < Su::ZERO {
-            return Err(Refusal::invalid(format!(
-                "a sum of {sum} SU cannot be held"
-            )));
+            return Err(Refusal::invalid(format!("a sum of {sum} SU cannot be held")));
         }
         if self.accounts.is_empty() {
             return Ok(Vec::new());
@@ -248,10 +243,7 @@ impl Books {
                 return Err(format!("account {name} is called {}", row.name));
             }
             if row.budget && own < 0 {
-                return Err(format!(
-                    "account {name} is overdrawn by {} millionths",
-                    -own
-                ));
+                return Err(format!("account {name} is overdrawn by {} millionths", -own));
             }
             if row.granted < Su::ZERO || row.held < Su::ZERO || row.charged < Su::ZERO {
                 return Err(format!("a book of account {name} is below zero: {row:?}"));
@@ -265,10 +257,7 @@ impl Books {
 
     fn row(&self, account: &str) -> Result<&AccountRow, Refusal> {
         self.accounts.get(account).ok_or_else(|| {
-            Refusal::new(
-                RefusalCode::NotFound,
-                format!("there is no account '{account}'"),
-            )
+            Refusal::new(RefusalCode::NotFound, format!("there is no account '{account}'"))
         })
     }
 }

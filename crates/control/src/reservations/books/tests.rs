@@ -148,11 +148,7 @@ fn what_cannot_be_held() {
     };
     check("lab", Su::whole(100), Ok(2));
     check("lab", Su::ZERO, Ok(0));
-    check(
-        "lab",
-        Su(100_000_001),
-        Err("account lab has 100 SU left, 100.000001 SU are needed"),
-    );
+    check("lab", Su(100_000_001), Err("account lab has 100 SU left, 100.000001 SU are needed"));
     check("lab", Su(-1), Err("a sum of -0.000001 SU cannot be held"));
     check(
         "lab",
@@ -193,12 +189,7 @@ fn what_administrators_do() {
             "'{name}' is no name of an account: use 1 to 255 characters without spaces, ':', ',' and '@', and not 'grants' or 'income'"
         )
     };
-    check(
-        "gym",
-        create(&[], Some(3)),
-        false,
-        Ok(&["4 grants>gym 3 grant"]),
-    );
+    check("gym", create(&[], Some(3)), false, Ok(&["4 grants>gym 3 grant"]));
     check("gym", create(&[], Some(0)), false, Ok(&[]));
     check("gym", create(&[], None), false, Ok(&[]));
     for name in [
@@ -206,12 +197,7 @@ fn what_administrators_do() {
     ] {
         check(name, create(&[], None), false, Err(&bad(name)));
     }
-    check(
-        "lab",
-        create(&[], None),
-        false,
-        Err("there is an account lab already"),
-    );
+    check("lab", create(&[], None), false, Err("there is an account lab already"));
     check(
         "gym",
         create(&[], Some(-1)),
@@ -224,12 +210,7 @@ fn what_administrators_do() {
         false,
         Err("'@' is no member of an account: give user names, and groups as @group"),
     );
-    check(
-        "lab",
-        Grant(Su::whole(1)),
-        false,
-        Ok(&["4 grants>lab 1 grant"]),
-    );
+    check("lab", Grant(Su::whole(1)), false, Ok(&["4 grants>lab 1 grant"]));
     check(
         "lab",
         Grant(Su::ZERO),
@@ -244,12 +225,7 @@ fn what_administrators_do() {
             "account lab would have 1000000000100 SU granted in all, the books hold at most 1000000000000 SU",
         ),
     );
-    check(
-        "lab",
-        Withdraw(Su::whole(100)),
-        false,
-        Ok(&["4 lab>grants 100 withdraw"]),
-    );
+    check("lab", Withdraw(Su::whole(100)), false, Ok(&["4 lab>grants 100 withdraw"]));
     check(
         "lab",
         Withdraw(Su::whole(101)),
@@ -268,12 +244,7 @@ fn what_administrators_do() {
         false,
         Err("account open has no budget, nothing can be withdrawn from it"),
     );
-    check(
-        "gym",
-        Withdraw(Su::whole(1)),
-        false,
-        Err("there is no account 'gym'"),
-    );
+    check("gym", Withdraw(Su::whole(1)), false, Err("there is no account 'gym'"));
     check("lab", Members(vec!["bob".to_owned()]), false, Ok(&[]));
     let crowd = vec!["a".to_owned(); limits::SHARING + 1];
     check(
@@ -312,10 +283,7 @@ fn what_was_only_counted_is_granted_with_the_first_budget() {
     let mut closed = books.clone();
     let grant = AccountAction::Grant(Su::whole(4));
     let records = books.control(NOW, "open", &grant, "root", false).unwrap();
-    assert_eq!(
-        lines(&records),
-        ["5 grants>open 9 grant", "6 grants>open 4 grant"]
-    );
+    assert_eq!(lines(&records), ["5 grants>open 9 grant", "6 grants>open 4 grant"]);
     assert_eq!(books.left("open"), Some(Su::whole(4)));
     assert_eq!(books.check(), Ok(()));
     closed.release(NOW, "open", r, Su::whole(2), "ann");
@@ -380,10 +348,7 @@ fn disagreements_are_found() {
     check(|b| b.grants += 1, "off by 1 millionths");
     check(|b| b.income -= 5, "off by -5 millionths");
     check(|b| spoil_lab(b, |r| r.held = Su(-1)), "below zero");
-    check(
-        |b| spoil_lab(b, |r| r.charged = Su::whole(101)),
-        "overdrawn",
-    );
+    check(|b| spoil_lab(b, |r| r.charged = Su::whole(101)), "overdrawn");
     check(|b| spoil_lab(b, |r| r.granted = Su::whole(99)), "off by");
     check(|b| spoil_lab(b, |r| r.name.clear()), "is called");
 }

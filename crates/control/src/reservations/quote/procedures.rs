@@ -1,268 +1,291 @@
 //! A quote is made from the figures of a snapshot.
 
-use crate::controller::Controller;
+use crate::config::ClusterConfig;
+use crate::conversations::replies::reply_to;
 use crate::event::{Caller, ClientId};
+use crate::planning::Planning;
+use crate::queues::Queues;
+use crate::queues::access::procedures::is_administrator;
+use crate::reservations::Reservations;
 use crate::reservations::admission::judge::{
     Request, Slot, delay_cap, judge, rule_lines, with_hint,
 };
 use crate::reservations::admission::notice::{Together, earliest_by_notice};
 use crate::reservations::appraisal::Pending;
+use crate::reservations::appraisal::procedures::appraise;
+use crate::reservations::ask::procedures::{inquiry, policy_of, wish};
 use crate::reservations::ask::{JOBS_LOOKED_AT, ReservationRequest};
-use crate::reservations::booked::Booked;
+use crate::reservations::booked::{Booked, booked};
+use crate::reservations::facts::together;
 use crate::reservations::quote::{OWN_DELAYED, USUAL_WINDOW, pick};
+use crate::reservations::show::procedures::names_of_shares;
+use crate::rooms::Rooms;
+use crate::turn::Turn;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot};
-use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, Uid, limits};
+use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, limits};
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
-use std::sync::Arc;
 
-impl Controller {
-    pub(crate) fn quote(
-        &mut self,
-        now: Time,
-        client: ClientId,
-        caller: &Caller,
-        ask: Ask,
-        most: Option<u32>,
-    ) -> Result<Option<Reply>, Refusal> {
-        let wish = self.wish(now, caller, ask)?;
-        let starts = match (&wish.ask.repeat, wish.ask.pick) {
-            (Some(repeat), _) => Starts::Series(repeat.starts.clone()),
-            (None, Pick::At(start)) => Starts::At(vec![start.max(now)]),
-            (None, _) => self.candidates(now, caller, &wish, most),
-        };
-        // Whose delays are listed is found out when the snapshot is made.
-        let inquiry = self.inquiry(now, &wish, starts, Listed::Nobody);
-        let pending = Pending::Quote {
-            client,
-            caller: Box::new(caller.clone()),
-            wish: Box::new(wish),
-        };
-        self.appraise(now, pending, inquiry)?;
-        Ok(None)
+pub(crate) fn quote(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    client: ClientId,
+    caller: &Caller,
+    ask: Ask,
+    most: Option<u32>,
+) -> Result<Option<Reply>, Refusal> {
+    let now = turn.now();
+    let wish = wish(rooms, now, caller, ask)?;
+    let starts = match (&wish.ask.repeat, wish.ask.pick) {
+        (Some(repeat), _) => Starts::Series(repeat.starts.clone()),
+        (None, Pick::At(start)) => Starts::At(vec![start.max(now)]),
+        (None, _) => candidates(&rooms.config, &rooms.queues, now, caller, &wish, most),
+    };
+    // Whose delays are listed is found out when the snapshot is made.
+    let inquiry = inquiry(rooms, now, &wish, starts, Listed::Nobody);
+    let pending = Pending::Quote {
+        client,
+        caller: Box::new(caller.clone()),
+        wish: Box::new(wish),
+    };
+    appraise(&rooms.jobs, &rooms.planning, &mut rooms.reservations, turn, pending, inquiry)?;
+    Ok(None)
+}
+
+/// The candidates of a window. Without a latest end it is closed where it makes sense.
+pub(crate) fn candidates(
+    config: &ClusterConfig,
+    queues: &Queues,
+    now: Time,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    most: Option<u32>,
+) -> Starts {
+    let policy = policy_of(config, queues, wish);
+    let ahead = policy
+        .per_user
+        .ahead
+        .filter(|_| !is_administrator(config, caller));
+    let open = now + ahead.unwrap_or(USUAL_WINDOW);
+    let latest = match wish.ask.latest_end {
+        Some(_) => wish.latest,
+        None => open.max(wish.earliest).min(wish.latest),
+    };
+    let most = most.map_or(policy.candidates, |most| most as usize);
+    Starts::Window {
+        earliest: wish.earliest,
+        latest,
+        most: most.clamp(1, limits::CANDIDATES),
+        gap: policy.gap,
     }
+}
 
-    /// A user's own among the jobs whose delays a snapshot of now looks at: those are the first
-    /// in line, and only they are looked through.
-    pub(crate) fn own_in_line(&mut self, uid: Uid) -> Listed {
-        let first = self.planning.cluster().first_in_line(JOBS_LOOKED_AT);
-        self.turn.looked(first.len() as u64);
-        let own = first.into_iter().filter(|id| {
-            let job = self.jobs.get(id);
-            job.is_some_and(|job| job.submitted.uid == uid)
-        });
-        Listed::Of(Arc::new(own.collect()))
+pub(crate) fn quoted(
+    rooms: &Rooms,
+    turn: &mut Turn,
+    client: ClientId,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+) {
+    let now = turn.now();
+    if result.slots.is_empty() {
+        let refusal = Refusal::new(
+            RefusalCode::Unavailable,
+            "the figures could not be worked out; try again",
+        );
+        return reply_to(turn, client, Reply::Refused(refusal));
     }
+    let judged = judge_all(rooms, now, caller, wish, result);
+    let slots: Vec<QuotedSlot> = judged
+        .iter()
+        .map(|(estimate, verdict)| quoted_slot(rooms, wish, result, estimate, verdict))
+        .collect();
+    let admitted: Vec<usize> = (0..slots.len()).filter(|at| slots[*at].admitted).collect();
+    let estimates: Vec<&Estimate> = admitted.iter().map(|at| judged[*at].0).collect();
+    let choice = pick(wish.ask.pick, &estimates).map(|at| admitted[at] as u32);
+    let request = circumstances(rooms, now, caller, wish, result, &[]);
+    let account = wish.account.clone();
+    let left = rooms.reservations.left_of(wish);
+    let quote = Quote {
+        now,
+        queue: rooms.queues.name(wish.queue).to_owned(),
+        plain_start: result.plain_start,
+        choice,
+        notice_earliest: earliest_by_notice(&request).ok().flatten(),
+        rules: lines_of_quote(&rooms.planning, &request),
+        slots,
+        account: account.map(|name| (name, left)),
+    };
+    reply_to(turn, client, Reply::Quote(Box::new(quote)));
+}
 
-    /// The candidates of a window. Without a latest end it is closed where it makes sense.
-    pub(crate) fn candidates(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        most: Option<u32>,
-    ) -> Starts {
-        let policy = self.policy_of(wish);
-        let ahead = policy.per_user.ahead.filter(|_| !self.is_admin(caller));
-        let open = now + ahead.unwrap_or(USUAL_WINDOW);
-        let latest = match wish.ask.latest_end {
-            Some(_) => wish.latest,
-            None => open.max(wish.earliest).min(wish.latest),
-        };
-        let most = most.map_or(policy.candidates, |most| most as usize);
-        Starts::Window {
-            earliest: wish.earliest,
-            latest,
-            most: most.clamp(1, limits::CANDIDATES),
-            gap: policy.gap,
-        }
+/// The rules, and how far their figures look.
+fn lines_of_quote(planning: &Planning, request: &Request<'_>) -> Vec<String> {
+    let mut lines = rule_lines(request);
+    let (waiting, most) = (planning.cluster().waiting_count(), JOBS_LOOKED_AT);
+    if waiting > most {
+        lines.push(format!("delays and prices look at the first {most} of {waiting} waiting jobs"));
     }
+    lines
+}
 
-    pub(crate) fn quoted(
-        &mut self,
-        now: Time,
-        client: ClientId,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-    ) {
-        if result.slots.is_empty() {
-            let refusal = Refusal::new(
-                RefusalCode::Unavailable,
-                "the figures could not be worked out; try again",
-            );
-            return self.reply(client, Reply::Refused(refusal));
-        }
-        let judged = self.judge_all(now, caller, wish, result);
-        let slots: Vec<QuotedSlot> = judged
-            .iter()
-            .map(|(estimate, verdict)| self.quoted_slot(wish, result, estimate, verdict))
-            .collect();
-        let admitted: Vec<usize> = (0..slots.len()).filter(|at| slots[*at].admitted).collect();
-        let estimates: Vec<&Estimate> = admitted.iter().map(|at| judged[*at].0).collect();
-        let choice = pick(wish.ask.pick, &estimates).map(|at| admitted[at] as u32);
-        let request = self.circumstances(now, caller, wish, result, &[]);
-        let account = wish.account.clone();
-        let left = self.left_of(wish);
-        let quote = Quote {
-            now,
-            queue: self.queues.name(wish.queue).to_owned(),
-            plain_start: result.plain_start,
-            choice,
-            notice_earliest: earliest_by_notice(&request).ok().flatten(),
-            rules: self.lines_of_quote(&request),
-            slots,
-            account: account.map(|name| (name, left)),
-        };
-        self.reply(client, Reply::Quote(Box::new(quote)));
+fn quoted_slot(
+    rooms: &Rooms,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    estimate: &Estimate,
+    verdict: &Result<(), Refusal>,
+) -> QuotedSlot {
+    let mut own = estimate.delays.listed.clone();
+    own.sort_by_key(|(job, span)| (std::cmp::Reverse(*span), *job));
+    own.truncate(OWN_DELAYED);
+    let shares = estimate.shares.as_deref().unwrap_or_default();
+    QuotedSlot {
+        start: estimate.start,
+        end: estimate.end,
+        feasible: estimate.shares.is_some(),
+        admitted: verdict.is_ok(),
+        reason: verdict
+            .as_ref()
+            .err()
+            .map_or(String::new(), |r| r.message.clone()),
+        availability_ppm: estimate.availability_ppm,
+        by_load: estimate.by_load,
+        base: estimate.base,
+        extra: extra_of(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate),
+        delayed_jobs: estimate.delays.jobs,
+        total_delay: estimate.delays.total,
+        own_delayed: own,
+        nodes: names_of_shares(&rooms.machine, shares),
     }
+}
 
-    /// The rules, and how far their figures look.
-    fn lines_of_quote(&self, request: &Request<'_>) -> Vec<String> {
-        let mut lines = rule_lines(request);
-        let (waiting, most) = (self.planning.cluster().waiting_count(), JOBS_LOOKED_AT);
-        if waiting > most {
-            lines.push(format!(
-                "delays and prices look at the first {most} of {waiting} waiting jobs"
-            ));
-        }
-        lines
-    }
-
-    fn quoted_slot(
-        &self,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        estimate: &Estimate,
-        verdict: &Result<(), Refusal>,
-    ) -> QuotedSlot {
-        let mut own = estimate.delays.listed.clone();
-        own.sort_by_key(|(job, span)| (std::cmp::Reverse(*span), *job));
-        own.truncate(OWN_DELAYED);
-        let shares = estimate.shares.as_deref().unwrap_or_default();
-        QuotedSlot {
-            start: estimate.start,
-            end: estimate.end,
-            feasible: estimate.shares.is_some(),
-            admitted: verdict.is_ok(),
-            reason: verdict
-                .as_ref()
-                .err()
-                .map_or(String::new(), |r| r.message.clone()),
-            availability_ppm: estimate.availability_ppm,
-            by_load: estimate.by_load,
-            base: estimate.base,
-            extra: self.extra_of(wish, result, estimate),
-            delayed_jobs: estimate.delays.jobs,
-            total_delay: estimate.delays.total,
-            own_delayed: own,
-            nodes: self.names_of_shares(shares),
-        }
-    }
-
-    /// Every candidate with the verdict of quotas and rules; the refused ones say which
-    /// start would pass.
-    pub(crate) fn judge_all<'a>(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        result: &'a Appraisal,
-    ) -> Vec<(&'a Estimate, Result<(), Refusal>)> {
-        let request = self.circumstances(now, caller, wish, result, &[]);
-        let booked = self.booked(caller, wish);
-        let verdict = |estimate: &Estimate| {
-            judge(&request, &self.slot_to_judge(wish, result, estimate))?;
-            booked.check(now, wish, estimate)
-        };
-        let verdicts: Vec<_> = result.slots.iter().map(verdict).collect();
-        let all = || result.slots.iter().zip(&verdicts);
-        let passing = all().filter(|(_, verdict)| verdict.is_ok());
-        let earliest = passing.map(|(estimate, _)| estimate.start).min();
-        let told = |verdict: Result<(), Refusal>| {
-            verdict.map_err(|refusal| with_hint(refusal, earliest, verdicts.len()))
-        };
-        let judged = all().map(|(estimate, verdict)| (estimate, told(verdict.clone())));
-        judged.collect()
-    }
-
-    /// Whether one slot is admitted, with everything that counts at the decision; `booked`
-    /// is what counts against the quotas now.
-    pub(crate) fn admit(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        estimate: &Estimate,
-        booked: &Booked<'_>,
-    ) -> Result<(), Refusal> {
-        self.judge_one(now, caller, wish, result, estimate)?;
+/// Every candidate with the verdict of quotas and rules; the refused ones say which
+/// start would pass.
+pub(crate) fn judge_all<'a>(
+    rooms: &Rooms,
+    now: Time,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    result: &'a Appraisal,
+) -> Vec<(&'a Estimate, Result<(), Refusal>)> {
+    let request = circumstances(rooms, now, caller, wish, result, &[]);
+    let booked =
+        booked(&rooms.config, &rooms.machine, &rooms.queues, &rooms.reservations, caller, wish);
+    let verdict = |estimate: &Estimate| {
+        judge(
+            &request,
+            &slot_to_judge(
+                &rooms.config,
+                &rooms.queues,
+                &rooms.reservations,
+                wish,
+                result,
+                estimate,
+            ),
+        )?;
         booked.check(now, wish, estimate)
-    }
+    };
+    let verdicts: Vec<_> = result.slots.iter().map(verdict).collect();
+    let all = || result.slots.iter().zip(&verdicts);
+    let passing = all().filter(|(_, verdict)| verdict.is_ok());
+    let earliest = passing.map(|(estimate, _)| estimate.start).min();
+    let told = |verdict: Result<(), Refusal>| {
+        verdict.map_err(|refusal| with_hint(refusal, earliest, verdicts.len()))
+    };
+    let judged = all().map(|(estimate, verdict)| (estimate, told(verdict.clone())));
+    judged.collect()
+}
 
-    /// The verdict of the rules on one slot, with the payer's bookings that touch it.
-    fn judge_one(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        estimate: &Estimate,
-    ) -> Result<(), Refusal> {
-        let slot = (estimate.start, estimate.end);
-        let together = self.together_of(caller, wish, result, slot);
-        let request = self.circumstances(now, caller, wish, result, &together);
-        judge(&request, &self.slot_to_judge(wish, result, estimate))
-    }
+/// Whether one slot is admitted, with everything that counts at the decision; `booked`
+/// is what counts against the quotas now.
+pub(crate) fn admit(
+    rooms: &Rooms,
+    now: Time,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    estimate: &Estimate,
+    booked: &Booked<'_>,
+) -> Result<(), Refusal> {
+    judge_one(rooms, now, caller, wish, result, estimate)?;
+    booked.check(now, wish, estimate)
+}
 
-    /// Whether no waiting job would be pushed back too much, as things are now.
-    pub(crate) fn keeps_delay_cap(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        estimate: &Estimate,
-    ) -> Result<(), Refusal> {
-        let request = self.circumstances(now, caller, wish, result, &[]);
-        delay_cap(&request, &self.slot_to_judge(wish, result, estimate))
-    }
+/// The verdict of the rules on one slot, with the payer's bookings that touch it.
+fn judge_one(
+    rooms: &Rooms,
+    now: Time,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    estimate: &Estimate,
+) -> Result<(), Refusal> {
+    let slot = (estimate.start, estimate.end);
+    let together =
+        together_of(&rooms.config, &rooms.queues, &rooms.reservations, caller, wish, result, slot);
+    let request = circumstances(rooms, now, caller, wish, result, &together);
+    judge(
+        &request,
+        &slot_to_judge(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate),
+    )
+}
 
-    /// The same for the difference of an extension, whose quotas are those of the whole.
-    pub(crate) fn admit_longer(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        estimate: &Estimate,
-        start: Time,
-    ) -> Result<(), Refusal> {
-        self.judge_one(now, caller, wish, result, estimate)?;
-        self.booked(caller, wish).check_longer(now, estimate, start)
-    }
+/// Whether no waiting job would be pushed back too much, as things are now.
+pub(crate) fn keeps_delay_cap(
+    rooms: &Rooms,
+    now: Time,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    estimate: &Estimate,
+) -> Result<(), Refusal> {
+    let request = circumstances(rooms, now, caller, wish, result, &[]);
+    delay_cap(
+        &request,
+        &slot_to_judge(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate),
+    )
+}
 
-    fn slot_to_judge(
-        &self,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        estimate: &Estimate,
-    ) -> Slot {
-        Slot {
-            start: estimate.start,
-            end: estimate.end,
-            feasible: estimate.shares.is_some(),
-            availability_ppm: estimate.availability_ppm,
-            by_load: estimate.by_load,
-            price: self.price_of(wish, result, estimate),
-            worst_delay: self.worst_delay(estimate),
-        }
-    }
+/// The same for the difference of an extension, whose quotas are those of the whole.
+pub(crate) fn admit_longer(
+    rooms: &Rooms,
+    now: Time,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    estimate: &Estimate,
+    start: Time,
+) -> Result<(), Refusal> {
+    judge_one(rooms, now, caller, wish, result, estimate)?;
+    booked(&rooms.config, &rooms.machine, &rooms.queues, &rooms.reservations, caller, wish)
+        .check_longer(now, estimate, start)
+}
 
+fn slot_to_judge(
+    config: &ClusterConfig,
+    queues: &Queues,
+    reservations: &Reservations,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    estimate: &Estimate,
+) -> Slot {
+    Slot {
+        start: estimate.start,
+        end: estimate.end,
+        feasible: estimate.shares.is_some(),
+        availability_ppm: estimate.availability_ppm,
+        by_load: estimate.by_load,
+        price: price_of(config, queues, reservations, wish, result, estimate),
+        worst_delay: reservations.worst_delay(estimate),
+    }
+}
+
+impl Reservations {
     /// The worst sum of delays, with what other reservations push back by now.
     fn worst_delay(&self, estimate: &Estimate) -> Option<(JobId, Span)> {
-        let pushed = &self.reservations.pushed;
+        let pushed = &self.pushed;
         let sum = |(job, span): &(JobId, Span)| {
             (*job, pushed.get(job).copied().unwrap_or(Span::ZERO) + *span)
         };
@@ -270,78 +293,88 @@ impl Controller {
         let all = now.chain(estimate.delays.worst);
         all.max_by_key(|(job, span)| (*span, std::cmp::Reverse(*job)))
     }
+}
 
-    /// f, or what that hour of the week usually costs if that is more and today's queue
-    /// says nothing of the time.
-    pub(crate) fn extra_of(
-        &self,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        estimate: &Estimate,
-    ) -> Su {
-        let policy = self.policy_of(wish);
-        if !policy.price_floor || estimate.start < result.plan_end {
-            return estimate.extra;
-        }
-        let shares = estimate.shares.as_deref().unwrap_or_default();
-        let cores: i128 = shares.iter().map(|s| i128::from(s.amounts.cores)).sum();
-        let core_ms = cores * i128::from(estimate.end.since(estimate.start).ms());
-        estimate
-            .extra
-            .max(self.reservations.hours.floor(estimate.start, core_ms))
+/// f, or what that hour of the week usually costs if that is more and today's queue
+/// says nothing of the time.
+pub(crate) fn extra_of(
+    config: &ClusterConfig,
+    queues: &Queues,
+    reservations: &Reservations,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    estimate: &Estimate,
+) -> Su {
+    let policy = policy_of(config, queues, wish);
+    if !policy.price_floor || estimate.start < result.plan_end {
+        return estimate.extra;
     }
+    let shares = estimate.shares.as_deref().unwrap_or_default();
+    let cores: i128 = shares.iter().map(|s| i128::from(s.amounts.cores)).sum();
+    let core_ms = cores * i128::from(estimate.end.since(estimate.start).ms());
+    estimate
+        .extra
+        .max(reservations.hours.floor(estimate.start, core_ms))
+}
 
-    pub(crate) fn price_of(
-        &self,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        estimate: &Estimate,
-    ) -> Su {
-        estimate.base.plus(self.extra_of(wish, result, estimate))
+pub(crate) fn price_of(
+    config: &ClusterConfig,
+    queues: &Queues,
+    reservations: &Reservations,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    estimate: &Estimate,
+) -> Su {
+    estimate
+        .base
+        .plus(extra_of(config, queues, reservations, wish, result, estimate))
+}
+
+fn together_of(
+    config: &ClusterConfig,
+    queues: &Queues,
+    reservations: &Reservations,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+    slot: (Time, Time),
+) -> Vec<Together> {
+    let wait = result.joint_start.map(|start| start.since(result.now));
+    together(config, queues, reservations, caller, wish, slot, wait)
+        .into_iter()
+        .collect()
+}
+
+/// What the rules look at beside a slot.
+fn circumstances<'a>(
+    rooms: &'a Rooms,
+    now: Time,
+    caller: &Caller,
+    wish: &'a ReservationRequest,
+    result: &Appraisal,
+    together: &'a [Together],
+) -> Request<'a> {
+    let policy = policy_of(&rooms.config, &rooms.queues, wish);
+    let figures = &rooms.reservations.figures;
+    Request {
+        policy,
+        // What was now then is the past a moment later.
+        now: result.now,
+        admin: is_administrator(&rooms.config, caller),
+        share: figures.share(now, &policy.notice),
+        load_end: result.load_end,
+        mean_wait: figures.mean_wait(now, &policy.notice),
+        plain_wait: result.plain_start.map(|start| start.since(result.now)),
+        together,
+        budget: rooms.reservations.left_of(wish),
+        max_price: wish.ask.max_price,
     }
+}
 
-    fn together_of(
-        &self,
-        caller: &Caller,
-        wish: &ReservationRequest,
-        result: &Appraisal,
-        slot: (Time, Time),
-    ) -> Vec<Together> {
-        let wait = result.joint_start.map(|start| start.since(result.now));
-        self.together(caller, wish, slot, wait)
-            .into_iter()
-            .collect()
-    }
-
-    /// What the rules look at beside a slot.
-    fn circumstances<'a>(
-        &'a self,
-        now: Time,
-        caller: &Caller,
-        wish: &'a ReservationRequest,
-        result: &Appraisal,
-        together: &'a [Together],
-    ) -> Request<'a> {
-        let policy = self.policy_of(wish);
-        let figures = &self.reservations.figures;
-        Request {
-            policy,
-            // What was now then is the past a moment later.
-            now: result.now,
-            admin: self.is_admin(caller),
-            share: figures.share(now, &policy.notice),
-            load_end: result.load_end,
-            mean_wait: figures.mean_wait(now, &policy.notice),
-            plain_wait: result.plain_start.map(|start| start.since(result.now)),
-            together,
-            budget: self.left_of(wish),
-            max_price: wish.ask.max_price,
-        }
-    }
-
+impl Reservations {
     /// What the account that pays can still spend; `None`: not limited.
     fn left_of(&self, wish: &ReservationRequest) -> Option<Su> {
-        self.reservations.books.left(wish.account.as_ref()?)
+        self.books.left(wish.account.as_ref()?)
     }
 
     /// A whole series has to be paid.

@@ -114,8 +114,5 @@ fn base(slot: &LiveSlot, shares: &[NodeShare], tariff: &Tariff) -> Su {
     let length = i128::from(slot.end.since(slot.start).0);
     let gpus = shares.iter().map(|share| i128::from(share.amounts.gpus));
     let cores = Su::of_core_ms(core_ms(slot), tariff.core_hour);
-    cores.plus(Su::of_core_ms(
-        gpus.sum::<i128>().saturating_mul(length),
-        tariff.gpu_hour,
-    ))
+    cores.plus(Su::of_core_ms(gpus.sum::<i128>().saturating_mul(length), tariff.gpu_hour))
 }

@@ -4,7 +4,7 @@
 use super::room::{Footprint, Kinds, Room};
 use super::search::chosen;
 use super::{LiveError, LiveFlow};
-use crate::{Demand, NodeMask, Scheduler};
+use crate::{Component, NodeMask, Scheduler};
 use cosy_model::NodeId;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const COMPARED: usize = 64;
 /// Tasks that ask for the same.
 #[derive(Debug)]
 pub(super) struct Kind {
-    pub demand: Arc<Demand>,
+    pub demand: Arc<Component>,
     pub print: Footprint,
     /// By set; `None` where such a task never fits.
     pub on: Vec<Option<Place>>,
@@ -82,7 +82,7 @@ impl AllKinds {
 fn nodes_of(
     scheduler: &Scheduler,
     flow: &LiveFlow,
-    demand: &Demand,
+    demand: &Component,
     known: &mut Known,
 ) -> Vec<Arc<[NodeId]>> {
     if let Some((_, nodes)) = known.iter().find(|(allowed, _)| *allowed == demand.allowed) {
@@ -101,7 +101,7 @@ fn nodes_of(
     nodes
 }
 
-fn kind(rows: &Kinds, room: &Room, demand: &Arc<Demand>, nodes: Vec<Arc<[NodeId]>>) -> Kind {
+fn kind(rows: &Kinds, room: &Room, demand: &Arc<Component>, nodes: Vec<Arc<[NodeId]>>) -> Kind {
     let print = Footprint::of(rows, demand);
     let place = |nodes: Arc<[NodeId]>| {
         let all = nodes.iter().map(|n| (*n, room.capacity_of_all(*n, &print)));

@@ -208,7 +208,7 @@ impl Out<'_> {
             let slot = &plan.slots()[at];
             let demand = &self.flow.tasks[task].demand;
             let picks: Vec<_> = floor.parts[at].iter().map(|part| part.pick).collect();
-            let shares: Vec<NodeShare> = self.scheduler.shares_for(demand, &picks);
+            let shares: Vec<NodeShare> = self.scheduler.shares_of_component(demand, &picks);
             self.slots[task] = Some(LiveSlot {
                 start: self.begin + Span(slot.start_ms),
                 end: self.begin + Span(slot.end_ms),

@@ -14,7 +14,7 @@
 
 use super::DagError;
 use crate::appraise::{Appraisal, Inquiry, Tariff};
-use crate::{Demand, NodeMask, Scheduler};
+use crate::{Component, NodeMask, Scheduler};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy};
 use cosy_model::{NodeShare, ReservationId, Span, Time};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub struct Pricing {
 #[derive(Clone, Debug)]
 pub struct LiveTask {
     /// What it asks for. `allowed` are the nodes that it may have at all.
-    pub demand: Arc<Demand>,
+    pub demand: Arc<Component>,
     /// Estimated run time on the nodes of each set.
     pub estimates: Vec<Span>,
     /// Its prices, by place in [`Pricing::tariffs`].

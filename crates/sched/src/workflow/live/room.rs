@@ -7,7 +7,7 @@
 //! each counts until the next, and at the last nothing is taken but what never ends.
 
 use crate::machine::Commitment;
-use crate::{Demand, Scheduler};
+use crate::{Component, Scheduler};
 use cosy_model::{Amounts, NodeId, Time};
 
 /// All of a node, when it is counted who shares it.
@@ -23,7 +23,7 @@ pub(super) struct Kinds {
 
 impl Kinds {
     /// Those of some demands.
-    pub fn of<'a>(demands: impl Iterator<Item = &'a Demand>) -> Self {
+    pub fn of<'a>(demands: impl Iterator<Item = &'a Component>) -> Self {
         let mut others: Vec<String> = Vec::new();
         for demand in demands {
             for amounts in [&demand.per_task, &demand.per_node] {
@@ -63,7 +63,7 @@ pub(super) struct Footprint {
 }
 
 impl Footprint {
-    pub fn of(kinds: &Kinds, demand: &Demand) -> Self {
+    pub fn of(kinds: &Kinds, demand: &Component) -> Self {
         let sharing = if demand.exclusive { ALONE } else { 1 };
         Self {
             once: kinds.row(sharing, &demand.per_node),
@@ -198,11 +198,7 @@ impl Room {
                     whole,
                 } = held;
                 let sharing = if whole { ALONE } else { 1 };
-                node.take(
-                    since(begin, start),
-                    since(begin, end),
-                    &kinds.row(sharing, &amounts),
-                );
+                node.take(since(begin, start), since(begin, end), &kinds.row(sharing, &amounts));
             }
             node
         };
@@ -225,9 +221,7 @@ impl Room {
 
     /// The earliest start from `from` on at which `print` has room for a task for so long.
     pub fn free(&self, node: NodeId, print: &Footprint, from: i64, length: i64) -> Free {
-        self.free_for(node, from, length, |node, step| {
-            print.capacity(&node.total, node.row(step))
-        })
+        self.free_for(node, from, length, |node, step| print.capacity(&node.total, node.row(step)))
     }
 
     /// The same for a part of a node that is known.

@@ -1,7 +1,7 @@
 //! Where and when a task could be on the nodes of a set.
 
 use super::room::{Footprint, NEVER, Room};
-use crate::Demand;
+use crate::Component;
 use crate::select::{Candidate, Pick, select};
 use cosy_model::{Amounts, NodeId, Time};
 
@@ -11,7 +11,7 @@ const TRIES: usize = 500;
 /// What is looked for.
 #[derive(Clone, Copy)]
 pub(super) struct SlotQuery<'a> {
-    pub demand: &'a Demand,
+    pub demand: &'a Component,
     pub print: &'a Footprint,
     /// Nodes of one set that are in service.
     pub nodes: &'a [NodeId],
@@ -104,7 +104,7 @@ impl Room {
     }
 }
 
-fn most_on_one(demand: &Demand) -> u64 {
+fn most_on_one(demand: &Component) -> u64 {
     demand
         .tasks_per_node
         .unwrap_or(u32::MAX)
@@ -113,7 +113,7 @@ fn most_on_one(demand: &Demand) -> u64 {
 }
 
 /// Fewer nodes than this are never enough.
-pub(super) fn least_nodes(demand: &Demand) -> usize {
+pub(super) fn least_nodes(demand: &Component) -> usize {
     let by_tasks = match demand.tasks_per_node {
         Some(most) => demand.tasks.div_ceil(most.max(1)),
         None => 1,
@@ -122,7 +122,7 @@ pub(super) fn least_nodes(demand: &Demand) -> usize {
 }
 
 /// The planner's own choice among nodes with so much room.
-pub(super) fn chosen(demand: &Demand, here: &[(NodeId, u64)]) -> Option<Vec<Pick>> {
+pub(super) fn chosen(demand: &Component, here: &[(NodeId, u64)]) -> Option<Vec<Pick>> {
     if here.len() < least_nodes(demand) {
         return None;
     }

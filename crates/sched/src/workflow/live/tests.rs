@@ -17,22 +17,18 @@ fn node(cores: u32) -> Amounts {
 }
 
 fn machine(nodes: usize) -> Scheduler {
-    Scheduler::new(
-        Policy::EASY,
-        vec![node(CORES); nodes],
-        vec![NodeMask::all(nodes)],
-    )
+    Scheduler::new(Policy::EASY, vec![node(CORES); nodes], vec![NodeMask::all(nodes)])
 }
 
 /// `tasks` tasks of one core on `nodes` nodes, or on as few as it takes.
-fn demand(all: usize, nodes: Option<u32>, tasks: u32, exclusive: bool) -> Arc<Demand> {
-    Arc::new(Demand {
+fn demand(all: usize, nodes: Option<u32>, tasks: u32, exclusive: bool) -> Arc<Component> {
+    Arc::new(Component {
         nodes,
         tasks,
         per_task: node(1),
         exclusive,
         allowed: NodeMask::all(all),
-        ..Demand::default()
+        ..Component::default()
     })
 }
 
@@ -40,7 +36,7 @@ fn mask(nodes: impl IntoIterator<Item = usize>) -> NodeMask {
     nodes.into_iter().map(|node| NodeId(node as u32)).collect()
 }
 
-fn task(demand: &Arc<Demand>, estimates: &[i64]) -> LiveTask {
+fn task(demand: &Arc<Component>, estimates: &[i64]) -> LiveTask {
     LiveTask {
         demand: demand.clone(),
         estimates: estimates.iter().map(|ms| Span(*ms)).collect(),
@@ -138,11 +134,7 @@ fn same_as_on_machines(case: &Paper, scheduler: FlowScheduler, policy: FlowSlack
         )
     };
     let got = machine(count).plan_flow(Time(0), &live).unwrap();
-    assert_eq!(
-        got.shortest_end,
-        Time(first.end_ms()),
-        "{scheduler} {policy}"
-    );
+    assert_eq!(got.shortest_end, Time(first.end_ms()), "{scheduler} {policy}");
     let got: Vec<_> = got
         .slots
         .iter()
@@ -175,12 +167,7 @@ struct Case {
 
 fn case() -> impl Strategy<Value = Case> {
     (1..7usize, 1..15usize).prop_flat_map(|(nodes, tasks)| {
-        let task = (
-            0..3u32,
-            1..9u32,
-            any::<bool>(),
-            prop::collection::vec(1..50_000i64, 3),
-        );
+        let task = (0..3u32, 1..9u32, any::<bool>(), prop::collection::vec(1..50_000i64, 3));
         (
             prop::collection::vec(0..nodes, 2),
             prop::collection::vec((0..nodes, 1..90_000i64, 1..=CORES), 0..4),
@@ -190,20 +177,18 @@ fn case() -> impl Strategy<Value = Case> {
             prop::collection::vec((0..tasks, 0..tasks, 0..20u64), 0..2 * tasks),
             (0..300_000u64, 0..3000u32, 0..5000i64),
         )
-            .prop_map(
-                move |(cuts, running, blocks, down, tasks, edges, more)| Case {
-                    nodes,
-                    cuts,
-                    running,
-                    blocks,
-                    down,
-                    tasks,
-                    edges: forwards(&edges),
-                    unit: more.0,
-                    permille: more.1,
-                    margin: more.2,
-                },
-            )
+            .prop_map(move |(cuts, running, blocks, down, tasks, edges, more)| Case {
+                nodes,
+                cuts,
+                running,
+                blocks,
+                down,
+                tasks,
+                edges: forwards(&edges),
+                unit: more.0,
+                permille: more.1,
+                margin: more.2,
+            })
     })
 }
 
@@ -212,7 +197,7 @@ impl Case {
     fn machine(&self) -> Scheduler {
         let mut machine = machine(self.nodes);
         let share = |node: usize, cores: u32| NodeShare {
-            bundle: 0,
+            component: 0,
             node: NodeId(node as u32),
             tasks: cores,
             amounts: super::tests::node(cores),
@@ -278,23 +263,14 @@ fn is_sound(machine: &Scheduler, flow: &LiveFlow, plan: &LivePlan) {
     for (at, slot) in plan.slots.iter().enumerate() {
         let length = slot.end.since(slot.start);
         let least = Span(flow.length_ms(at, slot.set));
-        assert!(
-            length >= least && slot.spare >= Span::ZERO,
-            "{at}: {slot:?}"
-        );
+        assert!(length >= least && slot.spare >= Span::ZERO, "{at}: {slot:?}");
         assert_eq!(slot.estimate, flow.tasks[at].estimates[slot.set]);
         let inside = |share: &NodeShare| flow.sets[slot.set].contains(share.node);
         assert!(slot.shares.iter().all(inside), "{at}: {slot:?}");
         let tasks: u32 = slot.shares.iter().map(|share| share.tasks).sum();
         assert_eq!(tasks, flow.tasks[at].demand.tasks, "{at}");
-        assert!(
-            slot.start >= flow.earliest && slot.end <= plan.deadline,
-            "{at}"
-        );
-        assert!(
-            booked.are_free(Time(0), &slot.shares, slot.start, length),
-            "{at}: {slot:?}"
-        );
+        assert!(slot.start >= flow.earliest && slot.end <= plan.deadline, "{at}");
+        assert!(booked.are_free(Time(0), &slot.shares, slot.start, length), "{at}: {slot:?}");
         booked.add_block(Block {
             reservation: ReservationId(1000 + at as u64),
             shares: slot.shares.clone(),

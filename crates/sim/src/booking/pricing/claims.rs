@@ -230,10 +230,7 @@ fn dearer_with_load(figures: &Figures) -> Claim {
     Claim {
         says: "prices rise with the load, at every alpha below 1",
         paper: "figure 4".to_owned(),
-        ours: format!(
-            "SU at 0, 20, 40 % more: {}",
-            at_ends(figures, 1, |c| c.price.mean)
-        ),
+        ours: format!("SU at 0, 20, 40 % more: {}", at_ends(figures, 1, |c| c.price.mean)),
         holds: grows(figures, |cell| cell.price.mean),
     }
 }
@@ -296,10 +293,7 @@ fn dearest(figures: &Figures) -> Claim {
     Claim {
         says: "the dearest tenth pays far more than a high priority queue takes (5 times and more)",
         paper: "figure 6: the top 10 to 20 %".to_owned(),
-        ours: format!(
-            "{} times and more at 0, 20, 40 % more jobs",
-            listed(&ninth, 1)
-        ),
+        ours: format!("{} times and more at 0, 20, 40 % more jobs", listed(&ninth, 1)),
         holds: ninth.iter().all(|rate| *rate >= 5.0),
     }
 }

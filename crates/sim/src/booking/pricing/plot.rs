@@ -13,9 +13,7 @@ const MOST_UNIT: f64 = 10.0;
 pub fn figures(study: &Study, report: &Report) -> String {
     let mut panels = Vec::new();
     for (at, (figures, _)) in report.systems.iter().enumerate() {
-        panels.push(over_alpha(figures, "mean extra price in SU", |cell| {
-            cell.price.mean
-        }));
+        panels.push(over_alpha(figures, "mean extra price in SU", |cell| cell.price.mean));
         panels.push(waits(figures));
         panels.push(unit_prices(study, at, figures.name));
     }

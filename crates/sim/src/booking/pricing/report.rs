@@ -85,11 +85,7 @@ fn system(f: &mut impl Write, figures: &Figures) -> fmt::Result {
         writeln!(f, "{:>7} %  {}", load.more, cell(&load.aggressive))?;
         writeln!(f, "conserv.   {}", cell(&load.conservative))?;
     }
-    writeln!(
-        f,
-        "\n{}, 30 % reservations\nalpha      {COLUMNS}",
-        figures.name
-    )?;
+    writeln!(f, "\n{}, 30 % reservations\nalpha      {COLUMNS}", figures.name)?;
     writeln!(f, "by chance  {}", cell(&figures.many))?;
     writeln!(f, "0          {}", cell(&figures.many_early))
 }

@@ -41,14 +41,10 @@ impl Tried<'_> {
     /// All of them.
     pub fn claims(&self) -> Vec<Claim> {
         vec![
-            self.share("shares granted, of all requests", (0.80, 0.97), |success| {
-                success.all
+            self.share("shares granted, of all requests", (0.80, 0.97), |success| success.all),
+            self.share("shares granted where both times are at most 2 h", (0.38, 0.92), |s| {
+                s.small
             }),
-            self.share(
-                "shares granted where both times are at most 2 h",
-                (0.38, 0.92),
-                |s| s.small,
-            ),
             self.share(
                 "shares granted in the fifth of all requests at the highest load",
                 (0.58, 0.92),
@@ -80,10 +76,7 @@ impl Tried<'_> {
                 "with all jobs below 89 nodes the delays are much smaller",
                 &self.study.limited,
             ),
-            self.smaller(
-                "with better estimates the delays are smaller",
-                &self.study.exact,
-            ),
+            self.smaller("with better estimates the delays are smaller", &self.study.exact),
         ]
     }
 
@@ -97,11 +90,7 @@ impl Tried<'_> {
         let percent = |spread: &Spread| format!("{:.1} %", spread.times(100.0));
         Claim {
             says,
-            paper: format!(
-                "load {:.0} %, what-if {:.0} %",
-                load * 100.0,
-                what_if * 100.0
-            ),
+            paper: format!("load {:.0} %, what-if {:.0} %", load * 100.0, what_if * 100.0),
             ours: format!("load {}, what-if {}", percent(&ours[0]), percent(&ours[1])),
             holds: ours[0].agrees(load, NEAR) && ours[1].agrees(what_if, NEAR),
         }
@@ -118,10 +107,7 @@ impl Tried<'_> {
         Claim {
             says: "what-if grants more than load: of all, of the small times, at high load",
             paper: "17, 54 and 34 points more".to_owned(),
-            ours: format!(
-                "{:.1}, {:.1} and {:.1} points more",
-                ours[0], ours[1], ours[2]
-            ),
+            ours: format!("{:.1}, {:.1} and {:.1} points more", ours[0], ours[1], ours[2]),
             holds: ours.iter().all(|more| *more > 0.0),
         }
     }
@@ -216,10 +202,8 @@ impl Tried<'_> {
     fn six_hours(&self) -> Claim {
         let [load, what_if] = self.table;
         let (load, what_if) = (&load[3], &what_if[3]);
-        let (jobs, each) = (
-            ratio(what_if.jobs.mean, load.jobs.mean),
-            ratio(more(what_if), more(load)),
-        );
+        let (jobs, each) =
+            (ratio(what_if.jobs.mean, load.jobs.mean), ratio(more(what_if), more(load)));
         Claim {
             says: "at 6 h what-if delays more jobs, each about as much",
             paper: "429 against 357 jobs, 8655 against 9052 s".to_owned(),

@@ -77,10 +77,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seeds = self.seeds;
-        writeln!(
-            f,
-            "{seeds} choices of reservations; in () the least and the most of them"
-        )?;
+        writeln!(f, "{seeds} choices of reservations; in () the least and the most of them")?;
         for (method, success) in Method::ALL.iter().zip(&self.success) {
             granted(f, *method, success)?;
         }

@@ -88,10 +88,7 @@ impl<'a> Case<'a> {
         let before = self.end(&self.before, false).since(first);
         let longer = |end: Time| end.since(first).0 - before.0;
         let part = |more: i64| more as f64 / before.0.max(1) as f64;
-        let (all, queue) = (
-            longer(self.end(&fates, true)),
-            longer(self.end(&fates, false)),
-        );
+        let (all, queue) = (longer(self.end(&fates, true)), longer(self.end(&fates, false)));
         Run {
             seed,
             method,

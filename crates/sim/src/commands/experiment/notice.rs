@@ -162,9 +162,7 @@ fn users(path: &str) -> anyhow::Result<BTreeMap<u64, u32>> {
 fn percent(text: &str) -> Result<Share, String> {
     match text.trim().parse::<u32>() {
         Ok(percent) if percent <= 100 => Ok(Share::percent(percent)),
-        _ => Err(format!(
-            "'{text}' is no whole number of per cent from 0 to 100"
-        )),
+        _ => Err(format!("'{text}' is no whole number of per cent from 0 to 100")),
     }
 }
 
@@ -216,9 +214,5 @@ fn headline(settings: &Settings, exact: bool) -> String {
 fn curve_text(curve: &Curve) -> String {
     let point = |(share, n): &(Share, Multiple)| format!("{n} at {share} %");
     let points: Vec<String> = curve.points().iter().map(point).collect();
-    format!(
-        "{}, none above {} %",
-        points.join(", "),
-        curve.refuse_above()
-    )
+    format!("{}, none above {} %", points.join(", "), curve.refuse_above())
 }

@@ -55,14 +55,8 @@ pub fn command() -> Command {
     Command::new("pricing")
         .about("Singh, Kesselman and Deelman 2007, section 4: reservations at adaptive prices")
         .after_help(HELP)
-        .arg(log(
-            "sp2",
-            "The log of SDSC-SP2; 128 nodes, 2888 rows from job 11 on",
-        ))
-        .arg(log(
-            "ctc",
-            "The log of CTC-SP2; 430 nodes, 7588 rows from job 4 on",
-        ))
+        .arg(log("sp2", "The log of SDSC-SP2; 128 nodes, 2888 rows from job 11 on"))
+        .arg(log("ctc", "The log of CTC-SP2; 430 nodes, 7588 rows from job 4 on"))
         .arg(
             option("jobs", "N")
                 .value_parser(jobs())
@@ -148,8 +142,5 @@ fn headline(settings: &Settings) -> String {
         true => "limits are run times",
         false => "limits as in the logs",
     };
-    format!(
-        "{}; one of ten is a reservation; {limits}",
-        systems.join("; ")
-    )
+    format!("{}; one of ten is a reservation; {limits}", systems.join("; "))
 }

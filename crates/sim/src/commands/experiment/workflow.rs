@@ -85,9 +85,7 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
         progress.end();
     }
     let report = Report::of(study);
-    output.put("json", || {
-        Ok(serde_json::to_string_pretty(&report.to_json())? + "\n")
-    })?;
+    output.put("json", || Ok(serde_json::to_string_pretty(&report.to_json())? + "\n"))?;
     let headline = format!("{} graphs of each kind, 5 machines", settings.runs);
     output.finish(&format!("{headline}\n{report}"))?;
     Ok(judged(options, report.all_hold()))

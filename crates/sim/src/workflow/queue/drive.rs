@@ -7,7 +7,7 @@ use super::{Flow, FlowEnd, Scheme, Setting};
 use crate::replay::{Machine, Ran, waiting};
 use crate::workload::Job;
 use cosy_model::{JobId, QueueId, Span, Time};
-use cosy_sched::{Demand, Policy, Scheduler};
+use cosy_sched::{Component, Demand, Policy, Scheduler};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -63,8 +63,10 @@ pub(super) struct Run<'a> {
     pub bench: &'a Bench<'a>,
     pub setting: &'a Setting,
     pub scheduler: Scheduler,
-    /// What a task asks for.
+    /// What a task asks for, as a job of its own.
     pub task_demand: Arc<Demand>,
+    /// The same as the one component of that job.
+    pub task: Arc<Component>,
     pub states: Vec<State>,
     pub out: Outcome,
     demands: BTreeMap<(u32, Option<u32>), Option<Arc<Demand>>>,
@@ -105,11 +107,13 @@ impl<'a> Run<'a> {
             deadline: flow.at,
             end: None,
         };
+        let task_demand = bench.task_demand();
         Self {
             bench,
             setting,
             scheduler: bench.machine.scheduler(bench.policy),
-            task_demand: Arc::new(bench.task_demand()),
+            task: Arc::new(task_demand.first().clone()),
+            task_demand: Arc::new(task_demand),
             states: bench.flows.iter().map(state).collect(),
             out: Outcome {
                 ran: vec![None; bench.jobs.len()],

@@ -57,10 +57,7 @@ impl Figures {
         let used = Used::of(bench, &outcome);
         let (flows, ends) = (outcome.ends.len(), outcome.ends);
         let share = |is: &dyn Fn(&(Time, FlowEnd)) -> bool| {
-            part(
-                ends.iter().filter(|end| is(end)).count() as f64,
-                flows as f64,
-            )
+            part(ends.iter().filter(|end| is(end)).count() as f64, flows as f64)
         };
         let done = bench.flows.iter().zip(&ends);
         let done = done.filter_map(|(flow, (deadline, end))| match end {

@@ -44,7 +44,7 @@ impl Run<'_> {
         let wanted = &self.bench.flows[flow];
         let tasks = wanted.estimates.iter().zip(&self.states[flow].tasks);
         let task = |(estimate, task): (&Span, &Task)| LiveTask {
-            demand: Arc::clone(&self.task_demand),
+            demand: Arc::clone(&self.task),
             estimates: vec![*estimate],
             tariff: 0,
             fixed: fixed(task),

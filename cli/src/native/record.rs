@@ -1,0 +1,141 @@
+//! Lists, lines and JSON of nodes, queues, reservations and workflows. What there is to tell is
+//! in [`cosy_view`]; here it becomes text in the reader's zone and in his colours, or JSON.
+
+use crate::native::jobs::{json_span, json_time};
+use crate::native::resv::words;
+use crate::native::table::{Cell, Head, Paint, TableStyle, render};
+use cosy_model::{Su, Time};
+use cosy_view::column::{Column, Details, Fields};
+use cosy_view::value::{FieldValue, Tone};
+use jiff::Zoned;
+use serde_json::{Map, Value as Json, json};
+
+/// How points in time are written in a list, and from when it is looked at them.
+#[derive(Clone, Copy)]
+pub struct Clock<'a> {
+    /// The present, in the reader's zone.
+    pub now: &'a Zoned,
+    /// Writes a point in time as this list has it.
+    pub write: fn(Time, &Zoned) -> String,
+}
+
+impl<'a> Clock<'a> {
+    /// As short as it can be told, as in sentences.
+    pub const fn in_words(now: &'a Zoned) -> Self {
+        let write = words::clock;
+        Self { now, write }
+    }
+}
+
+/// A list, a row for each of `all`.
+pub fn list<T>(columns: &[Column<T>], all: &[T], clock: Clock<'_>, look: TableStyle) -> String {
+    let heads: Vec<Head> = columns.iter().map(Head::from).collect();
+    let cells = |one| -> Vec<Cell> {
+        let each = columns.iter().map(|column| (column.cell)(one));
+        each.map(|value| cell(&value, clock)).collect()
+    };
+    let rows: Vec<Vec<Cell>> = all.iter().map(cells).collect();
+    render(&heads, &rows, look)
+}
+
+/// One thing whole: a line for each value that there is, titles in so many columns.
+pub fn lines(details: &Details<'_>, titles: usize, now: &Zoned) -> String {
+    let clock = Clock::in_words(now);
+    let each = details
+        .iter()
+        .map(|(title, value)| (title, cell(value, clock).text));
+    let told = each.filter(|(_, text)| !text.is_empty());
+    let line =
+        |(title, text): (_, String)| format!("  {title:<titles$}  {}\n", words::clean(&text));
+    told.map(line).collect()
+}
+
+fn cell(value: &FieldValue<'_>, clock: Clock<'_>) -> Cell {
+    let text = match value {
+        FieldValue::State(word, tone) => {
+            let text = word.to_string();
+            let paint = paint(*tone);
+            return Cell { text, paint };
+        }
+        FieldValue::Nothing | FieldValue::Time(None) => String::new(),
+        FieldValue::Text(text) => text.to_string(),
+        FieldValue::Sentence(text) => words::local_times(text, clock.now),
+        FieldValue::Number(n) => n.to_string(),
+        FieldValue::Signed(n) => n.to_string(),
+        FieldValue::Real(n) => n.to_string(),
+        FieldValue::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
+        FieldValue::Time(Some(time)) => (clock.write)(*time, clock.now),
+        FieldValue::Period(start, end) => words::clocks(*start, *end, clock.now),
+        FieldValue::Span(span) => words::span(*span),
+        FieldValue::Su(sum) => sum.to_string(),
+        FieldValue::Texts(all) => all.join(","),
+        FieldValue::Record(fields) => {
+            let each = fields.iter();
+            let each = each.map(|(name, value)| format!("{name}={}", cell(value, clock).text));
+            each.collect::<Vec<_>>().join(",")
+        }
+    };
+    text.into()
+}
+
+const fn paint(tone: Tone) -> Paint {
+    match tone {
+        Tone::Active => Paint::Green,
+        Tone::Waiting => Paint::Yellow,
+        Tone::Wrong => Paint::Red,
+        Tone::Quiet => Paint::Dim,
+    }
+}
+
+/// As JSON: times in RFC 3339, lengths in seconds, sums in service units.
+pub fn json(fields: &Fields<'_>) -> Json {
+    let each = fields.iter();
+    let object: Map<String, Json> = each
+        .map(|(name, value)| ((*name).to_owned(), json_value(value)))
+        .collect();
+    Json::Object(object)
+}
+
+/// The same, where each point in time `x` is there as `x_ms` too, in milliseconds since 1970.
+pub fn json_with_ms(fields: &Fields<'_>) -> Json {
+    let mut json = json(fields);
+    for (name, value) in fields {
+        if let FieldValue::Time(time) = value {
+            json[format!("{name}_ms")] = json!(time.map(|t| t.0));
+        }
+    }
+    json
+}
+
+fn json_value(value: &FieldValue<'_>) -> Json {
+    match value {
+        FieldValue::Nothing => Json::Null,
+        FieldValue::Text(text) | FieldValue::State(text, _) => text.as_ref().into(),
+        FieldValue::Sentence(text) => text.as_ref().into(),
+        FieldValue::Number(n) => (*n).into(),
+        FieldValue::Signed(n) => (*n).into(),
+        FieldValue::Real(n) => (*n).into(),
+        FieldValue::Flag(flag) => (*flag).into(),
+        FieldValue::Time(time) => json_time(*time),
+        FieldValue::Period(start, end) => json!([json_time(Some(*start)), json_time(Some(*end))]),
+        FieldValue::Span(span) => json_span(*span),
+        FieldValue::Su(sum) => su(*sum),
+        FieldValue::Texts(all) => json!(all),
+        FieldValue::Record(fields) => {
+            let each = fields.iter();
+            let object: Map<String, Json> = each
+                .map(|(name, value)| (name.to_string(), json_value(value)))
+                .collect();
+            Json::Object(object)
+        }
+    }
+}
+
+/// A sum of service units as a number.
+pub fn su(sum: Su) -> Json {
+    if sum.0 % Su::ONE == 0 {
+        json!(sum.0 / Su::ONE)
+    } else {
+        json!(sum.0 as f64 / Su::ONE as f64)
+    }
+}

@@ -1,0 +1,28 @@
+//! Programs that `srun` itself runs here before and after its step: `--prolog`, `--epilog`.
+
+use super::step_options::StepOptions;
+use cosy_slurm::submit::Fault;
+use std::process::Command;
+
+/// Before the step.
+///
+/// # Errors
+/// A task's prolog without a whole path: nothing could find it on the nodes.
+pub fn before(own: &StepOptions) -> Result<(), Fault> {
+    if let Some(program) = &own.prolog {
+        run(program);
+    }
+    Ok(())
+}
+
+/// After the step.
+pub fn after(own: &StepOptions) {
+    if let Some(program) = &own.epilog {
+        run(program);
+    }
+}
+
+/// Its own end does not matter.
+fn run(program: &str) {
+    let _ = Command::new(program).status();
+}

@@ -1,0 +1,158 @@
+//! The options of `srun` that are not about the job: how its tasks run and what becomes of
+//! their output. Source: srun(1).
+
+use crate::launch::supervisors;
+use cosy_model::JobId;
+use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::binding::{self, CpuBind};
+use cosy_slurm::submit::{Fault, components};
+use std::time::Duration;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct StepOptions {
+    /// The number of its task stands before each line of output (`--label`).
+    pub label: bool,
+    /// Output goes on as it comes, not line by line (`--unbuffered`).
+    pub unbuffered: bool,
+    /// Whether the first task with a bad exit code ends the others (`--kill-on-bad-exit`).
+    pub kill_on_bad_exit: Option<bool>,
+    /// After the first end of a task the others have so long (`--wait`); none is no limit.
+    pub wait: Option<Duration>,
+    /// The command is a file that says which task runs which program (`--multi-prog`).
+    pub multi_prog: bool,
+    /// The first task gets a terminal (`--pty`).
+    pub pty: bool,
+    /// Name of the MPI plugin, or `none` (`--mpi`).
+    pub mpi: Option<String>,
+    /// The step may share cores with other steps of the job (`--overlap`).
+    pub overlap: bool,
+    /// What tasks are bound to (`--cpu-bind`).
+    pub cpu_bind: Option<CpuBind>,
+    /// `--jobid`, or the environment.
+    pub job: Option<JobId>,
+    /// `--immediate`, at most so long.
+    pub immediate: Option<Duration>,
+    /// First node of the step, counted from 0 within the job (`--relative`).
+    pub relative: Option<u32>,
+    /// The environment goes to the tasks as it is (`--preserve-env`).
+    pub preserve: bool,
+    /// One interrupt ends the step, instead of two (`--quit-on-interrupt`).
+    pub quit_on_interrupt: bool,
+    /// Interrupts go on to the tasks instead of listing them (`--disable-status`).
+    pub disable_status: bool,
+    /// How often more was asked for of the nodes' supervisors (`--slurmd-debug`).
+    pub supervisors: u32,
+    /// Tasks stop before they begin, for a debugger (`--debugger-test`).
+    pub stopped: bool,
+    /// Program that runs here before the step (`--prolog`).
+    pub prolog: Option<String>,
+    /// Program that runs here after the step (`--epilog`).
+    pub epilog: Option<String>,
+    /// Program that runs before each task (`--task-prolog`).
+    pub task_prolog: Option<String>,
+    /// Program that runs after each task (`--task-epilog`).
+    pub task_epilog: Option<String>,
+    /// Components of a heterogeneous job that the step runs on (`--het-group`).
+    pub het_groups: Option<Vec<u32>>,
+}
+
+impl StepOptions {
+    /// Reads them, later ones over earlier ones.
+    ///
+    /// # Errors
+    /// A value that cannot be read.
+    pub fn read(options: &[Found]) -> Result<Self, Fault> {
+        let mut own = Self::default();
+        for found in options {
+            own.apply(found)?;
+        }
+        Ok(own)
+    }
+
+    fn apply(&mut self, found: &Found) -> Result<(), Fault> {
+        let text = || found.text();
+        let program = || Some(found.text()).filter(|p| !p.is_empty() && p != "none");
+        match found.name {
+            "label" => self.label = true,
+            "unbuffered" => self.unbuffered = true,
+            "kill-on-bad-exit" => self.kill_on_bad_exit = Some(text() != "0"),
+            "wait" => {
+                let seconds = number(&text(), "wait")?;
+                self.wait = (seconds > 0).then(|| Duration::from_secs(seconds));
+            }
+            "multi-prog" => self.multi_prog = true,
+            "pty" => self.pty = true,
+            "mpi" => self.mpi = Some(text()),
+            "overlap" => self.overlap = true,
+            "cpu-bind" => self.cpu_bind = Some(binding::read(&text())?),
+            "jobid" => self.job = Some(JobId(number(&text(), "jobid")?)),
+            "immediate" => self.immediate = Some(immediate(found)?),
+            "relative" => self.relative = Some(relative(&text())?),
+            "preserve-env" => self.preserve = true,
+            "quit-on-interrupt" => self.quit_on_interrupt = true,
+            "disable-status" => self.disable_status = true,
+            "slurmd-debug" => self.supervisors = supervisors::level(&text()),
+            "debugger-test" => self.stopped = true,
+            "prolog" => self.prolog = program(),
+            "epilog" => self.epilog = program(),
+            "task-prolog" => self.task_prolog = program(),
+            "task-epilog" => self.task_epilog = program(),
+            "het-group" => self.het_groups = Some(components::numbers(&text())?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn number(text: &str, option: &str) -> Result<u64, Fault> {
+    let fine = (1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    let number = fine.then(|| text.parse().ok()).flatten();
+    number.ok_or_else(|| {
+        let text: String = text.chars().take(200).collect();
+        Fault::error(format!("Invalid numeric value \"{text}\" for --{option}."))
+    })
+}
+
+fn relative(text: &str) -> Result<u32, Fault> {
+    let number = number(text, "relative")?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+/// `--immediate[=SECONDS]`: at most so long; a moment without a number.
+///
+/// # Errors
+/// No number.
+pub fn immediate(found: &Found) -> Result<Duration, Fault> {
+    match &found.value {
+        None => Ok(Duration::from_secs(1)),
+        Some(_) => number(&found.text(), "immediate").map(|s| Duration::from_secs(s.max(1))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options() {
+        let found = |name, value: &str| Found {
+            name,
+            value: Some(value.into()),
+        };
+        let read = |name, value| StepOptions::read(&[found(name, value)]);
+        assert_eq!(read("wait", "2").unwrap().wait, Some(Duration::from_secs(2)));
+        assert_eq!(read("wait", "0").unwrap().wait, None);
+        assert_eq!(read("kill-on-bad-exit", "0").unwrap().kill_on_bad_exit, Some(false));
+        assert_eq!(read("jobid", "12").unwrap().job, Some(JobId(12)));
+        assert_eq!(read("prolog", "none").unwrap().prolog, None);
+        for (name, value) in [
+            ("wait", "x"),
+            ("jobid", ""),
+            ("immediate", "-1"),
+            ("relative", "-1"),
+        ] {
+            assert!(read(name, value).is_err(), "{name}={value}");
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! Effects that take their time: looking users up, planning, appraising reservations, mail,
+//! reading the configuration again. Each has threads or a task of its own and comes back as
+//! an event; none of them waits for another.
+
+use crate::budget::Requester;
+use crate::config::{self, DaemonConfig};
+use crate::directory;
+use crate::engine::Input;
+use crate::hub::Hub;
+use crate::pool::{Bounds, Pool};
+use cosy_control::{ClusterConfig, Effect, Event, InsidePlan, LookupFailure, predictions};
+use cosy_model::api::Reply;
+use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid};
+use cosy_sched::Scheduler;
+use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
+use cosy_sched::workflow::live::{LiveError, LiveFlow};
+use rustix::process::Pid;
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Work for a thread of its own.
+pub struct Work {
+    /// Computes what happened.
+    pub run: Box<dyn FnOnce() -> Event + Send>,
+    /// What happened when that fails: nobody waits for ever.
+    pub failed: Event,
+}
+
+/// How much a thread gives way to others: its nice value, 0 to 19.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nice(pub i32);
+
+/// Starts a thread that does one work after another. It ends when nobody can ask it any
+/// more.
+///
+/// A fault in the planner is told in the log and answered with [`Work::failed`].
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_worker(
+    name: &'static str,
+    nice: Nice,
+    core: mpsc::Sender<Input>,
+) -> std::io::Result<std::sync::mpsc::Sender<Work>> {
+    let (sender, works) = std::sync::mpsc::channel::<Work>();
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || {
+            give_way(name, nice);
+            for work in works {
+                let event = catch_unwind(AssertUnwindSafe(work.run)).unwrap_or_else(|_| {
+                    tracing::error!("the {name} has failed at {:?}", work.failed);
+                    work.failed
+                });
+                let _ = core.blocking_send(Input::Event(Box::new(event)));
+            }
+        })?;
+    Ok(sender)
+}
+
+/// On Linux a nice value is a thread's own.
+fn give_way(name: &str, nice: Nice) {
+    if let Err(e) = rustix::process::nice(nice.0) {
+        tracing::warn!("the {name} does not give way to other threads: {e}");
+    }
+}
+
+/// The threads that compute, each with its own line of work.
+pub struct Workers {
+    /// Makes plans: a deep plan takes a core for a while.
+    pub planner: std::sync::mpsc::Sender<Work>,
+    /// Appraises a few starts, for bookings: never waits behind a long quote.
+    pub appraiser: std::sync::mpsc::Sender<Work>,
+    /// Appraises many starts, for quotes.
+    pub quoter: std::sync::mpsc::Sender<Work>,
+    /// Plans workflows.
+    pub flows: std::sync::mpsc::Sender<Work>,
+}
+
+impl Workers {
+    /// Starts them. Those for reservations give way to the core and the writer, on which
+    /// every command waits.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(core: &mpsc::Sender<Input>) -> std::io::Result<Self> {
+        let start = |name, nice| start_worker(name, nice, core.clone());
+        Ok(Self {
+            planner: start("planner", Nice(0))?,
+            appraiser: start("appraiser", Nice(2))?,
+            quoter: start("quoter", Nice(10))?,
+            flows: start("flow planner", Nice(5))?,
+        })
+    }
+
+    fn of(&self, starts: &Starts) -> &std::sync::mpsc::Sender<Work> {
+        if starts.are_few() {
+            &self.appraiser
+        } else {
+            &self.quoter
+        }
+    }
+}
+
+/// Performs slow effects.
+pub struct Background {
+    /// Where results go.
+    pub core: mpsc::Sender<Input>,
+    /// Where replies go.
+    pub hub: Arc<Hub>,
+    /// The file to read again.
+    pub config_file: PathBuf,
+    /// The present configuration of the daemon.
+    pub daemon: DaemonConfig,
+    /// The present configuration of the cluster.
+    pub cluster: Arc<Mutex<ClusterConfig>>,
+    /// Compute plans and prices.
+    pub workers: Workers,
+    /// Where results wait for room in the core's mailbox.
+    pub runtime: tokio::runtime::Handle,
+    /// Looks up those whose jobs are to start.
+    pub resolver: Pool<()>,
+    /// Sends mail.
+    pub post: Pool<()>,
+}
+
+/// A mail must be on its way after so long.
+const MAIL_TIME: Duration = Duration::from_secs(30);
+/// How often a mail command is looked at that runs.
+const MAIL_PAUSE: Duration = Duration::from_millis(50);
+
+/// Threads that look users up for the core.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_resolver() -> std::io::Result<Pool<()>> {
+    let bounds = Bounds {
+        threads: 4,
+        per_user: 1,
+        waiting_per_user: 2,
+        waiting: 100_000,
+    };
+    Pool::start("look-ups for jobs", bounds)
+}
+
+/// Threads that send mail. What comes beyond the line is not sent.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_post() -> std::io::Result<Pool<()>> {
+    let bounds = Bounds {
+        threads: 3,
+        per_user: 2,
+        waiting_per_user: 10_000,
+        waiting: 10_000,
+    };
+    Pool::start("mails", bounds)
+}
+
+impl Background {
+    /// Starts an effect; does not wait for it.
+    pub fn perform(&self, effect: Effect) {
+        match effect {
+            Effect::ResolveUser(uid) => {
+                let core = self.core.clone();
+                let command = self.daemon.lookup_command.clone();
+                let look_up = move |(): &mut ()| {
+                    let result = directory::look_up(uid, command.as_deref());
+                    let event = Event::UserResolved { uid, result };
+                    let _ = core.blocking_send(Input::Event(Box::new(event)));
+                };
+                if self.resolver.submit(ordinary(uid), look_up).is_err() {
+                    // It is asked for again.
+                    let result = Err(LookupFailure::Down);
+                    self.tell(Event::UserResolved { uid, result });
+                }
+            }
+            Effect::TellDurable => self.tell(Event::BecameDurable),
+            Effect::Plan {
+                plan,
+                scheduler,
+                inside,
+                only,
+                most,
+            } => {
+                let _ = self
+                    .workers
+                    .planner
+                    .send(planning(plan, scheduler, inside, only, most));
+            }
+            Effect::Appraise {
+                appraisal,
+                now,
+                scheduler,
+                inquiry,
+            } => {
+                let worker = self.workers.of(&inquiry.starts);
+                let _ = worker.send(appraising(appraisal, now, scheduler, inquiry));
+            }
+            Effect::PlanFlow {
+                plan,
+                now,
+                scheduler,
+                flow,
+            } => {
+                let work = planning_flow(plan, now, scheduler, flow);
+                let _ = self.workers.flows.send(work);
+            }
+            Effect::Reload { client } => {
+                let reply = match self.reload() {
+                    Ok((config, waiting)) => {
+                        self.tell(Event::Reconfigured(Box::new(config)));
+                        Reply::Done {
+                            changed: 1,
+                            refused: waiting.into_iter().map(waits_for_restart).collect(),
+                        }
+                    }
+                    Err(why) => Reply::Refused(Refusal::invalid(why)),
+                };
+                self.hub.answer(client, reply);
+            }
+            Effect::Mail { to, subject } => self.mail(to, subject),
+            _ => {}
+        }
+    }
+
+    /// Puts an event into the core's mailbox, without waiting for room in it.
+    fn tell(&self, event: Event) {
+        let core = self.core.clone();
+        self.runtime.spawn(async move {
+            let _ = core.send(Input::Event(Box::new(event))).await;
+        });
+    }
+
+    /// The configuration read again, and its keys that wait for a restart.
+    fn reload(&self) -> Result<(ClusterConfig, Vec<&'static str>), String> {
+        let config = config::read(&self.config_file)
+            .map_err(|f| format!("the configuration has faults; nothing was changed: {f}"))?;
+        if let Ok(mut cluster) = self.cluster.lock() {
+            *cluster = config.cluster.clone();
+        }
+        Ok((config.cluster, self.daemon.changed(&config.daemon)))
+    }
+
+    /// No shell, no user text but as arguments of its own.
+    fn mail(&self, to: String, subject: String) {
+        let Some(command) = self.daemon.mail_command.clone() else {
+            return;
+        };
+        let told = to.clone();
+        let work = move |(): &mut ()| match send_mail(&command, &to, &subject, MAIL_TIME) {
+            Ok(()) => {}
+            Err(why) => tracing::warn!("mail to {to}: {why}"),
+        };
+        if let Err(refusal) = self.post.submit(ordinary(Uid(u32::MAX)), work) {
+            tracing::warn!("mail to {told} is not sent: {refusal}");
+        }
+    }
+}
+
+fn waits_for_restart(key: &str) -> (String, Refusal) {
+    let why = "it has changed and takes effect when cosyd is restarted";
+    let refusal = Refusal::new(RefusalCode::WrongState, why.to_owned());
+    (key.to_owned(), refusal)
+}
+
+fn ordinary(uid: Uid) -> Requester {
+    Requester {
+        uid,
+        trusted: false,
+    }
+}
+
+/// Runs the mail command; one that does not end is ended.
+fn send_mail(command: &[String], to: &str, subject: &str, time: Duration) -> Result<(), String> {
+    let Some((program, args)) = command.split_first() else {
+        return Ok(());
+    };
+    let mut child = Command::new(program)
+        .args(args)
+        .args([to, subject])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|e| format!("{program}: {e}"))?;
+    let until = Instant::now() + time;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("{program} ended with {status}")),
+            Ok(None) if Instant::now() < until => std::thread::sleep(MAIL_PAUSE),
+            Ok(None) => break,
+            Err(e) => return Err(format!("{program}: {e}")),
+        }
+    }
+    // What it has started, too.
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    Err(format!("{program} had not ended after {} s and was ended", time.as_secs()))
+}
+
+fn planning(
+    plan: u64,
+    scheduler: Box<Scheduler>,
+    inside: Vec<InsidePlan>,
+    only: Option<JobId>,
+    most: usize,
+) -> Work {
+    let run = move || {
+        let now = crate::clock::now();
+        let predictions = predictions(now, &scheduler, &inside, only, most);
+        Event::Planned { plan, predictions }
+    };
+    let failed = Event::Planned {
+        plan,
+        predictions: Vec::new(),
+    };
+    Work {
+        run: Box::new(run),
+        failed,
+    }
+}
+
+fn appraising(appraisal: u64, now: Time, scheduler: Box<Scheduler>, inquiry: Box<Inquiry>) -> Work {
+    let run = move || Event::Appraised {
+        appraisal,
+        result: Box::new(scheduler.appraise(now, &inquiry)),
+    };
+    // Without a slot: what was asked for is refused.
+    let nothing = Appraisal {
+        now,
+        plain_start: None,
+        joint_start: None,
+        load_end: now,
+        plan_end: now,
+        slots: Vec::new(),
+    };
+    let failed = Event::Appraised {
+        appraisal,
+        result: Box::new(nothing),
+    };
+    Work {
+        run: Box::new(run),
+        failed,
+    }
+}
+
+fn planning_flow(plan: u64, now: Time, scheduler: Box<Scheduler>, flow: Box<LiveFlow>) -> Work {
+    let run = move || Event::FlowPlanned {
+        plan,
+        result: Box::new(scheduler.plan_flow(now, &flow)),
+    };
+    let failed = Event::FlowPlanned {
+        plan,
+        result: Box::new(Err(LiveError::Failed)),
+    };
+    Work {
+        run: Box::new(run),
+        failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tick(panics: bool) -> Work {
+        let run = move || {
+            assert!(!panics, "as told");
+            Event::Ticked
+        };
+        Work {
+            run: Box::new(run),
+            failed: Event::Planned {
+                plan: 7,
+                predictions: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_fault_is_answered_and_the_next_work_is_done() {
+        let (core, mut inbox) = mpsc::channel(4);
+        let worker = start_worker("worker", Nice(0), core).unwrap();
+        for panics in [true, false] {
+            worker.send(tick(panics)).unwrap();
+        }
+        let mut next = || match inbox.blocking_recv() {
+            Some(Input::Event(event)) => *event,
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(next(), Event::Planned { plan: 7, .. }));
+        assert!(matches!(next(), Event::Ticked));
+    }
+
+    #[test]
+    fn a_mail_command_that_hangs_is_ended() {
+        let sleep: Vec<String> = ["/bin/sh", "-c", "sleep 1000 & wait"]
+            .map(str::to_owned)
+            .into();
+        let why = send_mail(&sleep, "ann", "x", Duration::from_millis(10)).unwrap_err();
+        assert!(why.contains("was ended"), "{why}");
+        let fine = ["/bin/sh", "-c", "test $0-$1 = ann-x"].map(str::to_owned);
+        assert_eq!(send_mail(&fine, "ann", "x", Duration::from_secs(60)), Ok(()));
+        assert!(send_mail(&fine, "bob", "x", Duration::from_secs(60)).is_err());
+    }
+
+    #[test]
+    fn only_the_worker_gives_way() {
+        let (core, mut inbox) = mpsc::channel(4);
+        let worker = start_worker("worker", Nice(10), core).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let mine = || rustix::process::getpriority_process(None).unwrap();
+        let before = mine();
+        let work = Work {
+            run: Box::new(move || {
+                let _ = tell.send(mine());
+                Event::Ticked
+            }),
+            failed: Event::Ticked,
+        };
+        worker.send(work).unwrap();
+        assert!(inbox.blocking_recv().is_some());
+        assert_eq!(told.recv().unwrap(), (before + 10).min(19));
+        assert_eq!(mine(), before);
+    }
+}

@@ -1,0 +1,163 @@
+//! Databases of earlier releases: every row is read with all that is in it.
+//!
+//! `tests/tools/make-state.py` makes them.
+
+use super::{Store, StoreError, decode};
+use cosy_control::record::OwnQueue;
+use cosy_control::{AccountRow, FiguresRow, HourPriceRow, JobRow, NodeRow, ReservationRow};
+use cosy_control::{ClockRow, OlderRow, StandingRow, SubmissionRow, TriggerRow};
+use cosy_control::{FlowRow, FlowTaskRow};
+use cosy_kept::{Plain, lost};
+use cosy_model::QueueState;
+use cosy_model::api::Reply;
+use cosy_model::step::StepRecord;
+use cosy_model::workflow::FlowSpec;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// One that has every kind of record.
+const WHOLE: &str = "state-0.1.0-schema-12/cosy.db";
+
+const ALL: [&str; 4] = [
+    "cosy-0.1.0.db",
+    "cosy-0.1.0-schema-2.db",
+    "cosy-0.1.0-schema-12.db",
+    WHOLE,
+];
+
+/// Tables that it does not have yet.
+const LATER: [&str; 1] = ["clock"];
+
+/// Those whose records are maps with names; the first ones had lists.
+const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
+
+/// What of a record is lost when it is read.
+type Losses = fn(&[u8]) -> Vec<String>;
+
+/// Every column with records, and as what they are read.
+const RECORDS: [(&str, &str, Losses); 19] = [
+    ("submissions", "row", lost::<SubmissionRow>),
+    ("bodies", "row", lost::<SubmissionRow>),
+    ("standings", "row", lost::<StandingRow>),
+    ("jobs", "row", lost::<JobRow>),
+    ("steps", "records", lost::<Vec<StepRecord>>),
+    ("nodes", "row", lost::<NodeRow>),
+    ("queues", "row", lost::<QueueState>),
+    ("own_queues", "row", lost::<OwnQueue>),
+    ("answers", "reply", lost::<Reply>),
+    ("reservations", "row", lost::<ReservationRow>),
+    ("accounts", "row", lost::<AccountRow>),
+    ("figures", "row", lost::<FiguresRow>),
+    ("hour_prices", "row", lost::<HourPriceRow>),
+    ("flows", "row", lost::<FlowRow>),
+    ("flows", "spec", lost::<FlowSpec>),
+    ("flow_tasks", "row", lost::<FlowTaskRow>),
+    ("triggers", "row", lost::<TriggerRow>),
+    ("older", "row", lost::<OlderRow>),
+    ("clock", "row", lost::<ClockRow>),
+];
+
+/// A copy of a fixture: to open a database may change it.
+fn copy_of(name: &str) -> (TempDir, PathBuf) {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cosy.db");
+    fs::copy(fixtures.join(name), &path).unwrap();
+    (dir, path)
+}
+
+fn blobs(store: &Store, table: &str, column: &str) -> Vec<Vec<u8>> {
+    let query = format!("SELECT {column} FROM {table}");
+    let found = store.sql(|c| {
+        c.prepare(&query)?
+            .query_map([], |r| r.get(0))?
+            .collect::<Result<Vec<_>, _>>()
+    });
+    found.unwrap()
+}
+
+#[test]
+fn every_row_of_an_earlier_release_is_read_whole() {
+    let mut all = BTreeSet::new();
+    for name in NAMED {
+        let (_dir, path) = copy_of(name);
+        let store = Store::open(&path).unwrap();
+        let unreadable = set_aside(&store);
+        for (table, column, lost) in RECORDS {
+            let rows = blobs(&store, table, column);
+            let expected = name == WHOLE && !LATER.contains(&table);
+            assert!(!expected || !rows.is_empty(), "no row in {table}");
+            let read = rows.iter().filter(|row| !unreadable.contains(row));
+            all.extend(
+                read.flat_map(|row| lost(row))
+                    .map(|what| format!("{name}: {table}{what}")),
+            );
+        }
+    }
+    assert!(all.is_empty(), "lost: {all:#?}");
+}
+
+/// Rows of submissions that the release that made the fixture could not read either.
+fn set_aside(store: &Store) -> Vec<Vec<u8>> {
+    let aside = "set_aside a ON a.source = 'job' AND a.object = CAST(s.base AS TEXT)";
+    blobs(store, &format!("submissions s JOIN {aside}"), "s.row")
+}
+
+#[test]
+fn nothing_of_an_earlier_release_is_set_aside() {
+    for name in ALL {
+        let (_dir, path) = copy_of(name);
+        let (loaded, bad) = Store::open(&path).unwrap().load().unwrap();
+        assert_eq!(bad, [], "{name}");
+        assert!(!loaded.submissions.is_empty());
+        assert_eq!(name == WHOLE, !loaded.flows.is_empty());
+        assert_eq!(name == WHOLE, !loaded.triggers.is_empty());
+    }
+}
+
+/// Events are kept in columns: each has its text when it is read.
+#[test]
+fn events_of_an_earlier_release_are_told_as_they_were() {
+    for name in ALL {
+        let (_dir, path) = copy_of(name);
+        let store = Store::open(&path).unwrap();
+        let kept: Vec<Plain> = store
+            .sql(|c| {
+                c.prepare("SELECT seq, at, what, who, object, detail FROM events ORDER BY seq")?
+                    .query_map([], |r| event(r))?
+                    .collect()
+            })
+            .unwrap();
+        let read = all_events(&store).unwrap();
+        assert_eq!(read.len(), kept.len(), "{name}");
+        assert_eq!(read, kept, "{name}");
+    }
+}
+
+fn event(r: &rusqlite::Row<'_>) -> rusqlite::Result<Plain> {
+    let name = |text: &str| Plain::Text(text.to_owned());
+    let mut all = BTreeMap::new();
+    for (at, column) in ["seq", "at"].into_iter().enumerate() {
+        all.insert(name(column), Plain::Int(r.get::<_, i64>(at)?.into()));
+    }
+    for (at, column) in ["what", "who", "object", "detail"].into_iter().enumerate() {
+        all.insert(name(column), Plain::Text(r.get(2 + at)?));
+    }
+    Ok(Plain::Map(all))
+}
+
+fn all_events(store: &Store) -> Result<Vec<Plain>, StoreError> {
+    let (mut all, mut after) = (Vec::new(), 0);
+    loop {
+        let page = store.events(after, 1000, false)?;
+        let Some(last) = page.last() else {
+            return Ok(all);
+        };
+        after = last.seq;
+        for event in &page {
+            all.push(decode("events", &super::encode(event).unwrap())?);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a waiting job may not stand in the planner's queue now.
+
+use crate::conversations::interactive::procedures::interactive_is_full;
+use crate::jobs::arrays::procedures::array_is_full;
+use crate::jobs::dependencies::Met;
+use crate::jobs::dependencies::procedures::{is_fresh, met_by};
+use crate::jobs::job::{Job, Place};
+use crate::jobs::licenses::procedures::awaits_licenses;
+use crate::reservations::inside::procedures::may_come_back;
+use crate::rooms::Rooms;
+use cosy_model::{Time, WaitReason};
+
+pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason> {
+    use crate::record::HeldBy;
+    match job.held {
+        Some(HeldBy::User) => return Some(WaitReason::HeldByUser),
+        Some(HeldBy::Admin) => return Some(WaitReason::HeldByAdmin),
+        Some(HeldBy::Requeued) => return Some(WaitReason::HeldRequeued),
+        Some(HeldBy::Special) => return Some(WaitReason::HeldSpecial),
+        Some(HeldBy::Restored) => return Some(WaitReason::HeldRestored),
+        None => {}
+    }
+    match met_by(&rooms.jobs, &rooms.aside, now, job) {
+        Met::Yes => {}
+        Met::NotYet => return Some(WaitReason::Dependency),
+        Met::Never => return Some(WaitReason::DependencyNever),
+    }
+    let begin = job.spec().begin.max(job.not_before);
+    if begin.is_some_and(|begin| begin > now) {
+        return Some(WaitReason::BeginTime);
+    }
+    if is_fresh(&rooms.config, now, job) {
+        return Some(match &job.submitted.place {
+            Place::Good { .. } | Place::Lost => WaitReason::Fresh,
+            Place::Beyond { .. } => WaitReason::QueueLimits,
+        });
+    }
+    match &job.submitted.place {
+        Place::Good { .. } => {}
+        Place::Lost => return Some(WaitReason::NeverFits),
+        Place::Beyond { reason, .. } => return Some(reason.clone()),
+    }
+    if rooms.workflows.awaits_slot(job) {
+        return Some(WaitReason::ReservationStart);
+    }
+    if let Some(reservation) = job.spec().reservation {
+        if let Some(reason) = rooms.reservations.reservation_blocks(reservation) {
+            return Some(reason);
+        }
+        match may_come_back(
+            &rooms.config,
+            &rooms.reservations,
+            &rooms.conversations,
+            job,
+            reservation,
+        ) {
+            Some(true) => {}
+            Some(false) => return Some(WaitReason::ReservationGone),
+            None => return Some(WaitReason::Directory),
+        }
+    }
+    if array_is_full(&rooms.jobs, &rooms.planning, &rooms.reservations, job) {
+        return Some(WaitReason::ArrayLimit);
+    }
+    if interactive_is_full(rooms, job) {
+        return Some(WaitReason::InteractiveLimit);
+    }
+    if job.needs_user {
+        return Some(WaitReason::Directory);
+    }
+    awaits_licenses(&rooms.config, &rooms.jobs, &rooms.planning, &rooms.reservations, job)
+        .then_some(WaitReason::Licenses)
+}

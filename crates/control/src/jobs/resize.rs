@@ -1,0 +1,200 @@
+//! Running jobs that give some of their nodes back and go on with the others.
+//!
+//! The job has the nodes that it keeps from that moment on; one that leaves is free for
+//! others when it is clean. The first node runs the script and is where steps begin, so it
+//! stays. It is told of the nodes that are left whenever it registers: it keeps nothing of
+//! that itself.
+//!
+//! Source: scontrol(1), `NumNodes` and `NodeList` of running jobs.
+
+use crate::config::ClusterConfig;
+use crate::conversations::Conversations;
+use crate::event::Caller;
+use crate::jobs::Jobs;
+use crate::jobs::arrays::procedures::name_of;
+use crate::jobs::job::{Job, Part, Run};
+use crate::jobs::save::save_job;
+use crate::machine::Machine;
+use crate::machine::names::node_list;
+use crate::planning::launch::procedures::order_prepare_on;
+use crate::rooms::Rooms;
+use crate::turn::Turn;
+use cosy_model::api::JobChange;
+use cosy_model::node::NodeOrder;
+use cosy_model::{About, EventKind, EventObject, JobId, NodeId, Refusal, RefusalCode};
+use std::collections::BTreeSet;
+
+/// The nodes that a change leaves to a running job; `None` when it says nothing of
+/// them.
+pub(crate) fn nodes_left(
+    machine: &Machine,
+    jobs: &Jobs,
+    id: JobId,
+    change: &JobChange,
+) -> Result<Option<BTreeSet<NodeId>>, Refusal> {
+    let run = jobs.get(&id).and_then(Job::run);
+    let Some(run) = run.filter(|_| change.nodes.is_some() || change.keep_nodes.is_some()) else {
+        return Ok(None);
+    };
+    let name = name_of(jobs, id);
+    if run.started.is_none() || run.after.is_some() || run.killed.is_some() {
+        return Err(crate::jobs::steer::runs_already(&name));
+    }
+    if run.suspended.is_some() {
+        let why = format!("job {name} is suspended: nodes can be given back once it runs on");
+        return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Suspended));
+    }
+    let several = jobs
+        .get(&id)
+        .is_some_and(|job| job.spec().has_several_components());
+    if several {
+        let why = format!("job {name} has several parts: they keep their nodes until its end");
+        return Err(Refusal::new(RefusalCode::WrongState, why).about(About::NodeCount));
+    }
+    let left: BTreeSet<NodeId> = match &change.keep_nodes {
+        Some(names) => named_nodes(machine, run, &name, names)?,
+        None => {
+            let all = run.parts.iter().map(|part| part.node);
+            all.take(change.nodes.unwrap_or(0) as usize).collect()
+        }
+    };
+    let count = left.len();
+    match change.nodes {
+        Some(nodes) if nodes as usize != count || nodes == 0 => Err(Refusal::new(
+            RefusalCode::NeverFits,
+            format!(
+                "job {name} has {} nodes and cannot have {nodes} while it runs: it can only give some back",
+                run.parts.len()
+            ),
+        )
+        .about(About::NodeCount)),
+        Some(_) | None => Ok(Some(left)),
+    }
+}
+
+/// Nodes of a job by name, the first one among them.
+fn named_nodes(
+    machine: &Machine,
+    run: &Run,
+    job: &str,
+    names: &[String],
+) -> Result<BTreeSet<NodeId>, Refusal> {
+    let wrong = |why: String| Refusal::new(RefusalCode::Invalid, why).about(About::Node);
+    let mut left = BTreeSet::new();
+    for name in names {
+        let node = machine.id_of(name);
+        let node = node.filter(|node| run.parts.iter().any(|part| part.node == *node));
+        let Some(node) = node else {
+            return Err(wrong(format!(
+                "job {job} does not have node {name}, only {}: it cannot get more while it runs",
+                node_list(machine, run)
+            )));
+        };
+        left.insert(node);
+    }
+    let first = run.first().filter(|first| !left.contains(first));
+    match first {
+        None => Ok(left),
+        Some(first) => Err(wrong(format!(
+            "node {} is the first of job {job} and cannot be given back",
+            machine.node(first).spec.name
+        ))),
+    }
+}
+
+/// A running job goes on with these of its nodes.
+pub(crate) fn leave_nodes(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    caller: &Caller,
+    id: JobId,
+    left: &BTreeSet<NodeId>,
+) {
+    let now = turn.now();
+    let Some(job) = rooms.jobs.get_mut(&id) else {
+        return;
+    };
+    let key = job.key();
+    let Some(run) = job.run_mut() else { return };
+    let parts = std::mem::take(&mut run.parts);
+    let (kept, gone): (Vec<Part>, Vec<Part>) = parts
+        .into_iter()
+        .partition(|part| left.contains(&part.node));
+    run.parts = kept;
+    if gone.is_empty() {
+        return;
+    }
+    let nodes: Vec<NodeId> = gone.iter().map(|part| part.node).collect();
+    run.leaving.extend(gone);
+    run.resized = Some(now);
+    save_job(&rooms.machine, &mut rooms.jobs, turn, id);
+    for node in nodes {
+        rooms.machine.order(turn, node, |node| NodeOrder::Release {
+            key: key.into(),
+            node,
+        });
+    }
+    tell_nodes_left(
+        &rooms.config,
+        &mut rooms.machine,
+        &rooms.jobs,
+        &mut rooms.conversations,
+        turn,
+        id,
+    );
+    let list = rooms.jobs.get(&id).and_then(Job::run);
+    let list = list
+        .map(|run| node_list(&rooms.machine, run))
+        .unwrap_or_default();
+    let who = &caller.user.name;
+    turn.happened(now, EventKind::Resized, who, EventObject::Job(id), format!("to {list}"));
+}
+
+/// The first node hears which nodes the job has: no step goes to others any more.
+fn tell_nodes_left(
+    config: &ClusterConfig,
+    machine: &mut Machine,
+    jobs: &Jobs,
+    conversations: &mut Conversations,
+    turn: &mut Turn,
+    id: JobId,
+) {
+    let Some(job) = jobs.get(&id) else {
+        return;
+    };
+    let uid = job.submitted.uid;
+    let Some(first) = job.run().and_then(Run::first) else {
+        return;
+    };
+    match conversations.fresh_user(config, turn, uid) {
+        Some(user) => order_prepare_on(machine, jobs, turn, id, first, &user),
+        None => machine.awaits_user(id, first),
+    }
+}
+
+/// A node has registered: it may not have heard.
+pub(crate) fn repeat_resizes(
+    config: &ClusterConfig,
+    machine: &mut Machine,
+    jobs: &Jobs,
+    conversations: &mut Conversations,
+    turn: &mut Turn,
+    node: NodeId,
+) {
+    let here: Vec<JobId> = machine.node(node).jobs.iter().copied().collect();
+    for id in here {
+        let run = jobs.get(&id).and_then(Job::run);
+        let first = |run: &Run| run.first() == Some(node) && run.after.is_none();
+        if run.is_some_and(|run| run.resized.is_some() && first(run)) {
+            tell_nodes_left(config, machine, jobs, conversations, turn, id);
+        }
+    }
+}
+
+impl Jobs {
+    /// A job gives that node back while it goes on.
+    pub(crate) fn gives_back(&self, id: JobId, node: NodeId) -> bool {
+        let run = self.get(&id).and_then(Job::run);
+        run.is_some_and(|run| run.leaves(node))
+    }
+}

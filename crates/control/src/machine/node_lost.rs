@@ -1,0 +1,60 @@
+//! Attempts that end because nodes were lost, and the names of these nodes.
+//!
+//! Always holds: a node is named only where its loss ends the attempt, not where it was
+//! lost while the attempt was cleaned up after an end of its own.
+
+use crate::jobs::job::{Job, Run};
+use crate::machine::Machine;
+use crate::record::AfterRun;
+use cosy_model::node::KillCause;
+use cosy_model::{End, EndCause, NodeId, Time};
+
+impl Run {
+    /// A node is lost under the attempt.
+    pub fn note_lost(&mut self, node: NodeId) {
+        if self.after.is_none() || !self.lost.is_empty() {
+            self.lost.insert(node);
+        }
+    }
+}
+
+impl Machine {
+    /// `node n1 was lost`, where that ends the job's attempt.
+    pub(crate) fn lost_words(&self, job: &Job) -> Option<String> {
+        let lost = job.run()?.lost.iter();
+        let names: Vec<&str> = lost.map(|n| &*self.node(*n).spec.name).collect();
+        match names.len() {
+            0 => None,
+            1 => Some(format!("node {} was lost", names[0])),
+            _ => Some(format!("nodes {} were lost", cosy_model::fold(&names))),
+        }
+    }
+}
+/// What follows an attempt that is lost with a node, before that is settled. One whose program
+/// may have run is followed by another only where the job may run again.
+pub(crate) fn after_loss(job: &Job, now: Time) -> AfterRun {
+    let Some(run) = job.run() else {
+        return AfterRun::Requeue;
+    };
+    match run.killed {
+        Some(KillCause::Cancelled) => {
+            return AfterRun::End(lost_end(EndCause::Cancelled, run.started, now));
+        }
+        Some(KillCause::Requeued) => return AfterRun::Requeue,
+        Some(KillCause::TimeLimit | KillCause::Superseded) | None => {}
+    }
+    // Where nobody knows whether it has run it waits, and is held.
+    let asks = run.doubtful && !job.spec().attended;
+    match asks || job.submitted.runs_again(run.may_have_run()) {
+        true => AfterRun::Requeue,
+        false => AfterRun::End(lost_end(EndCause::NodeLost, run.started, now)),
+    }
+}
+
+/// The end of an attempt of which nothing more is heard.
+fn lost_end(cause: EndCause, start: Option<Time>, now: Time) -> End {
+    End {
+        start,
+        ..End::never_ran(cause, now)
+    }
+}

@@ -1,0 +1,273 @@
+//! Attempts end, and what follows: the job's end, or the queue again.
+//!
+//! An attempt ends in two steps: `after` says what follows, and it follows when every node of
+//! the attempt has given its share back or is lost.
+
+use crate::conversations::mail::News;
+use crate::conversations::mail::procedures::mail_of;
+use crate::jobs::allocations::{order_end_held, with_steps};
+use crate::jobs::end::end_job;
+use crate::jobs::job::{Job, PartStep};
+use crate::jobs::save::save_job;
+use crate::machine::changes::procedures::take_over_again;
+use crate::machine::reports::order_clean_up;
+use crate::planning::launch::procedures::count_running;
+use crate::procedures::reviews::{refill_array, refill_interactive, review};
+use crate::record::{AfterRun, HeldBy};
+use crate::reservations::inside::procedures::{note_use, planner_of, update_available_inside};
+use crate::rooms::Rooms;
+use crate::triggers::watch::procedures::watch_node;
+use crate::turn::Turn;
+use crate::workflows::course::procedures::flow_tries_again;
+use cosy_model::node::KillCause;
+use cosy_model::{End, EndCause, EventKind, EventObject, JobId, NodeId, Span, Time};
+
+/// Jobs whose time is over.
+pub(crate) fn held_due(rooms: &mut Rooms, turn: &mut Turn) {
+    let now = turn.now();
+    while let Some(id) = rooms.jobs.next_held_end(now) {
+        end_held(rooms, turn, id, KillCause::TimeLimit);
+    }
+}
+
+/// Ends a job in which nothing is launched: its steps get SIGTERM, then, after the
+/// grace, SIGKILL.
+pub(crate) fn end_held(rooms: &mut Rooms, turn: &mut Turn, id: JobId, cause: KillCause) {
+    let now = turn.now();
+    let Some(job) = rooms.jobs.get_mut(&id) else {
+        return;
+    };
+    let deadline = job.spec().deadline;
+    let Some(run) = job.run_mut() else { return };
+    if run.after.is_some() {
+        return;
+    }
+    let end_cause = match cause {
+        KillCause::TimeLimit => EndCause::TimeLimit,
+        KillCause::Cancelled | KillCause::Superseded | KillCause::Requeued => EndCause::Cancelled,
+    };
+    let after = match cause {
+        KillCause::Requeued => AfterRun::Requeue,
+        KillCause::Cancelled | KillCause::TimeLimit | KillCause::Superseded => {
+            let end = End {
+                start: run.started,
+                ..End::never_ran(end_cause, now)
+            };
+            AfterRun::End(at_deadline(end, deadline))
+        }
+    };
+    run.killed = Some(cause);
+    let held: Vec<NodeId> = run.shares().iter().map(|share| share.node).collect();
+    comes_to_end(rooms, turn, id, after);
+    save_job(&rooms.machine, &mut rooms.jobs, turn, id);
+    for node in held {
+        if rooms.machine.node(node).given_up {
+            give_back(rooms, turn, id, node);
+        } else {
+            order_end_held(&rooms.machine, &rooms.jobs, turn, id, node);
+        }
+    }
+}
+
+/// Its owner gives the job back.
+pub(crate) fn give_back_held(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    id: JobId,
+    exit_code: i32,
+    signal: i32,
+) {
+    let now = turn.now();
+    let Some(run) = rooms.jobs.get(&id).and_then(Job::run) else {
+        return;
+    };
+    let end = End {
+        exit_code,
+        signal,
+        start: Some(run.started.unwrap_or(now)),
+        ..End::never_ran(EndCause::Exited, now)
+    };
+    abandon(rooms, turn, id, AfterRun::End(end), None);
+}
+
+/// What follows the attempt is settled. From now on it does not count as one that runs.
+pub(crate) fn comes_to_end(rooms: &mut Rooms, turn: &mut Turn, id: JobId, after: AfterRun) {
+    let now = turn.now();
+    let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) else {
+        return;
+    };
+    if run.after.is_some() {
+        return;
+    }
+    run.after = Some(after);
+    let end = run.ends_at();
+    if let Some(since) = run.suspended.take() {
+        run.suspended_for = run.suspended_for + now.since(since);
+        run.resuming = false;
+    }
+    if let Some(at) = end {
+        rooms.jobs.end_held_no_more(at, id);
+    }
+    refill_interactive(rooms, turn, id);
+}
+
+/// Ends an attempt: what follows is settled, `clean` has nothing left, the other
+/// nodes are told to clean up.
+pub(crate) fn abandon(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    id: JobId,
+    after: AfterRun,
+    clean: Option<NodeId>,
+) {
+    comes_to_end(rooms, turn, id, after);
+    let Some(job) = rooms.jobs.get(&id) else {
+        return;
+    };
+    let held = job.submitted.is_held();
+    let Some(run) = job.run() else { return };
+    let launched = run.launching.is_given();
+    let first = run.first();
+    let parts: Vec<(NodeId, PartStep)> = run.all_parts().map(|p| (p.node, p.step)).collect();
+    let several = parts.len() > 1;
+    for (node, step) in parts {
+        if step == PartStep::Released {
+            continue;
+        }
+        let lost = rooms.machine.node(node).given_up;
+        // After a restart a silent node may have been told to launch: it is asked first.
+        let heard = rooms.machine.node(node).link.is_some();
+        let idle = Some(node) == first && !launched && !held && heard;
+        if Some(node) == clean || lost || idle {
+            give_back(rooms, turn, id, node);
+        } else if held {
+            order_end_held(&rooms.machine, &rooms.jobs, turn, id, node);
+        } else {
+            order_clean_up(&rooms.machine, &rooms.jobs, turn, id, node, Some(node) == first);
+        }
+    }
+    if several && rooms.jobs.get(&id).is_some_and(|j| j.run().is_some()) {
+        rooms.jobs.changed(id);
+    }
+}
+
+/// A node's share is free again; when it was the last, what follows happens.
+pub(crate) fn give_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, node: NodeId) {
+    let now = turn.now();
+    let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) else {
+        return;
+    };
+    let Some(part) = run.part_mut(node) else {
+        return;
+    };
+    if part.step == PartStep::Released {
+        return;
+    }
+    part.step = PartStep::Released;
+    let gpus = part.gpus.clone();
+    let devices = part.devices.clone();
+    let cores = part.held_cores().to_vec();
+    run.leaving.retain(|p| p.step != PartStep::Released);
+    let last = run.all_parts().all(|p| p.step == PartStep::Released);
+    let on = rooms.machine.node_mut(node);
+    on.cores.give(&cores);
+    on.devices.give(&gpus, &devices);
+    on.jobs.remove(&id);
+    on.idle_since = now;
+    let takes_jobs = on.takes_jobs() && !rooms.machine.changes().concern(node);
+    update_available_inside(
+        &rooms.machine,
+        &rooms.jobs,
+        &rooms.planning,
+        &mut rooms.reservations,
+        node,
+        takes_jobs,
+    );
+    watch_node(&mut rooms.machine, &rooms.jobs, &mut rooms.triggers, turn, node);
+    take_over_again(rooms, turn, node);
+    if last {
+        planner_of(&mut rooms.planning, &mut rooms.reservations, id).end(id);
+        rooms.planning.lends_no_more(id);
+        note_use(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, now, id);
+        follow(rooms, turn, id);
+    } else {
+        planner_of(&mut rooms.planning, &mut rooms.reservations, id).release_node(id, node);
+        rooms.jobs.changed(id);
+    }
+}
+
+/// All nodes are clean: the job ends or waits again.
+pub(crate) fn follow(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
+    let now = turn.now();
+    let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) else {
+        return;
+    };
+    let after = run.after.take();
+    let job = &rooms.jobs[&id];
+    let after = match after {
+        Some(AfterRun::End(end)) => Some(AfterRun::End(with_steps(now, job, end))),
+        after => after,
+    };
+    count_running(&rooms.config, &mut rooms.queues, &rooms.jobs, id, false);
+    rooms.jobs.give_licenses(id);
+    let held = rooms.jobs.get(&id).and_then(Job::run);
+    let held = held.and_then(|run| match run.doubtful {
+        true => Some(HeldBy::Restored),
+        false => run.hold_after,
+    });
+    rooms.jobs.start_saved(id);
+    let base = rooms.jobs.base_of(id);
+    if let Some(group) = rooms.jobs.group_mut(&base) {
+        group.running = group.running.saturating_sub(1);
+    }
+    match after {
+        Some(AfterRun::End(end))
+            if flow_tries_again(
+                &rooms.config,
+                &rooms.jobs,
+                &rooms.reservations,
+                &mut rooms.workflows,
+                turn,
+                id,
+                &end,
+            ) =>
+        {
+            wait_again(rooms, turn, id, held);
+        }
+        Some(AfterRun::End(end)) => end_job(rooms, turn, id, &end, ""),
+        Some(AfterRun::Requeue) | None => wait_again(rooms, turn, id, held),
+    }
+    refill_array(rooms, turn, base);
+}
+
+pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Option<HeldBy>) {
+    let now = turn.now();
+    let lost = rooms
+        .jobs
+        .get(&id)
+        .and_then(|job| rooms.machine.lost_words(job));
+    if !rooms.jobs.waits_again(id) {
+        return;
+    }
+    rooms.jobs.pause_before_again(now, id, held);
+    save_job(&rooms.machine, &mut rooms.jobs, turn, id);
+    turn.happened(
+        now,
+        EventKind::Requeued,
+        "controller",
+        EventObject::Job(id),
+        lost.unwrap_or_default(),
+    );
+    if let Some(mail) = mail_of(&rooms.config, &rooms.jobs[&id], &News::Requeued) {
+        turn.effect(mail);
+    }
+    review(rooms, turn, id);
+}
+/// An end by the time limit is one by the deadline when that was what the limit came from.
+pub(crate) fn at_deadline(mut end: End, deadline: Option<Time>) -> End {
+    let reached = deadline.is_some_and(|deadline| end.end + Span::from_secs(1) >= deadline);
+    if end.cause == EndCause::TimeLimit && reached {
+        end.cause = EndCause::Deadline;
+    }
+    end
+}

@@ -1,0 +1,217 @@
+//! Slots of a workflow move because a task took longer or shorter than planned.
+
+use crate::conversations::replies::reply_to;
+use crate::procedures::reservations::end::close_inside;
+use crate::procedures::reviews::review;
+use crate::procedures::workflows::book::planned_to_book;
+use crate::record::OfFlow;
+use crate::reservations::cancel::give_money_back;
+use crate::reservations::procedures::touch_reservation;
+use crate::rooms::Rooms;
+use crate::turn::Turn;
+use crate::workflows::grow::grow_slot;
+use crate::workflows::plan::procedures::next_flow_plan;
+use crate::workflows::plan::{FlowPending, Planned, flow_refusal};
+use crate::workflows::replan::Replan;
+use crate::workflows::replan::procedures::{
+    ask_replan, fit_instead, movable, price_of_move, slot_base,
+};
+use crate::workflows::shown::plan_to_show;
+use cosy_model::api::Reply;
+use cosy_model::reservation::ReservationState;
+use cosy_model::{EventKind, EventObject, Refusal, RefusalCode, ReservationId, Su};
+use cosy_sched::workflow::live::{LiveError, LivePlan, LiveSlot};
+
+pub(crate) fn flow_planned(rooms: &mut Rooms, turn: &mut Turn, plan: u64, result: Planned) {
+    let now = turn.now();
+    let Some(pending) = rooms.workflows.take_plan(plan) else {
+        return;
+    };
+    next_flow_plan(&rooms.jobs, &rooms.planning, &rooms.reservations, &mut rooms.workflows, turn);
+    match pending {
+        FlowPending::Plan {
+            client,
+            caller,
+            wish,
+        } => {
+            let plan = result.map_err(|error| flow_refusal(&wish.spec, &error));
+            let reply = match plan {
+                Ok(plan) => {
+                    Reply::FlowPlan(Box::new(plan_to_show(rooms, now, &caller, &wish, &plan)))
+                }
+                Err(refusal) => Reply::Refused(refusal),
+            };
+            reply_to(turn, client, reply);
+        }
+        FlowPending::Submit(booking) => planned_to_book(rooms, turn, *booking, result),
+        FlowPending::Replan(replan) => replanned(rooms, turn, *replan, result),
+    }
+}
+
+pub(crate) fn replanned(rooms: &mut Rooms, turn: &mut Turn, replan: Replan, result: Planned) {
+    let id = replan.flow;
+    match result {
+        Ok(plan) => match move_slots(rooms, turn, &replan, plan) {
+            Ok(()) => rooms.workflows.pauses_no_more(id),
+            Err(refusal) => rooms
+                .workflows
+                .cannot_replan(&rooms.config, turn, id, &refusal),
+        },
+        // Late is better than not at all.
+        Err(LiveError::TooEarly { shortest_end, .. }) => {
+            ask_replan(rooms, turn, id, replan.grows, Some(shortest_end));
+        }
+        Err(error) => {
+            let refusal = flow_refusal(&replan.wish.spec, &error);
+            rooms
+                .workflows
+                .cannot_replan(&rooms.config, turn, id, &refusal);
+        }
+    }
+}
+
+pub(crate) fn move_slots(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    replan: &Replan,
+    plan: LivePlan,
+) -> Result<(), Refusal> {
+    let now = turn.now();
+    let changed =
+        || Refusal::new(RefusalCode::NotFree, "the state has changed while it was planned");
+    if movable(&rooms.jobs, &rooms.workflows, replan.flow) != replan.moved {
+        return Err(changed());
+    }
+    let slots: Vec<(u32, ReservationId, &LiveSlot)> = replan
+        .moved
+        .iter()
+        .map(|(task, id)| (*task, *id, &plan.slots[*task as usize]))
+        .collect();
+    let more = price_of_move(&rooms.config, &rooms.reservations, &slots);
+    let account = rooms
+        .workflows
+        .get(replan.flow)
+        .and_then(|f| f.row.account.clone());
+    let left = account.and_then(|name| rooms.reservations.books().left(&name));
+    if let Some(left) = left.filter(|left| *left < more) {
+        return Err(Refusal::new(
+            RefusalCode::Price,
+            format!("it would cost {more} SU more, and the account has {left} SU left"),
+        ));
+    }
+    if !fit_instead(
+        &rooms.jobs,
+        &mut rooms.planning,
+        &rooms.reservations,
+        &rooms.workflows,
+        now,
+        replan,
+        &slots,
+    ) {
+        return Err(changed());
+    }
+    for (task, id, slot) in &slots {
+        let of = OfFlow {
+            flow: replan.flow,
+            task: *task,
+        };
+        move_slot(rooms, turn, of, *id, slot, &replan.wish.set_names);
+    }
+    if let Some((of, by)) = replan.grows {
+        let slot = rooms.workflows.task(of).and_then(|task| task.reservation);
+        let grown = slot.map(|id| grow_slot(rooms, turn, id, of, by));
+        debug_assert!(grown.is_some(), "a running task has its slot");
+    }
+    rooms
+        .workflows
+        .tell_moved(&rooms.config, turn, replan.flow, slots.len(), plan.deadline);
+    Ok(())
+}
+
+pub(crate) fn move_slot(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    of: OfFlow,
+    id: ReservationId,
+    slot: &LiveSlot,
+    sets: &[String],
+) {
+    let now = turn.now();
+    let base = rooms
+        .reservations
+        .get(id)
+        .map(|r| slot_base(&rooms.config, &r.row.queue, slot));
+    let base = base.unwrap_or_default();
+    let live = rooms.reservations.get(id).is_some_and(|r| r.is_live());
+    if live {
+        rooms.reservations.drop_delays(id);
+    }
+    let active = rooms.reservations.is_active(id);
+    let Some(reservation) = rooms.reservations.get_mut(id) else {
+        return;
+    };
+    let row = &mut reservation.row;
+    let who = row.user.clone();
+    let paid = if live { row.base } else { Su::ZERO };
+    row.state = ReservationState::Confirmed;
+    row.closed = None;
+    (row.start, row.end) = (slot.start.max(now), slot.end);
+    row.ask.length = slot.end.since(row.start);
+    row.delays.clear();
+    if live {
+        row.base = paid;
+    } else {
+        (row.base, row.extra) = (Su::ZERO, Su::ZERO);
+    }
+    reservation.shares.clone_from(&slot.shares);
+    let block = reservation.block();
+    if active {
+        close_inside(rooms, turn, id);
+    }
+    rooms.planning.cluster_mut().add_block(block);
+    settle_price(rooms, turn, id, (paid, base), &who);
+    touch_reservation(&rooms.config, &mut rooms.reservations, id);
+    turn.happened(
+        now,
+        EventKind::Moved,
+        "controller",
+        EventObject::Reservation(id),
+        "its workflow was planned again".to_owned(),
+    );
+    let mut job = None;
+    if let Some(task) = rooms.workflows.task_mut(of) {
+        task.replan = false;
+        task.slot = Some((slot.start.max(now), slot.end));
+        task.estimate = slot.estimate;
+        task.set = sets.get(slot.set).cloned().unwrap_or_default();
+        task.price = base;
+        task.note = "planned again".to_owned();
+        job = Some(task.job);
+    }
+    if let Some(job) = job {
+        review(rooms, turn, job);
+    }
+}
+
+/// A slot costs more or less than was paid for it.
+fn settle_price(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    id: ReservationId,
+    (paid, base): (Su, Su),
+    who: &str,
+) {
+    let more = base.minus(paid);
+    if more > Su::ZERO {
+        // It was seen before that the account can pay.
+        let _ = rooms
+            .reservations
+            .pay_extension(turn, id, (more, Su::ZERO), who);
+    } else {
+        let back = paid.minus(base);
+        if let Some(reservation) = rooms.reservations.get_mut(id) {
+            reservation.row.base = base;
+        }
+        give_money_back(&rooms.config, &mut rooms.reservations, turn, id, back, who);
+    }
+}

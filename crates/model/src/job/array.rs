@@ -1,0 +1,125 @@
+//! Indices of array tasks as users write them: `0-8:4%2`.
+
+use serde::{Deserialize, Serialize};
+
+/// Indices of an array's tasks and how many may run at once.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ArraySpec {
+    /// Indices, ascending, as inclusive ranges with a step: `(first, last, step)`.
+    pub ranges: Vec<(u32, u32, u32)>,
+    /// Most tasks at once.
+    pub at_once: Option<u32>,
+}
+
+impl ArraySpec {
+    /// Number of tasks, before doubles are taken out.
+    pub fn count(&self) -> u64 {
+        self.ranges
+            .iter()
+            .map(|&(a, b, s)| u64::from(b.saturating_sub(a) / s.max(1)) + 1)
+            .sum()
+    }
+
+    /// All indices, ascending, each once. Call only after [`ArraySpec::count`] was
+    /// found to be within the limit.
+    pub fn indices(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self
+            .ranges
+            .iter()
+            .flat_map(|&(a, b, s)| (a..=b).step_by(s.max(1) as usize))
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+/// Why a text is no array.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArrayError {
+    /// Not of the form.
+    #[error(
+        "'{0}' is no array: use indices and ranges like 1-100, 0-31:4 or 1,5,7, then %N for N tasks at once"
+    )]
+    Syntax(String),
+    /// An index beyond [`crate::limits::ARRAY_INDEX`].
+    #[error("array index {0} is larger than {max}", max = crate::limits::ARRAY_INDEX)]
+    Index(u64),
+    /// More tasks than [`crate::limits::ARRAY_INDEX`].
+    #[error("array of {0} tasks is larger than {max}", max = crate::limits::ARRAY_INDEX)]
+    Count(u64),
+}
+
+impl std::str::FromStr for ArraySpec {
+    type Err = ArrayError;
+
+    /// Reads `1-100%5`, `0-31:4`, `1,5,7-9`.
+    fn from_str(text: &str) -> Result<Self, ArrayError> {
+        let bad = || ArrayError::Syntax(text.chars().take(60).collect());
+        let number = |t: &str| -> Result<u32, ArrayError> {
+            if t.is_empty() || t.len() > 18 || !t.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(bad());
+            }
+            let n: u64 = t.parse().map_err(|_| bad())?;
+            u32::try_from(n)
+                .ok()
+                .filter(|n| *n <= crate::limits::ARRAY_INDEX)
+                .ok_or(ArrayError::Index(n))
+        };
+        let (list, at_once) = match text.split_once('%') {
+            Some((list, n)) => (list, Some(number(n)?)),
+            None => (text, None),
+        };
+        let mut ranges = Vec::new();
+        for part in list.split(',') {
+            if ranges.len() >= crate::limits::HOST_LIST_NAMES {
+                return Err(bad());
+            }
+            let (range, step) = match part.split_once(':') {
+                Some((range, step)) => (range, number(step)?),
+                None => (part, 1),
+            };
+            let (first, last) = match range.split_once('-') {
+                Some((a, b)) => (number(a)?, number(b)?),
+                None => (number(range)?, number(range)?),
+            };
+            if last < first || step == 0 {
+                return Err(bad());
+            }
+            ranges.push((first, last, step));
+        }
+        let spec = Self {
+            ranges,
+            at_once: at_once.filter(|n| *n > 0),
+        };
+        if spec.count() > u64::from(crate::limits::ARRAY_INDEX) {
+            return Err(ArrayError::Count(spec.count()));
+        }
+        Ok(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays() {
+        let check = |text: &str, want: Option<(&[u32], Option<u32>)>| {
+            let got = text.parse::<ArraySpec>().ok();
+            let got = got.map(|a| (a.indices(), a.at_once));
+            assert_eq!(got, want.map(|(i, n)| (i.to_vec(), n)), "{text}");
+        };
+        check("1-3", Some((&[1, 2, 3], None)));
+        check("0-8:4%2", Some((&[0, 4, 8], Some(2))));
+        check("7,1-2,2", Some((&[1, 2, 7], None)));
+        check("3%0", Some((&[3], None)));
+        check("", None);
+        check("5-1", None);
+        check("1-5:0", None);
+        check("1-5:", None);
+        check("foo", None);
+        check("1-99999999999", None);
+        assert!("0-4000000,0-4000000".parse::<ArraySpec>().is_err());
+    }
+}

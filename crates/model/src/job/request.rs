@@ -1,0 +1,171 @@
+//! Resources and places that a job asks for.
+
+use crate::MiB;
+use serde::{Deserialize, Serialize};
+
+/// Memory that a job asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryRequest {
+    /// The queue's default per core; not limited where the queue has none.
+    #[default]
+    QueueDefault,
+    /// So much on each node.
+    PerNode(MiB),
+    /// So much for each core that the job gets there.
+    PerCore(MiB),
+}
+
+/// Resources and places that a job asks for, by name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ResourceRequest {
+    /// Number of nodes; `None`: as few as the tasks need.
+    #[serde(default)]
+    pub nodes: Option<u32>,
+    /// Most nodes, when `nodes` is only the least (`-N 2-4`): as many are taken as nobody else
+    /// can use when the job starts. Without effect where `tasks` are given.
+    #[serde(default)]
+    pub max_nodes: Option<u32>,
+    /// Number of tasks; `None`: one per node, or `tasks_per_node` on each.
+    #[serde(default)]
+    pub tasks: Option<u32>,
+    /// Most tasks on one node.
+    #[serde(default)]
+    pub tasks_per_node: Option<u32>,
+    /// Cores of each task.
+    pub cores_per_task: u32,
+    /// Memory of each node, core or GPU.
+    #[serde(default)]
+    pub memory: MemoryRequest,
+    /// Scratch disk on each node.
+    #[serde(default)]
+    pub disk_per_node: MiB,
+    /// GPUs on each node.
+    #[serde(default)]
+    pub gpus_per_node: u32,
+    /// GPUs of the whole job, where these are fewer than `gpus_per_node` on all its nodes
+    /// (`--gpus=7` on two nodes): the last ones have fewer, but at least one. Without effect
+    /// on whole nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus_in_all: Option<u32>,
+    /// Of which types they are, with numbers that make `gpus_per_node` together; of any
+    /// one type when empty.
+    #[serde(default, skip_serializing_if = "crate::Counted::is_empty")]
+    pub gpu_types: crate::Counted,
+    /// Other countable resources on each node.
+    #[serde(default)]
+    pub other_per_node: crate::Counted,
+    /// Whole nodes, shared with nobody.
+    #[serde(default)]
+    pub exclusive: bool,
+    /// Sharing its cores with others was offered; recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub oversubscribe: bool,
+    /// Nodes side by side were asked for; recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contiguous: bool,
+    /// Each node is given cores and memory for one task, however many tasks it gets; without
+    /// effect on whole nodes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overcommit: bool,
+    /// Features that every node must have.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// Beside `features`, every node must have all of one of these groups; with none, nothing
+    /// more is asked.
+    #[serde(default)]
+    pub any_features: Vec<Vec<String>>,
+    /// All nodes must have all of the same one of these groups (`[rack1|rack2]`).
+    #[serde(default)]
+    pub same_features: Vec<Vec<String>>,
+    /// So many nodes of each kind; a node counts for one of them (`[a*2&b*1]`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted_features: Vec<CountedFeatures>,
+    /// Nodes that have all of one of these groups are taken first, after those named (soft).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefer_features: Vec<Vec<String>>,
+    /// Nodes that the job must get (hard).
+    #[serde(default)]
+    pub require: Vec<String>,
+    /// Nodes that the job must not get (hard; COSY: disallowed nodes).
+    #[serde(default)]
+    pub avoid: Vec<String>,
+    /// Nodes to take first (soft).
+    #[serde(default)]
+    pub prefer: Vec<String>,
+    /// Node sets to take nodes from, in this order (soft).
+    #[serde(default)]
+    pub sets: Vec<String>,
+}
+
+impl Default for ResourceRequest {
+    fn default() -> Self {
+        Self {
+            nodes: None,
+            max_nodes: None,
+            tasks: None,
+            tasks_per_node: None,
+            cores_per_task: 1,
+            memory: MemoryRequest::QueueDefault,
+            disk_per_node: MiB(0),
+            gpus_per_node: 0,
+            gpus_in_all: None,
+            gpu_types: crate::Counted::default(),
+            other_per_node: crate::Counted::default(),
+            exclusive: false,
+            oversubscribe: false,
+            contiguous: false,
+            overcommit: false,
+            features: Vec::new(),
+            any_features: Vec::new(),
+            same_features: Vec::new(),
+            counted_features: Vec::new(),
+            prefer_features: Vec::new(),
+            require: Vec::new(),
+            avoid: Vec::new(),
+            prefer: Vec::new(),
+            sets: Vec::new(),
+        }
+    }
+}
+
+impl ResourceRequest {
+    /// Number of tasks: as asked for, else as many as the nodes that are asked for have.
+    pub fn task_count(&self) -> u32 {
+        let each = self.tasks_per_node.unwrap_or(1);
+        let nodes = self.nodes.or(self.counted_nodes());
+        let by_nodes = nodes.map(|nodes| nodes.saturating_mul(each));
+        self.tasks.or(by_nodes).or(self.tasks_per_node).unwrap_or(1)
+    }
+
+    /// All nodes whose features are asked for by number.
+    pub fn counted_nodes(&self) -> Option<u32> {
+        let counts = self.counted_features.iter().map(|counted| counted.nodes);
+        let sum = counts.fold(0, u32::saturating_add);
+        (sum > 0).then_some(sum)
+    }
+}
+
+/// A number of nodes that have certain features.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CountedFeatures {
+    /// All features of one of these groups.
+    pub any: Vec<Vec<String>>,
+    /// Number of nodes.
+    pub nodes: u32,
+}
+
+/// A component of a job beside the first. Components differ in what they ask for (a
+/// heterogeneous job). Each has nodes of its own; all start at one instant and end together. The
+/// first is the job's own request, and its first node runs the script.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FurtherComponent {
+    /// What it is called in lists; as the job without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The queue whose nodes it uses; the default queue without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Resources and places.
+    pub request: ResourceRequest,
+}

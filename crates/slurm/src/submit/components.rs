@@ -1,0 +1,148 @@
+//! Jobs of several components: what stands between `:`, and what a component takes over from the
+//! ones before it. Source: the original's guide to heterogeneous jobs, "Submitting Jobs".
+
+use super::Fault;
+use crate::getopt::Found;
+use cosy_model::limits::FURTHER_COMPONENTS;
+
+/// The highest number of a component that is read.
+const MOST: u32 = 8 * FURTHER_COMPONENTS as u32;
+
+/// Between the options of two components.
+pub const COLON: &str = ":";
+
+/// Options about the resources and places of one component alone; all others count for the
+/// components behind as well.
+const OWN: &[&str] = &[
+    "nodes",
+    "ntasks",
+    "ntasks-per-node",
+    "ntasks-per-core",
+    "ntasks-per-socket",
+    "ntasks-per-gpu",
+    "cpus-per-task",
+    "cpus-per-gpu",
+    "mem-per-cpu",
+    "mem-per-gpu",
+    "mincpus",
+    "tmp",
+    "constraint",
+    "prefer",
+    "partition",
+    "nodelist",
+    "nodefile",
+    "exclusive",
+    "oversubscribe",
+    "overcommit",
+    "contiguous",
+    "spread-job",
+    "use-min-nodes",
+    "licenses",
+    "gres",
+    "gpus",
+    "gpus-per-node",
+    "gpus-per-socket",
+    "gpus-per-task",
+    "cores-per-socket",
+    "sockets-per-node",
+    "threads-per-core",
+    "extra-node-info",
+    "core-spec",
+    "thread-spec",
+    "array",
+    "wrap",
+    "test-only",
+    "het-group",
+    "relative",
+    "multi-prog",
+];
+
+/// Whether an option is about one component alone.
+pub fn is_own(found: &Found) -> bool {
+    OWN.contains(&found.name)
+}
+
+/// Reads a list of components: `0`, `0,2`, `0-2`; ascending, each once.
+///
+/// # Errors
+/// What cannot be read.
+pub fn numbers(text: &str) -> Result<Vec<u32>, Fault> {
+    let bad = || {
+        let text: String = text.chars().take(200).collect();
+        Fault::error(format!("Invalid value \"{text}\" for --het-group"))
+    };
+    let number = |text: &str| -> Result<u32, Fault> {
+        let number = text.trim().parse::<u32>().map_err(|_| bad())?;
+        Some(number).filter(|n| *n <= MOST).ok_or_else(bad)
+    };
+    let mut all = std::collections::BTreeSet::new();
+    for range in text.split(',') {
+        let (first, last) = match range.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(range)?, number(range)?),
+        };
+        if last < first {
+            return Err(bad());
+        }
+        all.extend(first..=last);
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// Each component's options with those that it takes over.
+pub fn passed_on(components: Vec<Vec<Found>>) -> Vec<Vec<Found>> {
+    let mut before: Vec<Found> = Vec::new();
+    let mut all = Vec::with_capacity(components.len());
+    for own in components {
+        let whole = [&before[..], &own].concat();
+        let lasts = |found: &&Found| !is_own(found);
+        before = whole.iter().filter(lasts).cloned().collect();
+        all.push(whole);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    #[test]
+    fn numbers_of_components() {
+        let check = |text: &str, want: Option<&[u32]>| {
+            assert_eq!(numbers(text).ok().as_deref(), want, "{text}");
+        };
+        check("0", Some(&[0]));
+        check("0,2", Some(&[0, 2]));
+        check("2,0-1", Some(&[0, 1, 2]));
+        check("", None);
+        check("a", None);
+        check("2-1", None);
+        check("0-4000000000", None);
+    }
+
+    #[test]
+    fn what_counts_for_later_components() {
+        let found = |words: &[(&'static str, &str)]| -> Vec<Found> {
+            let one = |(name, value): &(&'static str, &str)| Found {
+                name,
+                value: Some(OsString::from(value)),
+            };
+            words.iter().map(one).collect()
+        };
+        let components = vec![
+            found(&[("ntasks", "1"), ("job-name", "a"), ("time", "5")]),
+            found(&[("ntasks", "4"), ("job-name", "b")]),
+            found(&[]),
+        ];
+        let texts = |component: &Vec<Found>| -> Vec<String> {
+            component
+                .iter()
+                .map(|f| format!("{}={}", f.name, f.text()))
+                .collect()
+        };
+        let got: Vec<Vec<String>> = passed_on(components).iter().map(texts).collect();
+        assert_eq!(got[1], ["job-name=a", "time=5", "ntasks=4", "job-name=b"]);
+        assert_eq!(got[2], ["job-name=a", "time=5", "job-name=b"]);
+    }
+}

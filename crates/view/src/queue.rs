@@ -1,0 +1,105 @@
+//! What is shown of queues.
+
+use crate::column::{Column, Fields};
+use crate::value::{FieldValue, Tone};
+use cosy_model::api::QueueInfo;
+use cosy_model::{AccessLevel, MiB, QueueSpec, QueueState, Span};
+
+/// `cstat queues`.
+pub const LIST: &[Column<QueueInfo>] = &[
+    Column::left("QUEUE", |queue| {
+        let mark = if queue.default { "*" } else { "" };
+        format!("{}{mark}", queue.spec.name).into()
+    }),
+    Column::left("STATE", |queue| {
+        FieldValue::State(queue.spec.state.word().into(), tone(queue.spec.state))
+    }),
+    Column::right("PRIORITY", |queue| i64::from(queue.spec.priority).into()),
+    Column::left("MAX TIME", |queue| {
+        let most = queue.spec.max_time.unwrap_or(Span::UNLIMITED);
+        most.to_string().into()
+    }),
+    Column::right("WAITING", |queue| queue.waiting.into()),
+    Column::right("RUNNING", |queue| queue.running.into()),
+    Column::right("NODES UP", |queue| FieldValue::share(queue.nodes_up, queue.nodes)),
+    Column::right("CORES USED", |queue| FieldValue::share(queue.cores_used, queue.cores)),
+    Column::left("YOU", |queue| level(queue.your_level).into()),
+];
+
+const fn tone(state: QueueState) -> Tone {
+    match state {
+        QueueState::Open => Tone::Active,
+        QueueState::Drained | QueueState::Stopped => Tone::Waiting,
+        QueueState::Closed => Tone::Wrong,
+    }
+}
+
+/// A user's level in a queue, in one word.
+pub const fn level(level: AccessLevel) -> &'static str {
+    match level {
+        AccessLevel::Prefer => "prefer",
+        AccessLevel::Allow => "allow",
+        AccessLevel::Defer => "defer",
+        AccessLevel::Deny => "deny",
+    }
+}
+
+/// All fields of a queue that JSON tells.
+pub fn fields(queue: &QueueInfo) -> Fields<'_> {
+    let QueueInfo {
+        spec,
+        default,
+        waiting,
+        running,
+        nodes,
+        nodes_up,
+        cores,
+        cores_used,
+        your_level,
+    } = queue;
+    let QueueSpec {
+        name,
+        priority,
+        nodes: own,
+        max_time,
+        default_time,
+        max_nodes,
+        max_memory,
+        max_disk,
+        max_jobs,
+        max_jobs_per_user,
+        default_memory_per_core,
+        exclusive,
+        // What a job gets that names none is told of the job.
+        mpi: _,
+        // Who else may use it is the administrator's; everyone is told his own level.
+        users: _,
+        groups: _,
+        others: _,
+        state,
+    } = spec;
+    let mebibytes = |amount: &Option<MiB>| amount.map(|m| m.0).into();
+    vec![
+        ("name", name.into()),
+        ("default", (*default).into()),
+        ("state", state.word().into()),
+        ("priority", i64::from(*priority).into()),
+        ("nodes", own.as_ref().map(|n| cosy_model::fold(n)).into()),
+        ("node_count", (*nodes).into()),
+        ("nodes_up", (*nodes_up).into()),
+        ("cores", (*cores).into()),
+        ("cores_used", (*cores_used).into()),
+        ("waiting", (*waiting).into()),
+        ("running", (*running).into()),
+        ("max_time", (*max_time).into()),
+        ("default_time", (*default_time).into()),
+        ("max_nodes", (*max_nodes).into()),
+        ("max_memory_mib", mebibytes(max_memory)),
+        ("max_disk_mib", mebibytes(max_disk)),
+        ("max_jobs", (*max_jobs).into()),
+        ("max_jobs_per_user", (*max_jobs_per_user).into()),
+        ("default_memory_per_core_mib", mebibytes(default_memory_per_core)),
+        ("exclusive", (*exclusive).into()),
+        ("your_level", level(*your_level).into()),
+    ]
+}
