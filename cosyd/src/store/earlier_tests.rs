@@ -126,7 +126,7 @@ fn events_of_an_earlier_release_are_told_as_they_were() {
         let kept: Vec<Plain> = store
             .sql(|c| {
                 c.prepare("SELECT seq, at, what, who, object, detail FROM events ORDER BY seq")?
-                    .query_map([], |r| event(r))?
+                    .query_map([], event)?
                     .collect()
             })
             .unwrap();
