@@ -10,7 +10,7 @@ use crate::cgroup::Processes;
 use crate::devices::Devices;
 use cosy_config::Faults;
 use cosy_model::node::Allocation;
-use cosy_model::{Counted, Gid, MiB, Uid};
+use cosy_model::{Counted, Gid, MiB, Uid, variables};
 use cosy_plugin::Plugins;
 use cosy_proto::keys::PublicKey;
 use std::ffi::OsString;
@@ -23,8 +23,6 @@ pub const DEFAULT_FILE: &str = "/etc/cosy/noded.toml";
 pub const DEFAULT_KEY: &str = "/var/lib/cosy/noded.key";
 /// Where attempts are kept unless the configuration says otherwise.
 pub const DEFAULT_SPOOL: &str = "/var/spool/cosy";
-/// The variable that tells where the node reaches the controller.
-pub const CONTROLLER: &str = "COSY_CONTROLLER";
 /// The lowest uid whose jobs run here unless the configuration says otherwise: below are
 /// the system's own users (UID_MIN of login.defs(5)).
 const MIN_UID: Uid = Uid(1000);
@@ -136,14 +134,14 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 impl Config {
-    /// Where jobs on this node find MPI plugins, as [`cosy_plugin::PATH_VARIABLE`] holds
+    /// Where jobs on this node find MPI plugins, as [`variables::PLUGIN_PATH`] holds
     /// it: as configured, else as this daemon's own environment says, else the usual
     /// places.
     pub fn plugin_path(&self) -> OsString {
         if !self.plugins.is_empty() {
             return Plugins::new(self.plugins.clone()).path();
         }
-        let variable = std::env::var_os(cosy_plugin::PATH_VARIABLE);
+        let variable = std::env::var_os(variables::PLUGIN_PATH);
         let program = std::env::current_exe().ok();
         Plugins::search(variable.as_deref(), program.as_deref()).path()
     }
@@ -151,15 +149,15 @@ impl Config {
     /// What everything that runs on this node is told of it, `NAME=value`.
     pub fn variables(&self) -> Vec<String> {
         let mut all = vec![
-            format!("COSY_NODENAME={}", self.name),
-            format!("COSY_STEP_SOCKET={}", self.step_socket().display()),
-            format!("{CONTROLLER}={}", self.controller),
+            format!("{}={}", variables::NODENAME, self.name),
+            format!("{}={}", variables::STEP_SOCKET, self.step_socket().display()),
+            format!("{}={}", variables::CONTROLLER, self.controller),
         ];
         if let Some(socket) = &self.socket {
-            all.push(format!("COSY_SOCKET={}", socket.display()));
+            all.push(format!("{}={}", variables::SOCKET, socket.display()));
         }
         if self.cgroups == CgroupUse::Memory {
-            all.push("COSY_MACHINE_SHARED=1".to_owned());
+            all.push(format!("{}=1", variables::MACHINE_SHARED));
         }
         all
     }

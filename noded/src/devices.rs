@@ -6,7 +6,7 @@
 //! control groups but what they are to deny.
 
 use cosy_model::node::Allocation;
-use cosy_model::{Counted, OsText};
+use cosy_model::{Counted, OsText, variables};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -167,7 +167,7 @@ impl Devices {
             let devices = self.others.get(name).map_or(&[][..], Vec::as_slice);
             let names = names(devices, numbers).unwrap_or_else(|| texts(numbers));
             let name: String = name.chars().map(in_variable).collect();
-            all.push(variable(&format!("COSY_DEVICES_{name}"), &names));
+            all.push(variable(&variables::of_devices(&name), &names));
         }
         all
     }

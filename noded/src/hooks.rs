@@ -6,6 +6,7 @@
 
 use crate::config::HookCommand;
 use crate::sys;
+use cosy_model::variables;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -88,7 +89,7 @@ impl Hook {
             .args(&self.command.argv[1..])
             .env_clear()
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("COSY_HOOK", self.kind.replace(' ', "_"))
+            .env(variables::HOOK, self.kind.replace(' ', "_"))
             .envs(self.environment.iter().map(|(n, v)| (*n, v.as_str())))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)

@@ -9,21 +9,20 @@ use crate::shepherd::descendants_of;
 use crate::spool::{self, Outcome};
 use crate::sys;
 use cosy_model::node::AllocationKey;
+use cosy_model::variables::{HOOK, NODE_MARK, value_of};
 use cosy_model::{End, EndCause, Time};
 use nix::libc;
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Variable that says to which attempt, on which node of which daemon, a process belongs.
-pub const MARK: &str = "COSY_NODE_MARK";
 /// After so long what is left is told instead.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An attempt whose shepherd was killed.
 #[derive(Debug)]
 pub struct Lost {
-    /// Value of [`MARK`].
+    /// Value of [`NODE_MARK`]: to which attempt, on which node of which daemon, a process belongs.
     pub mark: String,
     /// Number of the job's owner.
     pub uid: u32,
@@ -42,7 +41,7 @@ pub struct Lost {
 /// What processes on this machine say of themselves that belong to `instance`: `JOB.ATTEMPT`,
 /// also those of steps.
 pub fn attempts_of(instance: &str) -> BTreeSet<AllocationKey> {
-    let prefix = format!("{MARK}={instance}/").into_bytes();
+    let prefix = format!("{NODE_MARK}={instance}/").into_bytes();
     let marks = crate::shepherd::all_processes().filter_map(mark_of);
     let names = marks.filter_map(|mark| {
         let rest = mark.strip_prefix(prefix.as_slice())?;
@@ -101,7 +100,7 @@ fn kill_once(lost: &Lost) -> BTreeSet<i32> {
             found.extend(inside);
         }
     }
-    let wanted = format!("{MARK}={}", lost.mark).into_bytes();
+    let wanted = format!("{NODE_MARK}={}", lost.mark).into_bytes();
     let step = [wanted.as_slice(), b"/"].concat();
     let is_of = |mark: &[u8]| mark == wanted || lost.with_steps && mark.starts_with(&step);
     let orphans = descendants_of(nix::unistd::getpid());
@@ -135,15 +134,11 @@ fn kill_tree(shepherd: Pid) -> BTreeSet<i32> {
 /// The mark in the environment of a process; `None` without one.
 pub(crate) fn mark_of(pid: i32) -> Option<Vec<u8>> {
     let environment = environment_of(pid)?;
-    let mark = |v: &&[u8]| v.strip_prefix(MARK.as_bytes()).is_some_and(is_value);
+    let mark = |v: &&[u8]| value_of(v, NODE_MARK).is_some();
     environment
         .split(|b| *b == 0)
         .find(mark)
         .map(<[u8]>::to_vec)
-}
-
-fn is_value(rest: &[u8]) -> bool {
-    rest.first() == Some(&b'=')
 }
 
 /// The environment of a process. The first thread of one that has others may have ended:
@@ -183,5 +178,5 @@ fn is_own(pid: i32) -> bool {
     let own = std::env::current_exe().ok();
     let environment = environment_of(pid).unwrap_or_default();
     let mut variables = environment.split(|b| *b == 0);
-    program.is_some() && program == own || variables.any(|v| v.starts_with(b"COSY_HOOK="))
+    program.is_some() && program == own || variables.any(|v| value_of(v, HOOK).is_some())
 }

@@ -9,14 +9,11 @@ use cosy_model::node::{
     Allocation, AllocationKey, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch,
     NodeReport, PrepareFailure,
 };
-use cosy_model::{End, EndCause, OsText, Span, Time};
+use cosy_model::{End, EndCause, OsText, Span, Time, variables};
 use cosy_proto::keys::PublicKey;
 use nix::libc;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
-
-const SECONDS: &str = "COSY_VIRTUAL_SECONDS";
-const EXIT: &str = "COSY_VIRTUAL_EXIT";
 
 #[derive(Debug)]
 enum Stage {
@@ -259,14 +256,11 @@ impl VirtualNodes {
 }
 
 fn variable(environment: &OsText, name: &str) -> Option<String> {
-    environment.0.split(|b| *b == 0).find_map(|v| {
-        let value = v.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        String::from_utf8(value.to_vec()).ok()
-    })
+    String::from_utf8(variables::find(&environment.0, name)?.to_vec()).ok()
 }
 
 fn planned_end(launch: &Launch, now: Time) -> End {
-    let seconds: f64 = variable(&launch.environment, SECONDS)
+    let seconds: f64 = variable(&launch.environment, variables::VIRTUAL_SECONDS)
         .and_then(|t| t.parse().ok())
         .filter(|s: &f64| s.is_finite() && *s >= 0.0)
         .unwrap_or(1.0);
@@ -281,7 +275,8 @@ fn planned_end(launch: &Launch, now: Time) -> End {
         end.signal = libc::SIGTERM;
         end.end = now + limit;
     } else {
-        let code = variable(&launch.environment, EXIT).and_then(|t| t.parse().ok());
+        let code =
+            variable(&launch.environment, variables::VIRTUAL_EXIT).and_then(|t| t.parse().ok());
         end.exit_code = code.unwrap_or(0);
     }
     end

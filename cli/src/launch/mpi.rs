@@ -2,9 +2,9 @@
 //! (`COSY_MPI`), else found out from the libraries that the program was linked with.
 
 use crate::exit;
-use cosy_model::OsText;
 use cosy_model::step::{StepCommand, StepProgram, Wireup};
-use cosy_plugin::{CHOICE_VARIABLE, NAME_BYTES, PATH_VARIABLE, Plugins};
+use cosy_model::{OsText, variables};
+use cosy_plugin::{NAME_BYTES, Plugins};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Result<String, String> {
 
 /// The plugins that this program finds.
 pub fn plugins() -> Plugins {
-    let variable = std::env::var_os(PATH_VARIABLE).filter(|v| !v.is_empty());
+    let variable = std::env::var_os(variables::PLUGIN_PATH).filter(|v| !v.is_empty());
     let program = std::env::current_exe().ok();
     Plugins::search(variable.as_deref(), program.as_deref())
 }
@@ -40,9 +40,7 @@ pub fn wireup(
     programs: &[StepProgram],
     workdir: &OsText,
 ) -> anyhow::Result<Wireup> {
-    let chosen = std::env::var(CHOICE_VARIABLE)
-        .ok()
-        .filter(|v| !v.is_empty());
+    let chosen = std::env::var(variables::MPI).ok().filter(|v| !v.is_empty());
     let choice = choice.or(chosen.as_deref());
     if choice.is_none() && alone {
         return Ok(Wireup::None);

@@ -14,10 +14,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Names the socket for steps inside a job.
-pub const STEP_SOCKET_VARIABLE: &str = "COSY_STEP_SOCKET";
-/// Names the job inside it.
-pub const JOB_VARIABLE: &str = variables::JOB_ID;
 /// The node daemon's socket for steps.
 pub const STEP_SOCKET: &str = "/run/noded/noded.steps.sock";
 /// Where it was in earlier releases.
@@ -31,7 +27,11 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// The job that this command runs in.
 pub fn job() -> Option<JobId> {
-    std::env::var(JOB_VARIABLE).ok()?.parse().ok().map(JobId)
+    std::env::var(variables::JOB_ID)
+        .ok()?
+        .parse()
+        .ok()
+        .map(JobId)
 }
 
 /// Connects to the socket for steps inside a job; `None` where it names none. A daemon
@@ -76,7 +76,7 @@ fn may_come_back(path: &Path, e: &io::Error) -> bool {
 }
 
 fn variable() -> Option<PathBuf> {
-    let path = std::env::var_os(STEP_SOCKET_VARIABLE).filter(|v| !v.is_empty())?;
+    let path = std::env::var_os(variables::STEP_SOCKET).filter(|v| !v.is_empty())?;
     Some(path.into())
 }
 

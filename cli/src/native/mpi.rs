@@ -7,7 +7,8 @@ use crate::native::submit::options::words;
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::{ArgMatches, Command};
-use cosy_plugin::{Environment, PATH_VARIABLE, Plugins, prepare, remove_files, wanted};
+use cosy_model::variables::PLUGIN_PATH;
+use cosy_plugin::{Environment, Plugins, prepare, remove_files, wanted};
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io;
@@ -112,7 +113,7 @@ pub fn ready(environment: &Environment, program: &str) -> Option<Ready> {
             return None;
         }
     };
-    let path = environment.get(OsStr::new(PATH_VARIABLE));
+    let path = environment.get(OsStr::new(PLUGIN_PATH));
     let own = std::env::current_exe().ok();
     let plugins = Plugins::search(path.map(OsString::as_os_str), own.as_deref());
     let prepared = prepare(&plugins, environment, &files, own.as_deref());
@@ -173,7 +174,7 @@ mod tests {
         let work = tempfile::tempdir().unwrap();
         let place = work.path().to_str().unwrap();
         let plugins = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins");
-        let environment = environment(&[("TMPDIR", place), (PATH_VARIABLE, plugins)]);
+        let environment = environment(&[("TMPDIR", place), (PLUGIN_PATH, plugins)]);
         let got = ready(&environment, "test").unwrap();
         let hosts = &got.variables[OsStr::new("HYDRA_HOST_FILE")];
         assert!(Path::new(hosts).starts_with(place), "{hosts:?}");

@@ -12,7 +12,7 @@ use crate::launch::place;
 use crate::launch::start::with_variables;
 use crate::{Context, exit};
 use cosy_model::api::EndedJob;
-use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs};
+use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs, variables};
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::components::passed_on;
@@ -166,7 +166,7 @@ fn variables(environment: &OsText, allocated: &Allocated) -> OsText {
     }
     // Where there is no way to the nodes, whatever needs it says so.
     if let Ok((_, socket)) = place::outside(&allocated.entry) {
-        let mut variable = format!("{}=", place::STEP_SOCKET_VARIABLE).into_bytes();
+        let mut variable = format!("{}=", variables::STEP_SOCKET).into_bytes();
         variable.extend(socket.into_os_string().into_vec());
         all = with_variables(&all, &OsText(variable));
     }

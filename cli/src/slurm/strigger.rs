@@ -6,9 +6,8 @@ use super::messages::{error, say};
 use super::words;
 use crate::{Context, exit, output, users};
 use cosy_client::CallError;
-use cosy_client::cluster::SOCKET_VARIABLE;
 use cosy_model::api::{Reply, Request};
-use cosy_model::{About, OsText, Refusal, RefusalCode, TriggerSpec, Uid};
+use cosy_model::{About, OsText, Refusal, RefusalCode, TriggerSpec, Uid, variables};
 use cosy_slurm::sentences;
 use cosy_slurm::trigger::{Action, Filter, Invocation, OPTIONS, asked, list};
 use std::ffi::OsStr;
@@ -105,7 +104,7 @@ fn set(context: &Context, spec: &TriggerSpec) -> Result<(), Failure> {
 
 /// What the program needs to find commands, and these the cluster.
 fn environment() -> OsText {
-    let set = ["PATH", SOCKET_VARIABLE].map(|name| {
+    let set = ["PATH", variables::SOCKET].map(|name| {
         let value = std::env::var_os(name)?;
         Some([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat())
     });

@@ -6,6 +6,7 @@
 //! node daemon, which passes requests on. Symbolic links are not followed on purpose:
 //! a private cluster has its own folder of links to one program.
 
+use cosy_model::variables;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
@@ -19,11 +20,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Names the socket of the cluster to speak to.
-pub const SOCKET_VARIABLE: &str = "COSY_SOCKET";
-/// Set to anything but nothing and `0`: what is asked has no administrator's rights, so that an
-/// administrator sees what users see. `cosy dev --as-user` sets it.
-pub const AS_USER_VARIABLE: &str = "COSY_AS_USER";
 /// The controller's socket on its own host.
 pub const CONTROLLER_SOCKET: &str = "/run/cosy/cosyd.sock";
 /// The node daemon's socket on other hosts.
@@ -33,14 +29,14 @@ pub const OLD_NODE_SOCKET: &str = "/run/cosy/noded.sock";
 /// Longest path that fits into a socket address, in bytes.
 pub const ADDRESS_BYTES: usize = 107;
 
-/// Whether [`AS_USER_VARIABLE`] is set.
+/// Whether [`variables::AS_USER`] is set.
 pub fn as_user() -> bool {
-    std::env::var_os(AS_USER_VARIABLE).is_some_and(|v| !v.is_empty() && v != "0")
+    std::env::var_os(variables::AS_USER).is_some_and(|v| !v.is_empty() && v != "0")
 }
 
 /// The socket of the cluster that this command belongs to.
 pub fn find() -> PathBuf {
-    let variable = std::env::var_os(SOCKET_VARIABLE).filter(|v| !v.is_empty());
+    let variable = std::env::var_os(variables::SOCKET).filter(|v| !v.is_empty());
     let program = Path::new(OsStr::from_bytes(rustix::param::linux_execfn().to_bytes()));
     choose(variable, program, &|path| path.exists())
 }

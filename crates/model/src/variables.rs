@@ -1,5 +1,6 @@
-//! Names of the variables in which jobs are told of themselves, where one part of ours sets them
-//! and another reads them again, and the form of lists in them.
+//! Names of all variables of ours: those in which jobs, steps and programs are told of themselves,
+//! and those by which users and administrators say something to our programs; and the form of
+//! lists in them.
 
 use crate::limits;
 
@@ -59,13 +60,113 @@ pub const ARRAY_MIN: &str = "COSY_ARRAY_MIN";
 pub const ARRAY_MAX: &str = "COSY_ARRAY_MAX";
 /// From one index of the array to the next.
 pub const ARRAY_STEP: &str = "COSY_ARRAY_STEP";
+/// Cores on the first node.
+pub const CORES: &str = "COSY_CORES";
+/// Where the job's program starts.
+pub const WORKDIR: &str = "COSY_WORKDIR";
+/// Time limit of this attempt in whole seconds, where it has one.
+pub const TIME_LIMIT: &str = "COSY_TIME_LIMIT_SECONDS";
+/// Id of the workflow that the job is in.
+pub const FLOW: &str = "COSY_FLOW";
+/// Name of the workflow that the job is in.
+pub const FLOW_NAME: &str = "COSY_FLOW_NAME";
+/// Name of the job among the tasks of its workflow.
+pub const FLOW_TASK: &str = "COSY_FLOW_TASK";
+/// Id of the trigger whose program runs.
+pub const TRIGGER_ID: &str = "COSY_TRIGGER_ID";
+
+// Of a node, and of what it runs.
+
+/// Name of the node.
+pub const NODENAME: &str = "COSY_NODENAME";
+/// Path of the socket of the node's daemon.
+pub const STEP_SOCKET: &str = "COSY_STEP_SOCKET";
+/// Where the node reaches the controller, `HOST:PORT`.
+pub const CONTROLLER: &str = "COSY_CONTROLLER";
+/// `1` where nodes share a machine whose cores they do not keep apart.
+pub const MACHINE_SHARED: &str = "COSY_MACHINE_SHARED";
+/// What the node's daemon knows a process of a job by: `INSTANCE/NODE/...`.
+pub const NODE_MARK: &str = "COSY_NODE_MARK";
+/// Which of the administrator's programs runs: `prolog`, `epilog`, `health_check`.
+pub const HOOK: &str = "COSY_HOOK";
+/// Number of the step within its job.
+pub const STEP_ID: &str = "COSY_STEP_ID";
+/// Name of the step.
+pub const STEP_NAME: &str = "COSY_STEP_NAME";
+/// Nodes on which the step has tasks, as a host list.
+pub const STEP_NODES: &str = "COSY_STEP_NODES";
+/// Number of nodes on which the step has tasks.
+pub const STEP_NODE_COUNT: &str = "COSY_STEP_NODE_COUNT";
+/// Number of tasks of the step.
+pub const STEP_TASKS: &str = "COSY_STEP_TASKS";
+/// Tasks on each node of the step, equal neighbours together: `2(x3),1`.
+pub const STEP_TASKS_BY_NODE: &str = "COSY_STEP_TASKS_BY_NODE";
+/// Place of the node among those of the step, from 0.
+pub const NODE_RANK: &str = "COSY_NODE_RANK";
+/// Number of the task within the step, from 0.
+pub const TASK_RANK: &str = "COSY_TASK_RANK";
+/// Number of the task among those of its node, from 0.
+pub const TASK_LOCAL_RANK: &str = "COSY_TASK_LOCAL_RANK";
+
+// Of MPI plugins.
+
+/// MPI plugin that the job or its queue chose.
+pub const MPI: &str = "COSY_MPI";
+/// Folders of MPI plugins, separated by `:`.
+pub const PLUGIN_PATH: &str = "COSY_PLUGIN_PATH";
+/// Name of the plugin whose script runs.
+pub const PLUGIN: &str = "COSY_PLUGIN";
+/// Folder of the plugin whose script runs.
+pub const PLUGIN_HOME: &str = "COSY_PLUGIN_HOME";
+/// Folder that the plugin may write to.
+pub const PLUGIN_FILES: &str = "COSY_PLUGIN_FILES";
+/// File with a line `NODE TASKS CORES` for each node.
+pub const HOSTS_FILE: &str = "COSY_HOSTS_FILE";
+/// Program that starts another on a node, in place of ssh.
+pub const REMOTE_SHELL: &str = "COSY_REMOTE_SHELL";
+/// Program that is to be started, for scripts of plugins that look into it.
+pub const COMMAND: &str = "COSY_COMMAND";
+/// Of a step: PMIx library to load in place of the usual one, a name or a path.
+pub const PMIX_LIBRARY: &str = "COSY_PMIX_LIBRARY";
+
+// Of commands and of what they start.
+
+/// Path of the controller's socket.
+pub const SOCKET: &str = "COSY_SOCKET";
+/// Set to anything but nothing and `0`: what is asked has no administrator's rights, so that an
+/// administrator sees what users see. `cosy dev --as-user` sets it.
+pub const AS_USER: &str = "COSY_AS_USER";
+/// File with the clusters that a command may ask.
+pub const CLUSTERS: &str = "COSY_CLUSTERS";
+/// Folder of the private cluster of `cosy dev`.
+pub const DEV_DIR: &str = "COSY_DEV_DIR";
+/// On nodes that are made up: seconds that a job takes.
+pub const VIRTUAL_SECONDS: &str = "COSY_VIRTUAL_SECONDS";
+/// On nodes that are made up: code with which a job ends.
+pub const VIRTUAL_EXIT: &str = "COSY_VIRTUAL_EXIT";
 
 /// What begins the names of all of Cosy's variables.
 pub const PREFIX: &str = "COSY_";
 
 /// The variable that tells `what` of one component, counted from 0: `COSY_BUNDLE_1_NODES`.
-pub fn of_component(component: u32, what: &str) -> String {
+pub fn of_component(component: usize, what: &str) -> String {
     format!("COSY_BUNDLE_{component}_{what}")
+}
+
+/// The variable that lists what a job holds of a kind of device: `COSY_DEVICES_FPGA`.
+pub fn of_devices(kind: &str) -> String {
+    format!("COSY_DEVICES_{kind}")
+}
+
+/// The value, when this `NAME=value` has that name.
+pub fn value_of<'a>(variable: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let rest = variable.strip_prefix(name.as_bytes())?;
+    rest.strip_prefix(b"=")
+}
+
+/// The value that the first variable of that name has in a block (`NAME=value` separated by NUL).
+pub fn find<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    block.split(|b| *b == 0).find_map(|v| value_of(v, name))
 }
 
 /// A number for each node, in the order of the nodes: `3,1`.
@@ -94,6 +195,17 @@ pub fn read_counts(text: &str) -> Option<Vec<u32>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_first_of_a_name_is_found() {
+        let block = b"COSY_TASKS_BY_NODE=2,1\0COSY_TASKS=3\0COSY_TASKS=4\0COSY_QOS=";
+        let check = |name, want: Option<&[u8]>| assert_eq!(find(block, name), want, "{name}");
+        check(TASKS, Some(b"3"));
+        check(QOS, Some(b""));
+        check(NODES, None);
+        check("", None);
+        assert_eq!(find(b"", TASKS), None);
+    }
 
     #[test]
     fn what_is_no_list_of_counts_is_none() {

@@ -106,7 +106,7 @@ impl Plugins {
         Self(directories)
     }
 
-    /// Those that [`crate::PATH_VARIABLE`] names; without it the site's own, then those
+    /// Those that [`cosy_model::variables::PLUGIN_PATH`] names; without it the site's own, then those
     /// installed with `program`, an absolute path: `PREFIX/share/cosy/plugins` for
     /// `PREFIX/bin/PROGRAM`, and the source tree's for a program that was built in it.
     pub fn search(variable: Option<&OsStr>, program: Option<&Path>) -> Self {

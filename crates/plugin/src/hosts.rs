@@ -36,7 +36,7 @@ pub fn hosts(environment: &Environment) -> Result<String, HostsError> {
         hostlist::expand(&list).map_err(|e| bad(variables::NODES, &list, &e.to_string()))?;
     let counts = counts(&tasks)?;
     if counts.len() != nodes.len() {
-        let why = format!("COSY_NODES names {} nodes", nodes.len());
+        let why = format!("{} names {} nodes", variables::NODES, nodes.len());
         return Err(bad(variables::TASKS_BY_NODE, &tasks, &why));
     }
     let cores = cores_per_task(environment);

@@ -36,10 +36,6 @@ pub use wireup::wireup;
 
 use std::time::Duration;
 
-/// Directories of plugins, separated by `:`.
-pub const PATH_VARIABLE: &str = "COSY_PLUGIN_PATH";
-/// The plugin that was asked for.
-pub const CHOICE_VARIABLE: &str = "COSY_MPI";
 /// Where a site's own plugins are.
 pub const SITE_DIRECTORY: &str = "/etc/cosy/plugins";
 /// Longest run of a plugin's script.

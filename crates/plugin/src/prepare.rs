@@ -1,7 +1,7 @@
 //! What the plugins have to say about a job.
 
 use crate::variables::Environment;
-use crate::{CHOICE_VARIABLE, JOB_DEADLINE, PATH_VARIABLE, Plugin, Plugins, hosts, run_job};
+use crate::{JOB_DEADLINE, Plugin, Plugins, hosts, run_job};
 use cosy_model::variables;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -32,7 +32,7 @@ fn without(choice: Option<&str>) -> bool {
 }
 
 fn choice(environment: &Environment) -> Option<&str> {
-    let value = environment.get(OsStr::new(CHOICE_VARIABLE))?.to_str()?;
+    let value = environment.get(OsStr::new(variables::MPI))?.to_str()?;
     Some(value).filter(|v| !v.is_empty())
 }
 
@@ -79,14 +79,14 @@ fn given(
     fs::write(&list, lines).map_err(|e| format!("cannot write {}: {e}", list.display()))?;
     let shell = plugins.remote_shell().unwrap_or_default();
     let mut given: Environment = [
-        ("COSY_HOSTS_FILE", list.into_os_string()),
-        ("COSY_REMOTE_SHELL", shell.into_os_string()),
-        (PATH_VARIABLE, plugins.path()),
+        (variables::HOSTS_FILE, list.into_os_string()),
+        (variables::REMOTE_SHELL, shell.into_os_string()),
+        (variables::PLUGIN_PATH, plugins.path()),
     ]
     .map(|(n, v)| (OsString::from(n), v))
     .into();
     if let Some(command) = command {
-        given.insert("COSY_COMMAND".into(), command.into());
+        given.insert(variables::COMMAND.into(), command.into());
     }
     Ok(given)
 }
@@ -104,9 +104,9 @@ fn run(
     let place = |path: PathBuf| path.into_os_string();
     let mut all = environment.clone();
     all.extend(given.clone());
-    all.insert("COSY_PLUGIN".into(), plugin.name.clone().into());
-    all.insert("COSY_PLUGIN_HOME".into(), place(plugin.directory.clone()));
-    all.insert("COSY_PLUGIN_FILES".into(), place(files.to_owned()));
+    all.insert(variables::PLUGIN.into(), plugin.name.clone().into());
+    all.insert(variables::PLUGIN_HOME.into(), place(plugin.directory.clone()));
+    all.insert(variables::PLUGIN_FILES.into(), place(files.to_owned()));
     match run_job(&script, &all, files, JOB_DEADLINE) {
         Ok(variables) => prepared.variables.extend(variables),
         Err(e) => {

@@ -3,6 +3,7 @@
 use super::{Daemon, Event, Nodes};
 use crate::hooks::Hook;
 use cosy_model::node::NodeReport;
+use cosy_model::variables;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -19,7 +20,7 @@ impl Daemon {
             kind: "health check",
             command,
             timeout: self.config.hook_timeout,
-            environment: vec![("COSY_NODENAME", self.config.name.clone())],
+            environment: vec![(variables::NODENAME, self.config.name.clone())],
         };
         let (events, reaper) = (self.events.clone(), self.reaper.clone());
         tokio::spawn(async move {

@@ -29,7 +29,7 @@ impl Node {
                 (variables::JOB_ATTEMPT, own.attempt.to_string()),
                 (variables::JOB_UID, attempt.uid.to_string()),
                 (variables::JOB_USER, attempt.user.clone()),
-                ("COSY_NODENAME", self.fixed.name.clone()),
+                (variables::NODENAME, self.fixed.name.clone()),
             ],
         })
     }

@@ -3,8 +3,7 @@
 use super::Node;
 use crate::cgroup::AttemptLimits;
 use crate::devices::{DeviceNumber, Held};
-use crate::spool::{Task, Work};
-use crate::{spool, sweep};
+use crate::spool::{self, Task, Work};
 use cosy_model::node::Launch;
 use cosy_model::{OsText, variables};
 
@@ -45,13 +44,18 @@ impl Node {
     /// The variables that only the node knows.
     fn variables(&self, launch: &Launch) -> Vec<OsText> {
         let allocation = &launch.allocation;
-        let mark = format!("{}={}", sweep::MARK, self.mark(allocation.key));
+        let mark = format!("{}={}", variables::NODE_MARK, self.mark(allocation.key));
         let node = self.config.variables().into_iter();
         let mut all: Vec<OsText> = node.chain([mark]).map(OsText::from).collect();
         let kept = self.fixed.cgroups.limits_devices();
         all.extend(self.config.devices.variables(Held::of(allocation), kept));
         let path = self.config.plugin_path();
-        all.push(OsText([b"COSY_PLUGIN_PATH=", path.as_encoded_bytes()].concat()));
+        let path = [
+            variables::PLUGIN_PATH.as_bytes(),
+            b"=",
+            path.as_encoded_bytes(),
+        ];
+        all.push(OsText(path.concat()));
         let Some(own) = allocation.key.job() else {
             return all; // the program of a trigger is in no job
         };
@@ -59,11 +63,7 @@ impl Node {
             (variables::JOB_ID, own.job.to_string()),
             (variables::JOB_ATTEMPT, own.attempt.to_string()),
         ] {
-            let there = launch.environment.0.split(|b| *b == 0).any(|v| {
-                v.strip_prefix(name.as_bytes())
-                    .is_some_and(|rest| rest.first() == Some(&b'='))
-            });
-            if !there {
+            if variables::find(&launch.environment.0, name).is_none() {
                 all.push(OsText::from(format!("{name}={value}")));
             }
         }

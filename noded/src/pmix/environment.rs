@@ -2,6 +2,7 @@
 //! the library says.
 
 use cosy_model::OsText;
+use cosy_model::variables::PREFIX;
 
 /// Open MPI 4 takes a program for one that runs alone unless it sees that one of the
 /// launchers known to it has started it. By this variable it recognises a launcher that
@@ -19,7 +20,7 @@ const COMMON_MEMORY: [&str; 2] = [
 /// What a helper sees of a step's variables: ours, and what the dynamic linker and
 /// libpmix read.
 pub fn of_helper(variables: &OsText) -> Vec<(Vec<u8>, Vec<u8>)> {
-    const PREFIXES: [&[u8]; 2] = [b"COSY_", b"PMIX_MCA_"];
+    const PREFIXES: [&[u8]; 2] = [PREFIX.as_bytes(), b"PMIX_MCA_"];
     const NAMES: [&[u8]; 4] = [b"PATH", b"HOME", b"USER", b"LD_LIBRARY_PATH"];
     pairs(variables)
         .filter(|(name, _)| {

@@ -36,7 +36,5 @@ pub use helper::{Helper, PmixAct};
 
 /// What the dynamic linker is asked for.
 pub const LIBRARY: &str = "libpmix.so.2";
-/// Variable of a step that names another library (a name or a path).
-pub const LIBRARY_VARIABLE: &str = "COSY_PMIX_LIBRARY";
 
 use cosy_model::limits::EXCHANGE_BYTES;

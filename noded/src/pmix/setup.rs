@@ -1,9 +1,10 @@
 //! What a step's helper is told, from what its supervisor knows.
 
 use super::words::Setup;
-use super::{LIBRARY, LIBRARY_VARIABLE, environment};
+use super::{LIBRARY, environment};
 use crate::steps::StepTask;
 use cosy_model::OsText;
+use cosy_model::variables::PMIX_LIBRARY;
 use cosy_proto::keys;
 use std::path::Path;
 
@@ -28,7 +29,7 @@ pub fn of_step(task: &StepTask, variables: &OsText) -> Result<Setup, String> {
     let order = &task.order;
     let key = order.key;
     let node = order.tree.first().copied().unwrap_or_default();
-    let chosen = environment::value(variables, LIBRARY_VARIABLE).filter(|v| !v.is_empty());
+    let chosen = environment::value(variables, PMIX_LIBRARY).filter(|v| !v.is_empty());
     let chance = keys::random_hex(8).map_err(|e| e.to_string())?;
     Ok(Setup {
         namespace: namespace(task),

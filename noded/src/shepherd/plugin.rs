@@ -7,7 +7,7 @@
 
 use crate::spool::{PLUGINS, Task};
 use crate::sys;
-use cosy_model::Dialect;
+use cosy_model::{Dialect, variables};
 use cosy_plugin::{Environment, Plugins, prepare, remove_files, wanted};
 use nix::unistd::{Gid, Uid, chown};
 use std::ffi::{CString, OsStr, OsString};
@@ -39,7 +39,7 @@ impl Hook {
             .into_iter()
             .map(|(n, v)| (text(n), text(v)))
             .collect();
-        let asked = environment.contains_key(OsStr::new(cosy_plugin::CHOICE_VARIABLE));
+        let asked = environment.contains_key(OsStr::new(variables::MPI));
         // In Slurm's dialect MPI libraries find their way by Slurm's variables.
         let own_way = task.launch.dialect == Dialect::Slurm && !asked;
         if own_way || !wanted(&environment) {
@@ -48,7 +48,7 @@ impl Hook {
         let files = directory.join(PLUGINS);
         make_files(task, &files).ok()?;
         let program = std::env::current_exe().ok();
-        let path = environment.get(OsStr::new(cosy_plugin::PATH_VARIABLE));
+        let path = environment.get(OsStr::new(variables::PLUGIN_PATH));
         let command = program.as_deref().map(|p| p.with_file_name("cosy"));
         Some(Self {
             plugins: Plugins::search(path.map(OsString::as_os_str), program.as_deref()),

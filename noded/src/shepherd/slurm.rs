@@ -7,10 +7,10 @@
 
 use super::child::{self, Identity, Variables, c};
 use super::user_process::UserProcess;
-use crate::config::CONTROLLER;
 use crate::spool::Task;
 use crate::sys;
 use cosy_model::node::KillCause;
+use cosy_model::variables::{CONTROLLER, value_of};
 use cosy_model::{Dialect, OsText, Program, Time};
 use cosy_slurm::environment::{self, Facts};
 use cosy_slurm::stepd::{self, Why};
@@ -53,12 +53,8 @@ pub(super) fn add_variables(task: &Task, all: &mut Variables) {
 
 /// Where the controller is, as the node's own variables tell it.
 fn controller(variables: &[OsText]) -> Option<String> {
-    let text = variables.iter().map(OsText::lossy);
-    let mut values = text.filter_map(|v| {
-        let value = v.strip_prefix(CONTROLLER)?.strip_prefix('=')?;
-        Some(value.to_owned())
-    });
-    values.next()
+    let mut values = variables.iter().filter_map(|v| value_of(&v.0, CONTROLLER));
+    Some(String::from_utf8_lossy(values.next()?).into_owned())
 }
 
 /// A name relative to the working directory as one from the root: Slurm's jobs may begin in

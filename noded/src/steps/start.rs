@@ -11,12 +11,11 @@ use crate::devices::DeviceNumber;
 use crate::peer::hop::Hop;
 use crate::shepherd::nursery::Birth;
 use crate::spool::{KEEP, name_of};
-use crate::sweep;
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{
     JobPart, Peer, RankRun, StepAnswer, StepId, StepKey, StepLayout, StepOrder, StepSpec,
 };
-use cosy_model::{MiB, OsText, RefusalCode, Span, limits};
+use cosy_model::{MiB, OsText, RefusalCode, Span, limits, variables};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -188,9 +187,9 @@ impl Steps {
 
     fn variables(&self, key: StepKey) -> Vec<OsText> {
         let own = [
-            format!("{}={}", sweep::MARK, self.mark(key)),
-            format!("COSY_JOB_ID={}", key.attempt.job),
-            format!("COSY_JOB_ATTEMPT={}", key.attempt.attempt),
+            format!("{}={}", variables::NODE_MARK, self.mark(key)),
+            format!("{}={}", variables::JOB_ID, key.attempt.job),
+            format!("{}={}", variables::JOB_ATTEMPT, key.attempt.attempt),
         ];
         let all = self.setup.variables.iter().cloned().chain(own);
         all.map(OsText::from).collect()

@@ -7,8 +7,9 @@
 
 use crate::cgroup::Group;
 use crate::shepherd::all_processes;
-use crate::sweep::{self, MARK};
+use crate::sweep;
 use cosy_model::step::{JobUse, LiveUse};
+use cosy_model::variables::NODE_MARK;
 use cosy_model::{StepId, Uid};
 use tokio::sync::Semaphore;
 
@@ -68,7 +69,7 @@ struct Part<'a> {
 impl<'a> Part<'a> {
     fn new(subject: &'a Subject) -> Self {
         Self {
-            mark: format!("{MARK}={}", subject.mark).into_bytes(),
+            mark: format!("{NODE_MARK}={}", subject.mark).into_bytes(),
             subject,
             used: LiveUse::default(),
         }

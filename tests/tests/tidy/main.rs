@@ -24,6 +24,10 @@ use std::path::Path;
 const FUNCTION_LINES: usize = 70;
 /// The only file of the controller that makes keys of the order in which jobs are served.
 const ORDER_KEYS: &str = "crates/control/src/queues/order.rs";
+/// The only file that writes names of variables of ours.
+const VARIABLES: &str = "crates/model/src/variables.rs";
+/// Packages that no product is made of.
+const ONLY_TESTS: [&str; 2] = ["tests", "crates/skip"];
 /// Most lines of a file, tests inside it not counted.
 const FILE_LINES: usize = 600;
 /// Packages whose code must not end the process it runs in.
@@ -139,6 +143,11 @@ fn figures(sources: &[Source]) -> Figures {
         let keys = keys.count();
         if keys > 0 && source.path.starts_with("crates/control/") && source.path != ORDER_KEYS {
             found.insert(("order-keys".into(), source.path.clone()), keys);
+        }
+        let names = variable_names(source);
+        let product = !ONLY_TESTS.contains(&source.package.as_str());
+        if names > 0 && product && source.path != VARIABLES {
+            found.insert(("variable-names".into(), source.path.clone()), names);
         }
         let lines = source.lines.iter().filter(|l| !l.test).count();
         if lines > FILE_LINES {
@@ -271,6 +280,13 @@ fn indexing(code: &str) -> usize {
     names.count()
 }
 
+/// Texts that begin with the name of a variable of ours.
+fn variable_names(source: &Source) -> usize {
+    let lines = source.lines.iter().filter(|l| !l.test);
+    let texts = lines.flat_map(|l| &l.texts);
+    texts.filter(|text| text.starts_with("COSY_")).count()
+}
+
 /// Fields that the whole crate may write to.
 fn open_fields(source: &Source) -> usize {
     let field = |line: &&Line| {
@@ -320,7 +336,26 @@ fn literals_and_comments_are_no_code() {
         lines,
     };
     assert_eq!((panics(&source), short_docs(&source)), (1, 1));
+    assert_eq!(source.lines[0].texts, ["fn b() {"]);
+    assert_eq!(source.lines[1].texts, ["[0]"]);
     assert_eq!(functions(&source), [("e".to_owned(), 3)]);
+}
+
+#[test]
+fn names_of_variables_are_found() {
+    let check = |text: &str, want: usize| {
+        let source = Source {
+            path: "x.rs".into(),
+            package: "cosyd".into(),
+            module: Vec::new(),
+            lines: source::read(text),
+        };
+        assert_eq!(variable_names(&source), want, "{text}");
+    };
+    check("let a = f(\"COSY_TASKS\", b\"COSY_NODES=\"); // \"COSY_QOS\"", 2);
+    check("let a = r#\"COSY_TASKS=1\"#;", 1);
+    check("let a = \"$COSY_TASKS\"; let b = \"SLURM_NTASKS\";", 0);
+    check("#[test]\nfn a() {\n    b(\"COSY_TASKS\");\n}", 0);
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub struct Line {
     pub code: String,
     /// The text of a comment that documents (`///`).
     pub doc: Option<String>,
+    /// Texts in quotes that begin in it, as far as they go in it.
+    pub texts: Vec<String>,
     /// It belongs to a test.
     pub test: bool,
 }
@@ -110,6 +112,7 @@ pub fn read(text: &str) -> Vec<Line> {
                 State::Code if rest.starts_with("/*") => State::Comment,
                 State::Code if c == '"' => {
                     line.code.push_str("\"\"");
+                    line.texts.push(quoted(&rest[1..]));
                     State::Text
                 }
                 State::Code
@@ -123,6 +126,7 @@ pub fn read(text: &str) -> Vec<Line> {
                     for _ in 0..=hashes {
                         chars.next();
                     }
+                    line.texts.push(quoted(&rest[hashes + 2..]));
                     State::Raw(hashes)
                 }
                 State::Code if c == '\'' => {
@@ -161,6 +165,11 @@ pub fn read(text: &str) -> Vec<Line> {
     }
     mark_tests(&mut lines);
     lines
+}
+
+/// To the next quote, or the end of the line.
+fn quoted(rest: &str) -> String {
+    rest.split('"').next().unwrap_or_default().to_owned()
 }
 
 /// Where the reader is.

@@ -17,7 +17,7 @@ use crate::native::run::options::{job_args, mpi_arg, patience, patience_args};
 use crate::native::submit::options::words;
 use crate::{Context, exit, output};
 use clap::{ArgMatches, Command};
-use cosy_model::OsText;
+use cosy_model::{OsText, variables};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
@@ -101,11 +101,11 @@ fn variables(environment: &OsText, allocated: &Allocated, mpi: Option<&str>) -> 
     let all = with_variables(environment, &allocated.variables);
     let mut more = Vec::new();
     if let Some(name) = mpi {
-        more.push(format!("{}={name}", cosy_plugin::CHOICE_VARIABLE).into_bytes());
+        more.push(format!("{}={name}", variables::MPI).into_bytes());
     }
     // Where there is no way to the nodes, whatever needs it says so.
     if let Ok((_, socket)) = place::outside(&allocated.entry) {
-        let mut variable = format!("{}=", place::STEP_SOCKET_VARIABLE).into_bytes();
+        let mut variable = format!("{}=", variables::STEP_SOCKET).into_bytes();
         variable.extend(socket.into_os_string().into_vec());
         more.push(variable);
     }

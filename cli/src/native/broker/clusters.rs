@@ -8,14 +8,13 @@
 //! The file that `COSY_CLUSTERS` names alone; without it the system's file and the user's
 //! own, whose entries count more.
 
+use cosy_model::variables;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Names another file.
-pub const FILE_VARIABLE: &str = "COSY_CLUSTERS";
 /// The system's file.
 pub const SYSTEM_FILE: &str = "/etc/cosy/clusters.toml";
 /// The user's own file, in the home directory.
@@ -94,7 +93,7 @@ struct Entry {
 /// # Errors
 /// [`ClustersError`].
 pub fn names(list: &str) -> Result<Vec<Cluster>, ClustersError> {
-    let files = files(std::env::var_os(FILE_VARIABLE), std::env::var_os("HOME"));
+    let files = files(std::env::var_os(variables::CLUSTERS), std::env::var_os("HOME"));
     choose(list, &files)
 }
 

@@ -3,7 +3,7 @@
 use super::clusters::Cluster;
 use super::wire::Failure;
 use cosy_model::reservation::ReservationInfo;
-use cosy_model::{ReservationId, Time};
+use cosy_model::{ReservationId, Time, variables};
 
 /// What a cluster has of this booking now.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -133,7 +133,7 @@ pub fn command(cluster: &Cluster, what: &str, ids: &[ReservationId]) -> String {
     // Only a NUL cannot be quoted, and no path has one.
     let path = shlex::try_quote(&path).map_or_else(|_| path.clone(), Into::into);
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    format!("COSY_SOCKET={path} cresv {what} {}", ids.join(" "))
+    format!("{}={path} cresv {what} {}", variables::SOCKET, ids.join(" "))
 }
 
 #[cfg(test)]

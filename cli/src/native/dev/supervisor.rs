@@ -5,6 +5,7 @@ use super::plan::{NodePlan, Plan, Report};
 use super::{children, fds, files, place};
 use crate::exit;
 use anyhow::{Context as _, bail};
+use cosy_model::variables;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
@@ -289,15 +290,15 @@ impl Supervisor {
         }
         let mut child = Command::new(&argv[0]);
         if self.plan.as_user {
-            child.env(cosy_client::cluster::AS_USER_VARIABLE, "1");
+            child.env(variables::AS_USER, "1");
         }
         let child = child
             .args(&argv[1..])
             .env("PATH", path)
-            .env(cosy_client::cluster::SOCKET_VARIABLE, self.plan.socket())
-            .env("COSY_DEV_DIR", &self.plan.dir)
+            .env(variables::SOCKET, self.plan.socket())
+            .env(variables::DEV_DIR, &self.plan.dir)
             // For an mpirun in a shell of calloc, which is on no node.
-            .env("COSY_MACHINE_SHARED", "1")
+            .env(variables::MACHINE_SHARED, "1")
             .process_group(self.plan.group)
             .spawn()?;
         Ok(Pid::from_child(&child))

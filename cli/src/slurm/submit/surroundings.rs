@@ -110,7 +110,7 @@ pub fn environment(job_options: &SubmitOptions, asked: &Requested) -> Result<OsT
 
 /// Whether a variable tells of the job that this command was called in.
 fn of_this_job(name: &str) -> bool {
-    name.starts_with(cosy_model::variables::PREFIX) && name != cosy_client::cluster::SOCKET_VARIABLE
+    name.starts_with(cosy_model::variables::PREFIX) && name != cosy_model::variables::SOCKET
 }
 
 /// The variables of this process that go along and are not told anew.

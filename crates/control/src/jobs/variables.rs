@@ -9,7 +9,7 @@ use crate::queues::Queues;
 use crate::rooms::Rooms;
 use crate::workflows::Workflows;
 use cosy_model::job::MemoryRequest;
-use cosy_model::{Dialect, Gid, MiB, OsText};
+use cosy_model::{Dialect, Gid, MiB, OsText, variables as names};
 
 /// `NAME=value` separated by NUL, in a fixed order, for a program with the primary
 /// group `gid`.
@@ -17,56 +17,52 @@ pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText
     let mut block = Block(Vec::new());
     let spec = job.spec();
     let nodes = node_list(&rooms.machine, run);
-    block.set("COSY_CLUSTER", &rooms.config.name);
+    block.set(names::CLUSTER, &rooms.config.name);
     if spec.dialect != Dialect::Cosy {
-        block.set("COSY_DIALECT", spec.dialect.word());
+        block.set(names::DIALECT, spec.dialect.word());
     }
-    block.set("COSY_JOB_ID", job.id);
-    block.set("COSY_JOB_NAME", &spec.name);
-    block.set("COSY_JOB_ATTEMPT", job.attempt);
-    block.set("COSY_JOB_USER", &job.submitted.user);
-    block.set("COSY_JOB_UID", job.submitted.uid);
-    block.set("COSY_JOB_GID", gid);
-    block.set("COSY_QUEUE", &job.submitted.queue);
-    block.set("COSY_NODES", nodes);
-    block.set("COSY_NODE_COUNT", run.parts.len());
+    block.set(names::JOB_ID, job.id);
+    block.set(names::JOB_NAME, &spec.name);
+    block.set(names::JOB_ATTEMPT, job.attempt);
+    block.set(names::JOB_USER, &job.submitted.user);
+    block.set(names::JOB_UID, job.submitted.uid);
+    block.set(names::JOB_GID, gid);
+    block.set(names::QUEUE, &job.submitted.queue);
+    block.set(names::NODES, nodes);
+    block.set(names::NODE_COUNT, run.parts.len());
     let tasks: u32 = run.parts.iter().map(|p| p.tasks).sum();
-    block.set("COSY_TASKS", tasks);
-    let per_node: Vec<String> = run.parts.iter().map(|p| p.tasks.to_string()).collect();
-    block.set("COSY_TASKS_BY_NODE", per_node.join(","));
-    block.set("COSY_CORES_PER_TASK", spec.request.cores_per_task);
-    let cores: Vec<String> = run
-        .parts
-        .iter()
-        .map(|p| p.amounts.cores.to_string())
-        .collect();
-    block.set("COSY_CORES_BY_NODE", cores.join(","));
+    block.set(names::TASKS, tasks);
+    let per_node = run.parts.iter().map(|p| p.tasks);
+    block.set(names::TASKS_BY_NODE, names::write_counts(per_node));
+    block.set(names::CORES_PER_TASK, spec.request.cores_per_task);
+    let cores = run.parts.iter().map(|p| p.amounts.cores);
+    block.set(names::CORES_BY_NODE, names::write_counts(cores));
     if let Some(each) = memory_per_core(&rooms.queues, job) {
-        block.set("COSY_MEMORY_PER_CORE_MIB", each.0);
+        block.set(names::MEMORY_PER_CORE, each.0);
     }
     if let Some(first) = run.parts.first() {
-        block.set("COSY_CORES", first.amounts.cores);
+        block.set(names::CORES, first.amounts.cores);
         if !matches!(spec.request.memory, MemoryRequest::QueueDefault) || first.amounts.memory.0 > 0
         {
-            block.set("COSY_MEMORY_MIB", first.amounts.memory.0);
+            block.set(names::MEMORY, first.amounts.memory.0);
         }
     }
-    block.set("COSY_WORKDIR", spec.workdir.lossy());
+    block.set(names::WORKDIR, spec.workdir.lossy());
     let limit = run.limit;
     if !limit.is_unlimited() {
-        block.set("COSY_TIME_LIMIT_SECONDS", limit.secs());
+        block.set(names::TIME_LIMIT, limit.secs());
     }
     if let Some(account) = &spec.account {
-        block.set("COSY_ACCOUNT", account);
+        block.set(names::ACCOUNT, account);
     }
     if let Some(qos) = &spec.qos {
-        block.set("COSY_QOS", qos);
+        block.set(names::QOS, qos);
     }
     if let Some(reservation) = spec.reservation {
-        block.set("COSY_RESERVATION", reservation);
+        block.set(names::RESERVATION, reservation);
     }
     if let Some(mpi) = mpi_of(&rooms.queues, job) {
-        block.set("COSY_MPI", mpi);
+        block.set(names::MPI, mpi);
     }
     component_variables(&rooms.config, &rooms.machine, &rooms.queues, job, run, &mut block);
     flow_variables(&rooms.workflows, job, &mut block);
@@ -110,19 +106,19 @@ fn component_variables(
     if !spec.has_several_components() {
         return;
     }
-    let by_node = run.parts.iter().map(|part| part.component.to_string());
-    block.set("COSY_BUNDLES", spec.component_count());
-    block.set("COSY_BUNDLE_BY_NODE", by_node.collect::<Vec<_>>().join(","));
+    let by_node = run.parts.iter().map(|part| u32::from(part.component));
+    block.set(names::COMPONENTS, spec.component_count());
+    block.set(names::COMPONENT_BY_NODE, names::write_counts(by_node));
     for number in 0..spec.component_count() {
         let own = run.parts.iter();
         let own = own.filter(|part| usize::from(part.component) == number);
         let names = own.map(|p| machine.node(p.node).spec.name.as_str());
         let nodes = cosy_model::fold(&names.collect::<Vec<_>>());
-        block.set(&format!("COSY_BUNDLE_{number}_NODES"), nodes);
+        block.set(&names::of_component(number, "NODES"), nodes);
     }
     for (number, component) in spec.components().enumerate().skip(1) {
         let set = |block: &mut Block, what: &str, value: &dyn std::fmt::Display| {
-            block.set(&format!("COSY_BUNDLE_{number}_{what}"), value);
+            block.set(&names::of_component(number, what), value);
         };
         set(block, "NAME", &component.name);
         let default = config.default_queue.as_deref();
@@ -143,10 +139,10 @@ fn component_variables(
 
 fn flow_variables(workflows: &Workflows, job: &Job, block: &mut Block) {
     let Some(of) = job.submitted.flow else { return };
-    block.set("COSY_FLOW", of.flow);
+    block.set(names::FLOW, of.flow);
     if let Some(flow) = workflows.get(of.flow) {
-        block.set("COSY_FLOW_NAME", &flow.spec.name);
-        block.set("COSY_FLOW_TASK", flow.name_of(of.task));
+        block.set(names::FLOW_NAME, &flow.spec.name);
+        block.set(names::FLOW_TASK, flow.name_of(of.task));
     }
 }
 
@@ -158,19 +154,19 @@ impl Jobs {
         else {
             return;
         };
-        block.set("COSY_ARRAY_ID", base);
-        block.set("COSY_ARRAY_TASK", member.index);
-        block.set("COSY_ARRAY_COUNT", indices.len());
+        block.set(names::ARRAY_ID, base);
+        block.set(names::ARRAY_TASK, member.index);
+        block.set(names::ARRAY_COUNT, indices.len());
         if let (Some(first), Some(last)) = (indices.first(), indices.last()) {
-            block.set("COSY_ARRAY_MIN", first);
-            block.set("COSY_ARRAY_MAX", last);
+            block.set(names::ARRAY_MIN, first);
+            block.set(names::ARRAY_MAX, last);
             // Equal steps have one; of others the last two indices stand for all.
             let step = indices
                 .iter()
                 .rev()
                 .nth(1)
                 .map_or(1, |before| last - before);
-            block.set("COSY_ARRAY_STEP", step);
+            block.set(names::ARRAY_STEP, step);
         }
     }
 }

@@ -29,7 +29,7 @@ use cosy_model::node::{
 };
 use cosy_model::{
     Attempt, Dialect, End, EndCause, EventKind, EventObject, JobId, NodeId, NodeShare, NodeState,
-    OsText, Program, Span, Time, TriggerId, Uid, User, Watched, limits,
+    OsText, Program, Span, Time, TriggerId, Uid, User, Watched, limits, variables,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -289,8 +289,8 @@ fn variables_of_program(config: &ClusterConfig, row: &TriggerRow, user: &User) -
         ("USER", user.name.clone()),
         ("LOGNAME", user.name.clone()),
         ("SHELL", user.shell.clone()),
-        ("COSY_CLUSTER", config.name.clone()),
-        ("COSY_TRIGGER_ID", row.id.to_string()),
+        (variables::CLUSTER, config.name.clone()),
+        (variables::TRIGGER_ID, row.id.to_string()),
     ];
     let line = |(name, value): (&str, String)| format!("{name}={value}\0");
     // Of two with the same name the last counts.

@@ -4,6 +4,7 @@
 //! Beside Slurm's variables they set Cosy's, from which steps and MPI plugins learn where
 //! they are. Source: scontrol(1), "NumNodes"; files written by 22.05.
 
+use cosy_model::variables;
 use cosy_view::words::by_node;
 use std::fmt::Write;
 
@@ -50,11 +51,11 @@ impl Shell {
             ("SLURM_NNODES", count.clone()),
             ("SLURM_JOB_NUM_NODES", count.clone()),
             ("SLURM_JOB_CPUS_PER_NODE", format!("\"{cores}\"")),
-            ("COSY_NODES", nodes),
-            ("COSY_NODE_COUNT", count),
-            ("COSY_CORES_BY_NODE", list(&left.cores)),
-            ("COSY_TASKS", sum.to_string()),
-            ("COSY_TASKS_BY_NODE", list(&left.tasks)),
+            (variables::NODES, nodes),
+            (variables::NODE_COUNT, count),
+            (variables::CORES_BY_NODE, list(&left.cores)),
+            (variables::TASKS, sum.to_string()),
+            (variables::TASKS_BY_NODE, list(&left.tasks)),
         ];
         let unset = ["SLURM_NPROCS", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"];
         let mut text = String::new();
@@ -84,8 +85,7 @@ pub fn note(job: &str) -> String {
 }
 
 fn list(numbers: &[u32]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    numbers.join(",")
+    variables::write_counts(numbers.iter().copied())
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ impl Facts {
                 .map(|(_, n)| *n)
                 .collect()
         };
-        let name = |what: &str| variables::of_component(at, what);
+        let name = |what: &str| variables::of_component(at as usize, what);
         let text = |what: &str| all.text(&name(what));
         let first: u64 = self.job.parse().unwrap_or(0);
         let component = Self {
@@ -304,12 +304,7 @@ pub(super) fn set_owner((user, uid, gid): &(String, String, String), all: &mut V
 
 /// The cluster's name in a block of variables, Cosy's own before Slurm's.
 pub fn cluster_of(block: &[u8]) -> Option<String> {
-    let named = |name: &str| {
-        let of = |v| -> Option<&[u8]> {
-            <[u8]>::strip_prefix(v, name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
-        };
-        block.split(|b| *b == 0).find_map(of)
-    };
+    let named = |name| variables::find(block, name);
     let found = named(variables::CLUSTER).or_else(|| named("SLURM_CLUSTER_NAME"))?;
     Some(String::from_utf8_lossy(found).into_owned())
 }

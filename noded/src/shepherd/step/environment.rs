@@ -3,11 +3,10 @@
 //! In this order, the later ones winning: as the command gave them, those that only the
 //! node knows, those of the step, those of the task.
 
-use crate::config::CONTROLLER;
 use crate::shepherd::child::{self, Variables};
 use crate::steps::StepTask;
 use cosy_model::step::StepLayout;
-use cosy_model::{Dialect, hostlist};
+use cosy_model::{Dialect, hostlist, variables};
 use cosy_slurm::environment::{self, Step, cluster_of};
 use std::ffi::CString;
 
@@ -19,13 +18,13 @@ pub fn common(task: &StepTask) -> Variables {
     let layout = &task.order.layout;
     let node = task.order.tree.first().copied().unwrap_or(0);
     let values = [
-        ("COSY_STEP_ID", task.order.key.step.to_string()),
-        ("COSY_STEP_NAME", task.order.spec.name.clone()),
-        ("COSY_STEP_NODES", hostlist::fold(layout.nodes_with_tasks())),
-        ("COSY_STEP_NODE_COUNT", layout.nodes_with_tasks().len().to_string()),
-        ("COSY_STEP_TASKS", layout.tasks.to_string()),
-        ("COSY_STEP_TASKS_BY_NODE", tasks_by_node(layout)),
-        ("COSY_NODE_RANK", node.to_string()),
+        (variables::STEP_ID, task.order.key.step.to_string()),
+        (variables::STEP_NAME, task.order.spec.name.clone()),
+        (variables::STEP_NODES, hostlist::fold(layout.nodes_with_tasks())),
+        (variables::STEP_NODE_COUNT, layout.nodes_with_tasks().len().to_string()),
+        (variables::STEP_TASKS, layout.tasks.to_string()),
+        (variables::STEP_TASKS_BY_NODE, tasks_by_node(layout)),
+        (variables::NODE_RANK, node.to_string()),
     ];
     for (name, value) in values {
         all.insert(name.into(), value.into_bytes());
@@ -49,7 +48,7 @@ fn slurm(task: &StepTask, node: u32, all: &mut Variables) {
         owner: (allocation.user.clone(), allocation.uid.to_string(), allocation.gid.to_string()),
         cluster: cluster_of(&task.order.spec.environment.0),
         controller: all
-            .get(CONTROLLER.as_bytes())
+            .get(variables::CONTROLLER.as_bytes())
             .map(|at| String::from_utf8_lossy(at).into_owned()),
         step: task.order.key.step.0,
         nodes: hostlist::fold(with_tasks),
@@ -77,7 +76,7 @@ const COUNTS: [&str; 4] = [
     "SLURM_TASKS_PER_NODE",
 ];
 
-const OWN: [&str; 2] = ["COSY_TASK_RANK", "COSY_TASK_LOCAL_RANK"];
+const OWN: [&str; 2] = [variables::TASK_RANK, variables::TASK_LOCAL_RANK];
 
 /// What only the task of this rank has, the `local`-th here: `NAME=value`.
 ///
