@@ -112,11 +112,11 @@ fn gpus_that_are_given_back_are_taken_at_once() {
     world.now = world.now + Span::from_secs(100);
     let batch = world.controller.settle(world.now);
     let runs = |id: u64| {
-        let rows = batch.records.iter().filter_map(|record| match record {
+        let mut rows = batch.records.iter().filter_map(|record| match record {
             cosy_control::Record::Job(row) if row.id == JobId(id) => row.run.clone(),
             _ => None,
         });
-        let parts = rows.last().map(|run| run.parts).unwrap_or_default();
+        let parts = rows.next_back().map(|run| run.parts).unwrap_or_default();
         let held = |part: cosy_control::PartRow| (part.node, part.gpus);
         parts.into_iter().map(held).collect::<Vec<_>>()
     };

@@ -183,7 +183,7 @@ mod tests {
             sizes: vec![1, -2],
             kind: Some(Kind::Small(3)),
         };
-        rmp_serde::to_vec_named(&value).unwrap()
+        rmp_serde::to_vec_named(&value).expect("a record of plain fields")
     }
 
     #[test]
