@@ -9,7 +9,7 @@ mod stage;
 use bench::{Bench, complains};
 use cosy_model::api::{Column, EndedJob, JobField, JobRef, Reply, Request, Submission, Table};
 use cosy_model::job::EndCause;
-use cosy_model::step::{Down, StepAsk, StepCommand, Up};
+use cosy_model::step::{DownFrame, StepAsk, StepCommand, UpFrame};
 use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode};
 use rustix::process::{Pid, Signal, kill_process};
 use stage::{Do, controller, entry, inside, layout, play};
@@ -396,16 +396,16 @@ fn a_file_goes_to_all_nodes() {
         let mut got = Vec::new();
         loop {
             match stage.hear().unwrap() {
-                Down::Stdin { bytes } => got.extend(bytes),
-                Down::StdinEnd => break,
+                DownFrame::Stdin { bytes } => got.extend(bytes),
+                DownFrame::StdinEnd => break,
                 other => panic!("{other:?}"),
             }
             let bytes = got.len() as u64;
-            stage.say(Up::StdinTaken { bytes });
+            stage.say(UpFrame::StdinTaken { bytes });
         }
         let mut end = stage::task_end(1, 0);
         end.failure = Some("cannot write /tmp/x on n2: No space left on device".into());
-        stage.say(Up::TaskEnded { rank: 1, end });
+        stage.say(UpFrame::TaskEnded { rank: 1, end });
         stage.node(0, EndCause::Exited);
         stage.node(1, EndCause::Exited);
         (ask, got)

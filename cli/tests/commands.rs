@@ -12,7 +12,7 @@ use cosy_model::api::{
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::reservation::{AccountInfo, LedgerEntry};
 use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode, ReservationId, Su, Time};
-use cosy_proto::client::{Answer, Ask};
+use cosy_proto::client::{ReplyFrame, RequestFrame};
 use cosy_proto::frame;
 use std::fs;
 use std::io::Write;
@@ -269,7 +269,7 @@ fn garbage() {
         let listener = UnixListener::bind(bench.path("run/cosyd.sock")).unwrap();
         let controller = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            frame::read::<Ask>(&mut stream, FRAME_BYTES).unwrap();
+            frame::read::<RequestFrame>(&mut stream, FRAME_BYTES).unwrap();
             stream.write_all(bytes).unwrap();
         });
         complains(&bench.run(&["cstat"]), 1, "no understandable answer");
@@ -285,7 +285,7 @@ fn a_restart_in_the_middle() {
     let controller = std::thread::spawn(move || {
         let read = |l: &UnixListener| {
             let (mut stream, _) = l.accept().unwrap();
-            let ask: Ask = frame::read(&mut stream, FRAME_BYTES).unwrap().unwrap();
+            let ask: RequestFrame = frame::read(&mut stream, FRAME_BYTES).unwrap().unwrap();
             (stream, ask)
         };
         let (stream, first) = read(&listener);
@@ -296,7 +296,7 @@ fn a_restart_in_the_middle() {
         let listener = UnixListener::bind(&path).unwrap();
         let (mut stream, second) = read(&listener);
         assert_eq!(first, second);
-        frame::write(&mut stream, &Answer::new(submitted(3)), FRAME_BYTES).unwrap();
+        frame::write(&mut stream, &ReplyFrame::new(submitted(3)), FRAME_BYTES).unwrap();
     });
     let got = bench.run(&["csub", "--", "x"]);
     controller.join().unwrap();

@@ -7,7 +7,7 @@ mod bench;
 use bench::{Bench, Outcome, complains};
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{
-    Pick, PlanChart, Quote, QuotedSlot, ReservationInfo, ReservationState, Sharing,
+    PlanChart, Quote, QuotedSlot, ReservationInfo, ReservationState, Sharing, StartChoice,
 };
 use cosy_model::{JobId, Refusal, RefusalCode, ReservationId, Span, Su, Time, Uid};
 
@@ -119,7 +119,7 @@ Jobs enter with: csub --reservation 12
     let Request::Reserve { ask, hold, job } = &asked[0] else {
         panic!("{asked:?}");
     };
-    assert_eq!((ask.pick, ask.length), (Pick::At(START), TWO_HOURS));
+    assert_eq!((ask.pick, ask.length), (StartChoice::At(START), TWO_HOURS));
     assert_eq!((ask.request.nodes, *hold, job.is_none()), (Some(4), false, true));
 }
 
@@ -204,7 +204,7 @@ fn a_quote_and_its_choice() {
     let Request::Reserve { ask, hold, .. } = &asked[1] else {
         panic!("{asked:?}");
     };
-    assert_eq!(ask.pick, Pick::At(START + Span::from_minutes(60)));
+    assert_eq!(ask.pick, StartChoice::At(START + Span::from_minutes(60)));
     assert_eq!((ask.max_price, *hold), (Some(Su(32_500_000)), false));
     let (got, asked) = answered(&["quote", "-t2h", "--choose=hold"], vec![quoted(None)]);
     assert_eq!((got.code, asked.len()), (1, 1));

@@ -9,7 +9,8 @@ use bench::{Bench, Outcome, complains};
 use cosy_model::job::EndCause;
 use cosy_model::limits::{FRAME_BYTES, STDIN_WINDOW};
 use cosy_model::step::{
-    Down, InputFrom, OutputTo, StepAnswer, StepAsk, StepCommand, StepInfo, StepSpec, Stream, Up,
+    DownFrame, InputFrom, OutputTo, StepAnswer, StepAsk, StepCommand, StepInfo, StepSpec, Stream,
+    UpFrame,
 };
 use cosy_model::{JobId, Refusal, RefusalCode, StepId};
 use cosy_proto::frame;
@@ -114,7 +115,7 @@ fn exit_codes_and_messages() {
     check(&[], 127, &["n1: task 0: cannot execute ./a.out: Permission denied"], |s| {
         let mut end = stage::task_end(127, 0);
         end.failure = Some("cannot execute ./a.out on n1: Permission denied".into());
-        s.say(Up::TaskEnded { rank: 0, end });
+        s.say(UpFrame::TaskEnded { rank: 0, end });
         s.finish(0, 0);
     });
     check(
@@ -136,21 +137,21 @@ fn exit_codes_and_messages() {
     });
     check(&[], 1, &["n2: lost: no route to host"], |s| {
         let reason = "no route to host".to_owned();
-        s.say(Up::Lost {
+        s.say(UpFrame::Lost {
             nodes: vec![1],
             reason,
         });
-        assert!(matches!(s.hear_order(), Some(Down::Kill)));
+        assert!(matches!(s.hear_order(), Some(DownFrame::Kill)));
         s.node(0, EndCause::Cancelled);
     });
     check(&[], 5, &["n2: task 2 aborted with code 5: no memory"], |s| {
         let reason = "no memory".to_owned();
-        s.say(Up::Abort {
+        s.say(UpFrame::Abort {
             rank: 2,
             code: 5,
             reason,
         });
-        assert!(matches!(s.hear_order(), Some(Down::Kill)));
+        assert!(matches!(s.hear_order(), Some(DownFrame::Kill)));
         s.task(0, 0, 15);
         s.task(1, 0, 15);
         s.finish(0, 0);
@@ -166,9 +167,9 @@ fn a_bad_end_ends_all_where_it_is_asked_for() {
             let mut orders = Vec::new();
             loop {
                 match stage.hear() {
-                    Some(Down::StdinEnd) if orders.is_empty() => {
+                    Some(DownFrame::StdinEnd) if orders.is_empty() => {
                         // All that comes because of the bad end has come before this.
-                        stage.say(Up::StdinTaken { bytes: 0 });
+                        stage.say(UpFrame::StdinTaken { bytes: 0 });
                         stage.task(1, 0, 0);
                         stage.node(0, EndCause::Exited);
                     }
@@ -179,7 +180,7 @@ fn a_bad_end_ends_all_where_it_is_asked_for() {
         });
         let got = run(&bench, &[options, &["x"]].concat());
         assert_eq!(got.code, 2, "{got:?}");
-        let kill = stage.join().unwrap().contains(&Down::Kill);
+        let kill = stage.join().unwrap().contains(&DownFrame::Kill);
         assert!(!kill || killed, "{options:?}");
     };
     check(&[], false);
@@ -199,7 +200,7 @@ fn a_bad_end_ends_all_where_it_is_asked_for() {
             order
         });
         let got = run(&bench, &[options, &["x"]].concat());
-        assert_eq!(stage.join().unwrap(), Some(Down::Kill));
+        assert_eq!(stage.join().unwrap(), Some(DownFrame::Kill));
         assert_eq!(got.code, code, "{got:?}");
         assert!(!got.error.contains("cancelled"), "{got:?}");
         fs::remove_file(bench.path(stage::STEP_SOCKET)).unwrap();
@@ -278,15 +279,15 @@ fn input_goes_to_the_tasks_as_they_take_it() {
         let mut taken = 0;
         loop {
             match stage.hear().unwrap() {
-                Down::Stdin { bytes } => got.extend(bytes),
-                Down::StdinEnd => break,
+                DownFrame::Stdin { bytes } => got.extend(bytes),
+                DownFrame::StdinEnd => break,
                 other => panic!("{other:?}"),
             }
             let under_way = got.len() as u64 - taken;
             assert!(under_way <= STDIN_WINDOW, "{under_way} bytes");
             if under_way == STDIN_WINDOW {
                 taken = got.len() as u64;
-                stage.say(Up::StdinTaken { bytes: taken });
+                stage.say(UpFrame::StdinTaken { bytes: taken });
             }
         }
         stage.finish(0, 0);
@@ -329,7 +330,7 @@ fn interrupted_once_it_tells_twice_it_ends() {
         }
         assert!(text.contains("once more"), "{text}");
     }
-    assert_eq!(stage.join().unwrap(), Some(Down::Kill));
+    assert_eq!(stage.join().unwrap(), Some(DownFrame::Kill));
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }
 

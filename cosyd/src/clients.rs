@@ -24,7 +24,7 @@ use crate::store::outcomes::LookUp;
 use cosy_control::{Caller, Event, Facts, TokenSeed, is_admin, may_come_from};
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::{Dependency, DependencyKind, Gid, Refusal, RefusalCode, Uid, User, limits};
-use cosy_proto::client::Ask;
+use cosy_proto::client::RequestFrame;
 use cosy_proto::frame::{Body, Decoder};
 use cosy_proto::keys::{JoinToken, random_hex, sha256_hex};
 use std::sync::Arc;
@@ -154,7 +154,11 @@ impl Desk {
     /// # Errors
     /// It is none, a long one passes its bounds, or there are too many bytes of requests
     /// under way.
-    pub async fn decode(&self, who: Requester, body: Body) -> Result<(Ask, Share), Refusal> {
+    pub async fn decode(
+        &self,
+        who: Requester,
+        body: Body,
+    ) -> Result<(RequestFrame, Share), Refusal> {
         let (body, values) = match body.len() > LARGE_BYTES {
             true => {
                 self.pools
@@ -191,7 +195,7 @@ impl Desk {
         stream: &UnixStream,
         who: Requester,
         gid: Gid,
-        ask: Ask,
+        ask: RequestFrame,
     ) -> Option<Encoded> {
         let answer = async {
             let caller = self.caller(who.uid, gid, None).await;
@@ -205,7 +209,12 @@ impl Desk {
 
     /// Answers a question, also one that a node's daemon has passed on: as a frame, which is
     /// counted until it is taken.
-    pub async fn answer_whole(&self, talk: &Conversation, mut caller: Caller, ask: Ask) -> Encoded {
+    pub async fn answer_whole(
+        &self,
+        talk: &Conversation,
+        mut caller: Caller,
+        ask: RequestFrame,
+    ) -> Encoded {
         caller.as_user |= ask.as_user;
         let who = Requester {
             uid: caller.user.uid,
@@ -247,7 +256,7 @@ impl Desk {
     }
 
     /// Answers a question, also one that a node's daemon has passed on.
-    async fn answer(&self, talk: &Conversation, caller: Caller, ask: Ask) -> Reply {
+    async fn answer(&self, talk: &Conversation, caller: Caller, ask: RequestFrame) -> Reply {
         if !cosy_proto::understands(ask.version) {
             return Reply::Refused(Refusal::new(
                 RefusalCode::Version,

@@ -1,6 +1,6 @@
 //! The only place where the controller's daemon reads a clock.
 
-use cosy_model::{Boot, Moment, Span, Steady, Time};
+use cosy_model::{BootId, ClockReading, MonotonicTime, Span, Time};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ pub fn now() -> Time {
 }
 
 /// The date and what passes, looked at together.
-pub fn moment() -> Moment {
+pub fn moment() -> ClockReading {
     let mut found = look();
     for _ in 1..LOOKS {
         if found.1 <= APART {
@@ -28,13 +28,13 @@ pub fn moment() -> Moment {
 }
 
 /// All clocks, and how many milliseconds it took to look.
-fn look() -> (Moment, i64) {
+fn look() -> (ClockReading, i64) {
     let steady = ms(ClockId::Monotonic);
     let wall = now();
     let with_sleep = ms(ClockId::Boottime);
-    let moment = Moment {
+    let moment = ClockReading {
         wall,
-        steady: Steady(steady),
+        steady: MonotonicTime(steady),
         slept: Span(with_sleep.saturating_sub(steady)),
         boot: boot(),
     };
@@ -43,8 +43,8 @@ fn look() -> (Moment, i64) {
 
 /// Which run of this machine. A steady clock of other containers' own (time namespaces) counts from
 /// elsewhere: what it is ahead of this machine's is in the number, too.
-fn boot() -> Boot {
-    static BOOT: OnceLock<Boot> = OnceLock::new();
+fn boot() -> BootId {
+    static BOOT: OnceLock<BootId> = OnceLock::new();
     *BOOT.get_or_init(|| {
         let id = read("/proc/sys/kernel/random/boot_id");
         let offsets = read("/proc/self/timens_offsets");
@@ -57,7 +57,7 @@ fn read(path: &str) -> String {
 }
 
 /// 0, which is known of none, where the kernel says nothing.
-fn number(id: &str, offsets: &str) -> Boot {
+fn number(id: &str, offsets: &str) -> BootId {
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
     let id = u128::from_str_radix(&digits, 16).unwrap_or(0);
     let apart = offsets
@@ -65,8 +65,8 @@ fn number(id: &str, offsets: &str) -> Boot {
         .filter_map(|word| word.parse::<i64>().ok());
     let apart = apart.fold(0u64, |sum, n| sum.wrapping_mul(31).wrapping_add(n.unsigned_abs()));
     match id {
-        0 => Boot(0),
-        id => Boot(id ^ u128::from(apart)),
+        0 => BootId(0),
+        id => BootId(id ^ u128::from(apart)),
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_steady_clock_does_not_go_back() {
-        let looks: Vec<Moment> = (0..1000).map(|_| moment()).collect();
+        let looks: Vec<ClockReading> = (0..1000).map(|_| moment()).collect();
         assert!(looks.is_sorted_by_key(|moment| moment.steady));
         assert!(looks.iter().all(|moment| moment.wall > Time::EPOCH));
     }
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(number(id, none), number(id, ""));
         assert_eq!(number(id, none).0, 0x0b1c_2d3e_0000_4000_8000_0000_0000_000f);
         assert_ne!(number(id, none), number(id, apart));
-        assert_eq!(number("", apart), Boot(0));
-        assert!(!Boot(0).is_same(Boot(0)));
+        assert_eq!(number("", apart), BootId(0));
+        assert!(!BootId(0).is_same(BootId(0)));
     }
 }

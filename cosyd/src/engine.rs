@@ -37,7 +37,7 @@ use crate::recovery::{self, Recovered, caught};
 use crate::store::Store;
 use cosy_control::{Batch, ClusterConfig, Controller, Event, Object};
 use cosy_model::api::{Reply, WHOLE_TURN};
-use cosy_model::{Moment, Uid};
+use cosy_model::{ClockReading, Uid};
 use cosy_proto::keys::KeyPair;
 use input::Failure;
 pub use input::Input;
@@ -261,7 +261,7 @@ impl Core {
         Ok(())
     }
 
-    fn handle(&mut self, now: Moment, event: Event) -> Result<(), String> {
+    fn handle(&mut self, now: ClockReading, event: Event) -> Result<(), String> {
         if let Err(refusal) = self.faults.admit(&event, Instant::now()) {
             match event {
                 Event::Asked { client, .. } => self.hub.answer(client, Reply::Refused(refusal)),

@@ -13,7 +13,7 @@ use crate::store::set_aside::{Table, Unit};
 use crate::store::{Store, StoreError};
 use anyhow::{Context, bail};
 use cosy_control::{Batch, ClusterConfig, Controller, Loaded, Object};
-use cosy_model::{JobId, Moment};
+use cosy_model::{ClockReading, JobId};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use std::any::Any;
@@ -63,7 +63,7 @@ pub enum Trial {
 }
 
 /// How a controller is made of what was loaded.
-type Begin = fn(ClusterConfig, Loaded, Moment) -> Recovered;
+type Begin = fn(ClusterConfig, Loaded, ClockReading) -> Recovered;
 
 /// What stays the same from one trial to the next.
 struct Recovery<'a> {
@@ -73,7 +73,7 @@ struct Recovery<'a> {
 }
 
 /// Loads, restores and has the first turn.
-fn begin(config: ClusterConfig, loaded: Loaded, now: Moment) -> Recovered {
+fn begin(config: ClusterConfig, loaded: Loaded, now: ClockReading) -> Recovered {
     faults::at_loading(&loaded);
     let mut controller = Controller::restore(config, loaded, now);
     let first = controller.settle(now);
@@ -186,7 +186,7 @@ impl Recovery<'_> {
         bail!("the controller still fails after {MOST_FAULTS} rows of the store were set aside")
     }
 
-    fn try_out(&self, loaded: Loaded, now: Moment) -> Result<(), String> {
+    fn try_out(&self, loaded: Loaded, now: ClockReading) -> Result<(), String> {
         let work = || (self.begin)(self.config.clone(), loaded, now);
         match self.trial {
             Trial::Here => caught(work).map(drop),
@@ -195,7 +195,7 @@ impl Recovery<'_> {
     }
 
     /// The row that ends the shortest beginning that fails; `None`: nothing fails any more.
-    fn find(&self, loaded: &Loaded, now: Moment) -> anyhow::Result<Option<Unit>> {
+    fn find(&self, loaded: &Loaded, now: ClockReading) -> anyhow::Result<Option<Unit>> {
         let units = units(loaded);
         let fails = |count: usize| {
             let some: BTreeSet<&Unit> = units[..count].iter().collect();
@@ -421,7 +421,7 @@ mod tests {
     }
 
     /// Fails at jobs called poison, of which only the first turn takes notice.
-    fn panicking(config: ClusterConfig, loaded: Loaded, now: Moment) -> Recovered {
+    fn panicking(config: ClusterConfig, loaded: Loaded, now: ClockReading) -> Recovered {
         let poison = loaded.submissions.iter().any(|s| s.spec.name == "poison");
         let taken = begin(config, loaded, now);
         assert!(!poison, "poison was taken");
@@ -429,7 +429,7 @@ mod tests {
     }
 
     /// Dies of it.
-    fn dying(config: ClusterConfig, loaded: Loaded, now: Moment) -> Recovered {
+    fn dying(config: ClusterConfig, loaded: Loaded, now: ClockReading) -> Recovered {
         if loaded.submissions.iter().any(|s| s.spec.name == "poison") {
             std::process::abort();
         }

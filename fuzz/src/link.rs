@@ -4,7 +4,7 @@
 use crate::local::{busy, finish, is_decided, who};
 use cosy_control::{Caller, ClientId, Event, Facts, LinkHello, LinkId, Via};
 use cosy_model::node::{NodeOrder, NodeReport};
-use cosy_proto::client::Ask;
+use cosy_proto::client::RequestFrame;
 use cosy_proto::link::Hello;
 use cosy_proto::words;
 
@@ -47,7 +47,7 @@ pub fn run(bytes: &[u8]) {
             NodeReport::RelayRequest {
                 node, uid, gid, frame, ..
             } => {
-                let Some(ask) = crate::message::<Ask>(&frame.0) else {
+                let Some(ask) = crate::message::<RequestFrame>(&frame.0) else {
                     continue;
                 };
                 if !is_decided(&ask.request) {

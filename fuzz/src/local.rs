@@ -5,7 +5,7 @@ use crate::world::{self, World, user};
 use cosy_control::ClusterConfig;
 use cosy_model::api::Request;
 use cosy_model::{QueueSpec, Span, Uid, User};
-use cosy_proto::client::Ask;
+use cosy_proto::client::RequestFrame;
 
 /// A cluster that is cheap to make.
 pub(crate) fn small() -> ClusterConfig {
@@ -70,7 +70,7 @@ pub fn run(bytes: &[u8]) {
     crate::stream(bytes, cosy_model::limits::FRAME_BYTES);
     let mut world = None;
     for (at, piece) in (0u8..).zip(crate::pieces(bytes)) {
-        let Some(ask) = crate::message::<Ask>(piece) else {
+        let Some(ask) = crate::message::<RequestFrame>(piece) else {
             continue;
         };
         if !cosy_proto::understands(ask.version) || !is_decided(&ask.request) {

@@ -4,7 +4,7 @@
 use cosy_model::node::{Allocation, AllocationKey, NodeOrder};
 use cosy_model::step::{JobPart, Peer, StepAnswer, StepAsk, StepSpec};
 use cosy_model::{Attempt, Gid, JobId, MiB, Time, Uid};
-use cosy_proto::client::Answer;
+use cosy_proto::client::ReplyFrame;
 use cosy_proto::keys::{JoinToken, PublicKey};
 use cosy_proto::lines::{Lines, Style};
 use cosy_proto::link::HelloReply;
@@ -43,7 +43,7 @@ pub fn run(bytes: &[u8]) {
                 let ticket = cosy_model::OsText(body.to_vec());
                 let _ = ticket::verify(&ticket, &key(), Time(0));
             }
-            8 => drop(crate::message::<Answer>(body)),
+            8 => drop(crate::message::<ReplyFrame>(body)),
             _ => frames(body),
         }
     }
@@ -145,7 +145,7 @@ fn frames(mut body: &[u8]) {
             .expect("what was written can be read")
             .expect("whole");
         assert_eq!(frame, back);
-        if let StepFrame::Up(cosy_model::step::Up::Output {
+        if let StepFrame::Up(cosy_model::step::UpFrame::Output {
             rank,
             stream,
             bytes,

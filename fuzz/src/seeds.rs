@@ -7,18 +7,18 @@ use cosy_model::node::{
     AttemptKey, AttemptPhase, Figures, InventoryItem, Launch, Machine, NodeOrder, NodeReport,
     NodeSelf, PrepareFailure,
 };
-use cosy_model::reservation::{AccountAction, Ask as SlotAsk, Pick, ReservationFilter};
+use cosy_model::reservation::{AccountAction, ReservationSpec, StartChoice, ReservationFilter};
 use cosy_model::step::{
-    Down, Passage, Peer, RankRun, StepAnswer, StepAsk, StepCommand, StepKey, StepLayout,
-    StepOrder, StepRecord, StepSpec, TaskEnd, Up,
+    DownFrame, AllocationRoute, Peer, RankRun, StepAnswer, StepAsk, StepCommand, StepKey, StepLayout,
+    StepOrder, StepRecord, StepSpec, TaskEnd, UpFrame,
 };
 use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
 use cosy_model::{
     Amounts, ArraySpec, Attempt, Dependency, End, EndCause, FlowId, Gid, JobId, JobSpec, MiB,
     OsText, Program, QueueSpec, QueueState, Refusal, ReservationId, Span, StepId, Su, Time,
-    TriggerEvent, TriggerId, TriggerSpec, Uid, Watched,
+    TriggerEvent, TriggerId, TriggerSpec, Uid, TriggerTarget,
 };
-use cosy_proto::client::{Answer, Ask, RequestKey};
+use cosy_proto::client::{ReplyFrame, RequestFrame, RequestKey};
 use cosy_proto::frame;
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::peer::{PeerAnswer, PeerAsk, PeerRequest};
@@ -61,7 +61,7 @@ fn packed<T: Serialize>(message: &T) -> Vec<u8> {
 
 fn asked(request: Request) -> Vec<u8> {
     let key = request.changes().then_some(RequestKey([7; 16]));
-    packed(&Ask::new(request, key))
+    packed(&RequestFrame::new(request, key))
 }
 
 fn spec(name: &str) -> JobSpec {
@@ -129,15 +129,15 @@ fn filter() -> JobFilter {
     }
 }
 
-fn slot() -> Box<SlotAsk> {
-    Box::new(SlotAsk {
+fn slot() -> Box<ReservationSpec> {
+    Box::new(ReservationSpec {
         name: "slot".into(),
         queue: None,
         request: rich().request,
         length: Span::from_secs(100),
         earliest: Some(NOW + Span::from_secs(60)),
         latest_end: Some(NOW + Span::from_secs(6000)),
-        pick: Pick::Soonest,
+        pick: StartChoice::Soonest,
         repeat: None,
         account: None,
         max_price: None,
@@ -227,7 +227,7 @@ fn requests() -> Vec<Request> {
         Request::Queues,
         Request::Nodes,
         Request::SetTrigger(Box::new(TriggerSpec {
-            on: Watched::Job(JobId(1)),
+            on: TriggerTarget::Job(JobId(1)),
             events: [TriggerEvent::Ended, TriggerEvent::TimeLimit].into(),
             offset: Span::from_secs(1),
             program: OsText::from("/bin/true"),
@@ -235,7 +235,7 @@ fn requests() -> Vec<Request> {
             environment: OsText::default(),
         })),
         Request::SetTrigger(Box::new(TriggerSpec {
-            on: Watched::Nodes(vec!["n[1-3]".into()]),
+            on: TriggerTarget::Nodes(vec!["n[1-3]".into()]),
             events: [TriggerEvent::Down, TriggerEvent::Idle].into(),
             offset: Span::ZERO,
             program: OsText::from("/bin/true"),
@@ -503,7 +503,7 @@ fn peer() -> Vec<Vec<u8>> {
         grace: Span(100),
         dialect: Default::default(),
     };
-    let passage = Passage {
+    let passage = AllocationRoute {
         key: key(),
         uid: Uid(1),
         gid: Gid(1),
@@ -532,15 +532,15 @@ fn peer() -> Vec<Vec<u8>> {
         add(6, text.into());
     }
     add(7, vec![0; 80]);
-    add(8, packed(&Answer::new(cosy_model::api::Reply::Refused(Refusal::invalid("x")))));
+    add(8, packed(&ReplyFrame::new(cosy_model::api::Reply::Refused(Refusal::invalid("x")))));
     let mut frames = Vec::new();
     for frame in [
-        StepFrame::Up(Up::Output {
+        StepFrame::Up(UpFrame::Output {
             rank: 1,
             stream: cosy_model::step::Stream::Output,
             bytes: b"a\nb".to_vec(),
         }),
-        StepFrame::Up(Up::TaskEnded {
+        StepFrame::Up(UpFrame::TaskEnded {
             rank: 0,
             end: TaskEnd {
                 exit_code: 0,
@@ -548,11 +548,11 @@ fn peer() -> Vec<Vec<u8>> {
                 failure: Some("x".into()),
             },
         }),
-        StepFrame::Up(Up::Gather { round: 1, parts: vec![(0, OsText(vec![1]))] }),
-        StepFrame::Up(Up::Lost { nodes: vec![1], reason: "x".into() }),
-        StepFrame::Down(Down::Stdin { bytes: vec![1] }),
-        StepFrame::Down(Down::Spread { round: 1, parts: vec![(0, OsText(vec![1]))] }),
-        StepFrame::Down(Down::Signal { signal: 2 }),
+        StepFrame::Up(UpFrame::Gather { round: 1, parts: vec![(0, OsText(vec![1]))] }),
+        StepFrame::Up(UpFrame::Lost { nodes: vec![1], reason: "x".into() }),
+        StepFrame::Down(DownFrame::Stdin { bytes: vec![1] }),
+        StepFrame::Down(DownFrame::Spread { round: 1, parts: vec![(0, OsText(vec![1]))] }),
+        StepFrame::Down(DownFrame::Signal { signal: 2 }),
         StepFrame::Link(Link::Resume(4)),
     ] {
         step::put(&mut frames, &frame).expect("short");

@@ -10,7 +10,7 @@ use crate::cgroup::Processes;
 use crate::devices::Devices;
 use cosy_config::Faults;
 use cosy_model::node::Allocation;
-use cosy_model::{Counted, Gid, MiB, Uid, variables};
+use cosy_model::{CountedResources, Gid, MiB, Uid, variables};
 use cosy_plugin::Plugins;
 use cosy_proto::keys::PublicKey;
 use std::ffi::OsString;
@@ -79,7 +79,7 @@ pub struct Config {
     /// GPUs and other things with numbers.
     pub devices: Devices,
     /// Other countable resources.
-    pub other: Counted,
+    pub other: CountedResources,
     /// Words that jobs may ask nodes for.
     pub features: Vec<String>,
     /// Directories of MPI plugins, the most important one first; the usual ones without.

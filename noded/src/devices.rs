@@ -6,7 +6,7 @@
 //! control groups but what they are to deny.
 
 use cosy_model::node::Allocation;
-use cosy_model::{Counted, OsText, variables};
+use cosy_model::{CountedResources, OsText, variables};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -104,7 +104,7 @@ impl Devices {
     }
 
     /// Adds the other resources to those that are only counted.
-    pub fn count_others(&self, counted: &mut Counted) {
+    pub fn count_others(&self, counted: &mut CountedResources) {
         for (name, all) in &self.others {
             counted.set(name, u32::try_from(all.len()).unwrap_or(u32::MAX));
         }
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn counts() {
-        let mut counted = Counted::default();
+        let mut counted = CountedResources::default();
         devices().count_others(&mut counted);
         assert_eq!(counted.get("fpga"), 3);
         assert_eq!(devices().gpu_types(), ["a", "a", "s", "s"]);

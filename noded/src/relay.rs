@@ -8,7 +8,7 @@
 //! controller could say, which knows whether it stays with a job: that has no limit here.
 
 use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid, api::Reply, limits};
-use cosy_proto::client::Answer;
+use cosy_proto::client::ReplyFrame;
 use cosy_proto::frame::{self, Decoder};
 use std::collections::HashMap;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -152,7 +152,7 @@ impl Relay {
 }
 
 fn refusal_frame(refusal: Refusal) -> Vec<u8> {
-    let answer = Answer::new(Reply::Refused(refusal));
+    let answer = ReplyFrame::new(Reply::Refused(refusal));
     frame::encode(&answer, limits::FRAME_BYTES).unwrap_or_default()
 }
 

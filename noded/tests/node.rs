@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use cosy_model::node::*;
 use cosy_model::{EndCause, Gid, OsText, Span, Uid};
-use cosy_proto::client::Answer;
+use cosy_proto::client::ReplyFrame;
 use cosy_proto::frame;
 use cosy_proto::keys::JoinToken;
 use cosy_proto::link::{Hello, HelloReply};
@@ -356,7 +356,7 @@ fn hostile_commands_do_no_harm() {
     // A frame that is too long is refused with a reason.
     let mut command = UnixStream::connect(&socket).unwrap();
     command.write_all(&u32::MAX.to_le_bytes()).unwrap();
-    let answer: Answer = frame::read(&mut command, 1 << 20).unwrap().unwrap();
+    let answer: ReplyFrame = frame::read(&mut command, 1 << 20).unwrap().unwrap();
     assert!(matches!(answer.reply, cosy_model::api::Reply::Refused(_)));
     // So is one connection too many.
     let mut held: Vec<UnixStream> = Vec::new();
@@ -365,7 +365,9 @@ fn hostile_commands_do_no_harm() {
         stream
             .set_read_timeout(Some(std::time::Duration::from_millis(20)))
             .unwrap();
-        let answer = frame::read::<Answer>(&mut stream, 1 << 20).ok().flatten();
+        let answer = frame::read::<ReplyFrame>(&mut stream, 1 << 20)
+            .ok()
+            .flatten();
         held.push(stream);
         answer
     });
@@ -379,7 +381,9 @@ fn hostile_commands_do_no_harm() {
     wait_for("refusal", || {
         let mut command = UnixStream::connect(&socket).unwrap();
         command.write_all(&[1, 0, 0, 0, 0x80]).unwrap();
-        told = frame::read::<Answer>(&mut command, 1 << 20).ok().flatten();
+        told = frame::read::<ReplyFrame>(&mut command, 1 << 20)
+            .ok()
+            .flatten();
         told.is_some().then_some(())
     });
 }

@@ -424,7 +424,7 @@ fn a_command_is_shown_the_way_to_its_job() {
     let mut for_that_host = one[0].clone();
     let holder = nodes.peers[1].key.clone();
     nodes.benches[0].sign_for(&mut for_that_host, holder);
-    let passage = Passage {
+    let passage = AllocationRoute {
         key: one[0].key.job().unwrap(),
         uid,
         gid: one[0].gid,

@@ -252,7 +252,7 @@ impl Step {
     }
 
     fn stdin(&mut self, bytes: &[u8]) {
-        self.send(Down::Stdin {
+        self.send(DownFrame::Stdin {
             bytes: bytes.to_vec(),
         });
     }
@@ -287,7 +287,7 @@ impl Step {
         self.received += 1;
         assert!(self.node.is_none(), "{up:?} after the end");
         match up {
-            Up::Output {
+            UpFrame::Output {
                 rank,
                 stream,
                 bytes,
@@ -296,16 +296,16 @@ impl Step {
                 .entry((rank, stream == Stream::Output))
                 .or_default()
                 .extend(bytes),
-            Up::Started { tasks, .. } => self.pids = tasks.into_iter().collect(),
-            Up::TaskEnded { rank, end } => {
+            UpFrame::Started { tasks, .. } => self.pids = tasks.into_iter().collect(),
+            UpFrame::TaskEnded { rank, end } => {
                 assert!(self.ends.insert(rank, end).is_none());
             }
-            Up::NodeEnded { node: 0, end } => self.node = Some(end),
-            Up::NodeEnded { .. } => {}
-            Up::Lost { nodes, reason } => self.lost.push((nodes, reason)),
-            Up::StdinTaken { bytes } => self.taken = bytes,
-            Up::Gather { .. } | Up::Ending { .. } => {}
-            Up::Abort { rank, code, reason } => self.aborts.push((rank, code, reason)),
+            UpFrame::NodeEnded { node: 0, end } => self.node = Some(end),
+            UpFrame::NodeEnded { .. } => {}
+            UpFrame::Lost { nodes, reason } => self.lost.push((nodes, reason)),
+            UpFrame::StdinTaken { bytes } => self.taken = bytes,
+            UpFrame::Gather { .. } | UpFrame::Ending { .. } => {}
+            UpFrame::Abort { rank, code, reason } => self.aborts.push((rank, code, reason)),
         }
     }
 
@@ -406,8 +406,8 @@ fn a_supervisor_is_not_protected_like_its_daemon() {
     let supervisor = noded::shepherd::parent_of(step.pids[&0]).unwrap();
     let own = cosy_model::limits::SUPERVISOR_OOM_SCORE;
     assert_eq!((score(supervisor), score(step.pids[&0])), (own, 0));
-    step.send(Down::Kill);
-    step.send(Down::Kill);
+    step.send(DownFrame::Kill);
+    step.send(DownFrame::Kill);
     step.wait();
 }
 
@@ -575,12 +575,12 @@ fn input_to_all_and_one_that_does_not_read() {
     let task = bench.task(3, "[ $COSY_TASK_RANK = 1 ] && exec sleep 1000; wc -c");
     let mut step = bench.start(&task);
     step.stdin(&[b'x'; 200_000]);
-    step.send(Down::StdinEnd);
+    step.send(DownFrame::StdinEnd);
     step.until(|s| s.ends.len() == 2);
     assert_eq!(step.text(0).trim(), "200000");
     assert_eq!(step.text(2).trim(), "200000");
     assert!(step.taken < 200_000);
-    step.send(Down::Signal { signal: 10 });
+    step.send(DownFrame::Signal { signal: 10 });
     step.wait();
     assert_eq!(step.end(1), (0, 10));
 }
@@ -597,7 +597,7 @@ fn input_to_one() {
         sent += 50_000;
         step.until(|s| s.taken + 200_000 >= sent);
     }
-    step.send(Down::StdinEnd);
+    step.send(DownFrame::StdinEnd);
     step.wait();
     assert_eq!(step.text(2).len(), 5_000_000);
     assert_eq!(step.text(0), "");
@@ -617,7 +617,7 @@ fn a_file_is_received() {
         };
         let mut step = bench.start(&task);
         step.stdin(b"content");
-        step.send(Down::StdinEnd);
+        step.send(DownFrame::StdinEnd);
         step.wait();
         step
     };
@@ -659,14 +659,14 @@ fn a_terminal() {
     });
     let mut step = bench.start(&task);
     step.until(|s| s.text(0).contains("11 22"));
-    step.send(Down::Window(Window {
+    step.send(DownFrame::Window(Window {
         rows: 33,
         columns: 44,
     }));
     step.stdin(b"go\n");
     step.until(|s| s.text(0).contains("33 44") && s.text(0).contains("/dev/pts/"));
     assert!(step.text(0).contains("go"), "it is echoed");
-    step.send(Down::StdinEnd);
+    step.send(DownFrame::StdinEnd);
     step.wait();
     assert_eq!(step.end(0), (0, 0));
 }
@@ -693,9 +693,9 @@ fn killed_twice_is_killed_at_once() {
     let task = bench.task(1, "trap 'echo term' TERM; echo here; while :; do sleep 0.01; done");
     let mut step = bench.start(&task);
     step.until(|s| s.text(0) == "here\n");
-    step.send(Down::Kill);
+    step.send(DownFrame::Kill);
     step.until(|s| s.text(0).contains("term"));
-    step.send(Down::Kill);
+    step.send(DownFrame::Kill);
     step.wait();
     assert_eq!(step.end(0), (0, 9));
     assert_eq!(*step.cause(), EndCause::Cancelled);
@@ -775,7 +775,7 @@ fn a_hop_that_breaks_goes_on() {
             step.stdin(b"last\n");
         }
     }
-    step.send(Down::StdinEnd);
+    step.send(DownFrame::StdinEnd);
     let last = |s: &Step| {
         s.output
             .get(&(0, true))
@@ -810,7 +810,7 @@ fn a_child_that_cannot_be_reached_is_lost() {
     let mut step = bench.start(&task);
     let mut daemon = step.dock(Dock::Child(0));
     let mut bytes = Vec::new();
-    let lost = Up::Lost {
+    let lost = UpFrame::Lost {
         nodes: vec![1],
         reason: "no route".into(),
     };

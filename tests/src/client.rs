@@ -2,7 +2,7 @@
 
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission, Table};
 use cosy_model::{JobId, Refusal};
-use cosy_proto::client::{Answer, Ask, RequestKey};
+use cosy_proto::client::{ReplyFrame, RequestFrame, RequestKey};
 use cosy_proto::frame;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -59,11 +59,11 @@ impl Client {
     /// # Errors
     /// The connection broke, or what came was no answer.
     pub fn ask_with(&mut self, request: Request, key: Option<RequestKey>) -> io::Result<Reply> {
-        let ask = Ask::new(request, key);
+        let ask = RequestFrame::new(request, key);
         let failed = |e: frame::FrameError| io::Error::other(e.to_string());
         // There may be a refusal to read also where writing failed.
         let written = frame::write(&mut self.stream, &ask, usize::MAX >> 1);
-        let answer = frame::read::<Answer>(&mut self.stream, ANSWER_BYTES);
+        let answer = frame::read::<ReplyFrame>(&mut self.stream, ANSWER_BYTES);
         match (answer, written) {
             (Ok(Some(answer)), _) => Ok(answer.reply),
             (_, Err(e)) | (Err(e), Ok(())) => Err(failed(e)),

@@ -6,7 +6,7 @@
 use cosy_model::api::{Reply, Request};
 use cosy_model::node::{NodeOrder, NodeReport, NodeSelf};
 use cosy_model::{Gid, JobId, JobState, OsText, RefusalCode, Uid};
-use cosy_proto::client::{Answer, Ask};
+use cosy_proto::client::{ReplyFrame, RequestFrame};
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_tests::cluster::only;
@@ -383,7 +383,7 @@ impl Link {
         (uid, gid): (u32, u32),
         request: Request,
     ) -> Option<Reply> {
-        let ask = frame::encode(&Ask::new(request, None), 1 << 20).unwrap();
+        let ask = frame::encode(&RequestFrame::new(request, None), 1 << 20).unwrap();
         self.say(&NodeReport::RelayRequest {
             connection: 1,
             node: node.into(),
@@ -395,7 +395,7 @@ impl Link {
             let order: NodeOrder = self.next_message()?;
             if let NodeOrder::RelayReply { frame: bytes, .. } = order {
                 let body = &bytes.0;
-                let whole: Result<Answer, _> = frame::decode(body);
+                let whole: Result<ReplyFrame, _> = frame::decode(body);
                 let answer = whole.or_else(|_| frame::decode(&body[frame::HEADER..]));
                 return Some(answer.unwrap().reply);
             }

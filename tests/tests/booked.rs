@@ -6,8 +6,8 @@
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
-    AccountInfo, Ask, LedgerEntry, Pick, ReservationFilter, ReservationInfo, ReservationState,
-    Sharing,
+    AccountInfo, LedgerEntry, ReservationFilter, ReservationInfo, ReservationSpec,
+    ReservationState, Sharing, StartChoice,
 };
 use cosy_model::{ReservationId, Span, Su, Time};
 use cosy_tests::{Cluster, Options, Output, run, system};
@@ -40,8 +40,8 @@ fn now(c: &Cluster) -> Time {
 }
 
 /// One node for an hour, so many hours from now.
-fn in_hours(c: &Cluster, hours: i64) -> Ask {
-    Ask {
+fn in_hours(c: &Cluster, hours: i64) -> ReservationSpec {
+    ReservationSpec {
         name: String::new(),
         queue: None,
         request: ResourceRequest {
@@ -52,7 +52,7 @@ fn in_hours(c: &Cluster, hours: i64) -> Ask {
         length: Span(HOUR),
         earliest: None,
         latest_end: None,
-        pick: Pick::At(Time(now(c).0 + hours * HOUR)),
+        pick: StartChoice::At(Time(now(c).0 + hours * HOUR)),
         repeat: None,
         account: Some("physics".into()),
         max_price: None,
@@ -63,7 +63,7 @@ fn in_hours(c: &Cluster, hours: i64) -> Ask {
 }
 
 #[track_caller]
-fn reserve(c: &Cluster, ask: Ask, hold: bool) -> ReservationInfo {
+fn reserve(c: &Cluster, ask: ReservationSpec, hold: bool) -> ReservationInfo {
     let request = Request::Reserve {
         ask: Box::new(ask),
         hold,

@@ -10,7 +10,8 @@ use cosy_cli::native::broker::{
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
-    AccountAction, AccountInfo, Ask, Pick, ReservationFilter, ReservationInfo, ReservationState,
+    AccountAction, AccountInfo, ReservationFilter, ReservationInfo, ReservationSpec,
+    ReservationState, StartChoice,
 };
 use cosy_model::{Span, Su, Time};
 use cosy_tests::cluster::Cluster as Live;
@@ -111,7 +112,7 @@ impl Three {
 
     /// Books on one cluster, past the broker.
     #[track_caller]
-    fn take(&self, at: usize, ask: Ask) {
+    fn take(&self, at: usize, ask: ReservationSpec) {
         let reply = self.live[at].ask(Request::Reserve {
             ask: Box::new(ask),
             hold: false,
@@ -139,15 +140,15 @@ fn broker() -> Broker<'static> {
 }
 
 /// All nodes for an hour.
-fn ask(pick: Pick) -> Ask {
+fn ask(pick: StartChoice) -> ReservationSpec {
     let request = ResourceRequest {
         nodes: Some(NODES),
         exclusive: true,
         ..ResourceRequest::default()
     };
-    Ask {
+    ReservationSpec {
         name: "all".into(),
-        ..Ask::plain(request, Span::from_minutes(60), pick)
+        ..ReservationSpec::plain(request, Span::from_minutes(60), pick)
     }
 }
 
@@ -157,11 +158,11 @@ fn in_minutes(n: i64) -> Time {
 }
 
 /// As soon as possible from then on, within three hours.
-fn soonest(from: Time) -> Ask {
-    Ask {
+fn soonest(from: Time) -> ReservationSpec {
+    ReservationSpec {
         earliest: Some(from),
         latest_end: Some(from + Span::from_minutes(180)),
-        ..ask(Pick::Soonest)
+        ..ask(StartChoice::Soonest)
     }
 }
 
@@ -184,9 +185,9 @@ fn the_best_of_three_is_booked_and_a_refusal_falls_to_the_next() {
     // a is taken for the first two hours, b for 50 minutes.
     let from = in_minutes(120);
     for (at, minutes) in [(0, 120), (1, 50)] {
-        let taken = Ask {
+        let taken = ReservationSpec {
             length: Span::from_minutes(minutes),
-            ..ask(Pick::At(from))
+            ..ask(StartChoice::At(from))
         };
         three.take(at, taken);
     }
@@ -219,18 +220,19 @@ fn all_or_none_on_three() {
     let three = Three::start("5m");
     let broker = broker();
     let soonest = soonest(in_minutes(120));
-    let book = |ask: &Ask| broker.book_all(&three.known, ask, Preference::Soonest, None);
+    let book =
+        |ask: &ReservationSpec| broker.book_all(&three.known, ask, Preference::Soonest, None);
     let all = book(&soonest);
     done(&all);
     three.check(["confirmed", "confirmed", "confirmed"]);
     let starts: Vec<Time> = all.parts.iter().map(|p| start_of(&p.outcome)).collect();
     assert!(starts.iter().all(|s| *s == starts[0]), "{starts:?}");
     // The same time again is refused everywhere, and nothing is left.
-    let again = book(&ask(Pick::At(starts[0])));
+    let again = book(&ask(StartChoice::At(starts[0])));
     assert_eq!(again.verdict, Verdict::Nothing, "{again:?}");
     three.check(["confirmed", "confirmed", "confirmed"]);
     // Only b is taken an hour later: what a and c held is given back.
-    let later = ask(Pick::At(starts[0] + Span::from_minutes(60)));
+    let later = ask(StartChoice::At(starts[0] + Span::from_minutes(60)));
     three.take(1, later.clone());
     let partly = book(&later);
     assert_eq!(partly.verdict, Verdict::Nothing, "{partly:?}");
@@ -240,10 +242,10 @@ fn all_or_none_on_three() {
         "confirmed,cancelled",
     ]);
     // In a window that begins there a start is found that all can offer.
-    let next = Ask {
+    let next = ReservationSpec {
         earliest: Some(starts[0]),
         latest_end: Some(starts[0] + Span::from_minutes(300)),
-        ..ask(Pick::Soonest)
+        ..ask(StartChoice::Soonest)
     };
     let found = book(&next);
     done(&found);
@@ -267,7 +269,7 @@ fn one_is_killed_between_the_phases() {
             },
         });
     }
-    let soonest = Ask {
+    let soonest = ReservationSpec {
         account: Some("physics".into()),
         ..soonest(in_minutes(120))
     };

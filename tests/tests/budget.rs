@@ -6,7 +6,7 @@
 use cosy_model::api::{JobField, JobFilter, Reply, Request};
 use cosy_model::job::ArraySpec;
 use cosy_model::{OsText, Program, Refusal, RefusalCode};
-use cosy_proto::client::Ask;
+use cosy_proto::client::RequestFrame;
 use cosy_proto::frame;
 use cosy_tests::memory_group::MemoryGroup;
 use cosy_tests::people::{ANN, BOB, as_user};
@@ -129,7 +129,7 @@ fn history_of_a_large_array_is_read_in_little_memory() {
     // Wide and at once, by one who asks for no pages and one who does; others are served.
     let mut asking: Vec<UnixStream> = Vec::new();
     for pages in [true, false].repeat(24) {
-        let ask = Ask::new(history(JobField::ALL, pages), None);
+        let ask = RequestFrame::new(history(JobField::ALL, pages), None);
         let bytes = frame::encode(&ask, 1 << 20).unwrap();
         let mut stream = as_user(ANN, || UnixStream::connect(c.socket()).unwrap());
         stream.write_all(&bytes).unwrap();
@@ -178,7 +178,7 @@ fn answers_that_nobody_takes_are_bounded() {
             0 => history(JobField::ALL, true),
             _ => wide(pages),
         };
-        let bytes = frame::encode(&Ask::new(request, None), 1 << 20).unwrap();
+        let bytes = frame::encode(&RequestFrame::new(request, None), 1 << 20).unwrap();
         let mut stream = as_user(ANN, || UnixStream::connect(c.socket()).unwrap());
         // As much as goes in; nothing is read.
         for _ in 0..10 {

@@ -6,7 +6,7 @@
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ArraySpec;
 use cosy_model::{OsText, RefusalCode};
-use cosy_proto::client::Ask;
+use cosy_proto::client::RequestFrame;
 use cosy_proto::frame;
 use cosy_tests::{Chance, Client, Cluster, Options, run, script, system, wait};
 use std::fs;
@@ -64,7 +64,7 @@ fn sockets(c: &Cluster) -> [std::path::PathBuf; 2] {
 }
 
 fn valid() -> Vec<u8> {
-    frame::encode(&Ask::new(Request::Queues, None), 1 << 20).unwrap()
+    frame::encode(&RequestFrame::new(Request::Queues, None), 1 << 20).unwrap()
 }
 
 /// Bytes that are no request.

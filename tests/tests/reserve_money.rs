@@ -6,8 +6,8 @@
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
-    AccountInfo, Ask, LedgerEntry, Pick, ReservationFilter, ReservationInfo, ReservationState,
-    Sharing,
+    AccountInfo, LedgerEntry, ReservationFilter, ReservationInfo, ReservationSpec,
+    ReservationState, Sharing, StartChoice,
 };
 use cosy_model::{RefusalCode, ReservationId, Span, Su, Time};
 use cosy_proto::client::RequestKey;
@@ -39,14 +39,14 @@ fn options() -> Options {
 
 /// One core for an hour, so many hours ahead.
 fn core(account: &str, hours: i64) -> Request {
-    let ask = Ask {
+    let ask = ReservationSpec {
         name: String::new(),
         queue: None,
         request: ResourceRequest::default(),
         length: Span(HOUR),
         earliest: None,
         latest_end: None,
-        pick: Pick::At(Time(resv::now().0 + hours * HOUR)),
+        pick: StartChoice::At(Time(resv::now().0 + hours * HOUR)),
         repeat: None,
         account: Some(account.into()),
         max_price: None,

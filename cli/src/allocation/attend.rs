@@ -10,9 +10,9 @@ use crate::output;
 use cosy_client::cluster;
 use cosy_model::api::{EndedJob, Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
-use cosy_model::step::Entry;
+use cosy_model::step::AllocationEndpoint;
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
-use cosy_proto::client::Answer;
+use cosy_proto::client::ReplyFrame;
 use cosy_proto::frame::{self, Decoder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read};
@@ -30,7 +30,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allocated {
     /// Its first node and how to reach it.
-    pub entry: Entry,
+    pub entry: AllocationEndpoint,
     /// Its latest end.
     pub until: Option<Time>,
     /// Variables for what runs in it, `NAME=value` separated by NUL.
@@ -199,7 +199,7 @@ impl Attendant {
         }
     }
 
-    fn read(&mut self) -> Result<Option<Answer>, String> {
+    fn read(&mut self) -> Result<Option<ReplyFrame>, String> {
         let Some(stream) = &mut self.stream else {
             return Ok(None);
         };

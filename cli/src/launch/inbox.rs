@@ -109,7 +109,7 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::step::{Stream, Up};
+    use cosy_model::step::{Stream, UpFrame};
     use cosy_proto::step::StepFrame;
     use proptest::prelude::*;
 
@@ -146,7 +146,7 @@ mod tests {
             for (rank, size) in sizes.iter().enumerate() {
                 step::put_output(&mut bytes, rank as u32, Stream::Output, &vec![rank as u8; *size]);
             }
-            let end = StepFrame::Up(Up::StdinTaken { bytes: 3 });
+            let end = StepFrame::Up(UpFrame::StdinTaken { bytes: 3 });
             step::put(&mut bytes, &end).unwrap();
             let mut drip = Drip(&bytes, piece);
             let mut inbox = Inbox::new();

@@ -13,7 +13,7 @@ use crate::allocation::attend::{Attendant, News};
 use crate::exit::SIGNAL_BASE;
 use cosy_model::api::EndedJob;
 use cosy_model::node::KillCause;
-use cosy_model::step::Down;
+use cosy_model::step::DownFrame;
 use cosy_model::{Dialect, StepKey};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -202,10 +202,10 @@ impl State {
         if shared.kill.swap(false, Ordering::AcqRel) {
             if shared.force.swap(false, Ordering::AcqRel) {
                 // At once: no task hears SIGTERM first.
-                self.outbox.push(Down::Signal { signal: SIGKILL });
-                self.outbox.push(Down::Kill);
+                self.outbox.push(DownFrame::Signal { signal: SIGKILL });
+                self.outbox.push(DownFrame::Kill);
             }
-            self.outbox.push(Down::Kill);
+            self.outbox.push(DownFrame::Kill);
         }
         if let Some(input) = &mut self.keeper.input {
             input.taken(shared.taken.load(Ordering::Acquire));
@@ -280,16 +280,16 @@ impl State {
             return;
         };
         match input.read() {
-            Taken::Bytes(bytes) => self.outbox.push(Down::Stdin { bytes }),
+            Taken::Bytes(bytes) => self.outbox.push(DownFrame::Stdin { bytes }),
             Taken::Nothing => {}
             Taken::End => {
                 self.keeper.input = None;
-                self.outbox.push(Down::StdinEnd);
+                self.outbox.push(DownFrame::StdinEnd);
             }
             Taken::Broken(why) => {
                 self.keeper.input = None;
                 self.seen.broken_input = true;
-                self.outbox.push(Down::Kill);
+                self.outbox.push(DownFrame::Kill);
                 say(&self.keeper.program, &why);
             }
         }
@@ -310,11 +310,11 @@ impl State {
                 let act = self.interrupts.asked(Instant::now());
                 self.act(act, signal);
             }
-            SIGWINCH if self.keeper.raw => self.outbox.push(Down::Window(tty::window())),
+            SIGWINCH if self.keeper.raw => self.outbox.push(DownFrame::Window(tty::window())),
             SIGWINCH => {}
             SIGTSTP => self.stop(),
             SIGCONT => self.go_on(),
-            other => self.outbox.push(Down::Signal { signal: other }),
+            other => self.outbox.push(DownFrame::Signal { signal: other }),
         }
     }
 
@@ -326,7 +326,7 @@ impl State {
         }
         let text = format!("sending Ctrl-C to StepId={}", self.keeper.key);
         say(&self.keeper.program, &text);
-        self.outbox.push(Down::Signal { signal });
+        self.outbox.push(DownFrame::Signal { signal });
     }
 
     /// In Slurm's words: an interrupt reaches the tasks before they are killed.
@@ -343,7 +343,7 @@ impl State {
             Act::End | Act::Force => {
                 if signal == SIGINT {
                     say(program, &format!("sending Ctrl-C to StepId={key}"));
-                    self.outbox.push(Down::Signal { signal });
+                    self.outbox.push(DownFrame::Signal { signal });
                 }
                 say(program, "forcing job termination");
                 if keeper.shared.announces() {
@@ -353,9 +353,9 @@ impl State {
                 keeper.shared.ending.store(true, Ordering::Release);
                 // At once: no task hears SIGTERM first. One that an interrupt ends is ended by
                 // that, as it comes before.
-                self.outbox.push(Down::Signal { signal: SIGKILL });
-                self.outbox.push(Down::Kill);
-                self.outbox.push(Down::Kill);
+                self.outbox.push(DownFrame::Signal { signal: SIGKILL });
+                self.outbox.push(DownFrame::Kill);
+                self.outbox.push(DownFrame::Kill);
             }
             Act::Leave => {
                 tty::restore();
@@ -380,11 +380,11 @@ impl State {
                 self.seen.signal.get_or_insert(signal);
                 self.keeper.shared.ending.store(true, Ordering::Release);
                 self.keeper.say(&format!("ending step {key}"));
-                self.outbox.push(Down::Kill);
+                self.outbox.push(DownFrame::Kill);
             }
             Act::Force => {
                 self.keeper.say(&format!("ending step {key} by force"));
-                self.outbox.push(Down::Kill);
+                self.outbox.push(DownFrame::Kill);
             }
             Act::Leave => {
                 tty::restore();
@@ -396,7 +396,7 @@ impl State {
     /// The tasks are in sessions of their own, where the terminal's stop means nothing:
     /// they get the stop that cannot be overheard.
     fn stop(&mut self) {
-        self.outbox.push(Down::Signal { signal: SIGSTOP });
+        self.outbox.push(DownFrame::Signal { signal: SIGSTOP });
         self.outbox.send(&self.keeper.shared.stream);
         let _ =
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
@@ -406,10 +406,10 @@ impl State {
         if self.keeper.dialect == Dialect::Slurm {
             self.keeper.say("got SIGCONT");
         }
-        self.outbox.push(Down::Signal { signal: SIGCONT });
+        self.outbox.push(DownFrame::Signal { signal: SIGCONT });
         if self.keeper.raw {
             let _ = tty::raw();
-            self.outbox.push(Down::Window(tty::window()));
+            self.outbox.push(DownFrame::Window(tty::window()));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What goes down to the step: kept here until the connection takes it, so that nobody
 //! waits for a connection that is full.
 
-use cosy_model::step::Down;
+use cosy_model::step::DownFrame;
 use cosy_proto::step::{self, StepFrame};
 use rustix::net::SendFlags;
 use std::io;
@@ -21,7 +21,7 @@ impl Outbox {
     }
 
     /// Puts a frame at the end.
-    pub fn push(&mut self, down: Down) {
+    pub fn push(&mut self, down: DownFrame) {
         // What is sent down from here is far below the limit of a frame.
         let _ = step::put(&mut self.buffer, &StepFrame::Down(down));
     }
@@ -58,7 +58,7 @@ mod tests {
         let (mut here, there) = UnixStream::pair().unwrap();
         let mut outbox = Outbox::new();
         for n in 0..100u8 {
-            outbox.push(Down::Stdin {
+            outbox.push(DownFrame::Stdin {
                 bytes: vec![n; 50_000],
             });
         }
@@ -77,7 +77,7 @@ mod tests {
         let all = reader.join().unwrap();
         assert_eq!(all.len(), 100 * (50_000 + step::HEADER));
         let (first, _) = step::first(&all).unwrap().unwrap();
-        assert!(matches!(first, StepFrame::Down(Down::Stdin { bytes }) if bytes[0] == 0));
+        assert!(matches!(first, StepFrame::Down(DownFrame::Stdin { bytes }) if bytes[0] == 0));
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
         let (here, there) = UnixStream::pair().unwrap();
         drop(here);
         let mut outbox = Outbox::new();
-        outbox.push(Down::Kill);
+        outbox.push(DownFrame::Kill);
         outbox.send(&there);
         assert!(outbox.is_empty());
     }

@@ -6,7 +6,7 @@
 
 use anyhow::anyhow;
 use cosy_client::cluster;
-use cosy_model::step::Entry;
+use cosy_model::step::AllocationEndpoint;
 use cosy_model::{JobId, variables};
 use std::ffi::OsStr;
 use std::io;
@@ -84,7 +84,7 @@ fn variable() -> Option<PathBuf> {
 ///
 /// # Errors
 /// None can be reached: which were tried.
-pub fn outside(entry: &Entry) -> anyhow::Result<(UnixStream, PathBuf)> {
+pub fn outside(entry: &AllocationEndpoint) -> anyhow::Result<(UnixStream, PathBuf)> {
     let mut tried = Vec::new();
     for path in candidates(entry, &boot_id(), variable(), &cluster::find()) {
         match cluster::connect(&path, PATIENCE) {
@@ -109,7 +109,7 @@ fn boot_id() -> String {
 
 /// Sockets in the order in which they are tried.
 fn candidates(
-    entry: &Entry,
+    entry: &AllocationEndpoint,
     boot_id: &str,
     variable: Option<PathBuf>,
     cluster: &Path,
@@ -147,8 +147,8 @@ mod tests {
     use cosy_model::Attempt;
     use cosy_model::node::AttemptKey;
 
-    fn entry(socket: Option<&str>) -> Entry {
-        Entry {
+    fn entry(socket: Option<&str>) -> AllocationEndpoint {
+        AllocationEndpoint {
             key: AttemptKey {
                 job: JobId(1),
                 attempt: Attempt(1),

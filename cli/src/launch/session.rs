@@ -19,7 +19,7 @@ use crate::allocation::attend::Attendant;
 use crate::allocation::finish::job_words;
 use crate::exit;
 use cosy_model::node::KillCause;
-use cosy_model::step::{StepLayout, Stream, TaskEnd, Up};
+use cosy_model::step::{StepLayout, Stream, TaskEnd, UpFrame};
 use cosy_model::{Dialect, StepKey};
 use cosy_proto::frame::FrameError;
 use cosy_proto::step::{self, StepFrame};
@@ -268,19 +268,19 @@ impl Session {
         }
     }
 
-    fn up(&mut self, up: Up) {
+    fn up(&mut self, up: UpFrame) {
         match up {
-            Up::Output { .. } | Up::Gather { .. } => {}
-            Up::Ending { cause } => {
+            UpFrame::Output { .. } | UpFrame::Gather { .. } => {}
+            UpFrame::Ending { cause } => {
                 if self.shared.announces() && !self.killed {
                     srun_messages::ending(&self.options.program, self.key, &self.node, cause);
                 }
             }
-            Up::Started { node, tasks } => {
+            UpFrame::Started { node, tasks } => {
                 self.with_progress(Progress::started);
                 self.tell_start(node, &tasks);
             }
-            Up::TaskEnded { rank, end } => {
+            UpFrame::TaskEnded { rank, end } => {
                 self.tell_end(rank, &end);
                 self.with_progress(|p| p.ended(rank, end.exit_code == 0 && end.signal == 0));
                 let wait = self.options.wait.filter(|_| self.waited.is_none());
@@ -291,8 +291,8 @@ impl Session {
                     self.kill();
                 }
             }
-            Up::NodeEnded { node, end } => self.ends.node(node, &end),
-            Up::Lost { nodes, reason } => {
+            UpFrame::NodeEnded { node, end } => self.ends.node(node, &end),
+            UpFrame::Lost { nodes, reason } => {
                 self.ends.lost(&nodes, &reason);
                 if self.options.dialect == Dialect::Slurm {
                     srun_messages::lost(&self.options.program, &self.ends.names(&nodes));
@@ -301,8 +301,8 @@ impl Session {
                 }
                 self.kill();
             }
-            Up::StdinTaken { bytes } => self.shared.taken(bytes),
-            Up::Abort { rank, code, reason } => self.aborted(rank, code, &reason),
+            UpFrame::StdinTaken { bytes } => self.shared.taken(bytes),
+            UpFrame::Abort { rank, code, reason } => self.aborted(rank, code, &reason),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::allocation::attend::Attendant;
 use crate::{Context, output};
 use anyhow::{Context as _, anyhow};
 use cosy_model::api::{Reply, Request};
-use cosy_model::step::{Entry, StepAsk, StepCommand, StepSpec, Wireup};
+use cosy_model::step::{AllocationEndpoint, StepAsk, StepCommand, StepSpec, Wireup};
 use cosy_model::{Dialect, JobId, OsText};
 use cosy_proto::lines::{self, Style};
 use std::os::unix::net::UnixStream;
@@ -35,7 +35,7 @@ pub fn way_to(context: &Context, job: JobId) -> anyhow::Result<UnixStream> {
 ///
 /// # Errors
 /// No such job, or it does not run.
-pub fn entry(context: &Context, job: JobId) -> anyhow::Result<Entry> {
+pub fn entry(context: &Context, job: JobId) -> anyhow::Result<AllocationEndpoint> {
     match context.ask(Request::Entry { job })? {
         Reply::Entry(entry) => Ok(entry),
         _ => Err(cosy_client::CallError::Unexpected.into()),

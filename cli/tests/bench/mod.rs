@@ -6,7 +6,7 @@
 
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
-use cosy_proto::client::{Answer, Ask};
+use cosy_proto::client::{ReplyFrame, RequestFrame};
 use cosy_proto::frame;
 use std::fs;
 use std::io::Write;
@@ -58,10 +58,11 @@ impl Bench {
             let mut answers = answers.into_iter();
             while answers.len() > 0 {
                 let (mut stream, _) = listener.accept().unwrap();
-                while let Some(ask) = frame::read::<Ask>(&mut stream, FRAME_BYTES).unwrap() {
+                while let Some(ask) = frame::read::<RequestFrame>(&mut stream, FRAME_BYTES).unwrap()
+                {
                     assert_eq!(ask.key.is_some(), ask.request.changes());
                     asked.push(ask.request);
-                    let answer = Answer::new(answers.next().unwrap());
+                    let answer = ReplyFrame::new(answers.next().unwrap());
                     frame::write(&mut stream, &answer, FRAME_BYTES).unwrap();
                 }
             }

@@ -9,10 +9,11 @@ use cosy_model::job::{End, EndCause};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{
-    Down, Entry, NodeEnd, RankRun, StepAnswer, StepAsk, StepKey, StepLayout, Stream, TaskEnd, Up,
+    AllocationEndpoint, DownFrame, NodeEnd, RankRun, StepAnswer, StepAsk, StepKey, StepLayout,
+    Stream, TaskEnd, UpFrame,
 };
 use cosy_model::{Attempt, JobId, Span, StepId, Time};
-use cosy_proto::client::{Answer, Ask};
+use cosy_proto::client::{ReplyFrame, RequestFrame};
 use cosy_proto::frame;
 use cosy_proto::step::{self, StepFrame};
 use std::io::{Read, Write};
@@ -64,7 +65,7 @@ pub fn task_end(exit_code: i32, signal: i32) -> TaskEnd {
 }
 
 impl Stage {
-    pub fn say(&mut self, up: Up) {
+    pub fn say(&mut self, up: UpFrame) {
         let mut bytes = Vec::new();
         step::put(&mut bytes, &StepFrame::Up(up)).unwrap();
         // The command may be gone: whoever cares looks for that.
@@ -72,7 +73,7 @@ impl Stage {
     }
 
     pub fn output(&mut self, rank: u32, stream: Stream, text: &str) {
-        self.say(Up::Output {
+        self.say(UpFrame::Output {
             rank,
             stream,
             bytes: text.into(),
@@ -84,7 +85,7 @@ impl Stage {
     }
 
     /// What the command says next; `None` when it has gone.
-    pub fn hear(&mut self) -> Option<Down> {
+    pub fn hear(&mut self) -> Option<DownFrame> {
         loop {
             if let Some((frame, length)) = step::first(&self.buffer).unwrap() {
                 self.buffer.drain(..length);
@@ -102,10 +103,10 @@ impl Stage {
     }
 
     /// What it says next but for input, of which it has none.
-    pub fn hear_order(&mut self) -> Option<Down> {
+    pub fn hear_order(&mut self) -> Option<DownFrame> {
         loop {
             match self.hear() {
-                Some(Down::StdinEnd) => {}
+                Some(DownFrame::StdinEnd) => {}
                 other => return other,
             }
         }
@@ -115,13 +116,13 @@ impl Stage {
         for node in 0..self.layout.nodes.len() as u32 {
             let tasks = self.layout.ranks_of(node);
             let tasks = tasks.into_iter().map(|r| (r, 1000 + r as i32)).collect();
-            self.say(Up::Started { node, tasks });
+            self.say(UpFrame::Started { node, tasks });
         }
     }
 
     pub fn task(&mut self, rank: u32, exit_code: i32, signal: i32) {
         let end = task_end(exit_code, signal);
-        self.say(Up::TaskEnded { rank, end });
+        self.say(UpFrame::TaskEnded { rank, end });
     }
 
     pub fn node(&mut self, node: u32, cause: EndCause) {
@@ -133,7 +134,7 @@ impl Stage {
             drain: None,
             starved: 0,
         };
-        self.say(Up::NodeEnded { node, end });
+        self.say(UpFrame::NodeEnded { node, end });
     }
 
     /// All tasks end so, then all nodes.
@@ -197,9 +198,9 @@ pub fn inside(bench: &Bench, mut command: Command) -> Command {
 }
 
 /// How job 12 is reached from this host.
-pub fn entry(bench: &Bench) -> Entry {
+pub fn entry(bench: &Bench) -> AllocationEndpoint {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    Entry {
+    AllocationEndpoint {
         key: key().attempt,
         nodes: "n[1-2]".into(),
         socket: Some(bench.path(STEP_SOCKET).to_str().unwrap().into()),
@@ -245,7 +246,7 @@ fn converse(
     asked: &Sender<Request>,
     judged: &Sender<(Request, Sender<Do>)>,
 ) {
-    while let Ok(Some(ask)) = frame::read::<Ask>(&mut stream, FRAME_BYTES) {
+    while let Ok(Some(ask)) = frame::read::<RequestFrame>(&mut stream, FRAME_BYTES) {
         let (tell, told) = channel();
         judged.send((ask.request.clone(), tell)).unwrap();
         let _ = asked.send(ask.request);
@@ -258,6 +259,6 @@ fn converse(
                 Err(_) => continue,
             },
         };
-        let _ = frame::write(&mut stream, &Answer::new(reply), FRAME_BYTES);
+        let _ = frame::write(&mut stream, &ReplyFrame::new(reply), FRAME_BYTES);
     }
 }

@@ -5,7 +5,7 @@ use crate::budget::Share;
 use crate::deadline::within;
 use cosy_model::api::{Reply, Request};
 use cosy_model::{Refusal, RefusalCode, limits};
-use cosy_proto::client::{self, Answer, Ask};
+use cosy_proto::client::{self, ReplyFrame, RequestFrame};
 use cosy_proto::frame::{self, Body, Decoder};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -65,7 +65,7 @@ pub(super) async fn read(
 }
 
 /// The question in a frame's body.
-pub(super) fn understand(body: &[u8]) -> Result<Ask, Refusal> {
+pub(super) fn understand(body: &[u8]) -> Result<RequestFrame, Refusal> {
     frame::decode(body).map_err(|e| match client::foreign(body) {
         Some(theirs) => Refusal::new(
             RefusalCode::Version,
@@ -199,14 +199,14 @@ pub async fn send(
 
 /// The frame of an answer; an answer that is too large becomes a refusal.
 pub fn encode(reply: Reply) -> Vec<u8> {
-    match frame::encode(&Answer::new(reply), limits::REPLY_BYTES) {
+    match frame::encode(&ReplyFrame::new(reply), limits::REPLY_BYTES) {
         Ok(bytes) => bytes,
         Err(e) => {
             let refusal = Refusal::new(
                 RefusalCode::TooMany,
                 format!("the answer is too large ({e}): ask for less at once"),
             );
-            let answer = Answer::new(Reply::Refused(refusal));
+            let answer = ReplyFrame::new(Reply::Refused(refusal));
             frame::encode(&answer, limits::REPLY_BYTES).unwrap_or_default()
         }
     }

@@ -5,7 +5,7 @@ use super::frames::TAKE_RATE;
 use super::*;
 use crate::hub::Hub;
 use cosy_model::OsText;
-use cosy_proto::client::Answer;
+use cosy_proto::client::ReplyFrame;
 use cosy_proto::frame;
 use std::path::PathBuf;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -60,7 +60,7 @@ fn connect(desk: Arc<Desk>) -> (UnixStream, tokio::task::JoinHandle<()>) {
 }
 
 fn question() -> Vec<u8> {
-    frame::encode(&Ask::new(Request::Ping, None), limits::FRAME_BYTES).expect("a frame")
+    frame::encode(&RequestFrame::new(Request::Ping, None), limits::FRAME_BYTES).expect("a frame")
 }
 
 /// All that is said until the connection ends.
@@ -71,7 +71,7 @@ async fn rest(stream: &mut UnixStream) -> Vec<Reply> {
     decoder.push(&bytes);
     let mut said = Vec::new();
     while let Some(body) = decoder.next_frame().expect("a frame") {
-        let answer: Answer = frame::decode(body).expect("an answer");
+        let answer: ReplyFrame = frame::decode(body).expect("an answer");
         said.push(answer.reply);
     }
     said
@@ -120,7 +120,7 @@ async fn a_request_that_does_not_come_to_its_end_is_refused() {
         let (bytes, ()) = tokio::join!(ended, drip);
         let mut decoder = Decoder::new(limits::REPLY_BYTES);
         decoder.push(&bytes);
-        let answer: Answer =
+        let answer: ReplyFrame =
             frame::decode(decoder.next_frame().expect("a frame").expect("one")).expect("an answer");
         let Reply::Refused(refusal) = answer.reply else {
             panic!("{:?}", answer.reply);

@@ -1,7 +1,7 @@
 //! `[licenses]` of `cosy.toml`: names of licences and how many of each there are.
 
 use cosy_config::Check;
-use cosy_model::{Counted, limits};
+use cosy_model::{CountedResources, limits};
 use std::collections::BTreeMap;
 use toml::Spanned;
 
@@ -9,8 +9,8 @@ use toml::Spanned;
 pub type Table = BTreeMap<String, Spanned<u32>>;
 
 /// Counts by name, with a fault for each name that cannot be one.
-pub fn read(check: &mut Check<'_>, table: &Table) -> Counted {
-    let mut all = Counted::default();
+pub fn read(check: &mut Check<'_>, table: &Table) -> CountedResources {
+    let mut all = CountedResources::default();
     for (name, count) in table.iter().take(limits::LICENSES) {
         let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.len() > limits::LICENSE_NAME_BYTES || !name.chars().all(fine) {

@@ -1,7 +1,7 @@
 //! `[[node]]` and `[[node_set]]` of `cosy.toml`.
 
 use cosy_config::{Check, Size};
-use cosy_model::{Amounts, Counted, NodeSpec, Relay, limits};
+use cosy_model::{Amounts, CountedResources, NodeSpec, RelayPolicy, limits};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
@@ -67,9 +67,9 @@ pub(super) fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
 }
 
 /// Whose requests the node may pass on.
-fn node_relay(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Relay {
+fn node_relay(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> RelayPolicy {
     let Some(value) = value else {
-        return Relay::default();
+        return RelayPolicy::default();
     };
     let names = |list: &Vec<toml::Value>| {
         let name = |v: &toml::Value| v.as_str().filter(|t| !t.is_empty()).map(str::to_owned);
@@ -77,12 +77,12 @@ fn node_relay(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Re
     };
     let read = match value.get_ref() {
         toml::Value::String(word) => match word.as_str() {
-            "all" => Some(Relay::All),
-            "users" => Some(Relay::Users),
-            "none" => Some(Relay::Nobody),
+            "all" => Some(RelayPolicy::All),
+            "users" => Some(RelayPolicy::Users),
+            "none" => Some(RelayPolicy::Nobody),
             _ => None,
         },
-        toml::Value::Array(list) => names(list).map(Relay::Only),
+        toml::Value::Array(list) => names(list).map(RelayPolicy::Only),
         _ => None,
     };
     if read.is_none() {
@@ -92,7 +92,7 @@ fn node_relay(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Re
         );
     }
     // What cannot be read lets nobody through.
-    read.unwrap_or(Relay::Nobody)
+    read.unwrap_or(RelayPolicy::Nobody)
 }
 
 /// `None` when the node is to tell what it has.
@@ -116,7 +116,7 @@ fn node_amounts(check: &mut Check<'_>, table: &Node) -> Option<Amounts> {
             format!("cores must be between 1 and {}", limits::NODE_CORES),
         );
     }
-    let mut other = Counted::default();
+    let mut other = CountedResources::default();
     for (name, amount) in &table.other {
         other.set(name, *amount);
     }

@@ -13,13 +13,15 @@ use cosy_model::api::{Cursor, HistoryEvent, JobField, JobFilter, JobRef, StepCur
 use cosy_model::history::{Event, EventKind, EventObject};
 use cosy_model::job::{FurtherComponent, ResourceRequest};
 use cosy_model::node::AttemptKey;
-use cosy_model::reservation::{Ask, LedgerEntry, Pick, ReservationState, Sharing};
+use cosy_model::reservation::{
+    LedgerEntry, ReservationSpec, ReservationState, Sharing, StartChoice,
+};
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{Amounts, FlowId, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
 use cosy_model::{Attempt, End, EndCause, JobState, NodeState, OsText, limits};
 use cosy_model::{JobSpec, NodeId, NodeShare, Program};
-use cosy_model::{TriggerEvent, TriggerId, TriggerSpec, Watched};
+use cosy_model::{TriggerEvent, TriggerId, TriggerSpec, TriggerTarget};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -68,14 +70,14 @@ fn reservation(id: u64, state: ReservationState, end: i64) -> ReservationRow {
         user: "ann".into(),
         queue: "day".into(),
         account: Some("physics".into()),
-        ask: Ask {
+        ask: ReservationSpec {
             name: "talk".into(),
             queue: Some("day".into()),
             request: ResourceRequest::default(),
             length: Span(HOUR),
             earliest: Some(Time(5)),
             latest_end: None,
-            pick: Pick::Balance {
+            pick: StartChoice::Balance {
                 alpha_permille: 300,
             },
             repeat: None,
@@ -508,7 +510,7 @@ fn triggers_and_their_ids() {
         user: "ann".into(),
         made: Time(5),
         spec: TriggerSpec {
-            on: Watched::Nodes(vec!["n1".into()]),
+            on: TriggerTarget::Nodes(vec!["n1".into()]),
             events: [TriggerEvent::Down, TriggerEvent::Up].into(),
             offset: Span(-3),
             program: OsText::from("/bin/tell"),

@@ -9,7 +9,7 @@ use crate::cluster;
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::{Refusal, RefusalCode};
-use cosy_proto::client::{self, Answer, Ask, RequestKey};
+use cosy_proto::client::{self, ReplyFrame, RequestFrame, RequestKey};
 use cosy_proto::frame::{self, FrameError};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -131,10 +131,10 @@ pub struct Caller {
 }
 
 /// A question as this process asks it: [`cluster::AS_USER_VARIABLE`] counts.
-pub fn question(request: Request, key: Option<RequestKey>) -> Ask {
-    Ask {
+pub fn question(request: Request, key: Option<RequestKey>) -> RequestFrame {
+    RequestFrame {
         as_user: cluster::as_user(),
-        ..Ask::new(request, key)
+        ..RequestFrame::new(request, key)
     }
 }
 
@@ -277,7 +277,7 @@ impl Caller {
         self.path.display().to_string()
     }
 
-    fn attempt(&mut self, frame: &[u8], endless: bool) -> Result<Answer, Trouble> {
+    fn attempt(&mut self, frame: &[u8], endless: bool) -> Result<ReplyFrame, Trouble> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
@@ -317,7 +317,7 @@ impl Caller {
         }
     }
 
-    fn judge(&self, answer: Answer) -> Result<Reply, CallError> {
+    fn judge(&self, answer: ReplyFrame) -> Result<Reply, CallError> {
         if !cosy_proto::understands(answer.version) {
             return Err(CallError::Version {
                 theirs: answer.version,
@@ -331,7 +331,7 @@ impl Caller {
 }
 
 /// The answer in a frame's body, or the other version that it is of.
-fn understand(body: &[u8]) -> Result<Result<Answer, u32>, FrameError> {
+fn understand(body: &[u8]) -> Result<Result<ReplyFrame, u32>, FrameError> {
     match frame::decode(body) {
         Ok(answer) => Ok(Ok(answer)),
         Err(e) => client::foreign(body).map(Err).ok_or(e),
@@ -390,8 +390,8 @@ mod tests {
         absent: None,
     };
 
-    fn pong() -> Answer {
-        Answer::new(Reply::Pong {
+    fn pong() -> ReplyFrame {
+        ReplyFrame::new(Reply::Pong {
             cluster: "c".into(),
             version: "0".into(),
             now: cosy_model::Time(0),
@@ -417,11 +417,11 @@ mod tests {
         (answer, rx.iter().collect())
     }
 
-    fn hear(stream: &mut UnixStream) -> Ask {
+    fn hear(stream: &mut UnixStream) -> RequestFrame {
         frame::read(stream, FRAME_BYTES).unwrap().unwrap()
     }
 
-    fn say(stream: &mut UnixStream, answer: &Answer) {
+    fn say(stream: &mut UnixStream, answer: &ReplyFrame) {
         frame::write(stream, answer, FRAME_BYTES).unwrap();
     }
 
@@ -531,7 +531,7 @@ mod tests {
         let (answer, _) = check(QUICK, Request::Ping, |listener| {
             let (mut stream, _) = listener.accept().unwrap();
             hear(&mut stream);
-            let answer = Answer {
+            let answer = ReplyFrame {
                 version: cosy_proto::PROTOCOL + 7,
                 ..pong()
             };

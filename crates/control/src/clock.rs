@@ -1,7 +1,7 @@
 //! Clocks: the controller's own, which somebody may set, and those of nodes, which may be
 //! wrong.
 //!
-//! The controller is told the date and a clock that nobody sets ([`Moment`]). When one of them
+//! The controller is told the date and a clock that nobody sets ([`ClockReading`]). When one of them
 //! runs ahead of the other, the date was set or the machine has slept. What is counted from a
 //! date (a time limit from a start, a pause, the lapse of a hold) is then counted from the
 //! date which the clock, as it is now, would have shown: so each of them lasts as long as it
@@ -25,7 +25,7 @@
 pub(crate) mod procedures;
 
 use crate::record::ClockRow;
-use cosy_model::{Boot, ClockStep, Moment, Span, Steady, Time, limits};
+use cosy_model::{BootId, ClockReading, ClockStep, MonotonicTime, Span, Time, limits};
 use std::collections::VecDeque;
 
 /// The most that the time between two turns counts as listening.
@@ -42,13 +42,13 @@ pub(crate) const TICK: Span = Span::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Clocks {
     /// When they agreed last.
-    agreed: Moment,
+    agreed: ClockReading,
     /// The date now.
     pub wall: Time,
     /// The steady one now.
-    pub steady: Steady,
+    pub steady: MonotonicTime,
     /// That of the turn before, and how long the machine had slept.
-    last_turn: (Steady, Span),
+    last_turn: (MonotonicTime, Span),
     slept: Span,
     /// How long it has listened to nodes in all.
     pub listened: Span,
@@ -61,13 +61,13 @@ pub(crate) struct Clocks {
     /// When the controller began.
     started: Time,
     /// The last look at what depends on time: by the wall's clock and by the steady one.
-    ticked: (Time, Steady),
+    ticked: (Time, MonotonicTime),
     /// When answers and tokens that are too old were forgotten last.
-    forgotten: Steady,
+    forgotten: MonotonicTime,
 }
 
 impl ClockRow {
-    fn of(agreed: Moment) -> Self {
+    fn of(agreed: ClockReading) -> Self {
         Self {
             wall: agreed.wall,
             steady_ms: agreed.steady.0,
@@ -78,10 +78,10 @@ impl ClockRow {
 
     /// Now, with the date that the clock would show had nobody set it since; `None` where that
     /// cannot be known.
-    pub(crate) fn carried_to(&self, now: Moment) -> Option<Moment> {
-        let boot = Boot(u128::from_str_radix(&self.boot, 16).ok()?);
+    pub(crate) fn carried_to(&self, now: ClockReading) -> Option<ClockReading> {
+        let boot = BootId(u128::from_str_radix(&self.boot, 16).ok()?);
         let passed = now.steady.0.checked_sub(self.steady_ms)?;
-        (boot.is_same(now.boot) && passed >= 0).then(|| Moment {
+        (boot.is_same(now.boot) && passed >= 0).then(|| ClockReading {
             wall: self.wall + Span(passed),
             slept: self.slept,
             ..now
@@ -90,9 +90,9 @@ impl ClockRow {
 }
 
 impl Clocks {
-    pub fn new(now: Moment) -> Self {
+    pub fn new(now: ClockReading) -> Self {
         Self {
-            unsaved: now.boot != Boot::default(),
+            unsaved: now.boot != BootId::default(),
             unsure: false,
             agreed: now,
             wall: now.wall,
@@ -103,7 +103,7 @@ impl Clocks {
             doubted: false,
             started: now.wall,
             // The first turn looks at everything.
-            ticked: (now.wall - TICK, Steady(now.steady.0.saturating_sub(TICK.ms()))),
+            ticked: (now.wall - TICK, MonotonicTime(now.steady.0.saturating_sub(TICK.ms()))),
             forgotten: now.steady,
         }
     }
@@ -115,7 +115,7 @@ impl Clocks {
 
     /// When a tick is over: the time of the last look at what depends on time. The next is one
     /// tick from now.
-    pub fn next_tick(&mut self, now: Moment) -> Option<Time> {
+    pub fn next_tick(&mut self, now: ClockReading) -> Option<Time> {
         let (before, steady) = self.ticked;
         if now.steady.since(steady) < TICK {
             return None;
@@ -141,7 +141,7 @@ impl Clocks {
 
     /// By how much the clock on the wall was set since they agreed, and how much of that the
     /// machine has slept; nothing while they agree.
-    fn look(&mut self, now: Moment) -> Option<(Span, Span)> {
+    fn look(&mut self, now: ClockReading) -> Option<(Span, Span)> {
         (self.wall, self.steady) = (now.wall, self.steady.max(now.steady));
         self.slept = now.slept;
         let passed = now.steady.since(self.agreed.steady);
@@ -151,7 +151,7 @@ impl Clocks {
         }
         let slept = Span(now.slept.ms() - self.agreed.slept.ms()).max(Span::ZERO);
         self.agreed = now;
-        self.unsaved = now.boot != Boot::default();
+        self.unsaved = now.boot != BootId::default();
         Some((by, slept))
     }
 }
@@ -211,12 +211,12 @@ fn seconds(span: Span) -> String {
 mod tests {
     use super::*;
 
-    fn at(wall: i64, steady: i64, slept: i64) -> Moment {
-        Moment {
+    fn at(wall: i64, steady: i64, slept: i64) -> ClockReading {
+        ClockReading {
             wall: Time::from_secs(wall),
-            steady: Steady(steady * 1000),
+            steady: MonotonicTime(steady * 1000),
             slept: Span::from_secs(slept),
-            boot: Boot(1),
+            boot: BootId(1),
         }
     }
 
@@ -231,14 +231,14 @@ mod tests {
         assert_eq!(clocks.look(at(1014, 19, 0)), None);
         // It comes in small pieces and is seen when they are a second.
         assert_eq!(
-            clocks.look(Moment {
+            clocks.look(ClockReading {
                 wall: Time(1_015_600),
                 ..at(0, 20, 0)
             }),
             None
         );
         assert_eq!(
-            clocks.look(Moment {
+            clocks.look(ClockReading {
                 wall: Time(1_017_000),
                 ..at(0, 21, 0)
             }),

@@ -298,7 +298,7 @@ pub struct ClusterConfig {
     /// Accounts by name.
     pub accounts: BTreeMap<String, AccountConfig>,
     /// Licences and how many of each there are.
-    pub licenses: cosy_model::Counted,
+    pub licenses: cosy_model::CountedResources,
     /// The least id that a job gets. Source: slurm.conf(5), `FirstJobId`.
     pub first_job: JobId,
     /// Whether a job is ended when what it waits for can no longer happen, unless it says

@@ -58,7 +58,7 @@ use crate::triggers::watch::procedures::watch_time;
 use crate::turn::{Asker, Turn};
 use crate::workflows::Workflows;
 use crate::workflows::grow::check_overruns;
-use cosy_model::{Moment, QueueState, Span, Time};
+use cosy_model::{ClockReading, QueueState, Span, Time};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    pub(crate) fn empty(config: ClusterConfig, sched: Scheduler, at: Moment) -> Self {
+    pub(crate) fn empty(config: ClusterConfig, sched: Scheduler, at: ClockReading) -> Self {
         let now = at.wall;
         let rooms = Rooms {
             config,
@@ -104,7 +104,7 @@ impl Controller {
     }
 
     /// Takes one event. What is decided is handed out by [`settle`].
-    pub fn handle(&mut self, now: impl Into<Moment>, event: Event) {
+    pub fn handle(&mut self, now: impl Into<ClockReading>, event: Event) {
         let at = now.into();
         self.turn.begin(at.wall);
         look_at_clocks(&mut self.rooms, &mut self.turn, at);
@@ -173,7 +173,7 @@ impl Controller {
 
     /// Starts what can start now, looks at what depends on time, and hands out what
     /// was decided since the last call. Call it after every turn of events.
-    pub fn settle(&mut self, now: impl Into<Moment>) -> Batch {
+    pub fn settle(&mut self, now: impl Into<ClockReading>) -> Batch {
         let at = now.into();
         self.turn.begin(at.wall);
         look_at_clocks(&mut self.rooms, &mut self.turn, at);
@@ -343,7 +343,11 @@ impl Controller {
         self.rooms.conversations.is_listing()
     }
     /// The controller as it was when the store was last written.
-    pub fn restore(mut config: ClusterConfig, loaded: Loaded, now: impl Into<Moment>) -> Self {
+    pub fn restore(
+        mut config: ClusterConfig,
+        loaded: Loaded,
+        now: impl Into<ClockReading>,
+    ) -> Self {
         let at = now.into();
         let carried = loaded.clock.as_ref().and_then(|row| row.carried_to(at));
         let (at, comparable) = (carried.unwrap_or(at), carried.is_some());

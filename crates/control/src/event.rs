@@ -4,7 +4,7 @@ use crate::config::ClusterConfig;
 use crate::record::Record;
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport, StoreMark};
-use cosy_model::step::Passage;
+use cosy_model::step::AllocationRoute;
 use cosy_model::{Gid, JobId, Time, Uid, User};
 use cosy_sched::appraise::{Appraisal, Inquiry};
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
@@ -348,14 +348,14 @@ pub enum Effect {
         /// The key of the host that it is given to: nobody else can use it.
         holder: String,
     },
-    /// Send [`NodeOrder::Passage`] with the allocation's ticket.
+    /// Send [`NodeOrder::AllocationRoute`] with the allocation's ticket.
     Passage {
         /// The connection.
         link: LinkId,
         /// As asked.
         number: u64,
         /// The way, without its ticket.
-        passage: Box<Passage>,
+        passage: Box<AllocationRoute>,
         /// Groups that the ticket names.
         groups: Vec<Gid>,
         /// Nodes that the ticket names, as a host list.

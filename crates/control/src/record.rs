@@ -7,7 +7,7 @@
 use crate::triggers::TriggerRow;
 use cosy_model::history;
 use cosy_model::node::{AttemptKey, StoreMark};
-use cosy_model::reservation::{Ask, LedgerEntry, ReservationState};
+use cosy_model::reservation::{LedgerEntry, ReservationSpec, ReservationState};
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
@@ -600,7 +600,7 @@ pub struct ReservationRow {
     #[serde(default)]
     pub account: Option<String>,
     /// As asked for; the start is in `start`.
-    pub ask: Ask,
+    pub ask: ReservationSpec,
     /// State.
     pub state: ReservationState,
     /// Nodes are missing.

@@ -109,13 +109,13 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn ask(&self, now: Time) -> Ask {
+    fn ask(&self, now: Time) -> ReservationSpec {
         let start = now + Span::from_secs(self.start_s);
         let every = self.length_s.saturating_add(3);
         let starts = (0..self.repeats).map(|k| start + Span::from_secs(every.saturating_mul(k)));
         let kind = if self.repeats > 1 { 0 } else { self.pick };
         let window = (kind > 0).then_some(start);
-        Ask {
+        ReservationSpec {
             name: String::new(),
             queue: None,
             request: job::ResourceRequest {
@@ -127,11 +127,11 @@ impl Wanted {
             earliest: window,
             latest_end: window.map(|w| w + Span::from_secs(self.window_s)),
             pick: match kind {
-                0 => Pick::At(start),
-                1 => Pick::Soonest,
-                2 => Pick::Cheapest,
-                3 => Pick::FinishBy,
-                _ => Pick::Balance {
+                0 => StartChoice::At(start),
+                1 => StartChoice::Soonest,
+                2 => StartChoice::Cheapest,
+                3 => StartChoice::FinishBy,
+                _ => StartChoice::Balance {
                     alpha_permille: 500,
                 },
             },

@@ -8,7 +8,7 @@ mod world;
 use cosy_control::*;
 use cosy_model::api::{JobField, NodeInfo, Reply, Request, Submission};
 use cosy_model::node::*;
-use cosy_model::reservation::{Ask, Pick};
+use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::*;
 use world::*;
 
@@ -306,7 +306,7 @@ fn a_late_program_is_over_when_others_were_told() {
 }
 
 fn book(world: &mut World, nodes: u32, start: Time, length: i64) -> ReservationId {
-    let ask = Ask::plain(whole_nodes(nodes), secs(length), Pick::At(start));
+    let ask = ReservationSpec::plain(whole_nodes(nodes), secs(length), StartChoice::At(start));
     let job = Some(Box::new(Submission {
         spec: spec("mine"),
         script: OsText::default(),
@@ -490,7 +490,7 @@ fn after_a_restart_of_its_machine_nodes_say_how_long_programs_have_run() {
         world.deliver_all();
         world.pass(40);
         world.set_clock(secs(by));
-        world.boot = Boot(2);
+        world.boot = BootId(2);
         world.crash();
         world.connect_all();
         world.pass(10);
@@ -512,7 +512,7 @@ fn after_a_restart_of_its_machine_good_dates_stay() {
     world.deliver_all();
     world.pass(40);
     let begun = world.now - secs(40);
-    world.boot = Boot(2);
+    world.boot = BootId(2);
     world.crash();
     // What has run for 40 s is told five seconds late.
     world.now = world.now + secs(5);

@@ -18,7 +18,7 @@ fn three() -> World {
 
 fn asks(gpus: &str, devices: &str) -> JobSpec {
     let gpus: GpuRequest = gpus.parse().unwrap();
-    let mut other_per_node = Counted::default();
+    let mut other_per_node = CountedResources::default();
     if !devices.is_empty() {
         let (name, count) = devices.split_once('=').unwrap_or((devices, "1"));
         other_per_node.set(name, count.parse().unwrap());

@@ -215,7 +215,8 @@ impl Life {
     }
 
     fn other_reservation(&mut self) {
-        let ask = Ask::plain(spec("x").request, Span::from_secs(60), Pick::Soonest);
+        let ask =
+            ReservationSpec::plain(spec("x").request, Span::from_secs(60), StartChoice::Soonest);
         let request = Request::Reserve {
             ask: Box::new(ask),
             hold: false,

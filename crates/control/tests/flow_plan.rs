@@ -7,7 +7,7 @@ mod world;
 use cosy_control::{ClusterConfig, Quotas, ReservationPolicy};
 
 use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{Ask, Pick, Rule};
+use cosy_model::reservation::{ReservationSpec, Rule, StartChoice};
 use cosy_model::workflow::*;
 use cosy_model::{JobSpec, OsText, Refusal, RefusalCode, Span, Su, Time};
 use world::*;
@@ -105,7 +105,7 @@ fn around_jobs_and_reservations() {
     w.submit(long(1, 300));
     w.settle();
     let start = w.now + Span::from_secs(2000);
-    let ask = Ask::plain(whole_nodes(2), Span::from_secs(1000), Pick::At(start));
+    let ask = ReservationSpec::plain(whole_nodes(2), Span::from_secs(1000), StartChoice::At(start));
     let request = Request::Reserve {
         ask: Box::new(ask),
         hold: false,

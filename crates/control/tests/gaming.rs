@@ -44,11 +44,11 @@ fn job(nodes: u32, secs: i64) -> JobSpec {
     }
 }
 
-fn ask(nodes: u32, start: Time, secs: i64) -> Ask {
-    Ask::plain(whole(nodes), Span::from_secs(secs), Pick::At(start))
+fn ask(nodes: u32, start: Time, secs: i64) -> ReservationSpec {
+    ReservationSpec::plain(whole(nodes), Span::from_secs(secs), StartChoice::At(start))
 }
 
-fn book(world: &mut World, ask: Ask) -> Result<ReservationInfo, Refusal> {
+fn book(world: &mut World, ask: ReservationSpec) -> Result<ReservationInfo, Refusal> {
     let request = Request::Reserve {
         ask: Box::new(ask),
         hold: false,
@@ -78,7 +78,7 @@ fn busy(seed: u64) -> World {
 
 /// The parts of 4 nodes for 1200 s: how many there are, how wide and how long, and by which
 /// rule they follow each other.
-fn parts(kind: usize, start: Time) -> Vec<Ask> {
+fn parts(kind: usize, start: Time) -> Vec<ReservationSpec> {
     let later = |secs: i64| start + Span::from_secs(secs);
     match kind {
         0 => (0..4).map(|_| ask(1, start, 1200)).collect(),
@@ -121,8 +121,8 @@ fn splitting_gives_no_earlier_start() {
 
 /// The notice that the rule asks for now of a node for a minute.
 fn notice(world: &mut World) -> Span {
-    let ask = Ask {
-        pick: Pick::Soonest,
+    let ask = ReservationSpec {
+        pick: StartChoice::Soonest,
         latest_end: Some(world.now + Span::from_secs(86_400)),
         ..ask(1, world.now, 60)
     };

@@ -10,8 +10,8 @@ use cosy_control::{
 };
 use cosy_model::api::{NodeAction, Reply, Request, Submission};
 use cosy_model::node::{Allocation, NodeOrder, NodeReport};
-use cosy_model::trigger::{TriggerEvent, TriggerSpec, Watched};
-use cosy_model::{Gid, Group, JobId, OsText, Refusal, RefusalCode, Relay, Span, Uid, User};
+use cosy_model::trigger::{TriggerEvent, TriggerSpec, TriggerTarget};
+use cosy_model::{Gid, Group, JobId, OsText, Refusal, RefusalCode, RelayPolicy, Span, Uid, User};
 use world::{World, config, spec, user};
 
 /// A group that the directory gives nobody here.
@@ -182,7 +182,7 @@ fn programs_of_triggers_have_only_groups_of_the_directory() {
     let (job, _) = submit(&mut world, caller(Gid(1000))).unwrap();
     world.deliver_all();
     let set = Request::SetTrigger(Box::new(TriggerSpec {
-        on: Watched::Job(JobId(job)),
+        on: TriggerTarget::Job(JobId(job)),
         events: [TriggerEvent::Ended].into(),
         offset: Span::ZERO,
         permanent: false,
@@ -206,7 +206,7 @@ fn programs_of_triggers_have_only_groups_of_the_directory() {
 
 #[test]
 fn whose_requests_a_login_host_passes_on() {
-    let check = |relay: Relay, want: [Result<(), RefusalCode>; 4]| {
+    let check = |relay: RelayPolicy, want: [Result<(), RefusalCode>; 4]| {
         let mut world = with_login(|config| {
             config.nodes[2].relay = relay.clone();
             config.admins = vec!["u7".into()];
@@ -231,11 +231,11 @@ fn whose_requests_a_login_host_passes_on() {
         }
     };
     let no = Err(RefusalCode::Forbidden);
-    check(Relay::All, [Ok(()), Ok(()), Ok(()), Ok(())]);
-    check(Relay::Users, [no, no, Ok(()), Ok(())]);
-    check(Relay::Only(vec!["@gu1000".into()]), [no, no, no, Ok(())]);
-    check(Relay::Only(vec!["u7".into()]), [no, Ok(()), Ok(()), no]);
-    check(Relay::Nobody, [no, no, no, no]);
+    check(RelayPolicy::All, [Ok(()), Ok(()), Ok(()), Ok(())]);
+    check(RelayPolicy::Users, [no, no, Ok(()), Ok(())]);
+    check(RelayPolicy::Only(vec!["@gu1000".into()]), [no, no, no, Ok(())]);
+    check(RelayPolicy::Only(vec!["u7".into()]), [no, Ok(()), Ok(()), no]);
+    check(RelayPolicy::Nobody, [no, no, no, no]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod world;
 use cosy_control::*;
 use cosy_model::api::{JobField, Reply, Request, Submission};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
-use cosy_model::reservation::{Ask, Pick};
+use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::*;
 use world::*;
 
@@ -229,8 +229,11 @@ fn a_job_runs_on_only_where_no_reservation_is_in_the_way() {
     let first = submit(&mut world, with_cores(4, 100));
     world.deliver_all();
     suspend(&mut world, first);
-    let ask =
-        Ask::plain(whole_nodes(1), Span::from_secs(60), Pick::At(world.now + Span::from_secs(50)));
+    let ask = ReservationSpec::plain(
+        whole_nodes(1),
+        Span::from_secs(60),
+        StartChoice::At(world.now + Span::from_secs(50)),
+    );
     let job = Some(Box::new(Submission {
         spec: JobSpec {
             time_limit: None,

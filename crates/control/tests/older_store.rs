@@ -85,7 +85,7 @@ fn ended_jobs_do_not_run_again_whatever_the_clock_shows() {
         world.deliver_all();
         world.pass(11);
         world.set_clock(Span::from_secs(by));
-        world.boot = Boot(2);
+        world.boot = BootId(2);
         restore(&mut world, &copy);
         world.connect_all();
         world.pass(3);

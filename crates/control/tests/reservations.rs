@@ -23,8 +23,8 @@ fn lenient(nodes: u32) -> ClusterConfig {
     config
 }
 
-fn nodes(nodes: u32, pick: Pick, secs: i64) -> Ask {
-    Ask::plain(whole_nodes(nodes), Span::from_secs(secs), pick)
+fn nodes(nodes: u32, pick: StartChoice, secs: i64) -> ReservationSpec {
+    ReservationSpec::plain(whole_nodes(nodes), Span::from_secs(secs), pick)
 }
 
 fn whole(name: &str, nodes: u32, secs: i64) -> JobSpec {
@@ -38,18 +38,18 @@ fn whole(name: &str, nodes: u32, secs: i64) -> JobSpec {
 trait Reserving {
     fn reserve(
         &mut self,
-        ask: Ask,
+        ask: ReservationSpec,
         hold: bool,
         job: Option<JobSpec>,
     ) -> Result<Vec<ReservationInfo>, Refusal>;
-    fn book(&mut self, ask: Ask) -> Result<ReservationInfo, Refusal>;
+    fn book(&mut self, ask: ReservationSpec) -> Result<ReservationInfo, Refusal>;
     fn show(&mut self, id: ReservationId) -> ReservationInfo;
 }
 
 impl Reserving for World {
     fn reserve(
         &mut self,
-        ask: Ask,
+        ask: ReservationSpec,
         hold: bool,
         job: Option<JobSpec>,
     ) -> Result<Vec<ReservationInfo>, Refusal> {
@@ -72,7 +72,7 @@ impl Reserving for World {
         }
     }
 
-    fn book(&mut self, ask: Ask) -> Result<ReservationInfo, Refusal> {
+    fn book(&mut self, ask: ReservationSpec) -> Result<ReservationInfo, Refusal> {
         Ok(self.reserve(ask, false, None)?.remove(0))
     }
 
@@ -88,8 +88,8 @@ impl Reserving for World {
     }
 }
 
-fn at(world: &World, secs: i64) -> Pick {
-    Pick::At(world.now + Span::from_secs(secs))
+fn at(world: &World, secs: i64) -> StartChoice {
+    StartChoice::At(world.now + Span::from_secs(secs))
 }
 
 /// Whether a job holds nodes.
@@ -105,7 +105,7 @@ fn a_script_starts_exactly_then() {
     for n in 0..40 {
         world.submit(whole(&format!("fill{n}"), 1, 30));
     }
-    let ask = nodes(2, Pick::At(start), 50);
+    let ask = nodes(2, StartChoice::At(start), 50);
     let booked = world
         .reserve(ask, false, Some(spec("mine")))
         .unwrap()
@@ -164,7 +164,7 @@ fn everything_is_there_after_a_crash() {
     let mut world = World::new(lenient(3));
     let start = world.now + Span::from_secs(60);
     let booked = world
-        .reserve(nodes(2, Pick::At(start), 50), false, Some(spec("mine")))
+        .reserve(nodes(2, StartChoice::At(start), 50), false, Some(spec("mine")))
         .unwrap()
         .remove(0);
     let held = world
@@ -295,10 +295,10 @@ fn a_deadline_is_met_exactly_and_moved_when_nobody_waits_longer() {
     let blocker = world.submit(whole("blocker", 1, 3000));
     assert!(runs(&world, blocker));
     let end = world.now + Span::from_secs(5000);
-    let ask = Ask {
+    let ask = ReservationSpec {
         latest_end: Some(end),
         earliest: Some(world.now + Span::from_secs(200)),
-        ..nodes(1, Pick::FinishBy, 100)
+        ..nodes(1, StartChoice::FinishBy, 100)
     };
     let booked = world.book(ask).unwrap();
     assert_eq!(booked.end, end);
@@ -309,9 +309,9 @@ fn a_deadline_is_met_exactly_and_moved_when_nobody_waits_longer() {
     assert!(moved.start >= world.now - Span::from_secs(40) + Span::from_secs(160));
     assert_eq!(moved.end.since(moved.start), Span::from_secs(100));
     // Impossible ones are refused.
-    let ask = Ask {
+    let ask = ReservationSpec {
         latest_end: Some(world.now + Span::from_secs(50)),
-        ..nodes(1, Pick::FinishBy, 100)
+        ..nodes(1, StartChoice::FinishBy, 100)
     };
     assert_eq!(world.book(ask).unwrap_err().code, RefusalCode::Invalid);
 }
@@ -324,7 +324,7 @@ fn a_series_is_all_or_nothing_or_as_many_as_fit() {
     let starts: Vec<Time> = (1..=3)
         .map(|n| world.now + Span::from_secs(n * day))
         .collect();
-    let series = |fit: bool, world: &World| Ask {
+    let series = |fit: bool, world: &World| ReservationSpec {
         repeat: Some(Repeat {
             rule: "FREQ=DAILY;COUNT=3".into(),
             starts: (1..=3)
@@ -332,7 +332,7 @@ fn a_series_is_all_or_nothing_or_as_many_as_fit() {
                 .collect(),
             as_many_as_fit: fit,
         }),
-        ..nodes(1, Pick::At(world.now + Span::from_secs(day)), 100)
+        ..nodes(1, StartChoice::At(world.now + Span::from_secs(day)), 100)
     };
     let ask = series(false, &world);
     let refused = world.book(ask).unwrap_err();
@@ -369,10 +369,10 @@ fn quotes_tell_the_plain_start_the_delays_and_the_price() {
     world.run_time = Span::from_secs(10_000);
     world.submit(whole("running", 2, 3600));
     let waiting = world.submit(whole("waiting", 2, 3600));
-    let ask = Ask {
+    let ask = ReservationSpec {
         earliest: Some(world.now),
         latest_end: Some(world.now + Span::from_secs(4 * 3600)),
-        ..nodes(1, Pick::Soonest, 1800)
+        ..nodes(1, StartChoice::Soonest, 1800)
     };
     let request = Request::Quote {
         ask: Box::new(ask.clone()),
@@ -544,7 +544,7 @@ fn extensions_do_not_lead_beyond_what_may_be_asked_for() {
 fn what_costs_nothing_can_be_shortened() {
     let mut world = World::new(lenient(1));
     let start = world.now + Span::from_secs(100);
-    let booked = world.book(nodes(1, Pick::At(start), 100)).unwrap();
+    let booked = world.book(nodes(1, StartChoice::At(start), 100)).unwrap();
     let shorten = |secs| Request::ShortenReservation {
         id: booked.id,
         end: start + Span::from_secs(secs),
@@ -560,7 +560,7 @@ fn what_costs_nothing_can_be_shortened() {
     assert!(matches!(shorter, Reply::Reserved { .. }), "{shorter:?}");
     assert_eq!(world.show(booked.id).end, start + Span::from_secs(60));
     // What was given back is free for others, and stays so after a restart.
-    let next = world.book(nodes(1, Pick::At(start + Span::from_secs(60)), 40));
+    let next = world.book(nodes(1, StartChoice::At(start + Span::from_secs(60)), 40));
     assert_eq!(next.unwrap().start, start + Span::from_secs(60));
     world.crash();
     assert_eq!(world.show(booked.id).end, start + Span::from_secs(60));
@@ -665,61 +665,61 @@ fn wrong_requests_are_refused_with_what_would_work() {
     let mut world = World::new(lenient(2));
     let now = world.now;
     let span = |s: i64| Span::from_secs(s);
-    let base = || nodes(1, Pick::At(now + span(100)), 100);
-    let cases: Vec<(&str, Ask)> = vec![
+    let base = || nodes(1, StartChoice::At(now + span(100)), 100);
+    let cases: Vec<(&str, ReservationSpec)> = vec![
         (
             "length",
-            Ask {
+            ReservationSpec {
                 length: Span::ZERO,
                 ..base()
             },
         ),
         (
             "length",
-            Ask {
+            ReservationSpec {
                 length: Span(-5),
                 ..base()
             },
         ),
         (
             "length",
-            Ask {
+            ReservationSpec {
                 length: Span(i64::MAX),
                 ..base()
             },
         ),
         (
             "past",
-            Ask {
-                pick: Pick::At(Time(0)),
+            ReservationSpec {
+                pick: StartChoice::At(Time(0)),
                 ..base()
             },
         ),
         (
             "past",
-            Ask {
-                pick: Pick::At(Time(i64::MIN)),
+            ReservationSpec {
+                pick: StartChoice::At(Time(i64::MIN)),
                 ..base()
             },
         ),
         (
             "ten years",
-            Ask {
-                pick: Pick::At(Time(i64::MAX)),
+            ReservationSpec {
+                pick: StartChoice::At(Time(i64::MAX)),
                 ..base()
             },
         ),
         (
             "window",
-            Ask {
+            ReservationSpec {
                 earliest: Some(now),
                 ..base()
             },
         ),
         (
             "shorter",
-            Ask {
-                pick: Pick::Soonest,
+            ReservationSpec {
+                pick: StartChoice::Soonest,
                 earliest: Some(now + span(500)),
                 latest_end: Some(now + span(550)),
                 ..base()
@@ -727,45 +727,45 @@ fn wrong_requests_are_refused_with_what_would_work() {
         ),
         (
             "past",
-            Ask {
-                pick: Pick::Soonest,
+            ReservationSpec {
+                pick: StartChoice::Soonest,
                 latest_end: Some(now - span(1)),
                 ..base()
             },
         ),
         (
             "--finish-by",
-            Ask {
-                pick: Pick::FinishBy,
+            ReservationSpec {
+                pick: StartChoice::FinishBy,
                 ..base()
             },
         ),
         (
             "negative",
-            Ask {
+            ReservationSpec {
                 max_price: Some(Su(-1)),
                 ..base()
             },
         ),
         (
             "no queue",
-            Ask {
+            ReservationSpec {
                 queue: Some("nowhere".into()),
                 ..base()
             },
         ),
         (
             "longer",
-            Ask {
+            ReservationSpec {
                 name: "x".repeat(300),
                 ..base()
             },
         ),
-        ("never", nodes(3, Pick::At(now + span(100)), 100)),
+        ("never", nodes(3, StartChoice::At(now + span(100)), 100)),
         (
             "exact",
-            Ask {
-                pick: Pick::Soonest,
+            ReservationSpec {
+                pick: StartChoice::Soonest,
                 repeat: Some(Repeat {
                     starts: vec![now + span(100)],
                     ..Repeat::default()
@@ -775,7 +775,7 @@ fn wrong_requests_are_refused_with_what_would_work() {
         ),
         (
             "overlap",
-            Ask {
+            ReservationSpec {
                 repeat: Some(Repeat {
                     starts: vec![now + span(100), now + span(150)],
                     ..Repeat::default()
@@ -819,7 +819,7 @@ fn started(world: &mut World) -> Vec<u64> {
 fn bookings_do_not_wait_behind_quotes() {
     let mut world = World::new(lenient(4));
     let quote = || Request::Quote {
-        ask: Box::new(nodes(1, Pick::Soonest, 60)),
+        ask: Box::new(nodes(1, StartChoice::Soonest, 60)),
         most: None,
     };
     let quotes: Vec<_> = (0..5)
@@ -857,7 +857,7 @@ fn jobs_that_come_before_the_figures_are_others() {
     world.submit(spec("first"));
     let appraised = |world: &mut World, client| {
         let caller = Caller::known(user(1000, "u1000"));
-        let ask = nodes(1, Pick::Soonest, 60);
+        let ask = nodes(1, StartChoice::Soonest, 60);
         let event = Event::Asked {
             client: ClientId(client),
             caller: Box::new(caller),
@@ -998,7 +998,7 @@ fn nobody_takes_all_the_room_for_quotes() {
     let mut world = World::new(lenient(1));
     let now = world.now;
     for n in 0..20 {
-        let ask = nodes(1, Pick::Soonest, 60);
+        let ask = nodes(1, StartChoice::Soonest, 60);
         let event = Event::Asked {
             client: ClientId(1_000_000 + n),
             caller: Box::new(Caller::known(user(1000, "u1000"))),
@@ -1046,7 +1046,7 @@ fn starts_inside_of_reservations_are_predicted() {
     let mut world = World::new(lenient(2));
     world.run_time = Span::from_secs(1000);
     let start = world.now + Span::from_secs(100);
-    let booked = world.book(nodes(1, Pick::At(start), 600)).unwrap();
+    let booked = world.book(nodes(1, StartChoice::At(start), 600)).unwrap();
     let inside = |spec: JobSpec| JobSpec {
         reservation: Some(booked.id),
         ..spec

@@ -81,12 +81,12 @@ fn hold_as(world: &mut World, who: User, id: u64) {
 
 /// One of two nodes for Ann, a minute from now, for an hour.
 fn reserve(world: &mut World, sharing: Sharing) -> ReservationId {
-    let ask = Ask {
+    let ask = ReservationSpec {
         sharing,
-        ..Ask::plain(
+        ..ReservationSpec::plain(
             whole_nodes(1),
             Span::from_secs(3600),
-            Pick::At(world.now + Span::from_secs(60)),
+            StartChoice::At(world.now + Span::from_secs(60)),
         )
     };
     let request = Request::Reserve {

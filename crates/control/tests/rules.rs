@@ -8,7 +8,7 @@ use cosy_model::api::{
 };
 use cosy_model::job::{MailRequest, MemoryRequest, ResourceRequest};
 use cosy_model::node::*;
-use cosy_model::reservation::{Ask, Pick};
+use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::*;
 use world::*;
 
@@ -290,7 +290,8 @@ fn administrators_pass_a_deny() {
             script: OsText::default(),
             array: None,
         };
-        let ask = Ask::plain(whole_nodes(1), Span::from_secs(60), Pick::At(later));
+        let ask =
+            ReservationSpec::plain(whole_nodes(1), Span::from_secs(60), StartChoice::At(later));
         let reserve = Request::Reserve {
             ask: Box::new(ask),
             hold: false,

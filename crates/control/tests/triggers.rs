@@ -7,12 +7,12 @@ mod world;
 
 use cosy_control::Event;
 use cosy_model::api::{NodeAction, Reply, Request};
-use cosy_model::trigger::{TriggerEvent, TriggerSpec, Watched};
+use cosy_model::trigger::{TriggerEvent, TriggerSpec, TriggerTarget};
 use cosy_model::*;
 use std::collections::BTreeMap;
 use world::*;
 
-fn trigger(on: Watched, events: &[TriggerEvent]) -> TriggerSpec {
+fn trigger(on: TriggerTarget, events: &[TriggerEvent]) -> TriggerSpec {
     TriggerSpec {
         on,
         events: events.iter().copied().collect(),
@@ -24,11 +24,11 @@ fn trigger(on: Watched, events: &[TriggerEvent]) -> TriggerSpec {
 }
 
 fn of_job(job: u64, event: TriggerEvent) -> TriggerSpec {
-    trigger(Watched::Job(JobId(job)), &[event])
+    trigger(TriggerTarget::Job(JobId(job)), &[event])
 }
 
 fn of_nodes(event: TriggerEvent) -> TriggerSpec {
-    trigger(Watched::Nodes(Vec::new()), &[event])
+    trigger(TriggerTarget::Nodes(Vec::new()), &[event])
 }
 
 fn root() -> User {
@@ -131,7 +131,7 @@ fn who_may_set_what() {
     check(&mut w, root(), of_nodes(TriggerEvent::Down), Ok(3));
     check(&mut w, root(), of_nodes(TriggerEvent::Ended), Err(Invalid));
     check(&mut w, ann(), of_job(job, TriggerEvent::Idle), Err(Invalid));
-    let nowhere = trigger(Watched::Nodes(vec!["x".into()]), &[TriggerEvent::Up]);
+    let nowhere = trigger(TriggerTarget::Nodes(vec!["x".into()]), &[TriggerEvent::Up]);
     check(&mut w, root(), nowhere, Err(NotFound));
     check(&mut w, root(), of_job(77, TriggerEvent::Ended), Err(NotFound));
     let with = |program: &str, offset: i64| TriggerSpec {
@@ -142,7 +142,7 @@ fn who_may_set_what() {
     check(&mut w, root(), with("tell", 0), Err(Invalid));
     check(&mut w, root(), with("/bin/a\0b", 0), Err(Invalid));
     check(&mut w, root(), with("/bin/tell", 32_001), Err(Invalid));
-    check(&mut w, root(), trigger(Watched::Nodes(Vec::new()), &[]), Err(Invalid));
+    check(&mut w, root(), trigger(TriggerTarget::Nodes(Vec::new()), &[]), Err(Invalid));
     assert_eq!(listed(&mut w), [1, 2, 3]);
     assert_eq!(clear(&mut w, ann(), TriggerId(3)), Err(Forbidden));
     assert_eq!(clear(&mut w, ann(), TriggerId(1)), Ok(1));
@@ -225,7 +225,7 @@ fn nodes_that_come_and_go() {
         ..of_nodes(TriggerEvent::Up)
     };
     set(&mut w, up);
-    set(&mut w, trigger(Watched::Nodes(vec!["n4".into()]), &[TriggerEvent::Drained]));
+    set(&mut w, trigger(TriggerTarget::Nodes(vec!["n4".into()]), &[TriggerEvent::Drained]));
     let reason = || "x".to_owned();
     control(&mut w, "n2", NodeAction::Down { reason: reason() });
     w.pass(1);
@@ -303,7 +303,7 @@ fn a_node_that_was_down_before_a_restart_is_not_told_again() {
     let mut w = World::new(config(3, 4));
     let down = TriggerSpec {
         permanent: true,
-        ..trigger(Watched::Nodes(Vec::new()), &[TriggerEvent::Down, TriggerEvent::Up])
+        ..trigger(TriggerTarget::Nodes(Vec::new()), &[TriggerEvent::Down, TriggerEvent::Up])
     };
     let silent = |w: &mut World, n: usize| {
         w.disconnect(n);

@@ -8,7 +8,7 @@ mod world;
 
 use cosy_control::*;
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request, Submission};
-use cosy_model::reservation::{Ask, Pick, ReservationFilter, Sharing};
+use cosy_model::reservation::{ReservationFilter, ReservationSpec, Sharing, StartChoice};
 use cosy_model::workflow::FlowFilter;
 use cosy_model::*;
 use world::*;
@@ -409,8 +409,8 @@ fn what_nobody_waits_for_any_more_is_forgotten_in_pieces() {
 #[test]
 fn a_quote_looks_at_the_first_in_line() {
     let mut world = world();
-    let slot = Ask {
-        pick: Pick::Soonest,
+    let slot = ReservationSpec {
+        pick: StartChoice::Soonest,
         ..slot(world.now, 60)
     };
     let quote = Request::Quote {
@@ -432,15 +432,15 @@ fn a_quote_looks_at_the_first_in_line() {
     assert!(looks <= LOOKS, "{looks} looks");
 }
 
-fn slot(start: Time, secs: i64) -> Ask {
-    Ask {
+fn slot(start: Time, secs: i64) -> ReservationSpec {
+    ReservationSpec {
         name: String::new(),
         queue: None,
         request: job::ResourceRequest::default(),
         length: Span::from_secs(secs),
         earliest: None,
         latest_end: None,
-        pick: Pick::At(start),
+        pick: StartChoice::At(start),
         repeat: None,
         account: None,
         max_price: None,
@@ -453,7 +453,7 @@ fn slot(start: Time, secs: i64) -> Ask {
     }
 }
 
-fn book(world: &mut World, ask: Ask) -> ReservationId {
+fn book(world: &mut World, ask: ReservationSpec) -> ReservationId {
     let request = Request::Reserve {
         ask: Box::new(ask),
         hold: false,

@@ -7,7 +7,7 @@ mod world;
 use cosy_control::Visibility;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table, Value};
 use cosy_model::job::MailRequest;
-use cosy_model::trigger::{TriggerEvent, TriggerSpec, Watched};
+use cosy_model::trigger::{TriggerEvent, TriggerSpec, TriggerTarget};
 use cosy_model::*;
 use world::*;
 
@@ -248,7 +248,7 @@ fn triggers_of_others_are_told_only_with_everything() {
         let mut world = world_with(visibility);
         let job = world.submit(spec("x"));
         let trigger = TriggerSpec {
-            on: Watched::Job(JobId(job)),
+            on: TriggerTarget::Job(JobId(job)),
             events: [TriggerEvent::Ended].into(),
             offset: Span::ZERO,
             program: OsText::from("/secret"),

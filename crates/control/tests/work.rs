@@ -20,7 +20,7 @@ fn licensed(names: &[(&str, u32)], nodes: u32) -> World {
 }
 
 fn wants(names: &[(&str, u32)]) -> JobSpec {
-    let mut licenses = Counted::default();
+    let mut licenses = CountedResources::default();
     for (name, count) in names {
         licenses.set(name, *count);
     }

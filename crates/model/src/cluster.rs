@@ -20,7 +20,7 @@ pub struct NodeSpec {
     pub login: bool,
     /// Whose requests its daemon may pass on.
     #[serde(default)]
-    pub relay: Relay,
+    pub relay: RelayPolicy,
     /// Its public key, in hexadecimal, when it is pinned in the configuration.
     #[serde(default)]
     pub key: Option<String>,
@@ -31,7 +31,7 @@ pub struct NodeSpec {
 /// there ask, never anything of root, and never with an administrator's rights.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Relay {
+pub enum RelayPolicy {
     /// Everybody's; on a login host administrators have their rights.
     #[default]
     All,
@@ -43,9 +43,9 @@ pub enum Relay {
     Nobody,
 }
 
-impl Relay {
+impl RelayPolicy {
     /// Whether requests of that user may be passed on. Root is a user like others for
-    /// [`Relay::Only`]: named or not.
+    /// [`RelayPolicy::Only`]: named or not.
     pub fn admits(&self, user: &User) -> bool {
         match self {
             Self::All => true,

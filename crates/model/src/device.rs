@@ -14,7 +14,7 @@
 //! --gpus a100:2                  2          2
 //! ```
 
-use crate::{Amounts, Counted};
+use crate::{Amounts, CountedResources};
 
 /// What requests of GPUs without a type are counted as, beside GPUs.
 pub const ANY_GPU: &str = "gpu:any";
@@ -75,7 +75,7 @@ pub struct GpuRequest {
     /// How many in all.
     pub count: u32,
     /// How many of which type; empty: of any one type.
-    pub types: Counted,
+    pub types: CountedResources,
 }
 
 /// Why a text asks for nothing.
@@ -92,7 +92,7 @@ impl GpuRequest {
     /// So many times as much.
     #[must_use]
     pub fn times(&self, times: u32) -> Self {
-        let mut types = Counted::default();
+        let mut types = CountedResources::default();
         for (kind, count) in self.types.iter() {
             types.set(kind, count.saturating_mul(times));
         }
@@ -109,7 +109,7 @@ impl std::str::FromStr for GpuRequest {
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
             let count = number(text).map_err(|why| error(text, why))?;
-            let types = Counted::default();
+            let types = CountedResources::default();
             return Ok(Self { count, types });
         }
         let types = by_type(text)?;
@@ -128,8 +128,8 @@ fn error(text: &str, why: String) -> DeviceError {
     DeviceError { text, why }
 }
 
-fn by_type(text: &str) -> Result<Counted, DeviceError> {
-    let mut all = Counted::default();
+fn by_type(text: &str) -> Result<CountedResources, DeviceError> {
+    let mut all = CountedResources::default();
     for (at, part) in text.split(',').enumerate() {
         if at >= NAMES {
             return Err(error(text, format!("more than {NAMES} types")));
@@ -161,7 +161,7 @@ fn number(text: &str) -> Result<u32, String> {
 pub fn count_types(amounts: &mut Amounts, types: &[String]) {
     let all = amounts.gpus as usize;
     let kind = |at: usize| types.get(at).filter(|t| check_name(t).is_ok());
-    let mut counts = Counted::default();
+    let mut counts = CountedResources::default();
     for at in 0..all {
         if let Some(kind) = kind(at) {
             let key = gpu_key(kind);
@@ -176,7 +176,7 @@ pub fn count_types(amounts: &mut Amounts, types: &[String]) {
 }
 
 /// Counts what a request of GPUs needs beside them.
-pub fn count_request(amounts: &mut Amounts, types: &Counted) {
+pub fn count_request(amounts: &mut Amounts, types: &CountedResources) {
     if types.is_empty() {
         amounts.other.set(ANY_GPU, amounts.gpus);
     }

@@ -247,7 +247,7 @@ pub struct JobSpec {
     pub submit_line: String,
     /// Licences that it holds while it runs, counted over the whole cluster.
     #[serde(default)]
-    pub licenses: crate::Counted,
+    pub licenses: crate::CountedResources,
     /// It is ended when it cannot be over by then.
     #[serde(default)]
     pub deadline: Option<Time>,
@@ -306,7 +306,7 @@ impl JobSpec {
             submit_host: None,
             submit_session: None,
             submit_line: String::new(),
-            licenses: crate::Counted::default(),
+            licenses: crate::CountedResources::default(),
             deadline: None,
             time_min: None,
             any_dependency: false,

@@ -32,7 +32,7 @@ pub mod variables;
 mod wait_reason;
 pub mod workflow;
 
-pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState, Relay};
+pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState, RelayPolicy};
 pub use history::{EventKind, EventObject};
 pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};
@@ -41,11 +41,11 @@ pub use job::{
 };
 pub use money::Su;
 pub use refusal::{About, Refusal, RefusalCode, Refusals};
-pub use resources::{Amounts, Counted, MiB, NodeShare};
+pub use resources::{Amounts, CountedResources, MiB, NodeShare};
 pub use settings::{License, Settings};
 pub use step::{StepId, StepKey};
 pub use text::OsText;
-pub use time::{Boot, ClockStep, Moment, Span, Steady, Time};
-pub use trigger::{TriggerEvent, TriggerInfo, TriggerSpec, Watched};
+pub use time::{BootId, ClockReading, ClockStep, MonotonicTime, Span, Time};
+pub use trigger::{TriggerEvent, TriggerInfo, TriggerSpec, TriggerTarget};
 pub use user::{Group, User};
 pub use wait_reason::WaitReason;

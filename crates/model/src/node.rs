@@ -227,7 +227,7 @@ pub enum NodeOrder {
         /// As asked.
         number: u64,
         /// The way, or why not.
-        passage: Result<Box<crate::step::Passage>, crate::Refusal>,
+        passage: Result<Box<crate::step::AllocationRoute>, crate::Refusal>,
     },
     /// A node of this one's jobs is reached elsewhere from now on, under the same key: its
     /// daemon was restarted and its port was taken. Counts more than what allocations say.
@@ -485,7 +485,7 @@ pub enum NodeReport {
         records: Vec<crate::step::StepRecord>,
     },
     /// A command on this host wants to reach a job's first node. Answer:
-    /// [`NodeOrder::Passage`].
+    /// [`NodeOrder::AllocationRoute`].
     AskPassage {
         /// Chosen by the node, repeated in the answer.
         number: u64,

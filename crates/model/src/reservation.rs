@@ -22,7 +22,7 @@ pub struct Slot {
 /// Which start is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pick {
+pub enum StartChoice {
     /// Exactly then (COSY, 3.2 "Exact start time").
     At(Time),
     /// To end exactly at the window's latest end; moved to an earlier start later on, when
@@ -112,7 +112,7 @@ impl NamesChange {
 
 /// A reservation as its user asks for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Ask {
+pub struct ReservationSpec {
     /// Name; `resv` and the id without.
     #[serde(default)]
     pub name: String,
@@ -123,7 +123,7 @@ pub struct Ask {
     pub request: ResourceRequest,
     /// How long it lasts.
     pub length: Span,
-    /// Not before; now without. With [`Pick::FinishBy`] also the earliest start that it is
+    /// Not before; now without. With [`StartChoice::FinishBy`] also the earliest start that it is
     /// ever moved to.
     #[serde(default)]
     pub earliest: Option<Time>,
@@ -131,8 +131,8 @@ pub struct Ask {
     #[serde(default)]
     pub latest_end: Option<Time>,
     /// Which start.
-    pub pick: Pick,
-    /// Starts that repeat; [`Ask::pick`] is then the first of them.
+    pub pick: StartChoice,
+    /// Starts that repeat; [`ReservationSpec::pick`] is then the first of them.
     #[serde(default)]
     pub repeat: Option<Repeat>,
     /// Account that pays; the user's default account without.
@@ -152,9 +152,9 @@ pub struct Ask {
     pub flags: Vec<String>,
 }
 
-impl Ask {
+impl ReservationSpec {
     /// With nothing special about it: no name, the default queue, any time from now on.
-    pub fn plain(request: ResourceRequest, length: Span, pick: Pick) -> Self {
+    pub fn plain(request: ResourceRequest, length: Span, pick: StartChoice) -> Self {
         Self {
             name: String::new(),
             queue: None,

@@ -65,9 +65,9 @@ impl fmt::Display for MiB {
 /// Countable resources beyond the common ones, by name, sorted, without zero entries.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Counted(Vec<(Box<str>, u32)>);
+pub struct CountedResources(Vec<(Box<str>, u32)>);
 
-impl Counted {
+impl CountedResources {
     /// How much of `name` there is.
     pub fn get(&self, name: &str) -> u32 {
         self.0
@@ -108,8 +108,8 @@ pub struct Amounts {
     /// Number of GPUs.
     pub gpus: u32,
     /// Anything else that can be counted.
-    #[serde(default, skip_serializing_if = "Counted::is_empty")]
-    pub other: Counted,
+    #[serde(default, skip_serializing_if = "CountedResources::is_empty")]
+    pub other: CountedResources,
 }
 
 impl Amounts {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn counted() {
-        let mut c = Counted::default();
+        let mut c = CountedResources::default();
         c.set("b", 2);
         c.set("a", 1);
         c.set("b", 0);

@@ -11,14 +11,14 @@
 //!                              └── supervisor on node 3 ...
 //! ```
 //!
-//! Up this tree go [`Up`] frames (output, ends of tasks), down go [`Down`] frames (input,
+//! Up this tree go [`UpFrame`] frames (output, ends of tasks), down go [`DownFrame`] frames (input,
 //! signals). The command decides what the ends of tasks mean; the supervisors enforce the
 //! time limit, and the end of everything when the command is gone.
 
 mod frames;
 mod spec;
 
-pub use frames::{Down, NodeEnd, Stream, TaskEnd, Up};
+pub use frames::{DownFrame, NodeEnd, Stream, TaskEnd, UpFrame};
 pub use spec::{
     Bind, Distribution, InputFrom, OutputTo, StepCommand, StepProgram, StepSpec, Window, Wireup,
 };
@@ -301,7 +301,7 @@ pub struct StepRecord {
 
 /// How a command outside reaches an allocation's first node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Entry {
+pub struct AllocationEndpoint {
     /// Job and attempt.
     pub key: AttemptKey,
     /// The allocation's nodes as a host list, in its order.
@@ -315,7 +315,7 @@ pub struct Entry {
 /// What the controller gives the daemon of a login host, so that commands there reach a
 /// job's first node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Passage {
+pub struct AllocationRoute {
     /// Job and attempt.
     pub key: AttemptKey,
     /// Whose it is.

@@ -3,8 +3,8 @@
 //! Arithmetic saturates: an absurd limit gives a far future, never a wrap-around.
 //!
 //! There are two clocks. Dates ([`Time`]) are on the clock on the wall, which somebody may
-//! set. What passes is measured on one that nobody sets ([`Steady`]) and that stands still
-//! while the machine sleeps. A [`Moment`] is one look at both.
+//! set. What passes is measured on one that nobody sets ([`MonotonicTime`]) and that stands still
+//! while the machine sleeps. A [`ClockReading`] is one look at both.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,33 +27,33 @@ pub struct Span(pub i64);
 /// A point on a clock that nobody sets: milliseconds since a moment that means nothing.
 /// Two of them from the same machine and its same run can be compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Steady(pub i64);
+pub struct MonotonicTime(pub i64);
 
 /// A run of a machine, from one start of it to the next. None is known by this number: 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Boot(pub u128);
+pub struct BootId(pub u128);
 
 /// One look at both clocks of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Moment {
+pub struct ClockReading {
     /// The date.
     pub wall: Time,
     /// What passes is measured on it.
-    pub steady: Steady,
+    pub steady: MonotonicTime,
     /// How long the machine has slept since it was started.
     pub slept: Span,
     /// Which run of which machine: steady clocks of two are not comparable.
-    pub boot: Boot,
+    pub boot: BootId,
 }
 
 /// Where nobody sets the clock on the wall (simulations, most tests) one number is both.
-impl From<Time> for Moment {
+impl From<Time> for ClockReading {
     fn from(wall: Time) -> Self {
         Self {
             wall,
-            steady: Steady(wall.0),
+            steady: MonotonicTime(wall.0),
             slept: Span::ZERO,
-            boot: Boot::default(),
+            boot: BootId::default(),
         }
     }
 }
@@ -72,14 +72,14 @@ impl ClockStep {
     const REACH: Span = Span(1000 * 86_400_000);
 }
 
-impl Boot {
+impl BootId {
     /// Whether two looks were made in the same run of the same machine, as far as is known.
     pub fn is_same(self, other: Self) -> bool {
         self.0 != 0 && self == other
     }
 }
 
-impl Steady {
+impl MonotonicTime {
     /// How long after `earlier` this is; zero when it is not.
     pub fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0).max(0))

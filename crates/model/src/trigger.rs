@@ -51,7 +51,7 @@ impl TriggerEvent {
 /// What is watched.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Watched {
+pub enum TriggerTarget {
     /// A job, and the nodes that it runs on.
     Job(JobId),
     /// These nodes; none named: all of them.
@@ -62,7 +62,7 @@ pub enum Watched {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TriggerSpec {
     /// What is watched.
-    pub on: Watched,
+    pub on: TriggerTarget,
     /// What is waited for: any of these.
     pub events: BTreeSet<TriggerEvent>,
     /// The program runs so long after the event. Below zero: before it, where that can be

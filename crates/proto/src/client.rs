@@ -14,7 +14,7 @@ pub struct RequestKey(pub [u8; 16]);
 
 /// A request of a command, numbered.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Ask {
+pub struct RequestFrame {
     /// Protocol version of the command.
     pub version: u32,
     /// Key of a request that changes something.
@@ -28,7 +28,7 @@ pub struct Ask {
     pub request: Request,
 }
 
-impl Ask {
+impl RequestFrame {
     /// A question of this program's version.
     pub const fn new(request: Request, key: Option<RequestKey>) -> Self {
         Self {
@@ -42,14 +42,14 @@ impl Ask {
 
 /// The controller's reply to one request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ReplyFrame {
     /// Protocol version of the controller.
     pub version: u32,
     /// The reply.
     pub reply: Reply,
 }
 
-impl Answer {
+impl ReplyFrame {
     /// An answer of this program's version.
     pub const fn new(reply: Reply) -> Self {
         Self {
@@ -87,7 +87,7 @@ mod tests {
             let ask = Later { version, request };
             frame::encode(&ask, 1000).unwrap()[frame::HEADER..].to_vec()
         };
-        assert!(frame::decode::<Ask>(&body(crate::PROTOCOL + 1)).is_err());
+        assert!(frame::decode::<RequestFrame>(&body(crate::PROTOCOL + 1)).is_err());
         assert_eq!(foreign(&body(crate::PROTOCOL + 1)), Some(crate::PROTOCOL + 1));
         assert_eq!(foreign(&body(crate::PROTOCOL)), None);
         assert_eq!(foreign(b"\x93"), None);

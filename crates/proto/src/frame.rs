@@ -406,7 +406,7 @@ mod tests {
     fn values_are_counted() {
         use cosy_model::api::{JobField, JobFilter, Request};
         let count = |request: Request| {
-            let frame = encode(&crate::client::Ask::new(request, None), 1 << 20).unwrap();
+            let frame = encode(&crate::client::RequestFrame::new(request, None), 1 << 20).unwrap();
             values(&frame[HEADER..], 1_000_000).unwrap()
         };
         let small = count(Request::Ping);
@@ -478,8 +478,8 @@ mod tests {
     proptest! {
         #[test]
         fn hostile_bytes_give_errors(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = decode::<crate::client::Ask>(&bytes);
-            let _ = decode::<crate::client::Answer>(&bytes);
+            let _ = decode::<crate::client::RequestFrame>(&bytes);
+            let _ = decode::<crate::client::ReplyFrame>(&bytes);
             let _ = decode::<crate::link::FromNode>(&bytes);
             let _ = decode::<crate::link::ToNode>(&bytes);
             let mut d = Decoder::new(1000);

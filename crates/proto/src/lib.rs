@@ -8,7 +8,7 @@
 //!
 //! Two kinds of conversation:
 //! - a command and the controller (or the node daemon that passes it on):
-//!   [`client::Ask`] and [`client::Answer`] frames on a Unix socket;
+//!   [`client::RequestFrame`] and [`client::ReplyFrame`] frames on a Unix socket;
 //! - the controller and a node daemon: [`link::ToNode`] and [`link::FromNode`] frames on
 //!   TLS 1.3 with pinned raw public keys ([`tls`], feature `tls`).
 

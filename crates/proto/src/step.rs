@@ -18,7 +18,7 @@
 
 use crate::frame::{FrameError, decode};
 use cosy_model::limits;
-use cosy_model::step::{Down, Stream, Up};
+use cosy_model::step::{DownFrame, Stream, UpFrame};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a frame's header.
@@ -35,7 +35,7 @@ const LINK: u8 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
-    /// So many frames of [`Up`] or [`Down`] were received in all and need not be kept.
+    /// So many frames of [`UpFrame`] or [`DownFrame`] were received in all and need not be kept.
     Received(u64),
     /// First frame in both directions after a new connection: so many were received;
     /// what follows are those after them.
@@ -46,21 +46,21 @@ pub enum Link {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StepFrame {
     /// Towards the command.
-    Up(Up),
+    Up(UpFrame),
     /// Towards the tasks.
-    Down(Down),
+    Down(DownFrame),
     /// About the hop itself.
     Link(Link),
 }
 
-impl From<Up> for StepFrame {
-    fn from(up: Up) -> Self {
+impl From<UpFrame> for StepFrame {
+    fn from(up: UpFrame) -> Self {
         Self::Up(up)
     }
 }
 
-impl From<Down> for StepFrame {
-    fn from(down: Down) -> Self {
+impl From<DownFrame> for StepFrame {
+    fn from(down: DownFrame) -> Self {
         Self::Down(down)
     }
 }
@@ -88,7 +88,7 @@ fn put_header(buffer: &mut Vec<u8>, kind: u8, length: usize) {
 pub fn put(buffer: &mut Vec<u8>, frame: &StepFrame) -> Result<(), FrameError> {
     let at = buffer.len();
     let result = match frame {
-        StepFrame::Up(Up::Output {
+        StepFrame::Up(UpFrame::Output {
             rank,
             stream,
             bytes,
@@ -96,7 +96,7 @@ pub fn put(buffer: &mut Vec<u8>, frame: &StepFrame) -> Result<(), FrameError> {
             put_output(buffer, *rank, *stream, bytes);
             Ok(())
         }
-        StepFrame::Down(Down::Stdin { bytes }) => {
+        StepFrame::Down(DownFrame::Stdin { bytes }) => {
             put_header(buffer, STDIN, bytes.len());
             buffer.extend_from_slice(bytes);
             Ok(())
@@ -170,13 +170,13 @@ pub fn frame(kind: u8, body: &[u8]) -> Result<StepFrame, FrameError> {
     match kind {
         OUTPUT => {
             let (rank, stream, bytes) = output(body)?;
-            Ok(StepFrame::Up(Up::Output {
+            Ok(StepFrame::Up(UpFrame::Output {
                 rank,
                 stream,
                 bytes: bytes.to_vec(),
             }))
         }
-        STDIN => Ok(StepFrame::Down(Down::Stdin {
+        STDIN => Ok(StepFrame::Down(DownFrame::Stdin {
             bytes: body.to_vec(),
         })),
         UP => Ok(StepFrame::Up(decode(body)?)),
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn frames_come_back() {
         let frames = [
-            StepFrame::Up(Up::Output {
+            StepFrame::Up(UpFrame::Output {
                 rank: 7,
                 stream: Stream::Error,
                 bytes: vec![1, 2, 3],
             }),
-            StepFrame::Up(Up::TaskEnded {
+            StepFrame::Up(UpFrame::TaskEnded {
                 rank: 1,
                 end: TaskEnd {
                     exit_code: 3,
@@ -223,8 +223,8 @@ mod tests {
                     failure: None,
                 },
             }),
-            StepFrame::Down(Down::Stdin { bytes: vec![9; 10] }),
-            StepFrame::Down(Down::Signal { signal: 2 }),
+            StepFrame::Down(DownFrame::Stdin { bytes: vec![9; 10] }),
+            StepFrame::Down(DownFrame::Signal { signal: 2 }),
             StepFrame::Link(Link::Resume(5)),
         ];
         let mut bytes = Vec::new();
@@ -247,7 +247,7 @@ mod tests {
         bytes.push(UP);
         assert!(matches!(first(&bytes), Err(FrameError::TooLong { .. })));
         assert!(first(&[0, 0, 0, 0, 77]).is_err());
-        let long = StepFrame::Up(Up::Gather {
+        let long = StepFrame::Up(UpFrame::Gather {
             round: 0,
             parts: vec![(0, cosy_model::OsText(vec![0; limits::STEP_FRAME]))],
         });

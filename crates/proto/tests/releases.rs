@@ -9,7 +9,7 @@
 
 use cosy_model::api::{Reply, Request};
 use cosy_model::node::*;
-use cosy_model::step::{Passage, Peer, StepAsk, StepRecord};
+use cosy_model::step::{AllocationRoute, Peer, StepAsk, StepRecord};
 use cosy_model::*;
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::peer::{PeerAnswer, PeerRequest};
@@ -190,7 +190,7 @@ fn orders() -> Vec<NodeOrder> {
         },
         NodeOrder::Passage {
             number: 9,
-            passage: Ok(Box::new(Passage {
+            passage: Ok(Box::new(AllocationRoute {
                 key,
                 uid: Uid(1000),
                 gid: Gid(100),

@@ -7,7 +7,8 @@
 use crate::getopt::{Found, Opt, Parsed, Takes};
 use crate::table::Row;
 use cosy_model::{
-    JobId, OsText, Span, TriggerEvent, TriggerId, TriggerInfo, TriggerSpec, Watched, fold, limits,
+    JobId, OsText, Span, TriggerEvent, TriggerId, TriggerInfo, TriggerSpec, TriggerTarget, fold,
+    limits,
 };
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStringExt;
@@ -124,13 +125,15 @@ impl Filter {
     /// Whether it is one of these; `uid` is that of the user.
     pub fn takes(&self, info: &TriggerInfo, uid: Option<u32>) -> bool {
         let on_nodes = |wanted: &Vec<String>| match &info.spec.on {
-            Watched::Job(_) => false,
-            Watched::Nodes(names) => {
+            TriggerTarget::Job(_) => false,
+            TriggerTarget::Nodes(names) => {
                 wanted.is_empty() || names.is_empty() || wanted.iter().any(|n| names.contains(n))
             }
         };
         self.id.is_none_or(|id| id == info.id)
-            && self.job.is_none_or(|job| info.spec.on == Watched::Job(job))
+            && self
+                .job
+                .is_none_or(|job| info.spec.on == TriggerTarget::Job(job))
             && uid.is_none_or(|uid| uid == info.uid.0)
             && self.nodes.as_ref().is_none_or(on_nodes)
             && (self.events.is_empty() || !self.events.is_disjoint(&info.spec.events))
@@ -248,11 +251,11 @@ impl Line<'_> {
             (None, _) if events.iter().any(only_jobs) => {
                 return Err("You must specify a --jobid value".to_owned());
             }
-            (None, nodes) => Watched::Nodes(nodes.unwrap_or_default()),
+            (None, nodes) => TriggerTarget::Nodes(nodes.unwrap_or_default()),
             (Some(_), Some(nodes)) if !nodes.is_empty() => {
                 return Err("--node cannot be used together with --jobid".to_owned());
             }
-            (Some(job), _) => Watched::Job(job),
+            (Some(job), _) => TriggerTarget::Job(job),
         };
         Ok(TriggerSpec {
             on,
@@ -294,9 +297,9 @@ pub fn list(triggers: &[TriggerInfo], header: bool) -> String {
     for trigger in triggers {
         let spec = &trigger.spec;
         let (kind, of) = match &spec.on {
-            Watched::Job(job) => ("job", job.to_string()),
-            Watched::Nodes(names) if names.is_empty() => ("node", "*".to_owned()),
-            Watched::Nodes(names) => ("node", fold(names)),
+            TriggerTarget::Job(job) => ("job", job.to_string()),
+            TriggerTarget::Nodes(names) if names.is_empty() => ("node", "*".to_owned()),
+            TriggerTarget::Nodes(names) => ("node", fold(names)),
         };
         let events = EVENTS
             .iter()
@@ -404,7 +407,7 @@ mod tests {
 
     #[test]
     fn filters() {
-        let info = |on: Watched, event| TriggerInfo {
+        let info = |on: TriggerTarget, event| TriggerInfo {
             id: TriggerId(3),
             uid: Uid(5),
             user: "ann".to_owned(),
@@ -417,8 +420,8 @@ mod tests {
                 environment: OsText::default(),
             },
         };
-        let of_job = info(Watched::Job(JobId(9)), TriggerEvent::Ended);
-        let of_node = info(Watched::Nodes(vec!["n1".into()]), TriggerEvent::Down);
+        let of_job = info(TriggerTarget::Job(JobId(9)), TriggerEvent::Ended);
+        let of_node = info(TriggerTarget::Nodes(vec!["n1".into()]), TriggerEvent::Down);
         let check = |line: &str, want: [bool; 2]| {
             let Ok(Invocation {
                 action: Action::Get { filter, .. },

@@ -3,7 +3,7 @@
 use super::values::{List, number, text, texts};
 use crate::devices::{Device, Devices};
 use cosy_config::{Check, Raw};
-use cosy_model::Counted;
+use cosy_model::CountedResources;
 use serde::Deserialize;
 use std::path::PathBuf;
 use toml::Spanned;
@@ -51,7 +51,7 @@ struct Table<'t> {
 pub(super) fn devices(
     check: &mut Check<'_>,
     (gpus, tables): (Option<u32>, &[Spanned<Gpu>]),
-    (counted, others): (&Counted, &[Spanned<Other>]),
+    (counted, others): (&CountedResources, &[Spanned<Other>]),
 ) -> Devices {
     let mut devices = Devices::default();
     for item in tables {

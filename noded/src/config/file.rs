@@ -7,7 +7,7 @@ use super::{
 };
 use crate::cgroup::Processes;
 use cosy_config::{Check, Faults, Raw};
-use cosy_model::{Counted, Uid, limits};
+use cosy_model::{CountedResources, Uid, limits};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -187,8 +187,8 @@ fn hook(check: &mut Check<'_>, key: &str, list: &List) -> Option<HookCommand> {
     Some(HookCommand { argv })
 }
 
-fn other(check: &mut Check<'_>, table: &BTreeMap<String, Raw>) -> Counted {
-    let mut other = Counted::default();
+fn other(check: &mut Check<'_>, table: &BTreeMap<String, Raw>) -> CountedResources {
+    let mut other = CountedResources::default();
     for (name, amount) in table {
         if let Err(why) = cosy_model::device::check_name(name) {
             check.fault(amount.span().start, format!("other: {why}"));

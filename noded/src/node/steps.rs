@@ -4,7 +4,7 @@ use super::{AfterSteps, Node, Stage};
 use crate::steps::table::StepEvent;
 use cosy_model::Refusal;
 use cosy_model::node::{AllocationKey, AttemptKey, KillCause};
-use cosy_model::step::{Passage, Peer};
+use cosy_model::step::{AllocationRoute, Peer};
 use std::time::Instant;
 
 impl Node {
@@ -23,7 +23,7 @@ impl Node {
     }
 
     /// The controller's answer: where a job is.
-    pub fn order_passage(&mut self, number: u64, passage: Result<Box<Passage>, Refusal>) {
+    pub fn order_passage(&mut self, number: u64, passage: Result<Box<AllocationRoute>, Refusal>) {
         self.steps.passage(number, passage);
     }
 

@@ -4,13 +4,13 @@
 //! When the connection breaks, both supervisors are connected again and go on where they
 //! were; a child that cannot be reached (again) is told to the supervisor as lost, with
 //! everything below it. When the supervisor here was killed, the child is told that nothing
-//! is above it any more: [`Down::Gone`] comes before any other frame.
+//! is above it any more: [`DownFrame::Gone`] comes before any other frame.
 
 use super::pool::{Pool, Reply};
 use super::tunnel::carry;
 use crate::steps::{Dock, spool};
 use cosy_model::limits;
-use cosy_model::step::{Down, Peer, StepKey, StepOrder, Up};
+use cosy_model::step::{DownFrame, Peer, StepKey, StepOrder, UpFrame};
 use cosy_proto::frame;
 use cosy_proto::peer::{PeerAsk, PeerRequest};
 use cosy_proto::step::StepFrame;
@@ -158,7 +158,7 @@ impl Hop {
     /// Tells the child that nothing is above it any more.
     async fn say_gone(&self, mut stream: Box<super::pool::Stream>) {
         let mut bytes = Vec::new();
-        let framed = cosy_proto::step::put(&mut bytes, &StepFrame::Down(Down::Gone));
+        let framed = cosy_proto::step::put(&mut bytes, &StepFrame::Down(DownFrame::Gone));
         let (Ok(()), Ok((mut own, mut carried))) = (framed, UnixStream::pair()) else {
             return;
         };
@@ -179,7 +179,7 @@ impl Hop {
             return;
         }
         tracing::debug!(job = %self.key.attempt.job, "step {}: {reason}", self.key);
-        let lost = StepFrame::Up(Up::Lost {
+        let lost = StepFrame::Up(UpFrame::Lost {
             nodes: self.nodes,
             reason,
         });

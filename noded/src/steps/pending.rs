@@ -7,7 +7,7 @@ use super::table::{Pending, PendingAsk, StepEvent, Steps};
 use crate::peer::pool::{Pool, Reply};
 use crate::peer::tunnel::carry;
 use cosy_model::node::NodeReport;
-use cosy_model::step::{Passage, Peer, StepAnswer, StepAsk};
+use cosy_model::step::{AllocationRoute, Peer, StepAnswer, StepAsk};
 use cosy_model::{JobId, Refusal, RefusalCode};
 use cosy_proto::peer::{PeerAsk, PeerRequest};
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Steps {
     }
 
     /// The controller's answer: where the job is.
-    pub fn passage(&mut self, number: u64, passage: Result<Box<Passage>, Refusal>) {
+    pub fn passage(&mut self, number: u64, passage: Result<Box<AllocationRoute>, Refusal>) {
         let here = matches!(&passage, Ok(p) if p.first.node == self.setup.name);
         if here {
             // Its order comes; whoever waits is served then.
@@ -150,7 +150,7 @@ impl PendingAsk {
 }
 
 /// Carries a command's conversation to the first node of its job.
-async fn pass_on(pool: Arc<Pool>, passage: Passage, asked: IncomingStep) {
+async fn pass_on(pool: Arc<Pool>, passage: AllocationRoute, asked: IncomingStep) {
     let ask = PeerAsk {
         version: cosy_proto::PROTOCOL,
         node: passage.first.node.clone(),

@@ -108,14 +108,14 @@ impl Client {
         }
     }
 
-    pub fn say(&mut self, down: Down) {
+    pub fn say(&mut self, down: DownFrame) {
         let mut bytes = Vec::new();
         put(&mut bytes, &StepFrame::Down(down)).unwrap();
         self.stream.write_all(&bytes).unwrap();
     }
 
     /// The next frame; `None` at the end.
-    pub fn next(&mut self) -> Option<Up> {
+    pub fn next(&mut self) -> Option<UpFrame> {
         loop {
             if let Some((frame, length)) = first(&self.bytes).unwrap() {
                 self.bytes.drain(..length);
@@ -132,23 +132,23 @@ impl Client {
         }
     }
 
-    fn take(&mut self, up: Up) {
+    fn take(&mut self, up: UpFrame) {
         match up {
-            Up::Output { rank, bytes, .. } => {
+            UpFrame::Output { rank, bytes, .. } => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 self.ended.output.entry(rank).or_default().push_str(&text);
             }
-            Up::TaskEnded { rank, end } => drop(self.ended.tasks.insert(rank, end)),
-            Up::NodeEnded { node, end } => drop(self.ended.nodes.insert(node, end)),
-            Up::Lost { nodes, reason } => {
+            UpFrame::TaskEnded { rank, end } => drop(self.ended.tasks.insert(rank, end)),
+            UpFrame::NodeEnded { node, end } => drop(self.ended.nodes.insert(node, end)),
+            UpFrame::Lost { nodes, reason } => {
                 let lost = nodes.into_iter().map(|n| (n, reason.clone()));
                 self.ended.lost.extend(lost);
             }
-            Up::Started { .. }
-            | Up::StdinTaken { .. }
-            | Up::Gather { .. }
-            | Up::Abort { .. }
-            | Up::Ending { .. } => {}
+            UpFrame::Started { .. }
+            | UpFrame::StdinTaken { .. }
+            | UpFrame::Gather { .. }
+            | UpFrame::Abort { .. }
+            | UpFrame::Ending { .. } => {}
         }
     }
 

@@ -69,7 +69,7 @@ fn killed_while_opening(bench: &mut Bench, task: &StepTask) {
     let mut step = bench.start(task);
     let (own, writer) = (supervisor(&step), writer(&step));
     eventually(|| hangs(writer));
-    step.send(Down::Kill);
+    step.send(DownFrame::Kill);
     step.wait();
     let why = "the step was ended before its tasks began";
     assert_eq!(step.failure(0), why);
@@ -127,8 +127,8 @@ fn a_task_that_waits_for_its_file_can_be_killed() {
     step.until(|s| s.pids.len() == 1);
     let pid = step.pids[&0];
     eventually(|| hangs(pid));
-    step.send(Down::Kill);
-    step.send(Down::Kill);
+    step.send(DownFrame::Kill);
+    step.send(DownFrame::Kill);
     step.wait();
     assert_eq!(step.end(0), (0, libc::SIGKILL));
     eventually(|| is_gone(pid));
@@ -150,8 +150,8 @@ fn a_pipe_is_no_labelled_file_and_can_be_left() {
     task.order.spec.label = false;
     let mut step = bench.start(&task);
     step.until(|s| s.pids.len() == 1);
-    step.send(Down::Kill);
-    step.send(Down::Kill);
+    step.send(DownFrame::Kill);
+    step.send(DownFrame::Kill);
     step.wait();
     assert_ne!(step.end(0), (0, 0));
 }
@@ -172,8 +172,8 @@ fn a_writer_that_its_user_has_stopped() {
     sys::kill(nix::unistd::Pid::from_raw(writer), libc::SIGSTOP).unwrap();
     step.stdin(b"go\n");
     // The task is held up as by a slow file, and the step ends when it is told to.
-    step.send(Down::Kill);
-    step.send(Down::Kill);
+    step.send(DownFrame::Kill);
+    step.send(DownFrame::Kill);
     step.wait();
     eventually(|| is_gone(writer));
     let said = "cannot write the output of task 0: its file takes nothing\n";

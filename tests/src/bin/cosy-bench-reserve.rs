@@ -9,7 +9,7 @@
 
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, Pick, Repeat, Sharing};
+use cosy_model::reservation::{Repeat, ReservationSpec, Sharing, StartChoice};
 use cosy_model::{Span, Time};
 use cosy_tests::bench::arguments;
 use cosy_tests::{Chance, Client, Cluster, Options, command, resv, system};
@@ -205,8 +205,8 @@ fn reserve(cluster: &Cluster, count: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn series(starts: Vec<Time>) -> Ask {
-    Ask {
+fn series(starts: Vec<Time>) -> ReservationSpec {
+    ReservationSpec {
         name: String::new(),
         queue: None,
         request: ResourceRequest {
@@ -217,7 +217,7 @@ fn series(starts: Vec<Time>) -> Ask {
         length: Span::from_minutes(50),
         earliest: None,
         latest_end: None,
-        pick: Pick::At(starts.first().copied().unwrap_or_default()),
+        pick: StartChoice::At(starts.first().copied().unwrap_or_default()),
         repeat: Some(Repeat {
             rule: "FREQ=HOURLY".into(),
             starts,

@@ -22,7 +22,9 @@ use super::wire::{Failure, side_by_side};
 use super::{Broker, Cluster, Quotes};
 use cosy_client::new_key;
 use cosy_model::api::{Reply, Request, Submission};
-use cosy_model::reservation::{Ask, Pick, Quote, ReservationInfo, ReservationState};
+use cosy_model::reservation::{
+    Quote, ReservationInfo, ReservationSpec, ReservationState, StartChoice,
+};
 use cosy_model::{Refusal, RefusalCode, ReservationId, Time};
 
 /// Most starts that are held before it is given up.
@@ -52,7 +54,7 @@ impl Broker<'_> {
     pub fn book_all(
         &self,
         clusters: &[Cluster],
-        ask: &Ask,
+        ask: &ReservationSpec,
         preference: Preference,
         job: Option<&Submission>,
     ) -> Outcome {
@@ -69,7 +71,7 @@ impl Broker<'_> {
     pub fn hold_all(
         &self,
         clusters: &[Cluster],
-        ask: &Ask,
+        ask: &ReservationSpec,
         preference: Preference,
         job: Option<&Submission>,
     ) -> Result<Vec<Held>, Outcome> {
@@ -80,7 +82,7 @@ impl Broker<'_> {
             ));
         }
         let ask = &with_fixed_end(ask);
-        if ask.repeat.is_some() || matches!(ask.pick, Pick::At(_)) {
+        if ask.repeat.is_some() || matches!(ask.pick, StartChoice::At(_)) {
             let held = self.hold_at(clusters, ask, job);
             return held.map_err(|e| Outcome::of(e.parts, e.tried, Vec::new()));
         }
@@ -115,7 +117,7 @@ impl Broker<'_> {
 
     /// Asks those clusters that have not said anything of this start; gives the first that
     /// would refuse it.
-    fn probe(&self, quotes: &Quotes, start: Time, there: &Ask) -> Option<RejectedSlot> {
+    fn probe(&self, quotes: &Quotes, start: Time, there: &ReservationSpec) -> Option<RejectedSlot> {
         let fresh = self.quote(&unasked(quotes, start), there, None);
         let no = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| {
             let why = match quote {
@@ -139,13 +141,16 @@ impl Broker<'_> {
     fn hold_at(
         &self,
         clusters: &[Cluster],
-        ask: &Ask,
+        ask: &ReservationSpec,
         job: Option<&Submission>,
     ) -> Result<Vec<Held>, NotHeld> {
         let results = side_by_side(clusters, |cluster| self.reserve(cluster, ask, true, job));
         let start = match ask.pick {
-            Pick::At(start) => Some(start),
-            Pick::FinishBy | Pick::Soonest | Pick::Cheapest | Pick::Balance { .. } => None,
+            StartChoice::At(start) => Some(start),
+            StartChoice::FinishBy
+            | StartChoice::Soonest
+            | StartChoice::Cheapest
+            | StartChoice::Balance { .. } => None,
         };
         let all: Vec<(&Cluster, Result<Granted, Failure>)> = clusters.iter().zip(results).collect();
         if all.iter().all(|(_, r)| r.is_ok()) {
@@ -347,10 +352,10 @@ fn refused(clusters: &[Cluster], why: &str) -> Outcome {
 
 /// A reservation that ends at a time and may be moved would be moved on each cluster by
 /// itself: on several it stays where it is.
-fn with_fixed_end(ask: &Ask) -> Ask {
+fn with_fixed_end(ask: &ReservationSpec) -> ReservationSpec {
     let mut fixed = ask.clone();
-    if let (Pick::FinishBy, Some(end), None) = (ask.pick, ask.latest_end, &ask.repeat) {
-        fixed.pick = Pick::At(end - ask.length);
+    if let (StartChoice::FinishBy, Some(end), None) = (ask.pick, ask.latest_end, &ask.repeat) {
+        fixed.pick = StartChoice::At(end - ask.length);
         (fixed.earliest, fixed.latest_end) = (None, None);
     }
     fixed

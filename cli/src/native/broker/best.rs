@@ -10,7 +10,7 @@ use super::wire::Failure;
 use super::{Broker, Cluster, Quotes};
 use cosy_client::new_key;
 use cosy_model::api::{Reply, Request, Submission};
-use cosy_model::reservation::{Ask, Pick, ReservationInfo};
+use cosy_model::reservation::{ReservationInfo, ReservationSpec, StartChoice};
 use cosy_model::{Refusal, RefusalCode, Span, Time};
 
 /// Most slots that are tried before it is given up.
@@ -28,7 +28,7 @@ pub(super) struct Granted {
 /// Where the search is.
 struct Search<'a> {
     clusters: Vec<Cluster>,
-    ask: &'a Ask,
+    ask: &'a ReservationSpec,
     tried: Vec<RejectedSlot>,
     removed: Vec<(Cluster, Time)>,
     parts: Vec<Part>,
@@ -93,7 +93,7 @@ impl Broker<'_> {
     pub fn book_best(
         &self,
         clusters: &[Cluster],
-        ask: &Ask,
+        ask: &ReservationSpec,
         preference: Preference,
         hold: bool,
         job: Option<&Submission>,
@@ -136,7 +136,7 @@ impl Broker<'_> {
     pub(super) fn reserve(
         &self,
         cluster: &Cluster,
-        ask: &Ask,
+        ask: &ReservationSpec,
         hold: bool,
         job: Option<&Submission>,
     ) -> Result<Granted, Failure> {
@@ -222,16 +222,16 @@ pub(super) const fn depends_on_start(code: RefusalCode) -> bool {
 }
 
 /// The same with this start; a start that is as good as now stays the first possible one.
-pub(super) fn ask_at(ask: &Ask, start: Time, now: Time) -> Ask {
+pub(super) fn ask_at(ask: &ReservationSpec, start: Time, now: Time) -> ReservationSpec {
     let mut there = ask.clone();
-    if places_itself(ask) || matches!(ask.pick, Pick::At(_)) {
+    if places_itself(ask) || matches!(ask.pick, StartChoice::At(_)) {
         return there;
     }
     if start <= now + AT_ONCE {
-        there.pick = Pick::Soonest;
+        there.pick = StartChoice::Soonest;
         return there;
     }
-    there.pick = Pick::At(start);
+    there.pick = StartChoice::At(start);
     (there.earliest, there.latest_end) = (None, None);
     there
 }
@@ -244,24 +244,24 @@ mod tests {
 
     #[test]
     fn what_is_asked_of_the_best() {
-        let window = |pick| Ask {
+        let window = |pick| ReservationSpec {
             earliest: Some(minutes(0)),
             latest_end: Some(minutes(600)),
             ..ask(pick)
         };
-        let check = |asked: Ask, start: i64, want: (Pick, bool)| {
+        let check = |asked: ReservationSpec, start: i64, want: (StartChoice, bool)| {
             let there = ask_at(&asked, minutes(start), minutes(0));
             assert_eq!((there.pick, there.latest_end.is_some()), want);
         };
-        let at = |start| Pick::At(minutes(start));
+        let at = |start| StartChoice::At(minutes(start));
         // Its own start, without the window that it was found in.
-        check(window(Pick::Soonest), 30, (at(30), false));
-        check(window(Pick::Cheapest), 30, (at(30), false));
+        check(window(StartChoice::Soonest), 30, (at(30), false));
+        check(window(StartChoice::Cheapest), 30, (at(30), false));
         // At once: a start of now would be over.
-        check(window(Pick::Cheapest), 0, (Pick::Soonest, true));
+        check(window(StartChoice::Cheapest), 0, (StartChoice::Soonest, true));
         // These stay what they are.
         check(ask(at(40)), 40, (at(40), false));
-        check(window(Pick::FinishBy), 540, (Pick::FinishBy, true));
+        check(window(StartChoice::FinishBy), 540, (StartChoice::FinishBy, true));
         let mut series = ask(at(40));
         series.repeat = Some(Repeat::default());
         check(series, 40, (at(40), false));

@@ -5,7 +5,9 @@ use super::clusters::Cluster;
 use super::wire::Failure;
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot, ReservationInfo, ReservationState};
+use cosy_model::reservation::{
+    Quote, QuotedSlot, ReservationInfo, ReservationSpec, ReservationState, StartChoice,
+};
 use cosy_model::{Refusal, RefusalCode, ReservationId, Span, Su, Time};
 use cosy_proto::client::RequestKey;
 use std::collections::BTreeMap;
@@ -71,8 +73,8 @@ pub fn quote(slots: Vec<QuotedSlot>) -> Quote {
     }
 }
 
-pub fn ask(pick: Pick) -> Ask {
-    Ask::plain(ResourceRequest::default(), LENGTH, pick)
+pub fn ask(pick: StartChoice) -> ReservationSpec {
+    ReservationSpec::plain(ResourceRequest::default(), LENGTH, pick)
 }
 
 /// What happens instead of an answer.
@@ -238,15 +240,15 @@ impl Books {
         Ok(reply)
     }
 
-    fn offers(&self, ask: &Ask) -> Vec<QuotedSlot> {
+    fn offers(&self, ask: &ReservationSpec) -> Vec<QuotedSlot> {
         let fits = |s: &&QuotedSlot| match ask.pick {
-            Pick::At(start) => s.start == start,
+            StartChoice::At(start) => s.start == start,
             _ => true,
         };
         self.slots.iter().filter(fits).cloned().collect()
     }
 
-    fn reserve(&mut self, ask: &Ask, hold: bool) -> Result<Reply, Failure> {
+    fn reserve(&mut self, ask: &ReservationSpec, hold: bool) -> Result<Reply, Failure> {
         let offers = self.offers(ask);
         let Some(slot) = offers.iter().find(|s| s.admitted) else {
             let refusal = Refusal::new(RefusalCode::NotFree, "reservation 3 is in the way");

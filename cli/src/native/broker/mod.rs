@@ -39,7 +39,7 @@ pub use wire::Failure;
 
 use cosy_model::RefusalCode;
 use cosy_model::api::{Reply, Request, Submission};
-use cosy_model::reservation::{Ask, Quote};
+use cosy_model::reservation::{Quote, ReservationSpec};
 use cosy_proto::client::RequestKey;
 use std::time::{Duration, Instant};
 use wire::Wire;
@@ -101,13 +101,18 @@ impl<'a> Broker<'a> {
     }
 
     /// Probes all clusters side by side.
-    pub fn quote(&self, clusters: &[Cluster], ask: &Ask, most: Option<u32>) -> Quotes {
+    pub fn quote(&self, clusters: &[Cluster], ask: &ReservationSpec, most: Option<u32>) -> Quotes {
         let one = |cluster: &Cluster| self.quote_one(cluster, ask, most);
         let quotes = wire::side_by_side(clusters, one);
         clusters.iter().cloned().zip(quotes).collect()
     }
 
-    fn quote_one(&self, cluster: &Cluster, ask: &Ask, most: Option<u32>) -> Result<Quote, Failure> {
+    fn quote_one(
+        &self,
+        cluster: &Cluster,
+        ask: &ReservationSpec,
+        most: Option<u32>,
+    ) -> Result<Quote, Failure> {
         let request = Request::Quote {
             ask: Box::new(ask.clone()),
             most,
@@ -157,7 +162,7 @@ fn unexpected() -> Failure {
 
 /// What each of the clusters offers for `ask`, at most `most` slots each. Asked side by side;
 /// one that does not answer is told as such after 10 s.
-pub fn quote(clusters: &[Cluster], ask: &Ask, most: Option<u32>) -> Quotes {
+pub fn quote(clusters: &[Cluster], ask: &ReservationSpec, most: Option<u32>) -> Quotes {
     Broker::new().quote(clusters, ask, most)
 }
 
@@ -165,7 +170,7 @@ pub fn quote(clusters: &[Cluster], ask: &Ask, most: Option<u32>) -> Quotes {
 /// next (what-if paper, section 3, steps 4 to 7).
 pub fn book_best(
     clusters: &[Cluster],
-    ask: &Ask,
+    ask: &ReservationSpec,
     preference: Preference,
     hold: bool,
     job: Option<&Submission>,
@@ -176,7 +181,7 @@ pub fn book_best(
 /// Books the same time on each of the clusters: on all or on none.
 pub fn book_all(
     clusters: &[Cluster],
-    ask: &Ask,
+    ask: &ReservationSpec,
     preference: Preference,
     job: Option<&Submission>,
 ) -> Outcome {

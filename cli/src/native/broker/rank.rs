@@ -6,7 +6,7 @@
 
 use super::clusters::Cluster;
 use super::wire::Failure;
-use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot};
+use cosy_model::reservation::{Quote, QuotedSlot, ReservationSpec, StartChoice};
 use cosy_model::{Su, Time};
 
 /// What makes one slot better than another; then start, price, and the order in which the
@@ -28,11 +28,11 @@ pub enum Preference {
 
 impl Preference {
     /// What a pick prefers; where it fixes the start, the lower price.
-    pub const fn of(pick: Pick) -> Self {
+    pub const fn of(pick: StartChoice) -> Self {
         match pick {
-            Pick::Soonest => Self::Soonest,
-            Pick::At(_) | Pick::FinishBy | Pick::Cheapest => Self::Cheapest,
-            Pick::Balance { alpha_permille } => Self::Balance { alpha_permille },
+            StartChoice::Soonest => Self::Soonest,
+            StartChoice::At(_) | StartChoice::FinishBy | StartChoice::Cheapest => Self::Cheapest,
+            StartChoice::Balance { alpha_permille } => Self::Balance { alpha_permille },
         }
     }
 }
@@ -91,7 +91,7 @@ pub fn rank(quotes: &[(Cluster, Result<Quote, Failure>)], preference: Preference
 /// only the one that each cluster would take.
 pub fn rank_for(
     quotes: &[(Cluster, Result<Quote, Failure>)],
-    ask: &Ask,
+    ask: &ReservationSpec,
     preference: Preference,
 ) -> Vec<Ranked> {
     let mut all = rank(quotes, preference);
@@ -106,8 +106,8 @@ pub fn rank_for(
 
 /// True when the controller is to find the start by itself, because it may move it later
 /// on or because it is the first of several.
-pub(super) fn places_itself(ask: &Ask) -> bool {
-    ask.pick == Pick::FinishBy || ask.repeat.is_some()
+pub(super) fn places_itself(ask: &ReservationSpec) -> bool {
+    ask.pick == StartChoice::FinishBy || ask.repeat.is_some()
 }
 
 /// The slot that says best why there is none: the last that is free but refused by a rule,

@@ -9,7 +9,7 @@ use crate::native::table::TableStyle;
 use crate::{exit, output};
 use clap::{Arg, ArgMatches};
 use cosy_model::api::Submission;
-use cosy_model::reservation::Ask;
+use cosy_model::reservation::ReservationSpec;
 use jiff::Zoned;
 
 /// Slots in a table.
@@ -54,7 +54,7 @@ pub fn all_arg() -> Arg {
 /// No such clusters.
 pub fn run_quote(
     several: ClusterSelection<'_>,
-    ask: &Ask,
+    ask: &ReservationSpec,
     most: Option<u32>,
     now: &Zoned,
 ) -> anyhow::Result<u8> {
@@ -87,7 +87,7 @@ pub fn run_quote(
 /// No such clusters.
 pub fn run_book(
     several: ClusterSelection<'_>,
-    ask: &Ask,
+    ask: &ReservationSpec,
     hold: bool,
     job: Option<&Submission>,
     program: &str,

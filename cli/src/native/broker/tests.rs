@@ -3,7 +3,7 @@
 use super::fake::{Trouble, World, ask, clusters, full, minutes, slot};
 use super::*;
 use cosy_model::RefusalCode as Code;
-use cosy_model::reservation::{Pick, Repeat};
+use cosy_model::reservation::{Repeat, StartChoice};
 
 const ONCE: Tries = Tries {
     total: Duration::ZERO,
@@ -27,10 +27,10 @@ fn best(world: &World, hold: bool, tries: Tries) -> Outcome {
     let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
     let broker = Broker::over(&wire, tries);
     let three = clusters(&["a", "b", "c"]);
-    broker.book_best(&three, &ask(Pick::Cheapest), Preference::Cheapest, hold, None)
+    broker.book_best(&three, &ask(StartChoice::Cheapest), Preference::Cheapest, hold, None)
 }
 
-fn all(world: &World, pick: Pick, tries: Tries) -> Outcome {
+fn all(world: &World, pick: StartChoice, tries: Tries) -> Outcome {
     let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
     let three = clusters(&["a", "b", "c"]);
     Broker::over(&wire, tries).book_all(&three, &ask(pick), Preference::of(pick), None)
@@ -133,11 +133,11 @@ fn nothing_offered_is_nothing_booked() {
 #[test]
 fn all_or_none() {
     let world = three();
-    let outcome = all(&world, Pick::Soonest, ONCE);
+    let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
     // At an exact start nothing is probed.
     let world = three();
-    let outcome = all(&world, Pick::At(minutes(30)), ONCE);
+    let outcome = all(&world, StartChoice::At(minutes(30)), ONCE);
     check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
     assert_eq!(world.count("a quote"), 0);
 }
@@ -147,7 +147,7 @@ fn what_is_to_end_at_a_time_stays_there_on_several() {
     // Booked as an exact start: else each cluster could move its own to an earlier one.
     let world = three();
     let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
-    let mut by = ask(Pick::FinishBy);
+    let mut by = ask(StartChoice::FinishBy);
     by.latest_end = Some(minutes(90)); // an hour from 30 on
     let broker = Broker::over(&wire, ONCE);
     let three = clusters(&["a", "b", "c"]);
@@ -163,7 +163,7 @@ fn what_is_to_end_at_a_time_stays_there_on_several() {
 #[test]
 fn a_refused_hold_gives_the_others_back_and_another_start_is_tried() {
     let world = three().fault("c", "reserve", 0, 1, Trouble::No(Code::NotFree));
-    let outcome = all(&world, Pick::Soonest, ONCE);
+    let outcome = all(&world, StartChoice::Soonest, ONCE);
     let state = "a1:cancelled a2:confirmed b1:cancelled b2:confirmed c1:confirmed";
     check(&world, &outcome, Verdict::Done, state);
 }
@@ -173,14 +173,14 @@ fn no_other_start_is_tried_while_something_is_left() {
     let world = three()
         .fault("c", "reserve", 0, 1, Trouble::No(Code::NotFree))
         .fault("a", "cancel", 0, 1, Trouble::Silent);
-    let outcome = all(&world, Pick::Soonest, ONCE);
+    let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Loose, "a1:held b1:cancelled");
 }
 
 #[test]
 fn a_hold_that_no_start_would_help_ends_it() {
     let world = three().fault("c", "reserve", 0, 9, Trouble::No(Code::TooMany));
-    let outcome = all(&world, Pick::Soonest, ONCE);
+    let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Nothing, "a1:cancelled b1:cancelled");
     assert_eq!(world.count("c reserve"), 1);
 }
@@ -195,7 +195,7 @@ fn a_cluster_that_dies_between_the_phases() {
         99,
         Trouble::Gone,
     );
-    let outcome = all(&world, Pick::Soonest, ONCE);
+    let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:held c1:cancelled");
     let text = show::outcome(&outcome, &crate::times::now());
     assert!(text.contains("cluster a: reservation 1 given back\n"), "{text}");
@@ -210,7 +210,7 @@ fn the_phases_one_by_one() {
     let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
     let broker = Broker::over(&wire, ONCE);
     let three = clusters(&["a", "b", "c"]);
-    let held = broker.hold_all(&three, &ask(Pick::Soonest), Preference::Soonest, None);
+    let held = broker.hold_all(&three, &ask(StartChoice::Soonest), Preference::Soonest, None);
     assert_eq!(world.state(), "a1:held b1:held c1:held");
     world.kill("c");
     let outcome = broker.confirm_all(held.unwrap());
@@ -226,7 +226,7 @@ fn a_confirmation_that_may_have_been_heard_is_said_to_last() {
         99,
         Trouble::Gone,
     );
-    let outcome = all(&world, Pick::Soonest, ONCE);
+    let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:confirmed c1:cancelled");
     let left = &outcome.parts[1].outcome;
     assert!(matches!(left, ClusterOutcome::Left { lapses: None, .. }), "{left:?}");
@@ -243,12 +243,12 @@ fn a_cluster_that_is_away_for_a_while_is_waited_for() {
         5,
         Trouble::Deaf,
     );
-    let outcome = all(&world, Pick::Soonest, PATIENT);
+    let outcome = all(&world, StartChoice::Soonest, PATIENT);
     check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
     let world = three()
         .fault("c", "confirm", 0, 1, Trouble::No(Code::WrongState))
         .fault("a", "cancel", 0, 5, Trouble::Silent);
-    let outcome = all(&world, Pick::Soonest, PATIENT);
+    let outcome = all(&world, StartChoice::Soonest, PATIENT);
     check(&world, &outcome, Verdict::Nothing, "a1:cancelled b1:cancelled c1:cancelled");
     assert_eq!(world.count("a cancel"), 6);
 }
@@ -256,7 +256,7 @@ fn a_cluster_that_is_away_for_a_while_is_waited_for() {
 #[test]
 fn a_hold_without_an_answer_lapses() {
     let world = three().fault("b", "reserve", 0, 99, Trouble::Deaf);
-    let outcome = all(&world, Pick::Soonest, ONCE);
+    let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:held c1:cancelled");
     assert!(matches!(outcome.parts[1].outcome, ClusterOutcome::Lapsing(_)));
 }
@@ -270,7 +270,7 @@ fn starts_are_probed_where_a_cluster_has_not_named_them() {
         ("b", vec![slot(10, 1, 1), slot(40, 1, 1)]),
         ("c", vec![slot(5, 1, 1), slot(40, 1, 1)]),
     ]);
-    let outcome = all(&world, Pick::Soonest, ONCE);
+    let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
     let ClusterOutcome::Booked(booked) = &outcome.parts[0].outcome else {
         panic!("{outcome:?}")
@@ -284,7 +284,7 @@ fn starts_are_probed_where_a_cluster_has_not_named_them() {
 fn as_many_as_fit_is_not_all_or_none() {
     let world = three();
     let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
-    let mut some = ask(Pick::At(minutes(10)));
+    let mut some = ask(StartChoice::At(minutes(10)));
     some.repeat = Some(Repeat {
         rule: "FREQ=DAILY".into(),
         starts: vec![minutes(10), minutes(20)],
@@ -321,7 +321,7 @@ fn many_seeds_of_trouble_leave_all_or_none() {
             for (cluster, request, skip, times, trouble) in faults {
                 world = world.fault(cluster, request, skip, times, trouble);
             }
-            let outcome = all(&world, Pick::Soonest, ONCE);
+            let outcome = all(&world, StartChoice::Soonest, ONCE);
             says_what_is_where(&world, &outcome);
             Ok(())
         })

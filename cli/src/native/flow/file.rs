@@ -540,7 +540,10 @@ retries = 0
         let spec = fine(&text);
         assert_eq!((spec.tasks.len(), spec.edges.len()), (FLOW_TASKS, FLOW_TASKS - 1));
         let spec = Box::new(spec);
-        let ask = cosy_proto::client::Ask::new(cosy_model::api::Request::PlanFlow { spec }, None);
+        let ask = cosy_proto::client::RequestFrame::new(
+            cosy_model::api::Request::PlanFlow { spec },
+            None,
+        );
         let frame = cosy_proto::frame::encode(&ask, cosy_model::limits::FRAME_BYTES);
         let size = frame.unwrap().len();
         assert!(size < cosy_model::limits::FRAME_BYTES * 3 / 4, "{size}");

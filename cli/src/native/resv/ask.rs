@@ -1,4 +1,4 @@
-//! The options of `cresv quote`, `hold` and `book`, made an [`Ask`] and, where there is a
+//! The options of `cresv quote`, `hold` and `book`, made an [`ReservationSpec`] and, where there is a
 //! script, a job that starts with the reservation.
 //!
 //! What is asked of the machine and of the script is read by the code of `csub`.
@@ -11,7 +11,7 @@ use crate::{exit, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::Submission;
 use cosy_model::limits::SHARING;
-use cosy_model::reservation::{Ask, Pick, Sharing};
+use cosy_model::reservation::{ReservationSpec, Sharing, StartChoice};
 use cosy_model::{Program, Su};
 use jiff::Zoned;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use std::ffi::OsString;
 /// What a command line asks for.
 pub struct ReservationRequest {
     /// The reservation.
-    pub ask: Ask,
+    pub ask: ReservationSpec,
     /// The job that starts with it.
     pub job: Option<Box<Submission>>,
     /// What the user should know about times that were typed.
@@ -144,11 +144,11 @@ fn wanted_at(
     let window = window::read(m, length, &now, or_soonest, &mut notes).map_err(exit::usage)?;
     let mut pick = window.pick;
     let repeat = match (m.get_one::<String>("repeat"), pick) {
-        (Some(rule), Pick::At(first)) => {
+        (Some(rule), StartChoice::At(first)) => {
             let fit = m.get_flag("as-many-as-fit");
             let repeat = repeat::repeat(rule, first, &now, fit, &mut notes).map_err(exit::usage)?;
             if let Some(first) = repeat.starts.first() {
-                pick = Pick::At(*first);
+                pick = StartChoice::At(*first);
             }
             Some(repeat)
         }
@@ -158,7 +158,7 @@ fn wanted_at(
     if let Some(job) = &mut job {
         job.spec.time_limit = Some(length);
     }
-    let ask = Ask {
+    let ask = ReservationSpec {
         name: options.name.take().unwrap_or_default(),
         queue: options.queue.clone(),
         request: submit::request(&options),
@@ -333,7 +333,7 @@ mod tests {
         let repeat = a.repeat.as_ref().unwrap();
         assert!(repeat.as_many_as_fit && repeat.starts.len() == 2);
         let first = times::parse("2026-10-20 14:00", &noon(), Lean::Ahead).unwrap();
-        assert_eq!(a.pick, Pick::At(first));
+        assert_eq!(a.pick, StartChoice::At(first));
         assert_eq!(w.notes.len(), 1, "{:?}", w.notes);
     }
 

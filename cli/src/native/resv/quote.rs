@@ -12,7 +12,7 @@ use clap::ArgMatches;
 use cosy_model::Time;
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::CANDIDATES;
-use cosy_model::reservation::{Ask, Pick, PlanChart, Quote};
+use cosy_model::reservation::{PlanChart, Quote, ReservationSpec, StartChoice};
 use jiff::Zoned;
 use std::ffi::OsString;
 
@@ -63,7 +63,7 @@ fn most(matches: &ArgMatches) -> Option<u32> {
     all.or(matches.get_one("most").copied())
 }
 
-fn asked(context: &Context, ask: &Ask, most: Option<u32>) -> anyhow::Result<Quote> {
+fn asked(context: &Context, ask: &ReservationSpec, most: Option<u32>) -> anyhow::Result<Quote> {
     let ask = Box::new(ask.clone());
     match context.ask(Request::Quote { ask, most })? {
         Reply::Quote(quote) => Ok(*quote),
@@ -126,7 +126,7 @@ fn choose(
 }
 
 /// The slot that is picked, exactly, at its price or for less.
-fn chosen(mut ask: Ask, quote: &Quote, now: &Zoned) -> Result<Ask, String> {
+fn chosen(mut ask: ReservationSpec, quote: &Quote, now: &Zoned) -> Result<ReservationSpec, String> {
     let at = quote.choice.and_then(|at| usize::try_from(at).ok());
     let Some(slot) = at.and_then(|at| quote.slots.get(at)) else {
         let why = slots::first_reason(quote, now).map(|r| format!(": {r}"));
@@ -135,9 +135,12 @@ fn chosen(mut ask: Ask, quote: &Quote, now: &Zoned) -> Result<Ask, String> {
     ask.max_price = Some(ask.max_price.map_or(slot.price(), |m| m.min(slot.price())));
     match ask.pick {
         // Placed by its end and moved later on: it stays such a one.
-        Pick::FinishBy => {}
-        Pick::At(_) | Pick::Soonest | Pick::Cheapest | Pick::Balance { .. } => {
-            ask.pick = Pick::At(slot.start);
+        StartChoice::FinishBy => {}
+        StartChoice::At(_)
+        | StartChoice::Soonest
+        | StartChoice::Cheapest
+        | StartChoice::Balance { .. } => {
+            ask.pick = StartChoice::At(slot.start);
             (ask.earliest, ask.latest_end) = (None, None);
         }
     }
@@ -152,8 +155,8 @@ mod tests {
     use cosy_model::job::ResourceRequest;
     use cosy_model::reservation::Sharing;
 
-    fn ask(pick: Pick, max_price: Option<Su>) -> Ask {
-        Ask {
+    fn ask(pick: StartChoice, max_price: Option<Su>) -> ReservationSpec {
+        ReservationSpec {
             name: String::new(),
             queue: None,
             request: ResourceRequest::default(),
@@ -175,25 +178,25 @@ mod tests {
         let quote = sample::quote();
         let slot = &quote.slots[2];
         assert_eq!(quote.choice, Some(2));
-        let check = |pick, max, want: (Pick, Option<Time>, Su)| {
+        let check = |pick, max, want: (StartChoice, Option<Time>, Su)| {
             let got = chosen(ask(pick, max), &quote, &sample::now()).unwrap();
             assert_eq!((got.pick, got.earliest, got.max_price), (want.0, want.1, Some(want.2)));
         };
-        let at = Pick::At(slot.start);
-        check(Pick::Soonest, None, (at, None, slot.price()));
-        check(Pick::Cheapest, Some(Su(1)), (at, None, Su(1)));
-        check(Pick::Cheapest, Some(Su::MOST), (at, None, slot.price()));
-        check(Pick::FinishBy, None, (Pick::FinishBy, Some(Time(1)), slot.price()));
+        let at = StartChoice::At(slot.start);
+        check(StartChoice::Soonest, None, (at, None, slot.price()));
+        check(StartChoice::Cheapest, Some(Su(1)), (at, None, Su(1)));
+        check(StartChoice::Cheapest, Some(Su::MOST), (at, None, slot.price()));
+        check(StartChoice::FinishBy, None, (StartChoice::FinishBy, Some(Time(1)), slot.price()));
         let none = Quote {
             choice: None,
             ..sample::quote()
         };
-        let error = chosen(ask(Pick::Soonest, None), &none, &sample::now()).unwrap_err();
+        let error = chosen(ask(StartChoice::Soonest, None), &none, &sample::now()).unwrap_err();
         assert!(error.contains("no slot can be taken now: not free"), "{error}");
         let wrong = Quote {
             choice: Some(99),
             ..sample::quote()
         };
-        assert!(chosen(ask(Pick::Soonest, None), &wrong, &sample::now()).is_err());
+        assert!(chosen(ask(StartChoice::Soonest, None), &wrong, &sample::now()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Which start is wanted: the options of time made a [`Pick`] with its window.
+//! Which start is wanted: the options of time made a [`StartChoice`] with its window.
 //!
 //! What can be seen to be wrong without the controller is refused here, with figures.
 //! Points in time are brought to whole seconds, inwards, so that a start "in two hours" is
@@ -8,7 +8,7 @@ use crate::native::arg::{flag, value};
 use crate::native::resv::words;
 use crate::times::{self, Lean};
 use clap::{Arg, ArgMatches};
-use cosy_model::reservation::Pick;
+use cosy_model::reservation::StartChoice;
 use cosy_model::{Span, Time};
 use jiff::Zoned;
 
@@ -19,7 +19,7 @@ pub const LONGEST: Span = Span::from_minutes(3653 * 24 * 60);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
     /// Which of the possible starts is taken.
-    pub pick: Pick,
+    pub pick: StartChoice,
     /// No start before this time.
     pub earliest: Option<Time>,
     /// No end after this time.
@@ -142,8 +142,8 @@ pub fn read(
     let until = time("until", false)?;
     let finish = time("finish-by", false)?;
     let pick = match (at, finish) {
-        (Some(at), _) => Pick::At(at),
-        (None, Some(_)) => Pick::FinishBy,
+        (Some(at), _) => StartChoice::At(at),
+        (None, Some(_)) => StartChoice::FinishBy,
         (None, None) => chosen(matches, or_soonest)?,
     };
     let window = Window {
@@ -155,17 +155,17 @@ pub fn read(
     Ok(window)
 }
 
-fn chosen(matches: &ArgMatches, or_soonest: bool) -> Result<Pick, String> {
+fn chosen(matches: &ArgMatches, or_soonest: bool) -> Result<StartChoice, String> {
     let alpha_permille = matches.get_one::<u32>("alpha").copied();
     let window = matches.contains_id("from") || matches.contains_id("until");
     if let Some(alpha_permille) = alpha_permille {
-        return Ok(Pick::Balance { alpha_permille });
+        return Ok(StartChoice::Balance { alpha_permille });
     }
     if matches.get_flag("cheapest") {
-        return Ok(Pick::Cheapest);
+        return Ok(StartChoice::Cheapest);
     }
     if window || or_soonest || matches.get_flag("soonest") {
-        return Ok(Pick::Soonest);
+        return Ok(StartChoice::Soonest);
     }
     Err("when? Use --at TIME, --from and --until, --finish-by TIME, or --soonest".to_owned())
 }
@@ -203,10 +203,11 @@ impl Window {
         let present = times::time_of(now);
         let begin = self.earliest.unwrap_or(present).max(present);
         let (option, other) = match self.pick {
-            Pick::FinishBy => ("--finish-by", "--not-before"),
-            Pick::At(_) | Pick::Soonest | Pick::Cheapest | Pick::Balance { .. } => {
-                ("--until", "--from")
-            }
+            StartChoice::FinishBy => ("--finish-by", "--not-before"),
+            StartChoice::At(_)
+            | StartChoice::Soonest
+            | StartChoice::Cheapest
+            | StartChoice::Balance { .. } => ("--until", "--from"),
         };
         let (from, to) = (words::clock(begin, now), words::clock(end, now));
         if self.earliest.is_some_and(|e| e >= end) {
@@ -263,22 +264,22 @@ mod tests {
             };
             assert_eq!(get(args), Ok(want), "{args:?}");
         };
-        check(&["--at", "14:20"], Pick::At(at("14:20")), None, None);
-        check(&["--at", "now"], Pick::At(at("12:00:01")), None, None);
-        check(&["--at", "now+2h"], Pick::At(at("14:00:01")), None, None);
+        check(&["--at", "14:20"], StartChoice::At(at("14:20")), None, None);
+        check(&["--at", "now"], StartChoice::At(at("12:00:01")), None, None);
+        check(&["--at", "now+2h"], StartChoice::At(at("14:00:01")), None, None);
         check(
             &["--from", "13:00", "--until", "tomorrow"],
-            Pick::Soonest,
+            StartChoice::Soonest,
             Some("13:00"),
             Some("tomorrow"),
         );
-        check(&["--cheapest", "--until", "20:00"], Pick::Cheapest, None, Some("20:00"));
+        check(&["--cheapest", "--until", "20:00"], StartChoice::Cheapest, None, Some("20:00"));
         let alpha_permille = 250;
-        check(&["--alpha", "0.25"], Pick::Balance { alpha_permille }, None, None);
-        check(&["--soonest"], Pick::Soonest, None, None);
+        check(&["--alpha", "0.25"], StartChoice::Balance { alpha_permille }, None, None);
+        check(&["--soonest"], StartChoice::Soonest, None, None);
         check(
             &["--finish-by", "18:00", "--not-before", "15:00"],
-            Pick::FinishBy,
+            StartChoice::FinishBy,
             Some("15:00"),
             Some("18:00"),
         );

@@ -11,7 +11,7 @@ use anyhow::{Context as _, anyhow};
 use clap::ArgMatches;
 use cosy_model::api::{JobRef, Reply, Request, Submission};
 use cosy_model::limits::{ARGUMENTS, NAME_BYTES};
-use cosy_model::resources::Counted;
+use cosy_model::resources::CountedResources;
 use cosy_model::{JobId, JobSpec, OsText, Program, Time};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
@@ -197,7 +197,7 @@ pub fn begin(options: &Options) -> anyhow::Result<Option<Time>> {
 
 /// The resources and places that the options ask for.
 pub fn request(options: &Options) -> cosy_model::job::ResourceRequest {
-    let mut other_per_node = Counted::default();
+    let mut other_per_node = CountedResources::default();
     for (name, amount) in &options.other {
         other_per_node.set(name, *amount);
     }

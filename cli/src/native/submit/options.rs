@@ -311,7 +311,7 @@ pub fn hosts(text: &str) -> Result<Vec<String>, String> {
 pub fn gpus(text: &str) -> Result<GpuRequest, String> {
     if text.bytes().all(|b| b.is_ascii_digit()) || !text.contains(|c: char| c.is_alphabetic()) {
         let count = number(0, 1024)(text)?;
-        let types = cosy_model::Counted::default();
+        let types = cosy_model::CountedResources::default();
         return Ok(GpuRequest { count, types });
     }
     text.parse().map_err(|e: DeviceError| e.to_string())

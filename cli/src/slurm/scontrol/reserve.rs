@@ -9,7 +9,7 @@ use crate::slurm::{clusters, words};
 use crate::{exit, output, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{Ask, Pick, ReservationInfo, SharingChange};
+use cosy_model::reservation::{ReservationInfo, ReservationSpec, SharingChange, StartChoice};
 use cosy_model::{RefusalCode, Time};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::control::reservation::{self, ReservationChange};
@@ -89,7 +89,7 @@ impl Session<'_> {
     }
 
     /// Books; gives its name.
-    fn book(&self, ask: Ask) -> Result<String, &'static str> {
+    fn book(&self, ask: ReservationSpec) -> Result<String, &'static str> {
         let unknown = |user: &String| !users::exists(user);
         if !self.is_admin() || ask.sharing.users.iter().any(unknown) {
             return Err(sentences::NOT_YOURS);
@@ -232,8 +232,8 @@ impl Session<'_> {
 }
 
 /// Whether another reservation has some of these nodes at that time.
-fn overlaps(live: &[ReservationInfo], ask: &Ask) -> bool {
-    let Pick::At(start) = ask.pick else {
+fn overlaps(live: &[ReservationInfo], ask: &ReservationSpec) -> bool {
+    let StartChoice::At(start) = ask.pick else {
         return false;
     };
     let end: Time = start + ask.length;

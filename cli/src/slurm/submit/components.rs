@@ -115,13 +115,13 @@ fn component(
     context: &Context,
     job_options: &SubmitOptions,
     first: &str,
-) -> Result<(FurtherComponent, cosy_model::Counted), Fault> {
+) -> Result<(FurtherComponent, cosy_model::CountedResources), Fault> {
     let mut job_options = job_options.clone();
     files::read_host_files(&mut job_options)?;
     spread::over_nodes(context, &mut job_options);
     let licenses = match &job_options.licenses {
         Some(text) => gres::licenses(text)?,
-        None => cosy_model::Counted::default(),
+        None => cosy_model::CountedResources::default(),
     };
     let name = job_options.name.as_deref().map(spec::job_name);
     let component = FurtherComponent {

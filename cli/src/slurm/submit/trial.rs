@@ -7,7 +7,7 @@ use super::refusal;
 use crate::slurm::messages::{fail, say};
 use crate::{Context, exit, times};
 use cosy_model::api::{Reply, Request, Submission};
-use cosy_model::reservation::{Ask, Pick, Quote, Sharing};
+use cosy_model::reservation::{Quote, ReservationSpec, Sharing, StartChoice};
 use cosy_model::{JobId, JobSpec, Span, Time};
 use cosy_slurm::submit::{Line, Program};
 use cosy_slurm::{clock, sentences};
@@ -53,16 +53,16 @@ fn failed(why: &str) -> u8 {
     exit::FAILED
 }
 
-fn ask(context: &Context, spec: &JobSpec) -> Ask {
+fn ask(context: &Context, spec: &JobSpec) -> ReservationSpec {
     let limit = spec.time_limit.or_else(|| queue_limit(context, spec));
-    Ask {
+    ReservationSpec {
         name: String::new(),
         queue: spec.queue.clone(),
         request: spec.request.clone(),
         length: limit.filter(|l| !l.is_unlimited()).unwrap_or(WITHOUT_LIMIT),
         earliest: spec.begin,
         latest_end: spec.deadline,
-        pick: Pick::Soonest,
+        pick: StartChoice::Soonest,
         repeat: None,
         account: spec.account.clone(),
         max_price: None,

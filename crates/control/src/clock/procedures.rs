@@ -17,7 +17,7 @@ use crate::reservations::procedures::touch_reservation;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::{
-    ClockStep, End, EventKind, EventObject, JobId, Moment, NodeId, Span, Time, limits,
+    ClockReading, ClockStep, End, EventKind, EventObject, JobId, NodeId, Span, Time, limits,
 };
 
 impl Clocks {
@@ -69,7 +69,7 @@ pub(crate) fn has_run_for(rooms: &mut Rooms, turn: &mut Turn, id: JobId, ran: Sp
 }
 
 /// Looks at the clocks; what was counted from dates is set right when one was set.
-pub(crate) fn look_at_clocks(rooms: &mut Rooms, turn: &mut Turn, now: Moment) {
+pub(crate) fn look_at_clocks(rooms: &mut Rooms, turn: &mut Turn, now: ClockReading) {
     if let Some((by, slept)) = rooms.clocks.look(now) {
         let from = Time(now.wall.0.saturating_sub(by.ms()));
         clock_set(rooms, turn, now.wall, ClockStep { from, by });

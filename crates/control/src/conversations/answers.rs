@@ -8,7 +8,7 @@
 use crate::record::Record;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::{ClockStep, Refusal, RefusalCode, Span, Steady, Time, Uid, limits};
+use cosy_model::{ClockStep, MonotonicTime, Refusal, RefusalCode, Span, Time, Uid, limits};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ pub(crate) struct Answers {
     users: BTreeMap<Uid, Share>,
     bytes: usize,
     /// None is forgotten before, because nobody knows how old they are.
-    rest: Option<Steady>,
+    rest: Option<MonotonicTime>,
 }
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Answers {
     }
 
     /// Forgets those that nobody can ask for any more.
-    pub fn forget_old(&mut self, turn: &mut Turn, now: Time, steady: Steady) {
+    pub fn forget_old(&mut self, turn: &mut Turn, now: Time, steady: MonotonicTime) {
         if self.rest.is_some_and(|until| steady < until) {
             return;
         }
@@ -87,9 +87,9 @@ impl Answers {
 
     /// The clock on the wall was set. All answers look older or younger than they are: none is
     /// forgotten until all that there are now are old enough.
-    pub fn clock_set(&mut self, step: ClockStep, steady: Steady) {
+    pub fn clock_set(&mut self, step: ClockStep, steady: MonotonicTime) {
         if step.by > Span::ZERO {
-            self.rest = Some(Steady(steady.0.saturating_add(KEPT.ms())));
+            self.rest = Some(MonotonicTime(steady.0.saturating_add(KEPT.ms())));
         }
     }
 

@@ -33,7 +33,7 @@ use crate::conversations::waits::Waits;
 use crate::event::ClientId;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::{ClockStep, JobId, Steady, Time, Uid};
+use cosy_model::{ClockStep, JobId, MonotonicTime, Time, Uid};
 use std::collections::BTreeMap;
 
 /// What commands are owed.
@@ -76,7 +76,7 @@ impl Conversations {
     }
 
     /// Answers that are kept too long are forgotten.
-    pub fn forget_answers(&mut self, turn: &mut Turn, now: Time, steady: Steady) {
+    pub fn forget_answers(&mut self, turn: &mut Turn, now: Time, steady: MonotonicTime) {
         self.answers.forget_old(turn, now, steady);
     }
 
@@ -111,7 +111,7 @@ impl Conversations {
     }
 
     /// The clock on the wall was set.
-    pub fn clock_set(&mut self, step: ClockStep, steady: Steady) {
+    pub fn clock_set(&mut self, step: ClockStep, steady: MonotonicTime) {
         self.answers.clock_set(step, steady);
         self.attendance.clock_set(step);
         self.plans.clock_set();

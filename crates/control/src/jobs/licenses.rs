@@ -12,7 +12,7 @@
 
 pub(crate) mod procedures;
 
-use cosy_model::{Counted, JobId};
+use cosy_model::{CountedResources, JobId};
 use cosy_sched::OrderKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -27,13 +27,13 @@ pub(crate) const LOOKS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Licenses {
     /// What jobs hold.
-    used: Counted,
+    used: CountedResources,
     /// Who waits for a licence, the first in line first.
     lines: BTreeMap<String, BTreeSet<OrderKey>>,
     /// In which line a job stands, and where.
     places: BTreeMap<JobId, (String, OrderKey)>,
     /// Jobs in planners' queues, with what they want.
-    entered: BTreeMap<JobId, Counted>,
+    entered: BTreeMap<JobId, CountedResources>,
     /// What all of those want.
     wanted: BTreeMap<String, u64>,
     /// Licences that have come back, and the last place in the line that was looked at since.
@@ -47,7 +47,7 @@ pub(crate) struct Licenses {
 impl Default for Licenses {
     fn default() -> Self {
         Self {
-            used: Counted::default(),
+            used: CountedResources::default(),
             lines: BTreeMap::new(),
             places: BTreeMap::new(),
             entered: BTreeMap::new(),
@@ -66,7 +66,7 @@ impl Licenses {
     }
 
     /// All that jobs hold.
-    pub fn all_used(&self) -> &Counted {
+    pub fn all_used(&self) -> &CountedResources {
         &self.used
     }
 
@@ -91,7 +91,7 @@ impl Licenses {
     }
 
     /// The job has entered a planner's queue.
-    pub fn enter(&mut self, id: JobId, wants: &Counted) {
+    pub fn enter(&mut self, id: JobId, wants: &CountedResources) {
         if wants.is_empty() {
             return;
         }

@@ -34,7 +34,7 @@ use crate::jobs::job::{Group, Job, Phase, Submitted};
 use crate::jobs::licenses::Licenses;
 use crate::jobs::reviews::{Again, Reviews};
 use crate::jobs::rows::UnsavedRows;
-use cosy_model::{ClockStep, Counted, JobId, Span, Time, Uid, WaitReason};
+use cosy_model::{ClockStep, CountedResources, JobId, Span, Time, Uid, WaitReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeBounds;
 
@@ -407,7 +407,7 @@ impl Jobs {
     }
 
     /// How many are held of each licence.
-    pub fn all_licenses_used(&self) -> &Counted {
+    pub fn all_licenses_used(&self) -> &CountedResources {
         self.licenses.all_used()
     }
 

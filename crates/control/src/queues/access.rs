@@ -5,7 +5,7 @@ pub(crate) mod procedures;
 use crate::config::ClusterConfig;
 use crate::event::Caller;
 use cosy_model::api::Request;
-use cosy_model::{AccessLevel, NodeSpec, QueueSpec, Refusal, RefusalCode, Relay, User};
+use cosy_model::{AccessLevel, NodeSpec, QueueSpec, Refusal, RefusalCode, RelayPolicy, User};
 
 /// A user's level in a queue: the user's own entry if there is one; else the best of
 /// the groups' entries, but a deny of any group counts more; else that of the others.
@@ -32,7 +32,7 @@ pub fn is_admin(config: &ClusterConfig, caller: &Caller) -> bool {
         return false;
     }
     if let Some(via) = &caller.via
-        && !node(config, &via.node).is_some_and(|n| n.login && n.relay != Relay::Users)
+        && !node(config, &via.node).is_some_and(|n| n.login && n.relay != RelayPolicy::Users)
     {
         return false;
     }

@@ -1,6 +1,6 @@
 //! Queues that are one for the planner while jobs live whose components are in several of them.
 
-use cosy_model::{QueueId, Span, Steady, limits};
+use cosy_model::{MonotonicTime, QueueId, Span, limits};
 
 /// Sets of queues that the planner has as one queue more each.
 #[derive(Debug, Default)]
@@ -8,7 +8,7 @@ pub(crate) struct Joint {
     /// Each set sorted.
     sets: Vec<Vec<QueueId>>,
     /// When they were joined, or needed last.
-    needed: Steady,
+    needed: MonotonicTime,
 }
 
 impl Joint {
@@ -21,7 +21,7 @@ impl Joint {
 
     /// Joins these queues, or all `count` of them where there are many sets already. False when
     /// a set has them.
-    pub fn join(&mut self, queues: Vec<QueueId>, count: usize, now: Steady) -> bool {
+    pub fn join(&mut self, queues: Vec<QueueId>, count: usize, now: MonotonicTime) -> bool {
         if self.find(&queues).is_some() {
             return false;
         }
@@ -35,12 +35,12 @@ impl Joint {
     }
 
     /// There are sets, and none was needed for so long.
-    pub fn rests(&self, now: Steady, long: Span) -> bool {
+    pub fn rests(&self, now: MonotonicTime, long: Span) -> bool {
         !self.sets.is_empty() && now.since(self.needed) >= long
     }
 
     /// A job spans several queues still.
-    pub fn needed(&mut self, now: Steady) {
+    pub fn needed(&mut self, now: MonotonicTime) {
         self.needed = now;
     }
 

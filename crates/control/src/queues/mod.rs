@@ -17,7 +17,7 @@ use crate::jobs::job::Submitted;
 use crate::queues::administered::OwnQueues;
 use crate::queues::joint::Joint;
 use crate::queues::order::Came;
-use cosy_model::{QueueId, QueueSpec, QueueState, Steady, Time, limits};
+use cosy_model::{MonotonicTime, QueueId, QueueSpec, QueueState, Time, limits};
 use cosy_sched::NodeMask;
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ impl Queues {
     }
 
     /// Joins queues for the planner; false when they are one already.
-    pub fn join(&mut self, queues: Vec<QueueId>, now: Steady) -> bool {
+    pub fn join(&mut self, queues: Vec<QueueId>, now: MonotonicTime) -> bool {
         self.joint.join(queues, self.all.len(), now)
     }
 
@@ -122,12 +122,12 @@ impl Queues {
     }
 
     /// Queues are joined, and long enough to be parted if no job spans several.
-    pub fn may_part(&self, now: Steady) -> bool {
+    pub fn may_part(&self, now: MonotonicTime) -> bool {
         self.joint.rests(now, limits::JOINED)
     }
 
     /// A job spans several queues still.
-    pub fn still_joined(&mut self, now: Steady) {
+    pub fn still_joined(&mut self, now: MonotonicTime) {
         self.joint.needed(now);
     }
 

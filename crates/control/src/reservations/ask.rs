@@ -3,7 +3,7 @@
 
 pub(crate) mod procedures;
 
-use cosy_model::reservation::{Ask, Pick};
+use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::{AccessLevel, QueueId, Refusal, Span, Time, limits};
 use cosy_sched::Component;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) const JUST_NOW: Span = Span::from_secs(60);
 /// A request that could be, resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct ReservationRequest {
-    pub ask: Ask,
+    pub ask: ReservationSpec,
     pub queue: QueueId,
     pub demand: Arc<Component>,
     pub level: AccessLevel,
@@ -32,7 +32,7 @@ pub(crate) struct ReservationRequest {
 }
 
 /// What is against it, whoever asks: of a change that is asked of the whole that it would make.
-pub(super) fn check_ask(ask: &Ask) -> Result<(), Refusal> {
+pub(super) fn check_ask(ask: &ReservationSpec) -> Result<(), Refusal> {
     let texts = [
         ("name", ask.name.len(), limits::NAME_BYTES),
         ("comment", ask.comment.len(), limits::COMMENT_BYTES),
@@ -57,7 +57,7 @@ pub(super) fn check_ask(ask: &Ask) -> Result<(), Refusal> {
     check_repeat(ask)
 }
 
-fn check_repeat(ask: &Ask) -> Result<(), Refusal> {
+fn check_repeat(ask: &ReservationSpec) -> Result<(), Refusal> {
     let Some(repeat) = &ask.repeat else {
         return Ok(());
     };
@@ -78,14 +78,14 @@ fn check_repeat(ask: &Ask) -> Result<(), Refusal> {
         ));
     }
     match ask.pick {
-        Pick::At(start) if start == repeat.starts[0] => Ok(()),
+        StartChoice::At(start) if start == repeat.starts[0] => Ok(()),
         _ => Err(Refusal::invalid("a repeating reservation has exact starts: use --at")),
     }
 }
 
 /// Earliest and latest start.
-fn window(now: Time, ask: &Ask) -> Result<(Time, Time), Refusal> {
-    if let Pick::At(start) = ask.pick {
+fn window(now: Time, ask: &ReservationSpec) -> Result<(Time, Time), Refusal> {
+    if let StartChoice::At(start) = ask.pick {
         if ask.earliest.is_some() || ask.latest_end.is_some() {
             return Err(Refusal::invalid(
                 "an exact start needs no window: leave out either --at or --from and --until",
@@ -96,7 +96,7 @@ fn window(now: Time, ask: &Ask) -> Result<(Time, Time), Refusal> {
     let earliest = in_reach(now, ask.earliest.unwrap_or(now).max(now))?;
     let latest_end = match (ask.latest_end, ask.pick) {
         (Some(end), _) => end,
-        (None, Pick::FinishBy) => {
+        (None, StartChoice::FinishBy) => {
             return Err(Refusal::invalid("--finish-by needs a time"));
         }
         (None, _) => earliest + FARTHEST,

@@ -11,7 +11,7 @@ use crate::reservations::ask::procedures::inquiry;
 use crate::reservations::repair::demand_of;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::reservation::{Pick, ReservationState};
+use cosy_model::reservation::{ReservationState, StartChoice};
 use cosy_model::{ReservationId, Span, Time};
 use cosy_sched::appraise::{Listed, Starts};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) fn look_for_moves(rooms: &mut Rooms, turn: &mut Turn) {
     rooms.reservations.moved_at = now;
     let movable = |r: &&Reservation| {
         r.row.state == ReservationState::Confirmed
-            && r.row.ask.pick == Pick::FinishBy
+            && r.row.ask.pick == StartChoice::FinishBy
             && r.row.flow.is_none_or(|of| rooms.workflows.may_begin(of))
             && earliest_move(now, r) + WORTH < r.row.start
     };

@@ -5,7 +5,7 @@
 
 pub(crate) mod procedures;
 
-use cosy_model::reservation::Pick;
+use cosy_model::reservation::StartChoice;
 use cosy_model::{Span, Su, Time};
 use cosy_sched::appraise::{Estimate, choose};
 
@@ -15,16 +15,16 @@ const OWN_DELAYED: usize = 20;
 const USUAL_WINDOW: Span = Span::from_secs(14 * 86_400);
 
 /// The place of the slot that a user's pick chooses.
-pub(crate) fn pick(pick: Pick, slots: &[&Estimate]) -> Option<usize> {
+pub(crate) fn pick(pick: StartChoice, slots: &[&Estimate]) -> Option<usize> {
     let priced: Vec<(Time, Su)> = slots
         .iter()
         .map(|e| (e.start, e.base.plus(e.extra)))
         .collect();
     match pick {
-        Pick::At(_) => (!slots.is_empty()).then_some(0),
-        Pick::FinishBy => slots.len().checked_sub(1),
-        Pick::Soonest => choose(&priced, 0),
-        Pick::Cheapest => choose(&priced, 1000),
-        Pick::Balance { alpha_permille } => choose(&priced, alpha_permille),
+        StartChoice::At(_) => (!slots.is_empty()).then_some(0),
+        StartChoice::FinishBy => slots.len().checked_sub(1),
+        StartChoice::Soonest => choose(&priced, 0),
+        StartChoice::Cheapest => choose(&priced, 1000),
+        StartChoice::Balance { alpha_permille } => choose(&priced, alpha_permille),
     }
 }

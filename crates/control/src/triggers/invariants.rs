@@ -1,7 +1,7 @@
 //! What always holds of triggers.
 
 use crate::rooms::Rooms;
-use cosy_model::Watched;
+use cosy_model::TriggerTarget;
 
 /// Checks the room.
 ///
@@ -17,11 +17,11 @@ fn triggers_agree(it: &Rooms) -> Result<(), String> {
     let triggers = &it.triggers;
     for (id, row) in &triggers.all {
         let watched = match &row.spec.on {
-            Watched::Job(job) => triggers
+            TriggerTarget::Job(job) => triggers
                 .of_jobs
                 .get(job)
                 .is_some_and(|ids| ids.contains(id)),
-            Watched::Nodes(_) => triggers.of_nodes.contains(id),
+            TriggerTarget::Nodes(_) => triggers.of_nodes.contains(id),
         };
         if watched == row.spent || row.is_over() {
             return Err(format!("trigger {id} is kept and waits for nothing: {row:?}"));

@@ -19,7 +19,8 @@ pub use row::{Due, Occasion, TriggerRow, TriggerRun};
 pub(crate) use watch::Condition;
 
 use cosy_model::{
-    ClockStep, JobId, NodeId, Refusal, Span, Time, TriggerId, TriggerSpec, Uid, Watched, limits,
+    ClockStep, JobId, NodeId, Refusal, Span, Time, TriggerId, TriggerSpec, TriggerTarget, Uid,
+    limits,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,8 +68,12 @@ impl Triggers {
     fn take(&mut self, row: TriggerRow, now: Time) {
         if !row.spent {
             match &row.spec.on {
-                Watched::Job(job) => drop(self.of_jobs.entry(*job).or_default().insert(row.id)),
-                Watched::Nodes(_) => drop(self.of_nodes.insert(row.id)),
+                TriggerTarget::Job(job) => {
+                    self.of_jobs.entry(*job).or_default().insert(row.id);
+                }
+                TriggerTarget::Nodes(_) => {
+                    self.of_nodes.insert(row.id);
+                }
             }
         }
         let due = row.due.iter().map(|due| due.at.max(now)).min();
@@ -84,7 +89,7 @@ impl Triggers {
         row.spent = true;
         self.dirty.insert(id);
         self.of_nodes.remove(&id);
-        if let Watched::Job(job) = row.spec.on
+        if let TriggerTarget::Job(job) = row.spec.on
             && let Some(ids) = self.of_jobs.get_mut(&job)
         {
             ids.remove(&id);
@@ -128,13 +133,15 @@ impl Triggers {
 /// Whether such a trigger can be.
 fn check(spec: &TriggerSpec) -> Result<(), Refusal> {
     let fits = |event: &cosy_model::TriggerEvent| match &spec.on {
-        Watched::Job(_) => event.is_of_jobs(),
-        Watched::Nodes(_) => event.is_of_nodes(),
+        TriggerTarget::Job(_) => event.is_of_jobs(),
+        TriggerTarget::Nodes(_) => event.is_of_nodes(),
     };
     if spec.events.is_empty() || !spec.events.iter().all(fits) {
         return Err(Refusal::invalid(match spec.on {
-            Watched::Job(_) => "a job's trigger waits for its limit, its end, or its nodes",
-            Watched::Nodes(_) => "a trigger without a job waits for nodes or the configuration",
+            TriggerTarget::Job(_) => "a job's trigger waits for its limit, its end, or its nodes",
+            TriggerTarget::Nodes(_) => {
+                "a trigger without a job waits for nodes or the configuration"
+            }
         }));
     }
     let far = limits::TRIGGER_OFFSET;

@@ -15,7 +15,7 @@ use crate::turn::Turn;
 use cosy_model::api::{JobRef, Reply};
 use cosy_model::{
     About, Attempt, EventKind, EventObject, JobId, Refusal, RefusalCode, TriggerId, TriggerSpec,
-    Uid, Watched, limits,
+    TriggerTarget, Uid, limits,
 };
 
 pub(crate) fn set_trigger(
@@ -30,8 +30,8 @@ pub(crate) fn set_trigger(
     let now = turn.now();
     check(&spec)?;
     match &mut spec.on {
-        Watched::Job(job) => check_watched_job(config, jobs, caller, *job)?,
-        Watched::Nodes(names) => {
+        TriggerTarget::Job(job) => check_watched_job(config, jobs, caller, *job)?,
+        TriggerTarget::Nodes(names) => {
             require_admin(config, caller, "set triggers for nodes")?;
             mask(machine, names)?;
             names.sort();
@@ -125,7 +125,7 @@ pub(crate) fn clear_triggers(
         return Err(Refusal::invalid("name a trigger, a job or a user"));
     }
     let fits = |row: &&TriggerRow| {
-        let on = job.is_none_or(|job| row.spec.on == Watched::Job(job));
+        let on = job.is_none_or(|job| row.spec.on == TriggerTarget::Job(job));
         on && id.is_none_or(|id| row.id == id)
             && uid.is_none_or(|uid| row.uid == uid)
             && row.shown().is_some()

@@ -29,7 +29,7 @@ use cosy_model::node::{
 };
 use cosy_model::{
     Attempt, Dialect, End, EndCause, EventKind, EventObject, JobId, NodeId, NodeShare, NodeState,
-    OsText, Program, Span, Time, TriggerId, Uid, User, Watched, limits, variables,
+    OsText, Program, Span, Time, TriggerId, TriggerTarget, Uid, User, limits, variables,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,7 +146,7 @@ fn run_program(rooms: &mut Rooms, turn: &mut Turn, id: TriggerId, crowd: &mut Cr
 
 /// The node that the program runs on.
 fn node_for(rooms: &Rooms, id: TriggerId, due: &Due, user: &User, crowd: &Crowd) -> Option<NodeId> {
-    let of_job = matches!(rooms.triggers.all.get(&id)?.spec.on, Watched::Job(_));
+    let of_job = matches!(rooms.triggers.all.get(&id)?.spec.on, TriggerTarget::Job(_));
     let can = |node: &&(usize, &Node)| {
         let (_, node) = node;
         let open = !matches!(node.state, NodeState::Down { .. });

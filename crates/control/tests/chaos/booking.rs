@@ -64,7 +64,7 @@ pub fn random_job(play: &mut Play) -> JobSpec {
     }
 }
 
-fn random_ask(play: &mut Play) -> Ask {
+fn random_ask(play: &mut Play) -> ReservationSpec {
     let now = play.world.now;
     let request = resources(play);
     let queue = queue(play);
@@ -74,20 +74,20 @@ fn random_ask(play: &mut Play) -> Ask {
     let until = from + length + Span(dice.below(900) as i64 * 1000);
     let window = (Some(from), Some(until));
     let (pick, (earliest, latest_end)) = match dice.below(10) {
-        0..4 => (Pick::At(from), (None, None)),
-        4..6 => (Pick::FinishBy, window),
-        6 => (Pick::FinishBy, (None, Some(until))),
-        7 => (Pick::Soonest, window),
-        8 => (Pick::Cheapest, window),
+        0..4 => (StartChoice::At(from), (None, None)),
+        4..6 => (StartChoice::FinishBy, window),
+        6 => (StartChoice::FinishBy, (None, Some(until))),
+        7 => (StartChoice::Soonest, window),
+        8 => (StartChoice::Cheapest, window),
         _ => (
-            Pick::Balance {
+            StartChoice::Balance {
                 alpha_permille: dice.below(1001) as u32,
             },
             window,
         ),
     };
     let shared = dice.chance(30);
-    Ask {
+    ReservationSpec {
         name: String::new(),
         queue,
         request,
@@ -107,11 +107,11 @@ fn random_ask(play: &mut Play) -> Ask {
     }
 }
 
-fn series(play: &mut Play, ask: &mut Ask) {
+fn series(play: &mut Play, ask: &mut ReservationSpec) {
     let first = play.world.now + Span(1000 + play.dice.below(200_000) as i64);
     let every = ask.length + Span(play.dice.below(300_000) as i64);
     let count = 1 + play.dice.below(4) as i64;
-    ask.pick = Pick::At(first);
+    ask.pick = StartChoice::At(first);
     (ask.earliest, ask.latest_end) = (None, None);
     ask.repeat = Some(Repeat {
         rule: "FREQ=DAILY".to_owned(),

@@ -4,7 +4,7 @@
 use crate::ledger::Ledger;
 use crate::world::{MemoryStore, World};
 use cosy_control::{JobRow, ReservationRow};
-use cosy_model::reservation::{Pick, ReservationState};
+use cosy_model::reservation::{ReservationState, StartChoice};
 use cosy_model::{Amounts, JobId, NodeState, ReservationId, Span, Su, Time, Uid, device, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -121,7 +121,7 @@ impl Watch {
         }
         let moved = row.start != seen.start;
         let earliest = row.ask.earliest.unwrap_or(row.made).max(row.made);
-        let may_move = row.ask.pick == Pick::FinishBy
+        let may_move = row.ask.pick == StartChoice::FinishBy
             && row.start < seen.start
             && row.start >= earliest
             && seen.state == ReservationState::Confirmed;

@@ -433,7 +433,7 @@ pub struct World {
     /// How long the machine has slept.
     pub slept: Span,
     /// Which run of the controller's machine.
-    pub boot: Boot,
+    pub boot: BootId,
     /// Programs begin so long after they were ordered to.
     pub late: Span,
     /// Limits of running programs that were changed, as ordered.
@@ -465,7 +465,7 @@ pub fn config(nodes: u32, cores: u32) -> ClusterConfig {
             memory: MiB(16_000),
             disk: MiB(1000),
             gpus: 2,
-            other: Counted::default(),
+            other: CountedResources::default(),
         }),
         key: Some(format!("key{n}")),
         ..NodeSpec::default()
@@ -516,8 +516,8 @@ impl World {
     pub fn new(config: ClusterConfig) -> Self {
         let now = Time::from_secs(1_000_000);
         let store = MemoryStore::default();
-        let first = Moment {
-            boot: Boot(1),
+        let first = ClockReading {
+            boot: BootId(1),
             ..now.into()
         };
         let controller = Controller::restore(config.clone(), store.load(), first);
@@ -569,7 +569,7 @@ impl World {
             unchecked: false,
             set_by: Span::ZERO,
             slept: Span::ZERO,
-            boot: Boot(1),
+            boot: BootId(1),
             late: Span::ZERO,
             limits: Vec::new(),
             slow_plans: false,
@@ -603,10 +603,10 @@ impl World {
     }
 
     /// What both clocks show.
-    pub fn moment(&self) -> Moment {
-        Moment {
+    pub fn moment(&self) -> ClockReading {
+        ClockReading {
             wall: self.now,
-            steady: Steady(self.now.0 - self.set_by.0),
+            steady: MonotonicTime(self.now.0 - self.set_by.0),
             slept: self.slept,
             boot: self.boot,
         }

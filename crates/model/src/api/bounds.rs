@@ -6,8 +6,8 @@
 
 use super::{JobChange, JobField, JobFilter, NodeAction, Request, Submission};
 use crate::job::CountedFeatures;
-use crate::reservation::{AccountAction, Ask, NamesChange, ReservationFilter, Sharing};
-use crate::trigger::Watched;
+use crate::reservation::{AccountAction, NamesChange, ReservationFilter, ReservationSpec, Sharing};
+use crate::trigger::TriggerTarget;
 use crate::workflow::{FlowFilter, FlowSpec};
 use crate::{JobSpec, OsText, QueueSpec, Refusal, RefusalCode, job::ResourceRequest, limits};
 
@@ -69,7 +69,7 @@ impl Request {
                 jobs(filter)
             }
             Self::SetTrigger(spec) => {
-                if let Watched::Nodes(all) = &spec.on {
+                if let TriggerTarget::Nodes(all) = &spec.on {
                     hosts("nodes", all)?;
                 }
                 bytes("program", &spec.program, limits::PATH_BYTES)?;
@@ -293,7 +293,7 @@ fn queue(spec: &QueueSpec) -> Bounded {
         .map_or(Ok(()), |mpi| name("MPI plugin", mpi))
 }
 
-fn asked(ask: &Ask) -> Bounded {
+fn asked(ask: &ReservationSpec) -> Bounded {
     name("reservation", &ask.name)?;
     let known = [&ask.queue, &ask.account];
     known

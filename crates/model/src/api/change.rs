@@ -66,7 +66,7 @@ pub struct JobChange {
     /// Key; empty is none.
     pub wckey: Option<String>,
     /// Licences, all of them anew.
-    pub licenses: Option<crate::Counted>,
+    pub licenses: Option<crate::CountedResources>,
     /// Latest end, which has to leave room for the time limit.
     pub deadline: Option<Time>,
     /// Priority: 0 holds, another number is for administrators.
@@ -86,7 +86,7 @@ pub struct JobChange {
     /// GPUs on each node.
     pub gpus_per_node: Option<u32>,
     /// Other countable resources on each node, all of them anew.
-    pub other_per_node: Option<crate::Counted>,
+    pub other_per_node: Option<crate::CountedResources>,
     /// Groups of features of which one must be there.
     pub any_features: Option<Vec<Vec<String>>>,
     /// Groups of features of which all nodes have the same.

@@ -46,14 +46,14 @@ pub enum Reply {
     /// The allocation is there.
     Allocated {
         /// Its first node and how to reach it.
-        entry: crate::step::Entry,
+        entry: crate::step::AllocationEndpoint,
         /// Its latest end; `None` without.
         until: Option<Time>,
         /// Variables for what runs in it, `NAME=value` separated by NUL.
         variables: OsText,
     },
-    /// To [`Request::Entry`].
-    Entry(crate::step::Entry),
+    /// To [`Request::AllocationEndpoint`].
+    Entry(crate::step::AllocationEndpoint),
     /// Ended steps, by job and step.
     Steps(Vec<StepRow>),
     /// Some steps, by job from the latest job on, and where the rest is.

@@ -4,7 +4,7 @@ use super::change::{JobChange, NodeAction, Submission};
 use super::filter::{JobFilter, JobRef};
 use super::info::StepCursor;
 use super::table::JobField;
-use crate::reservation::{AccountAction, Ask, ReservationFilter};
+use crate::reservation::{AccountAction, ReservationFilter, ReservationSpec};
 use crate::workflow::{FlowFilter, FlowSpec};
 use crate::{
     FlowId, JobId, QueueSpec, QueueState, ReservationId, Span, Time, TriggerId, TriggerSpec, Uid,
@@ -234,14 +234,14 @@ pub enum Request {
     /// [`Reply::Quote`].
     Quote {
         /// What is asked for.
-        ask: Box<Ask>,
+        ask: Box<ReservationSpec>,
         /// At most so many candidate slots; as configured without.
         most: Option<u32>,
     },
     /// A reservation, held or booked at once. Answer: [`Reply::Reserved`].
     Reserve {
         /// What is asked for.
-        ask: Box<Ask>,
+        ask: Box<ReservationSpec>,
         /// Only held, to be confirmed later (COSY, 3.2 "Two phase commitment").
         hold: bool,
         /// A script that starts with it.

@@ -50,11 +50,11 @@ pub struct ResourceRequest {
     pub gpus_in_all: Option<u32>,
     /// Of which types they are, with numbers that make `gpus_per_node` together; of any
     /// one type when empty.
-    #[serde(default, skip_serializing_if = "crate::Counted::is_empty")]
-    pub gpu_types: crate::Counted,
+    #[serde(default, skip_serializing_if = "crate::CountedResources::is_empty")]
+    pub gpu_types: crate::CountedResources,
     /// Other countable resources on each node.
     #[serde(default)]
-    pub other_per_node: crate::Counted,
+    pub other_per_node: crate::CountedResources,
     /// Whole nodes, shared with nobody.
     #[serde(default)]
     pub exclusive: bool,
@@ -110,8 +110,8 @@ impl Default for ResourceRequest {
             disk_per_node: MiB(0),
             gpus_per_node: 0,
             gpus_in_all: None,
-            gpu_types: crate::Counted::default(),
-            other_per_node: crate::Counted::default(),
+            gpu_types: crate::CountedResources::default(),
+            other_per_node: crate::CountedResources::default(),
             exclusive: false,
             oversubscribe: false,
             contiguous: false,

@@ -42,9 +42,9 @@ pub struct NodeEnd {
 /// From the tasks to the command.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Up {
+pub enum UpFrame {
     /// Output of a task. Never reordered within a task and stream; all of it comes before
-    /// the [`Up::NodeEnded`] of its node.
+    /// the [`UpFrame::NodeEnded`] of its node.
     Output {
         /// Number of the task that wrote it.
         rank: u32,
@@ -113,7 +113,7 @@ pub enum Up {
 /// From the command to the tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Down {
+pub enum DownFrame {
     /// Input. At most [`crate::limits::STDIN_WINDOW`] bytes may be under way that were not
     /// taken yet.
     Stdin {

@@ -9,7 +9,7 @@ use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_control::Controller;
 use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{Ask, Pick, ReservationInfo};
+use cosy_model::reservation::{ReservationInfo, ReservationSpec, StartChoice};
 use cosy_model::{Span, Time};
 use cosy_sched::notice::{Curve, Multiple, Share};
 
@@ -85,12 +85,12 @@ impl<'a> Bookers<'a> {
         Request::Submit(Box::new(submission(self.machine, &self.jobs[at])))
     }
 
-    fn wish(&self, at: usize, earliest: Option<Time>) -> Box<Ask> {
+    fn wish(&self, at: usize, earliest: Option<Time>) -> Box<ReservationSpec> {
         let job = &self.jobs[at];
         let request = resources(self.machine, job);
-        Box::new(Ask {
+        Box::new(ReservationSpec {
             earliest,
-            ..Ask::plain(request, job.limit, Pick::Soonest)
+            ..ReservationSpec::plain(request, job.limit, StartChoice::Soonest)
         })
     }
 

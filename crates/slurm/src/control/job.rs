@@ -8,7 +8,7 @@ use crate::submit::when::{Past, limit, point};
 use crate::submit::{constraint, count, depend, gres, mail};
 use cosy_model::api::JobChange;
 use cosy_model::job::{MailRequest, MemoryRequest};
-use cosy_model::{Counted, MiB, Span};
+use cosy_model::{CountedResources, MiB, Span};
 use jiff::Zoned;
 
 /// The parameters that are read.
@@ -225,7 +225,7 @@ fn lists(change: &mut JobChange, key: &str, text: &str) -> Result<(), Mistake> {
         "ExcNodeList" => change.avoid = Some(hosts()?),
         "Licenses" => {
             change.licenses = Some(match text {
-                "" => Counted::default(),
+                "" => CountedResources::default(),
                 _ => gres::licenses(text).map_err(|_| bad())?,
             });
         }

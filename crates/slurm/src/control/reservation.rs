@@ -5,7 +5,9 @@ use super::job::Mistake;
 use super::pairs::Pair;
 use crate::submit::when::{Past, limit, point};
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, NamesChange, Pick, Repeat, Sharing, SharingChange};
+use cosy_model::reservation::{
+    NamesChange, Repeat, ReservationSpec, Sharing, SharingChange, StartChoice,
+};
 use cosy_model::{Span, Time};
 use jiff::{ToSpan, Zoned};
 
@@ -215,7 +217,7 @@ impl ReservationChange {
     ///
     /// # Errors
     /// What is missing.
-    pub fn ask(&self, now: &Zoned, all: &[String]) -> Result<Ask, Mistake> {
+    pub fn ask(&self, now: &Zoned, all: &[String]) -> Result<ReservationSpec, Mistake> {
         let missing = |what: &str| error(&format!("{what}.  No reservation created."));
         let start = self
             .start
@@ -252,17 +254,17 @@ impl ReservationChange {
         let at_once = start <= present;
         let repeat = self.repeat(start, now).filter(|_| !at_once);
         let pick = match at_once {
-            true => Pick::Soonest,
-            false => Pick::At(start),
+            true => StartChoice::Soonest,
+            false => StartChoice::At(start),
         };
-        Ok(Ask {
+        Ok(ReservationSpec {
             name: self.name.clone(),
             queue: self.partition.clone(),
             latest_end: at_once.then(|| present + length + SLACK),
             repeat,
             sharing: self.sharing.clone(),
             flags: self.kept_flags(),
-            ..Ask::plain(request, length, pick)
+            ..ReservationSpec::plain(request, length, pick)
         })
     }
 
@@ -314,7 +316,7 @@ mod tests {
             .to_zoned(jiff::tz::TimeZone::UTC)
     }
 
-    fn ask(line: &str) -> Result<Ask, String> {
+    fn ask(line: &str) -> Result<ReservationSpec, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let wanted = read(&words, &now());
         let asked = wanted.and_then(|w| w.ask(&now(), &["n1".into(), "n2".into()]));
@@ -344,12 +346,12 @@ mod tests {
     fn requests() {
         let one =
             ask("reservationname=r1 starttime=now+1hour duration=60 users=root nodes=n1").unwrap();
-        assert_eq!(one.pick, Pick::At(Time::from_secs(NOON + 3600)));
+        assert_eq!(one.pick, StartChoice::At(Time::from_secs(NOON + 3600)));
         assert_eq!(one.length, Span::from_minutes(60));
         assert_eq!((one.name.as_str(), one.request.require.len()), ("r1", 1));
         assert!(one.request.exclusive);
         let two = ask("starttime=now duration=0:30 users=a,b nodecnt=2 flags=ignore_jobs").unwrap();
-        assert_eq!((two.pick, two.length), (Pick::Soonest, Span::from_minutes(1)));
+        assert_eq!((two.pick, two.length), (StartChoice::Soonest, Span::from_minutes(1)));
         assert_eq!((two.request.nodes, two.sharing.users.len()), (Some(2), 2));
         let all = ask("start=now+1hour end=now+3hours accounts=x nodes=ALL").unwrap();
         assert_eq!((all.request.nodes, all.length), (Some(2), Span::from_minutes(120)));

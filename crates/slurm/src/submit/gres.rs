@@ -2,7 +2,7 @@
 //! captures.
 
 use super::Fault;
-use cosy_model::Counted;
+use cosy_model::CountedResources;
 
 /// What the original says to a resource that it does not know.
 pub const INVALID: &str = "Invalid generic resource (gres) specification";
@@ -17,9 +17,9 @@ pub struct Amounts {
     /// GPUs of any type and of all types together.
     pub gpus: u32,
     /// GPUs by type.
-    pub gpu_types: Counted,
+    pub gpu_types: CountedResources,
     /// Everything else, by name.
-    pub other: Counted,
+    pub other: CountedResources,
 }
 
 impl Amounts {
@@ -97,8 +97,8 @@ impl Amounts {
 
     /// The same, so many times.
     pub fn times(&self, factor: u32) -> Self {
-        let each = |counted: &Counted| {
-            let mut product = Counted::default();
+        let each = |counted: &CountedResources| {
+            let mut product = CountedResources::default();
             for (name, n) in counted.iter() {
                 product.set(name, n.saturating_mul(factor));
             }
@@ -114,7 +114,7 @@ impl Amounts {
     /// A share of each of `parts`, rounded up.
     pub fn divided(&self, parts: u32) -> Self {
         let parts = parts.max(1);
-        let mut types = Counted::default();
+        let mut types = CountedResources::default();
         for (name, n) in self.gpu_types.iter() {
             types.set(name, n.div_ceil(parts));
         }
@@ -161,8 +161,8 @@ fn named(name: &str) -> bool {
 ///
 /// # Errors
 /// [`INVALID_LICENSE`].
-pub fn licenses(text: &str) -> Result<Counted, Fault> {
-    let mut all = Counted::default();
+pub fn licenses(text: &str) -> Result<CountedResources, Fault> {
+    let mut all = CountedResources::default();
     let invalid = || Fault::refusal(INVALID_LICENSE);
     for (at, item) in text.split([',', ';']).enumerate() {
         let (name, count) = match item.split_once([':', '=']) {
@@ -184,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(a: &Amounts) -> String {
-        let list = |c: &Counted| {
+        let list = |c: &CountedResources| {
             let all: Vec<String> = c.iter().map(|(n, k)| format!("{n}={k}")).collect();
             all.join(",")
         };

@@ -5,7 +5,8 @@ use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gr
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
 use cosy_model::{
-    ArraySpec, Counted, Dialect, JobSpec, MiB, OsText, Program, ReservationId, Span, Time, expand,
+    ArraySpec, CountedResources, Dialect, JobSpec, MiB, OsText, Program, ReservationId, Span, Time,
+    expand,
 };
 
 /// What the original's controller says to a number of nodes that it does not take.
@@ -67,7 +68,7 @@ pub fn build(
     };
     let licenses = match &job_options.licenses {
         Some(text) => gres::licenses(text)?,
-        None => Counted::default(),
+        None => CountedResources::default(),
     };
     let name = job_options
         .name

@@ -1,9 +1,9 @@
 //! Amounts by name: `matlab:2,fluent:1`.
 
-use cosy_model::Counted;
+use cosy_model::CountedResources;
 
 /// The text of such amounts.
-pub fn write(amounts: &Counted) -> String {
+pub fn write(amounts: &CountedResources) -> String {
     let each = amounts
         .iter()
         .map(|(name, amount)| format!("{name}:{amount}"));
@@ -35,7 +35,7 @@ mod tests {
         fn what_is_written_is_read(
             amounts in prop::collection::btree_map("[a-z][a-z0-9_.:-]{0,8}", 1u32.., 0..8),
         ) {
-            let mut counted = Counted::default();
+            let mut counted = CountedResources::default();
             amounts.iter().for_each(|(name, amount)| counted.set(name, *amount));
             let text = write(&counted);
             let read: Vec<(&str, u32)> = read(&text).collect();

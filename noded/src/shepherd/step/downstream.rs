@@ -3,7 +3,7 @@
 
 use super::frame_socket::ReceivedFrame;
 use super::run::Supervisor;
-use cosy_model::step::Up;
+use cosy_model::step::UpFrame;
 use cosy_proto::step::{Link, StepFrame};
 
 impl Supervisor<'_> {
@@ -62,7 +62,7 @@ impl Supervisor<'_> {
                 way.queue.heard(link).ok()
             }
             // Before anything else only its daemon speaks: there is no child.
-            StepFrame::Up(Up::Lost { reason, .. }) if way.fresh => {
+            StepFrame::Up(UpFrame::Lost { reason, .. }) if way.fresh => {
                 self.child_lost(at, reason);
                 Some(())
             }
@@ -76,28 +76,31 @@ impl Supervisor<'_> {
         }
     }
 
-    fn heard_up(&mut self, at: usize, up: Up, came: &ReceivedFrame) {
+    fn heard_up(&mut self, at: usize, up: UpFrame, came: &ReceivedFrame) {
         match up {
-            Up::Output { .. } | Up::Started { .. } | Up::Abort { .. } | Up::Ending { .. } => {
+            UpFrame::Output { .. }
+            | UpFrame::Started { .. }
+            | UpFrame::Abort { .. }
+            | UpFrame::Ending { .. } => {
                 self.pass_up(came.raw.clone());
             }
-            Up::TaskEnded { ref end, .. } => {
+            UpFrame::TaskEnded { ref end, .. } => {
                 self.whole.task(end);
                 self.told_of_end(&up);
                 self.pass_up(came.raw.clone());
             }
-            Up::NodeEnded { node, ref end } => {
+            UpFrame::NodeEnded { node, ref end } => {
                 self.whole.node(node, end);
                 self.told_of_end(&up);
                 self.pass_up(came.raw.clone());
             }
-            Up::Lost { ref nodes, .. } => {
+            UpFrame::Lost { ref nodes, .. } => {
                 self.whole.lost(nodes);
                 self.told_of_end(&up);
                 self.pass_up(came.raw.clone());
             }
-            Up::StdinTaken { bytes } => self.input.child_took(at, bytes),
-            Up::Gather { round, parts } => self.exchange.child_gave(at, round, parts),
+            UpFrame::StdinTaken { bytes } => self.input.child_took(at, bytes),
+            UpFrame::Gather { round, parts } => self.exchange.child_gave(at, round, parts),
         }
     }
 
@@ -110,7 +113,7 @@ impl Supervisor<'_> {
             return;
         }
         self.whole.lost(&nodes);
-        let up = Up::Lost { nodes, reason };
+        let up = UpFrame::Lost { nodes, reason };
         self.told_of_end(&up);
         self.send_up(up);
         self.children[at].way.disconnect();
@@ -118,7 +121,7 @@ impl Supervisor<'_> {
     }
 
     /// Those who look on are told of ends.
-    pub(super) fn told_of_end(&mut self, up: &Up) {
+    pub(super) fn told_of_end(&mut self, up: &UpFrame) {
         if self.head {
             self.watchers.end(up);
         }

@@ -8,7 +8,7 @@ use crate::cgroup::Group;
 use crate::shepherd::{keep, leftovers, shutdown, wall, watch};
 use crate::steps::StepOutcome;
 use crate::sys::{self, Reap, Reaped};
-use cosy_model::step::{NodeEnd, StepRecord, TaskEnd, Up};
+use cosy_model::step::{NodeEnd, StepRecord, TaskEnd, UpFrame};
 use cosy_model::{End, EndCause, hostlist};
 use std::time::Instant;
 
@@ -86,7 +86,7 @@ impl Supervisor<'_> {
         self.exchange.task_ended(rank, end);
         self.here.task(end);
         self.whole.task(end);
-        let up = Up::TaskEnded {
+        let up = UpFrame::TaskEnded {
             rank,
             end: end.clone(),
         };
@@ -129,7 +129,7 @@ impl Supervisor<'_> {
             tasks: self.tasks.iter().filter_map(ended).collect(),
             whole: self.head.then(|| self.record()),
         });
-        let up = Up::NodeEnded {
+        let up = UpFrame::NodeEnded {
             node: self.node,
             end,
         };

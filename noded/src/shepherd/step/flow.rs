@@ -3,7 +3,7 @@
 use super::run::Supervisor;
 use super::task::{self, Read};
 use super::terminal::END_OF_INPUT;
-use cosy_model::step::{Stream, Up};
+use cosy_model::step::{Stream, UpFrame};
 use cosy_proto::step;
 use nix::errno::Errno;
 use std::rc::Rc;
@@ -88,7 +88,7 @@ impl Supervisor<'_> {
             self.feed_one(place);
         }
         if let Some(bytes) = self.input.untold() {
-            self.send_up(Up::StdinTaken { bytes });
+            self.send_up(UpFrame::StdinTaken { bytes });
         }
     }
 

@@ -6,7 +6,7 @@ use crate::shepherd::leftovers;
 use crate::shepherd::signals::{self, Order, SignalMeaning};
 use crate::shepherd::termination::Ending;
 use cosy_model::node::KillCause;
-use cosy_model::step::{Down, Up};
+use cosy_model::step::{DownFrame, UpFrame};
 use cosy_model::{Dialect, limits};
 use nix::libc;
 use std::time::Instant;
@@ -19,19 +19,19 @@ impl Supervisor<'_> {
                 SignalMeaning::Stop => {
                     self.announce(KillCause::Superseded);
                     self.force(Ending::taken_down);
-                    self.order_below(&Down::Kill);
+                    self.order_below(&DownFrame::Kill);
                 }
                 SignalMeaning::Order(Order::Kill(cause)) => {
                     self.announce(cause);
                     self.force(|ending| ending.ordered(cause));
-                    self.order_below(&Down::Kill);
+                    self.order_below(&DownFrame::Kill);
                 }
                 SignalMeaning::Order(Order::Signal { signal, .. }) => {
                     if signal == nix::libc::SIGKILL {
                         self.announce(KillCause::Cancelled);
                     }
                     self.signal_tasks(signal);
-                    self.order_below(&Down::Signal { signal });
+                    self.order_below(&DownFrame::Signal { signal });
                 }
                 // Scripts are told.
                 SignalMeaning::Order(Order::Note) => {}
@@ -79,7 +79,7 @@ impl Supervisor<'_> {
     }
 
     /// What the daemon orders of the head is meant for the whole step.
-    fn order_below(&mut self, down: &Down) {
+    fn order_below(&mut self, down: &DownFrame) {
         if self.head {
             self.send_down(down);
         }
@@ -104,7 +104,7 @@ impl Supervisor<'_> {
     pub(super) fn announce(&mut self, cause: KillCause) {
         let says = self.head && self.task.order.spec.dialect == Dialect::Slurm;
         if says && self.ending.is_running() {
-            self.send_up(Up::Ending { cause });
+            self.send_up(UpFrame::Ending { cause });
         }
     }
 }

@@ -239,7 +239,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::step::{Down, Up};
+    use cosy_model::step::{DownFrame, UpFrame};
     use proptest::prelude::*;
 
     fn frame(number: u32, size: usize) -> Bytes {
@@ -286,7 +286,7 @@ mod tests {
                 self.partial.drain(..length);
                 match frame {
                     StepFrame::Link(link) => self.queue.heard(link).unwrap(),
-                    StepFrame::Up(Up::Output { rank, .. }) => {
+                    StepFrame::Up(UpFrame::Output { rank, .. }) => {
                         self.got.push(rank);
                         self.queue.received(length);
                     }
@@ -397,7 +397,7 @@ mod tests {
         let mut plain = Queue::plain();
         assert!(plain.heard(Link::Received(0)).is_err());
         let mut bytes = Vec::new();
-        step::put(&mut bytes, &StepFrame::Down(Down::Kill)).unwrap();
+        step::put(&mut bytes, &StepFrame::Down(DownFrame::Kill)).unwrap();
         plain.push(Rc::new(bytes));
         assert!(plain.heard(Link::Received(1)).is_err());
     }

@@ -18,7 +18,7 @@ use crate::shepherd::termination::Ending;
 use crate::steps::{StepTask, UpKind};
 use crate::sys::Usage;
 use cosy_model::node::KillCause;
-use cosy_model::step::{Down, Stream, Up};
+use cosy_model::step::{DownFrame, Stream, UpFrame};
 use cosy_model::{EndCause, Time};
 use cosy_proto::step::StepFrame;
 use nix::poll::PollFlags;
@@ -301,7 +301,7 @@ impl<'a> Supervisor<'a> {
         self.forked = true;
         let pids = |t: &Task| Some((t.rank, t.pid?.as_raw()));
         let tasks = self.tasks.iter().filter_map(pids).collect();
-        self.send_up(Up::Started {
+        self.send_up(UpFrame::Started {
             node: self.node,
             tasks,
         });
@@ -463,22 +463,22 @@ impl<'a> Supervisor<'a> {
                     if !self.forked {
                         self.nothing_runs(&reason);
                     }
-                    self.send_up(Up::Abort { rank, code, reason });
+                    self.send_up(UpFrame::Abort { rank, code, reason });
                 }
                 Act::Gathered(round, parts) if self.head => {
-                    self.send_down(&Down::Spread {
+                    self.send_down(&DownFrame::Spread {
                         round,
                         parts: parts.clone(),
                     });
                     self.exchange.spread(&parts);
                 }
-                Act::Gathered(round, parts) => self.send_up(Up::Gather { round, parts }),
+                Act::Gathered(round, parts) => self.send_up(UpFrame::Gather { round, parts }),
             }
         }
     }
 
     /// Sends a frame up.
-    pub(super) fn send_up(&mut self, up: Up) {
+    pub(super) fn send_up(&mut self, up: UpFrame) {
         if let Some(bytes) = frame_socket::encode(&StepFrame::Up(up)) {
             self.pass_up(bytes);
         }
@@ -492,7 +492,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Sends a frame to all children.
-    pub(super) fn send_down(&mut self, down: &Down) {
+    pub(super) fn send_down(&mut self, down: &DownFrame) {
         if let Some(bytes) = frame_socket::encode(&StepFrame::Down(down.clone())) {
             self.pass_down(&bytes);
         }

@@ -6,7 +6,7 @@ use super::run::Supervisor;
 use crate::steps::{Dock, UpKind};
 use crate::sys;
 use cosy_model::EndCause;
-use cosy_model::step::Down;
+use cosy_model::step::DownFrame;
 use cosy_proto::step::{Link, StepFrame};
 
 /// Highest number of a signal.
@@ -53,7 +53,7 @@ impl Supervisor<'_> {
                 self.up.queue.heard(link).ok()
             }
             // Before anything else only the daemon above speaks: no supervisor is there.
-            StepFrame::Down(Down::Gone) if self.up.fresh && self.task.up == UpKind::Hop => {
+            StepFrame::Down(DownFrame::Gone) if self.up.fresh && self.task.up == UpKind::Hop => {
                 self.command_gone();
                 Some(())
             }
@@ -67,37 +67,37 @@ impl Supervisor<'_> {
         }
     }
 
-    fn obey(&mut self, down: &Down, came: &ReceivedFrame) -> Option<()> {
+    fn obey(&mut self, down: &DownFrame, came: &ReceivedFrame) -> Option<()> {
         match down {
-            Down::Stdin { bytes } => {
+            DownFrame::Stdin { bytes } => {
                 self.input.came(bytes).ok()?;
                 self.pass_input(came);
             }
-            Down::StdinEnd => {
+            DownFrame::StdinEnd => {
                 self.input.end_came();
                 self.pass_input(came);
             }
-            Down::Signal { signal } => {
+            DownFrame::Signal { signal } => {
                 self.pass_down(&came.raw);
                 if (1..=SIGNALS).contains(signal) {
                     self.signal_tasks(*signal);
                 }
             }
-            Down::Kill => {
+            DownFrame::Kill => {
                 self.pass_down(&came.raw);
                 self.kill();
             }
-            Down::Window(window) => {
+            DownFrame::Window(window) => {
                 self.pass_down(&came.raw);
                 for terminal in self.tasks.iter().filter_map(|t| t.ends.terminal.as_ref()) {
                     let _ = sys::set_window(terminal, window.rows, window.columns);
                 }
             }
-            Down::Spread { parts, .. } => {
+            DownFrame::Spread { parts, .. } => {
                 self.pass_down(&came.raw);
                 self.exchange.spread(parts);
             }
-            Down::Gone => self.command_gone(),
+            DownFrame::Gone => self.command_gone(),
         }
         Some(())
     }
@@ -129,7 +129,7 @@ impl Supervisor<'_> {
             self.told_to_end();
             self.ending.kill(EndCause::Cancelled);
         }
-        self.send_down(&Down::Gone);
+        self.send_down(&DownFrame::Gone);
     }
 
     /// What would go up is dropped from now on.

@@ -3,7 +3,7 @@
 
 use super::frame_socket::{FrameSocket, encode};
 use super::queue::{Bytes, Queue};
-use cosy_model::step::Up;
+use cosy_model::step::UpFrame;
 use cosy_proto::step::{self, StepFrame};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -86,7 +86,7 @@ impl Watchers {
     }
 
     /// A task, a node, or all hope of it has ended.
-    pub fn end(&mut self, up: &Up) {
+    pub fn end(&mut self, up: &UpFrame) {
         if let Some(frame) = encode(&StepFrame::Up(up.clone())) {
             self.send(&frame);
             self.ends.push(frame);
@@ -160,7 +160,7 @@ mod tests {
         }
         let _ = there.read_to_end(&mut got);
         let (mut rest, mut of) = (&got[..], [Vec::new(), Vec::new()]);
-        while let Some((StepFrame::Up(Up::Output { rank, bytes, .. }), length)) =
+        while let Some((StepFrame::Up(UpFrame::Output { rank, bytes, .. }), length)) =
             step::first(rest).unwrap()
         {
             of[rank as usize].extend(bytes);

@@ -2,11 +2,11 @@
 
 use crate::bench::{ARRAY, Act, Attack, Bench};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Request, Submission};
-use cosy_model::reservation::{Ask, Pick, ReservationFilter};
+use cosy_model::reservation::{ReservationFilter, ReservationSpec, StartChoice};
 use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
 use cosy_model::{
     ArraySpec, Dependency, DependencyKind, JobId, OsText, Span, Time, TriggerEvent, TriggerSpec,
-    Watched, limits,
+    TriggerTarget, limits,
 };
 use cosy_tests::{command, script};
 
@@ -244,7 +244,7 @@ fn submissions(bench: &Bench) -> Vec<Attack> {
     let mut picky = plain();
     picky.spec.request.any_features = vec![vec!["a".into(); 100]; 1000];
     let trigger = TriggerSpec {
-        on: Watched::Job(bench.array),
+        on: TriggerTarget::Job(bench.array),
         events: [TriggerEvent::Ended].into(),
         offset: Span::ZERO,
         program: OsText::from("/bin/true"),
@@ -271,14 +271,14 @@ fn submissions(bench: &Bench) -> Vec<Attack> {
 }
 
 fn plans(bench: &Bench) -> Vec<Attack> {
-    let slot = Ask {
+    let slot = ReservationSpec {
         name: "slot".into(),
         queue: None,
         request: command(&bench.work, &["true"]).spec.request,
         length: Span::from_secs(3600),
         earliest: None,
         latest_end: None,
-        pick: Pick::Cheapest,
+        pick: StartChoice::Cheapest,
         repeat: None,
         account: None,
         max_price: None,

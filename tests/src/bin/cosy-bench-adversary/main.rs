@@ -297,7 +297,7 @@ fn asked(socket: &Path, client: &mut Option<Client>, request: &Request) -> bool 
 
 /// Many connections that ask for much and read nothing.
 fn deaf(socket: &Path, kept: &mut Vec<UnixStream>, request: &Request) -> bool {
-    let ask = cosy_proto::client::Ask::new(request.clone(), None);
+    let ask = cosy_proto::client::RequestFrame::new(request.clone(), None);
     let bytes = cosy_proto::frame::encode(&ask, limits::FRAME_BYTES).unwrap_or_default();
     std::thread::sleep(Duration::from_millis(20));
     said(socket, kept, &bytes)

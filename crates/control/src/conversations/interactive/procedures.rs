@@ -19,7 +19,7 @@ use crate::reservations::inside::procedures::is_queued;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::{JobRef, Reply};
-use cosy_model::step::Entry;
+use cosy_model::step::AllocationEndpoint;
 use cosy_model::{Gid, JobId, Refusal, RefusalCode};
 
 /// The same request came again: the command stays with the job that it got.
@@ -73,11 +73,11 @@ impl Conversations {
     }
 }
 
-fn entry_of(machine: &Machine, job: &Job) -> Option<Entry> {
+fn entry_of(machine: &Machine, job: &Job) -> Option<AllocationEndpoint> {
     let run = job.run().filter(|run| run.after.is_none())?;
     let part = run.parts.first()?;
     let first = machine.node(part.node);
-    Some(Entry {
+    Some(AllocationEndpoint {
         key: job.key(),
         nodes: node_list(machine, run),
         socket: Some(first.step_socket.clone()).filter(|socket| !socket.is_empty()),

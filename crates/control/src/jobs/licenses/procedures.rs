@@ -8,10 +8,13 @@ use crate::planning::Planning;
 use crate::queues::Queues;
 use crate::reservations::Reservations;
 use crate::reservations::inside::procedures::is_queued;
-use cosy_model::{About, Counted, JobId, JobSpec, Refusal, RefusalCode, WaitReason};
+use cosy_model::{About, CountedResources, JobId, JobSpec, Refusal, RefusalCode, WaitReason};
 
 /// Refuses what there never is.
-pub(crate) fn check_licenses(config: &ClusterConfig, wanted: &Counted) -> Result<(), Refusal> {
+pub(crate) fn check_licenses(
+    config: &ClusterConfig,
+    wanted: &CountedResources,
+) -> Result<(), Refusal> {
     for (name, count) in wanted.iter() {
         let have = config.licenses.get(name);
         if count <= have {
@@ -127,8 +130,8 @@ impl Jobs {
     }
 
     /// What jobs hold, counted anew.
-    pub(crate) fn count_licenses(&self) -> Counted {
-        let mut used = Counted::default();
+    pub(crate) fn count_licenses(&self) -> CountedResources {
+        let mut used = CountedResources::default();
         for job in self.live.values().filter(|job| !Job::is_waiting(job)) {
             for (name, count) in job.spec().licenses.iter() {
                 used.set(name, used.get(name).saturating_add(count));

@@ -14,7 +14,7 @@ use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::JobRef;
 use cosy_model::node::NodeOrder;
-use cosy_model::step::{JobPart, Passage, Peer};
+use cosy_model::step::{AllocationRoute, JobPart, Peer};
 use cosy_model::{NodeId, Refusal, RefusalCode, Uid, User, limits};
 use std::collections::BTreeSet;
 
@@ -161,7 +161,7 @@ fn passage_to(
     Ok(Effect::Passage {
         link,
         number: asked.number,
-        passage: Box::new(Passage {
+        passage: Box::new(AllocationRoute {
             key: job.key(),
             uid: owner.uid,
             gid: owner.granted(job.submitted.gid),

@@ -11,7 +11,7 @@ use crate::reservations::Reservations;
 use crate::reservations::ask::{JOBS_LOOKED_AT, ReservationRequest, check_ask, window};
 use crate::rooms::Rooms;
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::Ask;
+use cosy_model::reservation::ReservationSpec;
 use cosy_model::{AccessLevel, QueueId, Refusal, RefusalCode, Span, Time};
 use cosy_sched::appraise::{Inquiry, Listed, Starts, Tariff};
 use cosy_sched::{Component, WaitingJob};
@@ -41,7 +41,7 @@ pub(crate) fn wish(
     rooms: &Rooms,
     now: Time,
     caller: &Caller,
-    ask: Ask,
+    ask: ReservationSpec,
 ) -> Result<ReservationRequest, Refusal> {
     if !caller.resolved {
         return Err(Refusal::new(

@@ -20,7 +20,7 @@ use crate::reservations::{Reservation, Reservations};
 use crate::rooms::Rooms;
 use crate::turn::{Asker, Turn};
 use cosy_model::api::{Reply, Submission};
-use cosy_model::reservation::{Pick, ReservationState};
+use cosy_model::reservation::{ReservationState, StartChoice};
 use cosy_model::{NodeShare, Refusal, RefusalCode, ReservationId, Su, Time, limits};
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
 
@@ -28,7 +28,7 @@ pub(crate) fn reserve(
     rooms: &mut Rooms,
     turn: &mut Turn,
     asker: Asker<'_>,
-    ask: cosy_model::reservation::Ask,
+    ask: cosy_model::reservation::ReservationSpec,
     hold: bool,
     job: Option<Box<Submission>>,
 ) -> Result<Option<Reply>, Refusal> {
@@ -61,12 +61,17 @@ pub(crate) fn reserve(
     }
     let stage = match (&wish.ask.repeat, wish.ask.pick) {
         (Some(_), _) => Stage::Series,
-        (None, Pick::At(_) | Pick::FinishBy) => Stage::Exact,
-        (None, Pick::Soonest | Pick::Cheapest | Pick::Balance { .. }) => Stage::Search,
+        (None, StartChoice::At(_) | StartChoice::FinishBy) => Stage::Exact,
+        (None, StartChoice::Soonest | StartChoice::Cheapest | StartChoice::Balance { .. }) => {
+            Stage::Search
+        }
     };
     let start = match wish.ask.pick {
-        Pick::FinishBy => wish.latest,
-        Pick::At(_) | Pick::Soonest | Pick::Cheapest | Pick::Balance { .. } => wish.earliest,
+        StartChoice::FinishBy => wish.latest,
+        StartChoice::At(_)
+        | StartChoice::Soonest
+        | StartChoice::Cheapest
+        | StartChoice::Balance { .. } => wish.earliest,
     };
     let booking = Booking {
         client,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::record::ReservationRow;
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, Pick, Repeat, ReservationState};
+use cosy_model::reservation::{Repeat, ReservationSpec, ReservationState, StartChoice};
 use cosy_model::{AccessLevel, Gid, QueueId, Su, Uid};
 use cosy_sched::appraise::Delays;
 
@@ -15,13 +15,17 @@ fn hours_long(hours: i64) -> Span {
     Span::from_secs(hours * 3600)
 }
 
-fn ask(starts: &[i64], hours: i64) -> Ask {
-    Ask {
+fn ask(starts: &[i64], hours: i64) -> ReservationSpec {
+    ReservationSpec {
         repeat: (!starts.is_empty()).then(|| Repeat {
             starts: starts.iter().map(|s| at(*s)).collect(),
             ..Repeat::default()
         }),
-        ..Ask::plain(ResourceRequest::default(), hours_long(hours), Pick::At(at(0)))
+        ..ReservationSpec::plain(
+            ResourceRequest::default(),
+            hours_long(hours),
+            StartChoice::At(at(0)),
+        )
     }
 }
 

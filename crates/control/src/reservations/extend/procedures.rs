@@ -16,7 +16,7 @@ use crate::reservations::quote::procedures::{admit_longer, extra_of};
 use crate::rooms::Rooms;
 use crate::turn::{Asker, Turn};
 use cosy_model::api::Reply;
-use cosy_model::reservation::{Ask, Pick};
+use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::{EventKind, EventObject, Refusal, RefusalCode, ReservationId, Span, Su, Time};
 use cosy_sched::appraise::{Appraisal, Listed, Starts};
 use std::sync::Arc;
@@ -75,12 +75,12 @@ fn difference(
 ) -> Result<ReservationRequest, Refusal> {
     let found = own_promised(&rooms.config, &rooms.reservations, caller, id, "extend", "extended")?;
     let mut ask = found.row.ask.clone();
-    let whole = Ask {
+    let whole = ReservationSpec {
         length: found.row.end.since(found.row.start) + by,
         repeat: None,
         ..ask.clone()
     };
-    ask.pick = Pick::At(found.row.end);
+    ask.pick = StartChoice::At(found.row.end);
     (ask.earliest, ask.latest_end, ask.repeat) = (None, None, None);
     (ask.length, ask.max_price) = (by, max_price);
     ask.queue = Some(found.row.queue.clone());

@@ -22,7 +22,7 @@ use crate::reservations::show::procedures::names_of_shares;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot};
+use cosy_model::reservation::{Quote, QuotedSlot, ReservationSpec, StartChoice};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, limits};
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
 
@@ -31,14 +31,14 @@ pub(crate) fn quote(
     turn: &mut Turn,
     client: ClientId,
     caller: &Caller,
-    ask: Ask,
+    ask: ReservationSpec,
     most: Option<u32>,
 ) -> Result<Option<Reply>, Refusal> {
     let now = turn.now();
     let wish = wish(rooms, now, caller, ask)?;
     let starts = match (&wish.ask.repeat, wish.ask.pick) {
         (Some(repeat), _) => Starts::Series(repeat.starts.clone()),
-        (None, Pick::At(start)) => Starts::At(vec![start.max(now)]),
+        (None, StartChoice::At(start)) => Starts::At(vec![start.max(now)]),
         (None, _) => candidates(&rooms.config, &rooms.queues, now, caller, &wish, most),
     };
     // Whose delays are listed is found out when the snapshot is made.

@@ -10,7 +10,7 @@ use crate::reservations::show::{
 };
 use crate::reservations::{Reservation, Reservations};
 use crate::turn::Turn;
-use cosy_model::reservation::{Pick, ReservationInfo};
+use cosy_model::reservation::{ReservationInfo, StartChoice};
 use cosy_model::{JobId, NodeShare, Span};
 use std::ops::Bound;
 
@@ -71,7 +71,7 @@ pub(crate) fn info(
     let row = &reservation.row;
     let own = row.uid == caller.user.uid || is_administrator(config, caller);
     let usable = own || may_use(config, reservations, &caller.user, reservation);
-    let movable = row.ask.pick == Pick::FinishBy && row.state.is_live();
+    let movable = row.ask.pick == StartChoice::FinishBy && row.state.is_live();
     let total = row.delays.iter().fold(Span::ZERO, |sum, (_, d)| sum + *d);
     ReservationInfo {
         id: row.id,

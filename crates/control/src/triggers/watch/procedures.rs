@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::triggers::watch::{Condition, GATHER, Happened, NEAR};
 use crate::triggers::{Due, Occasion, Triggers};
 use crate::turn::Turn;
-use cosy_model::{JobId, NodeId, Span, Time, TriggerEvent, TriggerId, Watched, limits};
+use cosy_model::{JobId, NodeId, Span, Time, TriggerEvent, TriggerId, TriggerTarget, limits};
 use std::collections::BTreeSet;
 
 /// Looks what has become of a node.
@@ -71,7 +71,7 @@ impl Triggers {
         let row = self.all.get(&trigger);
         row.is_some_and(|row| {
             let there = match (&row.spec.on, node) {
-                (Watched::Nodes(names), Some(node)) => {
+                (TriggerTarget::Nodes(names), Some(node)) => {
                     names.is_empty() || names.iter().any(|name| name == node)
                 }
                 _ => true,

@@ -25,7 +25,7 @@ use crate::workflows::resolve::procedures::{flow_wish, live_flow};
 use crate::workflows::resolve::{ResolvedFlow, of_task};
 use crate::workflows::submit::{job_ids, ready_tasks};
 use cosy_model::api::Reply;
-use cosy_model::reservation::{Ask, Pick, ReservationState};
+use cosy_model::reservation::{ReservationSpec, ReservationState, StartChoice};
 use cosy_model::workflow::FlowSpec;
 use cosy_model::{
     EventKind, EventObject, FlowId, JobId, QueueId, Refusal, RefusalCode, ReservationId, Su, Time,
@@ -143,18 +143,18 @@ pub(crate) fn slot_wish(
     let early = wish.spec.early;
     let length = slot.end.since(slot.start);
     let pick = match early {
-        true => Pick::FinishBy,
-        false => Pick::At(slot.start),
+        true => StartChoice::FinishBy,
+        false => StartChoice::At(slot.start),
     };
     ReservationRequest {
-        ask: Ask {
+        ask: ReservationSpec {
             name: format!("{}.{}", wish.spec.name, asked.name),
             queue: Some(queues.name(place.queue).to_owned()),
             earliest: early.then_some(wish.spec.earliest).flatten(),
             latest_end: early.then_some(deadline),
             account: wish.account.clone(),
             comment: wish.spec.comment.clone(),
-            ..Ask::plain(asked.spec.request.clone(), length, pick)
+            ..ReservationSpec::plain(asked.spec.request.clone(), length, pick)
         },
         queue: place.queue,
         demand: place.demand.clone(),
