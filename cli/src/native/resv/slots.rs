@@ -6,6 +6,7 @@ use crate::native::resv::words;
 use crate::native::table::{Cell, Head, Paint, TableStyle, render};
 use cosy_model::reservation::{Quote, QuotedSlot};
 use cosy_model::{JobId, Span, Su, Time};
+use cosy_view::words::slot_hint::bare_reason;
 use jiff::Zoned;
 
 /// A quote as text; at most `most` slots in the table, all without.
@@ -114,19 +115,13 @@ fn table(quote: &Quote, places: &[usize], now: &Zoned, look: TableStyle) -> Stri
             continue;
         };
         let picked = quote.choice.map(|c| c as usize) == Some(*at);
+        // What would pass instead is seen in the table.
         let reason = bare_reason(&slot.reason);
         let same = !reason.is_empty() && reason == above;
         above = reason;
         rows.push(row(slot, picked, same, now));
     }
     render(&heads, &rows, look)
-}
-
-/// A reason without what would pass instead: that is seen in the table.
-fn bare_reason(reason: &str) -> &str {
-    let hints = ["; the earliest start that passes", "; none of the "];
-    let hint = hints.iter().find_map(|hint| reason.find(hint));
-    hint.map_or(reason, |at| &reason[..at])
 }
 
 fn row(slot: &QuotedSlot, picked: bool, same: bool, now: &Zoned) -> Vec<Cell> {

@@ -3,6 +3,7 @@
 use crate::times;
 use cosy_model::{Su, Time};
 pub use cosy_view::phrase::{count, span};
+use cosy_view::words::moment::{Piece, pieces};
 use jiff::Zoned;
 
 /// A point in time, as short as it can be told: `14:20`, `11-22 14:20`,
@@ -45,29 +46,13 @@ pub fn clean(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
-/// The controller knows no zones and writes `2026-11-21T15:49:46Z`: such times in its
-/// sentences are told as all others.
+/// A sentence of the controller, with the points in time that it names told as all others.
 pub fn local_times(text: &str, now: &Zoned) -> String {
-    const LENGTH: usize = "2026-11-21T15:49:46Z".len();
-    let mut told = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let stamp = rest
-            .get(..LENGTH)
-            .filter(|s| c.is_ascii_digit() && s.ends_with('Z') && s.as_bytes()[10] == b'T')
-            .and_then(|s| s.parse::<jiff::Timestamp>().ok());
-        match stamp {
-            Some(stamp) => {
-                told.push_str(&clock(Time(stamp.as_millisecond()), now));
-                rest = &rest[LENGTH..];
-            }
-            None => {
-                told.push(if c.is_control() { '?' } else { c });
-                rest = &rest[c.len_utf8()..];
-            }
-        }
-    }
-    told
+    let told = |piece| match piece {
+        Piece::Text(text) => clean(text),
+        Piece::Moment(time) => clock(time, now),
+    };
+    pieces(text).into_iter().map(told).collect()
 }
 
 #[cfg(test)]

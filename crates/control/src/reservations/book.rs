@@ -12,6 +12,7 @@ use cosy_model::api::Submission;
 use cosy_model::reservation::ReservationState;
 use cosy_model::{NodeShare, Refusal, RefusalCode, Su, Time};
 use cosy_sched::appraise::Estimate;
+use cosy_view::words::moment::utc;
 
 /// How often a start is looked for anew when the one found was taken meanwhile.
 pub(crate) const TRIES: u32 = 3;
@@ -68,9 +69,7 @@ pub(crate) fn series_refused(conflicts: &[(Time, Refusal)], all: usize) -> Refus
     let reasons: Vec<String> = conflicts
         .iter()
         .take(3)
-        .map(|(start, refusal)| {
-            format!("{}: {}", crate::reservations::admission::civil::utc(*start), refusal.message)
-        })
+        .map(|(start, refusal)| format!("{}: {}", utc(*start), refusal.message))
         .collect();
     let more = match conflicts.len().saturating_sub(3) {
         0 => String::new(),

@@ -9,11 +9,11 @@ use super::book::FlowBooking;
 use super::replan::Replan;
 use super::resolve::{ResolvedFlow, of_task};
 use crate::event::{Caller, ClientId};
-use crate::reservations::admission::civil::utc;
 use cosy_model::workflow::FlowSpec;
 use cosy_model::{About, FlowId, Refusal, RefusalCode, Time, Uid};
 use cosy_sched::workflow::DagError;
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
+use cosy_view::words::moment::utc;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Snapshots at once.

@@ -7,8 +7,10 @@ pub mod end_note;
 pub mod features;
 pub mod gres;
 pub mod ids_by_node;
+pub mod moment;
 pub mod request;
 pub mod row_name;
+pub mod slot_hint;
 pub mod task_fault;
 
 use cosy_model::hostlist;

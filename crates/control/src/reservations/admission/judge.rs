@@ -13,12 +13,13 @@
 //! Sources: COSY paper, section 4.4 (notice); what-if paper, section 4 (eq. 1 and 4);
 //! pricing paper, section 2; the design's "Admission of reservations".
 
-use super::civil::utc;
 use super::notice::{self, Together};
 use crate::config::ReservationPolicy;
 use cosy_model::reservation::Rule;
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time};
 use cosy_sched::notice::Share;
+use cosy_view::words::moment::utc;
+use cosy_view::words::slot_hint::SlotHint;
 
 /// Who asks, and the figures of this moment.
 #[derive(Clone, Debug)]
@@ -106,11 +107,11 @@ pub(crate) fn rule_lines(request: &Request<'_>) -> Vec<String> {
 /// one start alone there is nothing to tell.
 pub(crate) fn with_hint(refusal: Refusal, passing: Option<Time>, looked_at: usize) -> Refusal {
     let hint = match passing {
-        Some(start) => format!("the earliest start that passes is {}", utc(start)),
-        None if looked_at > 1 => format!("none of the {looked_at} starts in the window passes"),
+        Some(start) => SlotHint::Earliest(start),
+        None if looked_at > 1 => SlotHint::NoneOf(looked_at),
         None => return refusal,
     };
-    Refusal::new(refusal.code, format!("{}; {hint}", refusal.message))
+    Refusal::new(refusal.code, hint.behind(&refusal.message))
 }
 
 /// Figures of a slot that begins at once take a moment to work out: it is then taken from

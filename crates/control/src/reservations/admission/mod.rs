@@ -9,7 +9,6 @@
 //! sections 2 and 3; the design's "Admission of reservations".
 
 pub(crate) mod cancel;
-pub(crate) mod civil;
 pub(crate) mod figures;
 pub(crate) mod hours;
 pub(crate) mod judge;

@@ -19,12 +19,12 @@
 //! those of a sliding window ([`super::figures`]); with fewer requests in it than the least
 //! number p counts as 0, so that n is as at the curve's begin.
 
-use super::civil::utc;
 use super::judge::{Request, Slot};
 use crate::config::{NoticePolicy, Weigh};
 use cosy_model::reservation::Rule;
 use cosy_model::{Refusal, RefusalCode, Span, Time};
 use cosy_sched::notice::Multiple;
+use cosy_view::words::moment::utc;
 
 /// Bookings of one account that overlap or adjoin each other, or all touch the slot that is
 /// judged, as one.

@@ -5,10 +5,10 @@
 //!
 //! Source: issue of advance reservations, "Admission"; COSY has no quotas.
 
-use super::civil::utc;
 use super::judge::percent;
 use crate::config::{Quotas, ReservationPolicy};
 use cosy_model::{Refusal, RefusalCode, Span, Time};
+use cosy_view::words::moment::utc;
 
 /// What quotas look at, of one user or one account.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
