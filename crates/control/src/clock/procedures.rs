@@ -5,7 +5,8 @@ use crate::clock::{Clocks, LISTENS, TICK, WITNESSES, seconds, told_skew};
 use crate::config::ClusterConfig;
 use crate::event::LinkId;
 use crate::jobs::Jobs;
-use crate::jobs::job::{Job, Run};
+use crate::jobs::job::Job;
+use crate::jobs::run::Run;
 use crate::machine::Machine;
 use crate::machine::availability::{tell_policy, update_available};
 use crate::planning::Planning;
@@ -41,8 +42,8 @@ impl Clocks {
 pub(crate) fn has_run_for(rooms: &mut Rooms, turn: &mut Turn, id: JobId, ran: Span) {
     let now = turn.now();
     let run = rooms.jobs.get(&id).and_then(Job::run);
-    let run = run.filter(|run| run.from_store && rooms.clocks.unsure);
-    let Some(from) = run.and_then(|run| run.started) else {
+    let run = run.filter(|run| run.is_from_store() && rooms.clocks.unsure);
+    let Some(from) = run.and_then(|run| run.started()) else {
         return;
     };
     let by = (now - ran).ahead_of(from);
@@ -266,7 +267,7 @@ pub(crate) fn start_on_our_clock(
     told: Time,
 ) -> Time {
     let date = machine.node(id).clock.date(told);
-    date.within(run.allocated, now)
+    date.within(run.allocated(), now)
 }
 
 /// The end of an attempt as a node tells it, on the controller's clock. Between its start
@@ -278,7 +279,7 @@ pub(crate) fn end_on_our_clock(
     run: &Run,
     told: End,
 ) -> End {
-    let first = run.started.or_else(|| {
+    let first = run.started().or_else(|| {
         let start = told.start?;
         Some(start_on_our_clock(machine, now, id, run, start))
     });
@@ -288,7 +289,7 @@ pub(crate) fn end_on_our_clock(
     };
     End {
         start: first,
-        end: end.within(first.unwrap_or(run.allocated), now),
+        end: end.within(first.unwrap_or(run.allocated()), now),
         ..told
     }
 }
@@ -305,7 +306,7 @@ pub(crate) fn step_on_our_clock(
     let clock = &machine.node(id).clock;
     let first = told.start.unwrap_or(told.end);
     let length = told.end.since(first);
-    let earliest = run.map_or(Time(i64::MIN), |run| run.allocated);
+    let earliest = run.map_or(Time(i64::MIN), |run| run.allocated());
     let start = clock.date(first).within(earliest, now);
     told.start = told.start.map(|_| start);
     told.end = (start + length).min(now.max(start));

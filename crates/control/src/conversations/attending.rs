@@ -33,7 +33,7 @@ pub(crate) fn attend(
         return attend_ended(&rooms.config, &rooms.jobs, caller, id, facts).map(Some);
     };
     owns(&rooms.config, caller, job)?;
-    let runs = job.run().is_some_and(|run| run.after.is_none());
+    let runs = job.run().is_some_and(|run| !run.is_over());
     if started
         && runs
         && let Some(text) = rooms.conversations.attendance.next_note(id)

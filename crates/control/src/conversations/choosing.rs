@@ -57,8 +57,8 @@ impl Sieve<'_> {
     /// Whether a live job is one that is meant.
     pub fn passes(&self, job: &Job) -> bool {
         let on_node = |nodes: &BTreeSet<NodeId>| {
-            let mut parts = job.run().into_iter().flat_map(|run| &run.parts);
-            parts.any(|part| nodes.contains(&part.node))
+            let mut parts = job.run().into_iter().flat_map(|run| run.parts());
+            parts.any(|part| nodes.contains(&part.node()))
         };
         self.passes_submitted(&job.submitted)
             && self.passes_state(job.state())

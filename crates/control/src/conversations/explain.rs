@@ -49,7 +49,7 @@ pub(crate) fn reason(
 ) -> Option<WaitReason> {
     match &job.phase {
         // It runs on as soon as it has its cores again.
-        Phase::Run(run) => run.resuming.then_some(WaitReason::Resources),
+        Phase::Run(run) => run.is_resuming().then_some(WaitReason::Resources),
         Phase::Waiting(Some(reason)) => Some(reason.clone()),
         Phase::Waiting(None) => Some(planner_reason(machine, planning, reservations, now, job)),
     }

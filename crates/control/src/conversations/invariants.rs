@@ -24,7 +24,7 @@ pub(crate) fn check(it: &Rooms) -> Result<(), String> {
 /// waited for.
 fn interactive_jobs_are_attended(it: &Rooms) -> Result<(), String> {
     let attended = it.jobs.all().filter(|j| j.spec().attended);
-    let over = |job: &&Job| job.run().is_some_and(|run| run.after.is_some());
+    let over = |job: &&Job| job.run().is_some_and(|run| run.is_over());
     let alive = attended.filter(|job| !over(job)).map(|job| job.id);
     it.conversations
         .attendance

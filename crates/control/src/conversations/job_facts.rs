@@ -8,7 +8,8 @@ pub(crate) mod procedures;
 use crate::conversations::explain::reason;
 use crate::conversations::job_facts::procedures::open_dependencies;
 use crate::conversations::plans::Starts;
-use crate::jobs::job::{Job, Part, Submitted};
+use crate::jobs::job::{Job, Submitted};
+use crate::jobs::run::Part;
 use crate::planning::launch::procedures::files_of_run;
 use crate::queues::order::priority;
 use crate::record::{HeldBy, JobRow, PartRow};
@@ -103,17 +104,17 @@ impl JobFacts for LiveFacts<'_> {
         let asked = submitted.place.limit();
         // What a reservation leaves of the limit is not told.
         let own = run.filter(|_| submitted.spec.reservation.is_none());
-        let begun = run.filter(|run| run.started.is_some());
+        let begun = run.filter(|run| run.started().is_some());
         Course {
-            allocated: run.map(|run| run.allocated),
-            start: run.map(|run| run.started.unwrap_or(run.allocated)),
+            allocated: run.map(|run| run.allocated()),
+            start: run.map(|run| run.started().unwrap_or(run.allocated())),
             latest_end: run.and_then(|run| run.ends_at()),
             elapsed: begun.map(|run| run.elapsed(self.around.now)),
-            limit: Some(own.map_or(asked, |run| run.limit)),
-            suspended_for: run.map(|run| run.suspended_for),
-            suspended_since: run.and_then(|run| run.suspended),
-            resized: run.and_then(|run| run.resized),
-            derived: run.map(|run| (run.steps.exit_code, run.steps.signal)),
+            limit: Some(own.map_or(asked, |run| run.limit())),
+            suspended_for: run.map(|run| run.suspended_for()),
+            suspended_since: run.and_then(|run| run.suspended()),
+            resized: run.and_then(|run| run.resized()),
+            derived: run.map(|run| (run.steps().exit_code, run.steps().signal)),
         }
     }
 
@@ -133,13 +134,13 @@ impl JobFacts for LiveFacts<'_> {
     }
 
     fn held(&self) -> impl Iterator<Item = Held<'_>> {
-        let parts = self.job.run().into_iter().flat_map(|run| &run.parts);
+        let parts = self.job.run().into_iter().flat_map(|run| run.parts());
         parts.map(|part: &Part| Held {
-            node: &self.around.rooms.machine.node(part.node).spec.name,
-            tasks: part.tasks,
-            amounts: &part.amounts,
-            core_ids: &part.cores,
-            gpu_ids: &part.gpus,
+            node: &self.around.rooms.machine.node(part.node()).spec.name,
+            tasks: part.tasks(),
+            amounts: part.amounts(),
+            core_ids: part.cores(),
+            gpu_ids: part.gpus(),
         })
     }
 

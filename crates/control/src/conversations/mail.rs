@@ -2,7 +2,8 @@
 
 pub(crate) mod procedures;
 
-use crate::jobs::job::{Job, Run};
+use crate::jobs::job::Job;
+use crate::jobs::run::Run;
 use cosy_model::{End, JobId, Span, Time};
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ pub(crate) struct Mailing {
 /// told with its end.
 fn reached(job: &Job, run: &Run, before: Time, now: Time) -> impl Iterator<Item = u8> {
     let (from, to) = (run.elapsed(before), run.elapsed(now));
-    let limit = run.limit;
+    let limit = run.limit();
     let passed = move |share: u8| {
         let at = Span(limit.0 / 100 * i64::from(share));
         share < WHOLE && !limit.is_unlimited() && from < at && at <= to

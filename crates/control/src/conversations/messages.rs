@@ -24,7 +24,7 @@ pub(crate) fn notify_job(
 ) -> Result<(), Refusal> {
     let job = jobs.get(&id);
     let running = job.and_then(|job| {
-        let run = Job::run(job).filter(|run| run.started.is_some() && run.after.is_none())?;
+        let run = Job::run(job).filter(|run| run.started().is_some() && !run.is_over())?;
         Some((job.key(), job.submitted.is_held(), run.first()?))
     });
     let Some((key, held, first)) = running else {

@@ -8,7 +8,8 @@
 use crate::config::ClusterConfig;
 use crate::conversations::Conversations;
 use crate::jobs::Jobs;
-use crate::jobs::job::{Job, Part, PartStep};
+use crate::jobs::job::Job;
+use crate::jobs::run::Part;
 use crate::machine::Machine;
 use crate::planning::late_starts::program_began;
 use crate::planning::launch::procedures::order_prepare_on;
@@ -21,9 +22,9 @@ use cosy_model::{End, JobId, NodeId, Time};
 /// After a restart of the controller it is not known where nodes listen until they have
 /// registered; the job's first node is to be told of all of them.
 pub(crate) fn awaits_addresses(machine: &Machine, jobs: &Jobs, id: JobId) -> bool {
-    let parts = jobs.get(&id).and_then(Job::run).map(|r| &r.parts);
+    let parts = jobs.get(&id).and_then(Job::run).map(|r| r.parts());
     let unheard = |part: &Part| {
-        let node = machine.node(part.node);
+        let node = machine.node(part.node());
         node.link.is_none() && !node.lost
     };
     parts.into_iter().flatten().any(unheard)
@@ -43,12 +44,12 @@ pub(crate) fn order_awaiting(
         let Some(job) = jobs.get(&id).filter(|j| j.submitted.is_held()) else {
             continue;
         };
-        let (uid, first) = (job.submitted.uid, job.run().and_then(|r| r.parts.first()));
-        let Some(first) = first.filter(|p| p.step == PartStep::Ordered) else {
+        let (uid, first) = (job.submitted.uid, job.run().and_then(|r| r.parts().first()));
+        let Some(first) = first.filter(|p| p.is_ordered()) else {
             continue;
         };
-        let first = first.node;
-        let over = job.run().is_some_and(|r| r.after.is_some());
+        let first = first.node();
+        let over = job.run().is_some_and(|r| r.is_over());
         if over || first == registered || awaits_addresses(machine, jobs, id) {
             continue;
         }
@@ -65,12 +66,16 @@ pub(crate) fn held_ready(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) else {
         return;
     };
-    let ready = run.parts.iter().all(|p| p.step == PartStep::Ready);
-    if !ready || run.started.is_some() || run.after.is_some() {
+    let ready = run.parts().iter().all(|p| p.is_ready());
+    if !ready || run.started().is_some() || run.is_over() {
         return;
     }
     // When an earlier controller had all of them ready, nobody knows any more.
-    let start = if run.from_store { run.allocated } else { now };
+    let start = if run.is_from_store() {
+        run.allocated()
+    } else {
+        now
+    };
     rooms.jobs.start_unsaved(id);
     program_began(rooms, turn, id, start);
     expect_held_end(&mut rooms.jobs, id);
@@ -89,7 +94,7 @@ pub(crate) fn order_end_held(
         return;
     };
     let key = job.key();
-    match job.run().and_then(|run| run.killed) {
+    match job.run().and_then(|run| run.killed()) {
         Some(cause) => machine.order(turn, node, |node| NodeOrder::Kill {
             key: key.into(),
             node,
@@ -108,10 +113,10 @@ pub(crate) fn order_end_held(
 /// (control groups are nested): the larger of both is told, never a sum of the same.
 pub(crate) fn with_steps(now: Time, job: &Job, mut end: End) -> End {
     let Some(run) = job.run() else { return end };
-    end.user_cpu_us = end.user_cpu_us.max(run.steps.user_cpu_us);
-    end.system_cpu_us = end.system_cpu_us.max(run.steps.system_cpu_us);
-    end.peak_memory_bytes = end.peak_memory_bytes.max(run.steps.peak_memory_bytes);
-    if job.submitted.is_held() && run.killed.is_some() {
+    end.user_cpu_us = end.user_cpu_us.max(run.steps().user_cpu_us);
+    end.system_cpu_us = end.system_cpu_us.max(run.steps().system_cpu_us);
+    end.peak_memory_bytes = end.peak_memory_bytes.max(run.steps().peak_memory_bytes);
+    if job.submitted.is_held() && run.killed().is_some() {
         end.end = now; // when its steps were over, too
     }
     end

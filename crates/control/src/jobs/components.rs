@@ -17,7 +17,7 @@
 
 pub(crate) mod procedures;
 
-use crate::jobs::job::{Place, Run, Submitted};
+use crate::jobs::job::{Place, Submitted};
 use crate::record::JobRow;
 use cosy_model::{JobId, JobSpec};
 use cosy_sched::Demand;
@@ -86,15 +86,5 @@ pub(crate) fn component_of(
         place,
         flow: whole.flow,
         only: Some(number),
-    }
-}
-
-/// An attempt with the nodes of one component.
-pub(crate) fn run_of(run: &Run, component: u16) -> Run {
-    let parts = run.parts.iter();
-    let parts = parts.filter(|part| part.component == component);
-    Run {
-        parts: parts.cloned().collect(),
-        ..run.clone()
     }
 }

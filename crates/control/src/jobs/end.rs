@@ -108,7 +108,7 @@ fn note_of_end(machine: &Machine, job: &Job, end: &End, note: &str) -> String {
             .lost_words(job)
             .unwrap_or_else(|| "a node was lost".into()),
         EndCause::Deadline => "it could not be over at its deadline".to_owned(),
-        EndCause::Cancelled => match job.run().and_then(|run| run.canceller.as_deref()) {
+        EndCause::Cancelled => match job.run().and_then(|run| run.canceller()) {
             Some(who) => CancelNote {
                 who,
                 waited_for: None,

@@ -35,7 +35,7 @@ fn licenses_are_held_once(it: &Rooms) -> Result<(), String> {
 /// The controller itself ends each job in which nothing is launched, at its limit.
 fn held_jobs_have_an_end(it: &Rooms) -> Result<(), String> {
     let end = |job: &crate::jobs::job::Job| {
-        let run = job.run().filter(|r| r.after.is_none())?;
+        let run = job.run().filter(|r| !r.is_over())?;
         let end = run.ends_at().filter(|_| job.submitted.is_held())?;
         Some((end, job.id))
     };
@@ -53,13 +53,13 @@ fn held_jobs_have_an_end(it: &Rooms) -> Result<(), String> {
 fn jobs_have_all_their_components(it: &Rooms) -> Result<(), String> {
     for job in it.jobs.all() {
         let Some(run) = job.run() else { continue };
-        let held: BTreeSet<u16> = run.parts.iter().map(|part| part.component).collect();
+        let held: BTreeSet<u16> = run.parts().iter().map(|part| part.component()).collect();
         let wanted = 0..job.spec().component_count() as u16;
         if !held.iter().copied().eq(wanted) {
             return Err(format!("job {} has nodes for its parts {held:?} only", job.id));
         }
-        let nodes: BTreeSet<NodeId> = run.parts.iter().map(|part| part.node).collect();
-        if nodes.len() != run.parts.len() {
+        let nodes: BTreeSet<NodeId> = run.parts().iter().map(|part| part.node()).collect();
+        if nodes.len() != run.parts().len() {
             return Err(format!("job {} has a node for two of its parts", job.id));
         }
     }

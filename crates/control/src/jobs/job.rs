@@ -1,14 +1,13 @@
 //! A job in memory.
 
 use crate::jobs::bodies::Body;
-use crate::record::{
-    AfterRun, HeldBy, JobRow, Numbering, OfFlow, PartRow, RunRow, StepUse, SubmissionRow,
-};
+use crate::jobs::run::Run;
+use crate::record::{HeldBy, JobRow, Numbering, OfFlow, RunRow, SubmissionRow};
 use cosy_model::job::ResourceRequest;
-use cosy_model::node::{AttemptKey, KillCause};
+use cosy_model::node::AttemptKey;
 use cosy_model::{
-    AccessLevel, Amounts, Attempt, ClockStep, Dialect, End, Gid, JobId, JobSpec, JobState, MiB,
-    NodeId, NodeShare, Program, QueueId, Span, Time, Uid, WaitReason, limits,
+    AccessLevel, Attempt, Dialect, End, Gid, JobId, JobSpec, JobState, NodeId, Program, QueueId,
+    Span, Time, Uid, WaitReason,
 };
 use cosy_sched::Demand;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,123 +164,6 @@ pub(crate) enum Phase {
     Run(Box<Run>),
 }
 
-/// An attempt.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub allocated: Time,
-    pub started: Option<Time>,
-    pub parts: Vec<Part>,
-    /// Whether the program was ordered to start on the first node.
-    pub launching: Launching,
-    /// Its time limit; inside a reservation not beyond its end.
-    pub limit: Span,
-    /// By how much that was cut because its program began late.
-    pub cut: Span,
-    pub after: Option<AfterRun>,
-    pub killed: Option<KillCause>,
-    /// Who cancelled it.
-    pub canceller: Option<String>,
-    /// Stopped since then.
-    pub suspended: Option<Time>,
-    /// How long it was stopped before.
-    pub suspended_for: Span,
-    /// Stopped only until it has its cores again.
-    pub resuming: bool,
-    /// Nodes that it gives back while it goes on, until they are clean.
-    pub leaving: Vec<Part>,
-    /// When it has given nodes back last.
-    pub resized: Option<Time>,
-    /// When it waits again, it is held.
-    pub hold_after: Option<HeldBy>,
-    /// Nodes whose loss ends it.
-    pub lost: BTreeSet<NodeId>,
-    /// What its steps have used, as far as their records have come.
-    pub steps: StepUse,
-    /// The store was restored since: whether it still runs, its nodes have to tell.
-    pub doubtful: bool,
-    /// It began under an earlier controller.
-    pub from_store: bool,
-}
-
-/// How far the order to start the program is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Launching {
-    /// It was not given.
-    NotYet,
-    /// It was given while there was no link to the first node, so it is not there.
-    Unsent,
-    /// It has left: it may have arrived, also when nothing is heard of it.
-    Sent,
-    /// An earlier controller may have sent it.
-    Unknown,
-}
-
-impl Launching {
-    /// It was given.
-    pub const fn is_given(self) -> bool {
-        match self {
-            Self::Unsent | Self::Sent => true,
-            Self::NotYet | Self::Unknown => false,
-        }
-    }
-
-    /// The first node may have it.
-    pub const fn may_be_there(self) -> bool {
-        match self {
-            Self::Sent | Self::Unknown => true,
-            Self::NotYet | Self::Unsent => false,
-        }
-    }
-}
-
-/// The share of one node.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub node: NodeId,
-    pub tasks: u32,
-    pub amounts: Amounts,
-    /// For which component of the job.
-    pub component: u16,
-    pub cores: Vec<u32>,
-    pub gpus: Vec<u32>,
-    /// Pieces of other resources by number.
-    pub devices: BTreeMap<String, Vec<u32>>,
-    pub boot_id: String,
-    /// All that it holds while the job is suspended: its cores are lent to others.
-    pub kept: Option<Amounts>,
-    pub step: PartStep,
-}
-
-impl Part {
-    /// What nobody else may have now.
-    pub fn held(&self) -> &Amounts {
-        self.kept.as_ref().unwrap_or(&self.amounts)
-    }
-
-    /// The cores that nobody else may have now, by number.
-    pub fn held_cores(&self) -> &[u32] {
-        match self.kept {
-            Some(_) => &[],
-            None => &self.cores,
-        }
-    }
-
-    /// Memory there; `None` is not limited.
-    pub fn memory(&self) -> Option<MiB> {
-        Some(self.amounts.memory).filter(|m| m.0 > 0)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PartStep {
-    /// An order is under way.
-    Ordered,
-    /// The node is ready or the program runs.
-    Ready,
-    /// The node has given its share back.
-    Released,
-}
-
 impl Job {
     pub fn key(&self) -> AttemptKey {
         AttemptKey {
@@ -317,7 +199,7 @@ impl Job {
 
     /// Nobody else may be on the nodes that it holds.
     pub fn holds_whole_nodes(&self) -> bool {
-        let lends = |run: &Run| run.lends() && !run.resuming;
+        let lends = |run: &Run| run.lends() && !run.is_resuming();
         self.submitted.is_exclusive() && !self.run().is_some_and(lends)
     }
 
@@ -328,10 +210,7 @@ impl Job {
     pub fn state(&self) -> JobState {
         match &self.phase {
             Phase::Waiting(_) => JobState::Waiting,
-            Phase::Run(run) if run.after.is_some() => JobState::Completing,
-            Phase::Run(run) if run.suspended.is_some() => JobState::Suspended,
-            Phase::Run(run) if run.started.is_some() => JobState::Running,
-            Phase::Run(_) => JobState::Starting,
+            Phase::Run(run) => run.state(),
         }
     }
 
@@ -353,175 +232,20 @@ impl Job {
             note: String::new(),
             derived: self
                 .run()
-                .map_or((0, 0), |run| (run.steps.exit_code, run.steps.signal)),
+                .map_or((0, 0), |run| (run.steps().exit_code, run.steps().signal)),
         }
     }
 
     /// The row of its end.
     pub fn end_row(&self, end: &End, note: &str, names: &dyn Fn(NodeId) -> String) -> JobRow {
+        let row = self.row(names);
         JobRow {
             state: end.state(),
             end: Some(end.clone()),
             note: note.to_owned(),
-            ..self.row(names)
+            run: row.run.map(|run| RunRow { after: None, ..run }),
+            ..row
         }
-    }
-}
-
-impl Run {
-    fn row(&self, names: &dyn Fn(NodeId) -> String) -> RunRow {
-        let part = |p: &Part| PartRow {
-            node: names(p.node),
-            tasks: p.tasks,
-            amounts: p.amounts.clone(),
-            component: p.component,
-            cores: p.cores.clone(),
-            gpus: p.gpus.clone(),
-            devices: p.devices.clone(),
-            boot_id: p.boot_id.clone(),
-            kept: p.kept.clone(),
-            released: p.step == PartStep::Released,
-        };
-        RunRow {
-            allocated: self.allocated,
-            started: self.started,
-            limit: Some(self.limit),
-            cut: self.cut,
-            parts: self.parts.iter().map(part).collect(),
-            after: self.after.clone(),
-            killed: self.killed,
-            canceller: self.canceller.clone(),
-            suspended: self.suspended,
-            suspended_for: self.suspended_for,
-            resuming: self.resuming,
-            leaving: self.leaving.iter().map(part).collect(),
-            resized: self.resized,
-            hold_after: self.hold_after.is_some(),
-            special_after: self.hold_after == Some(HeldBy::Special),
-            lost: self.lost.iter().map(|node| names(*node)).collect(),
-            doubtful: self.doubtful,
-        }
-    }
-
-    /// When its time is over; `None` without limit, before its start, and while it is
-    /// suspended.
-    pub fn ends_at(&self) -> Option<Time> {
-        let limited = self.suspended.is_none() && !self.limit.is_unlimited();
-        self.started.filter(|_| limited).map(|_| self.planned_end())
-    }
-
-    /// When its time is over: what is planned on, promised to others, enforced and shown.
-    /// Without end while it is suspended.
-    pub fn planned_end(&self) -> Time {
-        match self.suspended {
-            Some(_) => Time::FAR,
-            None => self.end_if_it_goes_on(),
-        }
-    }
-
-    /// The same, were it not suspended any more.
-    pub fn end_if_it_goes_on(&self) -> Time {
-        self.counts_from() + self.limit + self.suspended_for
-    }
-
-    /// From when its limit counts: its allocation, or the start of its program where that
-    /// came late. Where others had a promise, the limit itself was cut by that.
-    fn counts_from(&self) -> Time {
-        let late = self.late();
-        self.started
-            .filter(|_| late > limits::LATE_START)
-            .unwrap_or(self.allocated)
-    }
-
-    /// How much later than its allocation its program began.
-    pub fn late(&self) -> Span {
-        self.started
-            .map_or(Span::ZERO, |start| start.since(self.allocated))
-    }
-
-    /// The clock on the wall was set: its dates become those that this clock
-    /// would have shown, so that what has passed since stays what it was.
-    pub fn clock_set(&mut self, step: ClockStep) {
-        self.allocated = self.allocated.set_by(step);
-        let dates = [&mut self.started, &mut self.suspended, &mut self.resized];
-        for date in dates.into_iter().flatten() {
-            *date = date.set_by(step);
-        }
-    }
-
-    /// How long it has run, without the time in which it was suspended.
-    pub fn elapsed(&self, now: Time) -> Span {
-        let until = self.suspended.unwrap_or(now);
-        let whole = self.started.map_or(Span::ZERO, |start| until.since(start));
-        Span((whole.0 - self.suspended_for.0).max(0))
-    }
-
-    /// Core-milliseconds that it has had until now, without the time in which it was
-    /// suspended.
-    pub fn core_ms(&self, now: Time) -> i128 {
-        let cores = self.parts.iter().map(|p| i128::from(p.amounts.cores));
-        let stopped = self.suspended.map_or(0, |since| now.since(since).ms());
-        let held = now.since(self.allocated).ms() - self.suspended_for.ms() - stopped;
-        cores.sum::<i128>() * i128::from(held.max(0))
-    }
-
-    /// Its program may have run: its node has said so, or may have the order to start it.
-    pub fn may_have_run(&self) -> bool {
-        self.started.is_some() || self.launching.may_be_there()
-    }
-
-    /// What it was given and has not given back, by node, cores that are lent among it.
-    pub fn shares(&self) -> Vec<NodeShare> {
-        self.shares_of(|part| &part.amounts)
-    }
-
-    /// What the planner keeps for it: when it is suspended, what it still holds.
-    pub fn planned_shares(&self) -> Vec<NodeShare> {
-        if !self.lends() || self.resuming {
-            return self.shares();
-        }
-        let mut shares = self.shares_of(Part::held);
-        shares.retain(|share| share.amounts != Amounts::default());
-        shares
-    }
-
-    fn shares_of(&self, amounts: impl Fn(&Part) -> &Amounts) -> Vec<NodeShare> {
-        let held = self.all_parts().filter(|p| p.step != PartStep::Released);
-        let share = |p: &Part| NodeShare {
-            component: p.component,
-            node: p.node,
-            tasks: p.tasks,
-            amounts: amounts(p).clone(),
-        };
-        held.map(share).collect()
-    }
-
-    /// Others may have its cores.
-    pub fn lends(&self) -> bool {
-        self.parts.iter().any(|part| part.kept.is_some())
-    }
-
-    /// Its nodes and those that it gives back.
-    pub fn all_parts(&self) -> impl Iterator<Item = &Part> {
-        self.parts.iter().chain(&self.leaving)
-    }
-
-    /// It gives that node back while it goes on.
-    pub fn leaves(&self, node: NodeId) -> bool {
-        self.leaving.iter().any(|p| p.node == node)
-    }
-
-    pub fn part(&self, node: NodeId) -> Option<&Part> {
-        self.all_parts().find(|p| p.node == node)
-    }
-
-    pub fn part_mut(&mut self, node: NodeId) -> Option<&mut Part> {
-        let mut all = self.parts.iter_mut().chain(&mut self.leaving);
-        all.find(|p| p.node == node)
-    }
-
-    pub fn first(&self) -> Option<NodeId> {
-        self.parts.first().map(|p| p.node)
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod resize;
 pub(crate) mod restore;
 pub(crate) mod reviews;
 pub(crate) mod rows;
+pub(crate) mod run;
 pub(crate) mod save;
 pub(crate) mod steer;
 pub(crate) mod steps;

@@ -12,7 +12,8 @@ use crate::conversations::Conversations;
 use crate::event::Caller;
 use crate::jobs::Jobs;
 use crate::jobs::arrays::procedures::name_of;
-use crate::jobs::job::{Job, Part, Run};
+use crate::jobs::job::Job;
+use crate::jobs::run::Run;
 use crate::jobs::save::save_job;
 use crate::machine::Machine;
 use crate::machine::names::node_list;
@@ -37,10 +38,10 @@ pub(crate) fn nodes_left(
         return Ok(None);
     };
     let name = name_of(jobs, id);
-    if run.started.is_none() || run.after.is_some() || run.killed.is_some() {
+    if run.started().is_none() || run.is_over() || run.killed().is_some() {
         return Err(crate::jobs::steer::runs_already(&name));
     }
-    if run.suspended.is_some() {
+    if run.suspended().is_some() {
         let why = format!("job {name} is suspended: nodes can be given back once it runs on");
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Suspended));
     }
@@ -54,7 +55,7 @@ pub(crate) fn nodes_left(
     let left: BTreeSet<NodeId> = match &change.keep_nodes {
         Some(names) => named_nodes(machine, run, &name, names)?,
         None => {
-            let all = run.parts.iter().map(|part| part.node);
+            let all = run.parts().iter().map(|part| part.node());
             all.take(change.nodes.unwrap_or(0) as usize).collect()
         }
     };
@@ -64,7 +65,7 @@ pub(crate) fn nodes_left(
             RefusalCode::NeverFits,
             format!(
                 "job {name} has {} nodes and cannot have {nodes} while it runs: it can only give some back",
-                run.parts.len()
+                run.parts().len()
             ),
         )
         .about(About::NodeCount)),
@@ -83,7 +84,7 @@ fn named_nodes(
     let mut left = BTreeSet::new();
     for name in names {
         let node = machine.id_of(name);
-        let node = node.filter(|node| run.parts.iter().any(|part| part.node == *node));
+        let node = node.filter(|node| run.parts().iter().any(|part| part.node() == *node));
         let Some(node) = node else {
             return Err(wrong(format!(
                 "job {job} does not have node {name}, only {}: it cannot get more while it runs",
@@ -116,17 +117,10 @@ pub(crate) fn leave_nodes(
     };
     let key = job.key();
     let Some(run) = job.run_mut() else { return };
-    let parts = std::mem::take(&mut run.parts);
-    let (kept, gone): (Vec<Part>, Vec<Part>) = parts
-        .into_iter()
-        .partition(|part| left.contains(&part.node));
-    run.parts = kept;
-    if gone.is_empty() {
+    let nodes = run.gives_back_all_but(left, now);
+    if nodes.is_empty() {
         return;
     }
-    let nodes: Vec<NodeId> = gone.iter().map(|part| part.node).collect();
-    run.leaving.extend(gone);
-    run.resized = Some(now);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     for node in nodes {
         rooms.machine.order(turn, node, |node| NodeOrder::Release {
@@ -184,8 +178,8 @@ pub(crate) fn repeat_resizes(
     let here: Vec<JobId> = machine.node(node).jobs.iter().copied().collect();
     for id in here {
         let run = jobs.get(&id).and_then(Job::run);
-        let first = |run: &Run| run.first() == Some(node) && run.after.is_none();
-        if run.is_some_and(|run| run.resized.is_some() && first(run)) {
+        let first = |run: &Run| run.first() == Some(node) && !run.is_over();
+        if run.is_some_and(|run| run.resized().is_some() && first(run)) {
             tell_nodes_left(config, machine, jobs, conversations, turn, id);
         }
     }

@@ -6,7 +6,7 @@ use crate::clock::procedures::step_on_our_clock;
 use crate::jobs::Jobs;
 use crate::jobs::job::Job;
 use crate::machine::Machine;
-use crate::record::{Record, StepBatch};
+use crate::record::{Record, StepBatch, StepUse};
 use crate::turn::Turn;
 use cosy_model::node::{AttemptKey, NodeOrder};
 use cosy_model::step::StepRecord;
@@ -58,8 +58,11 @@ impl Jobs {
         let present = self.live.get_mut(&key.job);
         let present = present.filter(|j| j.attempt == key.attempt);
         if let Some(run) = present.and_then(Job::run_mut) {
-            run.steps.count = before;
-            run.steps = records.iter().fold(run.steps, |sum, r| sum.and(&r.end));
+            let known = StepUse {
+                count: before,
+                ..run.steps()
+            };
+            run.steps_used(records.iter().fold(known, |sum, r| sum.and(&r.end)));
         }
         turn.record(Record::Steps(Box::new(StepBatch {
             key,
@@ -72,7 +75,7 @@ impl Jobs {
     fn steps_known(&self, key: AttemptKey, before: u64) -> u64 {
         let present = self.live.get(&key.job).filter(|j| j.attempt == key.attempt);
         let run = present.and_then(Job::run);
-        run.map_or(before, |run| run.steps.count)
+        run.map_or(before, |run| run.steps().count)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::config::ClusterConfig;
 use crate::jobs::Jobs;
-use crate::jobs::job::{Job, Run};
+use crate::jobs::job::Job;
+use crate::jobs::run::Run;
 use crate::machine::Machine;
 use crate::machine::names::node_list;
 use crate::queues::Queues;
@@ -29,26 +30,27 @@ pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText
     block.set(names::JOB_GID, gid);
     block.set(names::QUEUE, &job.submitted.queue);
     block.set(names::NODES, nodes);
-    block.set(names::NODE_COUNT, run.parts.len());
-    let tasks: u32 = run.parts.iter().map(|p| p.tasks).sum();
+    block.set(names::NODE_COUNT, run.parts().len());
+    let tasks: u32 = run.parts().iter().map(|p| p.tasks()).sum();
     block.set(names::TASKS, tasks);
-    let per_node = run.parts.iter().map(|p| p.tasks);
+    let per_node = run.parts().iter().map(|p| p.tasks());
     block.set(names::TASKS_BY_NODE, names::write_counts(per_node));
     block.set(names::CORES_PER_TASK, spec.request.cores_per_task);
-    let cores = run.parts.iter().map(|p| p.amounts.cores);
+    let cores = run.parts().iter().map(|p| p.amounts().cores);
     block.set(names::CORES_BY_NODE, names::write_counts(cores));
     if let Some(each) = memory_per_core(&rooms.queues, job) {
         block.set(names::MEMORY_PER_CORE, each.0);
     }
-    if let Some(first) = run.parts.first() {
-        block.set(names::CORES, first.amounts.cores);
-        if !matches!(spec.request.memory, MemoryRequest::QueueDefault) || first.amounts.memory.0 > 0
+    if let Some(first) = run.parts().first() {
+        block.set(names::CORES, first.amounts().cores);
+        if !matches!(spec.request.memory, MemoryRequest::QueueDefault)
+            || first.amounts().memory.0 > 0
         {
-            block.set(names::MEMORY, first.amounts.memory.0);
+            block.set(names::MEMORY, first.amounts().memory.0);
         }
     }
     block.set(names::WORKDIR, spec.workdir.lossy());
-    let limit = run.limit;
+    let limit = run.limit();
     if !limit.is_unlimited() {
         block.set(names::TIME_LIMIT, limit.secs());
     }
@@ -106,13 +108,13 @@ fn component_variables(
     if !spec.has_several_components() {
         return;
     }
-    let by_node = run.parts.iter().map(|part| u32::from(part.component));
+    let by_node = run.parts().iter().map(|part| u32::from(part.component()));
     block.set(names::COMPONENTS, spec.component_count());
     block.set(names::COMPONENT_BY_NODE, names::write_counts(by_node));
     for number in 0..spec.component_count() {
-        let own = run.parts.iter();
-        let own = own.filter(|part| usize::from(part.component) == number);
-        let names = own.map(|p| machine.node(p.node).spec.name.as_str());
+        let own = run.parts().iter();
+        let own = own.filter(|part| usize::from(part.component()) == number);
+        let names = own.map(|p| machine.node(p.node()).spec.name.as_str());
         let nodes = cosy_model::fold(&names.collect::<Vec<_>>());
         block.set(&names::of_component(number, "NODES"), nodes);
     }
@@ -125,12 +127,12 @@ fn component_variables(
         let queue = component.queue.or(default).unwrap_or_default();
         set(block, "QUEUE", &queue);
         set(block, "CORES_PER_TASK", &component.request.cores_per_task);
-        let mut parts = run.parts.iter();
-        let first = parts.find(|part| usize::from(part.component) == number);
+        let mut parts = run.parts().iter();
+        let first = parts.find(|part| usize::from(part.component()) == number);
         match memory_per_core_of(queues, component.request.memory, queue) {
             Some(each) => set(block, "MEMORY_PER_CORE_MIB", &each.0),
             None => {
-                let memory = first.map_or(0, |part| part.amounts.memory.0);
+                let memory = first.map_or(0, |part| part.amounts().memory.0);
                 set(block, "MEMORY_MIB", &memory);
             }
         }

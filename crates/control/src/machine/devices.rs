@@ -5,7 +5,7 @@
 //! in [`cosy_model::device`]; here the numbers behind the counts are chosen. Always holds:
 //! a job that named a type has as many GPUs of it as it asked for.
 
-use crate::jobs::job::Part;
+use crate::jobs::run::{Numbered, Part};
 use crate::machine::nodes::{Node, Numbers};
 use cosy_model::device;
 use cosy_model::job::ResourceRequest;
@@ -118,10 +118,10 @@ impl NodeDevices {
                 false => Err(format!("{what} {numbers:?} are held twice or leak")),
             }
         };
-        let mut gpus = parts.iter().flat_map(|p| p.gpus.iter().copied());
+        let mut gpus = parts.iter().flat_map(|p| p.gpus().iter().copied());
         held(&mut gpus, &self.gpus, "GPUs")?;
         for (name, all) in &self.others {
-            let of = parts.iter().filter_map(|p| p.devices.get(name));
+            let of = parts.iter().filter_map(|p| p.devices().get(name));
             held(&mut of.flatten().copied(), all, name)?;
         }
         if !self.told {
@@ -151,12 +151,12 @@ fn counted(mut amounts: Amounts, types: &[String]) -> Amounts {
 
 /// Whether the GPUs of a part are of the types that it asked for.
 fn right_types(types: &[String], part: &Part) -> Result<(), String> {
-    for (name, count) in part.amounts.other.iter() {
+    for (name, count) in part.amounts().other.iter() {
         let Some(kind) = device::gpu_type(name) else {
             continue;
         };
         let is = |n: &&u32| types.get(**n as usize).is_some_and(|t| t == kind);
-        let has = part.gpus.iter().filter(is).count();
+        let has = part.gpus().iter().filter(is).count();
         if has < count as usize {
             return Err(format!("{count} {name} are booked, {has} are given"));
         }
@@ -178,18 +178,12 @@ impl Node {
     /// Chooses cores, GPUs and devices for a share of it by number: the lowest that are
     /// free, cores that suspended jobs will want again (`lent`) last.
     pub fn part(&mut self, share: NodeShare, lent: &BTreeSet<u32>) -> Part {
-        Part {
-            node: share.node,
-            tasks: share.tasks,
-            component: share.component,
+        let numbered = Numbered {
             cores: self.take_cores(share.amounts.cores, lent),
             gpus: self.devices.take_gpus(&share.amounts),
             devices: self.devices.take_others(&share.amounts),
-            amounts: share.amounts,
-            boot_id: self.boot_id.clone(),
-            kept: None,
-            step: crate::jobs::job::PartStep::Ordered,
-        }
+        };
+        Part::new(share, numbered, self.boot_id.clone())
     }
 
     fn take_cores(&mut self, count: u32, lent: &BTreeSet<u32>) -> Vec<u32> {

@@ -1,6 +1,6 @@
 //! What always holds of nodes and what is held of them.
 
-use crate::jobs::job::{Part, PartStep};
+use crate::jobs::run::Part;
 use crate::rooms::Rooms;
 use cosy_model::{Amounts, NodeId};
 use std::collections::BTreeMap;
@@ -18,15 +18,15 @@ fn no_node_is_overbooked(it: &Rooms) -> Result<(), String> {
     let mut held: BTreeMap<NodeId, (Amounts, Vec<u32>, Vec<&Part>)> = BTreeMap::new();
     for job in it.jobs.all() {
         for part in job.run().into_iter().flat_map(|run| run.all_parts()) {
-            if part.step == PartStep::Released {
+            if part.is_released() {
                 continue;
             }
-            let (sum, cores, parts) = held.entry(part.node).or_default();
+            let (sum, cores, parts) = held.entry(part.node()).or_default();
             sum.give(part.held());
             cores.extend(part.held_cores());
             parts.push(part);
-            if !it.machine.node(part.node).jobs.contains(&job.id) {
-                let name = it.machine.name(part.node);
+            if !it.machine.node(part.node()).jobs.contains(&job.id) {
+                let name = it.machine.name(part.node());
                 return Err(format!(
                     "job {} is missing at its node {name}: {:?}",
                     job.id, job.phase

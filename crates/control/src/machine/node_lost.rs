@@ -3,25 +3,16 @@
 //! Always holds: a node is named only where its loss ends the attempt, not where it was
 //! lost while the attempt was cleaned up after an end of its own.
 
-use crate::jobs::job::{Job, Run};
+use crate::jobs::job::Job;
 use crate::machine::Machine;
 use crate::record::AfterRun;
 use cosy_model::node::KillCause;
-use cosy_model::{End, EndCause, NodeId, Time};
-
-impl Run {
-    /// A node is lost under the attempt.
-    pub fn note_lost(&mut self, node: NodeId) {
-        if self.after.is_none() || !self.lost.is_empty() {
-            self.lost.insert(node);
-        }
-    }
-}
+use cosy_model::{End, EndCause, Time};
 
 impl Machine {
     /// `node n1 was lost`, where that ends the job's attempt.
     pub(crate) fn lost_words(&self, job: &Job) -> Option<String> {
-        let lost = job.run()?.lost.iter();
+        let lost = job.run()?.lost().iter();
         let names: Vec<&str> = lost.map(|n| &*self.node(*n).spec.name).collect();
         match names.len() {
             0 => None,
@@ -36,18 +27,18 @@ pub(crate) fn after_loss(job: &Job, now: Time) -> AfterRun {
     let Some(run) = job.run() else {
         return AfterRun::Requeue;
     };
-    match run.killed {
+    match run.killed() {
         Some(KillCause::Cancelled) => {
-            return AfterRun::End(lost_end(EndCause::Cancelled, run.started, now));
+            return AfterRun::End(lost_end(EndCause::Cancelled, run.started(), now));
         }
         Some(KillCause::Requeued) => return AfterRun::Requeue,
         Some(KillCause::TimeLimit | KillCause::Superseded) | None => {}
     }
     // Where nobody knows whether it has run it waits, and is held.
-    let asks = run.doubtful && !job.spec().attended;
+    let asks = run.is_doubtful() && !job.spec().attended;
     match asks || job.submitted.runs_again(run.may_have_run()) {
         true => AfterRun::Requeue,
-        false => AfterRun::End(lost_end(EndCause::NodeLost, run.started, now)),
+        false => AfterRun::End(lost_end(EndCause::NodeLost, run.started(), now)),
     }
 }
 

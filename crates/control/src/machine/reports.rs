@@ -6,7 +6,7 @@ use crate::config::ClusterConfig;
 use crate::event::{Effect, LinkId};
 use crate::jobs::Jobs;
 use crate::jobs::allocations::held_ready;
-use crate::jobs::job::{Job, PartStep};
+use crate::jobs::job::Job;
 use crate::machine::Machine;
 use crate::machine::availability::{drain_by_itself, update_available};
 use crate::planning::launch::procedures::{order_launch, order_prepare_on};
@@ -52,8 +52,8 @@ pub(crate) fn launch_when_ready(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         return held_ready(rooms, turn, id);
     }
     let Some(run) = job.run() else { return };
-    let ready = run.parts.iter().skip(1).all(|p| p.step == PartStep::Ready);
-    if run.launching.is_given() || run.after.is_some() || !ready {
+    let ready = run.parts().iter().skip(1).all(|p| p.is_ready());
+    if run.is_launched() || run.is_over() || !ready {
         return;
     }
     let uid = job.submitted.uid;
@@ -116,7 +116,7 @@ pub(crate) fn repeat_kill(
 ) {
     let cause = at_attempt(jobs, id, key)
         .and_then(|j| j.run())
-        .and_then(|r| match (&r.after, r.killed) {
+        .and_then(|r| match (&r.after(), r.killed()) {
             (Some(_), _) => Some(KillCause::Superseded),
             (None, killed) => killed,
         });
@@ -141,11 +141,11 @@ pub(crate) fn order_late(rooms: &mut Rooms, turn: &mut Turn, user: &User) {
         }
         rooms.machine.awaits_no_more(job_id, id);
         let Some(run) = job.run() else { continue };
-        let open = run.after.is_none() && run.started.is_none() && run.killed.is_none();
-        let ordered = run.part(id).is_some_and(|p| p.step == PartStep::Ordered);
+        let open = !run.is_over() && run.started().is_none() && run.killed().is_none();
+        let ordered = run.part(id).is_some_and(|p| p.is_ordered());
         let first = run.first() == Some(id) && !job.submitted.is_held();
-        let several = run.parts.len() > 1;
-        if run.resized.is_some() && run.after.is_none() && run.first() == Some(id) {
+        let several = run.parts().len() > 1;
+        if run.resized().is_some() && !run.is_over() && run.first() == Some(id) {
             order_prepare_on(&rooms.machine, &rooms.jobs, turn, job_id, id, user);
             continue;
         }
@@ -174,7 +174,7 @@ pub(crate) fn check_limits(
                 continue;
             };
             let Some(run) = job.run() else { continue };
-            if run.after.is_some() || job.submitted.is_held() {
+            if run.is_over() || job.submitted.is_held() {
                 continue;
             }
             let Some(end) = run.ends_at() else { continue };

@@ -35,9 +35,9 @@ pub(crate) fn program_began(rooms: &mut Rooms, turn: &mut Turn, id: JobId, at: T
     };
     let deadline = job.spec().deadline;
     let Some(run) = job.run_mut() else { return };
-    run.started = Some(at);
+    run.began(at);
     let late = run.late();
-    let open = run.after.is_none() && !run.limit.is_unlimited();
+    let open = !run.is_over() && !run.limit().is_unlimited();
     if late <= limits::LATE_START || !open {
         return;
     }
@@ -68,7 +68,7 @@ pub(crate) fn program_began(rooms: &mut Rooms, turn: &mut Turn, id: JobId, at: T
 pub(crate) fn keep_promise(rooms: &mut Rooms, turn: &mut Turn, now: Time, id: JobId, by: Span) {
     let run = rooms.jobs.get(&id).and_then(Job::run);
     let open = run.is_some_and(|run| {
-        run.after.is_none() && run.suspended.is_none() && !run.limit.is_unlimited()
+        !run.is_over() && run.suspended().is_none() && !run.limit().is_unlimited()
     });
     if open
         && is_booked(
@@ -129,8 +129,8 @@ fn cut_limit(rooms: &mut Rooms, turn: &mut Turn, now: Time, id: JobId, by: Span,
     };
     let key = job.key();
     let Some(run) = job.run_mut() else { return };
-    let limit = Span((run.limit.ms() - by.ms()).max(1));
-    (run.limit, run.cut) = (limit, run.cut + by);
+    run.cut_limit(by);
+    let limit = run.limit();
     let nodes = run.shares();
     plan_end_again(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, id);
     rooms.jobs.changed(id);
@@ -146,10 +146,10 @@ fn cut_limit(rooms: &mut Rooms, turn: &mut Turn, now: Time, id: JobId, by: Span,
 
 /// What its user is told of a limit that was cut.
 pub(crate) fn told_cut(job: &Job) -> Option<String> {
-    let run = job.run().filter(|run| run.cut > Span::ZERO)?;
+    let run = job.run().filter(|run| run.cut() > Span::ZERO)?;
     Some(format!(
         "its time limit is {} instead of {}: its program began late or the clock was set, and its nodes are promised to others",
-        run.limit,
-        run.limit + run.cut
+        run.limit(),
+        run.limit() + run.cut()
     ))
 }

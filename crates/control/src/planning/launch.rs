@@ -3,7 +3,8 @@
 pub(crate) mod procedures;
 
 use crate::jobs::file_names::{self, Names};
-use crate::jobs::job::{Run, Submitted};
+use crate::jobs::job::Submitted;
+use crate::jobs::run::Run;
 use cosy_model::job::WarnSignal;
 use cosy_model::{Dialect, JobId, JobSpec, OsText, Span, Time};
 
@@ -20,10 +21,10 @@ fn warn_steps(spec: &JobSpec) -> Option<WarnSignal> {
 
 /// Until when the ticket of an attempt is good.
 pub(crate) fn ticket_expiry(run: &Run) -> Time {
-    if run.limit.is_unlimited() {
-        return run.allocated + TICKET_LONGEST;
+    if run.limit().is_unlimited() {
+        return run.allocated() + TICKET_LONGEST;
     }
-    run.allocated + run.limit + TICKET_MARGIN
+    run.allocated() + run.limit() + TICKET_MARGIN
 }
 
 /// Output, error and input file of a job that runs on `node`.

@@ -12,7 +12,8 @@
 use crate::config::ClusterConfig;
 use crate::jobs::Jobs;
 use crate::jobs::arrays::procedures::name_of;
-use crate::jobs::job::{Job, Part, PartStep};
+use crate::jobs::job::Job;
+use crate::jobs::run::Part;
 use crate::jobs::save::save_job;
 use crate::machine::Machine;
 use crate::planning::Planning;
@@ -44,16 +45,16 @@ pub(crate) fn suspend_job(
     let whole = job.submitted.is_exclusive();
     let asked = job.submitted.asks_for_room();
     let runs = job.run_mut();
-    let runs = runs.filter(|run| run.started.is_some() && run.after.is_none());
+    let runs = runs.filter(|run| run.started().is_some() && !run.is_over());
     let Some(run) = runs else {
         let why = format!("job {name} does not run: only running jobs can be suspended");
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Waiting));
     };
-    if std::mem::take(&mut run.resuming) {
+    if run.stays_suspended() {
         suspension_changed(rooms, turn, id, EventKind::Suspended, who);
         return Ok(());
     }
-    if run.suspended.is_some() {
+    if run.suspended().is_some() {
         let why = format!("job {name} is suspended already");
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Suspended));
     }
@@ -64,10 +65,7 @@ pub(crate) fn suspend_job(
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Node));
     }
     let end = run.ends_at();
-    run.suspended = Some(now);
-    for part in &mut run.parts {
-        part.kept = Some(kept(&part.amounts, whole && !asked));
-    }
+    run.suspend(now, |amounts| kept(amounts, whole && !asked));
     if let Some(at) = end {
         rooms.jobs.end_held_no_more(at, id);
     }
@@ -82,10 +80,10 @@ fn lend_cores(machine: &mut Machine, jobs: &Jobs, planning: &mut Planning, id: J
     let Some(run) = jobs.get(&id).and_then(Job::run) else {
         return;
     };
-    let held = run.parts.iter().filter(|p| p.step != PartStep::Released);
+    let held = run.parts().iter().filter(|p| !p.is_released());
     for part in held {
-        let node = machine.node_mut(part.node);
-        node.cores.give(&part.cores);
+        let node = machine.node_mut(part.node());
+        node.cores.give(part.cores());
     }
 }
 
@@ -93,8 +91,8 @@ fn lend_cores(machine: &mut Machine, jobs: &Jobs, planning: &mut Planning, id: J
 pub(crate) fn lent_cores(jobs: &Jobs, planning: &Planning, node: NodeId) -> BTreeSet<u32> {
     let runs = planning.lending.iter().filter_map(|id| jobs.get(id)?.run());
     let parts = runs.filter_map(|run| run.part(node));
-    let lent = parts.filter(|part| part.step != PartStep::Released && part.kept.is_some());
-    lent.flat_map(|part| part.cores.iter().copied()).collect()
+    let lent = parts.filter(|part| !part.is_released() && part.lends());
+    lent.flat_map(|part| part.cores().iter().copied()).collect()
 }
 
 pub(crate) fn resume_job(
@@ -105,18 +103,18 @@ pub(crate) fn resume_job(
 ) -> Result<(), Refusal> {
     let name = name_of(&rooms.jobs, id);
     let run = rooms.jobs.get_mut(&id).and_then(Job::run_mut);
-    let Some(run) = run.filter(|run| run.suspended.is_some()) else {
+    let Some(run) = run.filter(|run| run.suspended().is_some()) else {
         let why = format!("job {name} is not suspended");
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Suspended));
     };
-    if run.resuming {
+    if run.is_resuming() {
         return Ok(());
     }
     if !run.lends() {
         runs_on(rooms, turn, id, who);
         return Ok(());
     }
-    run.resuming = true;
+    run.wants_on();
     if !takes_cores_back(rooms, turn, id, who) {
         suspension_changed(rooms, turn, id, EventKind::Resuming, who);
     }
@@ -127,7 +125,7 @@ pub(crate) fn resume_job(
 pub(crate) fn resume_due(rooms: &mut Rooms, turn: &mut Turn) {
     let resuming = |id: &JobId| {
         let run = rooms.jobs.get(id).and_then(Job::run);
-        run.is_some_and(|run| run.resuming)
+        run.is_some_and(|run| run.is_resuming())
     };
     let waiting: Vec<JobId> = rooms
         .planning
@@ -154,9 +152,9 @@ fn takes_cores_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &str) ->
         return false;
     };
     let Some(run) = job.run() else { return false };
-    let held = |p: &&Part| p.step != PartStep::Released;
-    let parts = || run.parts.iter().filter(held);
-    if parts().any(|p| rooms.machine.node(p.node).cores.holds_any(&p.cores)) {
+    let held = |p: &&Part| !p.is_released();
+    let parts = || run.parts().iter().filter(held);
+    if parts().any(|p| rooms.machine.node(p.node()).cores.holds_any(p.cores())) {
         return false;
     }
     let (shares, whole) = (run.shares(), job.submitted.is_exclusive());
@@ -198,8 +196,8 @@ fn limit_on_return(
     let run = jobs.get(&id)?.run()?;
     match inside_until(config, planning, reservations, id) {
         Some(call) if call <= now => None,
-        Some(call) => Some(run.limit.min(run.elapsed(now) + call.since(now))),
-        None => Some(run.limit),
+        Some(call) => Some(run.limit().min(run.elapsed(now) + call.since(now))),
+        None => Some(run.limit()),
     }
 }
 
@@ -229,14 +227,14 @@ fn has_cores_again(
     };
     let key = job.key();
     let Some(run) = job.run_mut() else { return };
-    let shorter = run.limit != limit;
-    (run.limit, run.resuming) = (limit, false);
+    let shorter = run.limit() != limit;
+    run.limit_to(limit);
+    run.lends_no_more();
     let mut nodes = Vec::new();
-    for part in &mut run.parts {
-        part.kept = None;
-        if part.step != PartStep::Released {
-            machine.node_mut(part.node).cores.mark(&part.cores);
-            nodes.push(part.node);
+    for part in run.parts() {
+        if !part.is_released() {
+            machine.node_mut(part.node()).cores.mark(part.cores());
+            nodes.push(part.node());
         }
     }
     for node in nodes.into_iter().filter(|_| shorter) {
@@ -247,8 +245,8 @@ fn has_cores_again(
 fn runs_on(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &str) {
     let now = turn.now();
     let run = rooms.jobs.get_mut(&id).and_then(Job::run_mut);
-    if let Some((run, since)) = run.and_then(|run| run.suspended.take().map(|at| (run, at))) {
-        run.suspended_for = run.suspended_for + now.since(since);
+    if let Some(run) = run {
+        run.goes_on(now);
     }
     expect_held_end(&mut rooms.jobs, id);
     suspension_changed(rooms, turn, id, EventKind::Resumed, who);
@@ -257,7 +255,7 @@ fn runs_on(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &str) {
 /// The controller itself ends a job in which nothing is launched.
 pub(crate) fn expect_held_end(jobs: &mut Jobs, id: JobId) {
     let held = jobs.get(&id).filter(|job| job.submitted.is_held());
-    let run = held.and_then(Job::run).filter(|run| run.after.is_none());
+    let run = held.and_then(Job::run).filter(|run| !run.is_over());
     let end = run.and_then(|run| run.ends_at());
     jobs.end_held_at(end, id);
 }
@@ -322,7 +320,7 @@ fn order_suspension(machine: &Machine, jobs: &Jobs, turn: &mut Turn, node: NodeI
         return;
     };
     let key = job.key();
-    let stopped = job.run().is_some_and(|run| run.suspended.is_some());
+    let stopped = job.run().is_some_and(|run| run.suspended().is_some());
     machine.order(turn, node, |node| match stopped {
         true => NodeOrder::Suspend { key, node },
         false => NodeOrder::Resume { key, node },
@@ -335,7 +333,7 @@ pub(crate) fn repeat_suspensions(machine: &Machine, jobs: &Jobs, turn: &mut Turn
     for id in here {
         let run = jobs.get(&id).and_then(Job::run);
         let ever = run.is_some_and(|run| {
-            run.after.is_none() && (run.suspended.is_some() || run.suspended_for.0 > 0)
+            !run.is_over() && (run.suspended().is_some() || run.suspended_for().0 > 0)
         });
         if ever {
             order_suspension(machine, jobs, turn, node, id);

@@ -36,7 +36,7 @@ pub(crate) fn end_unattended(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     };
     let waits = match &job.phase {
         Phase::Waiting(_) => true,
-        Phase::Run(run) if run.after.is_some() => return,
+        Phase::Run(run) if run.is_over() => return,
         Phase::Run(_) => false,
     };
     let why = "its command has gone";

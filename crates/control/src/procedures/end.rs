@@ -7,7 +7,7 @@ use crate::conversations::mail::News;
 use crate::conversations::mail::procedures::mail_of;
 use crate::jobs::allocations::{order_end_held, with_steps};
 use crate::jobs::end::end_job;
-use crate::jobs::job::{Job, PartStep};
+use crate::jobs::job::Job;
 use crate::jobs::save::save_job;
 use crate::machine::changes::procedures::take_over_again;
 use crate::machine::reports::order_clean_up;
@@ -39,7 +39,7 @@ pub(crate) fn end_held(rooms: &mut Rooms, turn: &mut Turn, id: JobId, cause: Kil
     };
     let deadline = job.spec().deadline;
     let Some(run) = job.run_mut() else { return };
-    if run.after.is_some() {
+    if run.is_over() {
         return;
     }
     let end_cause = match cause {
@@ -50,13 +50,13 @@ pub(crate) fn end_held(rooms: &mut Rooms, turn: &mut Turn, id: JobId, cause: Kil
         KillCause::Requeued => AfterRun::Requeue,
         KillCause::Cancelled | KillCause::TimeLimit | KillCause::Superseded => {
             let end = End {
-                start: run.started,
+                start: run.started(),
                 ..End::never_ran(end_cause, now)
             };
             AfterRun::End(at_deadline(end, deadline))
         }
     };
-    run.killed = Some(cause);
+    run.kill(cause);
     let held: Vec<NodeId> = run.shares().iter().map(|share| share.node).collect();
     comes_to_end(rooms, turn, id, after);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
@@ -84,7 +84,7 @@ pub(crate) fn give_back_held(
     let end = End {
         exit_code,
         signal,
-        start: Some(run.started.unwrap_or(now)),
+        start: Some(run.started().unwrap_or(now)),
         ..End::never_ran(EndCause::Exited, now)
     };
     abandon(rooms, turn, id, AfterRun::End(end), None);
@@ -96,14 +96,9 @@ pub(crate) fn comes_to_end(rooms: &mut Rooms, turn: &mut Turn, id: JobId, after:
     let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) else {
         return;
     };
-    if run.after.is_some() {
-        return;
-    }
-    run.after = Some(after);
     let end = run.ends_at();
-    if let Some(since) = run.suspended.take() {
-        run.suspended_for = run.suspended_for + now.since(since);
-        run.resuming = false;
+    if !run.ends(now, after) {
+        return;
     }
     if let Some(at) = end {
         rooms.jobs.end_held_no_more(at, id);
@@ -126,12 +121,15 @@ pub(crate) fn abandon(
     };
     let held = job.submitted.is_held();
     let Some(run) = job.run() else { return };
-    let launched = run.launching.is_given();
+    let launched = run.is_launched();
     let first = run.first();
-    let parts: Vec<(NodeId, PartStep)> = run.all_parts().map(|p| (p.node, p.step)).collect();
+    let parts: Vec<(NodeId, bool)> = run
+        .all_parts()
+        .map(|p| (p.node(), p.is_released()))
+        .collect();
     let several = parts.len() > 1;
-    for (node, step) in parts {
-        if step == PartStep::Released {
+    for (node, released) in parts {
+        if released {
             continue;
         }
         let lost = rooms.machine.node(node).given_up;
@@ -157,21 +155,12 @@ pub(crate) fn give_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, node: Nod
     let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) else {
         return;
     };
-    let Some(part) = run.part_mut(node) else {
+    let Some(back) = run.released(node) else {
         return;
     };
-    if part.step == PartStep::Released {
-        return;
-    }
-    part.step = PartStep::Released;
-    let gpus = part.gpus.clone();
-    let devices = part.devices.clone();
-    let cores = part.held_cores().to_vec();
-    run.leaving.retain(|p| p.step != PartStep::Released);
-    let last = run.all_parts().all(|p| p.step == PartStep::Released);
     let on = rooms.machine.node_mut(node);
-    on.cores.give(&cores);
-    on.devices.give(&gpus, &devices);
+    on.cores.give(&back.cores);
+    on.devices.give(&back.gpus, &back.devices);
     on.jobs.remove(&id);
     on.idle_since = now;
     let takes_jobs = on.takes_jobs() && !rooms.machine.changes().concern(node);
@@ -185,7 +174,7 @@ pub(crate) fn give_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, node: Nod
     );
     watch_node(&mut rooms.machine, &rooms.jobs, &mut rooms.triggers, turn, node);
     take_over_again(rooms, turn, node);
-    if last {
+    if back.last {
         planner_of(&mut rooms.planning, &mut rooms.reservations, id).end(id);
         rooms.planning.lends_no_more(id);
         note_use(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, now, id);
@@ -199,29 +188,27 @@ pub(crate) fn give_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, node: Nod
 /// All nodes are clean: the job ends or waits again.
 pub(crate) fn follow(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let now = turn.now();
-    let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) else {
+    let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
-    let after = run.after.take();
-    let job = &rooms.jobs[&id];
-    let after = match after {
-        Some(AfterRun::End(end)) => Some(AfterRun::End(with_steps(now, job, end))),
-        after => after,
+    let Some(run) = job.run() else { return };
+    let after = match run.after() {
+        Some(AfterRun::End(end)) => AfterRun::End(with_steps(now, job, end.clone())),
+        Some(AfterRun::Requeue) | None => AfterRun::Requeue,
+    };
+    let held = match run.is_doubtful() {
+        true => Some(HeldBy::Restored),
+        false => run.hold_after(),
     };
     count_running(&rooms.config, &mut rooms.queues, &rooms.jobs, id, false);
     rooms.jobs.give_licenses(id);
-    let held = rooms.jobs.get(&id).and_then(Job::run);
-    let held = held.and_then(|run| match run.doubtful {
-        true => Some(HeldBy::Restored),
-        false => run.hold_after,
-    });
     rooms.jobs.start_saved(id);
     let base = rooms.jobs.base_of(id);
     if let Some(group) = rooms.jobs.group_mut(&base) {
         group.running = group.running.saturating_sub(1);
     }
     match after {
-        Some(AfterRun::End(end))
+        AfterRun::End(end)
             if flow_tries_again(
                 &rooms.config,
                 &rooms.jobs,
@@ -234,8 +221,8 @@ pub(crate) fn follow(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         {
             wait_again(rooms, turn, id, held);
         }
-        Some(AfterRun::End(end)) => end_job(rooms, turn, id, &end, ""),
-        Some(AfterRun::Requeue) | None => wait_again(rooms, turn, id, held),
+        AfterRun::End(end) => end_job(rooms, turn, id, &end, ""),
+        AfterRun::Requeue => wait_again(rooms, turn, id, held),
     }
     refill_array(rooms, turn, base);
 }

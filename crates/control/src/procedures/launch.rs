@@ -3,7 +3,8 @@
 use crate::conversations::attending::tell_started;
 use crate::conversations::mail::News;
 use crate::conversations::mail::procedures::{mail_of, note_mailing};
-use crate::jobs::job::{Launching, Part, Phase, Run};
+use crate::jobs::job::Phase;
+use crate::jobs::run::{Part, Run};
 use crate::jobs::save::save_job;
 use crate::machine::names::node_list;
 use crate::planning::flexible_size::{leave_spare_gpus, widen};
@@ -14,14 +15,12 @@ use crate::planning::task_layout::dealt;
 use crate::procedures::alternative_queues::start_elsewhere;
 use crate::procedures::licenses::wait_for_licenses;
 use crate::procedures::reviews::{refill_interactive, review};
-use crate::record::StepUse;
 use crate::reservations::inside::clearance::limit_from;
 use crate::reservations::inside::procedures::{note_start, planned_starts, planner_of};
 use crate::rooms::Rooms;
 use crate::set_aside::Object;
 use crate::turn::Turn;
-use cosy_model::{Attempt, EventKind, EventObject, JobId, Span, WaitReason};
-use std::collections::BTreeSet;
+use cosy_model::{Attempt, EventKind, EventObject, JobId, WaitReason};
 
 /// Starts what the planner says can start.
 pub(crate) fn start_jobs(rooms: &mut Rooms, turn: &mut Turn) {
@@ -87,27 +86,7 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
     };
     job.attempt = Attempt(job.attempt.0 + 1);
     job.not_before = None;
-    job.phase = Phase::Run(Box::new(Run {
-        allocated: now,
-        started: None,
-        launching: Launching::NotYet,
-        limit,
-        cut: Span::ZERO,
-        parts,
-        after: None,
-        killed: None,
-        canceller: None,
-        suspended: None,
-        suspended_for: Span::ZERO,
-        resuming: false,
-        leaving: Vec::new(),
-        resized: None,
-        hold_after: None,
-        lost: BTreeSet::new(),
-        steps: StepUse::default(),
-        doubtful: false,
-        from_store: false,
-    }));
+    job.phase = Phase::Run(Box::new(Run::new(now, limit, parts)));
     count_start(&rooms.config, &mut rooms.queues, &mut rooms.jobs, now, base, id);
     note_start(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, now, id);
     note_mailing(&rooms.jobs, &mut rooms.conversations, id);

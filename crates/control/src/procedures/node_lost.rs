@@ -44,13 +44,13 @@ pub(crate) fn give_up_node(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, why: 
             continue;
         };
         if let Some(run) = job.run_mut() {
-            if run.leaves(id) && run.after.is_none() {
+            if run.leaves(id) && !run.is_over() {
                 give_back(rooms, turn, job_id, id);
                 continue;
             }
             run.note_lost(id);
         }
-        let ends = job.run().is_some_and(|run| run.after.is_some());
+        let ends = job.run().is_some_and(|run| run.is_over());
         let clean = (ends || !reached).then_some(id);
         let after = after_loss(job, now);
         let object = EventObject::Job(job_id);

@@ -4,7 +4,7 @@
 use crate::clock::procedures::{end_on_our_clock, has_run_for, note_clock_of, start_on_our_clock};
 use crate::event::{Effect, LinkId};
 use crate::jobs::allocations::{awaits_addresses, order_awaiting, order_end_held};
-use crate::jobs::job::{Job, Launching, PartStep};
+use crate::jobs::job::Job;
 use crate::jobs::resize::repeat_resizes;
 use crate::jobs::steps::steps_ended;
 use crate::machine::availability::{drain_by_itself, welcome};
@@ -198,11 +198,7 @@ pub(crate) fn prepared(
     let Some(run) = rooms.jobs.get_mut(&key.job).and_then(Job::run_mut) else {
         return;
     };
-    if let Some(part) = run.part_mut(id)
-        && part.step == PartStep::Ordered
-    {
-        part.step = PartStep::Ready;
-    }
+    run.made_ready(id);
     launch_when_ready(rooms, turn, key.job);
 }
 
@@ -231,7 +227,7 @@ pub(crate) fn preparation_failed(
         .jobs
         .get(&key.job)
         .and_then(Job::run)
-        .and_then(|r| r.killed);
+        .and_then(|r| r.killed());
     let after = match killed {
         Some(KillCause::Cancelled) => AfterRun::End(End::never_ran(EndCause::Cancelled, now)),
         Some(KillCause::Requeued) => AfterRun::Requeue,
@@ -252,7 +248,7 @@ pub(crate) fn started(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Attem
     }
     let holds = |job: &&mut Job| {
         let part = job.run().and_then(|run| run.part(id));
-        part.is_some_and(|part| part.step != PartStep::Released)
+        part.is_some_and(|part| !part.is_released())
     };
     if at_attempt(&mut rooms.jobs, id, key).is_none() && goes_on_unknown(rooms, turn, id, key) {
         return;
@@ -267,13 +263,10 @@ pub(crate) fn started(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Attem
     };
     let base = job.submitted.base;
     if let Some(run) = job.run_mut() {
-        run.launching = Launching::Sent;
-        if let Some(part) = run.part_mut(id) {
-            part.step = PartStep::Ready;
-        }
+        run.runs_on(id);
     }
     let run = rooms.jobs.get(&key.job).and_then(Job::run);
-    let run = run.filter(|run| run.started.is_none());
+    let run = run.filter(|run| run.started().is_none());
     let Some(at) = run.map(|run| start_on_our_clock(&rooms.machine, now, id, run, at)) else {
         return;
     };
@@ -311,10 +304,10 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
     if end.cause == EndCause::NodeLost {
         run.note_lost(id);
     }
-    if run.after.is_some() {
+    if run.is_over() {
         return give_back(rooms, turn, key.job, id);
     }
-    run.launching = Launching::Sent;
+    run.launch_sent();
     let Some(run) = rooms.jobs.get(&key.job).and_then(Job::run) else {
         return;
     };
@@ -323,8 +316,10 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
         return;
     };
     let Some(run) = job.run_mut() else { return };
-    run.started = run.started.or(end.start);
-    let after = match (run.killed, &end.cause) {
+    if let Some(start) = end.start {
+        run.began(start);
+    }
+    let after = match (run.killed(), &end.cause) {
         (Some(KillCause::Requeued), _) => AfterRun::Requeue,
         // Its node says that it had the order.
         (_, EndCause::NodeLost) => match after_loss(job, now) {
@@ -422,7 +417,7 @@ pub(crate) fn take_inventory(
             }
             let over = at_attempt(&mut rooms.jobs, id, key)
                 .and_then(|j| j.run())
-                .is_some_and(|r| r.after.is_some());
+                .is_some_and(|r| r.is_over());
             let held = rooms
                 .jobs
                 .get(&key.job)
@@ -451,31 +446,28 @@ pub(crate) fn not_in_inventory(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, j
     let (uid, held) = (job.submitted.uid, job.submitted.is_held());
     let Some(run) = job.run_mut() else { return };
     let Some(part) = run.part(id) else { return };
-    if part.step == PartStep::Released {
+    if part.is_released() {
         return;
     }
     if run.leaves(id) {
         return give_back(rooms, turn, job_id, id);
     }
-    let rebooted = part.boot_id != boot;
-    let was_there = part.step == PartStep::Ready || run.started.is_some();
-    if rebooted || (was_there && run.after.is_none()) {
+    let rebooted = part.boot_id() != boot;
+    let was_there = part.is_ready() || run.started().is_some();
+    if rebooted || (was_there && !run.is_over()) {
         run.note_lost(id);
     }
-    if run.after.is_some() {
+    if run.is_over() {
         return give_back(rooms, turn, job_id, id);
     }
     let first = run.first() == Some(id);
     if first && !was_there && !rebooted && !held {
         // The order to start it did not arrive, or was never sent.
-        run.launching = match run.launching.is_given() {
-            true => Launching::Unsent,
-            false => Launching::NotYet,
-        };
+        run.launch_not_there();
     }
-    let launched = run.launching.is_given();
-    let ends = matches!(run.killed, Some(KillCause::Cancelled | KillCause::Requeued));
-    if ends || was_there || rebooted || run.doubtful {
+    let launched = run.is_launched();
+    let ends = matches!(run.killed(), Some(KillCause::Cancelled | KillCause::Requeued));
+    if ends || was_there || rebooted || run.is_doubtful() {
         let after = after_loss(job, now);
         return abandon(rooms, turn, job_id, after, Some(id));
     }

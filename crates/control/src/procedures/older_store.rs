@@ -93,8 +93,8 @@ pub(crate) fn doubt_all(rooms: &mut Rooms, turn: &mut Turn) -> (usize, usize) {
         }
         let later = job.spec().begin.is_some_and(|begin| begin > now);
         match &mut job.phase {
-            Phase::Run(run) if run.from_store => {
-                run.doubtful = true;
+            Phase::Run(run) if run.is_from_store() => {
+                run.doubt();
                 open += 1;
                 rooms.jobs.changed(id);
             }
@@ -157,7 +157,7 @@ pub(crate) fn was_later(rooms: &mut Rooms, turn: &mut Turn, key: AttemptKey) {
         let run = rooms.jobs.get(&key.job).and_then(Job::run);
         let nodes: Vec<NodeId> = run
             .into_iter()
-            .flat_map(|run| run.all_parts().map(|part| part.node))
+            .flat_map(|run| run.all_parts().map(|part| part.node()))
             .collect();
         for node in nodes {
             give_back(rooms, turn, key.job, node);

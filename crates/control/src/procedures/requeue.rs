@@ -67,7 +67,7 @@ pub(crate) fn requeue_job(
         return Err(Refusal::new(RefusalCode::AccessDenied, why));
     }
     if let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) {
-        run.hold_after = hold.or(run.hold_after);
+        run.hold_when_it_waits(hold);
     }
     turn.happened(now, EventKind::Requeue, who, EventObject::Job(id), String::new());
     kill_job(rooms, turn, id, KillCause::Requeued);

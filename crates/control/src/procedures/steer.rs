@@ -49,7 +49,7 @@ pub(crate) fn finish(
             cancel_job(rooms, turn, id, &caller.user.name);
             1
         }
-        Phase::Run(run) if run.after.is_some() => 0,
+        Phase::Run(run) if run.is_over() => 0,
         Phase::Run(_) => {
             give_back_held(rooms, turn, id, exit_code, signal);
             1
@@ -85,7 +85,7 @@ pub(crate) fn cancel_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &st
             end_job(rooms, turn, id, &end, &note);
         }
         Phase::Run(run) => {
-            run.canceller.get_or_insert_with(|| who.to_owned());
+            run.cancelled_by(who);
             turn.happened(now, EventKind::Cancelled, who, EventObject::Job(id), String::new());
             kill_job(rooms, turn, id, KillCause::Cancelled);
         }
@@ -100,22 +100,22 @@ pub(crate) fn kill_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, cause: Kil
     };
     let (key, held) = (job.key(), job.submitted.is_held());
     let Some(run) = job.run_mut() else { return };
-    if let Some(AfterRun::Requeue) = &run.after
+    if let Some(AfterRun::Requeue) = run.after()
         && cause == KillCause::Cancelled
     {
         let end = End::never_ran(EndCause::Cancelled, now);
-        run.after = Some(AfterRun::End(end));
-        run.killed = Some(cause);
+        run.is_followed_by(AfterRun::End(end));
+        run.kill(cause);
         return save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     }
-    if run.after.is_some() || run.killed == Some(KillCause::Cancelled) {
+    if run.is_over() || run.killed() == Some(KillCause::Cancelled) {
         return;
     }
     if held {
         return end_held(rooms, turn, id, cause);
     }
-    run.killed = Some(cause);
-    let (launched, first) = (run.launching.is_given(), run.first());
+    run.kill(cause);
+    let (launched, first) = (run.is_launched(), run.first());
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     match first {
         Some(first) if launched => {

@@ -85,13 +85,13 @@ fn label(config: &ClusterConfig, jobs: &Jobs, caller: &Caller, id: JobId) -> Str
 fn running_bars(config: &ClusterConfig, jobs: &Jobs, now: Time, caller: &Caller) -> Vec<PlanBar> {
     let bar = |job: &crate::jobs::job::Job| {
         let run = job.run()?;
-        let start = run.started.unwrap_or(run.allocated);
+        let start = run.started().unwrap_or(run.allocated());
         Some(PlanBar {
             kind: BarKind::Running,
             label: label(config, jobs, caller, job.id),
             start,
             end: run.end_if_it_goes_on().max(now),
-            nodes: run.parts.iter().map(|p| p.node.0).collect(),
+            nodes: run.parts().iter().map(|p| p.node().0).collect(),
         })
     };
     jobs.all().filter_map(bar).collect()

@@ -7,7 +7,7 @@
 use crate::config::ClusterConfig;
 use crate::event::Caller;
 use crate::jobs::Jobs;
-use crate::jobs::job::Run;
+use crate::jobs::run::Run;
 use crate::planning::Planning;
 use crate::reservations::Reservation;
 use crate::reservations::book::procedures::reserved;

@@ -77,7 +77,7 @@ fn lacks(
         return (lacks > 0).then(|| Span(lacks).max(LEAST));
     };
     let lead = Span(estimate.ms() / 20).max(LEADS.0).min(LEADS.1);
-    let late = run.after.is_none() && run.suspended.is_none() && rest < lead;
+    let late = !run.is_over() && run.suspended().is_none() && rest < lead;
     late.then(|| Span(estimate.ms() / PART).max(STEP))
 }
 
@@ -200,9 +200,9 @@ fn limit_to_slot(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId, job: Job
     };
     let key = known.key();
     let Some(run) = known.run_mut() else { return };
-    let begun = run.started.unwrap_or(run.allocated) + run.suspended_for;
-    let limit = call.since(begun).max(run.limit);
-    run.limit = limit;
+    let begun = run.started().unwrap_or(run.allocated()) + run.suspended_for();
+    let limit = call.since(begun).max(run.limit());
+    run.limit_to(limit);
     let nodes = run.shares();
     let run = rooms.jobs.get(&job).and_then(Job::run);
     let end = run.map_or(call, |run| holds_until(&rooms.config, &rooms.planning, job, run));

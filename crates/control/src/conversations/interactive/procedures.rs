@@ -55,10 +55,10 @@ pub(crate) fn answer_allocations(rooms: &mut Rooms, turn: &mut Turn) {
 /// What the command of a job that has nodes is told.
 pub(crate) fn allocated(rooms: &Rooms, id: JobId) -> Option<Reply> {
     let job = rooms.jobs.get(&id)?;
-    let run = job.run().filter(|run| run.after.is_none())?;
+    let run = job.run().filter(|run| !run.is_over())?;
     Some(Reply::Allocated {
         entry: entry_of(&rooms.machine, job)?,
-        until: (!run.limit.is_unlimited()).then(|| run.end_if_it_goes_on()),
+        until: (!run.limit().is_unlimited()).then(|| run.end_if_it_goes_on()),
         variables: variables(rooms, job, run, rooms.conversations.group_of(job)),
     })
 }
@@ -74,14 +74,14 @@ impl Conversations {
 }
 
 fn entry_of(machine: &Machine, job: &Job) -> Option<AllocationEndpoint> {
-    let run = job.run().filter(|run| run.after.is_none())?;
-    let part = run.parts.first()?;
-    let first = machine.node(part.node);
+    let run = job.run().filter(|run| !run.is_over())?;
+    let part = run.parts().first()?;
+    let first = machine.node(part.node());
     Some(AllocationEndpoint {
         key: job.key(),
         nodes: node_list(machine, run),
         socket: Some(first.step_socket.clone()).filter(|socket| !socket.is_empty()),
-        boot_id: part.boot_id.clone(),
+        boot_id: part.boot_id().to_owned(),
     })
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn counts_as_interactive(
     let runs = jobs
         .get(&id)
         .and_then(Job::run)
-        .is_some_and(|run| run.after.is_none());
+        .is_some_and(|run| !run.is_over());
     runs || is_queued(planning, reservations, id)
 }
 

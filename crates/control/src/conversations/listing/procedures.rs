@@ -16,7 +16,7 @@ use crate::conversations::visible::{is_told_all, may_find, may_see};
 use crate::conversations::waits::procedures::go_on_waiting;
 use crate::jobs::Jobs;
 use crate::jobs::arrays::Names;
-use crate::jobs::components::{component_of, rows_by_component, run_of};
+use crate::jobs::components::{component_of, rows_by_component};
 use crate::jobs::ended::Ended;
 use crate::jobs::job::{Job, Phase, Submitted};
 use crate::machine::nodes::procedures::list_nodes_piece;
@@ -391,7 +391,7 @@ fn row_of_ended(rooms: &Rooms, now: Time, listing: &mut Listing, sieve: &Sieve<'
 
 fn push_live(rooms: &Rooms, now: Time, listing: &mut Listing, job: &Job, tasks: Option<&[u32]>) {
     let whole = is_told_all(&rooms.config, &listing.caller, job.submitted.uid);
-    let nodes = job.run().map_or(0, |run| run.parts.len());
+    let nodes = job.run().map_or(0, |run| run.parts().len());
     let (around, rows) = around(rooms, now, listing, nodes);
     let facts = LiveFacts {
         around,
@@ -503,7 +503,7 @@ pub(crate) fn jobs_by_component(rooms: &Rooms, now: Time, job: &Job) -> Vec<Job>
                 });
                 Phase::Waiting(Some(reason))
             }
-            Phase::Run(run) => Phase::Run(Box::new(run_of(run, number))),
+            Phase::Run(run) => Phase::Run(Box::new(run.of_component(number))),
         },
     };
     let numbers = 0..job.spec().component_count() as u16;

@@ -62,7 +62,7 @@ pub(crate) fn change_running(
         true => nodes_left(&rooms.machine, &rooms.jobs, id, change)?,
         false => None,
     };
-    let over = job.run().is_none_or(|run| run.after.is_some());
+    let over = job.run().is_none_or(|run| run.is_over());
     if *change != fine || over && change.time_limit.is_some() {
         return Err(runs_already(&name_of(&rooms.jobs, id)));
     }
@@ -132,7 +132,11 @@ fn limit_running(
     id: JobId,
     limit: Span,
 ) -> Result<(), Refusal> {
-    let old = rooms.jobs.get(&id).and_then(Job::run).map(|run| run.limit);
+    let old = rooms
+        .jobs
+        .get(&id)
+        .and_then(Job::run)
+        .map(|run| run.limit());
     if old.is_some_and(|old| limit > old) {
         require_admin(&rooms.config, caller, "make the time limit of a running job longer")
             .map_err(|refusal| refusal.about(About::TimeLimit))?;
@@ -144,7 +148,7 @@ fn limit_running(
     let Some(run) = job.run_mut() else {
         return Ok(());
     };
-    (run.limit, run.cut) = (limit, Span::ZERO);
+    run.set_limit(limit);
     let nodes = run.shares();
     expect_held_end(&mut rooms.jobs, id);
     plan_end_again(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, id);

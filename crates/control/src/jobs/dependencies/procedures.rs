@@ -257,7 +257,7 @@ impl Jobs {
         }
         let start = |id: JobId| {
             let run = self.live.get(&id).and_then(Job::run);
-            let live = run.map(|run| run.started.unwrap_or(run.allocated));
+            let live = run.map(|run| run.started().unwrap_or(run.allocated()));
             live.or_else(|| self.ended.get(id)?.row.end.as_ref()?.start)
         };
         let id = match target.task {

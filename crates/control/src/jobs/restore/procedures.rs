@@ -11,8 +11,10 @@ use crate::jobs::bodies::procedures::{know_body, leave_body};
 use crate::jobs::check::procedures::{count_in_queue, leave_queue};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::wait_for_others;
-use crate::jobs::job::{Group, Job, Launching, Part, PartStep, Phase, Place, Run, Submitted};
+use crate::jobs::job::{Group, Job, Phase, Place, Submitted};
 use crate::jobs::restore::{RowsOfSubmission, of_row, queue_nodes, unplaced};
+use crate::jobs::run::rows::RestoredParts;
+use crate::jobs::run::{Part, Run};
 use crate::jobs::steer::procedures::take_body;
 use crate::jobs::submit::procedures::add_group;
 use crate::machine::Machine;
@@ -21,7 +23,7 @@ use crate::planning::launch::procedures::count_running;
 use crate::planning::suspension::run_as_it_is;
 use crate::queues::Queues;
 use crate::queues::over_limit::place_or_wait;
-use crate::record::{HeldBy, JobRow, PartRow, Record, RunRow, StepUse, SubmissionRow};
+use crate::record::{JobRow, PartRow, Record, RunRow, StepUse, SubmissionRow};
 use crate::rooms::Rooms;
 use crate::set_aside::Aside;
 use crate::turn::Turn;
@@ -171,7 +173,7 @@ impl Jobs {
             let job = self.get_mut(&key.job);
             let present = job.filter(|j| j.attempt == key.attempt);
             if let Some(run) = present.and_then(Job::run_mut) {
-                run.steps = *used;
+                run.steps_used(*used);
             }
         }
     }
@@ -247,70 +249,31 @@ fn load_parts(machine: &mut Machine, id: JobId, rows: Vec<PartRow>) -> Vec<Part>
             on.devices.mark(&part.gpus, &part.devices);
             on.jobs.insert(id);
         }
-        parts.push(Part {
-            node,
-            component: part.component,
-            tasks: part.tasks,
-            amounts: part.amounts,
-            cores: part.cores,
-            gpus: part.gpus,
-            devices: part.devices,
-            boot_id: part.boot_id,
-            kept: part.kept,
-            step: if part.released {
-                PartStep::Released
-            } else {
-                PartStep::Ordered
-            },
-        });
+        parts.push(Part::of_row(node, part));
     }
     parts
 }
 
-fn load_run(rooms: &mut Rooms, id: JobId, row: RunRow) {
-    let parts = load_parts(&mut rooms.machine, id, row.parts);
-    let leaving = load_parts(&mut rooms.machine, id, row.leaving);
+fn load_run(rooms: &mut Rooms, id: JobId, mut row: RunRow) {
+    let lost = row.lost.iter();
+    let lost = lost.filter_map(|name| rooms.machine.id_of(name)).collect();
+    let restored = RestoredParts {
+        parts: load_parts(&mut rooms.machine, id, std::mem::take(&mut row.parts)),
+        leaving: load_parts(&mut rooms.machine, id, std::mem::take(&mut row.leaving)),
+        lost,
+    };
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return;
     };
-    let mut all = parts.iter().chain(&leaving);
-    if all.all(|p| p.step == PartStep::Released) {
+    if restored.are_released() {
         job.phase = Phase::Waiting(Some(WaitReason::Fresh));
         return;
     }
-    // With several nodes the order to start may or may not have left: nodes tell at
-    // registration; a single node's order is sent again then.
-    let given = parts.len() == 1 || row.started.is_some() || row.after.is_some();
-    let launching = match given {
-        true => Launching::Sent,
-        false => Launching::Unknown,
-    };
-    let limit = row.limit.unwrap_or(job.submitted.place.limit());
     let base = job.submitted.base;
     let held = job.submitted.is_held() && row.after.is_none();
-    let lost = row.lost.iter();
-    let lost = lost.filter_map(|name| rooms.machine.id_of(name));
-    job.phase = Phase::Run(Box::new(Run {
-        allocated: row.allocated,
-        started: row.started,
-        launching,
-        limit,
-        cut: row.cut,
-        parts,
-        after: row.after,
-        killed: row.killed,
-        canceller: row.canceller,
-        suspended: row.suspended,
-        suspended_for: row.suspended_for,
-        resuming: row.resuming,
-        leaving,
-        resized: row.resized,
-        hold_after: HeldBy::after_requeue(row.hold_after, row.special_after),
-        lost: lost.collect(),
-        steps: StepUse::default(),
-        doubtful: row.doubtful,
-        from_store: true,
-    }));
+    let start = row.started.unwrap_or(row.allocated);
+    let run = Run::of_row(row, job.submitted.place.limit(), restored);
+    job.phase = Phase::Run(Box::new(run));
     let ends_at = job.run().and_then(Run::ends_at).filter(|_| held);
     rooms.jobs.end_held_at(ends_at, id);
     rooms.jobs.take_licenses(id);
@@ -319,7 +282,7 @@ fn load_run(rooms: &mut Rooms, id: JobId, row: RunRow) {
     note_mailing(&rooms.jobs, &mut rooms.conversations, id);
     if let Some(group) = rooms.jobs.group_mut(&base) {
         group.running += 1;
-        group.note_start(row.started.unwrap_or(row.allocated));
+        group.note_start(start);
     }
 }
 

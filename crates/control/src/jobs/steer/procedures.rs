@@ -35,7 +35,7 @@ pub(crate) fn signal_job(
     let running = jobs.get(&id).and_then(|j| {
         // Where nothing was launched, the signal is for all steps.
         let most = if j.submitted.is_held() { usize::MAX } else { 1 };
-        let nodes = j.run()?.parts.iter().take(most).map(|p| p.node);
+        let nodes = j.run()?.parts().iter().take(most).map(|p| p.node());
         Some((j.key(), nodes.collect::<Vec<NodeId>>()))
     });
     let Some((key, nodes)) = running else {

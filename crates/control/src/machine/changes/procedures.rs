@@ -1,7 +1,7 @@
 //! What nodes tell about themselves is compared, and jobs are placed anew where it matters.
 
 use crate::jobs::Jobs;
-use crate::jobs::job::{Part, PartStep};
+use crate::jobs::run::Part;
 use crate::machine::Machine;
 use crate::machine::availability::update_available;
 use crate::machine::devices::{has_room_for, told_types};
@@ -63,7 +63,7 @@ fn parts_at<'a>(machine: &'a Machine, jobs: &'a Jobs, id: NodeId) -> Vec<&'a Par
     let here = machine.nodes[id.index()].jobs.iter();
     let runs = here.filter_map(|job| jobs.get(job)?.run());
     runs.filter_map(|run| run.part(id))
-        .filter(|part| part.step != PartStep::Released)
+        .filter(|part| !part.is_released())
         .collect()
 }
 

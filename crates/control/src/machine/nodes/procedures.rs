@@ -5,7 +5,7 @@ use crate::clock::procedures::note_clock;
 use crate::clock::{TICK, told_skew};
 use crate::config::ClusterConfig;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
-use crate::jobs::job::Run;
+use crate::jobs::run::Run;
 use crate::machine::availability::{alone, update_available};
 use crate::machine::changes::procedures::told_amounts;
 use crate::machine::nodes::{
@@ -27,7 +27,7 @@ use std::net::IpAddr;
 impl Machine {
     /// The first node of a running job whose daemon does not know that order.
     pub(crate) fn lacking(&self, run: &Run, order: &str) -> Option<NodeId> {
-        let mut nodes = run.parts.iter().map(|part| part.node);
+        let mut nodes = run.parts().iter().map(|part| part.node());
         nodes.find(|id| {
             let link = self.nodes[id.index()].link;
             let link = link.and_then(|link| self.links.get(&link));

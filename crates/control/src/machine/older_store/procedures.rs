@@ -3,6 +3,7 @@
 use crate::jobs::Jobs;
 use crate::jobs::arrays::procedures::name_of;
 use crate::jobs::job::{Job, Phase};
+use crate::jobs::run::Run;
 use crate::machine::Machine;
 use crate::machine::older_store::{LostStore, NAMED_STRAYS};
 use crate::record::HeldBy;
@@ -62,7 +63,7 @@ pub(crate) fn go_on_above(
 /// A node has the attempt that the store has: it goes on.
 pub(crate) fn no_longer_doubtful(jobs: &mut Jobs, id: JobId) {
     let run = jobs.get_mut(&id).and_then(Job::run_mut);
-    if run.is_some_and(|run| std::mem::take(&mut run.doubtful)) {
+    if run.is_some_and(Run::no_longer_doubtful) {
         jobs.changed(id);
     }
 }
@@ -78,7 +79,7 @@ pub(crate) fn is_later_than_store(jobs: &Jobs, lost_store: &LostStore, key: Atte
     let held = matches!(job.held, Some(HeldBy::Restored | HeldBy::Admin));
     match &job.phase {
         Phase::Waiting(_) => key.attempt > job.attempt || held && key.attempt == job.attempt,
-        Phase::Run(run) => run.doubtful && key.attempt > job.attempt,
+        Phase::Run(run) => run.is_doubtful() && key.attempt > job.attempt,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::conversations::Conversations;
 use crate::conversations::visible::not_theirs;
 use crate::event::{Caller, Effect, LinkId};
 use crate::jobs::Jobs;
-use crate::jobs::job::{Part, PartStep, Run};
+use crate::jobs::run::{Part, Run};
 use crate::machine::Machine;
 use crate::machine::names::node_list;
 use crate::machine::passages::{NoPassage, PassageRequest, directory_silent, no_passage};
@@ -33,13 +33,13 @@ impl Machine {
     /// The shares of a job on all its nodes, in its order.
     pub(crate) fn job_parts(&self, run: &Run) -> Vec<JobPart> {
         let part = |part: &Part| JobPart {
-            peer: self.peer(part.node),
-            tasks: part.tasks,
-            cores: part.amounts.cores,
+            peer: self.peer(part.node()),
+            tasks: part.tasks(),
+            cores: part.amounts().cores,
             memory: part.memory(),
-            gpus: part.amounts.gpus,
+            gpus: part.amounts().gpus,
         };
-        run.parts.iter().map(part).collect()
+        run.parts().iter().map(part).collect()
     }
 }
 
@@ -63,9 +63,9 @@ pub(crate) fn tell_where(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: No
 fn fellows(machine: &Machine, jobs: &Jobs, id: NodeId) -> BTreeSet<NodeId> {
     let here = machine.nodes[id.index()].jobs.iter();
     let runs = here.filter_map(|job| jobs.get(job)?.run());
-    let held = runs.flat_map(|run| run.parts.iter());
-    let held = held.filter(|part| part.step != PartStep::Released);
-    held.map(|part| part.node).filter(|n| *n != id).collect()
+    let held = runs.flat_map(|run| run.parts().iter());
+    let held = held.filter(|part| !part.is_released());
+    held.map(|part| part.node()).filter(|n| *n != id).collect()
 }
 
 /// A command on the host of that link wants to reach a job's first node.
@@ -146,7 +146,7 @@ fn passage_to(
     let (link, id) = (asked.link, asked.job);
     let refused = |why: String| Refusal::new(RefusalCode::WrongState, why);
     let job = &jobs[&id];
-    let run = job.run().filter(|run| run.after.is_none());
+    let run = job.run().filter(|run| !run.is_over());
     let first = run.and_then(|run| Some((run, run.first()?)));
     let (run, first) = first.ok_or_else(|| {
         refused(format!("job {id} is {}: steps can be started only while it runs", job.state()))

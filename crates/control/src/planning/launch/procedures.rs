@@ -4,7 +4,8 @@ use crate::config::ClusterConfig;
 use crate::event::Effect;
 use crate::jobs::Jobs;
 use crate::jobs::check::procedures::entering;
-use crate::jobs::job::{Job, Launching, Part, PartStep, Run};
+use crate::jobs::job::Job;
+use crate::jobs::run::{Part, Run};
 use crate::jobs::variables::variables;
 use crate::machine::Machine;
 use crate::machine::names::node_list;
@@ -66,7 +67,7 @@ pub(crate) fn order_first_steps(rooms: &mut Rooms, turn: &mut Turn, id: JobId, u
     if rooms.jobs[&id].submitted.is_held() {
         return order_hold(&rooms.machine, &rooms.jobs, turn, id, user);
     }
-    let several = rooms.jobs[&id].run().is_some_and(|r| r.parts.len() > 1);
+    let several = rooms.jobs[&id].run().is_some_and(|r| r.parts().len() > 1);
     if several {
         order_prepare(&rooms.machine, &rooms.jobs, turn, id, user);
     } else {
@@ -79,11 +80,11 @@ fn order_prepare(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: JobId, use
         return;
     };
     let others: Vec<NodeId> = run
-        .parts
+        .parts()
         .iter()
         .skip(1)
-        .filter(|p| p.step == PartStep::Ordered)
-        .map(|p| p.node)
+        .filter(|p| p.is_ordered())
+        .map(|p| p.node())
         .collect();
     for node in others {
         order_prepare_on(machine, jobs, turn, id, node, user);
@@ -117,9 +118,7 @@ pub(crate) fn order_launch(rooms: &mut Rooms, turn: &mut Turn, id: JobId, user: 
     let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) else {
         return;
     };
-    if !run.launching.may_be_there() {
-        run.launching = Launching::Unsent;
-    }
+    run.launch_given();
     let Some(first) = run.first() else { return };
     let Some(link) = rooms.machine.node(first).link else {
         return; // ordered again when it registers
@@ -129,7 +128,7 @@ pub(crate) fn order_launch(rooms: &mut Rooms, turn: &mut Turn, id: JobId, user: 
         return;
     };
     if let Some(run) = rooms.jobs.get_mut(&id).and_then(Job::run_mut) {
-        run.launching = Launching::Sent;
+        run.launch_sent();
     }
     let job = &rooms.jobs[&id];
     let Some(run) = job.run() else { return };
@@ -154,7 +153,7 @@ fn allocation(
     let job = jobs.get(&id)?;
     let run = job.run()?;
     let part = run.part(node)?;
-    let limit = run.limit;
+    let limit = run.limit();
     let allocation = Allocation {
         key: job.key().into(),
         node: machine.name(node).to_owned(),
@@ -166,10 +165,10 @@ fn allocation(
         home: user.home.clone(),
         shell: user.shell.clone(),
         memory: part.memory(),
-        cores: part.cores.clone(),
-        gpus: part.gpus.clone(),
-        devices: part.devices.clone(),
-        tasks: part.tasks,
+        cores: part.cores().to_vec(),
+        gpus: part.gpus().to_vec(),
+        devices: part.devices().clone(),
+        tasks: part.tasks(),
         limit,
         cores_per_task: job.spec().request.cores_per_task,
         parts: if run.first() == Some(node) {
@@ -224,7 +223,7 @@ pub(crate) fn order_hold(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: Jo
     let Some(run) = jobs.get(&id).and_then(Job::run) else {
         return;
     };
-    let nodes: Vec<NodeId> = run.parts.iter().map(|p| p.node).collect();
+    let nodes: Vec<NodeId> = run.parts().iter().map(|p| p.node()).collect();
     for node in nodes {
         order_prepare_on(machine, jobs, turn, id, node, user);
     }

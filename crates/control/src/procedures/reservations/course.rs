@@ -79,7 +79,7 @@ pub(crate) fn clear_nodes(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId)
             let run = rooms.jobs.get(job).and_then(|j| j.run());
             let over = run.is_some_and(|r| {
                 let end = with_clearance_after(&rooms.config, r.end_if_it_goes_on());
-                r.after.is_none() && end <= start
+                !r.is_over() && end <= start
             });
             let outside = !rooms.planning.is_inside(*job);
             if over && outside && !late.contains(job) {
@@ -110,10 +110,10 @@ pub(crate) fn clear_of(rooms: &mut Rooms, turn: &mut Turn, job: JobId) {
             cause: KillCause::TimeLimit,
         });
     }
-    if run.started.is_none() {
+    if run.started().is_none() {
         return; // it may be launched yet
     }
-    let others: Vec<NodeId> = run.parts.iter().skip(1).map(|part| part.node).collect();
+    let others: Vec<NodeId> = run.parts().iter().skip(1).map(|part| part.node()).collect();
     for node in others {
         rooms.machine.order(turn, node, |node| NodeOrder::Release {
             key: key.into(),

@@ -2,7 +2,7 @@
 
 use crate::config::ClusterConfig;
 use crate::jobs::Jobs;
-use crate::jobs::job::Run;
+use crate::jobs::run::Run;
 use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::reservations::{Reservation, Reservations};

@@ -1,7 +1,8 @@
 //! What happens to jobs and nodes is noted for the triggers that wait for it.
 
 use crate::jobs::Jobs;
-use crate::jobs::job::{Job, Run};
+use crate::jobs::job::Job;
+use crate::jobs::run::Run;
 use crate::machine::Machine;
 use crate::triggers::watch::{Condition, GATHER, Happened, NEAR};
 use crate::triggers::{Due, Occasion, Triggers};
@@ -84,8 +85,8 @@ impl Triggers {
 /// Nodes that a job runs on.
 fn near(machine: &Machine, jobs: &Jobs, job: JobId) -> Vec<String> {
     let run = jobs.get(&job).and_then(Job::run);
-    let nodes = run.into_iter().flat_map(|run| run.parts.iter());
-    let name = |part: &crate::jobs::job::Part| machine.name(part.node).to_owned();
+    let nodes = run.into_iter().flat_map(|run| run.parts().iter());
+    let name = |part: &crate::jobs::run::Part| machine.name(part.node()).to_owned();
     nodes.map(name).take(NEAR).collect()
 }
 

@@ -156,7 +156,7 @@ fn task_info(
             .map_or(Span::ZERO, |slot| Span((length(slot).ms() - task.estimate.ms()).max(0))),
         reservation: task.reservation,
         job: Some(task.job),
-        start: task.start.or_else(|| run.and_then(|run| run.started)),
+        start: task.start.or_else(|| run.and_then(|run| run.started())),
         end: task.end,
         failures: task.failures,
         nodes,
