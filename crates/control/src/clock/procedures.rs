@@ -122,7 +122,7 @@ fn runs_go_on(rooms: &mut Rooms, turn: &mut Turn, now: Time, step: ClockStep) {
         .jobs
         .all()
         .filter(|job| job.run().is_some())
-        .map(|job| job.id)
+        .map(|job| job.id())
         .collect();
     for id in holding.iter().copied() {
         run_goes_on(

@@ -134,17 +134,18 @@ pub(crate) fn tell_attendants(
 
 /// The caller's own allocation, or why not.
 pub(crate) fn owns(config: &ClusterConfig, caller: &Caller, job: &Job) -> Result<(), Refusal> {
-    if job.submitted.uid != caller.user.uid {
-        return Err(not_theirs(config, caller, job.submitted.uid, whole(job.id)));
+    if job.submitted().uid != caller.user.uid {
+        return Err(not_theirs(config, caller, job.submitted().uid, whole(job.id())));
     }
-    if job.submitted.is_held() {
+    if job.submitted().is_held() {
         return Ok(());
     }
     Err(Refusal::new(
         RefusalCode::WrongState,
         format!(
             "job {} runs a program of its own: it ends with that, or with 'ccancel {}'",
-            job.id, job.id
+            job.id(),
+            job.id()
         ),
     ))
 }

@@ -60,7 +60,7 @@ impl Sieve<'_> {
             let mut parts = job.run().into_iter().flat_map(|run| run.parts());
             parts.any(|part| nodes.contains(&part.node()))
         };
-        self.passes_submitted(&job.submitted)
+        self.passes_submitted(job.submitted())
             && self.passes_state(job.state())
             && self.nodes.as_ref().is_none_or(on_node)
     }
@@ -210,23 +210,23 @@ impl Choosing {
     }
 
     fn choose(&mut self, group: Option<&Group>, job: &Job, meant: bool) {
-        let base = job.submitted.base;
-        if meant && !self.seen.insert(job.id) {
+        let base = job.submitted().base;
+        if meant && !self.seen.insert(job.id()) {
             return;
         }
         if meant {
-            self.ids.push(job.id);
-            self.running.extend((!job.is_waiting()).then_some(job.id));
+            self.ids.push(job.id());
+            self.running.extend((!job.is_waiting()).then_some(job.id()));
             self.bases.insert(base);
         }
-        let Some(group) = group.filter(|_| job.member.is_some()) else {
+        let Some(group) = group.filter(|_| job.member().is_some()) else {
             return;
         };
         let tally = self.tallies.entry(base).or_insert_with(|| Tally {
-            plain: group.plain,
+            plain: group.plain(),
             ..Tally::default()
         });
-        tally.chosen += u32::from(meant && !job.has_row);
-        tally.left_out |= !meant && !job.has_row;
+        tally.chosen += u32::from(meant && !job.has_row());
+        tally.left_out |= !meant && !job.has_row();
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn reason(
     now: Time,
     job: &Job,
 ) -> Option<WaitReason> {
-    match &job.phase {
+    match &job.phase() {
         // It runs on as soon as it has its cores again.
         Phase::Run(run) => run.is_resuming().then_some(WaitReason::Resources),
         Phase::Waiting(Some(reason)) => Some(reason.clone()),
@@ -64,9 +64,9 @@ pub(crate) fn planner_reason(
     now: Time,
     job: &Job,
 ) -> WaitReason {
-    let reason = planner_for(planning, reservations, job.id).why(now, job.id);
+    let reason = planner_for(planning, reservations, job.id()).why(now, job.id());
     let reason = reason.unwrap_or(WaitReason::Priority);
-    let untold = || match &job.submitted.place {
+    let untold = || match &job.submitted().place {
         Place::Good { demand, .. } => {
             let mut nodes = demand.iter().flat_map(|component| component.allowed.iter());
             nodes.any(|n| !machine.node(n).known)
@@ -92,12 +92,12 @@ pub(crate) fn lines(
     let mut first = Vec::new();
     if job.spec().attended {
         first.push("it is interactive: it ends when its command goes".to_owned());
-    } else if job.submitted.is_held() {
+    } else if job.submitted().is_held() {
         first
             .push("it is an allocation: steps are started in it until it is given back".to_owned());
     }
     first.extend(told_cut(job));
-    let Phase::Waiting(reason) = &job.phase else {
+    let Phase::Waiting(reason) = &job.phase() else {
         return first;
     };
     let reason = reason
@@ -107,15 +107,15 @@ pub(crate) fn lines(
         &reason,
         Waiting {
             spec: job.spec(),
-            queue: &job.submitted.queue,
+            queue: &job.submitted().queue,
             before: place.map(|place| place - 1),
             interactive_per_user: config.policy.interactive_per_user,
         },
     );
     let mut lines = first;
     lines.push(line);
-    lines.extend(reservations.delay_lines(job.id));
-    if let Some(prediction) = starts.get(&job.id)
+    lines.extend(reservations.delay_lines(job.id()));
+    if let Some(prediction) = starts.get(&job.id())
         && prediction.start.is_none()
     {
         lines.push("no start can be predicted".to_owned());

@@ -25,7 +25,7 @@ pub(crate) fn check(it: &Rooms) -> Result<(), String> {
 fn interactive_jobs_are_attended(it: &Rooms) -> Result<(), String> {
     let attended = it.jobs.all().filter(|j| j.spec().attended);
     let over = |job: &&Job| job.run().is_some_and(|run| run.is_over());
-    let alive = attended.filter(|job| !over(job)).map(|job| job.id);
+    let alive = attended.filter(|job| !over(job)).map(|job| job.id());
     it.conversations
         .attendance
         .check(|job| it.jobs.contains_key(&job), alive)
@@ -34,9 +34,9 @@ fn interactive_jobs_are_attended(it: &Rooms) -> Result<(), String> {
 fn interactive_jobs_keep_to_their_limit(it: &Rooms) -> Result<(), String> {
     let most = it.config.policy.interactive_per_user as usize;
     let mut all: BTreeMap<Uid, BTreeSet<JobId>> = BTreeMap::new();
-    let counts = |j: &&crate::jobs::job::Job| j.submitted.counts_as_interactive();
+    let counts = |j: &&crate::jobs::job::Job| j.submitted().counts_as_interactive();
     for job in it.jobs.all().filter(counts) {
-        all.entry(job.submitted.uid).or_default().insert(job.id);
+        all.entry(job.submitted().uid).or_default().insert(job.id());
     }
     it.conversations.interactive.check(&all)?;
     for (uid, jobs) in &all {
@@ -53,7 +53,7 @@ fn interactive_jobs_keep_to_their_limit(it: &Rooms) -> Result<(), String> {
         }
         let limited = |id: &&JobId| {
             let waits = cosy_model::WaitReason::InteractiveLimit;
-            matches!(&it.jobs[id].phase, crate::jobs::job::Phase::Waiting(Some(r)) if *r == waits)
+            matches!(&it.jobs[id].phase(), crate::jobs::job::Phase::Waiting(Some(r)) if *r == waits)
         };
         if counted < most && jobs.iter().any(|id| limited(&id)) {
             return Err(format!("an interactive job of user {uid} waits for nothing"));

@@ -38,8 +38,8 @@ impl<'a> Around<'a> {
     fn array(&self, base: JobId) -> Option<Array<'a>> {
         let group = self.rooms.jobs.group(&base)?;
         Some(Array {
-            indices: group.indices.as_deref(),
-            at_once: group.at_once,
+            indices: group.indices(),
+            at_once: group.at_once(),
         })
     }
 
@@ -72,34 +72,34 @@ pub(crate) struct LiveFacts<'a> {
 
 impl JobFacts for LiveFacts<'_> {
     fn name(&self) -> RowName<'_> {
-        let submitted = &self.job.submitted;
+        let submitted = &self.job.submitted();
         RowName {
-            id: self.job.id,
+            id: self.job.id(),
             base: submitted.base,
-            index: self.job.member.map(|member| member.index),
+            index: self.job.member().map(|member| member.index),
             tasks: self.tasks,
             component: self.by_component && submitted.spec.has_several_components(),
         }
     }
 
     fn submission(&self) -> Submission<'_> {
-        submission(&self.job.submitted)
+        submission(self.job.submitted())
     }
 
     fn standing(&self) -> Standing {
         Standing {
             state: self.job.state(),
             over: false,
-            attempt: self.job.attempt,
-            eligible: self.job.eligible,
-            not_before: self.job.not_before,
-            held_by: self.job.held.map(holder),
-            apart: Some(self.job.own && self.tasks.is_none()),
+            attempt: self.job.attempt(),
+            eligible: self.job.eligible(),
+            not_before: self.job.not_before(),
+            held_by: self.job.held().map(holder),
+            apart: Some(self.job.own() && self.tasks.is_none()),
         }
     }
 
     fn course(&self) -> Course {
-        let submitted = &self.job.submitted;
+        let submitted = &self.job.submitted();
         let run = self.job.run();
         let asked = submitted.place.limit();
         // What a reservation leaves of the limit is not told.
@@ -145,28 +145,28 @@ impl JobFacts for LiveFacts<'_> {
     }
 
     fn priority(&self) -> i64 {
-        let submitted = &self.job.submitted;
-        match self.job.held {
+        let submitted = &self.job.submitted();
+        match self.job.held() {
             Some(_) => 0,
             None => priority(&submitted.spec, submitted.rank()),
         }
     }
 
     fn place(&self) -> Option<i64> {
-        self.around.place(self.job.id, &self.job.submitted)
+        self.around.place(self.job.id(), self.job.submitted())
     }
 
     fn predicted_start(&self) -> Option<Time> {
         self.around
-            .predicted_start(self.job.id, &self.job.submitted)
+            .predicted_start(self.job.id(), self.job.submitted())
     }
 
     fn files(&self) -> Files {
         files_of(match self.job.run() {
             Some(run) => files_of_run(&self.around.rooms.machine, self.job, run),
             None => {
-                let index = self.job.member.map(|member| member.index);
-                crate::planning::launch::files(&self.job.submitted, self.job.id, index, "%N")
+                let index = self.job.member().map(|member| member.index);
+                crate::planning::launch::files(self.job.submitted(), self.job.id(), index, "%N")
             }
         })
     }
@@ -184,19 +184,19 @@ impl JobFacts for LiveFacts<'_> {
     }
 
     fn array(&self) -> Option<Array<'_>> {
-        self.around.array(self.job.submitted.base)
+        self.around.array(self.job.submitted().base)
     }
 
     fn gets_whole_nodes(&self) -> bool {
-        self.job.submitted.is_exclusive()
+        self.job.submitted().is_exclusive()
     }
 
     fn least_nodes(&self) -> Option<u32> {
-        self.job.submitted.place.least()
+        self.job.submitted().place.least()
     }
 
     fn requests(&self) -> impl Iterator<Item = &ResourceRequest> {
-        self.job.submitted.requests()
+        self.job.submitted().requests()
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn notify_job(
     let job = jobs.get(&id);
     let running = job.and_then(|job| {
         let run = Job::run(job).filter(|run| run.started().is_some() && !run.is_over())?;
-        Some((job.key(), job.submitted.is_held(), run.first()?))
+        Some((job.key(), job.submitted().is_held(), run.first()?))
     });
     let Some((key, held, first)) = running else {
         let why = format!("job {} does not run: there is nobody to tell", name_of(jobs, id));

@@ -23,8 +23,8 @@ pub(crate) fn steered(
     let Some(job) = jobs.get(&id) else {
         return;
     };
-    let base = job.submitted.base;
-    if job.has_row || !bulk.whole.contains(&base) {
+    let base = job.submitted().base;
+    if job.has_row() || !bulk.whole.contains(&base) {
         save_job(machine, jobs, turn, id);
         bulk.told.entry(base).or_default().push(id);
     }

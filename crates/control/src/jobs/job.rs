@@ -139,21 +139,72 @@ pub(crate) struct Member {
 
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub id: JobId,
-    pub member: Option<Member>,
-    pub submitted: Arc<Submitted>,
+    pub(in crate::jobs) id: JobId,
+    pub(in crate::jobs) member: Option<Member>,
+    pub(in crate::jobs) submitted: Arc<Submitted>,
     /// It was changed alone, not with the others of its array.
-    pub own: bool,
+    pub(in crate::jobs) own: bool,
     /// It has a row in the store.
-    pub has_row: bool,
-    pub held: Option<HeldBy>,
+    pub(in crate::jobs) has_row: bool,
+    pub(in crate::jobs) held: Option<HeldBy>,
     /// The directory service has to tell the user's groups first.
-    pub needs_user: bool,
-    pub attempt: Attempt,
-    pub eligible: Option<Time>,
+    pub(in crate::jobs) needs_user: bool,
+    pub(in crate::jobs) attempt: Attempt,
+    pub(in crate::jobs) eligible: Option<Time>,
     /// It waits again, and not before then.
-    pub not_before: Option<Time>,
-    pub phase: Phase,
+    pub(in crate::jobs) not_before: Option<Time>,
+    pub(in crate::jobs) phase: Phase,
+}
+
+/// What is known of it.
+impl Job {
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    pub fn member(&self) -> Option<Member> {
+        self.member
+    }
+
+    pub fn submitted(&self) -> &Arc<Submitted> {
+        &self.submitted
+    }
+
+    /// It was changed alone, not with the others of its array.
+    pub fn own(&self) -> bool {
+        self.own
+    }
+
+    /// It has a row in the store.
+    pub fn has_row(&self) -> bool {
+        self.has_row
+    }
+
+    pub fn held(&self) -> Option<HeldBy> {
+        self.held
+    }
+
+    /// The directory service has to tell the user's groups first.
+    pub fn needs_user(&self) -> bool {
+        self.needs_user
+    }
+
+    pub fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
+    pub fn eligible(&self) -> Option<Time> {
+        self.eligible
+    }
+
+    /// It waits again, and not before then.
+    pub fn not_before(&self) -> Option<Time> {
+        self.not_before
+    }
+
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
 }
 
 #[derive(Debug)]
@@ -171,6 +222,87 @@ impl Job {
             attempt: self.attempt,
         }
     }
+
+    // ---- what happens to it
+
+    /// Its attempts so far are followed by this one.
+    pub fn starts(&mut self, run: Run) {
+        self.attempt = Attempt(self.attempt.0 + 1);
+        self.not_before = None;
+        self.phase = Phase::Run(Box::new(run));
+    }
+
+    /// It waits: in the planner's queue when there is no reason, else out of it.
+    pub fn waits_for(&mut self, reason: Option<WaitReason>) {
+        self.phase = Phase::Waiting(reason);
+    }
+
+    /// It waits until the directory service has told its user's groups.
+    pub fn waits_for_user(&mut self) {
+        self.needs_user = true;
+        self.waits_for(Some(WaitReason::Directory));
+    }
+
+    /// The directory service has told its user's groups.
+    pub fn user_is_known(&mut self) {
+        self.needs_user = false;
+    }
+
+    /// It was looked at while it waits: since when it could run but for its turn, and what it
+    /// waits for.
+    pub fn was_reviewed(&mut self, eligible: Option<Time>, reason: Option<WaitReason>) {
+        self.eligible = eligible;
+        self.needs_user |= reason == Some(WaitReason::Directory);
+        self.waits_for(reason);
+    }
+
+    /// What it asks for, or where it may be, is this from now on.
+    pub fn asks_for(&mut self, submitted: Arc<Submitted>) {
+        self.submitted = submitted;
+    }
+
+    /// It is no longer like the others of its array, if that is so.
+    pub fn differs(&mut self, alone: bool) {
+        self.own |= alone;
+    }
+
+    /// It is held, or released.
+    pub fn is_held_by(&mut self, held: Option<HeldBy>) {
+        self.held = held;
+    }
+
+    /// A node knows of a later attempt than the store.
+    pub fn has_had(&mut self, attempt: Attempt) {
+        self.attempt = attempt;
+    }
+
+    /// One of its components as a job of its own, for lists by component; `reason` is asked
+    /// for when only the planner knows what the job waits for.
+    pub fn component(
+        &self,
+        number: u16,
+        submitted: Submitted,
+        reason: impl FnOnce() -> WaitReason,
+    ) -> Self {
+        Self {
+            id: JobId(self.id.0 + u64::from(number)),
+            member: None,
+            submitted: Arc::new(submitted),
+            own: self.own,
+            has_row: self.has_row,
+            held: self.held,
+            needs_user: self.needs_user,
+            attempt: self.attempt,
+            eligible: self.eligible,
+            not_before: self.not_before,
+            phase: match &self.phase {
+                Phase::Waiting(known) => Phase::Waiting(Some(known.clone().unwrap_or_else(reason))),
+                Phase::Run(run) => Phase::Run(Box::new(run.of_component(number))),
+            },
+        }
+    }
+
+    // ---- what is known of it
 
     pub fn spec(&self) -> &JobSpec {
         &self.submitted.spec
@@ -261,35 +393,76 @@ pub(crate) enum TaskOutcome {
 #[derive(Debug)]
 pub(crate) struct Group {
     /// What tasks without a row of their own ask for.
-    pub submitted: Arc<Submitted>,
+    pub(in crate::jobs) submitted: Arc<Submitted>,
     /// Who holds those.
-    pub held: Option<HeldBy>,
+    pub(in crate::jobs) held: Option<HeldBy>,
     /// Live tasks without a row of their own.
-    pub plain: u32,
+    pub(in crate::jobs) plain: u32,
     /// What its live jobs ask for, by number.
-    pub bodies: BTreeMap<u32, Body>,
+    pub(in crate::jobs) bodies: BTreeMap<u32, Body>,
     /// A number that no body has had.
-    pub next_body: u32,
+    pub(in crate::jobs) next_body: u32,
     /// Indices of an array.
-    pub indices: Option<Vec<u32>>,
+    pub(in crate::jobs) indices: Option<Vec<u32>>,
     /// Which task has which id.
-    pub numbering: Numbering,
-    pub at_once: Option<u32>,
-    pub fates: Vec<TaskOutcome>,
+    pub(in crate::jobs) numbering: Numbering,
+    pub(in crate::jobs) at_once: Option<u32>,
+    pub(in crate::jobs) fates: Vec<TaskOutcome>,
     /// Tasks that have not ended.
-    pub live: u32,
+    pub(in crate::jobs) live: u32,
     /// Tasks that have ended otherwise than with exit code 0.
-    pub failed: u32,
+    pub(in crate::jobs) failed: u32,
     /// The latest start of a task.
-    pub last_start: Option<Time>,
+    pub(in crate::jobs) last_start: Option<Time>,
     /// Tasks that hold nodes.
-    pub running: u32,
+    pub(in crate::jobs) running: u32,
     /// Tasks in the planner's queue.
-    pub queued: u32,
+    pub(in crate::jobs) queued: u32,
     /// Tasks that have started or ended.
-    pub touched: u32,
+    pub(in crate::jobs) touched: u32,
     /// Tasks that wait only for others of the array to end, by their place.
-    pub throttled: BTreeSet<usize>,
+    pub(in crate::jobs) throttled: BTreeSet<usize>,
+}
+
+/// What is known of it.
+impl Group {
+    /// What tasks without a row of their own ask for.
+    pub fn submitted(&self) -> &Arc<Submitted> {
+        &self.submitted
+    }
+
+    /// Who holds those.
+    pub fn held(&self) -> Option<HeldBy> {
+        self.held
+    }
+
+    /// Live tasks without a row of their own.
+    pub fn plain(&self) -> u32 {
+        self.plain
+    }
+
+    /// What its live jobs ask for, by number.
+    pub fn bodies(&self) -> &BTreeMap<u32, Body> {
+        &self.bodies
+    }
+
+    /// Indices of an array.
+    pub fn indices(&self) -> Option<&[u32]> {
+        self.indices.as_deref()
+    }
+
+    pub fn at_once(&self) -> Option<u32> {
+        self.at_once
+    }
+
+    pub fn fates(&self) -> &[TaskOutcome] {
+        &self.fates
+    }
+
+    /// Tasks in the planner's queue.
+    pub fn queued(&self) -> u32 {
+        self.queued
+    }
 }
 
 impl Group {
@@ -347,6 +520,31 @@ impl Group {
             TaskOutcome::NotOk => self.failed -= 1,
         }
         self.live += 1;
+    }
+
+    /// A task holds nodes; `first` is true for its first attempt.
+    pub fn task_started(&mut self, now: Time, first: bool) {
+        self.running += 1;
+        self.touched += u32::from(first);
+        self.note_start(now);
+    }
+
+    /// A task holds no nodes any more.
+    pub fn task_stopped(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// The task at that place waits for others of the array to end, or does not.
+    pub fn throttle(&mut self, at: usize, waits: bool) {
+        match waits {
+            true => self.throttled.insert(at),
+            false => self.throttled.remove(&at),
+        };
+    }
+
+    /// So many tasks run at once, at most.
+    pub fn limit_at_once(&mut self, tasks: Option<u32>) {
+        self.at_once = tasks;
     }
 
     /// A task has started then.

@@ -6,15 +6,11 @@
 //! is placed; a job that waits is placed anew about once a second.
 //! Source: sbatch(1), `--constraint`.
 
-use crate::jobs::Jobs;
-use crate::jobs::dependencies::Waiter;
-use crate::jobs::job::Submitted;
 use crate::machine::Machine;
 use crate::machine::nodes::Node;
 use cosy_model::job::ResourceRequest;
-use cosy_model::{About, JobId, Refusal, RefusalCode};
+use cosy_model::{About, Refusal, RefusalCode};
 use cosy_sched::{AtLeast, NodeMask};
-use std::sync::Arc;
 
 impl Machine {
     /// Takes nodes out of `allowed` that lack features.
@@ -105,35 +101,5 @@ impl Machine {
         let mut nodes = NodeMask::new(self.nodes.len());
         fits.for_each(|n| nodes.insert(n));
         nodes
-    }
-}
-
-/// Jobs that ask for the same stand elsewhere. Tells which wait.
-pub(crate) fn place_body(jobs: &mut Jobs, waiter: Waiter, new: &Arc<Submitted>) -> Vec<JobId> {
-    lay_body(jobs, new);
-    let Some(group) = jobs.group(&waiter.base) else {
-        return Vec::new();
-    };
-    let mut waiting = Vec::new();
-    for id in group.ids() {
-        let job = jobs.get_mut(&id);
-        if let Some(job) = job.filter(|job| job.submitted.body == waiter.body) {
-            job.submitted = new.clone();
-            waiting.extend(job.is_waiting().then_some(id));
-        }
-    }
-    waiting
-}
-
-/// That is what jobs with its number ask for, and where they stand.
-pub(crate) fn lay_body(jobs: &mut Jobs, new: &Arc<Submitted>) {
-    let Some(group) = jobs.group_mut(&new.base) else {
-        return;
-    };
-    if let Some(body) = group.bodies.get_mut(&new.body) {
-        body.submitted = new.clone();
-    }
-    if group.submitted.body == new.body {
-        group.submitted = new.clone();
     }
 }

@@ -25,11 +25,12 @@ fn no_node_is_overbooked(it: &Rooms) -> Result<(), String> {
             sum.give(part.held());
             cores.extend(part.held_cores());
             parts.push(part);
-            if !it.machine.node(part.node()).jobs.contains(&job.id) {
+            if !it.machine.node(part.node()).jobs.contains(&job.id()) {
                 let name = it.machine.name(part.node());
                 return Err(format!(
                     "job {} is missing at its node {name}: {:?}",
-                    job.id, job.phase
+                    job.id(),
+                    job.phase()
                 ));
             }
         }

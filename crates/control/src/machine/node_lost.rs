@@ -36,7 +36,7 @@ pub(crate) fn after_loss(job: &Job, now: Time) -> AfterRun {
     }
     // Where nobody knows whether it has run it waits, and is held.
     let asks = run.is_doubtful() && !job.spec().attended;
-    match asks || job.submitted.runs_again(run.may_have_run()) {
+    match asks || job.submitted().runs_again(run.may_have_run()) {
         true => AfterRun::Requeue,
         false => AfterRun::End(lost_end(EndCause::NodeLost, run.started(), now)),
     }

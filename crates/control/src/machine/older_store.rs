@@ -48,7 +48,7 @@ impl LostStore {
 
     /// The store has the job, perhaps not all that has become of it.
     fn concerns(&self, job: &Job) -> bool {
-        self.found.is_some_and(|found| job.submitted.base < found)
+        self.found.is_some_and(|found| job.submitted().base < found)
     }
 
     /// Jobs with these ids may have been; nothing is known of them.

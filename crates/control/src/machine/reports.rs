@@ -39,7 +39,7 @@ pub(crate) fn health(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, problem: Op
 /// The job, if that attempt is its present one and holds that node.
 pub(crate) fn at_attempt(jobs: &mut Jobs, id: NodeId, key: AttemptKey) -> Option<&mut Job> {
     let job = jobs.get_mut(&key.job)?;
-    let present = job.attempt == key.attempt && job.run().is_some_and(|r| r.part(id).is_some());
+    let present = job.attempt() == key.attempt && job.run().is_some_and(|r| r.part(id).is_some());
     present.then_some(job)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn launch_when_ready(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
-    if job.submitted.is_held() {
+    if job.submitted().is_held() {
         return held_ready(rooms, turn, id);
     }
     let Some(run) = job.run() else { return };
@@ -56,7 +56,7 @@ pub(crate) fn launch_when_ready(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if run.is_launched() || run.is_over() || !ready {
         return;
     }
-    let uid = job.submitted.uid;
+    let uid = job.submitted().uid;
     if let Some(user) = rooms.conversations.fresh_user(&rooms.config, turn, uid) {
         order_launch(rooms, turn, id, &user);
     } else if let Some(first) = rooms.jobs[&id].run().and_then(|r| r.first()) {
@@ -136,14 +136,14 @@ pub(crate) fn order_late(rooms: &mut Rooms, turn: &mut Turn, user: &User) {
             rooms.machine.awaits_no_more(job_id, id);
             continue;
         };
-        if job.submitted.uid != user.uid {
+        if job.submitted().uid != user.uid {
             continue;
         }
         rooms.machine.awaits_no_more(job_id, id);
         let Some(run) = job.run() else { continue };
         let open = !run.is_over() && run.started().is_none() && run.killed().is_none();
         let ordered = run.part(id).is_some_and(|p| p.is_ordered());
-        let first = run.first() == Some(id) && !job.submitted.is_held();
+        let first = run.first() == Some(id) && !job.submitted().is_held();
         let several = run.parts().len() > 1;
         if run.resized().is_some() && !run.is_over() && run.first() == Some(id) {
             order_prepare_on(&rooms.machine, &rooms.jobs, turn, job_id, id, user);
@@ -174,7 +174,7 @@ pub(crate) fn check_limits(
                 continue;
             };
             let Some(run) = job.run() else { continue };
-            if run.is_over() || job.submitted.is_held() {
+            if run.is_over() || job.submitted().is_held() {
                 continue;
             }
             let Some(end) = run.ends_at() else { continue };

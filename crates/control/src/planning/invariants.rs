@@ -13,14 +13,14 @@ pub(crate) fn check(it: &Rooms) -> Result<(), String> {
 
 fn planner_and_jobs_agree(it: &Rooms) -> Result<(), String> {
     for job in it.jobs.all() {
-        let queued = is_queued(&it.planning, &it.reservations, job.id);
-        let should = matches!(job.phase, crate::jobs::job::Phase::Waiting(None));
+        let queued = is_queued(&it.planning, &it.reservations, job.id());
+        let should = matches!(job.phase(), crate::jobs::job::Phase::Waiting(None));
         if queued != should {
             return Err(format!(
                 "job {} is {}in the planner's queue but its phase is {:?}",
-                job.id,
+                job.id(),
                 if queued { "" } else { "not " },
-                job.phase
+                job.phase()
             ));
         }
     }

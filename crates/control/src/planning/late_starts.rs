@@ -93,7 +93,7 @@ fn others_wait(rooms: &Rooms, id: JobId) -> bool {
         true => Some(QueueId(0)), // there is one queue inside of a reservation
         false => rooms
             .queues
-            .queue_id(&job.submitted.queue)
+            .queue_id(&job.submitted().queue)
             .map(|queue| planner_queue(&rooms.config, &rooms.queues, job.spec(), queue)),
     };
     let planner = planner_for(&rooms.planning, &rooms.reservations, id);

@@ -19,7 +19,7 @@ pub(crate) fn join_queues(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     else {
         return;
     };
-    let Place::Good { queue, .. } = job.submitted.place else {
+    let Place::Good { queue, .. } = job.submitted().place else {
         return;
     };
     let Some(queues) = queues_of(&rooms.config, &rooms.queues, job.spec(), queue) else {
@@ -36,7 +36,7 @@ pub(crate) fn part_queues(rooms: &mut Rooms, turn: &mut Turn) {
     if !rooms.queues.may_part(steady) {
         return;
     }
-    let spans = |job: &Job| match job.submitted.place {
+    let spans = |job: &Job| match job.submitted().place {
         Place::Good { queue, .. } => {
             queues_of(&rooms.config, &rooms.queues, job.spec(), queue).is_some()
         }

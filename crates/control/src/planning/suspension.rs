@@ -42,8 +42,8 @@ pub(crate) fn suspend_job(
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return Ok(());
     };
-    let whole = job.submitted.is_exclusive();
-    let asked = job.submitted.asks_for_room();
+    let whole = job.submitted().is_exclusive();
+    let asked = job.submitted().asks_for_room();
     let runs = job.run_mut();
     let runs = runs.filter(|run| run.started().is_some() && !run.is_over());
     let Some(run) = runs else {
@@ -157,7 +157,7 @@ fn takes_cores_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &str) ->
     if parts().any(|p| rooms.machine.node(p.node()).cores.holds_any(p.cores())) {
         return false;
     }
-    let (shares, whole) = (run.shares(), job.submitted.is_exclusive());
+    let (shares, whole) = (run.shares(), job.submitted().is_exclusive());
     let rest = Span((limit.0 - run.elapsed(now).0).max(1));
     let end = match limit.is_unlimited() {
         true => Time::FAR,
@@ -254,7 +254,7 @@ fn runs_on(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &str) {
 
 /// The controller itself ends a job in which nothing is launched.
 pub(crate) fn expect_held_end(jobs: &mut Jobs, id: JobId) {
-    let held = jobs.get(&id).filter(|job| job.submitted.is_held());
+    let held = jobs.get(&id).filter(|job| job.submitted().is_held());
     let run = held.and_then(Job::run).filter(|run| !run.is_over());
     let end = run.and_then(|run| run.ends_at());
     jobs.end_held_at(end, id);

@@ -15,7 +15,7 @@ use cosy_sched::Component;
 /// The shares of a job that has just started, with the tasks of those of its components that
 /// have whole nodes dealt evenly.
 pub(crate) fn dealt(jobs: &Jobs, id: JobId, mut shares: Vec<NodeShare>) -> Vec<NodeShare> {
-    let place = jobs.get(&id).map(|job| &job.submitted.place);
+    let place = jobs.get(&id).map(|job| &job.submitted().place);
     let Some(Place::Good { demand, .. }) = place else {
         return shares;
     };

@@ -20,7 +20,7 @@ pub(crate) fn start_elsewhere(rooms: &mut Rooms, turn: &mut Turn) -> Vec<JobId> 
             rooms.planning.is_decided(id);
             continue;
         };
-        if matches!(job.phase, Phase::Waiting(None)) && rooms.planning.cluster().is_waiting(id) {
+        if matches!(job.phase(), Phase::Waiting(None)) && rooms.planning.cluster().is_waiting(id) {
             starts.extend(try_queues(rooms, turn, id));
         }
     }
@@ -37,11 +37,11 @@ pub(crate) fn try_queues(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> Vec<J
         if rooms.planning.cluster().try_place(now, &trial).is_none() {
             continue;
         }
-        let old = rooms.jobs[&id].submitted.clone();
+        let old = rooms.jobs[&id].submitted().clone();
         let new = body_in(&rooms.queues, &mut rooms.jobs, &old, queue, place);
         take_body(rooms, turn, id, &new);
         if let Some(job) = rooms.jobs.get_mut(&id) {
-            job.own = true;
+            job.differs(true);
         }
         save_job(&rooms.machine, &mut rooms.jobs, turn, id);
         let name = rooms.queues.name(queue).to_owned();

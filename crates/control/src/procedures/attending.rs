@@ -34,7 +34,7 @@ pub(crate) fn end_unattended(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let Some(job) = rooms.jobs.get(&id).filter(|j| j.spec().attended) else {
         return;
     };
-    let waits = match &job.phase {
+    let waits = match &job.phase() {
         Phase::Waiting(_) => true,
         Phase::Run(run) if run.is_over() => return,
         Phase::Run(_) => false,

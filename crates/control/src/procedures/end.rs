@@ -119,7 +119,7 @@ pub(crate) fn abandon(
     let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
-    let held = job.submitted.is_held();
+    let held = job.submitted().is_held();
     let Some(run) = job.run() else { return };
     let launched = run.is_launched();
     let first = run.first();
@@ -205,7 +205,7 @@ pub(crate) fn follow(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     rooms.jobs.start_saved(id);
     let base = rooms.jobs.base_of(id);
     if let Some(group) = rooms.jobs.group_mut(&base) {
-        group.running = group.running.saturating_sub(1);
+        group.task_stopped();
     }
     match after {
         AfterRun::End(end)

@@ -1,10 +1,10 @@
 //! Jobs whose nodes all have one feature of several choose which.
 
+use crate::jobs::bodies::procedures::place_body;
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::job::Place;
 use crate::jobs::restore::procedures::placed_again;
 use crate::jobs::reviews::AT_ONCE;
-use crate::machine::features::place_body;
 use crate::procedures::reviews::review;
 use crate::reservations::inside::procedures::planner_of;
 use crate::rooms::Rooms;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 pub(crate) fn choose_again(rooms: &mut Rooms, turn: &mut Turn) {
     for jobs in rooms.planning.next_choosers() {
         match rooms.jobs.group(&jobs.base) {
-            Some(group) if !group.bodies.contains_key(&jobs.body) => {
+            Some(group) if !group.bodies().contains_key(&jobs.body) => {
                 rooms.planning.chooses_no_more(jobs);
             }
             None => rooms.planning.chooses_no_more(jobs),
-            Some(group) if group.queued > 0 => choose_for(rooms, turn, jobs),
+            Some(group) if group.queued() > 0 => choose_for(rooms, turn, jobs),
             Some(_) => {}
         }
     }
@@ -28,7 +28,7 @@ pub(crate) fn choose_again(rooms: &mut Rooms, turn: &mut Turn) {
 
 pub(crate) fn choose_for(rooms: &mut Rooms, turn: &mut Turn, jobs: Waiter) {
     let group = rooms.jobs.group(&jobs.base);
-    let Some(body) = group.and_then(|group| group.bodies.get(&jobs.body)) else {
+    let Some(body) = group.and_then(|group| group.bodies().get(&jobs.body)) else {
         return;
     };
     let new = placed_again(rooms, &body.submitted);

@@ -3,7 +3,6 @@
 use crate::conversations::attending::tell_started;
 use crate::conversations::mail::News;
 use crate::conversations::mail::procedures::{mail_of, note_mailing};
-use crate::jobs::job::Phase;
 use crate::jobs::run::{Part, Run};
 use crate::jobs::save::save_job;
 use crate::machine::names::node_list;
@@ -20,7 +19,7 @@ use crate::reservations::inside::procedures::{note_start, planned_starts, planne
 use crate::rooms::Rooms;
 use crate::set_aside::Object;
 use crate::turn::Turn;
-use cosy_model::{Attempt, EventKind, EventObject, JobId, WaitReason};
+use cosy_model::{EventKind, EventObject, JobId};
 
 /// Starts what the planner says can start.
 pub(crate) fn start_jobs(rooms: &mut Rooms, turn: &mut Turn) {
@@ -62,7 +61,7 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
         planner_of(&mut rooms.planning, &mut rooms.reservations, id).end(id);
         return false;
     };
-    let (base, uid) = (job.submitted.base, job.submitted.uid);
+    let (base, uid) = (job.submitted().base, job.submitted().uid);
     rooms.jobs.count_queued(turn, base, false);
     rooms.jobs.gives_back_licenses(id);
     let Some(user) = rooms.conversations.fresh_user(&rooms.config, turn, uid) else {
@@ -70,7 +69,7 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
     };
     if rooms
         .jobs
-        .lacks_licenses(&rooms.config, &rooms.jobs[&id].submitted.spec)
+        .lacks_licenses(&rooms.config, &rooms.jobs[&id].submitted().spec)
     {
         return wait_for_licenses(rooms, turn, id);
     }
@@ -84,9 +83,7 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return false;
     };
-    job.attempt = Attempt(job.attempt.0 + 1);
-    job.not_before = None;
-    job.phase = Phase::Run(Box::new(Run::new(now, limit, parts)));
+    job.starts(Run::new(now, limit, parts));
     count_start(&rooms.config, &mut rooms.queues, &mut rooms.jobs, now, base, id);
     note_start(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, now, id);
     note_mailing(&rooms.jobs, &mut rooms.conversations, id);
@@ -107,8 +104,7 @@ pub(crate) fn wait_for_directory(rooms: &mut Rooms, turn: &mut Turn, id: JobId) 
     planner_of(&mut rooms.planning, &mut rooms.reservations, id).end(id);
     rooms.planning.left_inside(id);
     if let Some(job) = rooms.jobs.get_mut(&id) {
-        job.needs_user = true;
-        job.phase = Phase::Waiting(Some(WaitReason::Directory));
+        job.waits_for_user();
     }
     review(rooms, turn, id);
     refill_interactive(rooms, turn, id);

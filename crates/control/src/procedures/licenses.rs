@@ -1,6 +1,5 @@
 //! Jobs that wait for licences are looked at when some come back.
 
-use crate::jobs::job::Phase;
 use crate::jobs::licenses::{AHEAD, LOOKS};
 use crate::procedures::reviews::{refill_interactive, review};
 use crate::reservations::inside::procedures::{is_queued, planner_of};
@@ -82,7 +81,7 @@ pub(crate) fn wait_for_licenses(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -
     rooms.planning.left_inside(id);
     rooms.jobs.licenses_mut().leave(id);
     if let Some(job) = rooms.jobs.get_mut(&id) {
-        job.phase = Phase::Waiting(Some(WaitReason::Licenses));
+        job.waits_for(Some(WaitReason::Licenses));
     }
     review(rooms, turn, id);
     refill_interactive(rooms, turn, id);

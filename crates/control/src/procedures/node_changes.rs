@@ -1,9 +1,9 @@
 //! Jobs are placed anew because nodes have other amounts or features than before.
 
+use crate::jobs::bodies::procedures::lay_body;
 use crate::jobs::job::Job;
 use crate::jobs::restore::procedures::placed_again;
 use crate::machine::changes::{LOOKS, PIECE, job_waits, mentions, same_place};
-use crate::machine::features::lay_body;
 use crate::procedures::restore::machine_changed;
 use crate::procedures::reviews::review;
 use crate::reservations::inside::procedures::planner_of;
@@ -41,7 +41,7 @@ pub(crate) fn place_for_features(
     features: BTreeSet<String>,
     from: JobId,
 ) {
-    let asks = |job: &Job| job.submitted.requests().any(|r| mentions(r, &features));
+    let asks = |job: &Job| job.submitted().requests().any(|r| mentions(r, &features));
     let mut ids = Vec::new();
     let mut next = None;
     for (looked, (id, job)) in rooms.jobs.range(from..).enumerate() {
@@ -60,10 +60,10 @@ pub(crate) fn place_for_features(
 
 /// What the first of those that ask for the same was placed as is that of all.
 pub(crate) fn place_one(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
-    let old = rooms.jobs[&id].submitted.clone();
+    let old = rooms.jobs[&id].submitted().clone();
     let base = old.base;
     let group = rooms.jobs.group(&base);
-    let body = group.and_then(|group| group.bodies.get(&old.body));
+    let body = group.and_then(|group| group.bodies().get(&old.body));
     let placed = body.map(|body| body.submitted.clone());
     let placed = placed.filter(|body| !Arc::ptr_eq(body, &old));
     let new = placed.unwrap_or_else(|| Arc::new(placed_again(rooms, &old)));
@@ -76,7 +76,7 @@ pub(crate) fn place_one(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         rooms.planning.left_inside(id);
     }
     if let Some(job) = rooms.jobs.get_mut(&id) {
-        job.submitted = new;
+        job.asks_for(new);
     }
     if waits && !same {
         review(rooms, turn, id);

@@ -261,7 +261,7 @@ pub(crate) fn started(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Attem
             cause: KillCause::Superseded,
         });
     };
-    let base = job.submitted.base;
+    let base = job.submitted().base;
     if let Some(run) = job.run_mut() {
         run.runs_on(id);
     }
@@ -421,7 +421,7 @@ pub(crate) fn take_inventory(
             let held = rooms
                 .jobs
                 .get(&key.job)
-                .is_some_and(|j| j.submitted.is_held());
+                .is_some_and(|j| j.submitted().is_held());
             let leaves = rooms.jobs.gives_back(key.job, id);
             match (over || leaves, held && !leaves) {
                 (true, true) => order_end_held(&rooms.machine, &rooms.jobs, turn, key.job, id),
@@ -443,7 +443,7 @@ pub(crate) fn not_in_inventory(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, j
     let Some(job) = rooms.jobs.get_mut(&job_id) else {
         return;
     };
-    let (uid, held) = (job.submitted.uid, job.submitted.is_held());
+    let (uid, held) = (job.submitted().uid, job.submitted().is_held());
     let Some(run) = job.run_mut() else { return };
     let Some(part) = run.part(id) else { return };
     if part.is_released() {

@@ -2,7 +2,7 @@
 
 use crate::jobs::bodies::procedures::stand;
 use crate::jobs::end::end_job;
-use crate::jobs::job::{Job, Phase};
+use crate::jobs::job::Job;
 use crate::jobs::save::save_job;
 use crate::machine::availability::update_available;
 use crate::machine::older_store::procedures::{
@@ -63,14 +63,17 @@ pub(crate) fn doubt_all(rooms: &mut Rooms, turn: &mut Turn) -> (usize, usize) {
         .jobs
         .groups()
         .filter(|(base, group)| {
-            let spec = &group.submitted.spec;
+            let spec = &group.submitted().spec;
             let old = **base < before && spec.begin.is_none_or(|b| b <= now);
-            old && group.indices.is_some() && group.plain > 0 && group.held.is_none()
+            old && group.indices().is_some() && group.plain() > 0 && group.held().is_none()
         })
         .map(|(base, _)| *base)
         .collect();
     for base in arrays {
-        let common = rooms.jobs.group(&base).map(|group| group.submitted.clone());
+        let common = rooms
+            .jobs
+            .group(&base)
+            .map(|group| group.submitted().clone());
         if let Some(common) = common {
             stand(
                 &mut rooms.jobs,
@@ -88,26 +91,24 @@ pub(crate) fn doubt_all(rooms: &mut Rooms, turn: &mut Turn) -> (usize, usize) {
         let Some(job) = rooms.jobs.get_mut(&id) else {
             continue;
         };
-        if job.submitted.base >= before {
+        if job.submitted().base >= before {
             continue;
         }
         let later = job.spec().begin.is_some_and(|begin| begin > now);
-        match &mut job.phase {
-            Phase::Run(run) if run.is_from_store() => {
+        if let Some(run) = job.run_mut() {
+            if run.is_from_store() {
                 run.doubt();
                 open += 1;
                 rooms.jobs.changed(id);
             }
-            Phase::Waiting(_) if job.held.is_none() && !later => {
-                job.held = Some(HeldBy::Restored);
-                held += 1;
-                let plain = !job.has_row && job.member.is_some();
-                if !plain {
-                    save_job(&rooms.machine, &mut rooms.jobs, turn, id);
-                }
-                review(rooms, turn, id);
+        } else if job.held().is_none() && !later {
+            job.is_held_by(Some(HeldBy::Restored));
+            held += 1;
+            let plain = !job.has_row() && job.member().is_some();
+            if !plain {
+                save_job(&rooms.machine, &mut rooms.jobs, turn, id);
             }
-            Phase::Run(_) | Phase::Waiting(_) => {}
+            review(rooms, turn, id);
         }
     }
     (held, open)
@@ -164,10 +165,10 @@ pub(crate) fn was_later(rooms: &mut Rooms, turn: &mut Turn, key: AttemptKey) {
         }
     }
     if let Some(job) = rooms.jobs.get_mut(&key.job)
-        && job.attempt < key.attempt
+        && job.attempt() < key.attempt
     {
-        job.attempt = key.attempt;
-        job.held = Some(HeldBy::Restored.upon(job.held));
+        job.has_had(key.attempt);
+        job.is_held_by(Some(HeldBy::Restored.upon(job.held())));
         save_job(&rooms.machine, &mut rooms.jobs, turn, key.job);
         review(rooms, turn, key.job);
     }

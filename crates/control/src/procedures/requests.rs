@@ -266,12 +266,12 @@ pub(crate) fn user_resolved(
     let waiting: Vec<JobId> = rooms
         .jobs
         .all()
-        .filter(|j| j.needs_user && j.submitted.uid == uid)
-        .map(|j| j.id)
+        .filter(|j| j.needs_user() && j.submitted().uid == uid)
+        .map(|j| j.id())
         .collect();
     for id in &waiting {
         if let Some(job) = rooms.jobs.get_mut(id) {
-            job.needs_user = false;
+            job.user_is_known();
         }
     }
     review_many(rooms, turn, &waiting);

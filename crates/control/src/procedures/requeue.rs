@@ -55,14 +55,14 @@ pub(crate) fn requeue_job(
         let why = format!("job {name} is interactive: its command stays with this attempt");
         return wrong(why, About::Requeue);
     }
-    may_run_again(&job.submitted, &name)?;
+    may_run_again(job.submitted(), &name)?;
     if let Some(reservation) = job.spec().reservation
         && may_come_back(&rooms.config, &rooms.reservations, &rooms.conversations, job, reservation)
             == Some(false)
     {
         let why = format!(
             "reservation {reservation} is no longer for user {}: job {name} could not start in it again",
-            job.submitted.user
+            job.submitted().user
         );
         return Err(Refusal::new(RefusalCode::AccessDenied, why));
     }

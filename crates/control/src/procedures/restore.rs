@@ -37,7 +37,7 @@ pub(crate) fn load_jobs(
         review_loaded(rooms, turn, id);
     }
     let attended = rooms.jobs.all().filter(|job| job.spec().attended);
-    let attended: Vec<JobId> = attended.map(|job| job.id).collect();
+    let attended: Vec<JobId> = attended.map(|job| job.id()).collect();
     for id in attended {
         expect_again(&rooms.config, &rooms.jobs, &mut rooms.conversations, now, id);
     }
@@ -93,7 +93,7 @@ pub(crate) fn machine_changed(rooms: &mut Rooms, turn: &mut Turn) {
         .jobs
         .all()
         .filter(|j| j.is_waiting())
-        .map(|j| j.id)
+        .map(|j| j.id())
         .collect();
     for id in &waiting {
         if planner_of(&mut rooms.planning, &mut rooms.reservations, *id).dequeue(*id) {

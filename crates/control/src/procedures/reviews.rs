@@ -31,9 +31,9 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let reason = blocker(rooms, now, job);
     let next_look = next_look(&rooms.config, &rooms.jobs, &rooms.aside, now, job);
     let throttled = reason == Some(WaitReason::ArrayLimit);
-    let eligible = is_eligible(reason.as_ref()).then(|| job.eligible.unwrap_or(now));
-    let base = job.submitted.base;
-    let at = job.member.map_or(0, |member| member.at as usize);
+    let eligible = is_eligible(reason.as_ref()).then(|| job.eligible().unwrap_or(now));
+    let base = job.submitted().base;
+    let at = job.member().map_or(0, |member| member.at as usize);
     let queued = is_queued(&rooms.planning, &rooms.reservations, id);
     let enqueue = reason.is_none() && !queued;
     let within = job.spec().reservation;
@@ -46,11 +46,9 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let (config, queues) = (&rooms.config, &rooms.queues);
     let waiting = enqueue.then(|| planner_job(config, queues, &rooms.reservations, job));
     if let Some(job) = rooms.jobs.get_mut(&id) {
-        job.eligible = eligible;
-        job.phase = Phase::Waiting(reason.clone());
+        job.was_reviewed(eligible, reason.clone());
         if reason == Some(WaitReason::Directory) {
-            job.needs_user = true;
-            let uid = job.submitted.uid;
+            let uid = job.submitted().uid;
             rooms.conversations.ask_user(turn, uid);
         }
     }
@@ -66,10 +64,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         reason.as_ref(),
     );
     if let Some(group) = rooms.jobs.group_mut(&base) {
-        match throttled {
-            true => group.throttled.insert(at),
-            false => group.throttled.remove(&at),
-        };
+        group.throttle(at, throttled);
     }
     if let Some(waiting) = waiting.flatten() {
         if let Some(reservation) = within {
@@ -172,7 +167,7 @@ pub(crate) fn review_jobs(
         let Some(group) = rooms.jobs.group(&jobs.base) else {
             return;
         };
-        let Some(fate) = group.fates.get(at) else {
+        let Some(fate) = group.fates().get(at) else {
             return;
         };
         if *fate != TaskOutcome::Live {
@@ -184,7 +179,7 @@ pub(crate) fn review_jobs(
         }
         let id = group.id_at(at);
         let job = rooms.jobs.get(&id);
-        match job.is_some_and(|job| job.submitted.body == jobs.body) {
+        match job.is_some_and(|job| job.submitted().body == jobs.body) {
             true => review_step(rooms, turn, id, steps),
             false => steps.take(1),
         }
@@ -236,7 +231,7 @@ pub(crate) fn review_many(rooms: &mut Rooms, turn: &mut Turn, ids: &[JobId]) {
     first.iter().for_each(|id| review(rooms, turn, *id));
     let mut last = None;
     for id in rest {
-        let jobs = rooms.jobs.get(id).map(|job| Waiter::of(&job.submitted));
+        let jobs = rooms.jobs.get(id).map(|job| Waiter::of(job.submitted()));
         if let Some(jobs) = jobs.filter(|jobs| last.replace(*jobs) != Some(*jobs)) {
             rooms.jobs.review_later(Again::Rest(jobs, 0));
         }
@@ -262,24 +257,23 @@ pub(crate) fn refill_array(rooms: &mut Rooms, turn: &mut Turn, base: JobId) -> u
 /// The job no longer counts: the user's next one may go.
 pub(crate) fn refill_interactive(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let attended = rooms.jobs.get(&id).filter(|j| j.spec().attended);
-    if let Some(uid) = attended.map(|j| j.submitted.uid) {
+    if let Some(uid) = attended.map(|j| j.submitted().uid) {
         refill_interactive_of(rooms, turn, uid);
     }
 }
 
 pub(crate) fn refill_interactive_of(rooms: &mut Rooms, turn: &mut Turn, uid: Uid) {
     let limited = |id: &JobId| {
-        rooms
-            .jobs
-            .get(id)
-            .is_some_and(|j| matches!(&j.phase, Phase::Waiting(Some(WaitReason::InteractiveLimit))))
+        rooms.jobs.get(id).is_some_and(|j| {
+            matches!(&j.phase(), Phase::Waiting(Some(WaitReason::InteractiveLimit)))
+        })
     };
     let mine = rooms.conversations.interactive_jobs_of(uid);
     let waiting: Vec<JobId> = mine.filter(limited).collect();
     for id in waiting {
         review(rooms, turn, id);
         let stuck = rooms.jobs.get(&id).is_some_and(|j| {
-            matches!(&j.phase, Phase::Waiting(Some(WaitReason::InteractiveLimit)))
+            matches!(&j.phase(), Phase::Waiting(Some(WaitReason::InteractiveLimit)))
         });
         if stuck {
             return;

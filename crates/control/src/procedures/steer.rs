@@ -44,7 +44,7 @@ pub(crate) fn finish(
     if !(0..=64).contains(&signal) {
         return Err(Refusal::invalid(format!("there is no signal {signal}")));
     }
-    let changed = match &job.phase {
+    let changed = match &job.phase() {
         Phase::Waiting(_) => {
             cancel_job(rooms, turn, id, &caller.user.name);
             1
@@ -71,25 +71,21 @@ pub(crate) fn cancel_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &st
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return;
     };
-    match &mut job.phase {
-        Phase::Waiting(_) => {
-            let note = CancelNote {
-                who,
-                waited_for: waited_for.as_ref().map(WaitReason::word),
-            }
-            .to_string();
-            let end = End::never_ran(EndCause::Cancelled, now);
-            uncount_job(&rooms.config, &rooms.jobs, &mut rooms.reservations, now, id);
-            turn.happened(now, EventKind::Cancelled, who, EventObject::Job(id), String::new());
-            end_unknown_of(&rooms.machine, &rooms.jobs, &rooms.lost_store, turn, id);
-            end_job(rooms, turn, id, &end, &note);
-        }
-        Phase::Run(run) => {
-            run.cancelled_by(who);
-            turn.happened(now, EventKind::Cancelled, who, EventObject::Job(id), String::new());
-            kill_job(rooms, turn, id, KillCause::Cancelled);
-        }
+    if let Some(run) = job.run_mut() {
+        run.cancelled_by(who);
+        turn.happened(now, EventKind::Cancelled, who, EventObject::Job(id), String::new());
+        return kill_job(rooms, turn, id, KillCause::Cancelled);
     }
+    let note = CancelNote {
+        who,
+        waited_for: waited_for.as_ref().map(WaitReason::word),
+    }
+    .to_string();
+    let end = End::never_ran(EndCause::Cancelled, now);
+    uncount_job(&rooms.config, &rooms.jobs, &mut rooms.reservations, now, id);
+    turn.happened(now, EventKind::Cancelled, who, EventObject::Job(id), String::new());
+    end_unknown_of(&rooms.machine, &rooms.jobs, &rooms.lost_store, turn, id);
+    end_job(rooms, turn, id, &end, &note);
 }
 
 /// Ends a job that holds nodes.
@@ -98,7 +94,7 @@ pub(crate) fn kill_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, cause: Kil
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return;
     };
-    let (key, held) = (job.key(), job.submitted.is_held());
+    let (key, held) = (job.key(), job.submitted().is_held());
     let Some(run) = job.run_mut() else { return };
     if let Some(AfterRun::Requeue) = run.after()
         && cause == KillCause::Cancelled
@@ -145,8 +141,8 @@ pub(crate) fn hold_job(
     as_user: bool,
 ) -> Result<(), Refusal> {
     let job = waiting_job(&rooms.jobs, id)?;
-    let by = holder(&rooms.config, &bulk.caller, &job.submitted, as_user);
-    let held = Some(by.upon(job.held));
+    let by = holder(&rooms.config, &bulk.caller, job.submitted(), as_user);
+    let held = Some(by.upon(job.held()));
     set_held(rooms, turn, bulk, id, held);
     Ok(())
 }
@@ -158,10 +154,10 @@ pub(crate) fn release_job(
     id: JobId,
 ) -> Result<(), Refusal> {
     let job = waiting_job(&rooms.jobs, id)?;
-    if !may_release(job.held, is_administrator(&rooms.config, &bulk.caller)) {
+    if !may_release(job.held(), is_administrator(&rooms.config, &bulk.caller)) {
         return Err(Refusal::new(
             RefusalCode::Forbidden,
-            format!("job {} is held by an administrator", job.id),
+            format!("job {} is held by an administrator", job.id()),
         )
         .about(About::Held));
     }
@@ -179,9 +175,9 @@ pub(crate) fn set_held(
 ) {
     if let Some(job) = rooms.jobs.get_mut(&id) {
         // A task that is named alone is no longer like the others.
-        let alone = job.has_row || !bulk.whole.contains(&job.submitted.base);
-        job.own |= alone && job.member.is_some();
-        job.held = held;
+        let alone = job.has_row() || !bulk.whole.contains(&job.submitted().base);
+        job.differs(alone && job.member().is_some());
+        job.is_held_by(held);
     }
     steered(&rooms.machine, &mut rooms.jobs, turn, bulk, id);
     review(rooms, turn, id);
@@ -199,7 +195,7 @@ pub(crate) fn change_throttles(rooms: &mut Rooms, turn: &mut Turn, bulk: &BulkRe
         let Some(group) = rooms.jobs.group_mut(base) else {
             continue;
         };
-        group.at_once = (at_once > 0).then_some(at_once);
+        group.limit_at_once((at_once > 0).then_some(at_once));
         rooms.jobs.save_standing(turn, *base);
         refill_array(rooms, turn, *base);
     }
@@ -225,12 +221,13 @@ pub(crate) fn change_one(
         );
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Waiting));
     }
-    let (old, held) = (job.submitted.clone(), job.held);
-    let plain = !job.has_row && bulk.whole.contains(&old.base);
+    let (old, held) = (job.submitted().clone(), job.held());
+    let plain = !job.has_row() && bulk.whole.contains(&old.base);
     let (new, asked) = match plain {
         true => {
             let group = rooms.jobs.group(&old.base);
-            let (new, held) = group.map_or((old.clone(), held), |g| (g.submitted.clone(), g.held));
+            let (new, held) =
+                group.map_or((old.clone(), held), |g| (g.submitted().clone(), g.held()));
             (new, change.priority.map(|_| held))
         }
         false => {
@@ -241,8 +238,8 @@ pub(crate) fn change_one(
     };
     take_body(rooms, turn, id, &new);
     if let Some(job) = rooms.jobs.get_mut(&id) {
-        job.own |= !plain && !Arc::ptr_eq(&old, &new);
-        job.held = asked.unwrap_or(held);
+        job.differs(!plain && !Arc::ptr_eq(&old, &new));
+        job.is_held_by(asked.unwrap_or(held));
     }
     steered(&rooms.machine, &mut rooms.jobs, turn, bulk, id);
     review(rooms, turn, id);
@@ -259,7 +256,7 @@ pub(crate) fn put_on_top(
         let why = format!("job {} does not wait", name_of(&rooms.jobs, id));
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Running));
     };
-    let key = (job.submitted.base, job.submitted.body);
+    let key = (job.submitted().base, job.submitted().body);
     let priority = match bulk.tops.get(&key) {
         Some(priority) => *priority,
         None => rooms.jobs.above_others(job),

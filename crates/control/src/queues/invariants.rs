@@ -15,7 +15,7 @@ fn queues_count_their_jobs(it: &Rooms) -> Result<(), String> {
     for queue in it.queues.all() {
         let name = &queue.spec().name;
         let of = |job: &crate::jobs::job::Job| {
-            let first = it.queues.queue_id(&job.submitted.queue)?;
+            let first = it.queues.queue_id(&job.submitted().queue)?;
             let all = entering(&it.config, &it.queues, job.spec(), first);
             all.get(&it.queues.queue_id(name)?).copied()
         };

@@ -28,10 +28,10 @@ pub(crate) fn of_job(queue: &QueueSpec, level: AccessLevel, job: &Job, submit: T
     OrderKey {
         queue_priority: queue.priority,
         level,
-        nice: nice(job.spec(), job.submitted.base),
+        nice: nice(job.spec(), job.submitted().base),
         submit,
         rank: job.rank(),
-        job: job.id,
+        job: job.id(),
     }
 }
 

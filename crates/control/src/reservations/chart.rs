@@ -78,7 +78,7 @@ pub(crate) fn charted(
 fn label(config: &ClusterConfig, jobs: &Jobs, caller: &Caller, id: JobId) -> String {
     let job = jobs
         .get(&id)
-        .filter(|j| may_see(config, caller, &j.submitted));
+        .filter(|j| may_see(config, caller, j.submitted()));
     job.map_or(String::new(), |job| ref_of(job).to_string())
 }
 
@@ -88,7 +88,7 @@ fn running_bars(config: &ClusterConfig, jobs: &Jobs, now: Time, caller: &Caller)
         let start = run.started().unwrap_or(run.allocated());
         Some(PlanBar {
             kind: BarKind::Running,
-            label: label(config, jobs, caller, job.id),
+            label: label(config, jobs, caller, job.id()),
             start,
             end: run.end_if_it_goes_on().max(now),
             nodes: run.parts().iter().map(|p| p.node().0).collect(),
@@ -117,9 +117,9 @@ fn planned_bars(
         let (job, prediction) = (jobs.get(&id)?, starts.get(&id)?);
         Some(PlanBar {
             kind: BarKind::Planned,
-            label: label(config, jobs, caller, job.id),
+            label: label(config, jobs, caller, job.id()),
             start,
-            end: start + job.submitted.place.limit(),
+            end: start + job.submitted().place.limit(),
             nodes: prediction.nodes.iter().map(|n| n.0).collect(),
         })
     };

@@ -30,10 +30,10 @@ pub(crate) fn awaits_turn_inside(
     job: &Job,
 ) -> bool {
     let reservation = job.spec().reservation;
-    let begins = matches!(job.phase, Phase::Waiting(Some(WaitReason::ReservationStart)));
+    let begins = matches!(job.phase(), Phase::Waiting(Some(WaitReason::ReservationStart)));
     reservation.is_some()
         && job.is_waiting()
-        && (begins || is_queued(planning, reservations, job.id))
+        && (begins || is_queued(planning, reservations, job.id()))
 }
 
 /// Whether any job does.
@@ -116,9 +116,9 @@ fn inside_to_plan(
     }
     for running in jobs_inside(&rooms.planning, id).filter_map(|id| rooms.jobs.get(&id)) {
         if let Some(run) = running.run() {
-            let end = holds_until(&rooms.config, &rooms.planning, running.id, run);
+            let end = holds_until(&rooms.config, &rooms.planning, running.id(), run);
             let whole = running.holds_whole_nodes();
-            scheduler.start_running(running.id, run.planned_shares(), end, whole);
+            scheduler.start_running(running.id(), run.planned_shares(), end, whole);
         }
     }
     let left = last_call(&rooms.config, reservation)
@@ -126,7 +126,7 @@ fn inside_to_plan(
         .max(Span(1));
     for job in jobs {
         if let Some(planned) = planner_job(&rooms.config, &rooms.queues, &rooms.reservations, job) {
-            let limit = job.submitted.place.limit().min(left);
+            let limit = job.submitted().place.limit().min(left);
             scheduler.enqueue(WaitingJob { limit, ..planned });
         }
     }

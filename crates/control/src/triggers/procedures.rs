@@ -103,10 +103,10 @@ fn check_watched_job(
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Ended));
     }
     let known = jobs.get(&id);
-    let Some(known) = known.filter(|job| may_see(config, caller, &job.submitted)) else {
+    let Some(known) = known.filter(|job| may_see(config, caller, job.submitted())) else {
         return Err(no_job(job));
     };
-    if may_touch(config, caller, &known.submitted) {
+    if may_touch(config, caller, known.submitted()) {
         return Ok(());
     }
     let why = format!("job {id} is not yours: only administrators set triggers for it");

@@ -195,7 +195,7 @@ fn is_anothers(
 ) -> bool {
     let jobs = node.jobs.iter().filter_map(|id| jobs.get(id));
     let mut whole = jobs.filter(|job| job.holds_whole_nodes());
-    if whole.any(|job| job.submitted.uid != user.uid) {
+    if whole.any(|job| job.submitted().uid != user.uid) {
         return true;
     }
     let active = reservations.active();

@@ -22,7 +22,7 @@ fn flows_agree(it: &Rooms) -> Result<(), String> {
             ));
         }
         for task in open {
-            let of = it.jobs.get(&task.job).map(|job| job.submitted.flow);
+            let of = it.jobs.get(&task.job).map(|job| job.submitted().flow);
             if of != Some(Some(task.of)) {
                 return Err(format!(
                     "task {} of workflow {id} lacks its job {}",

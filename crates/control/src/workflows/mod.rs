@@ -173,8 +173,8 @@ impl Workflows {
 
     /// True for a task's job whose slot is of no use any more.
     pub fn awaits_slot(&self, job: &Job) -> bool {
-        let task = job.submitted.flow.and_then(|of| self.task(of));
-        task.is_some_and(|task| task.replan && task.job == job.id)
+        let task = job.submitted().flow.and_then(|of| self.task(of));
+        task.is_some_and(|task| task.replan && task.job == job.id())
     }
 
     /// The clock on the wall was set: holds and pauses last as long.

@@ -95,7 +95,7 @@ fn delayed_by(
     let admin = is_administrator(config, caller);
     let own = |id: &JobId| {
         let job = jobs.get(id);
-        job.is_some_and(|job| job.submitted.uid == caller.user.uid)
+        job.is_some_and(|job| job.submitted().uid == caller.user.uid)
     };
     let told = sums.into_iter().map(|(id, delay)| (id, delay, own(&id)));
     let mut told: Vec<_> = told.filter(|(_, _, own)| admin || *own).collect();

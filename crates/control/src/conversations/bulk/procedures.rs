@@ -135,7 +135,7 @@ pub(crate) fn covered_by(jobs: &Jobs, bulk: &mut BulkRequest) -> Vec<JobId> {
     let tallies = std::mem::take(&mut bulk.tallies).into_iter();
     let covered = tallies.filter(|(base, tally)| {
         let group = jobs.group(base);
-        group.is_some_and(|group| tally.covers(group.plain))
+        group.is_some_and(|group| tally.covers(group.plain()))
     });
     covered.map(|(base, _)| base).collect()
 }
@@ -159,7 +159,7 @@ pub(crate) fn tell_of_piece(jobs: &Jobs, turn: &mut Turn, bulk: &mut BulkRequest
 /// `1-3,7`.
 fn indices_of(jobs: &Jobs, ids: &[JobId]) -> String {
     let jobs = ids.iter().filter_map(|id| jobs.get(id));
-    let indices = jobs.filter_map(|job| job.member.map(|m| u64::from(m.index)));
+    let indices = jobs.filter_map(|job| job.member().map(|m| u64::from(m.index)));
     let mut indices: Vec<u64> = indices.collect();
     indices.sort_unstable();
     cosy_model::hostlist::ranges(&indices, 1)

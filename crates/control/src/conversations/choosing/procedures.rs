@@ -63,8 +63,8 @@ fn choose_of_all(
     for (id, job) in jobs.range(range).take(*left) {
         *left -= 1;
         choosing.after = *id;
-        let meant = may_touch(config, caller, &job.submitted) && sieve.passes(job);
-        let group = job.member.and(jobs.group(&job.submitted.base));
+        let meant = may_touch(config, caller, job.submitted()) && sieve.passes(job);
+        let group = job.member().and(jobs.group(&job.submitted().base));
         choosing.choose(group, job, meant);
     }
     if *left > 0 {
@@ -145,13 +145,13 @@ fn look_at_named(
         return;
     };
     (naming.known, naming.live) = (true, true);
-    let touched = may_touch(config, caller, &job.submitted);
+    let touched = may_touch(config, caller, job.submitted());
     if !touched {
-        naming.last = Some((id, Untouchable::Foreign(job.submitted.uid)));
+        naming.last = Some((id, Untouchable::Foreign(job.submitted().uid)));
     }
     let meant = touched && sieve.passes(job);
     naming.any |= meant;
-    let group = job.member.and(jobs.group(&job.submitted.base));
+    let group = job.member().and(jobs.group(&job.submitted().base));
     choosing.choose(group, job, meant);
 }
 

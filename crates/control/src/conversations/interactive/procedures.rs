@@ -66,8 +66,8 @@ pub(crate) fn allocated(rooms: &Rooms, id: JobId) -> Option<Reply> {
 impl Conversations {
     /// The primary group that the job has with its nodes.
     fn group_of(&self, job: &Job) -> Gid {
-        let wanted = job.submitted.gid;
-        let known = self.users.get(&job.submitted.uid);
+        let wanted = job.submitted().gid;
+        let known = self.users.get(&job.submitted().uid);
         let known = known.filter(|known| !known.user.name.is_empty());
         known.map_or(wanted, |known| known.user.granted(wanted))
     }
@@ -94,12 +94,12 @@ pub(crate) fn entry(
     id: JobId,
 ) -> Result<Reply, Refusal> {
     let job = jobs.get(&id).ok_or_else(|| gone(id))?;
-    if !may_touch(config, caller, &job.submitted) {
+    if !may_touch(config, caller, job.submitted()) {
         let name = JobRef {
             job: id,
             task: None,
         };
-        return Err(not_theirs(config, caller, job.submitted.uid, name));
+        return Err(not_theirs(config, caller, job.submitted().uid, name));
     }
     let entry = entry_of(machine, job).ok_or_else(|| {
         Refusal::new(
@@ -114,12 +114,16 @@ pub(crate) fn entry(
 /// may.
 pub(crate) fn interactive_is_full(rooms: &Rooms, job: &Job) -> bool {
     let most = rooms.config.policy.interactive_per_user;
-    let counts = job.submitted.counts_as_interactive();
-    if most == 0 || !counts || is_queued(&rooms.planning, &rooms.reservations, job.id) {
+    let counts = job.submitted().counts_as_interactive();
+    if most == 0 || !counts || is_queued(&rooms.planning, &rooms.reservations, job.id()) {
         return false;
     }
-    let mine = rooms.conversations.interactive.live.get(&job.submitted.uid);
-    let others = mine.into_iter().flatten().filter(|id| **id != job.id);
+    let mine = rooms
+        .conversations
+        .interactive
+        .live
+        .get(&job.submitted().uid);
+    let others = mine.into_iter().flatten().filter(|id| **id != job.id());
     let counts = |id: &&JobId| {
         counts_as_interactive(&rooms.jobs, &rooms.planning, &rooms.reservations, **id)
     };

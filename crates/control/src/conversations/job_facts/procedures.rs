@@ -16,7 +16,7 @@ pub(crate) fn open_dependencies<'a>(
     job: &'a Job,
 ) -> Vec<OpenDependency<'a>> {
     let open = job.spec().dependencies.iter().filter_map(|dependency| {
-        let met = dependency_met(jobs, aside, now, &job.submitted, job.member, dependency);
+        let met = dependency_met(jobs, aside, now, job.submitted(), job.member(), dependency);
         Some(OpenDependency {
             dependency,
             whole: is_whole_array(jobs, dependency),
@@ -36,7 +36,7 @@ fn is_whole_array(jobs: &Jobs, dependency: &Dependency) -> bool {
 
 fn is_array(jobs: &Jobs, job: JobId) -> bool {
     let group = jobs.group(&job);
-    let live = group.map(|group| group.indices.is_some());
+    let live = group.map(|group| group.indices().is_some());
     let ended = || {
         let ended = jobs.ended(job);
         ended.is_some_and(|e| e.row.index.is_some() && e.row.base == job)

@@ -18,7 +18,7 @@ use crate::jobs::Jobs;
 use crate::jobs::arrays::Names;
 use crate::jobs::components::{component_of, rows_by_component};
 use crate::jobs::ended::Ended;
-use crate::jobs::job::{Job, Phase, Submitted};
+use crate::jobs::job::{Job, Submitted};
 use crate::machine::nodes::procedures::list_nodes_piece;
 use crate::planning::Planning;
 use crate::queues::demand::procedures::least_nodes;
@@ -33,7 +33,6 @@ use cosy_view::job::visible::asks_private;
 use cosy_view::list::JobRows;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
 
 /// A piece more; the answer with the last, else the list goes behind all others.
 pub(crate) fn go_on_listing(rooms: &mut Rooms, turn: &mut Turn, mut list: List) -> Option<Reply> {
@@ -250,25 +249,25 @@ fn look_at_live(
 
 fn look_at(config: &ClusterConfig, listing: &mut Listing, sieve: &Sieve<'_>, job: &Job) {
     let (caller, private) = (&listing.caller, listing.private);
-    if !sieve.passes(job) || !may_find(config, caller, private, &job.submitted) {
+    if !sieve.passes(job) || !may_find(config, caller, private, job.submitted()) {
         return;
     }
     let rank = job.rank();
     // What has run before is no longer like the others.
-    let alike = job.is_waiting() && !job.own && job.attempt.0 == 0;
+    let alike = job.is_waiting() && !job.own() && job.attempt().0 == 0;
     let folds = listing.fold && alike;
-    match job.member.filter(|_| folds) {
+    match job.member().filter(|_| folds) {
         Some(member) => {
-            let submitted = &job.submitted;
-            let key = (submitted.base, submitted.body, job.held.is_some());
+            let submitted = &job.submitted();
+            let key = (submitted.base, submitted.body, job.held().is_some());
             let fold = listing.folds.entry(key).or_insert_with(|| Fold {
                 rank,
                 tasks: Vec::new(),
             });
             fold.rank = fold.rank.min(rank);
-            fold.tasks.push((member.index, job.id));
+            fold.tasks.push((member.index, job.id()));
         }
-        None => listing.live.push((rank, job.id)),
+        None => listing.live.push((rank, job.id())),
     }
 }
 
@@ -390,7 +389,7 @@ fn row_of_ended(rooms: &Rooms, now: Time, listing: &mut Listing, sieve: &Sieve<'
 }
 
 fn push_live(rooms: &Rooms, now: Time, listing: &mut Listing, job: &Job, tasks: Option<&[u32]>) {
-    let whole = is_told_all(&rooms.config, &listing.caller, job.submitted.uid);
+    let whole = is_told_all(&rooms.config, &listing.caller, job.submitted().uid);
     let nodes = job.run().map_or(0, |run| run.parts().len());
     let (around, rows) = around(rooms, now, listing, nodes);
     let facts = LiveFacts {
@@ -454,11 +453,11 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
         Answering::Job(job) => {
             let first = rooms.jobs.first_of(job);
             let first =
-                first.filter(|j| is_told_all(&rooms.config, &listing.caller, j.submitted.uid));
+                first.filter(|j| is_told_all(&rooms.config, &listing.caller, j.submitted().uid));
             let none = Starts::new();
             let starts = listing.starts.as_ref().unwrap_or(&none);
             let lines = first.map_or_else(Vec::new, |job| {
-                let place = listing.places.get(&job.id).copied();
+                let place = listing.places.get(&job.id()).copied();
                 lines(
                     &rooms.config,
                     &rooms.machine,
@@ -476,35 +475,19 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
 
 /// A job of several components as one job for each.
 pub(crate) fn jobs_by_component(rooms: &Rooms, now: Time, job: &Job) -> Vec<Job> {
-    let of_component = |number: u16| Job {
-        id: JobId(job.id.0 + u64::from(number)),
-        member: None,
-        submitted: Arc::new(component_of(&job.submitted, number, |spec| {
+    let of_component = |number: u16| {
+        let submitted = component_of(job.submitted(), number, |spec| {
             let queue = rooms
                 .queues
                 .find_queue(&rooms.config, spec.queue.as_deref())
                 .ok();
             queue
                 .map_or(1, |queue| least_nodes(&rooms.machine, &rooms.queues, &spec.request, queue))
-        })),
-        own: job.own,
-        has_row: job.has_row,
-        held: job.held,
-        needs_user: job.needs_user,
-        attempt: job.attempt,
-        eligible: job.eligible,
-        not_before: job.not_before,
-        phase: match &job.phase {
-            Phase::Waiting(reason) => {
-                // The planner knows the whole job only.
-                let reason = reason.clone();
-                let reason = reason.unwrap_or_else(|| {
-                    planner_reason(&rooms.machine, &rooms.planning, &rooms.reservations, now, job)
-                });
-                Phase::Waiting(Some(reason))
-            }
-            Phase::Run(run) => Phase::Run(Box::new(run.of_component(number))),
-        },
+        });
+        // The planner knows the whole job only.
+        let reason =
+            || planner_reason(&rooms.machine, &rooms.planning, &rooms.reservations, now, job);
+        job.component(number, submitted, reason)
     };
     let numbers = 0..job.spec().component_count() as u16;
     numbers.map(of_component).collect()

@@ -30,7 +30,7 @@ pub(crate) fn mail_of(config: &ClusterConfig, job: &Job, news: &News<'_>) -> Opt
         }
     };
     let to = if mail.to.is_empty() {
-        &job.submitted.user
+        &job.submitted().user
     } else {
         &mail.to
     };

@@ -164,7 +164,7 @@ fn waits_for_job(
     id: JobId,
 ) -> Result<bool, Refusal> {
     if let Some(live) = jobs.get(&id) {
-        if !may_see(config, &wait.caller, &live.submitted) {
+        if !may_see(config, &wait.caller, live.submitted()) {
             return Ok(false);
         }
         if conversations.waits.of_job.contains(&(id, client)) || naming.told.contains(&id) {

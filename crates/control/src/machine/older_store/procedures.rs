@@ -76,10 +76,10 @@ pub(crate) fn is_later_than_store(jobs: &Jobs, lost_store: &LostStore, key: Atte
     if !lost_store.concerns(job) {
         return false;
     }
-    let held = matches!(job.held, Some(HeldBy::Restored | HeldBy::Admin));
-    match &job.phase {
-        Phase::Waiting(_) => key.attempt > job.attempt || held && key.attempt == job.attempt,
-        Phase::Run(run) => run.is_doubtful() && key.attempt > job.attempt,
+    let held = matches!(job.held(), Some(HeldBy::Restored | HeldBy::Admin));
+    match &job.phase() {
+        Phase::Waiting(_) => key.attempt > job.attempt() || held && key.attempt == job.attempt(),
+        Phase::Run(run) => run.is_doubtful() && key.attempt > job.attempt(),
     }
 }
 

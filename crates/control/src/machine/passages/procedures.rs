@@ -121,7 +121,7 @@ fn passage(
     let user = user_now(&rooms.config, &mut rooms.conversations, turn, asked.uid)?;
     may_pass(&rooms.config, &rooms.machine, &rooms.jobs, &rooms.triggers, link, &user)?;
     let unknown = || Refusal::new(RefusalCode::NotFound, format!("there is no job {id}"));
-    let owner = rooms.jobs.get(&id).ok_or_else(unknown)?.submitted.uid;
+    let owner = rooms.jobs.get(&id).ok_or_else(unknown)?.submitted().uid;
     if owner != asked.uid && !is_admin_there(&rooms.config, &rooms.machine, link, &user) {
         let asks = Caller {
             as_user: true,
@@ -164,7 +164,7 @@ fn passage_to(
         passage: Box::new(AllocationRoute {
             key: job.key(),
             uid: owner.uid,
-            gid: owner.granted(job.submitted.gid),
+            gid: owner.granted(job.submitted().gid),
             first,
             ticket: cosy_model::OsText::default(),
         }),

@@ -29,7 +29,7 @@ pub(crate) fn check_queues(
 pub(crate) fn other_queues(queues: &Queues, job: &Job) -> Vec<QueueId> {
     let names = job.spec().queues.iter();
     let mut found: Vec<QueueId> = names
-        .filter(|name| **name != job.submitted.queue)
+        .filter(|name| **name != job.submitted().queue)
         .filter_map(|name| queues.queue_id(name))
         .collect();
     found.sort_by_key(|id| std::cmp::Reverse(queues.get(*id).spec().priority));
@@ -38,7 +38,7 @@ pub(crate) fn other_queues(queues: &Queues, job: &Job) -> Vec<QueueId> {
 
 /// The job as it would stand in `queue`, if it may go there and keeps its limits.
 pub(crate) fn trial(rooms: &Rooms, job: &Job, queue: QueueId) -> Option<(Place, WaitingJob)> {
-    let user = &rooms.conversations.user(&job.submitted.uid)?.user;
+    let user = &rooms.conversations.user(&job.submitted().uid)?.user;
     if user.name.is_empty() || !rooms.queues.get(queue).state().starts_jobs() {
         return None;
     }

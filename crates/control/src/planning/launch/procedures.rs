@@ -23,7 +23,7 @@ use cosy_model::{EventKind, EventObject, JobId, NodeId, OsText, Time, User};
 /// runs with the user's own.
 pub(crate) fn tell_other_group(jobs: &Jobs, turn: &mut Turn, id: JobId, user: &User) {
     let now = turn.now();
-    let wanted = jobs[&id].submitted.gid;
+    let wanted = jobs[&id].submitted().gid;
     if !user.has_group(wanted) {
         let detail = format!("to {}: group {wanted} is none of user {}", user.gid, user.name);
         turn.happened(now, EventKind::Regrouped, "controller", EventObject::Job(id), detail);
@@ -38,11 +38,9 @@ pub(crate) fn count_start(
     base: JobId,
     id: JobId,
 ) {
-    let touched = jobs.get(&id).is_some_and(|j| j.attempt.0 == 1);
+    let touched = jobs.get(&id).is_some_and(|j| j.attempt().0 == 1);
     if let Some(group) = jobs.group_mut(&base) {
-        group.running += 1;
-        group.touched += u32::from(touched);
-        group.note_start(now);
+        group.task_started(now, touched);
     }
     count_running(config, queues, jobs, id, true);
 }
@@ -64,7 +62,7 @@ pub(crate) fn take_share(
 /// One node: launch at once. Several: the others get ready first. Where nothing is
 /// launched all get ready.
 pub(crate) fn order_first_steps(rooms: &mut Rooms, turn: &mut Turn, id: JobId, user: &User) {
-    if rooms.jobs[&id].submitted.is_held() {
+    if rooms.jobs[&id].submitted().is_held() {
         return order_hold(&rooms.machine, &rooms.jobs, turn, id, user);
     }
     let several = rooms.jobs[&id].run().is_some_and(|r| r.parts().len() > 1);
@@ -133,7 +131,7 @@ pub(crate) fn order_launch(rooms: &mut Rooms, turn: &mut Turn, id: JobId, user: 
     let job = &rooms.jobs[&id];
     let Some(run) = job.run() else { return };
     let launch = launch(rooms, job, run, allocation);
-    let submission = job.submitted.base;
+    let submission = job.submitted().base;
     turn.effect(Effect::Launch {
         link,
         launch: Box::new(launch),
@@ -159,7 +157,7 @@ fn allocation(
         node: machine.name(node).to_owned(),
         nodes: node_list(machine, run),
         uid: user.uid,
-        gid: user.granted(job.submitted.gid),
+        gid: user.granted(job.submitted().gid),
         groups: user.gids(),
         user: user.name.clone(),
         home: user.home.clone(),
@@ -178,7 +176,7 @@ fn allocation(
         },
         ticket: OsText::default(),
         warn_steps: warn_steps(job.spec()),
-        runs_again: job.submitted.runs_again(true),
+        runs_again: job.submitted().runs_again(true),
     };
     Some((allocation, ticket_expiry(run)))
 }
@@ -193,7 +191,7 @@ fn launch(rooms: &Rooms, job: &Job, run: &Run, allocation: Allocation) -> Launch
         stdout: files.0,
         stderr: files.1,
         stdin: files.2,
-        open_mode: if job.attempt.0 > 1 {
+        open_mode: if job.attempt().0 > 1 {
             OpenMode::Append
         } else {
             spec.open_mode
@@ -215,7 +213,7 @@ pub(crate) fn files_of_run(machine: &Machine, job: &Job, run: &Run) -> (OsText, 
         .first()
         .map(|n| machine.node(n).spec.name.as_str())
         .unwrap_or_default();
-    files(&job.submitted, job.id, job.member.map(|m| m.index), node)
+    files(job.submitted(), job.id(), job.member().map(|m| m.index), node)
 }
 
 /// Every node of the job gets ready, the first too.
@@ -237,7 +235,7 @@ pub(crate) fn count_running(
     id: JobId,
     more: bool,
 ) {
-    let Some(submitted) = jobs.get(&id).map(|job| job.submitted.clone()) else {
+    let Some(submitted) = jobs.get(&id).map(|job| job.submitted().clone()) else {
         return;
     };
     let Some(queue) = queues.queue_id(&submitted.queue) else {

@@ -93,7 +93,11 @@ pub(crate) fn clear_nodes(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId)
 /// Ends a job whose time is over. Where the node of its program is silent, that node's
 /// daemon ends it; the others are cleaned up without waiting for its word.
 pub(crate) fn clear_of(rooms: &mut Rooms, turn: &mut Turn, job: JobId) {
-    if rooms.jobs.get(&job).is_some_and(|j| j.submitted.is_held()) {
+    if rooms
+        .jobs
+        .get(&job)
+        .is_some_and(|j| j.submitted().is_held())
+    {
         return end_held(rooms, turn, job, KillCause::TimeLimit);
     }
     let Some(job) = rooms.jobs.get(&job) else {

@@ -129,7 +129,7 @@ fn has_job_on(machine: &Machine, jobs: &Jobs, triggers: &Triggers, id: NodeId, u
     let node = machine.node(id);
     let here = node.jobs.iter();
     here.filter_map(|job| jobs.get(job))
-        .any(|job| job.submitted.uid == uid)
+        .any(|job| job.submitted().uid == uid)
         || triggers.runs_on(&node.spec.name, uid)
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn own_in_line(jobs: &Jobs, planning: &Planning, turn: &mut Turn, uid
     turn.looked(first.len() as u64);
     let own = first.into_iter().filter(|id| {
         let job = jobs.get(id);
-        job.is_some_and(|job| job.submitted.uid == uid)
+        job.is_some_and(|job| job.submitted().uid == uid)
     });
     Listed::Of(Arc::new(own.collect()))
 }

@@ -33,7 +33,7 @@ pub(crate) fn limit_from(
     let Some(job) = jobs.get(&id) else {
         return Span::UNLIMITED;
     };
-    let limit = job.submitted.place.limit();
+    let limit = job.submitted().place.limit();
     let left = job
         .spec()
         .deadline
@@ -97,7 +97,7 @@ pub(crate) fn is_clear(
     }
     let mut outside = Amounts::default();
     for job in node.jobs.iter().filter_map(|id| jobs.get(id)) {
-        let own = planning.inside(job.id) == Some(reservation.row.id);
+        let own = planning.inside(job.id()) == Some(reservation.row.id);
         let part = job.run().and_then(|run| run.part(share.node));
         if let Some(part) = part.filter(|_| !own) {
             outside.give(part.held());

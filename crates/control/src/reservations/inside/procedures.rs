@@ -111,7 +111,7 @@ impl Reservations {
 
     fn names_limit(&self, job: &Job) -> bool {
         let within = job.spec().reservation.and_then(|id| self.get(id));
-        let attached = within.is_some_and(|r| r.row.job == Some(job.id));
+        let attached = within.is_some_and(|r| r.row.job == Some(job.id()));
         job.spec().time_limit.is_some() && !attached
     }
 
@@ -135,10 +135,10 @@ pub(crate) fn may_come_back(
     let Some(found) = reservations.get(id) else {
         return Some(true); // that it is gone is said elsewhere
     };
-    if job.attempt.0 == 0 || job.submitted.uid == found.row.uid {
+    if job.attempt().0 == 0 || job.submitted().uid == found.row.uid {
         return Some(true);
     }
-    let known = conversations.user(&job.submitted.uid);
+    let known = conversations.user(&job.submitted().uid);
     let known = known.filter(|known| !known.user.name.is_empty())?;
     let rights = Caller::known(known.user.clone());
     Some(may_use(config, reservations, &known.user, found) || is_administrator(config, &rights))
@@ -269,8 +269,8 @@ fn enter_running(
         .filter_map(|job| {
             let job = jobs.get(&job)?;
             let run = job.run()?;
-            let end = holds_until(config, planning, job.id, run);
-            Some((job.id, run.planned_shares(), end, job.holds_whole_nodes()))
+            let end = holds_until(config, planning, job.id(), run);
+            Some((job.id(), run.planned_shares(), end, job.holds_whole_nodes()))
         })
         .collect();
     for (job, shares, end, whole) in running {
@@ -336,7 +336,7 @@ pub(crate) fn leave_inside(
             let base = jobs.base_of(job);
             jobs.count_queued(turn, base, false);
             if let Some(job) = jobs.get_mut(&job) {
-                job.phase = crate::jobs::job::Phase::Waiting(Some(WaitReason::ReservationStart));
+                job.waits_for(Some(WaitReason::ReservationStart));
             }
         }
     }
@@ -430,9 +430,9 @@ pub(crate) fn note_start(
                 touch_reservation(config, reservations, within);
             }
         }
-        None if job.attempt.0 == 1 => {
-            let wait = now.since(job.eligible.unwrap_or(job.submitted.submit));
-            let core_ms = asked_core_ms(&job.submitted);
+        None if job.attempt().0 == 1 => {
+            let wait = now.since(job.eligible().unwrap_or(job.submitted().submit));
+            let core_ms = asked_core_ms(job.submitted());
             let policy = &config.reservations.notice;
             reservations.figures.job_started(now, policy, wait, core_ms);
         }
@@ -451,10 +451,10 @@ pub(crate) fn uncount_job(
     let Some(job) = jobs.get(&id) else {
         return;
     };
-    if job.attempt.0 > 0 || job.spec().reservation.is_some() {
+    if job.attempt().0 > 0 || job.spec().reservation.is_some() {
         return;
     }
-    let (submit, core_ms) = (job.submitted.submit, asked_core_ms(&job.submitted));
+    let (submit, core_ms) = (job.submitted().submit, asked_core_ms(job.submitted()));
     let policy = &config.reservations.notice;
     let figures = &mut reservations.figures;
     figures.job_withdrawn(now, policy, submit, core_ms);

@@ -191,11 +191,11 @@ fn watch_limits(machine: &Machine, jobs: &Jobs, triggers: &mut Triggers, now: Ti
         };
         for trigger in watching {
             let row = &triggers.all[trigger];
-            let told = row.limit_of == job.attempt;
+            let told = row.limit_of == job.attempt();
             let before = row.spec.offset.min(Span::ZERO);
             let waits = row.spec.events.contains(&TriggerEvent::TimeLimit);
             if waits && !told && now >= ends + before {
-                near_limit.push((*trigger, job.id, job.attempt));
+                near_limit.push((*trigger, job.id(), job.attempt()));
             }
         }
     }

@@ -83,7 +83,7 @@ pub(crate) fn flow_tries_again(
     end: &End,
 ) -> bool {
     let now = turn.now();
-    let Some(of) = jobs.get(&job).and_then(|job| job.submitted.flow) else {
+    let Some(of) = jobs.get(&job).and_then(|job| job.submitted().flow) else {
         return false;
     };
     let Some(flow) = workflows.get(of.flow) else {
