@@ -171,7 +171,7 @@ impl NodeClock {
         self.looks.clear();
     }
 
-    fn told(&mut self, ahead: Span) {
+    pub fn told(&mut self, ahead: Span) {
         if self.looks.len() == limits::CLOCK_LOOKS {
             self.looks.pop_front();
         }

@@ -71,7 +71,9 @@ fn named(source: &Source, modules: &BTreeSet<String>) -> Vec<Vec<String>> {
             continue;
         };
         let word = &text[begin..at];
-        let is_path = text[at..].starts_with("::") && !text[..begin].ends_with("::");
+        // `pub(in crate::room)` says who may look in, and names nothing.
+        let outside = text[..begin].ends_with("::") || text[..begin].ends_with("pub(in ");
+        let is_path = text[at..].starts_with("::") && !outside;
         if is_path && (matches!(word, "crate" | "super" | "self") || below(word)) {
             let paths = tree(&text[begin..]).0;
             found.extend(paths.into_iter().map(|path| whole(&source.module, path)));

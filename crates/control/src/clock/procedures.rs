@@ -200,13 +200,13 @@ pub(crate) fn note_clock(rooms: &mut Rooms, turn: &mut Turn, link: LinkId, told:
 
 pub(crate) fn note_clock_of(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, told: Time) {
     let now = turn.now();
-    rooms.machine.node_mut(id).clock.told(told.ahead_of(now));
+    rooms.machine.node_mut(id).clock_told(told.ahead_of(now));
     judge_clock(rooms, turn, id);
 }
 
 fn is_off(config: &ClusterConfig, machine: &Machine, id: NodeId) -> Option<bool> {
     let most = config.policy.clock_skew;
-    let ahead = machine.node(id).clock.ahead();
+    let ahead = machine.node(id).clock().ahead();
     ahead.map(|ahead| ahead.abs() > most)
 }
 
@@ -218,15 +218,15 @@ fn judge_clock(rooms: &mut Rooms, turn: &mut Turn, id: NodeId) {
     };
     let wrong = off && !rooms.clocks.doubted;
     let node = rooms.machine.node_mut(id);
-    if std::mem::replace(&mut node.clock.wrong, wrong) == wrong {
+    if !node.clock_is_wrong(wrong) {
         return;
     }
     let kind = match wrong {
         true => EventKind::ClockWrong,
         false => EventKind::ClockRight,
     };
-    let told = node.clock.ahead().map(told_skew).unwrap_or_default();
-    let object = EventObject::Node(node.spec.name.clone());
+    let told = node.clock().ahead().map(told_skew).unwrap_or_default();
+    let object = EventObject::Node(node.spec().name.clone());
     turn.happened(now, kind, "controller", object, told);
     update_available(rooms, turn, id);
 }
@@ -237,7 +237,7 @@ pub(crate) fn check_clocks(rooms: &mut Rooms, turn: &mut Turn) {
     let linked = rooms
         .machine
         .ids()
-        .filter(|id| rooms.machine.node(*id).link.is_some());
+        .filter(|id| rooms.machine.node(*id).link().is_some());
     let telling: Vec<(NodeId, bool)> = linked
         .filter_map(|id| Some((id, is_off(&rooms.config, &rooms.machine, id)?)))
         .collect();
@@ -266,7 +266,7 @@ pub(crate) fn start_on_our_clock(
     run: &Run,
     told: Time,
 ) -> Time {
-    let date = machine.node(id).clock.date(told);
+    let date = machine.node(id).clock().date(told);
     date.within(run.allocated(), now)
 }
 
@@ -285,7 +285,7 @@ pub(crate) fn end_on_our_clock(
     });
     let end = match (first, told.start) {
         (Some(first), Some(start)) => first + told.end.since(start),
-        (Some(_) | None, None) | (None, Some(_)) => machine.node(id).clock.date(told.end),
+        (Some(_) | None, None) | (None, Some(_)) => machine.node(id).clock().date(told.end),
     };
     End {
         start: first,
@@ -303,7 +303,7 @@ pub(crate) fn step_on_our_clock(
     run: Option<&Run>,
     told: &mut End,
 ) {
-    let clock = &machine.node(id).clock;
+    let clock = &machine.node(id).clock();
     let first = told.start.unwrap_or(told.end);
     let length = told.end.since(first);
     let earliest = run.map_or(Time(i64::MIN), |run| run.allocated());

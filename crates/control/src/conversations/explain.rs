@@ -69,7 +69,7 @@ pub(crate) fn planner_reason(
     let untold = || match &job.submitted().place {
         Place::Good { demand, .. } => {
             let mut nodes = demand.iter().flat_map(|component| component.allowed.iter());
-            nodes.any(|n| !machine.node(n).known)
+            nodes.any(|n| !machine.node(n).known())
         }
         Place::Lost | Place::Beyond { .. } => false,
     };

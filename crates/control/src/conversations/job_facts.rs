@@ -136,7 +136,7 @@ impl JobFacts for LiveFacts<'_> {
     fn held(&self) -> impl Iterator<Item = Held<'_>> {
         let parts = self.job.run().into_iter().flat_map(|run| run.parts());
         parts.map(|part: &Part| Held {
-            node: &self.around.rooms.machine.node(part.node()).spec.name,
+            node: &self.around.rooms.machine.node(part.node()).spec().name,
             tasks: part.tasks(),
             amounts: part.amounts(),
             core_ids: part.cores(),

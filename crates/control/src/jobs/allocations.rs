@@ -25,7 +25,7 @@ pub(crate) fn awaits_addresses(machine: &Machine, jobs: &Jobs, id: JobId) -> boo
     let parts = jobs.get(&id).and_then(Job::run).map(|r| r.parts());
     let unheard = |part: &Part| {
         let node = machine.node(part.node());
-        node.link.is_none() && !node.lost
+        node.link().is_none() && !node.lost()
     };
     parts.into_iter().flatten().any(unheard)
 }
@@ -39,7 +39,7 @@ pub(crate) fn order_awaiting(
     turn: &mut Turn,
     registered: NodeId,
 ) {
-    let held: Vec<JobId> = machine.node(registered).jobs.iter().copied().collect();
+    let held: Vec<JobId> = machine.node(registered).jobs().iter().copied().collect();
     for id in held {
         let Some(job) = jobs.get(&id).filter(|j| j.submitted.is_held()) else {
             continue;

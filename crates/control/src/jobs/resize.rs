@@ -98,7 +98,7 @@ fn named_nodes(
         None => Ok(left),
         Some(first) => Err(wrong(format!(
             "node {} is the first of job {job} and cannot be given back",
-            machine.node(first).spec.name
+            machine.node(first).spec().name
         ))),
     }
 }
@@ -175,7 +175,7 @@ pub(crate) fn repeat_resizes(
     turn: &mut Turn,
     node: NodeId,
 ) {
-    let here: Vec<JobId> = machine.node(node).jobs.iter().copied().collect();
+    let here: Vec<JobId> = machine.node(node).jobs().iter().copied().collect();
     for id in here {
         let run = jobs.get(&id).and_then(Job::run);
         let first = |run: &Run| run.first() == Some(node) && !run.is_over();

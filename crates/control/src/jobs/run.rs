@@ -110,6 +110,17 @@ pub(crate) struct Numbered {
     pub devices: BTreeMap<String, Vec<u32>>,
 }
 
+/// What a node has back of a job.
+pub(crate) struct GivenBack {
+    /// Numbers of cores, without those that were lent.
+    pub cores: Vec<u32>,
+    pub gpus: Vec<u32>,
+    /// Pieces of other resources by number.
+    pub devices: BTreeMap<String, Vec<u32>>,
+    /// No other node holds anything for the job.
+    pub last: bool,
+}
+
 impl Part {
     /// A share whose node has yet to be ordered to make it ready. `boot_id` is that of the
     /// node's machine: after another boot nothing of the job is there.

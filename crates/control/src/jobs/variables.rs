@@ -114,7 +114,7 @@ fn component_variables(
     for number in 0..spec.component_count() {
         let own = run.parts().iter();
         let own = own.filter(|part| usize::from(part.component()) == number);
-        let names = own.map(|p| machine.node(p.node()).spec.name.as_str());
+        let names = own.map(|p| machine.node(p.node()).spec().name.as_str());
         let nodes = cosy_model::fold(&names.collect::<Vec<_>>());
         block.set(&names::of_component(number, "NODES"), nodes);
     }

@@ -5,12 +5,12 @@
 //! in [`cosy_model::device`]; here the numbers behind the counts are chosen. Always holds:
 //! a job that named a type has as many GPUs of it as it asked for.
 
-use crate::jobs::run::{Numbered, Part};
+use crate::jobs::run::{GivenBack, Numbered, Part};
 use crate::machine::nodes::{Node, Numbers};
 use cosy_model::device;
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::NodeSelf;
-use cosy_model::{Amounts, NodeShare, Refusal};
+use cosy_model::{Amounts, JobId, NodeShare, Refusal, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most types or names that are taken over from a node.
@@ -175,15 +175,40 @@ pub(crate) fn has_room_for(amounts: &Amounts, types: &[String], parts: &[&Part])
 }
 
 impl Node {
-    /// Chooses cores, GPUs and devices for a share of it by number: the lowest that are
-    /// free, cores that suspended jobs will want again (`lent`) last.
-    pub fn part(&mut self, share: NodeShare, lent: &BTreeSet<u32>) -> Part {
+    /// A job gets a share of the node: the lowest cores, GPUs and devices that are free, cores
+    /// that suspended jobs will want again (`lent`) last.
+    pub fn gives_share(&mut self, id: JobId, share: NodeShare, lent: &BTreeSet<u32>) -> Part {
+        self.jobs.insert(id);
         let numbered = Numbered {
             cores: self.take_cores(share.amounts.cores, lent),
             gpus: self.devices.take_gpus(&share.amounts),
             devices: self.devices.take_others(&share.amounts),
         };
         Part::new(share, numbered, self.boot_id.clone())
+    }
+
+    /// A job has given its share back.
+    pub fn has_back(&mut self, id: JobId, share: &GivenBack, now: Time) {
+        self.cores.give(&share.cores);
+        self.devices.give(&share.gpus, &share.devices);
+        self.jobs.remove(&id);
+        self.idle_since = now;
+    }
+
+    /// A job of an earlier controller has these there.
+    pub fn holds_devices(&mut self, id: JobId, gpus: &[u32], devices: &BTreeMap<String, Vec<u32>>) {
+        self.devices.mark(gpus, devices);
+        self.jobs.insert(id);
+    }
+
+    /// A job has these cores.
+    pub fn holds_cores(&mut self, cores: &[u32]) {
+        self.cores.mark(cores);
+    }
+
+    /// A suspended job lends these cores.
+    pub fn frees_cores(&mut self, cores: &[u32]) {
+        self.cores.give(cores);
     }
 
     fn take_cores(&mut self, count: u32, lent: &BTreeSet<u32>) -> Vec<u32> {

@@ -38,54 +38,144 @@ impl NodeList {
 
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub spec: NodeSpec,
+    pub(in crate::machine) spec: NodeSpec,
     /// Configured or found there; nothing while unknown.
-    pub amounts: Amounts,
+    pub(in crate::machine) amounts: Amounts,
     /// `amounts` can be relied on.
-    pub known: bool,
+    pub(in crate::machine) known: bool,
     /// Features from the configuration and from the node.
-    pub features: BTreeSet<String>,
+    pub(in crate::machine) features: BTreeSet<String>,
     /// Those that its daemon told.
-    pub told_features: Vec<String>,
+    pub(in crate::machine) told_features: Vec<String>,
     /// An administrator has set its features at run time.
-    pub features_set: bool,
-    pub state: NodeState,
-    pub link: Option<LinkId>,
-    pub last_seen: Option<Time>,
+    pub(in crate::machine) features_set: bool,
+    pub(in crate::machine) state: NodeState,
+    pub(in crate::machine) link: Option<LinkId>,
+    pub(in crate::machine) last_seen: Option<Time>,
     /// How long the controller had listened when it was heard of last.
-    pub heard: Span,
+    pub(in crate::machine) heard: Span,
     /// Silent for too long.
-    pub lost: bool,
+    pub(in crate::machine) lost: bool,
     /// Its attempts are superseded.
-    pub given_up: bool,
+    pub(in crate::machine) given_up: bool,
     /// It ends what may run again when it is alone: it is not given up before it has.
-    pub fences: bool,
+    pub(in crate::machine) fences: bool,
     /// History says that it is lost.
-    pub told_lost: bool,
+    pub(in crate::machine) told_lost: bool,
     /// How right its clock is.
-    pub clock: NodeClock,
+    pub(in crate::machine) clock: NodeClock,
     /// What the node's own health check says.
-    pub problem: Option<String>,
-    pub version: String,
-    pub boot_id: String,
-    pub only_uid: Option<Uid>,
+    pub(in crate::machine) problem: Option<String>,
+    pub(in crate::machine) version: String,
+    pub(in crate::machine) boot_id: String,
+    pub(in crate::machine) only_uid: Option<Uid>,
     /// Where other nodes reach it; empty: not at all.
-    pub address: String,
+    pub(in crate::machine) address: String,
     /// It was reached elsewhere before: allocations may say so.
-    pub moved: bool,
+    pub(in crate::machine) moved: bool,
     /// Its socket for steps; empty without.
-    pub step_socket: String,
+    pub(in crate::machine) step_socket: String,
     /// The machine under it as it tells.
-    pub machine: Machine,
-    pub cores: Numbers,
-    pub devices: NodeDevices,
-    pub jobs: BTreeSet<JobId>,
+    pub(in crate::machine) machine: Machine,
+    pub(in crate::machine) cores: Numbers,
+    pub(in crate::machine) devices: NodeDevices,
+    pub(in crate::machine) jobs: BTreeSet<JobId>,
     /// Attempts of jobs that are set aside and go on there.
-    pub strays: BTreeSet<AttemptKey>,
+    pub(in crate::machine) strays: BTreeSet<AttemptKey>,
     /// How it was when triggers were told last.
-    pub condition: Condition,
+    pub(in crate::machine) condition: Condition,
     /// It has had nothing to do since then, if it has nothing to do.
-    pub idle_since: Time,
+    pub(in crate::machine) idle_since: Time,
+}
+
+/// What is known of it.
+impl Node {
+    pub fn spec(&self) -> &NodeSpec {
+        &self.spec
+    }
+
+    /// Configured or found there; nothing while unknown.
+    pub fn amounts(&self) -> &Amounts {
+        &self.amounts
+    }
+
+    /// `amounts` can be relied on.
+    pub fn known(&self) -> bool {
+        self.known
+    }
+
+    /// Features from the configuration and from the node.
+    pub fn features(&self) -> &BTreeSet<String> {
+        &self.features
+    }
+
+    pub fn state(&self) -> &NodeState {
+        &self.state
+    }
+
+    pub fn link(&self) -> Option<LinkId> {
+        self.link
+    }
+
+    /// How long the controller had listened when it was heard of last.
+    pub fn heard(&self) -> Span {
+        self.heard
+    }
+
+    /// Silent for too long.
+    pub fn lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Its attempts are superseded.
+    pub fn given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// How right its clock is.
+    pub fn clock(&self) -> &NodeClock {
+        &self.clock
+    }
+
+    /// What the node's own health check says.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    pub fn boot_id(&self) -> &str {
+        &self.boot_id
+    }
+
+    pub fn only_uid(&self) -> Option<Uid> {
+        self.only_uid
+    }
+
+    /// Its socket for steps; empty without.
+    pub fn step_socket(&self) -> &str {
+        &self.step_socket
+    }
+
+    pub fn cores(&self) -> &Numbers {
+        &self.cores
+    }
+
+    pub fn devices(&self) -> &NodeDevices {
+        &self.devices
+    }
+
+    pub fn jobs(&self) -> &BTreeSet<JobId> {
+        &self.jobs
+    }
+
+    /// How it was when triggers were told last.
+    pub fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    /// It has had nothing to do since then, if it has nothing to do.
+    pub fn idle_since(&self) -> Time {
+        self.idle_since
+    }
 }
 
 impl Node {
@@ -129,6 +219,67 @@ impl Node {
             condition: Condition::default(),
             idle_since: Time::EPOCH,
         }
+    }
+
+    // ---- what happens to it
+
+    /// An administrator, its health check or the controller has taken it out of service or put
+    /// it back.
+    pub fn is_set(&mut self, state: NodeState) {
+        self.state = state;
+    }
+
+    /// Its health check has nothing against it any more.
+    pub fn is_well_since(&mut self, now: Time) {
+        self.problem = None;
+        self.idle_since = now;
+    }
+
+    /// The configuration says this of it.
+    pub fn is_configured(&mut self, spec: NodeSpec) {
+        self.spec = spec;
+    }
+
+    /// It has these amounts, as its daemon told.
+    pub fn has(&mut self, amounts: Amounts) {
+        self.amounts = amounts;
+        self.known = true;
+    }
+
+    /// What an administrator has set of its features at run time is forgotten.
+    pub fn has_features_of_its_own(&mut self) {
+        self.features_set = false;
+        self.find_features();
+    }
+
+    /// It was silent for so long that what runs there is superseded.
+    pub fn is_given_up(&mut self) {
+        self.given_up = true;
+    }
+
+    /// Its clock is so far ahead of the controller's.
+    pub fn clock_told(&mut self, ahead: Span) {
+        self.clock.told(ahead);
+    }
+
+    /// Whether its clock is too wrong to take jobs; false when nothing has changed.
+    pub fn clock_is_wrong(&mut self, wrong: bool) -> bool {
+        std::mem::replace(&mut self.clock.wrong, wrong) != wrong
+    }
+
+    /// Triggers were told of it as it is now.
+    pub fn triggers_know(&mut self, condition: Condition) {
+        self.condition = condition;
+    }
+
+    /// An attempt goes on there that the store does not have; false when that was known.
+    pub fn has_stray(&mut self, stray: AttemptKey) -> bool {
+        self.strays.insert(stray)
+    }
+
+    /// Such an attempt is over; false when there was none.
+    pub fn has_stray_no_more(&mut self, stray: &AttemptKey) -> bool {
+        self.strays.remove(stray)
     }
 
     /// Its features are those of the configuration and those that its daemon tells, unless

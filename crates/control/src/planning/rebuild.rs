@@ -69,7 +69,7 @@ pub(crate) fn tell_planner(rooms: &mut Rooms, turn: &mut Turn) {
         .machine
         .nodes()
         .iter()
-        .map(|n| n.amounts.clone())
+        .map(|n| n.amounts().clone())
         .collect();
     let joint = rooms.queues.joint();
     let queues = rooms.queues.all().iter().map(|q| q.nodes().clone());

@@ -83,7 +83,7 @@ fn lend_cores(machine: &mut Machine, jobs: &Jobs, planning: &mut Planning, id: J
     let held = run.parts().iter().filter(|p| !p.is_released());
     for part in held {
         let node = machine.node_mut(part.node());
-        node.cores.give(part.cores());
+        node.frees_cores(part.cores());
     }
 }
 
@@ -154,7 +154,7 @@ fn takes_cores_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &str) ->
     let Some(run) = job.run() else { return false };
     let held = |p: &&Part| !p.is_released();
     let parts = || run.parts().iter().filter(held);
-    if parts().any(|p| rooms.machine.node(p.node()).cores.holds_any(p.cores())) {
+    if parts().any(|p| rooms.machine.node(p.node()).cores().holds_any(p.cores())) {
         return false;
     }
     let (shares, whole) = (run.shares(), job.submitted().is_exclusive());
@@ -233,7 +233,7 @@ fn has_cores_again(
     let mut nodes = Vec::new();
     for part in run.parts() {
         if !part.is_released() {
-            machine.node_mut(part.node()).cores.mark(part.cores());
+            machine.node_mut(part.node()).holds_cores(part.cores());
             nodes.push(part.node());
         }
     }
@@ -329,7 +329,7 @@ fn order_suspension(machine: &Machine, jobs: &Jobs, turn: &mut Turn, node: NodeI
 
 /// A node has registered: orders may have been lost.
 pub(crate) fn repeat_suspensions(machine: &Machine, jobs: &Jobs, turn: &mut Turn, node: NodeId) {
-    let here: Vec<JobId> = machine.node(node).jobs.iter().copied().collect();
+    let here: Vec<JobId> = machine.node(node).jobs().iter().copied().collect();
     for id in here {
         let run = jobs.get(&id).and_then(Job::run);
         let ever = run.is_some_and(|run| {

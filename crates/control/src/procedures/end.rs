@@ -61,7 +61,7 @@ pub(crate) fn end_held(rooms: &mut Rooms, turn: &mut Turn, id: JobId, cause: Kil
     comes_to_end(rooms, turn, id, after);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     for node in held {
-        if rooms.machine.node(node).given_up {
+        if rooms.machine.node(node).given_up() {
             give_back(rooms, turn, id, node);
         } else {
             order_end_held(&rooms.machine, &rooms.jobs, turn, id, node);
@@ -132,9 +132,9 @@ pub(crate) fn abandon(
         if released {
             continue;
         }
-        let lost = rooms.machine.node(node).given_up;
+        let lost = rooms.machine.node(node).given_up();
         // After a restart a silent node may have been told to launch: it is asked first.
-        let heard = rooms.machine.node(node).link.is_some();
+        let heard = rooms.machine.node(node).link().is_some();
         let idle = Some(node) == first && !launched && !held && heard;
         if Some(node) == clean || lost || idle {
             give_back(rooms, turn, id, node);
@@ -159,10 +159,7 @@ pub(crate) fn give_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, node: Nod
         return;
     };
     let on = rooms.machine.node_mut(node);
-    on.cores.give(&back.cores);
-    on.devices.give(&back.gpus, &back.devices);
-    on.jobs.remove(&id);
-    on.idle_since = now;
+    on.has_back(id, &back, now);
     let takes_jobs = on.takes_jobs() && !rooms.machine.changes().concern(node);
     update_available_inside(
         &rooms.machine,

@@ -26,9 +26,7 @@ pub(crate) fn changes_due(rooms: &mut Rooms, turn: &mut Turn) {
 
 pub(crate) fn amounts_changed(rooms: &mut Rooms, turn: &mut Turn) {
     for (id, amounts) in rooms.machine.changes_mut().take_amounts() {
-        let node = rooms.machine.node_mut(id);
-        node.amounts = amounts;
-        node.known = true;
+        rooms.machine.node_mut(id).has(amounts);
         rooms.machine.save_node(turn, id);
     }
     machine_changed(rooms, turn);

@@ -126,12 +126,11 @@ pub(crate) fn node_control_one(
         ),
     };
     let node = rooms.machine.node_mut(id);
-    node.state = state;
+    node.is_set(state);
     if *action == NodeAction::Resume {
-        node.problem = None;
-        node.idle_since = now;
+        node.is_well_since(now);
     }
-    let object = EventObject::Node(node.spec.name.clone());
+    let object = EventObject::Node(node.spec().name.clone());
     rooms.machine.save_node(turn, id);
     let who = caller.user.name.clone();
     turn.happened(now, kind, &who, object, detail);

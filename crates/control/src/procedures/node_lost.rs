@@ -14,7 +14,7 @@ pub(crate) fn check_nodes(rooms: &mut Rooms, turn: &mut Turn) {
     let (timeout, listened) = (rooms.config.policy.node_timeout, rooms.clocks.listened);
     let is_silent = |id: &NodeId| {
         let node = rooms.machine.node(*id);
-        !node.lost && Span(listened.0 - node.heard.0) > timeout
+        !node.lost() && Span(listened.0 - node.heard().0) > timeout
     };
     let silent: Vec<NodeId> = rooms.machine.ids().filter(is_silent).collect();
     for id in silent {
@@ -22,10 +22,10 @@ pub(crate) fn check_nodes(rooms: &mut Rooms, turn: &mut Turn) {
     }
     for id in rooms.machine.ids() {
         let node = rooms.machine.node(id);
-        let silent = Span(listened.0 - node.heard.0);
+        let silent = Span(listened.0 - node.heard().0);
         let wait = fencing(&rooms.config, node).unwrap_or(Span::ZERO);
-        if node.lost && !node.given_up && silent > timeout + wait {
-            rooms.machine.node_mut(id).given_up = true;
+        if node.lost() && !node.given_up() && silent > timeout + wait {
+            rooms.machine.node_mut(id).is_given_up();
             give_up_node(rooms, turn, id, "the node was lost");
         }
     }
@@ -35,10 +35,10 @@ pub(crate) fn check_nodes(rooms: &mut Rooms, turn: &mut Turn) {
 /// it has first; what it should have ended before is no longer waited for.
 pub(crate) fn give_up_node(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, why: &str) {
     let now = turn.now();
-    let reached = rooms.machine.node(id).link.is_some();
+    let reached = rooms.machine.node(id).link().is_some();
     let name = rooms.machine.name(id).to_owned();
     rooms.triggers.programs_lost(now, &name);
-    let jobs: Vec<JobId> = rooms.machine.node(id).jobs.iter().copied().collect();
+    let jobs: Vec<JobId> = rooms.machine.node(id).jobs().iter().copied().collect();
     for job_id in jobs {
         let Some(job) = rooms.jobs.get_mut(&job_id) else {
             continue;

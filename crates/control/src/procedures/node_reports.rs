@@ -364,7 +364,7 @@ pub(crate) fn reconcile(
     let missing: Vec<JobId> = rooms
         .machine
         .node(id)
-        .jobs
+        .jobs()
         .iter()
         .copied()
         .filter(|job| {
@@ -439,7 +439,7 @@ pub(crate) fn take_inventory(
 /// the machine was restarted, or the attempt was over and forgotten already.
 pub(crate) fn not_in_inventory(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, job_id: JobId) {
     let now = turn.now();
-    let boot = rooms.machine.node(id).boot_id.clone();
+    let boot = rooms.machine.node(id).boot_id();
     let Some(job) = rooms.jobs.get_mut(&job_id) else {
         return;
     };

@@ -137,7 +137,7 @@ pub(crate) fn goes_on_unknown(
     if !rooms.machine.node(id).has_room_for(key) {
         return false;
     }
-    if rooms.machine.node_mut(id).strays.insert(key) {
+    if rooms.machine.node_mut(id).has_stray(key) {
         let node = rooms.machine.name(id).to_owned();
         let detail = format!("attempt {} on {node} goes on", key.attempt);
         let object = EventObject::Job(key.job);
@@ -185,7 +185,7 @@ pub(crate) fn unknown_is_over(
 ) -> bool {
     let now = turn.now();
     let later = is_later_than_store(&rooms.jobs, &rooms.lost_store, key);
-    if rooms.machine.node_mut(id).strays.remove(&key) {
+    if rooms.machine.node_mut(id).has_stray_no_more(&key) {
         update_available(rooms, turn, id);
     }
     let Some(end) = end.filter(|_| later) else {

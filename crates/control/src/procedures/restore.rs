@@ -53,13 +53,11 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
             continue;
         };
         let configured = spec.amounts.is_some();
-        rooms.machine.node_mut(id).spec = spec;
+        rooms.machine.node_mut(id).is_configured(spec);
         if configured {
             configured_amounts(&mut rooms.machine, &rooms.jobs, id);
         }
-        let node = rooms.machine.node_mut(id);
-        node.features_set = false;
-        node.find_features();
+        rooms.machine.node_mut(id).has_features_of_its_own();
     }
     for spec in &config.nodes {
         if !rooms.machine.has_node(&spec.name) {

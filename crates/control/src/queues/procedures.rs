@@ -94,7 +94,7 @@ pub(crate) fn list_queues(
         for node in q.nodes().iter() {
             let n = machine.node(node);
             up += u32::from(n.takes_jobs());
-            cores = cores.saturating_add(n.amounts.cores);
+            cores = cores.saturating_add(n.amounts().cores);
             used = used.saturating_add(planning.cluster().used(node).cores);
         }
         QueueInfo {

@@ -120,19 +120,19 @@ fn node_classes(machine: &Machine, queues: &Queues) -> Classes {
     for (at, node) in machine.nodes().iter().enumerate() {
         let queues = queues.all().iter().enumerate();
         let queues = queues.filter(|(_, q)| q.nodes().contains(NodeId(at as u32)));
-        let other = node.amounts.other.iter();
+        let other = node.amounts().other.iter();
         let key: Class = (
-            plain(&node.amounts),
+            plain(node.amounts()),
             other.map(|(n, a)| (n.to_owned(), a)).collect(),
-            node.features.iter().cloned().collect(),
+            node.features().iter().cloned().collect(),
             queues.map(|(q, _)| q).collect(),
         );
         let next = known.len();
         let class = *known.entry(key).or_insert(next);
         if class == all.len() {
-            all.push((Vec::new(), u64::from(node.amounts.cores)));
+            all.push((Vec::new(), u64::from(node.amounts().cores)));
         }
-        all[class].0.push(node.spec.name.clone());
+        all[class].0.push(node.spec().name.clone());
         classes.of.push(class);
     }
     let sizes = all.iter().map(|(names, of_one)| ClassSize {

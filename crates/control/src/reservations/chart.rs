@@ -68,7 +68,7 @@ pub(crate) fn charted(
             .machine
             .nodes()
             .iter()
-            .map(|n| n.spec.name.clone())
+            .map(|n| n.spec().name.clone())
             .collect(),
         bars,
         beyond,

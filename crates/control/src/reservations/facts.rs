@@ -114,7 +114,7 @@ pub(crate) fn joint_job(
 fn most_cores(machine: &Machine, demand: &Component) -> u64 {
     let each = demand.per_task.cores.max(1);
     let cores = |node: cosy_model::NodeId| {
-        let cores = machine.node(node).amounts.cores;
+        let cores = machine.node(node).amounts().cores;
         u64::from(if demand.exclusive {
             cores
         } else {
@@ -130,7 +130,7 @@ fn asked_cores(machine: &Machine, demand: &Component) -> u64 {
         return u64::from(demand.tasks) * u64::from(demand.per_task.cores);
     }
     let first = demand.allowed.iter().next();
-    let each = first.map_or(1, |n| machine.node(n).amounts.cores);
+    let each = first.map_or(1, |n| machine.node(n).amounts().cores);
     u64::from(demand.nodes.unwrap_or(1)) * u64::from(each)
 }
 

@@ -31,7 +31,7 @@ impl Reservations {
 /// True when a node cannot be counted on: out of service, or silent for too long.
 fn is_lost(machine: &Machine, node: NodeId) -> bool {
     let node = machine.node(node);
-    node.state != NodeState::Open || node.problem.is_some() || node.lost
+    *node.state() != NodeState::Open || node.problem().is_some() || node.lost()
 }
 
 pub(crate) fn lacks_nodes(machine: &Machine, reservation: &Reservation) -> bool {

@@ -21,11 +21,11 @@ impl Aside {
 pub(crate) fn close_unread_nodes(machine: &mut Machine, aside: &Aside) {
     for name in aside.all.iter().filter_map(|aside| aside.node.as_ref()) {
         if let Some(id) = machine.id_of(name) {
-            machine.node_mut(id).state = NodeState::Drained {
+            machine.node_mut(id).is_set(NodeState::Drained {
                 reason: "what was known of it is set aside".to_owned(),
                 by: "controller".to_owned(),
                 since: None,
-            };
+            });
         }
     }
 }
@@ -44,8 +44,8 @@ pub(crate) fn is_aside_on(
     }
     let node = rooms.machine.node_mut(id);
     let changed = match goes_on {
-        true => node.has_room_for(key) && node.strays.insert(key),
-        false => node.strays.remove(&key),
+        true => node.has_room_for(key) && node.has_stray(key),
+        false => node.has_stray_no_more(&key),
     };
     if changed {
         update_available(rooms, turn, id);

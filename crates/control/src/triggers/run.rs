@@ -149,11 +149,11 @@ fn node_for(rooms: &Rooms, id: TriggerId, due: &Due, user: &User, crowd: &Crowd)
     let of_job = matches!(rooms.triggers.all.get(&id)?.spec.on, TriggerTarget::Job(_));
     let can = |node: &&(usize, &Node)| {
         let (_, node) = node;
-        let open = !matches!(node.state, NodeState::Down { .. });
-        let anyone = node.only_uid.is_none_or(|uid| uid == user.uid);
-        let there = crowd.get(&node.spec.name).copied().unwrap_or(0);
+        let open = !matches!(node.state(), NodeState::Down { .. });
+        let anyone = node.only_uid().is_none_or(|uid| uid == user.uid);
+        let there = crowd.get(&node.spec().name).copied().unwrap_or(0);
         let room = there < limits::TRIGGER_PROGRAMS_ON_NODE;
-        node.link.is_some()
+        node.link().is_some()
             && open
             && anyone
             && room
@@ -170,13 +170,13 @@ fn node_for(rooms: &Rooms, id: TriggerId, due: &Due, user: &User, crowd: &Crowd)
     // After a failure the others come first.
     let turn = due.tries as usize;
     let rank = |(at, node): &&(usize, &Node)| {
-        let near = due.near.iter().position(|near| *near == node.spec.name);
+        let near = due.near.iter().position(|near| *near == node.spec().name);
         let near = near.filter(|_| turn == 0);
         (
             near.unwrap_or(due.near.len()),
             !node.takes_jobs(),
-            of_job || !node.spec.login,
-            !node.jobs.is_empty(),
+            of_job || !node.spec().login,
+            !node.jobs().is_empty(),
             (*at + nodes.len() - turn % nodes.len()) % nodes.len(),
         )
     };
@@ -193,7 +193,7 @@ fn is_anothers(
     node: &Node,
     user: &User,
 ) -> bool {
-    let jobs = node.jobs.iter().filter_map(|id| jobs.get(id));
+    let jobs = node.jobs().iter().filter_map(|id| jobs.get(id));
     let mut whole = jobs.filter(|job| job.holds_whole_nodes());
     if whole.any(|job| job.submitted().uid != user.uid) {
         return true;
@@ -202,9 +202,9 @@ fn is_anothers(
     let mut active = active.filter_map(|id| reservations.get(id));
     active.any(|reservation| {
         let mut shares = reservation.shares.iter();
-        let here = |share: &&NodeShare| machine.node(share.node).spec.name == node.spec.name;
+        let here = |share: &&NodeShare| machine.node(share.node).spec().name == node.spec().name;
         let all = shares.find(here);
-        all.is_some_and(|share| share.amounts.cores >= node.amounts.cores)
+        all.is_some_and(|share| share.amounts.cores >= node.amounts().cores)
             && !may_use(config, reservations, user, reservation)
     })
 }
@@ -212,8 +212,8 @@ fn is_anothers(
 /// The core of a node that a program is bound to: one that nobody has, else the last one.
 fn core_for_program(machine: &Machine, node: NodeId) -> Vec<u32> {
     let node = machine.node(node);
-    let cores = node.amounts.cores.min(limits::NODE_CORES);
-    let free = (0..cores).rev().find(|n| !node.cores.holds_any(&[*n]));
+    let cores = node.amounts().cores.min(limits::NODE_CORES);
+    let free = (0..cores).rev().find(|n| !node.cores().holds_any(&[*n]));
     free.or(cores.checked_sub(1)).into_iter().collect()
 }
 
@@ -228,7 +228,7 @@ fn order_program(
 ) {
     let now = turn.now();
     let on = machine.node(node);
-    let (Some(link), Some(row)) = (on.link, triggers.all.get(&id)) else {
+    let (Some(link), Some(row)) = (on.link(), triggers.all.get(&id)) else {
         return;
     };
     let Some(run) = &row.run else { return };

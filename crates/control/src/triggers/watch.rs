@@ -37,13 +37,13 @@ impl Condition {
 
     /// As it is now, after it was like `before`.
     pub fn of(node: &Node, before: Self) -> Self {
-        let down = matches!(node.state, NodeState::Down { .. }) || node.lost;
-        let draining = matches!(node.state, NodeState::Drained { .. });
+        let down = matches!(node.state(), NodeState::Down { .. }) || node.lost();
+        let draining = matches!(node.state(), NodeState::Drained { .. });
         Self {
-            down: down || before.down && node.link.is_none(),
+            down: down || before.down && node.link().is_none(),
             draining,
-            drained: draining && node.jobs.is_empty(),
-            failing: node.problem.is_some(),
+            drained: draining && node.jobs().is_empty(),
+            failing: node.problem().is_some(),
         }
     }
 

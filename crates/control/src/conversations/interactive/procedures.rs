@@ -80,7 +80,7 @@ fn entry_of(machine: &Machine, job: &Job) -> Option<AllocationEndpoint> {
     Some(AllocationEndpoint {
         key: job.key(),
         nodes: node_list(machine, run),
-        socket: Some(first.step_socket.clone()).filter(|socket| !socket.is_empty()),
+        socket: Some(first.step_socket().to_owned()).filter(|socket| !socket.is_empty()),
         boot_id: part.boot_id().to_owned(),
     })
 }

@@ -244,10 +244,9 @@ fn load_parts(machine: &mut Machine, id: JobId, rows: Vec<PartRow>) -> Vec<Part>
         if !part.released {
             let on = machine.node_mut(node);
             if part.kept.is_none() {
-                on.cores.mark(&part.cores);
+                on.holds_cores(&part.cores);
             }
-            on.devices.mark(&part.gpus, &part.devices);
-            on.jobs.insert(id);
+            on.holds_devices(id, &part.gpus, &part.devices);
         }
         parts.push(Part::of_row(node, part));
     }

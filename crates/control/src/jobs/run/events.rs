@@ -1,21 +1,10 @@
 //! What happens to an attempt.
 
-use crate::jobs::run::{Launching, Part, PartStep, Run, RunPhase};
+use crate::jobs::run::{GivenBack, Launching, Part, PartStep, Run, RunPhase};
 use crate::record::{AfterRun, HeldBy, StepUse};
 use cosy_model::node::KillCause;
 use cosy_model::{Amounts, ClockStep, NodeId, Span, Time};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// What a node has back of a job.
-pub(crate) struct GivenBack {
-    /// Numbers of cores, without those that were lent.
-    pub cores: Vec<u32>,
-    pub gpus: Vec<u32>,
-    /// Pieces of other resources by number.
-    pub devices: BTreeMap<String, Vec<u32>>,
-    /// No other node holds anything for the job.
-    pub last: bool,
-}
+use std::collections::BTreeSet;
 
 impl Run {
     /// The planner has given these nodes to a job.

@@ -54,9 +54,7 @@ pub(crate) fn take_share(
     share: cosy_model::NodeShare,
 ) -> Part {
     let lent = lent_cores(jobs, planning, share.node);
-    let node = machine.node_mut(share.node);
-    node.jobs.insert(id);
-    node.part(share, &lent)
+    machine.node_mut(share.node).gives_share(id, share, &lent)
 }
 
 /// One node: launch at once. Several: the others get ready first. Where nothing is
@@ -97,7 +95,7 @@ pub(crate) fn order_prepare_on(
     node: NodeId,
     user: &User,
 ) {
-    let Some(link) = machine.node(node).link else {
+    let Some(link) = machine.node(node).link() else {
         return; // ordered again when it registers
     };
     let Some((allocation, expiry)) = allocation(machine, jobs, id, node, user) else {
@@ -118,7 +116,7 @@ pub(crate) fn order_launch(rooms: &mut Rooms, turn: &mut Turn, id: JobId, user: 
     };
     run.launch_given();
     let Some(first) = run.first() else { return };
-    let Some(link) = rooms.machine.node(first).link else {
+    let Some(link) = rooms.machine.node(first).link() else {
         return; // ordered again when it registers
     };
     let Some((allocation, expiry)) = allocation(&rooms.machine, &rooms.jobs, id, first, user)
@@ -211,7 +209,7 @@ fn launch(rooms: &Rooms, job: &Job, run: &Run, allocation: Allocation) -> Launch
 pub(crate) fn files_of_run(machine: &Machine, job: &Job, run: &Run) -> (OsText, OsText, OsText) {
     let node = run
         .first()
-        .map(|n| machine.node(n).spec.name.as_str())
+        .map(|n| machine.node(n).spec().name.as_str())
         .unwrap_or_default();
     files(job.submitted(), job.id(), job.member().map(|m| m.index), node)
 }

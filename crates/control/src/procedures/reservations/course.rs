@@ -75,7 +75,7 @@ pub(crate) fn clear_nodes(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId)
     let nodes: Vec<NodeId> = reservation.shares.iter().map(|s| s.node).collect();
     let mut late: Vec<JobId> = Vec::new();
     for node in nodes {
-        for job in &rooms.machine.node(node).jobs {
+        for job in rooms.machine.node(node).jobs() {
             let run = rooms.jobs.get(job).and_then(|j| j.run());
             let over = run.is_some_and(|r| {
                 let end = with_clearance_after(&rooms.config, r.end_if_it_goes_on());
@@ -107,7 +107,7 @@ pub(crate) fn clear_of(rooms: &mut Rooms, turn: &mut Turn, job: JobId) {
         return;
     };
     let Some(first) = run.first() else { return };
-    if rooms.machine.node(first).link.is_some() {
+    if rooms.machine.node(first).link().is_some() {
         return rooms.machine.order(turn, first, |node| NodeOrder::Kill {
             key: key.into(),
             node,

@@ -75,7 +75,7 @@ pub(crate) fn may_relay(
             "the daemon that passed this on does not speak for node {node}"
         )));
     };
-    let spec = &machine.node(id).spec;
+    let spec = &machine.node(id).spec();
     may_pass_at_all(config, machine, spec, &caller.user)?;
     if !spec.login && !has_job_on(machine, jobs, triggers, id, caller.user.uid) {
         return Err(no_job_there(&caller.user.name, node));
@@ -122,15 +122,15 @@ fn is_private(config: &ClusterConfig, machine: &Machine) -> bool {
         && machine
             .nodes()
             .iter()
-            .all(|node| node.only_uid == Some(own))
+            .all(|node| node.only_uid() == Some(own))
 }
 
 fn has_job_on(machine: &Machine, jobs: &Jobs, triggers: &Triggers, id: NodeId, uid: Uid) -> bool {
     let node = machine.node(id);
-    let here = node.jobs.iter();
+    let here = node.jobs().iter();
     here.filter_map(|job| jobs.get(job))
         .any(|job| job.submitted().uid == uid)
-        || triggers.runs_on(&node.spec.name, uid)
+        || triggers.runs_on(&node.spec().name, uid)
 }
 
 /// The same for what a daemon asks on a user's behalf, on any of its nodes.
@@ -144,7 +144,7 @@ pub(crate) fn may_pass(
 ) -> Result<(), Refusal> {
     let mut may = may_come(machine, jobs, triggers, link, user.uid);
     for id in nodes_where(machine, jobs, triggers, link, user.uid) {
-        may = may_pass_at_all(config, machine, &machine.node(id).spec, user);
+        may = may_pass_at_all(config, machine, machine.node(id).spec(), user);
         if may.is_ok() {
             break;
         }
@@ -177,14 +177,15 @@ fn nodes_where(
     uid: Uid,
 ) -> Vec<NodeId> {
     let mut nodes = nodes_on(machine, link);
-    nodes
-        .retain(|id| machine.node(*id).spec.login || has_job_on(machine, jobs, triggers, *id, uid));
+    nodes.retain(|id| {
+        machine.node(*id).spec().login || has_job_on(machine, jobs, triggers, *id, uid)
+    });
     nodes
 }
 
 fn nodes_on(machine: &Machine, link: LinkId) -> Vec<NodeId> {
     let nodes = machine.link(link).map_or(&[][..], |l| &l.nodes);
-    let there = |id: &NodeId| machine.node(*id).link == Some(link);
+    let there = |id: &NodeId| machine.node(*id).link() == Some(link);
     nodes.iter().copied().filter(there).collect()
 }
 
@@ -196,7 +197,7 @@ pub(crate) fn is_admin_there(
     user: &User,
 ) -> bool {
     let nodes = nodes_on(machine, link);
-    let mut login = nodes.iter().map(|id| &machine.node(*id).spec);
+    let mut login = nodes.iter().map(|id| machine.node(*id).spec());
     let Some(login) = login.find(|node| node.login) else {
         return false;
     };

@@ -62,7 +62,7 @@ pub(crate) fn least_nodes(
 /// On how many nodes of a queue, at the least, so many tasks of a request could be.
 fn tasks_need(machine: &Machine, request: &ResourceRequest, tasks: u32, queue: &Queue) -> u32 {
     let nodes = queue.nodes().iter();
-    let cores = nodes.map(|n| machine.node(n).amounts.cores).max();
+    let cores = nodes.map(|n| machine.node(n).amounts().cores).max();
     // Of nodes that have not registered yet nothing is known.
     let fit = cores.filter(|cores| *cores > 0);
     let fit = fit.map_or(tasks, |cores| cores / request.cores_per_task.max(1));
@@ -150,7 +150,7 @@ fn fits_somewhere(
             RefusalCode::NeverFits,
             format!(
                 "node {} is required, but it is avoided, lacks a feature asked for, or is not in queue {name}",
-                machine.node(node).spec.name
+                machine.node(node).spec().name
             ),
         )
         .about(About::Node));
@@ -182,7 +182,7 @@ fn is_known(machine: &Machine, demand: &Component) -> bool {
     let typed = typed.filter_map(|(name, _)| device::gpu_type(name)).count() > 0;
     demand.allowed.iter().all(|n| {
         let node = machine.node(n);
-        node.known && !(typed && node.amounts.gpus > 0 && !node.devices.counted)
+        node.known() && !(typed && node.amounts().gpus > 0 && !node.devices().counted)
     })
 }
 
@@ -206,7 +206,7 @@ fn types_to_name(machine: &Machine, demand: &Component, shortage: &Shortage) -> 
         return String::new();
     }
     let nodes = demand.allowed.iter().map(|n| machine.node(n));
-    let names = nodes.flat_map(|n| n.amounts.other.iter());
+    let names = nodes.flat_map(|n| n.amounts().other.iter());
     let types: BTreeSet<&str> = names.filter_map(|(n, _)| device::gpu_type(n)).collect();
     let types: Vec<&str> = types.into_iter().collect();
     format!("; nodes with several types of GPUs give them by type only: {}", types.join(", "))

@@ -96,7 +96,7 @@ pub(crate) fn is_clear(
         return false;
     }
     let mut outside = Amounts::default();
-    for job in node.jobs.iter().filter_map(|id| jobs.get(id)) {
+    for job in node.jobs().iter().filter_map(|id| jobs.get(id)) {
         let own = planning.inside(job.id()) == Some(reservation.row.id);
         let part = job.run().and_then(|run| run.part(share.node));
         if let Some(part) = part.filter(|_| !own) {
@@ -104,5 +104,5 @@ pub(crate) fn is_clear(
         }
     }
     outside.give(&share.amounts);
-    outside.fits(&node.amounts)
+    outside.fits(node.amounts())
 }

@@ -19,12 +19,12 @@ pub(crate) fn watch_node(
     id: NodeId,
 ) {
     let node = machine.node(id);
-    let before = node.condition;
+    let before = *node.condition();
     let now = Condition::of(node, before);
     if before == now {
         return;
     }
-    let name = node.spec.name.clone();
+    let name = node.spec().name.clone();
     let events = before.events(now, false);
     for trigger in triggers.of_nodes.clone() {
         if triggers.waits_for(trigger, &events, Some(&name)) {
@@ -34,7 +34,7 @@ pub(crate) fn watch_node(
         }
     }
     watch_nodes_of_jobs(machine, jobs, triggers, id, &before.events(now, true));
-    machine.node_mut(id).condition = now;
+    machine.node_mut(id).triggers_know(now);
     if before.down != now.down {
         machine.save_node(turn, id);
     }
@@ -50,7 +50,7 @@ fn watch_nodes_of_jobs(
     if events.is_empty() || triggers.of_jobs.is_empty() {
         return;
     }
-    for job in machine.node(id).jobs.clone() {
+    for job in machine.node(id).jobs().clone() {
         let near = near(machine, jobs, job);
         for trigger in triggers.of_jobs.get(&job).cloned().unwrap_or_default() {
             if triggers.waits_for(trigger, events, None) {
@@ -225,13 +225,13 @@ fn watch_idle_for(machine: &Machine, triggers: &mut Triggers, now: Time, trigger
     let mut names = Vec::new();
     for id in machine.ids() {
         let node = machine.node(id);
-        let long = node.is_idle() && now.since(node.idle_since) >= offset;
-        if !long || !triggers.waits_for(trigger, &events, Some(&node.spec.name)) {
+        let long = node.is_idle() && now.since(node.idle_since()) >= offset;
+        if !long || !triggers.waits_for(trigger, &events, Some(&node.spec().name)) {
             continue;
         }
-        let told = triggers.idle_told.insert((trigger, id), node.idle_since);
-        if told != Some(node.idle_since) {
-            names.push(node.spec.name.clone());
+        let told = triggers.idle_told.insert((trigger, id), node.idle_since());
+        if told != Some(node.idle_since()) {
+            names.push(node.spec().name.clone());
         }
     }
     if !names.is_empty() {
