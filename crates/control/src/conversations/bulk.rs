@@ -98,35 +98,81 @@ impl Work {
 #[derive(Debug)]
 pub(crate) struct BulkRequest {
     /// Where the answer goes: more than one when it was asked again with the same key.
-    pub clients: Vec<ClientId>,
+    pub(in crate::conversations) clients: Vec<ClientId>,
     /// Those that came later have higher ones.
-    pub number: u64,
-    pub caller: Caller,
-    pub key: Option<[u8; 16]>,
-    pub work: Work,
+    pub(in crate::conversations) number: u64,
+    pub(in crate::conversations) caller: Caller,
+    pub(in crate::conversations) key: Option<[u8; 16]>,
+    pub(in crate::conversations) work: Work,
     /// The jobs were named: what cannot be done is told of each.
-    pub named: bool,
+    pub(in crate::conversations) named: bool,
     /// While they are looked for.
-    pub choosing: Option<Choosing>,
+    pub(in crate::conversations) choosing: Option<Choosing>,
     /// The next ones are at the end.
-    pub left: Vec<JobId>,
+    pub(in crate::conversations) left: Vec<JobId>,
     /// The submissions that the jobs belong to.
     bases: BTreeSet<JobId>,
     /// Arrays among them.
     tallies: BTreeMap<JobId, Tally>,
-    pub begun: bool,
+    pub(in crate::conversations) begun: bool,
     /// Arrays whose tasks without rows have been changed as one: each has yet to be looked at.
-    pub whole: BTreeSet<JobId>,
+    pub(in crate::conversations) whole: BTreeSet<JobId>,
     /// What has been made of which body: a number of the same submission, or a refusal.
-    pub made: BTreeMap<(JobId, u32), Result<u32, Refusal>>,
+    pub(in crate::conversations) made: BTreeMap<(JobId, u32), Result<u32, Refusal>>,
     /// The same of running jobs, of which other things are changed.
-    pub rewritten: BTreeMap<(JobId, u32), u32>,
+    pub(in crate::conversations) rewritten: BTreeMap<(JobId, u32), u32>,
     /// Priorities that were given to jobs with that body.
-    pub tops: BTreeMap<(JobId, u32), Option<u32>>,
+    pub(in crate::conversations) tops: BTreeMap<(JobId, u32), Option<u32>>,
     /// Jobs of this piece that history is to tell of, by submission.
-    pub told: BTreeMap<JobId, Vec<JobId>>,
-    pub changed: u64,
-    pub refused: Refusals,
+    pub(in crate::conversations) told: BTreeMap<JobId, Vec<JobId>>,
+    pub(in crate::conversations) changed: u64,
+    pub(in crate::conversations) refused: Refusals,
+}
+
+/// What is known of it.
+impl BulkRequest {
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    pub fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// The jobs were named: what cannot be done is told of each.
+    pub fn named(&self) -> bool {
+        self.named
+    }
+
+    /// While they are looked for.
+    pub fn choosing(&self) -> Option<&Choosing> {
+        self.choosing.as_ref()
+    }
+
+    /// The next ones are at the end.
+    pub fn left(&self) -> &[JobId] {
+        &self.left
+    }
+
+    /// Arrays whose tasks without rows have been changed as one: each has yet to be looked at.
+    pub fn whole(&self) -> &BTreeSet<JobId> {
+        &self.whole
+    }
+
+    /// What has been made of which body: a number of the same submission, or a refusal.
+    pub fn made(&self) -> &BTreeMap<(JobId, u32), Result<u32, Refusal>> {
+        &self.made
+    }
+
+    /// The same of running jobs, of which other things are changed.
+    pub fn rewritten(&self) -> &BTreeMap<(JobId, u32), u32> {
+        &self.rewritten
+    }
+
+    /// Priorities that were given to jobs with that body.
+    pub fn tops(&self) -> &BTreeMap<(JobId, u32), Option<u32>> {
+        &self.tops
+    }
 }
 
 /// Requests for many jobs.
@@ -154,8 +200,14 @@ impl BulkRequests {
         &self.under_way
     }
 
-    pub fn under_way_mut(&mut self) -> &mut VecDeque<BulkRequest> {
-        &mut self.under_way
+    /// Goes on when the others have had their turns.
+    pub fn goes_on(&mut self, bulk: BulkRequest) {
+        self.under_way.push_back(bulk);
+    }
+
+    /// The one at that place among those under way, which has its turn.
+    pub fn take(&mut self, at: usize) -> Option<BulkRequest> {
+        self.under_way.remove(at)
     }
 
     /// Stands in line until fewer are under way.
@@ -186,6 +238,61 @@ impl BulkRequest {
             changed: 0,
             refused: Refusals::default(),
         }
+    }
+
+    /// Who waits for the answer, which is remembered under that key.
+    pub fn asked_by(&mut self, client: ClientId, key: Option<[u8; 16]>) {
+        (self.clients, self.key) = (vec![client], key);
+    }
+
+    /// It came after all others with lower numbers.
+    pub fn is_number(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    /// It is about these jobs, the next ones at the end.
+    pub fn is_about(&mut self, jobs: Vec<JobId>) {
+        self.left = jobs;
+    }
+
+    /// The first job has its turn; false when that was before.
+    pub fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.begun, true)
+    }
+
+    /// The next job, which is no longer among those that are left.
+    pub fn next_job(&mut self) -> Option<JobId> {
+        self.left.pop()
+    }
+
+    /// Something was done to so many jobs.
+    pub fn changes(&mut self, jobs: u64) {
+        self.changed += jobs;
+    }
+
+    /// Nothing could be done to that job.
+    pub fn refuses(&mut self, job: String, refusal: Refusal) {
+        self.refused.push(job, refusal);
+    }
+
+    /// Tasks without rows of that array have been changed as one.
+    pub fn covers(&mut self, base: JobId) {
+        self.whole.insert(base);
+    }
+
+    /// What has been made of that body: a number of the same submission, or a refusal.
+    pub fn has_made(&mut self, body: (JobId, u32), made: Result<u32, Refusal>) {
+        self.made.insert(body, made);
+    }
+
+    /// What has been made of that body of running jobs.
+    pub fn has_rewritten(&mut self, body: (JobId, u32), number: u32) {
+        self.rewritten.insert(body, number);
+    }
+
+    /// Jobs with that body go on top with this priority.
+    pub fn puts_on_top(&mut self, body: (JobId, u32), priority: Option<u32>) {
+        self.tops.insert(body, priority);
     }
 
     /// Nothing was looked for yet.

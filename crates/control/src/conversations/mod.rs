@@ -33,7 +33,7 @@ use crate::conversations::waits::Waits;
 use crate::event::ClientId;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::{ClockStep, JobId, MonotonicTime, Time, Uid};
+use cosy_model::{ClockStep, JobId, MonotonicTime, Time, Uid, User};
 use std::collections::BTreeMap;
 
 /// What commands are owed.
@@ -155,9 +155,17 @@ impl Conversations {
         self.answers.get(uid, key)
     }
 
-    /// What the directory service has told of a user.
-    pub fn user_mut(&mut self, uid: Uid) -> Option<&mut KnownUser> {
-        self.users.get_mut(&uid)
+    /// The directory service has told of a user, or could not; false when nobody asked for them.
+    pub fn user_looked_up(&mut self, uid: Uid, now: Time, user: Option<&User>) -> bool {
+        let Some(known) = self.users.get_mut(&uid) else {
+            return false;
+        };
+        known.asked = false;
+        if let Some(user) = user {
+            known.user = user.clone();
+            known.at = now;
+        }
+        true
     }
 
     /// Live interactive jobs of that user.

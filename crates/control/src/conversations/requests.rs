@@ -8,10 +8,17 @@ use cosy_model::{Refusal, RefusalCode, Time, User};
 /// A user as last looked up.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownUser {
-    pub user: User,
-    pub at: Time,
+    pub(in crate::conversations) user: User,
+    pub(in crate::conversations) at: Time,
     /// A look-up is under way.
-    pub asked: bool,
+    pub(in crate::conversations) asked: bool,
+}
+
+/// What is known of it.
+impl KnownUser {
+    pub fn user(&self) -> &User {
+        &self.user
+    }
 }
 
 /// Up to so many waiting jobs, a list with predicted starts waits for a plan of its own;

@@ -143,7 +143,7 @@ fn flow_variables(workflows: &Workflows, job: &Job, block: &mut Block) {
     let Some(of) = job.submitted.flow else { return };
     block.set(names::FLOW, of.flow);
     if let Some(flow) = workflows.get(of.flow) {
-        block.set(names::FLOW_NAME, &flow.spec.name);
+        block.set(names::FLOW_NAME, &flow.spec().name);
         block.set(names::FLOW_TASK, flow.name_of(of.task));
     }
 }

@@ -124,7 +124,7 @@ pub(crate) fn each_in_pieces(
     let later = (!rooms.conversations.may_be_under_way(uid)).then(|| filter.clone());
     let choosing = Choosing::new(filter, with_ended, until)?;
     let mut bulk = BulkRequest::new(Some(choosing), caller, work);
-    (bulk.clients, bulk.key) = (vec![client], key);
+    bulk.asked_by(client, key);
     let chosen = look_for_jobs(&rooms.config, &rooms.machine, &rooms.jobs, turn, &mut bulk);
     let waits = || {
         rooms
@@ -132,17 +132,13 @@ pub(crate) fn each_in_pieces(
             .all_bulk()
             .any(|other| other.clashes(&bulk))
     };
-    if chosen && is_one_piece(&rooms.jobs, &rooms.conversations, &bulk.left) && !waits() {
+    if chosen && is_one_piece(&rooms.jobs, &rooms.conversations, bulk.left()) && !waits() {
         do_piece(rooms, turn, &mut bulk);
         return Ok(Some(bulk.answer()));
     }
-    bulk.number = rooms.conversations.next_number();
+    bulk.is_number(rooms.conversations.next_number());
     let Some(filter) = later else {
-        rooms
-            .conversations
-            .bulk_mut()
-            .under_way_mut()
-            .push_back(bulk);
+        rooms.conversations.bulk_mut().goes_on(bulk);
         if chosen && rooms.conversations.bulk().under_way().len() == 1 {
             next_piece(rooms, turn);
         }
@@ -178,8 +174,8 @@ pub(crate) fn cancel_all(
         ..User::default()
     };
     let mut bulk = BulkRequest::new(None, &Caller::known(user), Work::Cancel);
-    bulk.number = rooms.conversations.next_number();
-    bulk.left = order_of_ends(later, Vec::new());
+    bulk.is_number(rooms.conversations.next_number());
+    bulk.is_about(order_of_ends(later, Vec::new()));
     rooms.conversations.bulk_mut().stands_in_line(bulk);
     rooms.conversations.begin_next();
 }
@@ -191,41 +187,31 @@ pub(crate) fn next_piece(rooms: &mut Rooms, turn: &mut Turn) {
         others.any(|other| other.clashes(bulk) && other.comes_before(bulk))
     };
     // Who only looks for jobs need not wait: what is done to them comes in its turn.
-    let may_go_on = |bulk: &BulkRequest| bulk.choosing.is_some() || !waits(bulk);
+    let may_go_on = |bulk: &BulkRequest| bulk.choosing().is_some() || !waits(bulk);
     let next = rooms
         .conversations
         .bulk()
         .under_way()
         .iter()
         .position(may_go_on);
-    let Some(mut bulk) =
-        next.and_then(|at| rooms.conversations.bulk_mut().under_way_mut().remove(at))
-    else {
+    let Some(mut bulk) = next.and_then(|at| rooms.conversations.bulk_mut().take(at)) else {
         return;
     };
-    if bulk.choosing.is_some() {
+    if bulk.choosing().is_some() {
         look_for_jobs(&rooms.config, &rooms.machine, &rooms.jobs, turn, &mut bulk);
-        return rooms
-            .conversations
-            .bulk_mut()
-            .under_way_mut()
-            .push_back(bulk);
+        return rooms.conversations.bulk_mut().goes_on(bulk);
     }
     do_piece(rooms, turn, &mut bulk);
-    if bulk.left.is_empty() {
+    if bulk.left().is_empty() {
         done(&mut rooms.conversations, turn, bulk);
         rooms.conversations.begin_next();
     } else {
-        rooms
-            .conversations
-            .bulk_mut()
-            .under_way_mut()
-            .push_back(bulk);
+        rooms.conversations.bulk_mut().goes_on(bulk);
     }
 }
 
 pub(crate) fn do_piece(rooms: &mut Rooms, turn: &mut Turn, bulk: &mut BulkRequest) {
-    if !std::mem::replace(&mut bulk.begun, true) {
+    if bulk.begins() {
         change_throttles(rooms, turn, bulk);
         for base in covered_by(&rooms.jobs, bulk) {
             steer_whole(rooms, turn, bulk, base);
@@ -233,14 +219,14 @@ pub(crate) fn do_piece(rooms: &mut Rooms, turn: &mut Turn, bulk: &mut BulkReques
     }
     let mut work = 0;
     while work < PIECE
-        && let Some(id) = bulk.left.pop()
+        && let Some(id) = bulk.next_job()
     {
         work += weight_of(&rooms.jobs, &rooms.conversations, id);
         turn.looked(1);
         match do_one(rooms, turn, bulk, id) {
-            Ok(()) => bulk.changed += 1,
-            Err(_) if bulk.work.ends() && !bulk.named => {}
-            Err(refusal) => bulk.refused.push(name_of(&rooms.jobs, id), refusal),
+            Ok(()) => bulk.changes(1),
+            Err(_) if bulk.work().ends() && !bulk.named() => {}
+            Err(refusal) => bulk.refuses(name_of(&rooms.jobs, id), refusal),
         }
     }
     tell_of_piece(&rooms.jobs, turn, bulk);
@@ -252,8 +238,8 @@ pub(crate) fn do_one(
     bulk: &mut BulkRequest,
     id: JobId,
 ) -> Result<(), Refusal> {
-    let who = bulk.caller.user.name.clone();
-    match &bulk.work {
+    let who = bulk.caller().user.name.clone();
+    match &bulk.work() {
         Work::Cancel => {
             cancel_job(rooms, turn, id, &who);
             Ok(())
@@ -272,7 +258,7 @@ pub(crate) fn do_one(
         }
         Work::Top => put_on_top(rooms, turn, bulk, id),
         Work::Requeue(hold) => {
-            let (caller, hold) = (bulk.caller.clone(), *hold);
+            let (caller, hold) = (bulk.caller().clone(), *hold);
             requeue_or_revive(rooms, turn, &caller, id, hold)
         }
         Work::Suspend => suspend_job(rooms, turn, id, &who),

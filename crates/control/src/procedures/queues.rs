@@ -57,7 +57,7 @@ pub(crate) fn delete_queue(
     require_admin(&rooms.config, caller, "take queues away")?;
     let id = rooms.queues.find_queue(&rooms.config, Some(name))?;
     let jobs = rooms.queues.get(id).jobs();
-    let reserved = rooms.reservations.live().any(|r| r.row.queue == name);
+    let reserved = rooms.reservations.live().any(|r| r.row().queue == name);
     if jobs > 0 || reserved {
         let what = match jobs {
             0 => "a reservation".to_owned(),

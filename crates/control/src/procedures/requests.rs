@@ -251,16 +251,16 @@ pub(crate) fn user_resolved(
     result: Result<User, LookupFailure>,
 ) {
     let now = turn.now();
-    let Some(known) = rooms.conversations.user_mut(uid) else {
+    if !rooms
+        .conversations
+        .user_looked_up(uid, now, result.as_ref().ok())
+    {
         return;
-    };
-    known.asked = false;
+    }
     let Ok(user) = result else {
         passages_of(rooms, turn, uid, false);
         return; // asked again at the next tick
     };
-    known.user = user.clone();
-    known.at = now;
     passages_of(rooms, turn, uid, true);
     order_late(rooms, turn, &user);
     let waiting: Vec<JobId> = rooms

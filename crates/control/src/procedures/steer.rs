@@ -141,7 +141,7 @@ pub(crate) fn hold_job(
     as_user: bool,
 ) -> Result<(), Refusal> {
     let job = waiting_job(&rooms.jobs, id)?;
-    let by = holder(&rooms.config, &bulk.caller, job.submitted(), as_user);
+    let by = holder(&rooms.config, bulk.caller(), job.submitted(), as_user);
     let held = Some(by.upon(job.held()));
     set_held(rooms, turn, bulk, id, held);
     Ok(())
@@ -154,7 +154,7 @@ pub(crate) fn release_job(
     id: JobId,
 ) -> Result<(), Refusal> {
     let job = waiting_job(&rooms.jobs, id)?;
-    if !may_release(job.held(), is_administrator(&rooms.config, &bulk.caller)) {
+    if !may_release(job.held(), is_administrator(&rooms.config, bulk.caller())) {
         return Err(Refusal::new(
             RefusalCode::Forbidden,
             format!("job {} is held by an administrator", job.id()),
@@ -175,7 +175,7 @@ pub(crate) fn set_held(
 ) {
     if let Some(job) = rooms.jobs.get_mut(&id) {
         // A task that is named alone is no longer like the others.
-        let alone = job.has_row() || !bulk.whole.contains(&job.submitted().base);
+        let alone = job.has_row() || !bulk.whole().contains(&job.submitted().base);
         job.differs(alone && job.member().is_some());
         job.is_held_by(held);
     }
@@ -185,7 +185,7 @@ pub(crate) fn set_held(
 
 /// `at_once` belongs to the array as a whole.
 pub(crate) fn change_throttles(rooms: &mut Rooms, turn: &mut Turn, bulk: &BulkRequest) {
-    let Work::Change(change) = &bulk.work else {
+    let Work::Change(change) = &bulk.work() else {
         return;
     };
     let Some(at_once) = change.at_once else {
@@ -222,7 +222,7 @@ pub(crate) fn change_one(
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Waiting));
     }
     let (old, held) = (job.submitted().clone(), job.held());
-    let plain = !job.has_row() && bulk.whole.contains(&old.base);
+    let plain = !job.has_row() && bulk.whole().contains(&old.base);
     let (new, asked) = match plain {
         true => {
             let group = rooms.jobs.group(&old.base);
@@ -231,9 +231,9 @@ pub(crate) fn change_one(
             (new, change.priority.map(|_| held))
         }
         false => {
-            may_prioritize(&rooms.config, &bulk.caller, &old, held, change)?;
+            may_prioritize(&rooms.config, bulk.caller(), &old, held, change)?;
             let new = changed_body(rooms, bulk, id, &old, change)?;
-            (new, held_by_priority(&rooms.config, &bulk.caller, held, change))
+            (new, held_by_priority(&rooms.config, bulk.caller(), held, change))
         }
     };
     take_body(rooms, turn, id, &new);
@@ -257,12 +257,12 @@ pub(crate) fn put_on_top(
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Running));
     };
     let key = (job.submitted().base, job.submitted().body);
-    let priority = match bulk.tops.get(&key) {
+    let priority = match bulk.tops().get(&key) {
         Some(priority) => *priority,
         None => rooms.jobs.above_others(job),
     };
     // Tasks that are alike go on top together, in the order of their indices.
-    bulk.tops.insert(key, priority);
+    bulk.puts_on_top(key, priority);
     let change = JobChange {
         priority,
         ..JobChange::default()

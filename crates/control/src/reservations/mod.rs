@@ -32,6 +32,7 @@ pub(crate) mod planned;
 pub(crate) mod procedures;
 pub(crate) mod quote;
 pub(crate) mod repair;
+pub(crate) mod reservation;
 pub(crate) mod share;
 pub(crate) mod shorten;
 pub(crate) mod show;
@@ -39,80 +40,23 @@ pub(crate) mod show;
 pub(crate) use ask::ReservationRequest;
 pub(crate) use inside::asked_core_ms;
 pub(crate) use load::LoadedReservations;
+pub(crate) use reservation::Reservation;
 pub(crate) use show::ReservationList;
 
 use crate::jobs::job::Submitted;
-use crate::record::{Record, ReservationRow};
+use crate::record::Record;
 use crate::reservations::admission::figures::Figures;
 use crate::reservations::admission::hours::HourPrices;
 use crate::reservations::appraisal::Appraisals;
 use crate::reservations::appraisal::{Lane, Pending};
 use crate::reservations::books::Books;
 use cosy_model::reservation::ReservationState;
-use cosy_model::{
-    ClockStep, JobId, NodeId, NodeShare, Refusal, RefusalCode, ReservationId, Span, Time,
-};
-use cosy_sched::{Block, Scheduler};
+use cosy_model::{ClockStep, JobId, Refusal, RefusalCode, ReservationId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Ended reservations are remembered for so long.
 const REMEMBER: Span = Span::from_secs(86_400);
-
-/// A reservation in memory.
-#[derive(Debug)]
-pub(crate) struct Reservation {
-    /// As it is kept; the shares there are by name.
-    pub row: ReservationRow,
-    /// What it holds, by number.
-    pub shares: Vec<NodeShare>,
-    /// Some of its nodes were taken out of the configuration.
-    pub short: bool,
-    /// While it is active: who plans the jobs inside.
-    pub planner: Option<Box<Scheduler>>,
-}
-
-impl Reservation {
-    pub fn is_live(&self) -> bool {
-        self.row.state.is_live()
-    }
-
-    pub fn block(&self) -> Block {
-        Block {
-            reservation: self.row.id,
-            shares: self.shares.clone(),
-            start: self.row.start,
-            end: self.row.end,
-        }
-    }
-
-    pub fn length(&self) -> Span {
-        self.row.end.since(self.row.start)
-    }
-
-    pub fn cores(&self) -> u64 {
-        self.shares.iter().map(|s| u64::from(s.amounts.cores)).sum()
-    }
-
-    /// Core-milliseconds of the whole slot.
-    pub fn core_ms(&self) -> i128 {
-        i128::from(self.cores()) * i128::from(self.length().ms())
-    }
-
-    pub fn has_node(&self, node: NodeId) -> bool {
-        self.shares.iter().any(|s| s.node == node)
-    }
-
-    /// True when both have some time in common.
-    pub fn overlaps(&self, start: Time, end: Time) -> bool {
-        self.row.start < end && start < self.row.end
-    }
-
-    /// The id that stands for the whole series.
-    pub fn series(&self) -> ReservationId {
-        self.row.series.unwrap_or(self.row.id)
-    }
-}
 
 /// All that the controller knows of reservations.
 #[derive(Debug)]

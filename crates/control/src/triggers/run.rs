@@ -201,7 +201,7 @@ fn is_anothers(
     let active = reservations.active();
     let mut active = active.filter_map(|id| reservations.get(id));
     active.any(|reservation| {
-        let mut shares = reservation.shares.iter();
+        let mut shares = reservation.shares().iter();
         let here = |share: &&NodeShare| machine.node(share.node).spec().name == node.spec().name;
         let all = shares.find(here);
         all.is_some_and(|share| share.amounts.cores >= node.amounts().cores)

@@ -40,7 +40,7 @@ pub(crate) fn check_overruns(rooms: &mut Rooms, turn: &mut Turn) {
     let now = turn.now();
     let active = rooms.reservations.active();
     let slots: Vec<(ReservationId, OfFlow)> = active
-        .filter_map(|id| Some((id, rooms.reservations.get(id)?.row.flow?)))
+        .filter_map(|id| Some((id, rooms.reservations.get(id)?.row().flow?)))
         .collect();
     for (id, of) in slots {
         if let Some(by) =
@@ -131,7 +131,7 @@ fn free_behind(
     by: Span,
 ) -> Option<Span> {
     let reservation = reservations.get(id)?;
-    let (end, shares) = (reservation.row.end, &reservation.shares);
+    let (end, shares) = (reservation.row().end, &reservation.shares());
     let halves = std::iter::successors(Some(by), |span| Some(Span(span.ms() / 2)));
     let mut worth = halves.take_while(|span| *span >= LEAST);
     worth.find(|span| planning.cluster().are_free(now, shares, end, *span))
@@ -147,11 +147,11 @@ fn pay_growth(
     let Some(reservation) = reservations.get(id) else {
         return Ok(());
     };
-    let tariff = reservation_policy(config, &reservation.row.queue)
+    let tariff = reservation_policy(config, &reservation.row().queue)
         .tariff
         .clone();
-    let base = crate::workflows::price::base(&tariff, &reservation.shares, by);
-    let who = reservation.row.user.clone();
+    let base = crate::workflows::price::base(&tariff, reservation.shares(), by);
+    let who = reservation.row().user.clone();
     reservations.pay_extension(turn, id, (base, Su::ZERO), &who)
 }
 
@@ -160,11 +160,9 @@ fn grown(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId, of: OfFlow, by: 
     let Some(reservation) = rooms.reservations.get_mut(id) else {
         return;
     };
-    let before = reservation.row.end;
-    reservation.row.end = before + by;
-    reservation.row.ask.length = reservation.row.ask.length + by;
-    let (block, price) = (reservation.block(), reservation.row.base);
-    let price = price.plus(reservation.row.extra);
+    reservation.grows(by);
+    let (block, price) = (reservation.block(), reservation.row().base);
+    let price = price.plus(reservation.row().extra);
     rooms.planning.cluster_mut().add_block(block);
     keep_open(&rooms.config, &mut rooms.reservations, id);
     touch_reservation(&rooms.config, &mut rooms.reservations, id);

@@ -35,8 +35,8 @@ use crate::record::{FlowRow, FlowTaskRow, OfFlow, ReservationRow};
 use crate::workflows::check::Graph;
 use crate::workflows::course::TaskEnd;
 use crate::workflows::plan::FlowPending;
-use cosy_model::workflow::{FlowSpec, FlowState};
-use cosy_model::{ClockStep, FlowId, Refusal, RefusalCode, Span, Time};
+use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
+use cosy_model::{ClockStep, FlowId, JobId, JobState, Refusal, RefusalCode, Span, Su, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Workflows that are over are remembered for so long.
@@ -45,13 +45,33 @@ pub(crate) const REMEMBER: Span = Span::from_secs(86_400);
 /// A workflow in memory.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    pub row: FlowRow,
+    pub(in crate::workflows) row: FlowRow,
     /// Without scripts and environment.
-    pub spec: FlowSpec,
-    pub graph: Graph,
-    pub tasks: Vec<FlowTaskRow>,
+    pub(in crate::workflows) spec: FlowSpec,
+    pub(in crate::workflows) graph: Graph,
+    pub(in crate::workflows) tasks: Vec<FlowTaskRow>,
     /// Tasks whose job is not over.
-    pub open: u32,
+    pub(in crate::workflows) open: u32,
+}
+
+/// What is known of it.
+impl Flow {
+    pub fn row(&self) -> &FlowRow {
+        &self.row
+    }
+
+    /// Without scripts and environment.
+    pub fn spec(&self) -> &FlowSpec {
+        &self.spec
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub fn tasks(&self) -> &[FlowTaskRow] {
+        &self.tasks
+    }
 }
 
 impl Flow {
@@ -84,6 +104,16 @@ impl Flow {
         }
         found.into_iter().collect()
     }
+}
+
+/// Where a task is planned again.
+pub(crate) struct NewSlot {
+    /// Start and end.
+    pub slot: (Time, Time),
+    pub estimate: Span,
+    /// Names of the nodes among which it is.
+    pub set: String,
+    pub price: Su,
 }
 
 /// All that the controller knows of workflows.
@@ -143,15 +173,69 @@ impl Workflows {
         self.get(of.flow)?.tasks.get(of.task as usize)
     }
 
+    /// The workflow goes another way.
+    pub fn goes_over(&mut self, id: FlowId, state: FlowState) -> bool {
+        let row = self.row_mut(id);
+        row.map(|row| row.state = state).is_some()
+    }
+
+    /// A task's job will not run: nobody needs it any more.
+    pub fn task_released(&mut self, of: OfFlow) {
+        if let Some(task) = self.task_mut(of) {
+            task.state = FlowTaskState::Released;
+        }
+    }
+
+    /// The job of a task has ended; `released` when that was not its own doing.
+    pub fn task_ended(&mut self, ended: &TaskEnd, released: bool) {
+        let good = ended.state == JobState::Completed;
+        if let Some(task) = self.task_mut(ended.of) {
+            task.start = ended.start;
+            task.end = Some(ended.end);
+            task.nodes.clone_from(&ended.nodes);
+            task.state = match (released, good) {
+                (true, _) => FlowTaskState::Released,
+                (false, true) => FlowTaskState::Done,
+                (false, false) => FlowTaskState::Failed,
+            };
+            if !released && !good {
+                task.failures += 1;
+                task.note = ended.words();
+            }
+        }
+        self.task_over(ended.of.flow);
+    }
+
+    /// A task's slot is over before its job could start: it gets another one.
+    pub fn needs_slot(&mut self, of: OfFlow) {
+        if let Some(task) = self.task_mut(of) {
+            task.replan = true;
+            task.note = "its slot was over before it could start".to_owned();
+            self.doubt(of.flow);
+        }
+    }
+
+    /// A task has another slot. Tells its job.
+    pub fn has_new_slot(&mut self, of: OfFlow, new: NewSlot) -> Option<JobId> {
+        let task = self.task_mut(of)?;
+        task.replan = false;
+        task.slot = Some(new.slot);
+        task.estimate = new.estimate;
+        task.set = new.set;
+        task.price = new.price;
+        task.note = "planned again".to_owned();
+        Some(task.job)
+    }
+
     /// A task's row, to be changed: it is written at the end of the turn.
-    pub fn task_mut(&mut self, of: OfFlow) -> Option<&mut FlowTaskRow> {
+    pub(in crate::workflows) fn task_mut(&mut self, of: OfFlow) -> Option<&mut FlowTaskRow> {
         let flow = self.all.get_mut(&of.flow)?;
         self.dirty_tasks.insert(of);
         flow.tasks.get_mut(of.task as usize)
     }
 
     /// A workflow's row, to be changed: it is written at the end of the turn.
-    pub fn row_mut(&mut self, id: FlowId) -> Option<&mut FlowRow> {
+    pub(in crate::workflows) fn row_mut(&mut self, id: FlowId) -> Option<&mut FlowRow> {
         let flow = self.all.get_mut(&id)?;
         self.dirty.insert(id);
         Some(&mut flow.row)

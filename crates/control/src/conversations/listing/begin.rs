@@ -86,7 +86,7 @@ pub(crate) fn list_flows(
         return Err(no_flow(*missing));
     }
     let passes = |flow: &&Flow| {
-        let row = &flow.row;
+        let row = &flow.row();
         let by_user = users.has(&row.user, row.uid);
         let by_state = row.is_live() || filter.ended || !ids.is_empty();
         by_user && by_state && sees_flow(&rooms.config, &rooms.workflows, caller, row.id)
@@ -96,11 +96,11 @@ pub(crate) fn list_flows(
             .workflows
             .all()
             .filter(passes)
-            .map(|f| f.row.id)
+            .map(|f| f.row().id)
             .collect(),
         false => {
             let named = ids.iter().filter_map(|id| rooms.workflows.get(*id));
-            named.filter(passes).map(|f| f.row.id).collect()
+            named.filter(passes).map(|f| f.row().id).collect()
         }
     };
     let list = FlowList {

@@ -31,7 +31,7 @@ pub(crate) fn change_running(
     id: JobId,
     change: &JobChange,
 ) -> Result<(), Refusal> {
-    let caller = &bulk.caller.clone();
+    let caller = &bulk.caller().clone();
     let Some(job) = rooms.jobs.get(&id) else {
         return Ok(());
     };
@@ -101,7 +101,7 @@ impl Jobs {
         change: &JobChange,
     ) -> Result<Arc<Submitted>, Refusal> {
         let key = (old.base, old.body);
-        if let Some(number) = bulk.rewritten.get(&key)
+        if let Some(number) = bulk.rewritten().get(&key)
             && let Some(group) = self.group(&old.base)
             && let Some(body) = group.bodies.get(number)
         {
@@ -119,7 +119,7 @@ impl Jobs {
             return Ok(old.clone());
         }
         let new = self.new_body(old, spec, old.queue.clone(), old.place.clone());
-        bulk.rewritten.insert(key, new.body);
+        bulk.has_rewritten(key, new.body);
         Ok(new)
     }
 }

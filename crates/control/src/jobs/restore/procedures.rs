@@ -291,7 +291,7 @@ pub(crate) fn place_again(rooms: &Rooms, job: &Submitted) -> Place {
         return Place::Lost;
     };
     let user = match rooms.conversations.user(&job.uid) {
-        Some(known) if !known.user.name.is_empty() => known.user.clone(),
+        Some(known) if !known.user().name.is_empty() => known.user().clone(),
         Some(_) | None => User {
             uid: job.uid,
             gid: job.gid,

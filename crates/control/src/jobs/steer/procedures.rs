@@ -68,17 +68,17 @@ pub(crate) fn steer_whole(rooms: &mut Rooms, turn: &mut Turn, bulk: &mut BulkReq
         return;
     };
     let (old, held, tasks) = (group.submitted.clone(), group.held, group.plain);
-    let (new, held) = match &bulk.work {
+    let (new, held) = match &bulk.work() {
         Work::Hold { as_user } => {
-            let by = holder(&rooms.config, &bulk.caller, &old, *as_user);
+            let by = holder(&rooms.config, bulk.caller(), &old, *as_user);
             (old, Some(by.upon(held)))
         }
-        Work::Release if may_release(held, is_administrator(&rooms.config, &bulk.caller)) => {
+        Work::Release if may_release(held, is_administrator(&rooms.config, bulk.caller())) => {
             (old, None)
         }
         Work::Change(change) if change.keep_nodes.is_none() => {
             let change = change.clone();
-            if may_prioritize(&rooms.config, &bulk.caller, &old, held, &change).is_err() {
+            if may_prioritize(&rooms.config, bulk.caller(), &old, held, &change).is_err() {
                 return;
             }
             let Ok(new) = changed_body(rooms, bulk, base, &old, &change) else {
@@ -87,7 +87,7 @@ pub(crate) fn steer_whole(rooms: &mut Rooms, turn: &mut Turn, bulk: &mut BulkReq
             if new.queue != old.queue {
                 return; // there may be room for some of them only
             }
-            let asked = held_by_priority(&rooms.config, &bulk.caller, held, &change);
+            let asked = held_by_priority(&rooms.config, bulk.caller(), held, &change);
             (new, asked.unwrap_or(held))
         }
         Work::Release
@@ -101,10 +101,10 @@ pub(crate) fn steer_whole(rooms: &mut Rooms, turn: &mut Turn, bulk: &mut BulkReq
         | Work::Notify(_) => return,
     };
     stand(&mut rooms.jobs, &mut rooms.planning, &rooms.aside, turn, &new, held);
-    bulk.whole.insert(base);
-    let who = bulk.caller.user.name.clone();
+    bulk.covers(base);
+    let who = bulk.caller().user.name.clone();
     let detail = format!("{tasks} tasks");
-    if let Some(kind) = bulk.work.kind() {
+    if let Some(kind) = bulk.work().kind() {
         turn.happened(now, kind, &who, EventObject::Job(base), detail);
     }
 }
@@ -132,12 +132,12 @@ pub(crate) fn changed_body(
     old: &Arc<Submitted>,
     change: &JobChange,
 ) -> Result<Arc<Submitted>, Refusal> {
-    let owner = owner(&rooms.conversations, &bulk.caller, old);
+    let owner = owner(&rooms.conversations, bulk.caller(), old);
     if let Some(made) = rooms.jobs.made_before(bulk, old) {
         let new = made?;
         if new.queue != old.queue {
             let queue = rooms.queues.find_queue(&rooms.config, Some(&new.queue))?;
-            let rights = rights_of(&bulk.caller, &owner);
+            let rights = rights_of(bulk.caller(), &owner);
             may_submit(&rooms.config, &rooms.queues, &rights, queue, 1)?;
         }
         return Ok(new);
@@ -149,7 +149,7 @@ pub(crate) fn changed_body(
         attached: rooms.reservations.is_attached(id, &spec),
         ..Outcome::of_change(&owner, old, &spec)
     };
-    let judged = check_result(rooms, &bulk.caller, &outcome);
+    let judged = check_result(rooms, bulk.caller(), &outcome);
     let new = judged.map(|Judged { queue, place }| {
         let queue = rooms.queues.name(queue).to_owned();
         match queue == old.queue && spec == old.spec {
@@ -168,7 +168,7 @@ impl Jobs {
         bulk: &BulkRequest,
         old: &Submitted,
     ) -> Option<Result<Arc<Submitted>, Refusal>> {
-        match bulk.made.get(&(old.base, old.body))? {
+        match bulk.made().get(&(old.base, old.body))? {
             Err(refusal) => Some(Err(refusal.clone())),
             Ok(number) => {
                 let body = self.group(&old.base)?.bodies.get(number)?;
@@ -187,7 +187,7 @@ impl Jobs {
         let group = self.group(&old.base);
         if group.is_some_and(|group| group.indices.is_some()) {
             let made = new.as_ref().map(|new| new.body).map_err(Clone::clone);
-            bulk.made.insert((old.base, old.body), made);
+            bulk.has_made((old.base, old.body), made);
         }
     }
 }
@@ -198,7 +198,7 @@ pub(crate) fn owner(conversations: &Conversations, caller: &Caller, job: &Submit
         return caller.user.clone();
     }
     match conversations.user(&job.uid) {
-        Some(known) if !known.user.name.is_empty() => known.user.clone(),
+        Some(known) if !known.user().name.is_empty() => known.user().clone(),
         Some(_) | None => User {
             uid: job.uid,
             gid: job.gid,

@@ -38,7 +38,7 @@ pub(crate) fn other_queues(queues: &Queues, job: &Job) -> Vec<QueueId> {
 
 /// The job as it would stand in `queue`, if it may go there and keeps its limits.
 pub(crate) fn trial(rooms: &Rooms, job: &Job, queue: QueueId) -> Option<(Place, WaitingJob)> {
-    let user = &rooms.conversations.user(&job.submitted().uid)?.user;
+    let user = rooms.conversations.user(&job.submitted().uid)?.user();
     if user.name.is_empty() || !rooms.queues.get(queue).state().starts_jobs() {
         return None;
     }

@@ -25,7 +25,7 @@ pub(crate) fn appraised_move(
     let Some(reservation) = rooms.reservations.get(id) else {
         return;
     };
-    let row = &reservation.row;
+    let row = &reservation.row();
     if row.state != ReservationState::Confirmed {
         return;
     }
@@ -44,9 +44,7 @@ pub(crate) fn appraised_move(
         place_instead(&mut rooms.planning, &rooms.reservations, now, id, &demand, (start, length));
     let Some(shares) = shares else { return };
     if let Some(reservation) = rooms.reservations.get_mut(id) {
-        reservation.row.start = start;
-        reservation.row.end = start + length;
-        reservation.row.degraded = false;
+        reservation.moves_to(start);
     }
     take_shares(rooms, turn, id, shares);
     let note = format!(

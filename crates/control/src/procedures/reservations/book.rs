@@ -208,7 +208,7 @@ pub(crate) fn undo(rooms: &mut Rooms, turn: &mut Turn, ids: &[ReservationId]) {
         return_all(&rooms.config, &mut rooms.reservations, turn, *id);
         drop_attached(rooms, turn, *id, "its reservation was not possible");
         if let Some(reservation) = rooms.reservations.get_mut(*id) {
-            reservation.row.hold_until = None; // it never was a hold
+            reservation.was_no_hold();
         }
     }
 }
@@ -236,12 +236,7 @@ pub(crate) fn take(
         row.held = price;
     }
     rooms.reservations.number_taken();
-    let reservation = Reservation {
-        row,
-        shares: taken.shares,
-        short: false,
-        planner: None,
-    };
+    let reservation = Reservation::new(row, taken.shares);
     rooms.planning.cluster_mut().add_block(reservation.block());
     rooms.reservations.enter(reservation);
     rooms.reservations.add_delays(&taken.estimate.delays.listed);
@@ -287,7 +282,7 @@ pub(crate) fn attach(
     if let (Reply::Submitted { job, .. }, Some(reservation)) =
         (reply, rooms.reservations.get_mut(id))
     {
-        reservation.row.job = Some(job);
+        reservation.is_for(job);
     }
     Ok(())
 }

@@ -44,11 +44,11 @@ pub(crate) fn cancel_one(
             .reservations
             .live()
             .filter(|r| r.series() == of_series);
-        ids = others.map(|r| r.row.id).collect();
+        ids = others.map(|r| r.row().id).collect();
     } else if !found.is_live() {
         return Err(Refusal::new(
             RefusalCode::WrongState,
-            format!("reservation {id} is {} already", found.row.state),
+            format!("reservation {id} is {} already", found.row().state),
         ));
     }
     if ids.is_empty() {

@@ -31,7 +31,7 @@ pub(crate) fn reservation_due(rooms: &mut Rooms, turn: &mut Turn, id: Reservatio
     let Some(reservation) = rooms.reservations.get(id) else {
         return;
     };
-    let row = &reservation.row;
+    let row = &reservation.row();
     match row.state {
         ReservationState::Held => expire(rooms, turn, id),
         ReservationState::Confirmed if now < row.start => {
@@ -71,8 +71,8 @@ pub(crate) fn clear_nodes(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId)
     let Some(reservation) = rooms.reservations.get(id) else {
         return;
     };
-    let start = reservation.row.start;
-    let nodes: Vec<NodeId> = reservation.shares.iter().map(|s| s.node).collect();
+    let start = reservation.row().start;
+    let nodes: Vec<NodeId> = reservation.shares().iter().map(|s| s.node).collect();
     let mut late: Vec<JobId> = Vec::new();
     for node in nodes {
         for job in rooms.machine.node(node).jobs() {
@@ -134,7 +134,7 @@ pub(crate) fn begin_reservation(rooms: &mut Rooms, turn: &mut Turn, id: Reservat
     let Some(reservation) = rooms.reservations.get_mut(id) else {
         return;
     };
-    reservation.row.state = ReservationState::Active;
+    reservation.begins();
     open_inside(rooms, turn, id);
     let object = EventObject::Reservation(id);
     turn.happened(now, EventKind::Began, "controller", object, String::new());

@@ -5,6 +5,7 @@ use crate::procedures::bulk::cancel_all;
 use crate::procedures::reviews::review_within_at_once;
 use crate::procedures::steer::cancel_job;
 use crate::reservations::InsideEnd;
+use crate::reservations::Reservation;
 use crate::reservations::admission::cancel::{Ending, given_back, is_free, remains};
 use crate::reservations::cancel::{give_money_back, release_money, terms};
 use crate::reservations::course::{report_low_use, used_so_far};
@@ -26,7 +27,7 @@ pub(crate) fn give_up_reservation(
     let Some(reservation) = rooms.reservations.get(id).filter(|r| r.is_live()) else {
         return;
     };
-    let row = &reservation.row;
+    let row = &reservation.row();
     let terms = terms(&rooms.config, &rooms.jobs, &rooms.planning, now, reservation);
     let costs = remains(&terms, Ending::Given, now);
     let (state, charged, uid) = (row.state, row.charged, row.uid);
@@ -61,7 +62,7 @@ pub(crate) fn end_reservation(rooms: &mut Rooms, turn: &mut Turn, id: Reservatio
     let Some(reservation) = rooms.reservations.get(id) else {
         return;
     };
-    let row = &reservation.row;
+    let row = &reservation.row();
     let never = row.first_use.is_none() && row.degraded;
     let (whole, used) =
         (reservation.core_ms(), used_so_far(&rooms.jobs, &rooms.planning, now, reservation));
@@ -106,12 +107,7 @@ pub(crate) fn close(
     let Some(reservation) = rooms.reservations.get_mut(id) else {
         return;
     };
-    reservation.row.state = state;
-    reservation.row.closed = Some(now);
-    if now > reservation.row.start {
-        reservation.row.end = reservation.row.end.min(now);
-    }
-    reservation.row.note = why.to_owned();
+    reservation.closes(now, state, why);
     rooms.planning.cluster_mut().remove_block(id);
     if active {
         close_inside(rooms, turn, id);
@@ -123,7 +119,7 @@ pub(crate) fn close(
 
 /// Ends the job that was to start with a reservation, unless it has ended.
 pub(crate) fn drop_attached(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId, why: &str) {
-    let job = rooms.reservations.get(id).and_then(|r| r.row.job);
+    let job = rooms.reservations.get(id).and_then(|r| r.row().job);
     if let Some(job) = job.filter(|job| rooms.jobs.contains_key(job)) {
         cancel_job(rooms, turn, job, why);
     }
@@ -136,7 +132,7 @@ pub(crate) fn drop_attached(rooms: &mut Rooms, turn: &mut Turn, id: ReservationI
 pub(crate) fn close_inside(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId) {
     let now = turn.now();
     let reservation = rooms.reservations.get_mut(id);
-    let planner = reservation.and_then(|r| r.planner.as_deref_mut());
+    let planner = reservation.and_then(Reservation::planner_mut);
     let mut running = Vec::new();
     if let Some(planner) = planner {
         let jobs: Vec<JobId> = planner.running_jobs().map(|(job, _)| job).collect();
@@ -169,7 +165,7 @@ pub(crate) fn inside_job_ended(rooms: &mut Rooms, turn: &mut Turn, ended: &Insid
     let state = rooms
         .reservations
         .get(within)
-        .map(|r| (r.row.job, r.row.state));
+        .map(|r| (r.row().job, r.row().state));
     match state {
         Some((Some(job), ReservationState::Active)) => {
             let over = !rooms.jobs.contains_key(&job);

@@ -14,9 +14,9 @@ use cosy_model::{NodeShare, ReservationId};
 
 /// Looks at all reservations that could lack nodes, and at those that could be moved.
 pub(crate) fn check_reservations(rooms: &mut Rooms, turn: &mut Turn) {
-    let open = |r: &&Reservation| match r.row.state {
+    let open = |r: &&Reservation| match r.row().state {
         ReservationState::Held | ReservationState::Confirmed => true,
-        ReservationState::Active => r.row.first_use.is_none(),
+        ReservationState::Active => r.row().first_use.is_none(),
         ReservationState::Ended
         | ReservationState::Cancelled
         | ReservationState::Expired
@@ -27,8 +27,8 @@ pub(crate) fn check_reservations(rooms: &mut Rooms, turn: &mut Turn) {
         .reservations
         .all()
         .filter(open)
-        .filter(|r| r.row.degraded || lacks_nodes(&rooms.machine, r))
-        .map(|r| r.row.id)
+        .filter(|r| r.row().degraded || lacks_nodes(&rooms.machine, r))
+        .map(|r| r.row().id)
         .collect();
     for id in affected {
         repair_one(rooms, turn, id);
@@ -44,7 +44,7 @@ pub(crate) fn repair_one(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId) 
         return;
     };
     if !lacks_nodes(&rooms.machine, reservation) {
-        if reservation.row.degraded {
+        if reservation.row().degraded {
             set_degraded(
                 &rooms.config,
                 &mut rooms.reservations,
@@ -65,7 +65,7 @@ pub(crate) fn repair_one(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId) 
             set_degraded(&rooms.config, &mut rooms.reservations, turn, id, false, &note);
         }
         None => {
-            let degraded = rooms.reservations.get(id).is_some_and(|r| r.row.degraded);
+            let degraded = rooms.reservations.get(id).is_some_and(|r| r.row().degraded);
             if !degraded {
                 let note = format!(
                     "{lost} cannot serve and no other nodes are free then; it is tried again and again"
@@ -86,7 +86,7 @@ pub(crate) fn take_shares(
     let Some(reservation) = rooms.reservations.get_mut(id) else {
         return;
     };
-    (reservation.shares, reservation.short) = (shares, false);
+    reservation.takes(shares);
     let block = reservation.block();
     let active = rooms.reservations.is_active(id);
     rooms.planning.cluster_mut().add_block(block);

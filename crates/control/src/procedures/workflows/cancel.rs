@@ -36,10 +36,10 @@ pub(crate) fn cancel_flow(
     id: FlowId,
 ) -> Result<(), Refusal> {
     let found = own_flow(&rooms.config, &rooms.workflows, caller, id, "cancel")?;
-    if !found.row.state.is_live() {
+    if !found.row().state.is_live() {
         return Err(Refusal::new(
             RefusalCode::WrongState,
-            format!("workflow {id} is {} already", found.row.state),
+            format!("workflow {id} is {} already", found.row().state),
         ));
     }
     let who = caller.user.name.clone();

@@ -22,10 +22,9 @@ pub(crate) fn give_flow_up(
     state: FlowState,
     who: &str,
 ) {
-    let Some(row) = rooms.workflows.row_mut(id) else {
+    if !rooms.workflows.goes_over(id, state) {
         return;
-    };
-    row.state = state;
+    }
     let note = match state {
         FlowState::Expired => "it was not confirmed in time".to_owned(),
         FlowState::Held
@@ -46,8 +45,8 @@ pub(crate) fn give_flow_up(
     let Some(flow) = rooms.workflows.get(id) else {
         return;
     };
-    let all: Vec<u32> = (0..flow.tasks.len() as u32).collect();
-    let jobs: Vec<JobId> = flow.tasks.iter().map(|task| task.job).collect();
+    let all: Vec<u32> = (0..flow.tasks().len() as u32).collect();
+    let jobs: Vec<JobId> = flow.tasks().iter().map(|task| task.job).collect();
     release_tasks(rooms, turn, id, &all, who);
     for job in jobs {
         cancel_job(rooms, turn, job, who);
@@ -59,22 +58,17 @@ pub(crate) fn slot_over(rooms: &mut Rooms, turn: &mut Turn, of: OfFlow) {
     let Some(flow) = rooms.workflows.get(of.flow) else {
         return;
     };
-    let again = flow.spec.overrun == Overrun::Replan && flow.row.state == FlowState::Running;
+    let again = flow.spec().overrun == Overrun::Replan && flow.row().state == FlowState::Running;
     let job = rooms.workflows.task(of).filter(|task| task.end.is_none());
     let Some(task) = job else { return };
     let (job, replan) = (task.job, task.replan);
     if replan || rooms.jobs.get(&job).is_none_or(|job| !job.is_waiting()) {
         return;
     }
-    match rooms.workflows.task_mut(of) {
-        Some(task) if again => {
-            task.replan = true;
-            task.note = "its slot was over before it could start".to_owned();
-            rooms.workflows.doubt(of.flow);
-        }
-        Some(_) | None => {
-            cancel_job(rooms, turn, job, "the end of its slot: it could not start before")
-        }
+    if again {
+        rooms.workflows.needs_slot(of);
+    } else {
+        cancel_job(rooms, turn, job, "the end of its slot: it could not start before");
     }
 }
 
@@ -127,25 +121,11 @@ pub(crate) fn task_ended(rooms: &mut Rooms, turn: &mut Turn, ended: &TaskEnd) {
     let given_up = rooms
         .workflows
         .get(of.flow)
-        .is_some_and(|flow| matches!(flow.row.state, FlowState::Cancelled | FlowState::Expired));
+        .is_some_and(|flow| matches!(flow.row().state, FlowState::Cancelled | FlowState::Expired));
     let marked = known.is_some_and(|task| task.state == FlowTaskState::Released);
     let released = marked || given_up && ended.start.is_none();
     let good = ended.state == JobState::Completed;
-    if let Some(task) = rooms.workflows.task_mut(of) {
-        task.start = ended.start;
-        task.end = Some(ended.end);
-        task.nodes.clone_from(&ended.nodes);
-        task.state = match (released, good) {
-            (true, _) => FlowTaskState::Released,
-            (false, true) => FlowTaskState::Done,
-            (false, false) => FlowTaskState::Failed,
-        };
-        if !released && !good {
-            task.failures += 1;
-            task.note = ended.words();
-        }
-    }
-    rooms.workflows.task_over(of.flow);
+    rooms.workflows.task_ended(ended, released);
     if !released && !good {
         task_failed(rooms, turn, ended);
     }
@@ -161,7 +141,7 @@ pub(crate) fn task_failed(rooms: &mut Rooms, turn: &mut Turn, ended: &TaskEnd) {
     let Some(flow) = rooms.workflows.get(of.flow) else {
         return;
     };
-    match flow.row.state {
+    match flow.row().state {
         FlowState::Running => {}
         FlowState::Held => return hold_lost(rooms, turn, ended),
         // It is being given up as a whole.
@@ -169,10 +149,10 @@ pub(crate) fn task_failed(rooms: &mut Rooms, turn: &mut Turn, ended: &TaskEnd) {
             return;
         }
     }
-    let planned = flow.row.deadline.is_some();
+    let planned = flow.row().deadline.is_some();
     let note = format!("task {} {}", flow.name_of(of.task), ended.words());
     let which = match planned {
-        true => (0..flow.tasks.len() as u32).collect(),
+        true => (0..flow.tasks().len() as u32).collect(),
         false => flow.descendants(of.task),
     };
     rooms
@@ -186,14 +166,15 @@ pub(crate) fn task_failed(rooms: &mut Rooms, turn: &mut Turn, ended: &TaskEnd) {
 pub(crate) fn hold_lost(rooms: &mut Rooms, turn: &mut Turn, ended: &TaskEnd) {
     let now = turn.now();
     let id = ended.of.flow;
-    let until = rooms.workflows.get(id).and_then(|flow| flow.row.hold_until);
+    let until = rooms
+        .workflows
+        .get(id)
+        .and_then(|flow| flow.row().hold_until);
     let state = match until.is_some_and(|until| until <= now) {
         true => FlowState::Expired,
         false => FlowState::Cancelled,
     };
-    if let Some(task) = rooms.workflows.task_mut(ended.of) {
-        task.state = FlowTaskState::Released;
-    }
+    rooms.workflows.task_released(ended.of);
     let by = ended.note.strip_prefix("cancelled by ");
     give_flow_up(rooms, turn, id, state, by.unwrap_or("controller"));
 }
@@ -218,9 +199,7 @@ pub(crate) fn release_tasks(
         if rooms.jobs.get(&job).is_none_or(|job| !job.is_waiting()) {
             continue;
         }
-        if let Some(task) = rooms.workflows.task_mut(of) {
-            task.state = FlowTaskState::Released;
-        }
+        rooms.workflows.task_released(of);
         cancel_job(rooms, turn, job, why);
     }
 }

@@ -9,6 +9,7 @@ use crate::reservations::cancel::give_money_back;
 use crate::reservations::procedures::touch_reservation;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
+use crate::workflows::NewSlot;
 use crate::workflows::grow::grow_slot;
 use crate::workflows::plan::procedures::next_flow_plan;
 use crate::workflows::plan::{FlowPending, Planned, flow_refusal};
@@ -18,7 +19,6 @@ use crate::workflows::replan::procedures::{
 };
 use crate::workflows::shown::plan_to_show;
 use cosy_model::api::Reply;
-use cosy_model::reservation::ReservationState;
 use cosy_model::{EventKind, EventObject, Refusal, RefusalCode, ReservationId, Su};
 use cosy_sched::workflow::live::{LiveError, LivePlan, LiveSlot};
 
@@ -91,7 +91,7 @@ pub(crate) fn move_slots(
     let account = rooms
         .workflows
         .get(replan.flow)
-        .and_then(|f| f.row.account.clone());
+        .and_then(|f| f.row().account.clone());
     let left = account.and_then(|name| rooms.reservations.books().left(&name));
     if let Some(left) = left.filter(|left| *left < more) {
         return Err(Refusal::new(
@@ -140,7 +140,7 @@ pub(crate) fn move_slot(
     let base = rooms
         .reservations
         .get(id)
-        .map(|r| slot_base(&rooms.config, &r.row.queue, slot));
+        .map(|r| slot_base(&rooms.config, &r.row().queue, slot));
     let base = base.unwrap_or_default();
     let live = rooms.reservations.get(id).is_some_and(|r| r.is_live());
     if live {
@@ -150,20 +150,8 @@ pub(crate) fn move_slot(
     let Some(reservation) = rooms.reservations.get_mut(id) else {
         return;
     };
-    let row = &mut reservation.row;
-    let who = row.user.clone();
-    let paid = if live { row.base } else { Su::ZERO };
-    row.state = ReservationState::Confirmed;
-    row.closed = None;
-    (row.start, row.end) = (slot.start.max(now), slot.end);
-    row.ask.length = slot.end.since(row.start);
-    row.delays.clear();
-    if live {
-        row.base = paid;
-    } else {
-        (row.base, row.extra) = (Su::ZERO, Su::ZERO);
-    }
-    reservation.shares.clone_from(&slot.shares);
+    let who = reservation.row().user.clone();
+    let paid = reservation.is_planned_again(slot.start.max(now), slot.end, &slot.shares);
     let block = reservation.block();
     if active {
         close_inside(rooms, turn, id);
@@ -178,17 +166,13 @@ pub(crate) fn move_slot(
         EventObject::Reservation(id),
         "its workflow was planned again".to_owned(),
     );
-    let mut job = None;
-    if let Some(task) = rooms.workflows.task_mut(of) {
-        task.replan = false;
-        task.slot = Some((slot.start.max(now), slot.end));
-        task.estimate = slot.estimate;
-        task.set = sets.get(slot.set).cloned().unwrap_or_default();
-        task.price = base;
-        task.note = "planned again".to_owned();
-        job = Some(task.job);
-    }
-    if let Some(job) = job {
+    let new = NewSlot {
+        slot: (slot.start.max(now), slot.end),
+        estimate: slot.estimate,
+        set: sets.get(slot.set).cloned().unwrap_or_default(),
+        price: base,
+    };
+    if let Some(job) = rooms.workflows.has_new_slot(of, new) {
         review(rooms, turn, job);
     }
 }
@@ -210,7 +194,7 @@ fn settle_price(
     } else {
         let back = paid.minus(base);
         if let Some(reservation) = rooms.reservations.get_mut(id) {
-            reservation.row.base = base;
+            reservation.costs(base);
         }
         give_money_back(&rooms.config, &mut rooms.reservations, turn, id, back, who);
     }

@@ -97,7 +97,7 @@ pub(crate) fn enter_tasks(
     flow: FlowId,
     ready: Vec<Ready>,
 ) {
-    let order = rooms.workflows.get(flow).map(|f| f.graph.order.clone());
+    let order = rooms.workflows.get(flow).map(|f| f.graph().order.clone());
     for (task, ready) in order.unwrap_or_default().into_iter().zip(ready) {
         let of = OfFlow { flow, task };
         enter(rooms, turn, caller, ready, Some(of));

@@ -139,9 +139,9 @@ pub(crate) fn may_come_back(
         return Some(true);
     }
     let known = conversations.user(&job.submitted().uid);
-    let known = known.filter(|known| !known.user.name.is_empty())?;
-    let rights = Caller::known(known.user.clone());
-    Some(may_use(config, reservations, &known.user, found) || is_administrator(config, &rights))
+    let known = known.filter(|known| !known.user().name.is_empty())?;
+    let rights = Caller::known(known.user().clone());
+    Some(may_use(config, reservations, known.user(), found) || is_administrator(config, &rights))
 }
 
 /// A planner for the jobs inside, with the reservation's share of each node.

@@ -430,12 +430,7 @@ fn place_slot(
         flow: Some(of),
         ..slot_reservation(&rooms.queues, now, &booking.caller, slot)
     };
-    let reservation = Reservation {
-        row,
-        shares: planned.shares.clone(),
-        short: false,
-        planner: None,
-    };
+    let reservation = Reservation::new(row, planned.shares.clone());
     rooms.planning.cluster_mut().add_block(reservation.block());
     rooms.reservations.enter(reservation);
     Ok(id)
@@ -526,7 +521,7 @@ pub(crate) fn slots_taken(
         EventKind::Booked
     };
     for id in ids {
-        let delays = reservations.get(*id).map(|r| r.row.delays.clone());
+        let delays = reservations.get(*id).map(|r| r.row().delays.clone());
         reservations.add_delays(&delays.unwrap_or_default());
         let detail = slot_text(machine, reservations, *id);
         turn.happened(now, kind, &who, EventObject::Reservation(*id), detail);

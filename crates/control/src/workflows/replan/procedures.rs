@@ -93,12 +93,12 @@ pub(crate) fn grow_over_own(
     let Some(slot) = rooms.reservations.get(id) else {
         return;
     };
-    let (end, shares) = (slot.row.end, slot.shares.clone());
+    let (end, shares) = (slot.row().end, slot.shares());
     let own = movable_blocks(&rooms.jobs, &rooms.reservations, &rooms.workflows, of.flow);
     for block in &own {
         rooms.planning.cluster_mut().remove_block(block.reservation);
     }
-    let free = rooms.planning.cluster().are_free(now, &shares, end, by);
+    let free = rooms.planning.cluster().are_free(now, shares, end, by);
     own.into_iter()
         .for_each(|block| rooms.planning.cluster_mut().add_block(block));
     if free {
@@ -258,8 +258,8 @@ pub(crate) fn price_of_move(
     let each = slots.iter().map(|(_, id, slot)| {
         let known = reservations.get(*id);
         known.map_or(Su::ZERO, |r| {
-            let base = slot_base(config, &r.row.queue, slot);
-            let paid = if r.is_live() { r.row.base } else { Su::ZERO };
+            let base = slot_base(config, &r.row().queue, slot);
+            let paid = if r.is_live() { r.row().base } else { Su::ZERO };
             base.minus(paid).max(Su::ZERO)
         })
     });

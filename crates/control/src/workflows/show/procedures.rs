@@ -136,7 +136,7 @@ fn task_info(
     let reserved = task.reservation.and_then(|id| reservations.get(id));
     let nodes = match (run, reserved) {
         (Some(run), _) => node_list(machine, run),
-        (None, Some(slot)) if task.nodes.is_empty() => names_of_shares(machine, &slot.shares),
+        (None, Some(slot)) if task.nodes.is_empty() => names_of_shares(machine, slot.shares()),
         (None, _) => task.nodes.clone(),
     };
     let length = |(start, end): (Time, Time)| end.since(start);
