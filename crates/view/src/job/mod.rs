@@ -12,5 +12,7 @@ mod why;
 pub use crate::words::dependency::OpenDependency;
 pub use crate::words::row_name::RowName;
 pub use cell::cell;
-pub use facts::{Array, Course, Files, Held, Holder, JobFacts, Reason, Standing, Submission};
+pub use facts::{
+    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, Reason, Submission,
+};
 pub use why::{Waiting, why};
