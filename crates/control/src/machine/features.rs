@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::machine::nodes::Node;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{About, JobId, Refusal, RefusalCode};
-use cosy_sched::{AtLeast, NodeMask};
+use cosy_sched::{CountedNodes, NodeMask};
 use std::sync::Arc;
 
 impl Machine {
@@ -51,12 +51,16 @@ impl Machine {
 
     /// The numbers of nodes by feature, out of `allowed`. A node that has not told its features
     /// yet may have them; it runs nothing before.
-    pub(crate) fn counted(&self, request: &ResourceRequest, allowed: &NodeMask) -> Vec<AtLeast> {
+    pub(crate) fn counted(
+        &self,
+        request: &ResourceRequest,
+        allowed: &NodeMask,
+    ) -> Vec<CountedNodes> {
         let each = request.counted_features.iter().map(|counted| {
             let mut nodes = self.having(allowed, &counted.any);
             let untold = allowed.iter().filter(|n| self.nodes[n.index()].is_untold());
             untold.for_each(|n| nodes.insert(n));
-            AtLeast {
+            CountedNodes {
                 nodes,
                 count: counted.nodes,
             }
