@@ -4,15 +4,15 @@
 //! controller decides; a user who asks sees the accounts that they may charge.
 
 use crate::native::arg::{self, flag, json, number, parse_name, parse_reservation, value, values};
-use crate::native::jobs::json_time;
-use crate::native::record::su;
-use crate::native::table::{Cell, Head, TableStyle, render};
+use crate::native::record::{self, Clock};
+use crate::native::table::TableStyle;
 use crate::native::{change, stat};
 use crate::{Context, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{AccountAction, AccountInfo, LedgerEntry};
 use cosy_model::{ReservationId, Su};
+use cosy_view::account;
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
 
@@ -175,47 +175,11 @@ fn list(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn accounts(all: &[AccountInfo], look: TableStyle) -> String {
-    let heads = [
-        Head::left("ACCOUNT"),
-        Head::right("GRANTED"),
-        Head::right("HELD"),
-        Head::right("CHARGED"),
-        Head::right("AVAILABLE"),
-        Head::left("MEMBERS").cut(10),
-    ];
-    let row = |a: &AccountInfo| -> Vec<Cell> {
-        let of_budget = |sum: Su| {
-            if a.budget {
-                sum.to_string()
-            } else {
-                "no budget".to_owned()
-            }
-        };
-        let members = if a.members.is_empty() {
-            "everyone".to_owned()
-        } else {
-            a.members.join(",")
-        };
-        vec![
-            a.name.as_str().into(),
-            of_budget(a.granted).into(),
-            a.held.to_string().into(),
-            a.charged.to_string().into(),
-            of_budget(a.available).into(),
-            members.into(),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
-    render(&heads, &rows, look)
+    record::list(account::LIST, all, Clock::in_lists(&times::now()), look)
 }
 
 fn account_json(a: &AccountInfo) -> Json {
-    let of_budget = |sum: Su| if a.budget { su(sum) } else { Json::Null };
-    json!({
-        "name": a.name, "members": a.members, "budget": a.budget,
-        "granted": of_budget(a.granted), "held": su(a.held), "charged": su(a.charged),
-        "available": of_budget(a.available),
-    })
+    record::json(&account::fields(a))
 }
 
 fn ledger(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
@@ -249,39 +213,11 @@ fn ledger(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn entries(all: &[LedgerEntry], now: &Zoned, look: TableStyle) -> String {
-    let heads = [
-        Head::right("LINE"),
-        Head::left("TIME"),
-        Head::left("FROM"),
-        Head::left("TO"),
-        Head::right("SU"),
-        Head::right("RESERVATION"),
-        Head::left("WHY"),
-        Head::left("WHO").cut(6),
-    ];
-    let row = |e: &LedgerEntry| -> Vec<Cell> {
-        vec![
-            e.seq.to_string().into(),
-            times::short(e.at, now).into(),
-            e.from.as_str().into(),
-            e.to.as_str().into(),
-            e.sum.to_string().into(),
-            e.reservation
-                .map_or_else(String::new, |r| r.to_string())
-                .into(),
-            e.why.as_str().into(),
-            e.who.as_str().into(),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
-    render(&heads, &rows, look)
+    record::list(account::LEDGER, all, Clock::in_lists(now), look)
 }
 
 fn entry_json(e: &LedgerEntry) -> Json {
-    json!({
-        "seq": e.seq, "at": json_time(Some(e.at)), "from": e.from, "to": e.to, "sum": su(e.sum),
-        "reservation": e.reservation.map(|r| r.0), "why": e.why, "who": e.who,
-    })
+    record::json(&account::ledger_fields(e))
 }
 
 #[cfg(test)]

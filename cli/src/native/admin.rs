@@ -2,12 +2,13 @@
 
 use crate::native::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::native::submit::options::{comment, hosts};
-use crate::native::{account, change, import, meter, stat};
+use crate::native::{account, change, import, meter, record, stat};
 use crate::{Context, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
 use cosy_model::{QueueState, Span};
-use serde_json::{Value as Json, json};
+use cosy_view::event;
+use serde_json::json;
 use std::time::Duration;
 
 /// The command line of `cadm`.
@@ -305,11 +306,7 @@ fn event_line(e: &HistoryEvent, now: &jiff::Zoned) -> String {
 
 /// One object in a line, so that a stream of them can be read as it comes.
 fn event_json(e: &HistoryEvent) -> String {
-    let object: Json = json!({
-        "seq": e.seq, "at": crate::native::jobs::json_time(Some(e.at)), "what": e.what, "who": e.who,
-        "object": e.object, "detail": e.detail,
-    });
-    format!("{object}\n")
+    format!("{}\n", record::json(&event::fields(e)))
 }
 
 #[cfg(test)]

@@ -3,41 +3,15 @@
 //! Live and ended ones that the controller remembers: what was quoted (base and extra), what
 //! was charged so far or in the end, and how much of the booked time jobs inside used.
 
-use crate::native::jobs::json_span;
-use crate::native::record::{self, Clock, su};
+use crate::native::record::{self, Clock};
 use crate::native::reservations;
-use crate::native::table::{Cell, Head, TableStyle, render};
-use crate::times;
+use crate::native::table::TableStyle;
+use cosy_model::Time;
 use cosy_model::reservation::ReservationInfo;
-use cosy_model::{Span, Su, Time};
+use cosy_view::account;
 use cosy_view::reservation::ReservationList;
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
-
-/// What one account's reservations come to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Sum {
-    reservations: u64,
-    base: Su,
-    extra: Su,
-    charged: Su,
-    used_core_ms: i64,
-}
-
-/// Sums by account; reservations that no account pays for are under the empty name.
-fn sums(all: &[ReservationInfo]) -> BTreeMap<&str, Sum> {
-    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
-    for r in all {
-        let sum = sums.entry(r.account.as_deref().unwrap_or("")).or_default();
-        sum.reservations += 1;
-        sum.base = sum.base.plus(r.base);
-        sum.extra = sum.extra.plus(r.extra);
-        sum.charged = sum.charged.plus(r.charged);
-        sum.used_core_ms = sum.used_core_ms.saturating_add(r.used_core_ms);
-    }
-    sums
-}
 
 /// Keeps those that end at `since` or later and begin before `until`.
 pub fn within(all: &mut Vec<ReservationInfo>, since: Option<Time>, until: Option<Time>) {
@@ -51,60 +25,26 @@ pub fn tables(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String 
     let mut text = each(all, now, look);
     if !all.is_empty() {
         text.push('\n');
-        text.push_str(&by_account(all, look));
+        text.push_str(&by_account(all, now, look));
     }
     text
 }
 
 fn each(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
-    let write = times::short;
-    let columns = ReservationList::Bill.columns();
-    record::list(columns, all, Clock { now, write }, look)
+    record::list(ReservationList::Bill.columns(), all, Clock::in_lists(now), look)
 }
 
-fn by_account(all: &[ReservationInfo], look: TableStyle) -> String {
-    let heads = [
-        Head::left("ACCOUNT"),
-        Head::right("RESERVATIONS"),
-        Head::right("BASE"),
-        Head::right("EXTRA"),
-        Head::right("CHARGED"),
-        Head::right("CORE HOURS USED"),
-    ];
-    let row = |(name, sum): (&str, Sum)| -> Vec<Cell> {
-        let name = if name.is_empty() { "-" } else { name };
-        vec![
-            name.into(),
-            sum.reservations.to_string().into(),
-            sum.base.to_string().into(),
-            sum.extra.to_string().into(),
-            sum.charged.to_string().into(),
-            hours(sum.used_core_ms).into(),
-        ]
-    };
-    let rows: Vec<Vec<Cell>> = sums(all).into_iter().map(row).collect();
-    render(&heads, &rows, look)
-}
-
-/// With one decimal, rounded down.
-fn hours(core_ms: i64) -> String {
-    let tenths = core_ms.max(0) / 360_000;
-    format!("{}.{}", tenths / 10, tenths % 10)
+fn by_account(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
+    record::list(account::SUMS, &account::sums(all), Clock::in_lists(now), look)
 }
 
 /// Both as JSON.
 pub fn json(all: &[ReservationInfo]) -> Json {
     let each: Vec<Json> = all.iter().map(reservations::json).collect();
-    let accounts: Vec<Json> = sums(all)
-        .into_iter()
-        .map(|(name, sum)| {
-            let name = Some(name).filter(|n| !n.is_empty());
-            json!({
-                "account": name, "reservations": sum.reservations, "base": su(sum.base),
-                "extra": su(sum.extra), "charged": su(sum.charged),
-                "used_core_seconds": json_span(Span(sum.used_core_ms)),
-            })
-        })
+    let sums = account::sums(all);
+    let accounts: Vec<Json> = sums
+        .iter()
+        .map(|sum| record::json(&account::sum_fields(sum)))
         .collect();
     json!({ "reservations": each, "accounts": accounts })
 }
@@ -113,6 +53,7 @@ pub fn json(all: &[ReservationInfo]) -> Json {
 mod tests {
     use super::*;
     use cosy_model::reservation::ReservationState;
+    use cosy_model::{Span, Su};
 
     fn three() -> Vec<ReservationInfo> {
         // 8 cores for 2 h: 16 core-hours, 16 SU and 2.5 extra each.
@@ -156,7 +97,9 @@ mod tests {
         for r in &mut all {
             (r.base, r.used_core_ms, r.cores) = (Su(i64::MAX), i64::MAX, 0);
         }
-        let total = sums(&all)["physics"];
+        let sums = account::sums(&all);
+        let total = &sums[1];
+        assert_eq!(total.account.as_deref(), Some("physics"));
         assert_eq!((total.base, total.used_core_ms), (Su(i64::MAX), i64::MAX));
         assert_eq!(cosy_view::reservation::percent_used(&all[0]), None);
     }

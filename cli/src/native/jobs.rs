@@ -5,6 +5,7 @@ use crate::times;
 use crate::units::{bytes, micros};
 use cosy_model::api::{FieldKind, JobField, Table, Value};
 use cosy_model::{JobState, Span, Time, signal};
+use cosy_view::job::tone;
 use jiff::Zoned;
 use serde_json::{Map, Value as Json, json};
 
@@ -106,23 +107,9 @@ fn field_cell(table: &Table, row: usize, field: JobField, now: &Zoned) -> Cell {
 }
 
 /// The colour of a state.
-pub fn paint(state: &str) -> Paint {
-    use JobState as S;
-    match state.parse::<S>() {
-        Ok(S::Running | S::Starting | S::Completing) => Paint::Green,
-        Ok(S::Waiting | S::Suspended) => Paint::Yellow,
-        Ok(S::Completed | S::Cancelled) => Paint::Dim,
-        Ok(
-            S::Failed
-            | S::TimedOut
-            | S::OutOfMemory
-            | S::NodeFailed
-            | S::Preempted
-            | S::LaunchFailed
-            | S::Deadline,
-        ) => Paint::Red,
-        Err(_) => Paint::Plain,
-    }
+fn paint(state: &str) -> Paint {
+    let state: Option<JobState> = state.parse().ok();
+    state.map_or(Paint::Plain, |state| Paint::of(tone(state)))
 }
 
 /// A value as text, times as `show` writes them; empty where there is none.

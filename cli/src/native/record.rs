@@ -4,9 +4,11 @@
 use crate::native::jobs::{json_span, json_time};
 use crate::native::resv::words;
 use crate::native::table::{Cell, Head, Paint, TableStyle, render};
-use cosy_model::{Su, Time};
+use crate::times;
+use crate::units::{bytes, micros};
+use cosy_model::{Span, Su, Time};
 use cosy_view::column::{Column, Details, Fields};
-use cosy_view::value::{FieldValue, Tone};
+use cosy_view::value::FieldValue;
 use jiff::Zoned;
 use serde_json::{Map, Value as Json, json};
 
@@ -16,15 +18,32 @@ pub struct Clock<'a> {
     /// The present, in the reader's zone.
     pub now: &'a Zoned,
     /// Writes a point in time as this list has it.
-    pub write: fn(Time, &Zoned) -> String,
+    write: fn(Time, &Zoned) -> String,
+    /// Writes a length as this list has it.
+    length: fn(Span) -> String,
 }
 
 impl<'a> Clock<'a> {
     /// As short as it can be told, as in sentences.
     pub const fn in_words(now: &'a Zoned) -> Self {
-        let write = words::clock;
-        Self { now, write }
+        let (write, length) = (words::clock, words::span);
+        Self { now, write, length }
     }
+
+    /// As in lists of jobs.
+    pub const fn in_lists(now: &'a Zoned) -> Self {
+        let write = times::short;
+        Self {
+            now,
+            write,
+            length: digits,
+        }
+    }
+}
+
+/// As digits, days before hours: `1-02:30:00`.
+fn digits(span: Span) -> String {
+    span.to_string()
 }
 
 /// A list, a row for each of `all`.
@@ -54,7 +73,12 @@ fn cell(value: &FieldValue<'_>, clock: Clock<'_>) -> Cell {
     let text = match value {
         FieldValue::State(word, tone) => {
             let text = word.to_string();
-            let paint = paint(*tone);
+            let paint = Paint::of(*tone);
+            return Cell { text, paint };
+        }
+        FieldValue::Verdict(text, tone) => {
+            let text = words::local_times(text, clock.now);
+            let paint = Paint::of(*tone);
             return Cell { text, paint };
         }
         FieldValue::Nothing | FieldValue::Time(None) => String::new(),
@@ -66,9 +90,15 @@ fn cell(value: &FieldValue<'_>, clock: Clock<'_>) -> Cell {
         FieldValue::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
         FieldValue::Time(Some(time)) => (clock.write)(*time, clock.now),
         FieldValue::Period(start, end) => words::clocks(*start, *end, clock.now),
-        FieldValue::Span(span) => words::span(*span),
+        FieldValue::Span(span) => (clock.length)(*span),
+        FieldValue::CpuTime(us) => micros(i64::try_from(*us).unwrap_or(i64::MAX)),
+        FieldValue::Bytes(n) => bytes(i64::try_from(*n).unwrap_or(i64::MAX)),
         FieldValue::Su(sum) => sum.to_string(),
         FieldValue::Texts(all) => all.join(","),
+        FieldValue::List(all) => {
+            let each = all.iter().map(|value| cell(value, clock).text);
+            each.collect::<Vec<_>>().join(",")
+        }
         FieldValue::Record(fields) => {
             let each = fields.iter();
             let each = each.map(|(name, value)| format!("{name}={}", cell(value, clock).text));
@@ -76,15 +106,6 @@ fn cell(value: &FieldValue<'_>, clock: Clock<'_>) -> Cell {
         }
     };
     text.into()
-}
-
-const fn paint(tone: Tone) -> Paint {
-    match tone {
-        Tone::Active => Paint::Green,
-        Tone::Waiting => Paint::Yellow,
-        Tone::Wrong => Paint::Red,
-        Tone::Quiet => Paint::Dim,
-    }
 }
 
 /// As JSON: times in RFC 3339, lengths in seconds, sums in service units.
@@ -111,8 +132,8 @@ fn json_value(value: &FieldValue<'_>) -> Json {
     match value {
         FieldValue::Nothing => Json::Null,
         FieldValue::Text(text) | FieldValue::State(text, _) => text.as_ref().into(),
-        FieldValue::Sentence(text) => text.as_ref().into(),
-        FieldValue::Number(n) => (*n).into(),
+        FieldValue::Sentence(text) | FieldValue::Verdict(text, _) => text.as_ref().into(),
+        FieldValue::Number(n) | FieldValue::CpuTime(n) | FieldValue::Bytes(n) => (*n).into(),
         FieldValue::Signed(n) => (*n).into(),
         FieldValue::Real(n) => (*n).into(),
         FieldValue::Flag(flag) => (*flag).into(),
@@ -121,6 +142,7 @@ fn json_value(value: &FieldValue<'_>) -> Json {
         FieldValue::Span(span) => json_span(*span),
         FieldValue::Su(sum) => su(*sum),
         FieldValue::Texts(all) => json!(all),
+        FieldValue::List(all) => all.iter().map(json_value).collect(),
         FieldValue::Record(fields) => {
             let each = fields.iter();
             let object: Map<String, Json> = each

@@ -6,7 +6,6 @@
 
 use crate::native::record::{self, Clock};
 use crate::native::table::TableStyle;
-use crate::times;
 use cosy_model::reservation::ReservationInfo;
 #[cfg(test)]
 use cosy_model::{Su, reservation::ReservationState};
@@ -20,10 +19,9 @@ pub fn list(all: &[ReservationInfo], now: &Zoned, look: TableStyle, most: usize)
     if all.is_empty() {
         return String::new();
     }
-    let write = times::short;
     let columns = ReservationList::BesideJobs.columns();
     let (shown, beyond) = all.split_at(all.len().min(most));
-    let mut text = record::list(columns, shown, Clock { now, write }, look);
+    let mut text = record::list(columns, shown, Clock::in_lists(now), look);
     if !beyond.is_empty() {
         let beyond = beyond.len();
         text.push_str(&format!("and {beyond} more: cresv list shows all\n"));

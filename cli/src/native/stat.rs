@@ -15,7 +15,6 @@ use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, R
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
 use cosy_model::{JobState, Time};
 use cosy_view::{node, queue};
-use jiff::Zoned;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
@@ -384,16 +383,11 @@ fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {
 }
 
 fn queues(all: &[QueueInfo], look: TableStyle) -> String {
-    record::list(queue::LIST, all, clock(&times::now()), look)
+    record::list(queue::LIST, all, Clock::in_lists(&times::now()), look)
 }
 
 fn nodes(all: &[NodeInfo], look: TableStyle) -> String {
-    record::list(node::LIST, all, clock(&times::now()), look)
-}
-
-const fn clock(now: &Zoned) -> Clock<'_> {
-    let write = times::short;
-    Clock { now, write }
+    record::list(node::LIST, all, Clock::in_lists(&times::now()), look)
 }
 
 fn queues_json(all: &[QueueInfo]) -> Vec<Json> {

@@ -2,15 +2,14 @@
 //!
 //! Knows the records as the controller keeps them; whose they are is decided there.
 
-use crate::native::jobs::{self, json_span, json_time};
-use crate::native::table::{Cell, Head, TableStyle, render};
-use crate::units::{bytes, micros};
-use crate::{Context, times};
+use crate::Context;
+use crate::native::record::{self, Clock};
+use crate::native::table::TableStyle;
 use cosy_client::pages;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow};
-use cosy_model::{EndCause, Span, signal};
+use cosy_view::step;
 use jiff::Zoned;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 /// The steps of the jobs that are named, else of those that the filter means.
 ///
@@ -34,117 +33,22 @@ fn jobs_of(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<JobRef>> 
 
 /// A list as text.
 pub fn list(rows: &[StepRow], now: &Zoned, look: TableStyle) -> String {
-    let again = rows.iter().any(|r| r.attempt.0 > 1);
-    let mut heads = vec![
-        Head::right("STEP"),
-        Head::left("NAME").cut(6),
-        Head::left("STATE"),
-        Head::right("EXIT"),
-        Head::left("START"),
-        Head::right("TIME"),
-        Head::right("CPU"),
-        Head::right("MEMORY"),
-        Head::right("TASKS"),
-        Head::left("NODES").cut(5),
-    ];
-    if again {
-        heads.insert(1, Head::right("ATTEMPT"));
-    }
-    let cells = rows.iter().map(|r| {
-        let mut cells = cells(r, now);
-        if again {
-            cells.insert(1, r.attempt.to_string().into());
-        }
-        cells
-    });
-    render(&heads, &cells.collect::<Vec<_>>(), look)
-}
-
-fn cells(row: &StepRow, now: &Zoned) -> Vec<Cell> {
-    let record = &row.record;
-    let end = &record.end;
-    let state = end.state().word();
-    let exit = match end.signal {
-        0 => end.exit_code.to_string(),
-        signal => signal::name(signal.into()),
-    };
-    let cpu = end.user_cpu_us.saturating_add(end.system_cpu_us);
-    let start = end.start.map(|t| times::short(t, now));
-    vec![
-        id(row).into(),
-        record.name.as_str().into(),
-        Cell {
-            text: state.to_owned(),
-            paint: jobs::paint(state),
-        },
-        exit.into(),
-        start.unwrap_or_default().into(),
-        elapsed(row)
-            .map_or_else(String::new, |e| e.to_string())
-            .into(),
-        micros(signed(cpu)).into(),
-        bytes(signed(end.peak_memory_bytes)).into(),
-        record.tasks.to_string().into(),
-        record.nodes.as_str().into(),
-    ]
+    record::list(step::ended_columns(rows), rows, Clock::in_lists(now), look)
 }
 
 /// Objects with fixed units.
 pub fn json(rows: &[StepRow]) -> Vec<Json> {
-    rows.iter().map(object).collect()
-}
-
-fn object(row: &StepRow) -> Json {
-    let record = &row.record;
-    let end = &record.end;
-    let reason = match &end.cause {
-        EndCause::LaunchFailed(reason) => reason.as_str(),
-        EndCause::SupervisorLost => "its supervisor on a node was killed",
-        EndCause::NodeLost => "a node was lost",
-        EndCause::Deadline => "it could not be over at its deadline",
-        EndCause::Exited | EndCause::TimeLimit | EndCause::Cancelled | EndCause::OutOfMemory => "",
-    };
-    json!({
-        "id": id(row),
-        "job": row.job.to_string(),
-        "attempt": row.attempt.0,
-        "step": record.step.0,
-        "name": record.name,
-        "state": end.state().word(),
-        "reason": reason,
-        "exit_code": end.exit_code,
-        "signal": end.signal,
-        "nodes": record.nodes,
-        "tasks": record.tasks,
-        "cores": record.cores,
-        "start": json_time(end.start),
-        "end": json_time(Some(end.end)),
-        "elapsed": elapsed(row).map_or(Json::Null, json_span),
-        "user_cpu_us": end.user_cpu_us,
-        "system_cpu_us": end.system_cpu_us,
-        "peak_memory_bytes": end.peak_memory_bytes,
-    })
-}
-
-/// `12.0`, `12_3.0`.
-fn id(row: &StepRow) -> String {
-    format!("{}.{}", row.job, row.record.step)
-}
-
-fn elapsed(row: &StepRow) -> Option<Span> {
-    let end = &row.record.end;
-    end.start.map(|start| end.end.since(start))
-}
-
-fn signed(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
+    let each = rows.iter().map(step::ended_fields);
+    each.map(|fields| record::json(&fields)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::times;
     use cosy_model::step::{StepId, StepRecord};
-    use cosy_model::{Attempt, End, JobId};
+    use cosy_model::{Attempt, End, EndCause, JobId, Span};
+    use serde_json::json;
 
     fn now() -> Zoned {
         "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap()

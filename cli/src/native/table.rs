@@ -3,6 +3,7 @@
 
 use cosy_view::column::Column;
 pub use cosy_view::column::Side;
+use cosy_view::value::Tone;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A column: its title and how it may be treated.
@@ -70,6 +71,16 @@ pub enum Paint {
 }
 
 impl Paint {
+    /// The colour of what is that to whoever reads it.
+    pub const fn of(tone: Tone) -> Self {
+        match tone {
+            Tone::Active => Self::Green,
+            Tone::Waiting => Self::Yellow,
+            Tone::Wrong => Self::Red,
+            Tone::Quiet => Self::Dim,
+        }
+    }
+
     const fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,

@@ -1,11 +1,12 @@
 //! `cosy wait`: until jobs have ended.
 
-use crate::native::arg;
+use crate::native::{arg, record};
 use crate::{Context, exit, output};
 use clap::{ArgMatches, Command};
 use cosy_model::JobState;
 use cosy_model::api::{EndedJob, Reply, Request};
 use cosy_model::{hostlist, signal};
+use cosy_view::job::ended_fields;
 use serde_json::{Value as Json, json};
 
 /// The command line of `cosy wait`.
@@ -92,15 +93,8 @@ fn line(alike: &[EndedJob]) -> String {
 
 /// Ended jobs as JSON objects.
 pub fn json(ended: &[EndedJob]) -> Vec<Json> {
-    ended
-        .iter()
-        .map(|j| {
-            json!({
-                "ref": j.job.to_string(), "state": j.state.word(),
-                "exit_code": j.exit_code, "signal": j.signal, "note": j.note,
-            })
-        })
-        .collect()
+    let each = ended.iter().map(ended_fields);
+    each.map(|fields| record::json(&fields)).collect()
 }
 
 #[cfg(test)]

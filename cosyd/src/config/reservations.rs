@@ -11,7 +11,7 @@ use cosy_config::Check;
 use cosy_control::{EarlyEnd, ReservationPolicy, Weigh};
 use cosy_model::limits;
 use cosy_model::reservation::Rule;
-use cosy_sched::notice::{Curve, Multiple, Share};
+use cosy_sched::notice::{Curve, Share, WaitMultiple};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Spanned, Value};
@@ -273,11 +273,11 @@ fn curve(check: &mut Check<'_>, table: &Table, curve: &mut Curve) {
 }
 
 /// `[[0, 1.0], [15, 4.0]]`: per cent and multiples.
-fn points(check: &mut Check<'_>, value: &Raw) -> Option<Vec<(Share, Multiple)>> {
+fn points(check: &mut Check<'_>, value: &Raw) -> Option<Vec<(Share, WaitMultiple)>> {
     let point = |value: &Value| match value.as_array().map(Vec::as_slice) {
         Some([share, multiple]) => Some((
             Share(values::scaled(share, 100, Share::ALL.0)?),
-            Multiple(values::scaled(multiple, 1000, u32::MAX)?),
+            WaitMultiple(values::scaled(multiple, 1000, u32::MAX)?),
         )),
         Some(_) | None => None,
     };

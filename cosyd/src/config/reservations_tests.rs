@@ -5,7 +5,7 @@ use cosy_control::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPol
 use cosy_model::reservation::Rule;
 use cosy_model::{Span, Su};
 use cosy_sched::appraise::Tariff;
-use cosy_sched::notice::{Curve, Multiple, Share};
+use cosy_sched::notice::{Curve, Share, WaitMultiple};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -189,7 +189,7 @@ share = 12.5
         open: Some(7),
         ..quotas::NONE
     };
-    let points = [(0, 500), (750, 1830), (2000, 3000)].map(|(s, m)| (Share(s), Multiple(m)));
+    let points = [(0, 500), (750, 1830), (2000, 3000)].map(|(s, m)| (Share(s), WaitMultiple(m)));
     let wanted = ReservationPolicy {
         enabled: false,
         all_of: vec![Rule::Price, Rule::WhatIf],
@@ -269,7 +269,10 @@ fn protections_can_be_switched_off_one_by_one() {
 
 #[test]
 fn what_calibration_writes_is_understood() {
-    let points = vec![(Share(0), Multiple::ONE), (Share(1234), Multiple(2_345))];
+    let points = vec![
+        (Share(0), WaitMultiple::ONE),
+        (Share(1234), WaitMultiple(2_345)),
+    ];
     let curve = Curve::new(points, Share::percent(30)).unwrap();
     let read = cluster(&curve.to_toml());
     assert_eq!(read, with(|p| p.notice.curve = curve.clone()));

@@ -50,10 +50,10 @@ fn cluster() -> ClusterConfig {
 
 /// n from 0 to 2, so that many pass and some do not.
 fn curve() -> cosy_sched::notice::Curve {
-    use cosy_sched::notice::{Curve, Multiple, Share};
+    use cosy_sched::notice::{Curve, Share, WaitMultiple};
     let points = vec![
-        (Share(0), Multiple(0)),
-        (Share::percent(60), Multiple(2000)),
+        (Share(0), WaitMultiple(0)),
+        (Share::percent(60), WaitMultiple(2000)),
     ];
     Curve::new(points, Share::percent(70)).expect("points that rise")
 }

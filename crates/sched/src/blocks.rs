@@ -4,7 +4,7 @@
 //! pool that it has nodes of.
 
 use crate::Component;
-use crate::machine::{Booking, Owner, Sight};
+use crate::machine::{Booking, Owner, ReservationHorizon};
 use crate::scheduler::Scheduler;
 use crate::timeline::Timeline;
 use cosy_model::{NodeShare, ReservationId, Span, Time};
@@ -115,7 +115,8 @@ impl Scheduler {
         }
         let nodes = demand.allowed.and(&self.machine.open);
         let window = (start, start + length);
-        let picks = self.picks_for(demand, &nodes, window, (now, Sight::Until(Time::FAR)))?;
+        let picks =
+            self.picks_for(demand, &nodes, window, (now, ReservationHorizon::Until(Time::FAR)))?;
         Some(self.shares_of_component(demand, &picks))
     }
 
@@ -129,7 +130,7 @@ impl Scheduler {
         };
         let window = (now, end.max(Time(now.0.saturating_add(1))));
         let free = |share: &NodeShare| {
-            let sight = Sight::Until(Time::FAR);
+            let sight = ReservationHorizon::Until(Time::FAR);
             let part = self.machine.window(share.node, &demand, window, now, sight);
             part.is_some_and(|part| share.amounts.fits(&part.free))
         };

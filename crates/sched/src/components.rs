@@ -11,7 +11,7 @@
 //! as the machine is empty, because the ways without gaps see the same then.
 
 use crate::Demand;
-use crate::select::{Candidate, Pick, select};
+use crate::select::{Candidate, NodeTasks, select};
 use crate::table::Table;
 use cosy_model::NodeId;
 
@@ -19,7 +19,7 @@ use cosy_model::NodeId;
 pub(crate) fn select_all(
     demand: &Demand,
     mut candidates: Vec<Vec<Candidate>>,
-) -> Option<Vec<Pick>> {
+) -> Option<Vec<NodeTasks>> {
     leave_required(demand, &mut candidates);
     let asked: Vec<usize> = (0..candidates.len()).collect();
     take(demand, &candidates, &asked).or_else(|| without_gaps(demand, &candidates))
@@ -41,7 +41,7 @@ fn leave_required(demand: &Demand, candidates: &mut [Vec<Candidate>]) {
     }
 }
 
-fn without_gaps(demand: &Demand, candidates: &[Vec<Candidate>]) -> Option<Vec<Pick>> {
+fn without_gaps(demand: &Demand, candidates: &[Vec<Candidate>]) -> Option<Vec<NodeTasks>> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     let plain = |component: &Vec<Candidate>| component.iter().map(|c| c.plain(None)).collect();
     let plainly: Vec<_> = candidates.iter().map(plain).collect();
@@ -75,7 +75,7 @@ fn contested(candidates: &[Vec<Candidate>]) -> Vec<Vec<Candidate>> {
 }
 
 /// Each component takes the best of what the ones before it leave.
-fn take(demand: &Demand, candidates: &[Vec<Candidate>], order: &[usize]) -> Option<Vec<Pick>> {
+fn take(demand: &Demand, candidates: &[Vec<Candidate>], order: &[usize]) -> Option<Vec<NodeTasks>> {
     let mut taken: Table<NodeId, ()> = Table::default();
     let mut picks = vec![Vec::new(); candidates.len()];
     for at in order {
@@ -86,7 +86,7 @@ fn take(demand: &Demand, candidates: &[Vec<Candidate>], order: &[usize]) -> Opti
         found.iter().for_each(|pick| {
             taken.insert(pick.node, ());
         });
-        let own = |pick: Pick| Pick { component, ..pick };
+        let own = |pick: NodeTasks| NodeTasks { component, ..pick };
         picks[*at] = found.into_iter().map(own).collect();
     }
     Some(picks.concat())

@@ -104,14 +104,14 @@ pub struct Component {
     /// Hard: nodes that must be part of the allocation.
     pub required: NodeMask,
     /// Hard: so many nodes out of each of these sets; a node counts for one of them.
-    pub counted: Vec<AtLeast>,
+    pub counted: Vec<CountedNodes>,
     /// Soft: nodes of the first set come first, then those of the second, then the rest.
     pub tiers: Vec<NodeMask>,
 }
 
 /// A number of nodes out of a set.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct AtLeast {
+pub struct CountedNodes {
     /// Out of these.
     pub nodes: NodeMask,
     /// So many.

@@ -4,11 +4,11 @@
 //! jobs are dropped in bulk once there are many.
 
 use crate::components;
-use crate::line::{GroupId, QueueKey};
 use crate::machine::Machine;
 use crate::select::{Candidate, count_alike, select};
 use crate::shape::Shape;
 use crate::table::Table;
+use crate::waiting_line::{GroupId, QueueKey};
 use crate::{Component, Demand, NodeMask, PerComponent};
 use cosy_model::{QueueId, Span, Time};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// What a search needs to know of a job of the group.
-    pub fn brief(&self, id: GroupId, limit: Span) -> QueueKey {
+    pub fn queue_key(&self, id: GroupId, limit: Span) -> QueueKey {
         let (demand, first) = (&self.demand, self.demand.first());
         let nodes = first.nodes.unwrap_or(1).max(first.fewest_nodes());
         let whole = demand.holds_whole_nodes();

@@ -38,17 +38,17 @@ pub(crate) struct Booking {
 
 /// Which reservations are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sight {
+pub(crate) enum ReservationHorizon {
     /// None.
-    Blind,
+    Ignored,
     /// All that would be in the way; as neighbours only those that start before then.
     Until(Time),
 }
 
-impl Sight {
+impl ReservationHorizon {
     fn sees(self, start: Time) -> bool {
         match self {
-            Self::Blind => false,
+            Self::Ignored => false,
             Self::Until(far) => start < far,
         }
     }
@@ -402,7 +402,7 @@ impl Machine {
         demand: &Component,
         (start, end): (Time, Time),
         now: Time,
-        sight: Sight,
+        sight: ReservationHorizon,
     ) -> Option<Window<'_>> {
         let node = &self.nodes[id.index()];
         let far = |b: &&Booking| b.is_reservation() && !sight.sees(b.start);
@@ -423,7 +423,7 @@ impl Machine {
         }
         let later = node.ahead.partition_point(|b| b.start < end);
         let (earlier, later) = node.ahead.split_at(later);
-        let seen = |b: &&Booking| sight != Sight::Blind || !b.is_reservation();
+        let seen = |b: &&Booking| sight != ReservationHorizon::Ignored || !b.is_reservation();
         let ahead = || earlier.iter().filter(seen);
         let runs = |b: &&Booking| expected(b.end, now) > start;
         let running = || node.running.iter().filter(runs);

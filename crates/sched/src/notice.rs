@@ -16,7 +16,7 @@ pub struct Share(pub u32);
 
 /// A multiple of the mean wait, in thousandths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Multiple(pub u32);
+pub struct WaitMultiple(pub u32);
 
 impl Share {
     /// All requests.
@@ -39,7 +39,7 @@ impl Share {
     }
 }
 
-impl Multiple {
+impl WaitMultiple {
     /// Just the mean wait.
     pub const ONE: Self = Self(1000);
 
@@ -59,7 +59,7 @@ impl fmt::Display for Share {
 }
 
 /// `1.25`.
-impl fmt::Display for Multiple {
+impl fmt::Display for WaitMultiple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         decimal(f, self.0, 1000)
     }
@@ -81,7 +81,7 @@ pub const MOST_POINTS: usize = 100;
 /// behind the last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Curve {
-    points: Vec<(Share, Multiple)>,
+    points: Vec<(Share, WaitMultiple)>,
     refuse_above: Share,
 }
 
@@ -96,12 +96,12 @@ pub enum BadCurve {
     Share(Share),
     /// A multiple is smaller than the one before it.
     #[error("the notice at {0} % is {1}, less than at the point before it")]
-    Falls(Share, Multiple),
+    Falls(Share, WaitMultiple),
 }
 
 impl Curve {
     /// A curve through `points`; above `refuse_above` reservations are refused.
-    pub fn new(points: Vec<(Share, Multiple)>, refuse_above: Share) -> Result<Self, BadCurve> {
+    pub fn new(points: Vec<(Share, WaitMultiple)>, refuse_above: Share) -> Result<Self, BadCurve> {
         if points.is_empty() || points.len() > MOST_POINTS {
             return Err(BadCurve::Points(points.len()));
         }
@@ -125,13 +125,13 @@ impl Curve {
     }
 
     /// Its points, by share.
-    pub fn points(&self) -> &[(Share, Multiple)] {
+    pub fn points(&self) -> &[(Share, WaitMultiple)] {
         &self.points
     }
 
     /// n while reservations are `share` of all accepted requests, rounded up; `None`: no
     /// reservation is accepted until the share has fallen.
-    pub fn at(&self, share: Share) -> Option<Multiple> {
+    pub fn at(&self, share: Share) -> Option<WaitMultiple> {
         if share > self.refuse_above {
             return None;
         }
@@ -152,7 +152,7 @@ impl Curve {
 
     /// The lines of a configuration that say the same.
     pub fn to_toml(&self) -> String {
-        let point = |(share, multiple): &(Share, Multiple)| match multiple.0 % 1000 {
+        let point = |(share, multiple): &(Share, WaitMultiple)| match multiple.0 % 1000 {
             0 => format!("[{share}, {multiple}.0]"),
             _ => format!("[{share}, {multiple}]"),
         };
@@ -168,12 +168,12 @@ impl Curve {
     }
 }
 
-fn between(low: (Share, Multiple), high: (Share, Multiple), share: Share) -> Multiple {
+fn between(low: (Share, WaitMultiple), high: (Share, WaitMultiple), share: Share) -> WaitMultiple {
     let run = u64::from(high.0.0 - low.0.0).max(1);
     let rise = u64::from(high.1.0 - low.1.0);
     let part = u64::from(share.0 - low.0.0);
     let up = (rise * part).div_ceil(run);
-    Multiple(
+    WaitMultiple(
         low.1
             .0
             .saturating_add(u32::try_from(up).unwrap_or(u32::MAX)),
@@ -185,8 +185,8 @@ impl Default for Curve {
     fn default() -> Self {
         Self {
             points: vec![
-                (Share(0), Multiple::ONE),
-                (Share::percent(15), Multiple(4000)),
+                (Share(0), WaitMultiple::ONE),
+                (Share::percent(15), WaitMultiple(4000)),
             ],
             refuse_above: Share::percent(15),
         }
@@ -219,28 +219,31 @@ mod tests {
 
     #[test]
     fn curves_are_written_as_configuration() {
-        let points = vec![(Share(0), Multiple::ONE), (Share(750), Multiple(1_830))];
+        let points = vec![
+            (Share(0), WaitMultiple::ONE),
+            (Share(750), WaitMultiple(1_830)),
+        ];
         let curve = Curve::new(points, Share::percent(20)).unwrap();
         let lines = "[reservations]\n\
                      # share of reservations in per cent, notice time in mean waits of queued jobs\n\
                      notice = [[0, 1.0], [7.5, 1.83]]\n\
                      refuse_above = 20\n";
         assert_eq!(curve.to_toml(), lines);
-        assert_eq!(curve.at(Share(1900)), Some(Multiple(1830)));
+        assert_eq!(curve.at(Share(1900)), Some(WaitMultiple(1830)));
         // 1 and 830 / 750 thousandths more.
-        assert_eq!(curve.at(Share(1)), Some(Multiple(1002)));
+        assert_eq!(curve.at(Share(1)), Some(WaitMultiple(1002)));
     }
 
     #[test]
     fn what_is_no_curve_is_refused() {
         let check = |points: &[(u32, u32)], above, wanted| {
-            let points = points.iter().map(|(s, m)| (Share(*s), Multiple(*m)));
+            let points = points.iter().map(|(s, m)| (Share(*s), WaitMultiple(*m)));
             assert_eq!(Curve::new(points.collect(), Share(above)), Err(wanted));
         };
         check(&[], 0, BadCurve::Points(0));
         check(&[(0, 0); 101], 0, BadCurve::Points(101));
         check(&[(5, 1), (5, 2)], 9, BadCurve::Share(Share(5)));
-        check(&[(5, 2), (6, 1)], 9, BadCurve::Falls(Share(6), Multiple(1)));
+        check(&[(5, 2), (6, 1)], 9, BadCurve::Falls(Share(6), WaitMultiple(1)));
         check(&[(10_001, 2)], 9, BadCurve::Share(Share(10_001)));
         check(&[(0, 2)], 10_001, BadCurve::Share(Share(10_001)));
     }
@@ -251,8 +254,8 @@ mod tests {
         assert_eq!(Share::of(5, 0), Share(0));
         assert_eq!(Share::of(u64::MAX, 1), Share::ALL);
         assert_eq!(Share::percent(5).count(30), 2);
-        assert_eq!(Multiple(1500).of(Span(3)), Span(5));
-        assert_eq!(Multiple(u32::MAX).of(Span(i64::MAX)), Span(i64::MAX));
+        assert_eq!(WaitMultiple(1500).of(Span(3)), Span(5));
+        assert_eq!(WaitMultiple(u32::MAX).of(Span(i64::MAX)), Span(i64::MAX));
     }
 
     proptest! {
@@ -265,7 +268,7 @@ mod tests {
             let mut most = 0;
             let rising = |(share, up): (&u32, &u32)| {
                 most = (*up).max(most);
-                (Share(*share), Multiple(most))
+                (Share(*share), WaitMultiple(most))
             };
             let points: Vec<_> = points.iter().map(rising).collect();
             let (first, last) = (points[0].1, points[points.len() - 1].1);

@@ -11,7 +11,7 @@ use crate::pass::at_least_one;
 use crate::pool::Pool;
 use crate::running::{Holding, RunId, Running};
 use crate::scheduler::{Scheduler, Waiting};
-use crate::select::{Pick, spread};
+use crate::select::{NodeTasks, spread};
 use cosy_model::{JobId, NodeId, NodeShare, Time};
 
 impl Scheduler {
@@ -54,7 +54,7 @@ impl Scheduler {
     }
 
     /// Moves a job from waiting to running. Its line is told by the pass.
-    pub(crate) fn start_picked(&mut self, job: JobId, picks: &[Pick], now: Time) {
+    pub(crate) fn start_picked(&mut self, job: JobId, picks: &[NodeTasks], now: Time) {
         let Some(Waiting { job: known, .. }) = self.take_waiting(job) else {
             return;
         };

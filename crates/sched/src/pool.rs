@@ -1,10 +1,10 @@
 //! Queues that share nodes, directly or through other queues, are one pool: they are
 //! served in one order and have one set of heads. Pools never hold each other back.
 
+use crate::cow_map::CowMap;
 use crate::ends::Ends;
-use crate::line::{Line, QueueKey};
-use crate::shelf::Shelf;
 use crate::timeline::Timeline;
+use crate::waiting_line::{QueueKey, WaitingLine};
 use crate::{NodeMask, OrderKey};
 use cosy_model::{JobId, ReservationId, Time, WaitReason};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ pub(crate) struct Pool {
     /// All nodes of its queues.
     pub nodes: NodeMask,
     /// Its waiting jobs whose queues start jobs.
-    pub line: Line,
+    pub line: WaitingLine,
     /// Expected ends of the jobs that run on its nodes, as announced.
     pub ends: Ends,
     /// How many of these jobs do not hold their nodes as a whole.
     pub listed: u32,
     /// Starts and ends of reservations on its nodes.
-    pub bounds: Shelf<(Time, ReservationId), ()>,
+    pub bounds: CowMap<(Time, ReservationId), ()>,
     /// The nodes of reservations over time, up to date during a pass: of all that start
     /// before `reserved_until`, and of some that are over.
     pub reserved: Arc<Timeline>,
@@ -53,11 +53,11 @@ impl Pool {
     }
 
     /// A job has come.
-    pub fn add(&mut self, key: OrderKey, brief: QueueKey) {
-        self.line.insert(key, brief);
+    pub fn add(&mut self, key: OrderKey, queue_key: QueueKey) {
+        self.line.insert(key, queue_key);
         self.dirty = true;
         if self.only_fresh && self.fresh.len() < MOST_FRESH {
-            self.fresh.push((key, brief));
+            self.fresh.push((key, queue_key));
         } else {
             self.only_fresh = false;
         }

@@ -9,11 +9,11 @@
 
 use crate::OrderKey;
 use crate::group::Feasible;
-use crate::line::QueueKey;
-use crate::machine::Sight;
+use crate::machine::ReservationHorizon;
 use crate::pass::{Pass, at_least_one};
 use crate::pool::Pool;
 use crate::scheduler::{Queue, Scheduler, WaitingJob};
+use crate::waiting_line::QueueKey;
 use cosy_model::{NodeShare, Time};
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Scheduler {
         };
         let nodes = demand.allowed.and(&queue.nodes).and(&self.machine.open);
         let window = (now, now + at_least_one(job.limit));
-        let all = (now, Sight::Until(Time::FAR));
+        let all = (now, ReservationHorizon::Until(Time::FAR));
         self.picks_for(demand, &nodes, window, all).is_some()
     }
 
@@ -85,7 +85,7 @@ impl Scheduler {
     /// What a search would know of a job, with a group for it, without putting it in line.
     fn ask(&mut self, job: &WaitingJob) -> QueueKey {
         let group = self.join(job.queue, &mut Arc::clone(&job.demand));
-        self.groups.get(group).brief(group, job.limit)
+        self.groups.get(group).queue_key(group, job.limit)
     }
 
     /// What a job would hold beside the places of these heads.

@@ -4,15 +4,15 @@
 //! the jobs of its queues that start jobs; every change that could let a job start marks
 //! the pool for its next pass.
 
+use crate::cow_map::CowMap;
 use crate::group::{Feasible, Groups};
-use crate::line::GroupId;
 use crate::machine::Machine;
 use crate::nodeset::NodeSet;
 use crate::pass::Pass;
 use crate::pool::{Pool, pools};
 use crate::running::{RunId, RunningJobs};
-use crate::shelf::Shelf;
 use crate::table::JobTable;
+use crate::waiting_line::GroupId;
 use crate::{Block, Demand, NodeMask, OrderKey, Policy};
 use cosy_model::{Amounts, JobId, NodeId, QueueId, ReservationId, Span, Time};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub struct Scheduler {
     pub(crate) groups: Groups,
     waiting: JobTable<Waiting>,
     pub(crate) running: RunningJobs,
-    pub(crate) blocks: Shelf<ReservationId, Arc<Block>>,
+    pub(crate) blocks: CowMap<ReservationId, Arc<Block>>,
     /// Counts the changes of nodes and queues.
     epoch: u64,
     /// Counts the passes.
@@ -81,7 +81,7 @@ impl Scheduler {
             groups: Groups::default(),
             waiting: JobTable::default(),
             running: RunningJobs::default(),
-            blocks: Shelf::default(),
+            blocks: CowMap::default(),
             epoch: 0,
             passes: 0,
             reach: None,
@@ -126,11 +126,13 @@ impl Scheduler {
         for waiting in self.waiting.sorted_by_key(|waiting| waiting.job.key) {
             let queue = self.queues.get(waiting.job.queue.index());
             if let Some(queue) = queue.filter(|queue| queue.starts) {
-                let brief = self
+                let queue_key = self
                     .groups
                     .get(waiting.group)
-                    .brief(waiting.group, waiting.job.limit);
-                self.pools[queue.pool].line.insert(waiting.job.key, brief);
+                    .queue_key(waiting.group, waiting.job.limit);
+                self.pools[queue.pool]
+                    .line
+                    .insert(waiting.job.key, queue_key);
             }
         }
         let running: Vec<RunId> = self.running.iter().map(|(id, _)| id).collect();
@@ -175,11 +177,11 @@ impl Scheduler {
             }
             let pool = &mut self.pools[known.pool];
             if starts {
-                let brief = self
+                let queue_key = self
                     .groups
                     .get(waiting.group)
-                    .brief(waiting.group, waiting.job.limit);
-                pool.line.insert(waiting.job.key, brief);
+                    .queue_key(waiting.group, waiting.job.limit);
+                pool.line.insert(waiting.job.key, queue_key);
                 pool.change();
             } else {
                 pool.take_out(&waiting.job.key);
@@ -195,7 +197,7 @@ impl Scheduler {
         if !job.demand.holds_whole_nodes() {
             self.machine.note_changes();
         }
-        let brief = self.groups.get(group).brief(group, job.limit);
+        let queue_key = self.groups.get(group).queue_key(group, job.limit);
         let (queue, key) = (job.queue, job.key);
         if let Some(old) = self.waiting.insert(id, Waiting { job, group }) {
             self.step_out(old.job.queue, &old.job.key);
@@ -204,7 +206,7 @@ impl Scheduler {
         if self.queues.get(queue.index()).is_some_and(|q| q.starts)
             && let Some(pool) = self.pool_of(queue)
         {
-            pool.add(key, brief);
+            pool.add(key, queue_key);
         }
     }
 

@@ -22,7 +22,7 @@
 //! but demand and candidates.
 
 use crate::Component;
-use crate::counted;
+use crate::counted_nodes;
 use cosy_model::{Amounts, MiB, NodeId, Time};
 use std::cmp::Reverse;
 
@@ -41,7 +41,7 @@ pub(crate) struct Candidate {
 
 /// Part of a job: a node and the tasks that go there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Pick {
+pub(crate) struct NodeTasks {
     pub node: NodeId,
     pub tasks: u32,
     /// For which component of the job.
@@ -113,7 +113,7 @@ fn tier(demand: &Component, node: NodeId) -> u32 {
 }
 
 /// Chooses nodes and spreads the tasks; parts are in the order of node indices.
-pub(crate) fn select(demand: &Component, mut candidates: Vec<Candidate>) -> Option<Vec<Pick>> {
+pub(crate) fn select(demand: &Component, mut candidates: Vec<Candidate>) -> Option<Vec<NodeTasks>> {
     let required = demand.required.count() as usize;
     let found = candidates.iter().filter(|c| c.tier == 0).count();
     let nodes = match demand.nodes {
@@ -156,15 +156,15 @@ fn select_counted(
     demand: &Component,
     mut candidates: Vec<Candidate>,
     nodes: usize,
-) -> Option<Vec<Pick>> {
+) -> Option<Vec<NodeTasks>> {
     let fits = |chosen: &Vec<Candidate>| capacity(chosen) >= demand.tasks.into();
     candidates.sort_unstable();
-    let first = counted::first(&demand.counted, &candidates, nodes)?;
+    let first = counted_nodes::first(&demand.counted, &candidates, nodes)?;
     let mut chosen = match fits(&first) {
         true => first,
         false => {
             candidates.sort_by_key(|c| (!c.is_required(), Reverse(c.capacity)));
-            counted::first(&demand.counted, &candidates, nodes).filter(fits)?
+            counted_nodes::first(&demand.counted, &candidates, nodes).filter(fits)?
         }
     };
     chosen.sort_unstable_by_key(|c| c.node);
@@ -177,7 +177,7 @@ fn select_counted(
 fn fewest_counted(demand: &Component, candidates: &mut [Candidate]) -> Option<usize> {
     candidates.sort_by_key(|c| (!c.is_required(), Reverse(c.capacity)));
     let fits = |nodes: &usize| {
-        let chosen = counted::first(&demand.counted, candidates, *nodes);
+        let chosen = counted_nodes::first(&demand.counted, candidates, *nodes);
         chosen.is_some_and(|chosen| capacity(&chosen) >= demand.tasks.into())
     };
     let (mut low, mut high) = (demand.fewest_nodes() as usize, candidates.len());
@@ -300,7 +300,7 @@ pub(crate) fn count_alike(demand: &Component, capacity: u32) -> Option<u32> {
 }
 
 /// Block distribution: each node as many tasks as fit, as long as later ones get one each.
-pub(crate) fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<Pick> {
+pub(crate) fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<NodeTasks> {
     let mut left = tasks;
     let mut later = chosen.len() as u32;
     let place = |(node, capacity): &(NodeId, u32)| {
@@ -308,7 +308,7 @@ pub(crate) fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<Pick> {
         let node = *node;
         let tasks = (*capacity).min(left - later);
         left -= tasks;
-        Pick {
+        NodeTasks {
             node,
             tasks,
             component: 0,

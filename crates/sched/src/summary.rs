@@ -3,7 +3,7 @@
 //!
 //! What always holds: a summary never promises less than one of its jobs needs.
 
-use crate::line::QueueKey;
+use crate::waiting_line::QueueKey;
 use cosy_model::Span;
 
 /// Size classes of whole-node jobs: up to 1, 2, ... 8, 10, 12, 14, 16, 20, 24, 28, 32, 40,
@@ -12,7 +12,7 @@ const CLASSES: usize = 64;
 
 /// What can be had now: a job that needs more cannot start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Available {
     /// Nodes without running jobs.
     pub idle: u32,
     /// The extra nodes among them: no guaranteed place and no reservation needs them.
@@ -26,12 +26,13 @@ pub(crate) struct Room {
     pub groups: u64,
 }
 
-impl Room {
-    pub fn holds(&self, brief: &QueueKey) -> bool {
-        if brief.whole == 0 {
-            return brief.cores <= self.cores;
+impl Available {
+    pub fn holds(&self, queue_key: &QueueKey) -> bool {
+        if queue_key.whole == 0 {
+            return queue_key.cores <= self.cores;
         }
-        brief.whole <= self.extra || (brief.whole <= self.idle && brief.limit <= self.until_shadow)
+        queue_key.whole <= self.extra
+            || (queue_key.whole <= self.idle && queue_key.limit <= self.until_shadow)
     }
 }
 
@@ -72,17 +73,17 @@ impl Summary {
         groups: 0,
     };
 
-    pub fn of(briefs: &[QueueKey]) -> Self {
+    pub fn of(queue_keys: &[QueueKey]) -> Self {
         let mut all = Self::NONE;
-        for brief in briefs {
-            all.groups |= 1 << brief.group.bit();
-            if brief.whole == 0 {
-                all.cores = all.cores.min(brief.cores);
+        for queue_key in queue_keys {
+            all.groups |= 1 << queue_key.group.bit();
+            if queue_key.whole == 0 {
+                all.cores = all.cores.min(queue_key.cores);
                 continue;
             }
-            all.whole = all.whole.min(brief.whole);
-            let limit = &mut all.limits[class(brief.whole)];
-            *limit = (*limit).min(secs(brief.limit));
+            all.whole = all.whole.min(queue_key.whole);
+            let limit = &mut all.limits[class(queue_key.whole)];
+            *limit = (*limit).min(secs(queue_key.limit));
         }
         for at in 1..CLASSES {
             all.limits[at] = all.limits[at].min(all.limits[at - 1]);
@@ -90,15 +91,15 @@ impl Summary {
         all
     }
 
-    pub fn add(&mut self, brief: &QueueKey) {
-        self.groups |= 1 << brief.group.bit();
-        if brief.whole == 0 {
-            self.cores = self.cores.min(brief.cores);
+    pub fn add(&mut self, queue_key: &QueueKey) {
+        self.groups |= 1 << queue_key.group.bit();
+        if queue_key.whole == 0 {
+            self.cores = self.cores.min(queue_key.cores);
             return;
         }
-        self.whole = self.whole.min(brief.whole);
-        for limit in &mut self.limits[class(brief.whole)..] {
-            *limit = (*limit).min(secs(brief.limit));
+        self.whole = self.whole.min(queue_key.whole);
+        for limit in &mut self.limits[class(queue_key.whole)..] {
+            *limit = (*limit).min(secs(queue_key.limit));
         }
     }
 
@@ -111,7 +112,7 @@ impl Summary {
         }
     }
 
-    pub fn might_hold(&self, room: &Room) -> bool {
+    pub fn might_hold(&self, room: &Available) -> bool {
         if self.groups & room.groups == 0 {
             return false;
         }
@@ -124,16 +125,16 @@ impl Summary {
 /// A summary that may be of more jobs than there are: it still never promises less than
 /// one of them needs, and is made anew when a search has believed it in vain.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CachedSummary {
     pub summary: Option<Box<Summary>>,
     /// Jobs have gone since.
     pub old: bool,
 }
 
-impl Kept {
-    pub fn add(&mut self, brief: &QueueKey) {
+impl CachedSummary {
+    pub fn add(&mut self, queue_key: &QueueKey) {
         if let Some(summary) = &mut self.summary {
-            summary.add(brief);
+            summary.add(queue_key);
         }
     }
 

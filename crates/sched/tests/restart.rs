@@ -65,7 +65,7 @@ proptest! {
         for (job, end) in pair.scheduler.running_jobs() {
             let taken = pair.shares(job);
             let whole = taken[0].whole;
-            let share = |t: &&common::oracle::Taken| NodeShare {
+            let share = |t: &&common::oracle::Occupancy| NodeShare {
                 component: 0,
                 node: NodeId(t.node as u32),
                 tasks: 1,

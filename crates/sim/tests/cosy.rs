@@ -3,7 +3,7 @@
 
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
-use cosy_sched::notice::{Multiple, Share};
+use cosy_sched::notice::{Share, WaitMultiple};
 use cosy_sim::cosy::calibration::{calibrate, curve};
 use cosy_sim::cosy::case::{Case, Measure, Wait};
 use cosy_sim::cosy::controlled;
@@ -92,7 +92,7 @@ fn reservations_in_the_way_of_others_are_rejected() {
 #[test]
 fn the_notice_time_follows_the_waits_within_the_window() {
     let hour = Span::from_secs(3600);
-    let notice = |thousandths, window| Notice::Window(Multiple(thousandths), window);
+    let notice = |thousandths, window| Notice::Window(WaitMultiple(thousandths), window);
     // Waits until 61: 0 and 60; at 400: 0, 60 and 0, or the last alone.
     let jobs = [
         (0, 60, 60, 8),
@@ -173,7 +173,7 @@ fn a_settled_notice_time_is_a_multiple_of_the_wait_that_comes_out() {
     for seed in 0..20 {
         let jobs = workload(seed, false).jobs;
         let case = Case::new(machine, Policy::EASY, jobs, Wait::Settled, seed);
-        let outcome = case.run(Share::percent(10), Multiple(2000));
+        let outcome = case.run(Share::percent(10), WaitMultiple(2000));
         let n = outcome.figures.measured_multiple().unwrap_or(0.0);
         close += usize::from((n - 2.0).abs() <= 0.021);
     }
@@ -191,7 +191,7 @@ fn reservations_after_everything_else_are_as_if_they_were_not_there() {
         let jobs = workload(seed, false).jobs;
         let case = Case::new(machine, Policy::EASY, jobs, Wait::Before, seed);
         let share = Share::percent(10);
-        let never = case.run(share, Multiple(1_000_000)).relative_wait;
+        let never = case.run(share, WaitMultiple(1_000_000)).relative_wait;
         assert!(never.is_some());
         assert_eq!(case.left_out(share), never, "seed {seed}");
     }
@@ -220,7 +220,7 @@ fn calibration_finds_where_the_queue_waits_no_longer() {
     for row in &rows {
         let wait = |n| mean_relative_wait(&cases, row.point.share, n, Measure::Jobs);
         assert!(matches!(row.found, Found::At(_)), "{:?}", row.found);
-        assert!(wait(Multiple::ONE) > 1.0 && wait(row.found.multiple()) <= 1.0);
+        assert!(wait(WaitMultiple::ONE) > 1.0 && wait(row.found.multiple()) <= 1.0);
         assert_eq!(wait(row.found.multiple()), row.point.relative_wait.mean);
     }
     let curve = curve(&rows).expect("shares rise");

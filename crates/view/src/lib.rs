@@ -1,5 +1,5 @@
-//! What is shown: every field of a job, node, queue, reservation and workflow once, and the lists
-//! that are made of them.
+//! What is shown: every field of a job, step, node, queue, reservation, quote, workflow, plan and
+//! account once, and the lists that are made of them.
 //!
 //! The controller knows jobs, not columns: it tells what one row is about ([`job::JobFacts`]), and
 //! [`list::JobRows`] makes cells of the fields that were asked for. Whoever adds a field to
@@ -7,7 +7,7 @@
 //! ([`job::cell`]) and that nobody has said who may see it ([`job::visible`]); a field that needs
 //! a new fact is one more word of [`job::JobFacts`], and every kind of row has to say it.
 //!
-//! Of nodes, queues, reservations and workflows, which come in whole, each module has all fields
+//! Of nodes, queues, reservations and all others, which come in whole, each module has all fields
 //! under their names in JSON, the columns of each list, and the lines that tell one of them whole.
 //! They take the answer apart field by field, without `..`: a field that is new in the answer does
 //! not compile until somebody has said here how it is told, or why it is not.
@@ -18,13 +18,20 @@
 //!
 //! Pure, like the crates around it: no clock, no files, no threads.
 
+pub mod account;
+pub mod chart;
 pub mod column;
+pub mod event;
+pub mod flow_plan;
 pub mod job;
 pub mod list;
+pub mod meter;
 pub mod node;
 pub mod phrase;
 pub mod queue;
+pub mod quote;
 pub mod reservation;
+pub mod step;
 mod table;
 pub mod value;
 pub mod words;

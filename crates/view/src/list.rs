@@ -75,7 +75,7 @@ impl JobRows {
         if whole {
             return self.rows.push(|field| cell(facts, field, indices));
         }
-        let over = facts.standing().over;
+        let over = facts.status().over;
         self.rows
             .push(|field| match is_told_to_others(field, over) {
                 true => cell(facts, field, indices),

@@ -40,7 +40,7 @@ const TEXT_WORK: usize = 64;
 #[derive(Debug)]
 pub struct Rows {
     fields: Vec<JobField>,
-    columns: Vec<Growing>,
+    columns: Vec<ColumnBuilder>,
     rows: usize,
     /// About so many bytes are they in an answer.
     bytes: usize,
@@ -49,34 +49,34 @@ pub struct Rows {
 }
 
 #[derive(Debug)]
-enum Growing {
+enum ColumnBuilder {
     Numbers(Vec<i64>),
     Texts(Vec<String>),
-    Words(Words),
+    Words(Dictionary),
 }
 
-/// Texts that repeat.
+/// Texts that repeat: each once, and for each row the number of its text.
 #[derive(Debug, Default)]
-struct Words {
+struct Dictionary {
     words: Vec<String>,
-    known: BTreeMap<String, u32>,
+    number_of: BTreeMap<String, u32>,
     at: Vec<u32>,
     /// Bytes of all words, each once.
-    kept: usize,
+    unique_bytes: usize,
     /// Bytes of all rows' texts.
-    told: usize,
+    plain_bytes: usize,
 }
 
 impl Rows {
     /// No row yet; about `rows` are to come.
     pub fn new(fields: &[JobField], rows: usize) -> Self {
         let column = |field: &JobField| match field.kind() {
-            FieldKind::Text => Growing::Words(Words {
+            FieldKind::Text => ColumnBuilder::Words(Dictionary {
                 at: Vec::with_capacity(rows),
-                ..Words::default()
+                ..Dictionary::default()
             }),
             FieldKind::Number | FieldKind::Time | FieldKind::Span | FieldKind::Flag => {
-                Growing::Numbers(Vec::with_capacity(rows))
+                ColumnBuilder::Numbers(Vec::with_capacity(rows))
             }
         };
         let mut seen = BTreeSet::new();
@@ -131,13 +131,13 @@ impl Rows {
 
     /// The whole table.
     pub fn done(self) -> Table {
-        let columns = self.columns.into_iter().map(Growing::done).collect();
+        let columns = self.columns.into_iter().map(ColumnBuilder::done).collect();
         Table::of(self.fields, columns, self.rows)
     }
 
     /// The whole table, the last row first.
     pub fn done_reversed(self) -> Table {
-        let mut columns: Vec<Column> = self.columns.into_iter().map(Growing::done).collect();
+        let mut columns: Vec<Column> = self.columns.into_iter().map(ColumnBuilder::done).collect();
         for column in &mut columns {
             match column {
                 Column::Numbers(numbers) => numbers.reverse(),
@@ -149,7 +149,7 @@ impl Rows {
     }
 }
 
-impl Growing {
+impl ColumnBuilder {
     /// Adds a value; gives the bytes by which an answer grows at most.
     fn push(&mut self, cell: Cell<'_>) -> usize {
         match self {
@@ -173,7 +173,7 @@ impl Growing {
                     return WORD_BYTES + bytes;
                 }
                 // Texts that were there once are there once for each row from now on.
-                let more = words.told.saturating_sub(words.kept) + text.len();
+                let more = words.plain_bytes.saturating_sub(words.unique_bytes) + text.len();
                 let mut texts = std::mem::take(words).texts();
                 texts.push(text.into_owned());
                 *self = Self::Texts(texts);
@@ -189,7 +189,7 @@ impl Growing {
             Self::Words(words) if words.words.len() * 2 > words.at.len() && !words.is_worth() => {
                 Column::Texts(words.texts())
             }
-            Self::Words(Words { words, at, .. }) => Column::Words { words, at },
+            Self::Words(Dictionary { words, at, .. }) => Column::Words { words, at },
         }
     }
 }
@@ -207,7 +207,7 @@ fn same(one: &str, other: &str) -> bool {
     one.len() == other.len() && (one.is_empty() || one == other)
 }
 
-impl Words {
+impl Dictionary {
     /// The number of a text, which is added when it is new, and the bytes that are added;
     /// `None` when there is no room.
     fn number(&mut self, text: &str) -> Option<(u32, usize)> {
@@ -218,20 +218,21 @@ impl Words {
                 .get(*last as usize)
                 .is_some_and(|word| same(word, text))
         }) {
-            self.told += text.len();
+            self.plain_bytes += text.len();
             return Some((last, 0));
         }
-        if let Some(number) = self.known.get(text) {
-            self.told += text.len();
+        if let Some(number) = self.number_of.get(text) {
+            self.plain_bytes += text.len();
             return Some((*number, 0));
         }
         let number = u32::try_from(self.words.len()).ok()?;
         if self.words.len() >= MOST_WORDS && !self.is_worth() {
             return None;
         }
-        (self.told, self.kept) = (self.told + text.len(), self.kept + text.len());
+        (self.plain_bytes, self.unique_bytes) =
+            (self.plain_bytes + text.len(), self.unique_bytes + text.len());
         self.words.push(text.to_owned());
-        self.known.insert(text.to_owned(), number);
+        self.number_of.insert(text.to_owned(), number);
         // Twice: once to be told and once to be found again.
         Some((number, 2 * text.len()))
     }
@@ -239,7 +240,7 @@ impl Words {
     /// Whether long texts repeat so often that each row must not have its own: a few jobs
     /// with a megabyte of arguments among thousands of others.
     fn is_worth(&self) -> bool {
-        self.told > 2 * self.kept + WORTH_BYTES
+        self.plain_bytes > 2 * self.unique_bytes + WORTH_BYTES
     }
 
     /// Each row's own text.

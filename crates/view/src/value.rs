@@ -15,6 +15,8 @@ pub enum FieldValue<'a> {
     /// A text of the controller, which may name points in time: they are told in the reader's
     /// zone.
     Sentence(Cow<'a, str>),
+    /// The same, with what it is to whoever reads it.
+    Verdict(Cow<'a, str>, Tone),
     /// How something stands, with what that is to whoever reads it.
     State(Cow<'a, str>, Tone),
     /// A count.
@@ -31,10 +33,16 @@ pub enum FieldValue<'a> {
     Period(Time, Time),
     /// A length.
     Span(Span),
+    /// Processor time in microseconds.
+    CpuTime(u64),
+    /// An amount of memory in bytes.
+    Bytes(u64),
     /// A sum of service units.
     Su(Su),
     /// Several texts.
     Texts(Vec<&'a str>),
+    /// Several values.
+    List(Vec<FieldValue<'a>>),
     /// Fields of its own.
     Record(Vec<(Cow<'a, str>, FieldValue<'a>)>),
 }
@@ -66,6 +74,12 @@ impl<'a> FieldValue<'a> {
     /// So many out of so many: `1/4`.
     pub fn share(part: impl std::fmt::Display, whole: impl std::fmt::Display) -> Self {
         Self::Text(format!("{part}/{whole}").into())
+    }
+
+    /// Fields of its own, by their names.
+    pub fn record(fields: Vec<(&'static str, FieldValue<'a>)>) -> Self {
+        let each = fields.into_iter();
+        Self::Record(each.map(|(name, value)| (name.into(), value)).collect())
     }
 
     /// Texts in their order.

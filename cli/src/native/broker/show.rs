@@ -3,13 +3,14 @@
 use super::Quotes;
 use super::outcome::{ClusterOutcome, Outcome, Part, RejectedSlot, Verdict, command};
 use super::rank::{Ranked, why_not};
-use crate::native::jobs::{json_span, json_time};
-use crate::native::record::su;
+use crate::native::jobs::json_time;
+use crate::native::record::{self, Clock};
 use crate::native::reservations;
-use crate::native::table::{Cell, Head, TableStyle, render};
+use crate::native::table::TableStyle;
 use crate::times;
 use cosy_model::reservation::{QuotedSlot, ReservationInfo};
 use cosy_model::{ReservationId, Time};
+use cosy_view::quote::{ClusterSlot, cluster_fields, cluster_slot_columns, cluster_slot_fields};
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
 
@@ -22,20 +23,11 @@ pub fn quotes(
     look: TableStyle,
     most: usize,
 ) -> String {
-    let heads = [
-        Head::left("CLUSTER").cut(7),
-        Head::left("START"),
-        Head::left("END"),
-        Head::right("PRICE"),
-        Head::right("AVAILABLE"),
-        Head::right("DELAYS"),
-        Head::left("WHERE").cut(8),
-    ];
-    let rows: Vec<Vec<Cell>> = ranked.iter().take(most).map(|r| row(r, now)).collect();
+    let rows: Vec<ClusterSlot<'_>> = ranked.iter().take(most).map(row).collect();
     let mut text = if rows.is_empty() {
         String::new()
     } else {
-        render(&heads, &rows, look)
+        record::list(&cluster_slot_columns(), &rows, Clock::in_lists(now), look)
     };
     let beyond = ranked.len().saturating_sub(most);
     if beyond > 0 {
@@ -64,26 +56,11 @@ pub fn quotes(
     text
 }
 
-fn row(r: &Ranked, now: &Zoned) -> Vec<Cell> {
-    let s = &r.slot;
-    let delays = match s.delayed_jobs {
-        0 => "nobody".to_owned(),
-        1 => format!("1 job, {}", s.total_delay),
-        n => format!("{n} jobs, {}", s.total_delay),
-    };
-    vec![
-        r.cluster.name.as_str().into(),
-        times::short(s.start, now).into(),
-        times::short(s.end, now).into(),
-        format!("{} SU", s.price()).into(),
-        percent(s.availability_ppm).into(),
-        delays.into(),
-        s.nodes.as_str().into(),
-    ]
-}
-
-fn percent(ppm: u32) -> String {
-    format!("{}.{} %", ppm / 10_000, ppm / 1000 % 10)
+fn row(r: &Ranked) -> ClusterSlot<'_> {
+    ClusterSlot {
+        cluster: &r.cluster.name,
+        slot: &r.slot,
+    }
 }
 
 /// The same as JSON: `ranked` with the name of the cluster in each slot, and `clusters`.
@@ -99,12 +76,7 @@ pub fn quotes_json(quotes: &Quotes, ranked: &[Ranked]) -> Json {
     let clusters = quotes.iter().map(|(cluster, quote)| {
         let one = match quote {
             Err(failure) => json!({ "error": failure.to_string() }),
-            Ok(q) => json!({
-                "now": json_time(Some(q.now)), "queue": q.queue,
-                "plain_start": json_time(q.plain_start),
-                "notice_earliest": json_time(q.notice_earliest), "rules": q.rules,
-                "slots": q.slots.iter().map(slot_json).collect::<Vec<_>>(),
-            }),
+            Ok(quote) => record::json(&cluster_fields(quote)),
         };
         (cluster.name.clone(), one)
     });
@@ -112,14 +84,7 @@ pub fn quotes_json(quotes: &Quotes, ranked: &[Ranked]) -> Json {
 }
 
 fn slot_json(s: &QuotedSlot) -> Json {
-    json!({
-        "start": json_time(Some(s.start)), "end": json_time(Some(s.end)),
-        "feasible": s.feasible, "admitted": s.admitted, "reason": s.reason,
-        "availability": f64::from(s.availability_ppm) / 1e6, "by_load": s.by_load,
-        "base": su(s.base), "extra": su(s.extra), "price": su(s.price()),
-        "delayed_jobs": s.delayed_jobs, "total_delay": json_span(s.total_delay),
-        "nodes": s.nodes,
-    })
+    record::json(&cluster_slot_fields(s))
 }
 
 /// An outcome in whole sentences, one for each cluster.

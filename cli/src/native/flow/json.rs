@@ -4,72 +4,17 @@
 //! Points in time are there twice: `x` in RFC 3339 (UTC) and `x_ms` in milliseconds since
 //! 1970; `null` where there is none. Lengths are in seconds, sums in SU.
 
-use crate::native::flow::plan;
-use crate::native::jobs::json_span;
-use crate::native::record::{self, su};
-use crate::native::resv::json::with_times;
-use cosy_model::workflow::{FlowInfo, FlowPlan, FlowSpec, PlannedTask};
-use cosy_view::workflow;
+use crate::native::record;
+use cosy_model::workflow::{FlowInfo, FlowPlan, FlowSpec};
+use cosy_view::{flow_plan, workflow};
 use serde_json::{Value as Json, json};
 
 /// A plan.
 pub fn plan(spec: &FlowSpec, plan: &FlowPlan) -> Json {
-    let delayed: Vec<_> = plan
-        .delayed
-        .iter()
-        .map(|(job, by, own)| json!({ "job": job.0, "delay": json_span(*by), "own": own }))
-        .collect();
-    let parents = parents(spec);
-    let json = json!({
-        "name": spec.name,
-        "scheduler": spec.scheduler.word(),
-        "slack_policy": spec.slack_policy.word(),
-        "length": json_span(plan::end(plan).since(plan.start)),
-        "spare": json_span(plan.deadline.since(plan.shortest_end)),
-        "price": su(plan.price),
-        "delayed": delayed,
-        "refusals": plan.refusals,
-        "tasks": plan.tasks.iter().map(|t| slot(spec, &parents, t)).collect::<Vec<_>>(),
-    });
-    let times = [
-        ("now", Some(plan.now)),
-        ("start", Some(plan.start)),
-        ("end", Some(plan::end(plan))),
-        ("shortest_end", Some(plan.shortest_end)),
-        ("deadline", Some(plan.deadline)),
-    ];
-    with_times(json, &times)
-}
-
-/// Names of the tasks that each task waits for.
-fn parents(spec: &FlowSpec) -> Vec<Vec<&str>> {
-    let mut parents = vec![Vec::new(); spec.tasks.len()];
-    for edge in &spec.edges {
-        let from = spec.tasks.get(edge.from as usize);
-        if let (Some(of), Some(from)) = (parents.get_mut(edge.to as usize), from) {
-            of.push(from.name.as_str());
-        }
-    }
-    parents
-}
-
-fn slot(spec: &FlowSpec, parents: &[Vec<&str>], t: &PlannedTask) -> Json {
-    let estimate = t.estimate.ms().max(1) as f64;
-    let parents = parents.get(t.task as usize).cloned().unwrap_or_default();
-    let json = json!({
-        "name": plan::name(spec, t),
-        "parents": parents,
-        "estimate": json_span(t.estimate),
-        "spare": json_span(t.spare),
-        "spare_percent": (t.spare.ms() as f64 * 1000.0 / estimate).floor() / 10.0,
-        "critical": t.critical,
-        "set": t.set,
-        "nodes": t.nodes,
-        "price": su(t.price),
-        "delayed_jobs": t.delayed_jobs,
-        "total_delay": json_span(t.total_delay),
-    });
-    with_times(json, &[("start", Some(t.start)), ("end", Some(t.end))])
+    let mut json = record::json_with_ms(&flow_plan::fields(spec, plan));
+    let tasks = flow_plan::task_fields(spec, plan);
+    json["tasks"] = tasks.map(|task| record::json_with_ms(&task)).collect();
+    json
 }
 
 /// A workflow; with its tasks where the controller gave them.

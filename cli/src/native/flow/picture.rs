@@ -4,7 +4,6 @@
 //!
 //! Source: Zhao and Sakellariou, figures 5 to 7, on the nodes of the real machine.
 
-use crate::native::flow::plan;
 use crate::native::flow::rows::{Rows, Spot};
 use crate::native::gantt::{self, Area, LEFT, RIGHT, WIDTH};
 use crate::native::resv::words;
@@ -12,6 +11,7 @@ use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
 use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
 use cosy_model::{Span, Time};
 use cosy_svg::{Anchor, Svg};
+use cosy_view::flow_plan;
 use jiff::Zoned;
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
@@ -48,7 +48,7 @@ pub fn slots(spec: &FlowSpec, plan: &FlowPlan) -> PlanChart {
         .zip(&rows.spots)
         .map(|(t, spots)| PlanBar {
             kind: BarKind::Reserved,
-            label: plan::name(spec, t).to_owned(),
+            label: flow_plan::name(spec, t).to_owned(),
             start: t.start,
             end: t.end,
             nodes: spots.iter().map(|s| s.row as u32).collect(),
@@ -83,7 +83,7 @@ fn behind(around: &PlanChart, rows: &Rows) -> PlanChart {
 pub fn draw(spec: &FlowSpec, plan: &FlowPlan, around: &PlanChart, now: &Zoned) -> String {
     let rows = Rows::of(plan);
     let from = plan.now.min(plan.start);
-    let to = plan::end(plan).max(plan.deadline);
+    let to = flow_plan::end(plan).max(plan.deadline);
     let lanes = rows.names.len().max(1) * rows.deepest().min(DEEPEST);
     let tall = i64::try_from(lanes).unwrap_or(i64::MAX).saturating_mul(ROW);
     let area = Area {
@@ -184,7 +184,7 @@ impl Drawing<'_> {
 
     /// The name, where it fits.
     fn label(&self, svg: &mut Svg, task: &PlannedTask, spot: Spot) {
-        let name = plan::name(self.spec, task);
+        let name = flow_plan::name(self.spec, task);
         let (left, right) = (self.area.x(task.start), self.area.x(task.end));
         let width = LETTER * i64::try_from(name.width()).unwrap_or(i64::MAX / LETTER);
         let (top, low) = self.edges_of(spot);
@@ -196,11 +196,11 @@ impl Drawing<'_> {
     fn tip(&self, task: &PlannedTask) -> String {
         format!(
             "{}: {}, estimate {}, spare {} ({} %), {} SU",
-            plan::name(self.spec, task),
+            flow_plan::name(self.spec, task),
             words::clocks(task.start, task.end, self.now),
             words::span(task.estimate),
             words::span(task.spare),
-            plan::percent(task.spare, task.estimate),
+            flow_plan::percent(task.spare, task.estimate),
             task.price
         )
     }

@@ -1,16 +1,18 @@
 //! `cosy flow plan`: asks for the plan and shows it.
 
 use crate::native::flow::{ask, json, picture};
+use crate::native::record::{self, Clock};
 use crate::native::resv::words;
 use crate::native::stat;
-use crate::native::table::{Cell, Head, Paint, TableStyle, render};
+use crate::native::table::TableStyle;
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::ArgMatches;
+use cosy_model::Span;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::PlanChart;
-use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
-use cosy_model::{Span, Time};
+use cosy_model::workflow::{FlowPlan, FlowSpec};
+use cosy_view::flow_plan::{columns, end, rows, seconds};
 use jiff::Zoned;
 use std::ffi::OsString;
 
@@ -79,47 +81,11 @@ fn around(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart> {
     }
 }
 
-/// The end of the last slot.
-pub fn end(plan: &FlowPlan) -> Time {
-    let ends = plan.tasks.iter().map(|t| t.end);
-    ends.max().unwrap_or(plan.shortest_end)
-}
-
-/// The name of a planned task.
-pub fn name<'a>(spec: &'a FlowSpec, task: &PlannedTask) -> &'a str {
-    spec.tasks.get(task.task as usize).map_or("?", |t| &t.name)
-}
-
 /// The plan as a table, with what it comes to below.
 pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, look: TableStyle) -> String {
-    let with_sets = plan.tasks.iter().any(|t| !t.set.is_empty());
-    let mut heads = vec![
-        Head::left("TASK").cut(8),
-        Head::left("CP"),
-        Head::left("START"),
-        Head::left("END"),
-        Head::right("ESTIMATE"),
-        Head::right("SPARE"),
-        Head::right("SPARE %"),
-        Head::left("NODES").cut(8),
-        Head::right("PRICE"),
-        Head::left("DELAYS"),
-    ];
-    if with_sets {
-        heads.insert(7, Head::left("SET").cut(6));
-    }
-    let rows: Vec<Vec<Cell>> = in_order(plan)
-        .into_iter()
-        .map(|t| row(spec, t, now, with_sets))
-        .collect();
-    format!("{}\n{}{}", heading(spec), render(&heads, &rows, look), summary(plan, now))
-}
-
-/// Slots by their start.
-fn in_order(plan: &FlowPlan) -> Vec<&PlannedTask> {
-    let mut tasks: Vec<_> = plan.tasks.iter().collect();
-    tasks.sort_by_key(|t| (t.start, t.task));
-    tasks
+    let clock = Clock::in_words(now);
+    let table = record::list(&columns(plan), &rows(spec, plan), clock, look);
+    format!("{}\n{table}{}", heading(spec), summary(plan, now))
 }
 
 fn heading(spec: &FlowSpec) -> String {
@@ -131,57 +97,6 @@ fn heading(spec: &FlowSpec) -> String {
         spec.scheduler,
         spec.slack_policy
     )
-}
-
-fn row(spec: &FlowSpec, t: &PlannedTask, now: &Zoned, with_sets: bool) -> Vec<Cell> {
-    let mark = if t.critical { "*" } else { "" };
-    let paint = if t.critical {
-        Paint::Yellow
-    } else {
-        Paint::Plain
-    };
-    let name = Cell {
-        text: name(spec, t).to_owned(),
-        paint,
-    };
-    let delays = match t.delayed_jobs {
-        0 => "nobody".to_owned(),
-        n => format!("{} by {}", words::count(n.into(), "job", "jobs"), words::span(t.total_delay)),
-    };
-    let mut cells = vec![
-        name,
-        mark.into(),
-        words::clock(t.start, now).into(),
-        words::clock(t.end, now).into(),
-        words::span(t.estimate).into(),
-        format!("{} s", seconds(t.spare)).into(),
-        percent(t.spare, t.estimate).into(),
-        t.nodes.as_str().into(),
-        t.price.to_string().into(),
-        delays.into(),
-    ];
-    if with_sets {
-        cells.insert(7, t.set.as_str().into());
-    }
-    cells
-}
-
-/// With as many decimals as there are.
-fn seconds(span: Span) -> String {
-    let ms = span.ms();
-    match ms % 1000 {
-        0 => (ms / 1000).to_string(),
-        part => {
-            let text = format!("{}.{:03}", ms / 1000, part.abs());
-            text.trim_end_matches('0').to_owned()
-        }
-    }
-}
-
-/// How many percent of `whole` that is, with one decimal, rounded down.
-pub fn percent(part: Span, whole: Span) -> String {
-    let tenths = i128::from(part.ms().max(0)) * 1000 / i128::from(whole.ms().max(1));
-    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 fn summary(plan: &FlowPlan, now: &Zoned) -> String {
@@ -251,8 +166,8 @@ fn chart(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned) -> String {
 #[cfg(test)]
 pub mod sample {
     use super::*;
-    use cosy_model::workflow::FlowDeadline;
-    use cosy_model::{JobId, Su};
+    use cosy_model::workflow::{FlowDeadline, PlannedTask};
+    use cosy_model::{JobId, Su, Time};
 
     /// Noon of the present.
     pub fn now() -> Zoned {
@@ -363,15 +278,6 @@ mod tests {
         assert!(got.contains("It delays nobody.\n"));
         assert!(got.ends_with("It would be refused: notice: earliest 15:00\n"), "{got}");
         assert!(got.contains("  SET   NODES") && got.contains("\n?      *"), "{got}");
-    }
-
-    #[test]
-    fn odd_figures() {
-        assert_eq!(seconds(Span(75_400)), "75.4");
-        assert_eq!(seconds(Span(20_050)), "20.05");
-        assert_eq!(percent(Span(1), Span::ZERO), "100.0");
-        assert_eq!(percent(Span(-1), Span(5)), "0.0");
-        assert!(!percent(Span(i64::MAX), Span(1)).is_empty());
     }
 
     #[test]

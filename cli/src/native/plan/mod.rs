@@ -3,15 +3,15 @@
 
 pub mod picture;
 
-use crate::native::jobs::{json_span, json_time};
-use crate::native::stat;
+use crate::native::{record, stat};
 use crate::{Context, output, times};
 use cosy_model::api::{JobField, JobFilter, Reply, Request, Table};
 use cosy_model::reservation::{BarKind, PlanChart, ReservationFilter, ReservationInfo};
-use cosy_model::{JobState, Span, Time, fold};
+use cosy_model::{JobState, Span, Time};
+use cosy_view::chart;
 use jiff::Zoned;
 use picture::Frame;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
 /// How far the chart goes without `--until`.
@@ -172,23 +172,7 @@ fn waiting(table: &Table) -> String {
 }
 
 fn json(chart: &PlanChart) -> Json {
-    let name = |node: &u32| chart.nodes.get(*node as usize).map(String::as_str);
-    let bars: Vec<Json> = chart
-        .bars
-        .iter()
-        .map(|bar| {
-            let nodes: Vec<&str> = bar.nodes.iter().filter_map(name).collect();
-            json!({
-                "kind": bar.kind, "label": bar.label, "start": json_time(Some(bar.start)),
-                "end": json_time(Some(bar.end)), "length": json_span(bar.end.since(bar.start)),
-                "nodes": fold(&nodes), "node_count": nodes.len(),
-            })
-        })
-        .collect();
-    json!({
-        "now": json_time(Some(chart.now)), "nodes": chart.nodes, "bars": bars,
-        "beyond": chart.beyond,
-    })
+    record::json(&chart::fields(chart))
 }
 
 #[cfg(test)]

@@ -5,72 +5,18 @@
 //! 1970; `null` where there is none. Lengths are in seconds, sums in SU.
 
 use crate::native::record::{self, su};
-use crate::times;
 use cosy_model::api::Reply;
-use cosy_model::reservation::{Quote, QuotedSlot, ReservationInfo};
+use cosy_model::reservation::{Quote, ReservationInfo};
 use cosy_model::{Refusal, Time};
-use cosy_view::reservation;
-use serde_json::{Map, Value as Json, json};
-
-/// Puts a point in time into `object`, as `name` and `name_ms`.
-pub fn put_time(object: &mut Map<String, Json>, name: &str, time: Option<Time>) {
-    object.insert(name.to_owned(), json!(time.and_then(times::rfc3339)));
-    object.insert(format!("{name}_ms"), json!(time.map(|t| t.0)));
-}
-
-/// The object with these points in time.
-pub fn with_times(json: Json, times: &[(&str, Option<Time>)]) -> Json {
-    let Json::Object(mut object) = json else {
-        return json;
-    };
-    for (name, time) in times {
-        put_time(&mut object, name, *time);
-    }
-    Json::Object(object)
-}
+use cosy_view::{quote, reservation};
+use serde_json::{Value as Json, json};
 
 /// A quote.
 pub fn quote(quote: &Quote) -> Json {
-    let account = quote
-        .account
-        .as_ref()
-        .map(|(name, left)| json!({ "name": name, "left": left.map(su) }));
-    let json = json!({
-        "queue": quote.queue,
-        "slots": quote.slots.iter().map(slot).collect::<Vec<_>>(),
-        "choice": quote.choice,
-        "rules": quote.rules,
-        "account": account,
-    });
-    let times = [
-        ("now", Some(quote.now)),
-        ("plain_start", quote.plain_start),
-        ("notice_earliest", quote.notice_earliest),
-    ];
-    with_times(json, &times)
-}
-
-fn slot(slot: &QuotedSlot) -> Json {
-    let own: Vec<_> = slot
-        .own_delayed
-        .iter()
-        .map(|(job, by)| json!({ "job": job.0, "delay": by.secs() }))
-        .collect();
-    let json = json!({
-        "feasible": slot.feasible,
-        "admitted": slot.admitted,
-        "reason": slot.reason,
-        "availability": f64::from(slot.availability_ppm) / 1e6,
-        "available_by_load": slot.by_load,
-        "base": su(slot.base),
-        "extra": su(slot.extra),
-        "price": su(slot.price()),
-        "delayed_jobs": slot.delayed_jobs,
-        "total_delay": slot.total_delay.secs(),
-        "own_delayed": own,
-        "nodes": slot.nodes,
-    });
-    with_times(json, &[("start", Some(slot.start)), ("end", Some(slot.end))])
+    let mut json = record::json_with_ms(&quote::fields(quote));
+    let slots = quote.slots.iter().map(quote::slot_fields);
+    json["slots"] = slots.map(|slot| record::json_with_ms(&slot)).collect();
+    json
 }
 
 /// A reservation: as every command has it, with its price, and its times in milliseconds.
@@ -121,8 +67,10 @@ impl Reserved {
             .conflicts
             .iter()
             .map(|(start, r)| {
-                let json = json!({ "code": r.code, "message": r.message });
-                with_times(json, &[("start", Some(*start))])
+                let mut json = record::json_with_ms(&vec![("start", (*start).into())]);
+                json["code"] = json!(r.code);
+                json["message"] = json!(r.message);
+                json
             })
             .collect();
         let mut json = reservations(&self.all);

@@ -1,12 +1,13 @@
 //! A quote as text: first what plain queueing would give, then the slots as a table and a
 //! chart, then what the pick means, the rules and the account.
 
+use crate::native::record::{self, Clock};
 use crate::native::resv::chart::{self, Style};
 use crate::native::resv::words;
-use crate::native::table::{Cell, Head, Paint, TableStyle, render};
-use cosy_model::reservation::{Quote, QuotedSlot};
+use crate::native::table::TableStyle;
+use cosy_model::reservation::Quote;
 use cosy_model::{JobId, Span, Su, Time};
-use cosy_view::words::slot_hint::bare_reason;
+use cosy_view::quote::{slot_columns, slot_rows};
 use jiff::Zoned;
 
 /// A quote as text; at most `most` slots in the table, all without.
@@ -97,84 +98,8 @@ fn places(quote: &Quote, most: usize) -> Vec<usize> {
 }
 
 fn table(quote: &Quote, places: &[usize], now: &Zoned, look: TableStyle) -> String {
-    let heads = [
-        Head::left(""),
-        Head::left("START"),
-        Head::left("END"),
-        Head::right("AVAIL"),
-        Head::left("LOAD"),
-        Head::right("PRICE SU"),
-        Head::right("DELAYS"),
-        Head::right("BY"),
-        Head::left("VERDICT").cut(20),
-    ];
-    let mut above = "";
-    let mut rows = Vec::new();
-    for at in places {
-        let Some(slot) = quote.slots.get(*at) else {
-            continue;
-        };
-        let picked = quote.choice.map(|c| c as usize) == Some(*at);
-        // What would pass instead is seen in the table.
-        let reason = bare_reason(&slot.reason);
-        let same = !reason.is_empty() && reason == above;
-        above = reason;
-        rows.push(row(slot, picked, same, now));
-    }
-    render(&heads, &rows, look)
-}
-
-fn row(slot: &QuotedSlot, picked: bool, same: bool, now: &Zoned) -> Vec<Cell> {
-    let mark = if picked { ">" } else { "" };
-    let mut row: Vec<Cell> = vec![
-        mark.into(),
-        words::clock(slot.start, now).into(),
-        words::clock(slot.end, now).into(),
-    ];
-    row.extend(if slot.feasible {
-        figures(slot)
-    } else {
-        ["-"; 5].map(Cell::from)
-    });
-    row.push(verdict(slot, same, now));
-    row
-}
-
-fn figures(slot: &QuotedSlot) -> [Cell; 5] {
-    let load = if slot.by_load { "yes" } else { "no" };
-    let delays = match slot.delayed_jobs {
-        0 => ["none".to_owned(), String::new()],
-        n => [
-            words::count(n.into(), "job", "jobs"),
-            words::span(slot.total_delay),
-        ],
-    };
-    let [jobs, by] = delays;
-    [
-        percent(slot.availability_ppm).into(),
-        load.into(),
-        slot.price().to_string().into(),
-        jobs.into(),
-        by.into(),
-    ]
-}
-
-/// Millionths as percent, rounded down: what is not wholly available is not 100 %.
-fn percent(ppm: u32) -> String {
-    format!("{} %", ppm / 10_000)
-}
-
-fn verdict(slot: &QuotedSlot, same: bool, now: &Zoned) -> Cell {
-    let reason = || match same {
-        true => "the same".to_owned(),
-        false => words::local_times(bare_reason(&slot.reason), now),
-    };
-    let (text, paint) = match (slot.admitted, slot.feasible) {
-        (true, _) => (format!("can be had on {}", slot.nodes), Paint::Green),
-        (false, true) => (reason(), Paint::Yellow),
-        (false, false) => (reason(), Paint::Dim),
-    };
-    Cell { text, paint }
+    let rows = slot_rows(quote, places);
+    record::list(&slot_columns(), &rows, Clock::in_words(now), look)
 }
 
 fn pick_lines(quote: &Quote, now: &Zoned) -> String {
@@ -236,6 +161,7 @@ fn account(name: &str, left: Su) -> String {
 pub mod sample {
     use super::*;
     use crate::times::{self, Lean};
+    use cosy_model::reservation::QuotedSlot;
 
     /// The present in it.
     pub fn now() -> Zoned {

@@ -3,11 +3,13 @@
 use crate::launch::options::StepRef;
 use crate::launch::start::way_to;
 use crate::launch::talk::{self, Answered};
-use crate::native::table::{Head, TableStyle, render};
+use crate::native::record::{self, Clock};
+use crate::native::table::TableStyle;
 use crate::{Context, exit, output, times};
 use anyhow::anyhow;
 use cosy_model::JobId;
 use cosy_model::step::{StepAnswer, StepAsk, StepInfo};
+use cosy_view::step;
 use serde_json::json;
 
 /// Shows the steps of `job`.
@@ -53,44 +55,15 @@ fn misfit() -> anyhow::Error {
 }
 
 fn json(steps: &[StepInfo]) -> String {
-    let object = |s: &StepInfo| {
-        json!({
-            "id": s.key.to_string(),
-            "name": s.name,
-            "tasks": s.tasks,
-            "start": s.start.and_then(times::rfc3339),
-            "nodes": s.nodes,
-        })
-    };
-    let steps: Vec<_> = steps.iter().map(object).collect();
+    let each = steps.iter().map(step::running_fields);
+    let steps: Vec<_> = each.map(|fields| record::json(&fields)).collect();
     crate::native::stat::lines(&json!({ "steps": steps }))
 }
 
 fn table(steps: &[StepInfo]) -> String {
-    let heads = [
-        Head::right("STEP"),
-        Head::left("NAME").cut(8),
-        Head::right("TASKS"),
-        Head::left("START"),
-        Head::left("NODES").cut(9),
-    ];
-    let now = times::now();
     let look = TableStyle {
         width: output::width(),
         ..TableStyle::default()
     };
-    let rows: Vec<_> = steps
-        .iter()
-        .map(|s| {
-            let start = s.start.map(|t| times::short(t, &now));
-            vec![
-                s.key.to_string().into(),
-                s.name.clone().into(),
-                s.tasks.to_string().into(),
-                start.unwrap_or_else(|| "(waits)".to_owned()).into(),
-                s.nodes.clone().into(),
-            ]
-        })
-        .collect();
-    render(&heads, &rows, look)
+    record::list(step::RUNNING, steps, Clock::in_lists(&times::now()), look)
 }

@@ -17,8 +17,8 @@ use crate::rooms::Rooms;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{End, JobId, OsText, Time};
 use cosy_view::job::{
-    Array, Course, Files, Held, Holder, JobFacts, OpenDependency, Reason, RowName, Standing,
-    Submission,
+    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, OpenDependency, Reason,
+    RowName, Submission,
 };
 use cosy_view::words::end_note::NEVER_NOTE;
 use std::collections::BTreeMap;
@@ -86,8 +86,8 @@ impl JobFacts for LiveFacts<'_> {
         submission(self.job.submitted())
     }
 
-    fn standing(&self) -> Standing {
-        Standing {
+    fn status(&self) -> JobStatus {
+        JobStatus {
             state: self.job.state(),
             over: false,
             attempt: self.job.attempt(),
@@ -98,14 +98,14 @@ impl JobFacts for LiveFacts<'_> {
         }
     }
 
-    fn course(&self) -> Course {
+    fn attempt_times(&self) -> AttemptTimes {
         let submitted = &self.job.submitted();
         let run = self.job.run();
         let asked = submitted.place.limit();
         // What a reservation leaves of the limit is not told.
         let own = run.filter(|_| submitted.spec.reservation.is_none());
         let begun = run.filter(|run| run.started().is_some());
-        Course {
+        AttemptTimes {
             allocated: run.map(|run| run.allocated()),
             start: run.map(|run| run.started().unwrap_or(run.allocated())),
             latest_end: run.and_then(|run| run.ends_at()),
@@ -133,9 +133,9 @@ impl JobFacts for LiveFacts<'_> {
         reason.map_or(Reason::Nothing, Reason::Waits)
     }
 
-    fn held(&self) -> impl Iterator<Item = Held<'_>> {
+    fn held(&self) -> impl Iterator<Item = NodeHoldings<'_>> {
         let parts = self.job.run().into_iter().flat_map(|run| run.parts());
-        parts.map(|part: &Part| Held {
+        parts.map(|part: &Part| NodeHoldings {
             node: &self.around.rooms.machine.node(part.node()).spec().name,
             tasks: part.tasks(),
             amounts: part.amounts(),
@@ -225,8 +225,8 @@ impl JobFacts for EndedFacts<'_> {
         submission(self.submitted)
     }
 
-    fn standing(&self) -> Standing {
-        Standing {
+    fn status(&self) -> JobStatus {
+        JobStatus {
             state: self.row.state,
             over: true,
             attempt: self.row.attempt,
@@ -237,7 +237,7 @@ impl JobFacts for EndedFacts<'_> {
         }
     }
 
-    fn course(&self) -> Course {
+    fn attempt_times(&self) -> AttemptTimes {
         let spec = &self.submitted.spec;
         let (run, end) = (self.row.run.as_ref(), self.row.end.as_ref());
         let start = end.and_then(|end| end.start);
@@ -248,7 +248,7 @@ impl JobFacts for EndedFacts<'_> {
             None => spec.time_limit,
         };
         let own = run.filter(|_| spec.reservation.is_none());
-        Course {
+        AttemptTimes {
             allocated: run.map(|run| run.allocated),
             start,
             latest_end: None,
@@ -272,9 +272,9 @@ impl JobFacts for EndedFacts<'_> {
         Reason::Ended(&self.row.note)
     }
 
-    fn held(&self) -> impl Iterator<Item = Held<'_>> {
+    fn held(&self) -> impl Iterator<Item = NodeHoldings<'_>> {
         let parts = self.row.run.iter().flat_map(|run| &run.parts);
-        parts.map(|part: &PartRow| Held {
+        parts.map(|part: &PartRow| NodeHoldings {
             node: &part.node,
             tasks: part.tasks,
             amounts: &part.amounts,

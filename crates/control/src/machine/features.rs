@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::machine::nodes::Node;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{About, Refusal, RefusalCode};
-use cosy_sched::{AtLeast, NodeMask};
+use cosy_sched::{CountedNodes, NodeMask};
 
 impl Machine {
     /// Takes nodes out of `allowed` that lack features.
@@ -47,12 +47,16 @@ impl Machine {
 
     /// The numbers of nodes by feature, out of `allowed`. A node that has not told its features
     /// yet may have them; it runs nothing before.
-    pub(crate) fn counted(&self, request: &ResourceRequest, allowed: &NodeMask) -> Vec<AtLeast> {
+    pub(crate) fn counted(
+        &self,
+        request: &ResourceRequest,
+        allowed: &NodeMask,
+    ) -> Vec<CountedNodes> {
         let each = request.counted_features.iter().map(|counted| {
             let mut nodes = self.having(allowed, &counted.any);
             let untold = allowed.iter().filter(|n| self.nodes[n.index()].is_untold());
             untold.for_each(|n| nodes.insert(n));
-            AtLeast {
+            CountedNodes {
                 nodes,
                 count: counted.nodes,
             }

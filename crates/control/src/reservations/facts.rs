@@ -11,7 +11,7 @@ use crate::reservations::ask::procedures::policy_of;
 use crate::reservations::{Reservation, Reservations};
 use crate::rooms::Rooms;
 use cosy_model::{Span, Time};
-use cosy_sched::appraise::Joint;
+use cosy_sched::appraise::JointRequest;
 use cosy_sched::{Component, WaitingJob};
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ pub(crate) fn joint_job(
     wish: &ReservationRequest,
     slot: (Time, Time),
     alone: &WaitingJob,
-) -> Option<Joint> {
+) -> Option<JointRequest> {
     if !policy_of(&rooms.config, &rooms.queues, wish)
         .notice
         .together
@@ -100,7 +100,7 @@ pub(crate) fn joint_job(
         Ok(()) => wider,
         Err(_) => Component::clone(&wish.demand),
     };
-    Some(Joint {
+    Some(JointRequest {
         job: WaitingJob {
             demand: Arc::new(demand.into()),
             limit: until.since(from),

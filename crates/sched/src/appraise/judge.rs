@@ -17,7 +17,7 @@
 use super::candidates::{Window, candidates};
 use super::effect::{Effect, Queue, Score};
 use super::{Appraisal, Estimate, Inquiry, Starts};
-use crate::machine::Sight;
+use crate::machine::ReservationHorizon;
 use crate::plan::Replay;
 use crate::scheduler::Scheduler;
 use crate::{Block, Component, Forecast, Plan, WaitingJob};
@@ -139,7 +139,7 @@ impl Scheduler {
                 exclusive: amounts == self.machine.total(*node), // nobody else at all
                 ..Component::default()
             };
-            let sight = Sight::Until(Time::FAR);
+            let sight = ReservationHorizon::Until(Time::FAR);
             let free = self.machine.window(*node, &demand, window, now, sight);
             free.is_some_and(|free| amounts.fits(&free.free))
         })

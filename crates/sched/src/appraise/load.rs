@@ -26,10 +26,10 @@ impl Scheduler {
             let left = i128::from(end.at.since(now).0);
             left.saturating_mul(self.running_cores(self.running.get(end.run), pool))
         });
-        let waiting = known.line.briefs().map(|brief| {
-            let demand = &self.groups.get(brief.group).demand;
+        let waiting = known.line.queue_keys().map(|queue_key| {
+            let demand = &self.groups.get(queue_key.group).demand;
             let cores = self.wanted_cores(demand, pool);
-            i128::from(brief.limit.0.max(0)).saturating_mul(cores)
+            i128::from(queue_key.limit.0.max(0)).saturating_mul(cores)
         });
         let work = running.chain(waiting).fold(0, i128::saturating_add);
         let mut until = later(now, work, processors.saturating_mul(2));

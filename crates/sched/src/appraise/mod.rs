@@ -10,11 +10,11 @@
 
 mod candidates;
 mod effect;
+mod groups;
 mod judge;
 mod load;
-mod several;
 
-pub use several::{GroupEffect, Several};
+pub use groups::{GroupAppraisal, GroupEffect};
 
 use crate::WaitingJob;
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
@@ -47,12 +47,12 @@ pub struct Inquiry {
     pub listed: Listed,
     /// Another plain job whose start is asked for beside: the request together with
     /// others.
-    pub joint: Option<Joint>,
+    pub joint: Option<JointRequest>,
 }
 
 /// The request together with accepted reservations, as one plain job.
 #[derive(Clone, Debug)]
-pub struct Joint {
+pub struct JointRequest {
     /// All of it.
     pub job: WaitingJob,
     /// The reservations that it stands for: neither in its way nor in that of others, whose

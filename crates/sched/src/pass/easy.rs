@@ -39,11 +39,11 @@
 use super::{ENDLESS, Pass, at_least_one};
 use crate::OrderKey;
 use crate::group::Feasible;
-use crate::line::{Cursor, QueueKey};
 use crate::scheduler::Scheduler;
 use crate::select::count_alike;
 use crate::shadow::Shadow;
-use crate::summary::Room;
+use crate::summary::Available;
+use crate::waiting_line::{Cursor, QueueKey};
 use cosy_model::{JobId, Span, Time};
 
 impl Scheduler {
@@ -70,8 +70,8 @@ impl Scheduler {
     /// Looks at each job that might start, in the order of service.
     fn serve_line(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) {
         let mut cursor = Cursor::default();
-        while let Some((key, brief)) = self.next_in_line(pass, &mut cursor) {
-            if !self.consider(pass, key, &brief, starts) {
+        while let Some((key, queue_key)) = self.next_in_line(pass, &mut cursor) {
+            if !self.consider(pass, key, &queue_key, starts) {
                 break;
             }
         }
@@ -101,55 +101,55 @@ impl Scheduler {
         &mut self,
         pass: &mut Pass,
         key: OrderKey,
-        brief: &QueueKey,
+        queue_key: &QueueKey,
         starts: &mut Vec<JobId>,
     ) -> bool {
-        if self.feasible(brief.group) != Feasible::Now {
-            self.give_up(pass, brief.group, Span::ZERO);
+        if self.feasible(queue_key.group) != Feasible::Now {
+            self.give_up(pass, queue_key.group, Span::ZERO);
             return true;
         }
-        if self.start_now(pass, key.job, brief) {
+        if self.start_now(pass, key.job, queue_key) {
             starts.push(key.job);
             pass.started.push(key);
-            pass.endless |= brief.limit >= ENDLESS;
+            pass.endless |= queue_key.limit >= ENDLESS;
             return true;
         }
-        let limit = self.as_hopeless(pass, brief.limit);
-        self.give_up(pass, brief.group, limit);
+        let limit = self.as_hopeless(pass, queue_key.limit);
+        self.give_up(pass, queue_key.group, limit);
         let guaranteed = self.policy().depth.allows(pass.given);
         if guaranteed || !self.policy().backfill {
-            let reason = self.reason_of_head(pass, brief);
+            let reason = self.reason_of_head(pass, queue_key);
             pass.heads.push((key.job, reason));
         }
         if guaranteed && self.policy().backfill {
-            self.guarantee(pass, key, brief);
+            self.guarantee(pass, key, queue_key);
         }
         self.policy().backfill
     }
 
     /// Starts a job if that moves no guaranteed place.
-    fn start_now(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
+    fn start_now(&mut self, pass: &mut Pass, job: JobId, queue_key: &QueueKey) -> bool {
         if self
             .groups
-            .has_failed(brief.group, self.pass_number(), brief.limit)
+            .has_failed(queue_key.group, self.pass_number(), queue_key.limit)
         {
             return false;
         }
-        if self.lacks_room(pass, brief) {
-            self.give_up(pass, brief.group, Span::ZERO);
+        if self.lacks_room(pass, queue_key) {
+            self.give_up(pass, queue_key.group, Span::ZERO);
             return false;
         }
-        match brief.whole {
-            0 => self.start_shared(pass, job, brief),
-            _ => self.start_whole(pass, job, brief),
+        match queue_key.whole {
+            0 => self.start_shared(pass, job, queue_key),
+            _ => self.start_whole(pass, job, queue_key),
         }
     }
 
-    fn start_whole(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
+    fn start_whole(&mut self, pass: &mut Pass, job: JobId, queue_key: &QueueKey) -> bool {
         if let Some(shadow) = pass.shadow.filter(|_| self.groups.are_plain()) {
-            return self.backfill(pass, job, brief, shadow);
+            return self.backfill(pass, job, queue_key, shadow);
         }
-        let nodes = self.nodes_beside_places(pass, brief);
+        let nodes = self.nodes_beside_places(pass, queue_key);
         nodes.is_some_and(|nodes| {
             self.start_on(job, nodes, pass.now);
             true
@@ -157,7 +157,7 @@ impl Scheduler {
     }
 
     /// What jobs may still take: everything until the shadow time, extra nodes beyond it.
-    pub(super) fn room(&mut self, pass: &mut Pass) -> Room {
+    pub(super) fn room(&mut self, pass: &mut Pass) -> Available {
         let free = self.machine.room(pass.pool);
         if let [head] = pass.pending[..]
             && free.idle > 0
@@ -171,7 +171,7 @@ impl Scheduler {
         let Some(shadow) = pass.shadow else {
             return self.room_beside_places(pass, free);
         };
-        Room {
+        Available {
             idle: free.idle,
             extra: shadow.extra(free.idle),
             until_shadow: shadow.time.since(pass.now),
@@ -204,12 +204,18 @@ impl Scheduler {
     /// Step 2: starts a job behind the head. One that is over by the shadow time may use any
     /// idle node, and uses those first that are kept for the head, which are the lowest; any
     /// other one is left the extra nodes.
-    fn backfill(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey, shadow: Shadow) -> bool {
-        self.keep_for_head(pass, brief, shadow.kept);
-        let over_by_then = brief.limit <= shadow.time.since(pass.now);
+    fn backfill(
+        &mut self,
+        pass: &mut Pass,
+        job: JobId,
+        queue_key: &QueueKey,
+        shadow: Shadow,
+    ) -> bool {
+        self.keep_for_head(pass, queue_key, shadow.kept);
+        let over_by_then = queue_key.limit <= shadow.time.since(pass.now);
         let nodes = match over_by_then {
-            true => self.lowest_idle(pass, brief),
-            false => self.lowest_extra(pass, brief),
+            true => self.lowest_idle(pass, queue_key),
+            false => self.lowest_extra(pass, queue_key),
         };
         let Some(nodes) = nodes else {
             return false;

@@ -34,9 +34,9 @@ impl Scheduler {
         let pool = &mut self.pools[pass.pool];
         let mut fresh = std::mem::take(&mut pool.fresh);
         fresh.sort_unstable_by_key(|(key, _)| *key);
-        for (key, brief) in fresh.drain(..) {
-            if self.room(pass).holds(&brief) {
-                self.consider(pass, key, &brief, starts);
+        for (key, queue_key) in fresh.drain(..) {
+            if self.room(pass).holds(&queue_key) {
+                self.consider(pass, key, &queue_key, starts);
             }
         }
         let pool = &mut self.pools[pass.pool];

@@ -11,24 +11,24 @@
 use super::{ENDLESS, Pass, at_least_one};
 use crate::OrderKey;
 use crate::group::Feasible;
-use crate::line::QueueKey;
 use crate::machine::{Booking, RegionRoom};
 use crate::nodeset::NodeSet;
 use crate::scheduler::Scheduler;
-use crate::select::Pick;
-use crate::summary::Room;
+use crate::select::NodeTasks;
+use crate::summary::Available;
+use crate::waiting_line::QueueKey;
 use cosy_model::{JobId, NodeShare, Time};
 
 impl Scheduler {
     /// Gives a job a guaranteed place, found at once only where there may be none.
-    pub(super) fn guarantee(&mut self, pass: &mut Pass, key: OrderKey, brief: &QueueKey) {
+    pub(super) fn guarantee(&mut self, pass: &mut Pass, key: OrderKey, queue_key: &QueueKey) {
         pass.given += 1;
-        pass.pending.push(*brief);
-        pass.head = Some((key, *brief));
+        pass.pending.push(*queue_key);
+        pass.head = Some((key, *queue_key));
         if pass.endless {
             self.find_places(pass);
         }
-        pass.endless |= brief.limit >= ENDLESS;
+        pass.endless |= queue_key.limit >= ENDLESS;
     }
 
     /// Gives guaranteed places to these jobs, which wait before all others. False when nobody
@@ -38,13 +38,13 @@ impl Scheduler {
         pass: &mut Pass,
         heads: impl Iterator<Item = (OrderKey, QueueKey)>,
     ) -> bool {
-        for (key, brief) in heads {
+        for (key, queue_key) in heads {
             if !self.policy().backfill {
                 return false;
             }
-            let feasible = self.feasible(brief.group) == Feasible::Now;
+            let feasible = self.feasible(queue_key.group) == Feasible::Now;
             if feasible && self.policy().depth.allows(pass.given) {
-                self.guarantee(pass, key, &brief);
+                self.guarantee(pass, key, &queue_key);
             }
         }
         true
@@ -52,7 +52,7 @@ impl Scheduler {
 
     /// What jobs may still take beside the places that are found: nodes on which nothing is
     /// booked ahead for as long as they like, the others until the last of what is booked begins.
-    pub(super) fn room_beside_places(&self, pass: &Pass, free: RegionRoom) -> Room {
+    pub(super) fn room_beside_places(&self, pass: &Pass, free: RegionRoom) -> Available {
         let pool = &self.pools[pass.pool];
         let (open, idle) = (&self.machine.open, &self.machine.idle);
         // No job reaches a reservation, and no place is booked node by node.
@@ -69,7 +69,7 @@ impl Scheduler {
             true => pass.now,
             false => pool.bounds.last().map_or(pass.now, |bound| bound.0),
         };
-        Room {
+        Available {
             idle: free.idle,
             extra,
             until_shadow: last.max(pass.last_start).since(pass.now),
@@ -82,20 +82,25 @@ impl Scheduler {
     pub(crate) fn nodes_beside_places(
         &mut self,
         pass: &mut Pass,
-        brief: &QueueKey,
+        queue_key: &QueueKey,
     ) -> Option<NodeSet> {
         let booked = self.pools[pass.pool].reserved_from() < pass.far;
         if !pass.pending.is_empty() {
             if booked {
-                self.nodes_now(pass, brief)?;
+                self.nodes_now(pass, queue_key)?;
             }
             self.find_places(pass);
         }
-        self.nodes_now(pass, brief)
+        self.nodes_now(pass, queue_key)
     }
 
-    pub(super) fn start_shared(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
-        let picks = self.picks_beside_places(pass, brief);
+    pub(super) fn start_shared(
+        &mut self,
+        pass: &mut Pass,
+        job: JobId,
+        queue_key: &QueueKey,
+    ) -> bool {
+        let picks = self.picks_beside_places(pass, queue_key);
         picks.is_some_and(|picks| {
             self.start_picked(job, &picks, pass.now);
             true
@@ -106,16 +111,16 @@ impl Scheduler {
     pub(crate) fn picks_beside_places(
         &mut self,
         pass: &mut Pass,
-        brief: &QueueKey,
-    ) -> Option<Vec<Pick>> {
+        queue_key: &QueueKey,
+    ) -> Option<Vec<NodeTasks>> {
         self.book_places(pass);
-        let picks = self.picks_now(pass, brief)?;
+        let picks = self.picks_now(pass, queue_key)?;
         if pass.pending.is_empty() {
             return Some(picks);
         }
         self.find_places(pass);
         self.book_places(pass);
-        self.picks_now(pass, brief)
+        self.picks_now(pass, queue_key)
     }
 
     /// Finds the places of all pending guarantees and books them. A guarantee for which no
@@ -123,15 +128,15 @@ impl Scheduler {
     fn find_places(&mut self, pass: &mut Pass) {
         let mut pending = std::mem::take(&mut pass.pending);
         pass.shadow = None;
-        for brief in pending.drain(..) {
-            let found = match brief.whole {
-                0 => self.place_shared(pass, &brief),
-                _ => self.place_whole(pass, &brief),
+        for queue_key in pending.drain(..) {
+            let found = match queue_key.whole {
+                0 => self.place_shared(pass, &queue_key),
+                _ => self.place_whole(pass, &queue_key),
             };
             match found {
                 Some(start) => {
                     pass.last_start = pass.last_start.max(start);
-                    self.reaches(start + at_least_one(brief.limit));
+                    self.reaches(start + at_least_one(queue_key.limit));
                 }
                 None => pass.given -= 1,
             }
@@ -139,12 +144,12 @@ impl Scheduler {
         pass.pending = pending;
     }
 
-    fn place_whole(&mut self, pass: &mut Pass, brief: &QueueKey) -> Option<Time> {
-        let found = self.looking_far_enough(pass, brief, |scheduler, pass| {
-            scheduler.earliest_whole(pass, brief)
+    fn place_whole(&mut self, pass: &mut Pass, queue_key: &QueueKey) -> Option<Time> {
+        let found = self.looking_far_enough(pass, queue_key, |scheduler, pass| {
+            scheduler.earliest_whole(pass, queue_key)
         });
         let (start, nodes) = found?;
-        let end = start + at_least_one(brief.limit);
+        let end = start + at_least_one(queue_key.limit);
         pass.placed.add_set(&nodes);
         if !pass.profile.is_empty() {
             pass.profile.take(start, end, nodes.count());
@@ -161,14 +166,14 @@ impl Scheduler {
     fn looking_far_enough<T>(
         &mut self,
         pass: &mut Pass,
-        brief: &QueueKey,
+        queue_key: &QueueKey,
         find: impl Fn(&mut Self, &mut Pass) -> Option<(Time, T)>,
     ) -> Option<(Time, T)> {
         loop {
             let found = find(self, pass);
             let end = found
                 .as_ref()
-                .map(|(start, _)| *start + at_least_one(brief.limit));
+                .map(|(start, _)| *start + at_least_one(queue_key.limit));
             let end = end.unwrap_or(Time::FAR);
             let known = self.pools[pass.pool].reserved_until;
             if end <= known || !self.look_farther(pass.pool, pass.now, end) {
@@ -178,16 +183,16 @@ impl Scheduler {
         }
     }
 
-    fn place_shared(&mut self, pass: &mut Pass, brief: &QueueKey) -> Option<Time> {
+    fn place_shared(&mut self, pass: &mut Pass, queue_key: &QueueKey) -> Option<Time> {
         self.book_places(pass);
-        let found = self.looking_far_enough(pass, brief, |scheduler, pass| {
-            scheduler.earliest_shared(pass, brief)
+        let found = self.looking_far_enough(pass, queue_key, |scheduler, pass| {
+            scheduler.earliest_shared(pass, queue_key)
         });
         let (start, picks) = found?;
-        let end = start + at_least_one(brief.limit);
+        let end = start + at_least_one(queue_key.limit);
         let nodes = picks.iter().map(|pick| pick.node).collect();
         pass.places.book(nodes, start, end);
-        let demand = std::sync::Arc::clone(&self.groups.get(brief.group).demand);
+        let demand = std::sync::Arc::clone(&self.groups.get(queue_key.group).demand);
         for share in self.shares_for(&demand, &picks) {
             let NodeShare { node, amounts, .. } = share;
             pass.booked.push(node);

@@ -11,14 +11,14 @@ mod fresh;
 mod guarantee;
 
 use crate::group::BITS;
-use crate::line::{GroupId, QueueKey};
 use crate::machine::Owner;
 use crate::nodeset::NodeSet;
 use crate::profile::Profile;
 use crate::scheduler::Scheduler;
 use crate::shadow::Shadow;
 use crate::timeline::Timeline;
-use crate::whole::Masks;
+use crate::waiting_line::{GroupId, QueueKey};
+use crate::whole_nodes::Masks;
 use crate::{NodeMask, OrderKey};
 use cosy_model::{JobId, NodeId, Span, Time, WaitReason};
 
@@ -149,22 +149,22 @@ impl Scheduler {
     }
 
     /// True when what is free at this moment is too little, so that no shorter limit helps.
-    pub(crate) fn lacks_room(&mut self, pass: &Pass, brief: &QueueKey) -> bool {
-        if brief.whole == 0 {
-            return self.lacks_amounts(brief);
+    pub(crate) fn lacks_room(&mut self, pass: &Pass, queue_key: &QueueKey) -> bool {
+        if queue_key.whole == 0 {
+            return self.lacks_amounts(queue_key);
         }
-        let group = self.groups.get(brief.group);
+        let group = self.groups.get(queue_key.group);
         let idle = match group.everywhere {
             true => self.machine.room(pass.pool).idle,
             false => group.eligible().count_and(&self.machine.idle),
         };
-        idle < brief.whole
+        idle < queue_key.whole
     }
 
     /// Why a job that cannot start waits, when nobody else is before it.
-    fn reason_of_head(&mut self, pass: &Pass, brief: &QueueKey) -> WaitReason {
+    fn reason_of_head(&mut self, pass: &Pass, queue_key: &QueueKey) -> WaitReason {
         let reserved = self.pools[pass.pool].reserved_from() < pass.far;
-        if reserved && !self.lacks_room(pass, brief) && self.fits_blindly(pass, brief) {
+        if reserved && !self.lacks_room(pass, queue_key) && self.fits_blindly(pass, queue_key) {
             return WaitReason::Reservation;
         }
         WaitReason::Resources

@@ -18,7 +18,7 @@
 
 use super::FlowSlackPolicy;
 use super::dag::Dag;
-use super::ground::Ground;
+use super::resource_model::ResourceModel;
 use super::schedule::Schedule;
 use std::collections::VecDeque;
 
@@ -31,7 +31,11 @@ const PARTS: i128 = 1 << 30;
 
 /// The tasks of the path that makes the schedule as long as it is, from the first to the
 /// last: each starts when the one before it lets it, by its data or on the machine.
-pub fn critical_path<G: Ground>(dag: &Dag, ground: &G, schedule: &Schedule) -> Vec<usize> {
+pub fn critical_path<G: ResourceModel>(
+    dag: &Dag,
+    resources: &G,
+    schedule: &Schedule,
+) -> Vec<usize> {
     let slots = schedule.slots();
     let last = (0..slots.len()).max_by_key(|t| (slots[*t].end_ms, std::cmp::Reverse(*t)));
     let mut path: Vec<usize> = last.into_iter().collect();
@@ -39,7 +43,7 @@ pub fn critical_path<G: Ground>(dag: &Dag, ground: &G, schedule: &Schedule) -> V
         let own = &slots[task];
         let data = dag.tasks()[task].parents.iter().map(|edge| {
             let from = &slots[edge.task];
-            let at = from.end_ms + ground.carry_ms(edge.data, from.machine, own.machine);
+            let at = from.end_ms + resources.carry_ms(edge.data, from.machine, own.machine);
             (at, 1, edge.task)
         });
         let before = schedule.before(task).iter();
@@ -58,10 +62,10 @@ pub fn critical_path<G: Ground>(dag: &Dag, ground: &G, schedule: &Schedule) -> V
 }
 
 /// Shares the time until the deadline out.
-pub fn share_out<G: Ground>(
+pub fn share_out<G: ResourceModel>(
     policy: FlowSlackPolicy,
     dag: &Dag,
-    ground: &G,
+    resources: &G,
     schedule: &Schedule,
     deadline_ms: i64,
 ) -> Schedule {
@@ -69,23 +73,23 @@ pub fn share_out<G: Ground>(
     if left <= 0 {
         return schedule.clone();
     }
-    let paths = Paths::new(policy, dag, ground, schedule, left);
+    let paths = Paths::new(policy, dag, resources, schedule, left);
     let spare = paths.spares_ms();
     let lengths: Vec<i64> = (0..dag.count())
         .map(|task| schedule.slots()[task].length_ms() + spare[task])
         .collect();
-    let grown = schedule.with_lengths(dag, ground, &lengths);
+    let grown = schedule.with_lengths(dag, resources, &lengths);
     match grown.end_ms() <= deadline_ms {
         true => grown,
         // Other work between the slots: what was shared out does not fit whole.
-        false => shrunk(dag, ground, schedule, &lengths, deadline_ms),
+        false => shrunk(dag, resources, schedule, &lengths, deadline_ms),
     }
 }
 
 /// The largest share of the growth (in 1/1024) with which the deadline holds.
-pub(super) fn shrunk<G: Ground>(
+pub(super) fn shrunk<G: ResourceModel>(
     dag: &Dag,
-    ground: &G,
+    resources: &G,
     schedule: &Schedule,
     lengths: &[i64],
     deadline_ms: i64,
@@ -96,7 +100,7 @@ pub(super) fn shrunk<G: Ground>(
             let own = slot.length_ms();
             own + (length - own).saturating_mul(share) / 1024
         });
-        schedule.with_lengths(dag, ground, &grown.collect::<Vec<_>>())
+        schedule.with_lengths(dag, resources, &grown.collect::<Vec<_>>())
     };
     let (mut good, mut bad) = (0, 1024);
     while bad - good > 1 {
@@ -125,14 +129,14 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn new<G: Ground>(
+    pub(super) fn new<G: ResourceModel>(
         policy: FlowSlackPolicy,
         dag: &Dag,
-        ground: &G,
+        resources: &G,
         schedule: &Schedule,
         left: i64,
     ) -> Self {
-        let path = critical_path(dag, ground, schedule);
+        let path = critical_path(dag, resources, schedule);
         let weight: Vec<i64> = (0..dag.count())
             .map(|task| match policy {
                 FlowSlackPolicy::CpEvenPercent => {

@@ -6,24 +6,24 @@ use super::dag::Machines;
 /// The taken intervals of all machines.
 #[derive(Clone, Debug)]
 pub struct Lanes {
-    taken: Vec<Vec<(i64, i64)>>,
+    occupancy: Vec<Vec<(i64, i64)>>,
 }
 
 impl Lanes {
     /// Before any slot is given.
     pub fn new(machines: &Machines) -> Self {
-        let taken = (0..machines.count()).map(|m| machines.busy_ms(m).to_vec());
+        let occupancy = (0..machines.count()).map(|m| machines.busy_ms(m).to_vec());
         Self {
-            taken: taken.collect(),
+            occupancy: occupancy.collect(),
         }
     }
 
     /// The earliest start from `ready` on at which a machine is free for so long.
     pub fn earliest(&self, machine: usize, ready: i64, length: i64) -> i64 {
-        let taken = &self.taken[machine];
+        let occupancy = &self.occupancy[machine];
         let mut start = ready;
-        let from = taken.partition_point(|(_, to)| *to <= ready);
-        for (begin, end) in &taken[from..] {
+        let from = occupancy.partition_point(|(_, to)| *to <= ready);
+        for (begin, end) in &occupancy[from..] {
             if start.saturating_add(length) <= *begin {
                 break;
             }
@@ -40,9 +40,9 @@ impl Lanes {
     /// Takes an interval that is free.
     pub fn take(&mut self, machine: usize, start: i64, end: i64) {
         if start < end {
-            let taken = &mut self.taken[machine];
-            let at = taken.partition_point(|interval| *interval < (start, end));
-            taken.insert(at, (start, end));
+            let occupancy = &mut self.occupancy[machine];
+            let at = occupancy.partition_point(|interval| *interval < (start, end));
+            occupancy.insert(at, (start, end));
         }
     }
 }

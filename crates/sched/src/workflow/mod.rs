@@ -16,18 +16,18 @@ mod critical;
 mod dag;
 mod dls;
 mod fcp;
-mod ground;
 mod hbmct;
 mod heft;
 mod lanes;
 mod rank;
 mod recursive;
+mod resource_model;
 mod schedule;
 
 pub use cosy_model::workflow::{FlowScheduler, FlowSlackPolicy};
 pub use critical::critical_path;
 pub use dag::{Dag, DagError, Edge, Machines, Task};
-pub use ground::Ground;
+pub use resource_model::ResourceModel;
 pub use schedule::{Schedule, Slot};
 
 /// A schedule out of estimates.
@@ -43,10 +43,10 @@ pub fn schedule(scheduler: FlowScheduler, dag: &Dag, machines: &Machines) -> Sch
 /// Shares out the time between the end of `schedule` and the deadline; the recursive
 /// policies until less than `threshold_ms` of it is left. A schedule that ends later than
 /// the deadline stays as it is.
-pub fn share_out<G: Ground>(
+pub fn share_out<G: ResourceModel>(
     policy: FlowSlackPolicy,
     dag: &Dag,
-    ground: &G,
+    resources: &G,
     schedule: &Schedule,
     deadline_ms: i64,
     threshold_ms: i64,
@@ -61,10 +61,10 @@ pub fn share_out<G: Ground>(
         | FlowSlackPolicy::REvenPercent1
         | FlowSlackPolicy::RCpFirst
         | FlowSlackPolicy::REvenPercent2 => {
-            recursive::share_out(policy, dag, ground, schedule, rounds)
+            recursive::share_out(policy, dag, resources, schedule, rounds)
         }
         FlowSlackPolicy::CpEvenTime | FlowSlackPolicy::CpEvenPercent => {
-            critical::share_out(policy, dag, ground, schedule, deadline_ms)
+            critical::share_out(policy, dag, resources, schedule, deadline_ms)
         }
     }
 }

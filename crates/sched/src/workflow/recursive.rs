@@ -19,7 +19,7 @@
 use super::FlowSlackPolicy;
 use super::critical::{critical_path, shrunk};
 use super::dag::Dag;
-use super::ground::Ground;
+use super::resource_model::ResourceModel;
 use super::schedule::Schedule;
 
 /// Most rounds.
@@ -37,34 +37,34 @@ pub struct Rounds {
 }
 
 /// Shares the time until the deadline out.
-pub fn share_out<G: Ground>(
+pub fn share_out<G: ResourceModel>(
     policy: FlowSlackPolicy,
     dag: &Dag,
-    ground: &G,
+    resources: &G,
     schedule: &Schedule,
     rounds: Rounds,
 ) -> Schedule {
     let mut now = schedule.clone();
     let mut total = vec![0i64; dag.count()];
-    let dues = Dues::new(policy, dag, ground, schedule);
+    let slot_lengths = SlotLengths::new(policy, dag, resources, schedule);
     for round in 0..rounds.most {
         let left = rounds.deadline_ms - now.end_ms();
         if left <= 0 || (round > 0 && left < rounds.threshold_ms) {
             break;
         }
-        let shares = shares(policy, dag, ground, schedule, left, round);
+        let shares = shares(policy, dag, resources, schedule, left, round);
         for (total, share) in total.iter_mut().zip(shares) {
             *total += share;
         }
         let lengths = (0..dag.count()).map(|task| {
             let grown = now.slots()[task].length_ms();
-            dues.length_ms(&now, task, total[task]).max(grown)
+            slot_lengths.length_ms(&now, task, total[task]).max(grown)
         });
         let lengths: Vec<i64> = lengths.collect();
-        let next = now.with_lengths(dag, ground, &lengths);
+        let next = now.with_lengths(dag, resources, &lengths);
         // Work of others between slots can push the end beyond what was shared out.
         if next.end_ms() > rounds.deadline_ms {
-            return shrunk(dag, ground, &now, &lengths, rounds.deadline_ms);
+            return shrunk(dag, resources, &now, &lengths, rounds.deadline_ms);
         }
         if next == now {
             break;
@@ -75,15 +75,15 @@ pub fn share_out<G: Ground>(
 }
 
 /// How long slots must be, by what tasks have got.
-struct Dues<'a, G> {
+struct SlotLengths<'a, G> {
     dag: &'a Dag,
-    ground: &'a G,
+    resources: &'a G,
     first: &'a Schedule,
-    kind: Due,
+    kind: SpareBaseline,
 }
 
 /// What a task has to spare already counts from.
-enum Due {
+enum SpareBaseline {
     /// The first schedule: spare times there.
     First(Vec<i64>),
     /// The schedule as it is now.
@@ -92,20 +92,22 @@ enum Due {
     Never,
 }
 
-impl<'a, G: Ground> Dues<'a, G> {
-    fn new(policy: FlowSlackPolicy, dag: &'a Dag, ground: &'a G, first: &'a Schedule) -> Self {
-        let spare = |task| first.spare_ms(dag, ground, task);
+impl<'a, G: ResourceModel> SlotLengths<'a, G> {
+    fn new(policy: FlowSlackPolicy, dag: &'a Dag, resources: &'a G, first: &'a Schedule) -> Self {
+        let spare = |task| first.spare_ms(dag, resources, task);
         let kind = match policy {
-            FlowSlackPolicy::REvenTime => Due::First((0..dag.count()).map(spare).collect()),
-            FlowSlackPolicy::REvenPercent2 => Due::Now,
+            FlowSlackPolicy::REvenTime => {
+                SpareBaseline::First((0..dag.count()).map(spare).collect())
+            }
+            FlowSlackPolicy::REvenPercent2 => SpareBaseline::Now,
             FlowSlackPolicy::REvenPercent1
             | FlowSlackPolicy::RCpFirst
             | FlowSlackPolicy::CpEvenTime
-            | FlowSlackPolicy::CpEvenPercent => Due::Never,
+            | FlowSlackPolicy::CpEvenPercent => SpareBaseline::Never,
         };
         Self {
             dag,
-            ground,
+            resources,
             first,
             kind,
         }
@@ -114,19 +116,19 @@ impl<'a, G: Ground> Dues<'a, G> {
     /// The length of the slot of a task that has got so much in all.
     fn length_ms(&self, now: &Schedule, task: usize, total_ms: i64) -> i64 {
         let (schedule, spare) = match &self.kind {
-            Due::First(spare) => (self.first, spare[task]),
-            Due::Now => (now, now.spare_ms(self.dag, self.ground, task)),
-            Due::Never => (self.first, 0),
+            SpareBaseline::First(spare) => (self.first, spare[task]),
+            SpareBaseline::Now => (now, now.spare_ms(self.dag, self.resources, task)),
+            SpareBaseline::Never => (self.first, 0),
         };
         schedule.slots()[task].length_ms() + (total_ms - spare).max(0)
     }
 }
 
 /// What each task gets of the time that is left.
-fn shares<G: Ground>(
+fn shares<G: ResourceModel>(
     policy: FlowSlackPolicy,
     dag: &Dag,
-    ground: &G,
+    resources: &G,
     first: &Schedule,
     left: i64,
     round: usize,
@@ -139,7 +141,7 @@ fn shares<G: Ground>(
     let chosen = match policy == FlowSlackPolicy::RCpFirst && round == 0 {
         true => {
             let mut chosen = vec![false; count];
-            let path = critical_path(dag, ground, first);
+            let path = critical_path(dag, resources, first);
             path.into_iter().for_each(|task| chosen[task] = true);
             chosen
         }

@@ -1,7 +1,7 @@
 //! Schedules: a slot for each task, and what follows when slots grow.
 
 use super::dag::Dag;
-use super::ground::Ground;
+use super::resource_model::ResourceModel;
 use std::sync::Arc;
 
 /// Where and when a task runs.
@@ -106,28 +106,33 @@ impl Schedule {
     /// The same places and orders with slots of these lengths, each as early as its
     /// parents' data, the tasks before it and other work on the place allow. A slot that is
     /// longer than its estimate grows only up to other work, and never gets behind it by that.
-    pub fn with_lengths<G: Ground>(&self, dag: &Dag, ground: &G, lengths_ms: &[i64]) -> Self {
-        let mut taken = ground.open();
+    pub fn with_lengths<G: ResourceModel>(
+        &self,
+        dag: &Dag,
+        resources: &G,
+        lengths_ms: &[i64],
+    ) -> Self {
+        let mut occupancy = resources.open();
         let mut slots = self.slots.clone();
         for &task in self.order() {
             let machine = slots[task].machine;
             let data = dag.tasks()[task].parents.iter().map(|edge| {
                 let from = &slots[edge.task];
-                from.end_ms + ground.carry_ms(edge.data, from.machine, machine)
+                from.end_ms + resources.carry_ms(edge.data, from.machine, machine)
             });
             let before = self.before(task).iter().map(|t| slots[*t].end_ms);
             let ready = data.chain(before).max().unwrap_or(0);
             let ready = ready.max(dag.release_ms(task, machine));
             let least = lengths_ms[task].min(dag.estimate_ms(task, machine));
-            let start = ground.earliest_ms(&taken, task, &slots[task], ready, least);
+            let start = resources.earliest_ms(&occupancy, task, &slots[task], ready, least);
             slots[task].start_ms = start;
             slots[task].end_ms = start + least;
             if least < lengths_ms[task] {
-                let until = ground.free_until_ms(&taken, task, &slots[task]);
+                let until = resources.free_until_ms(&occupancy, task, &slots[task]);
                 let wanted = start + lengths_ms[task];
                 slots[task].end_ms = until.map_or(wanted, |until| until.min(wanted));
             }
-            ground.take(&mut taken, task, &slots[task]);
+            resources.take(&mut occupancy, task, &slots[task]);
         }
         Self {
             end_ms: last_end(&slots),
@@ -152,26 +157,26 @@ impl Schedule {
     /// How much later the slot of a task could end without anything that depends on it, by
     /// the graph or on the same place, starting later (the paper, section 2). For a task
     /// on which nothing depends: until the end of the schedule.
-    pub fn gap_ms<G: Ground>(&self, dag: &Dag, ground: &G, task: usize) -> i64 {
+    pub fn gap_ms<G: ResourceModel>(&self, dag: &Dag, resources: &G, task: usize) -> i64 {
         let own = &self.slots[task];
         let children = dag.tasks()[task].children.iter().map(|edge| {
             let child = &self.slots[edge.task];
-            child.start_ms - ground.carry_ms(edge.data, own.machine, child.machine)
+            child.start_ms - resources.carry_ms(edge.data, own.machine, child.machine)
         });
         let next = self.next(task).iter().map(|t| self.slots[*t].start_ms);
         let until = children
             .chain(next)
-            .chain(ground.needed_ms(task, own))
+            .chain(resources.needed_ms(task, own))
             .min();
         until.unwrap_or_else(|| self.end_ms()).min(self.end_ms()) - own.end_ms
     }
 
     /// The spare time of a task: how much longer than its estimate it may take, within its
     /// slot and in the gap behind it.
-    pub fn spare_ms<G: Ground>(&self, dag: &Dag, ground: &G, task: usize) -> i64 {
+    pub fn spare_ms<G: ResourceModel>(&self, dag: &Dag, resources: &G, task: usize) -> i64 {
         let own = &self.slots[task];
         let estimate = dag.estimate_ms(task, own.machine);
-        own.length_ms() - estimate + self.gap_ms(dag, ground, task)
+        own.length_ms() - estimate + self.gap_ms(dag, resources, task)
     }
 }
 

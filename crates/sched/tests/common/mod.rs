@@ -11,7 +11,7 @@ use cosy_model::{
 use cosy_sched::{
     Block, Component, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob,
 };
-use oracle::{Decision, Taken, World};
+use oracle::{Decision, Occupancy, World};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -274,7 +274,7 @@ impl Pair {
         jobs
     }
 
-    pub fn shares(&self, job: JobId) -> Vec<&Taken> {
+    pub fn shares(&self, job: JobId) -> Vec<&Occupancy> {
         let taken = self.world.taken.iter();
         taken.filter(|t| t.job == Some(job)).collect()
     }
@@ -387,7 +387,7 @@ impl Pair {
     /// Ends the jobs that are over by now, for the oracle only.
     pub fn expire(&mut self) {
         let now = self.now;
-        let over = |t: &Taken| t.job.is_some() && t.end <= now;
+        let over = |t: &Occupancy| t.job.is_some() && t.end <= now;
         let taken = self.world.taken.iter();
         for node in taken
             .filter(|t| over(t))
@@ -438,7 +438,7 @@ impl Pair {
             end: Time(self.now + start + length),
         };
         for share in &block.shares {
-            self.world.taken.push(Taken {
+            self.world.taken.push(Occupancy {
                 node: share.node.index(),
                 start: block.start.0,
                 end: block.end.0,
@@ -468,7 +468,7 @@ impl Pair {
 
     /// True when the passing of time alone asks for a pass over the pool.
     fn time_counts(&self, pool: &[usize], last: i64) -> bool {
-        let inside = |t: &&Taken| {
+        let inside = |t: &&Occupancy| {
             let id = NodeId(t.node as u32);
             pool.iter().any(|q| self.world.queues[*q].contains(id))
         };
@@ -530,8 +530,8 @@ impl Pair {
     pub fn check(&self) -> Result<(), TestCaseError> {
         for (at, total) in self.world.nodes.iter().enumerate() {
             let mut used = Amounts::default();
-            let here = |t: &&Taken| t.node == at && t.job.is_some();
-            let jobs: Vec<&Taken> = self.world.taken.iter().filter(here).collect();
+            let here = |t: &&Occupancy| t.node == at && t.job.is_some();
+            let jobs: Vec<&Occupancy> = self.world.taken.iter().filter(here).collect();
             jobs.iter().for_each(|t| used.give(&t.amounts));
             prop_assert!(used.fits(total), "node {} is overbooked: {:?}", at, jobs);
             let alone = jobs.iter().all(|t| !t.whole) || jobs.len() == 1;

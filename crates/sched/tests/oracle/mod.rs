@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// Part of a node that is taken for some time.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct Occupancy {
     pub node: usize,
     pub start: i64,
     pub end: i64,
@@ -27,7 +27,7 @@ pub struct World {
     pub queues: Vec<NodeMask>,
     pub starts: Vec<bool>,
     pub waiting: Vec<WaitingJob>,
-    pub taken: Vec<Taken>,
+    pub taken: Vec<Occupancy>,
     /// The time of the pass, and from when on reservations are out of reach of its jobs.
     pub now: i64,
     pub far: i64,
@@ -90,7 +90,7 @@ impl World {
     }
 
     fn take(&mut self, job: &WaitingJob, shares: &[NodeShare], at: i64) {
-        let taken = |share: &NodeShare| Taken {
+        let taken = |share: &NodeShare| Occupancy {
             node: share.node.index(),
             start: at,
             end: at.saturating_add(job.limit.0.max(1)),

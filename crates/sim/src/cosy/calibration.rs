@@ -7,7 +7,7 @@
 use super::case::{Case, Measure};
 use super::seek::Found;
 use super::study::{PERCENTS, Point, needed};
-use cosy_sched::notice::{BadCurve, Curve, Multiple, Share};
+use cosy_sched::notice::{BadCurve, Curve, Share, WaitMultiple};
 
 /// n in a configuration is rounded up to so many thousandths.
 const STEP: u32 = 100;
@@ -53,14 +53,14 @@ pub fn calibrate<E>(
 /// # Errors
 /// Rows that are not in the order of their shares.
 pub fn curve(rows: &[Row]) -> Result<Curve, BadCurve> {
-    let mut points = vec![(Share::default(), Multiple::ONE)];
-    let mut last = Multiple::ONE;
+    let mut points = vec![(Share::default(), WaitMultiple::ONE)];
+    let mut last = WaitMultiple::ONE;
     for row in rows {
         let n = match row.found {
             Found::AtLeast(n) | Found::At(n) => n,
             Found::Beyond(_) => break,
         };
-        last = Multiple(n.0.div_ceil(STEP).saturating_mul(STEP)).max(last);
+        last = WaitMultiple(n.0.div_ceil(STEP).saturating_mul(STEP)).max(last);
         points.push((row.point.share, last));
     }
     let refuse_above = points.last().map_or(Share::default(), |(share, _)| *share);
@@ -94,15 +94,15 @@ mod tests {
         let rows: Vec<Row> = rows.map(|(percent, found)| row(percent, *found)).collect();
         let points = points
             .iter()
-            .map(|(p, n)| (Share::percent(*p), Multiple(*n)));
+            .map(|(p, n)| (Share::percent(*p), WaitMultiple(*n)));
         let wanted = Curve::new(points.collect(), Share::percent(refuse_above));
         assert_eq!(curve(&rows), wanted, "{found:?}");
     }
 
     #[test]
     fn curves_rise_and_end_where_no_notice_helps() {
-        let (at, least) = (|n| Found::At(Multiple(n)), Found::AtLeast(Multiple::ONE));
-        let beyond = Found::Beyond(Multiple(16_000));
+        let (at, least) = (|n| Found::At(WaitMultiple(n)), Found::AtLeast(WaitMultiple::ONE));
+        let beyond = Found::Beyond(WaitMultiple(16_000));
         let rising = [(0, 1000), (5, 1800), (10, 2900), (15, 4000)];
         check(&[at(1793), at(2900), at(3901), beyond], &rising, 15);
         let level = [(0, 1000), (5, 1000), (10, 2100), (15, 2100), (20, 2200)];

@@ -9,7 +9,7 @@ use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_model::Span;
 use cosy_sched::Policy;
-use cosy_sched::notice::{Multiple, Share};
+use cosy_sched::notice::{Share, WaitMultiple};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -110,7 +110,7 @@ impl Case {
 
     /// Runs it with `share` of the jobs as reservations that are asked for `multiple` waits
     /// ahead.
-    pub fn run(&self, share: Share, multiple: Multiple) -> Outcome {
+    pub fn run(&self, share: Share, multiple: WaitMultiple) -> Outcome {
         let reserved = self.reserved(share);
         let figures = match self.wait {
             Wait::Before => self.fixed(&reserved, multiple, self.before.queue_wait),
@@ -155,13 +155,13 @@ impl Case {
         Figures::of(self.machine, &self.jobs, reserved, &fates)
     }
 
-    fn fixed(&self, reserved: &[bool], multiple: Multiple, wait: Span) -> Figures {
+    fn fixed(&self, reserved: &[bool], multiple: WaitMultiple, wait: Span) -> Figures {
         self.figures(reserved, Notice::Fixed(multiple.of(wait)))
     }
 
     /// Looks for a wait that comes out of the run that it went into. There need not be one,
     /// because a run does not change evenly: then the run that was closest counts.
-    fn settled(&self, reserved: &[bool], multiple: Multiple) -> Figures {
+    fn settled(&self, reserved: &[bool], multiple: WaitMultiple) -> Figures {
         let mut wait = self.before.queue_wait;
         let mut closest: Option<(u64, Figures)> = None;
         for round in 0..ROUNDS {

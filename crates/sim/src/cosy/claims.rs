@@ -143,7 +143,7 @@ fn join(parts: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::super::sample::Mean;
     use super::*;
-    use cosy_sched::notice::Multiple;
+    use cosy_sched::notice::WaitMultiple;
 
     fn mean(value: f64) -> Mean {
         Mean {
@@ -157,7 +157,7 @@ mod tests {
     fn point(percent: u32, (q, u, r): (f64, f64, f64)) -> Point {
         Point {
             share: Share::percent(percent),
-            asked: Multiple::ONE,
+            asked: WaitMultiple::ONE,
             multiple: mean(1.0),
             relative_wait: mean(q),
             relative_wait_by_work: mean(q),
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn claims_hold_when_every_comparison_does() {
-        let (at, least) = (|n| Found::At(Multiple(n)), Found::AtLeast(Multiple::ONE));
+        let (at, least) = (|n| Found::At(WaitMultiple(n)), Found::AtLeast(WaitMultiple::ONE));
         let papers = [
             [(1.2, 0.70, 0.01), (0.9, 0.68, 0.005)],
             [(1.4, 0.58, 0.02), (1.1, 0.57, 0.01)],

@@ -1,6 +1,6 @@
 //! Table 1 of the COSY paper, as printed.
 
-use cosy_sched::notice::{Multiple, Share};
+use cosy_sched::notice::{Share, WaitMultiple};
 
 /// A row of it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -10,7 +10,7 @@ pub struct PaperRow {
     /// Share of reservations (p).
     pub share: Share,
     /// Notice time over mean wait of queued jobs (n).
-    pub multiple: Multiple,
+    pub multiple: WaitMultiple,
     /// Mean wait of queued jobs, relative to that without reservations (q).
     pub relative_wait: f64,
     /// Utilisation in per cent (u).
@@ -41,7 +41,7 @@ const fn row(number: u32, percent: u32, thousandths: u32, q: f64, u: u32, r: u32
     PaperRow {
         number,
         share: Share::percent(percent),
-        multiple: Multiple(thousandths),
+        multiple: WaitMultiple(thousandths),
         relative_wait: q,
         utilisation_percent: u,
         rejected_percent: r,

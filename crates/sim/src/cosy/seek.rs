@@ -1,6 +1,6 @@
 //! The multiple n at which the queue's wait is what it was without reservations.
 
-use cosy_sched::notice::Multiple;
+use cosy_sched::notice::WaitMultiple;
 
 /// The search ends when n is known to so many thousandths.
 const TOLERANCE: u32 = 10;
@@ -10,16 +10,16 @@ const TOLERANCE: u32 = 10;
 pub enum Found {
     /// Not needed: the queue waits no longer than without reservations at this n already,
     /// the least that is asked for.
-    AtLeast(Multiple),
+    AtLeast(WaitMultiple),
     /// The queue waits longer below, and no longer at this n.
-    At(Multiple),
+    At(WaitMultiple),
     /// It waits longer even at this n, the largest that was tried.
-    Beyond(Multiple),
+    Beyond(WaitMultiple),
 }
 
 impl Found {
     /// The multiple that was found, or where the search ended.
-    pub fn multiple(self) -> Multiple {
+    pub fn multiple(self) -> WaitMultiple {
         match self {
             Self::AtLeast(multiple) | Self::At(multiple) | Self::Beyond(multiple) => multiple,
         }
@@ -29,16 +29,16 @@ impl Found {
 /// Raises n from `least` until `relative_wait(n)` comes down to 1, as in the paper, and then
 /// halves the last step again and again.
 pub fn seek(
-    least: Multiple,
-    most: Multiple,
-    mut relative_wait: impl FnMut(Multiple) -> f64,
+    least: WaitMultiple,
+    most: WaitMultiple,
+    mut relative_wait: impl FnMut(WaitMultiple) -> f64,
 ) -> Found {
     let mut longer = |n| relative_wait(n) > 1.0;
     if !longer(least) {
         return Found::AtLeast(least);
     }
     let (mut low, mut high) = (least.0, least.0);
-    while longer(Multiple(high)) {
+    while longer(WaitMultiple(high)) {
         if high >= most.0 {
             return Found::Beyond(most);
         }
@@ -47,12 +47,12 @@ pub fn seek(
     }
     while high - low > TOLERANCE {
         let middle = low + (high - low) / 2;
-        match longer(Multiple(middle)) {
+        match longer(WaitMultiple(middle)) {
             true => low = middle,
             false => high = middle,
         }
     }
-    Found::At(Multiple(high))
+    Found::At(WaitMultiple(high))
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn check(relative_wait: impl Fn(f64) -> f64, wanted: Found) {
-        let (least, most) = (Multiple(1000), Multiple(16_000));
+        let (least, most) = (WaitMultiple(1000), WaitMultiple(16_000));
         let found = seek(least, most, |n| relative_wait(f64::from(n.0) / 1000.0));
         let close = wanted.multiple().0.abs_diff(found.multiple().0) <= TOLERANCE;
         let kind = std::mem::discriminant(&found) == std::mem::discriminant(&wanted);
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn n_is_found_where_the_wait_comes_down() {
-        check(|n| 3.0 / n, Found::At(Multiple(3000)));
-        check(|n| 4.567 / n, Found::At(Multiple(4567)));
-        check(|n| 15.9 / n, Found::At(Multiple(15_900)));
-        check(|n| 0.9 / n, Found::AtLeast(Multiple(1000)));
-        check(|_| 1.0, Found::AtLeast(Multiple(1000)));
-        check(|_| 1.1, Found::Beyond(Multiple(16_000)));
-        check(|n| n, Found::AtLeast(Multiple(1000)));
-        check(|_| f64::NAN, Found::AtLeast(Multiple(1000)));
+        check(|n| 3.0 / n, Found::At(WaitMultiple(3000)));
+        check(|n| 4.567 / n, Found::At(WaitMultiple(4567)));
+        check(|n| 15.9 / n, Found::At(WaitMultiple(15_900)));
+        check(|n| 0.9 / n, Found::AtLeast(WaitMultiple(1000)));
+        check(|_| 1.0, Found::AtLeast(WaitMultiple(1000)));
+        check(|_| 1.1, Found::Beyond(WaitMultiple(16_000)));
+        check(|n| n, Found::AtLeast(WaitMultiple(1000)));
+        check(|_| f64::NAN, Found::AtLeast(WaitMultiple(1000)));
     }
 }

@@ -8,20 +8,20 @@ use crate::models::cirne::{self, Arrival};
 use crate::replay::Machine;
 use cosy_model::Span;
 use cosy_sched::Policy;
-use cosy_sched::notice::{Multiple, Share};
+use cosy_sched::notice::{Share, WaitMultiple};
 
 /// The shares that reservations are tried at, in per cent.
 pub const PERCENTS: [u32; 4] = [5, 10, 15, 20];
 /// The multiples of the grid.
-pub const GRID: [Multiple; 5] = [
-    Multiple::ONE,
-    Multiple(2000),
-    Multiple(3000),
-    Multiple(4000),
-    Multiple(6000),
+pub const GRID: [WaitMultiple; 5] = [
+    WaitMultiple::ONE,
+    WaitMultiple(2000),
+    WaitMultiple(3000),
+    WaitMultiple(4000),
+    WaitMultiple(6000),
 ];
 /// The largest n that is tried.
-pub const MOST: Multiple = Multiple(16_000);
+pub const MOST: WaitMultiple = WaitMultiple(16_000);
 
 /// Which times of the workload a job takes and asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,7 +138,7 @@ pub struct Point {
     /// Share of reservations (p).
     pub share: Share,
     /// The n that was asked for.
-    pub asked: Multiple,
+    pub asked: WaitMultiple,
     /// Wait of reservations over wait of queued jobs, as measured (n).
     pub multiple: Mean,
     /// Wait of queued jobs relative to that without reservations (q).
@@ -159,7 +159,7 @@ pub struct Point {
 
 impl Point {
     /// Runs `cases` with `share` reservations asked for `asked` mean waits ahead.
-    pub fn of(cases: &[Case], share: Share, asked: Multiple) -> Self {
+    pub fn of(cases: &[Case], share: Share, asked: WaitMultiple) -> Self {
         let outcomes = each(cases, |case| case.run(share, asked));
         let some = |of: &dyn Fn(&Outcome) -> Option<f64>| {
             outcomes.iter().filter_map(of).collect::<Vec<f64>>()
@@ -191,7 +191,7 @@ pub fn table(cases: &[Case]) -> Vec<(PaperRow, Point)> {
 /// Every share at the same multiples: `grid[p][n]`.
 pub fn grid(cases: &[Case]) -> Vec<Vec<Point>> {
     let row = |percent: &u32| {
-        let point = |asked: &Multiple| Point::of(cases, Share::percent(*percent), *asked);
+        let point = |asked: &WaitMultiple| Point::of(cases, Share::percent(*percent), *asked);
         GRID.iter().map(point).collect()
     };
     PERCENTS.iter().map(row).collect()
@@ -199,7 +199,7 @@ pub fn grid(cases: &[Case]) -> Vec<Vec<Point>> {
 
 /// The n from 1 on at which the mean q over `cases` comes down to 1.
 pub fn needed(cases: &[Case], share: Share, measure: Measure) -> Found {
-    seek(Multiple::ONE, MOST, |asked| mean_relative_wait(cases, share, asked, measure))
+    seek(WaitMultiple::ONE, MOST, |asked| mean_relative_wait(cases, share, asked, measure))
 }
 
 /// q if the reservations were not there at all.
@@ -209,7 +209,12 @@ pub fn left_out(cases: &[Case], share: Share) -> Mean {
 }
 
 /// Mean q over `cases`, without those where nothing waited.
-pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple, measure: Measure) -> f64 {
+pub fn mean_relative_wait(
+    cases: &[Case],
+    share: Share,
+    asked: WaitMultiple,
+    measure: Measure,
+) -> f64 {
     let waits = each(cases, |case| case.run(share, asked).relative_wait_in(measure));
     let waits: Vec<f64> = waits.into_iter().flatten().collect();
     average(waits.iter().copied(), waits.len())

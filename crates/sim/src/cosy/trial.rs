@@ -12,7 +12,7 @@ use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
-use cosy_sched::notice::Multiple;
+use cosy_sched::notice::WaitMultiple;
 use std::collections::VecDeque;
 
 /// How long before its start a reservation is asked for.
@@ -21,7 +21,7 @@ pub enum Notice {
     /// The same for all.
     Fixed(Span),
     /// A multiple of the mean wait of the queued jobs that have started within this time.
-    Window(Multiple, Span),
+    Window(WaitMultiple, Span),
 }
 
 /// A workload on a machine under a policy.

@@ -11,7 +11,7 @@ use cosy_control::Controller;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{ReservationInfo, ReservationSpec, StartChoice};
 use cosy_model::{Span, Time};
-use cosy_sched::notice::{Curve, Multiple, Share};
+use cosy_sched::notice::{Curve, Share, WaitMultiple};
 
 /// What becomes of a request that is refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -43,7 +43,7 @@ pub struct RuleFigures {
     /// The wait `w` that the rule looks at.
     pub wait: Span,
     /// n; `None` when the curve allows none.
-    pub multiple: Option<Multiple>,
+    pub multiple: Option<WaitMultiple>,
 }
 
 /// All users of a month.

@@ -41,34 +41,34 @@ pub fn cell<'a>(
         JobField::Account => word(spec().account.as_ref()),
         JobField::Queue => text(submission().queue),
         JobField::Submit => time(Some(submission().submit)),
-        JobField::State => text(facts.standing().state.word()),
+        JobField::State => text(facts.status().state.word()),
         JobField::Reason => match facts.reason() {
             Reason::Nothing => text(""),
             Reason::Waits(reason) => text(reason.word()),
             Reason::Ended(note) => text(note),
         },
-        JobField::HeldBy => text(facts.standing().held_by.map_or("", |held| held.word())),
+        JobField::HeldBy => text(facts.status().held_by.map_or("", |held| held.word())),
         JobField::Place => facts.place().map_or(Cell::None, Cell::Number),
         JobField::Priority => Cell::Number(facts.priority()),
         JobField::Nice => Cell::Number(spec().nice),
-        JobField::Attempt => number(u64::from(facts.standing().attempt.0)),
+        JobField::Attempt => number(u64::from(facts.status().attempt.0)),
         JobField::Restarts => number(restarts(facts)),
-        JobField::Apart => facts.standing().apart.map_or(Cell::None, flag),
+        JobField::Apart => facts.status().apart.map_or(Cell::None, flag),
         JobField::Requeue => flag(spec().requeue),
-        JobField::Eligible => time(facts.standing().eligible),
-        JobField::Begin => time(spec().begin.max(facts.standing().not_before)),
+        JobField::Eligible => time(facts.status().eligible),
+        JobField::Begin => time(spec().begin.max(facts.status().not_before)),
         JobField::PredictedStart => time(facts.predicted_start()),
-        JobField::Allocated => time(facts.course().allocated),
-        JobField::Start => time(facts.course().start),
-        JobField::LatestEnd => time(facts.course().latest_end),
+        JobField::Allocated => time(facts.attempt_times().allocated),
+        JobField::Start => time(facts.attempt_times().start),
+        JobField::LatestEnd => time(facts.attempt_times().latest_end),
         JobField::End => time(facts.end().map(|end| end.end)),
-        JobField::Elapsed => span(facts.course().elapsed),
-        JobField::TimeLimit => span(facts.course().limit),
+        JobField::Elapsed => span(facts.attempt_times().elapsed),
+        JobField::TimeLimit => span(facts.attempt_times().limit),
         JobField::TimeMin => span(spec().time_min),
         JobField::Deadline => time(spec().deadline),
-        JobField::SuspendedFor => span(facts.course().suspended_for),
-        JobField::SuspendedSince => time(facts.course().suspended_since),
-        JobField::Resized => time(facts.course().resized),
+        JobField::SuspendedFor => span(facts.attempt_times().suspended_for),
+        JobField::SuspendedSince => time(facts.attempt_times().suspended_since),
+        JobField::Resized => time(facts.attempt_times().resized),
         JobField::NodeCount => number(node_count(facts)),
         JobField::Nodes => text(fold(&facts.held().map(|held| held.node).collect::<Vec<_>>())),
         JobField::BatchHost => text(facts.held().next().map_or("", |held| held.node)),
@@ -86,8 +86,8 @@ pub fn cell<'a>(
         }
         JobField::ExitCode => signed(facts.end().map(|end| end.exit_code)),
         JobField::Signal => signed(facts.end().map(|end| end.signal)),
-        JobField::DerivedExitCode => signed(facts.course().derived.map(|derived| derived.0)),
-        JobField::DerivedSignal => signed(facts.course().derived.map(|derived| derived.1)),
+        JobField::DerivedExitCode => signed(facts.attempt_times().derived.map(|derived| derived.0)),
+        JobField::DerivedSignal => signed(facts.attempt_times().derived.map(|derived| derived.1)),
         JobField::UserCpu => maybe(facts.end().map(|end| end.user_cpu_us)),
         JobField::SystemCpu => maybe(facts.end().map(|end| end.system_cpu_us)),
         JobField::PeakMemory => maybe(facts.end().map(|end| end.peak_memory_bytes)),
@@ -205,13 +205,13 @@ fn component(facts: &impl JobFacts, field: JobField) -> Cell<'static> {
 
 /// How often a job was begun anew; one that waits to be is counted as begun.
 fn restarts(facts: &impl JobFacts) -> u64 {
-    let standing = facts.standing();
-    let again = standing.state == JobState::Waiting;
-    u64::from(standing.attempt.0.saturating_sub(u32::from(!again)))
+    let status = facts.status();
+    let again = status.state == JobState::Waiting;
+    u64::from(status.attempt.0.saturating_sub(u32::from(!again)))
 }
 
 fn waits(facts: &impl JobFacts) -> bool {
-    facts.standing().state == JobState::Waiting
+    facts.status().state == JobState::Waiting
 }
 
 /// Nodes held, or asked for while it waits.
@@ -265,7 +265,7 @@ fn memory_per_node(facts: &impl JobFacts) -> Cell<'static> {
         return number(held.amounts.memory.0);
     }
     match facts.submission().spec.request.memory {
-        MemoryRequest::PerNode(memory) if !facts.standing().over => number(memory.0),
+        MemoryRequest::PerNode(memory) if !facts.status().over => number(memory.0),
         MemoryRequest::PerNode(_) | MemoryRequest::PerCore(_) | MemoryRequest::QueueDefault => {
             Cell::None
         }

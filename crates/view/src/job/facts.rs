@@ -15,15 +15,15 @@ pub trait JobFacts {
     /// Who has asked for what.
     fn submission(&self) -> Submission<'_>;
     /// How it stands.
-    fn standing(&self) -> Standing;
+    fn status(&self) -> JobStatus;
     /// Dates and lengths of the last attempt.
-    fn course(&self) -> Course;
+    fn attempt_times(&self) -> AttemptTimes;
     /// How it ended.
     fn end(&self) -> Option<&End>;
     /// Why it waits, or what there is to say of its end.
     fn reason(&self) -> Reason<'_>;
     /// What it holds or held last, node by node; nothing while it waits.
-    fn held(&self) -> impl Iterator<Item = Held<'_>>;
+    fn held(&self) -> impl Iterator<Item = NodeHoldings<'_>>;
     /// Its number in the order of service; 0 when held.
     fn priority(&self) -> i64;
     /// Its place among all that wait, from 1.
@@ -63,7 +63,7 @@ pub struct Submission<'a> {
 
 /// How a job stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing {
+pub struct JobStatus {
     /// What has become of it.
     pub state: JobState,
     /// It is over: others are told less of its reason.
@@ -82,7 +82,7 @@ pub struct Standing {
 
 /// Dates and lengths of the last attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct Course {
+pub struct AttemptTimes {
     /// When it was given its nodes.
     pub allocated: Option<Time>,
     /// When its program started; while it starts, when it was given its nodes.
@@ -141,7 +141,7 @@ pub enum Reason<'a> {
 
 /// What a job holds of a node.
 #[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
+pub struct NodeHoldings<'a> {
     /// Name of the node.
     pub node: &'a str,
     /// Tasks there.

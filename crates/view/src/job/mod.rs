@@ -5,6 +5,7 @@
 //! copies no text and looks no node up.
 
 mod cell;
+mod ended;
 mod facts;
 pub mod visible;
 mod why;
@@ -12,5 +13,8 @@ mod why;
 pub use crate::words::dependency::OpenDependency;
 pub use crate::words::row_name::RowName;
 pub use cell::cell;
-pub use facts::{Array, Course, Files, Held, Holder, JobFacts, Reason, Standing, Submission};
+pub use ended::{ended_fields, tone};
+pub use facts::{
+    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, Reason, Submission,
+};
 pub use why::{Waiting, why};

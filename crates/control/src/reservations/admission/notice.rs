@@ -23,7 +23,7 @@ use super::judge::{Request, Slot};
 use crate::config::{NoticePolicy, Weigh};
 use cosy_model::reservation::Rule;
 use cosy_model::{Refusal, RefusalCode, Span, Time};
-use cosy_sched::notice::Multiple;
+use cosy_sched::notice::WaitMultiple;
 use cosy_view::words::moment::utc;
 
 /// Bookings of one account that overlap or adjoin each other, or all touch the slot that is
@@ -59,7 +59,7 @@ impl Together {
 /// The notice that is needed now.
 struct Needed {
     /// n(p).
-    multiple: Multiple,
+    multiple: WaitMultiple,
     /// n(p) · w.
     by_mean: Span,
     /// The predicted wait of the request itself, where it is looked at and known.

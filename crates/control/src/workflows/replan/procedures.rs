@@ -17,7 +17,7 @@ use crate::workflows::{Workflows, price};
 use cosy_model::workflow::{FlowDeadline, FlowState, FlowTaskState, Overrun};
 use cosy_model::{AccessLevel, EventKind, FlowId, Refusal, ReservationId, Span, Su, Time};
 use cosy_sched::Block;
-use cosy_sched::workflow::live::{Fixed, LiveFlow, LiveSlot};
+use cosy_sched::workflow::live::{LiveFlow, LiveSlot, StartedSlot};
 use std::sync::Arc;
 
 /// Asks for new plans where slots no longer fit.
@@ -218,7 +218,7 @@ fn rest_of_flow(
         let sets = wish.set_names.iter();
         let set = sets.into_iter().position(|name| *name == task.set);
         let start = task.start.unwrap_or(start);
-        live.tasks[task.of.task as usize].fixed = Some(Fixed {
+        live.tasks[task.of.task as usize].fixed = Some(StartedSlot {
             start,
             end: task.end.unwrap_or(end).max(start),
             set: set.unwrap_or(wish.set_names.len().saturating_sub(1)),

@@ -4,9 +4,9 @@
 //! before it. Of a workflow with more slots than [`GROUPS`] several are accepted at a time,
 //! and what they add is told of the one that takes the most.
 
-use super::make::without;
+use super::planning::without;
 use super::{LiveFlow, LiveSlot, Pricing};
-use crate::appraise::{Appraisal, Delays, Estimate, GroupEffect, Several, Tariff};
+use crate::appraise::{Appraisal, Delays, Estimate, GroupAppraisal, GroupEffect, Tariff};
 use crate::{Block, Scheduler};
 use cosy_model::{NodeShare, ReservationId, Su, Time};
 
@@ -21,13 +21,13 @@ pub(super) fn of(
     pricing: &Pricing,
     slots: &[LiveSlot],
 ) -> Appraisal {
-    let ground = without(scheduler, flow);
+    let resources = without(scheduler, flow);
     let mut order: Vec<usize> = (0..slots.len())
         .filter(|task| !slots[*task].shares.is_empty())
         .collect();
     order.sort_by_key(|task| (slots[*task].start, *task));
     let groups: Vec<&[usize]> = order.chunks(order.len().div_ceil(GROUPS).max(1)).collect();
-    let mut ids = spare_ids(&ground);
+    let mut ids = spare_ids(&resources);
     let blocks: Vec<Vec<Block>> = groups
         .iter()
         .map(|group| {
@@ -37,7 +37,7 @@ pub(super) fn of(
                 .collect()
         })
         .collect();
-    let several = ground.appraise_several(now, &pricing.inquiry, &blocks);
+    let several = resources.appraise_groups(now, &pricing.inquiry, &blocks);
     let none = GroupEffect::default();
     let mut estimates: Vec<Estimate> = (0..slots.len())
         .map(|task| estimate(&slots[task], &several, tariff(flow, pricing, task), &none))
@@ -95,7 +95,12 @@ fn core_ms(slot: &LiveSlot) -> i128 {
     cores.sum::<i128>() * i128::from(slot.end.since(slot.start).0)
 }
 
-fn estimate(slot: &LiveSlot, several: &Several, tariff: &Tariff, effect: &GroupEffect) -> Estimate {
+fn estimate(
+    slot: &LiveSlot,
+    several: &GroupAppraisal,
+    tariff: &Tariff,
+    effect: &GroupEffect,
+) -> Estimate {
     Estimate {
         start: slot.start,
         end: slot.end,

@@ -1,7 +1,7 @@
 //! Kinds of tasks: what alike tasks ask for, which nodes of each set they may have, and how
 //! many of them a set takes at a time.
 
-use super::room::{Footprint, Kinds, Room};
+use super::free_profile::{Footprint, FreeProfile, Kinds};
 use super::search::chosen;
 use super::{LiveError, LiveFlow};
 use crate::{Component, NodeMask, Scheduler};
@@ -37,7 +37,7 @@ pub(super) struct AllKinds {
 }
 
 /// Nodes by what is allowed, of each set.
-type Known = Vec<(NodeMask, Vec<Arc<[NodeId]>>)>;
+type NodesByMask = Vec<(NodeMask, Vec<Arc<[NodeId]>>)>;
 
 impl AllKinds {
     /// # Errors
@@ -46,13 +46,13 @@ impl AllKinds {
         scheduler: &Scheduler,
         flow: &LiveFlow,
         rows: &Kinds,
-        room: &Room,
+        profile: &FreeProfile,
     ) -> Result<Self, LiveError> {
         let mut all = Self {
             kinds: Vec::new(),
             of: Vec::with_capacity(flow.tasks.len()),
         };
-        let mut known = Known::new();
+        let mut known = NodesByMask::new();
         for (task, live) in flow.tasks.iter().enumerate() {
             let alike =
                 |kind: &Kind| Arc::ptr_eq(&kind.demand, &live.demand) || kind.demand == live.demand;
@@ -61,7 +61,7 @@ impl AllKinds {
                 Some(back) => all.kinds.len() - 1 - back,
                 None => {
                     let nodes = nodes_of(scheduler, flow, &live.demand, &mut known);
-                    all.kinds.push(kind(rows, room, &live.demand, nodes));
+                    all.kinds.push(kind(rows, profile, &live.demand, nodes));
                     all.kinds.len() - 1
                 }
             };
@@ -83,7 +83,7 @@ fn nodes_of(
     scheduler: &Scheduler,
     flow: &LiveFlow,
     demand: &Component,
-    known: &mut Known,
+    known: &mut NodesByMask,
 ) -> Vec<Arc<[NodeId]>> {
     if let Some((_, nodes)) = known.iter().find(|(allowed, _)| *allowed == demand.allowed) {
         return nodes.clone();
@@ -101,15 +101,22 @@ fn nodes_of(
     nodes
 }
 
-fn kind(rows: &Kinds, room: &Room, demand: &Arc<Component>, nodes: Vec<Arc<[NodeId]>>) -> Kind {
+fn kind(
+    rows: &Kinds,
+    profile: &FreeProfile,
+    demand: &Arc<Component>,
+    nodes: Vec<Arc<[NodeId]>>,
+) -> Kind {
     let print = Footprint::of(rows, demand);
     let place = |nodes: Arc<[NodeId]>| {
-        let all = nodes.iter().map(|n| (*n, room.capacity_of_all(*n, &print)));
+        let all = nodes
+            .iter()
+            .map(|n| (*n, profile.capacity_of_all(*n, &print)));
         let all: Vec<_> = all.filter(|(_, capacity)| *capacity > 0).collect();
         let picks = chosen(demand, &all)?;
         let most = picks.iter().map(|pick| pick.tasks).max().unwrap_or(1);
         let row = print.row(most);
-        let copies = nodes.iter().map(|node| room.copies(*node, &row));
+        let copies = nodes.iter().map(|node| profile.copies(*node, &row));
         let parts = copies.fold(0, u64::saturating_add);
         Some(Place {
             nodes,

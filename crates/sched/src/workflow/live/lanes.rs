@@ -6,8 +6,8 @@
 //! at a time is one lane, and nothing is lost.
 
 use super::LiveFlow;
+use super::free_profile::{FreeProfile, NEVER};
 use super::kinds::AllKinds;
-use super::room::{NEVER, Room};
 use crate::workflow::dag::{Dag, DagError, Machines};
 use cosy_model::{NodeId, Time};
 
@@ -22,7 +22,12 @@ pub(super) struct AllLanes {
 
 impl AllLanes {
     /// Lanes for the tasks that are still to be planned.
-    pub fn new(flow: &LiveFlow, tasks: &[usize], kinds: &AllKinds, room: &Room) -> Option<Self> {
+    pub fn new(
+        flow: &LiveFlow,
+        tasks: &[usize],
+        kinds: &AllKinds,
+        profile: &FreeProfile,
+    ) -> Option<Self> {
         let wide = width(flow, tasks);
         let counts: Vec<u64> = (0..flow.sets.len())
             .map(|set| at_a_time(flow, tasks, kinds, set).min(wide))
@@ -37,7 +42,7 @@ impl AllLanes {
         for (set, count) in counts.into_iter().enumerate() {
             let count = fewer(count) as usize;
             set_of.extend(std::iter::repeat_n(set, count));
-            busy.extend(busy_lanes(set, count, tasks, kinds, room));
+            busy.extend(busy_lanes(set, count, tasks, kinds, profile));
         }
         let unit = |from: &usize, to: &usize| {
             let us = if from == to {
@@ -148,7 +153,7 @@ fn busy_lanes(
     count: usize,
     tasks: &[usize],
     kinds: &AllKinds,
-    room: &Room,
+    profile: &FreeProfile,
 ) -> Vec<Vec<(i64, i64)>> {
     let mut lanes: Vec<Vec<(i64, i64)>> = vec![Vec::new(); count];
     let usual = tasks.iter().map(|task| kinds.kind(*task));
@@ -159,7 +164,7 @@ fn busy_lanes(
     let nodes: &[NodeId] = &place.nodes;
     let mut changes: Vec<(i64, i64)> = Vec::new();
     for node in nodes {
-        for (from, until) in room.shut(*node, &kind.print) {
+        for (from, until) in profile.shut(*node, &kind.print) {
             changes.push((from.max(0), 1));
             changes.push((until.max(0), -1));
         }

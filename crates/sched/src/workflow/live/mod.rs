@@ -20,11 +20,11 @@ use cosy_model::{NodeShare, ReservationId, Span, Time};
 use std::sync::Arc;
 
 mod figures;
-mod floor;
+mod free_profile;
 mod kinds;
 mod lanes;
-mod make;
-mod room;
+mod placement;
+mod planning;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -79,12 +79,12 @@ pub struct LiveTask {
     /// Its prices, by place in [`Pricing::tariffs`].
     pub tariff: usize,
     /// It has its slot already: it runs, or is done.
-    pub fixed: Option<Fixed>,
+    pub fixed: Option<StartedSlot>,
 }
 
 /// The slot of a task that has begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fixed {
+pub struct StartedSlot {
     /// When it began.
     pub start: Time,
     /// Its end, or when it ended.
@@ -179,7 +179,9 @@ pub enum LiveError {
 impl LiveFlow {
     /// How long the slot of a task is at least.
     fn length_ms(&self, task: usize, set: usize) -> i64 {
-        let estimate = self.tasks[task].estimates[set].0.clamp(1, room::NEVER);
+        let estimate = self.tasks[task].estimates[set]
+            .0
+            .clamp(1, free_profile::NEVER);
         let margin = self.margin.0.max(0).min(estimate / 9 + 1);
         estimate.saturating_add(if self.margin.0 > 0 { margin } else { 0 })
     }
@@ -190,7 +192,8 @@ impl LiveFlow {
             return 0;
         }
         let us = i128::from(data_mib) * i128::from(self.mib_us[from][to]);
-        i64::try_from((us + 999) / 1000).map_or(room::NEVER, |ms| ms.min(room::NEVER))
+        i64::try_from((us + 999) / 1000)
+            .map_or(free_profile::NEVER, |ms| ms.min(free_profile::NEVER))
     }
 }
 
@@ -200,7 +203,7 @@ impl Scheduler {
     /// # Errors
     /// [`LiveError`].
     pub fn plan_flow(&self, now: Time, flow: &LiveFlow) -> Result<LivePlan, LiveError> {
-        let plan = make::plan(self, now, flow)?;
+        let plan = planning::plan(self, now, flow)?;
         let figures = flow.pricing.as_ref();
         let figures = figures.map(|pricing| figures::of(self, now, flow, pricing, &plan.slots));
         Ok(LivePlan { figures, ..plan })

@@ -1,8 +1,8 @@
 //! Where and when a task could be on the nodes of a set.
 
-use super::room::{Footprint, NEVER, Room};
+use super::free_profile::{Footprint, FreeProfile, NEVER};
 use crate::Component;
-use crate::select::{Candidate, Pick, select};
+use crate::select::{Candidate, NodeTasks, select};
 use cosy_model::{Amounts, NodeId, Time};
 
 /// So many starts are looked at one after another before the one behind everything.
@@ -18,9 +18,9 @@ pub(super) struct SlotQuery<'a> {
     pub length: i64,
 }
 
-impl Room {
+impl FreeProfile {
     /// The earliest start from `ready` on, and the nodes then. `None`: never.
-    pub fn earliest(&self, wanted: SlotQuery<'_>, ready: i64) -> Option<(i64, Vec<Pick>)> {
+    pub fn earliest(&self, wanted: SlotQuery<'_>, ready: i64) -> Option<(i64, Vec<NodeTasks>)> {
         if let Some(picks) = self.at_once(wanted, ready) {
             return Some((ready, picks));
         }
@@ -77,18 +77,18 @@ impl Room {
     }
 
     /// The first nodes in order that are free at `at`, as soon as there are enough.
-    fn at_once(&self, wanted: SlotQuery<'_>, at: i64) -> Option<Vec<Pick>> {
+    fn at_once(&self, wanted: SlotQuery<'_>, at: i64) -> Option<Vec<NodeTasks>> {
         let demand = wanted.demand;
         let simple = demand.required.is_empty() && demand.tiers.is_empty();
         let mut here: Vec<(NodeId, u64)> = Vec::new();
-        let (mut room, mut largest) = (0u64, true);
+        let (mut profile, mut largest) = (0u64, true);
         for node in wanted.nodes {
             let free = self.free(*node, wanted.print, at, wanted.length);
             if free.start != at {
                 continue;
             }
             here.push((*node, free.capacity));
-            room = room.saturating_add(free.capacity);
+            profile = profile.saturating_add(free.capacity);
             largest &= free.capacity >= most_on_one(demand);
             let count = here.len() as u32;
             let enough = match demand.nodes {
@@ -96,7 +96,7 @@ impl Room {
                 // As few as can be: only when no node could have more.
                 None => largest,
             };
-            if simple && enough && room >= demand.tasks.into() {
+            if simple && enough && profile >= demand.tasks.into() {
                 break;
             }
         }
@@ -122,7 +122,7 @@ pub(super) fn least_nodes(demand: &Component) -> usize {
 }
 
 /// The planner's own choice among nodes with so much room.
-pub(super) fn chosen(demand: &Component, here: &[(NodeId, u64)]) -> Option<Vec<Pick>> {
+pub(super) fn chosen(demand: &Component, here: &[(NodeId, u64)]) -> Option<Vec<NodeTasks>> {
     if here.len() < least_nodes(demand) {
         return None;
     }

@@ -316,7 +316,7 @@ fn rest_is_planned_again(machine: &Scheduler, flow: &LiveFlow, plan: &LivePlan, 
         };
         match slot.start < now {
             true => {
-                again.tasks[at].fixed = Some(Fixed {
+                again.tasks[at].fixed = Some(StartedSlot {
                     start: slot.start,
                     end: slot.end + Span(1000),
                     set: slot.set,

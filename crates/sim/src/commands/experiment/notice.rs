@@ -7,7 +7,7 @@ use crate::commands::source;
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cosy_sched::Policy;
-use cosy_sched::notice::{Curve, Multiple, Share};
+use cosy_sched::notice::{Curve, Share, WaitMultiple};
 use cosy_sim::booking::logs;
 use cosy_sim::intake::Strictness;
 use cosy_sim::notice::report::Report;
@@ -187,7 +187,7 @@ fn curve(text: &str) -> Result<Curve, String> {
             .ok_or_else(|| format!("'{part}' is no share and n like 15:4"))?;
         let n = n.parse::<f64>().ok().filter(|n| (0.0..=1000.0).contains(n));
         let n = n.ok_or_else(|| format!("n in '{part}' is no number from 0 to 1000"))?;
-        Ok((percent(share)?, Multiple((n * 1000.0).round() as u32)))
+        Ok((percent(share)?, WaitMultiple((n * 1000.0).round() as u32)))
     };
     let points: Vec<_> = text.split(',').map(point).collect::<Result<_, String>>()?;
     let last = points.last().map_or(Share::ALL, |(share, _)| *share);
@@ -212,7 +212,7 @@ fn headline(settings: &Settings, exact: bool) -> String {
 }
 
 fn curve_text(curve: &Curve) -> String {
-    let point = |(share, n): &(Share, Multiple)| format!("{n} at {share} %");
+    let point = |(share, n): &(Share, WaitMultiple)| format!("{n} at {share} %");
     let points: Vec<String> = curve.points().iter().map(point).collect();
     format!("{}, none above {} %", points.join(", "), curve.refuse_above())
 }

@@ -10,7 +10,7 @@ use super::state::{Held, Task, TaskRef};
 use super::{FlowEnd, Scheme};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler};
 use cosy_model::{NodeShare, Span, Time};
-use cosy_sched::workflow::live::{Fixed, LiveEdge, LiveError, LiveFlow, LivePlan, LiveTask};
+use cosy_sched::workflow::live::{LiveEdge, LiveError, LiveFlow, LivePlan, LiveTask, StartedSlot};
 use cosy_sched::{Block, NodeMask};
 use std::sync::Arc;
 
@@ -254,11 +254,11 @@ fn least_spare(plan: &LivePlan) -> i64 {
     spare.min().unwrap_or(0)
 }
 
-fn fixed(task: &Task) -> Option<Fixed> {
+fn fixed(task: &Task) -> Option<StartedSlot> {
     let (start, end) = match task {
         Task::Running(start, held) => (*start, held.end),
         Task::Done(start, end) => (*start, *end),
         Task::Open | Task::Planned(_) | Task::Ended => return None,
     };
-    Some(Fixed { start, end, set: 0 })
+    Some(StartedSlot { start, end, set: 0 })
 }

@@ -1,14 +1,14 @@
 //! Tasks on nodes: each, in the order of the schedule on lanes, where it can begin first on
 //! the nodes of its set; and then slots that grow on these nodes.
 
+use super::free_profile::{FreeProfile, NEVER};
 use super::kinds::AllKinds;
 use super::lanes::AllLanes;
-use super::room::{NEVER, Room};
 use super::search::SlotQuery;
 use super::{LiveError, LiveFlow};
-use crate::select::Pick;
+use crate::select::NodeTasks;
 use crate::workflow::dag::Dag;
-use crate::workflow::ground::Ground;
+use crate::workflow::resource_model::ResourceModel;
 use crate::workflow::schedule::{Schedule, Slot};
 use cosy_model::NodeId;
 use cosy_model::workflow::FlowScheduler;
@@ -17,38 +17,38 @@ use std::collections::BTreeMap;
 /// A task's part of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    pub pick: Pick,
+    pub pick: NodeTasks,
     row: Vec<u64>,
 }
 
 /// Where tasks are.
-pub(super) struct Floor<'a> {
+pub(super) struct Placement<'a> {
     flow: &'a LiveFlow,
     /// What others hold.
-    room: &'a Room,
+    profile: &'a FreeProfile,
     /// By task.
     pub parts: Vec<Vec<Part>>,
     /// Several tasks are on a node at a time.
     crowded: bool,
 }
 
-impl<'a> Floor<'a> {
+impl<'a> Placement<'a> {
     /// Puts the tasks of a schedule on lanes onto nodes. `dag` has the sets as machines.
     ///
     /// # Errors
     /// [`LiveError::Nowhere`].
     pub fn put(
         flow: &'a LiveFlow,
-        (tasks, kinds, room): (&[usize], &AllKinds, &'a Room),
+        (tasks, kinds, profile): (&[usize], &AllKinds, &'a FreeProfile),
         (dag, lanes, on_lanes): (&Dag, &AllLanes, &Schedule),
     ) -> Result<(Self, Schedule), LiveError> {
-        let mut floor = Self {
+        let mut placed = Self {
             flow,
-            room,
+            profile,
             parts: vec![Vec::new(); tasks.len()],
             crowded: false,
         };
-        let mut taken = room.clone();
+        let mut occupancy = profile.clone();
         let mut slots = vec![Slot::default(); tasks.len()];
         // A gap before an earlier task is used only by the scheduler that does.
         let in_line = flow.scheduler != FlowScheduler::Heft;
@@ -56,7 +56,7 @@ impl<'a> Floor<'a> {
             let set = lanes.set_of[on_lanes.slots()[at].machine];
             let before = on_lanes.before(at).iter().map(|t| slots[*t].start_ms);
             let before = before.max().filter(|_| in_line).unwrap_or(0);
-            let ready = floor.ready_ms(dag, &slots, at, set).max(before);
+            let ready = placed.ready_ms(dag, &slots, at, set).max(before);
             let kind = kinds.kind(tasks[at]);
             let nowhere = LiveError::Nowhere { task: tasks[at] };
             let place = kind.on[set].as_ref().ok_or_else(|| nowhere.clone())?;
@@ -67,23 +67,23 @@ impl<'a> Floor<'a> {
                 nodes: &place.nodes,
                 length,
             };
-            let (start_ms, picks) = taken.earliest(wanted, ready).ok_or(nowhere)?;
-            let part = |pick: Pick| Part {
+            let (start_ms, picks) = occupancy.earliest(wanted, ready).ok_or(nowhere)?;
+            let part = |pick: NodeTasks| Part {
                 pick,
                 row: kind.print.row(pick.tasks),
             };
-            floor.parts[at] = picks.into_iter().map(part).collect();
+            placed.parts[at] = picks.into_iter().map(part).collect();
             slots[at] = Slot {
                 machine: set,
                 start_ms,
                 end_ms: start_ms + length,
             };
-            for part in &floor.parts[at] {
-                taken.take(part.pick.node, &part.row, start_ms, start_ms + length);
+            for part in &placed.parts[at] {
+                occupancy.take(part.pick.node, &part.row, start_ms, start_ms + length);
             }
         }
-        let before = floor.before(&slots);
-        Ok((floor, Schedule::with_links(dag, slots, before)))
+        let before = placed.before(&slots);
+        Ok((placed, Schedule::with_links(dag, slots, before)))
     }
 
     fn ready_ms(&self, dag: &Dag, slots: &[Slot], task: usize, set: usize) -> i64 {
@@ -114,22 +114,22 @@ impl<'a> Floor<'a> {
         before
     }
 
-    fn blocked_ms(&self, room: &Room, task: usize, slot: &Slot) -> Option<i64> {
+    fn blocked_ms(&self, profile: &FreeProfile, task: usize, slot: &Slot) -> Option<i64> {
         let each = self.parts[task].iter();
-        let blocked = |part: &Part| room.blocked(part.pick.node, &part.row, slot.end_ms);
+        let blocked = |part: &Part| profile.blocked(part.pick.node, &part.row, slot.end_ms);
         each.filter_map(blocked).min()
     }
 
     /// True when all slots are free of others' work and of each other.
     pub fn is_free(&self, schedule: &Schedule) -> bool {
-        let mut taken = self.room.clone();
+        let mut occupancy = self.profile.clone();
         let mut slots = schedule.slots().iter().zip(&self.parts);
         slots.all(|(slot, parts)| {
             parts.iter().all(|part| {
                 let node = part.pick.node;
                 let length = slot.length_ms();
-                let free = taken.free_row(node, &part.row, slot.start_ms, length);
-                taken.take(node, &part.row, slot.start_ms, slot.end_ms);
+                let free = occupancy.free_row(node, &part.row, slot.start_ms, length);
+                occupancy.take(node, &part.row, slot.start_ms, slot.end_ms);
                 free == slot.start_ms
             })
         })
@@ -169,28 +169,28 @@ fn by_start(dag: &Dag, on_lanes: &Schedule) -> Vec<usize> {
     order
 }
 
-impl Ground for Floor<'_> {
+impl ResourceModel for Placement<'_> {
     /// Nothing, where no two tasks are on a node at a time: their order says all.
-    type Taken = Option<Room>;
+    type Occupancy = Option<FreeProfile>;
 
-    fn open(&self) -> Option<Room> {
-        self.crowded.then(|| self.room.clone())
+    fn open(&self) -> Option<FreeProfile> {
+        self.crowded.then(|| self.profile.clone())
     }
 
     fn earliest_ms(
         &self,
-        taken: &Option<Room>,
+        occupancy: &Option<FreeProfile>,
         task: usize,
         _slot: &Slot,
         ready_ms: i64,
         length_ms: i64,
     ) -> i64 {
-        let room = taken.as_ref().unwrap_or(self.room);
+        let profile = occupancy.as_ref().unwrap_or(self.profile);
         let mut start = ready_ms;
         loop {
             let each = self.parts[task].iter().map(|part| {
                 let node = part.pick.node;
-                room.free_row(node, &part.row, start, length_ms)
+                profile.free_row(node, &part.row, start, length_ms)
             });
             let all = each.max().unwrap_or(start);
             if all <= start || all >= NEVER {
@@ -200,16 +200,21 @@ impl Ground for Floor<'_> {
         }
     }
 
-    fn free_until_ms(&self, taken: &Option<Room>, task: usize, slot: &Slot) -> Option<i64> {
-        self.blocked_ms(taken.as_ref().unwrap_or(self.room), task, slot)
+    fn free_until_ms(
+        &self,
+        occupancy: &Option<FreeProfile>,
+        task: usize,
+        slot: &Slot,
+    ) -> Option<i64> {
+        self.blocked_ms(occupancy.as_ref().unwrap_or(self.profile), task, slot)
     }
 
-    fn take(&self, taken: &mut Option<Room>, task: usize, slot: &Slot) {
-        let Some(room) = taken else {
+    fn take(&self, occupancy: &mut Option<FreeProfile>, task: usize, slot: &Slot) {
+        let Some(profile) = occupancy else {
             return;
         };
         for part in &self.parts[task] {
-            room.take(part.pick.node, &part.row, slot.start_ms, slot.end_ms);
+            profile.take(part.pick.node, &part.row, slot.start_ms, slot.end_ms);
         }
     }
 
@@ -218,6 +223,6 @@ impl Ground for Floor<'_> {
     }
 
     fn needed_ms(&self, task: usize, slot: &Slot) -> Option<i64> {
-        self.blocked_ms(self.room, task, slot)
+        self.blocked_ms(self.profile, task, slot)
     }
 }

@@ -10,7 +10,7 @@
 
 use crate::OrderKey;
 use crate::group::BITS;
-use crate::summary::{Kept, Room, Summary};
+use crate::summary::{Available, CachedSummary, Summary};
 use cosy_model::Span;
 
 /// Jobs of a run, and runs of a block: twice as many at most.
@@ -45,43 +45,43 @@ pub(crate) struct QueueKey {
 #[derive(Clone, Debug)]
 struct Run {
     keys: Vec<OrderKey>,
-    briefs: Vec<QueueKey>,
-    kept: Kept,
+    queue_keys: Vec<QueueKey>,
+    kept: CachedSummary,
     /// The longest limit, once it has been asked for.
     longest: Option<Span>,
 }
 
 impl Run {
-    fn new(keys: Vec<OrderKey>, briefs: Vec<QueueKey>) -> Self {
+    fn new(keys: Vec<OrderKey>, queue_keys: Vec<QueueKey>) -> Self {
         Self {
             keys,
-            briefs,
-            kept: Kept::default(),
+            queue_keys,
+            kept: CachedSummary::default(),
             longest: None,
         }
     }
 
     fn longest(&mut self) -> Span {
-        let briefs = &self.briefs;
-        *self.longest.get_or_insert_with(|| longest(briefs))
+        let queue_keys = &self.queue_keys;
+        *self.longest.get_or_insert_with(|| longest(queue_keys))
     }
 
     fn summary(&mut self) -> &Summary {
-        let briefs = &self.briefs;
-        let make = || Box::new(Summary::of(briefs));
+        let queue_keys = &self.queue_keys;
+        let make = || Box::new(Summary::of(queue_keys));
         self.kept.summary.get_or_insert_with(make)
     }
 }
 
-fn longest(briefs: &[QueueKey]) -> Span {
-    let limits = briefs.iter().map(|brief| brief.limit);
+fn longest(queue_keys: &[QueueKey]) -> Span {
+    let limits = queue_keys.iter().map(|queue_key| queue_key.limit);
     limits.max().unwrap_or_default()
 }
 
 #[derive(Clone, Debug)]
 struct Block {
     runs: Vec<Run>,
-    kept: Kept,
+    kept: CachedSummary,
 }
 
 impl Block {
@@ -101,20 +101,22 @@ impl Block {
     fn next(
         &mut self,
         cursor: &mut Cursor,
-        room: Option<&Room>,
+        room: Option<&Available>,
         hopeless: impl Fn(GroupId, Span) -> bool,
     ) -> Option<(OrderKey, QueueKey)> {
         while let Some(run) = self.runs.get_mut(cursor.run) {
             let all = cursor.at == 0;
             let skip = room.filter(|_| all && run.keys.len() > FEW);
             if skip.is_none_or(|room| run.summary().might_hold(room)) {
-                let fits = |brief: &QueueKey| {
-                    room.is_none_or(|r| r.holds(brief) && !hopeless(brief.group, brief.limit))
+                let fits = |queue_key: &QueueKey| {
+                    room.is_none_or(|r| {
+                        r.holds(queue_key) && !hopeless(queue_key.group, queue_key.limit)
+                    })
                 };
-                if let Some(found) = run.briefs[cursor.at..].iter().position(fits) {
+                if let Some(found) = run.queue_keys[cursor.at..].iter().position(fits) {
                     let at = cursor.at + found;
                     cursor.at = at + 1;
-                    return Some((run.keys[at], run.briefs[at]));
+                    return Some((run.keys[at], run.queue_keys[at]));
                 }
                 if all {
                     run.kept.in_vain();
@@ -142,14 +144,14 @@ pub(crate) struct Cursor {
 
 /// The line.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Line {
+pub(crate) struct WaitingLine {
     blocks: Vec<Block>,
     len: usize,
     /// The memory of the last block of a line that has run empty.
     spare: Option<Block>,
 }
 
-impl Line {
+impl WaitingLine {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -167,7 +169,7 @@ impl Line {
     /// The same without keeping the answer.
     pub fn known_longest(&self) -> Span {
         let runs = self.blocks.iter().flat_map(|block| &block.runs);
-        let longest = runs.map(|run| run.longest.unwrap_or_else(|| longest(&run.briefs)));
+        let longest = runs.map(|run| run.longest.unwrap_or_else(|| longest(&run.queue_keys)));
         longest.max().unwrap_or_default()
     }
 
@@ -178,9 +180,9 @@ impl Line {
     }
 
     /// What is known of the jobs, in the order of service.
-    pub fn briefs(&self) -> impl Iterator<Item = &QueueKey> {
+    pub fn queue_keys(&self) -> impl Iterator<Item = &QueueKey> {
         let runs = self.blocks.iter().flat_map(|block| &block.runs);
-        runs.flat_map(|run| &run.briefs)
+        runs.flat_map(|run| &run.queue_keys)
     }
 
     /// The block in which `key` is, or would be.
@@ -189,16 +191,16 @@ impl Line {
         after.saturating_sub(1)
     }
 
-    pub fn insert(&mut self, key: OrderKey, brief: QueueKey) {
+    pub fn insert(&mut self, key: OrderKey, queue_key: QueueKey) {
         self.len += 1;
         if self.blocks.is_empty() {
             let mut block = self.spare.take().unwrap_or_else(|| Block {
                 runs: vec![Run::new(Vec::new(), Vec::new())],
-                kept: Kept::default(),
+                kept: CachedSummary::default(),
             });
             block.runs[0].longest = None;
             block.runs[0].keys.push(key);
-            block.runs[0].briefs.push(brief);
+            block.runs[0].queue_keys.push(queue_key);
             self.blocks.push(block);
             return;
         }
@@ -208,10 +210,10 @@ impl Line {
         let run = &mut block.runs[at_run];
         let at = run.keys.partition_point(|other| *other < key);
         run.keys.insert(at, key);
-        run.briefs.insert(at, brief);
-        run.kept.add(&brief);
+        run.queue_keys.insert(at, queue_key);
+        run.kept.add(&queue_key);
         run.longest = None;
-        block.kept.add(&brief);
+        block.kept.add(&queue_key);
         if run.keys.len() > 2 * RUN {
             self.split(at_block, at_run);
         }
@@ -220,14 +222,14 @@ impl Line {
     fn split(&mut self, at_block: usize, at_run: usize) {
         let block = &mut self.blocks[at_block];
         let run = &mut block.runs[at_run];
-        let later = Run::new(run.keys.split_off(RUN), run.briefs.split_off(RUN));
+        let later = Run::new(run.keys.split_off(RUN), run.queue_keys.split_off(RUN));
         run.kept.forget();
         run.longest = None;
         block.runs.insert(at_run + 1, later);
         if block.runs.len() > 2 * BLOCK {
             block.kept.forget();
             let runs = block.runs.split_off(BLOCK);
-            let kept = Kept::default();
+            let kept = CachedSummary::default();
             self.blocks.insert(at_block + 1, Block { runs, kept });
         }
     }
@@ -243,7 +245,7 @@ impl Line {
             return false;
         };
         run.keys.remove(at);
-        run.briefs.remove(at);
+        run.queue_keys.remove(at);
         run.kept.old = true;
         run.longest = None;
         block.kept.old = true;
@@ -268,7 +270,7 @@ impl Line {
     pub fn next(
         &mut self,
         cursor: &mut Cursor,
-        room: Option<&Room>,
+        room: Option<&Available>,
         hopeless: impl Fn(GroupId, Span) -> bool,
     ) -> Option<(OrderKey, QueueKey)> {
         while let Some(block) = self.blocks.get_mut(cursor.block) {
@@ -308,7 +310,7 @@ mod tests {
         }
     }
 
-    fn brief(dice: u64) -> QueueKey {
+    fn queue_key(dice: u64) -> QueueKey {
         let shares = dice.is_multiple_of(3);
         QueueKey {
             group: GroupId((dice / 400 % 5) as u32),
@@ -322,7 +324,7 @@ mod tests {
         }
     }
 
-    fn found(line: &mut Line, room: Option<&Room>, hopeless: u32) -> Vec<u64> {
+    fn found(line: &mut WaitingLine, room: Option<&Available>, hopeless: u32) -> Vec<u64> {
         let (mut cursor, mut jobs) = (Cursor::default(), Vec::new());
         let given_up = |group: GroupId, limit| group.0 == hopeless && limit > Span(9);
         while let Some((key, _)) = line.next(&mut cursor, room, given_up) {
@@ -334,7 +336,7 @@ mod tests {
     /// Thousands of jobs come and go; searches find what a look at each of them finds.
     #[test]
     fn finds_what_a_full_search_finds() {
-        let (mut line, mut all) = (Line::default(), BTreeMap::new());
+        let (mut line, mut all) = (WaitingLine::default(), BTreeMap::new());
         let mut dice = 88_172_645_463_325_252u64;
         for step in 0..6000 {
             dice ^= dice << 13;
@@ -345,13 +347,13 @@ mod tests {
                 assert!(line.remove(&key(at)));
             } else {
                 assert!(!line.remove(&key(at)));
-                line.insert(key(at), brief(dice));
-                all.insert(at, brief(dice));
+                line.insert(key(at), queue_key(dice));
+                all.insert(at, queue_key(dice));
             }
             if step % 50 > 0 {
                 continue;
             }
-            let room = Room {
+            let room = Available {
                 idle: (dice % 8) as u32,
                 extra: (dice % 3) as u32,
                 until_shadow: Span((dice / 5 % 40) as i64),

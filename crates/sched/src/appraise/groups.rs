@@ -12,7 +12,7 @@ use cosy_model::{Su, Time};
 
 /// What several reservations do.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Several {
+pub struct GroupAppraisal {
     /// When the plain job of the inquiry would start.
     pub plain_start: Option<Time>,
     /// T of eq. (1).
@@ -50,7 +50,12 @@ impl GroupEffect {
 impl Scheduler {
     /// Appraises groups of reservations that are free, each with those before it accepted.
     /// Of the inquiry the starts are not looked at.
-    pub fn appraise_several(&self, now: Time, inquiry: &Inquiry, groups: &[Vec<Block>]) -> Several {
+    pub fn appraise_groups(
+        &self,
+        now: Time,
+        inquiry: &Inquiry,
+        groups: &[Vec<Block>],
+    ) -> GroupAppraisal {
         let first = self.first_only(inquiry.most_jobs);
         let mut judge = Judge::new(&first, now, inquiry);
         let pool = self.pool_of_queue(inquiry.job.queue);
@@ -70,7 +75,7 @@ impl Scheduler {
             delays: effect.delays,
             weighted: effect.weighted,
         };
-        Several {
+        GroupAppraisal {
             plain_start: self.start_of(now, &inquiry.job, &[]),
             load_end: pool.map_or(now, |pool| self.load_end(now, pool)),
             plan_end,

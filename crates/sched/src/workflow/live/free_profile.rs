@@ -78,17 +78,17 @@ impl Footprint {
     }
 
     /// How many tasks fit where so much is taken.
-    fn capacity(&self, total: &[u64], taken: &[u64]) -> u64 {
-        if self.alone && taken[0] > 0 {
+    fn capacity(&self, total: &[u64], occupancy: &[u64]) -> u64 {
+        if self.alone && occupancy[0] > 0 {
             return 0;
         }
         let mut tasks = self.most;
         let rows = total
             .iter()
-            .zip(taken)
+            .zip(occupancy)
             .zip(self.once.iter().zip(&self.each));
-        for ((total, taken), (once, each)) in rows {
-            let Some(left) = total.saturating_sub(*taken).checked_sub(*once) else {
+        for ((total, occupancy), (once, each)) in rows {
+            let Some(left) = total.saturating_sub(*occupancy).checked_sub(*once) else {
                 return 0;
             };
             tasks = left.checked_div(*each).map_or(tasks, |fit| tasks.min(fit));
@@ -110,7 +110,7 @@ struct Node {
     total: Vec<u64>,
     at: Vec<i64>,
     /// Taken from each step on, one row after another.
-    taken: Vec<u64>,
+    occupancy: Vec<u64>,
 }
 
 impl Node {
@@ -123,7 +123,7 @@ impl Node {
 
     fn row(&self, step: usize) -> &[u64] {
         let width = self.total.len();
-        &self.taken[step * width..(step + 1) * width]
+        &self.occupancy[step * width..(step + 1) * width]
     }
 
     fn until(&self, step: usize) -> i64 {
@@ -139,9 +139,9 @@ impl Node {
         let width = self.total.len();
         self.at.insert(step + 1, at);
         let row = step * width..(step + 1) * width;
-        let copied: Vec<u64> = self.taken[row].to_vec();
+        let copied: Vec<u64> = self.occupancy[row].to_vec();
         let behind = (step + 1) * width;
-        self.taken.splice(behind..behind, copied);
+        self.occupancy.splice(behind..behind, copied);
         step + 1
     }
 
@@ -158,9 +158,9 @@ impl Node {
             },
         );
         let width = self.total.len();
-        for step in self.taken[first * width..last * width].chunks_mut(width) {
-            for (taken, more) in step.iter_mut().zip(row) {
-                *taken = taken.saturating_add(*more);
+        for step in self.occupancy[first * width..last * width].chunks_mut(width) {
+            for (occupancy, more) in step.iter_mut().zip(row) {
+                *occupancy = occupancy.saturating_add(*more);
             }
         }
     }
@@ -168,7 +168,7 @@ impl Node {
 
 /// All nodes; times are milliseconds from some instant.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
+pub(super) struct FreeProfile {
     nodes: Vec<Node>,
 }
 
@@ -180,7 +180,7 @@ pub(super) struct Free {
     pub capacity: u64,
 }
 
-impl Room {
+impl FreeProfile {
     /// What others hold, from `begin` on.
     pub fn new(scheduler: &Scheduler, kinds: &Kinds, now: Time, begin: Time) -> Self {
         let width = kinds.count();
@@ -188,7 +188,7 @@ impl Room {
             let mut node = Node {
                 total: kinds.row(ALONE, scheduler.machine.total(id)),
                 at: vec![-NEVER],
-                taken: vec![0; width],
+                occupancy: vec![0; width],
             };
             for held in scheduler.machine.commitments(id, now) {
                 let Commitment {
@@ -228,7 +228,8 @@ impl Room {
     pub fn free_row(&self, node: NodeId, row: &[u64], from: i64, length: i64) -> i64 {
         let fits = |node: &Node, step: usize| {
             let rows = node.total.iter().zip(node.row(step)).zip(row);
-            let mut rows = rows.map(|((total, taken), own)| total.saturating_sub(*taken) >= *own);
+            let mut rows =
+                rows.map(|((total, occupancy), own)| total.saturating_sub(*occupancy) >= *own);
             u64::from(rows.all(|fits| fits))
         };
         self.free_for(node, from, length, fits).start
@@ -248,9 +249,9 @@ impl Room {
         };
         let mut step = node.step(from);
         loop {
-            let room = capacity(node, step);
+            let profile = capacity(node, step);
             let until = node.until(step);
-            if room == 0 {
+            if profile == 0 {
                 if until >= NEVER {
                     return Free {
                         start: NEVER,
@@ -262,7 +263,7 @@ impl Room {
                     capacity: u64::MAX,
                 };
             } else {
-                free.capacity = free.capacity.min(room);
+                free.capacity = free.capacity.min(profile);
                 if until >= NEVER || until >= free.start.saturating_add(length) {
                     return free;
                 }
@@ -276,7 +277,8 @@ impl Room {
         let node = &self.nodes[node.index()];
         let fits = |step: usize| {
             let rows = node.total.iter().zip(node.row(step)).zip(row);
-            let mut rows = rows.map(|((total, taken), own)| total.saturating_sub(*taken) >= *own);
+            let mut rows =
+                rows.map(|((total, occupancy), own)| total.saturating_sub(*occupancy) >= *own);
             rows.all(|fits| fits)
         };
         let first = node.step(from);

@@ -3,23 +3,23 @@
 
 use crate::components;
 use crate::group::Group;
-use crate::line::QueueKey;
-use crate::machine::{Machine, Sight, left};
+use crate::machine::{Machine, ReservationHorizon, left};
 use crate::pass::{Pass, at_least_one};
 use crate::running::{Holding, Running};
 use crate::scheduler::Scheduler;
-use crate::select::{Candidate, Pick, select};
+use crate::select::{Candidate, NodeTasks, select};
 use crate::shape::Shape;
 use crate::table::Table;
+use crate::waiting_line::QueueKey;
 use crate::{Component, Demand, NodeMask};
 use cosy_model::{Amounts, NodeId, NodeShare, Time};
 
 impl Scheduler {
     /// True when the nodes have no room for all tasks at this moment.
-    pub(crate) fn lacks_amounts(&mut self, brief: &QueueKey) -> bool {
-        self.groups.refresh_shapes(brief.group, &self.machine);
-        let group = self.groups.get(brief.group);
-        let shapes = self.groups.known_shapes(brief.group);
+    pub(crate) fn lacks_amounts(&mut self, queue_key: &QueueKey) -> bool {
+        self.groups.refresh_shapes(queue_key.group, &self.machine);
+        let group = self.groups.get(queue_key.group);
+        let shapes = self.groups.known_shapes(queue_key.group);
         let lacks = |(one, shape): (&Component, &Shape)| {
             shape.tasks < one.tasks.into() || shape.nodes < one.nodes.unwrap_or(1)
         };
@@ -27,19 +27,31 @@ impl Scheduler {
     }
 
     /// The nodes on which a job that shares nodes can start now, given the places booked.
-    pub(crate) fn picks_now(&mut self, pass: &Pass, brief: &QueueKey) -> Option<Vec<Pick>> {
-        self.groups.refresh_shapes(brief.group, &self.machine);
-        let shape = self.groups.known_shape(brief.group);
-        let group = self.groups.get(brief.group);
-        let window = (pass.now, pass.now + at_least_one(brief.limit));
+    pub(crate) fn picks_now(
+        &mut self,
+        pass: &Pass,
+        queue_key: &QueueKey,
+    ) -> Option<Vec<NodeTasks>> {
+        self.groups.refresh_shapes(queue_key.group, &self.machine);
+        let shape = self.groups.known_shape(queue_key.group);
+        let group = self.groups.get(queue_key.group);
+        let window = (pass.now, pass.now + at_least_one(queue_key.limit));
         let Some(demand) = group.demand.only() else {
-            return self.components_for(group, window, (pass.now, Sight::Until(pass.far)));
+            return self.components_for(
+                group,
+                window,
+                (pass.now, ReservationHorizon::Until(pass.far)),
+            );
         };
         let candidate = |node| {
             if self.machine.ahead.contains(node) {
-                let part =
-                    self.machine
-                        .window(node, demand, window, pass.now, Sight::Until(pass.far))?;
+                let part = self.machine.window(
+                    node,
+                    demand,
+                    window,
+                    pass.now,
+                    ReservationHorizon::Until(pass.far),
+                )?;
                 return Candidate::new(demand, node, &part.free, (part.since, part.until));
             }
             now_candidate(demand, shape, &self.machine, node, pass.now)
@@ -48,13 +60,13 @@ impl Scheduler {
     }
 
     /// Whether a job that does not lack room could start now if there were no reservations.
-    pub(crate) fn fits_blindly(&self, pass: &Pass, brief: &QueueKey) -> bool {
-        let group = self.groups.get(brief.group);
-        if brief.whole > 0 && group.alike.is_some() {
+    pub(crate) fn fits_blindly(&self, pass: &Pass, queue_key: &QueueKey) -> bool {
+        let group = self.groups.get(queue_key.group);
+        if queue_key.whole > 0 && group.alike.is_some() {
             return true; // there are enough idle nodes, and any of them do
         }
-        let window = (pass.now, pass.now + at_least_one(brief.limit));
-        let blindly = (pass.now, Sight::Blind);
+        let window = (pass.now, pass.now + at_least_one(queue_key.limit));
+        let blindly = (pass.now, ReservationHorizon::Ignored);
         let Some(demand) = group.demand.only() else {
             return self.components_for(group, window, blindly).is_some();
         };
@@ -67,14 +79,14 @@ impl Scheduler {
     pub(crate) fn earliest_shared(
         &mut self,
         pass: &Pass,
-        brief: &QueueKey,
-    ) -> Option<(Time, Vec<Pick>)> {
-        self.groups.refresh_shapes(brief.group, &self.machine);
+        queue_key: &QueueKey,
+    ) -> Option<(Time, Vec<NodeTasks>)> {
+        self.groups.refresh_shapes(queue_key.group, &self.machine);
         let pool = &self.pools[pass.pool];
-        let group = self.groups.get(brief.group);
+        let group = self.groups.get(queue_key.group);
         let soon = Time(pass.now.0.saturating_add(1));
-        let mut outlook = Outlook::new(group, self.groups.known_shape(brief.group));
-        let mut further = self.further_outlooks(group, brief);
+        let mut outlook = Outlook::new(group, self.groups.known_shape(queue_key.group));
+        let mut further = self.further_outlooks(group, queue_key);
         let (mut next, mut last) = (crate::ends::Ends::START, pass.now);
         loop {
             let end = pool.ends.get(next).map(|end| end.at.max(soon));
@@ -95,10 +107,14 @@ impl Scheduler {
             if !outlook.is_enough() || !further.iter().all(Outlook::is_enough) {
                 continue;
             }
-            let window = (at, at + at_least_one(brief.limit));
+            let window = (at, at + at_least_one(queue_key.limit));
             let picks = match further.is_empty() {
                 true => outlook.picks(&self.machine, window, (pass.now, pass.far)),
-                false => self.components_for(group, window, (pass.now, Sight::Until(pass.far))),
+                false => self.components_for(
+                    group,
+                    window,
+                    (pass.now, ReservationHorizon::Until(pass.far)),
+                ),
             };
             if let Some(picks) = picks {
                 return Some((at, picks));
@@ -107,8 +123,8 @@ impl Scheduler {
     }
 
     /// What will be free for the further components of a job.
-    fn further_outlooks<'a>(&'a self, group: &'a Group, brief: &QueueKey) -> Vec<Outlook<'a>> {
-        let shapes = self.groups.known_shapes(brief.group).skip(1);
+    fn further_outlooks<'a>(&'a self, group: &'a Group, queue_key: &QueueKey) -> Vec<Outlook<'a>> {
+        let shapes = self.groups.known_shapes(queue_key.group).skip(1);
         let components = group.components().skip(1).zip(shapes);
         let outlook = |((demand, eligible), shape)| Outlook::of(demand, eligible, shape);
         components.map(outlook).collect()
@@ -119,8 +135,8 @@ impl Scheduler {
         &self,
         group: &Group,
         window: (Time, Time),
-        (now, sight): (Time, Sight),
-    ) -> Option<Vec<Pick>> {
+        (now, sight): (Time, ReservationHorizon),
+    ) -> Option<Vec<NodeTasks>> {
         let candidates = |(demand, nodes): (&Component, &NodeMask)| {
             let candidate = |node| {
                 let free = self.machine.window(node, demand, window, now, sight)?;
@@ -138,8 +154,8 @@ impl Scheduler {
         demand: &Component,
         nodes: &NodeMask,
         window: (Time, Time),
-        (now, sight): (Time, Sight),
-    ) -> Option<Vec<Pick>> {
+        (now, sight): (Time, ReservationHorizon),
+    ) -> Option<Vec<NodeTasks>> {
         let candidate = |node| {
             let free = self.machine.window(node, demand, window, now, sight)?;
             Candidate::new(demand, node, &free.free, (free.since, free.until))
@@ -148,8 +164,8 @@ impl Scheduler {
     }
 
     /// What a job with `demand` will hold on the nodes picked for it.
-    pub(crate) fn shares_for(&self, demand: &Demand, picks: &[Pick]) -> Vec<NodeShare> {
-        let share = |pick: &Pick| {
+    pub(crate) fn shares_for(&self, demand: &Demand, picks: &[NodeTasks]) -> Vec<NodeShare> {
+        let share = |pick: &NodeTasks| {
             let one = demand.get(pick.component);
             self.share(one.unwrap_or(demand.first()), pick)
         };
@@ -157,12 +173,16 @@ impl Scheduler {
     }
 
     /// What one component will hold on the nodes picked for it.
-    pub(crate) fn shares_of_component(&self, one: &Component, picks: &[Pick]) -> Vec<NodeShare> {
+    pub(crate) fn shares_of_component(
+        &self,
+        one: &Component,
+        picks: &[NodeTasks],
+    ) -> Vec<NodeShare> {
         picks.iter().map(|pick| self.share(one, pick)).collect()
     }
 
     /// What a component will hold on one node.
-    fn share(&self, one: &Component, pick: &Pick) -> NodeShare {
+    fn share(&self, one: &Component, pick: &NodeTasks) -> NodeShare {
         NodeShare {
             node: pick.node,
             tasks: pick.tasks,
@@ -263,11 +283,12 @@ impl<'a> Outlook<'a> {
         machine: &Machine,
         window: (Time, Time),
         (now, far): (Time, Time),
-    ) -> Option<Vec<Pick>> {
+    ) -> Option<Vec<NodeTasks>> {
         let demand = self.demand;
         let candidate = |node| {
             if machine.ahead.contains(node) || machine.is_taken(node) {
-                let part = machine.window(node, demand, window, now, Sight::Until(far))?;
+                let part =
+                    machine.window(node, demand, window, now, ReservationHorizon::Until(far))?;
                 return Candidate::new(demand, node, &part.free, (part.since, part.until));
             }
             match self.freed.get(node) {

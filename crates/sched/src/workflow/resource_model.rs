@@ -5,18 +5,18 @@ use super::lanes::Lanes;
 use super::schedule::Slot;
 
 /// Where tasks are, and when they could be there.
-pub trait Ground {
+pub trait ResourceModel {
     /// What is taken while slots are given their times anew.
-    type Taken;
+    type Occupancy;
 
     /// Before any slot has its time.
-    fn open(&self) -> Self::Taken;
+    fn open(&self) -> Self::Occupancy;
 
     /// The earliest start from `ready` on, not before which the tasks are over that go
     /// before on the same place, at which the place of a task is free for so long.
     fn earliest_ms(
         &self,
-        taken: &Self::Taken,
+        occupancy: &Self::Occupancy,
         task: usize,
         slot: &Slot,
         ready_ms: i64,
@@ -24,10 +24,10 @@ pub trait Ground {
     ) -> i64;
 
     /// Until when the place of a task is free behind a slot there; `None`: for good.
-    fn free_until_ms(&self, taken: &Self::Taken, task: usize, slot: &Slot) -> Option<i64>;
+    fn free_until_ms(&self, occupancy: &Self::Occupancy, task: usize, slot: &Slot) -> Option<i64>;
 
     /// A slot has its time.
-    fn take(&self, taken: &mut Self::Taken, task: usize, slot: &Slot);
+    fn take(&self, occupancy: &mut Self::Occupancy, task: usize, slot: &Slot);
 
     /// How long that much data takes from one machine to another.
     fn carry_ms(&self, data: i64, from: usize, to: usize) -> i64;
@@ -36,8 +36,8 @@ pub trait Ground {
     fn needed_ms(&self, task: usize, slot: &Slot) -> Option<i64>;
 }
 
-impl Ground for Machines {
-    type Taken = Lanes;
+impl ResourceModel for Machines {
+    type Occupancy = Lanes;
 
     fn open(&self) -> Lanes {
         Lanes::new(self)

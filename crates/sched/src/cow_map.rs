@@ -12,17 +12,17 @@ const RUN: usize = 32;
 
 /// The map.
 #[derive(Clone, Debug)]
-pub(crate) struct Shelf<K, V> {
+pub(crate) struct CowMap<K, V> {
     runs: Vec<Arc<Vec<(K, V)>>>,
 }
 
-impl<K, V> Default for Shelf<K, V> {
+impl<K, V> Default for CowMap<K, V> {
     fn default() -> Self {
         Self { runs: Vec::new() }
     }
 }
 
-impl<K: Ord + Copy, V: Clone> Shelf<K, V> {
+impl<K: Ord + Copy, V: Clone> CowMap<K, V> {
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn agrees_with_a_tree_and_leaves_copies_alone() {
-        let (mut shelf, mut tree) = (Shelf::default(), BTreeMap::new());
+        let (mut shelf, mut tree) = (CowMap::default(), BTreeMap::new());
         let mut copies = Vec::new();
         let mut dice = 88_172_645_463_325_252u64;
         for step in 0..20_000 {

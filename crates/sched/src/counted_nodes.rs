@@ -8,13 +8,13 @@
 //!
 //! Source: Edmonds and Fulkerson, Transversals and matroid partition (1965).
 
-use crate::demand::AtLeast;
+use crate::demand::CountedNodes;
 use crate::select::Candidate;
 
 /// How nodes that were taken are shared out among sets of which each needs some; the last
 /// place is for any node.
 struct Shares<'a> {
-    sets: &'a [AtLeast],
+    sets: &'a [CountedNodes],
     /// How many each still takes.
     open: Vec<usize>,
     /// What each has, as indices of candidates.
@@ -22,7 +22,7 @@ struct Shares<'a> {
 }
 
 impl<'a> Shares<'a> {
-    fn new(sets: &'a [AtLeast], nodes: usize) -> Option<Self> {
+    fn new(sets: &'a [CountedNodes], nodes: usize) -> Option<Self> {
         let mut open: Vec<usize> = sets.iter().map(|set| set.count as usize).collect();
         open.push(nodes.checked_sub(open.iter().sum())?);
         let held = vec![Vec::new(); open.len()];
@@ -85,7 +85,7 @@ impl<'a> Shares<'a> {
 /// The first `nodes` candidates, in their order, that can be shared out among the sets, with
 /// all that are required, which come first.
 pub(crate) fn first(
-    sets: &[AtLeast],
+    sets: &[CountedNodes],
     candidates: &[Candidate],
     nodes: usize,
 ) -> Option<Vec<Candidate>> {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn demand(nodes: Option<u32>, tasks: u32, sets: &[(u32, u32)]) -> Component {
-        let counted = sets.iter().map(|(bits, count)| AtLeast {
+        let counted = sets.iter().map(|(bits, count)| CountedNodes {
             nodes: mask(*bits),
             count: *count,
         });

@@ -8,13 +8,13 @@
 use crate::NodeMask;
 use crate::ends::{End, Ends, Place};
 use crate::group::Group;
-use crate::line::QueueKey;
 use crate::nodeset::NodeSet;
 use crate::pass::{Pass, at_least_one};
 use crate::pool::Pool;
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, count_alike, select};
 use crate::timeline::Timeline;
+use crate::waiting_line::QueueKey;
 use cosy_model::{NodeId, Time};
 
 /// Sets of nodes that are worked on, kept for their memory.
@@ -40,8 +40,8 @@ struct Slot {
 
 impl Scheduler {
     /// The nodes on which a whole-node job can start now, given the places found so far.
-    pub(crate) fn nodes_now(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
-        let group = self.groups.get(brief.group);
+    pub(crate) fn nodes_now(&self, pass: &mut Pass, queue_key: &QueueKey) -> Option<NodeSet> {
+        let group = self.groups.get(queue_key.group);
         let free = self.pools[pass.pool].reserved_from() >= pass.far;
         if let Some(capacity) = group.alike.filter(|_| free && pass.places.is_empty()) {
             let count = count_alike(group.demand.first(), capacity)?;
@@ -56,17 +56,17 @@ impl Scheduler {
         masks.idle.set_and(group.eligible(), &self.machine.idle);
         let slot = Slot {
             at: pass.now,
-            end: pass.now + at_least_one(brief.limit),
+            end: pass.now + at_least_one(queue_key.limit),
             ended: None,
         };
-        self.choose_whole(pass, brief, slot)
+        self.choose_whole(pass, queue_key, slot)
     }
 
     /// Marks the idle nodes that the head's place needs, the lowest ones, unless it has been done
     /// in this pass.
-    pub(crate) fn keep_for_head(&self, pass: &mut Pass, brief: &QueueKey, kept: u32) {
+    pub(crate) fn keep_for_head(&self, pass: &mut Pass, queue_key: &QueueKey, kept: u32) {
         if pass.kept.is_empty() && kept > 0 {
-            let group = self.groups.get(brief.group);
+            let group = self.groups.get(queue_key.group);
             let idle = &mut pass.masks.class;
             idle.set_and(group.eligible(), &self.machine.idle);
             pass.kept.take_first(idle, kept, None);
@@ -74,16 +74,16 @@ impl Scheduler {
     }
 
     /// The lowest idle nodes, for a job that may have any.
-    pub(crate) fn lowest_idle(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
-        let group = self.groups.get(brief.group);
+    pub(crate) fn lowest_idle(&self, pass: &mut Pass, queue_key: &QueueKey) -> Option<NodeSet> {
+        let group = self.groups.get(queue_key.group);
         let count = count_alike(group.demand.first(), group.alike?)?;
         let spare = pass.spare_set.take();
         NodeSet::first_of(group.eligible(), &self.machine.idle, count, spare)
     }
 
     /// The lowest idle nodes that are not kept for the head.
-    pub(crate) fn lowest_extra(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
-        let group = self.groups.get(brief.group);
+    pub(crate) fn lowest_extra(&self, pass: &mut Pass, queue_key: &QueueKey) -> Option<NodeSet> {
+        let group = self.groups.get(queue_key.group);
         let count = count_alike(group.demand.first(), group.alike?)?;
         let spare = pass.spare_set.take();
         let extra = &mut pass.masks.class;
@@ -104,9 +104,9 @@ impl Scheduler {
     pub(crate) fn earliest_whole(
         &self,
         pass: &mut Pass,
-        brief: &QueueKey,
+        queue_key: &QueueKey,
     ) -> Option<(Time, NodeSet)> {
-        let group = self.groups.get(brief.group);
+        let group = self.groups.get(queue_key.group);
         let pool = &self.pools[pass.pool];
         let soon = Time(pass.now.0.saturating_add(1));
         if let Some(capacity) = group.alike
@@ -114,7 +114,7 @@ impl Scheduler {
         {
             let count = count_alike(group.demand.first(), capacity)?;
             let (at, nodes) = self.earliest_counted(pass, group, count)?;
-            if at + at_least_one(brief.limit) <= pool.reserved_from() {
+            if at + at_least_one(queue_key.limit) <= pool.reserved_from() {
                 return Some((at, nodes));
             }
         }
@@ -124,11 +124,11 @@ impl Scheduler {
         if pass.profile.is_empty() {
             self.begin_profile(pass);
         }
-        let length = at_least_one(brief.limit);
+        let length = at_least_one(queue_key.limit);
         let (mut next, mut from) = (Ends::START, soon);
         loop {
             // In between there are too few nodes, whichever they are.
-            let at = pass.profile.next((from, from + length), brief.whole)?;
+            let at = pass.profile.next((from, from + length), queue_key.whole)?;
             if at == Time::FAR {
                 return None;
             }
@@ -142,7 +142,7 @@ impl Scheduler {
                 end: at + length,
                 ended: Some(next),
             };
-            if let Some(nodes) = self.choose_whole(pass, brief, slot) {
+            if let Some(nodes) = self.choose_whole(pass, queue_key, slot) {
                 return Some((at, nodes));
             }
             let end = pool.ends.get(next).map(|end| end.at.max(soon));
@@ -237,22 +237,22 @@ impl Scheduler {
     }
 
     /// The nodes that a whole-node job gets, of `masks.idle`.
-    fn choose_whole(&self, pass: &mut Pass, brief: &QueueKey, slot: Slot) -> Option<NodeSet> {
+    fn choose_whole(&self, pass: &mut Pass, queue_key: &QueueKey, slot: Slot) -> Option<NodeSet> {
         let pool = &self.pools[pass.pool];
         let (masks, places) = (&mut pass.masks, &pass.places);
-        if masks.idle.count() < brief.whole {
+        if masks.idle.count() < queue_key.whole {
             return None;
         }
         masks.clear.set_to(&masks.idle);
         for timeline in [&pool.reserved, places] {
             let window = (slot.at, slot.end);
-            let enough =
-                timeline.is_empty() || timeline.keep_clear(&mut masks.clear, window, brief.whole);
+            let enough = timeline.is_empty()
+                || timeline.keep_clear(&mut masks.clear, window, queue_key.whole);
             if !enough {
                 return None;
             }
         }
-        let group = self.groups.get(brief.group);
+        let group = self.groups.get(queue_key.group);
         let Some(capacity) = group.alike else {
             return self.choose_unlike(pass, group, slot);
         };

@@ -1,11 +1,11 @@
 //! The plan, step by step: kinds and lanes, the schedule on lanes, tasks on nodes, spare
 //! time.
 
-use super::floor::Floor;
+use super::free_profile::{FreeProfile, Kinds, NEVER, since};
 use super::kinds::AllKinds;
 use super::lanes::{AllLanes, mib};
-use super::room::{Kinds, NEVER, Room, since};
-use super::{Fixed, LiveError, LiveFlow, LivePlan, LiveSlot};
+use super::placement::Placement;
+use super::{LiveError, LiveFlow, LivePlan, LiveSlot, StartedSlot};
 use crate::Scheduler;
 use crate::workflow::critical::critical_path;
 use crate::workflow::dag::{Dag, DagError, Machines};
@@ -28,12 +28,12 @@ pub(super) fn plan(
     let scheduler = without(scheduler, flow);
     let begin = flow.earliest.max(now);
     let rows = Kinds::of(flow.tasks.iter().map(|task| &*task.demand));
-    let room = Room::new(&scheduler, &rows, now, begin);
-    let kinds = AllKinds::of(&scheduler, flow, &rows, &room)?;
+    let profile = FreeProfile::new(&scheduler, &rows, now, begin);
+    let kinds = AllKinds::of(&scheduler, flow, &rows, &profile)?;
     let tasks: Vec<usize> = (0..flow.tasks.len())
         .filter(|task| flow.tasks[*task].fixed.is_none())
         .collect();
-    let mut out = Out {
+    let mut out = PlanDraft {
         scheduler: &scheduler,
         flow,
         begin,
@@ -42,14 +42,14 @@ pub(super) fn plan(
     if tasks.is_empty() {
         return out.finished(begin, begin);
     }
-    let lanes = AllLanes::new(flow, &tasks, &kinds, &room).ok_or(LiveError::Failed)?;
+    let lanes = AllLanes::new(flow, &tasks, &kinds, &profile).ok_or(LiveError::Failed)?;
     let on_lanes = lanes
         .dag(flow, begin, &tasks, &kinds)
         .map_err(|e| named(e, &tasks))?;
     let first = schedule(flow.scheduler, &on_lanes, &lanes.machines);
     let dag = by_set(flow, begin, &tasks, &kinds).map_err(|e| named(e, &tasks))?;
-    let parts = (&tasks[..], &kinds, &room);
-    let (floor, first) = Floor::put(flow, parts, (&dag, &lanes, &first))?;
+    let parts = (&tasks[..], &kinds, &profile);
+    let (placed, first) = Placement::put(flow, parts, (&dag, &lanes, &first))?;
     let deadline_ms = deadline_ms(flow, begin, first.end_ms());
     if deadline_ms < first.end_ms() {
         return Err(LiveError::TooEarly {
@@ -58,19 +58,19 @@ pub(super) fn plan(
         });
     }
     let threshold = share(first.end_ms(), flow.threshold_permille);
-    let grown = share_out(flow.policy, &dag, &floor, &first, deadline_ms, threshold);
-    let sound = |plan: &Schedule| plan.end_ms() <= deadline_ms && floor.is_free(plan);
+    let grown = share_out(flow.policy, &dag, &placed, &first, deadline_ms, threshold);
+    let sound = |plan: &Schedule| plan.end_ms() <= deadline_ms && placed.is_free(plan);
     let plan = if sound(&grown) { grown } else { first.clone() };
     // Cut short by others' work: what each has behind it without pushing anyone.
     let cut = deadline_ms - plan.end_ms() > threshold.max(tasks.len() as i64);
-    let plan = match cut && !room.is_idle() {
-        true => Some(in_place(&dag, &floor, &plan, deadline_ms))
+    let plan = match cut && !profile.is_idle() {
+        true => Some(in_place(&dag, &placed, &plan, deadline_ms))
             .filter(sound)
             .unwrap_or(plan),
         false => plan,
     };
-    let critical = critical_path(&dag, &floor, &first);
-    out.fill(&tasks, &dag, &floor, &plan);
+    let critical = critical_path(&dag, &placed, &first);
+    out.fill(&tasks, &dag, &placed, &plan);
     for at in critical {
         out.mark(tasks[at]);
     }
@@ -79,12 +79,12 @@ pub(super) fn plan(
 
 /// Slots that grow into the gaps behind them, by no more than their part of the time until
 /// the deadline.
-fn in_place(dag: &Dag, floor: &Floor<'_>, plan: &Schedule, deadline_ms: i64) -> Schedule {
+fn in_place(dag: &Dag, placed: &Placement<'_>, plan: &Schedule, deadline_ms: i64) -> Schedule {
     let end = plan.end_ms().max(1);
     let ends = plan.slots().iter().enumerate().map(|(task, slot)| {
         let part = i128::from(slot.length_ms()) * i128::from(deadline_ms - end) / i128::from(end);
         let part = i64::try_from(part).unwrap_or(NEVER);
-        slot.end_ms + plan.gap_ms(dag, floor, task).clamp(0, part.max(0))
+        slot.end_ms + plan.gap_ms(dag, placed, task).clamp(0, part.max(0))
     });
     plan.with_ends(&ends.collect::<Vec<_>>())
 }
@@ -114,11 +114,11 @@ fn check(flow: &LiveFlow) -> Result<(), LiveError> {
 
 /// The machine without the reservations that the plan takes the place of.
 pub(super) fn without<'a>(scheduler: &'a Scheduler, flow: &LiveFlow) -> Cow<'a, Scheduler> {
-    let mut ground = Cow::Borrowed(scheduler);
+    let mut resources = Cow::Borrowed(scheduler);
     for id in &flow.replaces {
-        ground.to_mut().remove_block(*id);
+        resources.to_mut().remove_block(*id);
     }
-    ground
+    resources
 }
 
 /// The graph with sets as machines.
@@ -162,7 +162,7 @@ fn share(length_ms: i64, permille: u32) -> i64 {
     i64::try_from(share).unwrap_or(NEVER)
 }
 
-fn kept(fixed: Fixed) -> LiveSlot {
+fn kept(fixed: StartedSlot) -> LiveSlot {
     LiveSlot {
         start: fixed.start,
         end: fixed.end,
@@ -195,19 +195,19 @@ impl LiveFlow {
 }
 
 /// The plan while it is put together.
-struct Out<'a> {
+struct PlanDraft<'a> {
     scheduler: &'a Scheduler,
     flow: &'a LiveFlow,
     begin: Time,
     slots: Vec<Option<LiveSlot>>,
 }
 
-impl Out<'_> {
-    fn fill(&mut self, tasks: &[usize], dag: &Dag, floor: &Floor<'_>, plan: &Schedule) {
+impl PlanDraft<'_> {
+    fn fill(&mut self, tasks: &[usize], dag: &Dag, placed: &Placement<'_>, plan: &Schedule) {
         for (at, &task) in tasks.iter().enumerate() {
             let slot = &plan.slots()[at];
             let demand = &self.flow.tasks[task].demand;
-            let picks: Vec<_> = floor.parts[at].iter().map(|part| part.pick).collect();
+            let picks: Vec<_> = placed.parts[at].iter().map(|part| part.pick).collect();
             let shares: Vec<NodeShare> = self.scheduler.shares_of_component(demand, &picks);
             self.slots[task] = Some(LiveSlot {
                 start: self.begin + Span(slot.start_ms),
@@ -215,7 +215,7 @@ impl Out<'_> {
                 set: slot.machine,
                 shares,
                 estimate: self.flow.tasks[task].estimates[slot.machine],
-                spare: Span(plan.spare_ms(dag, floor, at)),
+                spare: Span(plan.spare_ms(dag, placed, at)),
                 critical: false,
             });
         }

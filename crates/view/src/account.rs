@@ -1,0 +1,155 @@
+//! What is shown of accounts, of the ledger, and of what reservations cost each account.
+
+use crate::column::{Column, Fields};
+use crate::value::FieldValue;
+use cosy_model::reservation::{AccountInfo, LedgerEntry, ReservationInfo};
+use cosy_model::{Span, Su};
+use std::collections::BTreeMap;
+
+/// `cadm account list`.
+pub const LIST: &[Column<AccountInfo>] = &[
+    Column::left("ACCOUNT", |account| (&account.name).into()),
+    Column::right("GRANTED", |account| of_budget(account, account.granted)),
+    Column::right("HELD", |account| account.held.into()),
+    Column::right("CHARGED", |account| account.charged.into()),
+    Column::right("AVAILABLE", |account| of_budget(account, account.available)),
+    Column::left_cut("MEMBERS", 10, |account| match account.members.as_slice() {
+        [] => "everyone".into(),
+        members => FieldValue::texts(members),
+    }),
+];
+
+fn of_budget(account: &AccountInfo, sum: Su) -> FieldValue<'_> {
+    match account.budget {
+        true => sum.into(),
+        false => "no budget".into(),
+    }
+}
+
+/// All fields of an account.
+pub fn fields(account: &AccountInfo) -> Fields<'_> {
+    let AccountInfo {
+        name,
+        members,
+        budget,
+        granted,
+        held,
+        charged,
+        available,
+    } = account;
+    let of_budget = |sum: &Su| budget.then_some(*sum).into();
+    vec![
+        ("name", name.into()),
+        ("members", FieldValue::texts(members)),
+        ("budget", (*budget).into()),
+        ("granted", of_budget(granted)),
+        ("held", (*held).into()),
+        ("charged", (*charged).into()),
+        ("available", of_budget(available)),
+    ]
+}
+
+/// `cadm account ledger`.
+pub const LEDGER: &[Column<LedgerEntry>] = &[
+    Column::right("LINE", |entry| entry.seq.into()),
+    Column::left("TIME", |entry| entry.at.into()),
+    Column::left("FROM", |entry| (&entry.from).into()),
+    Column::left("TO", |entry| (&entry.to).into()),
+    Column::right("SU", |entry| entry.sum.into()),
+    Column::right("RESERVATION", |entry| entry.reservation.map(|r| r.0).into()),
+    Column::left("WHY", |entry| (&entry.why).into()),
+    Column::left_cut("WHO", 6, |entry| (&entry.who).into()),
+];
+
+/// All fields of a line of the ledger.
+pub fn ledger_fields(entry: &LedgerEntry) -> Fields<'_> {
+    let LedgerEntry {
+        seq,
+        at,
+        from,
+        to,
+        sum,
+        reservation,
+        why,
+        who,
+    } = entry;
+    vec![
+        ("seq", (*seq).into()),
+        ("at", (*at).into()),
+        ("from", from.into()),
+        ("to", to.into()),
+        ("sum", (*sum).into()),
+        ("reservation", reservation.map(|r| r.0).into()),
+        ("why", why.into()),
+        ("who", who.into()),
+    ]
+}
+
+/// What one account's reservations come to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AccountSum {
+    /// Name of the account; `None` for reservations that no account pays for.
+    pub account: Option<String>,
+    /// Number of reservations.
+    pub reservations: u64,
+    /// For the time itself.
+    pub base: Su,
+    /// For the delay of others.
+    pub extra: Su,
+    /// What was charged.
+    pub charged: Su,
+    /// Core time that jobs used, in milliseconds.
+    pub used_core_ms: i64,
+}
+
+/// A sum for each account, by name, what no account pays for first.
+pub fn sums(all: &[ReservationInfo]) -> Vec<AccountSum> {
+    let mut sums: BTreeMap<Option<&str>, AccountSum> = BTreeMap::new();
+    for r in all {
+        let account = r.account.as_deref().filter(|name| !name.is_empty());
+        let sum = sums.entry(account).or_default();
+        sum.account = account.map(str::to_owned);
+        sum.reservations += 1;
+        sum.base = sum.base.plus(r.base);
+        sum.extra = sum.extra.plus(r.extra);
+        sum.charged = sum.charged.plus(r.charged);
+        sum.used_core_ms = sum.used_core_ms.saturating_add(r.used_core_ms);
+    }
+    sums.into_values().collect()
+}
+
+/// `chist --cost`, below the reservations.
+pub const SUMS: &[Column<AccountSum>] = &[
+    Column::left("ACCOUNT", |sum| sum.account.as_deref().unwrap_or("-").into()),
+    Column::right("RESERVATIONS", |sum| sum.reservations.into()),
+    Column::right("BASE", |sum| sum.base.into()),
+    Column::right("EXTRA", |sum| sum.extra.into()),
+    Column::right("CHARGED", |sum| sum.charged.into()),
+    Column::right("CORE HOURS USED", |sum| hours(sum.used_core_ms).into()),
+];
+
+/// With one decimal, rounded down.
+fn hours(core_ms: i64) -> String {
+    let tenths = core_ms.max(0) / 360_000;
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// All fields of the sum of an account.
+pub fn sum_fields(sum: &AccountSum) -> Fields<'_> {
+    let AccountSum {
+        account,
+        reservations,
+        base,
+        extra,
+        charged,
+        used_core_ms,
+    } = sum;
+    vec![
+        ("account", account.as_ref().into()),
+        ("reservations", (*reservations).into()),
+        ("base", (*base).into()),
+        ("extra", (*extra).into()),
+        ("charged", (*charged).into()),
+        ("used_core_seconds", Span(*used_core_ms).into()),
+    ]
+}

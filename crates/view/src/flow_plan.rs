@@ -1,0 +1,201 @@
+//! What is shown of plans for workflows.
+
+use crate::column::{Column, Fields};
+use crate::phrase;
+use crate::value::{FieldValue, Tone};
+use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
+use cosy_model::{Span, Time};
+
+/// A task with its slot.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedRow<'p> {
+    name: &'p str,
+    task: &'p PlannedTask,
+}
+
+/// The tasks by the start of their slots.
+pub fn rows<'p>(spec: &'p FlowSpec, plan: &'p FlowPlan) -> Vec<PlannedRow<'p>> {
+    let row = |task| PlannedRow {
+        name: name(spec, task),
+        task,
+    };
+    let mut rows: Vec<_> = plan.tasks.iter().map(row).collect();
+    rows.sort_by_key(|row| (row.task.start, row.task.task));
+    rows
+}
+
+/// The name of a planned task.
+pub fn name<'p>(spec: &'p FlowSpec, task: &PlannedTask) -> &'p str {
+    spec.tasks.get(task.task as usize).map_or("?", |t| &t.name)
+}
+
+/// The end of the last slot.
+pub fn end(plan: &FlowPlan) -> Time {
+    let ends = plan.tasks.iter().map(|t| t.end);
+    ends.max().unwrap_or(plan.shortest_end)
+}
+
+/// `cosy flow plan`: node sets are told where there are some.
+pub fn columns<'p>(plan: &FlowPlan) -> Vec<Column<PlannedRow<'p>>> {
+    let with_sets = plan.tasks.iter().any(|t| !t.set.is_empty());
+    let set = Column::left_cut("SET", 6, |row: &PlannedRow<'_>| (&row.task.set).into());
+    let before_set: [Column<PlannedRow<'p>>; 7] = [
+        Column::left_cut("TASK", 8, task_name),
+        Column::left("CP", |row| if row.task.critical { "*" } else { "" }.into()),
+        Column::left("START", |row| row.task.start.into()),
+        Column::left("END", |row| row.task.end.into()),
+        Column::right("ESTIMATE", |row| row.task.estimate.into()),
+        Column::right("SPARE", |row| format!("{} s", seconds(row.task.spare)).into()),
+        Column::right("SPARE %", |row| percent(row.task.spare, row.task.estimate).into()),
+    ];
+    let behind_set: [Column<PlannedRow<'p>>; 3] = [
+        Column::left_cut("NODES", 8, |row| (&row.task.nodes).into()),
+        Column::right("PRICE", |row| row.task.price.into()),
+        Column::left("DELAYS", |row| delays(row.task).into()),
+    ];
+    let set = with_sets.then_some(set);
+    before_set
+        .into_iter()
+        .chain(set)
+        .chain(behind_set)
+        .collect()
+}
+
+fn task_name<'a>(row: &'a PlannedRow<'_>) -> FieldValue<'a> {
+    match row.task.critical {
+        true => FieldValue::State(row.name.into(), Tone::Waiting),
+        false => row.name.into(),
+    }
+}
+
+fn delays(task: &PlannedTask) -> String {
+    match task.delayed_jobs {
+        0 => "nobody".to_owned(),
+        n => {
+            let jobs = phrase::count(n.into(), "job", "jobs");
+            format!("{jobs} by {}", phrase::span(task.total_delay))
+        }
+    }
+}
+
+/// With as many decimals as there are.
+pub fn seconds(span: Span) -> String {
+    let ms = span.ms();
+    match ms % 1000 {
+        0 => (ms / 1000).to_string(),
+        part => {
+            let text = format!("{}.{:03}", ms / 1000, part.abs());
+            text.trim_end_matches('0').to_owned()
+        }
+    }
+}
+
+/// How many percent of `whole` that is, with one decimal, rounded down.
+pub fn percent(part: Span, whole: Span) -> String {
+    let tenths = i128::from(part.ms().max(0)) * 1000 / i128::from(whole.ms().max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// All fields of a plan but its slots, with what was asked of the workflow that concerns it.
+pub fn fields<'p>(spec: &'p FlowSpec, plan: &'p FlowPlan) -> Fields<'p> {
+    let FlowPlan {
+        now,
+        start,
+        shortest_end,
+        deadline,
+        // `task_fields` tells each.
+        tasks: _,
+        price,
+        delayed,
+        refusals,
+    } = plan;
+    let delayed = delayed.iter().map(|(job, by, own)| {
+        FieldValue::record(vec![
+            ("job", job.0.into()),
+            ("delay", (*by).into()),
+            ("own", (*own).into()),
+        ])
+    });
+    vec![
+        ("name", (&spec.name).into()),
+        ("scheduler", spec.scheduler.word().into()),
+        ("slack_policy", spec.slack_policy.word().into()),
+        ("now", (*now).into()),
+        ("start", (*start).into()),
+        ("end", end(plan).into()),
+        ("shortest_end", (*shortest_end).into()),
+        ("deadline", (*deadline).into()),
+        ("length", end(plan).since(*start).into()),
+        ("spare", deadline.since(*shortest_end).into()),
+        ("price", (*price).into()),
+        ("delayed", FieldValue::List(delayed.collect())),
+        ("refusals", FieldValue::texts(refusals)),
+    ]
+}
+
+/// All fields of each planned task, in the order of the plan.
+pub fn task_fields<'p>(spec: &'p FlowSpec, plan: &'p FlowPlan) -> impl Iterator<Item = Fields<'p>> {
+    let mut parents = vec![Vec::new(); spec.tasks.len()];
+    for edge in &spec.edges {
+        let from = spec.tasks.get(edge.from as usize);
+        if let (Some(of), Some(from)) = (parents.get_mut(edge.to as usize), from) {
+            of.push(from.name.as_str());
+        }
+    }
+    plan.tasks.iter().map(move |task| {
+        let parents = parents.get(task.task as usize).cloned();
+        fields_of_task(name(spec, task), parents.unwrap_or_default(), task)
+    })
+}
+
+fn fields_of_task<'p>(
+    name: &'p str,
+    parents: Vec<&'p str>,
+    planned: &'p PlannedTask,
+) -> Fields<'p> {
+    let PlannedTask {
+        // Its name stands for it.
+        task: _,
+        start,
+        end,
+        estimate,
+        spare,
+        critical,
+        set,
+        nodes,
+        price,
+        delayed_jobs,
+        total_delay,
+    } = planned;
+    let whole = estimate.ms().max(1) as f64;
+    let percent = (spare.ms() as f64 * 1000.0 / whole).floor() / 10.0;
+    vec![
+        ("name", name.into()),
+        ("parents", FieldValue::Texts(parents)),
+        ("start", (*start).into()),
+        ("end", (*end).into()),
+        ("estimate", (*estimate).into()),
+        ("spare", (*spare).into()),
+        ("spare_percent", FieldValue::Real(percent)),
+        ("critical", (*critical).into()),
+        ("set", set.into()),
+        ("nodes", nodes.into()),
+        ("price", (*price).into()),
+        ("delayed_jobs", (*delayed_jobs).into()),
+        ("total_delay", (*total_delay).into()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_figures() {
+        assert_eq!(seconds(Span(75_400)), "75.4");
+        assert_eq!(seconds(Span(20_050)), "20.05");
+        assert_eq!(percent(Span(1), Span::ZERO), "100.0");
+        assert_eq!(percent(Span(-1), Span(5)), "0.0");
+        assert!(!percent(Span(i64::MAX), Span(1)).is_empty());
+    }
+}

@@ -1,0 +1,250 @@
+//! What is shown of quotes and of their slots.
+
+use crate::column::{Column, Fields};
+use crate::phrase;
+use crate::value::{FieldValue, Tone};
+use crate::words::slot_hint::bare_reason;
+use cosy_model::reservation::{Quote, QuotedSlot};
+
+/// A slot in the list of a quote.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotRow<'q> {
+    slot: &'q QuotedSlot,
+    /// Booking would take this one now.
+    picked: bool,
+    /// Its reason is that of the row above.
+    as_above: bool,
+}
+
+/// The rows of these slots, by their places in the quote.
+pub fn slot_rows<'q>(quote: &'q Quote, places: &[usize]) -> Vec<SlotRow<'q>> {
+    let mut above = "";
+    let mut rows = Vec::new();
+    for at in places {
+        let Some(slot) = quote.slots.get(*at) else {
+            continue;
+        };
+        let reason = bare_reason(&slot.reason);
+        rows.push(SlotRow {
+            slot,
+            picked: quote.choice.map(|c| c as usize) == Some(*at),
+            as_above: !reason.is_empty() && reason == above,
+        });
+        above = reason;
+    }
+    rows
+}
+
+/// `cresv quote`. Figures of a slot that is not free are dashes.
+pub fn slot_columns<'q>() -> [Column<SlotRow<'q>>; 9] {
+    [
+        Column::left("", |row| if row.picked { ">" } else { "" }.into()),
+        Column::left("START", |row| row.slot.start.into()),
+        Column::left("END", |row| row.slot.end.into()),
+        Column::right("AVAIL", |row| figure(row, |slot| percent(slot.availability_ppm).into())),
+        Column::left("LOAD", |row| figure(row, |slot| slot.by_load.into())),
+        Column::right("PRICE SU", |row| figure(row, |slot| slot.price().into())),
+        Column::right("DELAYS", |row| {
+            figure(row, |slot| match slot.delayed_jobs {
+                0 => "none".into(),
+                n => phrase::count(n.into(), "job", "jobs").into(),
+            })
+        }),
+        Column::right("BY", |row| {
+            figure(row, |slot| match slot.delayed_jobs {
+                0 => FieldValue::Nothing,
+                _ => slot.total_delay.into(),
+            })
+        }),
+        Column::left_cut("VERDICT", 20, verdict),
+    ]
+}
+
+fn figure<'a>(row: &'a SlotRow<'_>, of: fn(&'a QuotedSlot) -> FieldValue<'a>) -> FieldValue<'a> {
+    if row.slot.feasible {
+        of(row.slot)
+    } else {
+        "-".into()
+    }
+}
+
+/// Millionths as percent, rounded down: what is not wholly available is not 100 %.
+fn percent(ppm: u32) -> String {
+    format!("{} %", ppm / 10_000)
+}
+
+/// What would pass instead of a slot is left out: it is seen in the list.
+fn verdict<'a>(row: &'a SlotRow<'_>) -> FieldValue<'a> {
+    let slot = row.slot;
+    let reason = match row.as_above {
+        true => "the same",
+        false => bare_reason(&slot.reason),
+    };
+    match (slot.admitted, slot.feasible) {
+        (true, _) => {
+            FieldValue::State(format!("can be had on {}", slot.nodes).into(), Tone::Active)
+        }
+        (false, true) => FieldValue::Verdict(reason.into(), Tone::Waiting),
+        (false, false) => FieldValue::Verdict(reason.into(), Tone::Quiet),
+    }
+}
+
+/// All fields of a quote but its slots.
+pub fn fields(quote: &Quote) -> Fields<'_> {
+    let Quote {
+        now,
+        queue,
+        plain_start,
+        // `slot_fields` tells each.
+        slots: _,
+        choice,
+        notice_earliest,
+        rules,
+        account,
+    } = quote;
+    let account = account.as_ref().map(|(name, left)| {
+        FieldValue::record(vec![("name", name.into()), ("left", (*left).into())])
+    });
+    vec![
+        ("now", (*now).into()),
+        ("queue", queue.into()),
+        ("plain_start", FieldValue::Time(*plain_start)),
+        ("choice", (*choice).into()),
+        ("notice_earliest", FieldValue::Time(*notice_earliest)),
+        ("rules", FieldValue::texts(rules)),
+        ("account", account.into()),
+    ]
+}
+
+/// All fields of a slot. Delays are whole seconds.
+pub fn slot_fields(slot: &QuotedSlot) -> Fields<'_> {
+    let QuotedSlot {
+        start,
+        end,
+        feasible,
+        admitted,
+        reason,
+        availability_ppm,
+        by_load,
+        base,
+        extra,
+        delayed_jobs,
+        total_delay,
+        own_delayed,
+        nodes,
+    } = slot;
+    let own = own_delayed.iter().map(|(job, by)| {
+        FieldValue::record(vec![("job", job.0.into()), ("delay", by.secs().into())])
+    });
+    vec![
+        ("start", (*start).into()),
+        ("end", (*end).into()),
+        ("feasible", (*feasible).into()),
+        ("admitted", (*admitted).into()),
+        ("reason", reason.into()),
+        ("availability", availability(*availability_ppm)),
+        ("available_by_load", (*by_load).into()),
+        ("base", (*base).into()),
+        ("extra", (*extra).into()),
+        ("price", slot.price().into()),
+        ("delayed_jobs", (*delayed_jobs).into()),
+        ("total_delay", total_delay.secs().into()),
+        ("own_delayed", FieldValue::List(own.collect())),
+        ("nodes", nodes.into()),
+    ]
+}
+
+fn availability<'a>(ppm: u32) -> FieldValue<'a> {
+    FieldValue::Real(f64::from(ppm) / 1e6)
+}
+
+/// A slot of one of several clusters.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterSlot<'q> {
+    /// Name of the cluster.
+    pub cluster: &'q str,
+    /// What it offers.
+    pub slot: &'q QuotedSlot,
+}
+
+/// `cosy broker quote`.
+pub fn cluster_slot_columns<'q>() -> [Column<ClusterSlot<'q>>; 7] {
+    [
+        Column::left_cut("CLUSTER", 7, |row| row.cluster.into()),
+        Column::left("START", |row| row.slot.start.into()),
+        Column::left("END", |row| row.slot.end.into()),
+        Column::right("PRICE", |row| format!("{} SU", row.slot.price()).into()),
+        Column::right("AVAILABLE", |row| {
+            let ppm = row.slot.availability_ppm;
+            format!("{}.{} %", ppm / 10_000, ppm / 1000 % 10).into()
+        }),
+        Column::right("DELAYS", |row| match row.slot.delayed_jobs {
+            0 => "nobody".into(),
+            n => {
+                let jobs = phrase::count(n.into(), "job", "jobs");
+                format!("{jobs}, {}", row.slot.total_delay).into()
+            }
+        }),
+        Column::left_cut("WHERE", 8, |row| (&row.slot.nodes).into()),
+    ]
+}
+
+/// All fields of a slot as the broker names them.
+pub fn cluster_slot_fields(slot: &QuotedSlot) -> Fields<'_> {
+    let QuotedSlot {
+        start,
+        end,
+        feasible,
+        admitted,
+        reason,
+        availability_ppm,
+        by_load,
+        base,
+        extra,
+        delayed_jobs,
+        total_delay,
+        // The broker compares clusters: whose jobs are delayed it does not tell.
+        own_delayed: _,
+        nodes,
+    } = slot;
+    vec![
+        ("start", (*start).into()),
+        ("end", (*end).into()),
+        ("feasible", (*feasible).into()),
+        ("admitted", (*admitted).into()),
+        ("reason", reason.into()),
+        ("availability", availability(*availability_ppm)),
+        ("by_load", (*by_load).into()),
+        ("base", (*base).into()),
+        ("extra", (*extra).into()),
+        ("price", slot.price().into()),
+        ("delayed_jobs", (*delayed_jobs).into()),
+        ("total_delay", (*total_delay).into()),
+        ("nodes", nodes.into()),
+    ]
+}
+
+/// All fields of what one cluster answered the broker.
+pub fn cluster_fields(quote: &Quote) -> Fields<'_> {
+    let Quote {
+        now,
+        queue,
+        plain_start,
+        slots,
+        // The broker makes the choice, among the slots of all clusters.
+        choice: _,
+        notice_earliest,
+        rules,
+        // Accounts of one cluster mean nothing on another.
+        account: _,
+    } = quote;
+    let slots = slots.iter().map(cluster_slot_fields);
+    vec![
+        ("now", (*now).into()),
+        ("queue", queue.into()),
+        ("plain_start", FieldValue::Time(*plain_start)),
+        ("notice_earliest", FieldValue::Time(*notice_earliest)),
+        ("rules", FieldValue::texts(rules)),
+        ("slots", FieldValue::List(slots.map(FieldValue::record).collect())),
+    ]
+}
