@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Work for a thread of its own.
-pub struct Work {
+pub struct BackgroundWork {
     /// Computes what happened.
     pub run: Box<dyn FnOnce() -> Event + Send>,
     /// What happened when that fails: nobody waits for ever.
@@ -38,7 +38,7 @@ pub struct Nice(pub i32);
 /// Starts a thread that does one work after another. It ends when nobody can ask it any
 /// more.
 ///
-/// A fault in the planner is told in the log and answered with [`Work::failed`].
+/// A fault in the planner is told in the log and answered with [`BackgroundWork::failed`].
 ///
 /// # Errors
 /// The system gives no thread.
@@ -46,8 +46,8 @@ pub fn start_worker(
     name: &'static str,
     nice: Nice,
     core: mpsc::Sender<Input>,
-) -> std::io::Result<std::sync::mpsc::Sender<Work>> {
-    let (sender, works) = std::sync::mpsc::channel::<Work>();
+) -> std::io::Result<std::sync::mpsc::Sender<BackgroundWork>> {
+    let (sender, works) = std::sync::mpsc::channel::<BackgroundWork>();
     std::thread::Builder::new()
         .name(name.into())
         .spawn(move || {
@@ -73,13 +73,13 @@ fn give_way(name: &str, nice: Nice) {
 /// The threads that compute, each with its own line of work.
 pub struct Workers {
     /// Makes plans: a deep plan takes a core for a while.
-    pub planner: std::sync::mpsc::Sender<Work>,
+    pub planner: std::sync::mpsc::Sender<BackgroundWork>,
     /// Appraises a few starts, for bookings: never waits behind a long quote.
-    pub appraiser: std::sync::mpsc::Sender<Work>,
+    pub appraiser: std::sync::mpsc::Sender<BackgroundWork>,
     /// Appraises many starts, for quotes.
-    pub quoter: std::sync::mpsc::Sender<Work>,
+    pub quoter: std::sync::mpsc::Sender<BackgroundWork>,
     /// Plans workflows.
-    pub flows: std::sync::mpsc::Sender<Work>,
+    pub flows: std::sync::mpsc::Sender<BackgroundWork>,
 }
 
 impl Workers {
@@ -98,7 +98,7 @@ impl Workers {
         })
     }
 
-    fn of(&self, starts: &Starts) -> &std::sync::mpsc::Sender<Work> {
+    fn of(&self, starts: &Starts) -> &std::sync::mpsc::Sender<BackgroundWork> {
         if starts.are_few() {
             &self.appraiser
         } else {
@@ -314,7 +314,7 @@ fn planning(
     inside: Vec<InsidePlan>,
     only: Option<JobId>,
     most: usize,
-) -> Work {
+) -> BackgroundWork {
     let run = move || {
         let now = crate::clock::now();
         let predictions = predictions(now, &scheduler, &inside, only, most);
@@ -324,13 +324,18 @@ fn planning(
         plan,
         predictions: Vec::new(),
     };
-    Work {
+    BackgroundWork {
         run: Box::new(run),
         failed,
     }
 }
 
-fn appraising(appraisal: u64, now: Time, scheduler: Box<Scheduler>, inquiry: Box<Inquiry>) -> Work {
+fn appraising(
+    appraisal: u64,
+    now: Time,
+    scheduler: Box<Scheduler>,
+    inquiry: Box<Inquiry>,
+) -> BackgroundWork {
     let run = move || Event::Appraised {
         appraisal,
         result: Box::new(scheduler.appraise(now, &inquiry)),
@@ -348,13 +353,18 @@ fn appraising(appraisal: u64, now: Time, scheduler: Box<Scheduler>, inquiry: Box
         appraisal,
         result: Box::new(nothing),
     };
-    Work {
+    BackgroundWork {
         run: Box::new(run),
         failed,
     }
 }
 
-fn planning_flow(plan: u64, now: Time, scheduler: Box<Scheduler>, flow: Box<LiveFlow>) -> Work {
+fn planning_flow(
+    plan: u64,
+    now: Time,
+    scheduler: Box<Scheduler>,
+    flow: Box<LiveFlow>,
+) -> BackgroundWork {
     let run = move || Event::FlowPlanned {
         plan,
         result: Box::new(scheduler.plan_flow(now, &flow)),
@@ -363,7 +373,7 @@ fn planning_flow(plan: u64, now: Time, scheduler: Box<Scheduler>, flow: Box<Live
         plan,
         result: Box::new(Err(LiveError::Failed)),
     };
-    Work {
+    BackgroundWork {
         run: Box::new(run),
         failed,
     }
@@ -373,12 +383,12 @@ fn planning_flow(plan: u64, now: Time, scheduler: Box<Scheduler>, flow: Box<Live
 mod tests {
     use super::*;
 
-    fn tick(panics: bool) -> Work {
+    fn tick(panics: bool) -> BackgroundWork {
         let run = move || {
             assert!(!panics, "as told");
             Event::Ticked
         };
-        Work {
+        BackgroundWork {
             run: Box::new(run),
             failed: Event::Planned {
                 plan: 7,
@@ -421,7 +431,7 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel();
         let mine = || rustix::process::getpriority_process(None).unwrap();
         let before = mine();
-        let work = Work {
+        let work = BackgroundWork {
             run: Box::new(move || {
                 let _ = tell.send(mine());
                 Event::Ticked

@@ -1,23 +1,23 @@
 //! Commands: the local socket, who is there, one question after another.
 //!
 //! Who asks is what the kernel says of the peer. Everything is bounded: connections, frames,
-//! bytes of requests and of answers that are under way ([`Desk::budgets`]), time without a
+//! bytes of requests and of answers that are under way ([`Services::budgets`]), time without a
 //! byte in the middle of a frame, before the first one and between two requests, time in
 //! which an answer is not taken. What takes long runs on threads of its own ([`Pools`]).
 
-mod desk;
 mod frames;
 mod lock;
+mod services;
 mod store;
 mod users;
 
-pub use desk::{Budgets, Desk, Pools, Times};
 pub use frames::{Encoded, encode, send};
-use frames::{Read, count, hung_up, read, room_for, understand};
+use frames::{ReadEnd, count, hung_up, read, room_for, understand};
 pub(crate) use lock::lock;
+pub use services::{Budgets, Pools, Services, Times};
 
-use crate::attendance::{Conversation, attends};
 use crate::budget::{Requester, Share};
+use crate::conversation::{Conversation, attends};
 use crate::engine::Input;
 use crate::store::Store;
 use crate::store::outcomes::LookUp;
@@ -41,12 +41,12 @@ const LARGE_BYTES: usize = 256 << 10;
 const LARGE_VALUES: usize = 10_000;
 
 /// Takes commands until the listener fails.
-pub async fn serve(listener: UnixListener, desk: Arc<Desk>) {
+pub async fn serve(listener: UnixListener, services: Arc<Services>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let desk = desk.clone();
-                tokio::spawn(async move { desk.talk(stream).await });
+                let services = services.clone();
+                tokio::spawn(async move { services.talk(stream).await });
             }
             Err(e) => {
                 tracing::warn!("a command could not connect: {e}");
@@ -56,7 +56,7 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>) {
     }
 }
 
-impl Desk {
+impl Services {
     async fn talk(self: Arc<Self>, mut stream: UnixStream) {
         let Ok(peer) = stream.peer_cred() else { return };
         let (uid, gid) = (Uid(peer.uid()), Gid(peer.gid()));
@@ -117,7 +117,7 @@ impl Desk {
                     } else {
                         Some(*whole_by.get_or_insert_with(|| Instant::now() + self.times.frame))
                     };
-                    if read(stream, &mut decoder, until).await? == Read::Over {
+                    if read(stream, &mut decoder, until).await? == ReadEnd::Over {
                         return Ok(());
                     }
                     continue;
@@ -289,8 +289,8 @@ impl Desk {
                 .decide(talk, caller.clone(), ask.key.map(|k| k.0), request)
                 .await
             {
-                Decided::Reply(reply) => reply,
-                Decided::NotThere(job) => self.explain_old(caller, job).await,
+                Resolved::Reply(reply) => reply,
+                Resolved::NotThere(job) => self.explain_old(caller, job).await,
             },
         }
     }
@@ -315,8 +315,8 @@ impl Desk {
         }
         may_come_from(&lock(&self.cluster), caller, request)?;
         match self.decide(talk, caller.clone(), None, Request::Ping).await {
-            Decided::Reply(Reply::Refused(refusal)) => Err(refusal),
-            Decided::Reply(_) | Decided::NotThere(_) => Ok(()),
+            Resolved::Reply(Reply::Refused(refusal)) => Err(refusal),
+            Resolved::Reply(_) | Resolved::NotThere(_) => Ok(()),
         }
     }
 
@@ -326,12 +326,12 @@ impl Desk {
         caller: Caller,
         key: Option<[u8; 16]>,
         request: Request,
-    ) -> Decided {
+    ) -> Resolved {
         let attends = attends(&request);
         if attends.is_some()
             && let Err(refusal) = talk.may_stay()
         {
-            return Decided::Reply(Reply::Refused(refusal));
+            return Resolved::Reply(Reply::Refused(refusal));
         }
         let explained = match &request {
             Request::Explain { job } => Some(*job),
@@ -339,7 +339,7 @@ impl Desk {
         };
         let facts = match self.facts(&caller, &request).await {
             Ok(facts) => facts,
-            Err(refusal) => return Decided::Reply(Reply::Refused(refusal)),
+            Err(refusal) => return Resolved::Reply(Reply::Refused(refusal)),
         };
         let (client, answer) = self.hub.expect_answer();
         let presence = talk.presence(client, self.core.clone(), self.hub.clone());
@@ -351,15 +351,15 @@ impl Desk {
             facts,
         };
         if self.core.send(Input::Event(Box::new(event))).await.is_err() {
-            return Decided::Reply(stopping());
+            return Resolved::Reply(stopping());
         }
         let reply = answer.await.unwrap_or_else(|_| stopping());
         talk.answered(presence, attends, &reply);
         match (explained, &reply) {
             (Some(job), Reply::Refused(r)) if r.code == RefusalCode::NotFound => {
-                Decided::NotThere(job)
+                Resolved::NotThere(job)
             }
-            _ => Decided::Reply(reply),
+            _ => Resolved::Reply(reply),
         }
     }
 
@@ -416,7 +416,7 @@ impl Desk {
     }
 }
 
-enum Decided {
+enum Resolved {
     Reply(Reply),
     /// The job may be in the store.
     NotThere(JobRef),

@@ -1,7 +1,7 @@
 //! Putting the daemon together, and taking it apart again.
 
 use crate::background::{self, Background, Workers};
-use crate::clients::{self, Budgets, Desk, Pools, Times};
+use crate::clients::{self, Budgets, Pools, Services, Times};
 use crate::config::{self, Config, DaemonConfig};
 use crate::current_work::WorkPage;
 use crate::engine::{self, Input, Parts};
@@ -49,7 +49,7 @@ pub struct Options {
     /// Only check it.
     pub check: bool,
     /// Only look after what is set aside.
-    pub aside: Option<AsideCommand>,
+    pub aside: Option<SetAsideCommand>,
     /// Log filter, instead of the configuration's.
     pub log: Option<String>,
     /// Told when commands are answered.
@@ -61,7 +61,7 @@ pub struct Options {
 /// What is done with rows that were set aside, instead of running. The daemon may run: it
 /// takes notice at its next start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AsideCommand {
+pub enum SetAsideCommand {
     /// Prints the rows that are set aside.
     List,
     /// Put this one back.
@@ -74,22 +74,22 @@ pub enum AsideCommand {
 ///
 /// # Errors
 /// There is no store yet, it cannot be read or written, or nothing has that number.
-pub fn set_aside(config: &Config, command: AsideCommand) -> anyhow::Result<()> {
+pub fn set_aside(config: &Config, command: SetAsideCommand) -> anyhow::Result<()> {
     let database = config.daemon.state_dir.join("cosy.db");
     if !database.exists() {
         bail!("there is no {}", database.display());
     }
     let mut store = Store::open(&database)?;
     let done = match command {
-        AsideCommand::List => {
+        SetAsideCommand::List => {
             for aside in store.all_aside()? {
                 let (id, at) = (aside.id, aside.at.0 / 1000);
                 println!("{id}\t{}\tsince @{at}\t{}", aside.unit, aside.why);
             }
             return Ok(());
         }
-        AsideCommand::PutBack(id) => (id, store.put_back(id)?, "is taken up at the next start"),
-        AsideCommand::GiveUp(id) => (id, store.give_up(id)?, "is given up"),
+        SetAsideCommand::PutBack(id) => (id, store.put_back(id)?, "is taken up at the next start"),
+        SetAsideCommand::GiveUp(id) => (id, store.give_up(id)?, "is given up"),
     };
     match done {
         (_, Some(unit), what) => println!("{unit} {what}"),
@@ -227,7 +227,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         wakeup,
         meter: meter.clone(),
     })?;
-    let desk = Arc::new(Desk {
+    let services = Arc::new(Services {
         core: core.clone(),
         hub: hub.clone(),
         cluster: cluster.clone(),
@@ -243,14 +243,14 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let board = Arc::new(Switchboard {
         core: core.clone(),
         hub: hub.clone(),
-        desk: desk.clone(),
+        services: services.clone(),
         cluster: cluster.clone(),
         key: key.public(),
         times: links::Times::default(),
     });
     let acceptor = TlsAcceptor::from(tls::server_config(&key)?);
     tokio::spawn(links::serve(listener, acceptor, board));
-    tokio::spawn(clients::serve(socket, desk));
+    tokio::spawn(clients::serve(socket, services));
     tokio::spawn(ticks(core.clone(), wake));
     Ok(Running {
         engine,

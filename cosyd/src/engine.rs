@@ -7,7 +7,7 @@
 //!                 └────────── failed commit ─────────┴──▶ hub, workers, directory, mail
 //! ```
 //!
-//! What has come stands in lanes, one for each user ([`crate::lanes`]). A turn ends when nothing
+//! What has come stands in lanes, one for each user ([`crate::queue`]). A turn ends when nothing
 //! waits any more, or when it has taken long enough: the rest is decided in the turns that follow.
 //!
 //! The two work side by side: while one batch is on its way to the disk, the next is
@@ -28,10 +28,10 @@ mod writer;
 use crate::background::Background;
 use crate::clock;
 use crate::current_work::{CurrentWork, WorkPage};
+use crate::fair_queue::{FairQueue, is_large};
 use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
-use crate::lanes::{Lanes, is_large};
-use crate::meter::{Meter, Watch};
+use crate::meter::{Meter, Stopwatch};
 use crate::payloads::Payloads;
 use crate::recovery::{self, Recovered, caught};
 use crate::store::Store;
@@ -128,7 +128,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         config: parts.config,
         hub: parts.hub,
         inbox,
-        lanes: Lanes::default(),
+        queue: FairQueue::default(),
         failure,
         writer: to_writer,
         wakeup: parts.wakeup,
@@ -159,7 +159,7 @@ struct Core {
     config: Arc<Mutex<ClusterConfig>>,
     hub: Arc<Hub>,
     inbox: mpsc::Receiver<Input>,
-    lanes: Lanes,
+    queue: FairQueue,
     failure: Failure,
     writer: SyncSender<ToWriter>,
     wakeup: watch::Sender<Instant>,
@@ -169,7 +169,7 @@ struct Core {
     faults: Faults,
     /// Kind of what is decided, for the log.
     kind: &'static str,
-    /// Something large is on its way to the disk ([`crate::lanes`]).
+    /// Something large is on its way to the disk ([`crate::queue`]).
     writes_large: Arc<AtomicBool>,
     /// This turn is the last one.
     stopping: bool,
@@ -180,13 +180,13 @@ impl Core {
     /// nothing can come any more.
     fn take_in(&mut self) -> bool {
         let large = self.may_take_large();
-        if !self.lanes.have_turn(large) && !self.controller.is_listing() {
+        if !self.queue.have_turn(large) && !self.controller.is_listing() {
             match self.inbox.blocking_recv() {
                 Some(input) => self.take(input),
                 None => return false,
             }
         }
-        self.take_more() || !self.lanes.is_empty()
+        self.take_more() || !self.queue.is_empty()
     }
 
     /// Nothing large is on its way.
@@ -196,7 +196,7 @@ impl Core {
 
     /// The same without waiting.
     fn take_more(&mut self) -> bool {
-        while self.lanes.len() < IN_LANES && !self.stopping {
+        while self.queue.len() < IN_LANES && !self.stopping {
             match self.inbox.try_recv() {
                 Ok(input) => self.take(input),
                 Err(TryRecvError::Empty) => break,
@@ -208,8 +208,8 @@ impl Core {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Event(event) => self.lanes.push(*event, None),
-            Input::Counted(event, share) => self.lanes.push(*event, Some(share)),
+            Input::Event(event) => self.queue.push(*event, None),
+            Input::Counted(event, share) => self.queue.push(*event, Some(share)),
             Input::Wake => {}
             Input::Stop => self.stopping = true,
         }
@@ -236,9 +236,9 @@ impl Core {
     /// # Errors
     /// The controller panicked: why. It is of no use any more.
     fn turn(&mut self) -> Result<(), String> {
-        let (now, watch) = (clock::moment(), Watch::start());
+        let (now, watch) = (clock::moment(), Stopwatch::start());
         let (mut taken, mut large) = (0, false);
-        while let Some(event) = self.lanes.pop(self.may_take_large()) {
+        while let Some(event) = self.queue.pop(self.may_take_large()) {
             large = is_large(&event);
             if large && taken > 0 {
                 // What was decided before does not wait for it.
@@ -251,7 +251,7 @@ impl Core {
             if over && !self.stopping {
                 break;
             }
-            if self.lanes.is_empty() {
+            if self.queue.is_empty() {
                 self.take_more();
             }
         }
@@ -274,7 +274,7 @@ impl Core {
         self.hand.take(CurrentWork::event(&event));
         let (kind, uid) = kind_of(&event);
         self.kind = kind;
-        let watch = Watch::start();
+        let watch = Stopwatch::start();
         caught(|| {
             faults::at_event(&event);
             self.controller.handle(now, event);
@@ -288,7 +288,7 @@ impl Core {
         let now = clock::moment();
         self.hand.take(CurrentWork::Settling);
         self.kind = "end of turn";
-        let (begun, watch) = (Instant::now(), Watch::start());
+        let (begun, watch) = (Instant::now(), Stopwatch::start());
         let (batch, wakeup) = caught(|| {
             let batch = self.controller.settle(now);
             (batch, self.controller.next_wakeup(now.wall))
@@ -348,15 +348,15 @@ impl Core {
         let refused = Reply::Refused(unavailable(why));
         self.hub.answer_all(&refused);
         self.hub.close_all_links();
-        let (hub, inbox, lanes) = (self.hub.clone(), &mut self.inbox, &mut self.lanes);
+        let (hub, inbox, queue) = (self.hub.clone(), &mut self.inbox, &mut self.queue);
         // Still unwritable. Refuse what came meanwhile, and hang up on nodes.
-        let meanwhile = || refuse_waiting(&hub, (inbox, lanes), &refused);
+        let meanwhile = || refuse_waiting(&hub, (inbox, queue), &refused);
         self.generation += 1;
         restart_writer(&self.writer, self.generation, meanwhile);
         self.unanswered.take();
         self.take_up(None);
         tracing::warn!("the store can be written again; memory was rebuilt from it");
-        let waiting = (&mut self.inbox, &mut self.lanes);
+        let waiting = (&mut self.inbox, &mut self.queue);
         refuse_waiting(&self.hub, waiting, &refused);
     }
 
@@ -404,11 +404,11 @@ fn restart_writer(writer: &SyncSender<ToWriter>, generation: u64, mut meanwhile:
 
 fn refuse_waiting(
     hub: &Hub,
-    (inbox, lanes): (&mut mpsc::Receiver<Input>, &mut Lanes),
+    (inbox, queue): (&mut mpsc::Receiver<Input>, &mut FairQueue),
     refused: &Reply,
 ) {
     let mut dropped = 0;
-    while let Some(event) = lanes.pop(true) {
+    while let Some(event) = queue.pop(true) {
         dropped += 1;
         refuse_event(hub, event, refused);
     }

@@ -39,7 +39,7 @@ pub enum ToLink {
 
 /// The way to the task that holds a node daemon's connection.
 #[derive(Debug)]
-struct Line {
+struct NodeLink {
     sender: mpsc::UnboundedSender<ToLink>,
     backlog: Arc<Backlog>,
     /// Names of orders that the node daemon does not know: it is not sent them.
@@ -48,7 +48,7 @@ struct Line {
     said: Vec<&'static str>,
 }
 
-impl Line {
+impl NodeLink {
     /// Whether the node daemon knows what this frame says. What it does not know is said in the
     /// log, once.
     fn knows(&mut self, frame: &[u8]) -> bool {
@@ -90,7 +90,7 @@ impl Backlog {
 pub struct Hub {
     next: AtomicU64,
     clients: Mutex<BTreeMap<ClientId, oneshot::Sender<Reply>>>,
-    links: Mutex<BTreeMap<LinkId, Line>>,
+    links: Mutex<BTreeMap<LinkId, NodeLink>>,
 }
 
 impl Hub {
@@ -134,7 +134,7 @@ impl Hub {
         let id = LinkId(self.number());
         let (sender, receiver) = mpsc::unbounded_channel();
         let backlog = Arc::new(Backlog::default());
-        let line = Line {
+        let line = NodeLink {
             sender,
             backlog: backlog.clone(),
             lacks,
@@ -184,7 +184,7 @@ impl Hub {
         for link in links {
             self.order(link, &NodeOrder::Leaving);
         }
-        let waits = |line: &Line| line.backlog.bytes.load(Ordering::Relaxed) > 0;
+        let waits = |line: &NodeLink| line.backlog.bytes.load(Ordering::Relaxed) > 0;
         let taken = async {
             while lock(&self.links).values().any(waits) {
                 tokio::time::sleep(LOOK).await;

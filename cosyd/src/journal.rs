@@ -8,7 +8,7 @@ use cosy_model::{EventKind, EventObject};
 
 /// How loud something is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Loudness {
+enum LogLevel {
     Error,
     Warning,
     Information,
@@ -22,25 +22,25 @@ pub fn tell(records: &[Record]) {
             continue;
         };
         match loudness(event) {
-            Loudness::Error => tracing::error!("{}", line(event)),
-            Loudness::Warning => tracing::warn!("{}", line(event)),
-            Loudness::Information => tracing::info!("{}", line(event)),
-            Loudness::Silence => {}
+            LogLevel::Error => tracing::error!("{}", line(event)),
+            LogLevel::Warning => tracing::warn!("{}", line(event)),
+            LogLevel::Information => tracing::info!("{}", line(event)),
+            LogLevel::Silence => {}
         }
     }
 }
 
-fn loudness(event: &Event) -> Loudness {
+fn loudness(event: &Event) -> LogLevel {
     use EventKind as K;
     let of_node = matches!(event.object, EventObject::Node(_));
     match event.kind {
-        K::StoreRestored => Loudness::Error,
-        K::Lost | K::Down | K::Drained | K::Revoked if of_node => Loudness::Warning,
-        K::Back | K::Resumed | K::Joined if of_node => Loudness::Information,
-        K::NodeLost | K::Found | K::FoundEnded => Loudness::Warning,
-        K::ClockSet | K::ClockWrong => Loudness::Warning,
-        K::Requeued | K::ClockRight => Loudness::Information,
-        _ => Loudness::Silence,
+        K::StoreRestored => LogLevel::Error,
+        K::Lost | K::Down | K::Drained | K::Revoked if of_node => LogLevel::Warning,
+        K::Back | K::Resumed | K::Joined if of_node => LogLevel::Information,
+        K::NodeLost | K::Found | K::FoundEnded => LogLevel::Warning,
+        K::ClockSet | K::ClockWrong => LogLevel::Warning,
+        K::Requeued | K::ClockRight => LogLevel::Information,
+        _ => LogLevel::Silence,
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
         };
         use EventKind as K;
         let (node, job) = (|| EventObject::Node("n1".into()), || EventObject::Job(JobId(7)));
-        let (warning, information) = (Loudness::Warning, Loudness::Information);
+        let (warning, information) = (LogLevel::Warning, LogLevel::Information);
         check(K::Lost, "controller", node(), "", warning, "node n1: lost");
         check(K::Back, "controller", node(), "", information, "node n1: back");
         check(
@@ -93,7 +93,7 @@ mod tests {
             "root",
             EventObject::Queue("node 1".into()),
             "",
-            Loudness::Silence,
+            LogLevel::Silence,
             "queue node 1: drained by root",
         );
         check(
@@ -104,6 +104,6 @@ mod tests {
             information,
             "job 7: requeued: node n1 was lost",
         );
-        check(K::Started, "controller", job(), "on n1", Loudness::Silence, "job 7: started: on n1");
+        check(K::Started, "controller", job(), "on n1", LogLevel::Silence, "job 7: started: on n1");
     }
 }

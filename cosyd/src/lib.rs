@@ -4,27 +4,27 @@
 //! [`links`]; both put events into the mailbox of the core thread ([`engine`]), whose
 //! batches the writer thread makes durable ([`store`]) before their effects leave.
 
-pub mod attendance;
 pub mod background;
 pub mod budget;
 pub mod clients;
 pub mod clock;
 pub mod config;
+pub mod conversation;
 pub mod current_work;
 pub mod daemon;
 mod deadline;
 pub mod directory;
 pub mod engine;
+pub mod fair_queue;
 pub mod faults;
-pub mod gate;
+pub mod handshake_limits;
 pub mod hub;
 mod journal;
-pub mod lanes;
 pub mod ledger;
 pub mod links;
 pub mod meter;
 mod payloads;
 pub mod pool;
-pub mod reads;
 pub mod recovery;
 pub mod store;
+pub mod store_answers;

@@ -1,14 +1,14 @@
 //! Node daemons: TLS with pinned raw keys, first words, reports and orders.
 //!
 //! Until the controller has said that a key belongs to the cluster, a connection has one of the
-//! few places of the [`Gate`].
+//! few places of the [`HandshakeLimits`].
 
-use crate::attendance::Conversation;
 use crate::budget::{Requester, Share};
-use crate::clients::{self, Desk, Encoded, lock};
+use crate::clients::{self, Encoded, Services, lock};
+use crate::conversation::Conversation;
 use crate::deadline::within;
 use crate::engine::Input;
-use crate::gate::{Full, Gate, Place};
+use crate::handshake_limits::{HandshakeLimits, NoPlace, Place};
 use crate::hub::{Backlog, Hub, ToLink};
 use cosy_control::{ClusterConfig, Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::limits;
@@ -76,7 +76,7 @@ pub struct Switchboard {
     /// Connections that frames are written to.
     pub hub: Arc<Hub>,
     /// Answers requests that nodes pass on.
-    pub desk: Arc<Desk>,
+    pub services: Arc<Services>,
     /// Has the cluster's name.
     pub cluster: Arc<Mutex<ClusterConfig>>,
     /// The controller's own key.
@@ -87,11 +87,11 @@ pub struct Switchboard {
 
 /// Takes node daemons until the listener fails.
 pub async fn serve(listener: TcpListener, acceptor: TlsAcceptor, board: Arc<Switchboard>) {
-    let gate = Arc::new(Gate::default());
+    let handshakes = Arc::new(HandshakeLimits::default());
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                let Some(place) = place(&gate, from.ip()).await else {
+                let Some(place) = place(&handshakes, from.ip()).await else {
                     tracing::debug!("{from}: too many connections from there");
                     continue;
                 };
@@ -107,17 +107,17 @@ pub async fn serve(listener: TcpListener, acceptor: TlsAcceptor, board: Arc<Swit
 }
 
 /// A place at the gate, waited for; `None` when the address has too many already.
-async fn place(gate: &Arc<Gate>, address: IpAddr) -> Option<Place> {
+async fn place(handshakes: &Arc<HandshakeLimits>, address: IpAddr) -> Option<Place> {
     loop {
-        match gate.enter(address, Instant::now()) {
+        match handshakes.enter(address, Instant::now()) {
             Ok(place) => return Some(place),
-            Err(Full::Address) => return None,
-            Err(Full::All) => tokio::time::sleep(PAUSE).await,
+            Err(NoPlace::Address) => return None,
+            Err(NoPlace::All) => tokio::time::sleep(PAUSE).await,
         }
     }
 }
 
-struct Greeted {
+struct AcceptedLink {
     stream: TlsStream<TcpStream>,
     decoder: Decoder,
     peer: String,
@@ -129,7 +129,7 @@ async fn greet(
     stream: TcpStream,
     address: IpAddr,
     acceptor: TlsAcceptor,
-) -> anyhow::Result<Greeted> {
+) -> anyhow::Result<AcceptedLink> {
     stream.set_nodelay(true)?;
     let mut stream = acceptor.accept(stream).await?;
     let peer = tls::peer_key(stream.get_ref().1)
@@ -146,7 +146,7 @@ async fn greet(
         decoder.push(&chunk[..n]);
     };
     decoder.set_limit(limits::FRAME_BYTES);
-    Ok(Greeted {
+    Ok(AcceptedLink {
         stream,
         decoder,
         peer,
@@ -204,7 +204,7 @@ impl Switchboard {
         }
     }
 
-    async fn talk(&self, greeted: Greeted, place: &mut Place) {
+    async fn talk(&self, greeted: AcceptedLink, place: &mut Place) {
         let mut lacks = Vec::new();
         let (version, hello) = match greeted.hello {
             Hello::Node { version, orders } => {
@@ -361,7 +361,7 @@ impl Switchboard {
         {
             return Ok(share);
         }
-        let budget = &self.desk.budgets.reports;
+        let budget = &self.services.budgets.reports;
         budget.take(who, bytes, REPORT_TIME).await
     }
 
@@ -398,26 +398,26 @@ impl Switchboard {
         (body, reported): (OsText, Share),
         relayed: &mut Relayed,
     ) {
-        let (desk, hub, link) = (self.desk.clone(), self.hub.clone(), from.2.link);
+        let (services, hub, link) = (self.services.clone(), self.hub.clone(), from.2.link);
         // What a node says of who asks is not enough for what is kept for administrators.
         let who = Requester {
             uid: from.0,
             trusted: false,
         };
-        let command = match relayed.of(connection, || desk.budgets.relayed.try_take(who, 1)) {
+        let command = match relayed.of(connection, || services.budgets.relayed.try_take(who, 1)) {
             Ok(command) => command,
             Err(refusal) => return reply_to(&hub, link, connection, Encoded::refused(refusal)),
         };
         let talk = command.talk.clone();
         while command.questions.try_join_next().is_some() {}
         command.questions.spawn(async move {
-            let decoded = desk.decode(who, body.0.into()).await;
+            let decoded = services.decode(who, body.0.into()).await;
             drop(reported); // from here on it is counted as a request
             let answer = match decoded {
                 Ok((ask, _request)) => {
                     let (uid, gid, via) = from;
-                    let caller = desk.caller(uid, gid, Some(via)).await;
-                    desk.answer_whole(&talk, caller, ask).await
+                    let caller = services.caller(uid, gid, Some(via)).await;
+                    services.answer_whole(&talk, caller, ask).await
                 }
                 Err(refusal) => Encoded::refused(refusal),
             };
@@ -572,7 +572,7 @@ mod tests {
             frame: NEVER,
         };
         let board = Arc::new(Switchboard {
-            desk: clients::tests::desk(clients::Times::default(), 1),
+            services: clients::tests::services(clients::Times::default(), 1),
             hub: Arc::default(),
             cluster: Arc::default(),
             key: key.public(),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use cosyd::config;
-use cosyd::daemon::{self, AsideCommand, Options};
+use cosyd::daemon::{self, Options, SetAsideCommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -97,9 +97,9 @@ fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<Opti
             "--ready-fd" => options.ready_fd = Some(fd(&value()?)?),
             "--lifeline-fd" => options.lifeline_fd = Some(fd(&value()?)?),
             "--check" => options.check = true,
-            "--set-aside" => options.aside = Some(AsideCommand::List),
-            "--put-back" => options.aside = Some(AsideCommand::PutBack(number(&value()?)?)),
-            "--give-up" => options.aside = Some(AsideCommand::GiveUp(number(&value()?)?)),
+            "--set-aside" => options.aside = Some(SetAsideCommand::List),
+            "--put-back" => options.aside = Some(SetAsideCommand::PutBack(number(&value()?)?)),
+            "--give-up" => options.aside = Some(SetAsideCommand::GiveUp(number(&value()?)?)),
             "-h" | "--help" => {
                 print!("{HELP}");
                 return Ok(None);

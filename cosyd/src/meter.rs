@@ -36,22 +36,22 @@ struct State {
 struct Figures {
     count: u64,
     /// As others waited.
-    turn: Lengths,
+    turn: Durations,
     /// As the thread was at work.
-    cpu: Lengths,
+    cpu: Durations,
     read: (Duration, Option<Uid>),
 }
 
 /// How long something took each time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lengths {
+struct Durations {
     longest: (Duration, Option<Uid>),
     sum: Duration,
     /// By [`TURN_BOUNDS_MS`]; the last are the longer ones.
     counts: [u64; TURN_BOUNDS_MS.len() + 1],
 }
 
-impl Lengths {
+impl Durations {
     fn add(&mut self, took: Duration, uid: Option<Uid>) {
         self.sum += took;
         self.counts[bound_of(took)] += 1;
@@ -72,12 +72,12 @@ pub struct TurnTimes {
 
 /// Measures what a thread does from the making on.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
+pub struct Stopwatch {
     wall: Instant,
     cpu: Duration,
 }
 
-impl Watch {
+impl Stopwatch {
     /// Begins now.
     pub fn start() -> Self {
         Self {
@@ -225,12 +225,12 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_is_not_at_work() {
-        let watch = Watch::start();
+        let watch = Stopwatch::start();
         // Until the clock of this thread has gone on, however much else the machine does.
         while watch.took().cpu < Duration::from_millis(2) {
             std::hint::black_box(watch);
         }
-        let (watch, wait) = (Watch::start(), Duration::from_millis(200));
+        let (watch, wait) = (Stopwatch::start(), Duration::from_millis(200));
         let (_never, nothing) = std::sync::mpsc::channel::<()>();
         let _ = nothing.recv_timeout(wait);
         let took = watch.took();

@@ -25,7 +25,7 @@ pub struct Bounds {
 }
 
 /// A work, given what its thread keeps between works.
-type Work<S> = Box<dyn FnOnce(&mut S) + Send>;
+type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// Threads of one kind.
 pub struct Pool<S> {
@@ -40,7 +40,7 @@ struct Shared<S> {
 }
 
 struct State<S> {
-    lines: BTreeMap<Uid, Line<S>>,
+    lines: BTreeMap<Uid, UserQueue<S>>,
     /// Users with works that wait, the one whose turn it is first.
     turns: VecDeque<Uid>,
     waiting: usize,
@@ -49,12 +49,12 @@ struct State<S> {
     stop: bool,
 }
 
-struct Line<S> {
-    waiting: VecDeque<(Requester, Work<S>)>,
+struct UserQueue<S> {
+    waiting: VecDeque<(Requester, Task<S>)>,
     running: usize,
 }
 
-impl<S> Default for Line<S> {
+impl<S> Default for UserQueue<S> {
     fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -177,7 +177,7 @@ impl<S: Default> Shared<S> {
     }
 
     /// Waits for a work; `None` when there are to be no more.
-    fn next(&self) -> Option<(Requester, Work<S>)> {
+    fn next(&self) -> Option<(Requester, Task<S>)> {
         let mut state = self.state();
         loop {
             if state.stop {
@@ -193,12 +193,12 @@ impl<S: Default> Shared<S> {
         }
     }
 
-    fn pick(&self, state: &mut State<S>) -> Option<(Requester, Work<S>)> {
+    fn pick(&self, state: &mut State<S>) -> Option<(Requester, Task<S>)> {
         let Bounds {
             threads, per_user, ..
         } = self.bounds;
         let free = state.ordinary < threads.saturating_sub(1).max(1);
-        let may = |line: &Line<S>| {
+        let may = |line: &UserQueue<S>| {
             let trusted = line.waiting.front().is_some_and(|(who, _)| who.trusted);
             trusted || (free && line.running < per_user)
         };

@@ -54,7 +54,7 @@ fn reason(panic: &(dyn Any + Send)) -> String {
 
 /// Where a trial of some rows takes place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trial {
+pub enum TrialPlace {
     /// Here: what panics is caught.
     Here,
     /// In a process of its own, which may die of anything. Only while this process has one
@@ -68,7 +68,7 @@ type Begin = fn(ClusterConfig, Loaded, ClockReading) -> Recovered;
 /// What stays the same from one trial to the next.
 struct Recovery<'a> {
     config: &'a ClusterConfig,
-    trial: Trial,
+    trial: TrialPlace,
     begin: Begin,
 }
 
@@ -98,7 +98,11 @@ pub fn at_start(
         }
     }
     let careful = death.is_some_and(|d| d.again && d.with == CurrentWork::TakingUp);
-    let trial = if careful { Trial::Apart } else { Trial::Here };
+    let trial = if careful {
+        TrialPlace::Apart
+    } else {
+        TrialPlace::Here
+    };
     hand.take(CurrentWork::TakingUp);
     let taking = Recovery {
         config,
@@ -122,7 +126,7 @@ pub fn again(
     hand.take(CurrentWork::TakingUp);
     let taking = Recovery {
         config,
-        trial: Trial::Here,
+        trial: TrialPlace::Here,
         begin,
     };
     let taken = taking.take_up(store);
@@ -165,8 +169,8 @@ impl Recovery<'_> {
             let loaded = readable(store)?;
             let now = clock::moment();
             let tried = match self.trial {
-                Trial::Here => Ok(()),
-                Trial::Apart => self.try_out(loaded.clone(), now),
+                TrialPlace::Here => Ok(()),
+                TrialPlace::Apart => self.try_out(loaded.clone(), now),
             };
             let begin = || (self.begin)(self.config.clone(), loaded, now);
             let failed = match tried.and_then(|()| caught(begin)) {
@@ -189,8 +193,8 @@ impl Recovery<'_> {
     fn try_out(&self, loaded: Loaded, now: ClockReading) -> Result<(), String> {
         let work = || (self.begin)(self.config.clone(), loaded, now);
         match self.trial {
-            Trial::Here => caught(work).map(drop),
-            Trial::Apart => apart(|| drop(work())),
+            TrialPlace::Here => caught(work).map(drop),
+            TrialPlace::Apart => apart(|| drop(work())),
         }
     }
 
@@ -404,7 +408,7 @@ mod tests {
             assert_eq!(other.execute(sql, []).unwrap(), 1, "{sql}");
         }
 
-        fn take_up(&mut self, trial: Trial, begin: Begin) -> anyhow::Result<Recovered> {
+        fn take_up(&mut self, trial: TrialPlace, begin: Begin) -> anyhow::Result<Recovered> {
             let config = CONFIG();
             let taking = Recovery {
                 config: &config,
@@ -439,9 +443,9 @@ mod tests {
     #[test]
     fn rows_that_make_it_fail_are_set_aside() {
         for (trial, begin) in [
-            (Trial::Here, panicking as Begin),
-            (Trial::Apart, panicking),
-            (Trial::Apart, dying),
+            (TrialPlace::Here, panicking as Begin),
+            (TrialPlace::Apart, panicking),
+            (TrialPlace::Apart, dying),
         ] {
             let mut bench = Bench::new(&["a", "poison", "b", "c", "poison", "d"]);
             let taken = bench.take_up(trial, begin).unwrap();
@@ -449,7 +453,7 @@ mod tests {
             // The later one ends a beginning that fails only once the first is gone.
             assert_eq!(bench.aside(), ["job 2", "job 5"]);
             // And so it stays.
-            let taken = bench.take_up(Trial::Here, panicking).unwrap();
+            let taken = bench.take_up(TrialPlace::Here, panicking).unwrap();
             assert_eq!(taken.controller.live_jobs(), 4);
         }
     }
@@ -458,7 +462,10 @@ mod tests {
     fn what_fails_without_any_row_is_not_laid_to_one() {
         let broken: Begin = |_, _, _| panic!("always");
         let mut bench = Bench::new(&["a", "b"]);
-        let error = bench.take_up(Trial::Here, broken).map(drop).unwrap_err();
+        let error = bench
+            .take_up(TrialPlace::Here, broken)
+            .map(drop)
+            .unwrap_err();
         assert!(error.to_string().contains("whatever is set aside"), "{error}");
         assert!(bench.aside().is_empty());
     }
@@ -469,7 +476,7 @@ mod tests {
         bench.spoil("UPDATE submissions SET row = x'c1c1' WHERE base = 2");
         bench.spoil("UPDATE jobs SET row = x'81a26964' WHERE id = 4");
         bench.spoil("INSERT INTO nodes VALUES ('n1', x'00')");
-        let taken = bench.take_up(Trial::Here, begin).unwrap();
+        let taken = bench.take_up(TrialPlace::Here, begin).unwrap();
         assert_eq!(taken.controller.live_jobs(), 2);
         assert_eq!(bench.aside(), ["job 2", "job 4", "node n1"]);
         // Ids are not given out again.
@@ -478,7 +485,7 @@ mod tests {
         let id = bench.store.all_aside().unwrap()[0].id;
         let unit = bench.store.put_back(id).unwrap();
         assert_eq!(unit, Some(Unit::Submission(JobId(2))));
-        bench.take_up(Trial::Here, begin).unwrap();
+        bench.take_up(TrialPlace::Here, begin).unwrap();
         assert_eq!(bench.aside(), ["job 4", "node n1", "job 2"]);
         // Given up, and mended and put back.
         let all = bench.store.all_aside().unwrap();
@@ -489,7 +496,7 @@ mod tests {
         let mended = "UPDATE submissions SET row = ?1 WHERE base = 2";
         assert_eq!(other.execute(mended, [row]).unwrap(), 1);
         assert!(bench.store.put_back(all[2].id).unwrap().is_some());
-        let taken = bench.take_up(Trial::Here, begin).unwrap();
+        let taken = bench.take_up(TrialPlace::Here, begin).unwrap();
         assert_eq!(taken.controller.live_jobs(), 3);
         assert_eq!(bench.aside(), ["node n1"]);
         // The node's row has its name again only while nobody else has it.

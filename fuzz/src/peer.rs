@@ -119,7 +119,7 @@ fn start(job: JobId, spec: &StepSpec) {
         parts: &parts,
         cores_per_task: 1,
     };
-    let held = [layout::Held {
+    let held = [layout::NodeUse {
         cores: 3,
         memory: MiB(10),
         gpus: 1,

@@ -45,7 +45,7 @@ use tokio::sync::{Notify, mpsc};
 
 /// How a shepherd is reached.
 #[derive(Debug)]
-enum Reach {
+enum ShepherdState {
     /// Asked of the nursery; what it is to be told when it is there.
     Expected(Vec<Order>),
     /// Born in this daemon's nursery, which tells its end.
@@ -56,7 +56,7 @@ enum Reach {
 
 /// What is to follow when the hooks before a job are done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Next {
+enum AfterHooks {
     Report,
     Run,
     End,
@@ -77,11 +77,17 @@ enum AfterSteps {
 #[derive(Debug)]
 enum Stage {
     /// Health check and prolog run.
-    Preparing { cancel: Arc<Notify>, next: Next },
+    Preparing {
+        cancel: Arc<Notify>,
+        next: AfterHooks,
+    },
     /// Holds an allocation.
     Prepared,
     /// Its shepherd works.
-    Running { since: Instant, reach: Reach },
+    Running {
+        since: Instant,
+        reach: ShepherdState,
+    },
     /// Its shepherd was lost; what is left is being killed.
     Cleaning { since: Instant },
     /// Its program is over, its steps are being ended. Without a start it had no program.
@@ -125,7 +131,7 @@ pub enum HookEnd {
 }
 
 /// What stays the same while the daemon runs.
-pub struct Fixed {
+pub struct NodeSetup {
     /// Name of the node.
     pub name: String,
     /// Directory in which attempts are written down.
@@ -146,7 +152,7 @@ pub struct Fixed {
 
 /// One node and its attempts.
 pub struct Node {
-    fixed: Fixed,
+    fixed: NodeSetup,
     config: Arc<Config>,
     nursery: Nursery,
     reaper: Reaper,
@@ -160,7 +166,7 @@ pub struct Node {
 impl Node {
     /// A node without attempts; [`Node::adopt`] finds those in the spool.
     pub fn new(
-        fixed: Fixed,
+        fixed: NodeSetup,
         nursery: Nursery,
         config: Arc<Config>,
         reaper: Reaper,

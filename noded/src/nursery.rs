@@ -3,7 +3,7 @@
 
 use crate::cgroup::jobs_unit;
 use crate::daemon::Event;
-use crate::shepherd::nursery::{ANSWER, Birth, NurseryNews};
+use crate::shepherd::nursery::{ANSWER, NurseryMessage, ShepherdSpec};
 use crate::sys;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub enum NurseryEvent {
     /// What the nursery told, in order.
-    Told(Vec<NurseryNews>),
+    Told(Vec<NurseryMessage>),
     /// The nursery with that process number has ended.
     Lost(i32),
 }
@@ -26,18 +26,18 @@ pub enum NurseryEvent {
 /// A shepherd to be born, and a step's way up.
 #[derive(Debug)]
 struct Request {
-    birth: Birth,
+    birth: ShepherdSpec,
     up: Option<OwnedFd>,
 }
 
 /// How shepherds are asked for, also from elsewhere than the daemon's loop. When the
 /// nursery is being lost, that event answers.
 #[derive(Clone, Debug)]
-pub struct Asking(mpsc::UnboundedSender<Request>);
+pub struct ShepherdRequests(mpsc::UnboundedSender<Request>);
 
-impl Asking {
+impl ShepherdRequests {
     /// For an attempt's own program without a way up, for a step with one.
-    pub fn ask(&self, birth: Birth, up: Option<OwnedFd>) {
+    pub fn ask(&self, birth: ShepherdSpec, up: Option<OwnedFd>) {
         let _ = self.0.send(Request { birth, up });
     }
 }
@@ -57,7 +57,7 @@ pub struct NurseryOptions {
 #[derive(Debug)]
 pub struct Nursery {
     pid: i32,
-    asking: Asking,
+    asking: ShepherdRequests,
 }
 
 impl Nursery {
@@ -84,7 +84,7 @@ impl Nursery {
         tokio::spawn(read(reading, pid, events));
         Ok(Self {
             pid,
-            asking: Asking(requests),
+            asking: ShepherdRequests(requests),
         })
     }
 
@@ -94,7 +94,7 @@ impl Nursery {
     }
 
     /// How it is asked.
-    pub fn asking(&self) -> Asking {
+    pub fn asking(&self) -> ShepherdRequests {
         self.asking.clone()
     }
 }
@@ -132,9 +132,9 @@ async fn read(mut socket: OwnedReadHalf, pid: i32, events: mpsc::Sender<Event>) 
     {
         bytes.extend_from_slice(&chunk[..n]);
         let whole = bytes.len() / ANSWER * ANSWER;
-        let told: Vec<NurseryNews> = bytes[..whole]
+        let told: Vec<NurseryMessage> = bytes[..whole]
             .chunks(ANSWER)
-            .filter_map(NurseryNews::decode)
+            .filter_map(NurseryMessage::decode)
             .collect();
         bytes.drain(..whole);
         let event = Event::Nursery(NurseryEvent::Told(told));

@@ -76,7 +76,7 @@ pub enum RelayEvent {
 }
 
 #[derive(Debug)]
-struct Held {
+struct UserConnections {
     uid: u32,
     answers: mpsc::UnboundedSender<Vec<u8>>,
     buffered: usize,
@@ -85,7 +85,7 @@ struct Held {
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    held: HashMap<u64, Held>,
+    held: HashMap<u64, UserConnections>,
 }
 
 /// The socket and who is connected to it.
@@ -222,7 +222,7 @@ where
         }
         table.next += 1;
         let connection = table.next;
-        let held = Held {
+        let held = UserConnections {
             uid: peer.uid(),
             answers: sender,
             buffered: 0,

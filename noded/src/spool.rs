@@ -54,8 +54,8 @@ use cosy_plugin::remove_files;
 use nix::fcntl::{Flock, FlockArg};
 pub(crate) use records::{HEADER, OUTCOME_NEW};
 pub use records::{
-    Kept, LAUNCH, OUTCOME, Outcome, Phase, Task, Work, mark_started, open_launch, read_launch,
-    read_outcome, still_there, sync_outcome, write_launch, write_outcome, write_whole,
+    KeptAttempt, LAUNCH, OUTCOME, Outcome, Phase, Task, Work, mark_started, open_launch,
+    read_launch, read_outcome, still_there, sync_outcome, write_launch, write_outcome, write_whole,
 };
 use records::{checksum, mark};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -639,12 +639,12 @@ mod tests {
         assert!(!still_there(&late, &path).unwrap());
         assert!(still_there(&late, &spool.path(second)).unwrap());
         assert_eq!(spool.outcome(second), None);
-        let kept: Kept = read_launch(&spool.open_launch(second).unwrap()).unwrap();
+        let kept: KeptAttempt = read_launch(&spool.open_launch(second).unwrap()).unwrap();
         assert_eq!(kept.phase, Phase::Received);
         assert_eq!(kept.work.allocation().nodes, "short");
         let ready = sys::now();
         spool.mark_prepared(second, ready).unwrap();
-        let kept: Kept = read_launch(&spool.open_launch(second).unwrap()).unwrap();
+        let kept: KeptAttempt = read_launch(&spool.open_launch(second).unwrap()).unwrap();
         assert_eq!((kept.phase, kept.start), (Phase::Prepared, ready));
     }
 
@@ -657,7 +657,7 @@ mod tests {
         let key = key_of("7.1").unwrap();
         let work = Work::Hold(Box::new(allocation("7.1", "n1")));
         spool.create(key, &work, None).unwrap();
-        let read = || -> Kept { read_launch(&spool.open_launch(key).unwrap()).unwrap() };
+        let read = || -> KeptAttempt { read_launch(&spool.open_launch(key).unwrap()).unwrap() };
         for off in [-3_600_000, 3_600_000] {
             let before = sys::now();
             spool.mark_prepared(key, before + Span(off)).unwrap();

@@ -5,13 +5,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
-#[path = "common/hung.rs"]
-mod hung;
+#[path = "common/hung_file_system.rs"]
+mod hung_file_system;
 
 use common::*;
 use cosy_model::node::*;
 use cosy_model::{Dialect, EndCause, Gid, OsText, Uid};
-use hung::Hung;
+use hung_file_system::HungFileSystem;
 use nix::libc;
 use nix::sys::signal::Signal;
 use std::fs;
@@ -35,7 +35,7 @@ fn left_of(bench: &Bench, job: u64) -> Vec<i32> {
 #[test]
 fn a_job_whose_output_hangs_is_ended_and_nothing_stays() {
     let mut bench = Bench::started();
-    let Some(hung) = Hung::at(&bench.path("hung")) else {
+    let Some(hung) = HungFileSystem::at(&bench.path("hung")) else {
         return;
     };
     let mut job = bench.job(1, "exit 3");

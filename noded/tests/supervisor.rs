@@ -4,8 +4,8 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/hung.rs"]
-mod hung;
+#[path = "common/hung_file_system.rs"]
+mod hung_file_system;
 #[path = "supervisor/stalls.rs"]
 mod stalls;
 
@@ -14,8 +14,8 @@ use cosy_model::step::*;
 use cosy_model::{Attempt, EndCause, Gid, JobId, OsText, Span, Uid};
 use cosy_proto::frame;
 use cosy_proto::step::{self, Link, StepFrame};
-use noded::shepherd::nursery::Birth;
-use noded::steps::{Dock, StepOutcome, StepShare, StepTask, UpKind};
+use noded::shepherd::nursery::ShepherdSpec;
+use noded::steps::{IoPurpose, StepOutcome, StepShare, StepTask, UpKind};
 use noded::{spool, sys};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -102,7 +102,7 @@ impl Bench {
         std::fs::create_dir_all(&directory).unwrap();
         spool::write_launch(&directory, task).unwrap();
         let (up, its) = UnixStream::pair().unwrap();
-        let birth = Birth {
+        let birth = ShepherdSpec {
             attempt: ATTEMPT.into(),
             step: Some(task.order.key.step),
         };
@@ -739,7 +739,7 @@ fn more_input_than_the_window_ends_the_step() {
 // ---- hops and watchers
 
 impl Step {
-    fn dock(&self, dock: Dock) -> UnixStream {
+    fn dock(&self, dock: IoPurpose) -> UnixStream {
         let path = self.directory.join("io");
         let mut socket = eventually(|| UnixStream::connect(&path).ok());
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -764,7 +764,7 @@ fn a_hop_that_breaks_goes_on() {
             step.send(StepFrame::Link(Link::Received(step.received)));
         }
         // Whatever is under way is lost.
-        step.up = step.dock(Dock::Up);
+        step.up = step.dock(IoPurpose::Up);
         step.incoming.clear();
         step.send(StepFrame::Link(Link::Resume(step.received)));
         step.links = 0;
@@ -808,7 +808,7 @@ fn a_child_that_cannot_be_reached_is_lost() {
     task.order.tree = vec![0, 1];
     task.children = vec![vec![1]];
     let mut step = bench.start(&task);
-    let mut daemon = step.dock(Dock::Child(0));
+    let mut daemon = step.dock(IoPurpose::Child(0));
     let mut bytes = Vec::new();
     let lost = UpFrame::Lost {
         nodes: vec![1],
@@ -828,7 +828,7 @@ fn who_looks_on_sees_what_was_and_what_comes() {
     let task = bench.task(1, "echo before; read x; echo after");
     let mut step = bench.start(&task);
     step.until(|s| s.text(0) == "before\n");
-    let watcher = step.dock(Dock::Watch);
+    let watcher = step.dock(IoPurpose::Watch);
     let mut watcher = Step::new(watcher, step.directory.clone());
     watcher.until(|s| s.text(0) == "before\n");
     step.stdin(b"x\n");

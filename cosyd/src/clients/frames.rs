@@ -25,7 +25,7 @@ pub struct Encoded {
 
 /// How a read ended.
 #[derive(PartialEq)]
-pub(super) enum Read {
+pub(super) enum ReadEnd {
     /// Bytes have come, perhaps not a whole frame.
     Some,
     /// The peer has closed its end, or was silent for too long between two requests.
@@ -54,12 +54,12 @@ pub(super) async fn read(
     stream: &UnixStream,
     decoder: &mut Decoder,
     until: Option<Instant>,
-) -> Result<Read, Refusal> {
+) -> Result<ReadEnd, Refusal> {
     let between = decoder.is_empty();
     match within(until, arrived(stream, decoder)).await {
-        Ok(Ok(0) | Err(_)) => Ok(Read::Over),
-        Ok(Ok(_)) => Ok(Read::Some),
-        Err(_) if between => Ok(Read::Over),
+        Ok(Ok(0) | Err(_)) => Ok(ReadEnd::Over),
+        Ok(Ok(_)) => Ok(ReadEnd::Some),
+        Err(_) if between => Ok(ReadEnd::Over),
         Err(_) => Err(Refusal::invalid("the request did not come to its end")),
     }
 }

@@ -1,20 +1,20 @@
 //! Questions that the store answers alone: what has ended, scripts, events, the ledger.
 
-use super::desk::Desk;
 use super::lock::lock;
+use super::services::Services;
 use crate::budget::Requester;
 use crate::ledger;
 use crate::pool::Pool;
-use crate::reads;
 use crate::store::bookings::LedgerQuery;
 use crate::store::steps::StepReading;
 use crate::store::{Store, StoreError};
+use crate::store_answers;
 use cosy_control::{Caller, Eyes, is_admin};
 use cosy_model::api::{JobFilter, JobRef, Reply, Request};
 use cosy_model::{Refusal, RefusalCode, Uid};
 use std::time::Instant;
 
-impl Desk {
+impl Services {
     /// Runs a query in the user's turn on a reading thread.
     pub(super) async fn read<T: Send + 'static>(
         &self,
@@ -58,7 +58,7 @@ impl Desk {
         let query = move |store: &Store| match request {
             Request::History { filter, fields } => {
                 let eyes = Eyes::of(&lock(&cluster), &asking, &filter);
-                reads::history(store, &filter, &fields, eyes)
+                store_answers::history(store, &filter, &fields, eyes)
             }
             Request::Script { job } => Ok(script_of(job, store.script(job.job)?, only)),
             Request::Steps { jobs, pages, after } => {
@@ -109,7 +109,7 @@ impl Desk {
     /// A job that the controller no longer has in memory.
     pub(super) async fn explain_old(&self, caller: Caller, job: JobRef) -> Reply {
         let eyes = Eyes::of(&lock(&self.cluster), &caller, &JobFilter::default());
-        let query = move |store: &Store| reads::explain(store, job, eyes);
+        let query = move |store: &Store| store_answers::explain(store, job, eyes);
         let read = self.read(&self.pools.history, &caller, "explain", query);
         read.await.unwrap_or_else(Reply::Refused)
     }

@@ -23,7 +23,7 @@ const PATIENT: Times = Times {
 };
 
 /// A desk with a core that answers everything with so many bytes.
-pub(crate) fn desk(times: Times, answer: usize) -> Arc<Desk> {
+pub(crate) fn services(times: Times, answer: usize) -> Arc<Services> {
     let (core, mut inbox) = mpsc::channel(16);
     let hub = Arc::new(Hub::default());
     let answers = hub.clone();
@@ -36,7 +36,7 @@ pub(crate) fn desk(times: Times, answer: usize) -> Arc<Desk> {
             }
         }
     });
-    Arc::new(Desk {
+    Arc::new(Services {
         core,
         hub,
         cluster: Arc::default(),
@@ -54,9 +54,9 @@ pub(crate) fn desk(times: Times, answer: usize) -> Arc<Desk> {
 }
 
 /// A connection and the conversation at its other end.
-fn connect(desk: Arc<Desk>) -> (UnixStream, tokio::task::JoinHandle<()>) {
+fn connect(services: Arc<Services>) -> (UnixStream, tokio::task::JoinHandle<()>) {
     let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
-    (ours, tokio::spawn(desk.talk(theirs)))
+    (ours, tokio::spawn(services.talk(theirs)))
 }
 
 fn question() -> Vec<u8> {
@@ -80,7 +80,7 @@ async fn rest(stream: &mut UnixStream) -> Vec<Reply> {
 #[tokio::test]
 async fn who_says_nothing_is_hung_up_on() {
     let first = SOON;
-    let (mut stream, talk) = connect(desk(Times { first, ..PATIENT }, 1));
+    let (mut stream, talk) = connect(services(Times { first, ..PATIENT }, 1));
     assert!(rest(&mut stream).await.is_empty());
     talk.await.expect("it has ended");
 }
@@ -88,7 +88,7 @@ async fn who_says_nothing_is_hung_up_on() {
 #[tokio::test]
 async fn who_asks_no_more_is_hung_up_on() {
     let idle = SOON;
-    let (mut stream, talk) = connect(desk(Times { idle, ..PATIENT }, 1));
+    let (mut stream, talk) = connect(services(Times { idle, ..PATIENT }, 1));
     stream.write_all(&question()).await.expect("it is taken");
     let said = rest(&mut stream).await;
     assert!(matches!(said.as_slice(), [Reply::Script(_)]), "{said:?}");
@@ -100,7 +100,7 @@ async fn who_asks_no_more_is_hung_up_on() {
 async fn a_request_that_does_not_come_to_its_end_is_refused() {
     let frame = SOON;
     for drips in [false, true] {
-        let (stream, talk) = connect(desk(Times { frame, ..PATIENT }, 1));
+        let (stream, talk) = connect(services(Times { frame, ..PATIENT }, 1));
         let (mut reading, mut writing) = stream.into_split();
         // The header promises more than ever comes.
         writing
@@ -133,12 +133,12 @@ async fn a_request_that_does_not_come_to_its_end_is_refused() {
 #[tokio::test]
 async fn who_does_not_take_the_answer_is_hung_up_on() {
     let take = SOON;
-    let desk = desk(Times { take, ..PATIENT }, 8 << 20);
-    let (mut stream, talk) = connect(desk.clone());
+    let services = services(Times { take, ..PATIENT }, 8 << 20);
+    let (mut stream, talk) = connect(services.clone());
     stream.write_all(&question()).await.expect("it is taken");
     talk.await.expect("it has ended");
     // It is not counted any more either.
-    assert!(desk.budgets.all().iter().all(|b| b.row().used == 0));
+    assert!(services.budgets.all().iter().all(|b| b.row().used == 0));
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.expect("it is read");
     assert!(bytes.len() < 8 << 20);
@@ -173,12 +173,12 @@ async fn who_stays_with_a_job_may_be_silent() {
         idle: SOON,
         ..PATIENT
     };
-    let desk = desk(times, 1);
+    let services = services(times, 1);
     let talk = Conversation::default();
-    assert!(desk.silent_until(&talk, false).is_some());
-    assert!(desk.silent_until(&talk, true).is_some());
-    let (client, _answer) = desk.hub.expect_answer();
-    let presence = talk.presence(client, desk.core.clone(), desk.hub.clone());
+    assert!(services.silent_until(&talk, false).is_some());
+    assert!(services.silent_until(&talk, true).is_some());
+    let (client, _answer) = services.hub.expect_answer();
+    let presence = talk.presence(client, services.core.clone(), services.hub.clone());
     let job = cosy_model::JobId(1);
     let submitted = Reply::Submitted {
         job,
@@ -186,5 +186,5 @@ async fn who_stays_with_a_job_may_be_silent() {
         note: String::new(),
     };
     talk.answered(presence, Some(job), &submitted);
-    assert!(desk.silent_until(&talk, true).is_none());
+    assert!(services.silent_until(&talk, true).is_none());
 }

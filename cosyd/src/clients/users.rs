@@ -1,7 +1,7 @@
 //! Who a uid is: looked up in the directory, and remembered for a while.
 
-use super::desk::Desk;
 use super::lock::lock;
+use super::services::Services;
 use crate::budget::Requester;
 use crate::directory;
 use cosy_control::{Caller, LookupFailure, Via};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// A look-up is good for so long.
 const USER_TTL: Duration = Duration::from_secs(60);
 
-impl Desk {
+impl Services {
     /// Who a uid is. Look-ups run on a thread of their own; a directory that does not
     /// answer leaves the caller unresolved.
     pub async fn caller(&self, uid: Uid, gid: Gid, via: Option<Via>) -> Caller {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wants {
+pub enum Continuation {
     /// The next row is wanted.
     More,
     /// That was enough.
@@ -25,7 +25,7 @@ pub enum Wants {
 
 /// Which part of history.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading<'a> {
+pub struct HistoryQuery<'a> {
     /// Conditions that a job must meet.
     pub filter: &'a JobFilter,
     /// Only of that user's.
@@ -35,7 +35,7 @@ pub struct Reading<'a> {
 }
 
 /// Where a reading stands.
-struct At {
+struct Position {
     /// Ids below this one are next.
     before: u64,
     /// The array whose last task has been told, which has its first id.
@@ -45,9 +45,9 @@ struct At {
 }
 
 /// The submission of the job before.
-type AtHand = Option<Arc<SubmissionRow>>;
+type PreviousSubmission = Option<Arc<SubmissionRow>>;
 /// What the job before was changed to: its submission and number.
-type BodyAtHand = ((JobId, u32), Arc<SubmissionRow>);
+type PreviousBody = ((JobId, u32), Arc<SubmissionRow>);
 
 /// The query for a range of ids.
 struct Conditions {
@@ -63,25 +63,25 @@ impl Store {
     /// [`StoreError`].
     pub fn history(
         &self,
-        reading: Reading<'_>,
-        mut take: impl FnMut(&JobRow, &SubmissionRow) -> Wants,
+        reading: HistoryQuery<'_>,
+        mut take: impl FnMut(&JobRow, &SubmissionRow) -> Continuation,
     ) -> Result<Option<Cursor>, StoreError> {
         let filter = reading.filter;
         let conditions = conditions(filter, reading.only);
         let names: BTreeSet<&str> = filter.nodes.iter().map(String::as_str).collect();
         let ranges = self.ranges(filter)?;
-        let mut at = At {
+        let mut at = Position {
             before: filter.after.map_or(u64::MAX, |c| c.at),
             told: filter.after.map_or(0, |c| c.part),
             ids: reading.most_ids,
         };
-        let mut submission: AtHand = None;
-        let mut body: Option<BodyAtHand> = None;
+        let mut submission: PreviousSubmission = None;
+        let mut body: Option<PreviousBody> = None;
         let mut take = |row: &JobRow, of: &SubmissionRow| {
             if names.is_empty() || ran_on(row, &names) {
                 take(row, of)
             } else {
-                Wants::More
+                Continuation::More
             }
         };
         for range in ranges.iter().rev() {
@@ -97,7 +97,7 @@ impl Store {
                     (&mut submission, &mut body),
                     &mut take,
                 )?;
-                if found == Wants::Enough {
+                if found == Continuation::Enough {
                     return Ok(Some(Cursor {
                         part: at.told,
                         at: at.before,
@@ -122,10 +122,10 @@ impl Store {
         conditions: &Conditions,
         ranges: &[(u64, u64)],
         window: (u64, u64),
-        at: &mut At,
-        (submission, body): (&mut AtHand, &mut Option<BodyAtHand>),
-        take: &mut impl FnMut(&JobRow, &SubmissionRow) -> Wants,
-    ) -> Result<Wants, StoreError> {
+        at: &mut Position,
+        (submission, body): (&mut PreviousSubmission, &mut Option<PreviousBody>),
+        take: &mut impl FnMut(&JobRow, &SubmissionRow) -> Continuation,
+    ) -> Result<Continuation, StoreError> {
         let sql = |source| self.error(source);
         let mut query = self
             .connection
@@ -154,18 +154,18 @@ impl Store {
                     None
                 };
                 if let Some(last) = last
-                    && take(&last, &*self.body(&last, &of, body)?) == Wants::Enough
+                    && take(&last, &*self.body(&last, &of, body)?) == Continuation::Enough
                 {
                     at.before = row.id.0 + 1;
-                    return Ok(Wants::Enough);
+                    return Ok(Continuation::Enough);
                 }
             }
             at.before = row.id.0;
-            if take(&row, &*self.body(&row, &of, body)?) == Wants::Enough {
-                return Ok(Wants::Enough);
+            if take(&row, &*self.body(&row, &of, body)?) == Continuation::Enough {
+                return Ok(Continuation::Enough);
             }
         }
-        Ok(Wants::More)
+        Ok(Continuation::More)
     }
 
     /// The row with that id; only of that user's.
@@ -212,7 +212,7 @@ impl Store {
         &self,
         row: &JobRow,
         of: &Arc<SubmissionRow>,
-        at_hand: &mut Option<BodyAtHand>,
+        at_hand: &mut Option<PreviousBody>,
     ) -> Result<Arc<SubmissionRow>, StoreError> {
         if row.body == 0 {
             return Ok(of.clone());
@@ -400,7 +400,7 @@ mod tests {
         let mut filter = filter.clone();
         for _ in 0..1000 {
             let mut left = rows;
-            let reading = Reading {
+            let reading = HistoryQuery {
                 filter: &filter,
                 only: None,
                 most_ids: ids,
@@ -410,9 +410,9 @@ mod tests {
                 all.push(name(row));
                 left -= 1;
                 if left == 0 {
-                    Wants::Enough
+                    Continuation::Enough
                 } else {
-                    Wants::More
+                    Continuation::More
                 }
             });
             match more.unwrap() {
@@ -477,7 +477,7 @@ mod tests {
     fn only_what_is_the_users_own() {
         let (_dir, store) = store(&[submission(1, 1, 7, false), submission(2, 3, 8, true)]);
         let mut told = Vec::new();
-        let reading = Reading {
+        let reading = HistoryQuery {
             filter: &JobFilter::default(),
             only: Some(Uid(8)),
             most_ids: u64::MAX,
@@ -485,7 +485,7 @@ mod tests {
         let more = store.history(reading, |row, of| {
             assert_eq!((of.uid, of.gid), (Uid(8), Gid(1)));
             told.push(name(row));
-            Wants::More
+            Continuation::More
         });
         assert_eq!(more.unwrap(), None);
         assert_eq!(told, ["2_3", "2_2", "2_1"]);

@@ -3,7 +3,7 @@
 //! Knows nothing of what the records mean but their numbers and sums. What always holds: a
 //! report that came again with more behind it takes the place of the shorter one.
 
-use super::history::{Reading, Wants};
+use super::history::{Continuation, HistoryQuery};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{JobRow, StepBatch, StepUse};
 use cosy_model::api::{JobFilter, JobRef, StepCursor, StepRow};
@@ -83,10 +83,10 @@ impl Store {
     pub(super) fn steps_within(
         &self,
         reading: &StepReading<'_>,
-        most: Most,
+        most: AnswerBounds,
     ) -> Result<(Vec<StepRow>, Option<StepCursor>), StoreError> {
         let only = reading.only;
-        let mut found = Found {
+        let mut found = StepsFound {
             jobs: Vec::new(),
             count: 0,
             bytes: 0,
@@ -107,7 +107,7 @@ impl Store {
             after: reading.after.map(|after| after.jobs),
             ..JobFilter::default()
         };
-        let jobs = Reading {
+        let jobs = HistoryQuery {
             filter: &filter,
             only,
             most_ids: most.ids,
@@ -116,8 +116,8 @@ impl Store {
         let more = self.history(jobs, |job, _| {
             stopped = self.steps_of(job, (Attempt(0), 0), &mut found);
             match &stopped {
-                Ok(None) if !found.is_full() => Wants::More,
-                Ok(_) | Err(_) => Wants::Enough,
+                Ok(None) if !found.is_full() => Continuation::More,
+                Ok(_) | Err(_) => Continuation::Enough,
             }
         })?;
         let job = stopped?;
@@ -131,7 +131,7 @@ impl Store {
         &self,
         job: &JobRow,
         from: (Attempt, u64),
-        found: &mut Found,
+        found: &mut StepsFound,
     ) -> Result<Option<(JobId, Attempt, u64)>, StoreError> {
         let sql = |source| self.error(source);
         let mut query = self
@@ -192,34 +192,34 @@ pub struct StepReading<'a> {
 
 /// What is in one answer at most.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
+pub(super) struct AnswerBounds {
     pub rows: usize,
     pub bytes: usize,
     /// Ids that are looked through.
     pub ids: u64,
 }
 
-const PAGE: Most = Most {
+const PAGE: AnswerBounds = AnswerBounds {
     rows: limits::HISTORY_ROWS,
     bytes: limits::PAGE_BYTES,
     ids: limits::HISTORY_IDS,
 };
-const WHOLE: Most = Most {
+const WHOLE: AnswerBounds = AnswerBounds {
     rows: limits::ANSWER_ROWS,
     bytes: limits::REPLY_BYTES / 8 * 7,
     ids: limits::STEP_IDS,
 };
 
 /// Steps found so far, job by job.
-struct Found {
+struct StepsFound {
     jobs: Vec<Vec<StepRow>>,
     count: usize,
     /// About so many in an answer.
     bytes: usize,
-    most: Most,
+    most: AnswerBounds,
 }
 
-impl Found {
+impl StepsFound {
     const fn is_full(&self) -> bool {
         self.count >= self.most.rows || self.bytes > self.most.bytes
     }

@@ -1,9 +1,9 @@
 //! Reservations, money and steps: what is saved is what is loaded.
 
 use super::bookings::{LedgerQuery, Reader};
-use super::history::{Reading, Wants};
+use super::history::{Continuation, HistoryQuery};
 use super::outcomes::{LookUp, Outcomes};
-use super::steps::{Most, StepReading};
+use super::steps::{AnswerBounds, StepReading};
 use super::{MIGRATIONS, Payload, Store, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{Due, Occasion, TriggerRow};
@@ -699,7 +699,7 @@ fn pages_of_steps_make_the_whole() {
     assert_eq!(whole.len(), 18);
     for most in [1, 2, 3, 5, 7, 18, 100] {
         for ids in [1, 2, 1000] {
-            let most = Most {
+            let most = AnswerBounds {
                 rows: most,
                 bytes: usize::MAX,
                 ids,
@@ -1094,14 +1094,14 @@ fn bodies_are_kept_once_and_history_tells_them() {
     assert_eq!(loaded.standings, [standing]);
     let told = |filter: &JobFilter| {
         let mut names = Vec::new();
-        let reading = Reading {
+        let reading = HistoryQuery {
             filter,
             only: None,
             most_ids: limits::HISTORY_IDS,
         };
         let more = store.history(reading, |row, of| {
             names.push((row.body, of.spec.name.clone()));
-            Wants::More
+            Continuation::More
         });
         assert!(more.unwrap().is_none());
         names

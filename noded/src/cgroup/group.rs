@@ -39,7 +39,7 @@ pub struct Group {
     pub strict: bool,
     /// The group around it, made with it where it is not there yet.
     #[serde(default)]
-    pub within: Option<Outer>,
+    pub within: Option<ParentGroup>,
     /// Groups inside it belong to the same step.
     #[serde(default)]
     pub tree: bool,
@@ -50,7 +50,7 @@ pub struct Group {
 
 /// A group around others.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Outer {
+pub struct ParentGroup {
     /// Its directory.
     pub directory: OsText,
     /// As in [`Group::settings`]; written by everyone who makes a group inside.

@@ -38,7 +38,7 @@ mod program;
 mod values;
 
 pub use bounds::{AttemptLimits, JobUsage, Processes, StepLimits};
-pub use group::{Group, GroupError, Outer};
+pub use group::{Group, GroupError, ParentGroup};
 
 use crate::devices::DeviceNumber;
 use cosy_model::step::StepId;
@@ -164,7 +164,7 @@ impl Cgroups {
             groups.push(Group {
                 directory: text_of(&parent.join(job.name).join(KEEP)),
                 strict: true,
-                within: Some(Outer {
+                within: Some(ParentGroup {
                     directory: text_of(&parent.join(job.name)),
                     settings: self.memory_settings(bytes),
                     must: true,
@@ -232,7 +232,7 @@ impl Cgroups {
                 directory: text_of(&parent.join(job.name).join(&name)),
                 memory: true,
                 settings: inner.map_or_else(Vec::new, |b| self.memory_settings(b)),
-                within: Some(Outer {
+                within: Some(ParentGroup {
                     directory: text_of(&parent.join(job.name)),
                     settings: job
                         .memory_bytes
@@ -247,10 +247,10 @@ impl Cgroups {
             groups.push(Group {
                 directory: text_of(&parent.join(job.name).join(&name)),
                 settings,
-                within: Some(Outer {
+                within: Some(ParentGroup {
                     directory: text_of(&parent.join(job.name)),
                     settings: self.quota_settings(job.cores).unwrap_or_default(),
-                    ..Outer::default()
+                    ..ParentGroup::default()
                 }),
                 ..Group::default()
             });
@@ -328,7 +328,7 @@ impl Cgroups {
     }
 
     /// The group of the whole job, around its program and its steps.
-    fn unified_job(&self, directory: &Path, job: AttemptLimits<'_>, own: bool) -> Outer {
+    fn unified_job(&self, directory: &Path, job: AttemptLimits<'_>, own: bool) -> ParentGroup {
         let mut settings = self.unified_settings(job.memory_bytes, job.cores);
         if self.controllers.cpu && job.trigger {
             settings.push(("cpu.max".into(), format!("{PERIOD_US} {PERIOD_US}")));
@@ -339,7 +339,7 @@ impl Cgroups {
         if self.controllers.any() {
             settings.push(("cgroup.subtree_control".into(), self.controllers.text()));
         }
-        Outer {
+        ParentGroup {
             directory: text_of(directory),
             must: self.controllers.memory && job.memory_bytes.is_some(),
             settings,

@@ -6,13 +6,13 @@ use crate::config::{CgroupUse, Config};
 use crate::hooks::Reaper;
 use crate::lease::Lease;
 use crate::link::Peer;
-use crate::node::{Fixed, Node};
+use crate::node::{Node, NodeSetup};
 use crate::nursery::{Nursery, NurseryOptions};
 use crate::peer::{pool::Pool, revoked::RevokedKeys, serve};
 use crate::relay::Relay;
 use crate::spool::Spool;
 use crate::steps::serve::StepSocket;
-use crate::steps::table::{Setup, Steps};
+use crate::steps::table::{Steps, StepsSetup};
 use crate::virtual_nodes::VirtualNodes;
 use crate::{cgroup, detect, link, spool, sys};
 use anyhow::Context;
@@ -134,11 +134,11 @@ fn steps_setup(
     spool: &Spool,
     cgroups: &Arc<cgroup::Cgroups>,
     (pool, clock): (Arc<Pool>, &ControllerClock),
-) -> Setup {
+) -> StepsSetup {
     let processors = detect::processors();
     let real = detect::amounts(config).cores as usize <= processors.len();
     let shared = config.cgroups == CgroupUse::Memory;
-    Setup {
+    StepsSetup {
         name: config.name.clone(),
         directory: spool.directory().to_owned(),
         instance: spool::instance(spool.directory(), &config.name),
@@ -185,7 +185,7 @@ fn real_node(
         .context("cannot start the nursery of shepherds")?;
     let setup = steps_setup(config, events, &spool, &groups, (pool, clock));
     let steps = Steps::new(setup, &nursery);
-    let fixed = Fixed {
+    let fixed = NodeSetup {
         name: config.name.clone(),
         spool,
         cgroups: groups,

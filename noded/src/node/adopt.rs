@@ -1,10 +1,10 @@
 //! What is there when the daemon starts: attempts that the spool keeps, and processes of
 //! attempts that it does not keep.
 
-use super::{Next, Node, Reach, Stage, began, ended_now};
+use super::{AfterHooks, Node, ShepherdState, Stage, began, ended_now};
 use crate::cgroup::AttemptLimits;
 use crate::daemon::Event;
-use crate::spool::{Kept, Phase, Work};
+use crate::spool::{KeptAttempt, Phase, Work};
 use crate::{spool, sweep, sys};
 use cosy_model::node::AllocationKey;
 use cosy_model::{EndCause, Time};
@@ -122,17 +122,17 @@ impl Node {
         );
     }
 
-    fn adopt_unended(&mut self, key: AllocationKey, kept: Kept, holder: Option<Pid>) {
+    fn adopt_unended(&mut self, key: AllocationKey, kept: KeptAttempt, holder: Option<Pid>) {
         let allocation = kept.work.allocation();
         self.insert(key, Some(allocation), Stage::Prepared);
         self.steps.adopt(allocation);
         match (&kept.work, kept.phase, holder) {
-            (Work::Hold(_), Phase::Received, _) => self.prepare(key, Next::Report),
+            (Work::Hold(_), Phase::Received, _) => self.prepare(key, AfterHooks::Report),
             (Work::Hold(_), Phase::Prepared | Phase::Started, _) => {
                 self.open_for_steps(key, began(kept.start));
             }
             (Work::Run(_), _, Some(pid)) => self.follow(key, pid, kept.start),
-            (Work::Run(_), Phase::Received, None) => self.prepare(key, Next::Run),
+            (Work::Run(_), Phase::Received, None) => self.prepare(key, AfterHooks::Run),
             (Work::Run(_), Phase::Prepared, None) => self.start(key),
             (Work::Run(_), Phase::Started, None) => self.supervisor_lost(key, kept),
         }
@@ -150,7 +150,7 @@ impl Node {
             return self.shepherd_gone(key);
         };
         let since = began(since);
-        let reach = Reach::Adopted(Arc::clone(&pidfd));
+        let reach = ShepherdState::Adopted(Arc::clone(&pidfd));
         self.set(key, Stage::Running { since, reach });
         self.open_for_steps(key, since);
         let events = self.fixed.events.clone();

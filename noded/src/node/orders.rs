@@ -1,6 +1,6 @@
 //! Orders of the controller. Each may come twice; the second time only the report is repeated.
 
-use super::{AfterSteps, Next, Node, Stage};
+use super::{AfterHooks, AfterSteps, Node, Stage};
 use crate::shepherd::signals::{self, Order};
 use crate::spool::Work;
 use crate::sys;
@@ -24,7 +24,7 @@ impl Node {
             Err(e) => self.refuse(key, format!("cannot keep the job in the spool: {e}"), true),
             Ok(()) => {
                 self.insert(key, Some(work.allocation()), Stage::Prepared);
-                self.prepare(key, Next::Report);
+                self.prepare(key, AfterHooks::Report);
             }
         }
     }
@@ -55,7 +55,8 @@ impl Node {
             None => self.launch_new(launch),
             Some(Stage::Prepared) => self.launch_held(launch, true),
             Some(Stage::Preparing {
-                next: Next::Report, ..
+                next: AfterHooks::Report,
+                ..
             }) => self.launch_held(launch, false),
             Some(_) => self.report_again(key),
         }
@@ -71,7 +72,7 @@ impl Node {
             Err(e) => self.refuse(key, format!("cannot keep the job in the spool: {e}"), true),
             Ok(()) => {
                 self.insert(key, Some(work.allocation()), Stage::Prepared);
-                self.prepare(key, Next::Run);
+                self.prepare(key, AfterHooks::Run);
             }
         }
     }
@@ -96,7 +97,7 @@ impl Node {
                 self.attempts.remove(&key);
                 self.refuse(key, format!("cannot keep the job in the spool: {e}"), true);
             }
-            (Ok(()), Some(Stage::Preparing { next, .. })) => *next = Next::Run,
+            (Ok(()), Some(Stage::Preparing { next, .. })) => *next = AfterHooks::Run,
             (Ok(()), _) => self.start(key),
         }
     }
@@ -121,7 +122,7 @@ impl Node {
             }
             Stage::Winding { .. } => drop(self.close_steps(key, cause)),
             Stage::Preparing { cancel, next } => {
-                *next = Next::End;
+                *next = AfterHooks::End;
                 cancel.notify_one();
             }
             Stage::Prepared if key.job().is_some_and(|key| self.steps.close(key, cause)) => {
@@ -229,8 +230,8 @@ impl Node {
         match &mut attempt.stage {
             Stage::Preparing { cancel, next } => {
                 *next = match next {
-                    Next::Report | Next::Release => Next::Release,
-                    Next::Run | Next::End => Next::End,
+                    AfterHooks::Report | AfterHooks::Release => AfterHooks::Release,
+                    AfterHooks::Run | AfterHooks::End => AfterHooks::End,
                 };
                 cancel.notify_one();
             }

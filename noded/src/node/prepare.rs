@@ -1,6 +1,6 @@
 //! Before the start: health check and prolog.
 
-use super::{HookEnd, Next, Node, Stage};
+use super::{AfterHooks, HookEnd, Node, Stage};
 use crate::daemon::Event;
 use crate::hooks::Hook;
 use crate::sys;
@@ -35,7 +35,7 @@ impl Node {
     }
 
     /// Health check and prolog, then `next`. At once when there are none.
-    pub(super) fn prepare(&mut self, key: AllocationKey, next: Next) {
+    pub(super) fn prepare(&mut self, key: AllocationKey, next: AfterHooks) {
         let hooks: Vec<Hook> = ["health check", "prolog"]
             .into_iter()
             .filter_map(|kind| self.hook(kind, key))
@@ -68,16 +68,16 @@ impl Node {
             return;
         };
         match (*next, result) {
-            (Next::End, _) => self.end_unstarted(key, EndCause::Cancelled),
-            (Next::Release, _) => self.release_held(key),
-            (Next::Report | Next::Run, Err(reason)) => self.failed(key, reason),
-            (Next::Report, Ok(())) => {
+            (AfterHooks::End, _) => self.end_unstarted(key, EndCause::Cancelled),
+            (AfterHooks::Release, _) => self.release_held(key),
+            (AfterHooks::Report | AfterHooks::Run, Err(reason)) => self.failed(key, reason),
+            (AfterHooks::Report, Ok(())) => {
                 let _ = self.fixed.spool.mark_prepared(key, sys::now());
                 self.set(key, Stage::Prepared);
                 self.report_again(key);
                 self.open_for_steps(key, Instant::now());
             }
-            (Next::Run, Ok(())) => self.start(key),
+            (AfterHooks::Run, Ok(())) => self.start(key),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the controller is told: each attempt and how far it is.
 
-use super::{Next, Node, Stage};
+use super::{AfterHooks, Node, Stage};
 use crate::clock;
 use cosy_model::End;
 use cosy_model::node::{AllocationKey, AttemptPhase, InventoryItem, NodeReport, PrepareFailure};
@@ -19,8 +19,10 @@ impl Node {
             .filter_map(|(key, attempt)| {
                 let phase = match &attempt.stage {
                     Stage::Preparing { next, .. } => match next {
-                        Next::Report | Next::Release | Next::Run => AttemptPhase::Prepared,
-                        Next::End => return None,
+                        AfterHooks::Report | AfterHooks::Release | AfterHooks::Run => {
+                            AttemptPhase::Prepared
+                        }
+                        AfterHooks::End => return None,
                     },
                     Stage::Prepared
                     | Stage::Epilog { outcome: None }

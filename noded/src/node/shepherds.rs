@@ -1,13 +1,13 @@
 //! Shepherds: their birth in the nursery, what they are told, their end, and what one that was
 //! killed leaves.
 
-use super::{Node, Reach, Stage, ended_now, tell_child};
+use super::{Node, ShepherdState, Stage, ended_now, tell_child};
 use crate::cgroup::Group;
 use crate::daemon::Event;
 use crate::nursery::{Nursery, NurseryEvent};
-use crate::shepherd::nursery::{Birth, NurseryNews};
+use crate::shepherd::nursery::{NurseryMessage, ShepherdSpec};
 use crate::shepherd::signals::Order;
-use crate::spool::{Kept, Outcome, Phase, Work};
+use crate::spool::{KeptAttempt, Outcome, Phase, Work};
 use crate::{clock, spool, sweep, sys};
 use cosy_model::node::AllocationKey;
 use cosy_model::{EndCause, Time};
@@ -32,10 +32,10 @@ impl Node {
     fn ask_for_shepherd(&mut self, key: AllocationKey) {
         let since = Instant::now();
         let early = self.attempts.get_mut(&key).map(|a| &mut a.early);
-        let reach = Reach::Expected(early.map(std::mem::take).unwrap_or_default());
+        let reach = ShepherdState::Expected(early.map(std::mem::take).unwrap_or_default());
         self.set(key, Stage::Running { since, reach });
         self.open_for_steps(key, since);
-        let birth = Birth {
+        let birth = ShepherdSpec {
             attempt: key,
             step: None,
         };
@@ -54,21 +54,21 @@ impl Node {
         }
     }
 
-    fn nursery_told(&mut self, told: NurseryNews) {
+    fn nursery_told(&mut self, told: NurseryMessage) {
         match told {
-            NurseryNews::Born(birth, pid) if birth.step.is_some() => self.steps.born(birth, pid),
-            NurseryNews::Born(birth, pid) => self.born(birth.attempt, Pid::from_raw(pid)),
-            NurseryNews::Ended(pid) if self.steps.child_ended(pid) => self.look_at_quiet(),
-            NurseryNews::Ended(pid) => {
+            NurseryMessage::Born(birth, pid) if birth.step.is_some() => self.steps.born(birth, pid),
+            NurseryMessage::Born(birth, pid) => self.born(birth.attempt, Pid::from_raw(pid)),
+            NurseryMessage::Ended(pid) if self.steps.child_ended(pid) => self.look_at_quiet(),
+            NurseryMessage::Ended(pid) => {
                 if let Some(key) = self.children.remove(&pid) {
                     self.shepherd_gone(key);
                 }
             }
-            NurseryNews::Failed(birth, errno) if birth.step.is_some() => {
+            NurseryMessage::Failed(birth, errno) if birth.step.is_some() => {
                 self.steps.not_born(birth, errno);
                 self.look_at_quiet();
             }
-            NurseryNews::Failed(birth, errno) => {
+            NurseryMessage::Failed(birth, errno) => {
                 let why = sys::errno_text(errno);
                 self.failed(birth.attempt, format!("cannot make a shepherd: {why}"));
             }
@@ -79,10 +79,10 @@ impl Node {
         self.children.insert(pid.as_raw(), key);
         let stage = self.attempts.get_mut(&key).map(|a| &mut a.stage);
         if let Some(Stage::Running { reach, .. }) = stage
-            && let Reach::Expected(orders) = reach
+            && let ShepherdState::Expected(orders) = reach
         {
             let orders = std::mem::take(orders);
-            *reach = Reach::Child(pid);
+            *reach = ShepherdState::Child(pid);
             for order in orders {
                 self.tell_shepherd(key, order);
             }
@@ -95,12 +95,12 @@ impl Node {
             return;
         };
         let sent = match reach {
-            Reach::Expected(orders) => {
+            ShepherdState::Expected(orders) => {
                 orders.push(order);
                 Ok(())
             }
-            Reach::Child(pid) => tell_child(*pid, self.nursery.pid(), order),
-            Reach::Adopted(pidfd) => sys::queue_by_pidfd(pidfd, order.encode()),
+            ShepherdState::Child(pid) => tell_child(*pid, self.nursery.pid(), order),
+            ShepherdState::Adopted(pidfd) => sys::queue_by_pidfd(pidfd, order.encode()),
         };
         if let Err(e) = sent {
             tracing::debug!(job = %key, "shepherd not reached: {e}");
@@ -133,7 +133,7 @@ impl Node {
             .attempts
             .iter()
             .filter(|(_, a)| match &a.stage {
-                Stage::Running { reach, .. } => !matches!(reach, Reach::Adopted(_)),
+                Stage::Running { reach, .. } => !matches!(reach, ShepherdState::Adopted(_)),
                 _ => false,
             })
             .map(|(key, _)| *key)
@@ -184,7 +184,7 @@ impl Node {
         }
     }
 
-    pub(super) fn supervisor_lost(&mut self, key: AllocationKey, kept: Kept) {
+    pub(super) fn supervisor_lost(&mut self, key: AllocationKey, kept: KeptAttempt) {
         tracing::warn!(job = %key, "the shepherd of attempt {} was killed; cleaning up", key.attempt());
         let since = clock::moment_of(kept.start);
         self.set(key, Stage::Cleaning { since });

@@ -8,7 +8,7 @@
 
 use super::pool::{Pool, Reply};
 use super::tunnel::carry;
-use crate::steps::{Dock, spool};
+use crate::steps::{IoPurpose, spool};
 use cosy_model::limits;
 use cosy_model::step::{DownFrame, Peer, StepKey, StepOrder, UpFrame};
 use cosy_proto::frame;
@@ -144,7 +144,7 @@ impl Hop {
     }
 
     async fn carry_frames(&self, mut stream: Box<super::pool::Stream>) -> bool {
-        let Ok(mut local) = dock(&self.directory, Dock::Child(self.child)).await else {
+        let Ok(mut local) = dock(&self.directory, IoPurpose::Child(self.child)).await else {
             // Without its supervisor the step is over here; the child sees a broken hop.
             return false;
         };
@@ -187,7 +187,7 @@ impl Hop {
         if cosy_proto::step::put(&mut bytes, &lost).is_err() {
             return;
         }
-        if let Ok(mut local) = dock(&self.directory, Dock::Child(self.child)).await {
+        if let Ok(mut local) = dock(&self.directory, IoPurpose::Child(self.child)).await {
             let _ = local.write_all(&bytes).await;
             let _ = local.shutdown().await;
             // Closed before it is read, it would be lost with the connection.
@@ -202,7 +202,7 @@ impl Hop {
 ///
 /// # Errors
 /// The step is over, or its supervisor does not open its socket in time.
-pub async fn dock(directory: &Path, dock: Dock) -> io::Result<UnixStream> {
+pub async fn dock(directory: &Path, dock: IoPurpose) -> io::Result<UnixStream> {
     let bytes = frame::encode(&dock, limits::HELLO_BYTES).map_err(io::Error::other)?;
     let until = Instant::now() + BIRTH;
     let mut pause = Duration::from_micros(500);

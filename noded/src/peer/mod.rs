@@ -6,11 +6,11 @@
 //! ticket decides, which names the key that may show it, and only for allocations that the
 //! controller gave to this node.
 
-pub mod door;
 pub mod hop;
 pub mod pool;
 pub mod revoked;
 pub mod serve;
+pub mod stranger_limits;
 pub mod tunnel;
 
 use cosy_proto::frame;

@@ -1,9 +1,9 @@
 //! Where other nodes' daemons connect. Every byte may be hostile. Nobody is known before a
-//! good ticket is seen: until then a connection stands at the [`Door`], where newcomers take
+//! good ticket is seen: until then a connection stands at the [`StrangerLimits`], where newcomers take
 //! the place of those that only stand there. From then on it counts with those of its key.
 
-use super::door::{Door, SentAway, Standing};
 use super::revoked::RevokedKeys;
+use super::stranger_limits::{Eviction, StrangerLimits, StrangerPlace};
 use super::tunnel::carry;
 use super::{read_body, write_frame};
 use cosy_model::limits;
@@ -121,8 +121,8 @@ fn bind(wanted: SocketAddr, memory: &Path) -> io::Result<std::net::TcpListener> 
 struct Port<E> {
     acceptor: TlsAcceptor,
     revoked: RevokedKeys,
-    door: Door,
-    known: Known,
+    strangers: StrangerLimits,
+    known: TrustedConnections,
     buffered_kib: Semaphore,
     events: mpsc::Sender<E>,
 }
@@ -144,8 +144,8 @@ where
     let port = Arc::new(Port {
         acceptor: TlsAcceptor::from(tls::server_config(key)?),
         revoked,
-        door: Door::default(),
-        known: Known::default(),
+        strangers: StrangerLimits::default(),
+        known: TrustedConnections::default(),
         buffered_kib: Semaphore::new(BUFFERED_KIB),
         events,
     });
@@ -153,7 +153,7 @@ where
         while !port.events.is_closed() {
             match listener.accept().await {
                 Ok((tcp, from)) => {
-                    let standing = port.door.enter(from.ip());
+                    let standing = port.strangers.enter(from.ip());
                     tokio::spawn(Arc::clone(&port).connection(tcp, standing));
                 }
                 // No descriptors left: others will close some.
@@ -165,7 +165,7 @@ where
 }
 
 impl<E: From<IncomingPeer>> Port<E> {
-    async fn connection(self: Arc<Self>, tcp: TcpStream, at_door: (Standing, SentAway)) {
+    async fn connection(self: Arc<Self>, tcp: TcpStream, at_door: (StrangerPlace, Eviction)) {
         let (standing, mut away) = at_door;
         let _ = tcp.set_nodelay(true);
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&tcp, SILENCE_MS);
@@ -187,7 +187,7 @@ impl<E: From<IncomingPeer>> Port<E> {
     async fn first_ask(
         &self,
         tcp: TcpStream,
-        standing: &Standing,
+        standing: &StrangerPlace,
     ) -> Option<(TlsStream<TcpStream>, PublicKey, ReadAsk)> {
         let mut stream = self.acceptor.accept(tcp).await.ok()?;
         let key = tls::peer_key(stream.get_ref().1)?;
@@ -210,7 +210,7 @@ impl<E: From<IncomingPeer>> Port<E> {
         stream: &mut TlsStream<TcpStream>,
         key: PublicKey,
         ask: ReadAsk,
-        (standing, mut away): (Standing, SentAway),
+        (standing, mut away): (StrangerPlace, Eviction),
     ) {
         let verdict = tokio::select! {
             verdict = self.verdict(ask, key) => verdict,
@@ -321,10 +321,10 @@ async fn carry_out(stream: &mut TlsStream<TcpStream>, verdict: Verdict) -> io::R
 
 /// The connections that have shown a good ticket, by key.
 #[derive(Clone, Default)]
-struct Known(Arc<Mutex<BTreeMap<PublicKey, OfKey>>>);
+struct TrustedConnections(Arc<Mutex<BTreeMap<PublicKey, KeyConnections>>>);
 
 /// What one key has.
-struct OfKey {
+struct KeyConnections {
     connections: usize,
     /// For asks that are not whole, in KiB.
     room: Arc<Semaphore>,
@@ -332,19 +332,19 @@ struct OfKey {
 
 /// A connection's place among them, given back when it is dropped.
 struct Place {
-    known: Known,
+    known: TrustedConnections,
     key: PublicKey,
     room: Arc<Semaphore>,
 }
 
-impl Known {
+impl TrustedConnections {
     /// `None` when there are too many already.
     fn enter(&self, key: PublicKey) -> Option<Place> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.values().map(|own| own.connections).sum::<usize>() >= limits::PEERS {
             return None;
         }
-        let own = all.entry(key).or_insert_with(|| OfKey {
+        let own = all.entry(key).or_insert_with(|| KeyConnections {
             connections: 0,
             room: Arc::new(Semaphore::new(BUFFERED_OF_KEY_KIB)),
         });
@@ -376,7 +376,7 @@ mod tests {
     /// A key that promises long asks, on many connections, and sends nothing.
     #[tokio::test]
     async fn one_key_does_not_keep_the_others_waiting() {
-        let (known, all) = (Known::default(), Arc::new(Semaphore::new(BUFFERED_KIB)));
+        let (known, all) = (TrustedConnections::default(), Arc::new(Semaphore::new(BUFFERED_KIB)));
         let key = || KeyPair::generate().unwrap().public();
         let (stolen, honest) = (key(), key());
         let mut silent = Vec::new();

@@ -1,8 +1,8 @@
 //! What is answered at once: from what is known of the step, and from its key-value space.
 
 use super::PmiJob;
+use super::key_values::KeyValues;
 use super::mapping::process_mapping;
-use super::space::Space;
 use super::words::{Question, Reply, Verb};
 use std::cell::OnceCell;
 
@@ -38,7 +38,7 @@ impl Facts {
     /// What a task is answered, and as what.
     pub fn reply<'a>(
         &'a self,
-        space: &'a mut Space,
+        space: &'a mut KeyValues,
         rank: u32,
         question: Question,
     ) -> (Verb, Reply<'a>) {
@@ -85,7 +85,7 @@ impl Facts {
     }
 
     /// A mapping that is not known is an empty value in PMI-1.
-    fn value<'a>(&'a self, space: &'a Space, of: Option<Vec<u8>>, key: &[u8]) -> Reply<'a> {
+    fn value<'a>(&'a self, space: &'a KeyValues, of: Option<Vec<u8>>, key: &[u8]) -> Reply<'a> {
         if of.is_some_and(|name| name != self.job.name.as_bytes()) {
             return Reply::Missing;
         }
@@ -95,7 +95,7 @@ impl Facts {
         space.get(key).into()
     }
 
-    fn attribute<'a>(&'a self, space: &'a Space, key: &[u8]) -> Reply<'a> {
+    fn attribute<'a>(&'a self, space: &'a KeyValues, key: &[u8]) -> Reply<'a> {
         match key {
             MAPPING => self.mapping().map(str::as_bytes).into(),
             b"universeSize" => Reply::Value(self.universe.as_bytes()),
@@ -105,7 +105,7 @@ impl Facts {
     }
 }
 
-fn numbered(space: &Space, number: usize) -> Reply<'_> {
+fn numbered(space: &KeyValues, number: usize) -> Reply<'_> {
     match space.numbered(number) {
         Some((key, value)) => Reply::Entry {
             key,

@@ -20,10 +20,10 @@
 //! Every byte may be hostile: limits before memory is taken, an error instead of a panic.
 
 mod answers;
+mod key_values;
 mod mapping;
 mod pmi1;
 mod pmi2;
-mod space;
 mod task;
 mod words;
 
@@ -32,10 +32,10 @@ mod tests;
 
 use answers::Facts;
 use cosy_model::{OsText, limits};
-use space::Space;
+use key_values::KeyValues;
 use std::collections::BTreeMap;
-use task::{Stage, Task, TaskWords};
-use words::{Ask, Message, Reply, Thread, Verb};
+use task::{Stage, Task, TaskMessage};
+use words::{Message, PmiRequest, Reply, Thread, Verb};
 
 /// Most attributes of a node that one task waits for at once: one for each thread.
 const WANTED: usize = 64;
@@ -98,7 +98,7 @@ pub enum PmiAct {
 pub struct Pmi {
     facts: Facts,
     tasks: BTreeMap<u32, Task>,
-    space: Space,
+    space: KeyValues,
     /// The node's share is under way; its tasks wait for what the others bring.
     exchanging: bool,
 }
@@ -109,7 +109,7 @@ impl Pmi {
         let tasks = job.here().iter().map(|&rank| (rank, Task::new())).collect();
         Self {
             tasks,
-            space: Space::new(share_limit(&job)),
+            space: KeyValues::new(share_limit(&job)),
             exchanging: false,
             facts: Facts::new(job),
         }
@@ -231,23 +231,25 @@ impl Pmi {
         merged
     }
 
-    fn act_on(&mut self, rank: u32, said: TaskWords, acts: &mut Vec<PmiAct>) {
+    fn act_on(&mut self, rank: u32, said: TaskMessage, acts: &mut Vec<PmiAct>) {
         let Message { ask, thread } = match said {
-            TaskWords::Greeting(version) => return self.greet(rank, version, acts),
-            TaskWords::Message(message) => message,
+            TaskMessage::Greeting(version) => return self.greet(rank, version, acts),
+            TaskMessage::Message(message) => message,
         };
         match ask {
-            Ask::Barrier => self.arrive(rank, thread, acts),
-            Ask::Finalize => self.finalize(rank, thread, acts),
-            Ask::Abort { code, reason } => {
+            PmiRequest::Barrier => self.arrive(rank, thread, acts),
+            PmiRequest::Finalize => self.finalize(rank, thread, acts),
+            PmiRequest::Abort { code, reason } => {
                 // Once: nothing that it says after that is of use to anybody.
                 if let Some(task) = self.tasks.get_mut(&rank) {
                     task.leave(Stage::Gone);
                 }
                 acts.push(PmiAct::Abort { rank, code, reason });
             }
-            Ask::NodeAttribute { key, wait } => self.attribute(rank, thread, key, wait, acts),
-            Ask::PutNodeAttribute { key, value } => {
+            PmiRequest::NodeAttribute { key, wait } => {
+                self.attribute(rank, thread, key, wait, acts)
+            }
+            PmiRequest::PutNodeAttribute { key, value } => {
                 let put = self.space.put_attribute(&key, &value);
                 let put_now = put.is_ok();
                 self.answer(rank, thread, Verb::PutNodeAttribute, &put.into(), acts);
@@ -255,7 +257,7 @@ impl Pmi {
                     self.answer_waiting(&key, acts);
                 }
             }
-            Ask::Now(question) => {
+            PmiRequest::Now(question) => {
                 if let Some(task) = self.tasks.get(&rank) {
                     let (verb, reply) = self.facts.reply(&mut self.space, rank, question);
                     let bytes = task.answer(verb, thread, &reply);

@@ -4,7 +4,7 @@
 //! `src/pmi/maint/pmi-1.1.txt` in MPICH. Names and texts of errors are single words here,
 //! because programs take an answer apart at its spaces.
 
-use super::words::{Ask, Message, Question, Reply, Verb, number, shown};
+use super::words::{Message, PmiRequest, Question, Reply, Verb, number, shown};
 use cosy_model::limits;
 
 /// Longest name of a key-value space that programs need room for, with its NUL.
@@ -62,9 +62,9 @@ pub fn read(line: &[u8]) -> Result<Message, String> {
         return Err(format!("{} is no command of PMI-1", shown(line)));
     };
     let ask = match command {
-        b"barrier_in" => Ask::Barrier,
-        b"finalize" => Ask::Finalize,
-        b"abort" => Ask::Abort {
+        b"barrier_in" => PmiRequest::Barrier,
+        b"finalize" => PmiRequest::Finalize,
+        b"abort" => PmiRequest::Abort {
             code: words.get("exitcode").and_then(number).unwrap_or(1),
             reason: reason(line),
         },
@@ -247,13 +247,13 @@ impl SpawnLines {
 mod tests {
     use super::*;
 
-    fn check(line: &str, expected: impl Into<Ask>) {
+    fn check(line: &str, expected: impl Into<PmiRequest>) {
         assert_eq!(read(line.as_bytes()).unwrap().ask, expected.into(), "{line}");
     }
 
     #[test]
     fn lines_are_read() {
-        check("cmd=barrier_in", Ask::Barrier);
+        check("cmd=barrier_in", PmiRequest::Barrier);
         check("  cmd=get_maxes  more=1", Question::Limits);
         let put = Question::Put {
             key: b"P0-card".to_vec(),
@@ -266,7 +266,7 @@ mod tests {
             key: b"k".to_vec(),
         };
         check("cmd=get kvsname=x key=k", get);
-        let abort = Ask::Abort {
+        let abort = PmiRequest::Abort {
             code: 7,
             reason: "it is over".to_owned(),
         };

@@ -4,7 +4,7 @@
 //! Sources: `src/pmi/maint/pmi-2.0.txt` in MPICH, the PMI-2 page of MPICH's wiki, and
 //! Slurm's manual page of `mpi/pmi2`.
 
-use super::words::{Ask, Message, Question, Reply, Thread, Verb, number, shown};
+use super::words::{Message, PmiRequest, Question, Reply, Thread, Verb, number, shown};
 use cosy_model::limits;
 
 /// Characters of the length before a message.
@@ -87,17 +87,17 @@ pub fn read(body: &[u8]) -> Result<Message, String> {
     let pairs = Pairs::read(body.trim_ascii_end())?;
     let command = pairs.need("cmd")?;
     let ask = match &command[..] {
-        b"kvs-fence" => Ask::Barrier,
-        b"finalize" => Ask::Finalize,
-        b"info-getnodeattr" => Ask::NodeAttribute {
+        b"kvs-fence" => PmiRequest::Barrier,
+        b"finalize" => PmiRequest::Finalize,
+        b"info-getnodeattr" => PmiRequest::NodeAttribute {
             key: pairs.need("key")?,
             wait: pairs.yes("wait"),
         },
-        b"info-putnodeattr" => Ask::PutNodeAttribute {
+        b"info-putnodeattr" => PmiRequest::PutNodeAttribute {
             key: pairs.need("key")?,
             value: pairs.need("value")?,
         },
-        b"abort" => Ask::Abort {
+        b"abort" => PmiRequest::Abort {
             code: pairs.number("exitcode").unwrap_or(1),
             reason: reason(&pairs),
         },
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(body: &str, expected: impl Into<Ask>) {
+    fn check(body: &str, expected: impl Into<PmiRequest>) {
         assert_eq!(read(body.as_bytes()).unwrap().ask, expected.into(), "{body}");
     }
 
@@ -264,18 +264,18 @@ mod tests {
         };
         check("cmd=kvs-put;key=k;value=a;;b=c;;;", put);
         check("cmd=fullinit;pmirank=3;threaded=FALSE;", Question::FullInit { rank: Some(3) });
-        let wait = Ask::NodeAttribute {
+        let wait = PmiRequest::NodeAttribute {
             key: b"shm".to_vec(),
             wait: true,
         };
         check("cmd=info-getnodeattr;key=shm;wait=TRUE;", wait);
-        let abort = Ask::Abort {
+        let abort = PmiRequest::Abort {
             code: 1,
             reason: "why".to_owned(),
         };
         check("cmd=abort;isworld=TRUE;msg=why;", abort);
         let fence = read(b"cmd=kvs-fence;thrid=0x7ffe12;").unwrap();
-        assert_eq!((fence.ask, fence.thread), (Ask::Barrier, Thread::new(b"0x7ffe12")));
+        assert_eq!((fence.ask, fence.thread), (PmiRequest::Barrier, Thread::new(b"0x7ffe12")));
         assert_eq!(read(b"cmd=kvs-fence;thrid=a b;").unwrap().thread, None);
     }
 

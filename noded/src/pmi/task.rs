@@ -23,7 +23,7 @@ pub enum Stage {
 
 /// Something complete that a task said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum TaskWords {
+pub enum TaskMessage {
     /// Its first word: it would like to speak this version.
     Greeting(u32),
     /// A message.
@@ -92,17 +92,17 @@ impl Task {
     ///
     /// # Errors
     /// No PMI, in one line.
-    pub fn next(&mut self) -> Result<Option<TaskWords>, String> {
+    pub fn next(&mut self) -> Result<Option<TaskMessage>, String> {
         match self.stage {
             Stage::Silent => {
                 let greeting = self.line()?.map(|line| pmi1::greeting(&line));
-                Ok(greeting.transpose()?.map(TaskWords::Greeting))
+                Ok(greeting.transpose()?.map(TaskMessage::Greeting))
             }
             Stage::One => self.next_of_one(),
             Stage::Two => {
                 let body = self.packet()?;
                 let message = body.map(|body| pmi2::read(&body)).transpose()?;
-                Ok(message.map(TaskWords::Message))
+                Ok(message.map(TaskMessage::Message))
             }
             Stage::Finalized if self.rest().is_empty() => Ok(None),
             Stage::Finalized => Err(format!("{} after its end of PMI", shown(self.rest()))),
@@ -118,11 +118,11 @@ impl Task {
         }
     }
 
-    fn next_of_one(&mut self) -> Result<Option<TaskWords>, String> {
+    fn next_of_one(&mut self) -> Result<Option<TaskMessage>, String> {
         while let Some(line) = self.line()? {
             let Some(spawn) = &mut self.spawn else {
                 if !SpawnLines::begins(&line) {
-                    return pmi1::read(&line).map(|m| Some(TaskWords::Message(m)));
+                    return pmi1::read(&line).map(|m| Some(TaskMessage::Message(m)));
                 }
                 self.spawn = Some(SpawnLines::default());
                 continue;
@@ -133,7 +133,7 @@ impl Task {
             }
             if answer_due == Some(true) {
                 let ask = Question::Spawn.into();
-                return Ok(Some(TaskWords::Message(Message { ask, thread: None })));
+                return Ok(Some(TaskMessage::Message(Message { ask, thread: None })));
             }
         }
         Ok(None)

@@ -1,5 +1,5 @@
 //! What tasks ask and are answered, in both versions of the interface: the wire formats
-//! ([`super::pmi1`], [`super::pmi2`]) turn bytes into [`Ask`]s and [`Reply`]s into bytes, and
+//! ([`super::pmi1`], [`super::pmi2`]) turn bytes into [`PmiRequest`]s and [`Reply`]s into bytes, and
 //! know nothing else.
 
 /// What is asked, without its particulars: an answer names it.
@@ -28,7 +28,7 @@ pub enum Verb {
 
 /// What a task asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ask {
+pub enum PmiRequest {
     /// It has come to a barrier.
     Barrier,
     /// It says nothing more.
@@ -81,7 +81,7 @@ pub enum Question {
     Disconnect,
 }
 
-impl From<Question> for Ask {
+impl From<Question> for PmiRequest {
     fn from(question: Question) -> Self {
         Self::Now(question)
     }
@@ -144,7 +144,7 @@ impl Thread {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
     /// What the task asks of the server.
-    pub ask: Ask,
+    pub ask: PmiRequest,
     /// Number of the task's thread, repeated in the answer (PMI-2).
     pub thread: Option<Thread>,
 }

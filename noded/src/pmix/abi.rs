@@ -127,7 +127,8 @@ pub type Release = Option<unsafe extern "C" fn(*mut c_void)>;
 pub type ModexDone =
     Option<unsafe extern "C" fn(c_int, *const c_char, usize, *mut c_void, Release, *mut c_void)>;
 /// `pmix_server_client_connected_fn_t`, `pmix_server_client_finalized_fn_t`
-pub type ClientCame = unsafe extern "C" fn(*const Proc, *mut c_void, OpDone, *mut c_void) -> c_int;
+pub type ClientConnectedFn =
+    unsafe extern "C" fn(*const Proc, *mut c_void, OpDone, *mut c_void) -> c_int;
 /// `pmix_server_abort_fn_t`: a process asks for the end of others.
 pub type Abort = unsafe extern "C" fn(
     *const Proc,
@@ -155,15 +156,15 @@ pub type DirectModex =
     unsafe extern "C" fn(*const Proc, *const Info, usize, ModexDone, *mut c_void) -> c_int;
 
 /// A function that this server does not offer: the library answers "not supported".
-pub type Absent = Option<unsafe extern "C" fn()>;
+pub type NotOffered = Option<unsafe extern "C" fn()>;
 
 /// `pmix_server_module_t`, with room at its end for functions that later releases add.
 #[repr(C)]
 pub struct Module {
     /// `client_connected`: a process of this node has come.
-    pub client_connected: Option<ClientCame>,
+    pub client_connected: Option<ClientConnectedFn>,
     /// `client_finalized`: a process of this node is done with PMIx.
-    pub client_finalized: Option<ClientCame>,
+    pub client_finalized: Option<ClientConnectedFn>,
     /// `abort`: a process asks for the end of others.
     pub abort: Option<Abort>,
     /// `fence_nb`: all processes of this node are at a fence.
@@ -175,9 +176,9 @@ pub struct Module {
     /// `tool_connected`, `log`, `allocate`, `job_control`, `monitor`, `get_credential`,
     /// `validate_credential`, `iof_pull`, `push_stdin`, `group`, `fabric`,
     /// `client_connected2`
-    pub rest: [Absent; 23],
+    pub rest: [NotOffered; 23],
     /// Not in version 4.
-    pub room: [Absent; 12],
+    pub room: [NotOffered; 12],
 }
 
 const _: () = {

@@ -13,12 +13,12 @@ pub struct Fact {
     /// The attribute's name on the wire.
     pub key: &'static str,
     /// The value, in the kind that the standard gives it.
-    pub value: Fixed,
+    pub value: FactValue,
 }
 
 /// A value by its type in the library.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fixed {
+pub enum FactValue {
     /// A string.
     Text(String),
     /// A truth value.
@@ -37,12 +37,12 @@ pub enum Fixed {
     Facts(Vec<Fact>),
 }
 
-const fn fact(key: &'static str, value: Fixed) -> Fact {
+const fn fact(key: &'static str, value: FactValue) -> Fact {
     Fact { key, value }
 }
 
 fn text(key: &'static str, value: impl Into<String>) -> Fact {
-    fact(key, Fixed::Text(value.into()))
+    fact(key, FactValue::Text(value.into()))
 }
 
 /// What the library is told at its start.
@@ -52,8 +52,8 @@ pub fn of_server(setup: &Setup) -> Vec<Fact> {
         text(key::SERVER_TMPDIR, directory.clone()),
         text(key::SYSTEM_TMPDIR, directory),
         text(key::SERVER_NSPACE, format!("{}-server", setup.namespace)),
-        fact(key::SERVER_RANK, Fixed::Rank(setup.node)),
-        fact(key::SERVER_TOOL_SUPPORT, Fixed::Flag(false)),
+        fact(key::SERVER_RANK, FactValue::Rank(setup.node)),
+        fact(key::SERVER_TOOL_SUPPORT, FactValue::Flag(false)),
         text(key::HOSTNAME, node_name(&setup.layout, setup.node)),
     ]
 }
@@ -67,13 +67,13 @@ pub fn of_job(setup: &Setup) -> Vec<Fact> {
     for node in 0..layout.nodes.len() as u32 {
         let mut facts = vec![
             text(key::HOSTNAME, node_name(layout, node)),
-            fact(key::NODEID, Fixed::U32(node)),
+            fact(key::NODEID, FactValue::U32(node)),
         ];
         facts.extend(of_node(layout, node));
-        all.push(fact(key::NODE_INFO_ARRAY, Fixed::Facts(facts)));
+        all.push(fact(key::NODE_INFO_ARRAY, FactValue::Facts(facts)));
     }
     for (number, ranks) in (0u32..).zip(&apps) {
-        all.push(fact(key::APP_INFO_ARRAY, Fixed::Facts(of_app(number, ranks))));
+        all.push(fact(key::APP_INFO_ARRAY, FactValue::Facts(of_app(number, ranks))));
     }
     let place = places(&apps, layout.tasks);
     for node in 0..layout.nodes.len() as u32 {
@@ -86,7 +86,7 @@ pub fn of_job(setup: &Setup) -> Vec<Fact> {
                 app,
                 app_rank,
             };
-            all.push(fact(key::PROC_INFO_ARRAY, Fixed::Facts(of_task(setup, &task))));
+            all.push(fact(key::PROC_INFO_ARRAY, FactValue::Facts(of_task(setup, &task))));
         }
     }
     all
@@ -97,16 +97,16 @@ fn of_all(setup: &Setup, apps: usize) -> Vec<Fact> {
     let directory = setup.directory.lossy();
     vec![
         text(key::JOBID, setup.job.clone()),
-        fact(key::UNIV_SIZE, Fixed::U32(layout.tasks)),
-        fact(key::JOB_SIZE, Fixed::U32(layout.tasks)),
-        fact(key::MAX_PROCS, Fixed::U32(layout.tasks)),
-        fact(key::JOB_NUM_APPS, Fixed::U32(apps as u32)),
-        fact(key::NUM_NODES, Fixed::U32(layout.nodes.len() as u32)),
-        fact(key::NODE_MAP, Fixed::Nodes(layout.nodes.join(","))),
-        fact(key::PROC_MAP, Fixed::Ranks(proc_map(layout))),
+        fact(key::UNIV_SIZE, FactValue::U32(layout.tasks)),
+        fact(key::JOB_SIZE, FactValue::U32(layout.tasks)),
+        fact(key::MAX_PROCS, FactValue::U32(layout.tasks)),
+        fact(key::JOB_NUM_APPS, FactValue::U32(apps as u32)),
+        fact(key::NUM_NODES, FactValue::U32(layout.nodes.len() as u32)),
+        fact(key::NODE_MAP, FactValue::Nodes(layout.nodes.join(","))),
+        fact(key::PROC_MAP, FactValue::Ranks(proc_map(layout))),
         text(key::TMPDIR, directory.clone()),
         text(key::NSDIR, directory),
-        fact(key::TDIR_RMCLEAN, Fixed::Flag(true)),
+        fact(key::TDIR_RMCLEAN, FactValue::Flag(true)),
     ]
 }
 
@@ -114,19 +114,19 @@ fn of_node(layout: &StepLayout, node: u32) -> [Fact; 4] {
     let ranks = layout.ranks_of(node);
     let count = ranks.len() as u32;
     [
-        fact(key::LOCAL_SIZE, Fixed::U32(count)),
-        fact(key::NODE_SIZE, Fixed::U32(count)),
+        fact(key::LOCAL_SIZE, FactValue::U32(count)),
+        fact(key::NODE_SIZE, FactValue::U32(count)),
         text(key::LOCAL_PEERS, listed(&ranks)),
-        fact(key::LOCALLDR, Fixed::Rank(ranks.first().copied().unwrap_or_default())),
+        fact(key::LOCALLDR, FactValue::Rank(ranks.first().copied().unwrap_or_default())),
     ]
 }
 
 fn of_app(number: u32, ranks: &[u32]) -> Vec<Fact> {
     let leader = ranks.first().copied().unwrap_or_default();
     vec![
-        fact(key::APPNUM, Fixed::U32(number)),
-        fact(key::APP_SIZE, Fixed::U32(ranks.len() as u32)),
-        fact(key::APPLDR, Fixed::Rank(leader)),
+        fact(key::APPNUM, FactValue::U32(number)),
+        fact(key::APP_SIZE, FactValue::U32(ranks.len() as u32)),
+        fact(key::APPLDR, FactValue::Rank(leader)),
     ]
 }
 
@@ -140,16 +140,16 @@ struct Task {
 
 fn of_task(setup: &Setup, task: &Task) -> Vec<Fact> {
     let mut all = vec![
-        fact(key::RANK, Fixed::Rank(task.rank)),
-        fact(key::GLOBAL_RANK, Fixed::Rank(task.rank)),
-        fact(key::APPNUM, Fixed::U32(task.app)),
-        fact(key::APP_RANK, Fixed::Rank(task.app_rank)),
-        fact(key::LOCAL_RANK, Fixed::U16(task.local)),
-        fact(key::NODE_RANK, Fixed::U16(task.local)),
-        fact(key::NODEID, Fixed::U32(task.node)),
+        fact(key::RANK, FactValue::Rank(task.rank)),
+        fact(key::GLOBAL_RANK, FactValue::Rank(task.rank)),
+        fact(key::APPNUM, FactValue::U32(task.app)),
+        fact(key::APP_RANK, FactValue::Rank(task.app_rank)),
+        fact(key::LOCAL_RANK, FactValue::U16(task.local)),
+        fact(key::NODE_RANK, FactValue::U16(task.local)),
+        fact(key::NODEID, FactValue::U32(task.node)),
         text(key::HOSTNAME, node_name(&setup.layout, task.node)),
-        fact(key::SPAWNED, Fixed::Flag(false)),
-        fact(key::REINCARNATION, Fixed::U32(0)),
+        fact(key::SPAWNED, FactValue::Flag(false)),
+        fact(key::REINCARNATION, FactValue::U32(0)),
     ];
     if task.node == setup.node {
         let directory = format!("{}/{}", setup.directory.lossy(), task.rank);
@@ -212,14 +212,14 @@ mod tests {
     use crate::pmix::words::tests::setup;
     use cosy_model::step::RankRun;
 
-    fn value<'a>(facts: &'a [Fact], key: &str) -> &'a Fixed {
+    fn value<'a>(facts: &'a [Fact], key: &str) -> &'a FactValue {
         &facts.iter().find(|f| f.key == key).unwrap().value
     }
 
     fn tasks(facts: &[Fact]) -> Vec<&Vec<Fact>> {
         let all = facts.iter().filter(|f| f.key == key::PROC_INFO_ARRAY);
         all.map(|f| match &f.value {
-            Fixed::Facts(facts) => facts,
+            FactValue::Facts(facts) => facts,
             other => panic!("{other:?}"),
         })
         .collect()
@@ -243,10 +243,10 @@ mod tests {
     #[test]
     fn places_of_tasks() {
         let facts = of_job(&cyclic());
-        assert_eq!(*value(&facts, key::PROC_MAP), Fixed::Ranks("0,2;1,3".to_owned()));
-        assert_eq!(*value(&facts, key::NODE_MAP), Fixed::Nodes("n1,n2".into()));
-        assert_eq!(*value(&facts, key::LOCAL_PEERS), Fixed::Text("1,3".into()));
-        assert_eq!(*value(&facts, key::LOCALLDR), Fixed::Rank(1));
+        assert_eq!(*value(&facts, key::PROC_MAP), FactValue::Ranks("0,2;1,3".to_owned()));
+        assert_eq!(*value(&facts, key::NODE_MAP), FactValue::Nodes("n1,n2".into()));
+        assert_eq!(*value(&facts, key::LOCAL_PEERS), FactValue::Text("1,3".into()));
+        assert_eq!(*value(&facts, key::LOCALLDR), FactValue::Rank(1));
         let places: Vec<_> = tasks(&facts)
             .into_iter()
             .map(|t| {
@@ -256,7 +256,11 @@ mod tests {
             })
             .collect();
         let place = |rank, node, local, here| {
-            let values = [Fixed::Rank(rank), Fixed::U32(node), Fixed::U16(local)];
+            let values = [
+                FactValue::Rank(rank),
+                FactValue::U32(node),
+                FactValue::U16(local),
+            ];
             (values, here)
         };
         let expected = [

@@ -1,7 +1,7 @@
 //! Facts as arrays of `pmix_info_t`, with everything that they point to.
 
 use super::abi::{Data, DataArray, Info, KEY_BYTES, Value, kind};
-use super::facts::{Fact, Fixed};
+use super::facts::{Fact, FactValue};
 use super::library::Library;
 use std::ffi::{CString, c_char};
 
@@ -43,29 +43,29 @@ impl Infos {
         let mut info = empty(fact.key)?;
         let value = &mut info.value;
         match &fact.value {
-            Fixed::Text(text) => {
+            FactValue::Text(text) => {
                 value.kind = kind::STRING;
                 value.data.string = self.text(text)?.cast_const();
             }
-            Fixed::Flag(flag) => {
+            FactValue::Flag(flag) => {
                 value.kind = kind::BOOL;
                 value.data.flag = *flag;
             }
-            Fixed::U16(number) => {
+            FactValue::U16(number) => {
                 value.kind = kind::UINT16;
                 value.data.uint16 = *number;
             }
-            Fixed::U32(number) => {
+            FactValue::U32(number) => {
                 value.kind = kind::UINT32;
                 value.data.uint32 = *number;
             }
-            Fixed::Rank(rank) => {
+            FactValue::Rank(rank) => {
                 value.kind = kind::PROC_RANK;
                 value.data.uint32 = *rank;
             }
-            Fixed::Nodes(text) => library.pack_nodes(&c_text(text)?, value)?,
-            Fixed::Ranks(text) => library.pack_ranks(&c_text(text)?, value)?,
-            Fixed::Facts(facts) => {
+            FactValue::Nodes(text) => library.pack_nodes(&c_text(text)?, value)?,
+            FactValue::Ranks(text) => library.pack_ranks(&c_text(text)?, value)?,
+            FactValue::Facts(facts) => {
                 value.kind = kind::DATA_ARRAY;
                 value.data.array = self.array(Self::new(facts, library)?);
             }

@@ -34,14 +34,14 @@ const NO_STEP: u32 = u32::MAX;
 
 /// For what a shepherd is born.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Birth {
+pub struct ShepherdSpec {
     /// The attempt that the shepherd is to look after.
     pub attempt: AllocationKey,
     /// The step; without: the attempt's own program.
     pub step: Option<StepId>,
 }
 
-impl Birth {
+impl ShepherdSpec {
     const NOBODY: Self = Self {
         attempt: AllocationKey::Job(AttemptKey {
             job: JobId(0),
@@ -74,21 +74,21 @@ impl Birth {
 
 /// What the nursery tells the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NurseryNews {
+pub enum NurseryMessage {
     /// A shepherd was born for that.
-    Born(Birth, i32),
+    Born(ShepherdSpec, i32),
     /// A shepherd has ended.
     Ended(i32),
     /// No process could be made: the error number.
-    Failed(Birth, i32),
+    Failed(ShepherdSpec, i32),
 }
 
-impl NurseryNews {
+impl NurseryMessage {
     /// As bytes.
     pub fn encode(self) -> [u8; ANSWER] {
         let (kind, number, birth) = match self {
             Self::Born(birth, pid) => (1u32, pid, birth),
-            Self::Ended(pid) => (2, pid, Birth::NOBODY),
+            Self::Ended(pid) => (2, pid, ShepherdSpec::NOBODY),
             Self::Failed(birth, errno) => (3, errno, birth),
         };
         let mut bytes = [0; ANSWER];
@@ -102,7 +102,7 @@ impl NurseryNews {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let kind = u32::from_le_bytes(*bytes.first_chunk()?);
         let number = i32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
-        let birth = Birth::decode(bytes.get(8..)?)?;
+        let birth = ShepherdSpec::decode(bytes.get(8..)?)?;
         match kind {
             1 => Some(Self::Born(birth, number)),
             2 => Some(Self::Ended(number)),
@@ -153,8 +153,8 @@ struct Requests {
 }
 
 impl Requests {
-    fn next(&mut self) -> Option<Birth> {
-        let birth = Birth::decode(self.bytes.get(..REQUEST)?)?;
+    fn next(&mut self) -> Option<ShepherdSpec> {
+        let birth = ShepherdSpec::decode(self.bytes.get(..REQUEST)?)?;
         self.bytes.drain(..REQUEST);
         Some(birth)
     }
@@ -163,7 +163,7 @@ impl Requests {
 fn tell_ended(socket: &mut UnixStream) -> std::io::Result<()> {
     let mut told = Vec::new();
     while let Reap::One(reaped) = sys::reap() {
-        told.extend(NurseryNews::Ended(reaped.pid.as_raw()).encode());
+        told.extend(NurseryMessage::Ended(reaped.pid.as_raw()).encode());
     }
     socket.write_all(&told)
 }
@@ -180,7 +180,7 @@ fn bear_all(
             None => None,
         };
         let told = if birth.step.is_some() && up.is_none() {
-            NurseryNews::Failed(birth, libc::EBADF)
+            NurseryMessage::Failed(birth, libc::EBADF)
         } else {
             bear(birth, up, directory, lifeline)
         };
@@ -189,7 +189,12 @@ fn bear_all(
     Ok(())
 }
 
-fn bear(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> NurseryNews {
+fn bear(
+    birth: ShepherdSpec,
+    up: Option<OwnedFd>,
+    directory: &Path,
+    lifeline: bool,
+) -> NurseryMessage {
     let group = group_of(birth, directory);
     // SAFETY: the nursery has one thread.
     let forked = match unsafe { sys::fork_into(group.as_ref().map(AsRawFd::as_raw_fd)) } {
@@ -200,13 +205,13 @@ fn bear(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> 
     };
     match forked {
         Ok(Fork::Child) => grow_up(birth, up, directory, lifeline),
-        Ok(Fork::Parent(pid)) => NurseryNews::Born(birth, pid.as_raw()),
-        Err(e) => NurseryNews::Failed(birth, e.raw_os_error().unwrap_or(0)),
+        Ok(Fork::Parent(pid)) => NurseryMessage::Born(birth, pid.as_raw()),
+        Err(e) => NurseryMessage::Failed(birth, e.raw_os_error().unwrap_or(0)),
     }
 }
 
 /// The control group that the daemon has made for the supervisors of an attempt's steps.
-fn group_of(birth: Birth, directory: &Path) -> Option<File> {
+fn group_of(birth: ShepherdSpec, directory: &Path) -> Option<File> {
     birth.step?;
     File::open(
         directory
@@ -228,7 +233,7 @@ fn lose_protection() {
 }
 
 /// The new shepherd: a session of its own, nothing of the nursery's.
-fn grow_up(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> ! {
+fn grow_up(birth: ShepherdSpec, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> ! {
     let _ = nix::unistd::setsid();
     lose_protection();
     let up = up.map(IntoRawFd::into_raw_fd);
@@ -259,17 +264,17 @@ mod tests {
     fn records_come_back() {
         let attempt = AllocationKey::numbered(1 << 40, Attempt(3));
         for step in [None, Some(StepId(7))] {
-            let birth = Birth { attempt, step };
-            assert_eq!(Birth::decode(&birth.encode()), Some(birth));
+            let birth = ShepherdSpec { attempt, step };
+            assert_eq!(ShepherdSpec::decode(&birth.encode()), Some(birth));
             for told in [
-                NurseryNews::Born(birth, 77),
-                NurseryNews::Failed(birth, 11),
-                NurseryNews::Ended(5),
+                NurseryMessage::Born(birth, 77),
+                NurseryMessage::Failed(birth, 11),
+                NurseryMessage::Ended(5),
             ] {
-                let back = NurseryNews::decode(&told.encode());
+                let back = NurseryMessage::decode(&told.encode());
                 assert_eq!(back, Some(told));
             }
         }
-        assert_eq!(NurseryNews::decode(&[9; ANSWER]), None);
+        assert_eq!(NurseryMessage::decode(&[9; ANSWER]), None);
     }
 }

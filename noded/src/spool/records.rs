@@ -83,7 +83,7 @@ pub struct Task {
 
 /// An attempt (or a step of it) as read back.
 #[derive(Debug)]
-pub struct Kept<W = Work> {
+pub struct KeptAttempt<W = Work> {
     /// How far it had come.
     pub phase: Phase,
     /// When its shepherd took it on, or, while it is only held, since when it is ready: by the
@@ -143,7 +143,7 @@ pub fn open_launch(directory: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The file system's, or a file that is not whole.
-pub fn read_launch<W: DeserializeOwned>(file: &File) -> io::Result<Kept<W>> {
+pub fn read_launch<W: DeserializeOwned>(file: &File) -> io::Result<KeptAttempt<W>> {
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "the launch file is not whole");
     let length = file.metadata()?.len();
     // A frame's limit bounds what was ever written here, with room for the node's part.
@@ -165,7 +165,7 @@ pub fn read_launch<W: DeserializeOwned>(file: &File) -> io::Result<Kept<W>> {
     let mut steady = [0; 8];
     steady[..STEADY].copy_from_slice(&bytes[9..9 + STEADY]);
     let start = Time(i64::from_le_bytes(*start));
-    Ok(Kept {
+    Ok(KeptAttempt {
         phase,
         start: by_clock_now(start, u64::from_le_bytes(steady)),
         work: rmp_serde::from_slice(body).map_err(|_| bad())?,

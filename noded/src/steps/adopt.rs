@@ -1,14 +1,14 @@
 //! Steps that an earlier daemon left: those that run are followed and their hops connected
 //! again, those that have ended are told, those whose supervisor was lost are cleaned up.
 
-use super::layout::{Held, gpus_wanted};
+use super::layout::{NodeUse, gpus_wanted};
 use super::records::{RECORDS, left_over, list_left_over};
 use super::spool::{NEXT, holder, limit, list, outcome, read};
 use super::start::below;
-use super::table::{First, Reach, Running, Steps};
+use super::table::{First, Running, Steps, SupervisorState};
 use super::{StepOutcome, StepTask};
 use crate::clock;
-use crate::spool::{Kept, Phase};
+use crate::spool::{KeptAttempt, Phase};
 use cosy_model::node::{Allocation, AttemptKey};
 use cosy_model::step::{JobPart, StepKey};
 use nix::unistd::Pid;
@@ -85,7 +85,7 @@ impl Steps {
     fn adopt_kept(
         &mut self,
         key: StepKey,
-        kept: Kept<StepTask>,
+        kept: KeptAttempt<StepTask>,
         holder: Option<Pid>,
         ended: Option<StepOutcome>,
     ) {
@@ -133,7 +133,7 @@ impl Steps {
         }
         let running = Running {
             task: Arc::clone(task),
-            reach: Reach::Expected(Vec::new()),
+            reach: SupervisorState::Expected(Vec::new()),
             since: clock::moment_of(since),
             gone: watch::channel(false).0,
         };
@@ -152,7 +152,7 @@ impl Steps {
 }
 
 /// What a step takes of the job's nodes, by their places.
-fn takes(task: &StepTask, parts: &[JobPart]) -> Vec<(usize, Held)> {
+fn takes(task: &StepTask, parts: &[JobPart]) -> Vec<(usize, NodeUse)> {
     let (layout, spec) = (&task.order.layout, &task.order.spec);
     let places: std::collections::BTreeMap<&str, usize> = parts
         .iter()
@@ -163,7 +163,7 @@ fn takes(task: &StepTask, parts: &[JobPart]) -> Vec<(usize, Held)> {
     nodes
         .filter_map(|(name, number)| {
             let tasks = layout.count_of(number);
-            let held = Held {
+            let held = NodeUse {
                 cores: tasks.saturating_mul(layout.cores_per_task),
                 memory: spec.memory.unwrap_or_default(),
                 gpus: gpus_wanted(spec, tasks).unwrap_or(0),

@@ -2,7 +2,7 @@
 //! environment and what they are kept from.
 
 use super::table::{Job, Steps};
-use super::{StepShare, TaskOwn};
+use super::{StepShare, TaskExtras};
 use crate::bind::{self, Numa};
 use crate::devices::{DeviceNumber, Devices, Held};
 use crate::spool::name_of;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 /// What a step is given.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct StepDevices {
     /// Devices that none of its tasks may open.
     pub denied: Vec<DeviceNumber>,
     /// Variables for all its tasks.
     pub variables: Vec<OsText>,
     /// What each task has of its own; empty when all have everything.
-    pub own: Vec<TaskOwn>,
+    pub own: Vec<TaskExtras>,
 }
 
 impl Steps {
@@ -28,14 +28,14 @@ impl Steps {
     }
 
     /// What a step with this share gets here.
-    pub(super) fn given(&self, job: &Job, order: &StepOrder, share: &StepShare) -> Given {
+    pub(super) fn given(&self, job: &Job, order: &StepOrder, share: &StepShare) -> StepDevices {
         let devices = &self.setup.devices;
         let held = Held {
             gpus: &share.gpus,
             others: &job.allocation.devices,
         };
         let kept = self.setup.cgroups.limits_devices();
-        Given {
+        StepDevices {
             denied: self.denied(held),
             variables: devices.variables(held, kept),
             own: self.own(job, order, share),
@@ -51,7 +51,7 @@ impl Steps {
     }
 
     /// Each task's own GPUs, where GPUs of tasks were asked for.
-    fn own(&self, job: &Job, order: &StepOrder, share: &StepShare) -> Vec<TaskOwn> {
+    fn own(&self, job: &Job, order: &StepOrder, share: &StepShare) -> Vec<TaskExtras> {
         let each = order.spec.gpus_per_task;
         let here = order.tree.first().copied().unwrap_or(0);
         let tasks = order.layout.count_of(here);
@@ -68,7 +68,7 @@ impl Steps {
             let name = name_of(order.key.attempt);
             let denied = self.denied(held);
             let cgroups = &self.setup.cgroups;
-            TaskOwn {
+            TaskExtras {
                 groups: cgroups.groups_for_task(&name, order.key.step, task, &denied),
                 variables: self.setup.devices.variables(held, kept),
             }

@@ -1,11 +1,11 @@
 //! Births, orders and ends of steps' supervisors.
 
 use super::spool::{is_over, outcome, read};
-use super::table::{Reach, StepEvent, Steps, parts_of};
+use super::table::{StepEvent, Steps, SupervisorState, parts_of};
 use super::{StepOutcome, StepTask, UpKind};
 use crate::node::tell_child;
 use crate::nursery::Nursery;
-use crate::shepherd::nursery::Birth;
+use crate::shepherd::nursery::ShepherdSpec;
 use crate::shepherd::signals::Order;
 use crate::spool::{self, Outcome, Phase};
 use crate::{sweep, sys};
@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use std::sync::Arc;
 use std::time::Instant;
 
-fn key_of(birth: Birth) -> Option<StepKey> {
+fn key_of(birth: ShepherdSpec) -> Option<StepKey> {
     Some(StepKey {
         attempt: birth.attempt.job()?,
         step: birth.step?,
@@ -27,15 +27,15 @@ impl Steps {
     // ---- the nursery
 
     /// A supervisor was born.
-    pub fn born(&mut self, birth: Birth, pid: i32) {
+    pub fn born(&mut self, birth: ShepherdSpec, pid: i32) {
         let Some(key) = key_of(birth) else { return };
         self.children.insert(pid, key);
         let Some(running) = self.running(key) else {
             return;
         };
-        if let Reach::Expected(orders) = &mut running.reach {
+        if let SupervisorState::Expected(orders) = &mut running.reach {
             let orders = std::mem::take(orders);
-            running.reach = Reach::Child(Pid::from_raw(pid));
+            running.reach = SupervisorState::Child(Pid::from_raw(pid));
             for order in orders {
                 self.tell(key, order);
             }
@@ -43,7 +43,7 @@ impl Steps {
     }
 
     /// No supervisor could be made.
-    pub fn not_born(&mut self, birth: Birth, errno: i32) {
+    pub fn not_born(&mut self, birth: ShepherdSpec, errno: i32) {
         let Some(key) = key_of(birth) else { return };
         let why = format!("cannot make a supervisor: {}", sys::errno_text(errno));
         self.never_ran(key, why);
@@ -69,7 +69,9 @@ impl Steps {
             .jobs
             .iter()
             .flat_map(|(attempt, job)| job.running.iter().map(|(step, r)| (*attempt, *step, r)))
-            .filter(|(_, _, r)| matches!(r.reach, Reach::Expected(_) | Reach::Child(_)))
+            .filter(|(_, _, r)| {
+                matches!(r.reach, SupervisorState::Expected(_) | SupervisorState::Child(_))
+            })
             .map(|(attempt, step, _)| StepKey { attempt, step })
             .collect();
         for key in lost {
@@ -85,13 +87,13 @@ impl Steps {
             return;
         };
         let sent = match &mut running.reach {
-            Reach::Expected(orders) => {
+            SupervisorState::Expected(orders) => {
                 orders.push(order);
                 Ok(())
             }
-            Reach::Child(pid) => tell_child(*pid, nursery, order),
-            Reach::Adopted(pidfd) => sys::queue_by_pidfd(pidfd, order.encode()),
-            Reach::Sweeping => Ok(()),
+            SupervisorState::Child(pid) => tell_child(*pid, nursery, order),
+            SupervisorState::Adopted(pidfd) => sys::queue_by_pidfd(pidfd, order.encode()),
+            SupervisorState::Sweeping => Ok(()),
         };
         if let Err(e) = sent {
             tracing::debug!(job = %key.attempt.job, "supervisor of step {key} not reached: {e}");
@@ -202,7 +204,7 @@ impl Steps {
     pub(super) fn supervisor_gone(&mut self, key: StepKey) {
         if self
             .running(key)
-            .is_none_or(|r| matches!(r.reach, Reach::Sweeping))
+            .is_none_or(|r| matches!(r.reach, SupervisorState::Sweeping))
         {
             return;
         }
@@ -239,7 +241,7 @@ impl Steps {
             return;
         };
         if let Some(running) = self.running(key) {
-            running.reach = Reach::Adopted(Arc::clone(&pidfd));
+            running.reach = SupervisorState::Adopted(Arc::clone(&pidfd));
         }
         tokio::spawn(async move {
             if let Ok(fd) = pidfd.try_clone().and_then(sys::watch) {
@@ -256,7 +258,7 @@ impl Steps {
             return;
         };
         tracing::warn!(job = %key.attempt.job, "the supervisor of step {key} was killed; cleaning up");
-        running.reach = Reach::Sweeping;
+        running.reach = SupervisorState::Sweeping;
         running.gone.send_replace(true);
         let lost = sweep::Lost {
             mark,

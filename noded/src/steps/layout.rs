@@ -14,7 +14,7 @@ use words::many;
 
 /// What steps hold of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Held {
+pub struct NodeUse {
     /// Number of cores.
     pub cores: u32,
     /// Memory of the tasks together.
@@ -29,12 +29,12 @@ pub struct Placed {
     /// Where its tasks are.
     pub layout: StepLayout,
     /// What it takes of each node of the job, by the node's place in the job.
-    pub takes: Vec<(usize, Held)>,
+    pub takes: Vec<(usize, NodeUse)>,
 }
 
 /// Why a step does not fit.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Misfit {
+pub enum DoesNotFit {
     /// It never will, or contradicts itself.
     #[error("{0}")]
     Never(String),
@@ -57,23 +57,25 @@ pub struct JobShape<'a> {
 /// Lays a step out on what the job has beyond `held`, which has one entry for each node.
 ///
 /// # Errors
-/// [`Misfit`].
-pub fn place(job: JobShape<'_>, held: &[Held], spec: &StepSpec) -> Result<Placed, Misfit> {
-    let idle = vec![Held::default(); job.parts.len()];
-    let whole = Plan::new(job, &idle, spec).map_err(Misfit::Never)?;
-    let possible = whole.counts().map_err(Misfit::Never)?;
-    if spec.overlap || held.iter().all(|h| *h == Held::default()) {
+/// [`DoesNotFit`].
+pub fn place(job: JobShape<'_>, held: &[NodeUse], spec: &StepSpec) -> Result<Placed, DoesNotFit> {
+    let idle = vec![NodeUse::default(); job.parts.len()];
+    let whole = Plan::new(job, &idle, spec).map_err(DoesNotFit::Never)?;
+    let possible = whole.counts().map_err(DoesNotFit::Never)?;
+    if spec.overlap || held.iter().all(|h| *h == NodeUse::default()) {
         return Ok(whole.placed(&possible, spec.overlap));
     }
-    let now = Plan::new(job, held, spec).map_err(Misfit::NotNow)?;
-    let counts = now.counts().map_err(|_| Misfit::NotNow(now.held_text()))?;
+    let now = Plan::new(job, held, spec).map_err(DoesNotFit::NotNow)?;
+    let counts = now
+        .counts()
+        .map_err(|_| DoesNotFit::NotNow(now.held_text()))?;
     Ok(now.placed(&counts, false))
 }
 
 /// Everything that is known before tasks are counted out.
 struct Plan<'a> {
     job: JobShape<'a>,
-    held: &'a [Held],
+    held: &'a [NodeUse],
     spec: &'a StepSpec,
     cores_per_task: u32,
     /// Tasks that each node could take; 0 where it must not be used.
@@ -82,7 +84,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(job: JobShape<'a>, held: &'a [Held], spec: &'a StepSpec) -> Result<Self, String> {
+    fn new(job: JobShape<'a>, held: &'a [NodeUse], spec: &'a StepSpec) -> Result<Self, String> {
         let cores_per_task = spec.cores_per_task.unwrap_or(job.cores_per_task).max(1);
         let required = flags(job, &spec.require)?;
         let avoided = flags(job, &spec.avoid)?;
@@ -104,9 +106,9 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn free(&self, at: usize) -> Held {
+    fn free(&self, at: usize) -> NodeUse {
         let (part, held) = (&self.job.parts[at], self.held[at]);
-        Held {
+        NodeUse {
             cores: part.cores.saturating_sub(held.cores),
             memory: MiB(part
                 .memory
@@ -305,8 +307,8 @@ impl<'a> Plan<'a> {
     }
 
     /// What so many tasks take of a node. GPUs that were not asked for are shared.
-    fn takes(&self, tasks: u32) -> Held {
-        Held {
+    fn takes(&self, tasks: u32) -> NodeUse {
+        NodeUse {
             cores: tasks.saturating_mul(self.cores_per_task),
             memory: self.spec.memory.unwrap_or_default(),
             gpus: gpus_wanted(self.spec, tasks).unwrap_or(0),

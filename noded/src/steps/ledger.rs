@@ -2,9 +2,9 @@
 //! attempt's first node. Steps wait in the order in which they came; a step that may
 //! overlap others neither waits nor holds anything.
 //!
-//! Pure: counts only; which cores they are is each node's own choice ([`super::share`]).
+//! Pure: counts only; which cores they are is each node's own choice ([`super::device_share`]).
 
-use super::layout::{Held, JobShape, Misfit, Placed, place};
+use super::layout::{DoesNotFit, JobShape, NodeUse, Placed, place};
 use cosy_model::step::{JobPart, StepCommand, StepId, StepProgram, StepSpec};
 use cosy_model::{JobId, limits};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,8 +38,8 @@ pub struct Ledger<W> {
     job: JobId,
     parts: Vec<JobPart>,
     cores_per_task: u32,
-    held: Vec<Held>,
-    running: BTreeMap<StepId, Vec<(usize, Held)>>,
+    held: Vec<NodeUse>,
+    running: BTreeMap<StepId, Vec<(usize, NodeUse)>>,
     waiting: VecDeque<Waiting<W>>,
     /// Bytes of what those that wait are to start.
     waiting_bytes: usize,
@@ -61,7 +61,7 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
     pub fn new(job: JobId, parts: Vec<JobPart>, cores_per_task: u32) -> Self {
         Self {
             job,
-            held: vec![Held::default(); parts.len()],
+            held: vec![NodeUse::default(); parts.len()],
             parts,
             cores_per_task: cores_per_task.max(1),
             running: BTreeMap::new(),
@@ -87,7 +87,7 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
             .map(|part| now.get(&part.peer.node).copied())
             .collect();
         let place = |at: usize| places.get(at).copied().flatten();
-        let mut held = vec![Held::default(); parts.len()];
+        let mut held = vec![NodeUse::default(); parts.len()];
         for (at, old) in std::mem::take(&mut self.held).into_iter().enumerate() {
             if let Some(at) = place(at) {
                 held[at] = old;
@@ -106,8 +106,8 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
         let mut misfits = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
             match place(self.shape(), &self.held, waiting.what.as_ref()) {
-                Err(Misfit::Never(why)) => misfits.push((self.left(waiting), why)),
-                Err(Misfit::NotNow(_)) | Ok(_) => self.waiting.push_back(waiting),
+                Err(DoesNotFit::Never(why)) => misfits.push((self.left(waiting), why)),
+                Err(DoesNotFit::NotNow(_)) | Ok(_) => self.waiting.push_back(waiting),
             }
         }
         misfits
@@ -123,8 +123,8 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
             ));
         }
         match place(self.shape(), &self.held, spec) {
-            Err(Misfit::Never(why)) => Verdict::Refuse(why),
-            Err(Misfit::NotNow(why)) => self.wait_or_not(spec, why),
+            Err(DoesNotFit::Never(why)) => Verdict::Refuse(why),
+            Err(DoesNotFit::NotNow(why)) => self.wait_or_not(spec, why),
             Ok(_) if !spec.overlap && !self.waiting.is_empty() => {
                 let (count, job) = (self.waiting.len(), self.job);
                 self.wait_or_not(spec, format!("{count} other steps of job {job} wait before it"))
@@ -177,7 +177,7 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
     }
 
     /// Notes what a step takes, by the places of nodes in the job.
-    pub fn take(&mut self, step: StepId, takes: Vec<(usize, Held)>) {
+    pub fn take(&mut self, step: StepId, takes: Vec<(usize, NodeUse)>) {
         for (at, more) in &takes {
             if let Some(held) = self.held.get_mut(*at) {
                 held.cores = held.cores.saturating_add(more.cores);
@@ -258,25 +258,25 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug)]
-    struct Asked(StepSpec);
+    struct RequestedStep(StepSpec);
 
-    impl AsRef<StepSpec> for Asked {
+    impl AsRef<StepSpec> for RequestedStep {
         fn as_ref(&self) -> &StepSpec {
             &self.0
         }
     }
 
-    fn asked(tasks: u32) -> Asked {
+    fn asked(tasks: u32) -> RequestedStep {
         let mut spec = spec();
         spec.tasks = Some(tasks);
-        Asked(spec)
+        RequestedStep(spec)
     }
 
-    fn ledger(cores: u32) -> Ledger<Asked> {
+    fn ledger(cores: u32) -> Ledger<RequestedStep> {
         Ledger::new(JobId(12), vec![part("n1", cores)], 1)
     }
 
-    fn start(ledger: &mut Ledger<Asked>, step: u32, tasks: u32) -> bool {
+    fn start(ledger: &mut Ledger<RequestedStep>, step: u32, tasks: u32) -> bool {
         match ledger.judge(&asked(tasks).0) {
             Verdict::Start(placed) => {
                 ledger.take(StepId(step), placed.takes);
@@ -327,7 +327,7 @@ mod tests {
         assert!(ledger.take_next().is_none());
         ledger.give_back(StepId(0));
         assert!(ledger.take_next().is_some());
-        let mut wide: Ledger<Asked> = Ledger::new(JobId(12), vec![part("n1", 100_000)], 1);
+        let mut wide: Ledger<RequestedStep> = Ledger::new(JobId(12), vec![part("n1", 100_000)], 1);
         assert_eq!(wide.most_running(), limits::STEPS_RUNNING);
         wide.dismiss();
     }
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn fewer_nodes_keep_what_runs_there() {
         let nodes = ["n1", "n2", "n3"].map(|name| part(name, 4));
-        let mut ledger: Ledger<Asked> = Ledger::new(JobId(12), nodes.to_vec(), 1);
+        let mut ledger: Ledger<RequestedStep> = Ledger::new(JobId(12), nodes.to_vec(), 1);
         assert!(start(&mut ledger, 0, 12));
         ledger.wait(asked(12));
         ledger.wait(asked(3));
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(next.0.tasks, Some(3));
         ledger.take(StepId(1), placed.takes);
         ledger.give_back(StepId(1));
-        assert_eq!(ledger.held, [Held::default(), Held::default()]);
+        assert_eq!(ledger.held, [NodeUse::default(), NodeUse::default()]);
     }
 
     proptest! {
@@ -403,7 +403,7 @@ mod tests {
             for (step, _) in running {
                 ledger.give_back(StepId(step));
             }
-            prop_assert_eq!(ledger.held[0], Held::default());
+            prop_assert_eq!(ledger.held[0], NodeUse::default());
         }
     }
 }

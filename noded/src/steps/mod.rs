@@ -26,23 +26,23 @@ use cosy_model::{OsText, Span};
 use serde::{Deserialize, Serialize};
 
 mod adopt;
-mod ask;
 pub mod check;
+mod command_requests;
+pub mod device_share;
 mod devices;
 mod end;
 #[cfg(test)]
 mod fixture;
 pub mod layout;
 pub mod ledger;
-mod limit;
-mod part;
+mod peer_requests;
 mod pending;
 pub mod records;
 pub mod serve;
-pub mod share;
 pub mod spool;
 mod start;
 pub mod table;
+mod time_limit;
 pub mod tree;
 mod unreported;
 pub mod usage;
@@ -72,7 +72,7 @@ pub enum UpKind {
 /// First frame (MessagePack, [`cosy_proto::frame`]) of the daemon on an `io` socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dock {
+pub enum IoPurpose {
     /// The way to this child, by its place in [`StepTask::children`].
     Child(u32),
     /// The way up, anew.
@@ -94,7 +94,7 @@ pub struct StepShare {
 
 /// What a task has of its own, beside what its step has.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct TaskOwn {
+pub struct TaskExtras {
     /// Control groups: made with the step's, joined by this task after the step's.
     #[serde(default)]
     pub groups: Vec<Group>,
@@ -124,7 +124,7 @@ pub struct StepTask {
     /// For each task here in the order of ranks: what it has of its own (its GPUs). Empty:
     /// every task has what the step has.
     #[serde(default)]
-    pub own: Vec<TaskOwn>,
+    pub own: Vec<TaskExtras>,
     /// Numbers of the nodes below each child, the child's own first.
     #[serde(default)]
     pub children: Vec<Vec<u32>>,

@@ -31,14 +31,16 @@ const ASK_TIME: Duration = Duration::from_secs(30);
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Held {
+struct UserConnections {
     connections: usize,
     buffered: usize,
 }
 
-type Table = Arc<Mutex<HashMap<u32, Held>>>;
+type Table = Arc<Mutex<HashMap<u32, UserConnections>>>;
 
-fn locked(table: &Mutex<HashMap<u32, Held>>) -> MutexGuard<'_, HashMap<u32, Held>> {
+fn locked(
+    table: &Mutex<HashMap<u32, UserConnections>>,
+) -> MutexGuard<'_, HashMap<u32, UserConnections>> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -5,7 +5,7 @@
 //! steps a second would otherwise wait for the file system.
 
 use super::{StepOutcome, StepTask, directory_name, step_of};
-use crate::spool::{self, Kept, OUTCOME, OUTCOME_NEW, STEP_SPARE};
+use crate::spool::{self, KeptAttempt, OUTCOME, OUTCOME_NEW, STEP_SPARE};
 use cosy_model::Span;
 use cosy_model::step::StepId;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -109,7 +109,7 @@ pub fn list(attempt: &Path) -> Vec<StepId> {
 ///
 /// # Errors
 /// The file system's, or a file that is not whole.
-pub fn read(directory: &Path) -> io::Result<(Kept<StepTask>, Option<nix::unistd::Pid>)> {
+pub fn read(directory: &Path) -> io::Result<(KeptAttempt<StepTask>, Option<nix::unistd::Pid>)> {
     let file = spool::open_launch(directory)?;
     Ok((spool::read_launch(&file)?, crate::sys::lock_holder(&file)?))
 }

@@ -3,13 +3,13 @@
 
 use super::layout::Placed;
 use super::serve::{Connection, encode, say_now};
-use super::table::{Job, Reach, Running, Steps};
+use super::table::{Job, Running, Steps, SupervisorState};
 use super::tree::split;
 use super::{StepShare, StepTask, UpKind, directory_name};
 use crate::cgroup::{AttemptLimits, Group, StepLimits};
 use crate::devices::DeviceNumber;
 use crate::peer::hop::Hop;
-use crate::shepherd::nursery::Birth;
+use crate::shepherd::nursery::ShepherdSpec;
 use crate::spool::{KEEP, name_of};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{
@@ -104,7 +104,7 @@ impl Steps {
         job.touched = true;
         let running = Running {
             task: Arc::clone(&task),
-            reach: Reach::Expected(Vec::new()),
+            reach: SupervisorState::Expected(Vec::new()),
             since: Instant::now(),
             gone,
         };
@@ -209,7 +209,7 @@ impl Steps {
             layout: task.order.layout.clone(),
             limit: task.limit,
         });
-        let birth = Birth {
+        let birth = ShepherdSpec {
             attempt: key.attempt.into(),
             step: Some(key.step),
         };

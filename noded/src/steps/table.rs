@@ -1,21 +1,21 @@
 //! The steps on this node: which run, who waits, what is not yet known here. What
-//! happens to them is in the modules beside: [`super::ask`] (commands), [`super::part`]
+//! happens to them is in the modules beside: [`super::command_requests`] (commands), [`super::peer_requests`]
 //! (other nodes), [`super::start`], [`super::end`], [`super::adopt`].
 //!
 //! Always holds: a step that runs has an entry from the moment when its directory is
 //! there until its supervisor is seen to be gone; what it took is given back no later.
 
+use super::device_share::Shares;
 use super::ledger::Ledger;
 use super::records::Records;
 use super::serve::{Connection, IncomingStep};
-use super::share::Shares;
 use super::spool::{Counter, StepSpool};
-use super::{StepTask, part::PartRequest};
+use super::{StepTask, peer_requests::PartRequest};
 use crate::cgroup::Cgroups;
 use crate::clock::ControllerClock;
 use crate::daemon::Event;
 use crate::devices::Devices;
-use crate::nursery::{Asking, Nursery};
+use crate::nursery::{Nursery, ShepherdRequests};
 use crate::peer::pool::Pool;
 use crate::peer::serve::IncomingPeer;
 use crate::shepherd::signals::Order;
@@ -86,7 +86,7 @@ impl From<StepEvent> for Event {
 }
 
 /// What stays the same while the daemon runs.
-pub struct Setup {
+pub struct StepsSetup {
     /// Name of the node.
     pub name: String,
     /// Its spool directory.
@@ -115,7 +115,7 @@ pub struct Setup {
 
 /// How a supervisor is reached.
 #[derive(Debug)]
-pub(super) enum Reach {
+pub(super) enum SupervisorState {
     /// Asked of the nursery; what it is to be told when it is there.
     Expected(Vec<Order>),
     /// Born in this daemon's nursery, which tells its end.
@@ -130,7 +130,7 @@ pub(super) enum Reach {
 #[derive(Debug)]
 pub(super) struct Running {
     pub task: Arc<StepTask>,
-    pub reach: Reach,
+    pub reach: SupervisorState,
     pub since: Instant,
     /// Tells the hops that nothing is above them any more.
     pub gone: watch::Sender<bool>,
@@ -207,8 +207,8 @@ pub(super) enum PendingAsk {
 
 /// All steps on this node.
 pub struct Steps {
-    pub(super) setup: Setup,
-    pub(super) asking: Asking,
+    pub(super) setup: StepsSetup,
+    pub(super) asking: ShepherdRequests,
     pub(super) nursery: i32,
     pub(super) spool: StepSpool,
     pub(super) jobs: BTreeMap<AttemptKey, Job>,
@@ -222,7 +222,7 @@ pub struct Steps {
 
 impl Steps {
     /// No steps yet.
-    pub fn new(setup: Setup, nursery: &Nursery) -> Self {
+    pub fn new(setup: StepsSetup, nursery: &Nursery) -> Self {
         Self {
             spool: StepSpool::new(setup.directory.clone()),
             setup,

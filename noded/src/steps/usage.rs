@@ -42,7 +42,7 @@ pub async fn in_turn<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'stati
 /// What script and steps use.
 pub fn of_job(script: &Subject, steps: &[(StepId, Subject)]) -> JobUse {
     let subjects = std::iter::once(script).chain(steps.iter().map(|(_, subject)| subject));
-    let mut parts: Vec<Part<'_>> = subjects.map(Part::new).collect();
+    let mut parts: Vec<UsagePart<'_>> = subjects.map(UsagePart::new).collect();
     for pid in all_processes() {
         // An environment may be long: those of others are not read.
         if sweep::user_of(pid) == Some(script.uid.0)
@@ -53,20 +53,20 @@ pub fn of_job(script: &Subject, steps: &[(StepId, Subject)]) -> JobUse {
             part.add(pid);
         }
     }
-    let mut parts = parts.iter().map(Part::sum);
+    let mut parts = parts.iter().map(UsagePart::sum);
     JobUse {
         script: parts.next().filter(|used| *used != LiveUse::default()),
         steps: steps.iter().map(|(step, _)| *step).zip(parts).collect(),
     }
 }
 
-struct Part<'a> {
+struct UsagePart<'a> {
     mark: Vec<u8>,
     subject: &'a Subject,
     used: LiveUse,
 }
 
-impl<'a> Part<'a> {
+impl<'a> UsagePart<'a> {
     fn new(subject: &'a Subject) -> Self {
         Self {
             mark: format!("{NODE_MARK}={}", subject.mark).into_bytes(),

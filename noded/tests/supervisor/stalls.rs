@@ -1,6 +1,6 @@
 //! What users and their file systems can stop: nothing but their own tasks.
 
-use super::hung::Hung;
+use super::hung_file_system::HungFileSystem;
 use super::*;
 use cosy_model::job::OpenMode;
 use nix::libc;
@@ -81,7 +81,7 @@ fn killed_while_opening(bench: &mut Bench, task: &StepTask) {
 #[test]
 fn labelled_files_that_hang_while_they_are_opened() {
     let mut bench = Bench::new();
-    let Some(hung) = Hung::at(&bench.work().join("hung")) else {
+    let Some(hung) = HungFileSystem::at(&bench.work().join("hung")) else {
         return;
     };
     let task = labelled(&bench, 2, "echo never", &hung.file());
@@ -91,7 +91,7 @@ fn labelled_files_that_hang_while_they_are_opened() {
 #[test]
 fn shared_files_that_hang_while_they_are_cut() {
     let mut bench = Bench::new();
-    let Some(hung) = Hung::at(&bench.work().join("hung")) else {
+    let Some(hung) = HungFileSystem::at(&bench.work().join("hung")) else {
         return;
     };
     let mut task = labelled(&bench, 2, "echo never", &hung.file());
@@ -103,7 +103,7 @@ fn shared_files_that_hang_while_they_are_cut() {
 #[test]
 fn files_that_are_not_opened_in_time() {
     let mut bench = Bench::new();
-    let Some(hung) = Hung::at(&bench.work().join("hung")) else {
+    let Some(hung) = HungFileSystem::at(&bench.work().join("hung")) else {
         return;
     };
     let mut step = bench.run(&labelled(&bench, 1, "echo never", &hung.file()));
@@ -118,7 +118,7 @@ fn files_that_are_not_opened_in_time() {
 #[test]
 fn a_task_that_waits_for_its_file_can_be_killed() {
     let mut bench = Bench::new();
-    let Some(hung) = Hung::at(&bench.work().join("hung")) else {
+    let Some(hung) = HungFileSystem::at(&bench.work().join("hung")) else {
         return;
     };
     let mut task = labelled(&bench, 1, "echo never", &hung.file());

@@ -1,7 +1,7 @@
 //! How the tasks of a parallel program find each other: what they say is given to the
 //! server of their interface, whose shares travel up and down the tree.
 
-use super::gather::{Gather, Parts, Trouble};
+use super::gather::{ExchangeError, Gather, Parts};
 use super::plan::TaskPlan;
 use crate::pmi::{Pmi, PmiAct, PmiJob};
 use crate::pmix::{Helper, PmixAct};
@@ -300,7 +300,7 @@ impl Exchange {
         self.gather.child_gone(child);
     }
 
-    fn check(&mut self, result: Result<(), Trouble>) {
+    fn check(&mut self, result: Result<(), ExchangeError>) {
         if let Err(trouble) = result {
             self.abort(self.first_rank, 1, trouble.to_string());
         }

@@ -3,7 +3,7 @@
 
 use super::failure::Failure;
 use super::run::Supervisor;
-use super::task::{Read, read};
+use super::task::{ReadOutcome, read};
 use crate::cgroup::Group;
 use crate::shepherd::{keep, leftovers, shutdown, wall, watch};
 use crate::steps::StepOutcome;
@@ -61,7 +61,7 @@ impl Supervisor<'_> {
         let mut records = [0; Failure::BYTES * 64];
         while let Some(fd) = &self.failures {
             match read(fd, &mut records) {
-                Read::Some(count) => {
+                ReadOutcome::Some(count) => {
                     for record in records[..count].chunks_exact(Failure::BYTES) {
                         if let Some((place, failure)) = Failure::read(record)
                             && let Some(task) = self.tasks.get_mut(place as usize)
@@ -70,8 +70,8 @@ impl Supervisor<'_> {
                         }
                     }
                 }
-                Read::NotYet => break,
-                Read::End => {
+                ReadOutcome::NotYet => break,
+                ReadOutcome::End => {
                     self.failures = None;
                     self.programs_run();
                 }

@@ -1,7 +1,7 @@
 //! Output of tasks on its way up, input on its way to them.
 
 use super::run::Supervisor;
-use super::task::{self, Read};
+use super::task::{self, ReadOutcome};
 use super::terminal::END_OF_INPUT;
 use cosy_model::step::{Stream, UpFrame};
 use cosy_proto::step;
@@ -10,33 +10,33 @@ use std::rc::Rc;
 
 impl Supervisor<'_> {
     /// Reads once what a task has written.
-    pub(super) fn read_output(&mut self, place: usize, stream: Stream) -> Read {
+    pub(super) fn read_output(&mut self, place: usize, stream: Stream) -> ReadOutcome {
         if !self.has_room() {
-            return Read::Some(0);
+            return ReadOutcome::Some(0);
         }
         let Some(its) = self.tasks.get_mut(place) else {
-            return Read::End;
+            return ReadOutcome::End;
         };
         let Some(fd) = its.ends.of(stream) else {
-            return Read::End;
+            return ReadOutcome::End;
         };
         if self.labels.is_full() && self.labels.has(its.rank, stream) {
-            return Read::Some(0);
+            return ReadOutcome::Some(0);
         }
         let read = task::read(fd, &mut self.buffer);
         let rank = its.rank;
         match read {
-            Read::Some(count) if self.labels.has(rank, stream) => {
+            ReadOutcome::Some(count) if self.labels.has(rank, stream) => {
                 self.labels.write(rank, stream, &self.buffer[..count]);
             }
-            Read::Some(count) => {
+            ReadOutcome::Some(count) => {
                 let mut frame = Vec::with_capacity(count + 10);
                 step::put_output(&mut frame, rank, stream, &self.buffer[..count]);
                 self.output(Rc::new(frame));
                 self.up.flush();
             }
-            Read::NotYet => {}
-            Read::End => its.ends.close(stream),
+            ReadOutcome::NotYet => {}
+            ReadOutcome::End => its.ends.close(stream),
         }
         read
     }
@@ -64,9 +64,9 @@ impl Supervisor<'_> {
             for stream in [Stream::Output, Stream::Error] {
                 while self.has_room() {
                     match self.read_output(place, stream) {
-                        Read::Some(0) => break,
-                        Read::Some(_) => {}
-                        Read::NotYet | Read::End => {
+                        ReadOutcome::Some(0) => break,
+                        ReadOutcome::Some(_) => {}
+                        ReadOutcome::NotYet | ReadOutcome::End => {
                             self.tasks[place].ends.close(stream);
                             break;
                         }

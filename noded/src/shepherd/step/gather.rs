@@ -15,7 +15,7 @@ const OPEN: usize = 4;
 
 /// Why an exchange cannot go on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum ExchangeError {
     /// Too large for a frame.
     #[error("exchange {0} of the step has more than {STEP_FRAME} bytes")]
     TooLarge(u32),
@@ -65,8 +65,8 @@ impl Gather {
     /// This node's share of its next round.
     ///
     /// # Errors
-    /// [`Trouble`].
-    pub fn own(&mut self, share: Vec<u8>) -> Result<(), Trouble> {
+    /// [`ExchangeError`].
+    pub fn own(&mut self, share: Vec<u8>) -> Result<(), ExchangeError> {
         let (number, node) = (self.own, self.node);
         self.own = number.saturating_add(1);
         let round = self.round(number)?;
@@ -77,12 +77,12 @@ impl Gather {
     /// A child's shares of a round.
     ///
     /// # Errors
-    /// [`Trouble`].
-    pub fn child(&mut self, child: usize, number: u32, parts: Parts) -> Result<(), Trouble> {
+    /// [`ExchangeError`].
+    pub fn child(&mut self, child: usize, number: u32, parts: Parts) -> Result<(), ExchangeError> {
         let round = self.round(number)?;
         match round.children.get_mut(child) {
             Some(there) if !*there => *there = true,
-            Some(_) | None => return Err(Trouble::OutOfOrder(number)),
+            Some(_) | None => return Err(ExchangeError::OutOfOrder(number)),
         }
         round.add(number, parts)
     }
@@ -115,10 +115,10 @@ impl Gather {
         Some((number, parts))
     }
 
-    fn round(&mut self, number: u32) -> Result<&mut Round, Trouble> {
+    fn round(&mut self, number: u32) -> Result<&mut Round, ExchangeError> {
         let known = self.rounds.contains_key(&number);
         if number < self.next || (!known && self.rounds.len() >= OPEN) {
-            return Err(Trouble::OutOfOrder(number));
+            return Err(ExchangeError::OutOfOrder(number));
         }
         let children = self.children.len();
         Ok(self.rounds.entry(number).or_insert_with(|| Round {
@@ -129,12 +129,12 @@ impl Gather {
 }
 
 impl Round {
-    fn add(&mut self, number: u32, parts: Parts) -> Result<(), Trouble> {
+    fn add(&mut self, number: u32, parts: Parts) -> Result<(), ExchangeError> {
         // What a share costs in a frame beside its bytes is little.
         let bytes: usize = parts.iter().map(|(_, share)| share.0.len() + 16).sum();
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > STEP_FRAME - 64 {
-            return Err(Trouble::TooLarge(number));
+            return Err(ExchangeError::TooLarge(number));
         }
         self.parts.extend(parts);
         Ok(())
@@ -183,7 +183,7 @@ mod tests {
     fn limits() {
         let mut gather = Gather::new(0, true, 0);
         let large = gather.own(vec![0; STEP_FRAME]);
-        assert_eq!(large, Err(Trouble::TooLarge(0)));
+        assert_eq!(large, Err(ExchangeError::TooLarge(0)));
         let mut gather = Gather::new(0, true, 1);
         for round in 0..OPEN as u32 {
             gather.child(0, round, Vec::new()).unwrap();

@@ -12,7 +12,7 @@ const TELL: u64 = STDIN_WINDOW / 8;
 /// More input came than was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0} bytes of input are more than the {STDIN_WINDOW} that may be under way")]
-pub struct TooMuch(u64);
+pub struct WindowExceeded(u64);
 
 /// How far one reader is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,10 +57,10 @@ impl Input {
     ///
     /// # Errors
     /// More than the window is under way.
-    pub fn came(&mut self, bytes: &[u8]) -> Result<(), TooMuch> {
+    pub fn came(&mut self, bytes: &[u8]) -> Result<(), WindowExceeded> {
         let under_way = self.end() + bytes.len() as u64 - self.taken();
         if under_way > STDIN_WINDOW {
-            return Err(TooMuch(under_way));
+            return Err(WindowExceeded(under_way));
         }
         if !self.ended {
             self.kept.extend_from_slice(bytes);

@@ -2,7 +2,7 @@
 //! write to pipes; the lines are made here and written by a process that is the user
 //! ([`super::writer`]).
 
-use super::writer::{Orders, Writer, WriterNews};
+use super::writer::{Orders, Writer, WriterEvent};
 use cosy_model::step::Stream;
 use cosy_proto::lines::{Lines, Style};
 use nix::fcntl::OFlag;
@@ -169,19 +169,19 @@ impl Labels {
         heard.into_iter().flat_map(|h| self.heard(h)).collect()
     }
 
-    fn heard(&mut self, heard: WriterNews) -> Vec<Event> {
+    fn heard(&mut self, heard: WriterEvent) -> Vec<Event> {
         match heard {
-            WriterNews::Opened => {
+            WriterEvent::Opened => {
                 if self.streams.is_empty() {
                     self.writer = None;
                 }
                 vec![Event::Opened]
             }
-            WriterNews::CannotOpen(why) => {
+            WriterEvent::CannotOpen(why) => {
                 self.writer = None;
                 vec![Event::CannotOpen(why)]
             }
-            WriterNews::Broken(place, why) => {
+            WriterEvent::Broken(place, why) => {
                 let Some(key) = self.places.get(place) else {
                     return Vec::new();
                 };
@@ -193,7 +193,7 @@ impl Labels {
                     false => vec![Event::Lost(key.0, why.to_owned())],
                 }
             }
-            WriterNews::Lost => self.give_up("the process that writes it was ended"),
+            WriterEvent::Lost => self.give_up("the process that writes it was ended"),
         }
     }
 

@@ -22,7 +22,6 @@
 //! is left when it is told.
 
 mod binding_report;
-mod door;
 mod downstream;
 mod environment;
 mod exchange;
@@ -32,6 +31,7 @@ mod flow;
 mod frame_socket;
 mod gather;
 mod input;
+mod io_socket;
 mod label;
 mod orders;
 mod pattern;
@@ -51,7 +51,7 @@ mod writer;
 
 use super::signals::Signals;
 use super::{claim, keep};
-use crate::cgroup::{Group, Outer};
+use crate::cgroup::{Group, ParentGroup};
 use crate::spool::{self, Phase};
 use crate::steps::{StepOutcome, StepTask};
 use crate::sys;
@@ -122,9 +122,9 @@ fn born_in(directory: &Path) -> Option<Group> {
     Some(Group {
         directory: text(&path),
         unified: true,
-        within: Some(Outer {
+        within: Some(ParentGroup {
             directory: text(outer),
-            ..Outer::default()
+            ..ParentGroup::default()
         }),
         ..Group::default()
     })

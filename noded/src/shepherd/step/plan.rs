@@ -59,7 +59,7 @@ pub enum Sink {
 
 /// What a task does.
 #[derive(Debug)]
-pub enum What {
+pub enum TaskAction {
     /// Executes a program.
     Run {
         /// Places where it may be.
@@ -87,7 +87,7 @@ pub struct TaskPlan {
     /// Standard error.
     pub stderr: Sink,
     /// What the process does.
-    pub what: What,
+    pub what: TaskAction,
     /// Variables of its own, `NAME=value`.
     pub environment: Vec<CString>,
     /// A descriptor that its program inherits.
@@ -205,11 +205,11 @@ impl TaskPlan {
             bound.say(*rank, self.place);
         }
         match &self.what {
-            What::Run { candidates, argv } => {
+            TaskAction::Run { candidates, argv } => {
                 let Err(failure) = self.exec(common, candidates, argv);
                 Err(failure)
             }
-            What::Receive(receive) => {
+            TaskAction::Receive(receive) => {
                 keep_only(&[failures.as_raw_fd(), receive.whole_fd()]);
                 sys::unblock_signals();
                 receive.run().map(|()| 0)

@@ -5,7 +5,7 @@ use super::binding_report::Bound;
 use super::failure::Names;
 use super::label::LabelledFile;
 use super::pattern;
-use super::plan::{Sink, Source, TaskPlan, What};
+use super::plan::{Sink, Source, TaskAction, TaskPlan};
 use super::receive::Receive;
 use super::task::{Descriptors, Task};
 use super::{environment, terminal};
@@ -316,7 +316,12 @@ impl Preparing<'_> {
         Ok((Sink::File(child::c(&path)?, self.file_flags()), None))
     }
 
-    fn what(&self, rank: u32, ends: &mut Descriptors, names: &mut Names) -> Result<What, String> {
+    fn what(
+        &self,
+        rank: u32,
+        ends: &mut Descriptors,
+        names: &mut Names,
+    ) -> Result<TaskAction, String> {
         match self.task.program_of(rank) {
             Some((StepCommand::Run { argv, expand }, offset)) => {
                 self.run(argv, expand.then_some((rank, offset)), names)
@@ -333,7 +338,7 @@ impl Preparing<'_> {
                 names.what = path.lossy();
                 let (its, own) = input_pipe().map_err(no_pipe)?;
                 ends.whole = Some(own);
-                Receive::new(path, *mode, *force, *times, its).map(What::Receive)
+                Receive::new(path, *mode, *force, *times, its).map(TaskAction::Receive)
             }
             None => Err(format!("no program of the step is for task {rank}")),
         }
@@ -344,7 +349,7 @@ impl Preparing<'_> {
         argv: &[OsText],
         expand: Option<(u32, u32)>,
         names: &mut Names,
-    ) -> Result<What, String> {
+    ) -> Result<TaskAction, String> {
         let words = argv.iter().map(|word| match expand {
             Some((rank, offset)) => pattern::argument(&word.0, rank, offset),
             None => word.0.clone(),
@@ -365,7 +370,7 @@ impl Preparing<'_> {
             }
         };
         let path = path.map_or(none, Vec::as_slice);
-        Ok(What::Run {
+        Ok(TaskAction::Run {
             candidates: child::candidates(name, path)?,
             argv: words
                 .iter()

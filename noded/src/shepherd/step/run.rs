@@ -1,9 +1,9 @@
 //! The loop of a step's supervisor: waits for whatever comes first and does it.
 
-use super::door::Door;
 use super::exchange::{Act, Exchange};
 use super::frame_socket::FrameSocket;
 use super::input::Input;
+use super::io_socket::IoSocket;
 use super::label::{self, Labels};
 use super::queue::Queue;
 use super::start::PreparedTasks;
@@ -106,7 +106,7 @@ pub struct Supervisor<'a> {
     pub(super) up_gone: bool,
     pub(super) kills: u32,
     pub(super) children: Vec<Child>,
-    pub(super) door: Door,
+    pub(super) io_socket: IoSocket,
     pub(super) watchers: Watchers,
     pub(super) exchange: Exchange,
     /// Of the tasks here; of everything that is known.
@@ -169,7 +169,7 @@ impl<'a> Supervisor<'a> {
             up_gone: false,
             kills: 0,
             children: children(task),
-            door: Door::open().unwrap_or_default(),
+            io_socket: IoSocket::open().unwrap_or_default(),
             watchers: Watchers::new(task.order.layout.tasks),
             exchange,
             here: Tally::default(),
@@ -374,7 +374,7 @@ impl<'a> Supervisor<'a> {
                     self.hear_up();
                 }
             }
-            Ready::Door => self.door.accept(),
+            Ready::Door => self.io_socket.accept(),
             Ready::Newcomer => self.let_in(),
             Ready::Child(at) => {
                 if flags != PollFlags::POLLOUT {

@@ -57,7 +57,7 @@ impl Descriptors {
 
 /// What reading an output gave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Read {
+pub enum ReadOutcome {
     /// So many bytes.
     Some(usize),
     /// There is nothing to read at this moment.
@@ -67,15 +67,15 @@ pub enum Read {
 }
 
 /// Reads what is there, without waiting.
-pub fn read(fd: &OwnedFd, buffer: &mut [u8]) -> Read {
+pub fn read(fd: &OwnedFd, buffer: &mut [u8]) -> ReadOutcome {
     loop {
         return match nix::unistd::read(fd, buffer) {
-            Ok(0) => Read::End,
-            Ok(n) => Read::Some(n),
+            Ok(0) => ReadOutcome::End,
+            Ok(n) => ReadOutcome::Some(n),
             Err(Errno::EINTR) => continue,
-            Err(Errno::EAGAIN) => Read::NotYet,
+            Err(Errno::EAGAIN) => ReadOutcome::NotYet,
             // A terminal that nobody has open any more says EIO.
-            Err(_) => Read::End,
+            Err(_) => ReadOutcome::End,
         };
     }
 }

@@ -1,9 +1,9 @@
 //! What comes from above: the command or the supervisor of the node above.
 
-use super::door::Docked;
 use super::frame_socket::ReceivedFrame;
+use super::io_socket::IoConnection;
 use super::run::Supervisor;
-use crate::steps::{Dock, UpKind};
+use crate::steps::{IoPurpose, UpKind};
 use crate::sys;
 use cosy_model::EndCause;
 use cosy_model::step::DownFrame;
@@ -141,26 +141,26 @@ impl Supervisor<'_> {
 
     /// Those who came to the door and said what for.
     pub(super) fn let_in(&mut self) {
-        for Docked {
+        for IoConnection {
             what,
             socket,
             already,
-        } in self.door.hear()
+        } in self.io_socket.hear()
         {
             match what {
-                Dock::Up if self.task.up == UpKind::Hop && !self.up_gone => {
+                IoPurpose::Up if self.task.up == UpKind::Hop && !self.up_gone => {
                     let _ = self.up.connect(socket, already);
                     self.listen_up();
                 }
-                Dock::Up => {}
-                Dock::Child(at) => {
+                IoPurpose::Up => {}
+                IoPurpose::Child(at) => {
                     let at = at as usize;
                     if let Some(child) = self.children.get_mut(at) {
                         let _ = child.way.connect(socket, already);
                         self.listen_to_child(at);
                     }
                 }
-                Dock::Watch => self.watchers.add(socket),
+                IoPurpose::Watch => self.watchers.add(socket),
             }
         }
     }

@@ -23,15 +23,15 @@ impl Supervisor<'_> {
     }
 
     fn interests(&self) -> (Vec<Ready>, Vec<PollFd<'_>>) {
-        let mut all = Interests::default();
+        let mut all = PollSet::default();
         all.add(Ready::Signals, Some(self.signals.as_fd()), true, false);
         all.add(Ready::Lifeline, self.lifeline.map(AsFd::as_fd), true, false);
         all.add(Ready::Failures, self.failures.as_ref().map(AsFd::as_fd), true, false);
         let room_below = |c: &Child| c.way.queue.waiting() < WAITING_DOWN;
         let hears = self.children.iter().all(room_below);
         all.add(Ready::Up, self.up.fd(), hears, self.up.queue.wants_to_write());
-        all.add(Ready::Door, self.door.fd(), true, false);
-        for fd in self.door.newcomers() {
+        all.add(Ready::Door, self.io_socket.fd(), true, false);
+        for fd in self.io_socket.newcomers() {
             all.add(Ready::Newcomer, Some(fd), true, false);
         }
         let room = self.has_room();
@@ -55,7 +55,7 @@ impl Supervisor<'_> {
         (all.tokens, all.fds)
     }
 
-    fn task_interests<'b>(&'b self, all: &mut Interests<'b>, room: bool) {
+    fn task_interests<'b>(&'b self, all: &mut PollSet<'b>, room: bool) {
         let count = self.tasks.len();
         for step in 0..count {
             let place = (self.turn + step) % count;
@@ -106,12 +106,12 @@ impl Supervisor<'_> {
 
 /// Descriptors to wait for, and what each of them means.
 #[derive(Default)]
-struct Interests<'a> {
+struct PollSet<'a> {
     tokens: Vec<Ready>,
     fds: Vec<PollFd<'a>>,
 }
 
-impl<'a> Interests<'a> {
+impl<'a> PollSet<'a> {
     /// One that is to be read, written, or both; neither: it is left out, so that what
     /// has broken does not wake us while nobody may look at it.
     fn add(&mut self, token: Ready, fd: Option<BorrowedFd<'a>>, reads: bool, writes: bool) {

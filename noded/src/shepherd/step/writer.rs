@@ -13,7 +13,7 @@
 //! written it ends when it has cut the files.
 
 use super::plan::Common;
-use super::task::{Read, read};
+use super::task::{ReadOutcome, read};
 use crate::shepherd::user_process::UserProcess;
 use crate::sys;
 use nix::errno::Errno;
@@ -70,7 +70,7 @@ impl Orders {
 
 /// What is heard of the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum WriterNews {
+pub enum WriterEvent {
     /// Tasks may be forked.
     Opened,
     /// Tasks cannot be forked, and why, in one line.
@@ -175,7 +175,7 @@ impl Writer {
 
     /// The descriptor is ready: writes what is taken, reads what was said. `None` when it has
     /// ended as it was to.
-    pub fn advance(&mut self) -> Option<Vec<WriterNews>> {
+    pub fn advance(&mut self) -> Option<Vec<WriterEvent>> {
         self.flush();
         let mut buffer = [0; RECORD * 64];
         let mut heard = Vec::new();
@@ -199,15 +199,15 @@ impl Writer {
             Stage::Written if heard.is_empty() => return None,
             // It is asked again.
             Stage::Written => {}
-            Stage::Opening => heard.push(WriterNews::CannotOpen(
+            Stage::Opening => heard.push(WriterEvent::CannotOpen(
                 "the process that opens the tasks' files was ended".into(),
             )),
-            Stage::Writing | Stage::Ending => heard.push(WriterNews::Lost),
+            Stage::Writing | Stage::Ending => heard.push(WriterEvent::Lost),
         }
         Some(heard)
     }
 
-    fn listen(&mut self, heard: &mut Vec<WriterNews>) {
+    fn listen(&mut self, heard: &mut Vec<WriterEvent>) {
         while let Some(first) = self.incoming.first_chunk::<RECORD>() {
             let (place, number) = numbers(*first);
             self.incoming.drain(..RECORD);
@@ -215,14 +215,14 @@ impl Writer {
             match self.stage {
                 Stage::Opening if place == DONE => {
                     self.stage = Stage::Writing;
-                    heard.push(WriterNews::Opened);
+                    heard.push(WriterEvent::Opened);
                 }
                 Stage::Opening => {
-                    heard.push(WriterNews::CannotOpen(self.cannot_open(place, errno)))
+                    heard.push(WriterEvent::CannotOpen(self.cannot_open(place, errno)))
                 }
                 Stage::Ending if place == DONE => self.stage = Stage::Written,
                 Stage::Writing | Stage::Ending | Stage::Written => {
-                    heard.push(WriterNews::Broken(place as usize, sys::errno_text(errno)));
+                    heard.push(WriterEvent::Broken(place as usize, sys::errno_text(errno)));
                 }
             }
         }
@@ -324,9 +324,9 @@ fn write_all(socket: &UnixStream, files: &[File], orders: &Orders, say: impl Fn(
     };
     loop {
         let count = match read(&socket, &mut buffer) {
-            Read::Some(count) => count,
-            Read::NotYet => continue,
-            Read::End => return say(DONE, 0),
+            ReadOutcome::Some(count) => count,
+            ReadOutcome::NotYet => continue,
+            ReadOutcome::End => return say(DONE, 0),
         };
         let mut bytes = &buffer[..count];
         while let Some((place, piece)) = waiting.next(&mut bytes) {

@@ -21,7 +21,7 @@ fn parts(cores: &[u32]) -> Vec<JobPart> {
 fn check(cores: &[u32], change: impl FnOnce(&mut StepSpec), expected: &str) {
     let (parts, mut spec) = (parts(cores), spec());
     change(&mut spec);
-    let held = vec![Held::default(); parts.len()];
+    let held = vec![NodeUse::default(); parts.len()];
     let got = match place(shape(&parts), &held, &spec) {
         Ok(placed) => text(&placed.layout),
         Err(e) => e.to_string(),
@@ -171,18 +171,18 @@ fn what_steps_hold_is_not_given_twice() {
     let mut spec = spec();
     spec.tasks = Some(2);
     let held = [
-        Held {
+        NodeUse {
             cores: 1,
-            ..Held::default()
+            ..NodeUse::default()
         },
-        Held::default(),
+        NodeUse::default(),
     ];
     let placed = place(shape(&parts), &held, &spec).unwrap();
     assert_eq!(text(&placed.layout), "n1:0 n2:1");
     spec.tasks = Some(4);
     assert_eq!(
         place(shape(&parts), &held, &spec),
-        Err(Misfit::NotNow("other steps of job 12 hold 1 of its 4 cores".into()))
+        Err(DoesNotFit::NotNow("other steps of job 12 hold 1 of its 4 cores".into()))
     );
     spec.overlap = true;
     let placed = place(shape(&parts), &held, &spec).unwrap();
@@ -219,7 +219,7 @@ proptest! {
         for (part, node) in parts.iter_mut().zip(&nodes) {
             part.gpus = node.2;
         }
-        let held: Vec<Held> = nodes.iter().map(|n| Held { cores: n.1.min(n.0), ..Held::default() }).collect();
+        let held: Vec<NodeUse> = nodes.iter().map(|n| NodeUse { cores: n.1.min(n.0), ..NodeUse::default() }).collect();
         let names = |all: Vec<usize>| all.into_iter().map(|n| format!("n{}", n + 1)).collect::<Vec<_>>();
         let mut spec = spec();
         spec.tasks = tasks;

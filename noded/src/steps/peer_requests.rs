@@ -3,10 +3,10 @@
 
 use super::serve::{Connection, IncomingStep};
 use super::table::{PendingAsk, Steps};
-use super::{Dock, UpKind, check};
+use super::{IoPurpose, UpKind, check};
 use crate::peer::hop::dock;
 use crate::peer::serve::{IncomingPeer, Verdict};
-use crate::shepherd::nursery::Birth;
+use crate::shepherd::nursery::ShepherdSpec;
 use cosy_model::node::{AllocationKey, AttemptKey};
 use cosy_model::step::{StepAsk, StepKey, StepOrder};
 use cosy_model::{Gid, OsText, Uid};
@@ -160,7 +160,7 @@ impl Steps {
         let (up, carried) = pair()?;
         self.begin(order, UpKind::Hop)
             .map_err(|e| format!("cannot keep step {key} in the spool: {e}"))?;
-        let birth = Birth {
+        let birth = ShepherdSpec {
             attempt: key.attempt.into(),
             step: Some(key.step),
         };
@@ -204,7 +204,8 @@ impl Steps {
     }
 
     fn resume(&mut self, key: StepKey, verdict: oneshot::Sender<Verdict>) {
-        let swept = |r: &super::table::Running| matches!(r.reach, super::table::Reach::Sweeping);
+        let swept =
+            |r: &super::table::Running| matches!(r.reach, super::table::SupervisorState::Sweeping);
         if self.running(key).is_none_or(|r| swept(r)) {
             let reason = format!("step {key} does not run there (any more)");
             let _ = verdict.send(Verdict::Refuse(reason));
@@ -212,7 +213,7 @@ impl Steps {
         }
         let directory = self.path_of(key);
         tokio::spawn(async move {
-            let docked = dock(&directory, Dock::Up).await;
+            let docked = dock(&directory, IoPurpose::Up).await;
             let _ = verdict.send(match docked.and_then(|stream| stream.into_std()) {
                 Ok(stream) => Verdict::Carry(stream),
                 Err(e) => Verdict::Refuse(format!("the supervisor of step {key}: {e}")),

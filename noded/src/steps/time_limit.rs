@@ -4,7 +4,7 @@
 //! started again tells it once more. A part of a step that is not there yet finds it when it
 //! comes.
 
-use super::part::pair;
+use super::peer_requests::pair;
 use super::serve::Connection;
 use super::spool;
 use super::start::below;
@@ -33,7 +33,7 @@ const AT_ONCE: usize = super::tree::FAN_OUT;
 const NAMED: usize = 3;
 
 /// What a node below is asked.
-type Errand = (Peer, PeerAsk);
+type PeerCall = (Peer, PeerAsk);
 
 impl Steps {
     /// Gives running steps of an attempt whose first node this is another limit of their own.
@@ -93,7 +93,7 @@ impl Steps {
     }
 
     /// Sets the limit on this node; what is to be asked of those below.
-    fn limit_here(&mut self, key: StepKey, limit: Span) -> Result<Vec<Errand>, String> {
+    fn limit_here(&mut self, key: StepKey, limit: Span) -> Result<Vec<PeerCall>, String> {
         let unkept = |e: io::Error| format!("cannot keep the limit of step {key}: {e}");
         spool::write_limit(&self.path_of(key), limit).map_err(unkept)?;
         let Some(running) = self.running(key) else {
@@ -117,7 +117,7 @@ impl Steps {
     }
 
     /// Asks those below, and answers when all have said something.
-    fn send_down(&self, errands: Vec<Errand>, connection: Connection) {
+    fn send_down(&self, errands: Vec<PeerCall>, connection: Connection) {
         if errands.is_empty() {
             return connection.finish(StepAnswer::Done);
         }
@@ -193,7 +193,7 @@ fn told(refused: &[String]) -> Refusal {
 }
 
 /// Does the errands; gives what went wrong, each in one line with the node's name.
-async fn carry_out(pool: &Arc<Pool>, errands: Vec<Errand>) -> Vec<String> {
+async fn carry_out(pool: &Arc<Pool>, errands: Vec<PeerCall>) -> Vec<String> {
     let mut under_way = JoinSet::new();
     let mut refused = Vec::new();
     let mut note = |done: Option<Result<Result<(), String>, JoinError>>| {

@@ -22,7 +22,7 @@ const LINKS_OF_KEY: usize = 8;
 
 /// Places for connections that have not said yet who they are, and for links by their key.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct HandshakeLimits {
     state: Mutex<State>,
 }
 
@@ -43,7 +43,7 @@ struct Pending {
 
 /// Why there is no place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Full {
+pub enum NoPlace {
     /// All are taken by others that came just now: wait.
     All,
     /// This address has all of its own: it is to be dropped.
@@ -53,27 +53,27 @@ pub enum Full {
 /// A place, until it is dropped.
 #[derive(Debug)]
 pub struct Place {
-    gate: Arc<Gate>,
+    handshakes: Arc<HandshakeLimits>,
     number: u64,
     /// The key that it has proved, once it is no stranger any more.
     key: Option<String>,
     cut: Arc<Notify>,
 }
 
-impl Gate {
+impl HandshakeLimits {
     /// A place for a new connection.
     ///
     /// # Errors
-    /// [`Full`].
-    pub fn enter(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, Full> {
+    /// [`NoPlace`].
+    pub fn enter(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, NoPlace> {
         let mut state = self.state();
         let of_address = |p: &&Pending| p.address == address;
         if state.pending.values().filter(of_address).count() >= PENDING_OF_ADDRESS {
             let same = |p: &Pending| p.address == address;
-            state.make_room(now, same).ok_or(Full::Address)?;
+            state.make_room(now, same).ok_or(NoPlace::Address)?;
         }
         if state.pending.len() >= PENDING {
-            state.make_room(now, |_| true).ok_or(Full::All)?;
+            state.make_room(now, |_| true).ok_or(NoPlace::All)?;
         }
         let number = state.next;
         state.next += 1;
@@ -85,7 +85,7 @@ impl Gate {
         };
         state.pending.insert(number, pending);
         Ok(Place {
-            gate: self.clone(),
+            handshakes: self.clone(),
             number,
             key: None,
             cut,
@@ -114,7 +114,7 @@ impl Place {
     /// It belongs to the cluster and holds that key: the place is free for others. Where the
     /// key has too many links already, the oldest has to go.
     pub fn known(&mut self, key: &str) {
-        let mut state = self.gate.state();
+        let mut state = self.handshakes.state();
         state.pending.remove(&self.number);
         let links = state.links.entry(key.to_owned()).or_default();
         links.insert(self.number, self.cut.clone());
@@ -135,7 +135,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut state = self.gate.state();
+        let mut state = self.handshakes.state();
         state.pending.remove(&self.number);
         let Some(key) = &self.key else { return };
         if let Some(links) = state.links.get_mut(key) {
@@ -164,51 +164,51 @@ mod tests {
 
     #[test]
     fn strangers_that_only_sit_there_make_room() {
-        let gate = Arc::new(Gate::default());
+        let handshakes = Arc::new(HandshakeLimits::default());
         let start = Instant::now();
         let mut held = Vec::new();
         for n in 0..PENDING {
-            held.push(gate.enter(address((n / 50) as u8), start).unwrap());
+            held.push(handshakes.enter(address((n / 50) as u8), start).unwrap());
         }
         // They have come just now: who comes next waits.
-        assert_eq!(gate.enter(address(200), start).unwrap_err(), Full::All);
+        assert_eq!(handshakes.enter(address(200), start).unwrap_err(), NoPlace::All);
         let later = start + SAFE;
-        let node = gate.enter(address(200), later).unwrap();
+        let node = handshakes.enter(address(200), later).unwrap();
         assert!(is_cut(&held[0]) && !is_cut(&held[1]) && !is_cut(&node));
         drop(held);
-        assert_eq!(gate.state().pending.len(), 1);
+        assert_eq!(handshakes.state().pending.len(), 1);
         drop(node);
-        assert!(gate.state().pending.is_empty());
+        assert!(handshakes.state().pending.is_empty());
     }
 
     #[test]
     fn one_address_has_only_some_of_the_places() {
-        let gate = Arc::new(Gate::default());
+        let handshakes = Arc::new(HandshakeLimits::default());
         let start = Instant::now();
         let mut held = Vec::new();
         for _ in 0..PENDING_OF_ADDRESS {
-            held.push(gate.enter(address(1), start).unwrap());
+            held.push(handshakes.enter(address(1), start).unwrap());
         }
-        assert_eq!(gate.enter(address(1), start).unwrap_err(), Full::Address);
-        let other = gate.enter(address(2), start).unwrap();
-        let next = gate.enter(address(1), start + SAFE).unwrap();
+        assert_eq!(handshakes.enter(address(1), start).unwrap_err(), NoPlace::Address);
+        let other = handshakes.enter(address(2), start).unwrap();
+        let next = handshakes.enter(address(1), start + SAFE).unwrap();
         assert!(is_cut(&held[0]) && !is_cut(&other) && !is_cut(&next));
     }
 
     #[test]
     fn the_latest_links_of_a_key_stay() {
-        let gate = Arc::new(Gate::default());
+        let handshakes = Arc::new(HandshakeLimits::default());
         let now = Instant::now();
         let link = |key: &str| {
-            let mut place = gate.enter(address(1), now).unwrap();
+            let mut place = handshakes.enter(address(1), now).unwrap();
             place.known(key);
             place
         };
         let other = link("other");
         let links: Vec<Place> = (0..=LINKS_OF_KEY).map(|_| link("key")).collect();
-        assert!(gate.state().pending.is_empty());
+        assert!(handshakes.state().pending.is_empty());
         assert!(is_cut(&links[0]) && !is_cut(&links[1]) && !is_cut(&other));
         drop((links, other));
-        assert!(gate.state().links.is_empty());
+        assert!(handshakes.state().links.is_empty());
     }
 }

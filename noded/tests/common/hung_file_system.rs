@@ -5,12 +5,12 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// Mounted until it is dropped; whoever waits there then gets an error.
-pub struct Hung {
+pub struct HungFileSystem {
     path: PathBuf,
     device: Option<File>,
 }
 
-impl Hung {
+impl HungFileSystem {
     /// Mounts one at a directory that this makes; `None`, having said so, where that cannot
     /// be done.
     pub fn at(path: &Path) -> Option<Self> {
@@ -43,7 +43,7 @@ impl Hung {
     }
 }
 
-impl Drop for Hung {
+impl Drop for HungFileSystem {
     fn drop(&mut self) {
         // Those who wait are let go first.
         self.device = None;

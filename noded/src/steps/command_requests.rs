@@ -4,7 +4,7 @@ use super::ledger::{Verdict, bytes_of};
 use super::serve::{Connection, IncomingStep};
 use super::table::{First, PendingAsk, StepEvent, Steps, Waiter};
 use super::usage::{self, Subject};
-use super::{Dock, check};
+use super::{IoPurpose, check};
 use crate::cgroup::AttemptLimits;
 use crate::clock;
 use crate::peer::hop::dock;
@@ -339,7 +339,7 @@ impl Steps {
             if command.write_all(&bytes).await.is_err() {
                 return;
             }
-            if let Ok(mut supervisor) = dock(&directory, Dock::Watch).await {
+            if let Ok(mut supervisor) = dock(&directory, IoPurpose::Watch).await {
                 let _ = tokio::io::copy_bidirectional(&mut command, &mut supervisor).await;
             }
         });

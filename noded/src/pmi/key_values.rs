@@ -52,7 +52,7 @@ type Table = BTreeMap<Arc<[u8]>, Box<[u8]>>;
 
 /// What the tasks of one node can see.
 #[derive(Debug)]
-pub struct Space {
+pub struct KeyValues {
     values: Table,
     /// Keys by number, for those who read them one after another.
     keys: Vec<Arc<[u8]>>,
@@ -66,7 +66,7 @@ pub struct Space {
     share_limit: usize,
 }
 
-impl Space {
+impl KeyValues {
     /// An empty one, whose share of one exchange has at most `share_limit` bytes.
     pub fn new(share_limit: usize) -> Self {
         Self {
@@ -292,8 +292,8 @@ mod tests {
 
     #[test]
     fn what_was_put_here_is_seen_there() {
-        let mut here = Space::new(4096);
-        let mut there = Space::new(4096);
+        let mut here = KeyValues::new(4096);
+        let mut there = KeyValues::new(4096);
         here.put(b"a", b"1").unwrap();
         here.put(b"b", b"").unwrap();
         here.put(b"a", b"2").unwrap();
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn limits_hold() {
-        let mut space = Space::new(3000);
+        let mut space = KeyValues::new(3000);
         refused(space.put(b"", b"1"), "empty key");
         refused(space.put(&[b'k'; 64], b"1"), "64 bytes; 63 are allowed");
         refused(space.put(b"k", &[b'v'; 1024]), "1024 bytes; 1023");
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn the_space_has_an_end() {
         let mut share = Vec::new();
-        let mut space = Space::new(0);
+        let mut space = KeyValues::new(0);
         let full = (0_u32..).find_map(|n| {
             share.clear();
             for m in 0_u32..64 {
@@ -344,7 +344,7 @@ mod tests {
         });
         assert!(full.unwrap().contains("full"));
         assert!(space.held <= limits::PMI_SPACE);
-        let mut space = Space::new(0);
+        let mut space = KeyValues::new(0);
         let full = (0_u32..).find_map(|n| space.put_attribute(&n.to_le_bytes(), &[7; 1023]).err());
         assert!(full.unwrap().contains("1048576 bytes"));
     }
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn many_small_entries_take_no_more_than_few_large_ones() {
-        let mut space = Space::new(usize::MAX);
+        let mut space = KeyValues::new(usize::MAX);
         space.publish(b"name", b"").unwrap();
         let most = limits::PMI_SPACE / (limits::PMI_ENTRY + 4);
         assert_eq!(fill(|key| space.put(key, b"")), most - 1);
@@ -375,7 +375,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn hostile_shares_give_errors(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let mut space = Space::new(0);
+            let mut space = KeyValues::new(0);
             let read = space.merge(&bytes);
             let most = bytes.len() * (1 + limits::PMI_ENTRY);
             prop_assert!(read.is_ok() || space.held <= most);
@@ -387,7 +387,7 @@ mod tests {
             put_entry(&mut share, Kind::Value, b"key", b"some value");
             let cut = cut.min(share.len() - 1);
             share.truncate(share.len() - cut);
-            prop_assert!(Space::new(0).merge(&share).is_err());
+            prop_assert!(KeyValues::new(0).merge(&share).is_err());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Answers out of the store, in bounded memory: rows are made into cells as they are read, and
 //! reading ends where an answer is full.
 
-use crate::store::history::{Reading, Wants, most_ids};
+use crate::store::history::{Continuation, HistoryQuery, most_ids};
 use crate::store::{Store, StoreError};
 use cosy_control::{Eyes, HistoryRows};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Table};
@@ -23,7 +23,7 @@ pub fn history(
     eyes: Eyes,
 ) -> Result<Reply, StoreError> {
     let mut rows = HistoryRows::new(fields, eyes);
-    let reading = Reading {
+    let reading = HistoryQuery {
         filter,
         only: eyes.only(),
         most_ids: most_ids(filter),
@@ -44,9 +44,9 @@ pub fn history(
         taken += 1;
         let full = taken >= most || rows.bytes() > bytes || rows.work() > work;
         if full || taken >= wanted {
-            Wants::Enough
+            Continuation::Enough
         } else {
-            Wants::More
+            Continuation::More
         }
     })?;
     let more = more.filter(|_| taken < wanted);

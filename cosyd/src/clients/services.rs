@@ -145,7 +145,7 @@ impl Pools {
 }
 
 /// What answering needs.
-pub struct Desk {
+pub struct Services {
     /// The core's mailbox.
     pub core: mpsc::Sender<Input>,
     /// Connections that answers are written to.

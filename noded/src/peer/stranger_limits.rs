@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 /// What there is room for.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct Capacity {
     /// Connections at one time.
     pub all: usize,
     /// Connections of one address.
@@ -22,7 +22,7 @@ pub struct Room {
     pub bytes: usize,
 }
 
-impl Default for Room {
+impl Default for Capacity {
     fn default() -> Self {
         Self {
             all: limits::UNPROVEN_PEERS,
@@ -33,7 +33,7 @@ impl Default for Room {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Stranger {
     address: IpAddr,
     bytes: usize,
     /// Dropped when it has to go.
@@ -44,37 +44,37 @@ struct Entry {
 struct Table {
     next: u64,
     /// The one that came first has the lowest number.
-    entries: BTreeMap<u64, Entry>,
+    entries: BTreeMap<u64, Stranger>,
 }
 
 /// The door. Clones are the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Door {
-    room: Room,
+pub struct StrangerLimits {
+    room: Capacity,
     table: Arc<Mutex<Table>>,
 }
 
 /// A connection's place at the door, given back when it is dropped.
 #[derive(Debug)]
-pub struct Standing {
-    door: Door,
+pub struct StrangerPlace {
+    strangers: StrangerLimits,
     number: u64,
 }
 
 /// Tells a connection at the door that others need its place.
 #[derive(Debug)]
-pub struct SentAway(oneshot::Receiver<()>);
+pub struct Eviction(oneshot::Receiver<()>);
 
-impl SentAway {
+impl Eviction {
     /// Comes when it has to go.
     pub async fn come(&mut self) {
         let _ = (&mut self.0).await;
     }
 }
 
-impl Door {
+impl StrangerLimits {
     /// A door with that much room.
-    pub fn new(room: Room) -> Self {
+    pub fn new(room: Capacity) -> Self {
         Self {
             room,
             table: Arc::default(),
@@ -86,13 +86,13 @@ impl Door {
     }
 
     /// Somebody has come from that address.
-    pub fn enter(&self, address: IpAddr) -> (Standing, SentAway) {
+    pub fn enter(&self, address: IpAddr) -> (StrangerPlace, Eviction) {
         let address = network_of(address);
         let (stay, sent_away) = oneshot::channel();
         let mut table = self.table();
         table.next += 1;
         let number = table.next;
-        let entry = Entry {
+        let entry = Stranger {
             address,
             bytes: 0,
             _stay: stay,
@@ -106,8 +106,8 @@ impl Door {
             table.send_away(|entry| Some(entry.address) == crowded);
         }
         drop(table);
-        let door = self.clone();
-        (Standing { door, number }, SentAway(sent_away))
+        let strangers = self.clone();
+        (StrangerPlace { strangers, number }, Eviction(sent_away))
     }
 
     /// How many stand there.
@@ -128,7 +128,7 @@ impl Table {
     }
 
     /// The address with the most in all; of equal ones that of the latest newcomer.
-    fn largest(&self, size: impl Fn(&Entry) -> usize) -> Option<IpAddr> {
+    fn largest(&self, size: impl Fn(&Stranger) -> usize) -> Option<IpAddr> {
         let mut sums: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for entry in self.entries.values() {
             *sums.entry(entry.address).or_default() += size(entry);
@@ -138,7 +138,7 @@ impl Table {
     }
 
     /// The first of those goes.
-    fn send_away(&mut self, which: impl Fn(&Entry) -> bool) {
+    fn send_away(&mut self, which: impl Fn(&Stranger) -> bool) {
         let first = self.entries.iter().find(|(_, entry)| which(entry));
         if let Some(number) = first.map(|(number, _)| *number) {
             self.entries.remove(&number);
@@ -146,24 +146,24 @@ impl Table {
     }
 }
 
-impl Standing {
+impl StrangerPlace {
     /// So many more bytes of its ask have arrived.
     pub fn grow(&self, bytes: usize) {
-        let mut table = self.door.table();
+        let mut table = self.strangers.table();
         if let Some(entry) = table.entries.get_mut(&self.number) {
             entry.bytes += bytes;
         }
         let sum = |table: &Table| table.entries.values().map(|e| e.bytes).sum::<usize>();
-        while sum(&table) > self.door.room.bytes {
+        while sum(&table) > self.strangers.room.bytes {
             let full = table.largest(|entry| entry.bytes);
             table.send_away(|entry| Some(entry.address) == full && entry.bytes > 0);
         }
     }
 }
 
-impl Drop for Standing {
+impl Drop for StrangerPlace {
     fn drop(&mut self) {
-        self.door.table().entries.remove(&self.number);
+        self.strangers.table().entries.remove(&self.number);
     }
 }
 
@@ -181,9 +181,9 @@ fn network_of(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    type Standing = (super::Standing, SentAway);
+    type StrangerPlace = (super::StrangerPlace, Eviction);
 
-    fn is_away(standing: &mut Standing) -> bool {
+    fn is_away(standing: &mut StrangerPlace) -> bool {
         standing.1.0.try_recv() == Err(oneshot::error::TryRecvError::Closed)
     }
 
@@ -191,7 +191,7 @@ mod tests {
         IpAddr::from([10, 0, 0, host])
     }
 
-    const ROOM: Room = Room {
+    const ROOM: Capacity = Capacity {
         all: 6,
         of_address: 4,
         bytes: 1000,
@@ -199,29 +199,29 @@ mod tests {
 
     #[test]
     fn newcomers_always_get_in() {
-        let door = Door::new(ROOM);
-        let mut silent: Vec<Standing> = (0..4).map(|_| door.enter(at(1))).collect();
+        let strangers = StrangerLimits::new(ROOM);
+        let mut silent: Vec<StrangerPlace> = (0..4).map(|_| strangers.enter(at(1))).collect();
         // One more of the same address: its first goes.
-        silent.push(door.enter(at(1)));
+        silent.push(strangers.enter(at(1)));
         let away: Vec<bool> = silent.iter_mut().map(is_away).collect();
         assert_eq!(away, [true, false, false, false, false]);
         // Others: the first of the address that has the most.
-        let mut others: Vec<Standing> = (2..6).map(|host| door.enter(at(host))).collect();
+        let mut others: Vec<StrangerPlace> = (2..6).map(|host| strangers.enter(at(host))).collect();
         let away: Vec<bool> = silent.iter_mut().map(is_away).collect();
         assert_eq!(away, [true, true, true, false, false]);
         assert!(!others.iter_mut().any(is_away));
-        assert_eq!(door.len(), 6);
+        assert_eq!(strangers.len(), 6);
         drop((silent, others));
-        assert!(door.is_empty(), "places are given back");
+        assert!(strangers.is_empty(), "places are given back");
     }
 
     #[test]
     fn whoever_holds_most_bytes_goes_first() {
-        let door = Door::new(ROOM);
-        let (mut small, mut stalls) = (door.enter(at(1)), door.enter(at(2)));
+        let strangers = StrangerLimits::new(ROOM);
+        let (mut small, mut stalls) = (strangers.enter(at(1)), strangers.enter(at(2)));
         small.0.grow(300);
         stalls.0.grow(600);
-        let mut honest = door.enter(at(1));
+        let mut honest = strangers.enter(at(1));
         honest.0.grow(200);
         assert!(is_away(&mut stalls) && !is_away(&mut small) && !is_away(&mut honest));
         honest.0.grow(700);

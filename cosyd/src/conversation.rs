@@ -21,7 +21,7 @@ const JOBS: usize = 100;
 /// What one connection of a command has between its questions.
 #[derive(Default)]
 pub struct Conversation {
-    stays: Mutex<BTreeMap<JobId, Presence>>,
+    stays: Mutex<BTreeMap<JobId, GoneNotice>>,
     /// The way to the command broke.
     lost: Arc<AtomicBool>,
 }
@@ -33,8 +33,13 @@ impl Conversation {
     }
 
     /// That the command is there, until the value is dropped.
-    pub fn presence(&self, client: ClientId, core: mpsc::Sender<Input>, hub: Arc<Hub>) -> Presence {
-        Presence {
+    pub fn presence(
+        &self,
+        client: ClientId,
+        core: mpsc::Sender<Input>,
+        hub: Arc<Hub>,
+    ) -> GoneNotice {
+        GoneNotice {
             client,
             core,
             hub,
@@ -56,7 +61,7 @@ impl Conversation {
 
     /// After the answer to a request that attends to a job: it stays until the connection
     /// ends. Otherwise the command is not waited for any more.
-    pub fn answered(&self, presence: Presence, attends: Option<JobId>, reply: &Reply) {
+    pub fn answered(&self, presence: GoneNotice, attends: Option<JobId>, reply: &Reply) {
         let job = match reply {
             Reply::Submitted { job, .. } => Some(*job),
             Reply::Allocated { entry, .. } => Some(entry.key.job),
@@ -73,7 +78,7 @@ impl Conversation {
         !self.stays().is_empty()
     }
 
-    fn stays(&self) -> MutexGuard<'_, BTreeMap<JobId, Presence>> {
+    fn stays(&self) -> MutexGuard<'_, BTreeMap<JobId, GoneNotice>> {
         self.stays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -88,7 +93,7 @@ pub fn attends(request: &Request) -> Option<JobId> {
 }
 
 /// Tells the controller when the command goes.
-pub struct Presence {
+pub struct GoneNotice {
     client: ClientId,
     core: mpsc::Sender<Input>,
     hub: Arc<Hub>,
@@ -96,14 +101,14 @@ pub struct Presence {
     armed: bool,
 }
 
-impl Presence {
+impl GoneNotice {
     /// Nothing is to be told any more.
     fn over(mut self) {
         self.armed = false;
     }
 }
 
-impl Drop for Presence {
+impl Drop for GoneNotice {
     fn drop(&mut self) {
         if !self.armed {
             return;

@@ -43,7 +43,7 @@ pub fn is_large(event: &Event) -> bool {
 
 /// Events that wait for their turn: one line for each user, served in rotation.
 #[derive(Debug, Default)]
-pub struct Lanes {
+pub struct FairQueue {
     /// What no user has asked, and what it is counted as.
     others: VecDeque<(Event, Option<Share>)>,
     /// Those of them that were taken since a user's turn.
@@ -56,7 +56,7 @@ pub struct Lanes {
     len: usize,
 }
 
-impl Lanes {
+impl FairQueue {
     /// Number of events.
     pub fn len(&self) -> usize {
         self.len
@@ -155,26 +155,26 @@ mod tests {
     }
 
     /// Clients in the order in which they are decided; 0 for what is no client's.
-    fn order(lanes: &mut Lanes) -> Vec<u64> {
+    fn order(queue: &mut FairQueue) -> Vec<u64> {
         let mut order = Vec::new();
-        while let Some(event) = lanes.pop(true) {
+        while let Some(event) = queue.pop(true) {
             order.push(match event {
                 Event::Asked { client, .. } | Event::ClientGone(client) => client.0,
                 _ => 0,
             });
         }
-        assert!(lanes.is_empty() && lanes.asking.is_empty() && lanes.users.is_empty());
+        assert!(queue.is_empty() && queue.asking.is_empty() && queue.users.is_empty());
         order
     }
 
     #[test]
     fn a_users_request_waits_for_one_of_each_other() {
-        let mut lanes = Lanes::default();
-        (1..=256).for_each(|client| lanes.push(asked(client, 7), None));
-        (301..=310).for_each(|client| lanes.push(asked(client, 8), None));
-        lanes.push(asked(500, 9), None);
-        assert_eq!(lanes.len(), 267);
-        let order = order(&mut lanes);
+        let mut queue = FairQueue::default();
+        (1..=256).for_each(|client| queue.push(asked(client, 7), None));
+        (301..=310).for_each(|client| queue.push(asked(client, 8), None));
+        queue.push(asked(500, 9), None);
+        assert_eq!(queue.len(), 267);
+        let order = order(&mut queue);
         assert_eq!(order[..7], [1, 301, 500, 2, 302, 3, 303]);
         let of_seven = order.iter().filter(|client| **client <= 256);
         assert!(of_seven.is_sorted());
@@ -194,7 +194,7 @@ mod tests {
             }
             event
         };
-        let mut lanes = Lanes::default();
+        let mut queue = FairQueue::default();
         let all = [
             large(1, 7),
             asked(2, 7),
@@ -202,33 +202,33 @@ mod tests {
             asked(4, 9),
             asked(5, 9),
         ];
-        all.into_iter().for_each(|event| lanes.push(event, None));
-        let mut next = |large: bool| match lanes.pop(large) {
+        all.into_iter().for_each(|event| queue.push(event, None));
+        let mut next = |large: bool| match queue.pop(large) {
             Some(Event::Asked { client, .. }) => client.0,
             _ => 0,
         };
         let order = [false, false, false, true, false, true, false];
         assert_eq!(order.map(&mut next), [4, 5, 0, 1, 2, 3, 0]);
-        assert!(lanes.is_empty());
+        assert!(queue.is_empty());
     }
 
     #[test]
     fn the_end_of_a_command_comes_after_what_it_asks() {
-        let mut lanes = Lanes::default();
+        let mut queue = FairQueue::default();
         let asked = [asked(1, 7), asked(2, 7), asked(3, 8)];
-        asked.into_iter().for_each(|event| lanes.push(event, None));
-        lanes.push(Event::ClientGone(ClientId(2)), None);
-        lanes.push(Event::ClientGone(ClientId(9)), None);
+        asked.into_iter().for_each(|event| queue.push(event, None));
+        queue.push(Event::ClientGone(ClientId(2)), None);
+        queue.push(Event::ClientGone(ClientId(9)), None);
         // Nobody's question waits of command 9: it is told at once.
-        assert_eq!(order(&mut lanes), [9, 1, 3, 2, 2]);
+        assert_eq!(order(&mut queue), [9, 1, 3, 2, 2]);
     }
 
     #[test]
     fn neither_nodes_nor_users_wait_for_all_of_the_others() {
-        let mut lanes = Lanes::default();
-        (0..2 * OTHERS).for_each(|_| lanes.push(Event::Ticked, None));
-        (1..=3).for_each(|client| lanes.push(asked(client, 7), None));
-        let order = order(&mut lanes);
+        let mut queue = FairQueue::default();
+        (0..2 * OTHERS).for_each(|_| queue.push(Event::Ticked, None));
+        (1..=3).for_each(|client| queue.push(asked(client, 7), None));
+        let order = order(&mut queue);
         let users = order.iter().enumerate().filter(|(_, client)| **client > 0);
         let places: Vec<usize> = users.map(|(at, _)| at).collect();
         assert_eq!(places, [OTHERS, 2 * OTHERS + 1, 2 * OTHERS + 2]);

@@ -1,6 +1,6 @@
 //! The `io` socket: where the daemon brings further connections.
 
-use crate::steps::Dock;
+use crate::steps::IoPurpose;
 use crate::sys;
 use cosy_proto::frame::Decoder;
 use nix::errno::Errno;
@@ -18,30 +18,30 @@ const FRAME: usize = 256;
 const NEWCOMERS: usize = 256;
 
 #[derive(Debug)]
-struct Newcomer {
+struct PendingConnection {
     socket: UnixStream,
     decoder: Decoder,
 }
 
 /// The socket, and those who have come and not yet said what for.
 #[derive(Debug, Default)]
-pub struct Door {
+pub struct IoSocket {
     listener: Option<UnixListener>,
-    newcomers: Vec<Newcomer>,
+    newcomers: Vec<PendingConnection>,
 }
 
 /// One who has.
 #[derive(Debug)]
-pub struct Docked {
+pub struct IoConnection {
     /// What the connection is for, by its first word.
-    pub what: Dock,
+    pub what: IoPurpose,
     /// The connection.
     pub socket: OwnedFd,
     /// What it has said besides.
     pub already: Vec<u8>,
 }
 
-impl Door {
+impl IoSocket {
     /// Opens it in the working directory. Only the daemon's own user gets in.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Door {
             let allowed = peer.is_ok_and(|p| p.uid() == sys::own_uid().0 || p.uid() == 0);
             let there = self.newcomers.len();
             if allowed && there < NEWCOMERS && socket.set_nonblocking(true).is_ok() {
-                self.newcomers.push(Newcomer {
+                self.newcomers.push(PendingConnection {
                     socket,
                     decoder: Decoder::new(FRAME),
                 });
@@ -85,14 +85,14 @@ impl Door {
     }
 
     /// Listens to the newcomers; gives those who have said what they want.
-    pub fn hear(&mut self) -> Vec<Docked> {
+    pub fn hear(&mut self) -> Vec<IoConnection> {
         let mut docked = Vec::new();
         let mut waiting = Vec::new();
         for mut newcomer in std::mem::take(&mut self.newcomers) {
             match newcomer.hear() {
                 FirstFrame::Nothing => waiting.push(newcomer),
                 FirstFrame::Gone => {}
-                FirstFrame::Said(what) => docked.push(Docked {
+                FirstFrame::Said(what) => docked.push(IoConnection {
                     what,
                     already: newcomer.decoder.rest(),
                     socket: newcomer.socket.into(),
@@ -107,10 +107,10 @@ impl Door {
 enum FirstFrame {
     Nothing,
     Gone,
-    Said(Dock),
+    Said(IoPurpose),
 }
 
-impl Newcomer {
+impl PendingConnection {
     /// Reads no more than belongs to the first frame, as far as can be known.
     fn hear(&mut self) -> FirstFrame {
         let mut buffer = [0; FRAME];
