@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
+mod handed_out;
 mod imports;
 mod source;
 mod top;
@@ -170,6 +171,9 @@ fn figures(sources: &[Source]) -> Figures {
                 .entry((rule.into(), source.package.clone()))
                 .or_default() += count;
         }
+    }
+    for (place, fields) in handed_out::handed_out(sources) {
+        found.insert(("handed-out".into(), place), fields);
     }
     let mut packages: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
     for source in sources {
