@@ -109,7 +109,7 @@ pub struct Quotas {
     pub open: Option<u32>,
     /// Largest part of the nodes of any node class, in millionths.
     pub share_ppm: Option<u32>,
-    /// Longest reservation.
+    /// Longest reservation that its users may book; `None` is not limited.
     pub longest: Option<Span>,
     /// How far ahead the start may be.
     pub ahead: Option<Span>,
@@ -289,9 +289,9 @@ pub struct ClusterConfig {
     pub queues: Vec<QueueSpec>,
     /// Name of the default queue.
     pub default_queue: Option<String>,
-    /// Numbers.
+    /// Times and bounds that hold for all queues.
     pub policy: PolicyConfig,
-    /// Reservations.
+    /// Rules of admission where the queue has none of its own.
     pub reservations: ReservationPolicy,
     /// Reservations in queues that have rules of their own.
     pub queue_reservations: BTreeMap<String, ReservationPolicy>,

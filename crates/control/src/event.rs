@@ -19,7 +19,7 @@ pub struct ClientId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LinkId(pub u64);
 
-/// Who asks.
+/// Who asks, as the kernel tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// The user: the uid as the kernel says, everything else as the directory says.
@@ -115,7 +115,7 @@ pub enum LinkHello {
     },
     /// It wants to join under that name.
     Join {
-        /// Name.
+        /// The node as the configuration names it.
         node: String,
         /// Hash of the token's secret.
         token_hash: String,
@@ -125,7 +125,7 @@ pub enum LinkHello {
 /// Answer to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkAnswer {
-    /// Go on.
+    /// The node is known and may report.
     Welcome,
     /// The key is now known.
     Joined,
@@ -133,7 +133,7 @@ pub enum LinkAnswer {
     Refused(String),
 }
 
-/// What happens.
+/// What the controller is told of.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
@@ -160,7 +160,7 @@ pub enum Event {
     ClientLost(ClientId),
     /// A node daemon has connected and proved to hold a key.
     LinkOpened {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
         /// Its public key in hexadecimal.
         peer: String,
@@ -171,7 +171,7 @@ pub enum Event {
     },
     /// A node daemon reports.
     LinkReported {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
         /// What the node daemon has said.
         report: NodeReport,
@@ -187,21 +187,21 @@ pub enum Event {
     },
     /// A plan has come back.
     Planned {
-        /// Its number.
+        /// The number with which it was asked for.
         plan: u64,
-        /// Predicted starts.
+        /// A start for each job that the plan reached.
         predictions: Vec<Prediction>,
     },
     /// An appraisal has come back.
     Appraised {
-        /// Its number.
+        /// The number with which it was asked for.
         appraisal: u64,
-        /// The answer.
+        /// What each slot costs, and whom it delays.
         result: Box<Appraisal>,
     },
     /// A workflow's plan has come back.
     FlowPlanned {
-        /// Its number.
+        /// The number with which it was asked for.
         plan: u64,
         /// The plan, or why there is none.
         result: Box<Result<LivePlan, LiveError>>,
@@ -250,7 +250,7 @@ impl Event {
 /// A copy of the planner of a reservation, as it is or will be.
 #[derive(Debug)]
 pub struct InsidePlan {
-    /// The snapshot.
+    /// A copy of the planner: what is planned on it changes nothing.
     pub scheduler: Box<Scheduler>,
     /// From then on it plans.
     pub from: Time,
@@ -283,28 +283,28 @@ pub enum Effect {
     Reply {
         /// The command that asked.
         client: ClientId,
-        /// The answer.
+        /// What is told to who asked.
         reply: Reply,
     },
     /// Answer a node daemon's first word.
     LinkReply {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
-        /// The answer.
+        /// What the daemon is told.
         answer: LinkAnswer,
     },
     /// Close a node daemon's connection.
     CloseLink(LinkId),
     /// Send an order that is complete.
     Order {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
         /// The order as it is sent.
         order: NodeOrder,
     },
     /// Send [`NodeOrder::Heard`] with the mark signed.
     Heard {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
         /// Of the report.
         number: u64,
@@ -313,7 +313,7 @@ pub enum Effect {
     },
     /// Send [`NodeOrder::Prepare`] with a ticket.
     Prepare {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
         /// The allocation, without its ticket.
         allocation: Box<Allocation>,
@@ -325,7 +325,7 @@ pub enum Effect {
     /// Send [`NodeOrder::Launch`] with a ticket, the script, and the user's variables
     /// before those in `launch.environment`.
     Launch {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
         /// The launch without ticket, script and user's variables.
         launch: Box<Launch>,
@@ -339,7 +339,7 @@ pub enum Effect {
     /// Send [`NodeOrder::Launch`] with a ticket: the program of a trigger, which has neither
     /// a script nor variables in the store.
     RunProgram {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
         /// The launch without ticket.
         launch: Box<Launch>,
@@ -350,9 +350,9 @@ pub enum Effect {
     },
     /// Send [`NodeOrder::AllocationRoute`] with the allocation's ticket.
     Passage {
-        /// The connection.
+        /// The link to the daemon.
         link: LinkId,
-        /// As asked.
+        /// The number with which the route was asked for.
         number: u64,
         /// The way, without its ticket.
         passage: Box<AllocationRoute>,
@@ -371,9 +371,9 @@ pub enum Effect {
     ResolveUser(Uid),
     /// Compute a plan on another thread: [`Event::Planned`].
     Plan {
-        /// Its number.
+        /// The number with which it was asked for.
         plan: u64,
-        /// The snapshot.
+        /// A copy of the planner: what is planned on it changes nothing.
         scheduler: Box<Scheduler>,
         /// Planners of reservations with the jobs that wait in them.
         inside: Vec<InsidePlan>,
@@ -384,22 +384,22 @@ pub enum Effect {
     },
     /// Appraise a reservation on another thread than plans: [`Event::Appraised`].
     Appraise {
-        /// Its number.
+        /// The number with which it was asked for.
         appraisal: u64,
         /// The time of the snapshot.
         now: Time,
-        /// The snapshot.
+        /// A copy of the planner: what is planned on it changes nothing.
         scheduler: Box<Scheduler>,
         /// What is to be appraised.
         inquiry: Box<Inquiry>,
     },
     /// Plan a workflow on another thread: [`Event::FlowPlanned`].
     PlanFlow {
-        /// Its number.
+        /// The number with which it was asked for.
         plan: u64,
         /// The time of the snapshot.
         now: Time,
-        /// The snapshot.
+        /// A copy of the planner: what is planned on it changes nothing.
         scheduler: Box<Scheduler>,
         /// What is to be planned.
         flow: Box<LiveFlow>,
@@ -411,9 +411,9 @@ pub enum Effect {
     },
     /// Have a mail sent.
     Mail {
-        /// To whom.
+        /// The address, which begins with no `-`.
         to: String,
-        /// Subject.
+        /// One line, without control characters.
         subject: String,
     },
 }

@@ -54,7 +54,7 @@ impl Numbering {
 /// A submission: one job, or the tasks of an array with consecutive ids.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SubmissionRow {
-    /// First id.
+    /// Id of its first job.
     pub base: JobId,
     /// Indices of the tasks; `None` for a single job.
     pub indices: Option<Vec<u32>>,
@@ -63,15 +63,15 @@ pub struct SubmissionRow {
     pub numbering: Numbering,
     /// Most tasks at once.
     pub at_once: Option<u32>,
-    /// User.
+    /// The user on whose behalf it runs.
     pub uid: Uid,
-    /// Primary group.
+    /// Group under which its programs run.
     pub gid: Gid,
-    /// User's name.
+    /// Name of the user at submission.
     pub user: String,
     /// Queue, by name.
     pub queue: String,
-    /// Submit time.
+    /// When it was accepted.
     pub submit: Time,
     /// What was asked for, without the environment (kept beside the script).
     pub spec: JobSpec,
@@ -83,7 +83,7 @@ pub struct SubmissionRow {
 /// Which task of which workflow a job or a reservation belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct OfFlow {
-    /// The workflow.
+    /// The workflow that the job or the slot belongs to.
     pub flow: FlowId,
     /// Its task, by place.
     pub task: u32,
@@ -114,11 +114,11 @@ impl SubmissionRow {
 /// The share of a node that an attempt holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PartRow {
-    /// Node.
+    /// The node by name.
     pub node: String,
-    /// Tasks there.
+    /// Tasks on that node.
     pub tasks: u32,
-    /// Amounts.
+    /// What is held of that node.
     pub amounts: Amounts,
     /// For which component of the job.
     #[serde(default, rename = "bundle", skip_serializing_if = "is_first")]
@@ -180,7 +180,7 @@ pub struct RunRow {
     /// When it waits again, it is held.
     #[serde(default)]
     pub hold_after: bool,
-    /// And marked.
+    /// Held as special when it waits again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub special_after: bool,
     /// Nodes whose loss ends it.
@@ -204,7 +204,7 @@ pub enum AfterRun {
 /// What is known of a node beyond the configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeRow {
-    /// Its state.
+    /// In service or not, and who said so.
     pub state: NodeState,
     /// What it was found to have.
     pub amounts: Option<Amounts>,
@@ -222,9 +222,9 @@ pub struct NodeRow {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldBy {
-    /// Its user.
+    /// Its own user, who may release it.
     User,
-    /// An administrator.
+    /// An administrator, who alone may release it.
     Admin,
     /// Its user, by putting it back into the queue.
     Requeued,
@@ -256,17 +256,17 @@ impl HeldBy {
 /// A job that is not as submitted any more.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobRow {
-    /// Id.
+    /// The id, which is never given out again.
     pub id: JobId,
     /// First id of its submission.
     pub base: JobId,
     /// Index in its array.
     pub index: Option<u32>,
-    /// State.
+    /// The state when it was written.
     pub state: JobState,
     /// Attempts so far.
     pub attempt: Attempt,
-    /// Holder.
+    /// Who holds it back, if somebody does.
     pub held: Option<HeldBy>,
     /// Number of its body; 0 is the submission itself.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -319,7 +319,7 @@ pub struct OlderRow {
 /// wall is set while the controller does not run is known by that.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClockRow {
-    /// The date.
+    /// The date on the wall then.
     pub wall: Time,
     /// The clock that nobody sets, in milliseconds.
     pub steady_ms: i64,
@@ -334,9 +334,9 @@ pub struct ClockRow {
 pub enum Record {
     /// A new submission with what is not kept in memory.
     Submitted {
-        /// The row.
+        /// What is kept of it beside its texts.
         row: Box<SubmissionRow>,
-        /// Script text.
+        /// The script, which is stored once for all its jobs.
         script: OsText,
         /// The user's variables.
         environment: OsText,
@@ -352,7 +352,7 @@ pub enum Record {
     BodyGone {
         /// First id of the submission.
         base: JobId,
-        /// Its number.
+        /// Its number among the bodies of the submission.
         number: u32,
     },
     /// How tasks without a row of their own stand, new or anew.
@@ -369,29 +369,29 @@ pub enum Record {
     SubmissionLives(JobId),
     /// What is known of a node beyond the configuration.
     Node {
-        /// Name.
+        /// The name as the configuration has it.
         name: String,
         /// What is known.
         row: NodeRow,
     },
     /// An administrator's word about a queue.
     Queue {
-        /// Name.
+        /// The queue by name.
         name: String,
-        /// Its state.
+        /// Whether it takes jobs and starts them.
         state: QueueState,
     },
     /// What an administrator made of a queue beyond the configuration; `None`: the
     /// configuration counts again.
     OwnQueue {
-        /// Name.
+        /// The queue by name.
         name: String,
         /// What it is.
         row: Option<Box<OwnQueue>>,
     },
     /// The public key of a node that joined.
     NodeKey {
-        /// Name.
+        /// The node by name.
         name: String,
         /// Key in hexadecimal.
         key: String,
@@ -416,7 +416,7 @@ pub enum Record {
         hash: String,
         /// Who may join with it.
         node: String,
-        /// Until when.
+        /// When it is no longer taken.
         expiry: Time,
     },
     /// A token was used or has expired.
@@ -426,28 +426,28 @@ pub enum Record {
     },
     /// A changing request was answered.
     Answered {
-        /// Who asked.
+        /// The user whose command asked.
         uid: Uid,
-        /// Its key.
+        /// The key that the command drew for its request.
         key: [u8; 16],
         /// Time on the wall's clock.
         at: Time,
-        /// The answer.
+        /// What was answered, told again to who asks with that key.
         reply: Box<cosy_model::api::Reply>,
     },
     /// An answer is forgotten: its user has, or all have, too many.
     AnswerGone {
-        /// Who asked.
+        /// The user whose command asked.
         uid: Uid,
-        /// Its key.
+        /// The key that the command drew for its request.
         key: [u8; 16],
     },
     /// Answers before that time may be forgotten.
     ForgetAnswers {
-        /// Exclusive.
+        /// What is older than this is removed.
         before: Time,
     },
-    /// History.
+    /// One line of history.
     Happened(history::Event),
     /// A trigger's row, new or anew.
     Trigger(Box<TriggerRow>),
@@ -465,7 +465,7 @@ pub enum Record {
     Figures(FiguresRow),
     /// Figures before that time may be forgotten.
     ForgetFigures {
-        /// Exclusive.
+        /// What is older than this is removed.
         before: Time,
     },
     /// What an hour of the week usually costs, new or anew.
@@ -474,7 +474,7 @@ pub enum Record {
     Steps(Box<StepBatch>),
     /// A new workflow with what never changes of it.
     FlowMade {
-        /// The row.
+        /// What is kept of it beside its texts.
         row: Box<FlowRow>,
         /// What was asked for, without scripts and environment.
         spec: Box<FlowSpec>,
@@ -490,15 +490,15 @@ pub enum Record {
 /// A workflow, without what never changes of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowRow {
-    /// Id.
+    /// The id, which is never given out again.
     pub id: FlowId,
-    /// Owner.
+    /// The user who owns it.
     pub uid: Uid,
-    /// Owner's group.
+    /// Primary group of its owner.
     pub gid: Gid,
-    /// Owner's name.
+    /// Name of its owner when it was made.
     pub user: String,
-    /// State.
+    /// The state when it was written.
     pub state: FlowState,
     /// When it was asked for.
     pub made: Time,
@@ -533,9 +533,9 @@ pub struct FlowTaskRow {
     pub of: OfFlow,
     /// State; a task whose job has nodes is still kept as waiting.
     pub state: FlowTaskState,
-    /// Its job.
+    /// The job that does the task.
     pub job: JobId,
-    /// Its reservation.
+    /// The slot of the task, with a deadline.
     #[serde(default)]
     pub reservation: Option<ReservationId>,
     /// Start and end of its slot.
@@ -572,7 +572,7 @@ pub struct FlowTaskRow {
 /// A workflow as it is loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadedFlow {
-    /// The row.
+    /// What is kept of it beside its texts.
     pub row: FlowRow,
     /// What was asked for, without scripts and environment.
     pub spec: FlowSpec,
@@ -583,16 +583,16 @@ pub struct LoadedFlow {
 /// A reservation. Live ones are loaded; ended ones stay in the store as history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReservationRow {
-    /// Id.
+    /// The id, which is never given out again.
     pub id: ReservationId,
     /// Id of the first of its series.
     #[serde(default)]
     pub series: Option<ReservationId>,
-    /// Owner.
+    /// The user who owns it.
     pub uid: Uid,
-    /// Owner's group.
+    /// Primary group of its owner.
     pub gid: Gid,
-    /// Owner's name.
+    /// Name of its owner when it was made.
     pub user: String,
     /// Queue, by name.
     pub queue: String,
@@ -601,19 +601,19 @@ pub struct ReservationRow {
     pub account: Option<String>,
     /// As asked for; the start is in `start`.
     pub ask: ReservationSpec,
-    /// State.
+    /// The state when it was written.
     pub state: ReservationState,
     /// Nodes are missing.
     #[serde(default)]
     pub degraded: bool,
-    /// Start.
+    /// First instant at which its nodes are its own.
     pub start: Time,
     /// End; of one that ended early when it ended.
     pub end: Time,
     /// When it was over, given back or lapsed.
     #[serde(default)]
     pub closed: Option<Time>,
-    /// Its nodes.
+    /// What it holds of which node.
     pub shares: Vec<ShareRow>,
     /// When it was asked for.
     pub made: Time,
@@ -623,9 +623,9 @@ pub struct ReservationRow {
     /// Cancelling costs nothing until then.
     #[serde(default)]
     pub free_until: Option<Time>,
-    /// p·n·d.
+    /// Its price by the tariff: p·n·d (pricing paper, section 3).
     pub base: Su,
-    /// f.
+    /// What it pays for delaying others: f (pricing paper, section 3).
     pub extra: Su,
     /// Held of the account's budget.
     #[serde(default)]
@@ -656,18 +656,18 @@ pub struct ReservationRow {
 /// The share of a node that a reservation holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ShareRow {
-    /// Node.
+    /// The node by name.
     pub node: String,
     /// Tasks that the demand counts there.
     pub tasks: u32,
-    /// Amounts.
+    /// What is held of that node.
     pub amounts: Amounts,
 }
 
 /// An account and its books.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct AccountRow {
-    /// Name.
+    /// The name as the configuration has it.
     pub name: String,
     /// Who may charge it: user names, and groups as `@group`; empty: everyone.
     pub members: Vec<String>,
@@ -686,13 +686,13 @@ pub struct AccountRow {
 pub struct FiguresRow {
     /// Begin of the stretch.
     pub at: Time,
-    /// Jobs accepted.
+    /// Jobs accepted in the time that the row is about.
     pub jobs: u64,
     /// Core-seconds that they ask for.
     pub jobs_core_s: u64,
-    /// Reservations accepted.
+    /// Reservations accepted in the time that the row is about.
     pub reservations: u64,
-    /// Their core-seconds.
+    /// Core-seconds of these reservations.
     pub reservations_core_s: u64,
     /// Queued jobs started.
     pub started: u64,
@@ -718,7 +718,7 @@ pub struct HourPriceRow {
 /// What the steps of an attempt have used, and how many of their records are durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StepUse {
-    /// Records taken.
+    /// Records of steps that are durable.
     pub count: u64,
     /// User CPU time, in microseconds.
     pub user_cpu_us: u64,
@@ -776,7 +776,7 @@ pub struct OwnQueue {
 pub struct SetAside {
     /// What: `job 12`, `reservation 3`.
     pub what: String,
-    /// Since when.
+    /// Since when it has been so.
     pub at: Time,
     /// Why, in one line.
     pub why: String,
@@ -821,7 +821,7 @@ pub struct Loaded {
     pub reservations: Vec<ReservationRow>,
     /// First id that was never given out.
     pub next_reservation: u64,
-    /// Accounts.
+    /// Accounts with what they have, hold and have spent.
     pub accounts: Vec<AccountRow>,
     /// Number of the last line of the ledger.
     pub last_entry: u64,

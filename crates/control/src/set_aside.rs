@@ -18,9 +18,9 @@ pub enum Object {
     Job(JobId),
     /// A reservation's next date.
     Reservation(ReservationId),
-    /// A workflow.
+    /// A workflow, with all its tasks.
     Flow(FlowId),
-    /// A trigger.
+    /// A trigger, with the program that it runs.
     Trigger(TriggerId),
 }
 

@@ -46,7 +46,7 @@ struct Attended {
 /// Who has left a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Departure {
-    /// The job.
+    /// The job whose command went away.
     pub job: JobId,
     /// No other command stays with it or may come again.
     pub was_last: bool,

@@ -51,7 +51,7 @@ pub(crate) enum Work {
     Change(Arc<JobChange>),
     /// Before the other jobs of its user.
     Top,
-    /// Held afterwards.
+    /// Puts it back into the queue; who is named holds it there.
     Requeue(Option<HeldBy>),
     Suspend,
     Resume,

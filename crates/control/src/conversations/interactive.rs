@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Live interactive jobs, and who is told of their allocations.
 #[derive(Debug, Default)]
 pub(crate) struct Interactive {
-    /// By user.
+    /// Interactive jobs that live, by user.
     live: BTreeMap<Uid, BTreeSet<JobId>>,
     /// Requests for allocations that are answered at the end of the turn.
     allocating: Vec<Allocating>,

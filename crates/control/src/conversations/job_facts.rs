@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Around<'a> {
     pub rooms: &'a Rooms,
     pub now: Time,
-    /// Predicted starts.
+    /// Starts that the last plan predicts, by job.
     pub starts: &'a Starts,
     /// Places in the order of the queue, by job.
     pub places: &'a BTreeMap<JobId, i64>,

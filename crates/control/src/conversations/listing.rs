@@ -63,13 +63,13 @@ pub(crate) struct ListRequest {
 /// A list under way.
 #[derive(Debug)]
 pub(crate) enum List {
-    /// Of jobs.
+    /// Jobs, live and ended.
     Jobs(Box<Listing>),
-    /// Of workflows.
+    /// Workflows that are remembered.
     Flows(Box<FlowList>),
-    /// Of reservations.
+    /// Reservations that are remembered.
     Reservations(Box<ReservationList>),
-    /// Of nodes.
+    /// Nodes of the configuration.
     Nodes(Box<NodeList>),
     /// None: that command waits for jobs, whose names are looked up.
     Wait(ClientId),

@@ -44,7 +44,7 @@ pub(crate) enum PendingPlan {
     },
 }
 
-/// All plans.
+/// Plans of waiting jobs, asked for and under way.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     pending: BTreeMap<u64, PendingPlan>,

@@ -211,7 +211,7 @@ impl Job {
 pub(crate) enum Phase {
     /// In the planner's queue when there is no reason, else out of it.
     Waiting(Option<WaitReason>),
-    /// Holds nodes.
+    /// Holds nodes, also while they clean up.
     Run(Box<Run>),
 }
 

@@ -39,7 +39,7 @@ use cosy_model::{ClockStep, CountedResources, JobId, Span, Time, Uid, WaitReason
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeBounds;
 
-/// All jobs.
+/// Jobs that wait or run, and what ended lately.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     live: BTreeMap<JobId, Job>,

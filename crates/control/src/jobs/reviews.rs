@@ -31,7 +31,7 @@ pub(crate) const fn weight(spec: &JobSpec) -> usize {
 /// Who is to be looked at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Again {
-    /// A job.
+    /// One job, whatever it waits for.
     Job(JobId),
     /// The jobs of a submission that ask for the same.
     Jobs(Waiter),
@@ -46,7 +46,7 @@ pub(crate) enum Again {
     Within(ReservationId, Option<Waiter>),
 }
 
-/// The line.
+/// Jobs that are to be looked at again, the first one first.
 #[derive(Debug, Default)]
 pub(crate) struct Reviews {
     line: VecDeque<Again>,

@@ -18,7 +18,7 @@ use cosy_model::node::KillCause;
 use cosy_model::{Amounts, JobState, MiB, NodeId, NodeShare, Span, Time, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An attempt.
+/// One attempt of a job, from its nodes to their clean-up.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     allocated: Time,

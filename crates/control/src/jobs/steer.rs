@@ -12,7 +12,7 @@ pub(crate) enum Recipients {
     All,
     /// The script itself.
     Script,
-    /// The steps.
+    /// All steps, without the batch script.
     Steps,
 }
 

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Nodes and what their daemons are told and tell.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
-    /// By number.
+    /// Nodes by their numbers, which never change.
     nodes: Vec<Node>,
     /// Numbers by name.
     node_ids: BTreeMap<String, NodeId>,

@@ -20,7 +20,7 @@ const FENCING: Span = Span::from_secs(10);
 /// Work for nodes that one piece of a list tells: so much for each, and 1 for each queue, which
 /// may have it.
 const PIECE_WORK: usize = 50_000;
-/// See [`PIECE_WORK`].
+/// What one node takes of [`PIECE_WORK`].
 const WORK_FOR_NODE: usize = 100;
 
 /// A list of nodes under way: there may be 100,000. Nodes keep their places.

@@ -23,9 +23,9 @@ pub(crate) struct ReservationRequest {
     pub queue: QueueId,
     pub demand: Arc<Component>,
     pub level: AccessLevel,
-    /// Earliest start.
+    /// First instant at which it may begin.
     pub earliest: Time,
-    /// Latest start.
+    /// Last instant at which it may begin.
     pub latest: Time,
     /// Account that pays.
     pub account: Option<String>,

@@ -15,7 +15,7 @@ const PIECE_LOOKS: usize = 5_000;
 /// Work for what is told in one piece: so much for each, and 1 for each node, delay and name of
 /// those who may use it.
 const PIECE_WORK: usize = 10_000;
-/// See [`PIECE_WORK`].
+/// What one reservation takes of [`PIECE_WORK`].
 const WORK_FOR_ONE: usize = 20;
 /// What an answer has of a reservation beside its texts, in bytes.
 const INFO_BYTES: usize = 256;

@@ -5,16 +5,16 @@ use cosy_model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A trigger.
+/// A trigger as it is stored.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TriggerRow {
-    /// Number.
+    /// The number by which users know it.
     pub id: TriggerId,
     /// Who has set it.
     pub uid: Uid,
-    /// Primary group.
+    /// Group under which its program runs.
     pub gid: Gid,
-    /// User's name.
+    /// Name of the user who set it.
     pub user: String,
     /// When it was set.
     pub made: Time,
@@ -42,7 +42,7 @@ pub struct TriggerRow {
 pub struct Due {
     /// When the program is to run.
     pub at: Time,
-    /// What happened.
+    /// What made it go off.
     pub occasion: Occasion,
     /// Nodes that the program had better run on.
     #[serde(default)]
@@ -52,7 +52,7 @@ pub struct Due {
     pub tries: u32,
 }
 
-/// What happened.
+/// What made it go off.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Occasion {

@@ -156,7 +156,7 @@ pub(crate) fn tell_of_piece(jobs: &Jobs, turn: &mut Turn, bulk: &mut BulkRequest
     }
 }
 
-/// `1-3,7`.
+/// Indices of array tasks as ranges, such as `1-3,7`.
 fn indices_of(jobs: &Jobs, ids: &[JobId]) -> String {
     let jobs = ids.iter().filter_map(|id| jobs.get(id));
     let indices = jobs.filter_map(|job| job.member().map(|m| u64::from(m.index)));

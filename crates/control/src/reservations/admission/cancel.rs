@@ -29,7 +29,7 @@ use cosy_model::{Span, Su, Time};
 /// What the sum that remains depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Terms {
-    /// Start.
+    /// Planned start of the reservation.
     pub start: Time,
     /// End as promised.
     pub end: Time,

@@ -30,7 +30,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// As saved.
+    /// Figures as the store has them.
     pub(crate) fn restore(rows: Vec<FiguresRow>) -> Self {
         Self {
             rows: rows.into_iter().map(|row| (row.at, row)).collect(),

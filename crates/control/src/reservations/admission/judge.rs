@@ -24,7 +24,7 @@ use cosy_view::words::slot_hint::SlotHint;
 /// Who asks, and the figures of this moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Request<'a> {
-    /// The rules.
+    /// The rules of the reservation's queue.
     pub policy: &'a ReservationPolicy,
     /// When it is asked.
     pub now: Time,
@@ -32,7 +32,7 @@ pub(crate) struct Request<'a> {
     pub admin: bool,
     /// p; `None` while too few requests were accepted to tell.
     pub share: Option<Share>,
-    /// w.
+    /// Mean wait of jobs, w in COSY, section 3.2.
     pub mean_wait: Span,
     /// How long the same request would wait as a plain job (the JOB placeholder); `None`:
     /// cannot be told.
@@ -50,9 +50,9 @@ pub(crate) struct Request<'a> {
 /// A slot with what it would do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Slot {
-    /// Start.
+    /// First instant of the slot.
     pub start: Time,
-    /// End.
+    /// First instant after the slot.
     pub end: Time,
     /// The nodes are free then.
     pub feasible: bool,

@@ -58,7 +58,7 @@ impl Together {
 
 /// The notice that is needed now.
 struct Needed {
-    /// n(p).
+    /// By which the mean wait is multiplied at load p: n(p) in COSY, section 3.2.
     multiple: WaitMultiple,
     /// n(p) · w.
     by_mean: Span,

@@ -19,7 +19,7 @@ pub(crate) struct QuotaFacts {
     pub classes: Vec<ClassShare>,
     /// Length of the new one.
     pub length: Span,
-    /// Its start.
+    /// Start of the reservation that is judged.
     pub start: Time,
 }
 

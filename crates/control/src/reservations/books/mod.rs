@@ -52,7 +52,7 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// As saved.
+    /// Accounts as the store has them; the next line of the ledger follows that number.
     pub(crate) fn restore(rows: Vec<AccountRow>, last_entry: u64) -> Self {
         let named = rows.into_iter().map(|row| (row.name.clone(), row));
         let accounts: BTreeMap<_, _> = named.collect();
