@@ -13,13 +13,13 @@ use std::sync::Arc;
 /// An accepted reservation. Nothing else is started where it would be in the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// The reservation.
+    /// The reservation that the block keeps nodes for.
     pub reservation: ReservationId,
     /// What it holds.
     pub shares: Vec<NodeShare>,
     /// From then on.
     pub start: Time,
-    /// Until then.
+    /// First instant after the block.
     pub end: Time,
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const RUN: usize = 32;
 
-/// The map.
+/// A map whose copies share what neither has changed.
 #[derive(Clone, Debug)]
 pub(crate) struct CowMap<K, V> {
     runs: Vec<Arc<Vec<(K, V)>>>,

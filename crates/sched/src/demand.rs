@@ -114,7 +114,7 @@ pub struct Component {
 pub struct CountedNodes {
     /// Out of these.
     pub nodes: NodeMask,
-    /// So many.
+    /// So many nodes of the set, at least.
     pub count: u32,
 }
 
@@ -205,7 +205,7 @@ pub enum Shortage {
     /// A node required by name may not be used, or is too small.
     #[error("a node that is required by name (number {node}) may not be used or is too small")]
     RequiredNode {
-        /// Its index.
+        /// Number of the node.
         node: u32,
     },
     /// Too few nodes may be used at all.

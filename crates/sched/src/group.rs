@@ -173,7 +173,7 @@ pub(crate) fn empty(machine: &Machine, demand: &Component, nodes: &NodeMask) -> 
     known.filter_map(candidate).collect()
 }
 
-/// All groups.
+/// Groups of jobs that ask for the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
     groups: Vec<Option<Group>>,

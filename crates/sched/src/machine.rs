@@ -39,7 +39,7 @@ pub(crate) struct Booking {
 /// Which reservations are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReservationHorizon {
-    /// None.
+    /// Reservations are not looked at.
     Ignored,
     /// All that would be in the way; as neighbours only those that start before then.
     Until(Time),
@@ -75,7 +75,7 @@ impl Booking {
     }
 }
 
-/// One node.
+/// A node with what runs on it and what is booked there.
 #[derive(Clone, Debug, Default)]
 struct Node {
     /// Held by the jobs booked on it.
@@ -85,18 +85,18 @@ struct Node {
     running: Vec<Booking>,
     /// How many of them let nobody else on the node.
     wholes: u32,
-    /// By start.
+    /// Bookings, the earliest start first.
     ahead: Arc<Vec<Booking>>,
 }
 
 /// What is free now on the open nodes of a region (a pool of queues).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RegionRoom {
-    /// Free cores.
+    /// Cores that nobody has.
     pub cores: u64,
     /// Nodes without running jobs.
     pub idle: u32,
-    /// Open nodes.
+    /// Nodes that take jobs.
     pub open: u32,
 }
 
@@ -119,10 +119,10 @@ pub(crate) struct Commitment {
     pub whole: bool,
 }
 
-/// No region.
+/// Stands for a node that belongs to no region.
 const NOWHERE: u32 = u32::MAX;
 
-/// All nodes.
+/// Nodes by number, with sums over them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
     totals: Arc<Vec<Amounts>>,

@@ -19,7 +19,7 @@ pub struct Share(pub u32);
 pub struct WaitMultiple(pub u32);
 
 impl Share {
-    /// All requests.
+    /// The whole: every request, in ten-thousandths.
     pub const ALL: Self = Self(10_000);
 
     /// So many in a hundred.
@@ -58,7 +58,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// `1.25`.
+/// A decimal fraction, such as `1.25`.
 impl fmt::Display for WaitMultiple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         decimal(f, self.0, 1000)

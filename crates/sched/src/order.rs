@@ -21,7 +21,7 @@ pub struct OrderKey {
     /// Among those of the same moment: the id, for tasks of an array the one that they would
     /// have if ids followed indices.
     pub rank: JobId,
-    /// The job.
+    /// The job that stands there.
     pub job: JobId,
 }
 

@@ -19,12 +19,12 @@ use std::sync::Arc;
 /// When and where a waiting job will start, and why it waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prediction {
-    /// The job.
+    /// The job that is predicted.
     pub job: JobId,
     /// Its start if all jobs take their limits and nothing new comes; `None` when no such
     /// time can be told.
     pub start: Option<Time>,
-    /// Its nodes.
+    /// Nodes on which the job would start.
     pub nodes: NodeSet,
     /// Why it waits now; [`WaitReason::Fresh`] when it can start at once.
     pub reason: WaitReason,

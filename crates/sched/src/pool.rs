@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// So many jobs that have come between two passes are looked at alone; of more, all are.
 const MOST_FRESH: usize = 64;
 
-/// One pool.
+/// Queues that share nodes, with the jobs that wait and run there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Pool {
     /// All nodes of its queues.

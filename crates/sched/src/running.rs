@@ -17,7 +17,7 @@ pub(crate) enum Holding {
     Whole(Arc<Demand>),
     /// All of them, and tasks as listed.
     WholeListed(Vec<NodeShare>),
-    /// This.
+    /// Exactly these shares.
     Listed(Vec<NodeShare>),
 }
 

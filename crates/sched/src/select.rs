@@ -91,7 +91,7 @@ impl Candidate {
         }
     }
 
-    /// The node.
+    /// Number of the node that was looked at.
     pub fn node(&self) -> NodeId {
         self.node
     }

@@ -20,7 +20,7 @@ pub(crate) struct Available {
     /// Time until the shadow time, or until the last of what is booked begins: longest limit with
     /// which the other idle nodes could still be used.
     pub until_shadow: Span,
-    /// Free cores.
+    /// Cores that nobody has.
     pub cores: u64,
     /// Bits of groups of which a job might start.
     pub groups: u64,

@@ -142,7 +142,7 @@ pub(crate) struct Cursor {
     at: usize,
 }
 
-/// The line.
+/// Waiting jobs in their order of service.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct WaitingLine {
     blocks: Vec<Block>,

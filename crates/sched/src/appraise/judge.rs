@@ -302,7 +302,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// p·n·d.
+    /// Price by the tariff: p·n·d (pricing paper, section 3).
     fn base(&self, shares: &[NodeShare]) -> Su {
         let length = i128::from(self.inquiry.job.limit.0);
         let cores: i128 = shares.iter().map(|s| i128::from(s.amounts.cores)).sum();

@@ -27,7 +27,7 @@ pub struct Inquiry {
     /// The same request as a plain job at its place in the queue: what it asks for, its
     /// queue, and the length of the reservation as its limit. Its id is not another job's.
     pub job: WaitingJob,
-    /// Which starts.
+    /// Starts that are looked at.
     pub starts: Starts,
     /// How time is priced.
     pub tariff: Tariff,
@@ -69,9 +69,9 @@ pub enum Starts {
     Series(Vec<Time>),
     /// Candidates in a window.
     Window {
-        /// Earliest start.
+        /// First start that is looked at.
         earliest: Time,
-        /// Latest start.
+        /// Last start that is looked at.
         latest: Time,
         /// At most so many.
         most: usize,
@@ -107,7 +107,7 @@ pub enum Listed {
     /// Nobody's: only the sums.
     #[default]
     Nobody,
-    /// Everyone's.
+    /// Delays of all waiting jobs.
     Everyone,
     /// Those of these jobs.
     Of(Arc<BTreeSet<JobId>>),
@@ -139,7 +139,7 @@ impl Default for Tariff {
     }
 }
 
-/// The answer.
+/// What was found for each start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Appraisal {
     /// The time of the snapshot.
@@ -153,16 +153,16 @@ pub struct Appraisal {
     /// The end of the plan as it is: the latest planned end of running and waiting jobs and
     /// reservations. Behind it today's queue says nothing.
     pub plan_end: Time,
-    /// By start.
+    /// One for each start, the earliest first.
     pub slots: Vec<Estimate>,
 }
 
 /// What one start would do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Estimate {
-    /// Start.
+    /// First instant of the slot.
     pub start: Time,
-    /// End.
+    /// First instant after the slot.
     pub end: Time,
     /// The nodes that it would get; `None`: running jobs or accepted reservations are in
     /// the way, or it is in the past.
@@ -173,7 +173,7 @@ pub struct Estimate {
     pub availability_ppm: u32,
     /// Availability by load (eq. 1).
     pub by_load: bool,
-    /// p·n·d.
+    /// Price by the tariff: p·n·d (pricing paper, section 3).
     pub base: Su,
     /// f (pricing paper, figure 2).
     pub extra: Su,

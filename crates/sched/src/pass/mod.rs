@@ -39,7 +39,7 @@ pub(crate) struct Pass {
     pending: Vec<QueueKey>,
     /// Places of whole-node jobs.
     pub places: Timeline,
-    /// Their nodes.
+    /// Nodes of these places.
     placed: NodeMask,
     /// Those that are not booked node by node yet.
     unbooked: Vec<(NodeSet, Time, Time)>,

@@ -13,7 +13,7 @@ pub struct Edge {
     pub data: i64,
 }
 
-/// A task.
+/// A task with its run times and its data.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Task {
     /// Estimated run time on each machine, in milliseconds; `None` where it cannot run.
@@ -94,12 +94,12 @@ impl Dag {
         Ok(Self { tasks, order })
     }
 
-    /// The tasks.
+    /// Tasks by place.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// Their number.
+    /// How many tasks there are.
     pub fn count(&self) -> usize {
         self.tasks.len()
     }
@@ -196,7 +196,7 @@ impl Machines {
         Some(Self { unit_us, busy_ms })
     }
 
-    /// How many.
+    /// How many machines there are.
     pub fn count(&self) -> usize {
         self.unit_us.len()
     }

@@ -17,7 +17,7 @@ type Order = (Reverse<i64>, usize);
 /// So many tasks are looked at.
 const LOOKED_AT: usize = 128;
 
-/// The schedule.
+/// A schedule of the whole graph by dynamic levels.
 pub fn schedule(dag: &Dag, machines: &Machines) -> Schedule {
     let levels = rank::static_levels(dag);
     let lanes = Lanes::new(machines);

@@ -12,7 +12,7 @@ use super::rank;
 use super::schedule::{Schedule, Slot};
 use std::collections::{BTreeSet, VecDeque};
 
-/// The schedule.
+/// A schedule of the whole graph by the fast critical path.
 pub fn schedule(dag: &Dag, machines: &Machines) -> Schedule {
     let order = rank::by_rank(dag, &rank::upward(dag, machines));
     let mut place = vec![0; dag.count()];

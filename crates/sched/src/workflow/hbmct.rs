@@ -16,7 +16,7 @@ use super::schedule::{Schedule, Slot};
 /// Larger groups are large.
 const LARGE: usize = 64;
 
-/// The schedule.
+/// A schedule of the whole graph by balanced groups of independent tasks.
 pub fn schedule(dag: &Dag, machines: &Machines) -> Schedule {
     let tasks = rank::by_rank(dag, &rank::upward(dag, machines));
     let mut slots = vec![Slot::default(); dag.count()];

@@ -6,7 +6,7 @@ use super::lanes::Lanes;
 use super::rank;
 use super::schedule::{Schedule, Slot};
 
-/// The schedule.
+/// A schedule of the whole graph by upward ranks.
 pub fn schedule(dag: &Dag, machines: &Machines) -> Schedule {
     let mut lanes = Lanes::new(machines);
     let mut slots = vec![Slot::default(); dag.count()];

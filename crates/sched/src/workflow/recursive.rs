@@ -22,7 +22,7 @@ use super::dag::Dag;
 use super::resource_model::ResourceModel;
 use super::schedule::Schedule;
 
-/// Most rounds.
+/// Rounds after which the search ends.
 pub const ROUNDS: usize = 1000;
 
 /// Until when it goes on.
@@ -32,7 +32,7 @@ pub struct Rounds {
     pub deadline_ms: i64,
     /// Less than this may be left.
     pub threshold_ms: i64,
-    /// Most rounds.
+    /// Rounds after which the search ends.
     pub most: usize,
 }
 

@@ -7,16 +7,16 @@ use std::sync::Arc;
 /// Where and when a task runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Slot {
-    /// Machine.
+    /// Number of the machine that runs it.
     pub machine: usize,
-    /// Start.
+    /// Start, in milliseconds from the beginning of the schedule.
     pub start_ms: i64,
     /// End of the slot: start, estimate and what was added to it.
     pub end_ms: i64,
 }
 
 impl Slot {
-    /// Its length.
+    /// Length in milliseconds.
     pub const fn length_ms(&self) -> i64 {
         self.end_ms - self.start_ms
     }

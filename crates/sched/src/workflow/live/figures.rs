@@ -114,7 +114,7 @@ fn estimate(
     }
 }
 
-/// p·n·d.
+/// Price by the tariff: p·n·d (pricing paper, section 3).
 fn base(slot: &LiveSlot, shares: &[NodeShare], tariff: &Tariff) -> Su {
     let length = i128::from(slot.end.since(slot.start).0);
     let gpus = shares.iter().map(|share| i128::from(share.amounts.gpus));

@@ -12,7 +12,7 @@ use cosy_model::{Amounts, NodeId, Time};
 
 /// All of a node, when it is counted who shares it.
 const ALONE: u64 = 1 << 32;
-/// Never.
+/// An instant after all others, in milliseconds.
 pub(super) const NEVER: i64 = i64::MAX / 4;
 
 /// The kinds of resources that are looked at.
@@ -104,7 +104,7 @@ impl Footprint {
     }
 }
 
-/// One node.
+/// What is free on one node, over time.
 #[derive(Clone, Debug)]
 struct Node {
     total: Vec<u64>,

@@ -32,7 +32,7 @@ mod tests;
 /// A workflow with every name resolved.
 #[derive(Clone, Debug)]
 pub struct LiveFlow {
-    /// Tasks.
+    /// Tasks by place.
     pub tasks: Vec<LiveTask>,
     /// Who waits for whom.
     pub edges: Vec<LiveEdge>,
@@ -69,7 +69,7 @@ pub struct Pricing {
     pub tariffs: Vec<Tariff>,
 }
 
-/// A task.
+/// A task as it is to be planned.
 #[derive(Clone, Debug)]
 pub struct LiveTask {
     /// What it asks for. `allowed` are the nodes that it may have at all.
@@ -89,7 +89,7 @@ pub struct StartedSlot {
     pub start: Time,
     /// Its end, or when it ended.
     pub end: Time,
-    /// Its set.
+    /// The set of nodes that it is on, by place.
     pub set: usize,
 }
 
@@ -98,20 +98,20 @@ pub struct StartedSlot {
 pub struct LiveEdge {
     /// It is waited for.
     pub from: usize,
-    /// It waits.
+    /// Place of the task that waits.
     pub to: usize,
     /// Data, in bytes.
     pub data_bytes: u64,
 }
 
-/// A plan.
+/// A slot for each task, with its price.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LivePlan {
     /// When the schedule without spare time ends.
     pub shortest_end: Time,
     /// The deadline, worked out.
     pub deadline: Time,
-    /// By task.
+    /// Slots in the order of the tasks.
     pub slots: Vec<LiveSlot>,
     /// What the slots do to the queue and cost, by task, as far as that was asked for.
     pub figures: Option<Appraisal>,
@@ -134,11 +134,11 @@ impl LivePlan {
 /// A task's slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveSlot {
-    /// Start.
+    /// First instant of the slot.
     pub start: Time,
-    /// End.
+    /// First instant after the slot.
     pub end: Time,
-    /// Its set.
+    /// The set of nodes that it is on, by place.
     pub set: usize,
     /// Its part of each node; empty for a task that had its slot already.
     pub shares: Vec<NodeShare>,
@@ -168,7 +168,7 @@ pub enum LiveError {
     TooEarly {
         /// The earliest that works.
         shortest_end: Time,
-        /// The deadline.
+        /// The deadline that was asked for.
         deadline: Time,
     },
     /// The plan could not be made.

@@ -26,7 +26,7 @@ pub(super) struct Placement<'a> {
     flow: &'a LiveFlow,
     /// What others hold.
     profile: &'a FreeProfile,
-    /// By task.
+    /// Parts of each task, in the order of the tasks.
     pub parts: Vec<Vec<Part>>,
     /// Several tasks are on a node at a time.
     crowded: bool,
