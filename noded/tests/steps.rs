@@ -650,24 +650,30 @@ fn a_step_outlives_its_daemon() {
     assert_eq!(bench.records(1, 1)[0].end.exit_code, 5);
 }
 
-const HOUR: Span = Span::from_minutes(60);
+/// A date that this machine has seen: half of the time that it has run, at most an hour. For one
+/// before that the daemon counts from now.
+fn some_time() -> Span {
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+    let seconds: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+    Span::from_secs((seconds / 2.0) as i64).min(Span::from_minutes(60))
+}
 
-/// The limit of a step in an allocation of two hours, once its daemon was started anew and what it
-/// kept says that it began an hour earlier; by the date alone, or where somebody set the clock.
-fn limit_after_an_hour(date_alone: bool) -> Span {
+/// The limit of a step in an allocation of twice that time, once its daemon was started anew and what
+/// it kept says that it began that much earlier; by the date alone, or where somebody set the clock.
+fn limit_after(time: Span, date_alone: bool) -> Span {
     let mut bench = Bench::started();
     let mut allocation = bench.cores(1, 1);
-    allocation.limit = HOUR + HOUR;
+    allocation.limit = time + time;
     bench.sign(&mut allocation);
     bench.hold(&allocation);
     bench.daemon().kill();
-    // As if it had been ready for an hour.
+    // As if it had been ready for that long.
     let launch = bench.spooled(allocation.key).join("launch");
     let mut options = std::fs::OpenOptions::new();
     let file = options.read(true).write(true).open(launch).unwrap();
     let mut ready = [0; 8];
     file.read_exact_at(&mut ready, 16).unwrap();
-    let earlier = i64::from_le_bytes(ready) - HOUR.ms();
+    let earlier = i64::from_le_bytes(ready) - time.ms();
     assert!(earlier > 0, "since when it is ready is kept");
     file.write_all_at(&earlier.to_le_bytes(), 16).unwrap();
     if date_alone {
@@ -685,14 +691,16 @@ fn limit_after_an_hour(date_alone: bool) -> Span {
 
 #[test]
 fn a_held_allocation_does_not_begin_anew_with_its_daemon() {
-    let limit = limit_after_an_hour(true);
-    assert!(limit <= HOUR, "{limit}");
+    let time = some_time();
+    let limit = limit_after(time, true);
+    assert!(limit <= time, "{limit}");
 }
 
 #[test]
 fn a_clock_that_is_set_leaves_an_allocation_its_time() {
-    let limit = limit_after_an_hour(false);
-    assert!(limit > HOUR, "{limit}");
+    let time = some_time();
+    let limit = limit_after(time, false);
+    assert!(limit > time, "{limit}");
 }
 
 /// What is kept of a running step is damaged while the daemon is dead: the step is ended, and what
