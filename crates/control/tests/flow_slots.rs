@@ -7,7 +7,7 @@ mod flows;
 mod world;
 
 use cosy_control::ClusterConfig;
-use cosy_model::api::{Reply, Request};
+use cosy_model::api::{JobFilter, JobRef, Reply, Request};
 use cosy_model::reservation::ReservationState;
 use cosy_model::workflow::*;
 use cosy_model::{FlowId, RefusalCode, ReservationId, Span, Su};
@@ -107,6 +107,34 @@ fn it_is_held_and_then_confirmed_or_not() {
     assert_eq!(w.controller.live_jobs(), 0);
     let late = w.ask(Request::ConfirmFlow { id: lapsed.id });
     assert!(matches!(late, Reply::Refused(r) if r.message.contains("has expired")));
+}
+
+/// A task of it that is cancelled by hand waits: what it waited for is not part of who it was.
+#[test]
+fn a_hold_that_is_broken_by_hand_says_by_whom() {
+    let mut w = World::new(free(2, 4));
+    let spec = Box::new(planned("ab", &["ab"], 100));
+    let info = match w.ask(Request::SubmitFlow { spec, hold: true }) {
+        Reply::Flow(info) => info,
+        other => panic!("{other:?}"),
+    };
+    let filter = JobFilter {
+        ids: vec![JobRef {
+            job: job_of(&info, 1),
+            task: None,
+        }],
+        ..JobFilter::default()
+    };
+    w.ask(Request::Cancel {
+        filter,
+        signal: None,
+        script_only: false,
+        steps_only: false,
+    });
+    w.pass(1);
+    let want = "cancelled: a released, b released";
+    assert_eq!(states(&mut w, info.id), want);
+    assert_eq!(show(&mut w, info.id).note, "cancelled by u1000");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::workflows::grow::start_early;
 use crate::workflows::replan::procedures::replan_due;
 use cosy_model::workflow::{FlowState, FlowTaskState, Overrun};
 use cosy_model::{EventKind, FlowId, JobId, JobState};
+use cosy_view::words::end_note::CancelNote;
 
 /// Ends all that runs of a live workflow and gives back what has not begun.
 pub(crate) fn give_flow_up(
@@ -175,8 +176,9 @@ pub(crate) fn hold_lost(rooms: &mut Rooms, turn: &mut Turn, ended: &TaskEnd) {
         false => FlowState::Cancelled,
     };
     rooms.workflows.task_released(ended.of);
-    let by = ended.note.strip_prefix("cancelled by ");
-    give_flow_up(rooms, turn, id, state, by.unwrap_or("controller"));
+    let cancelled = CancelNote::read(&ended.note);
+    let by = cancelled.map_or("controller", |note| note.who);
+    give_flow_up(rooms, turn, id, state, by);
 }
 
 /// Ends the jobs of those tasks that hold no nodes.
