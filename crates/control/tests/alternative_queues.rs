@@ -54,12 +54,7 @@ fn queue_of(world: &mut World, id: u64) -> String {
 }
 
 fn cancel(world: &mut World, id: u64) {
-    let request = Request::Cancel {
-        filter: ids(&[id]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    };
+    let request = cancels(ids(&[id]));
     world.ask_as(user(0, "root"), None, request);
     world.deliver_all();
 }

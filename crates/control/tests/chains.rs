@@ -76,12 +76,7 @@ fn all_over(world: &World, jobs: u64) {
 }
 
 fn cancel(job: u64) -> Request {
-    Request::Cancel {
-        filter: ids(&[job]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    }
+    cancels(ids(&[job]))
 }
 
 fn first_attempt(job: u64) -> node::AttemptKey {

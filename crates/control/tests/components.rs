@@ -158,12 +158,7 @@ fn one_end_for_all() {
     let mut world = World::new(config(3, 4));
     let het = world.submit(several(request(1, 2), vec![component(2, 2, None)]));
     world.deliver_all();
-    let cancel = Request::Cancel {
-        filter: ids(&[het]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    };
+    let cancel = cancels(ids(&[het]));
     world.ask(cancel);
     world.deliver_all();
     assert_eq!(world.state_of(het), JobState::Cancelled);
@@ -294,12 +289,7 @@ fn queues_are_joined_only_so_often() {
             if round == 0 && (a, b) == (7, 9) {
                 assert!(world.queue().contains(&format!("{job}:running")));
             }
-            world.ask(Request::Cancel {
-                filter: ids(&[job]),
-                signal: None,
-                script_only: false,
-                steps_only: false,
-            });
+            world.ask(cancels(ids(&[job])));
             world.deliver_all();
         }
     }

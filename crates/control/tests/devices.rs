@@ -145,12 +145,7 @@ fn jobs_get_the_types_they_name() {
     check("1", Some(("n3", &[0])));
     let waits = check("2", None);
     check("b", None);
-    world.ask(api::Request::Cancel {
-        filter: ids(&[b]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[b])));
     world.pass(1);
     assert_eq!(got(&world, waits), None, "the free one is on a node with two types");
 }

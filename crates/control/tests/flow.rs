@@ -6,7 +6,7 @@
 mod flows;
 mod world;
 
-use cosy_model::api::{JobFilter, JobRef, Reply, Request};
+use cosy_model::api::{Reply, Request};
 use cosy_model::workflow::*;
 use cosy_model::{Attempt, FlowId, JobId, RefusalCode, Span};
 use flows::*;
@@ -124,19 +124,7 @@ fn a_task_whose_job_is_cancelled_by_hand_has_failed() {
     asked.tasks[1].retries = 5;
     let info = submit(&mut w, asked).unwrap();
     w.deliver_all();
-    let filter = JobFilter {
-        ids: vec![JobRef {
-            job: job_of(&info, 1),
-            task: None,
-        }],
-        ..JobFilter::default()
-    };
-    w.ask(Request::Cancel {
-        filter,
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    w.ask(cancels(ids(&[job_of(&info, 1).0])));
     w.deliver_all();
     w.pass(15);
     let want = "failed: a done, b failed, c done";

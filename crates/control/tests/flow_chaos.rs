@@ -182,12 +182,7 @@ impl Life {
                 ids: vec![JobRef { job, task: None }],
                 ..JobFilter::default()
             };
-            self.w.ask(Request::Cancel {
-                filter,
-                signal: None,
-                script_only: false,
-                steps_only: false,
-            });
+            self.w.ask(cancels(filter));
         }
     }
 

@@ -7,7 +7,7 @@ mod flows;
 mod world;
 
 use cosy_control::ClusterConfig;
-use cosy_model::api::{JobFilter, JobRef, Reply, Request};
+use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::ReservationState;
 use cosy_model::workflow::*;
 use cosy_model::{FlowId, RefusalCode, ReservationId, Span, Su};
@@ -118,19 +118,7 @@ fn a_hold_that_is_broken_by_hand_says_by_whom() {
         Reply::Flow(info) => info,
         other => panic!("{other:?}"),
     };
-    let filter = JobFilter {
-        ids: vec![JobRef {
-            job: job_of(&info, 1),
-            task: None,
-        }],
-        ..JobFilter::default()
-    };
-    w.ask(Request::Cancel {
-        filter,
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    w.ask(cancels(ids(&[job_of(&info, 1).0])));
     w.pass(1);
     let want = "cancelled: a released, b released";
     assert_eq!(states(&mut w, info.id), want);

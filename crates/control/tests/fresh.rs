@@ -4,7 +4,7 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{JobField, Request};
+use cosy_model::api::JobField;
 use cosy_model::job::ResourceRequest;
 use cosy_model::*;
 use world::*;
@@ -139,12 +139,7 @@ fn what_a_cancelled_job_waited_for_is_remembered() {
         hold: true,
         ..spec("h")
     });
-    world.ask(Request::Cancel {
-        filter: ids(&[held]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[held])));
     let note = world.store.row(held).note.clone();
     let note = cosy_view::words::end_note::CancelNote::read(&note).expect("somebody cancelled it");
     assert_eq!((note.who, note.waited_for), ("u1000", Some("held_by_user")));

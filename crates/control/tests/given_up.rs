@@ -143,12 +143,7 @@ fn what_was_cancelled_does_not_come_back_with_its_machine() {
     let mut world = World::new(config(1, 4));
     let job = world.submit(spec("a"));
     world.deliver_all();
-    world.ask(Request::Cancel {
-        filter: ids(&[job]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[job])));
     // The machine stops before the order is there, and its spool tells so.
     let key = attempt(job, 1);
     world.disconnect(0);

@@ -247,12 +247,7 @@ fn who_waits_is_told_the_start_then_the_end() {
     let told = world.replies.remove(&start);
     assert!(matches!(told, Some(Reply::Allocated { .. })), "{told:?}");
     world.deliver_all();
-    world.ask(Request::Cancel {
-        filter: ids(&[job.0]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[job.0])));
     world.deliver_all();
     let Some(Reply::Ended(ended)) = world.replies.remove(&end) else {
         panic!("nothing was told");
@@ -356,12 +351,7 @@ fn a_controller_that_starts_again_keeps_it_in_every_phase() {
         match ending {
             Some(KillCause::Cancelled) => {
                 let filter = ids(&[job.0]);
-                world.ask(Request::Cancel {
-                    filter,
-                    signal: None,
-                    script_only: false,
-                    steps_only: false,
-                });
+                world.ask(cancels(filter));
             }
             Some(KillCause::TimeLimit) => world.pass(60),
             Some(_) => drop(finish(&mut world, job, 0, 0)),

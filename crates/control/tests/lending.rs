@@ -210,12 +210,7 @@ fn what_lends_its_cores_can_be_cancelled() {
     world.deliver_all();
     suspend(&mut world, first);
     resume(&mut world, first);
-    world.ask(Request::Cancel {
-        filter: ids(&[first]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[first])));
     world.deliver_all();
     assert_eq!(world.state_of(first), JobState::Cancelled);
     assert_eq!(queue(&mut world), format!("{second}:running"));

@@ -66,12 +66,7 @@ fn each_is_touched_once() {
                 ..Default::default()
             }),
         },
-        |filter| Request::Cancel {
-            filter,
-            signal: None,
-            script_only: false,
-            steps_only: false,
-        },
+        |filter| cancels(filter),
     ];
     for request in requests {
         let mut world = world();
@@ -121,12 +116,7 @@ fn a_wait_counts_each_once() {
         },
     );
     assert!(!world.replies.contains_key(&waits));
-    world.ask(Request::Cancel {
-        filter: ids(&[1]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[1])));
     let Some(Reply::Ended(ended)) = world.replies.remove(&waits) else {
         panic!("no answer");
     };

@@ -292,12 +292,7 @@ fn cancelling_ends_what_goes_on_unknown() {
     let copy = waits_then_runs(&mut world);
     restore(&mut world, &copy);
     world.connect_all();
-    world.ask(Request::Cancel {
-        filter: ids(&[1]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[1])));
     world.deliver_all();
     assert_eq!(world.state_of(1), JobState::Cancelled);
     assert!(world.nodes.iter().all(|n| n.known.is_empty()));

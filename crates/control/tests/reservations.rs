@@ -908,12 +908,7 @@ fn with_its_script_a_reservation_goes() {
         .unwrap()
         .remove(0);
     let job = booked.job.unwrap().0;
-    world.ask(Request::Cancel {
-        filter: ids(&[job]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[job])));
     assert_eq!(world.show(booked.id).state, ReservationState::Cancelled);
     assert_eq!(world.state_of(job), JobState::Cancelled);
     assert_eq!(world.show(booked.id).end, booked.end);
@@ -981,12 +976,7 @@ fn one_with_a_script_ends_when_nothing_runs_in_it() {
     world.disconnect(1);
     world.pass(12);
     assert!(runs(&world, other));
-    world.ask(Request::Cancel {
-        filter: ids(&[script.0]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[script.0])));
     assert_eq!(world.show(id).state, ReservationState::Active);
     world.pass(40);
     assert_eq!(world.state_of(other), JobState::Completed);

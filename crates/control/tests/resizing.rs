@@ -155,12 +155,7 @@ fn a_node_that_leaves_may_be_lost() {
 fn a_job_that_gives_nodes_back_may_end_meanwhile() {
     let (mut world, first) = world_of_one();
     assert_eq!(change(&mut world, first, count(1)), None);
-    world.ask(Request::Cancel {
-        filter: ids(&[first]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(ids(&[first])));
     world.deliver_all();
     assert_eq!(world.state_of(first), JobState::Cancelled);
     world.submit(on_nodes(4));

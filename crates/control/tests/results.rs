@@ -339,12 +339,7 @@ fn only_administrators_end_an_administrators_hold() {
     assert!(change_as(&mut world, ann(), job, priority(1)).is_err());
     assert_eq!(world.queue(), format!("{job}:waiting/held_by_admin"));
     // By cancelling it and putting it back.
-    let cancel = Request::Cancel {
-        filter: ids(&[job]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    };
+    let cancel = cancels(ids(&[job]));
     done(world.ask_as(ann(), None, cancel)).unwrap();
     requeue_as(&mut world, ann(), job).unwrap();
     assert_eq!(world.queue(), format!("{job}:waiting/held_by_admin"));
@@ -386,12 +381,7 @@ fn every_job_and_component_counts_in_its_queue() {
     assert!(submit_as(&mut world, ann(), held("fourth")).is_err());
     submit_as(&mut world, bob(), held("his")).unwrap();
     // They leave with their job.
-    let cancel = Request::Cancel {
-        filter: ids(&[first]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    };
+    let cancel = cancels(ids(&[first]));
     done(world.ask_as(ann(), None, cancel)).unwrap();
     for name in ["fourth", "fifth"] {
         submit_as(&mut world, ann(), held(name)).unwrap();

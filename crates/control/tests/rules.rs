@@ -632,24 +632,14 @@ fn cancel_in_every_state() {
     let starting = world.submit(whole("s", 1, 60));
     let waiting = world.submit(whole("w", 2, 60));
     for id in [running, starting, waiting] {
-        let reply = world.ask(Request::Cancel {
-            filter: ids(&[id]),
-            signal: None,
-            script_only: false,
-            steps_only: false,
-        });
+        let reply = world.ask(cancels(ids(&[id])));
         assert!(matches!(reply, Reply::Done { changed: 1, .. }), "{reply:?}");
     }
     world.deliver_all();
     for id in [running, starting, waiting] {
         assert_eq!(world.state_of(id), JobState::Cancelled);
     }
-    let again = world.ask(Request::Cancel {
-        filter: ids(&[running]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    let again = world.ask(cancels(ids(&[running])));
     let Reply::Done {
         changed: 0,
         refused,
@@ -658,12 +648,7 @@ fn cancel_in_every_state() {
         panic!("{again:?}")
     };
     assert_eq!(refused[0].1.code, RefusalCode::WrongState);
-    let none = world.ask(Request::Cancel {
-        filter: JobFilter::default(),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    let none = world.ask(cancels(JobFilter::default()));
     assert!(matches!(none, Reply::Refused(_)), "an empty filter must not cancel everything");
 }
 
@@ -679,12 +664,7 @@ fn others_jobs_are_neither_seen_nor_touched() {
     };
     let reply = world.ask_as(other.clone(), None, list);
     assert!(matches!(&reply, Reply::Jobs(t) if t.rows == 0), "{reply:?}");
-    let cancel = Request::Cancel {
-        filter: ids(&[id]),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    };
+    let cancel = cancels(ids(&[id]));
     let reply = world.ask_as(other.clone(), None, cancel);
     assert!(matches!(&reply, Reply::Done { changed: 0, refused } if refused.len() == 1));
     let explain = Request::Explain {

@@ -203,12 +203,7 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
         }
         75..80 => {
             let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);
-            world.ask(Request::Cancel {
-                filter: ids(&[job]),
-                signal: None,
-                script_only: false,
-                steps_only: false,
-            });
+            world.ask(cancels(ids(&[job])));
         }
         80..83 => {
             let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);

@@ -163,12 +163,7 @@ fn a_suspended_job_can_be_cancelled() {
         },
     );
     world.deliver_all();
-    world.ask(Request::Cancel {
-        filter,
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    });
+    world.ask(cancels(filter));
     world.deliver_all();
     assert_eq!(world.state_of(id), JobState::Cancelled);
 }

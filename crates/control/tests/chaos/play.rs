@@ -326,15 +326,7 @@ impl Play {
     fn cancel_job(&mut self) {
         let most = self.world.store.submissions.len() as u64 + 1;
         let filter = ids(&[1 + self.dice.below(most)]);
-        self.ask(
-            user(0, "root"),
-            Request::Cancel {
-                filter,
-                signal: None,
-                script_only: false,
-                steps_only: false,
-            },
-        );
+        self.ask(user(0, "root"), cancels(filter));
     }
 
     /// A job that has nodes is stopped, or one that is stopped is to run on.

@@ -1342,6 +1342,16 @@ fn targets(dependencies: &[Dependency]) -> Vec<api::JobRef> {
     dependencies.iter().map(target).collect()
 }
 
+/// Those jobs are to be cancelled, whatever of them runs.
+pub fn cancels(filter: JobFilter) -> Request {
+    Request::Cancel {
+        filter,
+        signal: None,
+        script_only: false,
+        steps_only: false,
+    }
+}
+
 pub fn ids(ids: &[u64]) -> JobFilter {
     JobFilter {
         ids: ids
