@@ -53,39 +53,28 @@ pub(crate) fn bulk_request(
             special,
         } => {
             let held = HeldBy::after_requeue(hold, special);
-            requeue_jobs(rooms, turn, asker, filter, held)
+            each_in_pieces(rooms, turn, asker, filter, Work::Requeue(held))
         }
         Request::Notify { filter, text } => notify_jobs(rooms, turn, asker, filter, &text),
-        Request::Suspend { filter } => suspend_jobs(rooms, turn, asker, filter),
-        Request::Resume { filter } => resume_jobs(rooms, turn, asker, filter),
-        Request::Top { filter } => top_jobs(rooms, turn, asker, filter),
+        Request::Suspend { filter } => {
+            require_admin(&rooms.config, asker.caller, "suspend jobs")?;
+            each_in_pieces(rooms, turn, asker, filter, Work::Suspend)
+        }
+        Request::Resume { filter } => {
+            require_admin(&rooms.config, asker.caller, "resume jobs")?;
+            each_in_pieces(rooms, turn, asker, filter, Work::Resume)
+        }
+        // Before the other waiting jobs of their users.
+        Request::Top { filter } => {
+            require_admin(&rooms.config, asker.caller, "put jobs on top")
+                .map_err(|refusal| refusal.about(About::Priority))?;
+            each_in_pieces(rooms, turn, asker, filter, Work::Top)
+        }
         Request::Change { filter, change } => {
             change_jobs(rooms, turn, asker, filter, change, facts)
         }
         _ => Err(Refusal::invalid("this is no request for jobs")),
     }
-}
-
-pub(crate) fn suspend_jobs(
-    rooms: &mut Rooms,
-    turn: &mut Turn,
-    asker: Asker<'_>,
-    filter: JobFilter,
-) -> Result<Option<Reply>, Refusal> {
-    let Asker { caller, .. } = asker;
-    require_admin(&rooms.config, caller, "suspend jobs")?;
-    each_in_pieces(rooms, turn, asker, filter, Work::Suspend)
-}
-
-pub(crate) fn resume_jobs(
-    rooms: &mut Rooms,
-    turn: &mut Turn,
-    asker: Asker<'_>,
-    filter: JobFilter,
-) -> Result<Option<Reply>, Refusal> {
-    let Asker { caller, .. } = asker;
-    require_admin(&rooms.config, caller, "resume jobs")?;
-    each_in_pieces(rooms, turn, asker, filter, Work::Resume)
 }
 
 pub(crate) fn notify_jobs(
@@ -269,16 +258,6 @@ pub(crate) fn do_one(
     }
 }
 
-pub(crate) fn requeue_jobs(
-    rooms: &mut Rooms,
-    turn: &mut Turn,
-    asker: Asker<'_>,
-    filter: JobFilter,
-    hold: Option<HeldBy>,
-) -> Result<Option<Reply>, Refusal> {
-    each_in_pieces(rooms, turn, asker, filter, Work::Requeue(hold))
-}
-
 /// The answer, `None` when it comes later: see [`crate::conversations::bulk`].
 pub(crate) fn cancel_jobs(
     rooms: &mut Rooms,
@@ -322,17 +301,4 @@ pub(crate) fn change_jobs(
     }
     crate::jobs::change::check(&change)?;
     each_in_pieces(rooms, turn, asker, filter, Work::Change(change.into()))
-}
-
-/// Puts waiting jobs before the other waiting jobs of their users.
-pub(crate) fn top_jobs(
-    rooms: &mut Rooms,
-    turn: &mut Turn,
-    asker: Asker<'_>,
-    filter: JobFilter,
-) -> Result<Option<Reply>, Refusal> {
-    let Asker { caller, .. } = asker;
-    require_admin(&rooms.config, caller, "put jobs on top")
-        .map_err(|refusal| refusal.about(About::Priority))?;
-    each_in_pieces(rooms, turn, asker, filter, Work::Top)
 }

@@ -196,14 +196,7 @@ impl Reservations {
         let Some(reservation) = self.all.get_mut(&id) else {
             return Ok(Vec::new());
         };
-        let row = &mut reservation.row;
-        let price = row.base.plus(row.extra);
-        let Some(account) = &row.account else {
-            return Ok(Vec::new());
-        };
-        let lines = self.books.hold(now, account, id, price, &row.user)?;
-        row.held = price;
-        Ok(lines)
+        self.books.hold_price(now, &mut reservation.row)
     }
 
     /// What rules of admission look at.

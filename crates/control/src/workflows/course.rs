@@ -20,6 +20,11 @@ pub(crate) struct TaskEnd {
 }
 
 impl TaskEnd {
+    /// What waits for the task may go on.
+    pub fn is_good(&self) -> bool {
+        self.state == JobState::Completed
+    }
+
     /// `failed, exit code 3: its node was lost`.
     pub fn words(&self) -> String {
         let code = match self.exit_code {

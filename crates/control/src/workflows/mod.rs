@@ -36,7 +36,7 @@ use crate::workflows::check::Graph;
 use crate::workflows::course::TaskEnd;
 use crate::workflows::plan::FlowPending;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
-use cosy_model::{ClockStep, FlowId, JobId, JobState, Refusal, RefusalCode, Span, Su, Time};
+use cosy_model::{ClockStep, FlowId, JobId, Refusal, RefusalCode, Span, Su, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Workflows that are over are remembered for so long.
@@ -188,7 +188,7 @@ impl Workflows {
 
     /// The job of a task has ended; `released` when that was not its own doing.
     pub fn task_ended(&mut self, ended: &TaskEnd, released: bool) {
-        let good = ended.state == JobState::Completed;
+        let good = ended.is_good();
         if let Some(task) = self.task_mut(ended.of) {
             task.start = ended.start;
             task.end = Some(ended.end);

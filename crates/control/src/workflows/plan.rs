@@ -9,6 +9,7 @@ use super::book::FlowBooking;
 use super::replan::Replan;
 use super::resolve::{ResolvedFlow, of_task};
 use crate::event::{Caller, ClientId};
+use crate::turn::Asker;
 use cosy_model::workflow::FlowSpec;
 use cosy_model::{About, FlowId, Refusal, RefusalCode, Time, Uid};
 use cosy_sched::workflow::DagError;
@@ -79,13 +80,15 @@ impl FlowPlans {
 
     /// True when a request with that key waits for its plan already: its answer goes to the
     /// new connection.
-    pub fn rejoin(&mut self, uid: Uid, key: [u8; 16], client: ClientId) -> bool {
+    pub fn rejoin(&mut self, asker: Asker<'_>) -> bool {
+        let Some(key) = asker.key else { return false };
+        let uid = asker.caller.user.uid;
         let waiting = self.waiting.iter_mut().map(|(pending, _)| pending);
         for pending in self.under_way.values_mut().chain(waiting) {
             if let FlowPending::Submit(booking) = pending
                 && (booking.caller.user.uid, booking.key) == (uid, Some(key))
             {
-                booking.client = client;
+                booking.client = asker.client;
                 return true;
             }
         }

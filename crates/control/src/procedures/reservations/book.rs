@@ -225,16 +225,8 @@ pub(crate) fn take(
     let now = turn.now();
     let id = ReservationId(rooms.reservations.next_number());
     let mut row = new_row(&rooms.config, &rooms.queues, now, booking, &taken, id, series);
-    let price = row.base.plus(row.extra);
-    let who = booking.caller.user.name.clone();
-    if let Some(account) = &row.account {
-        let records = rooms
-            .reservations
-            .books_mut()
-            .hold(now, account, id, price, &who)?;
-        records.into_iter().for_each(|r| turn.record(r));
-        row.held = price;
-    }
+    let lines = rooms.reservations.books_mut().hold_price(now, &mut row)?;
+    lines.into_iter().for_each(|line| turn.record(line));
     rooms.reservations.number_taken();
     let reservation = Reservation::new(row, taken.shares);
     rooms.planning.cluster_mut().add_block(reservation.block());
@@ -245,16 +237,17 @@ pub(crate) fn take(
         return Err(refusal);
     }
     let detail = slot_text(&rooms.machine, &rooms.reservations, id);
+    let who = &booking.caller.user.name;
     let kind = if booking.hold {
         EventKind::Held
     } else {
         EventKind::Booked
     };
-    turn.happened(now, kind, &who, EventObject::Reservation(id), detail);
+    turn.happened(now, kind, who, EventObject::Reservation(id), detail);
     if booking.hold {
         touch_reservation(&rooms.config, &mut rooms.reservations, id);
     } else {
-        confirm_one(&rooms.config, &mut rooms.reservations, turn, id, &who);
+        confirm_one(&rooms.config, &mut rooms.reservations, turn, id, who);
     }
     Ok(id)
 }

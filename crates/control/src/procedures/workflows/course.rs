@@ -12,7 +12,7 @@ use crate::workflows::course::TaskEnd;
 use crate::workflows::grow::start_early;
 use crate::workflows::replan::procedures::replan_due;
 use cosy_model::workflow::{FlowState, FlowTaskState, Overrun};
-use cosy_model::{EventKind, FlowId, JobId, JobState};
+use cosy_model::{EventKind, FlowId, JobId};
 use cosy_view::words::end_note::CancelNote;
 
 /// Ends all that runs of a live workflow and gives back what has not begun.
@@ -125,7 +125,7 @@ pub(crate) fn task_ended(rooms: &mut Rooms, turn: &mut Turn, ended: &TaskEnd) {
         .is_some_and(|flow| matches!(flow.row().state, FlowState::Cancelled | FlowState::Expired));
     let marked = known.is_some_and(|task| task.state == FlowTaskState::Released);
     let released = marked || given_up && ended.start.is_none();
-    let good = ended.state == JobState::Completed;
+    let good = ended.is_good();
     rooms.workflows.task_ended(ended, released);
     if !released && !good {
         task_failed(rooms, turn, ended);

@@ -1,13 +1,13 @@
 //! Appraisals are handed out, a few at a time, and taken back with their figures.
 
-use crate::event::{ClientId, Effect};
+use crate::event::Effect;
 use crate::jobs::Jobs;
 use crate::planning::Planning;
 use crate::queues::order;
 use crate::reservations::Reservations;
 use crate::reservations::appraisal::{Lane, OF_ONE_USER, Pending, WAITING, start_no_earlier};
 use crate::reservations::ask::JOBS_LOOKED_AT;
-use crate::turn::Turn;
+use crate::turn::{Asker, Turn};
 use cosy_model::{Refusal, RefusalCode, Uid};
 use cosy_sched::appraise::{Inquiry, Listed};
 use std::collections::VecDeque;
@@ -16,12 +16,14 @@ use std::sync::Arc;
 impl Reservations {
     /// True when a request with that key waits for its figures already: its answer goes to
     /// the new connection.
-    pub(crate) fn rejoin(&mut self, uid: Uid, key: [u8; 16], client: ClientId) -> bool {
+    pub(crate) fn rejoin(&mut self, asker: Asker<'_>) -> bool {
+        let Some(key) = asker.key else { return false };
+        let uid = asker.caller.user.uid;
         let appraisals = &mut self.appraisals;
         let mut all = appraisals.all_mut();
         match all.find(|p| p.key() == Some((uid, key))) {
             Some(pending) => {
-                pending.set_client(client);
+                pending.set_client(asker.client);
                 true
             }
             None => false,

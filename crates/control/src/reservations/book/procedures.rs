@@ -38,9 +38,7 @@ pub(crate) fn reserve(
         key,
     } = asker;
     let now = turn.now();
-    if let Some(key) = key
-        && rooms.reservations.rejoin(caller.user.uid, key, client)
-    {
+    if rooms.reservations.rejoin(asker) {
         return Ok(None);
     }
     let wish = wish(rooms, now, caller, ask)?;
@@ -177,31 +175,50 @@ pub(crate) fn new_row(
     id: ReservationId,
     series: Option<ReservationId>,
 ) -> ReservationRow {
-    let (wish, user) = (&booking.wish, &booking.caller.user);
-    let estimate = taken.estimate;
+    let (wish, estimate) = (&booking.wish, taken.estimate);
     let (start, length) = (estimate.start.max(now), estimate.end.since(estimate.start));
     let policy = policy_of(config, queues, wish);
     let repeats = wish.ask.repeat.is_some();
     ReservationRow {
-        id,
         series: series.or(repeats.then_some(id)),
+        start,
+        end: start + length,
+        hold_until: booking.hold.then(|| (now + policy.hold).min(start)),
+        ..row_of_slot(queues, now, &booking.caller, wish, (estimate, taken.extra), id)
+    }
+}
+
+/// The row of a slot with the figures on which it was admitted and what it pays for delaying others.
+/// It stands alone and is no hold with an end.
+pub(crate) fn row_of_slot(
+    queues: &Queues,
+    now: Time,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    (estimate, extra): (&Estimate, Su),
+    id: ReservationId,
+) -> ReservationRow {
+    let user = &caller.user;
+    ReservationRow {
+        id,
+        series: None,
         uid: user.uid,
-        gid: booking.caller.group(),
+        gid: caller.group(),
         user: user.name.clone(),
         queue: queues.name(wish.queue).to_owned(),
         account: wish.account.clone(),
         ask: wish.ask.clone(),
         state: ReservationState::Held,
         degraded: false,
-        start,
-        end: start + length,
+        start: estimate.start,
+        end: estimate.end,
         closed: None,
         shares: Vec::new(),
         made: now,
-        hold_until: booking.hold.then(|| (now + policy.hold).min(start)),
+        hold_until: None,
         free_until: None,
         base: estimate.base,
-        extra: taken.extra,
+        extra,
         held: Su::ZERO,
         charged: Su::ZERO,
         delays: estimate.delays.listed.clone(),

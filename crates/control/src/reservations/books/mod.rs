@@ -27,7 +27,7 @@ mod tests;
 
 use self::lines::{Cause, Transfer};
 use crate::config::AccountConfig;
-use crate::record::{AccountRow, Record};
+use crate::record::{AccountRow, Record, ReservationRow};
 use cosy_model::reservation::AccountInfo;
 use cosy_model::{Refusal, RefusalCode, ReservationId, Su, Time, User};
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,6 +142,24 @@ impl Books {
     pub(crate) fn left(&self, account: &str) -> Option<Su> {
         let row = self.accounts.get(account)?;
         row.budget.then(|| available(row))
+    }
+
+    /// Holds the price of a reservation, where an account pays for it.
+    ///
+    /// # Errors
+    /// Those of [`Books::hold`].
+    pub(crate) fn hold_price(
+        &mut self,
+        now: Time,
+        row: &mut ReservationRow,
+    ) -> Result<Vec<Record>, Refusal> {
+        let Some(account) = &row.account else {
+            return Ok(Vec::new());
+        };
+        let price = row.base.plus(row.extra);
+        let lines = self.hold(now, account, row.id, price, &row.user)?;
+        row.held = price;
+        Ok(lines)
     }
 
     /// Holds a sum of the account. Without any accounts nothing is kept.

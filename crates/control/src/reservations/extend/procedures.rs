@@ -35,9 +35,7 @@ pub(crate) fn extend(
         key,
     } = asker;
     let now = turn.now();
-    if let Some(key) = key
-        && rooms.reservations.rejoin(caller.user.uid, key, client)
-    {
+    if rooms.reservations.rejoin(asker) {
         return Ok(None);
     }
     let wish = difference(rooms, now, caller, id, by, max_price)?;

@@ -8,7 +8,7 @@ use crate::planning::Planning;
 use crate::queues::Queues;
 use crate::record::{OfFlow, ReservationRow};
 use crate::reservations::ask::procedures::{policy_of, tariff};
-use crate::reservations::book::procedures::{may_hold, may_hold_again, slot_text};
+use crate::reservations::book::procedures::{may_hold, may_hold_again, row_of_slot, slot_text};
 use crate::reservations::booked::booked;
 use crate::reservations::confirm::confirm_one;
 use crate::reservations::procedures::touch_reservation;
@@ -25,7 +25,7 @@ use crate::workflows::resolve::procedures::{flow_wish, live_flow};
 use crate::workflows::resolve::{ResolvedFlow, of_task};
 use crate::workflows::submit::{job_ids, ready_tasks};
 use cosy_model::api::Reply;
-use cosy_model::reservation::{ReservationSpec, ReservationState, StartChoice};
+use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::workflow::FlowSpec;
 use cosy_model::{
     EventKind, EventObject, FlowId, JobId, QueueId, Refusal, RefusalCode, ReservationId, Su, Time,
@@ -49,9 +49,7 @@ pub(crate) fn submit_planned(
         caller,
         key,
     } = asker;
-    if let Some(key) = key
-        && rooms.workflows.plans.rejoin(caller.user.uid, key, client)
-    {
+    if rooms.workflows.plans.rejoin(asker) {
         return Ok(None);
     }
     let wish = flow_wish(rooms, caller, spec)?;
@@ -423,55 +421,25 @@ fn place_slot(
     let first = ReservationId(rooms.reservations.next_number());
     let id = ReservationId(first.0 + task as u64);
     let row = ReservationRow {
-        id,
         series: Some(first),
+        start: planned.start,
+        end: planned.end,
         job: Some(job),
         hold_until: booking.hold.then_some(until),
         flow: Some(of),
-        ..slot_reservation(&rooms.queues, now, &booking.caller, slot)
+        ..row_of_slot(
+            &rooms.queues,
+            now,
+            &booking.caller,
+            &slot.wish,
+            (slot.estimate(), slot.extra),
+            id,
+        )
     };
     let reservation = Reservation::new(row, planned.shares.clone());
     rooms.planning.cluster_mut().add_block(reservation.block());
     rooms.reservations.enter(reservation);
     Ok(id)
-}
-
-fn slot_reservation(
-    queues: &Queues,
-    now: Time,
-    caller: &Caller,
-    slot: &FlowSlot,
-) -> ReservationRow {
-    let (user, wish, estimate) = (&caller.user, &slot.wish, slot.estimate());
-    ReservationRow {
-        id: ReservationId(0),
-        series: None,
-        uid: user.uid,
-        gid: caller.group(),
-        user: user.name.clone(),
-        queue: queues.name(wish.queue).to_owned(),
-        account: wish.account.clone(),
-        ask: wish.ask.clone(),
-        state: ReservationState::Held,
-        degraded: false,
-        start: slot.planned.start,
-        end: slot.planned.end,
-        closed: None,
-        shares: Vec::new(),
-        made: now,
-        hold_until: None,
-        free_until: None,
-        base: estimate.base,
-        extra: slot.extra,
-        held: Su::ZERO,
-        charged: Su::ZERO,
-        delays: estimate.delays.listed.clone(),
-        job: None,
-        first_use: None,
-        used_core_ms: 0,
-        note: String::new(),
-        flow: None,
-    }
 }
 
 /// Holds the prices of reservations that are in memory only, of all or of none.
