@@ -88,7 +88,7 @@ pub fn pass_on(line: &str) {
 pub fn now() -> String {
     let zone = crate::zone::local();
     let now = jiff::Timestamp::now();
-    cosy_slurm::clock::stamp(Time(now.as_millisecond()), &zone)
+    cosy_slurm::times::timestamp(Time(now.as_millisecond()), &zone)
 }
 
 #[cfg(test)]

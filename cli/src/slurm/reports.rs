@@ -11,8 +11,8 @@ use cosy_slurm::getopt::Mistake;
 use cosy_slurm::job::Surroundings;
 use cosy_slurm::show::reservation;
 use cosy_slurm::squeue::cells::{BITS, ValueStyle};
-use cosy_slurm::stamp::{StampForm, Stamps};
 use cosy_slurm::table::{self, Row};
+use cosy_slurm::times::{TimeFormat, TimeWriter};
 use jiff::Zoned;
 
 /// A variable of the environment; empty ones and such that are no text are none.
@@ -139,9 +139,9 @@ pub fn look(now: &Zoned, raw_sizes: bool) -> ValueStyle {
 }
 
 /// Points of time as `SLURM_TIME_FORMAT` wants them.
-pub fn stamps(now: &Zoned) -> Stamps {
+pub fn stamps(now: &Zoned) -> TimeWriter {
     let form = variable("SLURM_TIME_FORMAT");
-    Stamps::new(now, form.as_deref().map_or(StampForm::Standard, Into::into))
+    TimeWriter::new(now, form.as_deref().map_or(TimeFormat::Standard, Into::into))
 }
 
 fn bits(text: Option<String>) -> Option<usize> {

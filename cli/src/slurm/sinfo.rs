@@ -7,13 +7,14 @@ use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::hostlist;
 use cosy_model::reservation::{BarKind, PlanBar, ReservationState};
 use cosy_slurm::data;
+use cosy_slurm::node::HeldFor;
 use cosy_slurm::show::reservation;
 use cosy_slurm::sinfo::cells::ValueStyle;
 use cosy_slurm::sinfo::options::{self, Invocation, OPTIONS, Query, SYNOPSIS};
 use cosy_slurm::sinfo::report::{self, Reserved};
-use cosy_slurm::sinfo::states::{Kept, WORDS};
+use cosy_slurm::sinfo::states::WORDS;
 use cosy_slurm::sinfo::tree;
-use cosy_slurm::stamp::heading;
+use cosy_slurm::times::heading;
 use cosy_view::node::NodeCondition;
 use jiff::Zoned;
 use std::collections::BTreeSet;
@@ -70,7 +71,7 @@ fn once(context: &Context, query: &Query) -> Result<(), Failed> {
         let release = reports::release();
         let list = nodes
             .iter()
-            .map(|(n, kept)| tree::of_node(n, *kept, release));
+            .map(|(n, held_for)| tree::of_node(n, *held_for, release));
         data::answer(spelling, release, "nodes", list, output::print);
         return Ok(());
     }
@@ -87,7 +88,7 @@ fn list(
     context: &Context,
     query: &Query,
     partitions: &[QueueInfo],
-    nodes: &[(NodeInfo, Kept)],
+    nodes: &[(NodeInfo, HeldFor)],
     now: &Zoned,
 ) -> Result<(), Failed> {
     let look = ValueStyle {
@@ -129,8 +130,8 @@ fn unexpected(function: &str) -> Failed {
     reports::failed(function, &cosy_client::CallError::Unexpected)
 }
 
-/// All nodes, and whom idle ones are kept for.
-fn nodes(context: &Context, partitions: &[QueueInfo]) -> Result<Vec<(NodeInfo, Kept)>, Failed> {
+/// All nodes, and whom idle ones are held for.
+fn nodes(context: &Context, partitions: &[QueueInfo]) -> Result<Vec<(NodeInfo, HeldFor)>, Failed> {
     let all = match context.ask(Request::Nodes) {
         Ok(Reply::Nodes(all)) => all,
         Ok(_) => return Err(unexpected("slurm_load_node")),
@@ -140,25 +141,25 @@ fn nodes(context: &Context, partitions: &[QueueInfo]) -> Result<Vec<(NodeInfo, K
         .iter()
         .any(|n| NodeCondition::of(n) == Some(NodeCondition::Idle));
     let waiting = partitions.iter().any(|p| p.waiting > 0);
-    let (planned, reserved) = kept(context, idle, waiting);
+    let (planned, reserved) = held_for(context, idle, waiting);
     let keep = |node: &NodeInfo| {
         if reserved.contains(&node.name) {
-            Kept::Reserved
+            HeldFor::Reservation
         } else if planned.contains(&node.name) {
-            Kept::Planned
+            HeldFor::Job
         } else {
-            Kept::Free
+            HeldFor::Nobody
         }
     };
     Ok(all.into_iter().map(|n| (n.clone(), keep(&n))).collect())
 }
 
-/// Waiting jobs whose planned nodes count as kept for them.
+/// Waiting jobs whose planned nodes count as held for them.
 const PLANNED: u32 = 50;
 
 /// The nodes that waiting jobs are planned on, and those of reservations that have begun.
-/// A plan is only asked for when nodes could be kept.
-fn kept(context: &Context, idle: bool, waiting: bool) -> (BTreeSet<String>, BTreeSet<String>) {
+/// A plan is only asked for when nodes could be held.
+fn held_for(context: &Context, idle: bool, waiting: bool) -> (BTreeSet<String>, BTreeSet<String>) {
     if !idle {
         return (BTreeSet::new(), BTreeSet::new());
     }

@@ -10,13 +10,14 @@ use super::{accounts, clusters, steps};
 use crate::{Context, exit, output, refs, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
-use cosy_model::{JobId, JobState, hostlist};
+use cosy_model::{JobState, hostlist};
 use cosy_slurm::job::{Het, JobView, Surroundings};
 use cosy_slurm::squeue::cells::{self, ValueStyle};
 use cosy_slurm::squeue::fields::Field;
 use cosy_slurm::squeue::options::{self, Invocation, OPTIONS, Query, States};
 use cosy_slurm::squeue::synopsis::SYNOPSIS;
 use cosy_slurm::squeue::{order, report, steps as step_report, tree};
+use cosy_slurm::step::{self, RunningStep};
 use cosy_slurm::{SlurmState, data, targets};
 use cosy_view::words::counted;
 use std::time::Duration;
@@ -64,7 +65,7 @@ fn once(context: &Context, query: &Query, chosen: &JobSelection) -> Result<u8, F
     }
     let dated = query.long && !query.bare;
     if plain && (dated || query.iterate.is_some() || query.verbose > 0) {
-        output::print(&format!("{}\n", cosy_slurm::stamp::heading(&now)));
+        output::print(&format!("{}\n", cosy_slurm::times::heading(&now)));
     }
     let look = reports::look(&now, query.raw_sizes);
     match (query.spelling, &query.steps) {
@@ -387,62 +388,20 @@ fn listed_steps(
     Ok(exit::OK)
 }
 
-const OF_STEPS: &[JobField] = &[
-    JobField::Id,
-    JobField::ArrayId,
-    JobField::ArrayTask,
-    JobField::State,
-    JobField::Queue,
-    JobField::User,
-    JobField::Uid,
-    JobField::Start,
-    JobField::BatchHost,
-    JobField::Batch,
-];
-
 /// The steps of jobs that run: the script, and what its node tells of others.
 fn running_steps(
     context: &Context,
     chosen: &JobSelection,
     which: &[String],
-) -> Result<Vec<step_report::Step>, Failed> {
-    let table = fetch(context, chosen, OF_STEPS.to_vec())?;
+) -> Result<Vec<RunningStep>, Failed> {
+    let table = fetch(context, chosen, step::NEEDED_FIELDS.to_vec())?;
     let around = Surroundings::default();
-    let mut all = Vec::new();
-    for row in 0..table.rows {
-        let job = JobView::new(&table, row, &around);
-        if job.our_state() != JobState::Running {
-            continue;
-        }
-        let name = job.job_ref();
-        let step = |step: &str, title: &str| step_report::Step {
-            job: name,
-            step: step.to_owned(),
-            name: title.to_owned(),
-            partition: job.text(JobField::Queue).to_owned(),
-            user: job.text(JobField::User).to_owned(),
-            uid: job.count(JobField::Uid),
-            start: job.time(JobField::Start),
-            nodes: job.text(JobField::BatchHost).to_owned(),
-            tasks: 1,
-            limit: None,
-        };
-        if job.flag(JobField::Batch) {
-            all.push(step("batch", "batch"));
-        }
-        let id = u64::try_from(job.raw_id()).unwrap_or(0);
-        for info in steps::running(context, JobId(id)) {
-            all.push(step_report::Step {
-                start: info.start,
-                nodes: info.nodes.clone(),
-                tasks: info.tasks,
-                limit: info.time_limit,
-                ..step(&info.key.step.to_string(), &info.name)
-            });
-        }
-    }
-    let named = |s: &step_report::Step| {
-        let id = s.id();
+    let jobs = (0..table.rows).map(|row| JobView::new(&table, row, &around));
+    let mut all: Vec<RunningStep> = jobs
+        .flat_map(|job| RunningStep::of_job(&job, |id| steps::running(context, id)))
+        .collect();
+    let named = |s: &RunningStep| {
+        let id = step_report::id(s);
         which.is_empty() || which.iter().any(|w| *w == id || *w == s.job.to_string())
     };
     all.retain(named);

@@ -111,12 +111,12 @@ fn live(used: &mut BTreeMap<i64, JobUse>, context: &Context, row: &Row<'_>) -> O
     });
     let found = match row.part {
         Part::Batch => job.script,
-        Part::Running(step) => {
+        Part::Step(step) if step.end.is_none() => {
             let mut steps = job.steps.iter();
-            let own = steps.find(|(id, _)| *id == step.key.step);
+            let own = steps.find(|(id, _)| *id == step.step);
             own.map(|(_, used)| *used)
         }
-        Part::Whole | Part::Ended(_) => None,
+        Part::Whole | Part::Step(_) => None,
     };
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     found.map(|used| Usage {

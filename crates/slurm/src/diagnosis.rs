@@ -4,7 +4,7 @@
 //! Cosy's controller does not count cycles or messages: what Slurm tells of them is 0 here,
 //! so that programs that read the report find every line.
 
-use crate::stamp;
+use crate::times;
 use jiff::Zoned;
 
 /// What is counted.
@@ -31,7 +31,7 @@ pub fn report(counts: &Counts, now: &Zoned, since: &Zoned) -> String {
     let line = "*".repeat(55);
     let at = |when: &Zoned| {
         let seconds = when.timestamp().as_second();
-        format!("{} ({seconds})", stamp::heading(when))
+        format!("{} ({seconds})", times::heading(when))
     };
     let mut text =
         format!("{line}\nsdiag output at {}\nData since      {}\n{line}\n", at(now), at(since));

@@ -1,17 +1,15 @@
 //! Slurm's vocabulary: what its users and their tools can observe, as tables and grammars
 //! from and to Cosy's own words.
 //!
-//! Slurm's command names (`sbatch`, `squeue` ...) do not exist yet; they will be front ends
-//! to the same requests as Cosy's own commands, and everything that only they need to know
-//! belongs here: option grammar, `#SBATCH` lines, `%` formats, state names and codes,
-//! messages that tools read. So far there are the names of states and of reasons to wait.
+//! The commands with Slurm's names (`sbatch`, `squeue` ...) are front ends to the same
+//! requests as Cosy's own, and everything that only they need to know stands here: option
+//! grammar, `#SBATCH` lines, `%` formats, state names and codes, messages that tools read.
 //!
 //! Pure: texts and values in, texts and values out. Knows nothing of sockets, files, clocks
 //! or of how anything is decided. Source: manual pages and observed behaviour of Slurm
 //! 22.05.
 
 pub mod cancel;
-pub mod clock;
 pub mod control;
 pub mod data;
 pub mod diagnosis;
@@ -22,6 +20,8 @@ pub mod import;
 pub mod job;
 pub mod layout;
 pub mod manage;
+pub mod node;
+pub mod partition;
 pub mod plain;
 pub mod reason;
 pub mod sacct;
@@ -29,12 +29,13 @@ pub mod sentences;
 pub mod show;
 pub mod sinfo;
 pub mod squeue;
-pub mod stamp;
 pub mod state;
+pub mod step;
 pub mod stepd;
 pub mod submit;
 pub mod table;
 pub mod targets;
+pub mod times;
 pub mod tres;
 pub mod trigger;
 pub mod verbose;

@@ -295,25 +295,38 @@ pub fn list(triggers: &[TriggerInfo], header: bool) -> String {
         ]));
     }
     for trigger in triggers {
-        let spec = &trigger.spec;
-        let (kind, of) = match &spec.on {
+        let TriggerInfo {
+            id,
+            // The name stands for it here.
+            uid: _,
+            user,
+            spec,
+        } = trigger;
+        let TriggerSpec {
+            on,
+            events,
+            offset,
+            program,
+            permanent,
+            // Only its program sees it.
+            environment: _,
+        } = spec;
+        let (kind, of) = match on {
             TriggerTarget::Job(job) => ("job", job.to_string()),
             TriggerTarget::Nodes(names) if names.is_empty() => ("node", "*".to_owned()),
             TriggerTarget::Nodes(names) => ("node", fold(names)),
         };
-        let events = EVENTS
-            .iter()
-            .filter(|(_, event)| spec.events.contains(event));
-        let events: Vec<&str> = events.map(|(name, _)| *name).collect();
-        let program = spec.program.lossy().replace(char::is_control, "?");
+        let named = EVENTS.iter().filter(|(_, event)| events.contains(event));
+        let events: Vec<&str> = named.map(|(name, _)| *name).collect();
+        let program = program.lossy().replace(char::is_control, "?");
         text.push_str(&cells([
-            &trigger.id.to_string(),
+            &id.to_string(),
             kind,
             &of,
             &events.join(","),
-            &spec.offset.secs().to_string(),
-            &trigger.user,
-            if spec.permanent { "PERM" } else { "" },
+            &offset.secs().to_string(),
+            user,
+            if *permanent { "PERM" } else { "" },
             &program,
         ]));
     }

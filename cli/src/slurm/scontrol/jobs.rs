@@ -5,12 +5,13 @@ use crate::slurm::messages::say;
 use crate::slurm::{steps, words};
 use crate::{exit, output};
 use cosy_client::CallError;
+use cosy_model::JobState;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, Table};
-use cosy_model::{JobId, JobState, Time, Uid};
-use cosy_slurm::job::JobView;
+use cosy_slurm::job::{JobView, Surroundings};
 use cosy_slurm::sentences;
 use cosy_slurm::show::job::{self, FIELDS, ShowOptions};
-use cosy_slurm::show::step::Step as Shown;
+use cosy_slurm::show::step;
+use cosy_slurm::step::{NEEDED_FIELDS, RunningStep};
 use cosy_slurm::targets::{self, Step, Target};
 use std::cmp::Reverse;
 
@@ -180,13 +181,10 @@ impl Session<'_> {
     }
 
     fn all_steps(&self) -> u8 {
-        let Ok(table) = self.table(Vec::new(), STEP_FIELDS, false) else {
+        let Ok(table) = self.table(Vec::new(), NEEDED_FIELDS, false) else {
             return exit::FAILED;
         };
-        let text: String = (0..table.rows)
-            .flat_map(|row| self.steps_in(&table, row))
-            .map(|step| step.sheet(&self.zone).text(self.one_line))
-            .collect();
+        let text = self.step_records(&self.steps_in(&table));
         self.told(if text.is_empty() {
             "No job steps in the system\n"
         } else {
@@ -195,14 +193,12 @@ impl Session<'_> {
     }
 
     fn steps_of(&self, target: &Target) -> Result<u8, &'static str> {
-        let table = self.table(target.jobs.clone(), STEP_FIELDS, false);
+        let table = self.table(target.jobs.clone(), NEEDED_FIELDS, false);
         let table = table.map_err(|e| words::of_call(&e))?;
         if table.rows == 0 {
             return Err(sentences::NO_JOB);
         }
-        let mut steps: Vec<Shown> = (0..table.rows)
-            .flat_map(|row| self.steps_in(&table, row))
-            .collect();
+        let mut steps = self.steps_in(&table);
         if let Some(step) = target.step {
             // A word in the place of the number counts as step 0 there, as observed.
             let number = match step {
@@ -211,70 +207,26 @@ impl Session<'_> {
             };
             let job = target.text.split('.').next().unwrap_or_default();
             let id = format!("{job}.{number}");
-            steps.retain(|s| s.id == id);
+            steps.retain(|s| step::id(s) == id);
             if steps.is_empty() {
                 output::print(&format!("Job step {id} not found\n"));
                 return Ok(exit::FAILED);
             }
         }
-        let text = |s: &Shown| s.sheet(&self.zone).text(self.one_line);
-        Ok(self.told(&steps.iter().map(text).collect::<String>()))
+        Ok(self.told(&self.step_records(&steps)))
     }
 
-    /// The script, then what was started in the job and still runs.
-    fn steps_in(&self, table: &Table, row: usize) -> Vec<Shown> {
-        let running = JobState::Running.word();
-        if table.text(row, JobField::State) != running {
-            return Vec::new();
-        }
-        let job = table.text(row, JobField::Ref);
-        let uid = table.number(row, JobField::Uid).unwrap_or_default();
-        let uid = Uid(u32::try_from(uid).unwrap_or_default());
-        let queue = table.text(row, JobField::Queue).to_owned();
-        let mut all = Vec::new();
-        if table.number(row, JobField::Batch) == Some(1) {
-            all.push(Shown {
-                id: format!("{job}.batch"),
-                uid,
-                start: table.number(row, JobField::Start).map(Time),
-                time_limit: None,
-                state: "RUNNING",
-                queue: queue.clone(),
-                nodes: table.text(row, JobField::BatchHost).to_owned(),
-                node_count: 1,
-                cores: 0,
-                tasks: 1,
-                name: "batch".to_owned(),
-                tres: String::new(),
-            });
-        }
-        let id = table.number(row, JobField::Id).unwrap_or_default();
-        let id = JobId(u64::try_from(id).unwrap_or_default());
-        for step in steps::running(self.context, id) {
-            let nodes = cosy_model::expand(&step.nodes).map_or(0, |n| n.len());
-            let node_count = u32::try_from(nodes).unwrap_or(u32::MAX);
-            let each = step.memory.map(|m| m.0.saturating_mul(node_count.into()));
-            let memory = each.map_or_else(String::new, |mib| format!("mem={mib}M,"));
-            all.push(Shown {
-                id: format!("{job}.{}", step.key.step.0),
-                uid,
-                start: step.start,
-                time_limit: step.time_limit,
-                state: if step.start.is_some() {
-                    "RUNNING"
-                } else {
-                    "PENDING"
-                },
-                queue: queue.clone(),
-                nodes: step.nodes,
-                node_count,
-                cores: step.tasks,
-                tasks: step.tasks,
-                name: step.name,
-                tres: format!("cpu={},{memory}node={node_count}", step.tasks),
-            });
-        }
-        all
+    /// Of each job the script, then what was started in it and still runs.
+    fn steps_in(&self, table: &Table) -> Vec<RunningStep> {
+        let around = Surroundings::default();
+        let jobs = (0..table.rows).map(|row| JobView::new(table, row, &around));
+        jobs.flat_map(|job| RunningStep::of_job(&job, |id| steps::running(self.context, id)))
+            .collect()
+    }
+
+    fn step_records(&self, steps: &[RunningStep]) -> String {
+        let text = |s: &RunningStep| step::sheet(s, &self.zone).text(self.one_line);
+        steps.iter().map(text).collect()
     }
 }
 
@@ -296,18 +248,6 @@ fn never_was(view: &JobView<'_>, target: &Target) -> bool {
     let named = target.jobs.iter().any(|job| job.task.is_some());
     named && view.our_state().is_end() && view.time(JobField::Start).is_none()
 }
-
-/// What is asked for of jobs whose steps are shown.
-const STEP_FIELDS: &[JobField] = &[
-    JobField::Id,
-    JobField::Ref,
-    JobField::Uid,
-    JobField::State,
-    JobField::Queue,
-    JobField::Start,
-    JobField::Batch,
-    JobField::BatchHost,
-];
 
 fn no_jobs(e: &CallError) -> u8 {
     say(&format!("slurm_load_jobs error: {}", words::of_call(e)));

@@ -11,8 +11,8 @@ use crate::slurm::steps;
 use crate::{exit, output, times};
 use cosy_model::api::{JobField, JobRef};
 use cosy_model::{JobId, Span, Time};
-use cosy_slurm::stamp;
 use cosy_slurm::targets::{self, Step};
+use cosy_slurm::times::heading;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -154,7 +154,7 @@ impl Session<'_> {
         };
         let (end, now) = (Time(start) + limit, times::now());
         let left = end.since(times::time_of(&now)).secs().max(0);
-        let at = stamp::heading(&times::in_zone(end, &now)?);
+        let at = heading(&times::in_zone(end, &now)?);
         Some(format!("Slurm JobId={id} ends at {at}\nJob remaining time is {left} seconds\n"))
     }
 }

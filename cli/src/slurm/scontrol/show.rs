@@ -6,9 +6,9 @@ use crate::slurm::{clusters, reports, words};
 use crate::{exit, output, times};
 use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, Reply, Request};
-use cosy_slurm::clock;
 use cosy_slurm::control::Entity;
 use cosy_slurm::show::{self, config, hosts, node, partition, reservation};
+use cosy_slurm::times::timestamp;
 
 impl Session<'_> {
     pub(super) fn show(&self, keyword: &str, rest: &[String]) -> u8 {
@@ -60,7 +60,7 @@ impl Session<'_> {
     /// `last_update_time=..., records=2`: what is told is of this very moment.
     pub(super) fn head(&self, records: usize) {
         if self.verbose {
-            let at = clock::stamp(times::time_of(&times::now()), &self.zone);
+            let at = timestamp(times::time_of(&times::now()), &self.zone);
             output::print(&format!("last_update_time={at}, records={records}\n"));
         }
     }

@@ -4,9 +4,9 @@ use crate::slurm::messages::say;
 use cosy_client::cluster;
 use cosy_model::MiB;
 use cosy_slurm::getopt::Found;
-use cosy_slurm::stamp;
 use cosy_slurm::submit::options::{Memory, SubmitOptions};
 use cosy_slurm::submit::{Program, when};
+use cosy_slurm::times;
 
 /// Prints the options that were given, by name.
 pub fn describe(program: Program, options: &[Found]) {
@@ -35,7 +35,7 @@ pub fn describe(program: Program, options: &[Found]) {
 fn shown(found: &Found) -> String {
     let text = found.text();
     let better = match found.name {
-        "time" | "time-min" => when::limit(&text).map(stamp::padded_or_unlimited),
+        "time" | "time-min" => when::limit(&text).map(times::duration),
         "mem" | "mem-per-cpu" | "mem-per-gpu" | "tmp" => text.parse().ok().map(size),
         "output" | "error" | "input" if text == "none" => Some("/dev/null".to_owned()),
         _ => None,

@@ -9,8 +9,9 @@ use crate::{Context, exit, times};
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{Quote, ReservationSpec, Sharing, StartChoice};
 use cosy_model::{JobId, JobSpec, Span, Time};
+use cosy_slurm::sentences;
 use cosy_slurm::submit::{Line, Program};
-use cosy_slurm::{clock, sentences};
+use cosy_slurm::times::timestamp;
 
 /// How long a job may run that has no limit, as far as its start is concerned.
 const WITHOUT_LIMIT: Span = Span::from_minutes(365 * 24 * 60);
@@ -91,7 +92,7 @@ fn sentence(context: &Context, spec: &JobSpec, quote: &Quote) -> Option<String> 
     };
     let slot = quote.choice.and_then(|at| quote.slots.get(at as usize));
     let nodes = slot.or(quote.slots.first()).map_or("(null)", |s| &s.nodes);
-    let start = clock::stamp(start, times::now().time_zone());
+    let start = timestamp(start, times::now().time_zone());
     Some(format!(
         "Job {next} to start at {start} using {} processors on nodes {nodes} in partition {}",
         processors(spec),

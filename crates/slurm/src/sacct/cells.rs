@@ -4,7 +4,7 @@ use super::fields::Field;
 use super::rows::Row;
 use crate::job::{RequestedMemory, exit_text};
 use crate::show::mebibytes;
-use crate::stamp::{Stamps, padded_or_unlimited};
+use crate::times::{TimeWriter, duration};
 use crate::tres::Item;
 use cosy_model::api::JobField as F;
 use cosy_model::{Span, Time, hostlist};
@@ -13,7 +13,7 @@ use cosy_model::{Span, Time, hostlist};
 #[derive(Clone, Debug)]
 pub struct ValueStyle {
     /// Points of time.
-    pub stamps: Stamps,
+    pub stamps: TimeWriter,
     /// Sizes stay as they are.
     pub raw_sizes: bool,
     /// All sizes in this unit: a letter of `KMGTP`.
@@ -36,10 +36,10 @@ pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
         Field::Cluster => job.around().cluster.clone(),
         Field::Comment => whole(text(F::Comment)),
         Field::Constraints => whole(text(F::Constraint)),
-        Field::CPUTime => padded_or_unlimited(Span::from_secs(cpu_seconds(row))),
+        Field::CPUTime => duration(Span::from_secs(cpu_seconds(row))),
         Field::CPUTimeRAW => number(cpu_seconds(row)),
         Field::DerivedExitCode => whole(exit_text(job.derived_exit())),
-        Field::Elapsed => padded_or_unlimited(row.elapsed()),
+        Field::Elapsed => duration(row.elapsed()),
         Field::ElapsedRaw => number(row.elapsed().secs()),
         Field::Eligible => whole(stamp(job.time(F::Eligible), look, "Unknown")),
         Field::Start => stamp(row.start(), look, never(row)),
@@ -68,10 +68,10 @@ pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
         },
         Field::NTasks => row.tasks().map_or_else(String::new, number),
         Field::Partition => whole(job.partition().to_owned()),
-        Field::Planned | Field::Reserved => whole(padded_or_unlimited(planned(row))),
+        Field::Planned | Field::Reserved => whole(duration(planned(row))),
         Field::PlannedCPU | Field::ResvCPU => {
             let seconds = planned(row).secs().saturating_mul(job.cores());
-            whole(padded_or_unlimited(Span::from_secs(seconds)))
+            whole(duration(Span::from_secs(seconds)))
         }
         Field::PlannedCPURAW | Field::ResvCPURAW => {
             whole(number(planned(row).secs().saturating_mul(job.cores())))
@@ -89,7 +89,7 @@ pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
         Field::SubmitLine => whole(text(F::SubmitLine)),
         Field::Suspended => {
             let span = job.span(F::SuspendedFor).unwrap_or(Span(0));
-            padded_or_unlimited(span)
+            duration(span)
         }
         Field::Timelimit => whole(limit(row)),
         Field::TimelimitRaw => whole(match job.limit() {
@@ -118,11 +118,9 @@ fn used(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
         Field::MaxRSS | Field::AveRSS => size(usage.peak_bytes, look),
         Field::MaxRSSNode | Field::MinCPUNode => node(),
         Field::MaxRSSTask | Field::MinCPUTask => "0".to_owned(),
-        Field::AveCPU | Field::MinCPU => {
-            padded_or_unlimited(Span::from_secs(spent / tasks / 1_000_000))
-        }
+        Field::AveCPU | Field::MinCPU => duration(Span::from_secs(spent / tasks / 1_000_000)),
         Field::TRESUsageInMax | Field::TRESUsageInAve | Field::TRESUsageInTot => {
-            let cpu = padded_or_unlimited(Span::from_secs(spent / 1_000_000));
+            let cpu = duration(Span::from_secs(spent / 1_000_000));
             format!("cpu={cpu},mem={}", size(usage.peak_bytes, look))
         }
         Field::ConsumedEnergy | Field::ConsumedEnergyRaw => "0".to_owned(),
@@ -197,7 +195,7 @@ fn planned(row: &Row<'_>) -> Span {
 
 fn limit(row: &Row<'_>) -> String {
     match row.job.limit() {
-        Some(span) => padded_or_unlimited(span),
+        Some(span) => duration(span),
         None => "Partition_Limit".to_owned(),
     }
 }
@@ -273,7 +271,7 @@ fn processor(field: Field, row: &Row<'_>) -> String {
 pub(crate) fn spent_text(microseconds: i64) -> String {
     let (seconds, rest) = (microseconds.max(0) / 1_000_000, microseconds.max(0) % 1_000_000);
     if seconds >= 3600 {
-        return padded_or_unlimited(Span::from_secs(seconds));
+        return duration(Span::from_secs(seconds));
     }
     format!("{:02}:{:02}.{:03}", seconds / 60, seconds % 60, rest / 1000)
 }
@@ -285,7 +283,7 @@ mod tests {
     use crate::job::{JobView, Surroundings};
     use crate::sacct::fields::columns;
     use crate::sacct::form::{Form, heading, line};
-    use crate::stamp::StampForm;
+    use crate::times::TimeFormat;
     use cosy_model::api::{JobRef, StepRow};
     use cosy_model::step::StepRecord;
     use cosy_model::{Attempt, End, EndCause, JobId, MiB, StepId};
@@ -293,7 +291,7 @@ mod tests {
     fn look() -> ValueStyle {
         let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
         ValueStyle {
-            stamps: Stamps::new(&now, StampForm::Standard),
+            stamps: TimeWriter::new(&now, TimeFormat::Standard),
             raw_sizes: false,
             unit: None,
         }

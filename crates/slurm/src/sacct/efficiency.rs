@@ -3,7 +3,7 @@
 
 use super::rows::Row;
 use crate::job::{JobView, RequestedMemory};
-use crate::stamp::padded_or_unlimited;
+use crate::times::duration;
 use cosy_model::api::JobField as F;
 use cosy_model::{JobState, Span};
 use std::fmt::Write;
@@ -24,7 +24,7 @@ pub fn report(rows: &[Row<'_>]) -> String {
     let core_wall = wall.saturating_mul(job.cores());
     let used = whole.usage().unwrap_or_default();
     let used = used.user_us.saturating_add(used.system_us) / 1_000_000;
-    let clock = |seconds| padded_or_unlimited(Span::from_secs(seconds));
+    let clock = |seconds| duration(Span::from_secs(seconds));
     let _ = writeln!(text, "CPU Utilized: {}", clock(used));
     let _ = writeln!(
         text,

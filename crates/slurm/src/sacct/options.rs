@@ -5,10 +5,10 @@ use super::form::Form;
 use crate::data::Spelling;
 use crate::getopt::{self, Found, Mistake, Order};
 use crate::squeue::options::list;
-use crate::stamp::{StampForm, Stamps};
 use crate::state::SlurmState;
 use crate::submit::when::{self, Past};
 use crate::table::{self, Row};
+use crate::times::{TimeFormat, TimeWriter};
 use cosy_model::{Span, Time};
 use jiff::Zoned;
 use std::ffi::OsString;
@@ -250,8 +250,8 @@ fn finish(
         && since > until
     {
         let form = variable("SLURM_TIME_FORMAT");
-        let form = form.as_deref().map_or(StampForm::Standard, Into::into);
-        let stamps = Stamps::new(now, form);
+        let form = form.as_deref().map_or(TimeFormat::Standard, Into::into);
+        let stamps = TimeWriter::new(now, form);
         return Err(format!(
             "Start time ({}) requested is after end time ({}).",
             stamps.text(since),

@@ -4,8 +4,8 @@
 use crate::job::JobView;
 use crate::state::SlurmState;
 use cosy_model::api::{JobField as F, StepRow};
-use cosy_model::step::StepInfo;
-use cosy_model::{End, EndCause, JobState, Span, Time};
+use cosy_model::step::{StepInfo, StepRecord};
+use cosy_model::{End, EndCause, JobState, Span, StepId, Time};
 
 /// What of a job a record is about.
 #[derive(Clone, Copy, Debug)]
@@ -14,10 +14,100 @@ pub enum Part<'t> {
     Whole,
     /// The batch step of the job, its script.
     Batch,
-    /// A step that has ended.
-    Ended(&'t StepRow),
-    /// A step that runs.
-    Running(&'t StepInfo),
+    /// A step that was started in it.
+    Step(StepFacts<'t>),
+}
+
+/// What a record tells of a step, whether it has ended or still runs.
+#[derive(Clone, Copy, Debug)]
+pub struct StepFacts<'t> {
+    /// Number within the job.
+    pub step: StepId,
+    name: &'t str,
+    state: SlurmState,
+    /// Exit code and signal.
+    exit: (i64, i64),
+    start: Option<Time>,
+    /// `None` while it runs.
+    pub end: Option<Time>,
+    cores: u32,
+    tasks: u32,
+    nodes: &'t str,
+    /// Of an ended one; of one that runs its node is asked.
+    usage: Option<Usage>,
+}
+
+impl<'t> From<&'t StepRow> for StepFacts<'t> {
+    fn from(row: &'t StepRow) -> Self {
+        let StepRow {
+            // The record is of the job that it was asked for; attempts are not told apart.
+            job: _,
+            attempt: _,
+            record,
+        } = row;
+        let StepRecord {
+            step,
+            name,
+            nodes,
+            tasks,
+            cores,
+            end: how,
+        } = record;
+        let End {
+            // `state` and `of_end` tell these.
+            cause: _,
+            exit_code: _,
+            signal: _,
+            start,
+            end,
+            user_cpu_us,
+            system_cpu_us,
+            peak_memory_bytes,
+        } = how;
+        Self {
+            step: *step,
+            name,
+            state: how.state().into(),
+            exit: of_end(how),
+            start: *start,
+            end: Some(*end),
+            cores: *cores,
+            tasks: *tasks,
+            nodes,
+            usage: Some(Usage {
+                user_us: signed(*user_cpu_us),
+                system_us: signed(*system_cpu_us),
+                peak_bytes: signed(*peak_memory_bytes),
+            }),
+        }
+    }
+}
+
+impl<'t> From<&'t StepInfo> for StepFacts<'t> {
+    fn from(info: &'t StepInfo) -> Self {
+        let StepInfo {
+            key,
+            name,
+            nodes,
+            tasks,
+            start,
+            // `sacct` has these of jobs only.
+            time_limit: _,
+            memory: _,
+        } = info;
+        Self {
+            step: key.step,
+            name,
+            state: SlurmState::Running,
+            exit: (0, 0),
+            start: *start,
+            end: None,
+            cores: *tasks,
+            tasks: *tasks,
+            nodes,
+            usage: None,
+        }
+    }
 }
 
 /// One line: a job, its script or one of its steps.
@@ -70,8 +160,8 @@ impl<'t> Row<'t> {
         if script && job.het().is_none_or(|het| het.offset == 0) {
             all.push(row(Part::Batch));
         }
-        all.extend(steps.iter().map(|s| row(Part::Ended(s))));
-        all.extend(running.iter().map(|s| row(Part::Running(s))));
+        all.extend(steps.iter().map(|s| row(Part::Step(s.into()))));
+        all.extend(running.iter().map(|s| row(Part::Step(s.into()))));
         all
     }
 
@@ -85,8 +175,7 @@ impl<'t> Row<'t> {
         match self.part {
             Part::Whole => None,
             Part::Batch => Some("batch".to_owned()),
-            Part::Ended(s) => Some(s.record.step.to_string()),
-            Part::Running(s) => Some(s.key.step.to_string()),
+            Part::Step(s) => Some(s.step.to_string()),
         }
     }
 
@@ -112,8 +201,7 @@ impl<'t> Row<'t> {
         match self.part {
             Part::Whole => self.job.text(F::Name),
             Part::Batch => "batch",
-            Part::Ended(s) => &s.record.name,
-            Part::Running(s) => &s.name,
+            Part::Step(s) => s.name,
         }
     }
 
@@ -122,8 +210,7 @@ impl<'t> Row<'t> {
         match self.part {
             Part::Batch if self.job.our_state() == JobState::TimedOut => SlurmState::Cancelled,
             Part::Whole | Part::Batch => accounted(self.job.our_state()),
-            Part::Ended(s) => s.record.end.state().into(),
-            Part::Running(_) => SlurmState::Running,
+            Part::Step(s) => s.state,
         }
     }
 
@@ -140,19 +227,18 @@ impl<'t> Row<'t> {
 
     /// Exit code and signal.
     pub fn exit(&self) -> (i64, i64) {
-        match self.part {
-            Part::Whole => match self.job.our_state() {
-                // The end of a job by Slurm itself is that of its script, told there.
-                JobState::TimedOut | JobState::Cancelled => (0, 0),
-                JobState::OutOfMemory => (0, OUT_OF_MEMORY),
-                _ => self.job.exit(),
-            },
-            Part::Batch => match self.job.our_state() {
-                JobState::OutOfMemory => (0, OUT_OF_MEMORY),
-                _ => self.job.exit(),
-            },
-            Part::Running(_) => (0, 0),
-            Part::Ended(s) => of_end(&s.record.end),
+        use JobState as S;
+        if let Part::Step(s) = self.part {
+            return s.exit;
+        }
+        match self.job.our_state() {
+            S::OutOfMemory => (0, OUT_OF_MEMORY),
+            // The end of a job by Slurm itself is that of its script, told there.
+            S::TimedOut | S::Cancelled if self.is_whole() => (0, 0),
+            S::TimedOut | S::Cancelled => self.job.exit(),
+            S::Waiting | S::Starting | S::Running | S::Suspended | S::Completing => self.job.exit(),
+            S::Completed | S::Failed | S::NodeFailed => self.job.exit(),
+            S::Preempted | S::LaunchFailed | S::Deadline => self.job.exit(),
         }
     }
 
@@ -160,8 +246,7 @@ impl<'t> Row<'t> {
     pub fn start(&self) -> Option<Time> {
         match self.part {
             Part::Whole | Part::Batch => self.job.time(F::Start),
-            Part::Ended(s) => s.record.end.start,
-            Part::Running(s) => s.start,
+            Part::Step(s) => s.start,
         }
     }
 
@@ -169,8 +254,7 @@ impl<'t> Row<'t> {
     pub fn end(&self) -> Option<Time> {
         match self.part {
             Part::Whole | Part::Batch => self.job.time(F::End),
-            Part::Ended(s) => Some(s.record.end.end),
-            Part::Running(_) => None,
+            Part::Step(s) => s.end,
         }
     }
 
@@ -178,7 +262,7 @@ impl<'t> Row<'t> {
     pub fn elapsed(&self) -> Span {
         match self.part {
             Part::Whole | Part::Batch => self.job.elapsed(),
-            Part::Ended(_) | Part::Running(_) => match (self.start(), self.end()) {
+            Part::Step(_) => match (self.start(), self.end()) {
                 (Some(start), Some(end)) => end.since(start),
                 (Some(start), None) => self.now.since(start),
                 (None, _) => Span(0),
@@ -194,8 +278,7 @@ impl<'t> Row<'t> {
                 let nodes = self.job.nodes().max(1);
                 (self.job.cores() / nodes).max(1)
             }
-            Part::Ended(s) => s.record.cores.into(),
-            Part::Running(s) => s.tasks.into(),
+            Part::Step(s) => s.cores.into(),
         }
     }
 
@@ -204,8 +287,7 @@ impl<'t> Row<'t> {
         match self.part {
             Part::Whole => None,
             Part::Batch => Some(1),
-            Part::Ended(s) => Some(s.record.tasks.into()),
-            Part::Running(s) => Some(s.tasks.into()),
+            Part::Step(s) => Some(s.tasks.into()),
         }
     }
 
@@ -214,8 +296,7 @@ impl<'t> Row<'t> {
         match self.part {
             Part::Whole => self.job.text(F::Nodes),
             Part::Batch => self.job.text(F::BatchHost),
-            Part::Ended(s) => &s.record.nodes,
-            Part::Running(s) => &s.nodes,
+            Part::Step(s) => s.nodes,
         }
     }
 
@@ -224,7 +305,7 @@ impl<'t> Row<'t> {
         match self.part {
             Part::Whole => self.job.nodes(),
             Part::Batch => 1,
-            Part::Ended(_) | Part::Running(_) => {
+            Part::Step(_) => {
                 let names = cosy_model::hostlist::expand(self.nodes());
                 names.map_or(0, |n| i64::try_from(n.len()).unwrap_or(i64::MAX))
             }
@@ -242,12 +323,7 @@ impl<'t> Row<'t> {
                 system_us: self.job.count(F::SystemCpu),
                 peak_bytes: self.job.count(F::PeakMemory),
             }),
-            Part::Ended(s) => Some(Usage {
-                user_us: signed(s.record.end.user_cpu_us),
-                system_us: signed(s.record.end.system_cpu_us),
-                peak_bytes: signed(s.record.end.peak_memory_bytes),
-            }),
-            Part::Running(_) => None,
+            Part::Step(s) => s.usage,
         }
     }
 }

@@ -234,8 +234,7 @@ fn of_step(row: &Row<'_>) -> Data {
 fn step_id(row: &Row<'_>) -> Data {
     match row.part {
         Part::Whole | Part::Batch => row.step().map_or(Data::Null, Data::from),
-        Part::Ended(s) => i64::from(s.record.step.0).into(),
-        Part::Running(s) => i64::from(s.key.step.0).into(),
+        Part::Step(s) => i64::from(s.step.0).into(),
     }
 }
 

@@ -7,7 +7,7 @@
 //! of 22.05.
 
 use super::{clean, or_null};
-use crate::clock;
+use crate::times;
 use cosy_model::limits::{STEP_TASKS, STEPS};
 use cosy_model::settings::{License, Settings};
 use cosy_model::{MiB, Span};
@@ -49,7 +49,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("AllowSpecResourcesUsage", "No"),
         fixed("AuthType", "auth/cosy"),
         fixed("BatchStartTimeout", "10 sec"),
-        ("BOOT_TIME", clock::stamp(settings.started, facts.zone)),
+        ("BOOT_TIME", times::timestamp(settings.started, facts.zone)),
         fixed("BurstBufferType", NULL),
         fixed("CliFilterPlugins", NULL),
         ("ClusterName", clean(&settings.cluster)),
@@ -176,7 +176,7 @@ pub fn accounting(facts: Facts<'_>) -> String {
 }
 
 fn lines(facts: Facts<'_>, wanted: impl Fn(&str) -> bool) -> String {
-    let now = clock::stamp(facts.settings.now, facts.zone);
+    let now = times::timestamp(facts.settings.now, facts.zone);
     let mut text = format!("Configuration data as of {now}\n");
     for (name, value) in parameters(facts) {
         if wanted(name) {

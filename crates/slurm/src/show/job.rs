@@ -4,8 +4,8 @@
 //! `MCS_label=N/A`, `Reboot=0`, `CoreSpec=*`.
 
 use super::{Sheet, clean, held, mebibytes, or_null};
-use crate::clock;
 use crate::job::{JobView, RequestedMemory, exit_text};
+use crate::times;
 use cosy_model::Time;
 use cosy_model::api::JobField;
 use jiff::tz::TimeZone;
@@ -197,7 +197,7 @@ fn state(sheet: &mut Sheet, job: &JobView<'_>, options: ShowOptions<'_>) {
 }
 
 fn times(sheet: &mut Sheet, job: &JobView<'_>, zone: &TimeZone) {
-    let stamp = |at: Option<Time>, without: &str| clock::stamp_or(at, zone, without);
+    let stamp = |at: Option<Time>, without: &str| times::timestamp_or(at, zone, without);
     let limit = job.span(JobField::TimeLimit);
     let minimum = job.span(JobField::TimeMin);
     let eligible = eligible(job);
@@ -206,9 +206,9 @@ fn times(sheet: &mut Sheet, job: &JobView<'_>, zone: &TimeZone) {
     sheet
         .line(format!(
             "RunTime={} TimeLimit={} TimeMin={}",
-            clock::span(job.elapsed()),
-            limit.map_or_else(|| "UNLIMITED".to_owned(), clock::span),
-            minimum.map_or_else(|| "N/A".to_owned(), clock::span)
+            times::duration(job.elapsed()),
+            limit.map_or_else(|| "UNLIMITED".to_owned(), times::duration),
+            minimum.map_or_else(|| "N/A".to_owned(), times::duration)
         ))
         .line(format!(
             "SubmitTime={} EligibleTime={}",
@@ -217,7 +217,7 @@ fn times(sheet: &mut Sheet, job: &JobView<'_>, zone: &TimeZone) {
         ))
         .line(format!("AccrueTime={}", stamp(accrued, "Unknown")));
     if let Some(resized) = job.time(JobField::Resized) {
-        sheet.line(format!("ResizeTime={}", clock::stamp(resized, zone)));
+        sheet.line(format!("ResizeTime={}", times::timestamp(resized, zone)));
     }
     sheet
         .line(format!(
@@ -257,8 +257,8 @@ fn suspended(job: &JobView<'_>, zone: &TimeZone) -> String {
     let planned = job.waits() && job.count(JobField::Priority) != 0;
     format!(
         "SuspendTime={} SecsPreSuspend={before} LastSchedEval={} Scheduler={}",
-        clock::stamp_or(since, zone, "None"),
-        clock::stamp_or(looked, zone, "N/A"),
+        times::timestamp_or(since, zone, "None"),
+        times::timestamp_or(looked, zone, "N/A"),
         if planned { "Backfill:*" } else { "Main" }
     )
 }

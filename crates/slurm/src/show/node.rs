@@ -1,34 +1,19 @@
 //! `scontrol show node`. Source: scontrol(1), captures of 22.05.
 
 use super::{Sheet, clean, mebibytes, or_null};
-use crate::clock;
+use crate::node::{self, HeldFor, NodeState, address, gres, host_name};
+use crate::times;
 use cosy_model::api::NodeInfo;
 use cosy_model::node::Machine;
 use cosy_model::{Amounts, MiB};
-use cosy_view::node::{NodeCondition, gpu_types, other_resources};
+use cosy_view::node::other_resources;
 use jiff::tz::TimeZone;
 
 /// A node's state as words joined by `+`: what it does, then what is the matter with it. A
 /// `*` behind the first says that it does not answer.
 pub fn state(node: &NodeInfo) -> String {
-    let busy = if node.jobs == 0 {
-        "IDLE"
-    } else if node.used.cores < node.amounts.cores {
-        "MIXED"
-    } else {
-        "ALLOCATED"
-    };
-    match NodeCondition::of(node) {
-        Some(NodeCondition::Down) => "DOWN".to_owned(),
-        Some(NodeCondition::Lost) => "DOWN*".to_owned(),
-        Some(NodeCondition::Unknown) => "UNKNOWN*".to_owned(),
-        Some(NodeCondition::Drained | NodeCondition::Draining | NodeCondition::Unhealthy) => {
-            format!("{busy}+DRAIN")
-        }
-        Some(NodeCondition::Idle | NodeCondition::Mixed | NodeCondition::Busy) | None => {
-            busy.to_owned()
-        }
-    }
+    let state = NodeState::of(node, HeldFor::Nobody);
+    state.complete().to_uppercase()
 }
 
 /// One node with all it has.
@@ -69,13 +54,13 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
         .line(cpus(cores, used.cores, machine))
         .line(format!("AvailableFeatures={features}"))
         .line(format!("ActiveFeatures={features}"))
-        .line(format!("Gres={}", gres(has)));
+        .line(format!("Gres={}", gres(has).as_deref().unwrap_or("(null)")));
     let release = if version.is_empty() {
         "(null)"
     } else {
         release
     };
-    host_lines(&mut sheet, name, machine, release);
+    host_lines(&mut sheet, node, release);
     sheet
         .line(memory(has.memory, used.memory, machine))
         .line(format!(
@@ -86,7 +71,7 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
         ))
         .line(format!("Partitions={} ", queues.join(",")))
         .line(started(machine, zone))
-        .line(format!("LastBusyTime={}", clock::stamp_or(*last_seen, zone, "Unknown")))
+        .line(format!("LastBusyTime={}", times::timestamp_or(*last_seen, zone, "Unknown")))
         .line(format!("CfgTRES={}", configured(has)))
         .line(format!("AllocTRES={}", allocated(used)))
         .line("CapWatts=n/a")
@@ -100,13 +85,14 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
 fn started(machine: &Machine, zone: &TimeZone) -> String {
     format!(
         "BootTime={} SlurmdStartTime={}",
-        clock::stamp_or(machine.boot, zone, "None"),
-        clock::stamp_or(machine.daemon_start, zone, "None")
+        times::timestamp_or(machine.boot, zone, "None"),
+        times::timestamp_or(machine.daemon_start, zone, "None")
     )
 }
 
 fn cpus(all: u32, held: u32, machine: &Machine) -> String {
-    let load = load(machine.load_hundredths);
+    let load = machine.load_hundredths;
+    let load = load.map_or_else(|| "N/A".to_owned(), node::load);
     format!("CPUAlloc={held} CPUEfctv={all} CPUTot={all} CPULoad={load}")
 }
 
@@ -118,12 +104,13 @@ fn memory(all: MiB, held: MiB, machine: &Machine) -> String {
 }
 
 /// Where the node is reached, and what runs on it.
-fn host_lines(sheet: &mut Sheet, name: &str, machine: &Machine, release: &str) {
+fn host_lines(sheet: &mut Sheet, node: &NodeInfo, release: &str) {
     let Machine {
-        host,
-        address,
         port,
         os,
+        // `host_name` and `address` tell these.
+        host: _,
+        address: _,
         // What the processor has, and what changes all the time, stands beside the amounts.
         arch: _,
         sockets: _,
@@ -133,12 +120,12 @@ fn host_lines(sheet: &mut Sheet, name: &str, machine: &Machine, release: &str) {
         daemon_start: _,
         load_hundredths: _,
         free_memory: _,
-    } = machine;
+    } = &node.machine;
     sheet
         .line(format!(
             "NodeAddr={} NodeHostName={} Port={port} Version={release}",
-            clean(or(address, name)),
-            clean(or(host, name)),
+            clean(address(node)),
+            clean(host_name(node)),
         ))
         .line(format!("OS={} ", or_null(&clean(os))));
 }
@@ -151,20 +138,10 @@ fn skew(node: &NodeInfo) -> Option<String> {
     (secs != 0).then(|| format!("clock {} s {way} the controller's", secs.unsigned_abs()))
 }
 
-/// The text, or another where it is empty.
-const fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
-    if text.is_empty() { other } else { text }
-}
-
 /// What the sockets have together is what the node has.
 fn cores_per_socket(node: &NodeInfo) -> u32 {
     let sockets = node.machine.sockets.max(1);
     (node.amounts.cores / sockets).max(1)
-}
-
-/// The load with two decimals, `2.83`; `N/A` where the node told none.
-fn load(hundredths: Option<u32>) -> String {
-    hundredths.map_or_else(|| "N/A".to_owned(), |n| format!("{}.{:02}", n / 100, n % 100))
 }
 
 /// Why a node is out of service, who said so and when: `bad disk [root@TIME]`.
@@ -176,30 +153,10 @@ pub fn reason(node: &NodeInfo, zone: &TimeZone) -> Option<String> {
     Some(match node.reason_since {
         Some(since) => {
             let by = clean(&node.reason_by);
-            format!("{why} [{by}@{}]", clock::stamp(since, zone))
+            format!("{why} [{by}@{}]", times::timestamp(since, zone))
         }
         None => why,
     })
-}
-
-/// GPUs and other things that can be counted: `gpu:2,fpga:1`, `gpu:a100:4`.
-pub fn gres(amounts: &Amounts) -> String {
-    let typed: Vec<(&str, u32)> = gpu_types(amounts).filter(|(_, n)| *n > 0).collect();
-    let of_types = typed
-        .iter()
-        .fold(0u32, |sum, (_, n)| sum.saturating_add(*n));
-    let mut all = Vec::new();
-    if amounts.gpus > of_types {
-        all.push(format!("gpu:{}", amounts.gpus - of_types));
-    }
-    all.extend(
-        typed
-            .iter()
-            .map(|(kind, n)| format!("gpu:{}:{n}", clean(kind))),
-    );
-    let other = other_resources(amounts);
-    all.extend(other.map(|(name, n)| format!("{}:{n}", clean(name))));
-    or_null(&all.join(",")).to_owned()
 }
 
 fn extra(amounts: &Amounts) -> String {

@@ -2,9 +2,10 @@
 //! captures of 22.05.
 
 use super::{Sheet, clean, mebibytes, or_null};
-use crate::clock;
+use crate::partition::{allowed_groups, oversubscribe, priority_tier};
+use crate::times;
 use cosy_model::api::{NodeInfo, QueueInfo};
-use cosy_model::{AccessLevel, MiB, QueueSpec, QueueState, Span};
+use cosy_model::{MiB, QueueSpec, QueueState, Span};
 use std::fmt::Display;
 
 /// Slurm's word for what a queue does with jobs.
@@ -41,12 +42,13 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
     } = queue;
     let QueueSpec {
         name,
-        priority,
         max_time,
         default_time,
         max_nodes,
-        exclusive,
         state,
+        // `priority_tier` and `oversubscribe` tell these.
+        priority: _,
+        exclusive: _,
         // `memory` tells these, `groups` those.
         default_memory_per_core: _,
         max_memory: _,
@@ -70,18 +72,18 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
         .line(format!("AllocNodes=ALL Default={} QoS=N/A", yes(*default)))
         .line(format!(
             "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
-            default_time.map_or("NONE".to_owned(), clock::span)
+            default_time.map_or("NONE".to_owned(), times::duration)
         ))
         .line(format!(
             "MaxNodes={} MaxTime={} MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
             or_unlimited(*max_nodes),
-            clock::span(max_time.unwrap_or(Span::UNLIMITED))
+            times::duration(max_time.unwrap_or(Span::UNLIMITED))
         ))
         .line(format!("Nodes={}", or_null(&cosy_model::fold(&names))))
         .line(format!(
             "PriorityJobFactor=1 PriorityTier={} RootOnly=NO ReqResv=NO OverSubscribe={}",
-            (*priority).max(1),
-            if *exclusive { "EXCLUSIVE" } else { "NO" }
+            priority_tier(spec),
+            oversubscribe(spec)
         ))
         .line("OverTimeLimit=NONE PreemptMode=OFF")
         .line(format!(
@@ -116,15 +118,11 @@ fn tres(own: &[&NodeInfo]) -> String {
     format!("TRES=cpu={cores},mem={memory},node={nodes},billing={cores}{gpus}")
 }
 
-/// Who may use it, where not everybody may.
 fn groups(spec: &QueueSpec) -> String {
-    if spec.others != AccessLevel::Deny {
-        return "ALL".to_owned();
+    match allowed_groups(spec) {
+        None => "ALL".to_owned(),
+        Some(groups) => or_null(&clean(&groups.join(","))).to_owned(),
     }
-    let may =
-        |(name, level): (&String, &AccessLevel)| (*level != AccessLevel::Deny).then(|| clean(name));
-    let names: Vec<String> = spec.groups.iter().filter_map(may).collect();
-    or_null(&names.join(",")).to_owned()
 }
 
 const fn yes(flag: bool) -> &'static str {
@@ -138,7 +136,7 @@ fn or_unlimited<T: Display>(number: Option<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::Amounts;
+    use cosy_model::{AccessLevel, Amounts};
 
     fn queue() -> QueueInfo {
         QueueInfo {

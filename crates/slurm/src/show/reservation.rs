@@ -4,7 +4,7 @@
 //! scontrol(1), captures of 22.05.
 
 use super::{Sheet, clean, or_null};
-use crate::clock;
+use crate::times;
 use cosy_model::reservation::{ReservationInfo, ReservationState, Sharing};
 use jiff::tz::TimeZone;
 
@@ -85,9 +85,9 @@ pub fn sheet(r: &ReservationInfo, zone: &TimeZone) -> Sheet {
         .line(format!(
             "ReservationName={} StartTime={} EndTime={} Duration={}",
             name(r),
-            clock::stamp(*start, zone),
-            clock::stamp(*end, zone),
-            clock::span(end.since(*start))
+            times::timestamp(*start, zone),
+            times::timestamp(*end, zone),
+            times::duration(end.since(*start))
         ))
         .line(format!(
             "Nodes={} NodeCnt={node_count} CoreCnt={cores} Features=(null) PartitionName={queue} Flags={}",

@@ -1,97 +1,92 @@
 //! `scontrol show step`. Source: scontrol(1), captures of 22.05.
 
 use super::{Sheet, clean, or_null};
-use crate::clock;
-use cosy_model::{Span, Time, Uid};
+use crate::step::RunningStep;
+use crate::times;
+use cosy_model::Span;
 use jiff::tz::TimeZone;
 
-/// A step as it is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Id as users write it: `101.batch`, `101_3.0`.
-    pub id: String,
-    /// Owner of the job.
-    pub uid: Uid,
-    /// When it began; none while it waits.
-    pub start: Option<Time>,
-    /// Its own limit.
-    pub time_limit: Option<Span>,
-    /// Slurm's state word.
-    pub state: &'static str,
-    /// Name of the job's queue, a partition to Slurm.
-    pub queue: String,
-    /// Nodes as a host list.
-    pub nodes: String,
-    /// Number of nodes.
-    pub node_count: u32,
-    /// Cores; the batch script, which shares those of the job, has none of its own.
-    pub cores: u32,
-    /// Number of tasks on all nodes together.
-    pub tasks: u32,
-    /// Name that the step was given, by default its program's.
-    pub name: String,
-    /// Its resources: `cpu=2,mem=200M,node=1`; empty for the batch script.
-    pub tres: String,
+/// Id as users write it: `101.batch`, `101_3.0`.
+pub fn id(step: &RunningStep) -> String {
+    format!("{}.{}", step.job_name, step.step)
 }
 
-impl Step {
-    /// All of it as lines.
-    pub fn sheet(&self, zone: &TimeZone) -> Sheet {
-        let mut sheet = Sheet::new();
-        sheet
-            .line(format!(
-                "StepId={} UserId={} StartTime={} TimeLimit={}",
-                self.id,
-                self.uid.0,
-                clock::stamp_or(self.start, zone, "Unknown"),
-                clock::span(self.time_limit.unwrap_or(Span::UNLIMITED))
-            ))
-            .line(format!(
-                "State={} Partition={} NodeList={}",
-                self.state,
-                clean(&self.queue),
-                or_null(&clean(&self.nodes))
-            ))
-            .line(format!(
-                "Nodes={} CPUs={} Tasks={} Name={} Network=(null)",
-                self.node_count,
-                self.cores,
-                self.tasks,
-                clean(&self.name)
-            ))
-            .line(format!("TRES={}", or_null(&self.tres)))
-            .line("ResvPorts=(null)")
-            .line("CPUFreqReq=Default")
-            .line("SrunHost:Pid=(null):0");
-        sheet
-    }
+/// One step with all it has.
+pub fn sheet(step: &RunningStep, zone: &TimeZone) -> Sheet {
+    let RunningStep {
+        // `id` tells these.
+        job: _,
+        job_name: _,
+        step: _,
+        name,
+        queue,
+        // The number stands for it here.
+        user: _,
+        uid,
+        start,
+        time_limit,
+        nodes,
+        node_count,
+        tasks,
+        cores,
+        // `resources` tells it.
+        memory: _,
+    } = step;
+    let mut sheet = Sheet::new();
+    sheet
+        .line(format!(
+            "StepId={} UserId={} StartTime={} TimeLimit={}",
+            id(step),
+            uid.0,
+            times::timestamp_or(*start, zone, "Unknown"),
+            times::duration(time_limit.unwrap_or(Span::UNLIMITED))
+        ))
+        .line(format!(
+            "State={} Partition={} NodeList={}",
+            step.state(),
+            clean(queue),
+            or_null(&clean(nodes))
+        ))
+        .line(format!(
+            "Nodes={node_count} CPUs={cores} Tasks={tasks} Name={} Network=(null)",
+            clean(name)
+        ))
+        .line(format!("TRES={}", resources(step).as_deref().unwrap_or("(null)")))
+        .line("ResvPorts=(null)")
+        .line("CPUFreqReq=Default")
+        .line("SrunHost:Pid=(null):0");
+    sheet
+}
+
+/// `cpu=2,mem=200M,node=1`; none of the batch script, which shares those of the job.
+fn resources(step: &RunningStep) -> Option<String> {
+    let memory = step.memory.map(|all| format!("mem={}M,", all.0));
+    let memory = memory.unwrap_or_default();
+    (step.cores > 0).then(|| format!("cpu={},{memory}node={}", step.cores, step.node_count))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::tests::script;
+    use cosy_model::{MiB, Time};
 
     #[test]
     fn as_captured() {
-        let step = Step {
-            id: "101.batch".into(),
-            uid: Uid(33),
-            start: Some(Time::from_secs(1_795_227_628)),
-            time_limit: None,
-            state: "RUNNING",
-            queue: "main".into(),
-            nodes: "n5".into(),
-            node_count: 1,
-            cores: 0,
-            tasks: 1,
-            name: "batch".into(),
-            tres: String::new(),
-        };
+        let script = script(Time::from_secs(1_795_227_628));
         let want = "StepId=101.batch UserId=33 StartTime=2026-11-21T02:20:28 TimeLimit=UNLIMITED\n   \
             State=RUNNING Partition=main NodeList=n5\n   \
             Nodes=1 CPUs=0 Tasks=1 Name=batch Network=(null)\n   \
             TRES=(null)\n   ResvPorts=(null)\n   CPUFreqReq=Default\n   \
             SrunHost:Pid=(null):0\n\n";
-        assert_eq!(step.sheet(&TimeZone::UTC).text(false), want);
+        assert_eq!(sheet(&script, &TimeZone::UTC).text(false), want);
+        let started = RunningStep {
+            step: "0".into(),
+            cores: 2,
+            memory: Some(MiB(200)),
+            ..script
+        };
+        let text = sheet(&started, &TimeZone::UTC).text(true);
+        assert!(text.contains(" TRES=cpu=2,mem=200M,node=1 "), "{text}");
     }
 }

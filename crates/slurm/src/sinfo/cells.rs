@@ -3,19 +3,19 @@
 
 use super::fields::Field;
 use super::groups::{Group, Known};
-use super::states::Base;
-use crate::show::node::gres;
+use crate::node::{BaseState, address, gres, gres_in_use, host_name, load};
+use crate::partition::{allowed_groups, oversubscribe, priority_tier};
 use crate::show::{clean, or_null};
-use crate::stamp::{self, Stamps};
+use crate::times::{self, TimeWriter};
 use cosy_model::api::QueueInfo;
-use cosy_model::{Amounts, QueueState, Span, fold};
+use cosy_model::{QueueState, Span, fold};
 use std::fmt::Write;
 
 /// How values are shown.
 #[derive(Clone, Debug)]
 pub struct ValueStyle {
     /// Points of time.
-    pub stamps: Stamps,
+    pub stamps: TimeWriter,
     /// The release that is told as version.
     pub release: String,
     /// Name of the cluster.
@@ -49,12 +49,11 @@ pub fn cell(field: Field, group: &Group<'_>, look: &ValueStyle, out: &mut String
             reason => clean(reason),
         }),
         Field::Groups => out.push_str(&group.partition.map_or("n/a".to_owned(), groups_of)),
-        Field::Gres => first(out, group, |k| gres(&k.node.amounts)),
-        Field::GresUsed => first(out, group, |k| used(&k.node.amounts, &k.node.used)),
-        Field::OverSubscribe => out.push_str(match group.partition {
-            Some(p) if p.spec.exclusive => "EXCLUSIVE",
-            Some(_) | None => "NO",
-        }),
+        Field::Gres => first(out, group, |k| or_none(gres(&k.node.amounts))),
+        Field::GresUsed => first(out, group, |k| or_none(gres_in_use(k.node))),
+        Field::OverSubscribe => {
+            out.push_str(group.partition.map_or("NO", |p| oversubscribe(&p.spec)));
+        }
         Field::Timestamp => first(out, group, |k| match k.node.reason_since {
             Some(at) => look.stamps.text(at),
             None => "Unknown".to_owned(),
@@ -72,13 +71,13 @@ pub fn cell(field: Field, group: &Group<'_>, look: &ValueStyle, out: &mut String
         Field::Memory => range(out, group, |k| Some(k.node.amounts.memory.0)),
         Field::AllocMem => range(out, group, |k| Some(k.node.used.memory.0)),
         Field::PreemptMode => out.push_str("OFF"),
-        Field::HostNames => first(out, group, |k| named(&k.node.machine.host, &k.node.name)),
+        Field::HostNames => first(out, group, |k| clean(host_name(k.node))),
         Field::NodeList => out.push_str(&node_list(group)),
-        Field::NodeAddr => first(out, group, |k| named(&k.node.machine.address, &k.node.name)),
-        Field::CpuLoad => load(out, group),
+        Field::NodeAddr => first(out, group, |k| clean(address(k.node))),
+        Field::CpuLoad => loads(out, group),
         Field::Tier => {
-            let priority = group.partition.map_or(1, |p| p.spec.priority.max(1));
-            let _ = write!(out, "{priority}");
+            let tier = group.partition.map_or(1, |p| priority_tier(&p.spec));
+            let _ = write!(out, "{tier}");
         }
         Field::Partition => {
             let Some(partition) = group.partition else {
@@ -131,11 +130,10 @@ fn available(partition: &QueueInfo) -> &'static str {
 }
 
 fn groups_of(partition: &QueueInfo) -> String {
-    let named: Vec<&str> = partition.spec.groups.keys().map(String::as_str).collect();
-    if named.is_empty() || partition.spec.others != cosy_model::AccessLevel::Deny {
-        return "all".to_owned();
+    match allowed_groups(&partition.spec) {
+        None => "all".to_owned(),
+        Some(groups) => or_null(&clean(&groups.join(","))).to_owned(),
     }
-    clean(&named.join(","))
 }
 
 /// The nodes as a host list.
@@ -150,8 +148,11 @@ fn node_counts(group: &Group<'_>) -> [u64; 4] {
     for known in &group.nodes {
         let at = match (known.state.base(), known.state.is_up()) {
             (_, false) => 2,
-            (Base::Idle, true) => 1,
-            (Base::Allocated | Base::Mixed | Base::Unknown | Base::Down, true) => 0,
+            (BaseState::Idle, true) => 1,
+            (
+                BaseState::Allocated | BaseState::Mixed | BaseState::Unknown | BaseState::Down,
+                true,
+            ) => 0,
         };
         counts[at] += 1;
         counts[3] += 1;
@@ -197,36 +198,25 @@ fn range(out: &mut String, group: &Group<'_>, number: impl Fn(&Known<'_>) -> Opt
     debug_assert!(written.is_ok(), "a string takes all");
 }
 
-fn load(out: &mut String, group: &Group<'_>) {
-    let loads = || {
-        let all = group.nodes.iter();
-        all.filter_map(|k| k.node.machine.load_hundredths)
-    };
-    let one = |n: u32| format!("{}.{:02}", n / 100, n % 100);
-    match (loads().min(), loads().max()) {
+fn loads(out: &mut String, group: &Group<'_>) {
+    let nodes = &group.nodes;
+    let all = || nodes.iter().filter_map(|k| k.node.machine.load_hundredths);
+    match (all().min(), all().max()) {
         (Some(least), Some(most)) if least < most => {
-            let _ = write!(out, "{}-{}", one(least), one(most));
+            let _ = write!(out, "{}-{}", load(least), load(most));
         }
-        (Some(least), _) => out.push_str(&one(least)),
+        (Some(least), _) => out.push_str(&load(least)),
         (None, _) => out.push_str("N/A"),
     }
 }
 
 fn limit(out: &mut String, span: Option<Span>, without: &str) {
     match span {
-        Some(span) if !span.is_unlimited() => stamp::short(out, span),
+        Some(span) if !span.is_unlimited() => times::short_duration(out, span),
         Some(_) | None => out.push_str(without),
     }
 }
 
-fn used(has: &Amounts, used: &Amounts) -> String {
-    if has.gpus == 0 && has.other.iter().next().is_none() {
-        return "(null)".to_owned();
-    }
-    let shown = gres(used);
-    if shown == "(null)" {
-        "gpu:0".to_owned()
-    } else {
-        shown
-    }
+fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "(null)".to_owned())
 }

@@ -3,7 +3,7 @@
 
 use super::fields::Field;
 use super::options::Query;
-use super::states::{Kept, NodeState};
+use crate::node::{HeldFor, NodeState};
 use cosy_model::api::{NodeInfo, QueueInfo};
 use std::cmp::Ordering;
 
@@ -27,20 +27,20 @@ pub struct Group<'a> {
     pub nodes: Vec<Known<'a>>,
 }
 
-/// Makes the groups. `nodes` are all nodes with whom they are kept for, `named` those that
+/// Makes the groups. `nodes` are all nodes with whom they are held for, `named` those that
 /// the command line names.
 pub fn groups<'a>(
     query: &Query,
     shown: &[Field],
     partitions: &'a [QueueInfo],
-    nodes: &'a [(NodeInfo, Kept)],
+    nodes: &'a [(NodeInfo, HeldFor)],
     named: Option<&[String]>,
 ) -> Vec<Group<'a>> {
     let chosen: Vec<Known<'a>> = nodes
         .iter()
-        .map(|(node, kept)| Known {
+        .map(|(node, held_for)| Known {
             node,
-            state: NodeState::of(node, *kept),
+            state: NodeState::of(node, *held_for),
         })
         .filter(|known| wanted(query, known, named))
         .collect();

@@ -4,10 +4,10 @@ use super::cells::{ValueStyle, cell};
 use super::fields::Field;
 use super::groups::{Group, groups, read, sort};
 use super::options::Query;
-use super::states::Kept;
 use crate::layout::{Layout, all, is_all};
+use crate::node::HeldFor;
 use crate::squeue::options::Format;
-use crate::stamp::{self, Stamps};
+use crate::times::{self, TimeWriter};
 use cosy_model::Time;
 use cosy_model::api::{NodeInfo, QueueInfo};
 /// Letters of `%all`; capitals have a blank after their columns there.
@@ -16,7 +16,7 @@ const ALL: &str = "abcdefghlmnoprstuvwzABCDEFGHILMNOPRSTUVXYZ";
 /// The columns that are asked for. Columns of names are as wide as the longest of them.
 pub fn layout(
     query: &Query,
-    nodes: &[(NodeInfo, Kept)],
+    nodes: &[(NodeInfo, HeldFor)],
     partitions: &[QueueInfo],
 ) -> Layout<Field> {
     match &query.format {
@@ -89,7 +89,7 @@ pub fn sorted<'a>(
     query: &Query,
     layout: &Layout<Field>,
     partitions: &'a [QueueInfo],
-    nodes: &'a [(NodeInfo, Kept)],
+    nodes: &'a [(NodeInfo, HeldFor)],
     named: Option<&[String]>,
     look: &ValueStyle,
 ) -> Result<Vec<Group<'a>>, String> {
@@ -138,7 +138,7 @@ pub struct Reserved {
 }
 
 /// The report of `sinfo -T`: one line for each reservation.
-pub fn reservations(all: &[Reserved], bare: bool, stamps: &Stamps) -> String {
+pub fn reservations(all: &[Reserved], bare: bool, stamps: &TimeWriter) -> String {
     if all.is_empty() {
         return "No reservations in the system\n".to_owned();
     }
@@ -161,7 +161,7 @@ pub fn reservations(all: &[Reserved], bare: bool, stamps: &Stamps) -> String {
     }
     for r in all {
         let state = if r.active { "ACTIVE" } else { "INACTIVE" };
-        let length = stamp::padded_or_unlimited(r.end.since(r.start));
+        let length = times::duration(r.end.since(r.start));
         let (start, end) = (stamps.text(r.start), stamps.text(r.end));
         text.push_str(&row([&r.name, state, &start, &end, &length, &r.nodes]));
     }
@@ -172,7 +172,7 @@ pub fn reservations(all: &[Reserved], bare: bool, stamps: &Stamps) -> String {
 mod tests {
     use super::*;
     use crate::sinfo::options::{Invocation, read};
-    use crate::stamp::StampForm;
+    use crate::times::TimeFormat;
     use cosy_model::{AccessLevel, Amounts, MiB, QueueSpec, Span};
 
     fn queue(name: &str, limit: Option<Span>) -> QueueInfo {
@@ -194,11 +194,11 @@ mod tests {
         }
     }
 
-    fn node(n: u32) -> (NodeInfo, Kept) {
-        let (jobs, cores, kept) = match n {
-            1 => (1, 3, Kept::Free),
-            2..=4 => (0, 0, Kept::Planned),
-            _ => (1, 16, Kept::Free),
+    fn node(n: u32) -> (NodeInfo, HeldFor) {
+        let (jobs, cores, held_for) = match n {
+            1 => (1, 3, HeldFor::Nobody),
+            2..=4 => (0, 0, HeldFor::Job),
+            _ => (1, 16, HeldFor::Nobody),
         };
         let mut node = NodeInfo {
             name: format!("n{n}"),
@@ -224,7 +224,7 @@ mod tests {
         if n <= 2 {
             node.queues.push("short".into());
         }
-        (node, kept)
+        (node, held_for)
     }
 
     fn check(line: &str, want: &[&str]) {
@@ -244,7 +244,7 @@ mod tests {
             .map(|n| n.split(',').map(str::to_owned).collect());
         let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
         let look = ValueStyle {
-            stamps: Stamps::new(&now, StampForm::Standard),
+            stamps: TimeWriter::new(&now, TimeFormat::Standard),
             release: "22.05.8".into(),
             cluster: String::new(),
         };
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn reservations_as_captured() {
         let now: jiff::Zoned = "2026-11-21T02:20:41+00:00[+00:00]".parse().unwrap();
-        let stamps = Stamps::new(&now, StampForm::Standard);
+        let stamps = TimeWriter::new(&now, TimeFormat::Standard);
         let start = Time(now.timestamp().as_millisecond() + 3_600_000);
         let r1 = Reserved {
             name: "r1".into(),

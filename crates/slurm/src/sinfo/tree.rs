@@ -1,18 +1,18 @@
 //! A node as `sinfo --json` and `--yaml` tell it. Source: a capture of 22.05.
 
-use super::states::{Base, Kept, NodeState};
 use crate::data::{Data, map};
+use crate::node::{self, BaseState, HeldFor, NodeState};
 use crate::show::mebibytes;
+use cosy_model::Time;
 use cosy_model::api::NodeInfo;
 use cosy_model::node::Machine;
-use cosy_model::{Amounts, Time};
 
-/// One node, with whom it is kept for, by a system of that release.
-pub fn of_node(node: &NodeInfo, kept: Kept, release: &str) -> Data {
+/// One node, with whom it is held for, by a system of that release.
+pub fn of_node(node: &NodeInfo, held_for: HeldFor, release: &str) -> Data {
     let Data::Map(mut all) = machine(node) else {
         return Data::Null;
     };
-    for part in [standing(node, kept), resources(node, release)] {
+    for part in [standing(node, held_for), resources(node, release)] {
         if let Data::Map(entries) = part {
             all.extend(entries);
         }
@@ -26,17 +26,6 @@ fn number(n: impl TryInto<i64>) -> Data {
 
 fn seconds(at: Option<Time>) -> Data {
     at.map_or(0, Time::secs).into()
-}
-
-fn or<'a>(text: &'a str, without: &'a str) -> Data {
-    if text.is_empty() { without } else { text }.into()
-}
-
-fn gres(amounts: &Amounts) -> Data {
-    match crate::show::node::gres(amounts).as_str() {
-        "(null)" => "".into(),
-        text => text.into(),
-    }
 }
 
 fn machine(node: &NodeInfo) -> Data {
@@ -64,12 +53,13 @@ fn machine(node: &NodeInfo) -> Data {
         gpus_held: _,
     } = node;
     let Machine {
-        host,
-        address,
         arch,
         boot,
         load_hundredths,
         free_memory,
+        // `host_name` and `address` tell these.
+        host: _,
+        address: _,
         // `standing` and `resources` tell these.
         port: _,
         os: _,
@@ -95,25 +85,25 @@ fn machine(node: &NodeInfo) -> Data {
         ("last_busy", seconds(*last_seen)),
         ("features", features()),
         ("active_features", features()),
-        ("gres", gres(has)),
+        ("gres", node::gres(has).unwrap_or_default().into()),
         ("gres_drained", "N/A".into()),
-        ("gres_used", gres(used)),
+        ("gres_used", node::gres(used).unwrap_or_default().into()),
         ("mcs_label", "".into()),
         ("name", name.as_str().into()),
         ("next_state_after_reboot", "invalid".into()),
-        ("address", or(address, name)),
-        ("hostname", or(host, name)),
+        ("address", node::address(node).into()),
+        ("hostname", node::host_name(node).into()),
     ])
 }
 
-fn standing(node: &NodeInfo, kept: Kept) -> Data {
-    let state = NodeState::of(node, kept);
+fn standing(node: &NodeInfo, held_for: HeldFor) -> Data {
+    let state = NodeState::of(node, held_for);
     let base = match state.base() {
-        Base::Unknown => "unknown",
-        Base::Down => "down",
-        Base::Idle => "idle",
-        Base::Allocated => "allocated",
-        Base::Mixed => "mixed",
+        BaseState::Unknown => "unknown",
+        BaseState::Down => "down",
+        BaseState::Idle => "idle",
+        BaseState::Allocated => "allocated",
+        BaseState::Mixed => "mixed",
     };
     let mut flags: Vec<Data> = Vec::new();
     if state.drains() {
@@ -122,10 +112,10 @@ fn standing(node: &NodeInfo, kept: Kept) -> Data {
     if state.is_silent() {
         flags.push("NOT_RESPONDING".into());
     }
-    match state.kept() {
-        Kept::Free => {}
-        Kept::Planned => flags.push("PLANNED".into()),
-        Kept::Reserved => flags.push("RESERVED".into()),
+    match state.held_for() {
+        HeldFor::Nobody => {}
+        HeldFor::Job => flags.push("PLANNED".into()),
+        HeldFor::Reservation => flags.push("RESERVED".into()),
     }
     let m = &node.machine;
     let queues = node.queues.iter().map(|q| q.as_str().into());

@@ -4,7 +4,7 @@
 use super::fields::Field;
 use crate::job::{JobView, RequestedMemory, exit_text};
 use crate::show::{mebibytes, or_null};
-use crate::stamp::{self, Stamps};
+use crate::times::{self, TimeWriter};
 use crate::{SlurmState, job};
 use cosy_model::api::JobField as F;
 use cosy_model::{Span, Time};
@@ -18,7 +18,7 @@ pub struct ValueStyle {
     /// When the list is made.
     pub now: Time,
     /// Points of time.
-    pub stamps: Stamps,
+    pub stamps: TimeWriter,
     /// Sizes stay in MiB.
     pub raw_sizes: bool,
     /// Longest expression of waiting array tasks; whole without.
@@ -63,7 +63,7 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &ValueStyle, out: &mut String
         Field::TimeLimit => limit(out, job.span(F::TimeLimit)),
         Field::TimeLeft => left(out, job),
         Field::MinMemory => memory(out, job, look),
-        Field::TimeUsed => stamp::short(out, job.elapsed()),
+        Field::TimeUsed => times::short_duration(out, job.elapsed()),
         Field::ReqNodes => put(out, job.text(F::Require)),
         Field::NodeList => put(out, job.text(F::Nodes)),
         Field::Command => text(out, job, F::Command),
@@ -101,7 +101,7 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &ValueStyle, out: &mut String
         },
         Field::Deadline => stamp_or(out, job.time(F::Deadline), look, "N/A"),
         Field::ResizeTime => stamp_or(out, job.time(F::Resized), look, "N/A"),
-        Field::DelayBoot => stamp::short(out, Span(0)),
+        Field::DelayBoot => times::short_duration(out, Span(0)),
         Field::DerivedExit => put(out, &exit_text(job.derived_exit())),
         Field::ExitCode => put(out, &exit_text(job.exit())),
         Field::LastSchedEval => {
@@ -269,7 +269,7 @@ pub(crate) fn limit(out: &mut String, span: Option<Span>) {
     match span {
         None => out.push_str("NOT_SET"),
         Some(span) if span.is_unlimited() => out.push_str("UNLIMITED"),
-        Some(span) => stamp::short(out, span),
+        Some(span) => times::short_duration(out, span),
     }
 }
 
@@ -280,7 +280,7 @@ fn left(out: &mut String, job: &JobView<'_>) {
             if rest < 0 {
                 out.push('-');
             }
-            stamp::short(out, Span(rest.saturating_abs()));
+            times::short_duration(out, Span(rest.saturating_abs()));
         }
         other => limit(out, other),
     }

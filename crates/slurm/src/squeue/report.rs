@@ -58,7 +58,7 @@ mod tests {
     use crate::job::Surroundings;
     use crate::job::tests::table;
     use crate::squeue::cells::BITS;
-    use crate::stamp::{StampForm, Stamps};
+    use crate::times::{TimeFormat, TimeWriter};
     use cosy_model::api::JobField as F;
     use cosy_model::{MiB, Time};
 
@@ -66,7 +66,7 @@ mod tests {
         let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
         ValueStyle {
             now: Time(now.timestamp().as_millisecond()),
-            stamps: Stamps::new(&now, StampForm::Standard),
+            stamps: TimeWriter::new(&now, TimeFormat::Standard),
             raw_sizes: false,
             bits: Some(BITS),
         }

@@ -4,44 +4,17 @@ use super::cells::{ValueStyle, limit};
 use super::fields::StepField;
 use super::options::{Format, Query};
 use crate::layout::{Layout, all, is_all};
-use crate::stamp;
-use cosy_model::api::JobRef;
-use cosy_model::{Span, Time};
+use crate::step::RunningStep;
+use crate::times;
+use cosy_model::Span;
 use std::fmt::Write;
 
 const USUAL: &str = "%.15i %.8j %.9P %.8u %.9M %N";
 const ALL: &str = "bijluAMNPSU";
 
-/// A step that runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
-    /// Its job, or the task of an array.
-    pub job: JobRef,
-    /// Number or name within the job: `0`, `batch`.
-    pub step: String,
-    /// Name that the step was given, by default its program's.
-    pub name: String,
-    /// Partition of the job.
-    pub partition: String,
-    /// Login name of the job's owner.
-    pub user: String,
-    /// Number of the owner.
-    pub uid: i64,
-    /// Start; `None` while it waits.
-    pub start: Option<Time>,
-    /// Nodes as a host list.
-    pub nodes: String,
-    /// Number of tasks.
-    pub tasks: u32,
-    /// Time limit of its own.
-    pub limit: Option<Span>,
-}
-
-impl Step {
-    /// Id as users write it: `12_3.batch`.
-    pub fn id(&self) -> String {
-        format!("{}.{}", self.job, self.step)
-    }
+/// Id as users write it: `12_3.batch`.
+pub fn id(step: &RunningStep) -> String {
+    format!("{}.{}", step.job, step.step)
 }
 
 /// Whether a word names steps: `12`, `12.0`, `12_3.batch`.
@@ -75,7 +48,7 @@ pub fn heading(layout: &Layout<StepField>) -> String {
 /// The lines of steps.
 pub fn lines(
     layout: &Layout<StepField>,
-    steps: &[Step],
+    steps: &[RunningStep],
     look: &ValueStyle,
     cluster: &str,
 ) -> String {
@@ -88,9 +61,9 @@ pub fn lines(
     out
 }
 
-fn cell(field: StepField, step: &Step, look: &ValueStyle, cluster: &str, out: &mut String) {
+fn cell(field: StepField, step: &RunningStep, look: &ValueStyle, cluster: &str, out: &mut String) {
     match field {
-        StepField::StepId => out.push_str(&step.id()),
+        StepField::StepId => out.push_str(&id(step)),
         StepField::ArrayJobId | StepField::JobId => {
             let _ = write!(out, "{}", step.job.job);
         }
@@ -101,13 +74,13 @@ fn cell(field: StepField, step: &Step, look: &ValueStyle, cluster: &str, out: &m
             None => out.push_str("N/A"),
         },
         StepField::Name => out.push_str(&step.name.replace(char::is_control, "?")),
-        StepField::TimeLimit => limit(out, Some(step.limit.unwrap_or(Span(i64::MAX)))),
+        StepField::TimeLimit => limit(out, Some(step.time_limit.unwrap_or(Span::UNLIMITED))),
         StepField::TimeUsed => {
             let used = step.start.map_or(Span(0), |start| look.now.since(start));
-            stamp::short(out, used);
+            times::short_duration(out, used);
         }
         StepField::NodeList => out.push_str(&step.nodes),
-        StepField::Partition => out.push_str(&step.partition),
+        StepField::Partition => out.push_str(&step.queue),
         StepField::StartTime => match step.start {
             Some(start) => look.stamps.write(out, start),
             None => out.push_str("N/A"),
@@ -115,15 +88,11 @@ fn cell(field: StepField, step: &Step, look: &ValueStyle, cluster: &str, out: &m
         StepField::Tasks => {
             let _ = write!(out, "{}", step.tasks);
         }
-        StepField::State => out.push_str(if step.start.is_some() {
-            "RUNNING"
-        } else {
-            "PENDING"
-        }),
-        StepField::StateCompact => out.push_str(if step.start.is_some() { "R" } else { "PD" }),
+        StepField::State => out.push_str(step.state()),
+        StepField::StateCompact => out.push_str(if step.is_running() { "R" } else { "PD" }),
         StepField::UserName => out.push_str(&step.user),
         StepField::UserId => {
-            let _ = write!(out, "{}", step.uid);
+            let _ = write!(out, "{}", step.uid.0);
         }
         StepField::Gres => out.push_str("N/A"),
         StepField::Cluster => out.push_str(cluster),
@@ -133,7 +102,9 @@ fn cell(field: StepField, step: &Step, look: &ValueStyle, cluster: &str, out: &m
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stamp::{StampForm, Stamps};
+    use crate::step::tests::script;
+    use crate::times::{TimeFormat, TimeWriter};
+    use cosy_model::Time;
 
     #[test]
     fn names_of_steps() {
@@ -153,28 +124,17 @@ mod tests {
         let now_ms = now.timestamp().as_millisecond();
         let look = ValueStyle {
             now: Time(now_ms),
-            stamps: Stamps::new(&now, StampForm::Standard),
+            stamps: TimeWriter::new(&now, TimeFormat::Standard),
             raw_sizes: false,
             bits: None,
         };
-        let step = Step {
-            job: "101".parse().unwrap(),
-            step: "batch".into(),
-            name: "batch".into(),
-            partition: "main".into(),
-            user: "www-data".into(),
-            uid: 33,
-            start: Some(Time(now_ms - 3000)),
-            nodes: "n5".into(),
-            tasks: 1,
-            limit: None,
-        };
+        let step = script(Time(now_ms - 3000));
         let layout = layout(&Query::default());
         let text = heading(&layout) + &lines(&layout, std::slice::from_ref(&step), &look, "base");
         let want = "         STEPID     NAME PARTITION     USER      TIME NODELIST\n      \
             101.batch    batch      main www-data      0:03 n5\n";
         assert_eq!(text, want);
-        let task = Step {
+        let task = RunningStep {
             job: "101_7".parse().unwrap(),
             ..step
         };

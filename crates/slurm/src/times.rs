@@ -1,7 +1,8 @@
-//! Lengths and points of time as Slurm's commands print them. Sources: squeue(1) (`%M`,
-//! `%l`, `SLURM_TIME_FORMAT`), sacct(1), observed.
+//! Points of time and durations as Slurm's commands print them: `2026-11-21T02:20:28`,
+//! `1-02:03:04`. Sources: squeue(1) (`%M`, `%l`, `SLURM_TIME_FORMAT`), sacct(1), scontrol(1),
+//! captures of 22.05.
 //!
-//! The zone and the present are handed in.
+//! Knows no clock and no environment: the zone and the present are handed in.
 
 use cosy_model::{Span, Time};
 use jiff::civil::Date;
@@ -14,7 +15,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 /// `3`, `50:00`, `1:00:00`, `2-01:00:00`: as `squeue` writes lengths.
-pub fn short(out: &mut String, span: Span) {
+pub fn short_duration(out: &mut String, span: Span) {
     let (days, hours, minutes, seconds) = parts(span);
     let written = if days > 0 {
         write!(out, "{days}-{hours:02}:{minutes:02}:{seconds:02}")
@@ -26,25 +27,17 @@ pub fn short(out: &mut String, span: Span) {
     debug_assert!(written.is_ok(), "a string takes all");
 }
 
-/// `00:00:03`, `2-01:00:00`: as `sacct` and `scontrol` write lengths.
-pub fn padded(out: &mut String, span: Span) {
-    let (days, hours, minutes, seconds) = parts(span);
-    let written = if days > 0 {
-        write!(out, "{days}-{hours:02}:{minutes:02}:{seconds:02}")
-    } else {
-        write!(out, "{hours:02}:{minutes:02}:{seconds:02}")
-    };
-    debug_assert!(written.is_ok(), "a string takes all");
-}
-
-/// The same as a text of its own; `UNLIMITED` without end.
-pub fn padded_or_unlimited(span: Span) -> String {
+/// `00:00:03`, `2-01:00:00`, `UNLIMITED`: as `sacct` and `scontrol` write durations.
+pub fn duration(span: Span) -> String {
     if span.is_unlimited() {
         return "UNLIMITED".to_owned();
     }
-    let mut out = String::new();
-    padded(&mut out, span);
-    out
+    let (days, hours, minutes, seconds) = parts(span);
+    if days > 0 {
+        format!("{days}-{hours:02}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{hours:02}:{minutes:02}:{seconds:02}")
+    }
 }
 
 fn parts(span: Span) -> (i64, i64, i64, i64) {
@@ -52,9 +45,25 @@ fn parts(span: Span) -> (i64, i64, i64, i64) {
     (seconds / DAY, seconds % DAY / HOUR, seconds % HOUR / MINUTE, seconds % MINUTE)
 }
 
+/// The point `at` on the clocks of `zone`, as `scontrol` writes it; `Unknown` beyond the
+/// calendar.
+pub fn timestamp(at: Time, zone: &TimeZone) -> String {
+    let mut out = String::new();
+    match Timestamp::from_millisecond(at.0) {
+        Ok(at) => standard(&mut out, &at.to_zoned(zone.clone())),
+        Err(_) => out.push_str("Unknown"),
+    }
+    out
+}
+
+/// The same, or `without` where there is none.
+pub fn timestamp_or(at: Option<Time>, zone: &TimeZone, without: &str) -> String {
+    at.map_or_else(|| without.to_owned(), |at| timestamp(at, zone))
+}
+
 /// How points of time are written: `SLURM_TIME_FORMAT`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum StampForm {
+pub enum TimeFormat {
     /// Date and time, `2026-11-21T02:20:28`.
     #[default]
     Standard,
@@ -65,7 +74,7 @@ pub enum StampForm {
     Pattern(String),
 }
 
-impl From<&str> for StampForm {
+impl From<&str> for TimeFormat {
     fn from(text: &str) -> Self {
         match text {
             "" | "standard" => Self::Standard,
@@ -77,15 +86,15 @@ impl From<&str> for StampForm {
 
 /// Writes points of time in a zone.
 #[derive(Clone, Debug)]
-pub struct Stamps {
+pub struct TimeWriter {
     zone: TimeZone,
-    form: StampForm,
+    form: TimeFormat,
     today: Date,
 }
 
-impl Stamps {
+impl TimeWriter {
     /// In the zone of `now`.
-    pub fn new(now: &Zoned, form: StampForm) -> Self {
+    pub fn new(now: &Zoned, form: TimeFormat) -> Self {
         Self {
             zone: now.time_zone().clone(),
             form,
@@ -110,9 +119,9 @@ impl Stamps {
 
     fn zoned(&self, out: &mut String, at: &Zoned) {
         match &self.form {
-            StampForm::Standard => standard(out, at),
-            StampForm::Relative => out.push_str(&self.relative(at)),
-            StampForm::Pattern(pattern) => match formatted(pattern, at) {
+            TimeFormat::Standard => standard(out, at),
+            TimeFormat::Relative => out.push_str(&self.relative(at)),
+            TimeFormat::Pattern(pattern) => match formatted(pattern, at) {
                 Some(text) => out.push_str(&text),
                 None => standard(out, at),
             },
@@ -168,10 +177,9 @@ mod tests {
     #[test]
     fn lengths() {
         let check = |seconds: i64, want: &str, want_padded: &str| {
-            let (mut a, mut b) = (String::new(), String::new());
-            short(&mut a, Span::from_secs(seconds));
-            padded(&mut b, Span::from_secs(seconds));
-            assert_eq!((a.as_str(), b.as_str()), (want, want_padded));
+            let (mut short, span) = (String::new(), Span::from_secs(seconds));
+            short_duration(&mut short, span);
+            assert_eq!((short.as_str(), duration(span).as_str()), (want, want_padded));
         };
         check(0, "0:00", "00:00:00");
         check(3, "0:03", "00:00:03");
@@ -179,7 +187,7 @@ mod tests {
         check(3600, "1:00:00", "01:00:00");
         check(176_400, "2-01:00:00", "2-01:00:00");
         check(-5, "0:00", "00:00:00");
-        assert_eq!(padded_or_unlimited(Span(i64::MAX)), "UNLIMITED");
+        assert_eq!(duration(Span(i64::MAX)), "UNLIMITED");
     }
 
     fn noon() -> Zoned {
@@ -190,7 +198,7 @@ mod tests {
     fn stamps() {
         let check = |form: &str, seconds: i64, want: &str| {
             let at = Time(noon().timestamp().as_millisecond() + seconds * 1000);
-            assert_eq!(Stamps::new(&noon(), form.into()).text(at), want, "{form}");
+            assert_eq!(TimeWriter::new(&noon(), form.into()).text(at), want, "{form}");
         };
         check("standard", 0, "2026-11-21T12:00:00");
         check("", 61, "2026-11-21T12:01:01");
@@ -206,12 +214,25 @@ mod tests {
         assert_eq!(heading(&noon()), "Sat Nov 21 12:00:00 2026");
     }
 
+    #[test]
+    fn points_in_a_zone() {
+        let check = |secs: i64, want: &str| {
+            assert_eq!(timestamp(Time::from_secs(secs), &TimeZone::UTC), want);
+        };
+        check(0, "1970-01-01T00:00:00");
+        check(1_795_227_325, "2026-11-21T02:15:25");
+        check(i64::MAX, "Unknown");
+        assert_eq!(timestamp_or(None, &TimeZone::UTC, "N/A"), "N/A");
+        let zone = TimeZone::fixed(jiff::tz::offset(1));
+        assert_eq!(timestamp(Time(0), &zone), "1970-01-01T01:00:00");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn any_time_and_form(at: i64, form in "[%a-zA-Z0-9.:+-]{0,12}") {
-            let text = Stamps::new(&noon(), form.as_str().into()).text(Time(at));
+            let text = TimeWriter::new(&noon(), form.as_str().into()).text(Time(at));
             prop_assert!(text.len() < 10_000);
         }
     }
