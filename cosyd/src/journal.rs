@@ -40,7 +40,56 @@ fn loudness(event: &Event) -> LogLevel {
         K::NodeLost | K::Found | K::FoundEnded => LogLevel::Warning,
         K::ClockSet | K::ClockWrong => LogLevel::Warning,
         K::Requeued | K::ClockRight => LogLevel::Information,
-        _ => LogLevel::Silence,
+        // Of something else than a node these are nobody's business but the user's.
+        K::Lost | K::Down | K::Drained | K::Revoked | K::Back | K::Resumed | K::Joined => {
+            LogLevel::Silence
+        }
+        K::Began
+        | K::Booked
+        | K::Cancelled
+        | K::Changed
+        | K::Cleared
+        | K::Closed
+        | K::Confirmed
+        | K::Created
+        | K::DatesSet
+        | K::Degraded
+        | K::Deleted
+        | K::Ended
+        | K::Expired
+        | K::Extended
+        | K::Failed
+        | K::Granted
+        | K::Held
+        | K::LimitCut
+        | K::LowUse
+        | K::Made
+        | K::Moved
+        | K::NotReplanned
+        | K::Opened
+        | K::Regrouped
+        | K::Released
+        | K::Removed
+        | K::Repaired
+        | K::Replanned
+        | K::Requeue
+        | K::Resized
+        | K::Resuming
+        | K::Retried
+        | K::Set
+        | K::Shared
+        | K::Shortened
+        | K::Started
+        | K::Stopped
+        | K::Submitted
+        | K::Suspended
+        | K::TaskFailed
+        | K::Token
+        | K::Triggered
+        | K::TriggerEnded
+        | K::TriggerFailed
+        | K::Unused
+        | K::Withdrawn => LogLevel::Silence,
     }
 }
 

@@ -86,6 +86,7 @@ pub fn fields_of(shown: &[Shown]) -> Vec<JobField> {
 fn field_head(field: JobField, title: &str) -> Head {
     let side = match field.kind() {
         FieldKind::Number | FieldKind::Span => Side::Right,
+        FieldKind::Bytes | FieldKind::Mebibytes | FieldKind::CpuTime => Side::Right,
         FieldKind::Text if field == JobField::Ref => Side::Right,
         FieldKind::Text | FieldKind::Time | FieldKind::Flag => Side::Left,
     };
@@ -126,17 +127,13 @@ fn text(
         (Value::Number(n), FieldKind::Time) => show(Time(n), now),
         (Value::Number(n), FieldKind::Span) => Span(n).to_string(),
         (Value::Number(n), FieldKind::Flag) => if n == 0 { "no" } else { "yes" }.to_owned(),
-        (Value::Number(n), FieldKind::Number | FieldKind::Text) => number(field, n),
-    }
-}
-
-fn number(field: JobField, n: i64) -> String {
-    match field {
-        JobField::PeakMemory => bytes(n),
-        JobField::MemoryPerNode if n > 0 => cosy_model::MiB(n.unsigned_abs()).to_string(),
-        JobField::MemoryPerNode => "unlimited".to_owned(),
-        JobField::UserCpu | JobField::SystemCpu => micros(n),
-        _ => n.to_string(),
+        (Value::Number(n), FieldKind::Bytes) => bytes(n),
+        (Value::Number(n), FieldKind::CpuTime) => micros(n),
+        (Value::Number(n), FieldKind::Mebibytes) => match n.unsigned_abs() {
+            0 => "unlimited".to_owned(),
+            mib => cosy_model::MiB(mib).to_string(),
+        },
+        (Value::Number(n), FieldKind::Number | FieldKind::Text) => n.to_string(),
     }
 }
 
@@ -243,6 +240,9 @@ fn json_value(table: &Table, row: usize, field: JobField) -> Json {
         (Value::Number(n), FieldKind::Span) => json_span(Span(n)),
         (Value::Number(n), FieldKind::Flag) => (n != 0).into(),
         (Value::Number(n), FieldKind::Number | FieldKind::Text) => n.into(),
+        (Value::Number(n), FieldKind::Bytes | FieldKind::Mebibytes | FieldKind::CpuTime) => {
+            n.into()
+        }
     }
 }
 

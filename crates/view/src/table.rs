@@ -75,9 +75,13 @@ impl Rows {
                 at: Vec::with_capacity(rows),
                 ..Dictionary::default()
             }),
-            FieldKind::Number | FieldKind::Time | FieldKind::Span | FieldKind::Flag => {
-                ColumnBuilder::Numbers(Vec::with_capacity(rows))
-            }
+            FieldKind::Number
+            | FieldKind::Bytes
+            | FieldKind::Mebibytes
+            | FieldKind::CpuTime
+            | FieldKind::Time
+            | FieldKind::Span
+            | FieldKind::Flag => ColumnBuilder::Numbers(Vec::with_capacity(rows)),
         };
         let mut seen = BTreeSet::new();
         let once = fields.iter().copied().filter(|field| seen.insert(*field));

@@ -35,8 +35,14 @@ macro_rules! job_fields {
 pub enum FieldKind {
     /// Text as it is shown.
     Text,
-    /// A number.
+    /// A count or an id.
     Number,
+    /// An amount in bytes.
+    Bytes,
+    /// Memory in MiB; 0 is unlimited.
+    Mebibytes,
+    /// Processor time in microseconds.
+    CpuTime,
     /// A time in milliseconds since 1970.
     Time,
     /// A length in milliseconds; `i64::MAX` is unlimited.
@@ -95,7 +101,7 @@ job_fields! {
     /// Number of cores held, or asked for.
     Cores = "cores", Number;
     /// Memory on each node in MiB; 0 is not limited.
-    MemoryPerNode = "memory_per_node_mib", Number;
+    MemoryPerNode = "memory_per_node_mib", Mebibytes;
     /// GPUs held in all, or asked for.
     Gpus = "gpus", Number;
     /// Exit code.
@@ -103,11 +109,11 @@ job_fields! {
     /// Signal that ended it.
     Signal = "signal", Number;
     /// User CPU time in microseconds.
-    UserCpu = "user_cpu_us", Number;
+    UserCpu = "user_cpu_us", CpuTime;
     /// System CPU time in microseconds.
-    SystemCpu = "system_cpu_us", Number;
+    SystemCpu = "system_cpu_us", CpuTime;
     /// Peak memory in bytes.
-    PeakMemory = "peak_memory_bytes", Number;
+    PeakMemory = "peak_memory_bytes", Bytes;
     /// Number of the last attempt.
     Attempt = "attempt", Number;
     /// Place in the order of the queue, from 1.
@@ -398,9 +404,13 @@ impl Table {
     pub fn new(fields: &[JobField]) -> Self {
         let column = |f: &JobField| match f.kind() {
             FieldKind::Text => Column::Texts(Vec::new()),
-            FieldKind::Number | FieldKind::Time | FieldKind::Span | FieldKind::Flag => {
-                Column::Numbers(Vec::new())
-            }
+            FieldKind::Number
+            | FieldKind::Bytes
+            | FieldKind::Mebibytes
+            | FieldKind::CpuTime
+            | FieldKind::Time
+            | FieldKind::Span
+            | FieldKind::Flag => Column::Numbers(Vec::new()),
         };
         let columns = fields.iter().map(column).collect();
         Self::of(fields.to_vec(), columns, 0)
