@@ -19,7 +19,7 @@ use crate::exit;
 use cosy_model::job::EndCause;
 use cosy_model::step::{NodeEnd, StepLayout, TaskEnd};
 use cosy_model::{Dialect, StepKey, fold};
-use cosy_slurm::stepd;
+use cosy_slurm::end_messages;
 use signal_hook::consts::{SIGKILL, SIGTERM};
 use std::collections::{BTreeMap, BTreeSet};
 use words::{Bad, Trouble, signal_words, trouble_line, without};
@@ -132,7 +132,7 @@ impl Ends {
             && self.said.len() < TOLD
         {
             self.said
-                .push(stepd::out_of_memory(&key.to_string(), end.starved));
+                .push(end_messages::out_of_memory(&key.to_string(), end.starved));
         }
         let trouble = match &end.end.cause {
             EndCause::Exited => return,

@@ -5,7 +5,7 @@
 use super::tty::{self, say};
 use cosy_model::node::KillCause;
 use cosy_model::{StepKey, Time};
-use cosy_slurm::stepd;
+use cosy_slurm::end_messages;
 use std::io::Write;
 
 /// Seconds after which a step that is being ended is no more waited for.
@@ -69,12 +69,12 @@ pub fn ending(program: &str, key: StepKey, node: &str, cause: KillCause) {
 /// Only the supervisor's sentence.
 pub fn cancelled(key: StepKey, node: &str, cause: KillCause) {
     let why = match cause {
-        KillCause::Cancelled => stepd::Why::Cancelled,
-        KillCause::Superseded => stepd::Why::NodeFailure,
-        KillCause::TimeLimit => stepd::Why::TimeLimit,
-        KillCause::Requeued => stepd::Why::Requeue,
+        KillCause::Cancelled => end_messages::EndReason::Cancelled,
+        KillCause::Superseded => end_messages::EndReason::NodeFailure,
+        KillCause::TimeLimit => end_messages::EndReason::TimeLimit,
+        KillCause::Requeued => end_messages::EndReason::Requeue,
     };
-    let text = stepd::step_cancelled(&key.to_string(), node, &now(), why);
+    let text = end_messages::step_cancelled(&key.to_string(), node, &now(), why);
     pass_on(&text);
 }
 

@@ -3,7 +3,7 @@
 
 use super::messages::{called, say};
 use crate::{Context, exit, output};
-use cosy_slurm::getopt::{self, Mistake, Order, Parsed};
+use cosy_slurm::getopt::{self, Order, Parsed, UsageError};
 use cosy_slurm::table::{self, Row};
 
 /// The version line: the release whose behaviour these commands have.
@@ -16,7 +16,7 @@ pub fn version() -> u8 {
 }
 
 /// A command line that cannot be read.
-pub fn mistake(context: &Context, mistake: &Mistake) -> u8 {
+pub fn mistake(context: &Context, mistake: &UsageError) -> u8 {
     say(&mistake.text(&called()));
     say(&getopt::hint(context.program()));
     exit::FAILED

@@ -8,7 +8,7 @@ use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow, Table};
 use cosy_model::step::StepInfo;
 use cosy_model::{JobId, JobState, Time};
-use cosy_slurm::job::{JobView, Surroundings};
+use cosy_slurm::job::{ClusterFacts, JobView};
 use cosy_slurm::sacct::rows::{NEEDS, Row};
 use cosy_view::words::end_note::CancelNote;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct Records {
     ended: Table,
     steps: BTreeMap<String, Vec<StepRow>>,
     running: BTreeMap<String, Vec<StepInfo>>,
-    around: Surroundings,
+    around: ClusterFacts,
     cancellers: BTreeMap<String, i64>,
     now: Time,
 }
@@ -46,8 +46,8 @@ pub fn fetch(
         groups: true,
         cluster: true,
     };
-    let mut around = reports::surroundings(context, wanted, &live);
-    let more = reports::surroundings(
+    let mut around = reports::cluster_facts(context, wanted, &live);
+    let more = reports::cluster_facts(
         context,
         reports::NeededFacts {
             groups: true,

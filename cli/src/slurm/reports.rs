@@ -7,8 +7,8 @@ use crate::{Context, exit, output, times, users};
 use cosy_client::CallError;
 use cosy_model::Span;
 use cosy_model::api::{JobField, Reply, Request, Table};
-use cosy_slurm::getopt::Mistake;
-use cosy_slurm::job::Surroundings;
+use cosy_slurm::getopt::UsageError;
+use cosy_slurm::job::ClusterFacts;
 use cosy_slurm::show::reservation;
 use cosy_slurm::squeue::cells::{BITS, ValueStyle};
 use cosy_slurm::table::{self, Row};
@@ -50,7 +50,7 @@ pub fn told(text: &str) -> u8 {
 }
 
 /// A command line that cannot be read.
-pub fn mistake(context: &Context, mistake: &Mistake) -> u8 {
+pub fn mistake(context: &Context, mistake: &UsageError) -> u8 {
     super::command_line::mistake(context, mistake)
 }
 
@@ -82,8 +82,8 @@ pub struct NeededFacts {
 }
 
 /// Asks for it; what cannot be had stays empty.
-pub fn surroundings(context: &Context, wanted: NeededFacts, jobs: &Table) -> Surroundings {
-    let mut around = Surroundings::default();
+pub fn cluster_facts(context: &Context, wanted: NeededFacts, jobs: &Table) -> ClusterFacts {
+    let mut around = ClusterFacts::default();
     if wanted.memory
         && let Ok(Reply::Queues(queues)) = context.ask(Request::Queues)
     {

@@ -8,7 +8,7 @@ use super::{accounts, clusters, reports};
 use crate::{Context, exit, output, refs, times, users};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Span, hostlist};
-use cosy_slurm::data;
+use cosy_slurm::json_yaml;
 use cosy_slurm::sacct::cells::{ValueStyle, cell};
 use cosy_slurm::sacct::fields::{self, Field};
 use cosy_slurm::sacct::form::{heading, line};
@@ -28,7 +28,7 @@ pub fn run(context: &Context) -> u8 {
             output::print(&fields::help(Field::ALL));
             exit::OK
         }
-        Invocation::Mistake(mistake) => {
+        Invocation::UsageError(mistake) => {
             say(&mistake.text(&super::messages::called()));
             exit::FAILED
         }
@@ -71,7 +71,7 @@ fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, Failed> {
     match query.spelling {
         Some(spelling) => {
             let list = jobs.iter().map(|rows| tree::of_job(rows));
-            data::answer(spelling, reports::release(), "jobs", list, output::print);
+            json_yaml::answer(spelling, reports::release(), "jobs", list, output::print);
         }
         None => print(query, &jobs, now),
     }

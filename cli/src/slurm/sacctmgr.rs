@@ -13,7 +13,7 @@ use cosy_model::reservation::{AccountAction, AccountInfo};
 use cosy_model::{RefusalCode, Settings};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::getopt::{self, Order};
-use cosy_slurm::manage::{self, List, TableStyle};
+use cosy_slurm::sacctmgr::{self, List, TableStyle};
 use cosy_slurm::show::config;
 use cosy_slurm::table::{self, Row};
 use jiff::tz::TimeZone;
@@ -46,7 +46,7 @@ pub fn run(context: &Context) -> u8 {
     };
     for found in &parsed.found {
         match found.name {
-            "help" | "usage" => output::print(&manage::help(OPTIONS)),
+            "help" | "usage" => output::print(&sacctmgr::help(OPTIONS)),
             "version" => output::print(&format!("{VERSION}\n")),
             name => {
                 it.option(name);
@@ -102,7 +102,7 @@ impl Manager<'_> {
                     .is_some_and(|w| w.eq_ignore_ascii_case(command))
         };
         if is("help", 3) {
-            output::print(&manage::help(OPTIONS));
+            output::print(&sacctmgr::help(OPTIONS));
             return exit::OK;
         }
         if is("list", 3) || is("show", 3) {
@@ -156,7 +156,7 @@ impl Manager<'_> {
         let whole = self.with_associations || wanted.with_associations;
         let format = wanted.format.clone();
         let format = format.unwrap_or_else(|| list.usual(whole).to_owned());
-        let columns = match manage::columns(&format) {
+        let columns = match sacctmgr::columns(&format) {
             Ok(columns) => columns,
             Err(why) => {
                 say(&why);
@@ -172,7 +172,7 @@ impl Manager<'_> {
         };
         let rows: Vec<Cells> = rows.into_iter().filter(|r| wanted.passes(r)).collect();
         let cell = |row: &Cells, name: &str| row.get(name).cloned().unwrap_or_default();
-        output::print(&manage::text(&columns, &rows, &self.look, cell));
+        output::print(&sacctmgr::text(&columns, &rows, &self.look, cell));
         exit::OK
     }
 
@@ -185,7 +185,7 @@ impl Manager<'_> {
                 return exit::FAILED;
             }
         };
-        let text = config::accounting(config::Facts {
+        let text = config::accounting(config::ConfigFacts {
             settings: &settings,
             memory: None,
             version: VERSION.trim_start_matches("slurm "),

@@ -13,8 +13,8 @@ use crate::launch::start::with_variables;
 use crate::{Context, exit};
 use cosy_model::api::EndedJob;
 use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs, variables};
-use cosy_slurm::environment::Facts;
-use cosy_slurm::getopt::Found;
+use cosy_slurm::environment::AllocationFacts;
+use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::components::passed_on;
 use cosy_slurm::submit::options::{SubmitOptions, check_together};
 use cosy_slurm::submit::{Fault, Program};
@@ -36,7 +36,7 @@ struct Own {
 }
 
 impl Own {
-    fn read(options: &[Found]) -> Result<Self, Fault> {
+    fn read(options: &[GivenOption]) -> Result<Self, Fault> {
         let mut own = Self::default();
         for found in options {
             match found.name {
@@ -52,7 +52,7 @@ impl Own {
     }
 }
 
-fn signal(found: &Found) -> Result<i32, Fault> {
+fn signal(found: &GivenOption) -> Result<i32, Fault> {
     let text = found.text();
     if text.is_empty() {
         return Ok(signal_hook::consts::SIGTERM);
@@ -72,8 +72,8 @@ pub fn run(context: &Context) -> u8 {
         Err(mistake) => return submit::mistaken(SALLOC, &mistake),
     };
     let environment = submit::environment(SALLOC);
-    let read = |line: Vec<Found>| -> Result<(Vec<Found>, SubmitOptions, Own), Fault> {
-        let options: Vec<Found> = [&environment[..], &line].concat();
+    let read = |line: Vec<GivenOption>| -> Result<(Vec<GivenOption>, SubmitOptions, Own), Fault> {
+        let options: Vec<GivenOption> = [&environment[..], &line].concat();
         check_together(&environment, &line)?;
         let (job_options, own) = submit::job_options(SALLOC, &options)?;
         Ok((options, job_options, Own::read(&own)?))
@@ -160,7 +160,7 @@ fn split(spec: JobSpec, own: &Own) -> (JobSpec, OsText) {
 
 fn variables(environment: &OsText, allocated: &Allocated) -> OsText {
     let mut all = with_variables(environment, &allocated.variables);
-    if let Some(facts) = Facts::read(&allocated.variables.0) {
+    if let Some(facts) = AllocationFacts::read(&allocated.variables.0) {
         let told: Vec<String> = facts.allocation().texts().collect();
         all = with_variables(&all, &told.join("\0").into());
     }

@@ -13,7 +13,7 @@ use crate::{Context, exit, output};
 use cosy_model::step::{StepAsk, StepLayout};
 use cosy_model::{Dialect, JobId, StepId};
 use cosy_proto::lines::{self, Style};
-use cosy_slurm::getopt::Found;
+use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::table::Row;
 
 const USAGE: &str = "sattach [OPTIONS] <jobid.stepid>";
@@ -119,7 +119,7 @@ fn layout(layout: &StepLayout) -> String {
 }
 
 /// The tasks whose output and errors are shown; all without.
-fn filters(found: &[Found]) -> Result<[Option<u32>; 2], String> {
+fn filters(found: &[GivenOption]) -> Result<[Option<u32>; 2], String> {
     let one = |name: &str| {
         let Some(found) = found.iter().rfind(|f| f.name == name) else {
             return Ok(None);

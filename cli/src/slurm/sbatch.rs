@@ -5,7 +5,7 @@ use super::submit::{self, files, refusal};
 use crate::{Context, exit, output};
 use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, OsText, Program as Runs};
-use cosy_slurm::getopt::Found;
+use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::components::passed_on;
 use cosy_slurm::submit::options::{SubmitOptions, check_together};
 use cosy_slurm::submit::{Fault, Program, array, directives};
@@ -41,11 +41,11 @@ impl From<Fault> for Stop {
     }
 }
 
-fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, Stop> {
+fn sbatch(context: &Context, line: &[GivenOption], words: &[OsString]) -> Result<u8, Stop> {
     let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
     let (lines, words) =
         submit::components::of_line(SBATCH, line.to_vec(), words.to_vec()).map_err(mistaken)?;
-    let line: Vec<Found> = lines.concat();
+    let line: Vec<GivenOption> = lines.concat();
     let batch = Batch::read(&line, &words)?;
     let environment = submit::environment(SBATCH);
     let ignore_pbs = [&environment[..], &line]
@@ -87,18 +87,18 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
 
 /// What each component of the job asks for: in the script, the environment and on the line.
 fn asked(
-    environment: &[Found],
-    scripts: Vec<Vec<Found>>,
-    lines: Vec<Vec<Found>>,
-) -> Result<Vec<(Vec<Found>, SubmitOptions)>, Fault> {
+    environment: &[GivenOption],
+    scripts: Vec<Vec<GivenOption>>,
+    lines: Vec<Vec<GivenOption>>,
+) -> Result<Vec<(Vec<GivenOption>, SubmitOptions)>, Fault> {
     let count = lines.len().max(scripts.len());
-    let padded = |mut components: Vec<Vec<Found>>| {
+    let padded = |mut components: Vec<Vec<GivenOption>>| {
         components.resize(count, Vec::new());
         passed_on(components)
     };
     let both = padded(scripts).into_iter().zip(padded(lines));
-    let component = |(script, line): (Vec<Found>, Vec<Found>)| {
-        let all: Vec<Found> = [&script[..], environment, &line].concat();
+    let component = |(script, line): (Vec<GivenOption>, Vec<GivenOption>)| {
+        let all: Vec<GivenOption> = [&script[..], environment, &line].concat();
         let written = [&script[..], &line].concat();
         check_together(environment, &written)?;
         let (job_options, _) = submit::job_options(SBATCH, &all)?;
@@ -107,7 +107,7 @@ fn asked(
     both.map(component).collect()
 }
 
-fn has(options: &[Found], name: &str) -> bool {
+fn has(options: &[GivenOption], name: &str) -> bool {
     options.iter().any(|f| f.name == name)
 }
 
@@ -122,7 +122,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn read(line: &[Found], words: &[OsString]) -> Result<Self, Fault> {
+    fn read(line: &[GivenOption], words: &[OsString]) -> Result<Self, Fault> {
         if let Some(wrap) = line.iter().rev().find(|f| f.name == "wrap") {
             return Self::wrap(wrap, words);
         }
@@ -135,7 +135,7 @@ impl Batch {
         })
     }
 
-    fn wrap(wrap: &Found, words: &[OsString]) -> Result<Self, Fault> {
+    fn wrap(wrap: &GivenOption, words: &[OsString]) -> Result<Self, Fault> {
         if !words.is_empty() {
             return Err(Fault::error("Script arguments not permitted with --wrap option"));
         }
@@ -151,7 +151,7 @@ impl Batch {
     }
 
     /// The options in the script, of each component of the job.
-    fn options(&self, ignore_pbs: bool) -> Result<Vec<Vec<Found>>, Stop> {
+    fn options(&self, ignore_pbs: bool) -> Result<Vec<Vec<GivenOption>>, Stop> {
         let text = String::from_utf8_lossy(&self.text);
         let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
         directives::read_components(&text, ignore_pbs).map_err(mistaken)

@@ -11,8 +11,8 @@ use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::limits::REFUSALS;
 use cosy_model::{About, JobState, Refusal, RefusalCode, signal};
-use cosy_slurm::cancel::{CancelRequest, OPTIONS, PAUSE, Tries, VARIABLES};
-use cosy_slurm::getopt::Found;
+use cosy_slurm::getopt::GivenOption;
+use cosy_slurm::scancel::{CancelRequest, OPTIONS, PAUSE, Tries, VARIABLES};
 use cosy_slurm::sentences;
 use cosy_slurm::targets::{Step, Target};
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub fn run(context: &Context) -> u8 {
         .iter()
         .map(|w| w.to_string_lossy().into_owned())
         .collect();
-    let options: Vec<Found> = variables().chain(parsed.found).collect();
+    let options: Vec<GivenOption> = variables().chain(parsed.found).collect();
     match CancelRequest::read(&options, &words) {
         Ok(wanted) => cancel(context, &wanted),
         Err(mistake) => {
@@ -47,10 +47,10 @@ pub fn run(context: &Context) -> u8 {
     }
 }
 
-fn variables() -> impl Iterator<Item = Found> {
+fn variables() -> impl Iterator<Item = GivenOption> {
     let set = |(variable, name): &(&str, &'static str)| {
         let value = std::env::var_os(variable)?;
-        Some(Found {
+        Some(GivenOption {
             name,
             value: Some(value),
         })

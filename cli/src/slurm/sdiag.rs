@@ -8,8 +8,8 @@ use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, Reply, Request};
 use cosy_model::{JobState, Time};
 use cosy_slurm::diagnosis::{Counts, report};
-use cosy_slurm::plain::{Invocation, SDIAG, read};
 use cosy_slurm::sentences;
+use cosy_slurm::small_reports::{Invocation, SDIAG, read};
 use jiff::Zoned;
 
 /// Slurm's exit code for users who are no administrators.
@@ -21,7 +21,7 @@ pub fn run(context: &Context) -> u8 {
         Invocation::Help => reports::help(context, SDIAG),
         Invocation::Usage => reports::usage(context, SDIAG),
         Invocation::Version => reports::version(),
-        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
+        Invocation::UsageError(mistake) => reports::mistake(context, &mistake),
         Invocation::Report(parsed) if parsed.found.iter().any(|f| f.name == "reset") => {
             reset(context)
         }

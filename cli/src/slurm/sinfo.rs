@@ -6,7 +6,7 @@ use crate::{Context, exit, output, times};
 use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::hostlist;
 use cosy_model::reservation::{BarKind, PlanBar, ReservationState};
-use cosy_slurm::data;
+use cosy_slurm::json_yaml;
 use cosy_slurm::node::HeldFor;
 use cosy_slurm::show::reservation;
 use cosy_slurm::sinfo::cells::ValueStyle;
@@ -26,7 +26,7 @@ pub fn run(context: &Context) -> u8 {
         Invocation::Help => reports::help(context, OPTIONS),
         Invocation::Usage => reports::told(SYNOPSIS),
         Invocation::Version => reports::version(),
-        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
+        Invocation::UsageError(mistake) => reports::mistake(context, &mistake),
         Invocation::BadState(word) => {
             error(context, &format!("Bad state string: \"{word}\""));
             error(context, &format!("valid states: {WORDS}"));
@@ -72,7 +72,7 @@ fn once(context: &Context, query: &Query) -> Result<(), Failed> {
         let list = nodes
             .iter()
             .map(|(n, held_for)| tree::of_node(n, *held_for, release));
-        data::answer(spelling, release, "nodes", list, output::print);
+        json_yaml::answer(spelling, release, "nodes", list, output::print);
         return Ok(());
     }
     if query.verbose > 0 {

@@ -5,7 +5,7 @@
 use super::messages::say;
 use super::reports;
 use crate::{Context, exit};
-use cosy_slurm::plain::{Invocation, SPRIO, read};
+use cosy_slurm::small_reports::{Invocation, SPRIO, read};
 
 /// Runs `sprio`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
@@ -13,7 +13,7 @@ pub fn run(context: &Context) -> u8 {
         Invocation::Help => reports::help(context, SPRIO),
         Invocation::Usage => reports::usage(context, SPRIO),
         Invocation::Version => reports::version(),
-        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
+        Invocation::UsageError(mistake) => reports::mistake(context, &mistake),
         Invocation::Report(_) => {
             say("You are not running a supported priority plugin");
             say("(priority/basic).");

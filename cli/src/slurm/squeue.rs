@@ -11,14 +11,14 @@ use crate::{Context, exit, output, refs, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::{JobState, hostlist};
-use cosy_slurm::job::{Het, JobView, Surroundings};
+use cosy_slurm::job::{ClusterFacts, Het, JobView};
 use cosy_slurm::squeue::cells::{self, ValueStyle};
 use cosy_slurm::squeue::fields::Field;
 use cosy_slurm::squeue::options::{self, Invocation, OPTIONS, Query, States};
 use cosy_slurm::squeue::synopsis::SYNOPSIS;
 use cosy_slurm::squeue::{order, report, steps as step_report, tree};
 use cosy_slurm::step::{self, RunningStep};
-use cosy_slurm::{SlurmState, data, targets};
+use cosy_slurm::{SlurmState, json_yaml, targets};
 use cosy_view::words::counted;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub fn run(context: &Context) -> u8 {
         Invocation::Help => reports::help(context, OPTIONS),
         Invocation::Usage => reports::told(SYNOPSIS),
         Invocation::Version => reports::version(),
-        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
+        Invocation::UsageError(mistake) => reports::mistake(context, &mistake),
         Invocation::Extra(word) => {
             error(context, &format!("Unrecognized option: {word}"));
             reports::told(SYNOPSIS);
@@ -77,10 +77,10 @@ fn once(context: &Context, query: &Query, chosen: &JobSelection) -> Result<u8, F
                 groups: true,
                 cluster: true,
             };
-            let around = reports::surroundings(context, wanted, &table);
+            let around = reports::cluster_facts(context, wanted, &table);
             let rows = chosen.rows(&table, &around);
             let list = rows.iter().map(tree::of_job);
-            data::answer(spelling, reports::release(), "jobs", list, output::print);
+            json_yaml::answer(spelling, reports::release(), "jobs", list, output::print);
             Ok(exit::OK)
         }
         (None, Some(which)) => listed_steps(context, query, chosen, which, &look),
@@ -114,7 +114,7 @@ fn listed_jobs(
     }
     let mut wanted = wanted(shown());
     wanted.reservations |= chosen.reservation.is_some();
-    let around = reports::surroundings(context, wanted, &table);
+    let around = reports::cluster_facts(context, wanted, &table);
     let mut rows = chosen.rows(&table, &around);
     if query.priority {
         rows = in_each_partition(context, rows);
@@ -229,7 +229,7 @@ impl JobSelection {
         fields
     }
 
-    fn rows<'t>(&self, table: &'t Table, around: &'t Surroundings) -> Vec<JobView<'t>> {
+    fn rows<'t>(&self, table: &'t Table, around: &'t ClusterFacts) -> Vec<JobView<'t>> {
         let all = (0..table.rows).map(|row| JobView::new(table, row, around));
         all.filter(|job| self.contains(job)).collect()
     }
@@ -395,7 +395,7 @@ fn running_steps(
     which: &[String],
 ) -> Result<Vec<RunningStep>, Failed> {
     let table = fetch(context, chosen, step::NEEDED_FIELDS.to_vec())?;
-    let around = Surroundings::default();
+    let around = ClusterFacts::default();
     let jobs = (0..table.rows).map(|row| JobView::new(&table, row, &around));
     let mut all: Vec<RunningStep> = jobs
         .flat_map(|job| RunningStep::of_job(&job, |id| steps::running(context, id)))

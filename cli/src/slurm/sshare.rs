@@ -5,7 +5,9 @@ use super::messages::error;
 use super::reports;
 use crate::{Context, exit, output};
 use cosy_slurm::getopt::Parsed;
-use cosy_slurm::plain::{Invocation, MORE_SHARES, SHARES, SSHARE, read, share_heading, shares};
+use cosy_slurm::small_reports::{
+    Invocation, MORE_SHARES, SHARES, SSHARE, read, share_heading, shares,
+};
 
 /// Runs `sshare`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
@@ -13,7 +15,7 @@ pub fn run(context: &Context) -> u8 {
         Invocation::Help => reports::help(context, SSHARE),
         Invocation::Usage => reports::usage(context, SSHARE),
         Invocation::Version => reports::version(),
-        Invocation::Mistake(mistake) => reports::mistake(context, &mistake),
+        Invocation::UsageError(mistake) => reports::mistake(context, &mistake),
         Invocation::Report(parsed) => report(context, &parsed),
     }
 }

@@ -24,7 +24,7 @@ pub fn run(context: &Context) -> u8 {
         Err(Invocation::Usage) => reports::told(sstat::USAGE),
         Err(Invocation::Version) => reports::version(),
         Err(Invocation::Fields) => reports::told(&sstat::names()),
-        Err(Invocation::Mistake(mistake)) => {
+        Err(Invocation::UsageError(mistake)) => {
             say(&mistake.text(&called()));
             say(&hint(context.program()));
             exit::FAILED

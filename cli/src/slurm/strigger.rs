@@ -9,7 +9,7 @@ use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
 use cosy_model::{About, OsText, Refusal, RefusalCode, TriggerSpec, Uid, variables};
 use cosy_slurm::sentences;
-use cosy_slurm::trigger::{Action, Filter, Invocation, OPTIONS, asked, list};
+use cosy_slurm::strigger::{Action, Filter, Invocation, OPTIONS, asked, list};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 

@@ -17,7 +17,7 @@ pub enum VariablesError {
     /// More than a script may set.
     #[error("it set more than {JOB_VARIABLES} variables")]
     TooMany,
-    /// Not `NAME=value`.
+    /// A line that is not `NAME=value`.
     #[error("line {line} of its output is not NAME=value: '{text}'")]
     NotAssignment {
         /// Line of the output, from 1.

@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Whether an option takes a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Takes {
+pub enum Argument {
     /// It takes no value: `--hold`.
     Nothing,
     /// One: `--name=X`, `--name X`, `-nX`, `-n X`.
@@ -30,37 +30,37 @@ pub struct Opt {
     /// Short spelling, the letter after one dash.
     pub short: Option<u8>,
     /// Whether it takes a value.
-    pub takes: Takes,
+    pub argument: Argument,
 }
 
 impl Opt {
     /// An option known by its long spelling.
-    pub const fn long(long: &'static str, takes: Takes) -> Self {
+    pub const fn long(long: &'static str, argument: Argument) -> Self {
         Self {
             name: long,
             long,
             short: None,
-            takes,
+            argument,
         }
     }
 
     /// An option with both spellings, known by the long one.
-    pub const fn both(short: u8, long: &'static str, takes: Takes) -> Self {
+    pub const fn both(short: u8, long: &'static str, argument: Argument) -> Self {
         Self {
             name: long,
             long,
             short: Some(short),
-            takes,
+            argument,
         }
     }
 
     /// An option that is only short, known by `name`.
-    pub const fn short(short: u8, name: &'static str, takes: Takes) -> Self {
+    pub const fn short(short: u8, name: &'static str, argument: Argument) -> Self {
         Self {
             name,
             long: "",
             short: Some(short),
-            takes,
+            argument,
         }
     }
 
@@ -81,14 +81,14 @@ pub enum Order {
 
 /// An option as it was given.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct GivenOption {
     /// Which option it is: its [`Opt::name`], however it was spelt.
     pub name: &'static str,
-    /// Its value; never there for [`Takes::Nothing`], always for [`Takes::Value`].
+    /// Its value; never there for [`Argument::Nothing`], always for [`Argument::Value`].
     pub value: Option<OsString>,
 }
 
-impl Found {
+impl GivenOption {
     /// The value as text, bytes that are none replaced; empty without a value.
     pub fn text(&self) -> String {
         let text = self.value.as_deref().map(OsStr::to_string_lossy);
@@ -98,7 +98,7 @@ impl Found {
 
 /// What is wrong with a command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Mistake {
+pub enum UsageError {
     /// No such long option; with everything behind the dashes.
     Unrecognized(String),
     /// The beginning of several long options.
@@ -113,7 +113,7 @@ pub enum Mistake {
     ShortNeedsValue(char),
 }
 
-impl Mistake {
+impl UsageError {
     /// The line that the C library prints; `program` as it was called (`argv[0]`).
     pub fn text(&self, program: &str) -> String {
         match self {
@@ -136,11 +136,11 @@ impl Mistake {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Parsed {
     /// The options, in the order in which they stand, up to a mistake.
-    pub found: Vec<Found>,
+    pub found: Vec<GivenOption>,
     /// What is no option.
     pub words: Vec<OsString>,
     /// The first mistake; what stands behind it was not read.
-    pub mistake: Option<Mistake>,
+    pub mistake: Option<UsageError>,
 }
 
 /// The line that most of Slurm's commands add to a mistake.
@@ -187,19 +187,23 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 /// `name`, `name=value` or the beginning of a name; takes the next word if it must.
-fn read_long(table: &[Opt], word: &[u8], rest: &mut &[OsString]) -> Result<Found, Mistake> {
+fn read_long(
+    table: &[Opt],
+    word: &[u8],
+    rest: &mut &[OsString],
+) -> Result<GivenOption, UsageError> {
     let (name, given) = match word.iter().position(|b| *b == b'=') {
         Some(at) => (&word[..at], Some(owned(&word[at + 1..]))),
         None => (word, None),
     };
     let opt = look_up(table, name, word)?;
-    let value = match (opt.takes, given) {
-        (Takes::Nothing, Some(_)) => return Err(Mistake::TakesNothing(opt.long)),
-        (Takes::Nothing | Takes::Perhaps, None) => None,
-        (Takes::Value | Takes::Perhaps, Some(value)) => Some(value),
-        (Takes::Value, None) => Some(next(rest).ok_or(Mistake::NeedsValue(opt.long))?),
+    let value = match (opt.argument, given) {
+        (Argument::Nothing, Some(_)) => return Err(UsageError::TakesNothing(opt.long)),
+        (Argument::Nothing | Argument::Perhaps, None) => None,
+        (Argument::Value | Argument::Perhaps, Some(value)) => Some(value),
+        (Argument::Value, None) => Some(next(rest).ok_or(UsageError::NeedsValue(opt.long))?),
     };
-    Ok(Found {
+    Ok(GivenOption {
         name: opt.name,
         value,
     })
@@ -212,22 +216,22 @@ fn next(rest: &mut &[OsString]) -> Option<OsString> {
 }
 
 /// The option of that name, or the only one that begins so.
-fn look_up<'a>(table: &'a [Opt], name: &[u8], word: &[u8]) -> Result<&'a Opt, Mistake> {
+fn look_up<'a>(table: &'a [Opt], name: &[u8], word: &[u8]) -> Result<&'a Opt, UsageError> {
     let long = || table.iter().filter(|o| !o.long.is_empty());
     if let Some(exact) = long().find(|o| o.long.as_bytes() == name) {
         return Ok(exact);
     }
     let mut begin = long().filter(|o| o.long.as_bytes().starts_with(name));
-    let unknown = || Mistake::Unrecognized(lossy(word));
+    let unknown = || UsageError::Unrecognized(lossy(word));
     let first = begin.next().ok_or_else(unknown)?;
-    let same = |o: &&Opt| o.name == first.name && o.takes == first.takes;
+    let same = |o: &&Opt| o.name == first.name && o.argument == first.argument;
     let others: Vec<&str> = begin.filter(|o| !same(o)).map(|o| o.long).collect();
     if others.is_empty() {
         return Ok(first);
     }
     let mut all: Vec<_> = std::iter::once(first.long).chain(others).collect();
     all.sort_unstable();
-    Err(Mistake::Ambiguous(lossy(word), all))
+    Err(UsageError::Ambiguous(lossy(word), all))
 }
 
 /// The short options of one word; what stands behind one with a value is its value.
@@ -235,26 +239,26 @@ fn read_bundle(
     table: &[Opt],
     word: &[u8],
     rest: &mut &[OsString],
-    found: &mut Vec<Found>,
-) -> Result<(), Mistake> {
+    found: &mut Vec<GivenOption>,
+) -> Result<(), UsageError> {
     for (at, letter) in word.iter().enumerate() {
         let shown = char::from(*letter);
         let known = table.iter().find(|o| o.short == Some(*letter));
         // ':' and ';' stand for something else where the C library looks letters up.
         let opt = known.filter(|_| !b":;-".contains(letter));
-        let opt = opt.ok_or(Mistake::Invalid(shown))?;
+        let opt = opt.ok_or(UsageError::Invalid(shown))?;
         let behind = &word[at + 1..];
-        let value = match opt.takes {
-            Takes::Nothing => None,
-            Takes::Perhaps => (!behind.is_empty()).then(|| owned(behind)),
-            Takes::Value if !behind.is_empty() => Some(owned(behind)),
-            Takes::Value => Some(next(rest).ok_or(Mistake::ShortNeedsValue(shown))?),
+        let value = match opt.argument {
+            Argument::Nothing => None,
+            Argument::Perhaps => (!behind.is_empty()).then(|| owned(behind)),
+            Argument::Value if !behind.is_empty() => Some(owned(behind)),
+            Argument::Value => Some(next(rest).ok_or(UsageError::ShortNeedsValue(shown))?),
         };
-        found.push(Found {
+        found.push(GivenOption {
             name: opt.name,
             value,
         });
-        if opt.takes != Takes::Nothing {
+        if opt.argument != Argument::Nothing {
             break;
         }
     }
@@ -267,15 +271,15 @@ mod tests {
     use proptest::prelude::*;
 
     const TABLE: [Opt; 9] = [
-        Opt::both(b'n', "name", Takes::Value),
-        Opt::both(b'h', "noheader", Takes::Nothing),
-        Opt::both(b'o', "format", Takes::Value),
-        Opt::both(b'X', "exclusive", Takes::Perhaps),
-        Opt::long("mem", Takes::Value),
-        Opt::long("mem-per-cpu", Takes::Value),
-        Opt::long("memory", Takes::Value).known_as("mem"),
-        Opt::long("node", Takes::Value),
-        Opt::short(b'Q', "quiet", Takes::Nothing),
+        Opt::both(b'n', "name", Argument::Value),
+        Opt::both(b'h', "noheader", Argument::Nothing),
+        Opt::both(b'o', "format", Argument::Value),
+        Opt::both(b'X', "exclusive", Argument::Perhaps),
+        Opt::long("mem", Argument::Value),
+        Opt::long("mem-per-cpu", Argument::Value),
+        Opt::long("memory", Argument::Value).known_as("mem"),
+        Opt::long("node", Argument::Value),
+        Opt::short(b'Q', "quiet", Argument::Nothing),
     ];
 
     fn read(order: Order, line: &str) -> Parsed {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// What the whole cluster says about its jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Surroundings {
+pub struct ClusterFacts {
     /// Memory for each core that jobs of a queue get when they ask for none.
     pub default_memory: BTreeMap<String, MiB>,
     /// Time limit that jobs of a queue get when they ask for none.
@@ -33,7 +33,7 @@ pub struct Surroundings {
 pub struct JobView<'t> {
     table: &'t Table,
     row: usize,
-    around: &'t Surroundings,
+    around: &'t ClusterFacts,
     /// The one task that is meant of a row of waiting tasks.
     task: Option<u32>,
     /// The one partition that is meant of those that the job may go to.
@@ -80,7 +80,7 @@ pub enum RequestedMemory {
 
 impl<'t> JobView<'t> {
     /// The row `row` of `table`.
-    pub const fn new(table: &'t Table, row: usize, around: &'t Surroundings) -> Self {
+    pub const fn new(table: &'t Table, row: usize, around: &'t ClusterFacts) -> Self {
         Self {
             table,
             row,
@@ -153,7 +153,7 @@ impl<'t> JobView<'t> {
     }
 
     /// What the cluster says about its jobs.
-    pub const fn around(&self) -> &'t Surroundings {
+    pub const fn around(&self) -> &'t ClusterFacts {
         self.around
     }
 
@@ -429,7 +429,7 @@ pub const END: &[JobField] = &[
     JobField::TimeLimit,
 ];
 
-/// `1:0`, `0:15`.
+/// Exit code and signal as `sacct` and `scontrol` write them: `1:0`, `0:15`.
 pub fn exit_text((code, signal): (i64, i64)) -> String {
     format!("{code}:{signal}")
 }
@@ -475,7 +475,7 @@ pub(crate) mod tests {
         use JobField as F;
         let check = |row: &[(F, &str)], want: &str| {
             let table = table(&[row]);
-            let around = Surroundings::default();
+            let around = ClusterFacts::default();
             assert_eq!(JobView::new(&table, 0, &around).reason(), want, "{row:?}");
         };
         check(&[(F::State, "waiting"), (F::Reason, "resources")], "Resources");
@@ -499,9 +499,9 @@ pub(crate) mod tests {
     #[test]
     fn trackable_resources() {
         use JobField as F;
-        let around = Surroundings {
+        let around = ClusterFacts {
             default_memory: [("main".to_owned(), MiB(100))].into(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         };
         let filler = [
             (F::State, "running"),
@@ -545,7 +545,7 @@ pub(crate) mod tests {
                 (F::Id, "11"),
             ],
         ]);
-        let around = Surroundings::default();
+        let around = ClusterFacts::default();
         let view = |row| JobView::new(&table, row, &around);
         let tasks: Vec<_> = view(0)
             .tasks()
@@ -570,7 +570,7 @@ pub(crate) mod tests {
             &[(F::State, "waiting"), (F::Queue, "b"), (F::Queues, "b,a")],
             &[(F::State, "running"), (F::Queue, "b"), (F::Queues, "b,a")],
         ]);
-        let around = Surroundings::default();
+        let around = ClusterFacts::default();
         let each = |row, first: &str| {
             let job = JobView::new(&table, row, &around);
             let rows = job.in_each_partition(|name| i64::from(name != first));
@@ -587,7 +587,7 @@ pub(crate) mod tests {
         use JobField as F;
         let row = |tasks, id| {
             let table = table(&[&[(F::Ref, tasks), (F::ArrayId, "7"), (F::Id, id)]]);
-            JobView::new(&table, 0, &Surroundings::default()).raw_id()
+            JobView::new(&table, 0, &ClusterFacts::default()).raw_id()
         };
         assert_eq!(row("7_[2]", "9"), 9);
         assert_eq!(row("7_[2%1]", "9"), 9);

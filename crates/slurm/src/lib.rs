@@ -9,36 +9,36 @@
 //! or of how anything is decided. Source: manual pages and observed behaviour of Slurm
 //! 22.05.
 
-pub mod cancel;
 pub mod control;
-pub mod data;
 pub mod diagnosis;
+pub mod end_messages;
 pub mod environment;
 pub mod geometry;
 pub mod getopt;
 pub mod import;
 pub mod job;
+pub mod json_yaml;
 pub mod layout;
-pub mod manage;
 pub mod node;
 pub mod partition;
-pub mod plain;
 pub mod reason;
 pub mod sacct;
+pub mod sacctmgr;
+pub mod scancel;
 pub mod sentences;
 pub mod show;
 pub mod sinfo;
+pub mod small_reports;
 pub mod squeue;
 pub mod state;
 pub mod step;
-pub mod stepd;
+pub mod strigger;
 pub mod submit;
 pub mod table;
 pub mod targets;
 pub mod times;
 pub mod tres;
-pub mod trigger;
 pub mod verbose;
 
 pub use reason::reason;
-pub use state::{NoState, SlurmState};
+pub use state::{SlurmState, UnknownState};

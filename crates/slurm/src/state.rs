@@ -60,17 +60,17 @@ states! {
 /// A text that is neither name nor code of a state.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("Invalid job state specified: {0}")]
-pub struct NoState(pub String);
+pub struct UnknownState(pub String);
 
 impl FromStr for SlurmState {
-    type Err = NoState;
+    type Err = UnknownState;
 
     /// Name or code, in letters of any case.
-    fn from_str(text: &str) -> Result<Self, NoState> {
+    fn from_str(text: &str) -> Result<Self, UnknownState> {
         let named =
             |s: &&Self| s.name().eq_ignore_ascii_case(text) || s.code().eq_ignore_ascii_case(text);
         let found = Self::ALL.iter().find(named).copied();
-        found.ok_or_else(|| NoState(text.chars().take(60).collect()))
+        found.ok_or_else(|| UnknownState(text.chars().take(60).collect()))
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
             }
         }
         for bad in ["", "BAD", "P", "PENDING ", "pd,r"] {
-            assert_eq!(bad.parse::<SlurmState>(), Err(NoState(bad.to_owned())));
+            assert_eq!(bad.parse::<SlurmState>(), Err(UnknownState(bad.to_owned())));
         }
     }
 

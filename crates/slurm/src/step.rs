@@ -128,7 +128,7 @@ impl RunningStep {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::job::Surroundings;
+    use crate::job::ClusterFacts;
     use crate::job::tests::table;
     use cosy_model::ids::AttemptKey;
     use cosy_model::step::StepKey;
@@ -190,7 +190,7 @@ pub(crate) mod tests {
                 (F::BatchHost, "n5"),
             ]])
         };
-        let around = Surroundings::default();
+        let around = ClusterFacts::default();
         let running = row("running");
         let job = JobView::new(&running, 0, &around);
         let all = vec![started("n[5-6]", Some(Time(7000))), started("", None)];

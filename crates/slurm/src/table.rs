@@ -1,7 +1,7 @@
 //! Tables of options with a short description each: what is read and what `--help` and
 //! `--usage` tell come from the same rows, so that neither can miss one.
 
-use crate::getopt::{Opt, Takes};
+use crate::getopt::{Argument, Opt};
 
 /// Where the description of an option begins.
 const COLUMN: usize = 34;
@@ -22,7 +22,7 @@ pub struct Row {
 impl Row {
     /// An option without a value.
     pub const fn flag(short: u8, long: &'static str, about: &'static str) -> Self {
-        let (opt, value) = (Opt::both(short, long, Takes::Nothing), "");
+        let (opt, value) = (Opt::both(short, long, Argument::Nothing), "");
         Self { opt, value, about }
     }
 
@@ -33,26 +33,26 @@ impl Row {
         value: &'static str,
         about: &'static str,
     ) -> Self {
-        let opt = Opt::both(short, long, Takes::Value);
+        let opt = Opt::both(short, long, Argument::Value);
         Self { opt, value, about }
     }
 
     /// An option without a value that has no letter.
     pub const fn long_flag(long: &'static str, about: &'static str) -> Self {
-        let (opt, value) = (Opt::long(long, Takes::Nothing), "");
+        let (opt, value) = (Opt::long(long, Argument::Nothing), "");
         Self { opt, value, about }
     }
 
     /// An option with a value that has no letter.
     pub const fn long_value(long: &'static str, value: &'static str, about: &'static str) -> Self {
-        let opt = Opt::long(long, Takes::Value);
+        let opt = Opt::long(long, Argument::Value);
         Self { opt, value, about }
     }
 
     /// The same option with a value that may be left out.
     pub const fn perhaps(self) -> Self {
         let opt = Opt {
-            takes: Takes::Perhaps,
+            argument: Argument::Perhaps,
             ..self.opt
         };
         Self { opt, ..self }
@@ -84,10 +84,10 @@ impl Row {
             "" => String::new(),
             long => format!("--{long}"),
         };
-        match (self.opt.takes, self.value) {
-            (Takes::Nothing, _) | (_, "") => format!("{short}{long}"),
-            (Takes::Value, value) => format!("{short}{long}={value}"),
-            (Takes::Perhaps, value) => format!("{short}{long}[={value}]"),
+        match (self.opt.argument, self.value) {
+            (Argument::Nothing, _) | (_, "") => format!("{short}{long}"),
+            (Argument::Value, value) => format!("{short}{long}={value}"),
+            (Argument::Perhaps, value) => format!("{short}{long}[={value}]"),
         }
     }
 
@@ -105,13 +105,13 @@ impl Row {
     fn short_form(&self) -> String {
         // Brackets around the whole are enough.
         let value = self.value.replace(['[', ']'], "");
-        let value = match self.opt.takes {
-            Takes::Nothing => String::new(),
-            Takes::Value => format!(" {value}"),
-            Takes::Perhaps => format!("={value}"),
+        let value = match self.opt.argument {
+            Argument::Nothing => String::new(),
+            Argument::Value => format!(" {value}"),
+            Argument::Perhaps => format!("={value}"),
         };
         match self.opt.short {
-            Some(short) if self.opt.takes != Takes::Perhaps => {
+            Some(short) if self.opt.argument != Argument::Perhaps => {
                 format!(" [-{}{value}]", char::from(short))
             }
             Some(_) | None => format!(" [--{}{value}]", self.opt.long),
@@ -185,7 +185,7 @@ mod tests {
         let rows = [
             Row::value(b'n', "name", "NAME", "which"),
             Row::long_flag("me", "own"),
-            Row::hidden(Opt::long("ctld", Takes::Nothing)),
+            Row::hidden(Opt::long("ctld", Argument::Nothing)),
         ];
         assert_eq!(
             help("prog [OPTIONS]", &rows),

@@ -67,7 +67,7 @@ pub fn other_resources(amounts: &Amounts) -> impl Iterator<Item = (&str, u32)> {
     amounts.other.iter().filter(|(name, _)| !is_of_gpus(name))
 }
 
-/// `cstat nodes`.
+/// Columns of `cstat nodes`.
 pub const LIST: &[Column<NodeInfo>] = &[
     Column::left("NODE", |node| (&node.name).into()),
     Column::left("STATE", |node| {

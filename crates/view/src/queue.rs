@@ -5,7 +5,7 @@ use crate::value::{FieldValue, Tone};
 use cosy_model::api::QueueInfo;
 use cosy_model::{AccessLevel, MiB, QueueSpec, QueueState, Span};
 
-/// `cstat queues`.
+/// Columns of `cstat queues`.
 pub const LIST: &[Column<QueueInfo>] = &[
     Column::left("QUEUE", |queue| {
         let mark = if queue.default { "*" } else { "" };

@@ -26,7 +26,7 @@ pub enum ReservationList {
 }
 
 impl ReservationList {
-    /// Its columns.
+    /// The columns of the list, from left to right.
     pub const fn columns(self) -> &'static [Column<ReservationInfo>] {
         match self {
             Self::BesideJobs => BESIDE_JOBS,

@@ -45,7 +45,7 @@ pub fn ended_columns(rows: &[StepRow]) -> &'static [Column<StepRow>] {
     }
 }
 
-/// `12.0`, `12_3.0`.
+/// Id as users write it: `12.0`, `12_3.0`.
 pub fn id(row: &StepRow) -> String {
     format!("{}.{}", row.job, row.record.step)
 }

@@ -19,7 +19,7 @@ pub enum FieldValue<'a> {
     Verdict(Cow<'a, str>, Tone),
     /// How something stands, with what that is to whoever reads it.
     State(Cow<'a, str>, Tone),
-    /// A count.
+    /// A count of things, or an id.
     Number(u64),
     /// A number that may be less than zero.
     Signed(i64),
@@ -31,7 +31,7 @@ pub enum FieldValue<'a> {
     Time(Option<Time>),
     /// From when to when.
     Period(Time, Time),
-    /// A length.
+    /// A length of time, which may be unlimited.
     Span(Span),
     /// Processor time in microseconds.
     CpuTime(u64),
@@ -39,9 +39,9 @@ pub enum FieldValue<'a> {
     Bytes(u64),
     /// A sum of service units.
     Su(Su),
-    /// Several texts.
+    /// Several texts; tables join them with commas.
     Texts(Vec<&'a str>),
-    /// Several values.
+    /// Several values of one kind, a list in JSON.
     List(Vec<FieldValue<'a>>),
     /// Fields of its own.
     Record(Vec<(Cow<'a, str>, FieldValue<'a>)>),

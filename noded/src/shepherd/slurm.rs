@@ -12,8 +12,8 @@ use crate::sys;
 use cosy_model::node::KillCause;
 use cosy_model::variables::{CONTROLLER, value_of};
 use cosy_model::{Dialect, OsText, Program, Time};
-use cosy_slurm::environment::{self, Facts};
-use cosy_slurm::stepd::{self, Why};
+use cosy_slurm::end_messages::{self, EndReason};
+use cosy_slurm::environment::{self, AllocationFacts};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
@@ -38,7 +38,7 @@ pub fn is(task: &Task) -> bool {
 /// the same name.
 pub(super) fn add_variables(task: &Task, all: &mut Variables) {
     let launch = &task.launch;
-    let Some(mut facts) = Facts::read(&launch.environment.0) else {
+    let Some(mut facts) = AllocationFacts::read(&launch.environment.0) else {
         return;
     };
     facts.controller = controller(&task.variables);
@@ -108,7 +108,7 @@ impl Words {
     /// The working directory could not be entered: in Slurm the supervisor says so and then
     /// every task; the first here speaks for both.
     pub(super) fn no_workdir(&self, errno: Errno, first: bool) {
-        let text = stepd::no_workdir(&self.workdir, sys::errno_text(errno as i32));
+        let text = end_messages::no_workdir(&self.workdir, sys::errno_text(errno as i32));
         say(&text.repeat(1 + usize::from(first)));
     }
 
@@ -116,8 +116,8 @@ impl Words {
     pub(super) fn no_program(&self, errno: Errno) {
         let cause = sys::errno_text(errno as i32);
         say(&match &self.interpreter {
-            Some(path) => stepd::no_interpreter(path, cause),
-            None => stepd::no_program(&self.program, cause),
+            Some(path) => end_messages::no_interpreter(path, cause),
+            None => end_messages::no_program(&self.program, cause),
         });
     }
 }
@@ -140,42 +140,42 @@ pub(super) fn own_pid() -> Option<CString> {
     CString::new(format!("SLURM_TASK_PID={}", nix::unistd::getpid())).ok()
 }
 
-/// Why a job is ended, in Slurm's words. An attempt is given up when a node of it is.
-pub fn why(cause: KillCause) -> Why {
+/// EndReason a job is ended, in Slurm's words. An attempt is given up when a node of it is.
+pub fn why(cause: KillCause) -> EndReason {
     match cause {
-        KillCause::Cancelled => Why::Cancelled,
-        KillCause::TimeLimit => Why::TimeLimit,
-        KillCause::Requeued => Why::Requeue,
-        KillCause::Superseded => Why::NodeFailure,
+        KillCause::Cancelled => EndReason::Cancelled,
+        KillCause::TimeLimit => EndReason::TimeLimit,
+        KillCause::Requeued => EndReason::Requeue,
+        KillCause::Superseded => EndReason::NodeFailure,
     }
 }
 
 /// Tells the job in its error output why it is being ended.
-pub(super) fn tell(task: &Task, why: Why, now: Time) {
+pub(super) fn tell(task: &Task, why: EndReason, now: Time) {
     write(task, &cancelled(task, why, now), OFlag::empty());
 }
 
 /// The same when the job is over and may never have opened its output.
-pub(super) fn tell_late(task: &Task, why: Why, now: Time) {
+pub(super) fn tell_late(task: &Task, why: EndReason, now: Time) {
     write(task, &cancelled(task, why, now), OFlag::O_CREAT);
 }
 
-fn cancelled(task: &Task, why: Why, now: Time) -> String {
+fn cancelled(task: &Task, why: EndReason, now: Time) -> String {
     let allocation = &task.launch.allocation;
     let (job, node) = (allocation.key.number(), &allocation.node);
-    stepd::job_cancelled(job, node, &sys::local_time(now), why)
+    end_messages::job_cancelled(job, node, &sys::local_time(now), why)
 }
 
 /// Tells the job in its error output that processes of it were killed for want of memory.
 pub(super) fn tell_starved(task: &Task, kills: u64) {
     let step = format!("{}.batch", task.launch.allocation.key.number());
-    write(task, &stepd::out_of_memory(&step, kills), OFlag::empty());
+    write(task, &end_messages::out_of_memory(&step, kills), OFlag::empty());
 }
 
 /// Tells the job in its error output what people say, each in a line.
 pub(super) fn tell_notes(task: &Task, notes: &str) {
     let line = |text| match task.launch.dialect {
-        Dialect::Slurm => stepd::error(text),
+        Dialect::Slurm => end_messages::error(text),
         Dialect::Cosy => format!("cosy: {text}\n"),
     };
     let text: String = notes.lines().map(line).collect();

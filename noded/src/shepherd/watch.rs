@@ -12,7 +12,7 @@ use crate::sys::{self, Fork, Reap, Reaped, Usage};
 use cosy_model::job::WarnSignal;
 use cosy_model::node::KillCause;
 use cosy_model::{End, EndCause, Time};
-use cosy_slurm::stepd::Why;
+use cosy_slurm::end_messages::EndReason;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::unistd::Pid;
@@ -21,7 +21,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Why watching stopped.
+/// EndReason watching stopped.
 #[derive(Debug)]
 pub enum Ended {
     /// Nothing of the job is left.
@@ -64,7 +64,7 @@ struct Watch<'a> {
     children: bool,
     abandoned: bool,
     /// What the job's output is to say when all is over.
-    unsaid: Option<Why>,
+    unsaid: Option<EndReason>,
     /// Signals that came before the program was ready for them.
     early: Vec<EarlySignal>,
     /// Where the job is kept, and how much was read of what it is to be told.

@@ -6,7 +6,7 @@ use crate::slurm::clusters;
 use crate::users;
 use cosy_model::Settings;
 use cosy_model::api::{JobField, NodeInfo, QueueInfo, Reply, Request, Table};
-use cosy_slurm::job::Surroundings;
+use cosy_slurm::job::ClusterFacts;
 use cosy_slurm::show::reservation;
 
 impl Session<'_> {
@@ -35,12 +35,12 @@ impl Session<'_> {
     }
 
     /// Names of groups and reservations, and the queues' defaults.
-    pub(crate) fn around(&self, table: &Table) -> Surroundings {
+    pub(crate) fn around(&self, table: &Table) -> ClusterFacts {
         let queues = self.queues().into_iter();
         let memory = queues.filter_map(|q| Some((q.spec.name, q.spec.default_memory_per_core?)));
-        let mut around = Surroundings {
+        let mut around = ClusterFacts {
             default_memory: memory.collect(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         };
         let numbers = |field| (0..table.rows).filter_map(move |row| table.number(row, field));
         for gid in numbers(JobField::Gid) {

@@ -7,7 +7,7 @@ use crate::{exit, output};
 use cosy_client::CallError;
 use cosy_model::JobState;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, Table};
-use cosy_slurm::job::{JobView, Surroundings};
+use cosy_slurm::job::{ClusterFacts, JobView};
 use cosy_slurm::sentences;
 use cosy_slurm::show::job::{self, FIELDS, ShowOptions};
 use cosy_slurm::show::step;
@@ -218,7 +218,7 @@ impl Session<'_> {
 
     /// Of each job the script, then what was started in it and still runs.
     fn steps_in(&self, table: &Table) -> Vec<RunningStep> {
-        let around = Surroundings::default();
+        let around = ClusterFacts::default();
         let jobs = (0..table.rows).map(|row| JobView::new(table, row, &around));
         jobs.flat_map(|job| RunningStep::of_job(&job, |id| steps::running(self.context, id)))
             .collect()

@@ -174,10 +174,10 @@ impl Session<'_> {
         self.config(config::text)
     }
 
-    fn config(&self, told: impl FnOnce(config::Facts<'_>) -> String) -> Option<String> {
+    fn config(&self, told: impl FnOnce(config::ConfigFacts<'_>) -> String) -> Option<String> {
         let settings = self.settings()?;
         let queues = self.queues();
-        Some(told(config::Facts {
+        Some(told(config::ConfigFacts {
             settings: &settings,
             memory: partition::common_memory(&queues),
             version: crate::slurm::command_line::VERSION.trim_start_matches("slurm "),

@@ -6,12 +6,12 @@ use crate::slurm::{clusters, words};
 use crate::{exit, times, users};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Refusal, RefusalCode, Span};
-use cosy_slurm::control::job::{self, Limit, Mistake, Update};
+use cosy_slurm::control::job::{self, Limit, Update, UpdateError};
 use cosy_slurm::control::pairs::{Subject, subject};
 use cosy_slurm::{sentences, targets};
 
 /// Says what is wrong with the words; the exit code.
-pub(super) fn mistaken(mistake: &Mistake) -> u8 {
+pub(super) fn mistaken(mistake: &UpdateError) -> u8 {
     mistake.0.iter().for_each(|line| say(line));
     exit::FAILED
 }

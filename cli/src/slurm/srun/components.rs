@@ -10,23 +10,23 @@ use crate::launch::spec::StepRequest;
 use crate::slurm::submit;
 use cosy_model::step::StepProgram;
 use cosy_model::{OsText, expand, fold};
-use cosy_slurm::environment::Facts;
+use cosy_slurm::environment::AllocationFacts;
 use cosy_slurm::geometry::Layout;
-use cosy_slurm::getopt::{Found, Mistake};
+use cosy_slurm::getopt::{GivenOption, UsageError};
 use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::components::{COLON, passed_on};
 use cosy_slurm::submit::count::NodeCount;
 use std::ffi::OsString;
 
 /// Options and program of each component of a command line.
-pub type Line = Vec<(Vec<Found>, Vec<OsString>)>;
+pub type Line = Vec<(Vec<GivenOption>, Vec<OsString>)>;
 
 /// Takes a command line apart at its colons. A component without a program runs that of the next
 /// one.
 ///
 /// # Errors
 /// The first mistake behind a colon.
-pub fn of_line(found: Vec<Found>, words: Vec<OsString>) -> Result<Line, Mistake> {
+pub fn of_line(found: Vec<GivenOption>, words: Vec<OsString>) -> Result<Line, UsageError> {
     let (mut options, mut commands) = (Vec::new(), Vec::new());
     let (mut found, mut words) = (found, words);
     while let Some(at) = words.iter().position(|word| word == COLON) {
@@ -74,8 +74,8 @@ pub fn read_all(line: Line) -> Result<Read, Fault> {
 /// A component that there is not, or that is named twice.
 pub fn chosen(
     asked: &SrunOptions,
-    whole: Option<&Facts>,
-) -> Result<Vec<(SrunOptions, Facts)>, Fault> {
+    whole: Option<&AllocationFacts>,
+) -> Result<Vec<(SrunOptions, AllocationFacts)>, Fault> {
     let components = whole.map_or(&[][..], |whole| &whole.components);
     if components.is_empty() && !asked.further.is_empty() {
         return Err(Fault::error(
@@ -109,7 +109,7 @@ pub fn chosen(
         let component = components.get(group as usize)?;
         // Its tasks know the number of the whole job, as in the original.
         let job = whole.map(|whole| whole.job.clone())?;
-        let component = Facts {
+        let component = AllocationFacts {
             job,
             ..component.clone()
         };
@@ -119,7 +119,7 @@ pub fn chosen(
 }
 
 /// What is asked for in a component, where it is not said as much as the component has.
-fn as_usual(mut asked: SrunOptions, component: &Facts) -> SrunOptions {
+fn as_usual(mut asked: SrunOptions, component: &AllocationFacts) -> SrunOptions {
     let nodes = u32::try_from(component.tasks.len()).unwrap_or(u32::MAX);
     let tasks = component
         .tasks
@@ -136,7 +136,7 @@ fn as_usual(mut asked: SrunOptions, component: &Facts) -> SrunOptions {
 }
 
 /// The nodes that a step in one component must not have.
-pub fn nodes_of_others(whole: &Facts, component: &Facts) -> Vec<String> {
+pub fn nodes_of_others(whole: &AllocationFacts, component: &AllocationFacts) -> Vec<String> {
     let own = expand(&component.nodes).unwrap_or_default();
     let mut all = expand(&whole.nodes).unwrap_or_default();
     all.retain(|node| !own.contains(node));
@@ -146,7 +146,7 @@ pub fn nodes_of_others(whole: &Facts, component: &Facts) -> Vec<String> {
 /// A step over several components.
 pub struct Step {
     /// What the step has of the job.
-    pub facts: Facts,
+    pub facts: AllocationFacts,
     /// Its numbers.
     pub layout: Layout,
     /// The node of each task.
@@ -160,7 +160,10 @@ impl Step {
     ///
     /// # Errors
     /// More than a component has.
-    pub fn new(chosen: &[(SrunOptions, Facts)], whole: &Facts) -> Result<Self, Fault> {
+    pub fn new(
+        chosen: &[(SrunOptions, AllocationFacts)],
+        whole: &AllocationFacts,
+    ) -> Result<Self, Fault> {
         let (mut places, mut tasks, mut cores) = (Vec::new(), Vec::new(), Vec::new());
         let mut cores_per_task = u32::MAX;
         for (asked, component) in chosen {
@@ -177,7 +180,7 @@ impl Step {
             places.extend(own);
         }
         let names: Vec<&str> = places.iter().map(|(name, _)| name.as_str()).collect();
-        let facts = Facts {
+        let facts = AllocationFacts {
             nodes: fold(&names),
             tasks: places.iter().map(|(_, tasks)| *tasks).collect(),
             cores,
@@ -205,7 +208,7 @@ impl Step {
     /// Files that cannot be read, a program that is none.
     pub fn wanted(
         &self,
-        chosen: &[(SrunOptions, Facts)],
+        chosen: &[(SrunOptions, AllocationFacts)],
         environment: OsText,
     ) -> Result<(RunOptions, StepRequest), Fault> {
         let Some((first, _)) = chosen.first() else {
@@ -240,7 +243,11 @@ impl Step {
 
 /// The tasks of each node of a component: as the job has them where the step is like the job there,
 /// else as many on each node as fit, one at least. `None`: they do not fit.
-fn deal(asked: &SrunOptions, component: &Facts, layout: &Layout) -> Option<Vec<(String, u32)>> {
+fn deal(
+    asked: &SrunOptions,
+    component: &AllocationFacts,
+    layout: &Layout,
+) -> Option<Vec<(String, u32)>> {
     let names = expand(&component.nodes).ok()?;
     let nodes = layout.nodes as usize;
     let own: u32 = component
@@ -286,7 +293,7 @@ mod tests {
     fn colons() {
         let check = |text: &str, want: &[(usize, &str)]| {
             let line = of_line(Vec::new(), words(text)).unwrap();
-            let shown = |(found, command): &(Vec<Found>, Vec<OsString>)| {
+            let shown = |(found, command): &(Vec<GivenOption>, Vec<OsString>)| {
                 let command: Vec<String> = command
                     .iter()
                     .map(|w| w.to_string_lossy().into_owned())
@@ -305,14 +312,14 @@ mod tests {
 
     #[test]
     fn tasks_on_nodes() {
-        let component = |tasks: &[u32], cores: &[u32], each| Facts {
+        let component = |tasks: &[u32], cores: &[u32], each| AllocationFacts {
             nodes: format!("n[1-{}]", tasks.len()),
             tasks: tasks.to_vec(),
             cores: cores.to_vec(),
             cores_per_task: Some(each),
-            ..Facts::default()
+            ..AllocationFacts::default()
         };
-        let check = |component: &Facts, nodes, tasks, each, want: Option<&[u32]>| {
+        let check = |component: &AllocationFacts, nodes, tasks, each, want: Option<&[u32]>| {
             let layout = Layout {
                 nodes,
                 tasks,

@@ -11,7 +11,7 @@ use crate::{Context, exit};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobId, OsText, RefusalCode, variables};
-use cosy_slurm::environment::{Facts, counts};
+use cosy_slurm::environment::{AllocationFacts, counts};
 use cosy_slurm::geometry::Layout;
 use cosy_slurm::submit::Fault;
 use cosy_view::words::by_node;
@@ -77,8 +77,8 @@ pub fn run(context: &Context, asked: &SrunOptions, job: JobId) -> Result<u8, Sto
 /// Runs a step over several components of a heterogeneous job.
 fn over_components(
     asked: &SrunOptions,
-    chosen: &[(SrunOptions, Facts)],
-    whole: &Facts,
+    chosen: &[(SrunOptions, AllocationFacts)],
+    whole: &AllocationFacts,
     job: JobId,
     stream: UnixStream,
 ) -> Result<u8, Stop> {
@@ -113,8 +113,8 @@ fn no_way(job: JobId, error: &anyhow::Error) -> Stop {
 }
 
 /// What the job has: its own variables tell it, else the controller.
-fn facts(context: &Context, job: JobId) -> Option<Facts> {
-    let own = Facts::read(&present().0).filter(|f| f.job == job.to_string());
+fn facts(context: &Context, job: JobId) -> Option<AllocationFacts> {
+    let own = AllocationFacts::read(&present().0).filter(|f| f.job == job.to_string());
     own.filter(|f| !f.cores.is_empty())
         .or_else(|| ask(context, job))
 }
@@ -133,7 +133,7 @@ fn present() -> OsText {
     OsText(block)
 }
 
-fn ask(context: &Context, job: JobId) -> Option<Facts> {
+fn ask(context: &Context, job: JobId) -> Option<AllocationFacts> {
     use JobField::{
         Account, CoresByNode, CoresPerTask, Name, Nodes, Qos, Queue, TasksByNode, User,
     };
@@ -159,7 +159,7 @@ fn ask(context: &Context, job: JobId) -> Option<Facts> {
         return None;
     };
     let some = |field| Some(table.text(0, field).to_owned()).filter(|t| !t.is_empty());
-    Some(Facts {
+    Some(AllocationFacts {
         job: job.to_string(),
         name: some(Name)?,
         owner: (some(User).unwrap_or_default(), String::new(), String::new()),
@@ -169,14 +169,14 @@ fn ask(context: &Context, job: JobId) -> Option<Facts> {
         nodes: some(Nodes)?,
         tasks: by_node::read(table.text(0, TasksByNode)),
         cores: by_node::read(table.text(0, CoresByNode)),
-        ..Facts::default()
+        ..AllocationFacts::default()
     })
 }
 
 /// The nodes of the step when it begins at a certain one of the job.
 fn relative(
     asked: &SrunOptions,
-    facts: Option<&Facts>,
+    facts: Option<&AllocationFacts>,
     layout: &Layout,
 ) -> Result<Option<Vec<String>>, Fault> {
     let Some(first) = asked.step_options.relative else {
@@ -212,7 +212,7 @@ fn relative(
 /// `srun` adds.
 fn variables(
     asked: &SrunOptions,
-    facts: Option<&Facts>,
+    facts: Option<&AllocationFacts>,
     layout: &Layout,
     name: &str,
 ) -> Result<OsText, Fault> {

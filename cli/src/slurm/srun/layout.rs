@@ -3,7 +3,7 @@
 use super::request::SrunOptions;
 use crate::slurm::messages::say;
 use crate::slurm::submit::hosts;
-use cosy_slurm::environment::Facts;
+use cosy_slurm::environment::AllocationFacts;
 use cosy_slurm::geometry::{self, Layout};
 use cosy_slurm::submit::Fault;
 
@@ -11,7 +11,10 @@ use cosy_slurm::submit::Fault;
 ///
 /// # Errors
 /// A shape that the job cannot have.
-pub(super) fn layout(asked: &SrunOptions, facts: Option<&Facts>) -> Result<Layout, Fault> {
+pub(super) fn layout(
+    asked: &SrunOptions,
+    facts: Option<&AllocationFacts>,
+) -> Result<Layout, Fault> {
     let (line, all) = (&asked.line, &asked.job_options);
     let named = line
         .nodelist
@@ -47,7 +50,11 @@ pub(super) fn layout(asked: &SrunOptions, facts: Option<&Facts>) -> Result<Layou
 }
 
 /// The layout of tasks that are put on hosts one by one.
-pub(super) fn arranged(asked: &SrunOptions, facts: Option<&Facts>, hosts: &[String]) -> Layout {
+pub(super) fn arranged(
+    asked: &SrunOptions,
+    facts: Option<&AllocationFacts>,
+    hosts: &[String],
+) -> Layout {
     let counts = hosts::counts(hosts);
     let names = facts.and_then(|f| cosy_model::expand(&f.nodes).ok());
     let cores = facts.map_or(&[][..], |f| &f.cores);

@@ -13,7 +13,7 @@ use crate::slurm::waiting::{self, WaitOptions};
 use crate::{Context, exit};
 use cosy_model::api::Submission;
 use cosy_model::{JobSpec, OsText, Program};
-use cosy_slurm::environment::Facts;
+use cosy_slurm::environment::AllocationFacts;
 use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::options::SubmitOptions;
 
@@ -66,7 +66,7 @@ pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
     let (attendant, allocated) = got.map_err(Stop::Code)?;
     let job = attendant.job();
     let there = attendant.presence();
-    let facts = Facts::read(&allocated.variables.0);
+    let facts = AllocationFacts::read(&allocated.variables.0);
     if let Some(facts) = &facts {
         tell_job(asked, facts);
     }
@@ -163,7 +163,7 @@ fn honour_tasks_per_node(job_options: &mut SubmitOptions) {
 /// The step's variables: as they go along, the job's over them, and what `srun` adds.
 fn variables(environment: &OsText, allocated: &Allocated, job_options: &SubmitOptions) -> OsText {
     let mut all = with_variables(environment, &allocated.variables);
-    if let Some(facts) = Facts::read(&allocated.variables.0) {
+    if let Some(facts) = AllocationFacts::read(&allocated.variables.0) {
         let mut shared: Vec<String> = facts.shared().texts().collect();
         if job_options.tasks.is_some() && job_options.distribution.is_none() {
             let tasks: u32 = facts.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));

@@ -8,8 +8,8 @@ use crate::slurm::messages::{fail, say};
 use crate::slurm::{submit, words};
 use crate::{exit, output};
 use cosy_model::RefusalCode;
-use cosy_slurm::environment::Facts;
-use cosy_slurm::getopt::Found;
+use cosy_slurm::environment::AllocationFacts;
+use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::components::is_own;
 use cosy_slurm::submit::distribution;
 use cosy_slurm::submit::options::{SubmitOptions, check_together};
@@ -41,10 +41,14 @@ pub(super) enum Read {
 }
 
 /// `alone`: numbers in the environment are about this component.
-pub(super) fn read(line: &[Found], command: Vec<OsString>, alone: bool) -> Result<Read, Fault> {
+pub(super) fn read(
+    line: &[GivenOption],
+    command: Vec<OsString>,
+    alone: bool,
+) -> Result<Read, Fault> {
     let mut environment = submit::environment(SRUN);
     environment.retain(|found| alone || !is_own(found));
-    let all: Vec<Found> = [&environment[..], line].concat();
+    let all: Vec<GivenOption> = [&environment[..], line].concat();
     check_together(&environment, line)?;
     let (mut job_options, own) = submit::job_options(SRUN, &all)?;
     let (mut line_options, _) = submit::job_options(SRUN, line)?;
@@ -129,7 +133,7 @@ fn check_mpi(name: Option<&str>) -> Result<(), Fault> {
 }
 
 /// Says where the job is, for those who want to hear more.
-pub(super) fn tell_job(asked: &SrunOptions, facts: &Facts) {
+pub(super) fn tell_job(asked: &SrunOptions, facts: &AllocationFacts) {
     if asked.job_options.verbose > 0 && !asked.job_options.quiet {
         let nodes = facts.cores.len();
         let cores = cpu_counts(&facts.cores);

@@ -13,7 +13,7 @@ use cosy_model::job::MemoryRequest;
 use cosy_model::step::{Bind, Distribution, StepCommand};
 use cosy_model::{Dialect, OsText, Span, expand};
 use cosy_slurm::geometry::Layout;
-use cosy_slurm::submit::binding::{CpuBind, To};
+use cosy_slurm::submit::binding::{BindTarget, CpuBind};
 use cosy_slurm::submit::distribution::{self, Nodes};
 use cosy_slurm::submit::options::{Memory, SubmitOptions};
 use cosy_slurm::submit::{Fault, Line};
@@ -253,10 +253,10 @@ fn distribution(asked: Option<&distribution::Distribution>) -> Distribution {
 /// Without a word tasks may use all cores of their step, as in Slurm without a plugin for
 /// affinity.
 fn bind(asked: Option<&CpuBind>) -> Bind {
-    match asked.map(|b| b.to).unwrap_or_default() {
-        To::Cores => Bind::Cores,
-        To::Sockets => Bind::Numa,
-        To::Nothing => Bind::None,
+    match asked.map(|b| b.target).unwrap_or_default() {
+        BindTarget::Cores => Bind::Cores,
+        BindTarget::Sockets => Bind::Numa,
+        BindTarget::Nothing => Bind::None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::launch::supervisors;
 use cosy_model::JobId;
-use cosy_slurm::getopt::Found;
+use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::binding::{self, CpuBind};
 use cosy_slurm::submit::{Fault, components};
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl StepOptions {
     ///
     /// # Errors
     /// A value that cannot be read.
-    pub fn read(options: &[Found]) -> Result<Self, Fault> {
+    pub fn read(options: &[GivenOption]) -> Result<Self, Fault> {
         let mut own = Self::default();
         for found in options {
             own.apply(found)?;
@@ -70,7 +70,7 @@ impl StepOptions {
         Ok(own)
     }
 
-    fn apply(&mut self, found: &Found) -> Result<(), Fault> {
+    fn apply(&mut self, found: &GivenOption) -> Result<(), Fault> {
         let text = || found.text();
         let program = || Some(found.text()).filter(|p| !p.is_empty() && p != "none");
         match found.name {
@@ -123,7 +123,7 @@ fn relative(text: &str) -> Result<u32, Fault> {
 ///
 /// # Errors
 /// No number.
-pub fn immediate(found: &Found) -> Result<Duration, Fault> {
+pub fn immediate(found: &GivenOption) -> Result<Duration, Fault> {
     match &found.value {
         None => Ok(Duration::from_secs(1)),
         Some(_) => number(&found.text(), "immediate").map(|s| Duration::from_secs(s.max(1))),
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn options() {
-        let found = |name, value: &str| Found {
+        let found = |name, value: &str| GivenOption {
             name,
             value: Some(value.into()),
         };

@@ -6,7 +6,7 @@ use crate::Context;
 use cosy_model::job::FurtherComponent;
 use cosy_model::limits::FURTHER_COMPONENTS;
 use cosy_model::{JobSpec, OsText};
-use cosy_slurm::getopt::{self, Found, Order};
+use cosy_slurm::getopt::{self, GivenOption, Order};
 use cosy_slurm::submit::components::COLON;
 use cosy_slurm::submit::options::SubmitOptions;
 use cosy_slurm::submit::{Fault, Program, gres, spec, table};
@@ -18,9 +18,9 @@ use std::ffi::OsString;
 /// The first mistake behind a colon.
 pub fn of_line(
     program: Program,
-    first: Vec<Found>,
+    first: Vec<GivenOption>,
     words: Vec<OsString>,
-) -> Result<(Vec<Vec<Found>>, Vec<OsString>), getopt::Mistake> {
+) -> Result<(Vec<Vec<GivenOption>>, Vec<OsString>), getopt::UsageError> {
     let (mut components, mut words) = (vec![first], words);
     while words.first().is_some_and(|word| word == COLON) {
         let (found, rest) = next(program, &words[1..])?;
@@ -37,7 +37,7 @@ pub fn of_line(
 pub fn next(
     program: Program,
     words: &[OsString],
-) -> Result<(Vec<Found>, Vec<OsString>), getopt::Mistake> {
+) -> Result<(Vec<GivenOption>, Vec<OsString>), getopt::UsageError> {
     let parsed = getopt::parse(&table::options(program), Order::Stop, words);
     match parsed.mistake {
         Some(mistake) => Err(mistake),

@@ -3,13 +3,13 @@
 use crate::slurm::messages::say;
 use cosy_client::cluster;
 use cosy_model::MiB;
-use cosy_slurm::getopt::Found;
+use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::options::{Memory, SubmitOptions};
-use cosy_slurm::submit::{Program, when};
+use cosy_slurm::submit::{self, Program};
 use cosy_slurm::times;
 
 /// Prints the options that were given, by name.
-pub fn describe(program: Program, options: &[Found]) {
+pub fn describe(program: Program, options: &[GivenOption]) {
     let name = program.name();
     let rule = format!("{name}: {0} {0}", "-".repeat(20));
     say(&format!("{name}: defined options"));
@@ -32,10 +32,10 @@ pub fn describe(program: Program, options: &[Found]) {
 }
 
 /// A value as the program understood it.
-fn shown(found: &Found) -> String {
+fn shown(found: &GivenOption) -> String {
     let text = found.text();
     let better = match found.name {
-        "time" | "time-min" => when::limit(&text).map(times::duration),
+        "time" | "time-min" => submit::times::limit(&text).map(times::duration),
         "mem" | "mem-per-cpu" | "mem-per-gpu" | "tmp" => text.parse().ok().map(size),
         "output" | "error" | "input" if text == "none" => Some("/dev/null".to_owned()),
         _ => None,
@@ -78,7 +78,7 @@ mod tests {
     fn values() {
         let check = |name: &'static str, value: &str, want: &str| {
             let value = Some(value.into());
-            assert_eq!(shown(&Found { name, value }), want, "{name}");
+            assert_eq!(shown(&GivenOption { name, value }), want, "{name}");
         };
         check("time", "3", "00:03:00");
         check("time", "2-0", "2-00:00:00");

@@ -18,9 +18,9 @@ use super::messages::{called, say};
 use super::{accounts, clusters};
 use crate::{Context, exit, output, times};
 use cosy_model::{ArraySpec, JobSpec, Program as Runs};
-use cosy_slurm::getopt::{self, Found, Order, Parsed};
+use cosy_slurm::getopt::{self, GivenOption, Order, Parsed};
 use cosy_slurm::submit::options::{OptionSources, SubmitOptions};
-use cosy_slurm::submit::spec::{self, Surroundings};
+use cosy_slurm::submit::spec::{self, SubmissionContext};
 use cosy_slurm::submit::{Fault, Program, help, table, variables};
 
 /// The exit code for command lines that cannot be read.
@@ -48,14 +48,14 @@ pub fn command_line(context: &Context, program: Program) -> Result<Parsed, u8> {
 }
 
 /// Says what is wrong with a command line; gives the exit code.
-pub fn mistaken(program: Program, mistake: &getopt::Mistake) -> u8 {
+pub fn mistaken(program: Program, mistake: &getopt::UsageError) -> u8 {
     say(&mistake.text(&called()));
     say(&getopt::hint(program.name()));
     USAGE
 }
 
 /// The options that the environment sets.
-pub fn environment(program: Program) -> Vec<Found> {
+pub fn environment(program: Program) -> Vec<GivenOption> {
     variables::options(program, &|name| std::env::var_os(name))
 }
 
@@ -66,8 +66,8 @@ pub fn environment(program: Program) -> Vec<Found> {
 /// A value that cannot be read, or an option that is not available.
 pub fn job_options<'a>(
     program: Program,
-    options: impl IntoIterator<Item = &'a Found>,
-) -> Result<(SubmitOptions, Vec<Found>), Fault> {
+    options: impl IntoIterator<Item = &'a GivenOption>,
+) -> Result<(SubmitOptions, Vec<GivenOption>), Fault> {
     let scene = OptionSources {
         program,
         now: &times::now,
@@ -141,7 +141,7 @@ pub fn job(
         .clone()
         .unwrap_or_else(|| default_name.to_owned());
     let asked = surroundings::asked(program, &job_options, &name, &host);
-    let surroundings = Surroundings {
+    let surroundings = SubmissionContext {
         now: cosy_model::Time(times::now().timestamp().as_millisecond()),
         program: runs,
         default_name: default_name.to_owned(),

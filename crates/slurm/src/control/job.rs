@@ -4,7 +4,7 @@
 //! scontrol(1), "JOBS - SPECIFICATIONS FOR UPDATE COMMAND", captures of 22.05.
 
 use super::pairs::{Pair, pairs};
-use crate::submit::when::{Past, limit, point};
+use crate::submit::times::{PastTime, limit, point};
 use crate::submit::{constraint, count, depend, gres, mail};
 use cosy_model::api::JobChange;
 use cosy_model::job::{MailRequest, MemoryRequest};
@@ -93,9 +93,9 @@ pub struct Update {
 
 /// Lines for standard error.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake(pub Vec<String>);
+pub struct UpdateError(pub Vec<String>);
 
-impl Mistake {
+impl UpdateError {
     /// `scontrol: error: Invalid TimeLimit value`.
     pub(super) fn value(name: &str) -> Self {
         Self(vec![format!("scontrol: error: Invalid {name} value")])
@@ -115,13 +115,13 @@ impl Mistake {
 ///
 /// # Errors
 /// The first word that makes no sense.
-pub fn read(words: &[String], now: &Zoned) -> Result<Update, Mistake> {
+pub fn read(words: &[String], now: &Zoned) -> Result<Update, UpdateError> {
     let mut update = Update::default();
     let pairs = pairs(words, &["Nice"]);
     let has_ids = pairs.iter().any(|p| p.key(NAMES) == Some("JobId"));
     for pair in &pairs {
         let key = pair.key(NAMES);
-        let key = key.ok_or_else(|| Mistake::unsupported(pair.word))?;
+        let key = key.ok_or_else(|| UpdateError::unsupported(pair.word))?;
         match key {
             "JobId" => update.ids = pair.text().to_owned(),
             "JobName" | "Name" if !has_ids => update.named = Some(pair.text().to_owned()),
@@ -135,17 +135,17 @@ pub fn read(words: &[String], now: &Zoned) -> Result<Update, Mistake> {
     Ok(update)
 }
 
-pub(super) fn limit_of(text: &str) -> Result<Limit, Mistake> {
+pub(super) fn limit_of(text: &str) -> Result<Limit, UpdateError> {
     let (text, kind): (&str, fn(Span) -> Limit) = match text.as_bytes() {
         [b'+', ..] => (&text[1..], Limit::More),
         [b'-', rest @ ..] if rest != b"1" => (&text[1..], Limit::Less),
         _ => (text, Limit::To),
     };
-    let length = limit(text).ok_or_else(|| Mistake::value("TimeLimit"))?;
+    let length = limit(text).ok_or_else(|| UpdateError::value("TimeLimit"))?;
     Ok(kind(length))
 }
 
-fn set(update: &mut Update, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(), Mistake> {
+fn set(update: &mut Update, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(), UpdateError> {
     let text = pair.text();
     let owned = || Some(text.to_owned());
     let path = || Some(text.into());
@@ -169,7 +169,7 @@ fn set(update: &mut Update, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(
             change.deadline = Some(time(key, text, now)?);
             update.needs_admin = true;
         }
-        "TimeMin" => change.time_min = Some(limit(text).ok_or_else(|| Mistake::value(key))?),
+        "TimeMin" => change.time_min = Some(limit(text).ok_or_else(|| UpdateError::value(key))?),
         "MailType" | "MailUser" => mails(change, key, text)?,
         "Dependency" | "Features" | "Gres" | "Licenses" | "NodeList" | "ReqNodeList"
         | "ExcNodeList" => {
@@ -184,9 +184,9 @@ fn set(update: &mut Update, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(
     Ok(())
 }
 
-fn numbers(change: &mut JobChange, key: &str, pair: &Pair<'_>) -> Result<(), Mistake> {
+fn numbers(change: &mut JobChange, key: &str, pair: &Pair<'_>) -> Result<(), UpdateError> {
     let text = pair.text();
-    let bad = || Mistake::value(key);
+    let bad = || UpdateError::value(key);
     let number = || text.parse::<u32>().map_err(|_| bad());
     match key {
         "ArrayTaskThrottle" => change.at_once = Some(number()?),
@@ -207,14 +207,14 @@ fn numbers(change: &mut JobChange, key: &str, pair: &Pair<'_>) -> Result<(), Mis
         "Nice" => change.nice = Some(text.parse::<i32>().map_err(|_| bad())?.into()),
         "MinMemoryCPU" => change.memory = Some(MemoryRequest::PerCore(size(key, text)?)),
         "MinMemoryNode" => change.memory = Some(MemoryRequest::PerNode(size(key, text)?)),
-        _ => return Err(Mistake::unsupported(pair.word)),
+        _ => return Err(UpdateError::unsupported(pair.word)),
     }
     Ok(())
 }
 
 /// Lists that an empty value clears.
-fn lists(change: &mut JobChange, key: &str, text: &str) -> Result<(), Mistake> {
-    let bad = || Mistake::value(key);
+fn lists(change: &mut JobChange, key: &str, text: &str) -> Result<(), UpdateError> {
+    let bad = || UpdateError::value(key);
     let hosts = || match text {
         "" => Ok(Vec::new()),
         _ => cosy_model::expand(text).map_err(|_| bad()),
@@ -257,7 +257,7 @@ fn lists(change: &mut JobChange, key: &str, text: &str) -> Result<(), Mistake> {
     Ok(())
 }
 
-fn mails(change: &mut JobChange, key: &str, text: &str) -> Result<(), Mistake> {
+fn mails(change: &mut JobChange, key: &str, text: &str) -> Result<(), UpdateError> {
     let present = change.mail.take().unwrap_or_default();
     let new = if key == "MailUser" {
         MailRequest {
@@ -267,28 +267,28 @@ fn mails(change: &mut JobChange, key: &str, text: &str) -> Result<(), Mistake> {
     } else {
         MailRequest {
             to: present.to,
-            ..mail::read(text).map_err(|_| Mistake::value(key))?
+            ..mail::read(text).map_err(|_| UpdateError::value(key))?
         }
     };
     change.mail = Some(new);
     Ok(())
 }
 
-fn yes(key: &str, text: &str) -> Result<bool, Mistake> {
+fn yes(key: &str, text: &str) -> Result<bool, UpdateError> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "yes" | "y" | "true" => Ok(true),
         "0" | "no" | "n" | "false" => Ok(false),
-        _ => Err(Mistake::value(key)),
+        _ => Err(UpdateError::value(key)),
     }
 }
 
-fn size(key: &str, text: &str) -> Result<MiB, Mistake> {
-    text.parse().map_err(|_| Mistake::value(key))
+fn size(key: &str, text: &str) -> Result<MiB, UpdateError> {
+    text.parse().map_err(|_| UpdateError::value(key))
 }
 
-fn time(key: &str, text: &str, now: &Zoned) -> Result<cosy_model::Time, Mistake> {
-    point(text, now, Past::Ahead).map_err(|e| {
-        let mut mistake = Mistake::value(key);
+fn time(key: &str, text: &str, now: &Zoned) -> Result<cosy_model::Time, UpdateError> {
+    point(text, now, PastTime::Next).map_err(|e| {
+        let mut mistake = UpdateError::value(key);
         mistake.0.insert(0, e.to_string());
         mistake
     })

@@ -11,10 +11,10 @@ pub mod reservation;
 pub mod resize;
 pub mod step;
 
-use crate::getopt::{Opt, Takes};
+use crate::getopt::{Argument, Opt};
 use crate::table::Row;
 
-/// The options.
+/// Options before the command: `scontrol -o show job`.
 pub const OPTIONS: &[Row] = &[
     Row::flag(b'a', "all", "everything, hidden partitions too (none are hidden)"),
     Row::flag(b'd', "details", "more of each job"),
@@ -24,7 +24,7 @@ pub const OPTIONS: &[Row] = &[
     Row::long_flag("hide", "accepted; no partitions are hidden here"),
     Row::long_flag("local", "accepted; there are no federations here"),
     Row::value(b'M', "cluster", "NAME", "cluster: only this one here"),
-    Row::hidden(Opt::both(b'M', "clusters", Takes::Value).known_as("cluster")),
+    Row::hidden(Opt::both(b'M', "clusters", Argument::Value).known_as("cluster")),
     Row::flag(b'o', "oneliner", "each record on one line"),
     Row::flag(b'Q', "quiet", "say nothing but errors"),
     Row::long_flag("sibling", "accepted; there are no federations here"),
@@ -61,7 +61,7 @@ macro_rules! words {
 }
 
 words! {
-    /// A command.
+    /// First word of a line of `scontrol`.
     Command:
     Abort "abort" 5 "refused: cosyd is stopped by the service manager",
     All "all" 3 "show everything from here on",

@@ -1,6 +1,6 @@
 //! `scontrol update NodeName=...`. Source: scontrol(1), captures of 22.05.
 
-use super::job::Mistake;
+use super::job::UpdateError;
 use super::pairs::Pair;
 
 /// What becomes of nodes.
@@ -53,7 +53,7 @@ impl NodeUpdate {
 ///
 /// # Errors
 /// The first word that makes no sense; a reason that is missing.
-pub fn nodes(words: &[String]) -> Result<NodeUpdate, Mistake> {
+pub fn nodes(words: &[String]) -> Result<NodeUpdate, UpdateError> {
     let mut update = NodeUpdate::default();
     for word in words {
         let pair = Pair::of(word);
@@ -71,12 +71,12 @@ pub fn nodes(words: &[String]) -> Result<NodeUpdate, Mistake> {
             Some("Reason") => update.reason = Some(pair.text().to_owned()),
             Some("AvailableFeatures" | "Features") => update.features = Some(list(pair.text())),
             Some("ActiveFeatures") => update.active = Some(list(pair.text())),
-            Some(_) | None => return Err(Mistake::unsupported(word)),
+            Some(_) | None => return Err(UpdateError::unsupported(word)),
         }
     }
     let needs_reason = matches!(update.change, Some(NodeChange::Drain | NodeChange::Down));
     if needs_reason && update.reason.as_deref().is_none_or(str::is_empty) {
-        return Err(Mistake(vec![
+        return Err(UpdateError(vec![
             "You must specify a reason when DOWNING or DRAINING a node. Request denied".to_owned(),
         ]));
     }
@@ -88,12 +88,12 @@ fn list(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-fn state(text: &str) -> Result<NodeChange, Mistake> {
+fn state(text: &str) -> Result<NodeChange, UpdateError> {
     match text.to_ascii_uppercase().as_str() {
         "DRAIN" | "DRAINED" | "DRAINING" | "FAIL" | "FAILING" => Ok(NodeChange::Drain),
         "DOWN" => Ok(NodeChange::Down),
         "RESUME" | "UNDRAIN" | "IDLE" => Ok(NodeChange::Resume),
-        _ => Err(Mistake(vec![
+        _ => Err(UpdateError(vec![
             format!("Invalid input: state={}", text.chars().take(200).collect::<String>()),
             "Request aborted".to_owned(),
             "Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN"

@@ -4,9 +4,9 @@
 //! any other it is refused. Source: scontrol(1), "PARTITIONS - SPECIFICATIONS FOR CREATE,
 //! UPDATE, AND DELETE COMMANDS", captures of 22.05.
 
-use super::job::Mistake;
+use super::job::UpdateError;
 use super::pairs::Pair;
-use crate::submit::when::limit;
+use crate::submit::times::limit;
 use cosy_model::{AccessLevel, MiB, QueueSpec, QueueState, Span};
 
 /// Parameters that queues have.
@@ -123,7 +123,7 @@ impl PartitionUpdate {
 ///
 /// # Errors
 /// The first word that makes no sense, or none here.
-pub fn read(words: &[String]) -> Result<PartitionUpdate, Mistake> {
+pub fn read(words: &[String]) -> Result<PartitionUpdate, UpdateError> {
     let mut update = PartitionUpdate::default();
     for word in words {
         let pair = Pair::of(word);
@@ -134,7 +134,7 @@ pub fn read(words: &[String]) -> Result<PartitionUpdate, Mistake> {
                 update.changes = true;
             }
             None if changes_nothing(&pair) => update.changes = true,
-            None => return Err(Mistake::unsupported(word)),
+            None => return Err(UpdateError::unsupported(word)),
         }
     }
     Ok(update)
@@ -147,7 +147,7 @@ fn changes_nothing(pair: &Pair<'_>) -> bool {
     found.is_some_and(|(_, values)| values.iter().any(|v| v.eq_ignore_ascii_case(pair.text())))
 }
 
-fn set(update: &mut PartitionUpdate, key: &str, pair: &Pair<'_>) -> Result<(), Mistake> {
+fn set(update: &mut PartitionUpdate, key: &str, pair: &Pair<'_>) -> Result<(), UpdateError> {
     let text = pair.text();
     let bad = || invalid(pair);
     match key {
@@ -158,7 +158,7 @@ fn set(update: &mut PartitionUpdate, key: &str, pair: &Pair<'_>) -> Result<(), M
         "MaxTime" => update.max_time = Some(time(pair)?),
         "MaxNodes" => update.max_nodes = Some(number(pair)?),
         "MinNodes" if matches!(text, "0" | "1") => {}
-        "MinNodes" => return Err(Mistake::unsupported(pair.word)),
+        "MinNodes" => return Err(UpdateError::unsupported(pair.word)),
         "AllowGroups" => update.groups = Some(groups(text)),
         "Priority" | "PriorityTier" => {
             let tier: u16 = text.parse().map_err(|_| bad())?;
@@ -172,12 +172,12 @@ fn set(update: &mut PartitionUpdate, key: &str, pair: &Pair<'_>) -> Result<(), M
 }
 
 /// `scontrol: error: Invalid input MaxTime=foo`.
-fn invalid(pair: &Pair<'_>) -> Mistake {
+fn invalid(pair: &Pair<'_>) -> UpdateError {
     let word: String = pair.word.chars().take(200).collect();
-    Mistake(vec![format!("scontrol: error: Invalid input {word}")])
+    UpdateError(vec![format!("scontrol: error: Invalid input {word}")])
 }
 
-fn yes(pair: &Pair<'_>) -> Result<bool, Mistake> {
+fn yes(pair: &Pair<'_>) -> Result<bool, UpdateError> {
     match pair.text().to_ascii_uppercase().as_str() {
         "YES" => Ok(true),
         "NO" => Ok(false),
@@ -191,7 +191,7 @@ fn is_endless(text: &str) -> bool {
         .any(|w| w.eq_ignore_ascii_case(text))
 }
 
-fn time(pair: &Pair<'_>) -> Result<Option<Span>, Mistake> {
+fn time(pair: &Pair<'_>) -> Result<Option<Span>, UpdateError> {
     if is_endless(pair.text()) {
         return Ok(None);
     }
@@ -199,7 +199,7 @@ fn time(pair: &Pair<'_>) -> Result<Option<Span>, Mistake> {
     Ok(Some(length).filter(|l| *l != Span::UNLIMITED))
 }
 
-fn number(pair: &Pair<'_>) -> Result<Option<u32>, Mistake> {
+fn number(pair: &Pair<'_>) -> Result<Option<u32>, UpdateError> {
     if is_endless(pair.text()) {
         return Ok(None);
     }
@@ -208,7 +208,7 @@ fn number(pair: &Pair<'_>) -> Result<Option<u32>, Mistake> {
 }
 
 /// Mebibytes; 0 is no limit.
-fn memory(pair: &Pair<'_>) -> Result<Option<MiB>, Mistake> {
+fn memory(pair: &Pair<'_>) -> Result<Option<MiB>, UpdateError> {
     if is_endless(pair.text()) {
         return Ok(None);
     }
@@ -226,23 +226,23 @@ fn groups(text: &str) -> Vec<String> {
 }
 
 /// Jobs never share cores here, so only whether they get whole nodes counts.
-fn exclusive(pair: &Pair<'_>) -> Result<bool, Mistake> {
+fn exclusive(pair: &Pair<'_>) -> Result<bool, UpdateError> {
     let upper = pair.text().to_ascii_uppercase();
     match upper.split(':').next().unwrap_or_default() {
         "EXCLUSIVE" => Ok(true),
         "NO" => Ok(false),
-        "YES" | "FORCE" => Err(Mistake::unsupported(pair.word)),
+        "YES" | "FORCE" => Err(UpdateError::unsupported(pair.word)),
         _ => Err(invalid(pair)),
     }
 }
 
-fn state(text: &str) -> Result<QueueState, Mistake> {
+fn state(text: &str) -> Result<QueueState, UpdateError> {
     match text.to_ascii_uppercase().as_str() {
         "UP" => Ok(QueueState::Open),
         "DOWN" => Ok(QueueState::Stopped),
         "DRAIN" => Ok(QueueState::Drained),
         "INACTIVE" => Ok(QueueState::Closed),
-        _ => Err(Mistake(vec![
+        _ => Err(UpdateError(vec![
             format!("Invalid input: State={}", text.chars().take(200).collect::<String>()),
             "Acceptable State values are UP, DOWN, DRAIN and INACTIVE".to_owned(),
         ])),

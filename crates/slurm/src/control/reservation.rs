@@ -1,9 +1,9 @@
 //! `scontrol create reservation` and `update ReservationName=...`. Source: scontrol(1),
 //! "RESERVATIONS - SPECIFICATIONS", captures of 22.05.
 
-use super::job::Mistake;
+use super::job::UpdateError;
 use super::pairs::Pair;
-use crate::submit::when::{Past, limit, point};
+use crate::submit::times::{PastTime, limit, point};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
     NamesChange, Repeat, ReservationSpec, Sharing, SharingChange, StartChoice,
@@ -98,8 +98,8 @@ pub struct ReservationChange {
     pub others: Vec<String>,
 }
 
-fn error(text: &str) -> Mistake {
-    Mistake(vec![format!("scontrol: error: {text}")])
+fn error(text: &str) -> UpdateError {
+    UpdateError(vec![format!("scontrol: error: {text}")])
 }
 
 fn list(text: &str) -> Vec<String> {
@@ -111,7 +111,7 @@ fn list(text: &str) -> Vec<String> {
 ///
 /// # Errors
 /// The first word that makes no sense.
-pub fn read(words: &[String], now: &Zoned) -> Result<ReservationChange, Mistake> {
+pub fn read(words: &[String], now: &Zoned) -> Result<ReservationChange, UpdateError> {
     let mut wanted = ReservationChange::default();
     for word in words {
         let (pair, sign) = signed(Pair::of(word));
@@ -162,7 +162,7 @@ fn set(
     key: &str,
     pair: &Pair<'_>,
     now: &Zoned,
-) -> Result<(), Mistake> {
+) -> Result<(), UpdateError> {
     let text = pair.text();
     let bad =
         |what: &str| error(&format!("Invalid {what} {}.  No reservation created.", pair.word));
@@ -204,11 +204,11 @@ fn set(
     Ok(())
 }
 
-fn time(text: &str, now: &Zoned, bad: &Mistake) -> Result<Time, Mistake> {
-    point(text, now, Past::Ahead).map_err(|e| {
+fn time(text: &str, now: &Zoned, bad: &UpdateError) -> Result<Time, UpdateError> {
+    point(text, now, PastTime::Next).map_err(|e| {
         let mut lines = vec![e.to_string()];
         lines.extend(bad.0.clone());
-        Mistake(lines)
+        UpdateError(lines)
     })
 }
 
@@ -217,7 +217,7 @@ impl ReservationChange {
     ///
     /// # Errors
     /// What is missing.
-    pub fn ask(&self, now: &Zoned, all: &[String]) -> Result<ReservationSpec, Mistake> {
+    pub fn ask(&self, now: &Zoned, all: &[String]) -> Result<ReservationSpec, UpdateError> {
         let missing = |what: &str| error(&format!("{what}.  No reservation created."));
         let start = self
             .start

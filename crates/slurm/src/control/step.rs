@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of what becomes of it. Source: scontrol(1), 22.05.
 
-use super::job::{Limit, Mistake, limit_of};
+use super::job::{Limit, UpdateError, limit_of};
 use super::pairs::Pair;
 
 /// What is to be changed.
@@ -23,21 +23,21 @@ const NAMES: [(&str, usize); 2] = [("StepId", 4), ("TimeLimit", 2)];
 ///
 /// # Errors
 /// The first word that makes no sense, or nothing is changed.
-pub fn read(words: &[String]) -> Result<StepUpdate, Mistake> {
+pub fn read(words: &[String]) -> Result<StepUpdate, UpdateError> {
     let (mut which, mut limit) = (None, None);
     for word in words {
         let pair = Pair::of(word);
         if pair.value.is_none() {
             let text = format!("Invalid input: {}  Request aborted", short(word));
-            return Err(Mistake(vec![text]));
+            return Err(UpdateError(vec![text]));
         }
         match key(pair.name) {
             Some("StepId") => which = Some(id(&pair)?),
             Some("TimeLimit") => limit = Some(limit_of(pair.text())?),
-            _ => return Err(Mistake::unsupported(word)),
+            _ => return Err(UpdateError::unsupported(word)),
         }
     }
-    let nothing = || Mistake(vec!["No changes specified".to_owned()]);
+    let nothing = || UpdateError(vec!["No changes specified".to_owned()]);
     let ((job, step), limit) = which.zip(limit).ok_or_else(nothing)?;
     Ok(StepUpdate { job, step, limit })
 }
@@ -52,7 +52,7 @@ fn key(name: &str) -> Option<&'static str> {
     NAMES.iter().find(is).map(|(word, _)| *word)
 }
 
-fn id(pair: &Pair<'_>) -> Result<(u64, Option<u32>), Mistake> {
+fn id(pair: &Pair<'_>) -> Result<(u64, Option<u32>), UpdateError> {
     let (job, step) = match pair.text().split_once('.') {
         Some((job, step)) => (job, Some(step)),
         None => (pair.text(), None),
@@ -60,7 +60,7 @@ fn id(pair: &Pair<'_>) -> Result<(u64, Option<u32>), Mistake> {
     let step = step.map(str::parse).transpose();
     match (job.parse(), step) {
         (Ok(job), Ok(step)) => Ok((job, step)),
-        _ => Err(Mistake(vec![
+        _ => Err(UpdateError(vec![
             format!("Invalid StepID parameter: {}", short(pair.word)),
             "Request aborted".to_owned(),
         ])),

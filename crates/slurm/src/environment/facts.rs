@@ -41,7 +41,7 @@ pub struct ArrayFacts {
 
 /// A job that has its nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Facts {
+pub struct AllocationFacts {
     /// Name of the cluster.
     pub cluster: String,
     /// Where its nodes reach the controller, `host:port`.
@@ -75,17 +75,17 @@ pub struct Facts {
     /// Cores of each task, as asked for.
     pub cores_per_task: Option<u32>,
     /// The components of a heterogeneous job, each as a job of its own; none of another one.
-    pub components: Vec<Facts>,
+    pub components: Vec<AllocationFacts>,
 }
 
 /// Most components of a heterogeneous job that are read.
 const COMPONENTS: u32 = cosy_model::limits::FURTHER_COMPONENTS as u32 + 1;
 
-impl Facts {
+impl AllocationFacts {
     /// From a block of variables `NAME=value`, separated by NUL: Cosy's own tell all of it.
     /// `None` where they are not there.
     pub fn read(block: &[u8]) -> Option<Self> {
-        let all = Block::read(block);
+        let all = VariableBlock::read(block);
         let job = all.text(variables::JOB_ID)?;
         let nodes = all.text(variables::NODES)?;
         let per_core = all.number(variables::MEMORY_PER_CORE).map(Memory::PerCore);
@@ -118,7 +118,7 @@ impl Facts {
         Some(whole.with_components(&all))
     }
 
-    fn with_components(mut self, all: &Block<'_>) -> Self {
+    fn with_components(mut self, all: &VariableBlock<'_>) -> Self {
         let components = all.count(variables::COMPONENTS).unwrap_or(0);
         let by_node = list(&all.text(variables::COMPONENT_BY_NODE).unwrap_or_default());
         let components =
@@ -128,7 +128,7 @@ impl Facts {
     }
 
     /// One component of a heterogeneous job; `by_node` tells the component of each node.
-    fn component(&self, at: u32, by_node: &[u32], all: &Block<'_>) -> Self {
+    fn component(&self, at: u32, by_node: &[u32], all: &VariableBlock<'_>) -> Self {
         let own = |counts: &[u32]| -> Vec<u32> {
             let each = by_node.iter().zip(counts);
             each.filter(|(component, _)| **component == at)
@@ -316,7 +316,7 @@ pub(super) fn working_cluster(name: &str, controller: &str) -> String {
 }
 
 impl ArrayFacts {
-    fn read(all: &Block<'_>) -> Option<Self> {
+    fn read(all: &VariableBlock<'_>) -> Option<Self> {
         let text = |name| all.text(name).unwrap_or_default();
         Some(Self {
             id: all.text(variables::ARRAY_ID)?,
@@ -341,9 +341,9 @@ impl ArrayFacts {
 }
 
 /// A block of variables, by name; the last of a name wins.
-struct Block<'a>(BTreeMap<&'a [u8], &'a [u8]>);
+struct VariableBlock<'a>(BTreeMap<&'a [u8], &'a [u8]>);
 
-impl<'a> Block<'a> {
+impl<'a> VariableBlock<'a> {
     fn read(block: &'a [u8]) -> Self {
         let parts = block.split(|b| *b == 0);
         let pair = |v: &'a [u8]| {
@@ -383,7 +383,7 @@ mod tests {
         COSY_TASKS_BY_NODE=3,1\0COSY_CORES_BY_NODE=6,2\0COSY_MEMORY_MIB=50\0COSY_ACCOUNT=acct\0";
 
     fn batch(more: &str) -> Vec<String> {
-        let mut facts = Facts::read(format!("{JOB}{more}").as_bytes()).unwrap();
+        let mut facts = AllocationFacts::read(format!("{JOB}{more}").as_bytes()).unwrap();
         facts.controller = Some("127.0.0.1:17001".to_owned());
         let mut all: Vec<String> = facts.batch("n1").texts().collect();
         all.sort();
@@ -479,7 +479,7 @@ mod tests {
         check("SLURM_CPUS_PER_TASK_HET_GROUP_1", None);
         check("SLURM_MEM_PER_NODE_HET_GROUP_1", Some("100"));
         check("SLURM_JOBID_HET_GROUP_1", None);
-        let facts = Facts::read(format!("{JOB}{components}").as_bytes()).unwrap();
+        let facts = AllocationFacts::read(format!("{JOB}{components}").as_bytes()).unwrap();
         let salloc: Vec<String> = facts.allocation().texts().collect();
         let has = |text: &str| salloc.iter().any(|v| v == text);
         assert!(has("SLURM_NTASKS=5") && has("SLURM_NODELIST_HET_GROUP_1=n[2-3]"));
@@ -488,17 +488,17 @@ mod tests {
 
     #[test]
     fn nothing_without_a_job() {
-        assert_eq!(Facts::read(b"A=1\0SLURM_JOB_ID=3"), None);
-        assert_eq!(Facts::read(b""), None);
+        assert_eq!(AllocationFacts::read(b"A=1\0SLURM_JOB_ID=3"), None);
+        assert_eq!(AllocationFacts::read(b""), None);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn hostile_blocks(block in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Facts::read(&block);
+            let _ = AllocationFacts::read(&block);
             let with_job = [b"COSY_JOB_ID=1\0COSY_NODES=a\0COSY_TASKS_BY_NODE=", &block[..]].concat();
-            let facts = Facts::read(&with_job).expect("a job and its nodes are named");
+            let facts = AllocationFacts::read(&with_job).expect("a job and its nodes are named");
             prop_assert!(facts.batch("n1").texts().all(|v| !v.contains('\0')));
         }
     }

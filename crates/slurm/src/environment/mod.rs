@@ -2,9 +2,9 @@
 //! an allocation's command finds, what a task finds.
 //!
 //! ```text
-//! sbatch, salloc, srun   Requested   what was asked for, and from where
-//! node, batch script     Facts   what the job got (read from Cosy's own variables)
-//! node, task             Step    the step, over the job's
+//! sbatch, salloc, srun   Requested         what was asked for, and from where
+//! node, batch script     AllocationFacts   what the job got (read from Cosy's own variables)
+//! node, task             Step              the step, over the job's
 //! ```
 //!
 //! As in Slurm, what depends on whether an option was given (`SLURM_NTASKS`) is set by the
@@ -21,7 +21,7 @@ mod facts;
 mod requested;
 mod step;
 
-pub use facts::{ArrayFacts, Facts, Memory, cluster_of};
+pub use facts::{AllocationFacts, ArrayFacts, Memory, cluster_of};
 pub use requested::Requested;
 pub use step::{Step, gpus};
 
@@ -56,7 +56,7 @@ impl Variables {
         }
     }
 
-    /// As `NAME=value`.
+    /// Each variable as `NAME=value`.
     pub fn texts(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().map(|(name, value)| format!("{name}={value}"))
     }

@@ -1,6 +1,6 @@
 //! Parameters of the cluster as a whole.
 
-use super::known::means_nothing;
+use super::ignored_names::means_nothing;
 use super::lines::Line;
 use super::write::quoted;
 use super::{Cluster, Reader};

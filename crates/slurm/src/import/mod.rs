@@ -9,10 +9,10 @@
 
 pub mod accounts;
 mod cluster;
-mod known;
+mod ignored_names;
 pub mod lines;
+mod node_sets;
 mod nodes;
-mod places;
 mod queues;
 mod write;
 

@@ -1,4 +1,4 @@
-//! `NodeName` lines.
+//! The nodes that `NodeName` lines of a `slurm.conf` describe.
 
 use super::lines::Line;
 use super::{Node, Reader};

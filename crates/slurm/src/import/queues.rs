@@ -3,9 +3,9 @@
 
 use super::accounts::Accounts;
 use super::lines::Line;
-use super::places::Sets;
+use super::node_sets::NodeSets;
 use super::{Access, Queue, Reader};
-use crate::submit::when::limit;
+use crate::submit::times::limit;
 use cosy_model::{Span, limits};
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn queues(&mut self, sets: &Sets) -> Vec<Queue> {
+    pub(super) fn queues(&mut self, sets: &NodeSets) -> Vec<Queue> {
         let mut queues: Vec<Queue> = Vec::new();
         for (line, values) in std::mem::take(&mut self.partitions) {
             let name = line.get("PartitionName").unwrap_or_default();
@@ -127,7 +127,7 @@ impl Reader {
             name: "main",
             values: &values,
         };
-        let mut queue = self.queue(&partition, &Sets::new());
+        let mut queue = self.queue(&partition, &NodeSets::new());
         if self.incomplete {
             queue.access = Access::Nobody(vec!["a file that was not found".into()]);
         }
@@ -151,7 +151,7 @@ impl Reader {
         }
     }
 
-    fn queue(&mut self, p: &Partition<'_>, sets: &Sets) -> Queue {
+    fn queue(&mut self, p: &Partition<'_>, sets: &NodeSets) -> Queue {
         let max_time = self.time(p, "maxtime");
         let mut default_time = self.time(p, "defaulttime");
         if let (Some(most), Some(usual)) = (max_time, default_time)

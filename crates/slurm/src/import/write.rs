@@ -2,7 +2,7 @@
 //! changes a file and keeps the rest of it, has nothing to do here.
 
 use super::accounts::Accounts;
-use super::places::Sets;
+use super::node_sets::NodeSets;
 use super::{Access, Cluster, Members, Node, Queue};
 use cosy_model::{Span, fold};
 use std::collections::BTreeSet;
@@ -13,11 +13,11 @@ use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 pub(super) fn text(
     cluster: &Cluster,
     nodes: &[Node],
-    sets: &Sets,
+    sets: &NodeSets,
     queues: &[Queue],
     accounts: &Accounts,
 ) -> String {
-    let mut out = Out(String::new());
+    let mut out = TomlOutput(String::new());
     self::cluster(&mut out, cluster, &accounts.admins);
     for node in nodes {
         self::node(&mut out, node);
@@ -43,9 +43,9 @@ pub(super) fn text(
     out.0
 }
 
-struct Out(String);
+struct TomlOutput(String);
 
-impl Out {
+impl TomlOutput {
     fn table(&mut self, title: &str) {
         self.0.push_str(title);
         self.0.push('\n');
@@ -88,7 +88,7 @@ pub(super) fn quoted(text: &str) -> String {
     TomlStringBuilder::new(text).as_basic().to_toml_value()
 }
 
-fn cluster(out: &mut Out, cluster: &Cluster, admins: &BTreeSet<String>) {
+fn cluster(out: &mut TomlOutput, cluster: &Cluster, admins: &BTreeSet<String>) {
     out.table("[cluster]");
     out.text("name", super::cluster::name_of(cluster));
     if !admins.is_empty() {
@@ -124,7 +124,7 @@ fn cluster(out: &mut Out, cluster: &Cluster, admins: &BTreeSet<String>) {
     }
 }
 
-fn node(out: &mut Out, node: &Node) {
+fn node(out: &mut TomlOutput, node: &Node) {
     out.table("\n[[node]]");
     out.text("names", &node.names);
     // Memory and the rest count only beside cores.
@@ -146,7 +146,7 @@ fn node(out: &mut Out, node: &Node) {
     }
 }
 
-fn queue(out: &mut Out, queue: &Queue, memory: Option<u64>) {
+fn queue(out: &mut TomlOutput, queue: &Queue, memory: Option<u64>) {
     out.table("\n[[queue]]");
     out.text("name", &queue.name);
     if queue.default {
@@ -187,7 +187,7 @@ fn queue(out: &mut Out, queue: &Queue, memory: Option<u64>) {
     }
 }
 
-fn access(out: &mut Out, access: &Access, admins: &BTreeSet<String>) {
+fn access(out: &mut TomlOutput, access: &Access, admins: &BTreeSet<String>) {
     let allowed = |names: &mut dyn Iterator<Item = &str>| {
         let each = names.map(|name| format!("{} = \"allow\"", quoted(name)));
         format!("{{ {} }}", each.collect::<Vec<String>>().join(", "))
@@ -197,7 +197,7 @@ fn access(out: &mut Out, access: &Access, admins: &BTreeSet<String>) {
             .into_iter()
             .chain(admins.iter().map(String::as_str))
     };
-    let table = |out: &mut Out| out.table("[queue.access]");
+    let table = |out: &mut TomlOutput| out.table("[queue.access]");
     match access {
         Access::Everybody => return,
         Access::Groups(groups) => {

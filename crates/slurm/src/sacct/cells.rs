@@ -280,7 +280,7 @@ pub(crate) fn spent_text(microseconds: i64) -> String {
 mod tests {
     use super::*;
     use crate::job::tests::table;
-    use crate::job::{JobView, Surroundings};
+    use crate::job::{ClusterFacts, JobView};
     use crate::sacct::fields::columns;
     use crate::sacct::form::{Form, heading, line};
     use crate::times::TimeFormat;
@@ -348,9 +348,9 @@ mod tests {
             (F::PeakMemory, "1536"),
             (F::TimeLimit, "3600000"),
         ]]);
-        let around = Surroundings {
+        let around = ClusterFacts {
             default_memory: [("main".to_owned(), MiB(100))].into(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         };
         let steps = [step()];
         let view = JobView::new(&table, 0, &around);

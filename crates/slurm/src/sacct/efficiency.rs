@@ -119,7 +119,7 @@ fn size(bytes: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Surroundings;
+    use crate::job::ClusterFacts;
     use crate::job::tests::table;
     use cosy_model::Time;
 
@@ -142,10 +142,10 @@ mod tests {
             (F::MinMemoryPerNode, "1024"),
             (F::Batch, "1"),
         ]]);
-        let around = Surroundings {
+        let around = ClusterFacts {
             cluster: "base".into(),
             groups: [(0, "users".to_owned())].into(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         };
         let view = JobView::new(&table, 0, &around);
         let rows = Row::of_job(view, &[], &[], None, Time(0));
@@ -161,7 +161,7 @@ mod tests {
     fn jobs_that_have_not_ended() {
         let last = |state: &str| {
             let table = table(&[&[(F::Id, "12"), (F::Ref, "12"), (F::State, state)]]);
-            let around = Surroundings::default();
+            let around = ClusterFacts::default();
             let view = JobView::new(&table, 0, &around);
             let text = report(&Row::of_job(view, &[], &[], None, Time(0)));
             text.lines().last().unwrap_or_default().to_owned()

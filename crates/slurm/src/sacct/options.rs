@@ -2,18 +2,18 @@
 
 use super::fields::{self, Column};
 use super::form::Form;
-use crate::data::Spelling;
-use crate::getopt::{self, Found, Mistake, Order};
+use crate::getopt::{self, GivenOption, Order, UsageError};
+use crate::json_yaml::Spelling;
 use crate::squeue::options::list;
 use crate::state::SlurmState;
-use crate::submit::when::{self, Past};
+use crate::submit::times::{self, PastTime};
 use crate::table::{self, Row};
 use crate::times::{TimeFormat, TimeWriter};
 use cosy_model::{Span, Time};
 use jiff::Zoned;
 use std::ffi::OsString;
 
-/// All options.
+/// All options of `sacct`, as `--help` lists them.
 pub const OPTIONS: &[Row] = &[
     Row::flag(b'a', "allusers", "jobs of all users"),
     Row::value(b'A', "accounts", "NAME[,...]", "jobs charged to these accounts"),
@@ -171,7 +171,7 @@ pub enum Invocation {
     /// The list of fields (`--helpformat`).
     Fields,
     /// A mistake: what the C library says.
-    Mistake(Mistake),
+    UsageError(UsageError),
     /// A value that is none: what to say.
     Bad(String),
     /// The same, said as `sacct: fatal: ...`.
@@ -182,7 +182,7 @@ pub enum Invocation {
 
 /// What is known before all values are read.
 #[derive(Default)]
-struct Words {
+struct PendingValues {
     format: Option<String>,
     parsable: Option<bool>,
     delimiter: Option<String>,
@@ -200,9 +200,9 @@ pub fn read(
 ) -> Invocation {
     let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, args);
     let mut query = Query::default();
-    let mut words = Words {
+    let mut words = PendingValues {
         format: variable("SACCT_FORMAT"),
-        ..Words::default()
+        ..PendingValues::default()
     };
     for found in &parsed.found {
         if let Err(other) = take(&mut query, &mut words, found) {
@@ -210,7 +210,7 @@ pub fn read(
         }
     }
     if let Some(mistake) = parsed.mistake {
-        return Invocation::Mistake(mistake);
+        return Invocation::UsageError(mistake);
     }
     match finish(query, words, now, variable) {
         Ok(query) => Invocation::Report(Box::new(query)),
@@ -220,7 +220,7 @@ pub fn read(
 
 fn finish(
     mut query: Query,
-    words: Words,
+    words: PendingValues,
     now: &Zoned,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Query, String> {
@@ -234,7 +234,7 @@ fn finish(
     query.columns =
         fields::columns(format).map_err(|word| format!("Invalid field requested: \"{word}\""))?;
     let point = |text: Option<String>| {
-        let read = |text: String| when::point(&text, now, Past::Keep);
+        let read = |text: String| times::point(&text, now, PastTime::Keep);
         text.map(read).transpose().map_err(|e| e.to_string())
     };
     query.since = point(words.since)?;
@@ -285,7 +285,11 @@ fn midnight(now: &Zoned) -> Option<Time> {
     Some(Time(start.timestamp().as_millisecond()))
 }
 
-fn take(query: &mut Query, words: &mut Words, found: &Found) -> Result<(), Invocation> {
+fn take(
+    query: &mut Query,
+    words: &mut PendingValues,
+    found: &GivenOption,
+) -> Result<(), Invocation> {
     let text = || found.text();
     let names = || list(&found.text());
     match found.name {
@@ -371,7 +375,7 @@ fn flags(text: &str) -> Invocation {
 fn time_limit(text: &str) -> Result<Span, Invocation> {
     let bad = || Invocation::Fatal("Invalid time limit specification".to_owned());
     let zero = || !text.is_empty() && text.bytes().all(|b| b"0:-".contains(&b));
-    when::limit(text).filter(|_| !zero()).ok_or_else(bad)
+    times::limit(text).filter(|_| !zero()).ok_or_else(bad)
 }
 
 fn counts(text: &str, of: &str) -> Result<(i64, i64), Invocation> {
@@ -460,8 +464,8 @@ mod tests {
     #[test]
     fn other_lines() {
         assert_eq!(asked("-e"), Invocation::Fields);
-        assert!(matches!(asked("--nosuch"), Invocation::Mistake(_)));
-        assert!(matches!(asked("-1"), Invocation::Mistake(Mistake::Invalid('1'))));
+        assert!(matches!(asked("--nosuch"), Invocation::UsageError(_)));
+        assert!(matches!(asked("-1"), Invocation::UsageError(UsageError::Invalid('1'))));
         let bad = |line: &str, want: &str| assert_eq!(asked(line), Invocation::Bad(want.into()));
         bad("-o~nosuch", "Invalid field requested: \"nosuch\"");
         bad("-i~x", "Invalid numeric value \"x\" for requested node range.");

@@ -9,7 +9,7 @@ use crate::squeue::options::list;
 use crate::table::{self, Row};
 use std::ffi::OsString;
 
-/// All options.
+/// All options of `sstat`, as `--help` lists them.
 pub const OPTIONS: &[Row] = &[
     Row::flag(b'a', "allsteps", "all steps of the jobs"),
     Row::long_value("delimiter", "TEXT", "what stands between values with -p and -P"),
@@ -154,7 +154,7 @@ pub fn read(args: &[OsString]) -> Result<Query, Other> {
         }
     }
     if let Some(mistake) = parsed.mistake {
-        return Err(Other::Mistake(mistake));
+        return Err(Other::UsageError(mistake));
     }
     let words = parsed.words.iter().map(|w| w.to_string_lossy());
     query.jobs.extend(words.flat_map(|w| list(&w)));
@@ -213,6 +213,6 @@ mod tests {
         assert!(matches!(read(&["-o".into(), "state".into()]), Err(Other::Bad(_))));
         let all = Other::Bad("Invalid field requested: \"ALL\"".into());
         assert_eq!(read(&["-o".into(), "ALL".into()]), Err(all));
-        assert!(matches!(read(&["--nosuch".into()]), Err(Other::Mistake(_))));
+        assert!(matches!(read(&["--nosuch".into()]), Err(Other::UsageError(_))));
     }
 }

@@ -3,7 +3,7 @@
 //! interface.
 
 use super::rows::{Part, Row};
-use crate::data::{Data, map};
+use crate::json_yaml::{Data, map};
 use crate::tres::{Item, Tres};
 use cosy_model::api::JobField as F;
 use cosy_model::{Span, Time};
@@ -241,9 +241,9 @@ fn step_id(row: &Row<'_>) -> Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Spelling, whole};
     use crate::job::tests::table;
-    use crate::job::{JobView, Surroundings};
+    use crate::job::{ClusterFacts, JobView};
+    use crate::json_yaml::{Spelling, whole};
 
     #[test]
     fn what_clients_read() {
@@ -262,7 +262,7 @@ mod tests {
             (F::Elapsed, "1000"),
             (F::Batch, "1"),
         ]]);
-        let around = Surroundings::default();
+        let around = ClusterFacts::default();
         let rows = Row::of_job(JobView::new(&table, 0, &around), &[], &[], None, Time(0));
         let text = whole(Spelling::Json, &of_job(&rows));
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -281,7 +281,7 @@ mod tests {
     fn a_job_with_nodes_runs() {
         let check = |state: &str, want: &str| {
             let table = table(&[&[(F::Id, "12"), (F::Ref, "12"), (F::State, state)]]);
-            let around = Surroundings::default();
+            let around = ClusterFacts::default();
             let rows = Row::of_job(JobView::new(&table, 0, &around), &[], &[], None, Time(0));
             assert_eq!(rows[0].state_text(), want, "{state}");
         };

@@ -57,7 +57,7 @@ fn ended(job: &Row<'_>, since: Time, until: Time) -> bool {
 mod tests {
     use super::*;
     use crate::job::tests::table;
-    use crate::job::{JobView, Surroundings};
+    use crate::job::{ClusterFacts, JobView};
 
     /// Could start at 100, started at 200, ended at 300.
     const OVER: &[(F, &str)] = &[
@@ -82,7 +82,7 @@ mod tests {
         use SlurmState::{Completed, Failed, Pending, Running};
         let check = |job: &[(F, &str)], states: &[SlurmState], window: (i64, i64), want: bool| {
             let table = table(&[job]);
-            let around = Surroundings::default();
+            let around = ClusterFacts::default();
             let view = JobView::new(&table, 0, &around);
             let rows = Row::of_job(view, &[], &[], None, Time(1000));
             let query = Query {

@@ -15,7 +15,7 @@ use jiff::tz::TimeZone;
 
 /// What the values are made of, beside the settings.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct ConfigFacts<'a> {
     /// As the controller tells.
     pub settings: &'a Settings,
     /// Memory per core that all queues have in common.
@@ -33,7 +33,7 @@ const NULL: &str = "(null)";
 const OF_NODES: &str = "(noded.toml of each node)";
 
 /// All parameters with their values.
-pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
+pub fn parameters(facts: ConfigFacts<'_>) -> Vec<(&'static str, String)> {
     let settings = facts.settings;
     let host = or(&settings.host, "localhost");
     let memory = facts.memory;
@@ -151,19 +151,19 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
 }
 
 /// The text of `scontrol show config`, without the state of the controller below it.
-pub fn text(facts: Facts<'_>) -> String {
+pub fn text(facts: ConfigFacts<'_>) -> String {
     lines(facts, |_| true)
 }
 
 /// The lines of one parameter, in any case; empty when there is none of that name.
-pub fn parameter(facts: Facts<'_>, wanted: &str) -> String {
+pub fn parameter(facts: ConfigFacts<'_>, wanted: &str) -> String {
     let all = parameters(facts).into_iter();
     let found = all.filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
     found.map(|(name, value)| line(name, &value)).collect()
 }
 
 /// The text of `sacctmgr show configuration`: what is about accounting.
-pub fn accounting(facts: Facts<'_>) -> String {
+pub fn accounting(facts: ConfigFacts<'_>) -> String {
     const OTHERS: [&str; 6] = [
         "AuthType",
         "MessageTimeout",
@@ -175,7 +175,7 @@ pub fn accounting(facts: Facts<'_>) -> String {
     lines(facts, |name| name.starts_with("AccountingStorage") || OTHERS.contains(&name))
 }
 
-fn lines(facts: Facts<'_>, wanted: impl Fn(&str) -> bool) -> String {
+fn lines(facts: ConfigFacts<'_>, wanted: impl Fn(&str) -> bool) -> String {
     let now = times::timestamp(facts.settings.now, facts.zone);
     let mut text = format!("Configuration data as of {now}\n");
     for (name, value) in parameters(facts) {
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn what_tools_read() {
         let settings = settings();
-        let text = text(Facts {
+        let text = text(ConfigFacts {
             settings: &settings,
             memory: Some(MiB(100)),
             version: "22.05.11",

@@ -3,7 +3,7 @@
 //! What Slurm tells and Cosy does not have is told as Slurm does where it is not in use:
 //! `MCS_label=N/A`, `Reboot=0`, `CoreSpec=*`.
 
-use super::{Sheet, clean, held, mebibytes, or_null};
+use super::{Sheet, clean, held_by_node, mebibytes, or_null};
 use crate::job::{JobView, RequestedMemory, exit_text};
 use crate::times;
 use cosy_model::Time;
@@ -302,7 +302,7 @@ fn amounts(sheet: &mut Sheet, job: &JobView<'_>, options: ShowOptions<'_>) {
             job.count(JobField::TasksPerNode)
         ));
     if options.details && !job.text(JobField::Nodes).is_empty() {
-        held::details(sheet, job);
+        held_by_node::details(sheet, job);
     }
     sheet.line(format!(
         "MinCPUsNode={} {} MinTmpDiskNode={}",
@@ -413,15 +413,15 @@ fn mail(job: &JobView<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Surroundings;
+    use crate::job::ClusterFacts;
     use crate::job::tests::table;
     use JobField as F;
 
-    fn around() -> Surroundings {
-        Surroundings {
+    fn around() -> ClusterFacts {
+        ClusterFacts {
             default_memory: [("main".to_owned(), cosy_model::MiB(100))].into(),
             groups: [(33, "www-data".to_owned())].into(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         }
     }
 

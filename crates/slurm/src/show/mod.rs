@@ -4,7 +4,7 @@
 //! empty last lines are part of what is promised. Source: scontrol(1), captures of 22.05.
 
 pub mod config;
-mod held;
+mod held_by_node;
 pub mod hosts;
 pub mod job;
 pub mod node;

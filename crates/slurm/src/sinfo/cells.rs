@@ -2,7 +2,7 @@
 //! `sinfo -o`.
 
 use super::fields::Field;
-use super::groups::{Group, Known};
+use super::groups::{Group, NodeWithState};
 use crate::node::{BaseState, address, gres, gres_in_use, host_name, load};
 use crate::partition::{allowed_groups, oversubscribe, priority_tier};
 use crate::show::{clean, or_null};
@@ -179,7 +179,7 @@ fn four(out: &mut String, counts: [u64; 4]) {
 }
 
 /// What the first node says, for all are alike in it; `n/a` without nodes.
-fn first(out: &mut String, group: &Group<'_>, text: impl Fn(&Known<'_>) -> String) {
+fn first(out: &mut String, group: &Group<'_>, text: impl Fn(&NodeWithState<'_>) -> String) {
     match group.nodes.first() {
         Some(known) => out.push_str(&text(known)),
         None => out.push_str("n/a"),
@@ -187,7 +187,7 @@ fn first(out: &mut String, group: &Group<'_>, text: impl Fn(&Known<'_>) -> Strin
 }
 
 /// The least and the greatest; one number where they are the same.
-fn range(out: &mut String, group: &Group<'_>, number: impl Fn(&Known<'_>) -> Option<u64>) {
+fn range(out: &mut String, group: &Group<'_>, number: impl Fn(&NodeWithState<'_>) -> Option<u64>) {
     let numbers = || group.nodes.iter().filter_map(&number);
     let written = match (numbers().min(), numbers().max()) {
         (Some(least), Some(most)) if least < most => write!(out, "{least}-{most}"),

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 /// A node and its state.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct NodeWithState<'a> {
     /// The node itself.
     pub node: &'a NodeInfo,
     /// What it does, as `sinfo` distinguishes it.
@@ -24,7 +24,7 @@ pub struct Group<'a> {
     /// Place of the partition in the configuration.
     pub place: usize,
     /// The nodes, perhaps none.
-    pub nodes: Vec<Known<'a>>,
+    pub nodes: Vec<NodeWithState<'a>>,
 }
 
 /// Makes the groups. `nodes` are all nodes with whom they are held for, `named` those that
@@ -36,15 +36,15 @@ pub fn groups<'a>(
     nodes: &'a [(NodeInfo, HeldFor)],
     named: Option<&[String]>,
 ) -> Vec<Group<'a>> {
-    let chosen: Vec<Known<'a>> = nodes
+    let chosen: Vec<NodeWithState<'a>> = nodes
         .iter()
-        .map(|(node, held_for)| Known {
+        .map(|(node, held_for)| NodeWithState {
             node,
             state: NodeState::of(node, *held_for),
         })
         .filter(|known| wanted(query, known, named))
         .collect();
-    let alike = Alike::of(query, shown);
+    let alike = Grouping::of(query, shown);
     let mut groups: Vec<Group<'a>> = Vec::new();
     for (place, partition) in partitions.iter().enumerate() {
         let name = &partition.spec.name;
@@ -68,7 +68,7 @@ pub fn groups<'a>(
     groups
 }
 
-fn wanted(query: &Query, known: &Known<'_>, named: Option<&[String]>) -> bool {
+fn wanted(query: &Query, known: &NodeWithState<'_>, named: Option<&[String]>) -> bool {
     named.is_none_or(|names| names.contains(&known.node.name))
         && (query.states.is_empty() || query.states.iter().any(|f| f.contains(known.state)))
         && (!query.dead || known.state.is_silent())
@@ -78,10 +78,10 @@ fn wanted(query: &Query, known: &Known<'_>, named: Option<&[String]>) -> bool {
 
 fn join<'a>(
     groups: &mut Vec<Group<'a>>,
-    alike: &Alike,
+    alike: &Grouping,
     place: usize,
     partition: &'a QueueInfo,
-    known: Known<'a>,
+    known: NodeWithState<'a>,
 ) {
     let fits = |g: &&mut Group<'a>| {
         let first = g.nodes.first();
@@ -100,14 +100,14 @@ fn join<'a>(
 }
 
 /// In what the nodes of one line are alike.
-struct Alike {
+struct Grouping {
     partition: bool,
     name: bool,
     exact: bool,
     shown: Vec<Field>,
 }
 
-impl Alike {
+impl Grouping {
     fn of(query: &Query, shown: &[Field]) -> Self {
         let of_partition = |f: &Field| {
             matches!(
@@ -136,7 +136,7 @@ impl Alike {
         }
     }
 
-    fn nodes(&self, a: &Known<'_>, b: &Known<'_>) -> bool {
+    fn nodes(&self, a: &NodeWithState<'_>, b: &NodeWithState<'_>) -> bool {
         if self.name && a.node.name != b.node.name {
             return false;
         }

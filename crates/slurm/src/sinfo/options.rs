@@ -1,14 +1,14 @@
 //! The command line of `sinfo`, and the variables that stand for options. Source: sinfo(1).
 
 use super::states::Filter;
-use crate::data::Spelling;
-use crate::getopt::{self, Found, Mistake, Order};
+use crate::getopt::{self, GivenOption, Order, UsageError};
+use crate::json_yaml::Spelling;
 use crate::squeue::options::{Format, list};
 use crate::table::{self, Row};
 use crate::verbose;
 use std::ffi::OsString;
 
-/// All options.
+/// All options of `sinfo`, as `--help` lists them.
 pub const OPTIONS: &[Row] = &[
     Row::flag(b'a', "all", "partitions that are hidden too: here none is"),
     Row::flag(b'd', "dead", "only nodes that do not answer"),
@@ -136,7 +136,7 @@ pub enum Invocation {
     /// Name and version (`--version`).
     Version,
     /// A mistake: what the C library says.
-    Mistake(Mistake),
+    UsageError(UsageError),
     /// A word that is no state.
     BadState(String),
     /// A value that is none: what to say.
@@ -169,7 +169,7 @@ pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Inv
             query.partitions.clear();
             Invocation::Report(Box::new(query))
         }
-        Some(mistake) => Invocation::Mistake(mistake),
+        Some(mistake) => Invocation::UsageError(mistake),
         None => Invocation::Report(Box::new(query)),
     }
 }
@@ -178,7 +178,7 @@ fn conflict(one: &str, other: &str) -> String {
     format!("Conflicting options, {one} and {other}, specified. Please choose one or the other.")
 }
 
-fn take(query: &mut Query, found: &Found) -> Result<(), Invocation> {
+fn take(query: &mut Query, found: &GivenOption) -> Result<(), Invocation> {
     let text = || found.text();
     match found.name {
         "help" => return Err(Invocation::Help),
@@ -242,7 +242,7 @@ mod tests {
         };
         assert_eq!((q.states.len(), q.partitions.as_slice()), (2, &["main".to_owned()][..]));
         assert_eq!(query("-t~foo"), Invocation::BadState("foo".to_owned()));
-        assert!(matches!(query("--nosuch"), Invocation::Mistake(_)));
+        assert!(matches!(query("--nosuch"), Invocation::UsageError(_)));
         assert_eq!(query("-V"), Invocation::Version);
     }
 

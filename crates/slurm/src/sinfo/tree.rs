@@ -1,6 +1,6 @@
 //! A node as `sinfo --json` and `--yaml` tell it. Source: a capture of 22.05.
 
-use crate::data::{Data, map};
+use crate::json_yaml::{Data, map};
 use crate::node::{self, BaseState, HeldFor, NodeState};
 use crate::show::mebibytes;
 use cosy_model::Time;

@@ -1,14 +1,14 @@
 //! The command line of `squeue`, and the variables that stand for options. Source:
 //! squeue(1).
 
-use crate::data::Spelling;
-use crate::getopt::{self, Found, Mistake, Order};
+use crate::getopt::{self, GivenOption, Order, UsageError};
+use crate::json_yaml::Spelling;
 use crate::state::SlurmState;
 use crate::table::{self, Row};
 use crate::verbose;
 use std::ffi::OsString;
 
-/// All options.
+/// All options of `squeue`, as `--help` lists them.
 pub const OPTIONS: &[Row] = &[
     Row::value(b'A', "account", "NAME[,...]", "jobs charged to these accounts"),
     Row::flag(b'a', "all", "jobs in hidden partitions too"),
@@ -169,7 +169,7 @@ pub enum Invocation {
     /// Name and version (`--version`).
     Version,
     /// A mistake: what the C library says.
-    Mistake(Mistake),
+    UsageError(UsageError),
     /// A word that is no option.
     Extra(String),
     /// A value that is none: what to say.
@@ -188,7 +188,7 @@ pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Inv
         }
     }
     if let Some(mistake) = parsed.mistake {
-        return Invocation::Mistake(mistake);
+        return Invocation::UsageError(mistake);
     }
     let mut words = parsed
         .words
@@ -231,7 +231,11 @@ fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Query {
     }
 }
 
-fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result<(), Invocation> {
+fn take(
+    query: &mut Query,
+    format: &mut Option<Format>,
+    found: &GivenOption,
+) -> Result<(), Invocation> {
     let text = || found.text();
     let words = || list(&found.text());
     match found.name {
@@ -402,7 +406,7 @@ mod tests {
     #[test]
     fn other_lines() {
         assert_eq!(query("--help~--nosuch", &[]), Invocation::Help);
-        assert!(matches!(query("--nosuch", &[]), Invocation::Mistake(_)));
+        assert!(matches!(query("--nosuch", &[]), Invocation::UsageError(_)));
         assert_eq!(query("foo", &[]), Invocation::Extra("foo".to_owned()));
         assert!(matches!(query("-i~0", &[]), Invocation::Bad(_)));
     }

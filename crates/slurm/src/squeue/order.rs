@@ -44,37 +44,37 @@ pub fn read(text: &str) -> Result<Vec<SortKey>, String> {
 
 /// What rows are compared by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Rank<'t> {
+enum SortValue<'t> {
     Number(i64),
     Text(&'t str),
     State(SlurmState),
 }
 
-fn rank<'t>(field: Field, job: &JobView<'t>) -> Rank<'t> {
+fn sort_value<'t>(field: Field, job: &JobView<'t>) -> SortValue<'t> {
     match field {
-        Field::JobId | Field::JobArrayId => Rank::Number(job.raw_id()),
-        Field::ArrayJobId => Rank::Number(job.base_id()),
-        Field::ArrayTaskId => Rank::Number(job.task().unwrap_or(0)),
-        Field::MinCpus => Rank::Number(job.cores_per_node()),
-        Field::Cpus => Rank::Number(job.cores()),
-        Field::Nodes => Rank::Number(job.nodes()),
-        Field::EndTime => Rank::Number(job.end().map_or(i64::MAX, |t| t.0)),
-        Field::StartTime => Rank::Number(job.start().map_or(i64::MAX, |t| t.0)),
+        Field::JobId | Field::JobArrayId => SortValue::Number(job.raw_id()),
+        Field::ArrayJobId => SortValue::Number(job.base_id()),
+        Field::ArrayTaskId => SortValue::Number(job.task().unwrap_or(0)),
+        Field::MinCpus => SortValue::Number(job.cores_per_node()),
+        Field::Cpus => SortValue::Number(job.cores()),
+        Field::Nodes => SortValue::Number(job.nodes()),
+        Field::EndTime => SortValue::Number(job.end().map_or(i64::MAX, |t| t.0)),
+        Field::StartTime => SortValue::Number(job.start().map_or(i64::MAX, |t| t.0)),
         Field::TimeLeft => {
             let limit = job.count(F::TimeLimit);
-            Rank::Number(limit.saturating_sub(job.elapsed().0))
+            SortValue::Number(limit.saturating_sub(job.elapsed().0))
         }
-        Field::Partition => Rank::Text(job.partition()),
-        Field::Reason => Rank::Text(job.reason()),
-        Field::ReasonList if job.waits() => Rank::Text(job.reason()),
-        Field::ReasonList => Rank::Text(job.text(F::Nodes)),
-        Field::State | Field::StateCompact => Rank::State(job.state()),
+        Field::Partition => SortValue::Text(job.partition()),
+        Field::Reason => SortValue::Text(job.reason()),
+        Field::ReasonList if job.waits() => SortValue::Text(job.reason()),
+        Field::ReasonList => SortValue::Text(job.text(F::Nodes)),
+        Field::State | Field::StateCompact => SortValue::State(job.state()),
         other => match other.needs().first() {
             Some(need) => match job.number(*need) {
-                Some(n) => Rank::Number(n),
-                None => Rank::Text(job.text(*need)),
+                Some(n) => SortValue::Number(n),
+                None => SortValue::Text(job.text(*need)),
             },
-            None => Rank::Number(0),
+            None => SortValue::Number(0),
         },
     }
 }
@@ -82,7 +82,7 @@ fn rank<'t>(field: Field, job: &JobView<'t>) -> Rank<'t> {
 /// Sorts rows by the first key, those that are equal there by the next, and so on.
 pub fn sort(rows: &mut Vec<JobView<'_>>, keys: &[SortKey]) {
     for key in keys.iter().rev() {
-        rows.sort_by_cached_key(|job| rank(key.field, job));
+        rows.sort_by_cached_key(|job| sort_value(key.field, job));
         if key.turned {
             rows.reverse();
         }
@@ -92,7 +92,7 @@ pub fn sort(rows: &mut Vec<JobView<'_>>, keys: &[SortKey]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Surroundings;
+    use crate::job::ClusterFacts;
     use crate::job::tests::table;
     use proptest::prelude::*;
 
@@ -144,7 +144,7 @@ mod tests {
         ];
         let rows: Vec<&[(F, &str)]> = rows.iter().map(|r| &r[..]).collect();
         let table = table(&rows);
-        let around = Surroundings::default();
+        let around = ClusterFacts::default();
         let mut views: Vec<_> = (0..table.rows)
             .map(|r| JobView::new(&table, r, &around))
             .collect();

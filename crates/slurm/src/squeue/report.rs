@@ -55,7 +55,7 @@ pub fn lines(layout: &Layout<Field>, jobs: &[JobView<'_>], look: &ValueStyle) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Surroundings;
+    use crate::job::ClusterFacts;
     use crate::job::tests::table;
     use crate::squeue::cells::BITS;
     use crate::times::{TimeFormat, TimeWriter};
@@ -129,10 +129,10 @@ mod tests {
         let rows = jobs();
         let rows: Vec<&[(F, &str)]> = rows.iter().map(Vec::as_slice).collect();
         let table = table(&rows);
-        let around = Surroundings {
+        let around = ClusterFacts {
             default_memory: [("main".to_owned(), MiB(100))].into(),
             groups: [(33, "www-data".to_owned())].into(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         };
         let views: Vec<_> = (0..table.rows)
             .map(|r| JobView::new(&table, r, &around))
@@ -226,7 +226,7 @@ mod tests {
         let mut first = rows.swap_remove(0);
         first.push((F::Ref, &text));
         let table = table(&[&first]);
-        let around = Surroundings::default();
+        let around = ClusterFacts::default();
         let mut out = String::new();
         cell(Field::JobArrayId, &JobView::new(&table, 0, &around), &look(), &mut out);
         assert!(out.ends_with("...%3]") && out.len() < 80, "{out}");

@@ -3,8 +3,8 @@
 //!
 //! What Slurm knows and Cosy does not have is told as where nothing was asked for.
 
-use crate::data::{Data, Key, map};
 use crate::job::{self, JobView, RequestedMemory, wait_status};
+use crate::json_yaml::{Data, Key, map};
 use crate::state::SlurmState;
 use cosy_model::api::JobField as F;
 use cosy_model::{JobState, Time};
@@ -397,9 +397,9 @@ fn suspended_at(job: &JobView<'_>) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Spelling, whole};
-    use crate::job::Surroundings;
+    use crate::job::ClusterFacts;
     use crate::job::tests::table;
+    use crate::json_yaml::{Spelling, whole};
     use cosy_model::MiB;
 
     const NAMES: &str = "account accrue_time admin_comment array_job_id array_task_id \
@@ -438,11 +438,11 @@ mod tests {
             (F::Submit, "1795227325000"),
             (F::Gid, "33"),
         ]]);
-        let around = Surroundings {
+        let around = ClusterFacts {
             default_memory: [("main".to_owned(), MiB(100))].into(),
             groups: [(33, "www-data".to_owned())].into(),
             cluster: "base".to_owned(),
-            ..Surroundings::default()
+            ..ClusterFacts::default()
         };
         let data = of_job(&JobView::new(&table, 0, &around));
         let Data::Map(entries) = &data else {

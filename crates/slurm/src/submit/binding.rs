@@ -6,7 +6,7 @@ use super::{Fault, Line};
 
 /// What tasks are bound to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum To {
+pub enum BindTarget {
     /// The cores of their step; also where a map or mask was given, which is not followed.
     #[default]
     Nothing,
@@ -20,7 +20,7 @@ pub enum To {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuBind {
     /// What tasks are bound to.
-    pub to: To,
+    pub target: BindTarget,
     /// Each task tells it.
     pub verbose: bool,
     /// Only an explanation is wanted.
@@ -48,9 +48,11 @@ pub fn read(text: &str) -> Result<CpuBind, Fault> {
             "q" | "quiet" => bind.verbose = false,
             "v" | "verbose" => bind.verbose = true,
             "help" => bind.help = true,
-            "no" | "none" => bind.to = To::Nothing,
-            "cores" | "core" | "threads" | "thread" | "rank" => bind.to = To::Cores,
-            "sockets" | "socket" | "ldoms" | "ldom" | "rank_ldom" => bind.to = To::Sockets,
+            "no" | "none" => bind.target = BindTarget::Nothing,
+            "cores" | "core" | "threads" | "thread" | "rank" => bind.target = BindTarget::Cores,
+            "sockets" | "socket" | "ldoms" | "ldom" | "rank_ldom" => {
+                bind.target = BindTarget::Sockets
+            }
             "boards" | "board" | "one_thread" => {}
             "map_cpu" | "mask_cpu" | "map_ldom" | "mask_ldom" => {
                 return Err(failed(format!("missing list for \"--cpu-bind={small}:<list>\"")));
@@ -107,18 +109,18 @@ mod tests {
 
     #[test]
     fn cores() {
-        let check = |text: &str, to, verbose| {
+        let check = |text: &str, target, verbose| {
             let bind = read(text).unwrap();
-            assert_eq!((bind.to, bind.verbose), (to, verbose), "{text}");
+            assert_eq!((bind.target, bind.verbose), (target, verbose), "{text}");
         };
-        check("verbose", To::Nothing, true);
-        check("v,cores", To::Cores, true);
-        check("quiet", To::Nothing, false);
-        check("none", To::Nothing, false);
-        check("Sockets", To::Sockets, false);
-        check("v,map_cpu:0,1", To::Nothing, true);
-        check("mask_cpu:0x3,c", To::Nothing, false);
-        check("", To::Nothing, false);
+        check("verbose", BindTarget::Nothing, true);
+        check("v,cores", BindTarget::Cores, true);
+        check("quiet", BindTarget::Nothing, false);
+        check("none", BindTarget::Nothing, false);
+        check("Sockets", BindTarget::Sockets, false);
+        check("v,map_cpu:0,1", BindTarget::Nothing, true);
+        check("mask_cpu:0x3,c", BindTarget::Nothing, false);
+        check("", BindTarget::Nothing, false);
         assert!(read("help").unwrap().help);
     }
 

@@ -1,7 +1,7 @@
 //! `#BSUB` lines of a script: options of LSF that mean one of ours. Others are passed over,
 //! as in the original. Source: sbatch(1), `--ignore-pbs`; bsub(1).
 
-use crate::getopt::Found;
+use crate::getopt::GivenOption;
 use std::ffi::OsString;
 
 /// Options that take no value.
@@ -10,7 +10,7 @@ const FLAGS: [&str; 9] = ["B", "H", "I", "K", "N", "Ip", "Is", "r", "x"];
 const LONG: [&str; 3] = ["cwd", "app", "sla"];
 
 /// The options of one line.
-pub fn read(words: &[String]) -> Vec<Found> {
+pub fn read(words: &[String]) -> Vec<GivenOption> {
     let mut found = Vec::new();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -36,13 +36,13 @@ pub fn read(words: &[String]) -> Vec<Found> {
     found
 }
 
-fn put(found: &mut Vec<Found>, name: &'static str, value: impl Into<OsString>) {
+fn put(found: &mut Vec<GivenOption>, name: &'static str, value: impl Into<OsString>) {
     let value = Some(value.into());
-    found.push(Found { name, value });
+    found.push(GivenOption { name, value });
 }
 
-fn flag(option: &str, found: &mut Vec<Found>) {
-    let mut flag = |name| found.push(Found { name, value: None });
+fn flag(option: &str, found: &mut Vec<GivenOption>) {
+    let mut flag = |name| found.push(GivenOption { name, value: None });
     match option {
         "H" => flag("hold"),
         "r" => flag("requeue"),
@@ -53,7 +53,7 @@ fn flag(option: &str, found: &mut Vec<Found>) {
     }
 }
 
-fn value_of(name: &str, text: &str, found: &mut Vec<Found>) {
+fn value_of(name: &str, text: &str, found: &mut Vec<GivenOption>) {
     match name {
         "cwd" => put(found, "chdir", text),
         "e" => put(found, "error", text),
@@ -76,7 +76,7 @@ fn value_of(name: &str, text: &str, found: &mut Vec<Found>) {
 }
 
 /// `name[1-10]%2` is an array.
-fn job_name(text: &str, found: &mut Vec<Found>) {
+fn job_name(text: &str, found: &mut Vec<GivenOption>) {
     let Some((name, rest)) = text.split_once('[') else {
         return put(found, "job-name", text);
     };
@@ -90,7 +90,7 @@ fn job_name(text: &str, found: &mut Vec<Found>) {
 }
 
 /// `span[ptile=N]` among what is asked of nodes.
-fn tasks_on_a_node(text: &str, found: &mut Vec<Found>) {
+fn tasks_on_a_node(text: &str, found: &mut Vec<GivenOption>) {
     let Some((_, rest)) = text.split_once("ptile=") else {
         return;
     };

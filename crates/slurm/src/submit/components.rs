@@ -2,7 +2,7 @@
 //! ones before it. Source: the original's guide to heterogeneous jobs, "Submitting Jobs".
 
 use super::Fault;
-use crate::getopt::Found;
+use crate::getopt::GivenOption;
 use cosy_model::limits::FURTHER_COMPONENTS;
 
 /// The highest number of a component that is read.
@@ -58,7 +58,7 @@ const OWN: &[&str] = &[
 ];
 
 /// Whether an option is about one component alone.
-pub fn is_own(found: &Found) -> bool {
+pub fn is_own(found: &GivenOption) -> bool {
     OWN.contains(&found.name)
 }
 
@@ -90,12 +90,12 @@ pub fn numbers(text: &str) -> Result<Vec<u32>, Fault> {
 }
 
 /// Each component's options with those that it takes over.
-pub fn passed_on(components: Vec<Vec<Found>>) -> Vec<Vec<Found>> {
-    let mut before: Vec<Found> = Vec::new();
+pub fn passed_on(components: Vec<Vec<GivenOption>>) -> Vec<Vec<GivenOption>> {
+    let mut before: Vec<GivenOption> = Vec::new();
     let mut all = Vec::with_capacity(components.len());
     for own in components {
         let whole = [&before[..], &own].concat();
-        let lasts = |found: &&Found| !is_own(found);
+        let lasts = |found: &&GivenOption| !is_own(found);
         before = whole.iter().filter(lasts).cloned().collect();
         all.push(whole);
     }
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn what_counts_for_later_components() {
-        let found = |words: &[(&'static str, &str)]| -> Vec<Found> {
-            let one = |(name, value): &(&'static str, &str)| Found {
+        let found = |words: &[(&'static str, &str)]| -> Vec<GivenOption> {
+            let one = |(name, value): &(&'static str, &str)| GivenOption {
                 name,
                 value: Some(OsString::from(value)),
             };
@@ -135,7 +135,7 @@ mod tests {
             found(&[("ntasks", "4"), ("job-name", "b")]),
             found(&[]),
         ];
-        let texts = |component: &Vec<Found>| -> Vec<String> {
+        let texts = |component: &Vec<GivenOption>| -> Vec<String> {
             component
                 .iter()
                 .map(|f| format!("{}={}", f.name, f.text()))

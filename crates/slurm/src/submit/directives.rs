@@ -5,7 +5,7 @@
 
 use super::table;
 use super::{Program, bsub};
-use crate::getopt::{self, Found, Mistake, Order, Takes};
+use crate::getopt::{self, Argument, GivenOption, Order, UsageError};
 use std::ffi::OsString;
 
 /// Begins a line of options.
@@ -19,7 +19,7 @@ const BSUB_MARK: &str = "#BSUB";
 ///
 /// # Errors
 /// The first option that there is not.
-pub fn read(script: &str, ignore_pbs: bool) -> Result<Vec<Found>, Mistake> {
+pub fn read(script: &str, ignore_pbs: bool) -> Result<Vec<GivenOption>, UsageError> {
     let components = read_components(script, ignore_pbs)?;
     Ok(components.into_iter().next().unwrap_or_default())
 }
@@ -29,7 +29,10 @@ pub fn read(script: &str, ignore_pbs: bool) -> Result<Vec<Found>, Mistake> {
 ///
 /// # Errors
 /// The first option that there is not.
-pub fn read_components(script: &str, ignore_pbs: bool) -> Result<Vec<Vec<Found>>, Mistake> {
+pub fn read_components(
+    script: &str,
+    ignore_pbs: bool,
+) -> Result<Vec<Vec<GivenOption>>, UsageError> {
     let options = table::options(Program::Sbatch);
     let mut before = Vec::new();
     let mut found = Vec::new();
@@ -104,7 +107,7 @@ fn words(line: &str) -> Vec<String> {
 const PBS_FLAGS: &str = "hIVXz";
 
 /// Options of PBS that mean one of ours; others are passed over, as in the original.
-fn pbs(words: &[String]) -> Vec<Found> {
+fn pbs(words: &[String]) -> Vec<GivenOption> {
     let mut found = Vec::new();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -113,7 +116,7 @@ fn pbs(words: &[String]) -> Vec<Found> {
         };
         let glued = &word[1 + letter.len_utf8()..];
         if letter == 'h' {
-            found.push(Found {
+            found.push(GivenOption {
                 name: "hold",
                 value: None,
             });
@@ -133,10 +136,10 @@ fn pbs(words: &[String]) -> Vec<Found> {
     found
 }
 
-fn pbs_value(letter: char, value: &str, found: &mut Vec<Found>) {
+fn pbs_value(letter: char, value: &str, found: &mut Vec<GivenOption>) {
     let mut put = |name: &'static str, value: String| {
         let value = Some(OsString::from(value));
-        found.push(Found { name, value });
+        found.push(GivenOption { name, value });
     };
     match letter {
         'a' => put("begin", value.to_owned()),
@@ -155,7 +158,7 @@ fn pbs_value(letter: char, value: &str, found: &mut Vec<Found>) {
         'o' => put("output", value.to_owned()),
         'p' => put("nice", value.to_owned()),
         'q' => put("partition", value.to_owned()),
-        'r' if value == "n" => found.push(Found {
+        'r' if value == "n" => found.push(GivenOption {
             name: "no-requeue",
             value: None,
         }),
@@ -185,7 +188,7 @@ fn pbs_mail(value: &str) -> String {
 
 /// What follows from several of them: nodes and tasks on each make a number of tasks, cores
 /// of a node and tasks on it the cores of each.
-fn pbs_counts(found: &mut Vec<Found>) {
+fn pbs_counts(found: &mut Vec<GivenOption>) {
     let number = |name: &str| {
         let mut all = found.iter().filter(|f| f.name == name);
         all.next_back()?.text().parse::<u32>().ok()
@@ -201,7 +204,7 @@ fn pbs_counts(found: &mut Vec<Found>) {
     ];
     for (name, value) in counts {
         let value = value.map(|n| OsString::from(n.to_string()));
-        found.extend(value.map(|value| Found {
+        found.extend(value.map(|value| GivenOption {
             name,
             value: Some(value),
         }));
@@ -210,10 +213,10 @@ fn pbs_counts(found: &mut Vec<Found>) {
 
 /// `nodes=2:ppn=4`, `nodes=n1+n2`, `select=2:ncpus=8:mpiprocs=2`, `walltime=1:00:00`,
 /// `mem=4gb` of `-l`.
-fn pbs_resource(item: &str, found: &mut Vec<Found>) {
+fn pbs_resource(item: &str, found: &mut Vec<GivenOption>) {
     let mut put = |name: &'static str, value: &str| {
         let value = Some(OsString::from(value));
-        found.push(Found { name, value });
+        found.push(GivenOption { name, value });
     };
     if let Some((_, limit)) = item
         .split_once('=')
@@ -244,10 +247,10 @@ fn pbs_resource(item: &str, found: &mut Vec<Found>) {
 }
 
 /// The option as a line, for messages.
-pub fn shown(found: &Found) -> String {
+pub fn shown(found: &GivenOption) -> String {
     let entry = table::find(Program::Sbatch, found.name);
-    match entry.map(|e| e.opt.takes) {
-        Some(Takes::Value | Takes::Perhaps) if found.value.is_some() => {
+    match entry.map(|e| e.opt.argument) {
+        Some(Argument::Value | Argument::Perhaps) if found.value.is_some() => {
             format!("--{}={}", found.name, found.text())
         }
         _ => format!("--{}", found.name),

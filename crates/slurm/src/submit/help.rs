@@ -3,7 +3,7 @@
 
 use super::Program;
 use super::synopsis;
-use super::table::{self, Entry, Status};
+use super::table::{self, OptionEntry, OptionSupport};
 use std::fmt::Write as _;
 
 /// Where the explanations begin, as in the original.
@@ -48,7 +48,7 @@ pub fn help(program: Program) -> String {
 }
 
 /// All options, each with the heading that it stands under.
-fn sections() -> impl Iterator<Item = (&'static Entry, &'static str)> {
+fn sections() -> impl Iterator<Item = (&'static OptionEntry, &'static str)> {
     let mut section = SECTIONS[0].1;
     table::TABLE.iter().map(move |entry| {
         let begins = SECTIONS.iter().find(|(first, _)| *first == entry.opt.long);
@@ -57,7 +57,7 @@ fn sections() -> impl Iterator<Item = (&'static Entry, &'static str)> {
     })
 }
 
-fn spelling(entry: &Entry) -> String {
+fn spelling(entry: &OptionEntry) -> String {
     let short = entry
         .opt
         .short
@@ -65,11 +65,11 @@ fn spelling(entry: &Entry) -> String {
     format!("  {short}--{}{}", entry.opt.long, entry.value)
 }
 
-fn remark(status: Status) -> &'static str {
+fn remark(status: OptionSupport) -> &'static str {
     match status {
-        Status::Done => "",
-        Status::Accepted(_) | Status::Ignored(_) => " (without effect here)",
-        Status::Refused(_) => " (not available here)",
+        OptionSupport::Done => "",
+        OptionSupport::Accepted(_) | OptionSupport::Ignored(_) => " (without effect here)",
+        OptionSupport::Refused(_) => " (not available here)",
     }
 }
 
@@ -101,12 +101,12 @@ pub fn markdown() -> String {
 }
 
 /// What becomes of an option.
-fn status(entry: &Entry) -> String {
+fn status(entry: &OptionEntry) -> String {
     match entry.status {
-        Status::Done => format!("done: {}", entry.about),
-        Status::Accepted(why) => format!("accepted without effect: {why}"),
-        Status::Ignored(why) => format!("accepted with one line on standard error: {why}"),
-        Status::Refused(why) => format!("refused: {why}"),
+        OptionSupport::Done => format!("done: {}", entry.about),
+        OptionSupport::Accepted(why) => format!("accepted without effect: {why}"),
+        OptionSupport::Ignored(why) => format!("accepted with one line on standard error: {why}"),
+        OptionSupport::Refused(why) => format!("refused: {why}"),
     }
 }
 

@@ -18,6 +18,7 @@ pub mod export;
 mod gpus;
 pub mod gres;
 pub mod help;
+mod ignored_values;
 pub mod mail;
 pub mod options;
 pub mod sampling;
@@ -25,9 +26,8 @@ pub mod signal;
 pub mod spec;
 mod synopsis;
 pub mod table;
-mod unused;
+pub mod times;
 pub mod variables;
-pub mod when;
 
 /// The programs that ask for jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

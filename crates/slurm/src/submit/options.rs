@@ -8,10 +8,10 @@
 use super::count::{self, NodeCount};
 use super::distribution::{self, Distribution};
 use super::export::{Export, Propagate};
-use super::table::{self, Status};
-use super::when::{self, Past};
-use super::{Fault, Line, Program, binding, mail, sampling, signal, unused};
-use crate::getopt::Found;
+use super::table::{self, OptionSupport};
+use super::times::{self, PastTime};
+use super::{Fault, Line, Program, binding, ignored_values, mail, sampling, signal};
+use crate::getopt::GivenOption;
 use cosy_model::job::{MailRequest, OpenMode, WarnSignal};
 use cosy_model::limits::NICE;
 use cosy_model::{MiB, Span, Time};
@@ -101,7 +101,7 @@ pub struct SubmitOptions {
     pub memory: Memory,
     /// Local disk on each node (`--tmp`).
     pub disk: Option<MiB>,
-    /// `--exclusive`, `--oversubscribe`.
+    /// `--exclusive`: true; `--oversubscribe`: false.
     pub exclusive: Option<bool>,
     /// Nodes next to each other in the configuration's order (`--contiguous`).
     pub contiguous: bool,
@@ -190,7 +190,7 @@ impl SubmitOptions {
     ///
     /// # Errors
     /// A value that cannot be read, or an option that is not available.
-    pub fn apply(&mut self, found: &Found, scene: &OptionSources<'_>) -> Result<bool, Fault> {
+    pub fn apply(&mut self, found: &GivenOption, scene: &OptionSources<'_>) -> Result<bool, Fault> {
         self.look_at_status(found, scene)?;
         let taken = self.names(found)
             || self.times(found, scene)?
@@ -201,21 +201,25 @@ impl SubmitOptions {
         Ok(taken)
     }
 
-    fn look_at_status(&mut self, found: &Found, scene: &OptionSources<'_>) -> Result<(), Fault> {
+    fn look_at_status(
+        &mut self,
+        found: &GivenOption,
+        scene: &OptionSources<'_>,
+    ) -> Result<(), Fault> {
         let Some(entry) = table::find(scene.program, found.name) else {
             return Ok(());
         };
         match entry.status {
-            Status::Done if found.name == "qos" && scene.program != Program::Srun => {
+            OptionSupport::Done if found.name == "qos" && scene.program != Program::Srun => {
                 self.remark_on_qos(&found.text());
             }
-            Status::Done => {}
-            Status::Accepted(_) => unused::check(found)?,
-            Status::Ignored(why) => {
+            OptionSupport::Done => {}
+            OptionSupport::Accepted(_) => ignored_values::check(found)?,
+            OptionSupport::Ignored(why) => {
                 match found.name {
                     "acctg-freq" => self.sampling = sampling::read(&found.text())?,
                     "mem-bind" => binding::check_memory(&found.text())?,
-                    _ => unused::check(found)?,
+                    _ => ignored_values::check(found)?,
                 }
                 // What goes along into a job was told when that was submitted.
                 let told = scene.program == Program::Srun
@@ -224,7 +228,7 @@ impl SubmitOptions {
                     self.remark(format!("--{} has no effect: {why}", found.name));
                 }
             }
-            Status::Refused(why) => return Err(refused(found.name, why, scene)),
+            OptionSupport::Refused(why) => return Err(refused(found.name, why, scene)),
         }
         let spelled = match found.name {
             CORE_SPEC => "-S",
@@ -255,7 +259,7 @@ impl SubmitOptions {
     }
 
     /// Names that are only handed on.
-    fn names(&mut self, found: &Found) -> bool {
+    fn names(&mut self, found: &GivenOption) -> bool {
         let slot = match found.name {
             "job-name" => &mut self.name,
             "partition" => &mut self.partition,
@@ -287,10 +291,10 @@ impl SubmitOptions {
         true
     }
 
-    fn times(&mut self, found: &Found, scene: &OptionSources<'_>) -> Result<bool, Fault> {
+    fn times(&mut self, found: &GivenOption, scene: &OptionSources<'_>) -> Result<bool, Fault> {
         let text = found.text();
         let point = || {
-            when::point(&text, &(scene.now)(), Past::Ahead)
+            times::point(&text, &(scene.now)(), PastTime::Next)
                 .map(Some)
                 .map_err(|e| {
                     let mut fault = Fault::specification(found.name);
@@ -299,7 +303,7 @@ impl SubmitOptions {
                 })
         };
         let limit = || {
-            let limit = when::limit(&text);
+            let limit = times::limit(&text);
             limit
                 .map(Some)
                 .ok_or_else(|| Fault::specification(found.name))
@@ -314,7 +318,7 @@ impl SubmitOptions {
         Ok(true)
     }
 
-    fn numbers(&mut self, found: &Found) -> Result<bool, Fault> {
+    fn numbers(&mut self, found: &GivenOption) -> Result<bool, Fault> {
         let text = found.text();
         let number = || count::positive(&text, found.name).map(Some);
         match found.name {
@@ -338,7 +342,7 @@ impl SubmitOptions {
         Ok(true)
     }
 
-    fn resources(&mut self, found: &Found) -> Result<bool, Fault> {
+    fn resources(&mut self, found: &GivenOption) -> Result<bool, Fault> {
         let size = || count::size(&found.text(), found.name);
         match found.name {
             "mem" => self.memory = Memory::PerNode(size()?),
@@ -356,7 +360,7 @@ impl SubmitOptions {
         Ok(true)
     }
 
-    fn files(&mut self, found: &Found, program: Program) -> Result<bool, Fault> {
+    fn files(&mut self, found: &GivenOption, program: Program) -> Result<bool, Fault> {
         let value = found.value.clone();
         match found.name {
             "chdir" => self.chdir = value,
@@ -378,7 +382,7 @@ impl SubmitOptions {
         Ok(true)
     }
 
-    fn manners(&mut self, found: &Found, program: Program) -> bool {
+    fn manners(&mut self, found: &GivenOption, program: Program) -> bool {
         match (found.name, program) {
             ("hold", _) => self.hold = true,
             ("requeue", _) => self.requeue = Some(true),
@@ -411,7 +415,7 @@ const THREAD_SPEC: &str = "thread-spec";
 ///
 /// # Errors
 /// The original's sentences.
-pub fn check_together(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
+pub fn check_together(environment: &[GivenOption], written: &[GivenOption]) -> Result<(), Fault> {
     check_set_aside(environment, written)?;
     check_memory(environment, written)
 }
@@ -421,8 +425,8 @@ pub fn check_together(environment: &[Found], written: &[Found]) -> Result<(), Fa
 ///
 /// # Errors
 /// The original's sentence for both.
-fn check_set_aside(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
-    let has = |options: &[Found], name| options.iter().any(|f| f.name == name);
+fn check_set_aside(environment: &[GivenOption], written: &[GivenOption]) -> Result<(), Fault> {
+    let has = |options: &[GivenOption], name| options.iter().any(|f| f.name == name);
     let both = |options| has(options, CORE_SPEC) && has(options, THREAD_SPEC);
     let any = has(written, CORE_SPEC) || has(written, THREAD_SPEC);
     if both(written) {
@@ -442,8 +446,8 @@ fn check_set_aside(environment: &[Found], written: &[Found]) -> Result<(), Fault
 ///
 /// # Errors
 /// The original's sentence.
-fn check_memory(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
-    let ways = |options: &[Found]| {
+fn check_memory(environment: &[GivenOption], written: &[GivenOption]) -> Result<(), Fault> {
+    let ways = |options: &[GivenOption]| {
         let has = |name| options.iter().any(|f| f.name == name);
         MEMORY.iter().filter(|name| has(**name)).count()
     };
@@ -461,7 +465,7 @@ fn check_memory(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
 }
 
 /// A value that was given, as text.
-fn given(found: &Found) -> Option<String> {
+fn given(found: &GivenOption) -> Option<String> {
     found.value.is_some().then(|| found.text())
 }
 
@@ -473,7 +477,7 @@ fn refused(name: &str, why: &str, scene: &OptionSources<'_>) -> Fault {
 }
 
 /// Nothing at all is 100.
-fn nice(found: &Found) -> Result<i64, Fault> {
+fn nice(found: &GivenOption) -> Result<i64, Fault> {
     let Some(text) = given(found) else {
         return Ok(100);
     };
@@ -506,7 +510,7 @@ fn leading(text: &str) -> i64 {
     sign * digits[..end.min(15)].parse::<i64>().unwrap_or(0)
 }
 
-fn yes(found: &Found) -> Result<bool, Fault> {
+fn yes(found: &GivenOption) -> Result<bool, Fault> {
     match found.text().to_ascii_lowercase().as_str() {
         "yes" | "y" => Ok(true),
         "no" | "n" => Ok(false),
@@ -514,7 +518,7 @@ fn yes(found: &Found) -> Result<bool, Fault> {
     }
 }
 
-fn exclusive(found: &Found) -> Result<bool, Fault> {
+fn exclusive(found: &GivenOption) -> Result<bool, Fault> {
     match given(found)
         .as_deref()
         .map(str::to_ascii_lowercase)
@@ -527,7 +531,7 @@ fn exclusive(found: &Found) -> Result<bool, Fault> {
     }
 }
 
-fn open_mode(found: &Found) -> Result<OpenMode, Fault> {
+fn open_mode(found: &GivenOption) -> Result<OpenMode, Fault> {
     match found.text().bytes().next() {
         Some(b'a' | b'A') => Ok(OpenMode::Append),
         Some(b't' | b'T') => Ok(OpenMode::Truncate),
@@ -535,12 +539,12 @@ fn open_mode(found: &Found) -> Result<OpenMode, Fault> {
     }
 }
 
-fn export(found: &Found) -> Export {
+fn export(found: &GivenOption) -> Export {
     given(found).map_or_else(Export::default, |text| Export::read(&text))
 }
 
 /// Checks the grammar `[SECONDS][S|L]` of `--get-user-env`.
-fn check_user_env(found: &Found) -> Result<(), Fault> {
+fn check_user_env(found: &GivenOption) -> Result<(), Fault> {
     let text = found.text();
     let mode = text.trim_start_matches(|c: char| c.is_ascii_digit());
     if matches!(mode, "" | "S" | "s" | "L" | "l") {
@@ -618,8 +622,8 @@ mod tests {
 
     #[test]
     fn memory_is_asked_for_in_one_way() {
-        let found = |names: &[&'static str]| -> Vec<Found> {
-            let one = |name: &&'static str| Found {
+        let found = |names: &[&'static str]| -> Vec<GivenOption> {
+            let one = |name: &&'static str| GivenOption {
                 name,
                 value: Some("1".into()),
             };
@@ -674,8 +678,8 @@ mod tests {
 
     #[test]
     fn cores_and_threads_to_set_aside() {
-        let options = |names: &[&'static str]| -> Vec<Found> {
-            let one = |name: &&'static str| Found {
+        let options = |names: &[&'static str]| -> Vec<GivenOption> {
+            let one = |name: &&'static str| GivenOption {
                 name,
                 value: Some("1".into()),
             };
@@ -710,8 +714,8 @@ mod tests {
                 "begin" | "deadline" => "now",
                 _ => "1",
             };
-            let takes = entry.opt.takes != crate::getopt::Takes::Nothing;
-            let found = Found {
+            let takes = entry.opt.argument != crate::getopt::Argument::Nothing;
+            let found = GivenOption {
                 name: entry.opt.name,
                 value: takes.then(|| value.into()),
             };
@@ -721,7 +725,7 @@ mod tests {
                 root: false,
             };
             let taken = SubmitOptions::default().apply(&found, &scene);
-            if entry.status == Status::Done && !own.contains(&entry.opt.name) {
+            if entry.status == OptionSupport::Done && !own.contains(&entry.opt.name) {
                 assert_eq!(taken, Ok(true), "{}", entry.opt.long);
             }
         }

@@ -1,4 +1,4 @@
-//! The job that options and surroundings make together.
+//! The job that options and context make together.
 
 use super::options::{Memory, SubmitOptions};
 use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gres, sampling};
@@ -23,7 +23,7 @@ pub const TOO_LATE: &str = "Incompatible begin and deadline time specification";
 
 /// What a job takes from where it is asked for.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct SubmissionContext {
     /// The present, from which relative times count.
     pub now: Time,
     /// What to run.
@@ -56,9 +56,9 @@ pub struct Surroundings {
 /// What the original refuses before or at submission.
 pub fn build(
     job_options: &SubmitOptions,
-    surroundings: Surroundings,
+    context: SubmissionContext,
 ) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
-    times(job_options, surroundings.now)?;
+    times(job_options, context.now)?;
     sampling::check(job_options.sampling, job_options.memory != Memory::Default)?;
     let request = request(job_options)?;
     let array = job_options.array.as_deref().map(array::read).transpose()?;
@@ -70,15 +70,12 @@ pub fn build(
         Some(text) => gres::licenses(text)?,
         None => CountedResources::default(),
     };
-    let name = job_options
-        .name
-        .as_ref()
-        .unwrap_or(&surroundings.default_name);
-    let plain = JobSpec::plain(job_name(name), surroundings.program, surroundings.workdir);
+    let name = job_options.name.as_ref().unwrap_or(&context.default_name);
+    let plain = JobSpec::plain(job_name(name), context.program, context.workdir);
     let spec = JobSpec {
         queue: queue(job_options),
         account: job_options.account.clone(),
-        reservation: surroundings.reservation,
+        reservation: context.reservation,
         comment: job_options.comment.clone().unwrap_or_default(),
         request,
         time_limit: job_options.time,
@@ -93,22 +90,22 @@ pub fn build(
         stderr: file(&job_options.error),
         stdin: file(&job_options.input),
         open_mode: job_options.open_mode.unwrap_or_default(),
-        environment: surroundings.environment,
+        environment: context.environment,
         login_environment: job_options.login,
-        umask: surroundings.umask,
-        rlimits: limits(surroundings.rlimits, &job_options.propagate),
+        umask: context.umask,
+        rlimits: limits(context.rlimits, &job_options.propagate),
         warn: job_options.signal,
         mail: job_options.mail(),
         dialect: Dialect::Slurm,
         qos: job_options.qos.clone(),
         wckey: job_options.wckey.clone(),
-        submit_host: surroundings.host,
-        submit_session: surroundings.session,
-        submit_line: surroundings.line,
+        submit_host: context.host,
+        submit_session: context.session,
+        submit_line: context.line,
         licenses,
         deadline: job_options.deadline,
         time_min: job_options.time_min,
-        priority: job_options.priority.filter(|_| surroundings.root),
+        priority: job_options.priority.filter(|_| context.root),
         ..plain
     };
     Ok((spec, array))
@@ -302,8 +299,8 @@ mod tests {
         job_options
     }
 
-    fn surroundings() -> Surroundings {
-        Surroundings {
+    fn context() -> SubmissionContext {
+        SubmissionContext {
             now: Time(
                 crate::submit::at("2026-11-21T14:30:10")
                     .timestamp()
@@ -376,7 +373,7 @@ mod tests {
     #[test]
     fn refusals_as_captured() {
         let check = |line: &str, want: &str| {
-            let fault = build(&job_options(line), surroundings()).unwrap_err();
+            let fault = build(&job_options(line), context()).unwrap_err();
             assert_eq!((fault.text(Command::Sbatch).as_str(), fault.code), (want, 1), "{line}");
         };
         let failed = |why: &str| format!("sbatch: error: Batch job submission failed: {why}\n");
@@ -397,7 +394,7 @@ mod tests {
     #[test]
     fn numbers_of_gpus_that_contradict_each_other() {
         let check = |line: &str, want: &str| {
-            let fault = build(&job_options(line), surroundings()).unwrap_err();
+            let fault = build(&job_options(line), context()).unwrap_err();
             let text = fault.text(Command::Sbatch);
             assert!(text.contains(want), "{line}: {text}");
             assert_eq!(fault.code, 1, "{line}");
@@ -440,17 +437,17 @@ mod tests {
     fn jobs() {
         let line =
             "-p short,main -J x -d after:3+5 -L l:2 --propagate=CORE -o o.%j -H --priority=5";
-        let (spec, array) = build(&job_options(line), surroundings()).unwrap();
+        let (spec, array) = build(&job_options(line), context()).unwrap();
         assert_eq!((spec.name.as_str(), spec.queue.as_deref()), ("x", Some("short")));
         assert_eq!(spec.dialect, Dialect::Slurm);
         assert_eq!(spec.dependencies[0].delay.secs(), 300);
         assert_eq!(spec.licenses.get("l"), 2);
         assert_eq!(spec.rlimits, [("CORE".to_owned(), 0, 0)]);
         assert!(spec.hold && spec.requeue && spec.priority.is_none() && array.is_none());
-        let fine = |line: &str| build(&job_options(line), surroundings()).is_ok();
+        let fine = |line: &str| build(&job_options(line), context()).is_ok();
         assert!(fine("--deadline=now"));
         assert!(fine("--deadline=now+1hour --begin=now+50minutes -t 120 --time-min=30"));
-        let named = |line: &str| build(&job_options(line), surroundings()).unwrap().0.name;
+        let named = |line: &str| build(&job_options(line), context()).unwrap().0.name;
         assert_eq!(named(""), "a.sh");
         assert_eq!(named("--job-name="), "job");
         assert_eq!(named(&format!("-J {}", "é".repeat(300))).len(), 254);

@@ -2,12 +2,12 @@
 //! commands' parsers, their help texts and the list in the documentation are made from it.
 
 use super::Program;
-use crate::getopt::{Opt, Takes};
-use Takes::{Nothing, Perhaps, Value};
+use crate::getopt::{Argument, Opt};
+use Argument::{Nothing, Perhaps, Value};
 
 /// What becomes of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Status {
+pub enum OptionSupport {
     /// It does what it says.
     Done,
     /// It is accepted without a word, as the original does where the feature is not set
@@ -18,15 +18,15 @@ pub enum Status {
     /// It is an error; why.
     Refused(&'static str),
 }
-use Status::{Accepted, Done, Ignored, Refused};
+use OptionSupport::{Accepted, Done, Ignored, Refused};
 
 /// Why hints about threads mean nothing.
 const CORES_OF_NODES: &str =
     "tasks are given what their nodes count as cores, which may be hardware threads";
 
-/// An option.
+/// An option of `sbatch`, `salloc` or `srun`, and what becomes of it here.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct OptionEntry {
     /// How it is read; [`Opt::name`] is what the programs know it by.
     pub opt: Opt,
     /// Which programs have it.
@@ -36,7 +36,7 @@ pub struct Entry {
     /// What it does, in a few words.
     pub about: &'static str,
     /// What becomes of it here.
-    pub status: Status,
+    pub status: OptionSupport,
 }
 
 /// Some of the three programs.
@@ -67,13 +67,13 @@ const BATCH_ALLOC: Programs = Programs(&[Program::Sbatch, Program::Salloc]);
 const fn long(
     of: Programs,
     name: &'static str,
-    takes: Takes,
+    argument: Argument,
     value: &'static str,
-    status: Status,
+    status: OptionSupport,
     about: &'static str,
-) -> Entry {
-    Entry {
-        opt: Opt::long(name, takes),
+) -> OptionEntry {
+    OptionEntry {
+        opt: Opt::long(name, argument),
         of,
         value,
         about,
@@ -85,13 +85,13 @@ const fn both(
     of: Programs,
     letter: u8,
     name: &'static str,
-    takes: Takes,
+    argument: Argument,
     value: &'static str,
-    status: Status,
+    status: OptionSupport,
     about: &'static str,
-) -> Entry {
-    Entry {
-        opt: Opt::both(letter, name, takes),
+) -> OptionEntry {
+    OptionEntry {
+        opt: Opt::both(letter, name, argument),
         of,
         value,
         about,
@@ -100,28 +100,37 @@ const fn both(
 }
 
 /// Another spelling of an option.
-const fn alias(of: Programs, spelling: &'static str, name: &'static str, takes: Takes) -> Entry {
-    Entry {
-        opt: Opt::long(spelling, takes).known_as(name),
+const fn alias(
+    of: Programs,
+    spelling: &'static str,
+    name: &'static str,
+    argument: Argument,
+) -> OptionEntry {
+    OptionEntry {
+        opt: Opt::long(spelling, argument).known_as(name),
         of,
-        value: if matches!(takes, Value) { "=..." } else { "" },
+        value: if matches!(argument, Value) {
+            "=..."
+        } else {
+            ""
+        },
         about: "another spelling",
         status: Done,
     }
 }
 
-const NO_BUFFERS: Status = Ignored("there are no burst buffers here");
-const NO_FEDERATION: Status = Refused("clusters here know nothing of each other");
-const FREQUENCY: Status = Ignored("clock rates are left to the nodes");
-const PROFILING: Status = Ignored("nothing is sampled while jobs run");
-const CORES_COUNT: Status = Ignored("nodes are chosen by their cores");
-const NEVER_BOOTED: Status = Accepted("nodes are not booted for jobs");
-const NO_SWITCHES: Status = Accepted("the order of switches is not known here");
-const PLACED: Status = Ignored("nodes are taken in the order of the configuration");
-const BINDING: Status = Ignored("the system binds tasks to the cores of their job");
+const NO_BUFFERS: OptionSupport = Ignored("there are no burst buffers here");
+const NO_FEDERATION: OptionSupport = Refused("clusters here know nothing of each other");
+const FREQUENCY: OptionSupport = Ignored("clock rates are left to the nodes");
+const PROFILING: OptionSupport = Ignored("nothing is sampled while jobs run");
+const CORES_COUNT: OptionSupport = Ignored("nodes are chosen by their cores");
+const NEVER_BOOTED: OptionSupport = Accepted("nodes are not booted for jobs");
+const NO_SWITCHES: OptionSupport = Accepted("the order of switches is not known here");
+const PLACED: OptionSupport = Ignored("nodes are taken in the order of the configuration");
+const BINDING: OptionSupport = Ignored("the system binds tasks to the cores of their job");
 
 /// The options, in the order in which the help lists them.
-pub static TABLE: [Entry; 150] = [
+pub static TABLE: [OptionEntry; 150] = [
     both(SBATCH, b'a', "array", Value, "=INDEXES", Done, "make an array of these tasks"),
     both(ALL, b'A', "account", Value, "=NAME", Done, "charge the job to this account"),
     long(SRUN, "acctg-freq", Value, "=SPEC", PROFILING, "how often to take samples"),
@@ -542,12 +551,12 @@ pub fn options(program: Program) -> Vec<Opt> {
 }
 
 /// The options of a program.
-pub fn entries(program: Program) -> impl Iterator<Item = &'static Entry> {
+pub fn entries(program: Program) -> impl Iterator<Item = &'static OptionEntry> {
     TABLE.iter().filter(move |e| e.of.has(program))
 }
 
 /// The option of a program that is known by that name.
-pub fn find(program: Program, name: &str) -> Option<&'static Entry> {
+pub fn find(program: Program, name: &str) -> Option<&'static OptionEntry> {
     entries(program).find(|e| e.opt.name == name)
 }
 
@@ -573,13 +582,13 @@ mod tests {
     #[test]
     fn values_are_named_where_there_are_some() {
         for e in &TABLE {
-            let want = match e.opt.takes {
+            let want = match e.opt.argument {
                 Nothing => "",
                 Perhaps => "[=",
                 Value => "=",
             };
             assert!(e.value.starts_with(want), "{}", e.opt.long);
-            assert_eq!(e.value.is_empty(), e.opt.takes == Nothing, "{}", e.opt.long);
+            assert_eq!(e.value.is_empty(), e.opt.argument == Nothing, "{}", e.opt.long);
         }
     }
 }

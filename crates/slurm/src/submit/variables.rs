@@ -5,7 +5,7 @@
 
 use super::Program;
 use super::table;
-use crate::getopt::{Found, Takes};
+use crate::getopt::{Argument, GivenOption};
 use std::ffi::{OsStr, OsString};
 
 /// For sbatch and salloc: the variable without `SBATCH_` or `SALLOC_`, and the option.
@@ -183,7 +183,7 @@ fn of(program: Program) -> Vec<(String, &'static str)> {
 }
 
 /// The options that the environment sets; `get` gives the value of a variable.
-pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<Found> {
+pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<GivenOption> {
     let mut found = Vec::new();
     // Steps of a job have the names of their programs, not the job's.
     let in_job = program == Program::Srun && get("SLURM_JOB_ID").is_some();
@@ -202,13 +202,13 @@ pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<
             ("distribution", Some("plane")) => with_size(value, get),
             _ => value,
         };
-        let value = match entry.opt.takes {
-            Takes::Value => Some(value).filter(|v| !v.is_empty()),
-            Takes::Perhaps => Some(value).filter(|v| !v.is_empty()),
-            Takes::Nothing if unset(&value) => continue,
-            Takes::Nothing => None,
+        let value = match entry.opt.argument {
+            Argument::Value => Some(value).filter(|v| !v.is_empty()),
+            Argument::Perhaps => Some(value).filter(|v| !v.is_empty()),
+            Argument::Nothing if unset(&value) => continue,
+            Argument::Nothing => None,
         };
-        if entry.opt.takes == Takes::Value && value.is_none() {
+        if entry.opt.argument == Argument::Value && value.is_none() {
             continue;
         }
         let name = entry.opt.name;
@@ -216,7 +216,7 @@ pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<
             "verbose" => times(&given),
             _ => 1,
         };
-        found.extend((0..times).map(|_| Found {
+        found.extend((0..times).map(|_| GivenOption {
             name,
             value: value.clone(),
         }));

@@ -47,7 +47,7 @@ pub trait JobFacts {
 /// Who has asked for what.
 #[derive(Clone, Copy, Debug)]
 pub struct Submission<'a> {
-    /// Login name.
+    /// Login name of the owner.
     pub user: &'a str,
     /// Number of the user.
     pub uid: Uid,
@@ -55,7 +55,7 @@ pub struct Submission<'a> {
     pub gid: Gid,
     /// Queue that it is in.
     pub queue: &'a str,
-    /// Submit time.
+    /// When the controller took it.
     pub submit: Time,
     /// What was asked for.
     pub spec: &'a JobSpec,
@@ -106,9 +106,9 @@ pub struct AttemptTimes {
 /// Who holds a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// Its user.
+    /// The job's own user, by `--hold` or by hand.
     User,
-    /// An administrator.
+    /// An administrator, who alone may release it.
     Admin,
     /// Whoever put it back into the queue.
     Requeued,
@@ -133,7 +133,7 @@ impl Holder {
 pub enum Reason<'a> {
     /// There is nothing to say.
     Nothing,
-    /// It waits.
+    /// What keeps a waiting job from starting.
     Waits(WaitReason),
     /// It has ended: for users.
     Ended(&'a str),
@@ -144,9 +144,9 @@ pub enum Reason<'a> {
 pub struct NodeHoldings<'a> {
     /// Name of the node.
     pub node: &'a str,
-    /// Tasks there.
+    /// Tasks of the job that run on the node.
     pub tasks: u32,
-    /// Amounts there.
+    /// Cores, memory and the rest that the job has of the node.
     pub amounts: &'a Amounts,
     /// Cores by number.
     pub core_ids: &'a [u32],
@@ -157,7 +157,7 @@ pub struct NodeHoldings<'a> {
 /// Names of files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Files {
-    /// For output.
+    /// Standard output of the script.
     pub stdout: OsText,
     /// For errors; empty when they go where the output goes.
     pub stderr: OsText,
@@ -165,7 +165,7 @@ pub struct Files {
     pub stdin: OsText,
 }
 
-/// An array.
+/// The array that a job is a task of.
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
     /// Ascending indices of its tasks; a single job has none.

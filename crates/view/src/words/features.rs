@@ -33,7 +33,7 @@ fn either(groups: &[Vec<String>]) -> String {
     each.join("|")
 }
 
-/// `a*2`, `[(a|b)*2&c*1]`.
+/// Features with how many nodes must have them: `a*2`, `[(a|b)*2&c*1]`.
 fn counted_features(all: &[CountedFeatures]) -> Option<String> {
     let one = |counted: &CountedFeatures| {
         let groups: Vec<String> = counted.any.iter().map(|group| group.join("&")).collect();

@@ -23,7 +23,7 @@ pub fn read(text: &str) -> impl Iterator<Item = (&str, Ids<'_>)> {
 pub struct Ids<'a>(&'a str);
 
 impl<'a> Ids<'a> {
-    /// As text.
+    /// The numbers as they are written: `0-3,5`.
     pub const fn ranges(self) -> &'a str {
         self.0
     }

@@ -2,7 +2,7 @@
 //! pipe, and the words for it.
 
 use crate::sys;
-use cosy_slurm::stepd;
+use cosy_slurm::end_messages;
 use nix::errno::Errno;
 use std::fs::File;
 use std::io::Write;
@@ -118,7 +118,7 @@ impl Failure {
     /// error's number: that, and what its supervisor says.
     pub fn as_slurm(self, names: &Names) -> Option<(i32, String)> {
         let cause = sys::errno_text(self.errno);
-        let said = stepd::no_program(&names.what, cause);
+        let said = end_messages::no_program(&names.what, cause);
         (self.stage == Stage::Exec).then_some((self.errno, said))
     }
 

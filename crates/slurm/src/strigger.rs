@@ -4,7 +4,7 @@
 //! do not exist here (a database, a second controller, burst buffers) are known by name and
 //! refused: a trigger that never fires helps nobody. Source: strigger(1), captures.
 
-use crate::getopt::{Found, Opt, Parsed, Takes};
+use crate::getopt::{Argument, GivenOption, Opt, Parsed};
 use crate::table::Row;
 use cosy_model::{
     JobId, OsText, Span, TriggerEvent, TriggerId, TriggerInfo, TriggerSpec, TriggerTarget, fold,
@@ -19,7 +19,7 @@ const MODE: &str = "You must use exactly one of the following options: --set, --
 const NO_EVENT: &str = "You must specify a trigger (--down, --up, --drained, --fail, --idle, \
      --reconfig, --time or --fini)";
 
-/// All options.
+/// All options of `strigger`, as `--help` lists them.
 pub const OPTIONS: &[Row] = &[
     Row::long_flag("set", "create a trigger"),
     Row::long_flag("get", "list triggers"),
@@ -35,8 +35,8 @@ pub const OPTIONS: &[Row] = &[
     never(b'G', "primary_slurmdbd_resumed_operation"),
     never(b'h', "primary_database_failure"),
     never(b'H', "primary_database_resumed_operation"),
-    Row::hidden(Opt::long("burst_buffer", Takes::Nothing)),
-    Row::hidden(Opt::long("front_end", Takes::Nothing)),
+    Row::hidden(Opt::long("burst_buffer", Argument::Nothing)),
+    Row::hidden(Opt::long("front_end", Argument::Nothing)),
     Row::flag(b'd', "down", "when a node goes down"),
     Row::flag(b'D', "drained", "when a node is drained"),
     Row::flag(b'F', "fail", "when a node's health check complains"),
@@ -46,7 +46,7 @@ pub const OPTIONS: &[Row] = &[
     Row::flag(b'I', "idle", "when a node stays idle for the time of --offset"),
     Row::value(b'j', "jobid", "ID", "of this job"),
     Row::value(b'M', "cluster", "NAME", "cluster: only this one here"),
-    Row::hidden(Opt::long("clusters", Takes::Value).known_as("cluster")),
+    Row::hidden(Opt::long("clusters", Argument::Value).known_as("cluster")),
     Row::value(b'n', "node", "host", "of these nodes; of all without a value").perhaps(),
     Row::flag(b'N', "noheader", "without the line of titles"),
     Row::value(b'o', "offset", "SECONDS", "run the program so long after the event"),
@@ -64,7 +64,7 @@ pub const OPTIONS: &[Row] = &[
 
 /// An event that cannot happen here.
 const fn never(short: u8, long: &'static str) -> Row {
-    Row::hidden(Opt::both(short, long, Takes::Nothing))
+    Row::hidden(Opt::both(short, long, Argument::Nothing))
 }
 
 /// Names of events, as options and in lists.
@@ -145,7 +145,7 @@ impl Filter {
 /// # Errors
 /// What is wrong, in one line.
 pub fn asked(parsed: &Parsed) -> Result<Invocation, String> {
-    let line = Line(parsed);
+    let line = CommandLine(parsed);
     let action = match [line.has("set"), line.has("get"), line.has("clear")] {
         [true, false, false] => Action::Set(line.spec()?),
         [false, true, false] => Action::Get {
@@ -168,11 +168,11 @@ pub fn asked(parsed: &Parsed) -> Result<Invocation, String> {
     })
 }
 
-struct Line<'a>(&'a Parsed);
+struct CommandLine<'a>(&'a Parsed);
 
-impl Line<'_> {
+impl CommandLine<'_> {
     /// The last of that name counts.
-    fn found(&self, name: &str) -> Option<&Found> {
+    fn found(&self, name: &str) -> Option<&GivenOption> {
         self.0.found.iter().rev().find(|found| found.name == name)
     }
 
@@ -181,7 +181,7 @@ impl Line<'_> {
     }
 
     fn text(&self, name: &str) -> Option<String> {
-        self.found(name).map(Found::text)
+        self.found(name).map(GivenOption::text)
     }
 
     fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, String> {

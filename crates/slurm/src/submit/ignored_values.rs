@@ -3,14 +3,14 @@
 //! sbatch(1), srun(1); observed.
 
 use super::count::cut;
-use super::{Fault, Line, when};
-use crate::getopt::Found;
+use super::{Fault, Line, times};
+use crate::getopt::GivenOption;
 
 /// Looks at a value.
 ///
 /// # Errors
 /// What the original says of it.
-pub fn check(found: &Found) -> Result<(), Fault> {
+pub fn check(found: &GivenOption) -> Result<(), Fault> {
     let text = found.text();
     match found.name {
         "extra-node-info" => parts(&text),
@@ -18,7 +18,7 @@ pub fn check(found: &Found) -> Result<(), Fault> {
         "threads" => number(&text, 1, found.name),
         "cpu-freq" => frequencies(&text),
         "profile" => profile(&text),
-        "delay-boot" => match when::limit(&text) {
+        "delay-boot" => match times::limit(&text) {
             Some(_) => Ok(()),
             None => Err(Fault::specification("delay-boot")),
         },
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn values_as_observed() {
         let told = |name: &'static str, text: &str| {
-            let found = Found {
+            let found = GivenOption {
                 name,
                 value: Some(text.into()),
             };

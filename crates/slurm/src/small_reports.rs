@@ -1,7 +1,7 @@
 //! Command lines of the small reports (`sprio`, `sshare`, `sdiag`): options whose values do
 //! not change what is told. Sources: sprio(1), sshare(1), sdiag(1).
 
-use crate::getopt::{self, Mistake, Order, Parsed};
+use crate::getopt::{self, Order, Parsed, UsageError};
 use crate::table::{self, Row};
 use std::ffi::OsString;
 
@@ -72,7 +72,7 @@ pub enum Invocation {
     /// Name and version (`--version`).
     Version,
     /// What cannot be understood.
-    Mistake(Mistake),
+    UsageError(UsageError),
 }
 
 /// Reads a command line (without the program's name).
@@ -87,16 +87,16 @@ pub fn read(table: &[Row], args: &[OsString]) -> Invocation {
         }
     }
     match parsed.mistake {
-        Some(mistake) => Invocation::Mistake(mistake),
+        Some(mistake) => Invocation::UsageError(mistake),
         None => Invocation::Report(parsed),
     }
 }
 
 /// A column of `sshare`: name and width, below 0 aligned to the left.
-pub type Share = (&'static str, i32);
+pub type ShareColumn = (&'static str, i32);
 
 /// Columns of `sshare`.
-pub const SHARES: [Share; 7] = [
+pub const SHARES: [ShareColumn; 7] = [
     ("Account", -20),
     ("User", 10),
     ("RawShares", 10),
@@ -106,7 +106,7 @@ pub const SHARES: [Share; 7] = [
     ("FairShare", 10),
 ];
 /// Columns of `sshare` that only `--format` shows.
-pub const MORE_SHARES: [Share; 7] = [
+pub const MORE_SHARES: [ShareColumn; 7] = [
     ("Cluster", 10),
     ("GrpTRESMins", 30),
     ("GrpTRESRaw", 30),
@@ -120,14 +120,14 @@ pub const MORE_SHARES: [Share; 7] = [
 ///
 /// # Errors
 /// The word that is no column.
-pub fn shares(text: &str) -> Result<Vec<Share>, String> {
+pub fn shares(text: &str) -> Result<Vec<ShareColumn>, String> {
     let one = |word: &str| {
         let (name, width) = match word.split_once('%') {
             Some((name, width)) => (name, width.parse::<i32>().ok()),
             None => (word, None),
         };
         let all = SHARES.iter().chain(&MORE_SHARES);
-        let begins = |s: &&Share| {
+        let begins = |s: &&ShareColumn| {
             let start = s.0.get(..name.len());
             !name.is_empty() && start.is_some_and(|s| s.eq_ignore_ascii_case(name))
         };
@@ -140,7 +140,7 @@ pub fn shares(text: &str) -> Result<Vec<Share>, String> {
 
 /// The headings of `sshare`: in columns with dashes below, or with `|`: behind each
 /// (`Some(true)`) or between them.
-pub fn share_heading(columns: &[Share], separated: Option<bool>) -> String {
+pub fn share_heading(columns: &[ShareColumn], separated: Option<bool>) -> String {
     let names: Vec<&str> = columns.iter().map(|c| c.0).collect();
     match separated {
         Some(true) => format!("{}|\n", names.join("|")),
@@ -171,7 +171,7 @@ mod tests {
     fn command_lines() {
         assert!(matches!(read(SPRIO, &["-l".into()]), Invocation::Report(_)));
         assert!(matches!(read(SSHARE, &["-U".into()]), Invocation::Report(_)));
-        assert!(matches!(read(SDIAG, &["-Y".into()]), Invocation::Mistake(_)));
+        assert!(matches!(read(SDIAG, &["-Y".into()]), Invocation::UsageError(_)));
         assert_eq!(read(SDIAG, &["-V".into()]), Invocation::Version);
     }
 

@@ -6,7 +6,7 @@
 
 /// Why a job or step was ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Why {
+pub enum EndReason {
     /// Somebody wanted it.
     Cancelled,
     /// Its time limit.
@@ -19,7 +19,7 @@ pub enum Why {
     Preemption,
 }
 
-impl Why {
+impl EndReason {
     const fn words(self) -> &'static str {
         match self {
             Self::Cancelled => "",
@@ -37,13 +37,13 @@ pub fn error(text: &str) -> String {
 }
 
 /// A job was ended on its first node.
-pub fn job_cancelled(job: u64, node: &str, at: &str, why: Why) -> String {
+pub fn job_cancelled(job: u64, node: &str, at: &str, why: EndReason) -> String {
     let words = why.words();
     error(&format!("*** JOB {job} ON {node} CANCELLED AT {at}{words} ***"))
 }
 
 /// A step, given as `12.0`, was ended.
-pub fn step_cancelled(step: &str, node: &str, at: &str, why: Why) -> String {
+pub fn step_cancelled(step: &str, node: &str, at: &str, why: EndReason) -> String {
     let words = why.words();
     error(&format!("*** STEP {step} ON {node} CANCELLED AT {at}{words} ***"))
 }
@@ -83,19 +83,19 @@ mod tests {
             assert_eq!(got, format!("slurmstepd: error: {want}\n"));
         };
         check(
-            job_cancelled(170, "n1", at, Why::Cancelled),
+            job_cancelled(170, "n1", at, EndReason::Cancelled),
             "*** JOB 170 ON n1 CANCELLED AT 2026-11-21T02:16:55 ***",
         );
         check(
-            job_cancelled(1, "n3", at, Why::TimeLimit),
+            job_cancelled(1, "n3", at, EndReason::TimeLimit),
             "*** JOB 1 ON n3 CANCELLED AT 2026-11-21T02:16:55 DUE TO TIME LIMIT ***",
         );
         check(
-            job_cancelled(263, "n1", at, Why::Requeue),
+            job_cancelled(263, "n1", at, EndReason::Requeue),
             "*** JOB 263 ON n1 CANCELLED AT 2026-11-21T02:16:55 DUE TO JOB REQUEUE ***",
         );
         check(
-            step_cancelled("270.0", "n8", at, Why::NodeFailure),
+            step_cancelled("270.0", "n8", at, EndReason::NodeFailure),
             "*** STEP 270.0 ON n8 CANCELLED AT 2026-11-21T02:16:55 DUE TO NODE FAILURE, SEE \
              SLURMCTLD LOG FOR DETAILS ***",
         );

@@ -7,11 +7,11 @@ use cosy_model::{expand, fold};
 use std::collections::BTreeMap;
 
 /// Nodes of each set, by its name.
-pub(super) type Sets = BTreeMap<String, Vec<String>>;
+pub(super) type NodeSets = BTreeMap<String, Vec<String>>;
 
 impl Reader {
-    pub(super) fn node_sets(&mut self) -> Sets {
-        let mut sets = Sets::new();
+    pub(super) fn node_sets(&mut self) -> NodeSets {
+        let mut sets = NodeSets::new();
         for line in std::mem::take(&mut self.sets) {
             let name = line.get("NodeSet").unwrap_or_default().to_owned();
             let mut nodes = Vec::new();
@@ -56,7 +56,7 @@ impl Reader {
         there
     }
 
-    pub(super) fn members(&mut self, line: &Line, text: &str, sets: &Sets) -> Members {
+    pub(super) fn members(&mut self, line: &Line, text: &str, sets: &NodeSets) -> Members {
         if text.eq_ignore_ascii_case("all") {
             return Members::All;
         }

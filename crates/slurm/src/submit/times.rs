@@ -41,18 +41,18 @@ pub fn limit(text: &str) -> Option<Span> {
 /// The text is no point in time.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("Invalid time specification (pos={at}): {text}")]
-pub struct NoTime {
+pub struct TimeParseError {
     /// Where reading stopped, in bytes.
     pub at: usize,
-    /// The text.
+    /// The text as given, cut after 100 characters.
     pub text: String,
 }
 
 /// Which time is meant by a time of day, or a day of the year, that is past.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Past {
+pub enum PastTime {
     /// The next such one: when something is to begin.
-    Ahead,
+    Next,
     /// The one that was: when something was.
     Keep,
 }
@@ -60,16 +60,16 @@ pub enum Past {
 /// Reads a point in time.
 ///
 /// # Errors
-/// [`NoTime`], whose text is the original's.
-pub fn point(text: &str, now: &Zoned, past: Past) -> Result<Time, NoTime> {
-    let fail = |at: usize| NoTime {
+/// [`TimeParseError`], whose text is the original's.
+pub fn point(text: &str, now: &Zoned, past: PastTime) -> Result<Time, TimeParseError> {
+    let fail = |at: usize| TimeParseError {
         at,
         text: text.chars().take(LONGEST).collect(),
     };
     if text.len() > LONGEST {
         return Err(fail(0));
     }
-    let mut reader = Reader {
+    let mut reader = TimeParser {
         bytes: text.as_bytes(),
         at: 0,
         now,
@@ -82,11 +82,11 @@ pub fn point(text: &str, now: &Zoned, past: Past) -> Result<Time, NoTime> {
     reader.result(past).ok_or_else(|| fail(at))
 }
 
-struct Reader<'a> {
+struct TimeParser<'a> {
     bytes: &'a [u8],
     at: usize,
     now: &'a Zoned,
-    date: Option<(Date, Given)>,
+    date: Option<(Date, DatePrecision)>,
     clock: Option<Clock>,
     /// A point that needs nothing more.
     fixed: Option<Time>,
@@ -94,7 +94,7 @@ struct Reader<'a> {
 
 /// How much of a date was given.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum DatePrecision {
     Whole,
     /// A date without a year: the next such day.
     MonthAndDay,
@@ -108,7 +108,7 @@ const WORDS: [(&str, i8); 5] = [
     ("teatime", 16),
 ];
 
-impl Reader<'_> {
+impl TimeParser<'_> {
     fn read(&mut self) -> Option<()> {
         self.blanks();
         if self.at == self.bytes.len() {
@@ -181,13 +181,13 @@ impl Reader<'_> {
             return self.relative();
         }
         if self.word("today") {
-            return self.set_date(today, Given::Whole);
+            return self.set_date(today, DatePrecision::Whole);
         }
         if self.word("tomorrow") {
-            return self.set_date(today.tomorrow().ok()?, Given::Whole);
+            return self.set_date(today.tomorrow().ok()?, DatePrecision::Whole);
         }
         if self.word("yesterday") {
-            return self.set_date(today.yesterday().ok()?, Given::Whole);
+            return self.set_date(today.yesterday().ok()?, DatePrecision::Whole);
         }
         if self.word("uts") {
             let secs = self.digits(12)?.0;
@@ -202,7 +202,7 @@ impl Reader<'_> {
         self.numbers()
     }
 
-    fn set_date(&mut self, date: Date, given: Given) -> Option<()> {
+    fn set_date(&mut self, date: Date, given: DatePrecision) -> Option<()> {
         if self.date.is_some() {
             return None;
         }
@@ -308,7 +308,7 @@ impl Reader<'_> {
         }
         let day = self.small()?;
         let date = Date::new(i16::try_from(year).ok()?, month, day).ok()?;
-        self.set_date(date, Given::Whole)?;
+        self.set_date(date, DatePrecision::Whole)?;
         if self.byte(b'T') || self.byte(b't') {
             return self.hour_and_minute();
         }
@@ -359,29 +359,29 @@ impl Reader<'_> {
     fn with_year(&mut self, year: i64, digits: usize, month: i8, day: i8) -> Option<()> {
         let year = if digits <= 2 { 2000 + year } else { year };
         let date = Date::new(i16::try_from(year).ok()?, month, day).ok()?;
-        self.set_date(date, Given::Whole)
+        self.set_date(date, DatePrecision::Whole)
     }
 
     fn this_year(&mut self, month: i8, day: i8) -> Option<()> {
         let date = Date::new(self.now.year(), month, day).ok()?;
-        self.set_date(date, Given::MonthAndDay)
+        self.set_date(date, DatePrecision::MonthAndDay)
     }
 
-    fn result(&self, past: Past) -> Option<Time> {
+    fn result(&self, past: PastTime) -> Option<Time> {
         if let Some(time) = self.fixed {
             return (self.date.is_none() && self.clock.is_none()).then_some(time);
         }
         let clock = self.clock.unwrap_or(Clock::midnight());
         let today = self.now.date();
-        let (date, given) = self.date.unwrap_or((today, Given::Whole));
+        let (date, given) = self.date.unwrap_or((today, DatePrecision::Whole));
         let at = self.zoned(date, clock)?;
-        if past == Past::Keep || at.timestamp() >= self.now.timestamp() {
+        if past == PastTime::Keep || at.timestamp() >= self.now.timestamp() {
             return Some(time_of(&at));
         }
         let later = match (self.date.is_some(), given) {
             (false, _) => date.tomorrow().ok()?,
-            (true, Given::MonthAndDay) => date.checked_add(1.year()).ok()?,
-            (true, Given::Whole) => return Some(time_of(&at)),
+            (true, DatePrecision::MonthAndDay) => date.checked_add(1.year()).ok()?,
+            (true, DatePrecision::Whole) => return Some(time_of(&at)),
         };
         Some(time_of(&self.zoned(later, clock)?))
     }
@@ -432,45 +432,45 @@ mod tests {
 
     #[test]
     fn points() {
-        let check = |text: &str, past: Past, want: &str| {
+        let check = |text: &str, past: PastTime, want: &str| {
             let got = point(text, &now(), past).unwrap();
             let want = crate::submit::at(want);
             assert_eq!(got, time_of(&want), "{text}");
         };
-        use Past::{Ahead, Keep};
-        check("now", Ahead, "2026-11-21T14:30:10");
-        check("now+1hour", Ahead, "2026-11-21T15:30:10");
-        check("now+60", Ahead, "2026-11-21T14:31:10");
+        use PastTime::{Keep, Next};
+        check("now", Next, "2026-11-21T14:30:10");
+        check("now+1hour", Next, "2026-11-21T15:30:10");
+        check("now+60", Next, "2026-11-21T14:31:10");
         check("now-2days", Keep, "2026-11-19T14:30:10");
-        check("now+2w", Ahead, "2026-12-05T14:30:10");
-        check("16:00", Ahead, "2026-11-21T16:00:00");
-        check("10:00", Ahead, "2026-11-22T10:00:00");
+        check("now+2w", Next, "2026-12-05T14:30:10");
+        check("16:00", Next, "2026-11-21T16:00:00");
+        check("10:00", Next, "2026-11-22T10:00:00");
         check("10:00", Keep, "2026-11-21T10:00:00");
-        check("4:05:06 PM", Ahead, "2026-11-21T16:05:06");
-        check("12:00am", Ahead, "2026-11-22T00:00:00");
-        check("teatime", Ahead, "2026-11-21T16:00:00");
-        check("noon-tomorrow", Ahead, "2026-11-22T12:00:00");
-        check("noon tomorrow", Ahead, "2026-11-22T12:00:00");
-        check("16:00 tomorrow", Ahead, "2026-11-22T16:00:00");
-        check("tomorrow", Ahead, "2026-11-22T00:00:00");
-        check("2001-01-01", Ahead, "2001-01-01T00:00:00");
-        check("2027-01-20T12:34:56", Ahead, "2027-01-20T12:34:56");
-        check("2027-01-20t12:34", Ahead, "2027-01-20T12:34:00");
+        check("4:05:06 PM", Next, "2026-11-21T16:05:06");
+        check("12:00am", Next, "2026-11-22T00:00:00");
+        check("teatime", Next, "2026-11-21T16:00:00");
+        check("noon-tomorrow", Next, "2026-11-22T12:00:00");
+        check("noon tomorrow", Next, "2026-11-22T12:00:00");
+        check("16:00 tomorrow", Next, "2026-11-22T16:00:00");
+        check("tomorrow", Next, "2026-11-22T00:00:00");
+        check("2001-01-01", Next, "2001-01-01T00:00:00");
+        check("2027-01-20T12:34:56", Next, "2027-01-20T12:34:56");
+        check("2027-01-20t12:34", Next, "2027-01-20T12:34:00");
         check("1970-01-01-00:00:01", Keep, "1970-01-01T00:00:01");
-        check("0120", Ahead, "2027-01-20T00:00:00");
+        check("0120", Next, "2027-01-20T00:00:00");
         check("0120", Keep, "2026-01-20T00:00:00");
-        check("122526", Ahead, "2026-12-25T00:00:00");
-        check("12/25", Ahead, "2026-12-25T00:00:00");
-        check("12/25/27 8:00", Ahead, "2027-12-25T08:00:00");
-        check("12/25/27-8:00", Ahead, "2027-12-25T08:00:00");
-        check("12/25-8:00:01", Ahead, "2026-12-25T08:00:01");
+        check("122526", Next, "2026-12-25T00:00:00");
+        check("12/25", Next, "2026-12-25T00:00:00");
+        check("12/25/27 8:00", Next, "2027-12-25T08:00:00");
+        check("12/25/27-8:00", Next, "2027-12-25T08:00:00");
+        check("12/25-8:00:01", Next, "2026-12-25T08:00:01");
         check("uts10", Keep, "1970-01-01T00:00:10");
     }
 
     #[test]
     fn no_points() {
         let check = |text: &str, want: &str| {
-            let error = point(text, &now(), Past::Ahead).unwrap_err();
+            let error = point(text, &now(), PastTime::Next).unwrap_err();
             assert_eq!(error.to_string(), want);
         };
         check("foo", "Invalid time specification (pos=0): foo");
@@ -484,7 +484,7 @@ mod tests {
             "today today",
             "1:2:3:4",
         ] {
-            assert!(point(text, &now(), Past::Ahead).is_err(), "{text}");
+            assert!(point(text, &now(), PastTime::Next).is_err(), "{text}");
         }
     }
 
@@ -494,7 +494,7 @@ mod tests {
         #[test]
         fn any_text(text in ".{0,60}") {
             let _ = limit(&text);
-            if let Err(e) = point(&text, &now(), Past::Ahead) {
+            if let Err(e) = point(&text, &now(), PastTime::Next) {
                 prop_assert!(e.at <= text.len());
             }
         }
@@ -502,7 +502,7 @@ mod tests {
         #[test]
         fn nearly_times(text in "(now|today|[0-9]{1,4}|[-+:/.T]|noon| |pm){0,8}") {
             let _ = limit(&text);
-            let _ = point(&text, &now(), Past::Ahead);
+            let _ = point(&text, &now(), PastTime::Next);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of what is there to be cancelled. Source: scancel(1), captures of 22.05.
 
-use crate::getopt::{Found, Opt, Takes};
+use crate::getopt::{Argument, GivenOption, Opt};
 use crate::state::SlurmState;
 use crate::table::Row;
 use crate::targets::{self, Target};
@@ -12,7 +12,7 @@ use cosy_model::{JobState, signal};
 pub const OPTIONS: &[Row] = &[
     Row::value(b'A', "account", "NAME", "only jobs of this account"),
     Row::flag(b'b', "batch", "signal only the batch script"),
-    Row::hidden(Opt::long("ctld", Takes::Nothing)),
+    Row::hidden(Opt::long("ctld", Argument::Nothing)),
     Row::flag(b'f', "full", "signal the batch script and all steps"),
     Row::flag(b'H', "hurry", "accepted; there are no burst buffers here"),
     Row::flag(b'i', "interactive", "ask before each job"),
@@ -120,10 +120,10 @@ pub struct CancelRequest {
 
 /// What is wrong with the command line: whole lines for standard error.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake(pub Vec<String>);
+pub struct CancelError(pub Vec<String>);
 
-fn error(text: String) -> Mistake {
-    Mistake(vec![format!("scancel: error: {text}")])
+fn error(text: String) -> CancelError {
+    CancelError(vec![format!("scancel: error: {text}")])
 }
 
 impl CancelRequest {
@@ -131,7 +131,7 @@ impl CancelRequest {
     ///
     /// # Errors
     /// The first that makes no sense.
-    pub fn read(options: &[Found], words: &[String]) -> Result<Self, Mistake> {
+    pub fn read(options: &[GivenOption], words: &[String]) -> Result<Self, CancelError> {
         let mut wanted = Self::default();
         for found in options {
             wanted.option(found)?;
@@ -197,7 +197,7 @@ impl CancelRequest {
         !self.batch && self.signal.is_none_or(|s| s == signal::KILL)
     }
 
-    fn option(&mut self, found: &Found) -> Result<(), Mistake> {
+    fn option(&mut self, found: &GivenOption) -> Result<(), CancelError> {
         let text = found.text();
         match found.name {
             "account" => self.account = Some(text),
@@ -224,19 +224,19 @@ impl CancelRequest {
     }
 }
 
-fn signal(text: &str) -> Result<i32, Mistake> {
-    let bad = || Mistake(vec![format!("Unknown job signal: {text}")]);
+fn signal(text: &str) -> Result<i32, CancelError> {
+    let bad = || CancelError(vec![format!("Unknown job signal: {text}")]);
     cosy_model::signal::number(text).ok_or_else(bad)
 }
 
-fn states(text: &str) -> Result<Vec<SlurmState>, Mistake> {
+fn states(text: &str) -> Result<Vec<SlurmState>, CancelError> {
     let one = |word: &str| {
         let known = word.parse::<SlurmState>().ok();
         let fine = known.filter(|s| {
             matches!(s, SlurmState::Pending | SlurmState::Running | SlurmState::Suspended)
         });
         fine.ok_or_else(|| {
-            Mistake(vec![
+            CancelError(vec![
                 format!("Invalid job state specified: {word}"),
                 "Valid job states are PENDING, RUNNING, and SUSPENDED".to_owned(),
             ])
