@@ -7,7 +7,7 @@
 
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
-use cosy_sim::cosy::controlled;
+use cosy_sim::cosy::controller_replay;
 use cosy_sim::replay::Machine;
 use cosy_sim::workload::Job;
 use std::process::ExitCode;
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let starts = controlled::starts(MACHINE, Policy::default(), &jobs(count));
+    let starts = controller_replay::starts(MACHINE, Policy::default(), &jobs(count));
     let started = starts.iter().flatten().count();
     let sum = starts
         .iter()

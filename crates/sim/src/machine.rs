@@ -32,7 +32,7 @@ pub struct TooLarge {
     pub processors: u32,
     /// Whole nodes that it asks for.
     pub nodes: Option<u32>,
-    /// What there is.
+    /// The machine that it does not fit.
     pub machine: Machine,
 }
 

@@ -7,7 +7,7 @@
 //! Source of the bounded slowdown: Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong,
 //! "Theory and practice in parallel job scheduling" (1997).
 
-use crate::replay::{Machine, Ran, Replay};
+use crate::replay::{JobRun, Machine, Replay};
 use crate::workload::{Job, Workload};
 use cosy_model::{Span, Time};
 
@@ -21,7 +21,7 @@ const PARTS: i128 = 1_000_000_000;
 /// Nothing can be said of the waits of no jobs: such figures are `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Metrics {
-    /// Jobs that ran.
+    /// Number of jobs that ran.
     pub jobs: u64,
     /// Those of them that started while a job before them went on waiting.
     pub backfilled: u64,
@@ -48,18 +48,18 @@ impl Metrics {
     pub fn of(machine: Machine, workload: &Workload, replay: &Replay) -> Self {
         let mut all = Self {
             too_large: replay.too_large,
-            waits: Vec::with_capacity(replay.ran.len()),
+            waits: Vec::with_capacity(replay.job_runs.len()),
             ..Self::default()
         };
         let (mut first, mut last) = (Time::FAR, Time(i64::MIN));
-        for (job, ran) in workload.jobs.iter().zip(&replay.ran) {
+        for (job, ran) in workload.jobs.iter().zip(&replay.job_runs) {
             if let Some(ran) = ran {
                 first = first.min(job.submit);
                 last = last.max(ran.end);
                 all.add(machine.processors(job), job, ran);
             }
         }
-        let rest = (replay.ran.len() as u64).saturating_sub(all.jobs);
+        let rest = (replay.job_runs.len() as u64).saturating_sub(all.jobs);
         all.cancelled = rest.saturating_sub(all.too_large);
         all.makespan = last.since(first);
         all.capacity = i128::from(machine.size()) * i128::from(all.makespan.0);
@@ -67,7 +67,7 @@ impl Metrics {
         all
     }
 
-    fn add(&mut self, processors: u64, job: &Job, ran: &Ran) {
+    fn add(&mut self, processors: u64, job: &Job, ran: &JobRun) {
         let wait = ran.start.since(job.submit);
         let run = ran.end.since(ran.start);
         self.jobs += 1;
@@ -143,7 +143,7 @@ mod tests {
             ..Job::default()
         };
         let ran = |row: &Row| {
-            row.1.map(|(start, end)| Ran {
+            row.1.map(|(start, end)| JobRun {
                 start: Time::from_secs(start),
                 end: Time::from_secs(end),
                 backfilled: start % 2 == 1,
@@ -154,7 +154,7 @@ mod tests {
             ..Workload::default()
         };
         let replay = Replay {
-            ran: rows.iter().map(ran).collect(),
+            job_runs: rows.iter().map(ran).collect(),
             ..Replay::default()
         };
         Metrics::of(FOUR, &workload, &replay)

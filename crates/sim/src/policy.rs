@@ -18,7 +18,7 @@ pub enum PolicyError {
         "'{0}' is no policy: use fcfs, easy, conservative or depth=N with N from 0 to {MAX_DEPTH}"
     )]
     Name(String),
-    /// In a file.
+    /// `backfill_depth` of a file is no number of places.
     #[error("backfill_depth is {0}: it must be a number from 0 to {MAX_DEPTH}, or \"all\"")]
     Depth(String),
     /// In a file: no TOML, or a key that there is not. It tells line and column.
@@ -27,7 +27,7 @@ pub enum PolicyError {
     /// A queue of a file that no job of the workload names.
     #[error("queue '{queue}' is not in the workload; it has {known}")]
     Queue {
-        /// The queue.
+        /// Name of that queue, as the policy file spells it.
         queue: String,
         /// Those of the workload, with commas.
         known: String,

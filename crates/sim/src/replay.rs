@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Nodes that are alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Machine {
-    /// How many.
+    /// Number of nodes, at least one.
     pub nodes: u32,
     /// Processors of each. With one, every job gets whole nodes.
     pub cores: u32,
@@ -26,7 +26,7 @@ const MOST_BY_PROCESSORS: u64 = 100_000;
 
 /// A job that ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ran {
+pub struct JobRun {
     /// When it started.
     pub start: Time,
     /// When it ended.
@@ -40,7 +40,7 @@ pub struct Ran {
 pub struct Replay {
     /// For each job of the workload; `None` when it was cancelled before it started or
     /// does not fit the machine.
-    pub ran: Vec<Option<Ran>>,
+    pub job_runs: Vec<Option<JobRun>>,
     /// For each job what it held, if that was asked for.
     pub shares: Vec<Vec<NodeShare>>,
     /// Jobs larger than the machine.
@@ -49,7 +49,7 @@ pub struct Replay {
 
 /// What a replay may be asked to do beside the replay itself.
 #[derive(Default)]
-pub struct Options<'a> {
+pub struct ReplayOptions<'a> {
     /// Keeps what each job held.
     pub keep_shares: bool,
     /// Called now and then with the number of jobs that have started.
@@ -71,13 +71,12 @@ impl Machine {
         Scheduler::new(policy, nodes, vec![NodeMask::all(self.nodes as usize)])
     }
 
-    /// All its processors.
+    /// Processors of all nodes together.
     pub fn size(&self) -> u64 {
         u64::from(self.nodes) * u64::from(self.cores)
     }
 
-    /// How many processors `job` holds while it runs: those of whole nodes where it gets
-    /// whole nodes.
+    /// Processors that `job` holds while it runs: all of its nodes where it gets whole nodes.
     pub fn processors(&self, job: &Job) -> u64 {
         match job.nodes {
             _ if self.cores == 1 => job.processors.max(job.nodes.unwrap_or(0)).into(),
@@ -112,13 +111,13 @@ pub fn replay(
     machine: Machine,
     policy: Policy,
     workload: &Workload,
-    mut options: Options<'_>,
+    mut options: ReplayOptions<'_>,
 ) -> Replay {
     let jobs = &workload.jobs;
     let mut scheduler = machine.scheduler(policy);
-    let mut demands = Demands::new(machine);
+    let mut demands = DemandCache::new(machine);
     let mut replay = Replay {
-        ran: vec![None; jobs.len()],
+        job_runs: vec![None; jobs.len()],
         shares: vec![Vec::new(); if options.keep_shares { jobs.len() } else { 0 }],
         too_large: 0,
     };
@@ -160,7 +159,7 @@ pub fn replay(
             let job = &jobs[at];
             let end = now + job.run.min(job.limit).max(Span(1));
             ends.push(Reverse((end, at as u32)));
-            replay.ran[at] = Some(Ran {
+            replay.job_runs[at] = Some(JobRun {
                 start: now,
                 end,
                 backfilled: first.is_some_and(|first| first < key(at, job, options.priorities)),
@@ -177,14 +176,14 @@ pub fn replay(
 }
 
 /// What jobs ask for, once for all that ask for the same.
-struct Demands {
+struct DemandCache {
     machine: Machine,
     /// Of jobs that ask for so many processors and nothing else.
     by_processors: Vec<Option<Arc<Demand>>>,
     others: BTreeMap<(u32, Option<u32>), Arc<Demand>>,
 }
 
-impl Demands {
+impl DemandCache {
     fn new(machine: Machine) -> Self {
         let most = u64::from(machine.nodes) * u64::from(machine.cores);
         Self {

@@ -18,7 +18,7 @@ pub struct Job {
     pub submit: Time,
     /// How long it really ran; a replay ends it at its limit at the latest.
     pub run: Span,
-    /// Its time limit.
+    /// Time limit that it asked for.
     pub limit: Span,
     /// Processors that it asked for, at least one.
     pub processors: u32,
@@ -39,7 +39,7 @@ pub struct Job {
 /// Jobs of a source, and the names in it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Workload {
-    /// By submit time.
+    /// All jobs, sorted by submit time.
     pub jobs: Vec<Job>,
     /// Names of users; index 0 stands for unknown ones.
     pub users: Vec<String>,

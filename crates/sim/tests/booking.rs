@@ -4,25 +4,27 @@
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sched::notice::Share;
-use cosy_sim::booking::draw;
-use cosy_sim::booking::drive::{Drive, JobOutcome, Request, Rule, Slot};
 use cosy_sim::booking::inquiry::HALF_PPM;
-use cosy_sim::booking::pricing::buy::Buying;
+use cosy_sim::booking::pricing::purchase::PurchaseRule;
 use cosy_sim::booking::pricing::report::Report as Prices;
-use cosy_sim::booking::pricing::run::{Alpha, Setting, System};
+use cosy_sim::booking::pricing::run::{Alpha, RunSettings, System};
 use cosy_sim::booking::pricing::study::Settings as PriceSettings;
-use cosy_sim::booking::whatif::place::{Kind, Method, Placing, Slots};
+use cosy_sim::booking::sampling;
+use cosy_sim::booking::simulation::{
+    AdmissionRule, JobOutcome, ReservationRequest, Simulation, Slot,
+};
+use cosy_sim::booking::whatif::placement::{Method, PlacementRule, SlotChoice, SlotKind};
 use cosy_sim::booking::whatif::report::Report as Placements;
 use cosy_sim::booking::whatif::run::Case;
 use cosy_sim::booking::whatif::study::Settings as PlaceSettings;
-use cosy_sim::models::lublin::{self, Kind as Jobs};
-use cosy_sim::replay::{Machine, Options, replay};
+use cosy_sim::models::lublin::{self, JobKind};
+use cosy_sim::replay::{Machine, ReplayOptions, replay};
 use cosy_sim::workload::{Job, Workload};
 use proptest::prelude::*;
 
 const MACHINE: Machine = Machine { nodes: 8, cores: 1 };
-const SLOTS: Slots = Slots {
-    kind: Kind::Even,
+const SLOTS: SlotChoice = SlotChoice {
+    kind: SlotKind::Even,
     most: 10,
     gap: Span::from_secs(10),
     makespan_weight_ppm: HALF_PPM,
@@ -39,8 +41,8 @@ fn job(submit: i64, run: i64, limit: i64, processors: u32) -> Job {
     }
 }
 
-fn drive(jobs: &[Job]) -> Drive<'_> {
-    Drive {
+fn simulation(jobs: &[Job]) -> Simulation<'_> {
+    Simulation {
         machine: MACHINE,
         policy: Policy::EASY,
         jobs,
@@ -52,7 +54,7 @@ fn lublin(jobs: usize, nodes: u32, seed: u64) -> Vec<Job> {
         nodes,
         jobs,
         seed,
-        kind: Jobs::Both,
+        kind: JobKind::Both,
         load: 2.0,
     };
     let mut jobs = lublin::generate(&settings).jobs;
@@ -62,8 +64,8 @@ fn lublin(jobs: usize, nodes: u32, seed: u64) -> Vec<Job> {
 
 struct Nothing;
 
-impl Rule for Nothing {
-    fn decide(&mut self, _: &Request<'_>) -> Option<Slot> {
+impl AdmissionRule for Nothing {
+    fn decide(&mut self, _: &ReservationRequest<'_>) -> Option<Slot> {
         None
     }
 }
@@ -76,23 +78,23 @@ fn without_reservations_it_is_the_replay() {
         cores: 1,
     };
     for policy in [Policy::EASY, Policy::CONSERVATIVE] {
-        let drive = Drive {
+        let simulation = Simulation {
             machine,
             policy,
             jobs: &jobs,
         };
-        let fates = drive.run(&[], &mut Nothing);
+        let outcomes = simulation.run(&[], &mut Nothing);
         let workload = Workload {
             jobs: jobs.clone(),
             ..Workload::default()
         };
-        let replayed = replay(machine, policy, &workload, Options::default());
+        let replayed = replay(machine, policy, &workload, ReplayOptions::default());
         let starts: Vec<_> = replayed
-            .ran
+            .job_runs
             .iter()
             .map(|ran| ran.map(|r| r.start))
             .collect();
-        let driven: Vec<_> = fates.iter().map(|fate| fate.start()).collect();
+        let driven: Vec<_> = outcomes.iter().map(|outcome| outcome.start()).collect();
         assert_eq!(driven, starts, "{policy:?}");
     }
 }
@@ -101,8 +103,9 @@ fn without_reservations_it_is_the_replay() {
 /// it is asked for.
 fn placed(method: Method, (ahead, window): (i64, i64)) -> JobOutcome {
     let jobs = [job(0, 100, 100, 8), job(1, 100, 100, 8), job(2, 50, 50, 8)];
-    let mut rule = Placing::new(method, Span::from_secs(ahead), Span::from_secs(window), SLOTS);
-    drive(&jobs).run(&[false, false, true], &mut rule)[2]
+    let mut rule =
+        PlacementRule::new(method, Span::from_secs(ahead), Span::from_secs(window), SLOTS);
+    simulation(&jobs).run(&[false, false, true], &mut rule)[2]
 }
 
 #[test]
@@ -127,8 +130,8 @@ fn load_refuses_what_is_before_the_end_of_the_work() {
     // Half of the machine is free, but there is work for 500 s.
     let jobs = [job(0, 2000, 2000, 4), job(1, 10, 10, 4)];
     let start = |method, ahead| {
-        let mut rule = Placing::new(method, Span::from_secs(ahead), Span::ZERO, SLOTS);
-        drive(&jobs).run(&[false, true], &mut rule)[1].start()
+        let mut rule = PlacementRule::new(method, Span::from_secs(ahead), Span::ZERO, SLOTS);
+        simulation(&jobs).run(&[false, true], &mut rule)[1].start()
     };
     assert_eq!(start(Method::WhatIf, 0), Some(Time::from_secs(1)));
     assert_eq!(start(Method::Load, 0), None);
@@ -145,9 +148,13 @@ fn loads_are_those_of_jobs_and_reservations() {
         job(0, 50, 50, 4),
         job(10, 50, 50, 4),
     ];
-    let mut rule = Placing::new(Method::WhatIf, Span::from_secs(1000), Span::ZERO, SLOTS);
-    drive(&jobs).run(&[false, false, true, true], &mut rule);
-    let loads: Vec<i64> = rule.asked.iter().map(|asked| asked.load.secs()).collect();
+    let mut rule = PlacementRule::new(Method::WhatIf, Span::from_secs(1000), Span::ZERO, SLOTS);
+    simulation(&jobs).run(&[false, false, true, true], &mut rule);
+    let loads: Vec<i64> = rule
+        .requests
+        .iter()
+        .map(|request| request.load.secs())
+        .collect();
     assert_eq!(loads, [150, 90 + 50 + 25]);
 }
 
@@ -160,19 +167,19 @@ fn buyers_pay_for_what_they_delay() {
         job(2, 1800, 1800, 4),
     ];
     let buy = |alpha| {
-        let mut rule = Buying::new(vec![alpha; 3]);
-        let fates = drive(&jobs).run(&[false, false, true], &mut rule);
-        (fates[2].start().map(Time::secs), rule.bought)
+        let mut rule = PurchaseRule::new(vec![alpha; 3]);
+        let outcomes = simulation(&jobs).run(&[false, false, true], &mut rule);
+        (outcomes[2].start().map(Time::secs), rule.purchases)
     };
-    let (early, bought) = buy(0);
+    let (early, purchases) = buy(0);
     // From 3600 on, and the head waits half an hour on eight processors longer.
     assert_eq!(early, Some(3600));
-    assert_eq!((bought[0].extra.0, bought[0].base.0), (4_000_000, 2_000_000));
-    assert_eq!(bought[0].unit_price(), 2.0);
-    assert_eq!(bought[0].wait, Span::from_secs(3598));
-    let (cheap, bought) = buy(1000);
+    assert_eq!((purchases[0].extra.0, purchases[0].base.0), (4_000_000, 2_000_000));
+    assert_eq!(purchases[0].unit_price(), 2.0);
+    assert_eq!(purchases[0].wait, Span::from_secs(3598));
+    let (cheap, purchases) = buy(1000);
     assert_eq!(cheap, Some(7200));
-    assert_eq!(bought[0].extra.0, 0);
+    assert_eq!(purchases[0].extra.0, 0);
 }
 
 #[test]
@@ -182,7 +189,7 @@ fn whoever_does_not_mind_the_time_pays_nothing() {
         nodes: 64,
         jobs: lublin(300, 64, 1),
     }];
-    let setting = |alpha| Setting {
+    let setting = |alpha| RunSettings {
         system: 0,
         more: Share::percent(20),
         reserved: Share::percent(10),
@@ -193,7 +200,7 @@ fn whoever_does_not_mind_the_time_pays_nothing() {
     };
     let cheap = setting(Alpha::Fixed(1000)).run(&systems).unwrap();
     assert_eq!((cheap.price(), cheap.free(), cheap.refused), (0.0, 1.0, 0));
-    assert_eq!(cheap.bought.len(), systems[0].jobs.len() * 12 / 100);
+    assert_eq!(cheap.purchases.len(), systems[0].jobs.len() * 12 / 100);
     let early = setting(Alpha::Fixed(0)).run(&systems).unwrap();
     assert!(early.wait() < cheap.wait() && early.price() > 0.0);
 }
@@ -245,23 +252,23 @@ fn prices_repeat_too() {
 /// Nothing is overbooked, reservations start when it was said, and in the window.
 fn check_run(jobs: &[Job], reserved: &[bool], method: Method, (ahead, window): (i64, i64)) {
     let [ahead, window] = [ahead, window].map(Span::from_secs);
-    let mut rule = Placing::new(method, ahead, window, SLOTS);
-    let fates = drive(jobs).run(reserved, &mut rule);
-    let mut granted = rule.asked.iter();
+    let mut rule = PlacementRule::new(method, ahead, window, SLOTS);
+    let outcomes = simulation(jobs).run(reserved, &mut rule);
+    let mut granted = rule.requests.iter();
     let mut changes = Vec::new();
-    for ((job, fate), reserved) in jobs.iter().zip(&fates).zip(reserved) {
-        if *reserved && *fate != JobOutcome::TooLarge {
-            let asked = granted.next().map(|asked| asked.granted);
-            assert_eq!(asked, Some(fate.start()));
+    for ((job, outcome), reserved) in jobs.iter().zip(&outcomes).zip(reserved) {
+        if *reserved && *outcome != JobOutcome::TooLarge {
+            let asked = granted.next().map(|request| request.granted);
+            assert_eq!(asked, Some(outcome.start()));
             let since = |start: Time| start.since(job.submit);
             let inside = |start| (ahead..=ahead + window).contains(&since(start));
-            assert!(fate.start().is_none_or(inside), "{fate:?}");
+            assert!(outcome.start().is_none_or(inside), "{outcome:?}");
         }
-        if let Some(start) = fate.start() {
+        if let Some(start) = outcome.start() {
             changes.push((start, i64::from(job.processors)));
             changes.push((start + job.run, -i64::from(job.processors)));
         } else {
-            assert!(*reserved || *fate == JobOutcome::TooLarge);
+            assert!(*reserved || *outcome == JobOutcome::TooLarge);
         }
     }
     changes.sort_unstable();
@@ -283,7 +290,7 @@ proptest! {
         let reserved: Vec<bool> = jobs.iter().map(|job| job.4).collect();
         let jobs = jobs.iter().map(|(s, r, more, n, _)| job(*s, *r, r + more, *n));
         let mut jobs: Vec<Job> = jobs.collect();
-        draw::ask_exactly(&mut jobs, &reserved);
+        sampling::ask_exactly(&mut jobs, &reserved);
         for method in Method::ALL {
             check_run(&jobs, &reserved, method, times);
         }
@@ -306,9 +313,9 @@ proptest! {
         for method in Method::ALL {
             let granted = |window| {
                 let window = Span::from_secs(window);
-                let mut rule = Placing::new(method, Span::from_secs(ahead), window, SLOTS);
-                drive(&jobs).run(&reserved, &mut rule);
-                rule.asked[0].granted
+                let mut rule = PlacementRule::new(method, Span::from_secs(ahead), window, SLOTS);
+                simulation(&jobs).run(&reserved, &mut rule);
+                rule.requests[0].granted
             };
             prop_assert!(granted(0).is_none() || granted(500).is_some(), "{}", method.name());
         }
@@ -318,8 +325,8 @@ proptest! {
 #[test]
 fn a_case_knows_what_it_was_without_reservations() {
     let jobs = [job(0, 100, 100, 8), job(10, 50, 50, 8), job(20, 30, 30, 4)];
-    let case = Case::new(drive(&jobs), vec![false, false, true]);
-    let starts: Vec<_> = case.before.iter().map(|fate| fate.start()).collect();
+    let case = Case::new(simulation(&jobs), vec![false, false, true]);
+    let starts: Vec<_> = case.before.iter().map(|outcome| outcome.start()).collect();
     let at = |secs| Some(Time::from_secs(secs));
     assert_eq!(starts, [at(0), at(100), None]);
     let run = case.run(1, Method::WhatIf, (0, 1), SLOTS);

@@ -5,13 +5,13 @@ use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sched::notice::{Share, WaitMultiple};
 use cosy_sim::cosy::calibration::{calibrate, curve};
-use cosy_sim::cosy::case::{Case, Measure, Wait};
-use cosy_sim::cosy::controlled;
-use cosy_sim::cosy::seek::Found;
-use cosy_sim::cosy::study::{Lengths, Settings as Study, mean_relative_wait};
+use cosy_sim::cosy::case::{Case, ReferenceWait, Weighting};
+use cosy_sim::cosy::controller_replay;
+use cosy_sim::cosy::needed_multiple::NeededMultiple;
+use cosy_sim::cosy::study::{JobTimes, Settings as Study, mean_relative_wait};
 use cosy_sim::cosy::trial::{JobOutcome, Notice, Trial};
 use cosy_sim::models::cirne::{Arrival, Settings, generate};
-use cosy_sim::replay::{Machine, Options, replay};
+use cosy_sim::replay::{Machine, ReplayOptions, replay};
 use cosy_sim::workload::{Job, Workload};
 use proptest::prelude::*;
 
@@ -52,8 +52,10 @@ fn check(jobs: &[(i64, i64, i64, u32)], reserved: &[bool], notice: Notice, wante
         .iter()
         .map(|(s, r, l, n)| job(*s, *r, *l, *n))
         .collect();
-    let fates = run(&jobs, reserved, notice);
-    let started = fates.iter().map(|fate| fate.start().map(Time::secs));
+    let outcomes = run(&jobs, reserved, notice);
+    let started = outcomes
+        .iter()
+        .map(|outcome| outcome.start().map(Time::secs));
     assert_eq!(started.collect::<Vec<_>>(), wanted, "{jobs:?}");
 }
 
@@ -118,11 +120,11 @@ fn without_reservations_a_run_is_a_replay() {
         };
         for policy in [Policy::FCFS, Policy::EASY, Policy::CONSERVATIVE] {
             let jobs = workload.jobs.clone();
-            let case = Case::new(machine, policy, jobs, Wait::Before, seed);
-            let replay = replay(machine, policy, &workload, Options::default());
-            let starts = |at: usize| replay.ran[at].map(|ran| ran.start);
-            for (at, fate) in case.fates.iter().enumerate() {
-                assert_eq!(fate.start(), starts(at), "seed {seed}, job {at}");
+            let case = Case::new(machine, policy, jobs, ReferenceWait::Baseline, seed);
+            let replay = replay(machine, policy, &workload, ReplayOptions::default());
+            let starts = |at: usize| replay.job_runs[at].map(|ran| ran.start);
+            for (at, outcome) in case.outcomes.iter().enumerate() {
+                assert_eq!(outcome.start(), starts(at), "seed {seed}, job {at}");
             }
         }
     }
@@ -135,9 +137,13 @@ fn the_controller_starts_the_same_jobs_at_the_same_time() {
         for seed in 0..5 {
             let jobs = workload(seed, false).jobs;
             for policy in [Policy::FCFS, Policy::EASY, Policy::CONSERVATIVE] {
-                let case = Case::new(machine, policy, jobs.clone(), Wait::Before, seed);
-                let planner: Vec<_> = case.fates.iter().map(|fate| fate.start()).collect();
-                let controller = controlled::starts(machine, policy, &jobs);
+                let case = Case::new(machine, policy, jobs.clone(), ReferenceWait::Baseline, seed);
+                let planner: Vec<_> = case
+                    .outcomes
+                    .iter()
+                    .map(|outcome| outcome.start())
+                    .collect();
+                let controller = controller_replay::starts(machine, policy, &jobs);
                 assert_eq!(controller, planner, "{machine}, seed {seed}, {policy:?}");
             }
         }
@@ -151,7 +157,7 @@ fn larger_shares_have_the_reservations_of_smaller_ones() {
         cores: 1,
     };
     let jobs = workload(5, false).jobs;
-    let case = Case::new(machine, Policy::EASY, jobs, Wait::Before, 5);
+    let case = Case::new(machine, Policy::EASY, jobs, ReferenceWait::Baseline, 5);
     let mut before = case.reserved(Share(0));
     assert_eq!(before, [false; 100]);
     for percent in [5, 10, 15, 20, 100] {
@@ -172,7 +178,7 @@ fn a_settled_notice_time_is_a_multiple_of_the_wait_that_comes_out() {
     let mut close = 0;
     for seed in 0..20 {
         let jobs = workload(seed, false).jobs;
-        let case = Case::new(machine, Policy::EASY, jobs, Wait::Settled, seed);
+        let case = Case::new(machine, Policy::EASY, jobs, ReferenceWait::Settled, seed);
         let outcome = case.run(Share::percent(10), WaitMultiple(2000));
         let n = outcome.figures.measured_multiple().unwrap_or(0.0);
         close += usize::from((n - 2.0).abs() <= 0.021);
@@ -189,7 +195,7 @@ fn reservations_after_everything_else_are_as_if_they_were_not_there() {
     };
     for seed in 0..10 {
         let jobs = workload(seed, false).jobs;
-        let case = Case::new(machine, Policy::EASY, jobs, Wait::Before, seed);
+        let case = Case::new(machine, Policy::EASY, jobs, ReferenceWait::Baseline, seed);
         let share = Share::percent(10);
         let never = case.run(share, WaitMultiple(1_000_000)).relative_wait;
         assert!(never.is_some());
@@ -205,21 +211,21 @@ fn calibration_finds_where_the_queue_waits_no_longer() {
         seeds: 20,
         first_seed: 1,
         load: 0.5,
-        lengths: Lengths::Requested,
+        job_times: JobTimes::Requested,
         policy: Policy::FCFS,
-        wait: Wait::Before,
+        wait: ReferenceWait::Baseline,
     }
     .cases();
     let mut told = 0;
-    let rows = calibrate(&cases, Measure::Jobs, |_| {
+    let rows = calibrate(&cases, Weighting::PerJob, |_| {
         told += 1;
         Ok::<(), ()>(())
     });
     let rows = rows.unwrap();
     assert_eq!(told, rows.len());
     for row in &rows {
-        let wait = |n| mean_relative_wait(&cases, row.point.share, n, Measure::Jobs);
-        assert!(matches!(row.found, Found::At(_)), "{:?}", row.found);
+        let wait = |n| mean_relative_wait(&cases, row.point.share, n, Weighting::PerJob);
+        assert!(matches!(row.found, NeededMultiple::At(_)), "{:?}", row.found);
         assert!(wait(WaitMultiple::ONE) > 1.0 && wait(row.found.multiple()) <= 1.0);
         assert_eq!(wait(row.found.multiple()), row.point.relative_wait.mean);
     }
@@ -240,18 +246,18 @@ proptest! {
         let reserved: Vec<bool> = jobs.iter().map(|job| job.4).collect();
         let jobs: Vec<Job> = jobs.iter().map(|(s, r, more, n, _)| job(*s, *r, r + more, *n)).collect();
         let notice = Span::from_secs(notice_secs);
-        let fates = run(&jobs, &reserved, Notice::Fixed(notice));
+        let outcomes = run(&jobs, &reserved, Notice::Fixed(notice));
         let mut changes = Vec::new();
-        for ((job, fate), reserved) in jobs.iter().zip(&fates).zip(&reserved) {
-            let may = match fate {
+        for ((job, outcome), reserved) in jobs.iter().zip(&outcomes).zip(&reserved) {
+            let may = match outcome {
                 JobOutcome::Started(start) if *reserved => *start == job.submit + notice,
                 JobOutcome::Started(start) => *start >= job.submit,
                 JobOutcome::Rejected => *reserved,
                 JobOutcome::TooLarge => job.processors > MACHINE.nodes,
                 JobOutcome::Cancelled => false,
             };
-            prop_assert!(may, "{job:?} {fate:?}");
-            if let Some(start) = fate.start() {
+            prop_assert!(may, "{job:?} {outcome:?}");
+            if let Some(start) = outcome.start() {
                 // Ends come before starts.
                 changes.push((start, i64::from(job.processors)));
                 changes.push((start + job.run, -i64::from(job.processors)));

@@ -4,9 +4,9 @@
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sched::workflow::FlowSlackPolicy;
-use cosy_sim::replay::{self, Machine, Options};
-use cosy_sim::workflow::queue::draw::Load;
-use cosy_sim::workflow::queue::{Bench, Flow, FlowEnd, Outcome, Scheme, Setting};
+use cosy_sim::replay::{self, Machine, ReplayOptions};
+use cosy_sim::workflow::queue::arrivals::WorkflowLoad;
+use cosy_sim::workflow::queue::{Flow, FlowEnd, Outcome, RunSettings, Scheme, Simulation};
 use cosy_sim::workload::{Job, Workload};
 use std::process::Command;
 
@@ -50,14 +50,14 @@ fn chain(at: i64, actual: &[i64]) -> Flow {
 }
 
 fn run(jobs: &[Job], flows: &[Flow], task_nodes: u32, scheme: Scheme) -> Outcome {
-    let bench = Bench {
+    let simulation = Simulation {
         machine: MACHINE,
         policy: Policy::EASY,
         jobs,
         flows,
         task_nodes,
     };
-    bench.run(&Setting {
+    simulation.run(&RunSettings {
         scheme,
         slack_percent: 50,
         policy: FlowSlackPolicy::CpEvenPercent,
@@ -73,7 +73,7 @@ fn check(scheme: Scheme, actual: &[i64], end: FlowEnd, ran: &[(i64, i64)], job_s
     assert_eq!(outcome.ends, [(at(350), end)], "{label}");
     let want = ran.iter().map(|(from, to)| (0, at(*from), at(*to)));
     assert_eq!(outcome.tasks, want.collect::<Vec<_>>(), "{label}");
-    assert_eq!(outcome.ran[1].unwrap().start, at(job_start), "{label}");
+    assert_eq!(outcome.job_runs[1].unwrap().start, at(job_start), "{label}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn log() -> Vec<Job> {
 }
 
 fn flows(percent: u32, qoi: u32) -> Vec<Flow> {
-    Load {
+    WorkflowLoad {
         window: (Time(0), Time::from_secs(108_000)),
         nodes: 4,
         percent,
@@ -124,13 +124,13 @@ fn without_workflows_it_is_a_replay() {
         jobs: jobs.clone(),
         ..Workload::default()
     };
-    let replay = replay::replay(MACHINE, Policy::EASY, &workload, Options::default());
-    assert_eq!(run(&jobs, &[], 1, KILL).ran, replay.ran);
+    let replay = replay::replay(MACHINE, Policy::EASY, &workload, ReplayOptions::default());
+    assert_eq!(run(&jobs, &[], 1, KILL).job_runs, replay.job_runs);
 }
 
 /// Never more nodes than there are, at whatever instant.
 fn check_room(jobs: &[Job], outcome: &Outcome) {
-    let ran = jobs.iter().zip(&outcome.ran);
+    let ran = jobs.iter().zip(&outcome.job_runs);
     let ran = ran.map(|(job, ran)| (ran.unwrap(), i64::from(job.processors)));
     let queue = ran.flat_map(|(ran, nodes)| [(ran.end, -nodes), (ran.start, nodes)]);
     let tasks = outcome.tasks.iter();
@@ -178,7 +178,7 @@ fn smaller_loads_are_part_of_larger_ones() {
     let (small, large) = (flows(20, 50), flows(40, 50));
     assert!(small.len() < large.len());
     assert!(small.iter().all(|flow| large.contains(flow)));
-    let load = Load {
+    let load = WorkflowLoad {
         window: (Time(0), Time::from_secs(20_000_000)),
         nodes: 100,
         percent: 10,

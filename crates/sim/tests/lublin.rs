@@ -3,7 +3,7 @@
 //! Samples are seeded and tolerances are five standard errors.
 
 use cosy_model::{Span, Time};
-use cosy_sim::models::lublin::{Kind, Settings, generate};
+use cosy_sim::models::lublin::{JobKind, Settings, generate};
 use cosy_sim::workload::{Job, Workload};
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ const SIGMAS: f64 = 5.0;
 
 /// The parameters of one kind, for 128 nodes.
 struct Published {
-    kind: Kind,
+    kind: JobKind,
     serial: f64,
     power_of_two: f64,
     /// Low, middle and high logarithm of sizes; the probability below the middle.
@@ -29,7 +29,7 @@ struct Published {
 
 const PUBLISHED: [Published; 3] = [
     Published {
-        kind: Kind::Batch,
+        kind: JobKind::Batch,
         serial: 0.2927,
         power_of_two: 0.6686,
         sizes: [1.2, 5.0, 7.0, 0.875],
@@ -39,7 +39,7 @@ const PUBLISHED: [Published; 3] = [
         mean_hour: 15.361_740_546_898,
     },
     Published {
-        kind: Kind::Interactive,
+        kind: JobKind::Interactive,
         serial: 0.1541,
         power_of_two: 0.625,
         sizes: [1.0, 3.0, 5.5, 0.705],
@@ -49,7 +49,7 @@ const PUBLISHED: [Published; 3] = [
         mean_hour: 15.794_015_948_299,
     },
     Published {
-        kind: Kind::Typeless,
+        kind: JobKind::Typeless,
         serial: 0.244,
         power_of_two: 0.576,
         sizes: [0.8, 4.5, 7.0, 0.86],
@@ -60,7 +60,7 @@ const PUBLISHED: [Published; 3] = [
     },
 ];
 
-fn sample(kind: Kind) -> Workload {
+fn sample(kind: JobKind) -> Workload {
     generate(&Settings {
         nodes: 128,
         jobs: JOBS,
@@ -222,7 +222,7 @@ fn daily_cycle() {
 /// Jobs use ln 6 / 5 of their limit on average, and never more than all of it.
 #[test]
 fn limits() {
-    let jobs = sample(Kind::Both).jobs;
+    let jobs = sample(JobKind::Both).jobs;
     let used = |job: &Job| job.run.0 as f64 / job.limit.0 as f64;
     let long: Vec<f64> = jobs
         .iter()
@@ -241,9 +241,12 @@ fn both_kinds_are_the_single_ones_merged() {
         let jobs = sample(kind).jobs.into_iter();
         jobs.map(|job| Job { id: 0, ..job }).collect::<Vec<Job>>()
     };
-    let both = single(Kind::Both);
+    let both = single(JobKind::Both);
     assert!(both.is_sorted_by_key(|job| job.submit));
-    for (queue, alone) in [(1, single(Kind::Batch)), (2, single(Kind::Interactive))] {
+    for (queue, alone) in [
+        (1, single(JobKind::Batch)),
+        (2, single(JobKind::Interactive)),
+    ] {
         let part: Vec<&Job> = both.iter().filter(|job| job.queue == queue).collect();
         assert!(part.len() > 1000);
         assert!(
@@ -272,7 +275,7 @@ fn absurd_settings_end_and_stay_in_bounds() {
         (3, -1.0),
         (u32::MAX, f64::INFINITY),
     ] {
-        for kind in Kind::ALL {
+        for kind in JobKind::ALL {
             let settings = Settings {
                 nodes,
                 load,
@@ -300,9 +303,9 @@ fn absurd_settings_end_and_stay_in_bounds() {
 
 #[test]
 fn names_of_kinds_are_read_and_written() {
-    for kind in Kind::ALL {
-        assert_eq!(Kind::from_str(&kind.to_string()), Ok(kind));
+    for kind in JobKind::ALL {
+        assert_eq!(JobKind::from_str(&kind.to_string()), Ok(kind));
     }
-    let error = Kind::from_str("Batch").unwrap_err().to_string();
+    let error = JobKind::from_str("Batch").unwrap_err().to_string();
     assert!(error.contains("`Batch`") && error.contains("typeless"), "{error}");
 }

@@ -6,12 +6,12 @@
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sched::notice::{Curve, Share};
-use cosy_sim::cosy::controlled;
-use cosy_sim::models::lublin::{self, Kind};
+use cosy_sim::cosy::controller_replay;
+use cosy_sim::models::lublin::{self, JobKind};
 use cosy_sim::notice::figures::Figures;
-use cosy_sim::notice::run::{Month, Outcome, Setting};
-use cosy_sim::notice::schemes::Scheme;
-use cosy_sim::notice::users::{JobOutcome, Refused};
+use cosy_sim::notice::rule_sets::RuleSet;
+use cosy_sim::notice::run::{Month, Outcome, RunSettings};
+use cosy_sim::notice::users::{AfterRefusal, JobOutcome};
 use cosy_sim::replay::Machine;
 use cosy_sim::workload::Job;
 use std::process::Command;
@@ -31,7 +31,7 @@ fn lublin() -> Month {
         nodes: 32,
         jobs: 300,
         seed: 5,
-        kind: Kind::Both,
+        kind: JobKind::Both,
         load: 1.5,
     };
     let mut jobs = lublin::generate(&settings).jobs;
@@ -39,10 +39,10 @@ fn lublin() -> Month {
     month(jobs, 32)
 }
 
-fn run(month: &Month, scheme: Scheme, refused: Refused, percent: u32) -> Outcome {
-    month.run(&Setting {
-        scheme,
-        refused,
+fn run(month: &Month, rule_set: RuleSet, after_refusal: AfterRefusal, percent: u32) -> Outcome {
+    month.run(&RunSettings {
+        rule_set,
+        after_refusal,
         shares: vec![Share::percent(percent)],
         seed: 3,
     })
@@ -51,9 +51,9 @@ fn run(month: &Month, scheme: Scheme, refused: Refused, percent: u32) -> Outcome
 #[test]
 fn without_requests_it_is_the_queue() {
     let month = lublin();
-    let starts = controlled::starts(month.machine, month.policy, &month.jobs);
+    let starts = controller_replay::starts(month.machine, month.policy, &month.jobs);
     assert_eq!(month.without().starts, starts);
-    let outcome = run(&month, Scheme::Academic, Refused::Queued, 0);
+    let outcome = run(&month, RuleSet::Academic, AfterRefusal::Queued, 0);
     assert_eq!(outcome.starts, starts);
     let figures = Figures::of(&month, &outcome, &month.without());
     assert_eq!(figures.month.queue.relative(), 1.0);
@@ -62,12 +62,12 @@ fn without_requests_it_is_the_queue() {
 
 /// Every booked start is at least n(p) w after its request, and is kept; returns how many
 /// were booked and refused.
-fn check_rule(month: &Month, refused: Refused) -> (usize, usize) {
-    let outcome = run(month, Scheme::Academic, refused, 30);
+fn check_rule(month: &Month, after_refusal: AfterRefusal) -> (usize, usize) {
+    let outcome = run(month, RuleSet::Academic, after_refusal, 30);
     let (mut booked, mut denied) = (0, 0);
-    for asked in &outcome.asked {
+    for asked in &outcome.rule_figures {
         let (submit, start) = (month.jobs[asked.at].submit, outcome.starts[asked.at]);
-        match &outcome.fates[asked.at] {
+        match &outcome.job_outcomes[asked.at] {
             JobOutcome::Booked(promised) => {
                 let least = asked.multiple.unwrap().of(asked.wait);
                 assert!(*promised >= submit + least, "{asked:?}");
@@ -76,7 +76,7 @@ fn check_rule(month: &Month, refused: Refused) -> (usize, usize) {
             }
             JobOutcome::Refused(why) => {
                 assert!(asked.multiple.is_none() && why.contains("15 %"), "{why}");
-                assert_eq!(start.is_some(), refused == Refused::Queued, "{asked:?}");
+                assert_eq!(start.is_some(), after_refusal == AfterRefusal::Queued, "{asked:?}");
                 denied += 1;
             }
             JobOutcome::Plain => panic!("{asked:?} was never answered"),
@@ -87,8 +87,8 @@ fn check_rule(month: &Month, refused: Refused) -> (usize, usize) {
 
 #[test]
 fn the_rule_is_kept_and_so_are_promises() {
-    for refused in [Refused::Queued, Refused::Dropped] {
-        let (booked, denied) = check_rule(&lublin(), refused);
+    for after_refusal in [AfterRefusal::Queued, AfterRefusal::Dropped] {
+        let (booked, denied) = check_rule(&lublin(), after_refusal);
         // With 30 % of requests the share soon passes 15 %.
         assert!(booked > 10 && denied > 10, "{booked} {denied}");
     }
@@ -107,18 +107,18 @@ fn waits_by_hand() {
     };
     let jobs = vec![job(0, 100, 100, 8), job(1, 50, 50, 8), job(2, 10, 10, 8)];
     let month = month(jobs, 8);
-    let setting = |seed| Setting {
-        scheme: Scheme::Free,
-        refused: Refused::Queued,
+    let setting = |seed| RunSettings {
+        rule_set: RuleSet::Free,
+        after_refusal: AfterRefusal::Queued,
         shares: vec![Share::percent(34)],
         seed,
     };
-    let only_second = |outcome: &Outcome| outcome.asked.iter().map(|a| a.at).eq([1]);
+    let only_second = |outcome: &Outcome| outcome.rule_figures.iter().map(|a| a.at).eq([1]);
     let outcome = (0..200)
         .map(|seed| month.run(&setting(seed)))
         .find(only_second);
     let outcome = outcome.unwrap();
-    assert_eq!(outcome.fates[1], JobOutcome::Booked(Time::from_secs(100)));
+    assert_eq!(outcome.job_outcomes[1], JobOutcome::Booked(Time::from_secs(100)));
     let figures = Figures::of(&month, &outcome, &month.without());
     assert_eq!((figures.month.asked, figures.late), (1, 0));
     assert_eq!(figures.month.queue.with_s, 148.0);

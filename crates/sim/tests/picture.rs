@@ -6,7 +6,7 @@ use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sim::machine::Machine;
 use cosy_sim::picture::{self, PictureError};
-use cosy_sim::replay::{Options, replay};
+use cosy_sim::replay::{ReplayOptions, replay};
 use cosy_sim::workload::{Job, Workload};
 
 fn job(id: u64, submit: i64, run: i64, limit: i64, processors: u32) -> Job {
@@ -35,9 +35,9 @@ fn five() -> Workload {
 
 /// Gantt chart, utilisation, backlog.
 fn pictures(machine: Machine, workload: &Workload) -> [String; 3] {
-    let options = Options {
+    let options = ReplayOptions {
         keep_shares: true,
-        ..Options::default()
+        ..ReplayOptions::default()
     };
     let replay = replay(machine, Policy::EASY, workload, options);
     [
@@ -133,9 +133,9 @@ fn too_many_bars_are_refused() {
         ..Workload::default()
     };
     let machine = Machine { nodes: 1, cores: 1 };
-    let options = || Options {
+    let options = || ReplayOptions {
         keep_shares: true,
-        ..Options::default()
+        ..ReplayOptions::default()
     };
     let all = replay(machine, Policy::EASY, &workload, options());
     let refused = picture::gantt(machine, &workload, &all);
@@ -145,7 +145,7 @@ fn too_many_bars_are_refused() {
     let replayed = replay(machine, Policy::EASY, &part, options());
     let drawn = picture::gantt(machine, &part, &replayed).unwrap();
     assert_eq!(drawn.matches("<title>job ").count(), 20_000);
-    let without = replay(machine, Policy::EASY, &workload, Options::default());
+    let without = replay(machine, Policy::EASY, &workload, ReplayOptions::default());
     let refused = picture::gantt(machine, &workload, &without);
     assert_eq!(refused, Err(PictureError::NoShares));
 }

@@ -7,7 +7,7 @@ use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sim::machine::Machine;
 use cosy_sim::metrics::Metrics;
-use cosy_sim::replay::{Options, Replay, replay};
+use cosy_sim::replay::{Replay, ReplayOptions, replay};
 use cosy_sim::swf::{self, Strictness};
 use cosy_sim::workload::{Job, Workload};
 use proptest::prelude::*;
@@ -34,8 +34,8 @@ fn workload(rows: &[Row]) -> Workload {
 }
 
 fn starts(replay: &Replay) -> Vec<i64> {
-    let start = |ran: &Option<cosy_sim::replay::Ran>| ran.map_or(-1, |ran| ran.start.secs());
-    replay.ran.iter().map(start).collect()
+    let start = |ran: &Option<cosy_sim::replay::JobRun>| ran.map_or(-1, |ran| ran.start.secs());
+    replay.job_runs.iter().map(start).collect()
 }
 
 // --- by hand
@@ -63,9 +63,13 @@ const BY_HAND: [Row; 5] = [
 fn a_small_log_by_hand() {
     let machine = Machine { nodes: 4, cores: 1 };
     let workload = workload(&BY_HAND);
-    let easy = replay(machine, Policy::EASY, &workload, Options::default());
+    let easy = replay(machine, Policy::EASY, &workload, ReplayOptions::default());
     assert_eq!(starts(&easy), [0, 100, 10, 150, 150]);
-    let backfilled: Vec<bool> = easy.ran.iter().map(|ran| ran.unwrap().backfilled).collect();
+    let backfilled: Vec<bool> = easy
+        .job_runs
+        .iter()
+        .map(|ran| ran.unwrap().backfilled)
+        .collect();
     assert_eq!(backfilled, [false, false, true, false, false]);
     let got = Metrics::of(machine, &workload, &easy);
     assert_eq!(got.jobs, 5);
@@ -80,7 +84,7 @@ fn a_small_log_by_hand() {
     // 1, (95+50)/50, 1, (130+60)/60, (120+40)/40
     let slowdown = (1.0 + 2.9 + 1.0 + 190.0 / 60.0 + 4.0) / 5.0;
     assert!((got.mean_bounded_slowdown().unwrap() - slowdown).abs() < 1e-8);
-    let fcfs = replay(machine, Policy::FCFS, &workload, Options::default());
+    let fcfs = replay(machine, Policy::FCFS, &workload, ReplayOptions::default());
     assert_eq!(starts(&fcfs), [0, 100, 150, 150, 150]);
 }
 
@@ -92,13 +96,13 @@ fn the_higher_queue_is_served_first() {
         job.queue = queue;
     }
     let check = |priorities: &[i32], want: [i64; 4]| {
-        let options = Options {
+        let options = ReplayOptions {
             priorities,
-            ..Options::default()
+            ..ReplayOptions::default()
         };
         let replay = replay(machine, Policy::EASY, &workload, options);
         assert_eq!(starts(&replay), want, "{priorities:?}");
-        assert!(replay.ran.iter().flatten().all(|ran| !ran.backfilled));
+        assert!(replay.job_runs.iter().flatten().all(|ran| !ran.backfilled));
     };
     check(&[], [0, 10, 20, 30]);
     check(&[0, 0, 5], [0, 20, 10, 30]);
@@ -186,7 +190,7 @@ proptest! {
         let want = counted(size, &rows);
         for (nodes, cores) in [(size, 1), (1, size)] {
             let machine = Machine { nodes, cores };
-            let got = replay(machine, Policy::EASY, &workload, Options::default());
+            let got = replay(machine, Policy::EASY, &workload, ReplayOptions::default());
             prop_assert_eq!(starts(&got), want.clone());
         }
     }
@@ -198,15 +202,15 @@ proptest! {
         let workload = workload(&rows);
         let machine = Machine { nodes: size, cores: 1 };
         let policy = Policy { depth: cosy_sched::Depth::Count(depth), backfill: true };
-        let replay = replay(machine, policy, &workload, Options::default());
-        for ran in replay.ran.iter().flatten() {
-            let held = replay.ran.iter().zip(&workload.jobs).filter_map(|(other, job)| {
+        let replay = replay(machine, policy, &workload, ReplayOptions::default());
+        for ran in replay.job_runs.iter().flatten() {
+            let held = replay.job_runs.iter().zip(&workload.jobs).filter_map(|(other, job)| {
                 let other = (*other)?;
                 (other.start <= ran.start && ran.start < other.end).then_some(job.processors)
             });
             prop_assert!(held.sum::<u32>() <= size);
         }
-        for (job, ran) in workload.jobs.iter().zip(&replay.ran) {
+        for (job, ran) in workload.jobs.iter().zip(&replay.job_runs) {
             prop_assert!(ran.is_some_and(|ran| ran.start >= job.submit));
         }
     }
@@ -500,7 +504,7 @@ fn logs_start_as_in_the_counting_scheduler() {
         let row = |job: &Job| (job.submit.secs(), job.run.secs(), job.limit.secs(), job.processors);
         let rows: Vec<Row> = log.jobs.iter().map(row).collect();
         let machine = Machine { nodes, cores: 1 };
-        let got = replay(machine, Policy::EASY, &log, Options::default());
+        let got = replay(machine, Policy::EASY, &log, ReplayOptions::default());
         assert!(starts(&got) == counted(nodes, &rows), "{nodes} nodes");
     };
     check("KTH-SP2-1996-2.1-cln.swf.gz", 100);

@@ -1,7 +1,7 @@
 //! `cosy-sim generate --dag` and `cosy-sim experiment workflow`: files, tables, errors.
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_sim::dag::{Drawing, Kind, file};
+use cosy_sim::dag::{GraphKind, GraphSettings, graph_file};
 use std::process::{Command, Output};
 
 fn run(options: &str) -> Output {
@@ -25,14 +25,14 @@ fn refused(options: &str, says: &str) {
 
 #[test]
 fn graphs_read_as_they_are_drawn() {
-    for kind in Kind::ALL {
+    for kind in GraphKind::ALL {
         let word = kind.word();
         let text = told(&format!("generate --dag {word} --seed 5"));
-        assert_eq!(file::read(&text).unwrap(), Drawing::usual(kind, 5).draw());
+        assert_eq!(graph_file::read(&text).unwrap(), GraphSettings::usual(kind, 5).generate());
         assert!(text.contains(&format!("\"--dag {word} --tasks ")), "{text}");
     }
     let text = told("generate --dag laplace --tasks 30 --machines 3 --ccr 0.5 --seed 2");
-    let graph = file::read(&text).unwrap();
+    let graph = graph_file::read(&text).unwrap();
     assert_eq!((graph.count(), graph.unit_us.len()), (25, 3));
     assert!(text.contains("--dag laplace --tasks 30 --machines 3 --seed 2 --ccr 0.5"));
 }

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Claim {
     /// What the paper says.
     pub says: &'static str,
-    /// Its figures.
+    /// The figures that the paper gives for it.
     pub paper: String,
     /// The figures of our runs.
     pub ours: String,

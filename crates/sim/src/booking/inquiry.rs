@@ -3,7 +3,7 @@
 //! Where the papers are silent: the weights of eq. (4) are half and half unless told
 //! otherwise; all waiting jobs are looked at.
 
-use super::drive::Request;
+use super::simulation::ReservationRequest;
 use crate::replay::waiting;
 use cosy_model::{Span, Time};
 use cosy_sched::appraise::{Appraisal, Inquiry, Listed, Starts, Tariff};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Both metrics count the same.
 pub const HALF_PPM: u32 = 500_000;
 
-impl Request<'_> {
+impl ReservationRequest<'_> {
     /// What the planner says of `starts`.
     pub fn appraise(&self, starts: Starts, makespan_weight_ppm: u32) -> Appraisal {
         let job = waiting(self.at as u64, &self.jobs[self.at], self.demand);

@@ -6,7 +6,7 @@
 //! Sources: what-if paper, section 5.1; pricing paper, section 4; and what was found out by
 //! comparing the logs of today with the papers' figures (docs/EXPERIMENTS.md).
 
-use crate::intake::Ends;
+use crate::log_input::EndBound;
 use crate::swf::Record;
 use crate::workload::Job;
 use cosy_model::{Span, Time};
@@ -28,27 +28,27 @@ const BLUE_CLEANED: [(u64, i64, i64, u32, i64); 6] = [
     (8, 412_251, 46_744, 64, 64_800),
 ];
 
-/// Why rows make no workload.
+/// Why the rows of a log make no workload.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Unfit {
+pub enum LogError {
     /// No row is one that the paper would have taken.
     #[error("{file}: none of {rows} rows is a job that the experiment takes: {wanted}")]
-    None {
-        /// The log.
+    NoJobs {
+        /// Name of the log, as given.
         file: String,
-        /// Rows looked at.
+        /// Number of rows that were looked at.
         rows: usize,
-        /// What it takes.
+        /// What a row must have to be taken.
         wanted: &'static str,
     },
     /// A job does not fit the machine of the experiment.
     #[error("{file}:{line}: job {job} had {processors} processors, the machine has {most}")]
     TooLarge {
-        /// The log.
+        /// Name of the log, as given.
         file: String,
-        /// Its line.
+        /// The line of the log that it is on, from 1.
         line: u32,
-        /// Its number.
+        /// Job number in the log.
         job: u64,
         /// Processors that it had.
         processors: u64,
@@ -57,10 +57,10 @@ pub enum Unfit {
     },
     /// A replay could not tell when it ends.
     #[error("{file}:{line}: the jobs up to this one end beyond 64 bits of milliseconds")]
-    Far {
-        /// The log.
+    TimeOverflow {
+        /// Name of the log, as given.
         file: String,
-        /// The line.
+        /// The first line, from 1, at which the sum is too large.
         line: u32,
     },
 }
@@ -69,13 +69,13 @@ pub enum Unfit {
 /// Sound is what ran, on processors, for no longer than it asked for.
 ///
 /// # Errors
-/// [`Unfit`].
+/// [`LogError`].
 pub fn sound(
     file: &str,
     records: &[Record],
     count: usize,
     (nodes, per_node): (u32, u32),
-) -> Result<Vec<Job>, Unfit> {
+) -> Result<Vec<Job>, LogError> {
     let is_blue = records
         .first()
         .is_some_and(|first| (first.id, first.submit) == BLUE_FIRST);
@@ -84,7 +84,7 @@ pub fn sound(
     let kept = records.iter().copied().filter(within);
     let mut jobs = jobs(file, cleaned.chain(kept), count)?;
     if jobs.is_empty() {
-        return Err(Unfit::None {
+        return Err(LogError::NoJobs {
             file: file.to_owned(),
             rows: records.len(),
             wanted: "it ran, on processors, for no longer than it asked for",
@@ -100,18 +100,18 @@ pub fn sound(
 /// that ran, which end at their limits at the latest.
 ///
 /// # Errors
-/// [`Unfit`].
+/// [`LogError`].
 pub fn month(
     file: &str,
     records: &[Record],
     first: u64,
     count: usize,
     nodes: u32,
-) -> Result<Vec<Job>, Unfit> {
+) -> Result<Vec<Job>, LogError> {
     let rows = records.iter().copied().filter(|record| record.id >= first);
     let mut jobs = jobs(file, rows.take(count), count)?;
     if jobs.is_empty() {
-        return Err(Unfit::None {
+        return Err(LogError::NoJobs {
             file: file.to_owned(),
             rows: records.len(),
             wanted: "it ran, on processors, and its number is not below the first of the month",
@@ -142,8 +142,8 @@ fn jobs(
     file: &str,
     records: impl Iterator<Item = Record>,
     count: usize,
-) -> Result<Vec<Job>, Unfit> {
-    let mut ends = Ends::default();
+) -> Result<Vec<Job>, LogError> {
+    let mut end_bound = EndBound::default();
     let mut jobs = Vec::new();
     for record in records {
         let (Some(run), Some(processors)) = (record.run, record.allocated) else {
@@ -152,9 +152,9 @@ fn jobs(
         if jobs.len() == count {
             break;
         }
-        if !ends.add(record.submit, run) {
+        if !end_bound.add(record.submit, run) {
             let (file, line) = (file.to_owned(), record.line);
-            return Err(Unfit::Far { file, line });
+            return Err(LogError::TimeOverflow { file, line });
         }
         jobs.push(Job {
             id: record.id,
@@ -170,10 +170,10 @@ fn jobs(
     Ok(jobs)
 }
 
-fn fitting(file: &str, jobs: Vec<Job>, nodes: u32) -> Result<Vec<Job>, Unfit> {
+fn fitting(file: &str, jobs: Vec<Job>, nodes: u32) -> Result<Vec<Job>, LogError> {
     match jobs.iter().find(|job| job.processors > nodes) {
         None => Ok(jobs),
-        Some(job) => Err(Unfit::TooLarge {
+        Some(job) => Err(LogError::TooLarge {
             file: file.to_owned(),
             line: job.line,
             job: job.id,

@@ -6,11 +6,11 @@ use std::fmt;
 /// The mean over seeds, and between which values they lie.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Spread {
-    /// The mean.
+    /// Mean over the seeds.
     pub mean: f64,
-    /// The lowest.
+    /// The lowest value of a seed.
     pub low: f64,
-    /// The highest.
+    /// The highest value of a seed.
     pub high: f64,
 }
 

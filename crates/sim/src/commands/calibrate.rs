@@ -8,10 +8,11 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use cosy_model::Span;
 use cosy_sched::Policy;
 use cosy_sim::cosy::calibration::{Row, calibrate, curve};
-use cosy_sim::cosy::case::{Case, Measure, Wait, each};
-use cosy_sim::cosy::seek::Found;
+use cosy_sim::cosy::case::{Case, ReferenceWait, Weighting};
+use cosy_sim::cosy::needed_multiple::NeededMultiple;
 use cosy_sim::cosy::study::nothing_waits;
 use cosy_sim::machine::Machine;
+use cosy_sim::parallel;
 use cosy_sim::policy;
 use cosy_sim::workload::Job;
 use std::process::ExitCode;
@@ -32,7 +33,6 @@ Examples:
   cosy-sim calibrate --workload log.swf.gz --machine 128 --until 60d
   cosy-sim calibrate --model cirne --jobs 500 --machine 32";
 
-/// Its options.
 pub fn command() -> Command {
     let command = Command::new("calibrate")
         .about("Find the notice time of reservations for a site's own workload")
@@ -73,7 +73,7 @@ fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// Workload or machine are not as they should be.
@@ -85,12 +85,12 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     if nothing_waits(&cases) {
         bail!("no job of the workload waits: there is nothing to calibrate by");
     }
-    let measure = match options.get_one::<String>("mean").map(String::as_str) {
-        Some("work") => Measure::Work,
-        _ => Measure::Jobs,
+    let weighting = match options.get_one::<String>("mean").map(String::as_str) {
+        Some("work") => Weighting::ByWork,
+        _ => Weighting::PerJob,
     };
     print(&head(&cases, options))?;
-    let rows = calibrate(&cases, measure, |row| print(&(line(row, measure) + "\n")))?;
+    let rows = calibrate(&cases, weighting, |row| print(&(line(row, weighting) + "\n")))?;
     let curve = curve(&rows).context("the points that were found")?;
     print(&format!("\n{}", curve.to_toml()))?;
     Ok(ExitCode::SUCCESS)
@@ -105,8 +105,10 @@ fn cases(machine: Machine, jobs: &[Job], options: &ArgMatches) -> anyhow::Result
         .context("--choices has a default")?;
     let policy = *options.get_one("policy").unwrap_or(&Policy::EASY);
     let choices: Vec<u64> = (1..=choices).collect();
-    let case = |seed: &u64| Case::new(machine, policy, jobs.to_vec(), Wait::Window(window), *seed);
-    Ok(each(&choices, case))
+    let case = |seed: &u64| {
+        Case::new(machine, policy, jobs.to_vec(), ReferenceWait::Window(window), *seed)
+    };
+    Ok(parallel::map(&choices, case))
 }
 
 fn head(cases: &[Case], options: &ArgMatches) -> String {
@@ -123,21 +125,21 @@ fn head(cases: &[Case], options: &ArgMatches) -> String {
         case.jobs.len(),
         case.machine,
         policy::name(case.policy),
-        case.before.queue_wait.ms() as f64 / 3_600_000.0,
-        case.before.utilisation * 100.0,
+        case.baseline.queue_wait.ms() as f64 / 3_600_000.0,
+        case.baseline.utilisation * 100.0,
         cases.len(),
     )
 }
 
-fn line(row: &Row, measure: Measure) -> String {
+fn line(row: &Row, weighting: Weighting) -> String {
     let n = match row.found {
-        Found::AtLeast(n) | Found::At(n) => n.to_string(),
-        Found::Beyond(n) => format!("> {n}"),
+        NeededMultiple::Lowest(n) | NeededMultiple::At(n) => n.to_string(),
+        NeededMultiple::Above(n) => format!("> {n}"),
     };
     let point = &row.point;
-    let wait = match measure {
-        Measure::Jobs => point.relative_wait,
-        Measure::Work => point.relative_wait_by_work,
+    let wait = match weighting {
+        Weighting::PerJob => point.relative_wait,
+        Weighting::ByWork => point.relative_wait_by_work,
     };
     format!(
         "{:>4}  {n:>5}  {:<20}  {:<17}  {}",

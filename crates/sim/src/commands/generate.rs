@@ -5,7 +5,7 @@ use super::source;
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
-use cosy_sim::dag::{self, Drawing, Kind, costs, file};
+use cosy_sim::dag::{self, GraphKind, GraphSettings, costs, graph_file};
 use cosy_sim::swf;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -17,10 +17,9 @@ Examples:
   cosy-sim generate --dag montage --tasks 57 --seed 3 > m.json";
 
 /// Options that are of models only, and of workflows only.
-const OF_MODELS: [&str; 5] = ["nodes", "jobs", "arrival", "kind", "load"];
-const OF_WORKFLOWS: [&str; 3] = ["tasks", "machines", "ccr"];
+const MODEL_OPTIONS: [&str; 5] = ["nodes", "jobs", "arrival", "kind", "load"];
+const WORKFLOW_OPTIONS: [&str; 3] = ["tasks", "machines", "ccr"];
 
-/// Its options.
 pub fn command() -> Command {
     let command = Command::new("generate")
         .about(
@@ -38,8 +37,8 @@ pub fn command() -> Command {
     let command = source::model_options(command);
     let command = command.args(workflow_options());
     let command = command.mut_args(|option| match option.get_id().as_str() {
-        of if OF_MODELS.contains(&of) => option.conflicts_with("dag"),
-        of if OF_WORKFLOWS.contains(&of) => option.conflicts_with("model"),
+        of if MODEL_OPTIONS.contains(&of) => option.conflicts_with("dag"),
+        of if WORKFLOW_OPTIONS.contains(&of) => option.conflicts_with("model"),
         _ => option,
     });
     command.group(ArgGroup::new("what").args(["model", "dag"]).required(true))
@@ -47,9 +46,9 @@ pub fn command() -> Command {
 
 fn workflow_options() -> [Arg; 4] {
     let option = |id: &'static str, value, help| Arg::new(id).long(id).value_name(value).help(help);
-    let kinds = PossibleValuesParser::new(Kind::ALL.map(Kind::word));
-    let kind = |word: String| Kind::ALL.into_iter().find(|kind| kind.word() == word);
-    let kinds = kinds.map(move |word| kind(word).unwrap_or(Kind::Random));
+    let kinds = PossibleValuesParser::new(GraphKind::ALL.map(GraphKind::word));
+    let kind = |word: String| GraphKind::ALL.into_iter().find(|kind| kind.word() == word);
+    let kinds = kinds.map(move |word| kind(word).unwrap_or(GraphKind::Random));
     let tasks = dag::LEAST_TASKS as u64..=dag::MOST_TASKS as u64;
     [
         option("dag", "KIND", "Draw a workflow of this shape").value_parser(kinds),
@@ -74,13 +73,13 @@ fn ratio(text: &str) -> Result<u32, String> {
     ratio.ok_or_else(|| "a ratio is a number from 0 to 100".to_owned())
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// Options of another model, or standard output cannot be written. That nobody reads on is
 /// no error.
 pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
-    let written = match options.get_one::<Kind>("dag") {
+    let written = match options.get_one::<GraphKind>("dag") {
         Some(kind) => workflow(options, *kind)?,
         None => log(options)?,
     };
@@ -94,22 +93,22 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
 
 fn log(options: &ArgMatches) -> anyhow::Result<io::Result<()>> {
     let nodes = *options.get_one("nodes").context("--nodes is required")?;
-    let drawing = source::drawing(options, nodes)?;
+    let settings = source::model_settings(options, nodes)?;
     let out = io::stdout().lock();
-    Ok(swf::write(&drawing.draw(), out, &drawing.comments()))
+    Ok(swf::write(&settings.generate(), out, &settings.comments()))
 }
 
-fn workflow(options: &ArgMatches, kind: Kind) -> anyhow::Result<io::Result<()>> {
+fn workflow(options: &ArgMatches, kind: GraphKind) -> anyhow::Result<io::Result<()>> {
     let number = |name| options.get_one::<u64>(name).copied().map(usize::try_from);
     let seed = *options.get_one("seed").context("--seed has a default")?;
-    let usual = Drawing::usual(kind, seed);
-    let drawing = Drawing {
+    let usual = GraphSettings::usual(kind, seed);
+    let settings = GraphSettings {
         tasks: number("tasks").transpose()?.unwrap_or(usual.tasks),
         machines: number("machines").transpose()?.unwrap_or(usual.machines),
         ratio: options.get_one("ccr").copied(),
         ..usual
     };
-    let text = file::written(&drawing.draw(), &drawing.options());
+    let text = graph_file::write(&settings.generate(), &settings.options());
     let mut out = io::stdout().lock();
     Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Options of all commands that name files to read.
 const INPUTS: [&str; 6] = ["workload", "sacct", "policy", "against", "sp2", "ctc"];
 
-/// Where results go.
+/// The files that a command writes its results to.
 pub struct Output {
     /// Options with the files that they name.
     files: Vec<(&'static str, String)>,

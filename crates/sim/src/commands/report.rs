@@ -10,11 +10,11 @@ use std::fmt;
 
 /// What `cosy-sim run` tells.
 pub struct Report {
-    /// File or model.
+    /// The file or the model, as given.
     pub workload: String,
-    /// The machine.
+    /// The machine that the workload was replayed on.
     pub machine: Machine,
-    /// The policy's word.
+    /// The policy as `--policy` spells it.
     pub policy: String,
     /// Why jobs were left out, and how many.
     pub dropped: Vec<(String, u64)>,
@@ -113,7 +113,7 @@ fn wait(secs: Option<f64>) -> String {
     secs.map_or_else(none, |secs| format!("{} ({secs:.3} s)", Span((secs * 1000.0).round() as i64)))
 }
 
-/// `12.3 %`.
+/// A share from 0 to 1 as `12.3 %`.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(none, |share| format!("{:.1} %", share * 100.0))
 }

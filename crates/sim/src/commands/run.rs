@@ -12,7 +12,7 @@ use cosy_sim::machine::Machine;
 use cosy_sim::metrics::Metrics;
 use cosy_sim::picture::{self, PictureError};
 use cosy_sim::policy;
-use cosy_sim::replay::{Options, Replay, replay};
+use cosy_sim::replay::{Replay, ReplayOptions, replay};
 use cosy_sim::workload::{Job, Workload};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -32,7 +32,6 @@ Examples:
 
 Files written are '-' for standard output; the table is then left out.";
 
-/// Its options.
 pub fn command() -> Command {
     let command = Command::new("run")
         .about("Replay a workload on a machine and print waits, utilisation and more")
@@ -76,7 +75,7 @@ pub fn file(name: &'static str, value: &'static str, help: &'static str) -> Arg 
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// Workload, machine or files are not as they should be.
@@ -101,7 +100,7 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
         machine,
         policy: policy::name(policy),
         dropped: report::dropped(&workload),
-        submitted: replay.ran.len() as u64,
+        submitted: replay.job_runs.len() as u64,
         took,
         metrics,
     };
@@ -179,10 +178,10 @@ fn timed(
 ) -> (Replay, f64) {
     let mut progress = Progress::of(workload.jobs.len() as u64);
     let mut show = |started| progress.show(started);
-    let options = Options {
+    let options = ReplayOptions {
         keep_shares,
         progress: Some(&mut show),
-        ..Options::default()
+        ..ReplayOptions::default()
     };
     let begun = Instant::now();
     let replay = replay(machine, policy, workload, options);

@@ -4,9 +4,9 @@ use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cosy_model::Span;
-use cosy_sim::intake::{self, Strictness};
+use cosy_sim::log_input::{self, Strictness};
 use cosy_sim::models::cirne::{self, Arrival};
-use cosy_sim::models::lublin::{self, Kind};
+use cosy_sim::models::lublin::{self, JobKind};
 use cosy_sim::workload::Workload;
 use cosy_sim::{sacct, swf};
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader};
 const DEFAULT_JOBS: &str = "1000";
 const DEFAULT_SEED: &str = "1";
 /// Options that say nothing about a log.
-const OF_MODELS: [&str; 5] = ["jobs", "seed", "arrival", "kind", "load"];
+const MODEL_OPTIONS: [&str; 5] = ["jobs", "seed", "arrival", "kind", "load"];
 
 /// A model that workloads are drawn from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,9 +24,9 @@ enum Model {
     Lublin,
 }
 
-/// What to draw.
+/// The model that a workload is drawn from, with its settings.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Drawing {
+pub enum ModelSettings {
     /// From the model of Cirne and Berman.
     Cirne(cirne::Settings),
     /// From the model of Lublin and Feitelson.
@@ -49,7 +49,7 @@ pub fn options(command: Command) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Leave out and count rows that are no usable jobs, instead of refusing the log"),
         );
-    OF_MODELS
+    MODEL_OPTIONS
         .iter()
         .fold(model_options(command), |command, id| {
             command.mut_arg(id, |option| option.conflicts_with("workload"))
@@ -63,7 +63,7 @@ pub fn model_options(command: Command) -> Command {
         .arg(option("model", "MODEL", "Draw jobs from a model").value_parser(model_parser()))
         .arg(
             option("jobs", "N", "How many jobs a model draws")
-                .value_parser(value_parser!(u64).range(1..=intake::MAX_JOBS as u64))
+                .value_parser(value_parser!(u64).range(1..=log_input::MAX_JOBS as u64))
                 .default_value(DEFAULT_JOBS),
         )
         .arg(
@@ -100,8 +100,8 @@ fn arrival_parser() -> impl TypedValueParser<Value = Arrival> {
     PossibleValuesParser::new(Arrival::ALL.map(Arrival::name)).try_map(|name| name.parse())
 }
 
-fn kind_parser() -> impl TypedValueParser<Value = Kind> {
-    PossibleValuesParser::new(Kind::ALL.map(Kind::name)).try_map(|name| name.parse())
+fn kind_parser() -> impl TypedValueParser<Value = JobKind> {
+    PossibleValuesParser::new(JobKind::ALL.map(JobKind::name)).try_map(|name| name.parse())
 }
 
 /// Reads a length of time that has some length.
@@ -132,7 +132,7 @@ pub fn read(matches: &ArgMatches, nodes: u32) -> anyhow::Result<Workload> {
     };
     match matches.get_one::<String>("workload") {
         Some(file) => log(file, strictness),
-        None => Ok(drawing(matches, nodes)?.draw()),
+        None => Ok(model_settings(matches, nodes)?.generate()),
     }
 }
 
@@ -163,7 +163,7 @@ fn known_by_content(
     input: impl BufRead,
     strictness: Strictness,
 ) -> anyhow::Result<Workload> {
-    let (head, input) = intake::peeked(intake::unpacked(input), intake::MAX_LINE_BYTES);
+    let (head, input) = log_input::peek(log_input::unpack(input), log_input::MAX_LINE_BYTES);
     Ok(match sacct::is_likely(&head) {
         true => sacct::read(name, input, strictness)?,
         false => swf::read(name, input, strictness)?,
@@ -174,7 +174,7 @@ fn known_by_content(
 ///
 /// # Errors
 /// No model, or options of the other one.
-pub fn drawing(matches: &ArgMatches, nodes: u32) -> anyhow::Result<Drawing> {
+pub fn model_settings(matches: &ArgMatches, nodes: u32) -> anyhow::Result<ModelSettings> {
     let Some(model) = matches.get_one::<Model>("model") else {
         bail!("no workload: say --workload FILE, or --model cirne or --model lublin");
     };
@@ -193,7 +193,7 @@ pub fn drawing(matches: &ArgMatches, nodes: u32) -> anyhow::Result<Drawing> {
         (Model::Lublin, Some(_), _) => {
             bail!("--arrival is of the model cirne only: leave it out, or say --model cirne")
         }
-        (Model::Cirne, arrival, None) => Ok(Drawing::Cirne(cirne::Settings {
+        (Model::Cirne, arrival, None) => Ok(ModelSettings::Cirne(cirne::Settings {
             nodes,
             jobs,
             seed,
@@ -201,19 +201,19 @@ pub fn drawing(matches: &ArgMatches, nodes: u32) -> anyhow::Result<Drawing> {
             load,
             ..cirne::Settings::default()
         })),
-        (Model::Lublin, None, kind) => Ok(Drawing::Lublin(lublin::Settings {
+        (Model::Lublin, None, kind) => Ok(ModelSettings::Lublin(lublin::Settings {
             nodes,
             jobs,
             seed,
-            kind: kind.unwrap_or(Kind::Both),
+            kind: kind.unwrap_or(JobKind::Both),
             load,
         })),
     }
 }
 
-impl Drawing {
-    /// Draws it.
-    pub fn draw(&self) -> Workload {
+impl ModelSettings {
+    /// Draws the workload from the model.
+    pub fn generate(&self) -> Workload {
         match self {
             Self::Cirne(settings) => cirne::generate(settings),
             Self::Lublin(settings) => lublin::generate(settings),

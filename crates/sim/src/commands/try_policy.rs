@@ -10,11 +10,11 @@ use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cosy_model::Span;
 use cosy_sim::compare::{compare, recorded_waits, replayed_waits};
-use cosy_sim::intake::Strictness;
+use cosy_sim::log_input::Strictness;
 use cosy_sim::machine::Machine;
 use cosy_sim::metrics::Metrics;
 use cosy_sim::policy::{self, PolicyFile};
-use cosy_sim::replay::{Options, replay};
+use cosy_sim::replay::{ReplayOptions, replay};
 use cosy_sim::workload::Workload;
 use std::process::ExitCode;
 
@@ -35,7 +35,6 @@ Without --against, waits are compared with those that were recorded. These hold 
 replay does not know: holds, dependencies, limits of users, nodes that were down, the old
 system's priorities. Compare like with like by naming the old policy with --against.";
 
-/// Its options.
 pub fn command() -> Command {
     Command::new("try")
         .about("Replay your own history under another policy: who would have waited longer?")
@@ -78,7 +77,7 @@ pub fn command() -> Command {
         .arg(file("json", "OUT", "Write everything as JSON; '-' is standard output"))
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// History, machine, policies or files are not as they should be.
@@ -155,10 +154,10 @@ fn replayed(
         .with_context(|| format!("policy '{name}'"))?;
     let mut progress = Progress::of(workload.jobs.len() as u64);
     let mut show = |started| progress.show(started);
-    let options = Options {
+    let options = ReplayOptions {
         priorities: &priorities,
         progress: Some(&mut show),
-        ..Options::default()
+        ..ReplayOptions::default()
     };
     let replay = replay(machine, file.policy, workload, options);
     progress.end();

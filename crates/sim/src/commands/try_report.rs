@@ -3,7 +3,7 @@
 use super::report::{dropped_json, percent};
 use anyhow::Context;
 use cosy_model::Span;
-use cosy_sim::compare::{Comparison, DRAWS, Line};
+use cosy_sim::compare::{Comparison, ComparisonRow, DRAWS};
 use cosy_sim::machine::Machine;
 use cosy_sim::metrics::Metrics;
 use serde_json::{Value, json};
@@ -28,11 +28,11 @@ nodes that were down, the old system's priorities. For like with like name it wi
 pub enum Side {
     /// From the history itself.
     Recorded,
-    /// From a replay.
+    /// From a replay under a policy.
     Replayed {
         /// The word or file that was given.
         name: String,
-        /// In words.
+        /// The policy as `--policy` spells it: `easy`, `depth=4`.
         policy: String,
         /// What it came to.
         metrics: Metrics,
@@ -41,17 +41,17 @@ pub enum Side {
 
 /// Everything that is told.
 pub struct TryReport {
-    /// The file.
+    /// The file that the history was read from.
     pub history: String,
-    /// The machine.
+    /// The machine that the history was replayed on.
     pub machine: Machine,
     /// Why rows were left out, and how many.
     pub dropped: Vec<(String, u64)>,
-    /// The old policy.
+    /// Waits under the old policy, or as recorded.
     pub before: Side,
-    /// The new policy.
+    /// Waits under the new policy.
     pub after: Side,
-    /// The waits.
+    /// Waits before and after, of all jobs and of groups.
     pub comparison: Comparison,
 }
 
@@ -84,7 +84,7 @@ impl TryReport {
     /// # Errors
     /// None that are known.
     pub fn json(&self) -> anyhow::Result<String> {
-        let lines = |lines: &[Line]| lines.iter().map(line_json).collect::<Vec<Value>>();
+        let lines = |lines: &[ComparisonRow]| lines.iter().map(line_json).collect::<Vec<Value>>();
         let comparison = &self.comparison;
         let value = json!({
             "history": self.history,
@@ -104,7 +104,7 @@ impl TryReport {
     }
 }
 
-fn line_json(line: &Line) -> Value {
+fn line_json(line: &ComparisonRow) -> Value {
     json!({
         "name": line.name,
         "jobs": line.jobs,
@@ -179,7 +179,7 @@ fn likely(weeks: u64) -> String {
     )
 }
 
-fn table(f: &mut fmt::Formatter<'_>, title: &str, lines: &[Line]) -> fmt::Result {
+fn table(f: &mut fmt::Formatter<'_>, title: &str, lines: &[ComparisonRow]) -> fmt::Result {
     writeln!(
         f,
         "\n{title:<NAME$} {:>9} {:>12} {:>12} {:>13}  {:<29} they wait",

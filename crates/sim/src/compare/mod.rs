@@ -13,7 +13,7 @@ use crate::replay::Replay;
 use crate::workload::Workload;
 use cosy_model::Span;
 use std::collections::BTreeMap;
-use weeks::{WEEK, Week};
+use weeks::{WEEK, WeekSums};
 
 /// What can be said of a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ impl Verdict {
         }
     }
 
-    /// In plain words.
+    /// The verdict in the words of tables and JSON.
     pub fn words(self) -> &'static str {
         match self {
             Self::Shorter => "shorter",
@@ -51,14 +51,14 @@ impl Verdict {
 
 /// The waits of some jobs. Times in seconds.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Line {
+pub struct ComparisonRow {
     /// What the jobs have in common.
     pub name: String,
     /// How many there are.
     pub jobs: u64,
-    /// Mean wait before.
+    /// Mean wait under the old policy, or as recorded.
     pub before: f64,
-    /// Mean wait after.
+    /// Mean wait under the new policy.
     pub after: f64,
     /// After less before: above zero they wait longer.
     pub difference: f64,
@@ -68,21 +68,21 @@ pub struct Line {
     pub verdict: Verdict,
 }
 
-/// All lines.
+/// The waits of all jobs, and of groups of them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Comparison {
     /// Jobs whose wait one of the sides does not know; they are in no line.
     pub unknown: u64,
     /// Weeks in which compared jobs were submitted.
     pub weeks: u64,
-    /// All jobs.
-    pub whole: Line,
+    /// All compared jobs together.
+    pub whole: ComparisonRow,
     /// By account, those with most jobs first.
-    pub accounts: Vec<Line>,
+    pub accounts: Vec<ComparisonRow>,
     /// By processors, smallest first.
-    pub sizes: Vec<Line>,
+    pub sizes: Vec<ComparisonRow>,
     /// By queue, those with most jobs first.
-    pub queues: Vec<Line>,
+    pub queues: Vec<ComparisonRow>,
 }
 
 /// What was recorded of each job's wait.
@@ -93,7 +93,7 @@ pub fn recorded_waits(workload: &Workload) -> Vec<Option<Span>> {
 
 /// How long each job waited in a replay.
 pub fn replayed_waits(workload: &Workload, replay: &Replay) -> Vec<Option<Span>> {
-    let both = workload.jobs.iter().zip(&replay.ran);
+    let both = workload.jobs.iter().zip(&replay.job_runs);
     both.map(|(job, ran)| Some((*ran)?.start.since(job.submit)))
         .collect()
 }
@@ -106,7 +106,7 @@ pub fn compare(
     after: &[Option<Span>],
     seed: u64,
 ) -> Option<Comparison> {
-    let mut groups: BTreeMap<Key, Group> = BTreeMap::new();
+    let mut groups: BTreeMap<GroupKey, GroupSums> = BTreeMap::new();
     let first = workload.jobs.first()?.submit;
     let mut unknown = 0;
     for (at, job) in workload.jobs.iter().enumerate() {
@@ -117,29 +117,29 @@ pub fn compare(
         };
         let week = job.submit.since(first).0 / WEEK.0;
         for key in [
-            Key::Whole,
-            Key::Account(job.account),
-            Key::Size(size_class(job.processors)),
-            Key::Queue(job.queue),
+            GroupKey::Whole,
+            GroupKey::Account(job.account),
+            GroupKey::Size(size_class(job.processors)),
+            GroupKey::Queue(job.queue),
         ] {
             groups.entry(key).or_default().add(week, before, after);
         }
     }
     let lines = lines(workload, &groups, seed);
-    let weeks = groups.get(&Key::Whole)?.weeks.len() as u64;
+    let weeks = groups.get(&GroupKey::Whole)?.weeks.len() as u64;
     sorted_into(lines, unknown, weeks)
 }
 
 /// What jobs may have in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum GroupKey {
     Whole,
     Account(u32),
     Size(u32),
     Queue(u32),
 }
 
-impl Key {
+impl GroupKey {
     fn name(self, workload: &Workload) -> String {
         let known = |names: &[String], at: u32| {
             let name = names.get(at as usize).filter(|name| !name.is_empty());
@@ -170,13 +170,13 @@ fn size_name(class: u32) -> String {
 
 /// The waits of some jobs, in milliseconds.
 #[derive(Default)]
-struct Group {
+struct GroupSums {
     before: i128,
     after: i128,
-    weeks: BTreeMap<i64, Week>,
+    weeks: BTreeMap<i64, WeekSums>,
 }
 
-impl Group {
+impl GroupSums {
     fn add(&mut self, week: i64, before: Span, after: Span) {
         self.before += i128::from(before.0);
         self.after += i128::from(after.0);
@@ -185,10 +185,10 @@ impl Group {
         sums.difference += i128::from(after.0) - i128::from(before.0);
     }
 
-    fn line(&self, name: String, spread: Option<(f64, f64)>) -> Line {
+    fn line(&self, name: String, spread: Option<(f64, f64)>) -> ComparisonRow {
         let jobs: i128 = self.weeks.values().map(|week| week.jobs).sum();
         let mean = |sum: i128| quotient(sum, jobs * 1000).unwrap_or(0.0);
-        Line {
+        ComparisonRow {
             name,
             jobs: jobs as u64,
             before: mean(self.before),
@@ -200,7 +200,11 @@ impl Group {
     }
 }
 
-fn lines(workload: &Workload, groups: &BTreeMap<Key, Group>, seed: u64) -> Vec<(Key, Line)> {
+fn lines(
+    workload: &Workload,
+    groups: &BTreeMap<GroupKey, GroupSums>,
+    seed: u64,
+) -> Vec<(GroupKey, ComparisonRow)> {
     let weeks: Vec<_> = groups.values().map(|group| &group.weeks).collect();
     let spreads = weeks::spreads(&weeks, seed);
     let both = groups.iter().zip(spreads);
@@ -208,14 +212,18 @@ fn lines(workload: &Workload, groups: &BTreeMap<Key, Group>, seed: u64) -> Vec<(
         .collect()
 }
 
-fn sorted_into(lines: Vec<(Key, Line)>, unknown: u64, weeks: u64) -> Option<Comparison> {
+fn sorted_into(
+    lines: Vec<(GroupKey, ComparisonRow)>,
+    unknown: u64,
+    weeks: u64,
+) -> Option<Comparison> {
     let (mut whole, mut accounts, mut sizes, mut queues) = (None, vec![], vec![], vec![]);
     for (key, line) in lines {
         match key {
-            Key::Whole => whole = Some(line),
-            Key::Account(_) => accounts.push(line),
-            Key::Size(_) => sizes.push(line),
-            Key::Queue(_) => queues.push(line),
+            GroupKey::Whole => whole = Some(line),
+            GroupKey::Account(_) => accounts.push(line),
+            GroupKey::Size(_) => sizes.push(line),
+            GroupKey::Queue(_) => queues.push(line),
         }
     }
     for by_jobs in [&mut accounts, &mut queues] {
@@ -284,7 +292,7 @@ mod tests {
         ]);
         let got = got.unwrap();
         assert_eq!((got.unknown, got.weeks), (2, 2));
-        let told = |line: &Line| (line.name.clone(), line.jobs, line.before, line.after);
+        let told = |line: &ComparisonRow| (line.name.clone(), line.jobs, line.before, line.after);
         assert_eq!(told(&got.whole), ("all jobs".to_owned(), 3, 40.0, 30.0));
         assert_eq!(got.whole.difference, -10.0);
         assert_eq!(got.whole.verdict, Verdict::TooFewWeeks);

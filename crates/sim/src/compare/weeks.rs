@@ -23,7 +23,7 @@ const TAIL: usize = 20;
 
 /// The jobs of a line that were submitted in one week.
 #[derive(Clone, Copy, Default)]
-pub struct Week {
+pub struct WeekSums {
     /// How many they are.
     pub jobs: i128,
     /// How much longer all of them together waited, in milliseconds.
@@ -32,10 +32,10 @@ pub struct Week {
 
 /// For each line the difference of the mean waits, in seconds, that all but one in twenty
 /// draws are above, and that all but one in twenty are below. All lines see the same draws.
-pub fn spreads(lines: &[&BTreeMap<i64, Week>], seed: u64) -> Vec<Option<(f64, f64)>> {
+pub fn spreads(lines: &[&BTreeMap<i64, WeekSums>], seed: u64) -> Vec<Option<(f64, f64)>> {
     let weeks: BTreeSet<i64> = lines.iter().flat_map(|line| line.keys().copied()).collect();
     let number: BTreeMap<i64, usize> = weeks.iter().copied().zip(0..).collect();
-    let lines: Vec<Vec<(usize, Week)>> = lines
+    let lines: Vec<Vec<(usize, WeekSums)>> = lines
         .iter()
         .map(|line| {
             line.iter()
@@ -66,7 +66,7 @@ fn draw(weeks: usize, rng: &mut ChaCha8Rng) -> Vec<i128> {
 }
 
 /// `None` when no week with jobs was drawn.
-fn mean(line: &[(usize, Week)], times: &[i128]) -> Option<f64> {
+fn mean(line: &[(usize, WeekSums)], times: &[i128]) -> Option<f64> {
     let (mut jobs, mut difference) = (0, 0);
     for (week, sums) in line {
         jobs += times[*week] * sums.jobs;
@@ -107,11 +107,11 @@ mod tests {
     /// with differences of -1 s and 1 s have 0.1 s, of which nine in ten are within 1.645.
     #[test]
     fn spread_is_that_of_a_mean() {
-        let week = |at: i64| Week {
+        let week = |at: i64| WeekSums {
             jobs: 5,
             difference: 5000 * i128::from(at % 2 * 2 - 1),
         };
-        let line: BTreeMap<i64, Week> = (0..100).map(|at| (at, week(at))).collect();
+        let line: BTreeMap<i64, WeekSums> = (0..100).map(|at| (at, week(at))).collect();
         let (low, high) = spreads(&[&line], 1)[0].unwrap();
         assert!((-0.20..-0.13).contains(&low), "{low}");
         assert!((0.13..0.20).contains(&high), "{high}");

@@ -4,9 +4,9 @@
 //! The paper leaves that open ("when the workload is lighter or heavier, the result has to
 //! be adapted accordingly", section 4.4).
 
-use super::case::{Case, Measure};
-use super::seek::Found;
-use super::study::{PERCENTS, Point, needed};
+use super::case::{Case, Weighting};
+use super::needed_multiple::NeededMultiple;
+use super::study::{PERCENTS, Point, needed_multiple};
 use cosy_sched::notice::{BadCurve, Curve, Share, WaitMultiple};
 
 /// n in a configuration is rounded up to so many thousandths.
@@ -16,7 +16,7 @@ const STEP: u32 = 100;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// The n that is needed.
-    pub found: Found,
+    pub found: NeededMultiple,
     /// What it brings, over all choices of the jobs that become reservations.
     pub point: Point,
 }
@@ -29,18 +29,18 @@ pub struct Row {
 /// Those of `tell`; nothing is looked for after one.
 pub fn calibrate<E>(
     cases: &[Case],
-    measure: Measure,
+    weighting: Weighting,
     mut tell: impl FnMut(&Row) -> Result<(), E>,
 ) -> Result<Vec<Row>, E> {
     let mut rows: Vec<Row> = Vec::new();
     for percent in PERCENTS {
         let share = Share::percent(percent);
-        let found = needed(cases, share, measure);
+        let found = needed_multiple(cases, share, weighting);
         let point = Point::of(cases, share, found.multiple());
         let row = Row { found, point };
         tell(&row)?;
         rows.push(row);
-        if matches!(found, Found::Beyond(_)) {
+        if matches!(found, NeededMultiple::Above(_)) {
             break;
         }
     }
@@ -57,8 +57,8 @@ pub fn curve(rows: &[Row]) -> Result<Curve, BadCurve> {
     let mut last = WaitMultiple::ONE;
     for row in rows {
         let n = match row.found {
-            Found::AtLeast(n) | Found::At(n) => n,
-            Found::Beyond(_) => break,
+            NeededMultiple::Lowest(n) | NeededMultiple::At(n) => n,
+            NeededMultiple::Above(_) => break,
         };
         last = WaitMultiple(n.0.div_ceil(STEP).saturating_mul(STEP)).max(last);
         points.push((row.point.share, last));
@@ -69,10 +69,10 @@ pub fn curve(rows: &[Row]) -> Result<Curve, BadCurve> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::Mean;
+    use super::super::statistics::Mean;
     use super::*;
 
-    fn row(percent: u32, found: Found) -> Row {
+    fn row(percent: u32, found: NeededMultiple) -> Row {
         let zero = Mean::of(&[]);
         let point = Point {
             share: Share::percent(percent),
@@ -89,7 +89,7 @@ mod tests {
         Row { found, point }
     }
 
-    fn check(found: &[Found], points: &[(u32, u32)], refuse_above: u32) {
+    fn check(found: &[NeededMultiple], points: &[(u32, u32)], refuse_above: u32) {
         let rows = PERCENTS.into_iter().zip(found);
         let rows: Vec<Row> = rows.map(|(percent, found)| row(percent, *found)).collect();
         let points = points
@@ -101,8 +101,9 @@ mod tests {
 
     #[test]
     fn curves_rise_and_end_where_no_notice_helps() {
-        let (at, least) = (|n| Found::At(WaitMultiple(n)), Found::AtLeast(WaitMultiple::ONE));
-        let beyond = Found::Beyond(WaitMultiple(16_000));
+        let (at, least) =
+            (|n| NeededMultiple::At(WaitMultiple(n)), NeededMultiple::Lowest(WaitMultiple::ONE));
+        let beyond = NeededMultiple::Above(WaitMultiple(16_000));
         let rising = [(0, 1000), (5, 1800), (10, 2900), (15, 4000)];
         check(&[at(1793), at(2900), at(3901), beyond], &rising, 15);
         let level = [(0, 1000), (5, 1000), (10, 2100), (15, 2100), (20, 2200)];

@@ -14,18 +14,18 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// Most runs until notice time and wait belong together.
+/// Runs at most until the wait that notice times are multiples of has settled.
 const ROUNDS: i64 = 12;
-/// They do when the wait is off by no more than a hundredth.
+/// The wait has settled when a run changes it by no more than one part of so many.
 const SETTLED: i64 = 100;
 /// The stream of random numbers that chooses reservations; the workload has another.
 const CHOICE_STREAM: u64 = 1;
 
-/// Which wait a notice time is a multiple of.
+/// The wait that notice times are multiples of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wait {
+pub enum ReferenceWait {
     /// The mean wait of the queue without reservations.
-    Before,
+    Baseline,
     /// The mean wait of the queue in that very run: run again until both agree.
     Settled,
     /// The mean wait of queued jobs that have started within that time before the request.
@@ -35,35 +35,35 @@ pub enum Wait {
 /// A workload on a machine.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The machine.
+    /// The machine that all runs of the case are on.
     pub machine: Machine,
     /// How queued jobs are served.
     pub policy: Policy,
-    /// By submit time.
+    /// All jobs, sorted by submit time.
     pub jobs: Vec<Job>,
-    /// Which wait counts.
-    pub wait: Wait,
+    /// The wait that notice times are multiples of.
+    pub wait: ReferenceWait,
     /// What became of the jobs without reservations.
-    pub fates: Vec<JobOutcome>,
+    pub outcomes: Vec<JobOutcome>,
     /// Figures without reservations.
-    pub before: Figures,
+    pub baseline: Figures,
     /// The order in which jobs become reservations.
     chosen: Vec<usize>,
 }
 
-/// How much each job counts in the queue's mean wait.
+/// How jobs are weighed in the queue's mean wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Measure {
-    /// All the same, as in the paper.
-    Jobs,
-    /// As much as it asks for: processors times limit.
-    Work,
+pub enum Weighting {
+    /// Every job counts the same, as in the paper.
+    PerJob,
+    /// A job counts as much as it asks for: processors times limit.
+    ByWork,
 }
 
 /// A run with reservations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// Figures of it.
+    /// Metrics of the run.
     pub figures: Figures,
     /// Mean wait of queued jobs as a multiple of that without reservations (q); `None` when
     /// nothing waited without them.
@@ -74,15 +74,21 @@ pub struct Outcome {
 
 impl Case {
     /// A workload, run without reservations; `seed` chooses the jobs that become some.
-    pub fn new(machine: Machine, policy: Policy, jobs: Vec<Job>, wait: Wait, seed: u64) -> Self {
+    pub fn new(
+        machine: Machine,
+        policy: Policy,
+        jobs: Vec<Job>,
+        wait: ReferenceWait,
+        seed: u64,
+    ) -> Self {
         let trial = Trial {
             machine,
             policy,
             jobs: &jobs,
         };
         let none = vec![false; jobs.len()];
-        let fates = trial.run(&none, Notice::Fixed(Span::ZERO));
-        let before = Figures::of(machine, &jobs, &none, &fates);
+        let outcomes = trial.run(&none, Notice::Fixed(Span::ZERO));
+        let baseline = Figures::of(machine, &jobs, &none, &outcomes);
         let mut chosen: Vec<usize> = (0..jobs.len()).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(CHOICE_STREAM);
@@ -92,8 +98,8 @@ impl Case {
             policy,
             jobs,
             wait,
-            fates,
-            before,
+            outcomes,
+            baseline,
             chosen,
         }
     }
@@ -113,15 +119,17 @@ impl Case {
     pub fn run(&self, share: Share, multiple: WaitMultiple) -> Outcome {
         let reserved = self.reserved(share);
         let figures = match self.wait {
-            Wait::Before => self.fixed(&reserved, multiple, self.before.queue_wait),
-            Wait::Settled => self.settled(&reserved, multiple),
-            Wait::Window(window) => self.figures(&reserved, Notice::Window(multiple, window)),
+            ReferenceWait::Baseline => self.fixed(&reserved, multiple, self.baseline.queue_wait),
+            ReferenceWait::Settled => self.settled(&reserved, multiple),
+            ReferenceWait::Window(window) => {
+                self.figures(&reserved, Notice::Window(multiple, window))
+            }
         };
-        let before = &self.before;
+        let baseline = &self.baseline;
         Outcome {
             figures,
-            relative_wait: ratio(figures.queue_wait, before.queue_wait),
-            relative_wait_by_work: ratio(figures.queue_wait_by_work, before.queue_wait_by_work),
+            relative_wait: ratio(figures.queue_wait, baseline.queue_wait),
+            relative_wait_by_work: ratio(figures.queue_wait_by_work, baseline.queue_wait_by_work),
         }
     }
 
@@ -137,9 +145,9 @@ impl Case {
             ..self.trial()
         };
         let none = vec![false; jobs.len()];
-        let fates = trial.run(&none, Notice::Fixed(Span::ZERO));
-        let figures = Figures::of(self.machine, &jobs, &none, &fates);
-        ratio(figures.queue_wait, self.before.queue_wait)
+        let outcomes = trial.run(&none, Notice::Fixed(Span::ZERO));
+        let figures = Figures::of(self.machine, &jobs, &none, &outcomes);
+        ratio(figures.queue_wait, self.baseline.queue_wait)
     }
 
     fn trial(&self) -> Trial<'_> {
@@ -151,8 +159,8 @@ impl Case {
     }
 
     fn figures(&self, reserved: &[bool], notice: Notice) -> Figures {
-        let fates = self.trial().run(reserved, notice);
-        Figures::of(self.machine, &self.jobs, reserved, &fates)
+        let outcomes = self.trial().run(reserved, notice);
+        Figures::of(self.machine, &self.jobs, reserved, &outcomes)
     }
 
     fn fixed(&self, reserved: &[bool], multiple: WaitMultiple, wait: Span) -> Figures {
@@ -162,7 +170,7 @@ impl Case {
     /// Looks for a wait that comes out of the run that it went into. There need not be one,
     /// because a run does not change evenly: then the run that was closest counts.
     fn settled(&self, reserved: &[bool], multiple: WaitMultiple) -> Figures {
-        let mut wait = self.before.queue_wait;
+        let mut wait = self.baseline.queue_wait;
         let mut closest: Option<(u64, Figures)> = None;
         for round in 0..ROUNDS {
             let figures = self.fixed(reserved, multiple, wait);
@@ -177,37 +185,22 @@ impl Case {
             // Smaller and smaller steps, so that it does not swing for ever.
             wait = Span(wait.ms() + change.saturating_mul(10) / (10 + 3 * round));
         }
-        closest.map_or(self.before, |(_, figures)| figures)
+        closest.map_or(self.baseline, |(_, figures)| figures)
     }
 }
 
 impl Outcome {
-    /// q in that measure.
-    pub fn relative_wait_in(&self, measure: Measure) -> Option<f64> {
-        match measure {
-            Measure::Jobs => self.relative_wait,
-            Measure::Work => self.relative_wait_by_work,
+    /// q with jobs weighed in this way; `None` when nothing waited without reservations.
+    pub fn relative_wait_in(&self, weighting: Weighting) -> Option<f64> {
+        match weighting {
+            Weighting::PerJob => self.relative_wait,
+            Weighting::ByWork => self.relative_wait_by_work,
         }
     }
 }
 
-/// How many times `before` it is; `None` when there was none.
+/// `wait` over `before`; `None` when `before` is zero.
 fn ratio(wait: Span, before: Span) -> Option<f64> {
     let some_wait = before > Span::ZERO;
     some_wait.then(|| wait.ms() as f64 / before.ms() as f64)
-}
-
-/// `of` every item, on as many threads as there are cores, in the order of the items.
-pub fn each<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let size = items.len().div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        let of = &of;
-        let parts = items.chunks(size);
-        let parts = parts.map(|part| scope.spawn(move || part.iter().map(of).collect::<Vec<R>>()));
-        let parts: Vec<_> = parts.collect();
-        let done = parts.into_iter().map(|part| part.join());
-        let done = done.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        done.flatten().collect()
-    })
 }

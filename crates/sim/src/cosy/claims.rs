@@ -5,7 +5,7 @@
 //!
 //! Source: COSY paper, section 4.4.
 
-use super::seek::Found;
+use super::needed_multiple::NeededMultiple;
 use super::study::Point;
 use cosy_sched::notice::Share;
 
@@ -25,7 +25,7 @@ pub struct Claim {
 pub fn claims(
     before_utilisation: f64,
     grid: &[Vec<Point>],
-    needed: &[(Share, Found)],
+    needed: &[(Share, NeededMultiple)],
 ) -> Vec<Claim> {
     vec![
         longer_at_one(grid),
@@ -81,13 +81,13 @@ fn utilisation_falls(before: f64, grid: &[Vec<Point>]) -> Claim {
     }
 }
 
-fn needed_grows(needed: &[(Share, Found)]) -> Claim {
-    let figure = |(share, found): &(Share, Found)| match found {
-        Found::AtLeast(n) => format!("p {share} %: none, q is not above 1 at {n}"),
-        Found::At(n) => format!("p {share} %: {n}"),
-        Found::Beyond(n) => format!("p {share} %: more than {n}"),
+fn needed_grows(needed: &[(Share, NeededMultiple)]) -> Claim {
+    let figure = |(share, found): &(Share, NeededMultiple)| match found {
+        NeededMultiple::Lowest(n) => format!("p {share} %: none, q is not above 1 at {n}"),
+        NeededMultiple::At(n) => format!("p {share} %: {n}"),
+        NeededMultiple::Above(n) => format!("p {share} %: more than {n}"),
     };
-    let grows = |pair: &[(Share, Found)]| pair[0].1.multiple() < pair[1].1.multiple();
+    let grows = |pair: &[(Share, NeededMultiple)]| pair[0].1.multiple() < pair[1].1.multiple();
     Claim {
         text: "the n at which q comes back to 1 grows with p",
         holds: needed.windows(2).all(grows),
@@ -141,7 +141,7 @@ fn join(parts: impl Iterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::Mean;
+    use super::super::statistics::Mean;
     use super::*;
     use cosy_sched::notice::WaitMultiple;
 
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    fn check(grid: [[(f64, f64, f64); 2]; 2], needed: [Found; 2], wanted: [bool; 6]) {
+    fn check(grid: [[(f64, f64, f64); 2]; 2], needed: [NeededMultiple; 2], wanted: [bool; 6]) {
         let percents = [5, 10];
         let row = |(row, percent): ([(f64, f64, f64); 2], u32)| {
             row.map(|cell| point(percent, cell)).to_vec()
@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn claims_hold_when_every_comparison_does() {
-        let (at, least) = (|n| Found::At(WaitMultiple(n)), Found::AtLeast(WaitMultiple::ONE));
+        let (at, least) =
+            (|n| NeededMultiple::At(WaitMultiple(n)), NeededMultiple::Lowest(WaitMultiple::ONE));
         let papers = [
             [(1.2, 0.70, 0.01), (0.9, 0.68, 0.005)],
             [(1.4, 0.58, 0.02), (1.1, 0.57, 0.01)],

@@ -36,20 +36,22 @@ struct Ran {
 }
 
 impl Figures {
-    /// Measures a run: `reserved` and `fates` belong to `jobs`, one by one.
-    pub fn of(machine: Machine, jobs: &[Job], reserved: &[bool], fates: &[JobOutcome]) -> Self {
+    /// Measures a run: `reserved` and `outcomes` belong to `jobs`, one by one.
+    pub fn of(machine: Machine, jobs: &[Job], reserved: &[bool], outcomes: &[JobOutcome]) -> Self {
         let began = jobs.first().map_or(Time::EPOCH, |job| job.submit);
-        let ran = ran(machine, jobs, fates);
+        let ran = ran(machine, jobs, outcomes);
         let ended = ran.iter().map(|ran| ran.end).max().unwrap_or(began);
-        let queued = starts(reserved, fates, false);
+        let queued = starts(reserved, outcomes, false);
         let last_queued = queued.map(|(_, start)| start).max().unwrap_or(began);
         let used = |until| used(machine, &ran, began, until);
-        let rejected = fates.iter().filter(|fate| **fate == JobOutcome::Rejected);
+        let rejected = outcomes
+            .iter()
+            .filter(|outcome| **outcome == JobOutcome::Rejected);
         let waits =
-            |kind| mean(starts(reserved, fates, kind).map(|(at, s)| s.since(jobs[at].submit)));
+            |kind| mean(starts(reserved, outcomes, kind).map(|(at, s)| s.since(jobs[at].submit)));
         Self {
             queue_wait: waits(false).unwrap_or(Span::ZERO),
-            queue_wait_by_work: by_work(machine, jobs, starts(reserved, fates, false)),
+            queue_wait_by_work: by_work(machine, jobs, starts(reserved, outcomes, false)),
             reserved_wait: waits(true),
             utilisation: used(ended),
             utilisation_while_queued: used(last_queued),
@@ -66,11 +68,11 @@ impl Figures {
     }
 }
 
-fn ran(machine: Machine, jobs: &[Job], fates: &[JobOutcome]) -> Vec<Ran> {
+fn ran(machine: Machine, jobs: &[Job], outcomes: &[JobOutcome]) -> Vec<Ran> {
     let started = jobs
         .iter()
-        .zip(fates)
-        .filter_map(|(job, fate)| Some((job, fate.start()?)));
+        .zip(outcomes)
+        .filter_map(|(job, outcome)| Some((job, outcome.start()?)));
     let ran = started.map(|(job, start)| Ran {
         start,
         end: start + job.run.min(job.limit).max(Span(1)),
@@ -82,12 +84,12 @@ fn ran(machine: Machine, jobs: &[Job], fates: &[JobOutcome]) -> Vec<Ran> {
 /// Which of the queued jobs or of the reservations started, and when.
 fn starts(
     reserved: &[bool],
-    fates: &[JobOutcome],
+    outcomes: &[JobOutcome],
     kind: bool,
 ) -> impl Iterator<Item = (usize, Time)> {
-    let of_kind = reserved.iter().zip(fates).enumerate();
+    let of_kind = reserved.iter().zip(outcomes).enumerate();
     let of_kind = of_kind.filter(move |(_, (reserved, _))| **reserved == kind);
-    of_kind.filter_map(|(at, (_, fate))| Some((at, fate.start()?)))
+    of_kind.filter_map(|(at, (_, outcome))| Some((at, outcome.start()?)))
 }
 
 fn by_work(machine: Machine, jobs: &[Job], starts: impl Iterator<Item = (usize, Time)>) -> Span {
@@ -152,8 +154,8 @@ mod tests {
         ];
         let reserved = [false, true, false, true];
         let at = |secs| JobOutcome::Started(Time::from_secs(secs));
-        let fates = [at(100), at(120), at(110), JobOutcome::Rejected];
-        let figures = Figures::of(machine, &jobs, &reserved, &fates);
+        let outcomes = [at(100), at(120), at(110), JobOutcome::Rejected];
+        let figures = Figures::of(machine, &jobs, &reserved, &outcomes);
         // (0 + 6) / 2 and 20 seconds; 40 + 40 + 5 node seconds of 4 * 40.
         let wanted = Figures {
             queue_wait: Span::from_secs(3),
@@ -179,11 +181,11 @@ mod tests {
             ..job(0, 10, 1)
         };
         let jobs = [job(0, 30, 1), endless];
-        let fates = [
+        let outcomes = [
             JobOutcome::Started(Time::from_secs(40)),
             JobOutcome::Started(Time::EPOCH),
         ];
-        let figures = Figures::of(machine, &jobs, &[false, false], &fates);
+        let figures = Figures::of(machine, &jobs, &[false, false], &outcomes);
         assert_eq!(figures.queue_wait_by_work, Span::from_secs(30));
     }
 

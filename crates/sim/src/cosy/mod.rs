@@ -9,12 +9,12 @@
 pub mod calibration;
 pub mod case;
 pub mod claims;
-pub mod controlled;
+pub mod controller_replay;
 pub mod figures;
+pub mod needed_multiple;
 pub mod paper;
 pub mod report;
-pub mod sample;
-pub mod seek;
+pub mod statistics;
 pub mod study;
 mod text;
 pub mod trial;

@@ -2,7 +2,7 @@
 
 use cosy_sched::notice::{Share, WaitMultiple};
 
-/// A row of it.
+/// A row of Table 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PaperRow {
     /// Number of the experiment.

@@ -1,31 +1,31 @@
 //! The results of a study, and the same as JSON.
 
-use super::case::{Case, Measure};
+use super::case::{Case, Weighting};
 use super::claims::{Claim, claims};
+use super::needed_multiple::NeededMultiple;
 use super::paper::PaperRow;
-use super::sample::Mean;
-use super::seek::Found;
-use super::study::{self, Before, PERCENTS, Point};
+use super::statistics::Mean;
+use super::study::{self, Baseline, PERCENTS, Point};
 use cosy_sched::notice::Share;
 use serde_json::{Value, json};
 
 /// All results of a study.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// How many workloads.
+    /// Number of workloads.
     pub workloads: usize,
     /// Workloads in which nothing waits without reservations: they have no q.
     pub without_waits: usize,
-    /// Without reservations.
-    pub before: Before,
+    /// Means over the workloads without reservations.
+    pub baseline: Baseline,
     /// At the paper's points.
     pub table: Vec<(PaperRow, Point)>,
     /// Every share at the same multiples.
     pub grid: Vec<Vec<Point>>,
     /// For each share the n at which q is 1, and the figures there.
-    pub needed: Vec<(Found, Point)>,
+    pub needed: Vec<(NeededMultiple, Point)>,
     /// For each share the n at which q is 1 when every job is as heavy as what it asks for.
-    pub needed_by_work: Vec<(Found, Point)>,
+    pub needed_by_work: Vec<(NeededMultiple, Point)>,
     /// For each share q if the reservations were not there at all.
     pub left_out: Vec<(Share, Mean)>,
     /// What the paper says, tried.
@@ -33,27 +33,30 @@ pub struct Report {
 }
 
 impl Report {
-    /// Runs everything.
+    /// Runs everything that the report tells, on all `cases`.
     pub fn of(cases: &[Case]) -> Self {
-        let before = Before::of(cases);
+        let baseline = Baseline::of(cases);
         let grid = study::grid(cases);
-        let needed = needed_in(cases, Measure::Jobs);
+        let needed = needed_in(cases, Weighting::PerJob);
         let shares: Vec<_> = needed
             .iter()
             .map(|(found, point)| (point.share, *found))
             .collect();
-        let left_out = |(share, _): &(Share, Found)| (*share, study::left_out(cases, *share));
-        let waits = cases.iter().filter(|case| case.before.queue_wait.ms() > 0);
+        let left_out =
+            |(share, _): &(Share, NeededMultiple)| (*share, study::left_out(cases, *share));
+        let waits = cases
+            .iter()
+            .filter(|case| case.baseline.queue_wait.ms() > 0);
         Self {
             workloads: cases.len(),
             without_waits: cases.len() - waits.count(),
-            before,
+            baseline,
             table: study::table(cases),
             left_out: shares.iter().map(left_out).collect(),
-            claims: claims(before.utilisation.mean, &grid, &shares),
+            claims: claims(baseline.utilisation.mean, &grid, &shares),
             grid,
             needed,
-            needed_by_work: needed_in(cases, Measure::Work),
+            needed_by_work: needed_in(cases, Weighting::ByWork),
         }
     }
 
@@ -84,12 +87,12 @@ impl Report {
             });
             row
         };
-        let needed = |(found, point): &(Found, Point)| {
+        let needed = |(found, point): &(NeededMultiple, Point)| {
             let mut row = point_json(point);
             row["needed"] = json!(match found {
-                Found::AtLeast(_) => "not above 1",
-                Found::At(_) => "found",
-                Found::Beyond(_) => "beyond",
+                NeededMultiple::Lowest(_) => "not above 1",
+                NeededMultiple::At(_) => "found",
+                NeededMultiple::Above(_) => "beyond",
             });
             row
         };
@@ -103,10 +106,10 @@ impl Report {
             "workloads": self.workloads,
             "without_waits": self.without_waits,
             "before": {
-                "u": self.before.utilisation,
-                "wait_hours": self.before.wait_hours,
-                "submission_days": self.before.submission_days,
-                "makespan_days": self.before.makespan_days,
+                "u": self.baseline.utilisation,
+                "wait_hours": self.baseline.wait_hours,
+                "submission_days": self.baseline.submission_days,
+                "makespan_days": self.baseline.makespan_days,
             },
             "table": self.table.iter().map(row).collect::<Vec<_>>(),
             "grid": self.grid.iter().flatten().map(point_json).collect::<Vec<_>>(),
@@ -118,10 +121,10 @@ impl Report {
     }
 }
 
-fn needed_in(cases: &[Case], measure: Measure) -> Vec<(Found, Point)> {
+fn needed_in(cases: &[Case], weighting: Weighting) -> Vec<(NeededMultiple, Point)> {
     let found = |percent: &u32| {
         let share = Share::percent(*percent);
-        let found = study::needed(cases, share, measure);
+        let found = study::needed_multiple(cases, share, weighting);
         (found, Point::of(cases, share, found.multiple()))
     };
     PERCENTS.iter().map(found).collect()

@@ -1,10 +1,11 @@
 //! The experiments over many seeds: table, grid, and the n that brings q back to 1.
 
-use super::case::{Case, Measure, Outcome, Wait, each};
+use super::case::{Case, Outcome, ReferenceWait, Weighting};
+use super::needed_multiple::{self, NeededMultiple};
 use super::paper::{self, PaperRow};
-use super::sample::{Mean, average, quantile};
-use super::seek::{Found, seek};
+use super::statistics::{Mean, average, quantile};
 use crate::models::cirne::{self, Arrival};
+use crate::parallel;
 use crate::replay::Machine;
 use cosy_model::Span;
 use cosy_sched::Policy;
@@ -12,7 +13,7 @@ use cosy_sched::notice::{Share, WaitMultiple};
 
 /// The shares that reservations are tried at, in per cent.
 pub const PERCENTS: [u32; 4] = [5, 10, 15, 20];
-/// The multiples of the grid.
+/// The n that each share is tried with in the grid.
 pub const GRID: [WaitMultiple; 5] = [
     WaitMultiple::ONE,
     WaitMultiple(2000),
@@ -23,9 +24,9 @@ pub const GRID: [WaitMultiple; 5] = [
 /// The largest n that is tried.
 pub const MOST: WaitMultiple = WaitMultiple(16_000);
 
-/// Which times of the workload a job takes and asks for.
+/// Which of the model's two times a job runs for, and which it asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lengths {
+pub enum JobTimes {
     /// It runs for the time that it asks for.
     Requested,
     /// It asks for the time that it runs.
@@ -34,7 +35,7 @@ pub enum Lengths {
     Both,
 }
 
-/// An experiment.
+/// What the experiment runs: model, machine, policy, number of seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Settings {
     /// Nodes of the machine.
@@ -47,12 +48,12 @@ pub struct Settings {
     pub first_seed: u64,
     /// Load multiplier of the model.
     pub load: f64,
-    /// Which times of the workload count.
-    pub lengths: Lengths,
+    /// Which times of the model jobs run for and ask for.
+    pub job_times: JobTimes,
     /// How queued jobs are served.
     pub policy: Policy,
     /// Which wait notice times are multiples of.
-    pub wait: Wait,
+    pub wait: ReferenceWait,
 }
 
 impl Settings {
@@ -60,7 +61,7 @@ impl Settings {
     pub fn cases(&self) -> Vec<Case> {
         let seeds = self.first_seed..self.first_seed.saturating_add(self.seeds);
         let seeds: Vec<u64> = seeds.collect();
-        each(&seeds, |seed| self.case(*seed))
+        parallel::map(&seeds, |seed| self.case(*seed))
     }
 
     fn case(&self, seed: u64) -> Case {
@@ -74,10 +75,10 @@ impl Settings {
         })
         .jobs;
         for job in &mut jobs {
-            match self.lengths {
-                Lengths::Requested => job.run = job.limit,
-                Lengths::Executed => job.limit = job.run,
-                Lengths::Both => {}
+            match self.job_times {
+                JobTimes::Requested => job.run = job.limit,
+                JobTimes::Executed => job.limit = job.run,
+                JobTimes::Both => {}
             }
         }
         let machine = Machine {
@@ -92,12 +93,12 @@ impl Settings {
 pub fn nothing_waits(cases: &[Case]) -> bool {
     cases
         .iter()
-        .all(|case| case.before.queue_wait == Span::ZERO)
+        .all(|case| case.baseline.queue_wait == Span::ZERO)
 }
 
 /// All workloads without reservations (experiment 1).
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Before {
+pub struct Baseline {
     /// Share of the node time that ran jobs, from 0 to 1.
     pub utilisation: Mean,
     /// Mean wait of queued jobs, in hours.
@@ -108,15 +109,15 @@ pub struct Before {
     pub makespan_days: Mean,
 }
 
-impl Before {
-    /// Sums `cases` up.
+impl Baseline {
+    /// Means over `cases`.
     pub fn of(cases: &[Case]) -> Self {
         let mean = |of: &dyn Fn(&Case) -> f64| Mean::of(&cases.iter().map(of).collect::<Vec<_>>());
         Self {
-            utilisation: mean(&|case| case.before.utilisation),
-            wait_hours: mean(&|case| hours(case.before.queue_wait)),
+            utilisation: mean(&|case| case.baseline.utilisation),
+            wait_hours: mean(&|case| hours(case.baseline.queue_wait)),
             submission_days: mean(&|case| hours(submission(case)) / 24.0),
-            makespan_days: mean(&|case| hours(case.before.makespan) / 24.0),
+            makespan_days: mean(&|case| hours(case.baseline.makespan) / 24.0),
         }
     }
 }
@@ -149,7 +150,7 @@ pub struct Point {
     pub spread: (f64, f64),
     /// Part of the workloads with q above 1.
     pub longer: f64,
-    /// Utilisation (u).
+    /// Used part of the machine, from 0 to 1 (u).
     pub utilisation: Mean,
     /// Utilisation until the last queued job starts.
     pub utilisation_while_queued: Mean,
@@ -160,7 +161,7 @@ pub struct Point {
 impl Point {
     /// Runs `cases` with `share` reservations asked for `asked` mean waits ahead.
     pub fn of(cases: &[Case], share: Share, asked: WaitMultiple) -> Self {
-        let outcomes = each(cases, |case| case.run(share, asked));
+        let outcomes = parallel::map(cases, |case| case.run(share, asked));
         let some = |of: &dyn Fn(&Outcome) -> Option<f64>| {
             outcomes.iter().filter_map(of).collect::<Vec<f64>>()
         };
@@ -182,7 +183,7 @@ impl Point {
     }
 }
 
-/// The paper's points.
+/// The points of the paper's Table 1, with its own figures.
 pub fn table(cases: &[Case]) -> Vec<(PaperRow, Point)> {
     let row = |row: &PaperRow| (*row, Point::of(cases, row.share, row.multiple));
     paper::TABLE_1.iter().map(row).collect()
@@ -198,13 +199,15 @@ pub fn grid(cases: &[Case]) -> Vec<Vec<Point>> {
 }
 
 /// The n from 1 on at which the mean q over `cases` comes down to 1.
-pub fn needed(cases: &[Case], share: Share, measure: Measure) -> Found {
-    seek(WaitMultiple::ONE, MOST, |asked| mean_relative_wait(cases, share, asked, measure))
+pub fn needed_multiple(cases: &[Case], share: Share, weighting: Weighting) -> NeededMultiple {
+    needed_multiple::find(WaitMultiple::ONE, MOST, |asked| {
+        mean_relative_wait(cases, share, asked, weighting)
+    })
 }
 
 /// q if the reservations were not there at all.
 pub fn left_out(cases: &[Case], share: Share) -> Mean {
-    let waits = each(cases, |case| case.left_out(share));
+    let waits = parallel::map(cases, |case| case.left_out(share));
     Mean::of(&waits.into_iter().flatten().collect::<Vec<f64>>())
 }
 
@@ -213,9 +216,9 @@ pub fn mean_relative_wait(
     cases: &[Case],
     share: Share,
     asked: WaitMultiple,
-    measure: Measure,
+    weighting: Weighting,
 ) -> f64 {
-    let waits = each(cases, |case| case.run(share, asked).relative_wait_in(measure));
+    let waits = parallel::map(cases, |case| case.run(share, asked).relative_wait_in(weighting));
     let waits: Vec<f64> = waits.into_iter().flatten().collect();
     average(waits.iter().copied(), waits.len())
 }

@@ -1,11 +1,11 @@
 //! A report as text, in the columns of the paper's Table 1.
 
 use super::claims::Claim;
+use super::needed_multiple::NeededMultiple;
 use super::paper::{PaperRow, UTILISATION_PERCENT};
 use super::report::Report;
-use super::sample::Mean;
-use super::seek::Found;
-use super::study::{Before, Point};
+use super::statistics::Mean;
+use super::study::{Baseline, Point};
 use cosy_sched::notice::Share;
 use std::fmt::{self, Write};
 
@@ -25,12 +25,12 @@ impl fmt::Display for Report {
 }
 
 fn before(f: &mut impl Write, report: &Report) -> fmt::Result {
-    let Before {
+    let Baseline {
         utilisation: _,
         wait_hours,
         submission_days,
         makespan_days,
-    } = report.before;
+    } = report.baseline;
     writeln!(
         f,
         "{} workloads; in [] the 95 % confidence interval of the mean (percentile bootstrap)",
@@ -64,7 +64,7 @@ fn table(f: &mut impl Write, report: &Report) -> fmt::Result {
         "1",
         "-",
         "1",
-        report.before.utilisation.interval(100.0, 1)
+        report.baseline.utilisation.interval(100.0, 1)
     )?;
     for (paper, ours) in &report.table {
         writeln!(f, "{} |  {}", papers(paper), figures(ours))?;
@@ -121,11 +121,17 @@ fn needed(f: &mut impl Write, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn need(f: &mut impl Write, found: Found, share: Share, what: &str, wait: Mean) -> fmt::Result {
+fn need(
+    f: &mut impl Write,
+    found: NeededMultiple,
+    share: Share,
+    what: &str,
+    wait: Mean,
+) -> fmt::Result {
     let found = match found {
-        Found::AtLeast(n) => format!("none is needed, {what} is not above 1 at {n}"),
-        Found::At(n) => format!("n = {n}"),
-        Found::Beyond(n) => format!("more than {n}"),
+        NeededMultiple::Lowest(n) => format!("none is needed, {what} is not above 1 at {n}"),
+        NeededMultiple::At(n) => format!("n = {n}"),
+        NeededMultiple::Above(n) => format!("more than {n}"),
     };
     let wait = wait.interval(1.0, 3);
     writeln!(f, "p {share:>3} %: {found}; {what} {wait}")

@@ -5,9 +5,9 @@
 //!
 //! Source: COSY paper, sections 3.2 and 4.3.
 
-pub use crate::booking::drive::JobOutcome;
+pub use crate::booking::simulation::JobOutcome;
 
-use crate::booking::drive::{Drive, Request, Rule, Slot};
+use crate::booking::simulation::{AdmissionRule, ReservationRequest, Simulation, Slot};
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_model::{Span, Time};
@@ -27,7 +27,7 @@ pub enum Notice {
 /// A workload on a machine under a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
-    /// The machine.
+    /// The nodes that queue and reservations share.
     pub machine: Machine,
     /// How queued jobs are served.
     pub policy: Policy,
@@ -43,12 +43,12 @@ impl Trial<'_> {
             notice,
             waits: Waits::default(),
         };
-        let drive = Drive {
+        let simulation = Simulation {
             machine: self.machine,
             policy: self.policy,
             jobs: self.jobs,
         };
-        drive.run(reserved, &mut rule)
+        simulation.run(reserved, &mut rule)
     }
 }
 
@@ -58,8 +58,8 @@ struct JustInTime {
     waits: Waits,
 }
 
-impl Rule for JustInTime {
-    fn decide(&mut self, request: &Request<'_>) -> Option<Slot> {
+impl AdmissionRule for JustInTime {
+    fn decide(&mut self, request: &ReservationRequest<'_>) -> Option<Slot> {
         let now = request.now;
         let notice = match self.notice {
             Notice::Fixed(time) => time,

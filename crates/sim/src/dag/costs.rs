@@ -10,7 +10,7 @@
 //! and one and a half times the mean data. A unit of data takes between 0.5 and 1.5 ms
 //! between two machines, the same both ways (in the paper's example 0.9 to 1.4).
 
-use super::{Kind, MOST_MACHINES, Shape};
+use super::{GraphKind, MOST_MACHINES, Shape};
 use cosy_sched::workflow::{Dag, DagError, Machines};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,11 +23,11 @@ pub const RATIOS: RangeInclusive<u32> = 100..=1000;
 /// Ratios that may be asked for, in thousandths.
 pub const ANY_RATIO: RangeInclusive<u32> = 0..=100_000;
 
-/// What to draw.
+/// What a graph is drawn from: shape, size, costs and seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Drawing {
-    /// Which shape.
-    pub kind: Kind,
+pub struct GraphSettings {
+    /// Shape of the graph.
+    pub kind: GraphKind,
     /// About how many tasks.
     pub tasks: usize,
     /// On how many machines.
@@ -51,9 +51,9 @@ pub struct Graph {
     pub unit_us: Vec<Vec<i64>>,
 }
 
-impl Drawing {
+impl GraphSettings {
     /// The paper's: its number of tasks, five machines, any ratio.
-    pub const fn usual(kind: Kind, seed: u64) -> Self {
+    pub const fn usual(kind: GraphKind, seed: u64) -> Self {
         Self {
             kind,
             tasks: kind.usual_tasks(),
@@ -63,8 +63,9 @@ impl Drawing {
         }
     }
 
-    /// Draws it.
-    pub fn draw(&self) -> Graph {
+    /// The graph that these settings give; the number of machines is brought within 1 to
+    /// [`MOST_MACHINES`].
+    pub fn generate(&self) -> Graph {
         // Costs do not depend on how much chance the shape took.
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(1);
@@ -107,10 +108,12 @@ impl Drawing {
     }
 }
 
-fn estimates_ms(kind: Kind) -> RangeInclusive<i64> {
+fn estimates_ms(kind: GraphKind) -> RangeInclusive<i64> {
     match kind {
-        Kind::Montage => 50_000..=100_000,
-        Kind::ForkJoin | Kind::Fft | Kind::Laplace | Kind::Random => 10_000..=100_000,
+        GraphKind::Montage => 50_000..=100_000,
+        GraphKind::ForkJoin | GraphKind::Fft | GraphKind::Laplace | GraphKind::Random => {
+            10_000..=100_000
+        }
     }
 }
 
@@ -136,7 +139,7 @@ fn mean_data(estimates_ms: &[Vec<Option<i64>>], unit_us: &[Vec<i64>], ratio: u32
 }
 
 impl Graph {
-    /// How many tasks.
+    /// Number of tasks.
     pub fn count(&self) -> usize {
         self.names.len()
     }

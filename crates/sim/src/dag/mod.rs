@@ -9,14 +9,14 @@
 
 pub mod costs;
 mod fft;
-pub mod file;
 mod forkjoin;
+pub mod graph_file;
 mod laplace;
 mod montage;
 mod random;
 mod shape;
 
-pub use costs::{Drawing, Graph};
+pub use costs::{Graph, GraphSettings};
 pub use shape::Shape;
 
 use rand::SeedableRng;
@@ -26,13 +26,13 @@ use rand_chacha::ChaCha8Rng;
 pub const MOST_TASKS: usize = 100_000;
 /// Fewest tasks that are drawn.
 pub const LEAST_TASKS: usize = 12;
-/// Most machines.
+/// Most machines that a graph is drawn for or read with.
 pub const MOST_MACHINES: usize = 1000;
 
-/// Kinds of graphs.
+/// Shapes that graphs are drawn in.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum GraphKind {
     /// The mosaic of Berriman et al.: images are projected, compared in pairs, corrected and
     /// added up.
     Montage,
@@ -46,7 +46,7 @@ pub enum Kind {
     Random,
 }
 
-impl Kind {
+impl GraphKind {
     /// All of them, in the order of the paper's 4.1.
     pub const ALL: [Self; 5] = [
         Self::Montage,
@@ -56,7 +56,7 @@ impl Kind {
         Self::Random,
     ];
 
-    /// Its name.
+    /// The word for it in options, JSON and tables.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Montage => "montage",
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// A shape with about so many tasks. Only [`Kind::Random`] depends on the seed.
+    /// A shape with about so many tasks. Only [`GraphKind::Random`] depends on the seed.
     pub fn shape(self, tasks: usize, seed: u64) -> Shape {
         let tasks = tasks.clamp(LEAST_TASKS, MOST_TASKS);
         match self {

@@ -3,14 +3,14 @@
 /// A graph: names of tasks, and edges from one to another, both as numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Shape {
-    /// Names, all different.
+    /// Names of the tasks, all different.
     pub names: Vec<String>,
-    /// From and to.
+    /// Indices of parent and child.
     pub edges: Vec<(usize, usize)>,
 }
 
 impl Shape {
-    /// How many tasks.
+    /// Number of tasks.
     pub fn count(&self) -> usize {
         self.names.len()
     }

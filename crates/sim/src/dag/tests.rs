@@ -4,8 +4,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn kinds() -> impl Strategy<Value = Kind> {
-    prop::sample::select(Kind::ALL.to_vec())
+fn kinds() -> impl Strategy<Value = GraphKind> {
+    prop::sample::select(GraphKind::ALL.to_vec())
 }
 
 /// One task without parents and one without children, each edge once and upwards.
@@ -41,20 +41,20 @@ proptest! {
         let shape = kind.shape(tasks, seed);
         is_sound(&shape);
         let far = match kind {
-            Kind::Random => 0,
+            GraphKind::Random => 0,
             // An image more or less.
-            Kind::Montage => 5,
+            GraphKind::Montage => 5,
             // As large as a fan, or a row of the square.
-            Kind::ForkJoin | Kind::Laplace => tasks.isqrt() * 2,
+            GraphKind::ForkJoin | GraphKind::Laplace => tasks.isqrt() * 2,
             // From one power of two to the next.
-            Kind::Fft => tasks / 2,
+            GraphKind::Fft => tasks / 2,
         };
         prop_assert!(shape.count().abs_diff(tasks) <= far, "{} for {tasks}", shape.count());
     }
 
     #[test]
     fn levels_of_random_graphs(tasks in LEAST_TASKS..500, seed: u64) {
-        let shape = Kind::Random.shape(tasks, seed);
+        let shape = GraphKind::Random.shape(tasks, seed);
         let widths = widths(&shape);
         let inner = &widths[1..widths.len() - 1];
         prop_assert_eq!((widths[0], widths[widths.len() - 1]), (1, 1));
@@ -73,10 +73,10 @@ proptest! {
 
     #[test]
     fn costs(kind in kinds(), machines in 1usize..8, ratio in 100u32..1000, seed: u64) {
-        let drawing = Drawing { machines, ratio: Some(ratio), ..Drawing::usual(kind, seed) };
-        let graph = drawing.draw();
-        prop_assert_eq!(&graph, &drawing.draw());
-        let least = if kind == Kind::Montage { 50_000 } else { 10_000 };
+        let settings = GraphSettings { machines, ratio: Some(ratio), ..GraphSettings::usual(kind, seed) };
+        let graph = settings.generate();
+        prop_assert_eq!(&graph, &settings.generate());
+        let least = if kind == GraphKind::Montage { 50_000 } else { 10_000 };
         let all: Vec<i64> = graph.estimates_ms.iter().flatten().flatten().copied().collect();
         prop_assert_eq!(all.len(), graph.count() * machines);
         prop_assert!(all.iter().all(|ms| (least..=100_000).contains(ms)));
@@ -96,29 +96,29 @@ proptest! {
 
     #[test]
     fn files(kind in kinds(), tasks in LEAST_TASKS..200, seed: u64) {
-        let drawing = Drawing { tasks, ..Drawing::usual(kind, seed) };
-        let graph = drawing.draw();
-        prop_assert_eq!(file::read(&file::written(&graph, &drawing.options())).unwrap(), graph);
+        let settings = GraphSettings { tasks, ..GraphSettings::usual(kind, seed) };
+        let graph = settings.generate();
+        prop_assert_eq!(graph_file::read(&graph_file::write(&graph, &settings.options())).unwrap(), graph);
     }
 
     #[test]
     fn texts_that_are_no_graphs(text in "\\PC*") {
-        prop_assert!(file::read(&text).is_err());
+        prop_assert!(graph_file::read(&text).is_err());
     }
 }
 
 #[test]
 fn sizes_and_levels() {
-    let check = |kind: Kind, tasks: usize, count: usize, want: &[usize]| {
+    let check = |kind: GraphKind, tasks: usize, count: usize, want: &[usize]| {
         let shape = kind.shape(tasks, 1);
         assert_eq!((shape.count(), widths(&shape).as_slice()), (count, want), "{kind:?}");
     };
     let montage = [1, 12, 26, 1, 1, 12, 1, 1, 1, 1];
-    check(Kind::Montage, 57, 57, &montage);
+    check(GraphKind::Montage, 57, 57, &montage);
     let fans = [1, 10, 1, 9, 1, 8, 1, 7, 1, 6, 1, 5, 1, 4, 1, 3, 1];
-    check(Kind::ForkJoin, 60, 61, &fans);
-    check(Kind::Fft, 60, 66, &[1, 16, 16, 16, 16, 1]);
-    check(Kind::Laplace, 60, 64, &[1, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3, 2, 1]);
+    check(GraphKind::ForkJoin, 60, 61, &fans);
+    check(GraphKind::Fft, 60, 66, &[1, 16, 16, 16, 16, 1]);
+    check(GraphKind::Laplace, 60, 64, &[1, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3, 2, 1]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn what_files_must_not_hold() {
         let text = format!(
             r#"{{"format": "cosy-dag-1", "unit_us": {units}, "tasks": {tasks}, "edges": {edges}}}"#
         );
-        let error = file::read(&text).unwrap_err().to_string();
+        let error = graph_file::read(&text).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     };
     let (units, tasks) =
@@ -150,6 +150,6 @@ fn what_files_must_not_hold() {
     check(units, tasks, cycle, "wait for each other: ");
     check(units, tasks, "7", "line 1");
     let other = r#"{"format": "dot", "unit_us": [], "tasks": [], "edges": []}"#;
-    let error = file::read(other).unwrap_err().to_string();
+    let error = graph_file::read(other).unwrap_err().to_string();
     assert!(error.contains("'dot'"), "{error}");
 }

@@ -27,21 +27,21 @@ const DAY_SECS: usize = 86_400;
 /// The fitted rates were averaged over two minutes: two units of rate are one job.
 const RATE_OF_A_JOB: f64 = 2.0;
 
-const SIZE: UniformLog = UniformLog { a: 0.12, b: 0.20 };
+const SIZE: LogUniform = LogUniform { a: 0.12, b: 0.20 };
 const POWER_OF_TWO: f64 = 0.75;
-const REQUESTED_SECS: UniformLog = UniformLog { a: 0.10, b: -0.75 };
+const REQUESTED_SECS: LogUniform = LogUniform { a: 0.10, b: -0.75 };
 const ACCURACY_SHAPE: f64 = 0.6;
 const ACCURACY_SCALE: f64 = 0.6;
 const LEAST_ACCURACY: f64 = 1e-5;
 const CANCELLED: f64 = 0.15;
-const CANCEL_LAG_SECS: UniformLog = UniformLog { a: 0.065, b: -0.32 };
+const CANCEL_LAG_SECS: LogUniform = LogUniform { a: 0.065, b: -0.32 };
 
-/// What to draw.
+/// What jobs are drawn from: machine, number, arrivals, load and seed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Settings {
     /// Nodes of the machine: no job is larger, and arrivals grow with it. Zero counts as one.
     pub nodes: u32,
-    /// How many jobs.
+    /// Number of jobs to draw.
     pub jobs: usize,
     /// Same seed, same jobs.
     pub seed: u64,
@@ -69,12 +69,12 @@ impl Default for Settings {
 
 /// A uniform distribution of the logarithm: P(X <= x) = a log2(x) + b.
 #[derive(Clone, Copy)]
-struct UniformLog {
+struct LogUniform {
     a: f64,
     b: f64,
 }
 
-impl UniformLog {
+impl LogUniform {
     fn draw(self, rng: &mut ChaCha8Rng) -> f64 {
         let u: f64 = rng.random();
         ((u - self.b) / self.a).exp2()
@@ -88,7 +88,7 @@ struct Arrivals {
     day: Vec<f64>,
     /// Where in the day it began, in seconds after midnight.
     began_secs: f64,
-    /// Seconds since then.
+    /// Seconds since it began.
     passed_secs: u64,
     sum: f64,
 }
@@ -122,7 +122,7 @@ impl Arrivals {
     }
 }
 
-/// Draws a workload.
+/// Draws jobs with the given settings.
 pub fn generate(settings: &Settings) -> Workload {
     let load = match settings.load.is_nan() {
         true => 1.0,

@@ -17,8 +17,8 @@ mod parameters;
 use super::cirne::LOADS;
 use crate::workload::{Job, UNKNOWN, Workload};
 use cosy_model::{Span, Time};
-use daily::Clock;
-use parameters::{BATCH, INTERACTIVE, Parameters, Shape, TYPELESS};
+use daily::DailyClock;
+use parameters::{BATCH, GammaParameters, INTERACTIVE, Parameters, TYPELESS};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::Distribution;
@@ -31,17 +31,17 @@ const LONGEST_RUN_LN: f64 = 12.0;
 const LONGEST_GAP_LN: f64 = 13.0;
 /// The f of the f-model of time limits.
 const LIMIT_SPREAD: f64 = 5.0;
-/// What to draw.
+/// What jobs are drawn from: machine, number, kinds, load and seed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Settings {
     /// Nodes of the machine: no job is larger. Zero counts as one.
     pub nodes: u32,
-    /// How many jobs.
+    /// Number of jobs to draw.
     pub jobs: usize,
     /// Same seed, same jobs.
     pub seed: u64,
-    /// Which jobs.
-    pub kind: Kind,
+    /// Which kinds of jobs are drawn.
+    pub kind: JobKind,
     /// Divides the time between submissions; 1 is the fitted model. Within [`LOADS`].
     pub load: f64,
 }
@@ -52,7 +52,7 @@ impl Default for Settings {
             nodes: 128,
             jobs: 1000,
             seed: 1,
-            kind: Kind::Both,
+            kind: JobKind::Both,
             load: 1.0,
         }
     }
@@ -60,7 +60,7 @@ impl Default for Settings {
 
 /// Which jobs are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum JobKind {
     /// Batch jobs only.
     Batch,
     /// Interactive jobs only.
@@ -74,9 +74,9 @@ pub enum Kind {
 /// That is not the name of a kind of jobs.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("unknown kind of jobs `{0}`: known are batch, interactive, both and typeless")]
-pub struct UnknownKind(pub String);
+pub struct UnknownJobKind(pub String);
 
-impl Kind {
+impl JobKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Batch, Self::Interactive, Self::Both, Self::Typeless];
 
@@ -101,34 +101,34 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for JobKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Kind {
-    type Err = UnknownKind;
+impl FromStr for JobKind {
+    type Err = UnknownJobKind;
 
-    fn from_str(text: &str) -> Result<Self, UnknownKind> {
+    fn from_str(text: &str) -> Result<Self, UnknownJobKind> {
         let mut all = Self::ALL.into_iter();
         all.find(|kind| kind.name() == text)
-            .ok_or_else(|| UnknownKind(text.to_owned()))
+            .ok_or_else(|| UnknownJobKind(text.to_owned()))
     }
 }
 
-/// Draws a workload.
+/// Draws jobs with the given settings.
 pub fn generate(settings: &Settings) -> Workload {
     let parts = settings.kind.parts().iter();
-    let mut sources: Vec<Source> = parts.map(|part| Source::new(part, settings)).collect();
+    let mut sources: Vec<JobStream> = parts.map(|part| JobStream::new(part, settings)).collect();
     let mut jobs = Vec::with_capacity(settings.jobs.min(1 << 20));
     for id in 1..=settings.jobs as u64 {
         let first = sources.iter_mut().min_by_key(|source| source.submit_secs);
         jobs.extend(first.map(|source| source.job(id)));
     }
     let queues: &[&str] = match settings.kind {
-        Kind::Typeless => &[UNKNOWN],
-        Kind::Batch | Kind::Interactive | Kind::Both => &[UNKNOWN, "batch", "interactive"],
+        JobKind::Typeless => &[UNKNOWN],
+        JobKind::Batch | JobKind::Interactive | JobKind::Both => &[UNKNOWN, "batch", "interactive"],
     };
     Workload {
         jobs,
@@ -141,17 +141,17 @@ pub fn generate(settings: &Settings) -> Workload {
 }
 
 /// Jobs of one kind, one after another.
-struct Source {
+struct JobStream {
     parameters: Parameters,
     nodes: u32,
     load: f64,
     rng: ChaCha8Rng,
-    clock: Clock,
+    clock: DailyClock,
     /// Of the next job.
     submit_secs: i64,
 }
 
-impl Source {
+impl JobStream {
     fn new(parameters: &Parameters, settings: &Settings) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(settings.seed);
         rng.set_stream(u64::from(parameters.queue));
@@ -161,7 +161,7 @@ impl Source {
             nodes,
             load: load(settings.load),
             rng,
-            clock: Clock::new(parameters.daily),
+            clock: DailyClock::new(parameters.daily),
             submit_secs: 0,
         };
         source.submit_secs = source.next_submit_secs();
@@ -187,8 +187,8 @@ impl Source {
     }
 
     fn next_submit_secs(&mut self) -> i64 {
-        let Shape(shape, scale) = self.parameters.gaps_ln;
-        let gaps_ln = Shape(shape * self.parameters.arrival_ratio, scale).gamma();
+        let GammaParameters(shape, scale) = self.parameters.gaps_ln;
+        let gaps_ln = GammaParameters(shape * self.parameters.arrival_ratio, scale).gamma();
         let gap_ln = loop {
             let drawn = gaps_ln.sample(&mut self.rng);
             if drawn <= LONGEST_GAP_LN {

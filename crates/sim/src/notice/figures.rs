@@ -15,7 +15,7 @@ const WIDE: u64 = 4;
 
 /// Sums of waits with and without reservations.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Waits {
+pub struct WaitSums {
     /// Number of jobs in the sums.
     pub jobs: u64,
     /// Sum with reservations, in seconds.
@@ -32,14 +32,14 @@ pub struct Waits {
 
 /// A week, or the whole month.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Part {
+pub struct PeriodFigures {
     /// All jobs in the queue.
-    pub queue: Waits,
+    pub queue: WaitSums,
     /// Those of a quarter of the machine or more.
-    pub wide: Waits,
+    pub wide: WaitSums,
     /// Jobs that got reservations: from submission to start, and in the queue without.
-    pub booked: Waits,
-    /// Requests for reservations.
+    pub booked: WaitSums,
+    /// Number of requests for reservations.
     pub asked: u64,
     /// Requests at which the curve allowed none.
     pub closed: u64,
@@ -51,20 +51,20 @@ pub struct Part {
     pub mean_wait_s: f64,
 }
 
-/// A month.
+/// Figures of a run of the month.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figures {
-    /// All of it.
-    pub month: Part,
-    /// By week.
-    pub weeks: Vec<Part>,
+    /// Figures of the whole month.
+    pub month: PeriodFigures,
+    /// One for each week, by submission.
+    pub weeks: Vec<PeriodFigures>,
     /// Used part of the machine from the first submission to the last end.
     pub utilisation: f64,
     /// Jobs that began at another time than their reservations: none, if promises are kept.
     pub late: u64,
 }
 
-impl Waits {
+impl WaitSums {
     fn add(&mut self, job: &Job, with: Time, without: Time) {
         let (with, without) = (secs(with.since(job.submit)), secs(without.since(job.submit)));
         let work = f64::from(job.processors) * secs(job.limit);
@@ -97,7 +97,7 @@ impl Waits {
     }
 }
 
-impl Part {
+impl PeriodFigures {
     /// Mean p over the requests.
     pub fn mean_share(&self) -> f64 {
         per(self.share, self.asked)
@@ -123,15 +123,15 @@ impl Figures {
     /// Those of `outcome` beside `without`.
     pub fn of(month: &Month, outcome: &Outcome, without: &Outcome) -> Self {
         let mut figures = Self {
-            month: Part::default(),
-            weeks: vec![Part::default(); month.weeks()],
+            month: PeriodFigures::default(),
+            weeks: vec![PeriodFigures::default(); month.weeks()],
             utilisation: utilisation(month, outcome),
             late: 0,
         };
         for at in 0..month.jobs.len() {
             figures.add_job(month, outcome, without, at);
         }
-        for asked in &outcome.asked {
+        for asked in &outcome.rule_figures {
             let week = month.week(&month.jobs[asked.at]);
             for part in [&mut figures.month, &mut figures.weeks[week]] {
                 part.asked += 1;
@@ -154,7 +154,7 @@ impl Figures {
         let wide = month.machine.processors(job) * WIDE >= month.machine.size();
         let week = month.week(job);
         for part in [&mut self.month, &mut self.weeks[week]] {
-            match &outcome.fates[at] {
+            match &outcome.job_outcomes[at] {
                 JobOutcome::Plain | JobOutcome::Refused(_) => {
                     part.queue.add(job, start, before);
                     if wide {
@@ -164,7 +164,7 @@ impl Figures {
                 JobOutcome::Booked(_) => part.booked.add(job, start, before),
             }
         }
-        if let JobOutcome::Booked(promised) = outcome.fates[at] {
+        if let JobOutcome::Booked(promised) = outcome.job_outcomes[at] {
             self.late += u64::from(promised != start);
         }
     }

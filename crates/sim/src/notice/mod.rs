@@ -8,7 +8,7 @@
 
 pub mod figures;
 pub mod report;
+pub mod rule_sets;
 pub mod run;
-pub mod schemes;
 pub mod study;
 pub mod users;

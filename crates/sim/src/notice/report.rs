@@ -1,9 +1,9 @@
 //! The tables of the experiment, as text and as JSON.
 
-use super::figures::{Figures, Part};
+use super::figures::{Figures, PeriodFigures};
 use super::study::{Row, Study};
-use super::users::Refused;
-use crate::cosy::sample::{Mean, average};
+use super::users::AfterRefusal;
+use crate::cosy::statistics::{Mean, average};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -44,14 +44,14 @@ impl Row {
     }
 
     const fn refused_text(&self) -> &'static str {
-        match self.refused {
-            Refused::Queued => "queue",
-            Refused::Dropped => "go",
+        match self.after_refusal {
+            AfterRefusal::Queued => "queue",
+            AfterRefusal::Dropped => "go",
         }
     }
 
     /// The mean over the seeds of one figure of a week; `None` for the whole month.
-    fn of_week(&self, week: Option<usize>, of: impl Fn(&Part) -> f64) -> f64 {
+    fn of_week(&self, week: Option<usize>, of: impl Fn(&PeriodFigures) -> f64) -> f64 {
         let part = |run: &Figures| match week {
             Some(week) => run.weeks.get(week).copied().unwrap_or_default(),
             None => run.month,
@@ -62,23 +62,23 @@ impl Row {
 }
 
 impl<'a> Report<'a> {
-    /// Of that study.
+    /// A report on `study`.
     pub fn of(study: &'a Study) -> Self {
         Self { study }
     }
 
     /// The mean wait stays within 10 % wherever COSY's rule is in force.
     pub fn all_hold(&self) -> bool {
-        let academic = super::schemes::Scheme::Academic;
+        let academic = super::rule_sets::RuleSet::Academic;
         let mut rows = self.study.rows.iter();
-        rows.all(|row| row.scheme != academic || row.holds())
+        rows.all(|row| row.rule_set != academic || row.holds())
     }
 
     /// All figures of the study, as `--json` prints them.
     pub fn to_json(&self) -> Value {
         let row = |row: &Row| {
             json!({
-                "rule": row.scheme.word(),
+                "rule": row.rule_set.word(),
                 "refused": row.refused_text(),
                 "shares": row.shares.iter().map(|s| s.0).collect::<Vec<_>>(),
                 "holds": row.holds(),
@@ -115,17 +115,17 @@ impl<'a> Report<'a> {
             "u %"
         )?;
         for row in &self.study.rows {
-            let month = |of: fn(&Part) -> f64| row.of_week(None, of);
+            let month = |of: fn(&PeriodFigures) -> f64| row.of_week(None, of);
             writeln!(
                 f,
                 "{:<14} {:<12} {:<6} {:>5.0} {:>5.1} {:>5.1} {:>5.2} {:<20} {:<20} {:<20} {:>7.2} {:>6.1}{}",
-                row.scheme.word(),
+                row.rule_set.word(),
                 row.shares_text(),
                 row.refused_text(),
                 month(|part| part.asked as f64),
-                month(Part::accepted) * 100.0,
-                month(Part::mean_share) * 100.0,
-                month(Part::mean_multiple),
+                month(PeriodFigures::accepted) * 100.0,
+                month(PeriodFigures::mean_share) * 100.0,
+                month(PeriodFigures::mean_multiple),
                 row.wait().interval(1.0, 2),
                 row.mean(|run| run.month.queue.relative_by_work())
                     .interval(1.0, 2),
@@ -143,12 +143,12 @@ impl<'a> Report<'a> {
             writeln!(
                 f,
                 "\n{}, refused requests {}\nweek  asked  got %   p %     n    w h  wait h  without      q  by work   wide",
-                row.scheme.word(),
+                row.rule_set.word(),
                 row.refused_text()
             )?;
             let weeks = row.runs.first().map_or(0, |run| run.weeks.len());
             for week in 0..weeks {
-                let mean = |of: fn(&Part) -> f64| row.of_week(Some(week), of);
+                let mean = |of: fn(&PeriodFigures) -> f64| row.of_week(Some(week), of);
                 let (with, without) =
                     (mean(|part| part.queue.with_h()), mean(|part| part.queue.without_h()));
                 writeln!(
@@ -156,10 +156,10 @@ impl<'a> Report<'a> {
                     "{:>4} {:>6.1} {:>6.1} {:>5.1} {:>5.2} {:>6.2} {:>7.2} {:>8.2} {:>6.2} {:>8.2} {:>6.2}",
                     week + 1,
                     mean(|part| part.asked as f64),
-                    mean(Part::accepted) * 100.0,
-                    mean(Part::mean_share) * 100.0,
-                    mean(Part::mean_multiple),
-                    mean(Part::mean_wait_h),
+                    mean(PeriodFigures::accepted) * 100.0,
+                    mean(PeriodFigures::mean_share) * 100.0,
+                    mean(PeriodFigures::mean_multiple),
+                    mean(PeriodFigures::mean_wait_h),
                     with,
                     without,
                     mean(|part| part.queue.relative()),

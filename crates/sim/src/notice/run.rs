@@ -1,8 +1,8 @@
 //! One month through the controller.
 
-use super::schemes::Scheme;
-use super::users::{Bookers, JobOutcome, Refused, RuleFigures};
-use crate::cosy::controlled::{Setup, run};
+use super::rule_sets::RuleSet;
+use super::users::{AfterRefusal, JobOutcome, ReservingUsers, RuleFigures};
+use crate::cosy::controller_replay::{Setup, run};
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_model::{Span, Time};
@@ -21,24 +21,24 @@ pub struct Month {
     pub machine: Machine,
     /// How the queue is served.
     pub policy: Policy,
-    /// By submit time.
+    /// Jobs of the month, sorted by submit time.
     pub jobs: Vec<Job>,
-    /// The rule's n over p.
+    /// The curve of the notice rule: n over p.
     pub curve: Curve,
     /// Most candidates for a start.
     pub candidates: usize,
 }
 
-/// Which run.
+/// Everything that one run of a month depends on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Setting {
+pub struct RunSettings {
     /// Rules of notice that requests are judged by.
-    pub scheme: Scheme,
-    /// What the refused do.
-    pub refused: Refused,
+    pub rule_set: RuleSet,
+    /// What users do whose request is refused.
+    pub after_refusal: AfterRefusal,
     /// Share of the jobs that are to be reservations, by week; the last one goes on.
     pub shares: Vec<Share>,
-    /// What is drawn by chance.
+    /// Seed of what is drawn by chance.
     pub seed: u64,
 }
 
@@ -47,10 +47,10 @@ pub struct Setting {
 pub struct Outcome {
     /// By job; `None` for those that did not run.
     pub starts: Vec<Option<Time>>,
-    /// By job.
-    pub fates: Vec<JobOutcome>,
+    /// In the order of the month's jobs.
+    pub job_outcomes: Vec<JobOutcome>,
     /// Requests for reservations, by time.
-    pub asked: Vec<RuleFigures>,
+    pub rule_figures: Vec<RuleFigures>,
 }
 
 impl Month {
@@ -67,36 +67,41 @@ impl Month {
 
     /// Everything goes into the queue.
     pub fn without(&self) -> Outcome {
-        self.run(&Setting {
-            scheme: Scheme::Free,
-            refused: Refused::Queued,
+        self.run(&RunSettings {
+            rule_set: RuleSet::Free,
+            after_refusal: AfterRefusal::Queued,
             shares: Vec::new(),
             seed: 0,
         })
     }
 
-    /// Runs it.
-    pub fn run(&self, setting: &Setting) -> Outcome {
-        let wanted = self.wanted(setting);
-        let mut users =
-            Bookers::new(self.machine, &self.jobs, &wanted, setting.refused, &self.curve);
+    /// Puts the month through the controller once.
+    pub fn run(&self, setting: &RunSettings) -> Outcome {
+        let reserving = self.reserving(setting);
+        let mut users = ReservingUsers::new(
+            self.machine,
+            &self.jobs,
+            &reserving,
+            setting.after_refusal,
+            &self.curve,
+        );
         let setup = Setup {
             machine: self.machine,
             policy: self.policy,
-            reservations: setting.scheme.policy(&self.curve, self.candidates),
+            reservations: setting.rule_set.policy(&self.curve, self.candidates),
             jobs: &self.jobs,
         };
         let starts = run(&setup, &mut users);
         Outcome {
             starts,
-            fates: users.fates,
-            asked: users.asked,
+            job_outcomes: users.job_outcomes,
+            rule_figures: users.rule_figures,
         }
     }
 
     /// Which jobs are to be reservations: each by itself with the share of its week, so that
     /// a larger share has all of a smaller one.
-    fn wanted(&self, setting: &Setting) -> Vec<bool> {
+    fn reserving(&self, setting: &RunSettings) -> Vec<bool> {
         let mut rng = ChaCha8Rng::seed_from_u64(setting.seed);
         let mut draw = |job: &Job| {
             let drawn = rng.random_range(0..Share::ALL.0);

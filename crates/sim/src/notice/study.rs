@@ -1,24 +1,24 @@
 //! Many months: every rule, rising and constant shares, several drawings.
 
 use super::figures::{Figures, utilisation};
-use super::run::{Month, Outcome, Setting};
-use super::schemes::Scheme;
-use super::users::Refused;
-use crate::booking::each::each;
+use super::rule_sets::RuleSet;
+use super::run::{Month, Outcome, RunSettings};
+use super::users::AfterRefusal;
+use crate::parallel;
 use cosy_sched::notice::Share;
 
-/// What is run.
+/// What the experiment runs: the month, shares, rules and seeds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
-    /// The month.
+    /// The month that every run takes its jobs from.
     pub month: Month,
     /// Share of requests for reservations by week.
     pub rising: Vec<Share>,
     /// Shares that stay the same all month.
     pub constant: Vec<Share>,
     /// Rules of notice that are compared.
-    pub schemes: Vec<Scheme>,
-    /// Drawings of each.
+    pub rule_sets: Vec<RuleSet>,
+    /// How many seeds each row is run with.
     pub seeds: u64,
     /// Seed of the first.
     pub first_seed: u64,
@@ -28,12 +28,12 @@ pub struct Settings {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// Rules of notice that requests were judged by.
-    pub scheme: Scheme,
-    /// What the refused do.
-    pub refused: Refused,
+    pub rule_set: RuleSet,
+    /// What users do whose request is refused.
+    pub after_refusal: AfterRefusal,
     /// Shares by week; one when it stays the same.
     pub shares: Vec<Share>,
-    /// By seed.
+    /// One for each seed, in their order.
     pub runs: Vec<Figures>,
 }
 
@@ -44,25 +44,25 @@ pub struct Study {
     pub wait_without_h: f64,
     /// Utilisation without reservations.
     pub utilisation_without: f64,
-    /// By rule, share and what the refused do.
+    /// A row for each rule, share and use of refused requests.
     pub rows: Vec<Row>,
 }
 
 impl Settings {
-    /// What is run, each `seeds` times. Rules other than COSY's only with the rising share
-    /// and where the refused need their results.
+    /// What is run, each `seeds` times. Rules other than COSY's only with the rising share,
+    /// and only with refused requests that go into the queue.
     fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
-        for scheme in &self.schemes {
-            let academic = *scheme == Scheme::Academic;
+        for rule_set in &self.rule_sets {
+            let academic = *rule_set == RuleSet::Academic;
             let constant = self.constant.iter().filter(|_| academic);
             let all = constant.map(|share| vec![*share]);
             for shares in [self.rising.clone()].into_iter().chain(all) {
-                for refused in [Refused::Queued, Refused::Dropped] {
-                    if academic || refused == Refused::Queued {
+                for after_refusal in [AfterRefusal::Queued, AfterRefusal::Dropped] {
+                    if academic || after_refusal == AfterRefusal::Queued {
                         rows.push(Row {
-                            scheme: *scheme,
-                            refused,
+                            rule_set: *rule_set,
+                            after_refusal,
                             shares: shares.clone(),
                             runs: Vec::new(),
                         });
@@ -78,23 +78,23 @@ impl Settings {
         self.seeds.saturating_mul(self.rows().len() as u64)
     }
 
-    /// Runs everything; `told` hears of each month that is done.
-    pub fn study(&self, told: &(dyn Fn(u64) + Sync)) -> Study {
+    /// Runs everything; `progress` is called with the number of months done.
+    pub fn study(&self, progress: &(dyn Fn(u64) + Sync)) -> Study {
         let without = self.month.without();
         let mut rows = self.rows();
         let of_row = |row: &Row| {
             let seeds = 0..self.seeds;
-            let setting = |seed| Setting {
-                scheme: row.scheme,
-                refused: row.refused,
+            let setting = |seed| RunSettings {
+                rule_set: row.rule_set,
+                after_refusal: row.after_refusal,
                 shares: row.shares.clone(),
                 seed: self.first_seed.saturating_add(seed),
             };
-            seeds.map(setting).collect::<Vec<Setting>>()
+            seeds.map(setting).collect::<Vec<RunSettings>>()
         };
-        let settings: Vec<Setting> = rows.iter().flat_map(of_row).collect();
-        let run = |setting: &Setting| self.figures(setting, &without);
-        let mut figures = each(&settings, told, run).into_iter();
+        let settings: Vec<RunSettings> = rows.iter().flat_map(of_row).collect();
+        let run = |setting: &RunSettings| self.figures(setting, &without);
+        let mut figures = parallel::map_with_progress(&settings, progress, run).into_iter();
         for row in &mut rows {
             row.runs = figures.by_ref().take(self.seeds as usize).collect();
         }
@@ -105,7 +105,7 @@ impl Settings {
         }
     }
 
-    fn figures(&self, setting: &Setting, without: &Outcome) -> Figures {
+    fn figures(&self, setting: &RunSettings, without: &Outcome) -> Figures {
         Figures::of(&self.month, &self.month.run(setting), without)
     }
 }

@@ -4,7 +4,7 @@
 //! notice rule allows now, and books the first possible start from then on. What is refused
 //! goes into the queue or is not run at all. What always holds: each job is asked for once.
 
-use crate::cosy::controlled::{Users, resources, submission};
+use crate::cosy::controller_replay::{Users, resources, submission};
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_control::Controller;
@@ -15,7 +15,7 @@ use cosy_sched::notice::{Curve, Share, WaitMultiple};
 
 /// What becomes of a request that is refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Refused {
+pub enum AfterRefusal {
     /// It is submitted to the queue: its user needs the result.
     Queued,
     /// It is not run.
@@ -36,7 +36,7 @@ pub enum JobOutcome {
 /// What the rule looked at when a reservation was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RuleFigures {
-    /// Which job.
+    /// Index of the job that the reservation was for.
     pub at: usize,
     /// p; `None` while there are too few requests.
     pub share: Option<Share>,
@@ -47,37 +47,37 @@ pub struct RuleFigures {
 }
 
 /// All users of a month.
-pub struct Bookers<'a> {
+pub struct ReservingUsers<'a> {
     machine: Machine,
     jobs: &'a [Job],
     /// Which jobs are to be reservations.
-    wanted: &'a [bool],
-    refused: Refused,
+    reserving: &'a [bool],
+    after_refusal: AfterRefusal,
     curve: &'a Curve,
-    /// By job.
-    pub fates: Vec<JobOutcome>,
-    /// By time.
-    pub asked: Vec<RuleFigures>,
+    /// In the order of `jobs`.
+    pub job_outcomes: Vec<JobOutcome>,
+    /// One for each request for a reservation, by time.
+    pub rule_figures: Vec<RuleFigures>,
 }
 
-impl<'a> Bookers<'a> {
-    /// `wanted` says of each of `jobs` whether it is to be a reservation; `curve` is the one
+impl<'a> ReservingUsers<'a> {
+    /// `reserving` says of each of `jobs` whether it is to be a reservation; `curve` is the one
     /// that the controller has.
     pub fn new(
         machine: Machine,
         jobs: &'a [Job],
-        wanted: &'a [bool],
-        refused: Refused,
+        reserving: &'a [bool],
+        after_refusal: AfterRefusal,
         curve: &'a Curve,
     ) -> Self {
         Self {
             machine,
             jobs,
-            wanted,
-            refused,
+            reserving,
+            after_refusal,
             curve,
-            fates: vec![JobOutcome::Plain; jobs.len()],
-            asked: Vec::new(),
+            job_outcomes: vec![JobOutcome::Plain; jobs.len()],
+            rule_figures: Vec::new(),
         }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Bookers<'a> {
         Request::Submit(Box::new(submission(self.machine, &self.jobs[at])))
     }
 
-    fn wish(&self, at: usize, earliest: Option<Time>) -> Box<ReservationSpec> {
+    fn reservation_spec(&self, at: usize, earliest: Option<Time>) -> Box<ReservationSpec> {
         let job = &self.jobs[at];
         let request = resources(self.machine, job);
         Box::new(ReservationSpec {
@@ -97,7 +97,7 @@ impl<'a> Bookers<'a> {
     /// Books the first possible start from `earliest` on.
     fn book(&self, at: usize, earliest: Option<Time>) -> Request {
         Request::Reserve {
-            ask: self.wish(at, earliest),
+            ask: self.reservation_spec(at, earliest),
             hold: false,
             job: Some(Box::new(submission(self.machine, &self.jobs[at]))),
         }
@@ -105,41 +105,41 @@ impl<'a> Bookers<'a> {
 
     fn booked(&mut self, at: usize, reservations: &[ReservationInfo]) {
         if let Some(reservation) = reservations.first() {
-            self.fates[at] = JobOutcome::Booked(reservation.start);
+            self.job_outcomes[at] = JobOutcome::Booked(reservation.start);
         }
     }
 
     fn refused(&mut self, at: usize, why: &str) -> Option<Request> {
         // A job that the queue refuses, too, is not tried again.
-        if !self.wanted[at] || self.fates[at] != JobOutcome::Plain {
+        if !self.reserving[at] || self.job_outcomes[at] != JobOutcome::Plain {
             return None;
         }
-        self.fates[at] = JobOutcome::Refused(why.to_owned());
-        match self.refused {
-            Refused::Queued => Some(self.submit(at)),
-            Refused::Dropped => None,
+        self.job_outcomes[at] = JobOutcome::Refused(why.to_owned());
+        match self.after_refusal {
+            AfterRefusal::Queued => Some(self.submit(at)),
+            AfterRefusal::Dropped => None,
         }
     }
 }
 
-impl Users for Bookers<'_> {
-    fn ask(&mut self, now: Time, at: usize, controller: &Controller) -> Request {
-        if !self.wanted[at] {
+impl Users for ReservingUsers<'_> {
+    fn first_request(&mut self, now: Time, at: usize, controller: &Controller) -> Request {
+        if !self.reserving[at] {
             return self.submit(at);
         }
         let (share, wait) = controller.notice_figures(now);
         let multiple = self.curve.at(share.unwrap_or_default());
-        self.asked.push(RuleFigures {
+        self.rule_figures.push(RuleFigures {
             at,
             share,
             wait,
             multiple,
         });
-        let (ask, most) = (self.wish(at, None), Some(1));
+        let (ask, most) = (self.reservation_spec(at, None), Some(1));
         Request::Quote { ask, most }
     }
 
-    fn answered(&mut self, at: usize, reply: &Reply) -> Option<Request> {
+    fn next_request(&mut self, at: usize, reply: &Reply) -> Option<Request> {
         if let Reply::Quote(quote) = reply {
             return Some(self.book(at, quote.notice_earliest));
         }

@@ -40,9 +40,9 @@ pub struct Area {
     pub left: f64,
     /// Its upper edge.
     pub top: f64,
-    /// Its width.
+    /// From `left` to the right edge.
     pub width: f64,
-    /// Its height.
+    /// From `top` to the lower edge.
     pub height: f64,
     /// The time at the left edge.
     pub from: Time,
@@ -51,13 +51,13 @@ pub struct Area {
 }
 
 impl Area {
-    /// Where `time` is.
+    /// Distance of `time` from the left of the page.
     pub fn x(&self, time: Time) -> f64 {
         let all = self.to.since(self.from).0.max(1) as f64;
         self.left + self.width * time.since(self.from).0 as f64 / all
     }
 
-    /// The lower edge.
+    /// The lower edge of the area.
     pub fn bottom(&self) -> f64 {
         self.top + self.height
     }

@@ -21,7 +21,7 @@ type Steps = Vec<(Time, i64)>;
 /// Draws the share of the machine that jobs held.
 pub fn utilisation(machine: Machine, workload: &Workload, replay: &Replay) -> String {
     let mut steps = Steps::new();
-    for (job, ran) in workload.jobs.iter().zip(&replay.ran) {
+    for (job, ran) in workload.jobs.iter().zip(&replay.job_runs) {
         if let Some(ran) = ran {
             let held = machine.processors(job) as i64;
             steps.extend([(ran.start, held), (ran.end, -held)]);
@@ -41,7 +41,7 @@ pub fn utilisation(machine: Machine, workload: &Workload, replay: &Replay) -> St
 /// Draws how many jobs waited, and how long the whole machine would take for them.
 pub fn backlog(machine: Machine, workload: &Workload, replay: &Replay) -> String {
     let (mut jobs, mut work) = (Steps::new(), Steps::new());
-    for (job, ran) in workload.jobs.iter().zip(&replay.ran) {
+    for (job, ran) in workload.jobs.iter().zip(&replay.job_runs) {
         if let Some((from, to)) = waited(job, *ran) {
             let run_secs = job.run.min(job.limit).secs();
             let more = run_secs.saturating_mul(machine.processors(job) as i64);

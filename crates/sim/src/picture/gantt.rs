@@ -6,7 +6,7 @@
 use super::axis::{Area, words};
 use super::{MAX_BARS, PictureError, frame};
 use crate::machine::counted;
-use crate::replay::{Machine, Ran, Replay};
+use crate::replay::{JobRun, Machine, Replay};
 use crate::workload::{Job, Workload};
 use cosy_model::{NodeShare, Time};
 use cosy_svg::{Anchor, Length, Svg};
@@ -44,7 +44,7 @@ pub fn gantt(
     area.draw(&mut svg);
     rows(&mut svg, &area, machine);
     for (at, part) in bars {
-        if let Some(ran) = replay.ran[at] {
+        if let Some(ran) = replay.job_runs[at] {
             bar(&mut svg, &area, machine, &workload.jobs[at], ran, part);
         }
     }
@@ -53,7 +53,7 @@ pub fn gantt(
 
 /// All bars, with the index of their job, by start.
 fn bars(machine: Machine, replay: &Replay) -> Result<Vec<(usize, Rows)>, PictureError> {
-    let jobs = replay.ran.iter().enumerate();
+    let jobs = replay.job_runs.iter().enumerate();
     let mut jobs: Vec<(Time, usize)> = jobs
         .filter_map(|(at, ran)| Some(((*ran)?.start, at)))
         .collect();
@@ -62,7 +62,7 @@ fn bars(machine: Machine, replay: &Replay) -> Result<Vec<(usize, Rows)>, Picture
     let mut bars = Vec::new();
     for (_, at) in &jobs {
         let shares = replay.shares.get(*at).ok_or(PictureError::NoShares)?;
-        let ran = replay.ran[*at].filter(|_| bars.len() <= MAX_BARS);
+        let ran = replay.job_runs[*at].filter(|_| bars.len() <= MAX_BARS);
         let ran = ran.ok_or(PictureError::TooMany { jobs: jobs.len() })?;
         bars.extend(held(machine, shares, ran, &mut free).map(|rows| (*at, rows)));
     }
@@ -77,7 +77,7 @@ fn bars(machine: Machine, replay: &Replay) -> Result<Vec<(usize, Rows)>, Picture
 fn held(
     machine: Machine,
     shares: &[NodeShare],
-    ran: Ran,
+    ran: JobRun,
     free: &mut BTreeMap<u32, Vec<Time>>,
 ) -> impl Iterator<Item = Rows> {
     let mut all: Vec<Rows> = Vec::new();
@@ -100,7 +100,7 @@ fn held(
     joined(all).into_iter()
 }
 
-/// Neighbours become one.
+/// Joins rows that are neighbours.
 fn joined(mut parts: Vec<Rows>) -> Vec<Rows> {
     parts.sort_unstable();
     let mut all: Vec<Rows> = Vec::new();
@@ -114,7 +114,7 @@ fn joined(mut parts: Vec<Rows>) -> Vec<Rows> {
 }
 
 /// Bars too small for an outline have none.
-fn bar(svg: &mut Svg, area: &Area, machine: Machine, job: &Job, ran: Ran, rows: Rows) {
+fn bar(svg: &mut Svg, area: &Area, machine: Machine, job: &Job, ran: JobRun, rows: Rows) {
     let row = area.height / machine.size() as f64;
     let (x, y) = (area.x(ran.start), area.top + row * rows.0 as f64);
     let width = (area.x(ran.end) - x).max(0.7);
@@ -133,7 +133,7 @@ fn bar(svg: &mut Svg, area: &Area, machine: Machine, job: &Job, ran: Ran, rows: 
 }
 
 /// What is known of a bar in words; times since the first submission.
-fn tip(area: &Area, machine: Machine, job: &Job, ran: Ran, rows: Rows) -> String {
+fn tip(area: &Area, machine: Machine, job: &Job, ran: JobRun, rows: Rows) -> String {
     let cores = u64::from(machine.cores);
     let (first, last) = (rows.0 / cores, (rows.1 - 1) / cores);
     let nodes = match first == last {

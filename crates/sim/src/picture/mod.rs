@@ -8,13 +8,13 @@
 mod axis;
 mod curves;
 mod gantt;
-mod lines;
+mod line_chart;
 
 pub use curves::{backlog, utilisation};
 pub use gantt::gantt;
-pub use lines::{Line, Panel, lines};
+pub use line_chart::{Panel, PlotLine, line_chart};
 
-use crate::replay::{Ran, Replay};
+use crate::replay::{JobRun, Replay};
 use crate::workload::{Job, Workload};
 use cosy_model::{Span, Time};
 
@@ -42,7 +42,7 @@ pub enum PictureError {
         "{jobs} jobs take more than {MAX_BARS} bars, which nobody could look at: draw a part of them with --until"
     )]
     TooMany {
-        /// Jobs that ran.
+        /// Number of jobs that ran.
         jobs: usize,
     },
     /// The replay did not keep what jobs held.
@@ -53,13 +53,13 @@ pub enum PictureError {
 /// From the first submission to the last end, at least a second.
 fn frame(workload: &Workload, replay: &Replay) -> (Time, Time) {
     let first = workload.jobs.first().map_or(Time::EPOCH, |job| job.submit);
-    let ends = replay.ran.iter().flatten().map(|ran| ran.end);
+    let ends = replay.job_runs.iter().flatten().map(|ran| ran.end);
     let last = ends.max().unwrap_or(first);
     (first, last.max(first + Span::from_secs(1)))
 }
 
 /// When `job` waited, if it could ever have run.
-fn waited(job: &Job, ran: Option<Ran>) -> Option<(Time, Time)> {
+fn waited(job: &Job, ran: Option<JobRun>) -> Option<(Time, Time)> {
     let until = ran.map(|ran| ran.start).or(job.cancel)?;
     (until > job.submit).then_some((job.submit, until))
 }

@@ -8,10 +8,10 @@
 mod columns;
 mod row;
 
-pub use crate::intake::Strictness;
+pub use crate::log_input::Strictness;
 pub use row::Fault;
 
-use crate::intake::{self, Ends, Intake, Line, Lines, Names};
+use crate::log_input::{self, EndBound, Line, Lines, Names, RowFaults};
 use crate::workload::{Job, Workload};
 use columns::{Cells, Column, Columns};
 use cosy_model::{Span, Time};
@@ -19,7 +19,7 @@ use row::Limit;
 use std::io::BufRead;
 
 /// Why the text could not be read.
-pub type Error = intake::Error<Fault>;
+pub type Error = log_input::Error<Fault>;
 
 /// Under this, rows of steps are counted: they are no jobs of their own and never an error.
 pub const STEPS: &str = "steps of jobs";
@@ -43,44 +43,44 @@ pub fn is_likely(head: &[u8]) -> bool {
 /// system refuses to read.
 pub fn read(name: &str, input: impl BufRead, strictness: Strictness) -> Result<Workload, Error> {
     let mut dump = Dump {
-        intake: Intake::new(name, strictness),
+        faults: RowFaults::new(name, strictness),
         columns: None,
         jobs: Vec::new(),
-        ends: Ends::default(),
+        end_bound: EndBound::default(),
         limits: Vec::new(),
         users: Names::default(),
         accounts: Names::default(),
         queues: Names::default(),
     };
-    let mut lines = Lines::new(intake::unpacked(input));
+    let mut lines = Lines::new(log_input::unpack(input));
     loop {
         let number = lines.number() + 1;
         let taken = match lines.read() {
             Ok(Line::Text(line)) => dump.line(number, &String::from_utf8_lossy(line)),
             Ok(Line::TooLong) => Err(Fault::LineTooLong),
             Ok(Line::CutOff(why)) => {
-                dump.intake.cut_off(lines.number(), why)?;
+                dump.faults.cut_off(lines.number(), why)?;
                 return dump.finish();
             }
             Ok(Line::End) => return dump.finish(),
-            Err(error) => return Err(dump.intake.unreadable(error)),
+            Err(error) => return Err(dump.faults.unreadable(error)),
         };
         if let Err(fault) = taken {
             dump.refuse(lines.number(), fault)?;
         }
-        dump.intake.room(dump.jobs.len(), lines.number())?;
+        dump.faults.check_count(dump.jobs.len(), lines.number())?;
     }
 }
 
 /// What was read so far.
 struct Dump {
-    intake: Intake,
+    faults: RowFaults,
     /// Once the first line is read.
     columns: Option<Columns>,
     /// Submit times are civil times still.
     jobs: Vec<Job>,
-    ends: Ends,
-    /// Of each job.
+    end_bound: EndBound,
+    /// The limit of each of `jobs`.
     limits: Vec<Limit>,
     users: Names<String>,
     accounts: Names<String>,
@@ -101,11 +101,11 @@ impl Dump {
             columns: columns.count(),
         })?;
         if row::is_step(&cells) {
-            self.intake.leave_out(STEPS);
+            self.faults.leave_out(STEPS);
             return Ok(());
         }
         let figures = row::figures(columns, &cells)?;
-        if !self.ends.add(Time(figures.entered_ms), figures.run) {
+        if !self.end_bound.add(Time(figures.entered_ms), figures.run) {
             return Err(Fault::AllBeyond64Bits);
         }
         self.keep(number, &figures, &cells);
@@ -115,8 +115,8 @@ impl Dump {
     /// Without columns nothing can be read, however leniently.
     fn refuse(&mut self, line: u64, fault: Fault) -> Result<(), Error> {
         match self.columns {
-            None => Err(self.intake.error(line, fault)),
-            Some(_) => self.intake.fault(line, fault),
+            None => Err(self.faults.error(line, fault)),
+            Some(_) => self.faults.fault(line, fault),
         }
     }
 
@@ -138,7 +138,7 @@ impl Dump {
     }
 
     fn finish(mut self) -> Result<Workload, Error> {
-        let dropped = self.intake.finish(self.jobs.len())?;
+        let dropped = self.faults.finish(self.jobs.len())?;
         let longest = longest_limits(&self.jobs, &self.limits, self.queues.count());
         for (job, limit) in self.jobs.iter_mut().zip(&self.limits) {
             job.limit = match limit {

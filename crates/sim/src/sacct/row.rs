@@ -5,7 +5,7 @@
 //! that is given.
 
 use super::columns::{Cells, Column, Columns};
-use crate::intake;
+use crate::log_input;
 use cosy_model::Span;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -34,7 +34,7 @@ pub enum Fault {
     /// A cell that cannot be understood.
     #[error("{column} is {text:?}, which is no {kind}")]
     Cell {
-        /// Its column.
+        /// Name of the column, as `sacct` spells it.
         column: String,
         /// The first characters of it.
         text: String,
@@ -71,12 +71,12 @@ pub enum Fault {
     /// A replay could not tell when it ends.
     #[error("all jobs up to this one, one after another, end beyond 64 bits (of milliseconds)")]
     AllBeyond64Bits,
-    /// Longer than [`intake::MAX_LINE_BYTES`].
-    #[error("a line longer than {} bytes", intake::MAX_LINE_BYTES)]
+    /// Longer than [`log_input::MAX_LINE_BYTES`].
+    #[error("a line longer than {} bytes", log_input::MAX_LINE_BYTES)]
     LineTooLong,
 }
 
-impl intake::Fault for Fault {
+impl log_input::Fault for Fault {
     fn reason(&self) -> &'static str {
         match self {
             Self::MissingColumns(_) => "without needed columns",
@@ -136,7 +136,7 @@ pub struct Figures {
 /// How long a job may run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// So long.
+    /// The job's own time limit.
     Known(Span),
     /// As long as its partition lets it.
     OfPartition,

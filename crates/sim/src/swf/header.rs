@@ -3,7 +3,7 @@
 //! of the log) at which a job leaves if it still waits, which the format has no field for.
 
 use super::row;
-use crate::intake::{MAX_JOBS, Names};
+use crate::log_input::{MAX_JOBS, Names};
 use std::collections::BTreeMap;
 
 /// What the comments say so far.

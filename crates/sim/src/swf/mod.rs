@@ -9,12 +9,12 @@ mod record;
 mod row;
 mod write;
 
-pub use crate::intake::Strictness;
+pub use crate::log_input::Strictness;
 pub use record::{Record, records};
 pub use row::{Fault, Field};
 pub use write::write;
 
-use crate::intake::{self, Ends, Intake, Line, Lines};
+use crate::log_input::{self, EndBound, Line, Lines, RowFaults};
 use crate::workload::{Job, Workload};
 use cosy_model::{Span, Time};
 use header::Header;
@@ -23,7 +23,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// Why a log could not be read.
-pub type Error = intake::Error<Fault>;
+pub type Error = log_input::Error<Fault>;
 
 /// Reads the log at `path`.
 ///
@@ -44,38 +44,38 @@ pub fn open(path: &Path, strictness: Strictness) -> Result<Workload, Error> {
 /// there is no job, when there are too many, or when the system refuses to read.
 pub fn read(name: &str, input: impl BufRead, strictness: Strictness) -> Result<Workload, Error> {
     let mut log = Log {
-        intake: Intake::new(name, strictness),
+        faults: RowFaults::new(name, strictness),
         header: Header::new(),
         jobs: Vec::new(),
-        ends: Ends::default(),
+        end_bound: EndBound::default(),
         is_sorted: true,
     };
-    let mut lines = Lines::new(intake::unpacked(input));
+    let mut lines = Lines::new(log_input::unpack(input));
     loop {
         let number = lines.number() + 1;
         let taken = match lines.read() {
             Ok(Line::Text(line)) => log.line(number, line),
             Ok(Line::TooLong) => Err(Fault::LineTooLong),
             Ok(Line::CutOff(why)) => {
-                log.intake.cut_off(lines.number(), why)?;
+                log.faults.cut_off(lines.number(), why)?;
                 return log.finish();
             }
             Ok(Line::End) => return log.finish(),
-            Err(error) => return Err(log.intake.unreadable(error)),
+            Err(error) => return Err(log.faults.unreadable(error)),
         };
         if let Err(fault) = taken {
-            log.intake.fault(lines.number(), fault)?;
+            log.faults.fault(lines.number(), fault)?;
         }
-        log.intake.room(log.jobs.len(), lines.number())?;
+        log.faults.check_count(log.jobs.len(), lines.number())?;
     }
 }
 
 /// What was read so far.
 struct Log {
-    intake: Intake,
+    faults: RowFaults,
     header: Header,
     jobs: Vec<Job>,
-    ends: Ends,
+    end_bound: EndBound,
     is_sorted: bool,
 }
 
@@ -117,10 +117,10 @@ impl Log {
             .jobs
             .last()
             .is_some_and(|last| job.submit < last.submit);
-        if is_late && self.intake.strictness() == Strictness::Strict {
+        if is_late && self.faults.strictness() == Strictness::Strict {
             return Err(Fault::Unsorted);
         }
-        if !self.ends.add(job.submit, job.run.min(job.limit)) {
+        if !self.end_bound.add(job.submit, job.run.min(job.limit)) {
             return Err(Fault::AllBeyond64Bits);
         }
         self.is_sorted &= !is_late;
@@ -137,7 +137,7 @@ impl Log {
             job.cancel = cancel.map(|at| Time(*at).max(job.submit));
         }
         Ok(Workload {
-            dropped: self.intake.finish(self.jobs.len())?,
+            dropped: self.faults.finish(self.jobs.len())?,
             jobs: self.jobs,
             machine: self.header.machine(),
             users: self.header.users.into_names(),
@@ -148,7 +148,7 @@ impl Log {
 }
 
 /// The index of a number of the log; -1 is unknown.
-fn index(names: &mut intake::Names<i64>, thousandths: i64) -> u32 {
+fn index(names: &mut log_input::Names<i64>, thousandths: i64) -> u32 {
     if thousandths < 0 {
         return 0;
     }

@@ -3,14 +3,14 @@
 
 use super::row::{self, Field};
 use super::{Error, Fault};
-use crate::intake::{self, Intake, Line, Lines, Strictness};
+use crate::log_input::{self, Line, Lines, RowFaults, Strictness};
 use cosy_model::{Span, Time};
 use std::io::BufRead;
 
-/// One row.
+/// One row of a log; times since the begin of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Record {
-    /// Its number.
+    /// Job number in the log.
     pub id: u64,
     /// The line that it comes from, from 1.
     pub line: u32,
@@ -32,8 +32,8 @@ pub struct Record {
 /// # Errors
 /// [`Error`]: a row that is no row of numbers, no row at all, or the system refuses to read.
 pub fn records(name: &str, input: impl BufRead, most: usize) -> Result<Vec<Record>, Error> {
-    let intake = Intake::new(name, Strictness::Strict);
-    let mut lines = Lines::new(intake::unpacked(input));
+    let faults = RowFaults::new(name, Strictness::Strict);
+    let mut lines = Lines::new(log_input::unpack(input));
     let mut all = Vec::new();
     while all.len() < most {
         let number = lines.number() + 1;
@@ -45,11 +45,11 @@ pub fn records(name: &str, input: impl BufRead, most: usize) -> Result<Vec<Recor
                 return Err(Error::CutOff { file, line, source });
             }
             Ok(Line::End) => break,
-            Err(error) => return Err(intake.unreadable(error)),
+            Err(error) => return Err(faults.unreadable(error)),
         };
-        all.extend(taken.map_err(|fault| intake.error(number, fault))?);
+        all.extend(taken.map_err(|fault| faults.error(number, fault))?);
     }
-    intake.finish(all.len())?;
+    faults.finish(all.len())?;
     Ok(all)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Numbers are kept in thousandths, so that times are in milliseconds.
 
-use crate::intake;
+use crate::log_input;
 
 /// Fields of a row.
 pub const FIELDS: usize = 18;
@@ -103,12 +103,12 @@ pub enum Fault {
     /// Neither requested nor allocated processors are known.
     #[error("a job without processors (cancelled before it started?)")]
     NoProcessors,
-    /// Longer than [`intake::MAX_LINE_BYTES`].
-    #[error("a line longer than {} bytes", intake::MAX_LINE_BYTES)]
+    /// Longer than [`log_input::MAX_LINE_BYTES`].
+    #[error("a line longer than {} bytes", log_input::MAX_LINE_BYTES)]
     LineTooLong,
 }
 
-impl intake::Fault for Fault {
+impl log_input::Fault for Fault {
     fn reason(&self) -> &'static str {
         match self {
             Self::Fields(_) => "without 18 fields",

@@ -8,11 +8,11 @@
 //! Source: section 4.2.
 
 use super::failures::{self, ALPHAS, Method, QOI};
-use super::spare::{self, Cell};
+use super::spare::{self, TableCell};
 use super::times::Point;
-use super::{SCHEDULERS, Shares};
+use super::{SCHEDULERS, SpareTimes};
 use crate::booking::claims::Claim;
-use crate::dag::Kind;
+use crate::dag::GraphKind;
 use cosy_sched::workflow::FlowSlackPolicy;
 
 const HBMCT: usize = 0;
@@ -29,12 +29,12 @@ const FEW: f64 = 5.0;
 const SIMILAR: f64 = 0.15;
 
 /// A statement, and how a table is judged by it.
-struct Rule<T> {
+struct Statement<T> {
     says: &'static str,
     judge: fn(&T) -> (String, bool),
 }
 
-impl<T> Rule<T> {
+impl<T> Statement<T> {
     fn claim(&self, paper: &T, ours: &T) -> Claim {
         let (theirs, borne_out) = (self.judge)(paper);
         let (ours, holds) = (self.judge)(ours);
@@ -55,47 +55,47 @@ impl<T> Rule<T> {
 pub fn of_spare(ours: &spare::Table) -> Vec<Claim> {
     let paper = spare::Table::paper();
     let rules = [
-        Rule {
+        Statement {
             says: "the least spare time is close to alpha (nine tenths) or higher in most cases",
             judge: close_to_alpha,
         },
-        Rule {
+        Statement {
             says: "the critical path policies lead to a slightly higher least spare time",
             judge: critical_is_higher,
         },
-        Rule {
+        Statement {
             says: "Montage, HBMCT, cp_even_percent: the least spare time is above alpha",
             judge: montage_above_alpha,
         },
-        Rule {
+        Statement {
             says: "HBMCT generally has the highest least spare time (more than half of kind and \
                    policy)",
             judge: hbmct_highest,
         },
-        Rule {
+        Statement {
             says: "FFT: DLS has a higher least spare time than HBMCT in 4 of the 6 policies, \
                    or more",
             judge: dls_on_fft,
         },
-        Rule {
+        Statement {
             says: "FCP has a lower alpha, a longer schedule, than HEFT, on all kinds",
             judge: fcp_is_longer,
         },
-        Rule {
+        Statement {
             says: "FCP has a higher least spare time than HEFT (most policies) on all kinds but \
                    Montage",
             judge: fcp_above_heft,
         },
-        Rule {
+        Statement {
             says: "FCP has a lower least spare time than HBMCT on all kinds",
             judge: fcp_below_hbmct,
         },
-        Rule {
+        Statement {
             says: "kinds behave alike: first schedules but FCP come in the same order by least \
                    spare time on all",
             judge: kinds_alike,
         },
-        Rule {
+        Statement {
             says: "both strategies perform similarly (mean least spare time, within 15 %)",
             judge: strategies_alike,
         },
@@ -107,21 +107,21 @@ pub fn of_spare(ours: &spare::Table) -> Vec<Claim> {
 pub fn of_failures(ours: &failures::Table) -> Vec<Claim> {
     let paper = failures::Table::paper();
     let rules = [
-        Rule {
+        Statement {
             says: "with a QoI below alpha failures are unlikely (5 % of the runs at most)",
             judge: below_alpha,
         },
-        Rule {
+        Statement {
             says: "with a QoI of about alpha, but 150, there are no or very few failures (5 % at \
                    most)",
             judge: at_alpha,
         },
-        Rule {
+        Statement {
             says: "slots are more robust to failures than DAG_Reserve (fewer, wherever they \
                    differ)",
             judge: more_robust,
         },
-        Rule {
+        Statement {
             says: "slots suffer from low use, compared with DAG_Reserve",
             judge: lower_use,
         },
@@ -134,7 +134,7 @@ pub fn of_times(points: &[Point]) -> Vec<Claim> {
     vec![recursive_is_cheaper(points), critical_grows_faster(points)]
 }
 
-fn cells(table: &spare::Table) -> impl Iterator<Item = (Kind, &Cell)> {
+fn cells(table: &spare::Table) -> impl Iterator<Item = (GraphKind, &TableCell)> {
     let kinds = table.kinds.iter();
     kinds.flat_map(|(kind, cells)| cells.iter().map(move |cell| (*kind, cell)))
 }
@@ -144,17 +144,17 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The mean of the least spare times of some policies.
-fn mean_min(shares: &[Shares]) -> f64 {
+fn mean_min(shares: &[SpareTimes]) -> f64 {
     mean(shares.iter().map(|shares| shares.min))
 }
 
 /// In how many policies one first schedule has a higher least spare time than another.
-fn wins(cells: &[Cell; 4], one: usize, other: usize) -> usize {
+fn wins(cells: &[TableCell; 4], one: usize, other: usize) -> usize {
     let pairs = cells[one].shares.iter().zip(&cells[other].shares);
     pairs.filter(|(one, other)| one.min > other.min).count()
 }
 
-fn by_kind(table: &spare::Table, figure: impl Fn(&[Cell; 4]) -> String) -> String {
+fn by_kind(table: &spare::Table, figure: impl Fn(&[TableCell; 4]) -> String) -> String {
     let kinds = table.kinds.iter();
     let kinds = kinds.map(|(kind, cells)| format!("{} {}", kind.word(), figure(cells)));
     kinds.collect::<Vec<_>>().join(", ")
@@ -162,7 +162,7 @@ fn by_kind(table: &spare::Table, figure: impl Fn(&[Cell; 4]) -> String) -> Strin
 
 fn close_to_alpha(table: &spare::Table) -> (String, bool) {
     let all = cells(table).flat_map(|(_, cell)| {
-        let close = |shares: &Shares| shares.min >= CLOSE * cell.alpha;
+        let close = |shares: &SpareTimes| shares.min >= CLOSE * cell.alpha;
         cell.shares.iter().map(close)
     });
     let all: Vec<bool> = all.collect();
@@ -171,7 +171,7 @@ fn close_to_alpha(table: &spare::Table) -> (String, bool) {
 }
 
 fn critical_is_higher(table: &spare::Table) -> (String, bool) {
-    let pair = |cell: &Cell| {
+    let pair = |cell: &TableCell| {
         let (recursive, critical) = cell.shares.split_at(RECURSIVE);
         (mean_min(recursive), mean_min(critical))
     };
@@ -187,7 +187,10 @@ fn critical_is_higher(table: &spare::Table) -> (String, bool) {
 }
 
 fn montage_above_alpha(table: &spare::Table) -> (String, bool) {
-    let montage = table.kinds.iter().find(|(kind, _)| *kind == Kind::Montage);
+    let montage = table
+        .kinds
+        .iter()
+        .find(|(kind, _)| *kind == GraphKind::Montage);
     let Some((_, cells)) = montage else {
         return ("no Montage".to_owned(), false);
     };
@@ -196,7 +199,7 @@ fn montage_above_alpha(table: &spare::Table) -> (String, bool) {
 }
 
 fn hbmct_highest(table: &spare::Table) -> (String, bool) {
-    let highest = |cells: &[Cell; 4]| {
+    let highest = |cells: &[TableCell; 4]| {
         let others = [FCP, DLS, HEFT];
         let min = |scheduler: usize, policy: usize| cells[scheduler].shares[policy].min;
         let policies = 0..FlowSlackPolicy::ALL.len();
@@ -215,7 +218,7 @@ fn hbmct_highest(table: &spare::Table) -> (String, bool) {
 }
 
 fn dls_on_fft(table: &spare::Table) -> (String, bool) {
-    let fft = table.kinds.iter().find(|(kind, _)| *kind == Kind::Fft);
+    let fft = table.kinds.iter().find(|(kind, _)| *kind == GraphKind::Fft);
     let higher = fft.map_or(0, |(_, cells)| wins(cells, DLS, HBMCT));
     (format!("in {higher} of 6"), higher >= 4)
 }
@@ -233,7 +236,7 @@ fn fcp_above_heft(table: &spare::Table) -> (String, bool) {
     let mut kinds = table.kinds.iter();
     let holds = kinds.all(|(kind, cells)| {
         let wins = wins(cells, FCP, HEFT);
-        if *kind == Kind::Montage {
+        if *kind == GraphKind::Montage {
             wins < 3
         } else {
             wins > 3
@@ -243,7 +246,8 @@ fn fcp_above_heft(table: &spare::Table) -> (String, bool) {
 }
 
 fn fcp_below_hbmct(table: &spare::Table) -> (String, bool) {
-    let pair = |cells: &[Cell; 4]| (mean_min(&cells[FCP].shares), mean_min(&cells[HBMCT].shares));
+    let pair =
+        |cells: &[TableCell; 4]| (mean_min(&cells[FCP].shares), mean_min(&cells[HBMCT].shares));
     let text = by_kind(table, |cells| {
         let (fcp, hbmct) = pair(cells);
         format!("{fcp:.1} and {hbmct:.1}")
@@ -254,7 +258,7 @@ fn fcp_below_hbmct(table: &spare::Table) -> (String, bool) {
 }
 
 fn kinds_alike(table: &spare::Table) -> (String, bool) {
-    let order = |cells: &[Cell; 4]| {
+    let order = |cells: &[TableCell; 4]| {
         let mut order = [HBMCT, DLS, HEFT];
         let min = |at: &usize| mean_min(&cells[*at].shares);
         order.sort_by(|one, other| min(other).total_cmp(&min(one)));

@@ -14,7 +14,7 @@
 //!   that is reserved.
 
 use super::{longer_ms, threshold_ms};
-use crate::dag::{Drawing, Kind};
+use crate::dag::{GraphKind, GraphSettings};
 use cosy_sched::workflow::{
     Dag, FlowScheduler, FlowSlackPolicy, Machines, Schedule, schedule, share_out,
 };
@@ -27,7 +27,7 @@ pub const ALPHAS: [u32; 4] = [20, 50, 100, 150];
 /// Largest errors of estimates, in per cent of them.
 pub const QOI: [u32; 5] = [0, 20, 50, 100, 150];
 
-/// What is reserved.
+/// What is reserved for a workflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// A slot for each task.
@@ -48,7 +48,7 @@ impl Method {
         Self::DagReserve,
     ];
 
-    /// Its name in the paper.
+    /// The method's name in the paper.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Slots(policy) => policy.word(),
@@ -57,10 +57,10 @@ impl Method {
     }
 }
 
-/// When tasks start.
+/// When the tasks of a plan start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub enum Begin {
-    /// With their slots.
+pub enum TaskStart {
+    /// Each at the start of its slot.
     Slot,
     /// As soon as they can.
     Early,
@@ -83,18 +83,18 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Runs a plan.
-    fn in_slots(&self, plan: &Schedule, begin: Begin) -> Outcome {
+    /// Runs the tasks within the slots of a plan.
+    fn in_slots(&self, plan: &Schedule, begin: TaskStart) -> Outcome {
         let slots = plan.slots();
         let mut outcome = Outcome::default();
         let mut ends = vec![0; slots.len()];
-        let mut sums = Sums::new(self.machines.count());
+        let mut sums = MachineUse::new(self.machines.count());
         for &task in plan.order() {
             let gap = plan.gap_ms(self.dag, self.machines, task);
             let limit = slots[task].end_ms + gap;
             let start = match begin {
-                Begin::Slot => slots[task].start_ms,
-                Begin::Early => self.earliest(plan, &ends, task),
+                TaskStart::Slot => slots[task].start_ms,
+                TaskStart::Early => self.earliest(plan, &ends, task),
             };
             let end = start + self.actual_ms[task];
             outcome.failed |= end > limit;
@@ -109,7 +109,7 @@ impl Case<'_> {
     /// Runs a first schedule on machines that are held until the deadline.
     fn in_all(&self, first: &Schedule, deadline_ms: i64) -> Outcome {
         let mut ends = vec![0; first.slots().len()];
-        let mut sums = Sums::new(self.machines.count());
+        let mut sums = MachineUse::new(self.machines.count());
         for &task in first.order() {
             let start = self.earliest(first, &ends, task);
             ends[task] = start + self.actual_ms[task];
@@ -138,9 +138,9 @@ impl Case<'_> {
 }
 
 /// Used and reserved time by machine.
-struct Sums(Vec<(i64, i64)>);
+struct MachineUse(Vec<(i64, i64)>);
 
-impl Sums {
+impl MachineUse {
     fn new(machines: usize) -> Self {
         Self(vec![(0, 0); machines])
     }
@@ -162,8 +162,11 @@ impl Sums {
 pub type Outcomes = Vec<[[Outcome; 5]; 7]>;
 
 /// A Montage graph, planned with HBMCT and run with all errors.
-pub fn run(seed: u64, begin: Begin) -> Outcomes {
-    let Ok((dag, machines)) = Drawing::usual(Kind::Montage, seed).draw().planned() else {
+pub fn run(seed: u64, begin: TaskStart) -> Outcomes {
+    let Ok((dag, machines)) = GraphSettings::usual(GraphKind::Montage, seed)
+        .generate()
+        .planned()
+    else {
         return Vec::new();
     };
     let first = schedule(FlowScheduler::Hbmct, &dag, &machines);
@@ -213,7 +216,7 @@ pub struct Row {
 pub struct Table(pub Vec<[Row; 7]>);
 
 impl Table {
-    /// Means over runs.
+    /// Means over runs, in per cent.
     pub fn of(runs: &[Outcomes]) -> Self {
         let row = |alpha: usize, method: usize| {
             let mean = |of: &dyn Fn(&[Outcome; 5]) -> f64| {
@@ -251,7 +254,7 @@ mod tests {
 
     /// Two tasks one after the other on one machine, another on a second; 10 s each, slots
     /// of 15 s, and 5 s of gap behind the third.
-    fn check(begin: Begin, actual: [i64; 3], failed: bool, used_percent: f64) {
+    fn check(begin: TaskStart, actual: [i64; 3], failed: bool, used_percent: f64) {
         let machines = Machines::new(vec![vec![0; 2]; 2], vec![Vec::new(); 2]).expect("square");
         let row = || vec![Some(10_000); 2];
         let dag = Dag::new(vec![row(), row(), row()], &[(0, 1, 1)], &machines).expect("a graph");
@@ -280,18 +283,18 @@ mod tests {
     #[test]
     fn slots_are_kept_or_not() {
         let half = |first: f64, second: f64| (first + second) / 2.0 * 100.0;
-        check(Begin::Slot, [10, 10, 10], false, half(20.0 / 30.0, 10.0 / 30.0));
-        check(Begin::Slot, [15, 15, 30], false, 100.0);
-        check(Begin::Slot, [16, 10, 30], true, half(25.0 / 30.0, 1.0));
-        check(Begin::Slot, [5, 16, 10], true, half(20.0 / 30.0, 10.0 / 30.0));
+        check(TaskStart::Slot, [10, 10, 10], false, half(20.0 / 30.0, 10.0 / 30.0));
+        check(TaskStart::Slot, [15, 15, 30], false, 100.0);
+        check(TaskStart::Slot, [16, 10, 30], true, half(25.0 / 30.0, 1.0));
+        check(TaskStart::Slot, [5, 16, 10], true, half(20.0 / 30.0, 10.0 / 30.0));
         // It began ten seconds before its slot.
-        check(Begin::Early, [5, 25, 10], false, half(1.0, 10.0 / 30.0));
-        check(Begin::Early, [5, 26, 10], true, half(1.0, 10.0 / 30.0));
+        check(TaskStart::Early, [5, 25, 10], false, half(1.0, 10.0 / 30.0));
+        check(TaskStart::Early, [5, 26, 10], true, half(1.0, 10.0 / 30.0));
     }
 
     #[test]
     fn without_errors_nothing_fails() {
-        for begin in [Begin::Slot, Begin::Early] {
+        for begin in [TaskStart::Slot, TaskStart::Early] {
             for row in run(3, begin).iter().flatten() {
                 assert!(!row[0].failed && row[0].used > 0.0 && row[0].used <= 1.0);
             }

@@ -17,7 +17,7 @@ pub mod spare;
 pub mod study;
 pub mod times;
 
-pub use spare::Shares;
+pub use spare::SpareTimes;
 
 use cosy_sched::workflow::FlowScheduler;
 
@@ -33,7 +33,7 @@ pub const SCHEDULERS: [FlowScheduler; 4] = [
 /// cent (Fig. 3 and 8).
 pub const THRESHOLD_PERCENT: i64 = 5;
 
-/// So much of a deadline.
+/// The part of a deadline below which recursive policies stop, in milliseconds.
 pub(crate) const fn threshold_ms(deadline_ms: i64) -> i64 {
     deadline_ms / 100 * THRESHOLD_PERCENT
 }

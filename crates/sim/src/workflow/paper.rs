@@ -3,28 +3,28 @@
 //! Table 1 has lost its layout in the text that we have: five blocks and five names. Names
 //! are taken to stand in the order of the blocks. Of Montage the text itself says which it is.
 
-use super::Shares;
-use crate::dag::Kind;
+use super::SpareTimes;
+use crate::dag::GraphKind;
 
 /// A block of Table 1: the kind, alpha by scheduler, and by policy and scheduler least, most
 /// and mean spare time in per cent; in the order of [`super::SCHEDULERS`].
-pub struct Block {
-    /// Which graphs.
-    pub kind: Kind,
+pub struct PaperBlock {
+    /// Shape of the block's graphs.
+    pub kind: GraphKind,
     /// Alpha in per cent.
     pub alpha: [f64; 4],
     /// By policy, then by scheduler.
-    pub shares: [[Shares; 4]; 6],
+    pub shares: [[SpareTimes; 4]; 6],
 }
 
-const fn of(min: f64, max: f64, avg: f64) -> Shares {
-    Shares { min, max, avg }
+const fn of(min: f64, max: f64, avg: f64) -> SpareTimes {
+    SpareTimes { min, max, avg }
 }
 
-/// Table 1.
-pub const TABLE_1: [Block; 5] = [
-    Block {
-        kind: Kind::Montage,
+/// Table 1 of the paper: a block for each kind of graph.
+pub const TABLE_1: [PaperBlock; 5] = [
+    PaperBlock {
+        kind: GraphKind::Montage,
         alpha: [34.0, 7.0, 32.0, 24.0],
         shares: [
             [
@@ -65,8 +65,8 @@ pub const TABLE_1: [Block; 5] = [
             ],
         ],
     },
-    Block {
-        kind: Kind::Random,
+    PaperBlock {
+        kind: GraphKind::Random,
         alpha: [24.0, 9.0, 23.0, 16.0],
         shares: [
             [
@@ -107,8 +107,8 @@ pub const TABLE_1: [Block; 5] = [
             ],
         ],
     },
-    Block {
-        kind: Kind::Laplace,
+    PaperBlock {
+        kind: GraphKind::Laplace,
         alpha: [28.0, 11.0, 28.0, 18.0],
         shares: [
             [
@@ -149,8 +149,8 @@ pub const TABLE_1: [Block; 5] = [
             ],
         ],
     },
-    Block {
-        kind: Kind::ForkJoin,
+    PaperBlock {
+        kind: GraphKind::ForkJoin,
         alpha: [19.0, 7.0, 18.0, 12.0],
         shares: [
             [
@@ -191,8 +191,8 @@ pub const TABLE_1: [Block; 5] = [
             ],
         ],
     },
-    Block {
-        kind: Kind::Fft,
+    PaperBlock {
+        kind: GraphKind::Fft,
         alpha: [21.0, 8.0, 21.0, 15.0],
         shares: [
             [

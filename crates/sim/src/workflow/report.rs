@@ -3,7 +3,7 @@
 use super::SCHEDULERS;
 use super::claims;
 use super::failures::{self, ALPHAS, Method, QOI};
-use super::spare::{self, Planned, Shares};
+use super::spare::{self, PlannedGraph, SpareTimes};
 use super::study::Study;
 use super::times::Point;
 use crate::booking::claims::{Claim, Claims};
@@ -11,11 +11,11 @@ use cosy_sched::workflow::FlowSlackPolicy;
 use serde_json::{Value, json};
 use std::fmt::{self, Write};
 
-/// All results.
+/// What the study comes to, with the paper's statements tried on it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
     study: Study,
-    /// Titles and claims.
+    /// The paper's statements about each table, under the table's title.
     claims: Vec<(&'static str, Vec<Claim>)>,
 }
 
@@ -91,7 +91,7 @@ fn row(f: &mut impl Write, name: &str, cells: impl IntoIterator<Item = String>) 
     writeln!(f, "| {name} | {} |", cells.join(" | "))
 }
 
-fn three(shares: &Shares) -> String {
+fn three(shares: &SpareTimes) -> String {
     format!("{:.1} {:.1} {:.1}", shares.min, shares.max, shares.avg)
 }
 
@@ -117,7 +117,7 @@ fn of_spare(f: &mut impl Write, ours: &spare::Table, paper: &spare::Table) -> fm
         let critical = critical.map(|percent| format!("{percent:.0} %"));
         row(f, "computing on the critical path", critical)?;
         for (at, policy) in FlowSlackPolicy::ALL.into_iter().enumerate() {
-            let cell = |(ours, paper): (&spare::Cell, &spare::Cell)| {
+            let cell = |(ours, paper): (&spare::TableCell, &spare::TableCell)| {
                 format!("{} / {}", three(&ours.shares[at]), three(&paper.shares[at]))
             };
             row(f, policy.word(), pairs().map(cell))?;
@@ -170,25 +170,25 @@ fn of_times(f: &mut impl Write, points: &[Point]) -> fmt::Result {
 
 /// A graph of one's own under all first schedules and policies, as text; `None` where the
 /// first schedule ends after the deadline.
-pub fn of_one(planned: &[Option<Planned>; 4]) -> String {
+pub fn of_one(planned: &[Option<PlannedGraph>; 4]) -> String {
     let mut out = String::new();
     let lines = one(&mut out, planned);
     debug_assert!(lines.is_ok(), "texts can always be written to");
     out
 }
 
-fn one(f: &mut impl Write, planned: &[Option<Planned>; 4]) -> fmt::Result {
+fn one(f: &mut impl Write, planned: &[Option<PlannedGraph>; 4]) -> fmt::Result {
     let mut names = vec!["least, most, mean spare time in %".to_owned()];
     names.extend(SCHEDULERS.map(|scheduler| scheduler.word().to_owned()));
     head(f, &names)?;
-    let cells = |of: &dyn Fn(&Planned) -> String| {
-        let cell = |planned: &Option<Planned>| match planned {
+    let cells = |of: &dyn Fn(&PlannedGraph) -> String| {
+        let cell = |planned: &Option<PlannedGraph>| match planned {
             Some(planned) => of(planned),
             None => "too late".to_owned(),
         };
         planned.each_ref().map(cell)
     };
-    let length = |planned: &Planned| format!("{:.3}", planned.makespan_ms as f64 / 1000.0);
+    let length = |planned: &PlannedGraph| format!("{:.3}", planned.makespan_ms as f64 / 1000.0);
     row(f, "first schedule, s", cells(&length))?;
     row(f, "alpha", cells(&|planned| format!("{:.1}", planned.alpha)))?;
     for (at, policy) in FlowSlackPolicy::ALL.into_iter().enumerate() {

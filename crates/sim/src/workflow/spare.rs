@@ -4,7 +4,7 @@
 //! plan; means are over the others, which are counted.
 
 use super::{SCHEDULERS, longer_ms, paper, threshold_ms};
-use crate::dag::{Drawing, Kind};
+use crate::dag::{GraphKind, GraphSettings};
 use cosy_sched::workflow::{
     Dag, FlowSlackPolicy, Machines, Schedule, critical_path, schedule, share_out,
 };
@@ -15,16 +15,16 @@ pub const DEADLINE_MS: i64 = 1_500_000;
 
 /// Spare times of the tasks of a plan, in per cent of their estimates.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Shares {
-    /// The least.
+pub struct SpareTimes {
+    /// Of the task with the least, in per cent.
     pub min: f64,
-    /// The most.
+    /// Of the task with the most, in per cent.
     pub max: f64,
-    /// The mean.
+    /// Mean over the tasks, in per cent.
     pub avg: f64,
 }
 
-impl Shares {
+impl SpareTimes {
     /// Of a plan. Tasks that take no time have no share.
     pub fn of(dag: &Dag, machines: &Machines, plan: &Schedule) -> Self {
         let share = |task: usize| {
@@ -57,7 +57,7 @@ impl Shares {
     }
 }
 
-/// Which deadline.
+/// By when a workflow must be done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub enum Deadline {
     /// The same for all.
@@ -68,7 +68,7 @@ pub enum Deadline {
 
 impl Deadline {
     /// For a first schedule that is so long.
-    pub fn ms(self, makespan_ms: i64, kind: Kind, scheduler: usize) -> i64 {
+    pub fn ms(self, makespan_ms: i64, kind: GraphKind, scheduler: usize) -> i64 {
         match self {
             Self::Fixed(ms) => ms,
             Self::PaperAlpha => {
@@ -82,30 +82,35 @@ impl Deadline {
 
 /// One first schedule under one deadline.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Planned {
+pub struct PlannedGraph {
     /// Time to share out, relative to the length of the first schedule, in per cent.
     pub alpha: f64,
-    /// Its length.
+    /// Length of the first schedule, in milliseconds.
     pub makespan_ms: i64,
     /// For how much of it the tasks of the critical path compute, in per cent.
     pub critical: f64,
-    /// By policy.
-    pub shares: [Shares; 6],
+    /// In the order of [`FlowSlackPolicy::ALL`].
+    pub shares: [SpareTimes; 6],
 }
 
 /// Shares the time until the deadline out in all six ways; `None` when there is none.
-pub fn planned(dag: &Dag, machines: &Machines, first: &Schedule, deadline: i64) -> Option<Planned> {
+pub fn planned(
+    dag: &Dag,
+    machines: &Machines,
+    first: &Schedule,
+    deadline: i64,
+) -> Option<PlannedGraph> {
     let makespan_ms = first.end_ms();
     let left = deadline - makespan_ms;
     let shares = |policy: FlowSlackPolicy| {
         let plan = share_out(policy, dag, machines, first, deadline, threshold_ms(deadline));
-        Shares::of(dag, machines, &plan)
+        SpareTimes::of(dag, machines, &plan)
     };
     let critical = critical_path(dag, machines, first).into_iter();
     let computing: i64 = critical
         .map(|task| dag.estimate_ms(task, first.slots()[task].machine))
         .sum();
-    (left > 0).then(|| Planned {
+    (left > 0).then(|| PlannedGraph {
         critical: computing as f64 / makespan_ms as f64 * 100.0,
         alpha: left as f64 / makespan_ms as f64 * 100.0,
         makespan_ms,
@@ -115,8 +120,8 @@ pub fn planned(dag: &Dag, machines: &Machines, first: &Schedule, deadline: i64) 
 
 /// A graph of a kind, with all first schedules (in the order of [`SCHEDULERS`]) under one
 /// deadline.
-pub fn run(kind: Kind, seed: u64, deadline: Deadline) -> [Option<Planned>; 4] {
-    let Ok((dag, machines)) = Drawing::usual(kind, seed).draw().planned() else {
+pub fn run(kind: GraphKind, seed: u64, deadline: Deadline) -> [Option<PlannedGraph>; 4] {
+    let Ok((dag, machines)) = GraphSettings::usual(kind, seed).generate().planned() else {
         return [const { None }; 4];
     };
     let mut at = 0;
@@ -130,7 +135,7 @@ pub fn run(kind: Kind, seed: u64, deadline: Deadline) -> [Option<Planned>; 4] {
 
 /// A cell of Table 1: a kind and a first schedule.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Cell {
+pub struct TableCell {
     /// Mean over the runs that were in time, in per cent.
     pub alpha: f64,
     /// Mean length of the first schedule, in units of the paper.
@@ -140,28 +145,28 @@ pub struct Cell {
     pub critical: Option<f64>,
     /// So many runs were in time.
     pub in_time: usize,
-    /// By policy.
-    pub shares: [Shares; 6],
+    /// In the order of [`FlowSlackPolicy::ALL`], means over the runs.
+    pub shares: [SpareTimes; 6],
 }
 
 /// All of Table 1.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
     /// By kind, then by first schedule.
-    pub kinds: Vec<(Kind, [Cell; 4])>,
+    pub kinds: Vec<(GraphKind, [TableCell; 4])>,
 }
 
-impl Cell {
-    /// Means over runs.
-    pub fn of<'a>(runs: impl Iterator<Item = &'a Planned>) -> Self {
-        let runs: Vec<&Planned> = runs.collect();
-        let mean = |of: fn(&Planned) -> f64| {
+impl TableCell {
+    /// Means over the runs that were in time.
+    pub fn of<'a>(runs: impl Iterator<Item = &'a PlannedGraph>) -> Self {
+        let runs: Vec<&PlannedGraph> = runs.collect();
+        let mean = |of: fn(&PlannedGraph) -> f64| {
             let sum: f64 = runs.iter().map(|run| of(run)).sum();
             sum / runs.len().max(1) as f64
         };
         let shares = std::array::from_fn(|policy| {
-            let all: Vec<Shares> = runs.iter().map(|run| run.shares[policy]).collect();
-            Shares::mean(&all)
+            let all: Vec<SpareTimes> = runs.iter().map(|run| run.shares[policy]).collect();
+            SpareTimes::mean(&all)
         });
         Self {
             alpha: mean(|run| run.alpha),
@@ -174,21 +179,21 @@ impl Cell {
 }
 
 impl Table {
-    /// As printed in the paper, in the order of [`Kind::ALL`].
+    /// As printed in the paper, in the order of [`GraphKind::ALL`].
     pub fn paper() -> Self {
-        let cell = |block: &paper::Block, scheduler: usize| Cell {
+        let cell = |block: &paper::PaperBlock, scheduler: usize| TableCell {
             alpha: block.alpha[scheduler],
             makespan: DEADLINE_MS as f64 / 1000.0 / (1.0 + block.alpha[scheduler] / 100.0),
             critical: None,
             in_time: 100,
             shares: block.shares.map(|row| row[scheduler]),
         };
-        let kind = |kind: Kind| {
+        let kind = |kind: GraphKind| {
             let block = paper::TABLE_1.iter().find(|block| block.kind == kind)?;
             Some((kind, std::array::from_fn(|at| cell(block, at))))
         };
         Self {
-            kinds: Kind::ALL.into_iter().filter_map(kind).collect(),
+            kinds: GraphKind::ALL.into_iter().filter_map(kind).collect(),
         }
     }
 }

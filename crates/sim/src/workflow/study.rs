@@ -1,14 +1,14 @@
 //! All runs of the experiment.
 
-use super::failures::{self, Begin, Outcomes};
-use super::spare::{self, Cell, DEADLINE_MS, Deadline};
+use super::failures::{self, Outcomes, TaskStart};
+use super::spare::{self, DEADLINE_MS, Deadline, TableCell};
 use super::times::{self, Point};
-use crate::booking::each::each;
-use crate::dag::Kind;
+use crate::dag::GraphKind;
+use crate::parallel;
 use serde::Serialize;
 use std::time::Duration;
 
-/// An experiment.
+/// What the experiment runs: number of graphs, seed, deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// How many graphs of each kind.
@@ -29,7 +29,7 @@ impl Default for Settings {
     }
 }
 
-/// All tables.
+/// The figures of Tables 1 and 2 and of Figure 9.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Study {
     /// How many graphs of each kind.
@@ -44,7 +44,7 @@ pub struct Study {
     pub in_slots: failures::Table,
     /// Table 2, tasks starting as soon as they can.
     pub early: failures::Table,
-    /// Figure 9.
+    /// Figure 9: a point for each number of tasks.
     pub times: Vec<Point>,
 }
 
@@ -53,48 +53,51 @@ impl Settings {
         self.first_seed..self.first_seed.saturating_add(self.runs)
     }
 
-    /// How many steps `told` counts.
+    /// How many steps `progress` counts.
     pub fn steps(&self) -> u64 {
-        let tables = self.runs * (2 * Kind::ALL.len() as u64 + 2);
+        let tables = self.runs * (2 * GraphKind::ALL.len() as u64 + 2);
         tables + times::TASKS.len() as u64
     }
 
     /// Runs everything; `cpu` is the processor time of the calling thread.
-    pub fn study(&self, cpu: &dyn Fn() -> Duration, told: &(dyn Fn(u64) + Sync)) -> Study {
-        let spare_steps = self.runs * Kind::ALL.len() as u64;
+    pub fn study(&self, cpu: &dyn Fn() -> Duration, progress: &(dyn Fn(u64) + Sync)) -> Study {
+        let spare_steps = self.runs * GraphKind::ALL.len() as u64;
         let begun = 2 * spare_steps + 2 * self.runs;
         Study {
             runs: self.runs,
             deadline_ms: self.deadline_ms,
-            fixed: self.spare(Deadline::Fixed(self.deadline_ms), told),
-            alike: self.spare(Deadline::PaperAlpha, &|done| told(spare_steps + done)),
-            in_slots: self.failures(Begin::Slot, &|done| told(2 * spare_steps + done)),
-            early: self.failures(Begin::Early, &|done| {
-                told(2 * spare_steps + self.runs + done);
+            fixed: self.spare(Deadline::Fixed(self.deadline_ms), progress),
+            alike: self.spare(Deadline::PaperAlpha, &|done| progress(spare_steps + done)),
+            in_slots: self.failures(TaskStart::Slot, &|done| progress(2 * spare_steps + done)),
+            early: self.failures(TaskStart::Early, &|done| {
+                progress(2 * spare_steps + self.runs + done);
             }),
-            times: times::points(self.runs, self.first_seed, cpu, &|done| told(begun + done)),
+            times: times::points(self.runs, self.first_seed, cpu, &|done| progress(begun + done)),
         }
     }
 
-    fn spare(&self, deadline: Deadline, told: &(dyn Fn(u64) + Sync)) -> spare::Table {
-        let of_kind = |kind: Kind| self.seeds().map(move |seed| (kind, seed));
-        let wanted: Vec<(Kind, u64)> = Kind::ALL.into_iter().flat_map(of_kind).collect();
-        let runs = each(&wanted, told, |(kind, seed)| (*kind, spare::run(*kind, *seed, deadline)));
-        let cells = |kind: Kind| {
+    fn spare(&self, deadline: Deadline, progress: &(dyn Fn(u64) + Sync)) -> spare::Table {
+        let of_kind = |kind: GraphKind| self.seeds().map(move |seed| (kind, seed));
+        let graphs: Vec<(GraphKind, u64)> = GraphKind::ALL.into_iter().flat_map(of_kind).collect();
+        let runs = parallel::map_with_progress(&graphs, progress, |(kind, seed)| {
+            (*kind, spare::run(*kind, *seed, deadline))
+        });
+        let cells = |kind: GraphKind| {
             let cell = |scheduler: usize| {
                 let own = runs.iter().filter(|(other, _)| *other == kind);
-                Cell::of(own.filter_map(|(_, run)| run[scheduler].as_ref()))
+                TableCell::of(own.filter_map(|(_, run)| run[scheduler].as_ref()))
             };
             (kind, std::array::from_fn(cell))
         };
         spare::Table {
-            kinds: Kind::ALL.map(cells).into(),
+            kinds: GraphKind::ALL.map(cells).into(),
         }
     }
 
-    fn failures(&self, begin: Begin, told: &(dyn Fn(u64) + Sync)) -> failures::Table {
+    fn failures(&self, begin: TaskStart, progress: &(dyn Fn(u64) + Sync)) -> failures::Table {
         let seeds: Vec<u64> = self.seeds().collect();
-        let runs: Vec<Outcomes> = each(&seeds, told, |seed| failures::run(*seed, begin));
+        let runs: Vec<Outcomes> =
+            parallel::map_with_progress(&seeds, progress, |seed| failures::run(*seed, begin));
         failures::Table::of(&runs)
     }
 }

@@ -4,12 +4,12 @@
 //! graphs is planned several times, and the least counts: others may use the machine.
 
 use super::{SCHEDULERS, longer_ms, threshold_ms};
-use crate::dag::{Drawing, Kind};
+use crate::dag::{GraphKind, GraphSettings};
 use cosy_sched::workflow::{Dag, FlowSlackPolicy, Machines, Schedule, schedule, share_out};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Numbers of tasks.
+/// Numbers of tasks of the graphs that are timed.
 pub const TASKS: [usize; 5] = [20, 40, 60, 80, 100];
 /// Time to share out, in per cent of the first schedule.
 const ALPHA: f64 = 50.0;
@@ -30,29 +30,29 @@ pub struct Point {
     pub ways: f64,
 }
 
-/// All points, each over so many graphs; `told` is called after each with their number.
+/// All points, each over so many graphs; `progress` is called after each with their number.
 pub fn points(
     graphs: u64,
     seed: u64,
     cpu: &dyn Fn() -> Duration,
-    told: &dyn Fn(u64),
+    progress: &dyn Fn(u64),
 ) -> Vec<Point> {
     let point = |(at, tasks): (usize, &usize)| {
         let point = point(*tasks, graphs, seed, cpu);
-        told(at as u64 + 1);
+        progress(at as u64 + 1);
         point
     };
     TASKS.iter().enumerate().map(point).collect()
 }
 
 fn point(tasks: usize, graphs: u64, seed: u64, cpu: &dyn Fn() -> Duration) -> Point {
-    let drawing = |seed| Drawing {
+    let settings = |seed| GraphSettings {
         tasks,
-        ..Drawing::usual(Kind::Random, seed)
+        ..GraphSettings::usual(GraphKind::Random, seed)
     };
     let seeds = seed..seed.saturating_add(graphs);
     let all: Vec<(Dag, Machines)> = seeds
-        .filter_map(|seed| drawing(seed).draw().planned().ok())
+        .filter_map(|seed| settings(seed).generate().planned().ok())
         .collect();
     let mean_us = |work: &mut dyn FnMut()| {
         let least = (0..TIMES).map(|_| spent(cpu, work)).min();

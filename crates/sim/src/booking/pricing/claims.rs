@@ -5,7 +5,7 @@
 //!
 //! Source: pricing paper, section 4, figures 3 to 6.
 
-use super::figures::{Cell, Figures, Load};
+use super::figures::{LoadFigures, MonthFigures, SystemFigures};
 use crate::booking::claims::Claim;
 use crate::booking::spread::Spread;
 
@@ -40,7 +40,7 @@ fn published(name: &str) -> Option<Published> {
 }
 
 /// All that the paper says of one system.
-pub fn claims(figures: &Figures) -> Vec<Claim> {
+pub fn claims(figures: &SystemFigures) -> Vec<Claim> {
     let mut claims = Vec::new();
     if let Some(published) = published(figures.name) {
         claims.push(utilisations(figures, &published));
@@ -66,7 +66,7 @@ pub fn claims(figures: &Figures) -> Vec<Claim> {
     claims
 }
 
-fn utilisations(figures: &Figures, published: &Published) -> Claim {
+fn utilisations(figures: &SystemFigures, published: &Published) -> Claim {
     let ours = figures.loads.iter().map(|load| load.aggressive.utilisation);
     let holds = ours.clone().zip(published.utilisation);
     Claim {
@@ -77,8 +77,8 @@ fn utilisations(figures: &Figures, published: &Published) -> Claim {
     }
 }
 
-fn unit_prices(figures: &Figures, published: &Published) -> Vec<Claim> {
-    let early = |load: &Load| load.by_alpha.first().copied();
+fn unit_prices(figures: &SystemFigures, published: &Published) -> Vec<Claim> {
+    let early = |load: &LoadFigures| load.by_alpha.first().copied();
     let says = [
         "alpha 0, load of the log: so many pay less than a high priority queue takes",
         "alpha 0, 20 % more jobs: so many pay less than a high priority queue takes",
@@ -107,28 +107,28 @@ fn agreeing(says: &'static str, theirs: f64, ours: Spread) -> Claim {
 }
 
 /// The cells of figure 3.
-fn plain(figures: &Figures) -> &[Cell] {
+fn plain(figures: &SystemFigures) -> &[MonthFigures] {
     figures.loads.first().map_or(&[], |load| &load.by_alpha)
 }
 
-fn small(figures: &Figures) -> &[Cell] {
+fn small(figures: &SystemFigures) -> &[MonthFigures] {
     let cells = plain(figures);
     &cells[..SMALL.min(cells.len())]
 }
 
-fn waits(cells: &[Cell]) -> String {
-    let wait = |cell: &Cell| {
+fn waits(cells: &[MonthFigures]) -> String {
+    let wait = |cell: &MonthFigures| {
         let (own, queue) = (cell.wait_secs.mean, cell.queue_wait_secs.mean);
         format!("{own:.0} against {queue:.0} s")
     };
     cells.iter().map(wait).collect::<Vec<_>>().join(", ")
 }
 
-fn ratio(cell: &Cell) -> f64 {
+fn ratio(cell: &MonthFigures) -> f64 {
     cell.wait_secs.mean / cell.queue_wait_secs.mean.max(f64::MIN_POSITIVE)
 }
 
-fn head_start(figures: &Figures) -> Claim {
+fn head_start(figures: &SystemFigures) -> Claim {
     let cells = small(figures);
     Claim {
         says: "for small alpha reservations wait less than queued jobs (alpha 0, 0.1, 0.2)",
@@ -138,7 +138,7 @@ fn head_start(figures: &Figures) -> Claim {
     }
 }
 
-fn no_head_start(figures: &Figures) -> Claim {
+fn no_head_start(figures: &SystemFigures) -> Claim {
     let cells = small(figures);
     Claim {
         says: "even for small alpha reservations wait as long as queued jobs or longer \
@@ -149,9 +149,9 @@ fn no_head_start(figures: &Figures) -> Claim {
     }
 }
 
-fn premium(figures: &Figures) -> Claim {
+fn premium(figures: &SystemFigures) -> Claim {
     let cells = figures.loads.iter().flat_map(|load| &load.by_alpha);
-    let ahead: Vec<&Cell> = cells.filter(|cell| ratio(cell) < 1.0).collect();
+    let ahead: Vec<&MonthFigures> = cells.filter(|cell| ratio(cell) < 1.0).collect();
     let cheapest = ahead.iter().map(|cell| cell.price.mean);
     let cheapest = cheapest.fold(f64::INFINITY, f64::min);
     Claim {
@@ -165,7 +165,7 @@ fn premium(figures: &Figures) -> Claim {
     }
 }
 
-fn free_but_late(figures: &Figures) -> Claim {
+fn free_but_late(figures: &SystemFigures) -> Claim {
     let last = plain(figures).last().copied();
     let price = last.map_or(0.0, |cell| cell.price.high);
     Claim {
@@ -176,7 +176,7 @@ fn free_but_late(figures: &Figures) -> Claim {
     }
 }
 
-fn price_falls(figures: &Figures) -> Claim {
+fn price_falls(figures: &SystemFigures) -> Claim {
     let prices: Vec<f64> = plain(figures).iter().map(|cell| cell.price.mean).collect();
     Claim {
         says: "the price falls as alpha grows",
@@ -186,7 +186,7 @@ fn price_falls(figures: &Figures) -> Claim {
     }
 }
 
-fn wait_rises(figures: &Figures) -> Claim {
+fn wait_rises(figures: &SystemFigures) -> Claim {
     let waits = plain(figures).iter().map(|cell| cell.wait_secs.mean);
     let waits: Vec<f64> = waits.collect();
     Claim {
@@ -198,7 +198,7 @@ fn wait_rises(figures: &Figures) -> Claim {
 }
 
 /// Whether a figure grows from load to load for every alpha below 1 (there the price is 0).
-fn grows(figures: &Figures, of: impl Fn(&Cell) -> f64) -> bool {
+fn grows(figures: &SystemFigures, of: impl Fn(&MonthFigures) -> f64) -> bool {
     let alphas = plain(figures).len().saturating_sub(1);
     let by_load = |at: usize| {
         let cells = figures
@@ -210,8 +210,8 @@ fn grows(figures: &Figures, of: impl Fn(&Cell) -> f64) -> bool {
     (0..alphas).all(|at| by_load(at).is_sorted_by(|one, next| one < next))
 }
 
-fn at_ends(figures: &Figures, digits: usize, of: impl Fn(&Cell) -> f64) -> String {
-    let at = |which: fn(&[Cell]) -> Option<&Cell>| {
+fn at_ends(figures: &SystemFigures, digits: usize, of: impl Fn(&MonthFigures) -> f64) -> String {
+    let at = |which: fn(&[MonthFigures]) -> Option<&MonthFigures>| {
         let cells = figures
             .loads
             .iter()
@@ -226,7 +226,7 @@ fn at_ends(figures: &Figures, digits: usize, of: impl Fn(&Cell) -> f64) -> Strin
     )
 }
 
-fn dearer_with_load(figures: &Figures) -> Claim {
+fn dearer_with_load(figures: &SystemFigures) -> Claim {
     Claim {
         says: "prices rise with the load, at every alpha below 1",
         paper: "figure 4".to_owned(),
@@ -235,7 +235,7 @@ fn dearer_with_load(figures: &Figures) -> Claim {
     }
 }
 
-fn later_with_load(figures: &Figures) -> Claim {
+fn later_with_load(figures: &SystemFigures) -> Claim {
     let ours = at_ends(figures, 0, |cell| cell.wait_secs.mean);
     Claim {
         says: "waits of reservations rise with the load, at every alpha below 1",
@@ -245,8 +245,8 @@ fn later_with_load(figures: &Figures) -> Claim {
     }
 }
 
-fn pairs(figures: &Figures) -> String {
-    let pair = |load: &Load| {
+fn pairs(figures: &SystemFigures) -> String {
+    let pair = |load: &LoadFigures| {
         let (ab, cb) = (load.aggressive.price.mean, load.conservative.price.mean);
         format!("{ab:.1} against {cb:.1}")
     };
@@ -254,11 +254,11 @@ fn pairs(figures: &Figures) -> String {
     format!("{} SU at 0, 20, 40 % more jobs", pairs.join(", "))
 }
 
-fn difference(load: &Load) -> f64 {
+fn difference(load: &LoadFigures) -> f64 {
     load.aggressive.price.mean - load.conservative.price.mean
 }
 
-fn aggressive_is_dearer(figures: &Figures) -> Claim {
+fn aggressive_is_dearer(figures: &SystemFigures) -> Claim {
     Claim {
         says: "aggressive backfill makes reservations dearer than conservative, generally",
         paper: "figure 5".to_owned(),
@@ -274,7 +274,7 @@ fn aggressive_is_dearer(figures: &Figures) -> Claim {
     }
 }
 
-fn difference_grows(figures: &Figures) -> Claim {
+fn difference_grows(figures: &SystemFigures) -> Claim {
     let differences: Vec<f64> = figures.loads.iter().map(difference).collect();
     Claim {
         says: "that difference grows with the load",
@@ -284,7 +284,7 @@ fn difference_grows(figures: &Figures) -> Claim {
     }
 }
 
-fn dearest(figures: &Figures) -> Claim {
+fn dearest(figures: &SystemFigures) -> Claim {
     let cells = figures
         .loads
         .iter()
@@ -298,10 +298,10 @@ fn dearest(figures: &Figures) -> Claim {
     }
 }
 
-fn many_are_cheaper(figures: &Figures) -> Claim {
+fn many_are_cheaper(figures: &SystemFigures) -> Claim {
     let few = figures.loads.first().map(|load| load.aggressive);
     let few_early = plain(figures).first().copied();
-    let price = |cell: Option<Cell>| cell.map_or(0.0, |cell| cell.price.mean);
+    let price = |cell: Option<MonthFigures>| cell.map_or(0.0, |cell| cell.price.mean);
     Claim {
         says: "with 30 % reservations the price is slightly lower than with 10 %",
         paper: "decreases slightly".to_owned(),
@@ -316,7 +316,7 @@ fn many_are_cheaper(figures: &Figures) -> Claim {
     }
 }
 
-fn many_prolong(figures: &Figures) -> Claim {
+fn many_prolong(figures: &SystemFigures) -> Claim {
     let few = figures.loads.first().map(|load| load.aggressive);
     let few = few.map_or(0.0, |cell| cell.queue_wait_secs.mean);
     let many = figures.many.queue_wait_secs.mean;

@@ -3,13 +3,13 @@
 //! Source: pricing paper, section 4, figures 3 to 6.
 
 use super::run::{Alpha, Run};
-use super::study::{ALPHAS, FEW, MANY, MORE, Point, Study};
+use super::study::{ALPHAS, DUPLICATE_PERCENTS, FEW_PERCENT, MANY_PERCENT, Point, Study};
 use crate::booking::spread::Spread;
 use serde::Serialize;
 
 /// A month at one load under one alpha.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Cell {
+pub struct MonthFigures {
     /// Alpha; none when everybody has another.
     pub alpha: Option<f64>,
     /// Mean extra price of a reservation, in SU.
@@ -34,38 +34,38 @@ pub struct Cell {
 
 /// One load of one system.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Load {
-    /// Per cent of the jobs that are there twice.
+pub struct LoadFigures {
+    /// Per cent of the jobs that are submitted twice.
     pub more: u32,
     /// Figures 3 and 4: by alpha.
-    pub by_alpha: Vec<Cell>,
+    pub by_alpha: Vec<MonthFigures>,
     /// Figure 5: aggressive backfill.
-    pub aggressive: Cell,
+    pub aggressive: MonthFigures,
     /// Figure 5: conservative backfill.
-    pub conservative: Cell,
+    pub conservative: MonthFigures,
 }
 
-/// One system.
+/// All figures of one system.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Figures {
-    /// Its name.
+pub struct SystemFigures {
+    /// The system's name in tables: `SP2` or `CTC`.
     pub name: &'static str,
-    /// By load.
-    pub loads: Vec<Load>,
+    /// In the order of [`DUPLICATE_PERCENTS`].
+    pub loads: Vec<LoadFigures>,
     /// Thirty per cent reservations, alpha by chance.
-    pub many: Cell,
+    pub many: MonthFigures,
     /// Thirty per cent reservations, alpha 0.
-    pub many_early: Cell,
+    pub many_early: MonthFigures,
 }
 
 impl Study {
     /// The figures of each system.
-    pub fn figures(&self) -> Vec<Figures> {
+    pub fn figures(&self) -> Vec<SystemFigures> {
         let systems = self.names.iter().enumerate();
         systems.map(|(at, name)| self.system(at, name)).collect()
     }
 
-    fn system(&self, system: usize, name: &'static str) -> Figures {
+    fn system(&self, system: usize, name: &'static str) -> SystemFigures {
         let cell = |more, reserved, conservative, alpha| {
             let point = Point {
                 more,
@@ -75,26 +75,26 @@ impl Study {
             };
             self.cell(system, point)
         };
-        let load = |more: &u32| Load {
+        let load = |more: &u32| LoadFigures {
             more: *more,
             by_alpha: ALPHAS
                 .iter()
-                .map(|alpha| cell(*more, FEW, false, Alpha::Fixed(*alpha)))
+                .map(|alpha| cell(*more, FEW_PERCENT, false, Alpha::Fixed(*alpha)))
                 .collect(),
-            aggressive: cell(*more, FEW, false, Alpha::Random),
-            conservative: cell(*more, FEW, true, Alpha::Random),
+            aggressive: cell(*more, FEW_PERCENT, false, Alpha::Random),
+            conservative: cell(*more, FEW_PERCENT, true, Alpha::Random),
         };
-        Figures {
+        SystemFigures {
             name,
-            loads: MORE.iter().map(load).collect(),
-            many: cell(0, MANY, false, Alpha::Random),
-            many_early: cell(0, MANY, false, Alpha::Fixed(0)),
+            loads: DUPLICATE_PERCENTS.iter().map(load).collect(),
+            many: cell(0, MANY_PERCENT, false, Alpha::Random),
+            many_early: cell(0, MANY_PERCENT, false, Alpha::Fixed(0)),
         }
     }
 
-    fn cell(&self, system: usize, point: Point) -> Cell {
+    fn cell(&self, system: usize, point: Point) -> MonthFigures {
         let spread = |of: &dyn Fn(&Run) -> f64| self.spread(system, point, of);
-        Cell {
+        MonthFigures {
             alpha: match point.alpha {
                 Alpha::Fixed(alpha) => Some(f64::from(alpha) / 1000.0),
                 Alpha::Random => None,
@@ -107,7 +107,7 @@ impl Study {
             below_priority: spread(&Run::below_priority),
             starts: spread(&Run::starts),
             refused: spread(&|run| run.refused as f64),
-            ninth_tenth: spread(&|run| crate::cosy::sample::quantile(&run.unit_prices(), 0.9)),
+            ninth_tenth: spread(&|run| crate::cosy::statistics::quantile(&run.unit_prices(), 0.9)),
         }
     }
 }

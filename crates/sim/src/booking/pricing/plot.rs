@@ -1,10 +1,10 @@
 //! Figures 3, 4 and 6 as pictures.
 
-use super::figures::{Cell, Figures};
+use super::figures::{MonthFigures, SystemFigures};
 use super::report::Report;
 use super::run::Alpha;
-use super::study::{FEW, MORE, Point, Study};
-use crate::picture::{Line, Panel, lines};
+use super::study::{DUPLICATE_PERCENTS, FEW_PERCENT, Point, Study};
+use crate::picture::{Panel, PlotLine, line_chart};
 
 /// Unit prices beyond this are not drawn: a few are very high.
 const MOST_UNIT: f64 = 10.0;
@@ -17,11 +17,11 @@ pub fn figures(study: &Study, report: &Report) -> String {
         panels.push(waits(figures));
         panels.push(unit_prices(study, at, figures.name));
     }
-    lines("Reservations at adaptive prices", &panels)
+    line_chart("Reservations at adaptive prices", &panels)
 }
 
-fn over_alpha(figures: &Figures, title: &str, of: impl Fn(&Cell) -> f64) -> Panel {
-    let line = |load: &super::figures::Load| Line {
+fn over_alpha(figures: &SystemFigures, title: &str, of: impl Fn(&MonthFigures) -> f64) -> Panel {
+    let line = |load: &super::figures::LoadFigures| PlotLine {
         name: format!("{} % more jobs", load.more),
         points: points(&load.by_alpha, &of),
         steps: false,
@@ -33,19 +33,19 @@ fn over_alpha(figures: &Figures, title: &str, of: impl Fn(&Cell) -> f64) -> Pane
     }
 }
 
-fn waits(figures: &Figures) -> Panel {
+fn waits(figures: &SystemFigures) -> Panel {
     let hours = |secs: f64| secs / 3600.0;
     let mut panel = over_alpha(figures, "mean wait in hours", |c| hours(c.wait_secs.mean));
-    let queue = figures.loads.first().map(|load| Line {
+    let queue = figures.loads.first().map(|load| PlotLine {
         name: "queue, 0 % more".to_owned(),
-        points: points(&load.by_alpha, &|c: &Cell| hours(c.queue_wait_secs.mean)),
+        points: points(&load.by_alpha, &|c: &MonthFigures| hours(c.queue_wait_secs.mean)),
         steps: false,
     });
     panel.lines.extend(queue);
     panel
 }
 
-fn points(cells: &[Cell], of: &impl Fn(&Cell) -> f64) -> Vec<(f64, f64)> {
+fn points(cells: &[MonthFigures], of: &impl Fn(&MonthFigures) -> f64) -> Vec<(f64, f64)> {
     let known = cells
         .iter()
         .filter_map(|cell| Some((cell.alpha?, of(cell))));
@@ -57,7 +57,7 @@ fn unit_prices(study: &Study, system: usize, name: &str) -> Panel {
     let line = |more: &u32| {
         let point = Point {
             more: *more,
-            reserved: FEW,
+            reserved: FEW_PERCENT,
             conservative: false,
             alpha: Alpha::Fixed(0),
         };
@@ -67,7 +67,7 @@ fn unit_prices(study: &Study, system: usize, name: &str) -> Panel {
         let all = prices.len().max(1) as f64;
         let places = prices.iter().enumerate();
         let places = places.map(|(at, price)| (*price, (at + 1) as f64 / all * 100.0));
-        Line {
+        PlotLine {
             name: format!("{more} % more jobs"),
             points: places
                 .take_while(|(price, _)| *price <= MOST_UNIT)
@@ -78,6 +78,6 @@ fn unit_prices(study: &Study, system: usize, name: &str) -> Panel {
     Panel {
         title: format!("{name}: per cent that pay no more than a unit price, alpha 0"),
         across: "extra price of a processor hour in SU".to_owned(),
-        lines: MORE.iter().map(line).collect(),
+        lines: DUPLICATE_PERCENTS.iter().map(line).collect(),
     }
 }

@@ -1,25 +1,25 @@
 //! The results of the pricing experiment: as text and as JSON.
 
 use super::claims::claims;
-use super::figures::{Cell, Figures, Load};
+use super::figures::{LoadFigures, MonthFigures, SystemFigures};
 use super::study::Study;
 use crate::booking::claims::{Claim, Claims};
 use serde_json::{Value, json};
 use std::fmt::{self, Write};
 
-/// All results.
+/// What the study comes to, for each system.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// How many drawings.
+    /// How many seeds each point was run with.
     pub seeds: u64,
     /// Of each system its figures, and what the paper says of it.
-    pub systems: Vec<(Figures, Vec<Claim>)>,
+    pub systems: Vec<(SystemFigures, Vec<Claim>)>,
 }
 
 impl Report {
     /// Sums a study up.
     pub fn of(study: &Study) -> Self {
-        let with_claims = |figures: Figures| {
+        let with_claims = |figures: SystemFigures| {
             let claims = claims(&figures);
             (figures, claims)
         };
@@ -38,7 +38,7 @@ impl Report {
 
     /// The same as JSON.
     pub fn to_json(&self) -> Value {
-        let system = |(figures, claims): &(Figures, Vec<Claim>)| {
+        let system = |(figures, claims): &(SystemFigures, Vec<Claim>)| {
             let mut system = json!(figures);
             system["claims"] = json!(claims);
             system
@@ -64,7 +64,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn system(f: &mut impl Write, figures: &Figures) -> fmt::Result {
+fn system(f: &mut impl Write, figures: &SystemFigures) -> fmt::Result {
     for load in &figures.loads {
         writeln!(
             f,
@@ -93,7 +93,7 @@ fn system(f: &mut impl Write, figures: &Figures) -> fmt::Result {
 const COLUMNS: &str = "price, SU               wait, s                 queue's wait, s         \
                        pay 0, %           pay < 1, %         9/10 pay at most    starts";
 
-fn alphas(f: &mut impl Write, load: &Load) -> fmt::Result {
+fn alphas(f: &mut impl Write, load: &LoadFigures) -> fmt::Result {
     writeln!(f, "alpha  {COLUMNS}")?;
     for of_alpha in &load.by_alpha {
         let alpha = of_alpha.alpha.unwrap_or(0.0);
@@ -102,7 +102,7 @@ fn alphas(f: &mut impl Write, load: &Load) -> fmt::Result {
     Ok(())
 }
 
-fn cell(cell: &Cell) -> String {
+fn cell(cell: &MonthFigures) -> String {
     format!(
         "{:<22.1}  {:<22.0}  {:<22.0}  {:<17.1}  {:<17.1}  {:<18.2}  {:.0}",
         cell.price,

@@ -1,8 +1,8 @@
 //! One month of a machine with reservations at adaptive prices.
 
-use super::buy::{Bought, Buying};
-use crate::booking::draw;
-use crate::booking::drive::{Drive, JobOutcome};
+use super::purchase::{Purchase, PurchaseRule};
+use crate::booking::sampling;
+use crate::booking::simulation::{JobOutcome, Simulation};
 use crate::booking::spread::mean;
 use crate::replay::Machine;
 use crate::workload::Job;
@@ -21,41 +21,41 @@ pub struct System {
     pub jobs: Vec<Job>,
 }
 
-/// Who wants it how cheap.
+/// How much a low price counts for buyers against an early start: the paper's alpha.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Alpha {
-    /// Everybody the same, in thousandths.
+    /// The same for all, in thousandths.
     Fixed(u32),
-    /// Everybody something else, evenly between 0 and 1.
+    /// Another for each request, evenly between 0 and 1.
     Random,
 }
 
-/// Which run.
+/// Everything that one run depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Setting {
-    /// Which of the systems.
+pub struct RunSettings {
+    /// Index into the systems of the study.
     pub system: usize,
-    /// How many jobs are there twice.
+    /// Share of the jobs that are submitted twice.
     pub more: Share,
-    /// How many of all jobs are reservations.
+    /// Share of all jobs that are reservations.
     pub reserved: Share,
     /// How the queue is served.
     pub policy: Policy,
-    /// Who wants it how cheap.
+    /// How buyers weigh price against wait.
     pub alpha: Alpha,
-    /// What is drawn by chance.
+    /// Seed of what is drawn by chance.
     pub seed: u64,
-    /// Limits are the run times.
+    /// True when the limits of all jobs are their run times.
     pub exact: bool,
 }
 
-/// What came out.
+/// What became of the month.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// Of what.
-    pub setting: Setting,
+    /// The settings that it was run with.
+    pub setting: RunSettings,
     /// Reservations, in the order of their requests.
-    pub bought: Vec<Bought>,
+    pub purchases: Vec<Purchase>,
     /// Mean wait of queued jobs, in seconds.
     pub queue_wait: f64,
     /// Used part of the machine from the first submission to the last end.
@@ -64,21 +64,21 @@ pub struct Run {
     pub refused: usize,
 }
 
-impl Setting {
-    /// Runs it.
+impl RunSettings {
+    /// Runs the month once; `None` when `systems` has none with that index.
     pub fn run(&self, systems: &[System]) -> Option<Run> {
         let system = systems.get(self.system)?;
-        let mut jobs = draw::with_duplicates(&system.jobs, self.more, self.seed);
-        let reserved = draw::sampled(jobs.len(), self.reserved, self.seed);
-        draw::ask_exactly(&mut jobs, &reserved);
+        let mut jobs = sampling::with_duplicates(&system.jobs, self.more, self.seed);
+        let reserved = sampling::sampled(jobs.len(), self.reserved, self.seed);
+        sampling::ask_exactly(&mut jobs, &reserved);
         if self.exact {
             jobs.iter_mut().for_each(|job| job.limit = job.run);
         }
-        let mut rule = Buying::new(match self.alpha {
+        let mut rule = PurchaseRule::new(match self.alpha {
             Alpha::Fixed(alpha) => vec![alpha; jobs.len()],
-            Alpha::Random => draw::alphas(jobs.len(), self.seed),
+            Alpha::Random => sampling::alphas(jobs.len(), self.seed),
         });
-        let drive = Drive {
+        let simulation = Simulation {
             machine: Machine {
                 nodes: system.nodes,
                 cores: 1,
@@ -86,51 +86,56 @@ impl Setting {
             policy: self.policy,
             jobs: &jobs,
         };
-        let fates = drive.run(&reserved, &mut rule);
-        let refused = fates.iter().filter(|fate| **fate == JobOutcome::Rejected);
+        let outcomes = simulation.run(&reserved, &mut rule);
+        let refused = outcomes
+            .iter()
+            .filter(|outcome| **outcome == JobOutcome::Rejected);
         Some(Run {
             setting: *self,
-            queue_wait: queue_wait(&jobs, &reserved, &fates),
-            utilisation: utilisation(&drive, &fates),
+            queue_wait: queue_wait(&jobs, &reserved, &outcomes),
+            utilisation: utilisation(&simulation, &outcomes),
             refused: refused.count(),
-            bought: rule.bought,
+            purchases: rule.purchases,
         })
     }
 }
 
-fn queue_wait(jobs: &[Job], reserved: &[bool], fates: &[JobOutcome]) -> f64 {
-    let queued = jobs.iter().zip(reserved).zip(fates);
+fn queue_wait(jobs: &[Job], reserved: &[bool], outcomes: &[JobOutcome]) -> f64 {
+    let queued = jobs.iter().zip(reserved).zip(outcomes);
     let queued = queued.filter(|((_, reserved), _)| !**reserved);
-    mean(queued.filter_map(|((job, _), fate)| secs(fate.start()?.since(job.submit))))
+    mean(queued.filter_map(|((job, _), outcome)| secs(outcome.start()?.since(job.submit))))
 }
 
 fn secs(span: Span) -> Option<f64> {
     Some(span.ms() as f64 / 1000.0)
 }
 
-fn utilisation(drive: &Drive<'_>, fates: &[JobOutcome]) -> f64 {
-    let first = drive.jobs.first().map_or(Time::EPOCH, |job| job.submit);
+fn utilisation(simulation: &Simulation<'_>, outcomes: &[JobOutcome]) -> f64 {
+    let first = simulation
+        .jobs
+        .first()
+        .map_or(Time::EPOCH, |job| job.submit);
     let (mut last, mut used) = (first, 0i128);
-    for (job, fate) in drive.jobs.iter().zip(fates) {
-        if let Some(start) = fate.start() {
+    for (job, outcome) in simulation.jobs.iter().zip(outcomes) {
+        if let Some(start) = outcome.start() {
             let run = job.run.min(job.limit).max(Span(1));
             last = last.max(start + run);
-            used += i128::from(run.0) * i128::from(drive.machine.processors(job));
+            used += i128::from(run.0) * i128::from(simulation.machine.processors(job));
         }
     }
-    let all = i128::from(last.since(first).0) * i128::from(drive.machine.size());
+    let all = i128::from(last.since(first).0) * i128::from(simulation.machine.size());
     used as f64 / all.max(1) as f64
 }
 
 impl Run {
     /// Mean extra price of a reservation, in service units.
     pub fn price(&self) -> f64 {
-        mean(self.bought.iter().map(|one| one.extra.0 as f64 / 1e6))
+        mean(self.purchases.iter().map(|one| one.extra.0 as f64 / 1e6))
     }
 
     /// Mean wait of reservations, in seconds.
     pub fn wait(&self) -> f64 {
-        mean(self.bought.iter().filter_map(|one| secs(one.wait)))
+        mean(self.purchases.iter().filter_map(|one| secs(one.wait)))
     }
 
     /// Part of the reservations that pay nothing extra.
@@ -146,19 +151,19 @@ impl Run {
 
     /// Unit prices, sorted.
     pub fn unit_prices(&self) -> Vec<f64> {
-        let mut prices: Vec<f64> = self.bought.iter().map(Bought::unit_price).collect();
+        let mut prices: Vec<f64> = self.purchases.iter().map(Purchase::unit_price).collect();
         prices.sort_by(f64::total_cmp);
         prices
     }
 
     /// Mean number of starts on a list.
     pub fn starts(&self) -> f64 {
-        mean(self.bought.iter().map(|one| one.starts as f64))
+        mean(self.purchases.iter().map(|one| one.starts as f64))
     }
 
-    fn part(&self, of: impl Fn(&Bought) -> bool) -> f64 {
+    fn part(&self, of: impl Fn(&Purchase) -> bool) -> f64 {
         mean(
-            self.bought
+            self.purchases
                 .iter()
                 .map(|one| if of(one) { 1.0 } else { 0.0 }),
         )
@@ -172,14 +177,14 @@ mod tests {
 
     #[test]
     fn prices_of_some_reservations() {
-        let one = |extra, base, wait| Bought {
+        let one = |extra, base, wait| Purchase {
             wait: Span::from_secs(wait),
             extra: Su(extra),
             base: Su(base),
             starts: 4,
         };
         let run = Run {
-            setting: Setting {
+            setting: RunSettings {
                 system: 0,
                 more: Share(0),
                 reserved: Share(0),
@@ -188,7 +193,7 @@ mod tests {
                 seed: 1,
                 exact: false,
             },
-            bought: vec![
+            purchases: vec![
                 one(0, 5, 0),
                 one(4_000_000, 2_000_000, 30),
                 one(1, 2, 0),

@@ -6,8 +6,8 @@
 //! Source: what-if paper, sections 5.2 to 5.4, table 1.
 
 use super::figures::{Growth, Row, Success, table};
-use super::place::Method;
-use super::study::{AHEAD, Study};
+use super::placement::Method;
+use super::study::{AHEAD_HOURS, Study};
 use crate::booking::claims::Claim;
 use crate::booking::spread::{Spread, mean};
 
@@ -26,7 +26,7 @@ pub const PAPER: [(i64, [f64; 3], [f64; 3]); 6] = [
 ];
 
 /// What the claims are tried on.
-pub struct Tried<'a> {
+pub struct ClaimInputs<'a> {
     /// All runs of the study.
     pub study: &'a Study,
     /// Success by load and by what-if.
@@ -37,8 +37,8 @@ pub struct Tried<'a> {
     pub table: &'a [Vec<Row>; 2],
 }
 
-impl Tried<'_> {
-    /// All of them.
+impl ClaimInputs<'_> {
+    /// Every claim of the paper, in its order.
     pub fn claims(&self) -> Vec<Claim> {
         vec![
             self.share("shares granted, of all requests", (0.80, 0.97), |success| success.all),
@@ -264,7 +264,7 @@ impl Tried<'_> {
             shares.extend(new.into_iter().zip(old).map(|(new, old)| ratio(new, old)));
         }
         let percent: Vec<f64> = shares.iter().map(|share| share * 100.0).collect();
-        let (load, what_if) = percent.split_at(AHEAD.len());
+        let (load, what_if) = percent.split_at(AHEAD_HOURS.len());
         Claim {
             says,
             paper: "significantly".to_owned(),
@@ -294,7 +294,7 @@ fn more(row: &Row) -> f64 {
     row.affected_secs.mean - row.original_secs.mean
 }
 
-/// Zero of nothing.
+/// One over the other; zero when the other is.
 fn ratio(one: f64, other: f64) -> f64 {
     if other == 0.0 { 0.0 } else { one / other }
 }

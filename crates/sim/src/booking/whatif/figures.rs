@@ -2,9 +2,9 @@
 //!
 //! Source: what-if paper, sections 5.2 to 5.4.
 
-use super::place::{Method, PlacedRequest};
+use super::placement::{Method, PlacedRequest};
 use super::run::Run;
-use super::study::{AHEAD, Study, WIDE, WINDOWS};
+use super::study::{AHEAD_HOURS, Study, WIDE_WINDOW_HOURS, WINDOWS_HOURS};
 use crate::booking::spread::{Spread, mean};
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ const SMALL: i64 = 2;
 /// Shares of granted requests of one method.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Success {
-    /// Of all.
+    /// Share of all requests, from 0 to 1.
     pub all: Spread,
     /// Where both times are at most two hours.
     pub small: Spread,
@@ -29,13 +29,13 @@ pub struct Success {
 /// A line of Table 1.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Book-ahead time.
+    /// Book-ahead time of the line, in hours.
     pub ahead_hours: i64,
     /// Jobs that waited longer.
     pub jobs: Spread,
     /// Their mean wait without reservations, in seconds.
     pub original_secs: Spread,
-    /// And with.
+    /// Their mean wait with reservations, in seconds.
     pub affected_secs: Spread,
     /// Share of granted requests.
     pub granted: Spread,
@@ -56,7 +56,7 @@ pub struct Growth {
     pub queue: Spread,
     /// The least of all combinations, in the mean over seeds.
     pub least: f64,
-    /// The most.
+    /// The most of all combinations, in the mean over seeds.
     pub most: f64,
     /// The most that was added to the makespan, in seconds, in the mean over seeds.
     pub most_added_secs: f64,
@@ -81,18 +81,23 @@ impl Study {
         let small = |run: &&&Run| run.ahead_hours <= SMALL && run.window_hours <= SMALL;
         let at = |ahead: i64, window: i64| {
             let here = move |run: &&&Run| (run.ahead_hours, run.window_hours) == (ahead, window);
-            self.by_seed(method, |runs| share(asked(runs.iter().filter(here))))
+            self.by_seed(method, |runs| share(requests(runs.iter().filter(here))))
         };
-        let row = |ahead: &i64| WINDOWS.iter().map(|window| at(*ahead, *window)).collect();
+        let row = |ahead: &i64| {
+            WINDOWS_HOURS
+                .iter()
+                .map(|window| at(*ahead, *window))
+                .collect()
+        };
         Success {
-            all: self.by_seed(method, |runs| share(asked(runs.iter()))),
-            small: self.by_seed(method, |runs| share(asked(runs.iter().filter(small)))),
-            loaded: self.by_seed(method, |runs| share(loaded(asked(runs.iter())))),
+            all: self.by_seed(method, |runs| share(requests(runs.iter()))),
+            small: self.by_seed(method, |runs| share(requests(runs.iter().filter(small)))),
+            loaded: self.by_seed(method, |runs| share(loaded(requests(runs.iter())))),
             loaded_of_each: self.by_seed(method, |runs| {
-                let each = runs.iter().map(|run| loaded(run.asked.iter().copied()));
+                let each = runs.iter().map(|run| loaded(run.requests.iter().copied()));
                 share(each.flatten())
             }),
-            grid: AHEAD.iter().map(row).collect(),
+            grid: AHEAD_HOURS.iter().map(row).collect(),
         }
     }
 
@@ -105,13 +110,13 @@ impl Study {
             mean(self.plain.iter().filter(here).map(of))
         };
         let row = |ahead: &i64, of: &dyn Fn(&Run) -> f64| -> Vec<f64> {
-            WINDOWS
+            WINDOWS_HOURS
                 .iter()
                 .map(|window| at(*ahead, *window, of))
                 .collect()
         };
         let grid = |of: &dyn Fn(&Run) -> f64| -> Vec<Vec<f64>> {
-            AHEAD.iter().map(|ahead| row(ahead, of)).collect()
+            AHEAD_HOURS.iter().map(|ahead| row(ahead, of)).collect()
         };
         let all = grid(&|run| run.growth);
         let added = grid(&|run| run.added.ms() as f64 / 1000.0);
@@ -131,7 +136,8 @@ impl Study {
 pub fn table(runs: &[Run], method: Method) -> Vec<Row> {
     let row = |ahead: &i64| {
         let here = |run: &&Run| {
-            run.method == method && (run.ahead_hours, run.window_hours) == (*ahead, WIDE)
+            run.method == method
+                && (run.ahead_hours, run.window_hours) == (*ahead, WIDE_WINDOW_HOURS)
         };
         let spread = |of: &dyn Fn(&Run) -> f64| Spread::of(runs.iter().filter(here).map(of));
         let days = |ms: i64| ms as f64 / 86_400_000.0;
@@ -140,30 +146,30 @@ pub fn table(runs: &[Run], method: Method) -> Vec<Row> {
             jobs: spread(&|run| run.delayed.len() as f64),
             original_secs: spread(&|run| run.mean_waits().0),
             affected_secs: spread(&|run| run.mean_waits().1),
-            granted: spread(&|run| share(run.asked.iter().copied())),
+            granted: spread(&|run| share(run.requests.iter().copied())),
             total_days: spread(&|run| days(run.total_delay().0)),
             gained_days: spread(&|run| days(run.gained.0)),
             sharpness: spread(&Run::sharpness),
         }
     };
-    AHEAD.iter().map(row).collect()
+    AHEAD_HOURS.iter().map(row).collect()
 }
 
-fn asked<'a>(runs: impl Iterator<Item = &'a &'a Run>) -> impl Iterator<Item = PlacedRequest> {
-    let asked = runs.flat_map(|run| run.asked.iter().copied());
-    asked.collect::<Vec<_>>().into_iter()
+fn requests<'a>(runs: impl Iterator<Item = &'a &'a Run>) -> impl Iterator<Item = PlacedRequest> {
+    let requests = runs.flat_map(|run| run.requests.iter().copied());
+    requests.collect::<Vec<_>>().into_iter()
 }
 
 /// The fifth that was asked at the highest load; of equals those that were asked later.
-fn loaded(asked: impl Iterator<Item = PlacedRequest>) -> impl Iterator<Item = PlacedRequest> {
-    let mut asked: Vec<PlacedRequest> = asked.collect();
-    asked.sort_by_key(|asked| asked.load);
-    let count = asked.len() / 5;
-    asked.into_iter().rev().take(count)
+fn loaded(requests: impl Iterator<Item = PlacedRequest>) -> impl Iterator<Item = PlacedRequest> {
+    let mut requests: Vec<PlacedRequest> = requests.collect();
+    requests.sort_by_key(|request| request.load);
+    let count = requests.len() / 5;
+    requests.into_iter().rev().take(count)
 }
 
-fn share(asked: impl Iterator<Item = PlacedRequest>) -> f64 {
-    mean(asked.map(|asked| if asked.granted.is_some() { 1.0 } else { 0.0 }))
+fn share(requests: impl Iterator<Item = PlacedRequest>) -> f64 {
+    mean(requests.map(|request| if request.granted.is_some() { 1.0 } else { 0.0 }))
 }
 
 #[cfg(test)]
@@ -181,8 +187,8 @@ mod tests {
 
     #[test]
     fn the_fifth_with_the_highest_load() {
-        let asked = (0..10).map(|load| one(load * 7 % 10, load % 2 == 0));
-        let top: Vec<PlacedRequest> = loaded(asked).collect();
+        let requests = (0..10).map(|load| one(load * 7 % 10, load % 2 == 0));
+        let top: Vec<PlacedRequest> = loaded(requests).collect();
         // 7 · 7 and 4 · 7.
         assert_eq!(top, [one(9, false), one(8, true)]);
         assert_eq!(share(top.into_iter()), 0.5);

@@ -2,13 +2,13 @@
 //! Schedules" (2006), section 5.
 //!
 //! Of each block of ten jobs one becomes a request for a reservation, asked for some time
-//! ahead and with a window for its start. [`place`] decides by load or by what-if, [`run`]
+//! ahead and with a window for its start. [`placement`] decides by load or by what-if, [`run`]
 //! runs one combination and compares with the queue alone, [`study`] runs all of them, and
 //! [`claims`] tries what the paper says.
 
 pub mod claims;
 pub mod figures;
-pub mod place;
+pub mod placement;
 pub mod plot;
 pub mod report;
 pub mod run;

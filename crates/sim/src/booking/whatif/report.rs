@@ -1,9 +1,9 @@
 //! The results of the what-if experiment: as text, as JSON, as a picture.
 
-use super::claims::{PAPER, Tried};
+use super::claims::{ClaimInputs, PAPER};
 use super::figures::{Growth, Row, Success, table};
-use super::place::Method;
-use super::study::{AHEAD, Study, WINDOWS};
+use super::placement::Method;
+use super::study::{AHEAD_HOURS, Study, WINDOWS_HOURS};
 use crate::booking::claims::{Claim, Claims};
 use serde_json::{Value, json};
 use std::fmt::{self, Write};
@@ -17,7 +17,7 @@ pub struct Report {
     pub success: [Success; 2],
     /// How much longer the whole schedule gets.
     pub growth: [Growth; 2],
-    /// Table 1.
+    /// Table 1 of the workload as it is, a line for each book-ahead time.
     pub table: [Vec<Row>; 2],
     /// Table 1 with jobs below 89 nodes.
     pub limited: [Vec<Row>; 2],
@@ -34,7 +34,7 @@ impl Report {
         let growth = Method::ALL.map(|method| study.growth(method));
         let tables = |runs| Method::ALL.map(|method| table(runs, method));
         let table = tables(&study.plain);
-        let claims = Tried {
+        let claims = ClaimInputs {
             study,
             success: &success,
             growth: &growth,
@@ -62,8 +62,8 @@ impl Report {
         let both = |of: &dyn Fn(usize) -> Value| json!({"load": of(0), "what_if": of(1)});
         json!({
             "seeds": self.seeds,
-            "book_ahead_hours": AHEAD,
-            "window_hours": WINDOWS,
+            "book_ahead_hours": AHEAD_HOURS,
+            "window_hours": WINDOWS_HOURS,
             "success": both(&|at| json!(self.success[at])),
             "makespan_growth": both(&|at| json!(self.growth[at])),
             "table": both(&|at| json!(self.table[at])),
@@ -106,7 +106,7 @@ fn granted(f: &mut impl Write, method: Method, success: &Success) -> fmt::Result
         percent(success.loaded_of_each),
     )?;
     columns(f)?;
-    for (ahead, row) in AHEAD.iter().zip(&success.grid) {
+    for (ahead, row) in AHEAD_HOURS.iter().zip(&success.grid) {
         let cells: String = row
             .iter()
             .map(|cell| format!("{:>7.1}", cell.mean * 100.0))
@@ -117,7 +117,7 @@ fn granted(f: &mut impl Write, method: Method, success: &Success) -> fmt::Result
 }
 
 fn columns(f: &mut impl Write) -> fmt::Result {
-    let windows: String = WINDOWS
+    let windows: String = WINDOWS_HOURS
         .iter()
         .map(|hours| format!("{hours:>5} h"))
         .collect();
@@ -133,7 +133,7 @@ fn grown(f: &mut impl Write, method: Method, growth: &Growth) -> fmt::Result {
         growth.queue.times(100.0),
     )?;
     columns(f)?;
-    for (ahead, row) in AHEAD.iter().zip(&growth.grid) {
+    for (ahead, row) in AHEAD_HOURS.iter().zip(&growth.grid) {
         let cells: String = row
             .iter()
             .map(|cell| format!("{:>7.2}", cell * 100.0))
@@ -169,7 +169,7 @@ fn totals(f: &mut impl Write, title: &str, tables: &[Vec<Row>; 2]) -> fmt::Resul
         f,
         "\n{title}\nbook-ahead  method   jobs             original             affected                delayed, days"
     )?;
-    for (at, ahead) in AHEAD.iter().enumerate() {
+    for (at, ahead) in AHEAD_HOURS.iter().enumerate() {
         for (method, rows) in Method::ALL.iter().zip(tables) {
             let name = method.name();
             let Some(row) = rows.get(at) else { continue };

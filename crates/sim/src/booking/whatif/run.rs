@@ -1,7 +1,7 @@
 //! One run of the workload with reservations, and the same without.
 
-use super::place::{Method, PlacedRequest, Placing, Slots};
-use crate::booking::drive::{Drive, JobOutcome, Request, Rule, Slot};
+use super::placement::{Method, PlacedRequest, PlacementRule, SlotChoice};
+use crate::booking::simulation::{AdmissionRule, JobOutcome, ReservationRequest, Simulation, Slot};
 use crate::booking::spread::mean;
 use cosy_model::{Span, Time};
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
     /// Its jobs on their machine.
-    pub drive: Drive<'a>,
-    /// Which are reservations.
+    pub simulation: Simulation<'a>,
+    /// For each job whether it is a reservation.
     pub reserved: Vec<bool>,
     /// What becomes of the others when no reservation is granted.
     pub before: Vec<JobOutcome>,
@@ -19,7 +19,7 @@ pub struct Case<'a> {
 
 /// A job that waited longer because of reservations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Delayed {
+pub struct DelayedJob {
     /// When it started.
     pub start: Time,
     /// How long it waited without reservations.
@@ -40,34 +40,34 @@ pub struct Run {
     /// Start time window in hours.
     pub window_hours: i64,
     /// The requests, in their order.
-    pub asked: Vec<PlacedRequest>,
+    pub requests: Vec<PlacedRequest>,
     /// Makespan of queue and reservations against that of the queue alone: 0.01 is 1 % more.
     pub growth: f64,
     /// The same of the jobs of the queue only.
     pub queue_growth: f64,
-    /// Makespan that was added, with reservations.
+    /// What the makespan of queue and reservations is longer than that of the queue alone.
     pub added: Span,
     /// Jobs that were delayed, by start.
-    pub delayed: Vec<Delayed>,
+    pub delayed: Vec<DelayedJob>,
     /// Time that all other jobs of the queue together waited less.
     pub gained: Span,
 }
 
-/// Grants nothing.
-struct Never;
+/// Grants no request: for the run without reservations.
+struct RejectAll;
 
-impl Rule for Never {
-    fn decide(&mut self, _: &Request<'_>) -> Option<Slot> {
+impl AdmissionRule for RejectAll {
+    fn decide(&mut self, _: &ReservationRequest<'_>) -> Option<Slot> {
         None
     }
 }
 
 impl<'a> Case<'a> {
     /// Runs it without reservations.
-    pub fn new(drive: Drive<'a>, reserved: Vec<bool>) -> Self {
-        let before = drive.run(&reserved, &mut Never);
+    pub fn new(simulation: Simulation<'a>, reserved: Vec<bool>) -> Self {
+        let before = simulation.run(&reserved, &mut RejectAll);
         Self {
-            drive,
+            simulation,
             reserved,
             before,
         }
@@ -79,51 +79,60 @@ impl<'a> Case<'a> {
         seed: u64,
         method: Method,
         (ahead_hours, window_hours): (i64, i64),
-        slots: Slots,
+        slots: SlotChoice,
     ) -> Run {
         let [ahead, window] = [ahead_hours, window_hours].map(hours);
-        let mut rule = Placing::new(method, ahead, window, slots);
-        let fates = self.drive.run(&self.reserved, &mut rule);
-        let first = self.drive.jobs.first().map_or(Time::EPOCH, |j| j.submit);
+        let mut rule = PlacementRule::new(method, ahead, window, slots);
+        let outcomes = self.simulation.run(&self.reserved, &mut rule);
+        let first = self
+            .simulation
+            .jobs
+            .first()
+            .map_or(Time::EPOCH, |j| j.submit);
         let before = self.end(&self.before, false).since(first);
         let longer = |end: Time| end.since(first).0 - before.0;
         let part = |more: i64| more as f64 / before.0.max(1) as f64;
-        let (all, queue) = (longer(self.end(&fates, true)), longer(self.end(&fates, false)));
+        let (all, queue) = (longer(self.end(&outcomes, true)), longer(self.end(&outcomes, false)));
         Run {
             seed,
             method,
             ahead_hours,
             window_hours,
-            asked: rule.asked,
+            requests: rule.requests,
             growth: part(all),
             queue_growth: part(queue),
             added: Span(all),
-            delayed: self.delayed(&fates),
-            gained: self.gained(&fates),
+            delayed: self.delayed(&outcomes),
+            gained: self.gained(&outcomes),
         }
     }
 
     /// When the last job of the queue has ended, or also the last reservation.
-    fn end(&self, fates: &[JobOutcome], reservations: bool) -> Time {
-        let jobs = self.drive.jobs.iter().zip(fates).zip(&self.reserved);
+    fn end(&self, outcomes: &[JobOutcome], reservations: bool) -> Time {
+        let jobs = self
+            .simulation
+            .jobs
+            .iter()
+            .zip(outcomes)
+            .zip(&self.reserved);
         let counted = jobs.filter(|(_, reserved)| reservations || !**reserved);
-        let ends = counted.filter_map(|((job, fate), _)| {
+        let ends = counted.filter_map(|((job, outcome), _)| {
             let run = job.run.min(job.limit).max(Span(1));
-            Some(fate.start()? + run)
+            Some(outcome.start()? + run)
         });
         ends.max().unwrap_or(Time::EPOCH)
     }
 
     /// Start, wait without reservations and with them, of each job of the queue.
-    fn waits(&self, fates: &[JobOutcome]) -> impl Iterator<Item = Delayed> {
-        let jobs = self.drive.jobs.iter().zip(&self.reserved);
-        let fates = self.before.iter().zip(fates);
+    fn waits(&self, outcomes: &[JobOutcome]) -> impl Iterator<Item = DelayedJob> {
+        let jobs = self.simulation.jobs.iter().zip(&self.reserved);
+        let outcomes = self.before.iter().zip(outcomes);
         let both = jobs
-            .zip(fates)
+            .zip(outcomes)
             .filter(|((_, reserved), _)| !**reserved)
             .filter_map(|((job, _), (before, after))| {
                 let (before, start) = (before.start()?, after.start()?);
-                Some(Delayed {
+                Some(DelayedJob {
                     start,
                     original: before.since(job.submit),
                     affected: start.since(job.submit),
@@ -132,15 +141,19 @@ impl<'a> Case<'a> {
         both.collect::<Vec<_>>().into_iter()
     }
 
-    fn delayed(&self, fates: &[JobOutcome]) -> Vec<Delayed> {
-        let later = self.waits(fates).filter(|job| job.affected > job.original);
-        let mut delayed: Vec<Delayed> = later.collect();
+    fn delayed(&self, outcomes: &[JobOutcome]) -> Vec<DelayedJob> {
+        let later = self
+            .waits(outcomes)
+            .filter(|job| job.affected > job.original);
+        let mut delayed: Vec<DelayedJob> = later.collect();
         delayed.sort_by_key(|job| job.start);
         delayed
     }
 
-    fn gained(&self, fates: &[JobOutcome]) -> Span {
-        let less = self.waits(fates).map(|job| job.original.0 - job.affected.0);
+    fn gained(&self, outcomes: &[JobOutcome]) -> Span {
+        let less = self
+            .waits(outcomes)
+            .map(|job| job.original.0 - job.affected.0);
         Span(less.filter(|less| *less > 0).sum())
     }
 }
@@ -148,13 +161,16 @@ impl<'a> Case<'a> {
 impl Run {
     /// Requests that were granted.
     pub fn granted(&self) -> usize {
-        let granted = self.asked.iter().filter(|asked| asked.granted.is_some());
+        let granted = self
+            .requests
+            .iter()
+            .filter(|request| request.granted.is_some());
         granted.count()
     }
 
     /// Mean wait of the delayed jobs without reservations and with them, in seconds.
     pub fn mean_waits(&self) -> (f64, f64) {
-        let secs = |of: &dyn Fn(&Delayed) -> Span| {
+        let secs = |of: &dyn Fn(&DelayedJob) -> Span| {
             mean(self.delayed.iter().map(|job| of(job).ms() as f64 / 1000.0))
         };
         (secs(&|job| job.original), secs(&|job| job.affected))
@@ -162,7 +178,7 @@ impl Run {
 
     /// Time that all delayed jobs together waited longer.
     pub fn total_delay(&self) -> Span {
-        let more = self.delayed.iter().map(Delayed::more);
+        let more = self.delayed.iter().map(DelayedJob::more);
         more.fold(Span::ZERO, |sum, more| sum + more)
     }
 
@@ -185,7 +201,7 @@ impl Run {
     }
 }
 
-impl Delayed {
+impl DelayedJob {
     /// How much longer it waited.
     pub fn more(&self) -> Span {
         Span(self.affected.0 - self.original.0)

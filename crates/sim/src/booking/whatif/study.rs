@@ -2,28 +2,28 @@
 //! both methods, several choices of the jobs that become reservations; and two things that
 //! the paper proposes to make delays smaller.
 
-use super::place::{Method, Slots};
+use super::placement::{Method, SlotChoice};
 use super::run::{Case, Run};
-use crate::booking::draw;
-use crate::booking::drive::Drive;
-use crate::booking::each::each;
+use crate::booking::sampling;
+use crate::booking::simulation::Simulation;
+use crate::parallel;
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_sched::Policy;
 
 /// Book-ahead times, in hours (section 5.1).
-pub const AHEAD: [i64; 6] = [0, 2, 4, 6, 12, 24];
+pub const AHEAD_HOURS: [i64; 6] = [0, 2, 4, 6, 12, 24];
 /// Start time windows, in hours (section 5.1).
-pub const WINDOWS: [i64; 6] = [0, 1, 2, 5, 10, 30];
+pub const WINDOWS_HOURS: [i64; 6] = [0, 1, 2, 5, 10, 30];
 /// The window of Table 1 and figure 4, in hours.
-pub const WIDE: i64 = 30;
+pub const WIDE_WINDOW_HOURS: i64 = 30;
 /// One of so many jobs becomes a reservation.
 const BLOCK: usize = 10;
 /// In the run with limited jobs they ask for fewer nodes than this (section 5.4: "less than
 /// 89 processors").
 pub const LIMITED: u32 = 89;
 
-/// An experiment.
+/// What the experiment runs: workload, machine, number of seeds.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The workload, in whole nodes.
@@ -37,12 +37,12 @@ pub struct Settings {
     /// Seed of the first.
     pub first_seed: u64,
     /// Which slots are probed.
-    pub slots: Slots,
+    pub slots: SlotChoice,
 }
 
 /// What is changed in the workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum WorkloadChange {
     /// The workload as it is.
     None,
     /// Jobs ask for fewer nodes than [`LIMITED`].
@@ -51,7 +51,7 @@ pub enum Change {
     Exact,
 }
 
-/// All runs.
+/// The runs of all seeds and combinations, by change of the workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Study {
     /// The workload as it is.
@@ -60,7 +60,7 @@ pub struct Study {
     pub limited: Vec<Run>,
     /// Exact limits, in the wide window.
     pub exact: Vec<Run>,
-    /// How many jobs the limit meets.
+    /// Jobs that ask for [`LIMITED`] nodes or more.
     pub limited_jobs: usize,
     /// Seeds, in their order.
     pub seeds: Vec<u64>,
@@ -69,27 +69,27 @@ pub struct Study {
 impl Settings {
     /// How many runs it takes.
     pub fn runs(&self) -> u64 {
-        let wide = 2 * (Method::ALL.len() * AHEAD.len()) as u64;
-        let all = (Method::ALL.len() * AHEAD.len() * WINDOWS.len()) as u64;
+        let wide = 2 * (Method::ALL.len() * AHEAD_HOURS.len()) as u64;
+        let all = (Method::ALL.len() * AHEAD_HOURS.len() * WINDOWS_HOURS.len()) as u64;
         self.seeds * (all + wide)
     }
 
-    /// Runs everything; `told` learns how many runs are done.
-    pub fn study(&self, told: &(dyn Fn(u64) + Sync)) -> Study {
+    /// Runs everything; `progress` is called with the number of runs done.
+    pub fn study(&self, progress: &(dyn Fn(u64) + Sync)) -> Study {
         let seeds = self.first_seed..self.first_seed.saturating_add(self.seeds);
         let seeds: Vec<u64> = seeds.collect();
         let mut done = 0;
         let mut runs = |change, windows: &[i64]| {
             let before = done;
-            let runs = self.all(change, windows, &seeds, &|now| told(before + now));
+            let runs = self.all(change, windows, &seeds, &|now| progress(before + now));
             done += runs.len() as u64;
             runs
         };
         let is_large = |job: &&Job| job.processors >= LIMITED;
         Study {
-            plain: runs(Change::None, &WINDOWS),
-            limited: runs(Change::Limited, &[WIDE]),
-            exact: runs(Change::Exact, &[WIDE]),
+            plain: runs(WorkloadChange::None, &WINDOWS_HOURS),
+            limited: runs(WorkloadChange::Limited, &[WIDE_WINDOW_HOURS]),
+            exact: runs(WorkloadChange::Exact, &[WIDE_WINDOW_HOURS]),
             limited_jobs: self.jobs.iter().filter(is_large).count(),
             seeds,
         }
@@ -97,33 +97,35 @@ impl Settings {
 
     fn all(
         &self,
-        change: Change,
+        change: WorkloadChange,
         windows: &[i64],
         seeds: &[u64],
-        told: &(dyn Fn(u64) + Sync),
+        progress: &(dyn Fn(u64) + Sync),
     ) -> Vec<Run> {
         let chosen = |seed: &u64| {
-            let reserved = draw::one_of_each(self.jobs.len(), BLOCK, *seed);
+            let reserved = sampling::one_of_each(self.jobs.len(), BLOCK, *seed);
             (*seed, self.changed(change, &reserved), reserved)
         };
         let chosen: Vec<_> = seeds.iter().map(chosen).collect();
-        let cases = each(&chosen, &|_| {}, |(seed, jobs, reserved)| {
-            (*seed, Case::new(self.drive(jobs), reserved.clone()))
+        let cases = parallel::map(&chosen, |(seed, jobs, reserved)| {
+            (*seed, Case::new(self.simulation(jobs), reserved.clone()))
         });
-        let mut wanted = Vec::new();
+        let mut combinations = Vec::new();
         for (seed, case) in &cases {
             for method in Method::ALL {
-                let times = AHEAD.iter().flat_map(|a| windows.iter().map(|w| (*a, *w)));
-                wanted.extend(times.map(|times| (*seed, case, method, times)));
+                let times = AHEAD_HOURS
+                    .iter()
+                    .flat_map(|a| windows.iter().map(|w| (*a, *w)));
+                combinations.extend(times.map(|times| (*seed, case, method, times)));
             }
         }
-        each(&wanted, told, |(seed, case, method, times)| {
+        parallel::map_with_progress(&combinations, progress, |(seed, case, method, times)| {
             case.run(*seed, *method, *times, self.slots)
         })
     }
 
-    fn drive<'a>(&self, jobs: &'a [Job]) -> Drive<'a> {
-        Drive {
+    fn simulation<'a>(&self, jobs: &'a [Job]) -> Simulation<'a> {
+        Simulation {
             machine: Machine {
                 nodes: self.nodes,
                 cores: 1,
@@ -133,14 +135,14 @@ impl Settings {
         }
     }
 
-    fn changed(&self, change: Change, reserved: &[bool]) -> Vec<Job> {
+    fn changed(&self, change: WorkloadChange, reserved: &[bool]) -> Vec<Job> {
         let mut jobs = self.jobs.clone();
-        draw::ask_exactly(&mut jobs, reserved);
+        sampling::ask_exactly(&mut jobs, reserved);
         for job in &mut jobs {
             match change {
-                Change::None => {}
-                Change::Limited => job.processors = job.processors.min(LIMITED - 1),
-                Change::Exact => job.limit = job.run,
+                WorkloadChange::None => {}
+                WorkloadChange::Limited => job.processors = job.processors.min(LIMITED - 1),
+                WorkloadChange::Exact => job.limit = job.run,
             }
         }
         jobs

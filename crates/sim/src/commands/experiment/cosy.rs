@@ -6,10 +6,10 @@ use crate::commands::source;
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Command, value_parser};
 use cosy_sched::Policy;
-use cosy_sim::cosy::case::{Case, Wait};
-use cosy_sim::cosy::controlled;
+use cosy_sim::cosy::case::{Case, ReferenceWait};
+use cosy_sim::cosy::controller_replay;
 use cosy_sim::cosy::report::Report;
-use cosy_sim::cosy::study::{Lengths, Settings, nothing_waits};
+use cosy_sim::cosy::study::{JobTimes, Settings, nothing_waits};
 use cosy_sim::policy;
 use std::process::ExitCode;
 
@@ -21,7 +21,6 @@ const MOST_SEEDS: u64 = 1_000_000;
 /// Of all workloads together: they are kept.
 const MOST_REQUESTS: u64 = 10_000_000;
 
-/// Its options.
 pub fn command() -> Command {
     let number = |name: &'static str, value: &'static str, most: u64| {
         let range = value_parser!(u64).range(1..=most);
@@ -72,18 +71,18 @@ pub fn command() -> Command {
         .arg(super::check())
 }
 
-fn wait(text: &str) -> Result<Wait, String> {
+fn wait(text: &str) -> Result<ReferenceWait, String> {
     match text {
-        "settled" => Ok(Wait::Settled),
-        "before" => Ok(Wait::Before),
+        "settled" => Ok(ReferenceWait::Settled),
+        "before" => Ok(ReferenceWait::Baseline),
         window => match source::window(window) {
-            Ok(window) => Ok(Wait::Window(window)),
+            Ok(window) => Ok(ReferenceWait::Window(window)),
             Err(error) => Err(format!("neither settled nor before nor a time: {error}")),
         },
     }
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// The options contradict each other, or the controller and the planner do.
@@ -110,9 +109,9 @@ fn controller(options: &ArgMatches, cases: &[Case]) -> anyhow::Result<String> {
     let count = options.get_one::<u64>("controller").copied().unwrap_or(0);
     let mut jobs = 0;
     for (at, case) in (0..count).zip(cases) {
-        let starts = controlled::starts(case.machine, case.policy, &case.jobs);
-        for (job, (start, fate)) in case.jobs.iter().zip(starts.iter().zip(&case.fates)) {
-            let planned = fate.start();
+        let starts = controller_replay::starts(case.machine, case.policy, &case.jobs);
+        for (job, (start, outcome)) in case.jobs.iter().zip(starts.iter().zip(&case.outcomes)) {
+            let planned = outcome.start();
             if *start != planned {
                 bail!(
                     "workload {at}, job {}: the controller starts it at {start:?}, the planner alone at {planned:?}",
@@ -131,10 +130,10 @@ fn controller(options: &ArgMatches, cases: &[Case]) -> anyhow::Result<String> {
 
 fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
     let number = |name: &str| options.get_one::<u64>(name).copied().unwrap_or(1);
-    let lengths = match options.get_one::<String>("runs").map(String::as_str) {
-        Some("executed") => Lengths::Executed,
-        Some("both") => Lengths::Both,
-        _ => Lengths::Requested,
+    let job_times = match options.get_one::<String>("runs").map(String::as_str) {
+        Some("executed") => JobTimes::Executed,
+        Some("both") => JobTimes::Both,
+        _ => JobTimes::Requested,
     };
     let (jobs, seeds) = (number("jobs"), number("seeds"));
     if jobs.saturating_mul(seeds) > MOST_REQUESTS {
@@ -146,25 +145,30 @@ fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
         seeds,
         first_seed: number("seed"),
         load: options.get_one("load").copied().unwrap_or(1.0),
-        lengths,
+        job_times,
         policy: options.get_one("policy").copied().unwrap_or(Policy::EASY),
-        wait: options.get_one("wait").copied().unwrap_or(Wait::Settled),
+        wait: options
+            .get_one("wait")
+            .copied()
+            .unwrap_or(ReferenceWait::Settled),
     })
 }
 
 fn headline(settings: &Settings) -> String {
-    let lengths = match settings.lengths {
-        Lengths::Requested => "jobs run as long as requested",
-        Lengths::Executed => "jobs ask for the time that they run",
-        Lengths::Both => "jobs run for less than they ask for",
+    let job_times = match settings.job_times {
+        JobTimes::Requested => "jobs run as long as requested",
+        JobTimes::Executed => "jobs ask for the time that they run",
+        JobTimes::Both => "jobs run for less than they ask for",
     };
     let wait = match settings.wait {
-        Wait::Settled => "w is the queue's mean wait in that run".to_owned(),
-        Wait::Before => "w is the queue's mean wait without reservations".to_owned(),
-        Wait::Window(window) => format!("w is the mean wait of jobs started in the last {window}"),
+        ReferenceWait::Settled => "w is the queue's mean wait in that run".to_owned(),
+        ReferenceWait::Baseline => "w is the queue's mean wait without reservations".to_owned(),
+        ReferenceWait::Window(window) => {
+            format!("w is the mean wait of jobs started in the last {window}")
+        }
     };
     format!(
-        "{} requests on {} nodes, Cirne model with ANL arrivals, load {}, {lengths}, policy {}, {wait}",
+        "{} requests on {} nodes, Cirne model with ANL arrivals, load {}, {job_times}, policy {}, {wait}",
         settings.jobs,
         settings.nodes,
         settings.load,

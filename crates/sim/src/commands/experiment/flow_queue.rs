@@ -8,10 +8,10 @@ use clap::{Arg, ArgMatches, value_parser};
 use cosy_model::Span;
 use cosy_model::workflow::FlowSlackPolicy;
 use cosy_sched::Policy;
-use cosy_sim::intake::Strictness;
+use cosy_sim::log_input::Strictness;
 use cosy_sim::policy;
 use cosy_sim::replay::Machine;
-use cosy_sim::workflow::queue::draw::MOST;
+use cosy_sim::workflow::queue::arrivals::MOST;
 use cosy_sim::workflow::queue::report::Report;
 use cosy_sim::workflow::queue::study::Settings;
 use cosy_sim::workload::Job;
@@ -35,7 +35,7 @@ const OWN: [&str; 10] = [
     "seeds",
 ];
 
-/// Its options.
+/// The options of `cosy-sim experiment workflow` that belong to `--queue`.
 pub fn options() -> Vec<Arg> {
     let mut all = vec![
         option("queue", "LOG")
@@ -90,7 +90,7 @@ pub fn options() -> Vec<Arg> {
     all
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// The log cannot be read, or has no job that fits.

@@ -19,7 +19,6 @@ use std::process::ExitCode;
 const MOST_SEEDS: u64 = 10_000;
 const MOST_JOBS: u64 = 20_000;
 
-/// Its options.
 pub fn command() -> Command {
     Command::new("experiment")
         .about("Runs a paper's experiments again")
@@ -34,7 +33,7 @@ pub fn command() -> Command {
         ])
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// Those of the experiment.

@@ -9,10 +9,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cosy_sched::Policy;
 use cosy_sched::notice::{Curve, Share, WaitMultiple};
 use cosy_sim::booking::logs;
-use cosy_sim::intake::Strictness;
+use cosy_sim::log_input::Strictness;
 use cosy_sim::notice::report::Report;
+use cosy_sim::notice::rule_sets::RuleSet;
 use cosy_sim::notice::run::Month;
-use cosy_sim::notice::schemes::Scheme;
 use cosy_sim::notice::study::Settings;
 use cosy_sim::policy;
 use cosy_sim::replay::Machine;
@@ -31,7 +31,6 @@ experiment: 2888 rows from job 11 on.";
 
 const FIRST_ID: u64 = 11;
 
-/// Its options.
 pub fn command() -> Command {
     Command::new("notice")
         .about("COSY's notice rule (section 4.4) kept in force over a month with more and more reservations")
@@ -89,7 +88,7 @@ pub fn command() -> Command {
         .arg(check())
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// The log holds no such workload.
@@ -117,13 +116,13 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
 }
 
 fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
-    let only = options.get_one::<Scheme>("rule").copied();
+    let only = options.get_one::<RuleSet>("rule").copied();
     let shares = |name: &str| options.get_one::<Vec<Share>>(name).cloned();
     Ok(Settings {
         month: month(options)?,
         rising: shares("rising").unwrap_or_default(),
         constant: shares("constant").unwrap_or_default(),
-        schemes: only.map_or(Scheme::ALL.to_vec(), |only| vec![only]),
+        rule_sets: only.map_or(RuleSet::ALL.to_vec(), |only| vec![only]),
         seeds: number(options, "seeds"),
         first_seed: number(options, "seed"),
     })
@@ -170,12 +169,12 @@ fn shares(text: &str) -> Result<Vec<Share>, String> {
     text.split(',').map(percent).collect()
 }
 
-fn rule(text: &str) -> Result<Scheme, String> {
+fn rule(text: &str) -> Result<RuleSet, String> {
     match text {
-        "none" => Ok(Scheme::Free),
-        "academic" => Ok(Scheme::Academic),
-        "weighed" => Ok(Scheme::Weighed),
-        "default" => Ok(Scheme::Protected),
+        "none" => Ok(RuleSet::Free),
+        "academic" => Ok(RuleSet::Academic),
+        "weighed" => Ok(RuleSet::Weighed),
+        "default" => Ok(RuleSet::Protected),
         _ => Err("use none, academic, weighed or default".to_owned()),
     }
 }

@@ -49,7 +49,6 @@ const MONTHS: [Month; 2] = [
     },
 ];
 
-/// Its options.
 pub fn command() -> Command {
     let log = |name, help| option(name, "FILE").help(help);
     Command::new("pricing")
@@ -75,7 +74,7 @@ pub fn command() -> Command {
         .arg(check())
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// No log, or one that holds no such workload.

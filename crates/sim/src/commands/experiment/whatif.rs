@@ -9,7 +9,7 @@ use clap::{ArgMatches, Command, value_parser};
 use cosy_model::Span;
 use cosy_sched::Policy;
 use cosy_sim::booking::logs;
-use cosy_sim::booking::whatif::place::{Kind, Slots};
+use cosy_sim::booking::whatif::placement::{SlotChoice, SlotKind};
 use cosy_sim::booking::whatif::plot::cumulated;
 use cosy_sim::booking::whatif::report::Report;
 use cosy_sim::booking::whatif::study::Settings;
@@ -27,7 +27,6 @@ Examples:
 Of each ten jobs one becomes a reservation, asked for 0 to 24 hours ahead with a window of 0
 to 30 hours for its start, and is placed by load and by what-if.";
 
-/// Its options.
 pub fn command() -> Command {
     Command::new("whatif")
         .about("Röblitz and Rzadca 2006, section 5: placement by load and by what-if")
@@ -90,7 +89,7 @@ pub fn command() -> Command {
         .arg(check())
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// The log holds no such workload.
@@ -126,8 +125,8 @@ fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
     let parts = (machine.nodes, machine.cores);
     let count = usize::try_from(number(options, "jobs"))?;
     let kind = match options.get_one::<String>("candidates").map(String::as_str) {
-        Some("changes") => Kind::Changes,
-        _ => Kind::Even,
+        Some("changes") => SlotKind::Changes,
+        _ => SlotKind::Even,
     };
     Ok(Settings {
         jobs: logs::sound(path, &records(path)?, count, parts)?,
@@ -135,7 +134,7 @@ fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
         policy: options.get_one("policy").copied().unwrap_or(Policy::EASY),
         seeds: number(options, "seeds"),
         first_seed: number(options, "seed"),
-        slots: Slots {
+        slots: SlotChoice {
             kind,
             most: usize::try_from(number(options, "slots"))?,
             gap: options.get_one("gap").copied().unwrap_or(Span::ZERO),
@@ -152,7 +151,7 @@ fn percent(options: &ArgMatches, name: &str) -> u32 {
 fn headline(options: &ArgMatches, settings: &Settings) -> String {
     let named = |name: &str| options.get_one::<String>(name).map_or("", String::as_str);
     let submitted = settings.jobs.last().map_or(0, |job| job.submit.0);
-    let Slots { most, gap, .. } = settings.slots;
+    let SlotChoice { most, gap, .. } = settings.slots;
     format!(
         "{} jobs on {} nodes, submitted over {:.2} days, policy {}; of each ten one is a \
          reservation; at most {most} slots, {}, {gap} apart or more; weight of the makespan {} %{equal}",

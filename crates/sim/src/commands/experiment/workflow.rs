@@ -6,7 +6,7 @@ use crate::commands::progress::Progress;
 use anyhow::Context;
 use clap::{ArgMatches, Command, value_parser};
 use cosy_model::Span;
-use cosy_sim::dag::file;
+use cosy_sim::dag::graph_file;
 use cosy_sim::workflow::report::{Report, of_one};
 use cosy_sim::workflow::spare::planned;
 use cosy_sim::workflow::study::Settings;
@@ -30,7 +30,6 @@ of a log, with slots or as plain jobs, and are planned again or not.";
 
 const MOST_RUNS: u64 = 10_000;
 
-/// Its options.
 pub fn command() -> Command {
     Command::new("workflow")
         .about("Zhao and Sakellariou 2006, section 4: slots for the tasks of workflows")
@@ -57,7 +56,7 @@ pub fn command() -> Command {
         .args(super::flow_queue::options())
 }
 
-/// Runs it.
+/// Runs the command.
 ///
 /// # Errors
 /// A file that cannot be read or written, or holds no graph.
@@ -94,7 +93,7 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
 /// Plans one graph in all ways.
 fn one(path: &str, deadline_ms: i64) -> anyhow::Result<ExitCode> {
     let name = crate::commands::source::called(path);
-    let graph = file::read(&text(path)?).with_context(|| name.to_owned())?;
+    let graph = graph_file::read(&text(path)?).with_context(|| name.to_owned())?;
     let (dag, machines) = graph.planned().with_context(|| name.to_owned())?;
     let all = cosy_sim::workflow::SCHEDULERS.map(|scheduler| {
         let first = cosy_sched::workflow::schedule(scheduler, &dag, &machines);
@@ -110,7 +109,7 @@ fn text(path: &str) -> anyhow::Result<String> {
         path => Box::new(File::open(path).with_context(|| format!("{path}: cannot be read"))?),
     };
     let mut text = String::new();
-    let most = file::MOST_BYTES as u64;
+    let most = graph_file::MOST_BYTES as u64;
     let read = input.by_ref().take(most + 1).read_to_string(&mut text);
     let name = crate::commands::source::called(path);
     read.with_context(|| format!("{name}: cannot be read"))?;

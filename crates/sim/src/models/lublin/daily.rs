@@ -3,7 +3,7 @@
 //! What always holds: the hour weights are one on average, so that the cycle moves
 //! submissions within days and does not change how many there are.
 
-use super::parameters::Shape;
+use super::parameters::GammaParameters;
 
 const BUCKETS: usize = 48;
 const BUCKET_SECS: f64 = 1800.0;
@@ -12,7 +12,7 @@ const FIRST_BUCKET: usize = 10;
 
 /// A clock that starts at midnight.
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub struct DailyClock {
     /// Of each half hour of the day.
     weights: [f64; BUCKETS],
     /// Half hours that are over.
@@ -21,9 +21,9 @@ pub struct Clock {
     points: f64,
 }
 
-impl Clock {
+impl DailyClock {
     /// With the daily cycle `daily`, in half hours.
-    pub fn new(daily: Shape) -> Self {
+    pub fn new(daily: GammaParameters) -> Self {
         Self {
             weights: weights(daily),
             passed: 0,
@@ -47,7 +47,7 @@ impl Clock {
     }
 }
 
-fn weights(daily: Shape) -> [f64; BUCKETS] {
+fn weights(daily: GammaParameters) -> [f64; BUCKETS] {
     let mut weights = [0.0; BUCKETS];
     for bucket in FIRST_BUCKET..FIRST_BUCKET + BUCKETS {
         let middle = bucket as f64 + 1.0;
@@ -58,7 +58,7 @@ fn weights(daily: Shape) -> [f64; BUCKETS] {
 }
 
 /// The part of a gamma distribution below `x`.
-fn cumulated(Shape(shape, scale): Shape, x: f64) -> f64 {
+fn cumulated(GammaParameters(shape, scale): GammaParameters, x: f64) -> f64 {
     regularised_gamma(shape, x / scale)
 }
 
@@ -156,9 +156,9 @@ mod tests {
     #[test]
     fn daily_cycles() {
         for (daily, largest, mean_hour) in [
-            (Shape(6.1271, 5.2740), 26, 15.361_740_546_898),
-            (Shape(8.9186, 3.6680), 28, 15.794_015_948_299),
-            (Shape(8.1737, 3.9631), 27, 15.606_750_531_902),
+            (GammaParameters(6.1271, 5.2740), 26, 15.361_740_546_898),
+            (GammaParameters(8.9186, 3.6680), 28, 15.794_015_948_299),
+            (GammaParameters(8.1737, 3.9631), 27, 15.606_750_531_902),
         ] {
             let weights = weights(daily);
             let by_weight = |a: &usize, b: &usize| weights[*a].total_cmp(&weights[*b]);
@@ -179,7 +179,7 @@ mod tests {
     /// A day has as much weight as a day of average hours.
     #[test]
     fn days_take_a_day() {
-        let mut clock = Clock::new(Shape(8.1737, 3.9631));
+        let mut clock = DailyClock::new(GammaParameters(8.1737, 3.9631));
         let mut last = 0.0;
         for quarter in 1..=400 {
             let now = clock.pass(21_600.0);

@@ -7,9 +7,9 @@ const FITTED_NODES_LOG2: f64 = 7.0;
 
 /// Shape and scale of a gamma distribution.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape(pub f64, pub f64);
+pub struct GammaParameters(pub f64, pub f64);
 
-impl Shape {
+impl GammaParameters {
     pub fn gamma(self) -> Gamma<f64> {
         Gamma::new(self.0, self.1).expect("shape and scale are positive")
     }
@@ -27,12 +27,12 @@ pub struct Parameters {
     pub middle: f64,
     pub high: f64,
     pub below_middle: f64,
-    pub short_runs_ln: Shape,
-    pub long_runs_ln: Shape,
+    pub short_runs_ln: GammaParameters,
+    pub long_runs_ln: GammaParameters,
     /// Short runs have the probability first · nodes + second.
     pub short_by_nodes: (f64, f64),
-    pub gaps_ln: Shape,
-    pub daily: Shape,
+    pub gaps_ln: GammaParameters,
+    pub daily: GammaParameters,
     /// Multiplies the shape of `gaps_ln`, which was fitted to the rush hours, for all hours.
     pub arrival_ratio: f64,
 }
@@ -63,11 +63,11 @@ pub const BATCH: Parameters = Parameters {
     middle: 5.0,
     high: 7.0,
     below_middle: 0.875,
-    short_runs_ln: Shape(6.57, 0.823),
-    long_runs_ln: Shape(639.1, 0.0156),
+    short_runs_ln: GammaParameters(6.57, 0.823),
+    long_runs_ln: GammaParameters(639.1, 0.0156),
     short_by_nodes: (-0.003, 0.6986),
-    gaps_ln: Shape(6.0415, 0.8531),
-    daily: Shape(6.1271, 5.2740),
+    gaps_ln: GammaParameters(6.0415, 0.8531),
+    daily: GammaParameters(6.1271, 5.2740),
     arrival_ratio: 1.0519,
 };
 
@@ -79,11 +79,11 @@ pub const INTERACTIVE: Parameters = Parameters {
     middle: 3.0,
     high: 5.5,
     below_middle: 0.705,
-    short_runs_ln: Shape(3.8351, 0.6605),
-    long_runs_ln: Shape(7.073, 0.6856),
+    short_runs_ln: GammaParameters(3.8351, 0.6605),
+    long_runs_ln: GammaParameters(7.073, 0.6856),
     short_by_nodes: (-0.0118, 0.9156),
-    gaps_ln: Shape(6.5510, 0.6621),
-    daily: Shape(8.9186, 3.6680),
+    gaps_ln: GammaParameters(6.5510, 0.6621),
+    daily: GammaParameters(8.9186, 3.6680),
     arrival_ratio: 0.9797,
 };
 
@@ -95,10 +95,10 @@ pub const TYPELESS: Parameters = Parameters {
     middle: 4.5,
     high: 7.0,
     below_middle: 0.86,
-    short_runs_ln: Shape(4.2, 0.94),
-    long_runs_ln: Shape(312.0, 0.03),
+    short_runs_ln: GammaParameters(4.2, 0.94),
+    long_runs_ln: GammaParameters(312.0, 0.03),
     short_by_nodes: (-0.0054, 0.78),
-    gaps_ln: Shape(10.2303, 0.4871),
-    daily: Shape(8.1737, 3.9631),
+    gaps_ln: GammaParameters(10.2303, 0.4871),
+    daily: GammaParameters(8.1737, 3.9631),
     arrival_ratio: 1.0225,
 };

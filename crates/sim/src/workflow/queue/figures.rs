@@ -1,6 +1,6 @@
 //! What came out of a run: of the machine, of the queue, of the workflows.
 
-use super::{Bench, FlowEnd, Outcome};
+use super::{FlowEnd, Outcome, Simulation};
 use crate::metrics::Metrics;
 use crate::replay::Replay;
 use crate::workload::Workload;
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct Figures {
     /// Used part of the machine between the first and the last submission.
     pub utilisation: f64,
-    /// By workflows.
+    /// The part of the machine that workflows used.
     pub by_flows: f64,
     /// By workflows that failed, of what workflows used.
     pub lost: f64,
@@ -22,13 +22,13 @@ pub struct Figures {
     pub slowdown: f64,
     /// Number of workflows submitted.
     pub flows: u64,
-    /// Without a plan.
+    /// Share refused, because no plan could be made.
     pub refused: f64,
-    /// A task was ended before it was done.
+    /// Share of which a task was ended before it was done.
     pub failed: f64,
-    /// Done after the deadline.
+    /// Share done after the deadline.
     pub late: f64,
-    /// Done by the deadline.
+    /// Share done by the deadline.
     pub kept: f64,
     /// Of those that were done: from arrival to end, relative to that to the deadline.
     pub pace: f64,
@@ -41,25 +41,25 @@ pub struct Figures {
     pub least_spare: f64,
     /// Workflows of which the least lucky task has less than a hundredth more.
     pub without_spare: f64,
-    /// Plans anew for each workflow.
+    /// How often the rest of a workflow was planned again, on average.
     pub replans: f64,
 }
 
-/// Between which times the machine is looked at.
-pub fn window(bench: &Bench<'_>) -> (Time, Time) {
+/// The time that figures are about: from the first submission to the last.
+pub fn window(simulation: &Simulation<'_>) -> (Time, Time) {
     let submit = |job: Option<&crate::workload::Job>| job.map_or(Time::EPOCH, |job| job.submit);
-    (submit(bench.jobs.first()), submit(bench.jobs.last()))
+    (submit(simulation.jobs.first()), submit(simulation.jobs.last()))
 }
 
 impl Figures {
-    /// Those of a run.
-    pub fn of(bench: &Bench<'_>, outcome: Outcome) -> Self {
-        let used = Used::of(bench, &outcome);
+    /// The figures of `outcome`, which came of `simulation`.
+    pub fn of(simulation: &Simulation<'_>, outcome: Outcome) -> Self {
+        let used = ProcessorTime::of(simulation, &outcome);
         let (flows, ends) = (outcome.ends.len(), outcome.ends);
         let share = |is: &dyn Fn(&(Time, FlowEnd)) -> bool| {
             part(ends.iter().filter(|end| is(end)).count() as f64, flows as f64)
         };
-        let done = bench.flows.iter().zip(&ends);
+        let done = simulation.flows.iter().zip(&ends);
         let done = done.filter_map(|(flow, (deadline, end))| match end {
             FlowEnd::Done(end) => Some((end.since(flow.at).0, deadline.since(flow.at).0)),
             FlowEnd::Refused | FlowEnd::Failed => None,
@@ -68,18 +68,18 @@ impl Figures {
         let pace: f64 = done.iter().map(|d| part(d.0 as f64, d.1 as f64)).sum();
         let length: f64 = done.iter().map(|d| d.0 as f64 / 3_600_000.0).sum();
         let workload = Workload {
-            jobs: bench.jobs.to_vec(),
+            jobs: simulation.jobs.to_vec(),
             ..Workload::default()
         };
         let replay = Replay {
-            ran: outcome.ran,
+            job_runs: outcome.job_runs,
             shares: Vec::new(),
             too_large: outcome.too_large,
         };
         let spare = outcome.least_spare;
         let (booked, sum) = (spare.len() as f64, spare.iter().sum::<i64>() as f64);
         let bare = spare.iter().filter(|spare| **spare < 10).count() as f64;
-        let queue = Metrics::of(bench.machine, &workload, &replay);
+        let queue = Metrics::of(simulation.machine, &workload, &replay);
         let count = done.len() as f64;
         Self {
             utilisation: part(used.queue + used.flows, used.all),
@@ -102,9 +102,9 @@ impl Figures {
     }
 }
 
-/// Processor milliseconds.
+/// Who used the machine, in processor milliseconds.
 #[derive(Default)]
-struct Used {
+struct ProcessorTime {
     all: f64,
     queue: f64,
     flows: f64,
@@ -113,20 +113,21 @@ struct Used {
     lost: f64,
 }
 
-impl Used {
-    fn of(bench: &Bench<'_>, outcome: &Outcome) -> Self {
-        let (from, until) = window(bench);
+impl ProcessorTime {
+    fn of(simulation: &Simulation<'_>, outcome: &Outcome) -> Self {
+        let (from, until) = window(simulation);
         let inside = |start: Time, end: Time| end.min(until).since(start.max(from)).0.max(0) as f64;
         let mut used = Self {
-            all: until.since(from).0 as f64 * bench.machine.size() as f64,
+            all: until.since(from).0 as f64 * simulation.machine.size() as f64,
             ..Self::default()
         };
-        for (job, ran) in bench.jobs.iter().zip(&outcome.ran) {
+        for (job, ran) in simulation.jobs.iter().zip(&outcome.job_runs) {
             if let Some(ran) = ran {
-                used.queue += inside(ran.start, ran.end) * bench.machine.processors(job) as f64;
+                used.queue +=
+                    inside(ran.start, ran.end) * simulation.machine.processors(job) as f64;
             }
         }
-        let size = f64::from(bench.task_nodes) * f64::from(bench.machine.cores);
+        let size = f64::from(simulation.task_nodes) * f64::from(simulation.machine.cores);
         for (flow, start, end) in &outcome.tasks {
             let whole = end.since(*start).0 as f64 * size;
             used.flows += inside(*start, *end) * size;

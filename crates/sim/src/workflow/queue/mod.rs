@@ -9,14 +9,14 @@
 //! slot; what is not used of a slot goes back to the queue at once; the same seeds give the
 //! same run.
 
-pub mod draw;
-mod drive;
+pub mod arrivals;
+mod as_jobs;
 pub mod figures;
-mod plain;
 pub mod report;
+mod simulation;
 mod slots;
 mod state;
 pub mod study;
 
-pub use drive::{Bench, Outcome};
-pub use state::{Flow, FlowEnd, Scheme, Setting};
+pub use simulation::{Outcome, Simulation};
+pub use state::{Flow, FlowEnd, RunSettings, Scheme};

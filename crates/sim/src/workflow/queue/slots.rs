@@ -5,8 +5,8 @@
 //! need be, which are planned again. A deadline that cannot be kept any more is given up for
 //! the earliest end that can.
 
-use super::drive::{Event, Run};
-use super::state::{Held, Task, TaskRef};
+use super::simulation::{Event, Run};
+use super::state::{TaskRef, TaskSlot, TaskState};
 use super::{FlowEnd, Scheme};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler};
 use cosy_model::{NodeShare, Span, Time};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A slot grows by this part of the estimate.
 const PART: i64 = 8;
-/// By so much at least.
+/// A slot grows by at least this.
 const STEP: Span = Span::from_secs(30);
 /// It is not worth growing by less.
 const LEAST: Span = Span::from_secs(1);
@@ -41,9 +41,9 @@ impl Run<'_> {
     }
 
     fn live(&self, now: Time, flow: usize, deadline: FlowDeadline) -> LiveFlow {
-        let wanted = &self.bench.flows[flow];
+        let wanted = &self.simulation.flows[flow];
         let tasks = wanted.estimates.iter().zip(&self.states[flow].tasks);
-        let task = |(estimate, task): (&Span, &Task)| LiveTask {
+        let task = |(estimate, task): (&Span, &TaskState)| LiveTask {
             demand: Arc::clone(&self.task),
             estimates: vec![*estimate],
             tariff: 0,
@@ -54,11 +54,12 @@ impl Run<'_> {
             to: *to,
             data_bytes: 0,
         };
-        let planned = |task: &usize| matches!(self.states[flow].tasks[*task], Task::Planned(_));
+        let planned =
+            |task: &usize| matches!(self.states[flow].tasks[*task], TaskState::Planned(_));
         LiveFlow {
             tasks: tasks.map(task).collect(),
             edges: wanted.edges.iter().map(edge).collect(),
-            sets: vec![NodeMask::all(self.bench.machine.nodes as usize)],
+            sets: vec![NodeMask::all(self.simulation.machine.nodes as usize)],
             mib_us: vec![vec![0]],
             earliest: now,
             deadline,
@@ -81,18 +82,18 @@ impl Run<'_> {
                 continue;
             }
             let of = TaskRef { flow, task };
-            let held = Held {
+            let held = TaskSlot {
                 start: slot.start,
                 end: slot.end,
                 shares: slot.shares,
             };
             self.reserve(of, &held);
             self.expect(held.start, Event::SlotStart(of));
-            self.states[flow].tasks[task] = Task::Planned(held);
+            self.states[flow].tasks[task] = TaskState::Planned(held);
         }
     }
 
-    fn reserve(&mut self, of: TaskRef, held: &Held) {
+    fn reserve(&mut self, of: TaskRef, held: &TaskSlot) {
         self.scheduler.add_block(Block {
             reservation: of.slot(),
             shares: held.shares.clone(),
@@ -102,7 +103,7 @@ impl Run<'_> {
     }
 
     pub fn slot_start(&mut self, now: Time, of: TaskRef) {
-        if let Task::Planned(held) = &self.states[of.flow].tasks[of.task]
+        if let TaskState::Planned(held) = &self.states[of.flow].tasks[of.task]
             && held.start == now
         {
             let held = held.clone();
@@ -110,24 +111,25 @@ impl Run<'_> {
         }
     }
 
-    fn begin(&mut self, now: Time, of: TaskRef, held: Held) {
+    fn begin(&mut self, now: Time, of: TaskRef, held: TaskSlot) {
         debug_assert!(
-            self.bench.flows[of.flow].is_ready(of.task, |task| self.states[of.flow].is_done(task)),
+            self.simulation.flows[of.flow]
+                .is_ready(of.task, |task| self.states[of.flow].is_done(task)),
             "{of:?} begins before its parents are done"
         );
         self.scheduler.remove_block(of.slot());
         self.scheduler
             .start_running(of.job(), held.shares.clone(), held.end, true);
-        let actual = self.bench.flows[of.flow].actual[of.task];
+        let actual = self.simulation.flows[of.flow].actual[of.task];
         self.expect(now + actual, Event::TaskEnd(of));
         self.expect(held.end, Event::SlotEnd(of));
-        self.states[of.flow].tasks[of.task] = Task::Running(now, held);
+        self.states[of.flow].tasks[of.task] = TaskState::Running(now, held);
     }
 
     /// Tasks whose parents are done begin where their nodes are free until their slots end.
     pub fn begin_early(&mut self, now: Time) {
         for flow in 0..self.states.len() {
-            if self.states[flow].end.is_some() || self.bench.flows[flow].at > now {
+            if self.states[flow].end.is_some() || self.simulation.flows[flow].at > now {
                 continue;
             }
             for task in 0..self.states[flow].tasks.len() {
@@ -138,10 +140,10 @@ impl Run<'_> {
 
     fn try_early(&mut self, now: Time, of: TaskRef) {
         let state = &self.states[of.flow];
-        let Task::Planned(held) = &state.tasks[of.task] else {
+        let TaskState::Planned(held) = &state.tasks[of.task] else {
             return;
         };
-        if !self.bench.flows[of.flow].is_ready(of.task, |task| state.is_done(task)) {
+        if !self.simulation.flows[of.flow].is_ready(of.task, |task| state.is_done(task)) {
             return;
         }
         let held = held.clone();
@@ -156,8 +158,12 @@ impl Run<'_> {
     /// A slot is over, and its task is not done.
     pub fn slot_end(&mut self, now: Time, of: TaskRef) {
         let held = match &self.states[of.flow].tasks[of.task] {
-            Task::Running(_, held) if held.end == now => held.clone(),
-            Task::Running(..) | Task::Open | Task::Planned(_) | Task::Done(..) | Task::Ended => {
+            TaskState::Running(_, held) if held.end == now => held.clone(),
+            TaskState::Running(..)
+            | TaskState::Open
+            | TaskState::Planned(_)
+            | TaskState::Done(..)
+            | TaskState::Ended => {
                 return;
             }
         };
@@ -168,8 +174,8 @@ impl Run<'_> {
     }
 
     /// Makes a slot longer; false when its nodes are others' from now on.
-    fn grow(&mut self, now: Time, of: TaskRef, mut held: Held) -> bool {
-        let estimate = self.bench.flows[of.flow].estimates[of.task];
+    fn grow(&mut self, now: Time, of: TaskRef, mut held: TaskSlot) -> bool {
+        let estimate = self.simulation.flows[of.flow].estimates[of.task];
         let step = Span(estimate.0 / PART).max(STEP);
         self.scheduler.end(of.job());
         let (by, over) = match self.free_behind(now, &held.shares, step) {
@@ -185,7 +191,7 @@ impl Run<'_> {
             .start_running(of.job(), shares, held.end, true);
         self.expect(held.end, Event::SlotEnd(of));
         let end = held.end;
-        if let Task::Running(_, slot) = &mut self.states[of.flow].tasks[of.task] {
+        if let TaskState::Running(_, slot) = &mut self.states[of.flow].tasks[of.task] {
             *slot = held;
         }
         if over || self.makes_late(of, end) {
@@ -209,19 +215,19 @@ impl Run<'_> {
     ) -> Option<Span> {
         let mut without = self.scheduler.clone();
         for (task, state) in self.states[flow].tasks.iter().enumerate() {
-            if matches!(state, Task::Planned(_)) {
+            if matches!(state, TaskState::Planned(_)) {
                 without.remove_block(TaskRef { flow, task }.slot());
             }
         }
         without.are_free(now, shares, now, step).then_some(step)
     }
 
-    /// A child's slot begins before that.
+    /// True when a child's slot begins before `end`.
     fn makes_late(&self, of: TaskRef, end: Time) -> bool {
         let tasks = &self.states[of.flow].tasks;
-        let mut edges = self.bench.flows[of.flow].edges.iter();
+        let mut edges = self.simulation.flows[of.flow].edges.iter();
         edges.any(|(from, to)| {
-            *from == of.task && matches!(&tasks[*to], Task::Planned(held) if held.start < end)
+            *from == of.task && matches!(&tasks[*to], TaskState::Planned(held) if held.start < end)
         })
     }
 
@@ -254,11 +260,11 @@ fn least_spare(plan: &LivePlan) -> i64 {
     spare.min().unwrap_or(0)
 }
 
-fn fixed(task: &Task) -> Option<StartedSlot> {
+fn fixed(task: &TaskState) -> Option<StartedSlot> {
     let (start, end) = match task {
-        Task::Running(start, held) => (*start, held.end),
-        Task::Done(start, end) => (*start, *end),
-        Task::Open | Task::Planned(_) | Task::Ended => return None,
+        TaskState::Running(start, held) => (*start, held.end),
+        TaskState::Done(start, end) => (*start, *end),
+        TaskState::Open | TaskState::Planned(_) | TaskState::Ended => return None,
     };
     Some(StartedSlot { start, end, set: 0 })
 }

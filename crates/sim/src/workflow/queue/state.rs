@@ -14,11 +14,11 @@ const PER_FLOW: u64 = 1 << 20;
 pub struct Flow {
     /// When it is submitted.
     pub at: Time,
-    /// By task.
+    /// Estimated run time of each task.
     pub estimates: Vec<Span>,
     /// How long each really takes.
     pub actual: Vec<Span>,
-    /// From, to.
+    /// Indices of parent and child.
     pub edges: Vec<(usize, usize)>,
 }
 
@@ -83,7 +83,7 @@ impl Scheme {
 
 /// How workflows are planned and run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Setting {
+pub struct RunSettings {
     /// How they are run.
     pub scheme: Scheme,
     /// The deadline is so much behind the end of the first schedule, in per cent of its
@@ -136,9 +136,9 @@ impl TaskRef {
     }
 }
 
-/// A slot.
+/// What is reserved for a task: when, and on which nodes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Held {
+pub(super) struct TaskSlot {
     pub start: Time,
     pub end: Time,
     pub shares: Vec<NodeShare>,
@@ -146,14 +146,14 @@ pub(super) struct Held {
 
 /// What has become of a task so far.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Task {
+pub(super) enum TaskState {
     /// It waits for its parents, or in the queue, without a slot.
     Open,
     /// Its slot has not begun.
-    Planned(Held),
+    Planned(TaskSlot),
     /// Since then, in that slot.
-    Running(Time, Held),
-    /// From, to.
+    Running(Time, TaskSlot),
+    /// When it ran: start and end.
     Done(Time, Time),
     /// It was ended before it was done, or its slot was given back.
     Ended,
@@ -161,14 +161,14 @@ pub(super) enum Task {
 
 /// What has become of a workflow so far.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct State {
-    pub tasks: Vec<Task>,
+pub(super) struct FlowState {
+    pub tasks: Vec<TaskState>,
     pub deadline: Time,
     pub end: Option<FlowEnd>,
 }
 
-impl State {
+impl FlowState {
     pub fn is_done(&self, task: usize) -> bool {
-        matches!(self.tasks[task], Task::Done(..))
+        matches!(self.tasks[task], TaskState::Done(..))
     }
 }

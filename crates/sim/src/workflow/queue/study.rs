@@ -1,23 +1,23 @@
 //! All runs: loads, slacks, ways to run workflows, several drawings of each.
 
-use super::draw::Load;
+use super::arrivals::WorkflowLoad;
 use super::figures::{Figures, window};
-use super::{Bench, Scheme, Setting};
-use crate::booking::each::each;
+use super::{RunSettings, Scheme, Simulation};
+use crate::parallel;
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_sched::Policy;
 use cosy_sched::workflow::FlowSlackPolicy;
 use serde::Serialize;
 
-/// What is run.
+/// What the experiment runs: the queue, loads, slacks, policies and seeds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// Nodes of one processor.
     pub machine: Machine,
     /// How the queue is served.
     pub policy: Policy,
-    /// By submit time.
+    /// Jobs of the queue, sorted by submit time.
     pub jobs: Vec<Job>,
     /// Workflows relative to the machine, in per cent.
     pub loads: Vec<u32>,
@@ -32,7 +32,7 @@ pub struct Settings {
     pub task_nodes: u32,
     /// A unit of the paper's time, in seconds.
     pub unit_s: u32,
-    /// Drawings of each.
+    /// How many seeds each row is run with.
     pub seeds: u64,
     /// Seed of the first.
     pub first_seed: u64,
@@ -44,15 +44,15 @@ pub struct Row {
     /// Workflows relative to the machine, in per cent.
     pub load: u32,
     /// How they are planned and run.
-    pub setting: Setting,
-    /// By seed.
+    pub setting: RunSettings,
+    /// One for each seed, in their order.
     pub runs: Vec<Figures>,
 }
 
 /// Everything that came out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Study {
-    /// Without workflows.
+    /// The queue alone, without workflows.
     pub without: Figures,
     /// By load, slack, policy and way.
     pub rows: Vec<Row>,
@@ -73,7 +73,7 @@ impl Settings {
                     let schemes = schemes.filter(|scheme| at == 0 || *scheme != Scheme::Plain);
                     rows.extend(schemes.map(|scheme| Row {
                         load: *load,
-                        setting: Setting {
+                        setting: RunSettings {
                             scheme,
                             slack_percent: *slack,
                             policy: *policy,
@@ -91,8 +91,8 @@ impl Settings {
         self.seeds.saturating_mul(self.rows().len() as u64)
     }
 
-    fn bench(&self) -> Bench<'_> {
-        Bench {
+    fn simulation(&self) -> Simulation<'_> {
+        Simulation {
             machine: self.machine,
             policy: self.policy,
             jobs: &self.jobs,
@@ -101,17 +101,17 @@ impl Settings {
         }
     }
 
-    /// Runs everything; `told` hears of each run that is done.
-    pub fn study(&self, told: &(dyn Fn(u64) + Sync)) -> Study {
+    /// Runs everything; `progress` is called with the number of runs done.
+    pub fn study(&self, progress: &(dyn Fn(u64) + Sync)) -> Study {
         let mut rows = self.rows();
         let seeds = self.first_seed..self.first_seed.saturating_add(self.seeds);
         let of_row = |row: &Row| {
             let (load, setting) = (row.load, row.setting);
             seeds.clone().map(move |seed| (load, setting, seed))
         };
-        let wanted: Vec<(u32, Setting, u64)> = rows.iter().flat_map(of_row).collect();
-        let run = |(load, setting, seed): &(u32, Setting, u64)| self.run(*load, setting, *seed);
-        let mut figures = each(&wanted, told, run).into_iter();
+        let settings: Vec<(u32, RunSettings, u64)> = rows.iter().flat_map(of_row).collect();
+        let run = |(load, setting, seed): &(u32, RunSettings, u64)| self.run(*load, setting, *seed);
+        let mut figures = parallel::map_with_progress(&settings, progress, run).into_iter();
         for row in &mut rows {
             row.runs = (&mut figures).take(self.seeds as usize).collect();
         }
@@ -121,31 +121,31 @@ impl Settings {
         }
     }
 
-    /// The queue alone.
+    /// Runs the queue alone, without workflows.
     pub fn without(&self) -> Figures {
-        let bench = self.bench();
-        let nothing = Setting {
+        let simulation = self.simulation();
+        let nothing = RunSettings {
             scheme: Scheme::Plain,
             slack_percent: 0,
             policy: FlowSlackPolicy::default(),
         };
-        Figures::of(&bench, bench.run(&nothing))
+        Figures::of(&simulation, simulation.run(&nothing))
     }
 
-    /// One run.
-    pub fn run(&self, percent: u32, setting: &Setting, seed: u64) -> Figures {
+    /// Draws the workflows of a load and seed, and runs them beside the queue.
+    pub fn run(&self, percent: u32, setting: &RunSettings, seed: u64) -> Figures {
         let flows = self.load(percent, seed).draw();
-        let bench = Bench {
+        let simulation = Simulation {
             flows: &flows,
-            ..self.bench()
+            ..self.simulation()
         };
-        Figures::of(&bench, bench.run(setting))
+        Figures::of(&simulation, simulation.run(setting))
     }
 
     /// The workflows of a run.
-    pub fn load(&self, percent: u32, seed: u64) -> Load {
-        Load {
-            window: window(&self.bench()),
+    pub fn load(&self, percent: u32, seed: u64) -> WorkflowLoad {
+        WorkflowLoad {
+            window: window(&self.simulation()),
             nodes: self.machine.nodes,
             percent,
             task_nodes: self.task_nodes,

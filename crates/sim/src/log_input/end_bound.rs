@@ -1,6 +1,6 @@
 //! Whether every replay of some jobs ends within 64 bits of milliseconds.
 //!
-//! What always holds: while [`Ends::add`] agrees, no job of a replay ends later than all of
+//! What always holds: while [`EndBound::add`] agrees, no job of a replay ends later than all of
 //! them would one after another, behind the last submission, because a planner that has
 //! waiting jobs and an empty machine starts one.
 
@@ -8,12 +8,12 @@ use cosy_model::{Span, Time};
 
 /// The latest end that a job could have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Ends {
+pub struct EndBound {
     last_submit_ms: i64,
     runs_ms: i64,
 }
 
-impl Ends {
+impl EndBound {
     /// Counts a job in; false, and nothing changes, when its end might not fit.
     #[must_use]
     pub fn add(&mut self, submit: Time, run: Span) -> bool {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn all_runs_behind_the_last_submission_fit() {
-        let mut ends = Ends::default();
+        let mut ends = EndBound::default();
         let most = i64::MAX;
         for (submit, run, fits) in [
             (10, 5, true),

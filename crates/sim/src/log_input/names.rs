@@ -11,7 +11,7 @@ pub struct Names<K> {
 }
 
 impl<K: Ord> Default for Names<K> {
-    /// Only the unknown.
+    /// Only the name at index 0, which stands for unknown ones.
     fn default() -> Self {
         Self {
             indices: BTreeMap::new(),
@@ -35,7 +35,7 @@ impl<K: Ord> Names<K> {
         self.names[index as usize] = printable(&name);
     }
 
-    /// How many there are with the unknown.
+    /// How many names there are, the one for unknown ones included.
     pub fn count(&self) -> usize {
         self.names.len()
     }

@@ -1,5 +1,5 @@
-//! What is drawn by chance: which jobs become reservations, which are there twice, who
-//! wants it cheap.
+//! What is drawn by chance: which jobs become reservations, which are submitted twice, and
+//! who buys cheap rather than early.
 //!
 //! What always holds: the same seed draws the same, and each kind of drawing has a stream of
 //! its own, so that one does not change another.
@@ -48,7 +48,7 @@ fn sample(count: usize, share: Share, rng: &mut ChaCha8Rng) -> Vec<bool> {
     chosen
 }
 
-/// The same jobs with `share` of them there twice, the second time right behind the first
+/// The same jobs with `share` of them submitted twice, the second time right behind the first
 /// and at the same instant (pricing paper, section 4: "duplicating tasks").
 pub fn with_duplicates(jobs: &[Job], share: Share, seed: u64) -> Vec<Job> {
     let twice = sample(jobs.len(), share, &mut stream(seed, DUPLICATES));
@@ -64,7 +64,7 @@ pub fn alphas(count: usize, seed: u64) -> Vec<u32> {
     (0..count).map(|_| rng.random_range(0..=1000)).collect()
 }
 
-/// Those that are chosen ask for exactly the time that they will run (both papers).
+/// Makes the chosen jobs ask for exactly the time that they will run (both papers).
 pub fn ask_exactly(jobs: &mut [Job], chosen: &[bool]) {
     for (job, _) in jobs.iter_mut().zip(chosen).filter(|(_, chosen)| **chosen) {
         job.limit = job.run;

@@ -19,7 +19,7 @@ const COLOURS: [&str; 8] = [
 
 /// A line with its name.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Line {
+pub struct PlotLine {
     /// What the legend calls it.
     pub name: String,
     /// From left to right.
@@ -35,29 +35,29 @@ pub struct Panel {
     pub title: String,
     /// What is written below it.
     pub across: String,
-    /// The lines.
-    pub lines: Vec<Line>,
+    /// What is drawn in it; colours repeat after eight.
+    pub lines: Vec<PlotLine>,
 }
 
-/// Draws panels.
-pub fn lines(title: &str, panels: &[Panel]) -> String {
+/// An SVG text with the panels one above the other.
+pub fn line_chart(title: &str, panels: &[Panel]) -> String {
     let height = TOP + PANEL * panels.len() as f64;
     let mut svg = Svg::new(WIDTH, height, super::STYLE, title);
     for (at, panel) in panels.iter().enumerate() {
-        Frame::of(panel, TOP + PANEL * at as f64).draw(&mut svg, panel);
+        PanelFrame::of(panel, TOP + PANEL * at as f64).draw(&mut svg, panel);
     }
     svg.finish()
 }
 
-/// Where things are.
-struct Frame {
+/// The part of the page that a panel is on, and the ranges of its axes.
+struct PanelFrame {
     top: f64,
     from: f64,
     to: f64,
     most: f64,
 }
 
-impl Frame {
+impl PanelFrame {
     fn of(panel: &Panel, top: f64) -> Self {
         let points = || panel.lines.iter().flat_map(|line| &line.points);
         let from = points().map(|(x, _)| *x).fold(f64::MAX, f64::min);
@@ -109,7 +109,7 @@ impl Frame {
         }
     }
 
-    fn path(&self, line: &Line) -> String {
+    fn path(&self, line: &PlotLine) -> String {
         let mut path = String::new();
         let mut last = String::new();
         for (at, (x, y)) in line.points.iter().enumerate() {
@@ -147,7 +147,7 @@ mod tests {
         Panel {
             title: "a & b".to_owned(),
             across: "days".to_owned(),
-            lines: vec![Line {
+            lines: vec![PlotLine {
                 name: "one".to_owned(),
                 points: points.to_vec(),
                 steps,
@@ -157,16 +157,16 @@ mod tests {
 
     #[test]
     fn lines_go_from_corner_to_corner() {
-        let drawn = lines("t", &[panel(&[(2.0, 0.0), (4.0, 4.0)], false)]);
+        let drawn = line_chart("t", &[panel(&[(2.0, 0.0), (4.0, 4.0)], false)]);
         assert!(drawn.contains("d=\"M90 284L750 64\""), "{drawn}");
         assert!(drawn.contains("a &amp; b"));
-        let stairs = lines("t", &[panel(&[(2.0, 0.0), (4.0, 4.0)], true)]);
+        let stairs = line_chart("t", &[panel(&[(2.0, 0.0), (4.0, 4.0)], true)]);
         assert!(stairs.contains("d=\"M90 284H750V64\""), "{stairs}");
     }
 
     #[test]
     fn nothing_to_draw_is_drawn_empty() {
-        assert!(lines("t", &[panel(&[], false)]).ends_with("</svg>\n"));
+        assert!(line_chart("t", &[panel(&[], false)]).ends_with("</svg>\n"));
     }
 
     #[test]

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 2000;
-/// The same for all, so that a report repeats.
+/// Seed of every bootstrap, so that a report repeats.
 const BOOTSTRAP_SEED: u64 = 0x0C05;
 
 /// A mean with its 95 % confidence interval: percentile bootstrap over the values, which
 /// assumes nothing of their distribution.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Mean {
-    /// The mean.
+    /// Mean of the values.
     pub mean: f64,
     /// Lower end of the interval.
     pub low: f64,

@@ -26,7 +26,7 @@ pub const MOST_BYTES: usize = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct GraphFile {
     format: String,
     #[serde(default)]
     made_by: String,
@@ -52,21 +52,21 @@ struct Edge {
 
 /// Why a text is no graph.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum GraphFileError {
     /// Not JSON of this shape.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// Another format.
+    /// Its field `format` is not [`FORMAT`]; holds what it is.
     #[error("the format is '{0}'; this program reads '{FORMAT}'")]
     Format(String),
     /// Too much of it.
     #[error("{found} {what}; at most {most} are read")]
     TooMany {
-        /// Of what.
+        /// What there is too much of: `tasks` or `machines`.
         what: &'static str,
-        /// So many.
+        /// How many the file has.
         found: usize,
-        /// The limit.
+        /// How many are read at most.
         most: usize,
     },
     /// Two tasks have this name.
@@ -75,9 +75,9 @@ pub enum FileError {
     /// An edge names a task that there is not.
     #[error("the edge from '{from}' to '{to}': there is no task '{missing}'")]
     Unknown {
-        /// Where it begins.
+        /// Name of the parent.
         from: String,
-        /// Where it ends.
+        /// Name of the child.
         to: String,
         /// The task that is missing.
         missing: String,
@@ -97,13 +97,13 @@ pub enum FileError {
     /// Tasks wait for each other.
     #[error("tasks wait for each other: {}", .0.join(" -> "))]
     Cycle(Vec<String>),
-    /// No tasks.
+    /// The list of tasks is empty.
     #[error("there are no tasks")]
     Empty,
 }
 
 /// A graph as text; `made_by` is a remark.
-pub fn written(graph: &Graph, made_by: &str) -> String {
+pub fn write(graph: &Graph, made_by: &str) -> String {
     let name = |task: usize| graph.names[task].clone();
     let tasks = graph.names.iter().zip(&graph.estimates_ms);
     let edge = |(from, to, data): &(usize, usize, i64)| Edge {
@@ -111,7 +111,7 @@ pub fn written(graph: &Graph, made_by: &str) -> String {
         to: name(*to),
         data: *data,
     };
-    let file = File {
+    let file = GraphFile {
         format: FORMAT.to_owned(),
         made_by: made_by.to_owned(),
         unit_us: graph.unit_us.clone(),
@@ -131,11 +131,11 @@ fn task(name: &str, estimates_ms: &[Option<i64>]) -> Task {
 /// The graph that a text holds; it can be planned.
 ///
 /// # Errors
-/// [`FileError`].
-pub fn read(text: &str) -> Result<Graph, FileError> {
-    let file: File = serde_json::from_str(text)?;
+/// [`GraphFileError`].
+pub fn read(text: &str) -> Result<Graph, GraphFileError> {
+    let file: GraphFile = serde_json::from_str(text)?;
     if file.format != FORMAT {
-        return Err(FileError::Format(file.format));
+        return Err(GraphFileError::Format(file.format));
     }
     limited("tasks", file.tasks.len(), MOST_TASKS)?;
     limited("machines", file.unit_us.len(), MOST_MACHINES)?;
@@ -154,18 +154,18 @@ pub fn read(text: &str) -> Result<Graph, FileError> {
     Ok(graph)
 }
 
-fn limited(what: &'static str, found: usize, most: usize) -> Result<(), FileError> {
+fn limited(what: &'static str, found: usize, most: usize) -> Result<(), GraphFileError> {
     match found > most {
-        true => Err(FileError::TooMany { what, found, most }),
+        true => Err(GraphFileError::TooMany { what, found, most }),
         false => Ok(()),
     }
 }
 
-fn numbers(tasks: &[Task]) -> Result<BTreeMap<String, usize>, FileError> {
+fn numbers(tasks: &[Task]) -> Result<BTreeMap<String, usize>, GraphFileError> {
     let mut numbers = BTreeMap::new();
     for (number, task) in tasks.iter().enumerate() {
         if numbers.insert(task.name.clone(), number).is_some() {
-            return Err(FileError::Twice(task.name.clone()));
+            return Err(GraphFileError::Twice(task.name.clone()));
         }
     }
     Ok(numbers)
@@ -174,12 +174,12 @@ fn numbers(tasks: &[Task]) -> Result<BTreeMap<String, usize>, FileError> {
 fn numbered(
     edge: Edge,
     numbers: &BTreeMap<String, usize>,
-) -> Result<(usize, usize, i64), FileError> {
+) -> Result<(usize, usize, i64), GraphFileError> {
     let number = |name: &String| {
         numbers
             .get(name)
             .copied()
-            .ok_or_else(|| FileError::Unknown {
+            .ok_or_else(|| GraphFileError::Unknown {
                 from: edge.from.clone(),
                 to: edge.to.clone(),
                 missing: name.clone(),
@@ -188,20 +188,22 @@ fn numbered(
     Ok((number(&edge.from)?, number(&edge.to)?, edge.data))
 }
 
-fn sound(graph: &Graph) -> Result<(), FileError> {
+fn sound(graph: &Graph) -> Result<(), GraphFileError> {
     let name = |task: usize| graph.names[task].clone();
     let mut rows = graph.unit_us.iter();
     let square = rows.all(|row| row.len() == graph.unit_us.len());
     let none = graph.unit_us.is_empty();
     if none || !square || graph.unit_us.iter().flatten().any(|us| *us < 0) {
-        return Err(FileError::Units);
+        return Err(GraphFileError::Units);
     }
     match graph.planned() {
         Ok(_) => Ok(()),
-        Err(DagError::Empty) => Err(FileError::Empty),
-        Err(DagError::Estimate(task)) => Err(FileError::Estimates(name(task))),
-        Err(DagError::Nowhere(task)) => Err(FileError::Nowhere(name(task))),
-        Err(DagError::Edge(from, to)) => Err(FileError::Edge(name(from), name(to))),
-        Err(DagError::Cycle(tasks)) => Err(FileError::Cycle(tasks.into_iter().map(name).collect())),
+        Err(DagError::Empty) => Err(GraphFileError::Empty),
+        Err(DagError::Estimate(task)) => Err(GraphFileError::Estimates(name(task))),
+        Err(DagError::Nowhere(task)) => Err(GraphFileError::Nowhere(name(task))),
+        Err(DagError::Edge(from, to)) => Err(GraphFileError::Edge(name(from), name(to))),
+        Err(DagError::Cycle(tasks)) => {
+            Err(GraphFileError::Cycle(tasks.into_iter().map(name).collect()))
+        }
     }
 }

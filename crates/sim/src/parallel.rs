@@ -1,13 +1,19 @@
-//! Long lists of runs, spread over the cores.
+//! Maps a list in parallel, for runs that do not depend on each other.
+//!
+//! What always holds: results stand in the order of the items, whatever thread was first.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `of` every item, on as many threads as there are cores, in the order of the items; `told`
-/// is called with the number of items that are done after each.
-pub fn each<'a, T: Sync, R: Send>(
+/// Calls `of` with every item, on as many threads as there are cores.
+pub fn map<'a, T: Sync, R: Send>(items: &'a [T], of: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
+    map_with_progress(items, &|_| {}, of)
+}
+
+/// As [`map`]; `progress` is called after each item with the number of those that are done.
+pub fn map_with_progress<'a, T: Sync, R: Send>(
     items: &'a [T],
-    told: &(dyn Fn(u64) + Sync),
+    progress: &(dyn Fn(u64) + Sync),
     of: impl Fn(&'a T) -> R + Sync,
 ) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -19,7 +25,7 @@ pub fn each<'a, T: Sync, R: Send>(
             let mut done = done.lock().unwrap_or_else(|broken| broken.into_inner());
             done.push((at, result));
             drop(done);
-            told(finished.fetch_add(1, Ordering::Relaxed) as u64 + 1);
+            progress(finished.fetch_add(1, Ordering::Relaxed) as u64 + 1);
         }
     };
     std::thread::scope(|scope| {
@@ -47,13 +53,13 @@ mod tests {
     fn results_stay_in_the_order_of_the_items() {
         let items: Vec<u64> = (0..100).collect();
         let last = AtomicUsize::new(0);
-        let told = |done| {
+        let progress = |done| {
             last.fetch_max(done as usize, Ordering::Relaxed);
         };
-        let got = each(&items, &told, |item| item * item);
+        let got = map_with_progress(&items, &progress, |item| item * item);
         let want: Vec<u64> = items.iter().map(|item| item * item).collect();
         assert_eq!(got, want);
         assert_eq!(last.into_inner(), 100);
-        assert!(each(&[0u8; 0], &|_| {}, |item| *item).is_empty());
+        assert!(map(&[0u8; 0], |item| *item).is_empty());
     }
 }

@@ -4,20 +4,20 @@
 //! stand in the queue from the moment in which their parents are done. Their limits are the
 //! estimates and the slack.
 
-use super::drive::{Event, Run};
-use super::state::{Held, Task, TaskRef};
+use super::simulation::{Event, Run};
+use super::state::{TaskRef, TaskSlot, TaskState};
 use cosy_model::{AccessLevel, QueueId, Span, Time};
 use cosy_sched::{OrderKey, WaitingJob};
 use std::sync::Arc;
 
 impl Run<'_> {
-    /// Those whose parents are done come into the queue.
+    /// Submits the tasks of `flow` whose parents are done.
     pub fn release_jobs(&mut self, flow: usize) {
         for task in 0..self.states[flow].tasks.len() {
             let of = TaskRef { flow, task };
             let state = &self.states[flow];
-            let open = state.tasks[task] == Task::Open && !self.scheduler.is_waiting(of.job());
-            let ready = || self.bench.flows[flow].is_ready(task, |other| state.is_done(other));
+            let open = state.tasks[task] == TaskState::Open && !self.scheduler.is_waiting(of.job());
+            let ready = || self.simulation.flows[flow].is_ready(task, |other| state.is_done(other));
             if open && ready() {
                 let job = self.job(of);
                 self.scheduler.enqueue(job);
@@ -26,7 +26,7 @@ impl Run<'_> {
     }
 
     fn limit(&self, of: TaskRef) -> Span {
-        let estimate = self.bench.flows[of.flow].estimates[of.task];
+        let estimate = self.simulation.flows[of.flow].estimates[of.task];
         let slack = f64::from(self.setting.slack_percent);
         Span(super::super::longer_ms(estimate.0, slack))
     }
@@ -37,7 +37,7 @@ impl Run<'_> {
                 queue_priority: 0,
                 level: AccessLevel::Allow,
                 nice: 0,
-                submit: self.bench.flows[of.flow].at,
+                submit: self.simulation.flows[of.flow].at,
                 rank: of.job(),
                 job: of.job(),
             },
@@ -50,13 +50,13 @@ impl Run<'_> {
     /// The planner started a task.
     pub fn plain_started(&mut self, now: Time, of: TaskRef) {
         let end = now + self.limit(of);
-        let held = Held {
+        let held = TaskSlot {
             start: now,
             end,
             shares: Vec::new(),
         };
-        self.states[of.flow].tasks[of.task] = Task::Running(now, held);
-        let actual = self.bench.flows[of.flow].actual[of.task];
+        self.states[of.flow].tasks[of.task] = TaskState::Running(now, held);
+        let actual = self.simulation.flows[of.flow].actual[of.task];
         self.expect(now + actual, Event::TaskEnd(of));
         self.expect(end, Event::SlotEnd(of));
     }

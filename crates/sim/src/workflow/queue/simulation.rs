@@ -2,9 +2,9 @@
 //! over, submissions and cancellations, arrivals of workflows, slots that begin, tasks that
 //! can begin earlier; then one pass of the planner.
 
-use super::state::{State, Task, TaskRef};
-use super::{Flow, FlowEnd, Scheme, Setting};
-use crate::replay::{Machine, Ran, waiting};
+use super::state::{FlowState, TaskRef, TaskState};
+use super::{Flow, FlowEnd, RunSettings, Scheme};
+use crate::replay::{JobRun, Machine, waiting};
 use crate::workload::Job;
 use cosy_model::{JobId, QueueId, Span, Time};
 use cosy_sched::{Component, Demand, Policy, Scheduler};
@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 /// A machine, its queue, and the workflows beside it.
 #[derive(Clone, Copy, Debug)]
-pub struct Bench<'a> {
-    /// The machine.
+pub struct Simulation<'a> {
+    /// The nodes that queue and workflows share.
     pub machine: Machine,
     /// How the queue is served.
     pub policy: Policy,
-    /// By submit time.
+    /// Jobs of the queue, sorted by submit time.
     pub jobs: &'a [Job],
-    /// By arrival.
+    /// The workflows, by arrival.
     pub flows: &'a [Flow],
     /// Nodes of a task.
     pub task_nodes: u32,
@@ -30,17 +30,17 @@ pub struct Bench<'a> {
 /// What became of it all. Times of tasks are those of each, not times nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// By job of the queue.
-    pub ran: Vec<Option<Ran>>,
+    /// For each job of the queue when it ran; `None` when it did not.
+    pub job_runs: Vec<Option<JobRun>>,
     /// Jobs larger than the machine.
     pub too_large: u64,
-    /// By workflow, with its deadline.
+    /// For each workflow its deadline and its end.
     pub ends: Vec<(Time, FlowEnd)>,
     /// When tasks ran, with the workflow.
     pub tasks: Vec<(usize, Time, Time)>,
     /// Used time in slots that have begun, and their lengths, grown ones in full.
     pub slots: (Span, Span),
-    /// So often a rest was planned again.
+    /// How often what was left of a workflow was planned again.
     pub replans: u64,
     /// By workflow that was booked: by how much the slot of its least lucky task is longer
     /// than the estimate, in thousandths of that.
@@ -60,14 +60,14 @@ pub(super) enum Event {
 }
 
 pub(super) struct Run<'a> {
-    pub bench: &'a Bench<'a>,
-    pub setting: &'a Setting,
+    pub simulation: &'a Simulation<'a>,
+    pub setting: &'a RunSettings,
     pub scheduler: Scheduler,
     /// What a task asks for, as a job of its own.
     pub task_demand: Arc<Demand>,
     /// The same as the one component of that job.
     pub task: Arc<Component>,
-    pub states: Vec<State>,
+    pub states: Vec<FlowState>,
     pub out: Outcome,
     demands: BTreeMap<(u32, Option<u32>), Option<Arc<Demand>>>,
     due: BinaryHeap<Reverse<(Time, Event)>>,
@@ -75,14 +75,14 @@ pub(super) struct Run<'a> {
     freed: bool,
 }
 
-impl Bench<'_> {
-    /// Runs it.
-    pub fn run(&self, setting: &Setting) -> Outcome {
+impl Simulation<'_> {
+    /// Runs queue and workflows until all jobs and tasks have ended.
+    pub fn run(&self, setting: &RunSettings) -> Outcome {
         let mut run = Run::new(self, setting);
         while let Some(Reverse((now, _))) = run.due.peek().copied() {
             run.instant(now);
         }
-        let end = |state: State| (state.deadline, state.end.unwrap_or(FlowEnd::Failed));
+        let end = |state: FlowState| (state.deadline, state.end.unwrap_or(FlowEnd::Failed));
         run.out.ends = run.states.into_iter().map(end).collect();
         run.out
     }
@@ -97,26 +97,26 @@ impl Bench<'_> {
 }
 
 impl<'a> Run<'a> {
-    fn new(bench: &'a Bench<'a>, setting: &'a Setting) -> Self {
-        let submits = bench.jobs.iter().enumerate();
+    fn new(simulation: &'a Simulation<'a>, setting: &'a RunSettings) -> Self {
+        let submits = simulation.jobs.iter().enumerate();
         let submits = submits.map(|(at, job)| Reverse((job.submit, Event::Submit(at))));
-        let arrivals = bench.flows.iter().enumerate();
+        let arrivals = simulation.flows.iter().enumerate();
         let arrivals = arrivals.map(|(at, flow)| Reverse((flow.at, Event::Arrive(at))));
-        let state = |flow: &Flow| State {
-            tasks: vec![Task::Open; flow.estimates.len()],
+        let state = |flow: &Flow| FlowState {
+            tasks: vec![TaskState::Open; flow.estimates.len()],
             deadline: flow.at,
             end: None,
         };
-        let task_demand = bench.task_demand();
+        let task_demand = simulation.task_demand();
         Self {
-            bench,
+            simulation,
             setting,
-            scheduler: bench.machine.scheduler(bench.policy),
+            scheduler: simulation.machine.scheduler(simulation.policy),
             task: Arc::new(task_demand.first().clone()),
             task_demand: Arc::new(task_demand),
-            states: bench.flows.iter().map(state).collect(),
+            states: simulation.flows.iter().map(state).collect(),
             out: Outcome {
-                ran: vec![None; bench.jobs.len()],
+                job_runs: vec![None; simulation.jobs.len()],
                 ..Outcome::default()
             },
             demands: BTreeMap::new(),
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
     }
 
     fn submit(&mut self, at: usize) {
-        let job = &self.bench.jobs[at];
+        let job = &self.simulation.jobs[at];
         let Some(demand) = self.demand(job) else {
             self.out.too_large += 1;
             return;
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
     }
 
     fn demand(&mut self, job: &Job) -> Option<Arc<Demand>> {
-        let (machine, scheduler) = (self.bench.machine, &self.scheduler);
+        let (machine, scheduler) = (self.simulation.machine, &self.scheduler);
         let demand = self.demands.entry((job.processors, job.nodes));
         let demand = demand.or_insert_with(|| {
             let demand = machine.demand(job);
@@ -190,10 +190,10 @@ impl<'a> Run<'a> {
                 continue;
             }
             let at = start.0 as usize;
-            let job = &self.bench.jobs[at];
+            let job = &self.simulation.jobs[at];
             let end = now + job.run.min(job.limit).max(Span(1));
             let before = first.is_some_and(|first| (first.submit, first.job) < (job.submit, start));
-            self.out.ran[at] = Some(Ran {
+            self.out.job_runs[at] = Some(JobRun {
                 start: now,
                 end,
                 backfilled: before,
@@ -203,20 +203,24 @@ impl<'a> Run<'a> {
     }
 
     fn task_end(&mut self, now: Time, of: TaskRef) {
-        let actual = self.bench.flows[of.flow].actual[of.task];
+        let actual = self.simulation.flows[of.flow].actual[of.task];
         let start = match &self.states[of.flow].tasks[of.task] {
-            Task::Running(start, _) if *start + actual == now => *start,
-            Task::Running(..) | Task::Open | Task::Planned(_) | Task::Done(..) | Task::Ended => {
+            TaskState::Running(start, _) if *start + actual == now => *start,
+            TaskState::Running(..)
+            | TaskState::Open
+            | TaskState::Planned(_)
+            | TaskState::Done(..)
+            | TaskState::Ended => {
                 return;
             }
         };
         self.leave(now, of);
         let state = &mut self.states[of.flow];
-        state.tasks[of.task] = Task::Done(start, now);
+        state.tasks[of.task] = TaskState::Done(start, now);
         let whole = state
             .tasks
             .iter()
-            .all(|task| matches!(task, Task::Done(..)));
+            .all(|task| matches!(task, TaskState::Done(..)));
         if whole {
             state.end = Some(FlowEnd::Done(now));
         } else if state.end.is_none() && self.setting.scheme == Scheme::Plain {
@@ -228,7 +232,7 @@ impl<'a> Run<'a> {
     pub fn leave(&mut self, now: Time, of: TaskRef) {
         self.scheduler.end(of.job());
         self.freed = true;
-        if let Task::Running(start, held) = &self.states[of.flow].tasks[of.task] {
+        if let TaskState::Running(start, held) = &self.states[of.flow].tasks[of.task] {
             self.out.tasks.push((of.flow, *start, now));
             let slot = held.end.since(held.start);
             self.out.slots.0 = self.out.slots.0 + now.since(*start);
@@ -240,7 +244,7 @@ impl<'a> Run<'a> {
     pub fn fail(&mut self, now: Time, of: TaskRef) {
         self.leave(now, of);
         let state = &mut self.states[of.flow];
-        state.tasks[of.task] = Task::Ended;
+        state.tasks[of.task] = TaskState::Ended;
         state.end = Some(FlowEnd::Failed);
         self.give_back(of.flow);
     }
@@ -250,15 +254,15 @@ impl<'a> Run<'a> {
         for (task, state) in self.states[flow].tasks.iter_mut().enumerate() {
             let of = TaskRef { flow, task };
             match state {
-                Task::Planned(_) => {
+                TaskState::Planned(_) => {
                     self.scheduler.remove_block(of.slot());
                 }
-                Task::Open => {
+                TaskState::Open => {
                     self.scheduler.dequeue(of.job());
                 }
-                Task::Running(..) | Task::Done(..) | Task::Ended => continue,
+                TaskState::Running(..) | TaskState::Done(..) | TaskState::Ended => continue,
             }
-            *state = Task::Ended;
+            *state = TaskState::Ended;
             self.freed = true;
         }
     }

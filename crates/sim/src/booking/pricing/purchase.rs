@@ -7,14 +7,14 @@
 //!
 //! Source: pricing paper, sections 3 and 4.
 
-use crate::booking::drive::{Request, Rule, Slot};
 use crate::booking::inquiry::HALF_PPM;
+use crate::booking::simulation::{AdmissionRule, ReservationRequest, Slot};
 use cosy_model::{Span, Su, Time};
 use cosy_sched::appraise::{Estimate, Starts, choose};
 
 /// A reservation that was bought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bought {
+pub struct Purchase {
     /// From the request to the start.
     pub wait: Span,
     /// f: the price beyond that of the time itself.
@@ -25,39 +25,39 @@ pub struct Bought {
     pub starts: usize,
 }
 
-impl Bought {
+impl Purchase {
     /// rho: the extra price for each processor hour.
     pub fn unit_price(&self) -> f64 {
         self.extra.0 as f64 / self.base.0.max(1) as f64
     }
 }
 
-/// Buys for everybody.
-pub struct Buying {
+/// Chooses a start for every request, by its price and wait.
+pub struct PurchaseRule {
     /// How much each request wants it cheap rather than early, in thousandths; by index of
     /// the job.
     pub alphas: Vec<u32>,
-    /// What was bought so far.
-    pub bought: Vec<Bought>,
+    /// What was bought so far, in the order of the requests.
+    pub purchases: Vec<Purchase>,
 }
 
-impl Buying {
+impl PurchaseRule {
     /// Nothing is bought yet.
     pub fn new(alphas: Vec<u32>) -> Self {
         Self {
             alphas,
-            bought: Vec::new(),
+            purchases: Vec::new(),
         }
     }
 }
 
-impl Rule for Buying {
-    fn decide(&mut self, request: &Request<'_>) -> Option<Slot> {
+impl AdmissionRule for PurchaseRule {
+    fn decide(&mut self, request: &ReservationRequest<'_>) -> Option<Slot> {
         let mut slots = offered(request);
         let list: Vec<(Time, Su)> = slots.iter().map(|slot| (slot.start, slot.extra)).collect();
         let alpha = self.alphas.get(request.at).copied().unwrap_or(0);
         let slot = slots.swap_remove(choose(&list, alpha)?);
-        self.bought.push(Bought {
+        self.purchases.push(Purchase {
             wait: slot.start.since(request.now),
             extra: slot.extra,
             base: slot.base,
@@ -69,7 +69,7 @@ impl Rule for Buying {
 }
 
 /// The list of starts with prices, by start.
-fn offered(request: &Request<'_>) -> Vec<Estimate> {
+fn offered(request: &ReservationRequest<'_>) -> Vec<Estimate> {
     let plan = request.appraise(Starts::At(Vec::new()), HALF_PPM);
     let all = Starts::Window {
         earliest: request.now,

@@ -8,9 +8,9 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// What some editors put before the first line of a text.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// The text of `input`, unpacked if it begins as gzip does.
-pub fn unpacked<'a>(input: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
-    let (head, input) = peeked(input, GZIP_MAGIC.len());
+/// The text of `input`, unpack if it begins as gzip does.
+pub fn unpack<'a>(input: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
+    let (head, input) = peek(input, GZIP_MAGIC.len());
     match head == GZIP_MAGIC {
         true => Box::new(BufReader::new(MultiGzDecoder::new(input))),
         false => input,
@@ -19,23 +19,23 @@ pub fn unpacked<'a>(input: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
 
 /// The first bytes of `input`, at most as many, and all of it again. What goes wrong in the
 /// first bytes goes wrong again there.
-pub fn peeked<'a>(
+pub fn peek<'a>(
     mut input: impl BufRead + 'a,
     most_bytes: usize,
 ) -> (Vec<u8>, Box<dyn BufRead + 'a>) {
     let mut head = Vec::new();
     let most = most_bytes as u64;
-    let failed = input.by_ref().take(most).read_to_end(&mut head).err();
+    let error = input.by_ref().take(most).read_to_end(&mut head).err();
     let again = Cursor::new(head.clone())
-        .chain(BufReader::new(Failed(failed)))
+        .chain(BufReader::new(DeferredError(error)))
         .chain(input);
     (head, Box::new(again))
 }
 
-/// What an earlier reading met: a reader may say it only once.
-struct Failed(Option<io::Error>);
+/// Gives the error that an earlier read met, once: the reader itself may not say it again.
+struct DeferredError(Option<io::Error>);
 
-impl Read for Failed {
+impl Read for DeferredError {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         self.0.take().map_or(Ok(0), Err)
     }
@@ -44,17 +44,17 @@ impl Read for Failed {
 /// One line, or what is there instead.
 #[derive(Debug)]
 pub enum Line<'a> {
-    /// Without its end.
+    /// A line without its end.
     Text(&'a [u8]),
     /// Longer than [`MAX_LINE_BYTES`]; it was skipped.
     TooLong,
     /// The packed text ends early or is damaged; nothing follows.
     CutOff(io::Error),
-    /// Nothing follows.
+    /// The text is at its end.
     End,
 }
 
-/// Reads lines.
+/// Reads a text line by line, none longer than [`MAX_LINE_BYTES`].
 pub struct Lines<R> {
     input: R,
     line: Vec<u8>,

@@ -8,7 +8,7 @@ use cosy_sched::notice::Curve;
 
 /// Under which rules users reserve.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Scheme {
+pub enum RuleSet {
     /// Everything that is free is booked: what the rule has to be better than.
     Free,
     /// `etc/policies/academic.toml`: the notice rule as in the paper.
@@ -20,7 +20,7 @@ pub enum Scheme {
     Protected,
 }
 
-impl Scheme {
+impl RuleSet {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Free, Self::Academic, Self::Weighed, Self::Protected];
 

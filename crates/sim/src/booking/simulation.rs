@@ -2,7 +2,7 @@
 //!
 //! Event by event, as in [`crate::replay`]: at each instant first the ends, then the
 //! requests and cancellations, then the reservations whose start has come, then one pass of
-//! the planner. A [`Rule`] decides on requests for reservations; everything else is decided
+//! the planner. A [`AdmissionRule`] decides on requests for reservations; everything else is decided
 //! by the planner.
 //!
 //! What always holds: an accepted reservation starts at its start and holds its nodes for
@@ -42,8 +42,8 @@ impl JobOutcome {
 
 /// A workload on a machine under a policy.
 #[derive(Clone, Copy, Debug)]
-pub struct Drive<'a> {
-    /// The machine.
+pub struct Simulation<'a> {
+    /// The nodes that queue and reservations share.
     pub machine: Machine,
     /// How queued jobs are served.
     pub policy: Policy,
@@ -52,18 +52,18 @@ pub struct Drive<'a> {
 }
 
 /// A request for a reservation, at the moment in which it is made.
-pub struct Request<'a> {
-    /// That moment.
+pub struct ReservationRequest<'a> {
+    /// When the request is made: the job's submit time.
     pub now: Time,
-    /// The machine.
+    /// The nodes that queue and reservations share.
     pub machine: Machine,
-    /// Its index in the workload.
+    /// Index in `jobs` of the job that asks.
     pub at: usize,
-    /// The workload.
+    /// All jobs of the workload, by submit time.
     pub jobs: &'a [Job],
-    /// What it asks for.
+    /// Nodes or processors that it asks for.
     pub demand: &'a Arc<Demand>,
-    /// How long.
+    /// Length of the reservation: the job's limit, at least a millisecond.
     pub length: Span,
     /// The planner as it is.
     pub scheduler: &'a Scheduler,
@@ -72,34 +72,34 @@ pub struct Request<'a> {
 /// Where a reservation is placed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
-    /// Its start.
+    /// When the reservation begins.
     pub start: Time,
-    /// What it holds.
+    /// Nodes and amounts that the reservation holds.
     pub shares: Vec<NodeShare>,
 }
 
 /// Decides on requests for reservations.
-pub trait Rule {
+pub trait AdmissionRule {
     /// Where the reservation goes; `None` refuses it.
-    fn decide(&mut self, request: &Request<'_>) -> Option<Slot>;
+    fn decide(&mut self, request: &ReservationRequest<'_>) -> Option<Slot>;
 
-    /// A job of the queue has started after that wait.
+    /// Called when a job of the queue has started, with the time that it waited.
     fn queue_started(&mut self, _now: Time, _wait: Span) {}
 }
 
-impl Drive<'_> {
+impl Simulation<'_> {
     /// Runs it: job `i` is a reservation when `reserved[i]`. Answers for each job what
     /// became of it.
-    pub fn run(&self, reserved: &[bool], rule: &mut dyn Rule) -> Vec<JobOutcome> {
+    pub fn run(&self, reserved: &[bool], rule: &mut dyn AdmissionRule) -> Vec<JobOutcome> {
         let mut run = Run::new(self, rule);
         while let Some(now) = run.next_instant() {
             run.end_due(now);
-            run.ask_due(now, reserved);
+            run.submit_due(now, reserved);
             run.cancel_due(now);
             run.begin_due(now);
             run.pass(now);
         }
-        run.fates
+        run.outcomes
     }
 }
 
@@ -110,38 +110,38 @@ type Due = BinaryHeap<Reverse<(Time, usize)>>;
 type Booked = (Vec<NodeShare>, bool);
 
 struct Run<'a> {
-    drive: &'a Drive<'a>,
-    rule: &'a mut dyn Rule,
+    simulation: &'a Simulation<'a>,
+    rule: &'a mut dyn AdmissionRule,
     scheduler: Scheduler,
     /// What jobs of a shape ask for; `None` when that never fits.
     demands: BTreeMap<(u32, Option<u32>), Option<Arc<Demand>>>,
-    /// The next job to be submitted.
+    /// Index of the next job to be submitted.
     next: usize,
     ends: Due,
     begins: Due,
     cancels: Due,
     booked: BTreeMap<usize, Booked>,
-    fates: Vec<JobOutcome>,
+    outcomes: Vec<JobOutcome>,
 }
 
 impl<'a> Run<'a> {
-    fn new(drive: &'a Drive<'a>, rule: &'a mut dyn Rule) -> Self {
+    fn new(simulation: &'a Simulation<'a>, rule: &'a mut dyn AdmissionRule) -> Self {
         Self {
-            drive,
+            simulation,
             rule,
-            scheduler: drive.machine.scheduler(drive.policy),
+            scheduler: simulation.machine.scheduler(simulation.policy),
             demands: BTreeMap::new(),
             next: 0,
             ends: Due::new(),
             begins: Due::new(),
             cancels: Due::new(),
             booked: BTreeMap::new(),
-            fates: vec![JobOutcome::Cancelled; drive.jobs.len()],
+            outcomes: vec![JobOutcome::Cancelled; simulation.jobs.len()],
         }
     }
 
     fn next_instant(&self) -> Option<Time> {
-        let submit = self.drive.jobs.get(self.next).map(|job| job.submit);
+        let submit = self.simulation.jobs.get(self.next).map(|job| job.submit);
         let top = |due: &Due| due.peek().map(|Reverse((at, _))| *at);
         let due = [
             submit,
@@ -158,13 +158,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn ask_due(&mut self, now: Time, reserved: &[bool]) {
-        let jobs = self.drive.jobs;
+    fn submit_due(&mut self, now: Time, reserved: &[bool]) {
+        let jobs = self.simulation.jobs;
         while let Some(job) = jobs.get(self.next).filter(|job| job.submit <= now) {
             let at = self.next;
             self.next += 1;
             match self.demand(job) {
-                None => self.fates[at] = JobOutcome::TooLarge,
+                None => self.outcomes[at] = JobOutcome::TooLarge,
                 Some(demand) if reserved.get(at) == Some(&true) => self.book(now, at, &demand),
                 Some(demand) => {
                     self.scheduler.enqueue(waiting(at as u64, job, &demand));
@@ -184,7 +184,7 @@ impl<'a> Run<'a> {
     fn demand(&mut self, job: &Job) -> Option<Arc<Demand>> {
         let shape = (job.processors, job.nodes);
         let demand = self.demands.entry(shape).or_insert_with(|| {
-            let demand = self.drive.machine.demand(job);
+            let demand = self.simulation.machine.demand(job);
             let fits = self.scheduler.could_ever_run(&demand).is_ok();
             fits.then(|| Arc::new(demand))
         });
@@ -192,18 +192,18 @@ impl<'a> Run<'a> {
     }
 
     fn book(&mut self, now: Time, at: usize, demand: &Arc<Demand>) {
-        let length = self.drive.jobs[at].limit.max(Span(1));
-        let slot = self.rule.decide(&Request {
+        let length = self.simulation.jobs[at].limit.max(Span(1));
+        let slot = self.rule.decide(&ReservationRequest {
             now,
-            machine: self.drive.machine,
+            machine: self.simulation.machine,
             at,
-            jobs: self.drive.jobs,
+            jobs: self.simulation.jobs,
             demand,
             length,
             scheduler: &self.scheduler,
         });
         let Some(Slot { start, shares }) = slot else {
-            self.fates[at] = JobOutcome::Rejected;
+            self.outcomes[at] = JobOutcome::Rejected;
             return;
         };
         self.scheduler.add_block(Block {
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
         while let Some(at) = pop_due(&mut self.begins, now) {
             let id = at as u64;
             let (shares, alone) = self.booked.remove(&at).unwrap_or_default();
-            let end = now + self.drive.jobs[at].limit.max(Span(1));
+            let end = now + self.simulation.jobs[at].limit.max(Span(1));
             self.scheduler.remove_block(ReservationId(id));
             self.scheduler.start_running(JobId(id), shares, end, alone);
             self.started(now, at);
@@ -230,15 +230,15 @@ impl<'a> Run<'a> {
     fn pass(&mut self, now: Time) {
         for start in self.scheduler.schedule(now) {
             let at = start.0 as usize;
-            let wait = now.since(self.drive.jobs[at].submit);
+            let wait = now.since(self.simulation.jobs[at].submit);
             self.rule.queue_started(now, wait);
             self.started(now, at);
         }
     }
 
     fn started(&mut self, now: Time, at: usize) {
-        self.fates[at] = JobOutcome::Started(now);
-        let job = &self.drive.jobs[at];
+        self.outcomes[at] = JobOutcome::Started(now);
+        let job = &self.simulation.jobs[at];
         let end = now + job.run.min(job.limit).max(Span(1));
         self.ends.push(Reverse((end, at)));
     }

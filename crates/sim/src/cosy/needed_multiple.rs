@@ -5,42 +5,42 @@ use cosy_sched::notice::WaitMultiple;
 /// The search ends when n is known to so many thousandths.
 const TOLERANCE: u32 = 10;
 
-/// What was found.
+/// What the search has found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum NeededMultiple {
     /// Not needed: the queue waits no longer than without reservations at this n already,
     /// the least that is asked for.
-    AtLeast(WaitMultiple),
+    Lowest(WaitMultiple),
     /// The queue waits longer below, and no longer at this n.
     At(WaitMultiple),
     /// It waits longer even at this n, the largest that was tried.
-    Beyond(WaitMultiple),
+    Above(WaitMultiple),
 }
 
-impl Found {
+impl NeededMultiple {
     /// The multiple that was found, or where the search ended.
     pub fn multiple(self) -> WaitMultiple {
         match self {
-            Self::AtLeast(multiple) | Self::At(multiple) | Self::Beyond(multiple) => multiple,
+            Self::Lowest(multiple) | Self::At(multiple) | Self::Above(multiple) => multiple,
         }
     }
 }
 
 /// Raises n from `least` until `relative_wait(n)` comes down to 1, as in the paper, and then
 /// halves the last step again and again.
-pub fn seek(
+pub fn find(
     least: WaitMultiple,
     most: WaitMultiple,
     mut relative_wait: impl FnMut(WaitMultiple) -> f64,
-) -> Found {
+) -> NeededMultiple {
     let mut longer = |n| relative_wait(n) > 1.0;
     if !longer(least) {
-        return Found::AtLeast(least);
+        return NeededMultiple::Lowest(least);
     }
     let (mut low, mut high) = (least.0, least.0);
     while longer(WaitMultiple(high)) {
         if high >= most.0 {
-            return Found::Beyond(most);
+            return NeededMultiple::Above(most);
         }
         low = high;
         high = high.saturating_mul(2).clamp(1, most.0);
@@ -52,16 +52,16 @@ pub fn seek(
             false => high = middle,
         }
     }
-    Found::At(WaitMultiple(high))
+    NeededMultiple::At(WaitMultiple(high))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(relative_wait: impl Fn(f64) -> f64, wanted: Found) {
+    fn check(relative_wait: impl Fn(f64) -> f64, wanted: NeededMultiple) {
         let (least, most) = (WaitMultiple(1000), WaitMultiple(16_000));
-        let found = seek(least, most, |n| relative_wait(f64::from(n.0) / 1000.0));
+        let found = find(least, most, |n| relative_wait(f64::from(n.0) / 1000.0));
         let close = wanted.multiple().0.abs_diff(found.multiple().0) <= TOLERANCE;
         let kind = std::mem::discriminant(&found) == std::mem::discriminant(&wanted);
         assert!(kind && close, "{found:?} instead of {wanted:?}");
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn n_is_found_where_the_wait_comes_down() {
-        check(|n| 3.0 / n, Found::At(WaitMultiple(3000)));
-        check(|n| 4.567 / n, Found::At(WaitMultiple(4567)));
-        check(|n| 15.9 / n, Found::At(WaitMultiple(15_900)));
-        check(|n| 0.9 / n, Found::AtLeast(WaitMultiple(1000)));
-        check(|_| 1.0, Found::AtLeast(WaitMultiple(1000)));
-        check(|_| 1.1, Found::Beyond(WaitMultiple(16_000)));
-        check(|n| n, Found::AtLeast(WaitMultiple(1000)));
-        check(|_| f64::NAN, Found::AtLeast(WaitMultiple(1000)));
+        check(|n| 3.0 / n, NeededMultiple::At(WaitMultiple(3000)));
+        check(|n| 4.567 / n, NeededMultiple::At(WaitMultiple(4567)));
+        check(|n| 15.9 / n, NeededMultiple::At(WaitMultiple(15_900)));
+        check(|n| 0.9 / n, NeededMultiple::Lowest(WaitMultiple(1000)));
+        check(|_| 1.0, NeededMultiple::Lowest(WaitMultiple(1000)));
+        check(|_| 1.1, NeededMultiple::Above(WaitMultiple(16_000)));
+        check(|n| n, NeededMultiple::Lowest(WaitMultiple(1000)));
+        check(|_| f64::NAN, NeededMultiple::Lowest(WaitMultiple(1000)));
     }
 }

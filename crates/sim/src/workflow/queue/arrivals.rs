@@ -7,7 +7,7 @@
 
 use super::super::longer_ms;
 use super::Flow;
-use crate::dag::{Drawing, Kind};
+use crate::dag::{GraphKind, GraphSettings};
 use cosy_model::{Span, Time};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -17,9 +17,9 @@ pub const MOST: usize = 10_000;
 /// A workflow's estimates together come to about so many units of the paper's time.
 const USUAL_UNITS: i128 = 3500;
 
-/// What to draw.
+/// How many workflows arrive when, and on what machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Load {
+pub struct WorkflowLoad {
     /// Arrivals are between these.
     pub window: (Time, Time),
     /// Nodes of the machine.
@@ -37,7 +37,7 @@ pub struct Load {
     pub seed: u64,
 }
 
-impl Load {
+impl WorkflowLoad {
     /// About how many workflows that are.
     pub fn about(&self) -> u64 {
         let usual = USUAL_UNITS * 1000 * i128::from(self.unit_s) * i128::from(self.task_nodes);
@@ -48,7 +48,7 @@ impl Load {
         self.window.1.since(self.window.0).0.max(1)
     }
 
-    /// Node milliseconds.
+    /// Estimated work of all workflows together, in node milliseconds.
     fn wanted(&self) -> i128 {
         let machine = i128::from(self.length_ms()) * i128::from(self.nodes);
         machine * i128::from(self.percent) / 100
@@ -72,9 +72,9 @@ impl Load {
     }
 
     fn flow(&self, number: usize, at: Time, rng: &mut ChaCha8Rng) -> Flow {
-        let kind = Kind::ALL[number % Kind::ALL.len()];
+        let kind = GraphKind::ALL[number % GraphKind::ALL.len()];
         let seed = self.seed.wrapping_mul(MOST as u64) + number as u64;
-        let graph = Drawing::usual(kind, seed).draw();
+        let graph = GraphSettings::usual(kind, seed).generate();
         let first = graph
             .estimates_ms
             .iter()

@@ -12,12 +12,12 @@
 //!
 //! Source: what-if paper, sections 2 to 4.
 
-use crate::booking::drive::{Request, Rule, Slot};
 use crate::booking::inquiry::evenly;
+use crate::booking::simulation::{AdmissionRule, ReservationRequest, Slot};
 use cosy_model::{Span, Time};
 use cosy_sched::appraise::{Appraisal, Estimate, Starts};
 
-/// How slots are ranked.
+/// By what the slots of a window are ranked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// By the end of the present work.
@@ -41,7 +41,7 @@ impl Method {
 
 /// Which slots of a window are probed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum SlotKind {
     /// With equal distances, and the JOB placeholder's, as in the paper.
     Even,
     /// Those that a running cluster looks at: also where free resources change.
@@ -50,12 +50,12 @@ pub enum Kind {
 
 /// How the slots of a window are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slots {
+pub struct SlotChoice {
     /// How starts are chosen.
-    pub kind: Kind,
-    /// How many at most (of those with equal distances).
+    pub kind: SlotKind,
+    /// Slots with equal distances, at most.
     pub most: usize,
-    /// No two of these are nearer.
+    /// Shortest time between two of these.
     pub gap: Span,
     /// Weight of the makespan in eq. (4), in millionths.
     pub makespan_weight_ppm: u32,
@@ -71,46 +71,46 @@ pub struct PlacedRequest {
     pub now: Time,
     /// Jobs and reservations before it, in time of the whole machine (L of section 5.2).
     pub load: Span,
-    /// Where it was placed.
+    /// The start that it got; `None` when it was refused.
     pub granted: Option<Time>,
 }
 
 /// Places reservations asked for so long ahead, in a window of so many starts.
-pub struct Placing {
-    /// By which method.
+pub struct PlacementRule {
+    /// By what slots are ranked.
     pub method: Method,
     /// From the request to the earliest start.
     pub ahead: Span,
     /// From the earliest start to the latest.
     pub window: Span,
-    /// Which slots.
-    pub slots: Slots,
-    /// What was asked so far.
-    pub asked: Vec<PlacedRequest>,
+    /// How the starts that are probed are chosen.
+    pub slots: SlotChoice,
+    /// The requests so far, in their order.
+    pub requests: Vec<PlacedRequest>,
     /// Granted reservations: start, and processors times length in milliseconds.
     pending: Vec<(Time, i128)>,
 }
 
-impl Placing {
+impl PlacementRule {
     /// Nothing is asked yet.
-    pub fn new(method: Method, ahead: Span, window: Span, slots: Slots) -> Self {
+    pub fn new(method: Method, ahead: Span, window: Span, slots: SlotChoice) -> Self {
         Self {
             method,
             ahead,
             window,
             slots,
-            asked: Vec::new(),
+            requests: Vec::new(),
             pending: Vec::new(),
         }
     }
 
-    fn probe(&self, request: &Request<'_>) -> Appraisal {
+    fn probe(&self, request: &ReservationRequest<'_>) -> Appraisal {
         let earliest = request.now + self.ahead;
         let latest = earliest + self.window;
-        let Slots { most, gap, .. } = self.slots;
+        let SlotChoice { most, gap, .. } = self.slots;
         let weight = self.slots.makespan_weight_ppm;
         let starts = match self.slots.kind {
-            Kind::Even => {
+            SlotKind::Even => {
                 let mut starts = evenly(earliest, latest, most, gap);
                 let plain = request.appraise(Starts::At(Vec::new()), weight).plain_start;
                 starts.extend(plain.filter(|start| (earliest..=latest).contains(start)));
@@ -118,7 +118,7 @@ impl Placing {
                 starts.dedup();
                 Starts::At(starts)
             }
-            Kind::Changes => Starts::Window {
+            SlotKind::Changes => Starts::Window {
                 earliest,
                 latest,
                 most,
@@ -146,14 +146,14 @@ impl Placing {
     }
 }
 
-impl Rule for Placing {
-    fn decide(&mut self, request: &Request<'_>) -> Option<Slot> {
+impl AdmissionRule for PlacementRule {
+    fn decide(&mut self, request: &ReservationRequest<'_>) -> Option<Slot> {
         self.pending.retain(|(start, _)| *start > request.now);
         let booked: i128 = self.pending.iter().map(|(_, area)| area).sum();
         let load = (booked + backlog(request)) / i128::from(request.machine.size().max(1));
         let slot = self.pick(self.probe(request).slots);
         let granted = slot.as_ref().map(|slot| slot.start);
-        self.asked.push(PlacedRequest {
+        self.requests.push(PlacedRequest {
             now: request.now,
             load: Span(i64::try_from(load).unwrap_or(i64::MAX)),
             granted,
@@ -165,7 +165,7 @@ impl Rule for Placing {
 }
 
 /// What runs and what waits, by limits, in processors times milliseconds.
-fn backlog(request: &Request<'_>) -> i128 {
+fn backlog(request: &ReservationRequest<'_>) -> i128 {
     let running = request.scheduler.running_jobs();
     let running = running.map(|(job, end)| (job, end.since(request.now)));
     let waiting = request.scheduler.waiting_in_order();
@@ -176,7 +176,7 @@ fn backlog(request: &Request<'_>) -> i128 {
         .sum()
 }
 
-fn area(request: &Request<'_>, at: usize, length: Span) -> i128 {
+fn area(request: &ReservationRequest<'_>, at: usize, length: Span) -> i128 {
     let processors = request.jobs.get(at);
     let processors = processors.map_or(0, |job| request.machine.processors(job));
     i128::from(processors) * i128::from(length.0.max(0))

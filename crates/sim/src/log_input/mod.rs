@@ -5,12 +5,12 @@
 //! [`MAX_LINE_BYTES`] and no job beyond [`MAX_JOBS`] is ever held in memory, and no row
 //! is left out uncounted.
 
-mod ends;
+mod end_bound;
 mod lines;
 mod names;
 
-pub use ends::Ends;
-pub use lines::{Line, Lines, peeked, unpacked};
+pub use end_bound::EndBound;
+pub use lines::{Line, Lines, peek, unpack};
 pub use names::Names;
 
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ pub enum Error<F: Fault> {
     TooManyJobs {
         /// Name of the log.
         file: String,
-        /// Where, from 1.
+        /// Line of the first job too many, from 1.
         line: u64,
     },
     /// The system refuses to read it.
@@ -106,13 +106,13 @@ fn listed(dropped: &[(String, u64)]) -> String {
 }
 
 /// Which log is read, how strictly, and what was left out so far.
-pub struct Intake {
+pub struct RowFaults {
     file: String,
     strictness: Strictness,
     dropped: BTreeMap<&'static str, u64>,
 }
 
-impl Intake {
+impl RowFaults {
     /// Nothing of `file` is left out yet.
     pub fn new(file: &str, strictness: Strictness) -> Self {
         Self {
@@ -171,7 +171,7 @@ impl Intake {
     ///
     /// # Errors
     /// [`Error::TooManyJobs`] with `jobs` beyond [`MAX_JOBS`].
-    pub fn room<F: Fault>(&self, jobs: usize, line: u64) -> Result<(), Error<F>> {
+    pub fn check_count<F: Fault>(&self, jobs: usize, line: u64) -> Result<(), Error<F>> {
         let file = || self.file.clone();
         match jobs <= MAX_JOBS {
             true => Ok(()),

@@ -27,42 +27,42 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 const QUEUE: &str = "main";
-/// That of the first user.
+/// Uid of the workload's user 0.
 const FIRST_UID: u32 = 1000;
 
 /// Who asks for jobs or reservations.
 pub trait Users {
     /// What the user of job `at` asks when it is submitted.
-    fn ask(&mut self, now: Time, at: usize, controller: &Controller) -> Request;
+    fn first_request(&mut self, now: Time, at: usize, controller: &Controller) -> Request;
 
     /// What that user asks next after `reply`.
-    fn answered(&mut self, at: usize, reply: &Reply) -> Option<Request>;
+    fn next_request(&mut self, at: usize, reply: &Reply) -> Option<Request>;
 }
 
-/// A machine with its rules, and what it is to do.
+/// A machine, the rules of its controller, and the jobs that come.
 pub struct Setup<'a> {
     /// The nodes that the controller has.
     pub machine: Machine,
     /// How the queue is served.
     pub policy: Policy,
-    /// Who may reserve.
+    /// Rules by which reservations are admitted.
     pub reservations: ReservationPolicy,
-    /// By submit time.
+    /// All jobs, sorted by submit time.
     pub jobs: &'a [Job],
 }
 
-/// Everybody puts the job into the queue.
-struct Queueing<'a> {
+/// Users who submit every job to the queue and reserve nothing.
+struct QueueUsers<'a> {
     machine: Machine,
     jobs: &'a [Job],
 }
 
-impl Users for Queueing<'_> {
-    fn ask(&mut self, _: Time, at: usize, _: &Controller) -> Request {
+impl Users for QueueUsers<'_> {
+    fn first_request(&mut self, _: Time, at: usize, _: &Controller) -> Request {
         Request::Submit(Box::new(submission(self.machine, &self.jobs[at])))
     }
 
-    fn answered(&mut self, _: usize, _: &Reply) -> Option<Request> {
+    fn next_request(&mut self, _: usize, _: &Reply) -> Option<Request> {
         None
     }
 }
@@ -76,42 +76,42 @@ pub fn starts(machine: Machine, policy: Policy, jobs: &[Job]) -> Vec<Option<Time
         reservations: ReservationPolicy::default(),
         jobs,
     };
-    run(&setup, &mut Queueing { machine, jobs })
+    run(&setup, &mut QueueUsers { machine, jobs })
 }
 
 /// Lets `users` ask for the jobs of `setup`, and answers when each started, in the queue or
 /// with its reservation.
 pub fn run(setup: &Setup<'_>, users: &mut dyn Users) -> Vec<Option<Time>> {
     let began = setup.jobs.first().map_or(Time::EPOCH, |job| job.submit);
-    let mut run = Controlled::new(setup, users, began);
+    let mut run = ControllerReplay::new(setup, users, began);
     run.connect(began);
     while let Some(now) = run.next_instant() {
         run.now = now;
         run.end_due(now);
-        run.ask_due(now);
+        run.submit_due(now);
         run.settle(now);
     }
     run.starts
 }
 
 /// What an attempt holds: the nodes' connections and names, that of the program last.
-type Parts = Vec<(LinkId, String)>;
+type AttemptNodes = Vec<(LinkId, String)>;
 
-struct Controlled<'a> {
+struct ControllerReplay<'a> {
     setup: &'a Setup<'a>,
     users: &'a mut dyn Users,
     controller: Controller,
     now: Time,
-    /// The next job to be submitted.
+    /// Index of the next job to be submitted.
     next: usize,
-    /// Ids that the controller gave, and the jobs that they are.
+    /// Index in the workload, by the id that the controller gave.
     known: BTreeMap<JobId, usize>,
-    parts: BTreeMap<AllocationKey, Parts>,
+    attempt_nodes: BTreeMap<AllocationKey, AttemptNodes>,
     ends: BinaryHeap<Reverse<(Time, AllocationKey)>>,
     starts: Vec<Option<Time>>,
 }
 
-impl<'a> Controlled<'a> {
+impl<'a> ControllerReplay<'a> {
     fn new(setup: &'a Setup<'a>, users: &'a mut dyn Users, began: Time) -> Self {
         let loaded = Loaded {
             next_job: 1,
@@ -124,7 +124,7 @@ impl<'a> Controlled<'a> {
             now: began,
             next: 0,
             known: BTreeMap::new(),
-            parts: BTreeMap::new(),
+            attempt_nodes: BTreeMap::new(),
             ends: BinaryHeap::new(),
             starts: vec![None; setup.jobs.len()],
         }
@@ -184,8 +184,8 @@ impl<'a> Controlled<'a> {
 
     /// The program ends, and every node gives its share back.
     fn end(&mut self, now: Time, key: AllocationKey) {
-        let mut parts = self.parts.remove(&key).unwrap_or_default();
-        let Some((link, node)) = parts.pop() else {
+        let mut attempt_nodes = self.attempt_nodes.remove(&key).unwrap_or_default();
+        let Some((link, node)) = attempt_nodes.pop() else {
             return;
         };
         let ended = NodeReport::Ended {
@@ -195,23 +195,23 @@ impl<'a> Controlled<'a> {
             drain: None,
         };
         self.report(now, link, ended);
-        for (link, node) in parts {
+        for (link, node) in attempt_nodes {
             let drain = None;
             self.report(now, link, NodeReport::Released { key, node, drain });
         }
     }
 
-    fn ask_due(&mut self, now: Time) {
+    fn submit_due(&mut self, now: Time) {
         let jobs = self.setup.jobs;
         while jobs.get(self.next).is_some_and(|job| job.submit <= now) {
             let at = self.next;
             self.next += 1;
-            let request = self.users.ask(now, at, &self.controller);
-            self.ask(now, at, request);
+            let request = self.users.first_request(now, at, &self.controller);
+            self.send(now, at, request);
         }
     }
 
-    fn ask(&mut self, now: Time, at: usize, request: Request) {
+    fn send(&mut self, now: Time, at: usize, request: Request) {
         let asked = Event::Asked {
             client: ClientId(at as u64),
             caller: Box::new(Caller::known(user(uid(&self.setup.jobs[at])))),
@@ -293,20 +293,20 @@ impl<'a> Controlled<'a> {
             let attached = reservations.iter().filter_map(|info| info.job);
             self.known.extend(attached.map(|job| (job, at)));
         }
-        if let Some(request) = self.users.answered(at, reply) {
-            self.ask(now, at, request);
+        if let Some(request) = self.users.next_request(at, reply) {
+            self.send(now, at, request);
         }
     }
 
     fn prepare(&mut self, now: Time, link: LinkId, key: AllocationKey, node: String) {
-        let held = self.parts.entry(key).or_default();
+        let held = self.attempt_nodes.entry(key).or_default();
         held.push((link, node.clone()));
         let failure = None;
         self.report(now, link, NodeReport::Prepared { key, node, failure });
     }
 
     fn launch(&mut self, now: Time, link: LinkId, key: AllocationKey, node: String) {
-        let held = self.parts.entry(key).or_default();
+        let held = self.attempt_nodes.entry(key).or_default();
         held.push((link, node.clone()));
         if let Some(at) = key.job().and_then(|own| self.known.get(&own.job)) {
             let job = &self.setup.jobs[*at];
