@@ -176,7 +176,7 @@ impl QueueState {
         matches!(self, Self::Open | Self::Drained)
     }
 
-    /// One word.
+    /// The word for it in configuration and lists, in lower case.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Open => "open",

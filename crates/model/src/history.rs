@@ -171,11 +171,11 @@ pub enum EventObject {
     Node(String),
     /// A queue, by its name.
     Queue(String),
-    /// A reservation.
+    /// A reservation, by its id; it may be over.
     Reservation(ReservationId),
-    /// A workflow.
+    /// A workflow, by its id; it may be over.
     Workflow(FlowId),
-    /// A trigger.
+    /// A trigger, by its id; it may be gone.
     Trigger(TriggerId),
     /// An account, by its name.
     Account(String),
@@ -212,7 +212,7 @@ pub struct Event {
     pub kind: EventKind,
     /// Who: user name, `node NAME`, or [`CONTROLLER`].
     pub who: String,
-    /// To what.
+    /// The object that it happened to.
     pub object: EventObject,
     /// The rest in words.
     pub detail: String,

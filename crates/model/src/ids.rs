@@ -33,7 +33,7 @@ ids! {
     QueueId(u16);
     /// An advance reservation.
     ReservationId(u64);
-    /// A workflow.
+    /// A workflow; ids are never reused.
     FlowId(u64);
     /// A trigger; ids are never reused.
     TriggerId(u64);
@@ -85,7 +85,7 @@ pub struct ProgramKey {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(from = "NumberedKey", into = "NumberedKey")]
 pub enum AllocationKey {
-    /// A job.
+    /// An attempt of a job.
     Job(AttemptKey),
     /// The program of a trigger.
     Trigger(ProgramKey),

@@ -81,7 +81,7 @@ pub struct Dependency {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
-    /// Cosy's own.
+    /// Cosy's own words, for jobs of its own commands.
     #[default]
     Cosy,
     /// Slurm's words, for jobs submitted by its commands.
@@ -89,7 +89,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// One word.
+    /// The word for it in the job's record, in lower case.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Cosy => "cosy",
@@ -101,7 +101,7 @@ impl Dialect {
 /// A signal to send some time before the time limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WarnSignal {
-    /// Signal number.
+    /// Number of the signal, as in signal(7).
     pub signal: i32,
     /// How long before the limit.
     pub before: Span,
@@ -117,14 +117,14 @@ pub enum OpenMode {
     /// Emptied first; a requeued attempt appends.
     #[default]
     Truncate,
-    /// Added to.
+    /// What is written is added to what the file has.
     Append,
 }
 
 /// Which changes of a job the user wants mail about.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct MailRequest {
-    /// At start.
+    /// When the job starts.
     pub begin: bool,
     /// At any end.
     pub end: bool,
@@ -158,7 +158,7 @@ pub struct JobSpec {
     /// Runs inside this reservation.
     #[serde(default)]
     pub reservation: Option<crate::ReservationId>,
-    /// Any text.
+    /// Remark of its owner, at most [`limits::COMMENT_BYTES`](crate::limits::COMMENT_BYTES).
     #[serde(default)]
     pub comment: String,
     /// Any text of an administrator's.
@@ -189,7 +189,7 @@ pub struct JobSpec {
     /// Run again after a node was lost.
     #[serde(default)]
     pub requeue: bool,
-    /// Working directory.
+    /// Working directory: an absolute path on the nodes.
     pub workdir: OsText,
     /// Pattern of the output file; the default pattern without.
     #[serde(default)]

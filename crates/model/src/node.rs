@@ -23,11 +23,11 @@ pub struct Allocation {
     pub nodes: String,
     /// Owner of the job.
     pub uid: Uid,
-    /// Primary group.
+    /// Primary group of the owner.
     pub gid: Gid,
     /// All groups of the owner.
     pub groups: Vec<Gid>,
-    /// Login name.
+    /// Login name of the owner.
     pub user: String,
     /// Home directory of the owner.
     pub home: String,
@@ -74,7 +74,7 @@ pub struct Launch {
     pub program: Program,
     /// Text of the script.
     pub script: OsText,
-    /// Working directory.
+    /// Working directory: an absolute path.
     pub workdir: OsText,
     /// Output file, expanded; relative to `workdir`.
     pub stdout: OsText,
@@ -130,7 +130,7 @@ pub enum NodeOrder {
     },
     /// A numbered [`NodeReport::Figures`] has come.
     Heard {
-        /// Its number.
+        /// Number of the report, as the node counted it.
         number: u64,
         /// How far the store was then, signed.
         mark: OsText,
@@ -158,7 +158,7 @@ pub enum NodeOrder {
         key: AttemptKey,
         /// On which node.
         node: String,
-        /// Signal number.
+        /// Number of the signal, as in signal(7).
         signal: i32,
         /// Only to the script itself.
         script_only: bool,
@@ -172,7 +172,7 @@ pub enum NodeOrder {
         key: AttemptKey,
         /// On which node.
         node: String,
-        /// One line.
+        /// Text of the message, without an end of line.
         text: String,
     },
     /// Stop every process of an attempt, and its clock, until it is resumed.
@@ -195,7 +195,7 @@ pub enum NodeOrder {
         key: AttemptKey,
         /// On which node.
         node: String,
-        /// The limit.
+        /// The new time limit, from the start of the attempt.
         limit: Span,
     },
     /// The allocation ends on this node: kill what is left, epilog.
@@ -224,7 +224,7 @@ pub enum NodeOrder {
     },
     /// Answer to [`NodeReport::AskPassage`].
     Passage {
-        /// As asked.
+        /// Number of the question that is answered.
         number: u64,
         /// The way, or why not.
         passage: Result<Box<crate::step::AllocationRoute>, crate::Refusal>,
@@ -337,7 +337,7 @@ impl StoreMark {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Host name.
+    /// Name of the host, as `uname -n` tells it.
     pub host: String,
     /// Address that its link comes from.
     pub address: String,
@@ -347,7 +347,7 @@ pub struct Machine {
     pub arch: String,
     /// Operating system, release and version, as `uname -srv`.
     pub os: String,
-    /// Processor sockets.
+    /// Number of processor sockets.
     pub sockets: u32,
     /// Cores of each socket.
     pub cores_per_socket: u32,
@@ -449,7 +449,7 @@ pub enum NodeReport {
         key: AllocationKey,
         /// On which node.
         node: String,
-        /// Since when.
+        /// When the program began, by the node's clock.
         at: Time,
     },
     /// The program has ended and everything it left was killed.
@@ -475,7 +475,7 @@ pub enum NodeReport {
     /// Steps have ended: those with numbers `before..before + records.len()` among the
     /// records of this attempt. Answer: [`NodeOrder::StepsTaken`].
     Steps {
-        /// Which attempt.
+        /// The attempt that the steps belong to.
         key: AttemptKey,
         /// On which node.
         node: String,
@@ -491,7 +491,7 @@ pub enum NodeReport {
         number: u64,
         /// Who, as that host's kernel says.
         uid: Uid,
-        /// Which job.
+        /// The job that the user wants to reach.
         job: JobId,
     },
     /// The periodic health check says something new.
@@ -516,7 +516,7 @@ pub enum NodeReport {
     },
     /// That command has gone.
     RelayClosed {
-        /// The connection.
+        /// The connection, as this node numbered it.
         connection: u64,
     },
 }

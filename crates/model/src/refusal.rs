@@ -64,17 +64,17 @@ pub enum About {
     Disk,
     /// GPUs or other countable resources of one node.
     Gres,
-    /// A queue.
+    /// A queue that is not there, or does not allow what was asked for.
     Queue,
     /// A job that is waited for.
     Dependency,
-    /// A reservation.
+    /// A reservation that is not there, or may not be used.
     Reservation,
     /// A time limit.
     TimeLimit,
-    /// A deadline.
+    /// A deadline that cannot be kept.
     Deadline,
-    /// An array.
+    /// An array: its indices or its size.
     Array,
     /// A priority or nice value.
     Priority,
@@ -90,7 +90,7 @@ pub enum About {
     Ended,
     /// The job is suspended, or is not.
     Suspended,
-    /// A trigger.
+    /// A trigger that cannot be set: it is there already, or there are too many.
     Trigger,
 }
 

@@ -54,9 +54,9 @@ pub struct Repeat {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sharing {
-    /// User names.
+    /// Login names of users.
     pub users: Vec<String>,
-    /// Group names.
+    /// Names of groups: their members.
     pub groups: Vec<String>,
     /// Accounts: their members.
     pub accounts: Vec<String>,
@@ -66,9 +66,9 @@ pub struct Sharing {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharingChange {
-    /// User names.
+    /// Login names of users.
     pub users: NamesChange,
-    /// Group names.
+    /// Names of groups: their members.
     pub groups: NamesChange,
     /// Accounts: their members.
     pub accounts: NamesChange,
@@ -127,10 +127,10 @@ pub struct ReservationSpec {
     /// ever moved to.
     #[serde(default)]
     pub earliest: Option<Time>,
-    /// Latest end.
+    /// When it must be over; any time without.
     #[serde(default)]
     pub latest_end: Option<Time>,
-    /// Which start.
+    /// Which start of the window is taken.
     pub pick: StartChoice,
     /// Starts that repeat; [`ReservationSpec::pick`] is then the first of them.
     #[serde(default)]
@@ -144,7 +144,7 @@ pub struct ReservationSpec {
     /// Who else may use it.
     #[serde(default)]
     pub sharing: Sharing,
-    /// Any text.
+    /// Remark of its owner, at most [`limits::COMMENT_BYTES`](crate::limits::COMMENT_BYTES).
     #[serde(default)]
     pub comment: String,
     /// Words of Slurm's that it was made with; recorded.
@@ -196,7 +196,7 @@ pub enum ReservationState {
 }
 
 impl ReservationState {
-    /// All states.
+    /// Every state, in the order of the declaration.
     pub const ALL: [Self; 8] = [
         Self::Held,
         Self::Confirmed,
@@ -352,7 +352,7 @@ pub struct ReservationInfo {
     pub name_given: bool,
     /// Login name of its owner.
     pub user: String,
-    /// Owner's id.
+    /// User id of its owner.
     pub uid: Uid,
     /// The asking user may use it.
     pub usable: bool,
@@ -397,7 +397,7 @@ pub struct ReservationInfo {
     /// Number of waiting jobs that it pushed back when it was booked, and by how much in
     /// all.
     pub delayed_jobs: u32,
-    /// See `delayed_jobs`.
+    /// How much longer they wait because of it, all together.
     pub total_delay: Span,
     /// When it was asked for.
     pub made: Time,
@@ -452,7 +452,7 @@ pub struct AccountInfo {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountAction {
-    /// Makes it.
+    /// Makes a new account.
     Create {
         /// Who may charge it; empty: everyone.
         members: Vec<String>,

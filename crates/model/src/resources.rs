@@ -151,7 +151,7 @@ impl Amounts {
 /// The share of one node that an allocation holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeShare {
-    /// The node.
+    /// The node that the share is on.
     pub node: NodeId,
     /// Tasks that the job may start there.
     pub tasks: u32,

@@ -57,7 +57,7 @@ pub struct Settings {
 /// A licence that is counted over the whole cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct License {
-    /// Its name.
+    /// Name that jobs ask for it by.
     pub name: String,
     /// How many there are.
     pub total: u32,

@@ -268,7 +268,7 @@ pub enum StepAnswer {
     },
     /// It is being started: frames follow on this connection.
     Created {
-        /// Its name.
+        /// Job, attempt and number of the step.
         key: StepKey,
         /// Where its tasks are.
         layout: StepLayout,

@@ -36,7 +36,7 @@ pub struct BootId(pub u128);
 /// One look at both clocks of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ClockReading {
-    /// The date.
+    /// The date, which administrators may set.
     pub wall: Time,
     /// What passes is measured on it.
     pub steady: MonotonicTime,
@@ -132,15 +132,15 @@ impl Time {
 impl Span {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// Without end.
+    /// Longer than any other: no limit, no end.
     pub const UNLIMITED: Self = Self(i64::MAX);
 
-    /// `secs` seconds.
+    /// A length of time in seconds; saturates.
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(1000))
     }
 
-    /// `minutes` minutes.
+    /// A length of time in minutes; saturates.
     pub const fn from_minutes(minutes: i64) -> Self {
         Self::from_secs(minutes.saturating_mul(60))
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A group that a user is in.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Group {
-    /// Its id.
+    /// Group id on the hosts of the cluster.
     pub gid: Gid,
     /// Its name; the id in digits when it has none.
     pub name: String,
@@ -15,17 +15,17 @@ pub struct Group {
 /// A user with all groups, as a job runs with them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct User {
-    /// User id.
+    /// User id on the hosts of the cluster.
     pub uid: Uid,
     /// Login name; the id in digits when it has none.
     pub name: String,
-    /// Primary group.
+    /// Primary group, which new files get.
     pub gid: Gid,
     /// All groups, the primary one included.
     pub groups: Vec<Group>,
-    /// Home directory.
+    /// Path of the home directory.
     pub home: String,
-    /// Login shell.
+    /// Path of the login shell.
     pub shell: String,
 }
 

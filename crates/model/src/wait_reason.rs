@@ -12,7 +12,7 @@ macro_rules! wait_reasons {
         }
 
         impl WaitReason {
-            /// Every reason.
+            /// Every reason, the most telling first.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
             /// One word, as users see it.

@@ -123,16 +123,16 @@ pub enum FlowDeadline {
 /// Data from one task to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowEdge {
-    /// It waits for this task.
+    /// The parent, by its place in [`FlowSpec::tasks`].
     pub from: u32,
-    /// Which waits.
+    /// The child, which waits for it, by its place in [`FlowSpec::tasks`].
     pub to: u32,
     /// Data handed on, in bytes.
     #[serde(default)]
     pub data_bytes: u64,
 }
 
-/// A task.
+/// A task of a workflow, as its user asks for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowTask {
     /// Its name, unique in the workflow.
@@ -221,7 +221,7 @@ pub struct FlowSpec {
     /// Refused when all slots together would cost more.
     #[serde(default)]
     pub max_price: Option<Su>,
-    /// Any text.
+    /// Remark of its owner, at most [`limits::COMMENT_BYTES`](crate::limits::COMMENT_BYTES).
     #[serde(default)]
     pub comment: String,
     /// Variables of all tasks, `NAME=value` separated by NUL.
@@ -329,7 +329,7 @@ impl FlowState {
 pub enum FlowTaskState {
     /// It waits for its parents or for its slot.
     Waiting,
-    /// It runs.
+    /// Its job runs.
     Running,
     /// It ended with exit code 0.
     Done,
@@ -360,11 +360,11 @@ pub struct FlowTaskInfo {
     pub slot_start: Option<Time>,
     /// Its slot's end as planned now; `None` without a slot.
     pub slot_end: Option<Time>,
-    /// Its estimate.
+    /// Estimated run time on the nodes of its slot.
     pub estimate: Span,
     /// Spare time in its slot.
     pub spare: Span,
-    /// Its reservation.
+    /// The reservation that is its slot; `None` without a slot.
     pub reservation: Option<ReservationId>,
     /// Its job, once there is one.
     pub job: Option<JobId>,

@@ -41,7 +41,7 @@ pub struct JobChange {
     pub tasks: Option<u32>,
     /// Cores of each task.
     pub cores_per_task: Option<u32>,
-    /// Memory, anew.
+    /// Memory on each node or for each core, in place of what was asked for.
     pub memory: Option<MemoryRequest>,
     /// Not before this time.
     pub begin: Option<Time>,
@@ -75,9 +75,9 @@ pub struct JobChange {
     pub time_min: Option<Span>,
     /// Nodes that it must get.
     pub require: Option<Vec<String>>,
-    /// Whole nodes.
+    /// True for whole nodes, false for parts of them.
     pub exclusive: Option<bool>,
-    /// Most nodes.
+    /// Most nodes that it may get.
     pub max_nodes: Option<u32>,
     /// Most tasks on one node.
     pub tasks_per_node: Option<u32>,
@@ -104,7 +104,7 @@ pub struct JobChange {
     pub stderr: Option<OsText>,
     /// Pattern of the input file.
     pub stdin: Option<OsText>,
-    /// Working directory.
+    /// Working directory: an absolute path on the nodes.
     pub workdir: Option<OsText>,
     /// Mail, all of it anew.
     pub mail: Option<crate::job::MailRequest>,

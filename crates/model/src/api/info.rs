@@ -144,7 +144,7 @@ pub struct EndedJob {
     pub job: JobRef,
     /// How it ended.
     pub state: JobState,
-    /// Exit code.
+    /// Exit code of its program; 0 when a signal ended it.
     pub exit_code: i32,
     /// Signal that ended its script; 0 for none.
     pub signal: i32,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub enum Reply {
     /// It was refused; nothing was changed.
     Refused(Refusal),
-    /// To [`Request::Ping`].
+    /// Answer to [`Request::Ping`].
     Pong {
         /// Name of the cluster.
         cluster: String,
@@ -27,7 +27,7 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         set_aside: Vec<String>,
     },
-    /// To [`Request::Meter`].
+    /// Answer to [`Request::Meter`].
     Meter {
         /// By kind, those that hold up longest first.
         kinds: Vec<MeterRow>,
@@ -52,7 +52,7 @@ pub enum Reply {
         /// Variables for what runs in it, `NAME=value` separated by NUL.
         variables: OsText,
     },
-    /// To [`Request::AllocationEndpoint`].
+    /// Answer to [`Request::AllocationEndpoint`].
     Entry(crate::step::AllocationEndpoint),
     /// Ended steps, by job and step.
     Steps(Vec<StepRow>),
@@ -75,12 +75,12 @@ pub enum Reply {
     Jobs(Table),
     /// One job (a row for each task) with all fields.
     Explained {
-        /// All fields.
+        /// The job's rows with every field that there is.
         table: Table,
         /// Sentences: why it waits, what is before it.
         lines: Vec<String>,
     },
-    /// A script.
+    /// The text of a job's script.
     Script(OsText),
     /// The jobs that were waited for.
     Ended(Vec<EndedJob>),
@@ -100,7 +100,7 @@ pub enum Reply {
     Token(String),
     /// Events, oldest first.
     Events(Vec<HistoryEvent>),
-    /// A quote.
+    /// Starts that are possible, with their prices.
     Quote(Box<Quote>),
     /// Reservations that were held, booked, confirmed or changed.
     Reserved {

@@ -40,7 +40,7 @@ pub enum Request {
     Finish {
         /// The job that is meant; no array.
         job: JobId,
-        /// Exit code.
+        /// Exit code of what ran in it; 0 when a signal ended it.
         exit_code: i32,
         /// Signal, 0 without.
         signal: i32,
@@ -116,7 +116,7 @@ pub enum Request {
     Notify {
         /// The jobs that are meant.
         filter: JobFilter,
-        /// One line.
+        /// Text of the message, without an end of line.
         text: String,
     },
     /// Puts waiting jobs before the other waiting jobs of their users. Answer:

@@ -62,21 +62,21 @@ job_fields! {
     ArrayTask = "array_task", Number;
     /// Name that its owner gave it.
     Name = "name", Text;
-    /// User name.
+    /// Login name of its owner.
     User = "user", Text;
-    /// User id.
+    /// User id of its owner.
     Uid = "uid", Number;
-    /// Group id.
+    /// Primary group of its owner.
     Gid = "gid", Number;
     /// Account that it charges.
     Account = "account", Text;
     /// Queue that it is in.
     Queue = "queue", Text;
-    /// State word.
+    /// Its state as one of the words of [`crate::JobState`].
     State = "state", Text;
     /// Why it waits, or why it ended as it did.
     Reason = "reason", Text;
-    /// Submit time.
+    /// When it was submitted.
     Submit = "submit", Time;
     /// From when on it could start.
     Eligible = "eligible", Time;
@@ -90,7 +90,7 @@ job_fields! {
     LatestEnd = "latest_end", Time;
     /// Run time so far or in all.
     Elapsed = "elapsed", Span;
-    /// Time limit.
+    /// Longest run time of the attempt.
     TimeLimit = "time_limit", Span;
     /// Number of nodes asked for or held.
     NodeCount = "node_count", Number;
@@ -104,7 +104,7 @@ job_fields! {
     MemoryPerNode = "memory_per_node_mib", Mebibytes;
     /// GPUs held in all, or asked for.
     Gpus = "gpus", Number;
-    /// Exit code.
+    /// Exit code of its program; 0 when a signal ended it.
     ExitCode = "exit_code", Number;
     /// Signal that ended it.
     Signal = "signal", Number;
@@ -118,7 +118,7 @@ job_fields! {
     Attempt = "attempt", Number;
     /// Place in the order of the queue, from 1.
     Place = "place", Number;
-    /// Nice value.
+    /// Nice value: jobs with higher ones are served later.
     Nice = "nice", Number;
     /// True when it runs again after a node was lost.
     Requeue = "requeue", Flag;
@@ -126,15 +126,15 @@ job_fields! {
     Dependencies = "dependencies", Text;
     /// Reservation that it runs in.
     Reservation = "reservation", Number;
-    /// Command line.
+    /// Its program, or the name of its script, with arguments; empty for an allocation.
     Command = "command", Text;
-    /// Working directory.
+    /// Working directory: an absolute path on the nodes.
     Workdir = "workdir", Text;
-    /// Output file.
+    /// File that standard output goes to.
     Stdout = "stdout", Text;
-    /// Error file.
+    /// File that standard error goes to.
     Stderr = "stderr", Text;
-    /// Input file.
+    /// File that standard input comes from.
     Stdin = "stdin", Text;
     /// Features asked for.
     Features = "features", Text;
@@ -180,7 +180,7 @@ job_fields! {
     AskedTasks = "asked_tasks", Number;
     /// Nodes that it must get, as a host list.
     Require = "require", Text;
-    /// Whole nodes.
+    /// True when it gets whole nodes.
     Exclusive = "exclusive", Flag;
     /// Sharing its cores with others was offered.
     Oversubscribe = "oversubscribe", Flag;
@@ -227,7 +227,7 @@ job_fields! {
     OpenMode = "open_mode", Text;
     /// Changes that mail is sent about, with commas: `begin,end,fail,requeue`.
     MailTypes = "mail_types", Text;
-    /// To whom.
+    /// Address that mail about it goes to.
     MailTo = "mail_to", Text;
     /// File mode mask.
     Umask = "umask", Number;
@@ -249,7 +249,7 @@ job_fields! {
     Warn = "warn", Text;
     /// It is ended when what it waits for can no longer happen.
     EndIfNever = "end_if_never", Flag;
-    /// MPI plugin.
+    /// Name of the MPI plugin that starts its steps.
     Mpi = "mpi", Text;
     /// Queues that it may go to, with commas, while it waits and there are several.
     Queues = "queues", Text;
@@ -393,7 +393,7 @@ impl From<SentTable> for Table {
 pub enum Value<'a> {
     /// A number (time, length, flag: see [`FieldKind`]).
     Number(i64),
-    /// A text.
+    /// Text as it is shown.
     Text(&'a str),
     /// The row has no such value.
     Nothing,

@@ -39,7 +39,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// All states.
+    /// Every state, in the order of the declaration.
     pub const ALL: [Self; 14] = [
         Self::Waiting,
         Self::Starting,
@@ -120,7 +120,7 @@ impl std::str::FromStr for JobState {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndCause {
-    /// By itself.
+    /// It ended by itself, with an exit code or by a signal.
     Exited,
     /// The time limit.
     TimeLimit,

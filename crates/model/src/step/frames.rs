@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Stream {
     /// Standard output (and the terminal's output).
     Output,
-    /// Standard error.
+    /// Standard error of the tasks.
     Error,
 }
 
@@ -48,7 +48,7 @@ pub enum UpFrame {
     Output {
         /// Number of the task that wrote it.
         rank: u32,
-        /// Which output.
+        /// Which of the task's outputs it was written to.
         stream: Stream,
         /// What was written, as it came.
         bytes: Vec<u8>,

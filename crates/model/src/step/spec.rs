@@ -178,7 +178,7 @@ pub struct StepSpec {
     pub time_limit: Option<Span>,
     /// Between SIGTERM and SIGKILL.
     pub grace: Span,
-    /// Working directory.
+    /// Working directory of the tasks: an absolute path.
     pub workdir: OsText,
     /// Variables, `NAME=value` separated by NUL.
     pub environment: OsText,
@@ -191,7 +191,7 @@ pub struct StepSpec {
     pub stdin: InputFrom,
     /// Where standard output of the tasks goes.
     pub stdout: OutputTo,
-    /// Error output.
+    /// Where standard error of the tasks goes.
     pub stderr: OutputTo,
     /// How files are opened.
     #[serde(default)]
