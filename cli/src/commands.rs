@@ -25,12 +25,12 @@ const fn entry(
     }
 }
 
-const fn later(name: &'static str, short: Option<&'static str>) -> Entry {
+const fn reserved(name: &'static str, short: Option<&'static str>) -> Entry {
     Entry {
         name,
         short,
         shown: false,
-        action: Action::Later,
+        action: Action::Reserved,
     }
 }
 
@@ -57,7 +57,7 @@ pub static ALL: [Entry; 19] = [
         shown: false,
         ..entry("generate", None, generate::command, write_pages)
     },
-    later("top", Some("ctop")),
+    reserved("top", Some("ctop")),
 ];
 
 /// The command called `cosy NAME`.
@@ -83,8 +83,8 @@ pub fn link_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// What the manual pages and completions are about.
-pub fn listed() -> generate::Listed {
-    generate::Listed {
+pub fn command_list() -> generate::CommandList {
+    generate::CommandList {
         native: &ALL,
         slurm: slurm::ALL.iter().map(|e| (e.name, e.about)).collect(),
     }
@@ -96,7 +96,7 @@ fn start_cluster(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> 
 }
 
 fn write_pages(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    generate::run(matches, &listed())
+    generate::run(matches, &command_list())
 }
 
 /// The text of `cosy --help`.

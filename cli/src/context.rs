@@ -1,17 +1,17 @@
-//! What a running command has at hand: its name, its arguments, and the way to the controller.
+//! What every command is handed: its name, its arguments, and its connection to the controller.
 
 use crate::output;
-use cosy_client::{CallError, Caller, Patience, cluster, pages};
+use cosy_client::{CallError, Caller, RetryPolicy, cluster, pages};
 use cosy_model::api::{Reply, Request, Table};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
 use std::cell::RefCell;
 use std::ffi::OsString;
 
-/// What a running command has at hand.
+/// What every command is handed when it runs.
 pub struct Context {
     program: String,
     args: Vec<OsString>,
-    patience: Patience,
+    retry: RetryPolicy,
     caller: RefCell<Option<Caller>>,
 }
 
@@ -21,20 +21,20 @@ impl Context {
         Self {
             program: program.to_owned(),
             args,
-            patience: Patience::default(),
+            retry: RetryPolicy::default(),
             caller: RefCell::new(None),
         }
     }
 
-    /// The same with another patience.
+    /// The same with another way to wait for the controller.
     #[must_use]
-    pub fn patient(self, patience: Patience) -> Self {
-        Self { patience, ..self }
+    pub fn with_retry(self, retry: RetryPolicy) -> Self {
+        Self { retry, ..self }
     }
 
     /// How long to wait for the controller.
-    pub const fn patience(&self) -> Patience {
-        self.patience
+    pub const fn retry(&self) -> RetryPolicy {
+        self.retry
     }
 
     /// The name that the command was called by: `csub`, `cosy submit`.
@@ -55,7 +55,7 @@ impl Context {
         let mut caller = self.caller.borrow_mut();
         let caller = caller.get_or_insert_with(|| {
             let program = self.program.clone();
-            Caller::new(&cluster::find(), self.patience, move |text| {
+            Caller::new(&cluster::find(), self.retry, move |text| {
                 output::complain(&program, text);
             })
         });

@@ -23,10 +23,11 @@ pub const DEV_NOT_FOUND: u8 = 127;
 /// Added to the number of the signal that ended a program.
 pub const SIGNAL_BASE: i32 = 128;
 
-/// An error that asks for an exit code other than [`FAILED`].
+/// An error with an exit code of its own; any other error ends a command with [`FAILED`] or
+/// [`UNREACHABLE`].
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Coded {
+pub struct ExitError {
     /// What the command exits with.
     pub code: u8,
     /// One line for the user.
@@ -34,18 +35,18 @@ pub struct Coded {
 }
 
 /// An error with that exit code.
-pub fn coded(code: u8, message: impl Into<String>) -> anyhow::Error {
+pub fn error(code: u8, message: impl Into<String>) -> anyhow::Error {
     let message = message.into();
-    anyhow::Error::new(Coded { code, message })
+    anyhow::Error::new(ExitError { code, message })
 }
 
-/// A mistake on the command line.
+/// An error on the command line: exit code [`USAGE`].
 pub fn usage(message: impl Into<String>) -> anyhow::Error {
-    coded(USAGE, message)
+    error(USAGE, message)
 }
 
-/// The exit code that stands for a program's end: its own, 128 and the signal, or 1
-/// when it ended well by its own account and badly by the controller's.
+/// The exit code that stands for how a program ended: its own, 128 and the signal, or 1 where both
+/// are 0 and the program did not succeed all the same (`succeeded` is the controller's verdict).
 pub fn of_end(exit_code: i32, signal: i32, succeeded: bool) -> u8 {
     let code = match (signal, exit_code) {
         (0, 0) if succeeded => 0,
@@ -56,7 +57,7 @@ pub fn of_end(exit_code: i32, signal: i32, succeeded: bool) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// The exit code that stands for a question without the answer that it needed.
+/// The exit code of a command whose request failed.
 pub const fn of_call(error: &CallError) -> u8 {
     if error.is_unreachable() {
         UNREACHABLE
@@ -65,7 +66,7 @@ pub const fn of_call(error: &CallError) -> u8 {
     }
 }
 
-/// The worst of some ended jobs: their largest exit code.
+/// The largest exit code of ended jobs; 0 without jobs.
 pub fn of_jobs(jobs: &[EndedJob]) -> u8 {
     let one =
         |j: &EndedJob| of_end(j.exit_code, j.signal, j.state == cosy_model::JobState::Completed);

@@ -21,7 +21,7 @@ pub enum EnvItem {
 
 /// What was asked for; `None` or empty where nothing was.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Options {
+pub struct JobOptions {
     /// `--queue`: name of the queue.
     pub queue: Option<String>,
     /// `--nodes`: number of nodes.
@@ -106,7 +106,7 @@ pub struct Options {
     pub parsable: bool,
 }
 
-impl Options {
+impl JobOptions {
     /// What of the caller's environment the job gets: with a login environment nothing
     /// but what is named, for the rest would lie over it.
     pub fn env_items(&self) -> Vec<EnvItem> {

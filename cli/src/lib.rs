@@ -19,7 +19,7 @@ pub mod refs;
 pub mod shell_words;
 pub mod signals;
 pub mod slurm;
-pub mod surroundings;
+pub mod submitter;
 pub mod times;
 pub mod units;
 pub mod users;
@@ -28,7 +28,7 @@ pub mod zone;
 pub use context::Context;
 
 use cosy_client::CallError;
-use launch::talk::StepRefused;
+use launch::node_request::StepRefused;
 use native::entry::{Action, Entry};
 use native::{arg, dev};
 use std::ffi::{OsStr, OsString};
@@ -101,7 +101,7 @@ fn start(command: &Entry, program: &str, args: Vec<OsString>) -> u8 {
     let built = build().bin_name(program.to_owned());
     let matches = match built.try_get_matches_from(words) {
         Ok(matches) => matches,
-        Err(e) => return mistake(program, &e),
+        Err(e) => return usage_error(program, &e),
     };
     match run(&Context::new(program, args), &matches) {
         Ok(code) => code,
@@ -112,7 +112,7 @@ fn start(command: &Entry, program: &str, args: Vec<OsString>) -> u8 {
     }
 }
 
-fn mistake(program: &str, error: &clap::Error) -> u8 {
+fn usage_error(program: &str, error: &clap::Error) -> u8 {
     match arg::error_line(error) {
         Some(line) => {
             output::complain(program, &line);
@@ -132,8 +132,8 @@ fn code_of(error: &anyhow::Error) -> u8 {
             _ => exit::FAILED,
         };
     }
-    if let Some(coded) = error.downcast_ref::<exit::Coded>() {
-        return coded.code;
+    if let Some(own) = error.downcast_ref::<exit::ExitError>() {
+        return own.code;
     }
     error
         .downcast_ref::<CallError>()

@@ -6,13 +6,13 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan, Zoned};
 
-/// Which one is meant by a time of day without a date.
+/// Which day is meant by a time of day without a date, like `16:30`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lean {
-    /// The next such time: when something is to begin.
-    Ahead,
-    /// The last such time: when something was.
-    Back,
+pub enum Direction {
+    /// The next such time: for what is still to happen.
+    Future,
+    /// The last such time: for what has happened.
+    Past,
 }
 
 const HELP: &str = "no point in time: use now+2h, 16:30, tomorrow, 2026-11-21, \
@@ -23,7 +23,7 @@ pub fn now() -> Zoned {
     Timestamp::now().to_zoned(crate::zone::local())
 }
 
-/// The same point as the rest of Cosy counts it.
+/// The same point in time in milliseconds since 1970, without a zone.
 pub fn time_of(zoned: &Zoned) -> Time {
     Time(zoned.timestamp().as_millisecond())
 }
@@ -34,18 +34,18 @@ pub fn time_of(zoned: &Zoned) -> Time {
 ///
 /// # Errors
 /// One line that says what can be used.
-pub fn parse(text: &str, now: &Zoned, lean: Lean) -> Result<Time, String> {
-    parse_noting(text, now, lean, &mut Vec::new())
+pub fn parse(text: &str, now: &Zoned, direction: Direction) -> Result<Time, String> {
+    parse_noting(text, now, direction, &mut Vec::new())
 }
 
-/// The same; a local time that does not exist or exists twice is told in `notes`.
+/// The same; what was taken for a local time that does not exist or exists twice is added to `notes`.
 ///
 /// # Errors
 /// One line that says what can be used.
 pub fn parse_noting(
     text: &str,
     now: &Zoned,
-    lean: Lean,
+    direction: Direction,
     notes: &mut Vec<String>,
 ) -> Result<Time, String> {
     let text = text.trim();
@@ -67,7 +67,7 @@ pub fn parse_noting(
     };
     match date {
         Some(date) => zoned(day(date, now).ok_or_else(bad)?.to_datetime(clock), now, notes),
-        None => near(clock, now, lean, notes),
+        None => on_nearest_day(clock, now, direction, notes),
     }
 }
 
@@ -156,20 +156,20 @@ pub fn local(at: DateTime, zone: &TimeZone, notes: &mut Vec<String>) -> Option<T
     Some(time_of(&taken))
 }
 
-fn near(
+fn on_nearest_day(
     clock: jiff::civil::Time,
     now: &Zoned,
-    lean: Lean,
+    direction: Direction,
     notes: &mut Vec<String>,
 ) -> Result<Time, String> {
     let at = |date: Date, notes: &mut Vec<String>| zoned(date.to_datetime(clock), now, notes);
-    let mut told = Vec::new();
-    let today = at(now.date(), &mut told)?;
-    let other = match lean {
-        Lean::Ahead if today < time_of(now) => now.date().checked_add(1.day()),
-        Lean::Back if today > time_of(now) => now.date().checked_sub(1.day()),
-        Lean::Ahead | Lean::Back => {
-            notes.append(&mut told);
+    let mut day_notes = Vec::new();
+    let today = at(now.date(), &mut day_notes)?;
+    let other = match direction {
+        Direction::Future if today < time_of(now) => now.date().checked_add(1.day()),
+        Direction::Past if today > time_of(now) => now.date().checked_sub(1.day()),
+        Direction::Future | Direction::Past => {
+            notes.append(&mut day_notes);
             return Ok(today);
         }
     };
@@ -220,32 +220,32 @@ mod tests {
 
     #[test]
     fn reads() {
-        let check = |text: &str, lean: Lean, want: Option<&str>| {
-            let got = parse(text, &noon(), lean).ok().and_then(rfc3339);
+        let check = |text: &str, direction: Direction, want: Option<&str>| {
+            let got = parse(text, &noon(), direction).ok().and_then(rfc3339);
             let want = want.map(|w| format!("{w}.000Z"));
-            assert_eq!(got, want, "{text} {lean:?}");
+            assert_eq!(got, want, "{text} {direction:?}");
         };
-        use Lean::{Ahead, Back};
-        check("now", Ahead, Some("2026-11-21T11:00:00"));
-        check("now+2h", Ahead, Some("2026-11-21T13:00:00"));
-        check("now + 90m", Ahead, Some("2026-11-21T12:30:00"));
-        check("now+2hours", Ahead, Some("2026-11-21T13:00:00"));
-        check("now+1week", Ahead, Some("2026-11-28T11:00:00"));
-        check("now+1:30:00", Ahead, Some("2026-11-21T12:30:00"));
-        check("now-1d", Back, Some("2026-11-20T11:00:00"));
-        check("16:30", Ahead, Some("2026-11-21T15:30:00"));
-        check("16:30", Back, Some("2026-11-20T15:30:00"));
-        check("8:00", Ahead, Some("2026-11-22T07:00:00"));
-        check("08:00:30", Back, Some("2026-11-21T07:00:30"));
-        check("today", Ahead, Some("2026-11-20T23:00:00"));
-        check("tomorrow", Ahead, Some("2026-11-21T23:00:00"));
-        check("tomorrow 10:00", Ahead, Some("2026-11-22T09:00:00"));
-        check("yesterday", Back, Some("2026-11-19T23:00:00"));
-        check("2026-12-01", Ahead, Some("2026-11-30T23:00:00"));
-        check("2026-12-01T10:00", Ahead, Some("2026-12-01T09:00:00"));
-        check("2026-07-01 10:00:05", Back, Some("2026-07-01T09:00:05"));
-        check("2026-11-21T10:00:00Z", Ahead, Some("2026-11-21T10:00:00"));
-        check("2026-11-21T10:00:00+05:00", Ahead, Some("2026-11-21T05:00:00"));
+        use Direction::{Future, Past};
+        check("now", Future, Some("2026-11-21T11:00:00"));
+        check("now+2h", Future, Some("2026-11-21T13:00:00"));
+        check("now + 90m", Future, Some("2026-11-21T12:30:00"));
+        check("now+2hours", Future, Some("2026-11-21T13:00:00"));
+        check("now+1week", Future, Some("2026-11-28T11:00:00"));
+        check("now+1:30:00", Future, Some("2026-11-21T12:30:00"));
+        check("now-1d", Past, Some("2026-11-20T11:00:00"));
+        check("16:30", Future, Some("2026-11-21T15:30:00"));
+        check("16:30", Past, Some("2026-11-20T15:30:00"));
+        check("8:00", Future, Some("2026-11-22T07:00:00"));
+        check("08:00:30", Past, Some("2026-11-21T07:00:30"));
+        check("today", Future, Some("2026-11-20T23:00:00"));
+        check("tomorrow", Future, Some("2026-11-21T23:00:00"));
+        check("tomorrow 10:00", Future, Some("2026-11-22T09:00:00"));
+        check("yesterday", Past, Some("2026-11-19T23:00:00"));
+        check("2026-12-01", Future, Some("2026-11-30T23:00:00"));
+        check("2026-12-01T10:00", Future, Some("2026-12-01T09:00:00"));
+        check("2026-07-01 10:00:05", Past, Some("2026-07-01T09:00:05"));
+        check("2026-11-21T10:00:00Z", Future, Some("2026-11-21T10:00:00"));
+        check("2026-11-21T10:00:00+05:00", Future, Some("2026-11-21T05:00:00"));
         for bad in [
             "",
             "foo",
@@ -267,18 +267,18 @@ mod tests {
             "tomorrow+1",
             "10000-01-01",
         ] {
-            check(bad, Ahead, None);
+            check(bad, Future, None);
         }
     }
 
     #[test]
     fn odd_times_are_told() {
         let now: Zoned = "2027-01-01T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
-        let check = |text: &str, want: &str, told: &str| {
+        let check = |text: &str, want: &str, notice: &str| {
             let mut notes = Vec::new();
-            let got = parse_noting(text, &now, Lean::Ahead, &mut notes).unwrap();
+            let got = parse_noting(text, &now, Direction::Future, &mut notes).unwrap();
             assert_eq!(rfc3339(got).unwrap(), want, "{text}");
-            assert_eq!(notes.join("|"), told, "{text}");
+            assert_eq!(notes.join("|"), notice, "{text}");
         };
         check("2027-03-27 02:30", "2027-03-27T01:30:00.000Z", "");
         check(
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn prints() {
         let now = noon();
-        let at = |text: &str| parse(text, &now, Lean::Ahead).unwrap();
+        let at = |text: &str| parse(text, &now, Direction::Future).unwrap();
         assert_eq!(short(at("16:30"), &now), "16:30:00");
         assert_eq!(short(at("tomorrow"), &now), "11-22 00:00");
         assert_eq!(short(at("2027-01-01"), &now), "2027-01-01");

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_cli::native::broker::wire::{self, Wire};
+use cosy_cli::native::broker::transport::{self, Transport};
 use cosy_cli::native::broker::{
-    Broker, Cluster, ClusterOutcome, Outcome, Preference, Tries, Verdict, show,
+    Broker, Cluster, ClusterOutcome, Outcome, Preference, RetryTimes, Verdict, show,
 };
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
@@ -131,12 +131,12 @@ impl Three {
 
 /// Repeats little, so that a dead cluster is given up soon.
 fn broker() -> Broker<'static> {
-    let wire: &'static Wire<'static> = &wire::socket;
-    let tries = Tries {
+    let transport: &'static Transport<'static> = &transport::socket;
+    let retry = RetryTimes {
         total: Duration::from_millis(300),
         pause: Duration::from_millis(50),
     };
-    Broker::over(wire, tries)
+    Broker::over(transport, retry)
 }
 
 /// All nodes for an hour.
@@ -166,8 +166,8 @@ fn soonest(from: Time) -> ReservationSpec {
     }
 }
 
-fn start_of(part: &ClusterOutcome) -> Time {
-    match part {
+fn start_of(result: &ClusterOutcome) -> Time {
+    match result {
         ClusterOutcome::Booked(all) | ClusterOutcome::Held(all) => all[0].start,
         other => panic!("nothing is there: {other:?}"),
     }
@@ -197,13 +197,13 @@ fn the_best_of_three_is_booked_and_a_refusal_falls_to_the_next() {
     let book = || broker.book_best(&three.known, &soonest, Preference::Soonest, false, None);
     let first = book();
     done(&first);
-    assert_eq!(first.parts[0].cluster.name, "c");
-    assert_eq!(start_of(&first.parts[0].outcome), from);
+    assert_eq!(first.results[0].cluster.name, "c");
+    assert_eq!(start_of(&first.results[0].outcome), from);
     // Now c is taken too, for an hour: b comes next.
     let second = book();
     done(&second);
-    assert_eq!(second.parts[0].cluster.name, "b");
-    assert_eq!(start_of(&second.parts[0].outcome), from + Span::from_minutes(50));
+    assert_eq!(second.results[0].cluster.name, "b");
+    assert_eq!(start_of(&second.results[0].outcome), from + Span::from_minutes(50));
     three.check(["confirmed", "confirmed,confirmed", "confirmed"]);
     // A dead one is told of, the others serve: b again, behind what it has.
     let mut three = three;
@@ -211,8 +211,8 @@ fn the_best_of_three_is_booked_and_a_refusal_falls_to_the_next() {
     let third = broker.book_best(&three.known, &soonest, Preference::Soonest, true, None);
     done(&third);
     assert_eq!(third.tried[0].cluster, "c");
-    assert_eq!(third.parts[0].cluster.name, "b");
-    assert_eq!(start_of(&third.parts[0].outcome), from + Span::from_minutes(110));
+    assert_eq!(third.results[0].cluster.name, "b");
+    assert_eq!(start_of(&third.results[0].outcome), from + Span::from_minutes(110));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn all_or_none_on_three() {
     let all = book(&soonest);
     done(&all);
     three.check(["confirmed", "confirmed", "confirmed"]);
-    let starts: Vec<Time> = all.parts.iter().map(|p| start_of(&p.outcome)).collect();
+    let starts: Vec<Time> = all.results.iter().map(|p| start_of(&p.outcome)).collect();
     assert!(starts.iter().all(|s| *s == starts[0]), "{starts:?}");
     // The same time again is refused everywhere, and nothing is left.
     let again = book(&ask(StartChoice::At(starts[0])));
@@ -249,10 +249,10 @@ fn all_or_none_on_three() {
     };
     let found = book(&next);
     done(&found);
-    for part in &found.parts {
-        let start = start_of(&part.outcome);
+    for result in &found.results {
+        let start = start_of(&result.outcome);
         assert!(start >= starts[0] + Span::from_minutes(120), "{start:?}");
-        assert_eq!(start, start_of(&found.parts[0].outcome));
+        assert_eq!(start, start_of(&found.results[0].outcome));
     }
 }
 
@@ -284,10 +284,10 @@ fn one_is_killed_between_the_phases() {
     }
     three.live[2].cosyd.kill();
     let outcome = broker.confirm_all(held);
-    assert_eq!(outcome.verdict, Verdict::Loose, "{outcome:?}");
-    assert!(matches!(outcome.parts[0].outcome, ClusterOutcome::GivenBack(_)), "{outcome:?}");
-    assert!(matches!(outcome.parts[1].outcome, ClusterOutcome::GivenBack(_)), "{outcome:?}");
-    let ClusterOutcome::Left { lapses, .. } = &outcome.parts[2].outcome else {
+    assert_eq!(outcome.verdict, Verdict::Leftover, "{outcome:?}");
+    assert!(matches!(outcome.results[0].outcome, ClusterOutcome::GivenBack(_)), "{outcome:?}");
+    assert!(matches!(outcome.results[1].outcome, ClusterOutcome::GivenBack(_)), "{outcome:?}");
+    let ClusterOutcome::Left { lapses, .. } = &outcome.results[2].outcome else {
         panic!("{outcome:?}")
     };
     assert!(lapses.is_some());
@@ -313,12 +313,12 @@ fn one_is_killed_between_the_phases() {
 #[test]
 fn a_cluster_that_is_away_for_a_moment_is_confirmed_all_the_same() {
     let mut three = Three::start("5m");
-    let wire: &'static Wire<'static> = &wire::socket;
-    let tries = Tries {
+    let transport: &'static Transport<'static> = &transport::socket;
+    let retry = RetryTimes {
         total: Duration::from_secs(60),
         pause: Duration::from_millis(50),
     };
-    let broker = Broker::over(wire, tries);
+    let broker = Broker::over(transport, retry);
     let soonest = soonest(in_minutes(120));
     let held = broker.hold_all(&three.known, &soonest, Preference::Soonest, None);
     let held = held.unwrap();

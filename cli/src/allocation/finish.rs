@@ -5,7 +5,7 @@ use cosy_client::CallError;
 use cosy_model::api::{EndedJob, Request};
 use cosy_model::{JobId, JobState, RefusalCode, signal};
 
-/// Gives an allocation back. That it is over already is as good.
+/// Gives an allocation back; one that has ended already is no error.
 pub fn finish(context: &Context, job: JobId, exit_code: i32, signal: i32) {
     let request = Request::Finish {
         job,
@@ -20,8 +20,8 @@ pub fn finish(context: &Context, job: JobId, exit_code: i32, signal: i32) {
     }
 }
 
-/// How a job ended, in words.
-pub fn job_words(job: &EndedJob) -> String {
+/// How a job ended, as a sentence: `job 12 was cancelled`.
+pub fn describe_end(job: &EndedJob) -> String {
     let how = match job.state {
         JobState::Completed => "has ended".to_owned(),
         JobState::TimedOut => "was ended at its time limit".to_owned(),
@@ -64,7 +64,7 @@ mod tests {
                 signal,
                 note: note.to_owned(),
             };
-            assert_eq!(job_words(&job), want);
+            assert_eq!(describe_end(&job), want);
         };
         check(JobState::TimedOut, 0, 15, "", "job 12 was ended at its time limit");
         let failed = |code, signal, want| check(JobState::Failed, code, signal, "", want);

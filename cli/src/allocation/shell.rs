@@ -1,9 +1,9 @@
 //! The shell or command of an allocation: in the terminal's foreground, stopped and
 //! continued with the command that started it, ended when the job has ended.
 
-use super::attend::{Attendant, News};
-use crate::allocation::finish::job_words;
-use crate::launch::intake::Intake;
+use super::job_connection::{JobConnection, JobEvent};
+use crate::allocation::finish::describe_end;
+use crate::launch::signal_pipe::SignalPipe;
 use crate::output;
 use cosy_model::api::EndedJob;
 use nix::sys::signal::{SigSet, Signal as Blocked};
@@ -22,55 +22,55 @@ use std::time::{Duration, Instant};
 /// Between SIGHUP and SIGTERM, and between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How it ended.
+/// How the shell or command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ended {
-    /// Exit code; 0 for a signal.
+pub struct ShellEnd {
+    /// Exit code; 0 where a signal ended it.
     pub exit_code: i32,
-    /// Signal, 0 without.
+    /// The signal that ended it; 0 without one.
     pub signal: i32,
-    /// The job ended first.
+    /// The job ended before it.
     pub job_ended: bool,
 }
 
-/// Says how the job ended; `None`: nobody told.
-pub type SayEnd = Box<dyn Fn(Option<&EndedJob>)>;
+/// Reports on standard error that the job has ended; `None`: it is not known how.
+pub type ReportEnd = Box<dyn Fn(Option<&EndedJob>)>;
 
-/// What becomes of the shell when the job ends first.
+/// What happens to the shell when the job ends before it.
 pub struct ShellOptions<'a> {
     /// Name that messages of this command begin with.
     pub program: &'a str,
-    /// It gets this signal, and stronger ones when that does not help; without one it is
-    /// left alone.
+    /// The first signal that the shell gets; SIGTERM and SIGKILL follow when it does not end. `None`:
+    /// it is left alone.
     pub kill: Option<i32>,
-    /// Says that the job has ended; without an end when the controller did not tell it.
-    pub says: SayEnd,
+    /// Reports that the job has ended.
+    pub report_end: ReportEnd,
 }
 
 impl<'a> ShellOptions<'a> {
-    /// It hears SIGHUP first.
+    /// The shell gets SIGHUP first, and how the job ended is reported in one line.
     pub fn hang_up(program: &'a str) -> Self {
         let name = program.to_owned();
-        let says = move |ended: Option<&EndedJob>| {
+        let report_end = move |ended: Option<&EndedJob>| {
             if let Some(job) = ended {
-                output::complain(&name, &job_words(job));
+                output::complain(&name, &describe_end(job));
             }
         };
         Self {
             program,
             kill: Some(SIGHUP),
-            says: Box::new(says),
+            report_end: Box::new(report_end),
         }
     }
 }
 
-/// The shell hears SIGHUP when this process is killed, however: its allocation is gone
-/// then, as if the terminal were.
+/// Makes the kernel send SIGHUP to the shell when this process ends, however it ends: the
+/// allocation is gone then, as if the terminal were lost.
 fn hang_up_with_us(command: &mut Command) {
     let parent = getpid();
     let tie = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::HUP))?;
-        // It may have been killed before this was asked for.
+        // This process may have been killed before the kernel was asked.
         match rustix::process::getppid() {
             Some(pid) if pid == parent => Ok(()),
             _ => Err(io::Error::other("the command that starts it was killed")),
@@ -86,27 +86,27 @@ fn hang_up_with_us(command: &mut Command) {
 /// # Errors
 /// It cannot be executed.
 pub fn run(
-    manner: ShellOptions<'_>,
+    options: ShellOptions<'_>,
     mut command: Command,
-    attendant: &mut Attendant,
-) -> io::Result<Ended> {
-    // Whoever takes the terminal back is in its background just then.
+    job_connection: &mut JobConnection,
+) -> io::Result<ShellEnd> {
+    // Taking the terminal back happens in its background, where SIGTTOU would stop this process.
     let mut background = SigSet::empty();
     background.add(Blocked::SIGTTOU);
     background.thread_block()?;
-    let intake = Intake::new(&[
+    let signals = SignalPipe::new(&[
         SIGCHLD, SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGCONT, SIGUSR1, SIGUSR2,
     ])?;
     let terminal = Terminal::own();
     hang_up_with_us(&mut command);
     let child = command.process_group(0).spawn()?;
     let mut shell = Shell {
-        manner,
+        options,
         group: Pid::from_child(&child),
         terminal,
-        intake,
-        attendant,
-        forces: Vec::new(),
+        signals,
+        job_connection,
+        pending_signals: Vec::new(),
         job_ended: false,
     };
     shell.to_foreground();
@@ -139,7 +139,8 @@ impl Terminal {
         let _ = termios::tcsetpgrp(&self.fd, group);
     }
 
-    /// A shell that was killed may have left it in any state.
+    /// Takes the foreground back; `as_before` also restores the settings, which a shell that was
+    /// killed may have changed.
     fn take_back(&self, as_before: bool) {
         self.give(self.group);
         if let Some(former) = self.former.as_ref().filter(|_| as_before) {
@@ -149,18 +150,19 @@ impl Terminal {
 }
 
 struct Shell<'a> {
-    manner: ShellOptions<'a>,
+    options: ShellOptions<'a>,
     group: Pid,
     terminal: Option<Terminal>,
-    intake: Intake,
-    attendant: &'a mut Attendant,
-    /// Signals that are still to be sent, the next one last.
-    forces: Vec<(Instant, Signal)>,
+    signals: SignalPipe,
+    job_connection: &'a mut JobConnection,
+    /// Signals that are sent unless the shell ends before, with their times; the next one last.
+    pending_signals: Vec<(Instant, Signal)>,
     job_ended: bool,
 }
 
 impl Shell<'_> {
-    /// It may have looked for the terminal before it had it.
+    /// Gives the shell the foreground, and continues it: it may have stopped because it was in the
+    /// background when it first used the terminal.
     fn to_foreground(&self) {
         if let Some(terminal) = &self.terminal {
             terminal.give(self.group);
@@ -172,7 +174,7 @@ impl Shell<'_> {
         let _ = kill_process_group(self.group, signal);
     }
 
-    fn wait(&mut self) -> Ended {
+    fn wait(&mut self) -> ShellEnd {
         loop {
             let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
             match waitpid(Some(self.group), options) {
@@ -182,19 +184,19 @@ impl Shell<'_> {
                     }
                 }
                 Ok(None) | Err(rustix::io::Errno::INTR) => {}
-                // Somebody else has taken its end: then nothing is known of it.
+                // Its end was collected by other code of this process: nothing is known of it.
                 Err(_) => return self.ended(1, 0),
             }
             self.pause();
-            for signal in self.intake.take() {
+            for signal in self.signals.take() {
                 self.signal(signal);
             }
-            self.force();
+            self.send_due_signal();
             self.attend();
         }
     }
 
-    fn status(&mut self, status: WaitStatus) -> Option<Ended> {
+    fn status(&mut self, status: WaitStatus) -> Option<ShellEnd> {
         if status.stopped() {
             self.stop();
             return None;
@@ -203,15 +205,15 @@ impl Shell<'_> {
         Some(self.ended(code.unwrap_or(0), status.terminating_signal().unwrap_or(0)))
     }
 
-    fn ended(&self, exit_code: i32, signal: i32) -> Ended {
-        Ended {
+    fn ended(&self, exit_code: i32, signal: i32) -> ShellEnd {
+        ShellEnd {
             exit_code,
             signal,
             job_ended: self.job_ended,
         }
     }
 
-    /// Stops with what it has started, and goes on with it.
+    /// Stops this command when the shell has stopped, and continues the shell afterwards.
     fn stop(&self) {
         let Some(terminal) = &self.terminal else {
             return;
@@ -223,58 +225,62 @@ impl Shell<'_> {
 
     fn signal(&mut self, signal: i32) {
         match signal {
-            SIGHUP => self.end(Signal::HUP),
-            SIGTERM => self.end(Signal::TERM),
+            SIGHUP => self.terminate(Signal::HUP),
+            SIGTERM => self.terminate(Signal::TERM),
             SIGINT => self.send(Signal::INT),
             SIGQUIT => self.send(Signal::QUIT),
             SIGUSR1 => self.send(Signal::USR1),
             SIGUSR2 => self.send(Signal::USR2),
-            // A child has changed, or this command was continued.
+            // SIGCHLD and SIGCONT only end the wait.
             _ => {}
         }
     }
 
-    /// Sends a signal, and stronger ones when it does not help.
-    fn end(&mut self, first: Signal) {
+    /// Sends a signal, and plans SIGTERM and SIGKILL for when the shell does not end.
+    fn terminate(&mut self, first: Signal) {
         self.send(first);
         self.send(Signal::CONT);
         let now = Instant::now();
-        self.forces = vec![(now + 2 * GRACE, Signal::KILL), (now + GRACE, Signal::TERM)];
+        self.pending_signals = vec![(now + 2 * GRACE, Signal::KILL), (now + GRACE, Signal::TERM)];
     }
 
-    fn force(&mut self) {
-        let due = self.forces.last().filter(|f| f.0 <= Instant::now());
+    fn send_due_signal(&mut self) {
+        let due = self
+            .pending_signals
+            .last()
+            .filter(|f| f.0 <= Instant::now());
         if let Some((_, signal)) = due.copied() {
-            self.forces.pop();
+            self.pending_signals.pop();
             self.send(signal);
             self.send(Signal::CONT);
         }
     }
 
     fn attend(&mut self) {
-        match self.attendant.turn() {
-            None | Some(News::Allocated(_)) => {}
-            Some(News::Ended(job)) => {
-                (self.manner.says)(Some(&job));
-                self.over();
+        match self.job_connection.poll() {
+            None | Some(JobEvent::Allocated(_)) => {}
+            Some(JobEvent::Ended(job)) => {
+                (self.options.report_end)(Some(&job));
+                self.job_over();
             }
-            Some(News::Refused(refusal)) => {
-                output::complain(self.manner.program, &refusal.message);
-                (self.manner.says)(None);
-                self.over();
+            Some(JobEvent::Refused(refusal)) => {
+                output::complain(self.options.program, &refusal.message);
+                (self.options.report_end)(None);
+                self.job_over();
             }
         }
     }
 
-    fn over(&mut self) {
+    fn job_over(&mut self) {
         self.job_ended = true;
-        if let Some(signal) = self.manner.kill.and_then(Signal::from_named_raw) {
-            self.end(signal);
+        if let Some(signal) = self.options.kill.and_then(Signal::from_named_raw) {
+            self.terminate(signal);
         }
     }
 
     fn pause(&self) {
-        let forces = self.forces.last().map(|f| f.0);
-        self.attendant.pause(Some(&self.intake), &[forces]);
+        let pending_signals = self.pending_signals.last().map(|f| f.0);
+        self.job_connection
+            .wait(Some(&self.signals), &[pending_signals]);
     }
 }

@@ -1,15 +1,15 @@
 //! Copies a file to all nodes of a job, down the tree in which steps are started: a step of one
 //! task on each node that writes its input to a file.
 
-use super::input::{Input, Source};
-use super::intake::Intake;
-use super::interrupt::Rule;
-use super::keeper::SIGNALS;
-use super::place;
+use super::control_thread::SIGNALS;
+use super::input::{Input, InputSource};
+use super::interrupt::InterruptMode;
 use super::session::{self, SessionOptions, SessionResources};
+use super::signal_pipe::SignalPipe;
 use super::sink::Sinks;
-use super::start::{entry, start, way_to};
-use crate::{Context, exit, surroundings};
+use super::start::{connect_to_job, endpoint, start_step};
+use super::step_socket;
+use crate::{Context, exit, submitter};
 use anyhow::{Context as _, anyhow};
 use cosy_model::step::{Bind, Distribution, InputFrom, StepCommand, StepSpec};
 use cosy_model::{Dialect, JobId, OsText, Span, Time, variables};
@@ -24,13 +24,13 @@ use std::path::{Path, PathBuf};
 pub struct Broadcast {
     /// The running job whose nodes get the file.
     pub job: JobId,
-    /// The file here.
+    /// The file on this host.
     pub source: PathBuf,
     /// Its name on each node; relative to the present directory there.
     pub destination: OsString,
-    /// Its mode there; the source's without.
+    /// Mode of the copies; `None`: that of the source, 0644 for a pipe.
     pub mode: Option<u32>,
-    /// Replaces a file that is there.
+    /// Replaces files that exist on the nodes.
     pub force: bool,
     /// Keeps times of access and modification.
     pub preserve: bool,
@@ -46,31 +46,31 @@ pub fn run(context: &Context, copy: &Broadcast) -> anyhow::Result<u8> {
     let job = copy.job;
     let (file, meta) = open(&copy.source)?;
     let nodes = nodes(context, job)?;
-    let wanted = wanted(copy, &meta, nodes)?;
-    let stream = way_to(context, job)?;
+    let spec = copy_spec(copy, &meta, nodes)?;
+    let stream = connect_to_job(context, job)?;
     let quiet = copy.quiet;
-    let mut intake = Intake::new(&SIGNALS)?;
-    let step = start(context.program(), &wanted, job, stream, &mut intake, quiet)?;
+    let mut signals = SignalPipe::new(&SIGNALS)?;
+    let step = start_step(context.program(), &spec, job, stream, &mut signals, quiet)?;
     let size = meta.is_file().then_some(meta.size());
     let resources = SessionResources {
         sinks: Sinks::own(Style::Whole),
-        input: Some(Input::new(Source::File {
+        input: Some(Input::new(InputSource::File {
             file: file.into(),
             size,
         })),
-        intake,
-        attendant: None,
+        signals,
+        job_connection: None,
     };
     let options = SessionOptions {
         program: context.program().to_owned(),
         kill_on_bad_exit: false,
-        looks_on: false,
+        observer: false,
         raw: false,
         quiet,
         verbose: false,
         supervisors: Default::default(),
         dialect: Dialect::Cosy,
-        interrupts: Rule::default(),
+        interrupts: InterruptMode::default(),
         wait: None,
     };
     let outcome = session::run(step, options, resources).context("cannot follow the copies")?;
@@ -96,19 +96,19 @@ fn open(source: &Path) -> anyhow::Result<(File, Metadata)> {
     Ok((file, meta))
 }
 
-/// How many nodes the job has.
+/// Number of nodes of the job.
 fn nodes(context: &Context, job: JobId) -> anyhow::Result<u32> {
-    let here = (place::job() == Some(job))
+    let here = (step_socket::current_job() == Some(job))
         .then(|| std::env::var(variables::NODE_COUNT).ok()?.parse().ok())
         .flatten();
     if let Some(count) = here {
         return Ok(count);
     }
-    let names = cosy_model::expand(&entry(context, job)?.nodes)?;
+    let names = cosy_model::expand(&endpoint(context, job)?.nodes)?;
     Ok(u32::try_from(names.len())?)
 }
 
-fn wanted(copy: &Broadcast, meta: &Metadata, nodes: u32) -> anyhow::Result<StepSpec> {
+fn copy_spec(copy: &Broadcast, meta: &Metadata, nodes: u32) -> anyhow::Result<StepSpec> {
     let path = OsText(copy.destination.clone().into_vec());
     if path.is_empty() || path.0.ends_with(b"/") {
         return Err(exit::usage("the destination is the name of a file"));
@@ -127,11 +127,11 @@ fn wanted(copy: &Broadcast, meta: &Metadata, nodes: u32) -> anyhow::Result<StepS
             (time(meta.atime(), meta.atime_nsec()), time(meta.mtime(), meta.mtime_nsec()))
         }),
     };
-    spec(command, nodes)
+    step_on_each_node(command, nodes)
 }
 
-/// One task on each node, beside whatever runs there.
-fn spec(command: StepCommand, nodes: u32) -> anyhow::Result<StepSpec> {
+/// A step of one task on each node, which shares cores with the steps that run there.
+fn step_on_each_node(command: StepCommand, nodes: u32) -> anyhow::Result<StepSpec> {
     Ok(StepSpec {
         nodes: Some(nodes),
         tasks: Some(nodes),
@@ -142,8 +142,8 @@ fn spec(command: StepCommand, nodes: u32) -> anyhow::Result<StepSpec> {
         bind: Bind::None,
         overlap: true,
         grace: Span::from_secs(5),
-        workdir: surroundings::workdir(None).map_err(|e| anyhow!(e))?,
-        umask: surroundings::mask(),
+        workdir: submitter::workdir(None).map_err(|e| anyhow!(e))?,
+        umask: submitter::umask(),
         stdin: InputFrom::All,
         ..StepSpec::plain("cbcast", command)
     })

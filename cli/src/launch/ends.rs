@@ -22,66 +22,68 @@ use cosy_model::{Dialect, StepKey, fold};
 use cosy_slurm::end_messages;
 use signal_hook::consts::{SIGKILL, SIGTERM};
 use std::collections::{BTreeMap, BTreeSet};
-use words::{Bad, Trouble, signal_words, trouble_line, without};
+use words::{NodeFailure, TaskFailure, node_failure_line, signal_words, without_node_name};
 
-/// Most different reasons that are remembered.
-const TOLD: usize = 1000;
+/// Different reasons that are remembered, at most.
+const REMEMBERED_REASONS: usize = 1000;
 
-/// What is known about the end of a step.
+/// How the tasks and nodes of a step have ended so far.
 #[derive(Debug)]
 pub struct Ends {
     layout: StepLayout,
     /// Number of the node of each rank; made when the first task fails.
     node_of: Vec<u32>,
-    tasks: BTreeMap<Bad, Vec<u32>>,
-    troubles: BTreeMap<Trouble, (Vec<String>, u64)>,
+    tasks: BTreeMap<TaskFailure, Vec<u32>>,
+    node_failures: BTreeMap<NodeFailure, (Vec<String>, u64)>,
     nodes_left: usize,
     ended_nodes: Vec<bool>,
     worst: u8,
     worst_end: (i32, i32),
     killed_by_command: bool,
-    /// The command has ended the step for what went wrong before: that is the exit code.
+    /// The command has ended the step because something went wrong: the exit code is fixed.
     decided: bool,
-    /// Why tasks never ran: a node says the same of itself then.
-    told: BTreeSet<String>,
-    /// A task has ended the step with this exit code: what it takes with it is no news.
+    /// Reasons why tasks never ran, which are reported with the tasks: the end of a node for the same
+    /// reason adds no line.
+    reported: BTreeSet<String>,
+    /// A task has ended the step with this exit code: tasks that end by SIGTERM or SIGKILL after
+    /// that are not reported.
     aborted: Option<u8>,
     dialect: Dialect,
-    /// The step, in Slurm's dialect.
+    /// The step, named in lines of Slurm's dialect.
     key: Option<StepKey>,
     /// Whole lines of the supervisors about tasks that never ran, in Slurm's dialect.
-    said: Vec<String>,
+    supervisor_lines: Vec<String>,
 }
 
 impl Ends {
-    /// For a step that starts.
+    /// Nothing has ended yet; lines are in Cosy's dialect.
     pub fn new(layout: StepLayout) -> Self {
         Self {
             nodes_left: layout.nodes.len(),
             ended_nodes: vec![false; layout.nodes.len()],
             node_of: Vec::new(),
             tasks: BTreeMap::new(),
-            troubles: BTreeMap::new(),
+            node_failures: BTreeMap::new(),
             worst: exit::OK,
             worst_end: (0, 0),
             killed_by_command: false,
             decided: false,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             aborted: None,
             dialect: Dialect::Cosy,
             key: None,
-            said: Vec::new(),
+            supervisor_lines: Vec::new(),
             layout,
         }
     }
 
-    /// Speaks in these words. In Slurm's the exit code is the largest of all tasks, also of
-    /// those that were ended for another's sake.
+    /// Words lines in this dialect. In Slurm's the exit code is the largest of all tasks, also of
+    /// tasks that the command ended because others had failed.
     pub fn in_dialect(self, dialect: Dialect) -> Self {
         Self { dialect, ..self }
     }
 
-    /// The step's name, which supervisors give in what they say.
+    /// Names the step, for the lines of supervisors in Slurm's dialect.
     pub fn of_step(self, key: StepKey) -> Self {
         Self {
             key: Some(key),
@@ -90,7 +92,7 @@ impl Ends {
     }
 
     /// A task has ended; true when it ended badly.
-    pub fn task(&mut self, rank: u32, end: TaskEnd) -> bool {
+    pub fn task_ended(&mut self, rank: u32, end: TaskEnd) -> bool {
         let code = exit::of_end(end.exit_code, end.signal, end.failure.is_none());
         let taken_along = self.aborted.is_some() && matches!(end.signal, SIGTERM | SIGKILL);
         if code == exit::OK || taken_along {
@@ -102,65 +104,65 @@ impl Ends {
         }
         let mut end = end;
         if self.dialect == Dialect::Slurm
-            && let Some(said) = end.failure.take_if(|t| t.ends_with('\n'))
-            && self.said.len() < TOLD
+            && let Some(line) = end.failure.take_if(|t| t.ends_with('\n'))
+            && self.supervisor_lines.len() < REMEMBERED_REASONS
         {
-            // Its node says the same of itself.
-            self.told.insert(said.clone());
-            self.said.push(said);
+            // The end of its node gives the same reason.
+            self.reported.insert(line.clone());
+            self.supervisor_lines.push(line);
         }
-        let bad = match (end.failure, end.signal) {
+        let failure = match (end.failure, end.signal) {
             (Some(text), _) => {
-                let text = without(&text, &self.node_of(rank));
-                if self.told.len() < TOLD && !self.told.contains(&text) {
-                    self.told.insert(text.clone());
+                let text = without_node_name(&text, &self.node_of(rank));
+                if self.reported.len() < REMEMBERED_REASONS && !self.reported.contains(&text) {
+                    self.reported.insert(text.clone());
                 }
-                Bad::NeverRan(text)
+                TaskFailure::NeverRan(text)
             }
-            (None, 0) => Bad::Code(end.exit_code),
-            (None, signal) => Bad::Signal(signal),
+            (None, 0) => TaskFailure::Code(end.exit_code),
+            (None, signal) => TaskFailure::Signal(signal),
         };
-        self.tasks.entry(bad).or_default().push(rank);
+        self.tasks.entry(failure).or_default().push(rank);
         true
     }
 
-    /// A node has ended.
-    pub fn node(&mut self, node: u32, end: &NodeEnd) {
+    /// Nothing more comes from a node, which says how its part of the step ended.
+    pub fn node_ended(&mut self, node: u32, end: &NodeEnd) {
         self.node_gone(node);
         if let Some(key) = self.key.filter(|_| end.starved > 0)
             && self.dialect == Dialect::Slurm
-            && self.said.len() < TOLD
+            && self.supervisor_lines.len() < REMEMBERED_REASONS
         {
-            self.said
+            self.supervisor_lines
                 .push(end_messages::out_of_memory(&key.to_string(), end.starved));
         }
-        let trouble = match &end.end.cause {
+        let failure = match &end.end.cause {
             EndCause::Exited => return,
-            EndCause::TimeLimit | EndCause::Deadline => Trouble::TimeLimit,
-            EndCause::Cancelled => Trouble::Cancelled,
-            EndCause::OutOfMemory => Trouble::OutOfMemory,
+            EndCause::TimeLimit | EndCause::Deadline => NodeFailure::TimeLimit,
+            EndCause::Cancelled => NodeFailure::Cancelled,
+            EndCause::OutOfMemory => NodeFailure::OutOfMemory,
             EndCause::LaunchFailed(why) => {
-                let why = without(why, self.node_name(node));
-                if self.told.contains(&why) {
+                let why = without_node_name(why, self.node_name(node));
+                if self.reported.contains(&why) {
                     return self.at_least(exit::FAILED);
                 }
-                Trouble::LaunchFailed(why)
+                NodeFailure::LaunchFailed(why)
             }
-            EndCause::SupervisorLost => Trouble::SupervisorLost,
-            EndCause::NodeLost => Trouble::NodeLost,
+            EndCause::SupervisorLost => NodeFailure::SupervisorLost,
+            EndCause::NodeLost => NodeFailure::NodeLost,
         };
-        self.trouble(node, trouble, end.end.peak_memory_bytes);
+        self.node_failed(node, failure, end.end.peak_memory_bytes);
     }
 
-    /// Nodes from which nothing more comes.
+    /// Nothing more comes from nodes to which the connection broke.
     pub fn lost(&mut self, nodes: &[u32], reason: &str) {
         for node in nodes {
             self.node_gone(*node);
-            self.trouble(*node, Trouble::Lost(reason.to_owned()), 0);
+            self.node_failed(*node, NodeFailure::Lost(reason.to_owned()), 0);
         }
     }
 
-    /// The command itself has ended the step: that it was ended need not be said again.
+    /// The command itself has ended the step: tasks and nodes that end for that are not reported.
     pub fn kill_ordered(&mut self) {
         if !self.killed_by_command {
             self.killed_by_command = true;
@@ -176,7 +178,7 @@ impl Ends {
         }
     }
 
-    /// A task ends the whole step with that exit code.
+    /// A task has ended the whole step with this exit code (`MPI_Abort`).
     pub fn aborted(&mut self, code: i32) {
         let code = exit::of_end(code, 0, false);
         self.aborted.get_or_insert(code);
@@ -189,7 +191,7 @@ impl Ends {
         self.nodes_left == 0
     }
 
-    /// The exit code for all of it.
+    /// The exit code that stands for the whole step.
     pub const fn code(&self) -> u8 {
         self.worst
     }
@@ -199,79 +201,81 @@ impl Ends {
         self.worst_end
     }
 
-    /// True when something waits to be said.
-    pub fn has_news(&self) -> bool {
-        !self.tasks.is_empty() || !self.troubles.is_empty()
+    /// True when [`Self::take_lines`] has lines to give.
+    pub fn has_lines(&self) -> bool {
+        !self.tasks.is_empty() || !self.node_failures.is_empty()
     }
 
-    /// What is to be said, a line each; it is forgotten here.
+    /// The lines about ends that were not reported yet; each is given once.
     pub fn take_lines(&mut self) -> Vec<String> {
         let tasks = std::mem::take(&mut self.tasks);
-        let mut troubles = std::mem::take(&mut self.troubles);
+        let mut node_failures = std::mem::take(&mut self.node_failures);
         if self.dialect == Dialect::Slurm {
-            return self.slurm_lines(tasks, &troubles);
+            return self.slurm_lines(tasks, &node_failures);
         }
         if self.killed_by_command {
-            troubles.remove(&Trouble::Cancelled);
+            node_failures.remove(&NodeFailure::Cancelled);
         }
         let mut lines: Vec<String> = tasks
             .into_iter()
-            .map(|(bad, ranks)| self.task_line(&bad, ranks))
+            .map(|(failure, ranks)| self.task_line(&failure, ranks))
             .collect();
         lines.extend(
-            troubles
+            node_failures
                 .iter()
-                .map(|(trouble, (nodes, peak))| trouble_line(trouble, nodes, *peak)),
+                .map(|(failure, (nodes, peak))| node_failure_line(failure, nodes, *peak)),
         );
         lines
     }
 
-    /// A line for each node and way to end; of nodes as a whole only what nobody else says.
+    /// In Slurm's dialect: a line for each node and way to end. Of failures of whole nodes only
+    /// those that neither tasks nor supervisors report.
     fn slurm_lines(
         &mut self,
-        tasks: BTreeMap<Bad, Vec<u32>>,
-        troubles: &BTreeMap<Trouble, (Vec<String>, u64)>,
+        tasks: BTreeMap<TaskFailure, Vec<u32>>,
+        node_failures: &BTreeMap<NodeFailure, (Vec<String>, u64)>,
     ) -> Vec<String> {
-        let memory = troubles.get(&Trouble::OutOfMemory);
-        let mut by_node: BTreeMap<(Bad, String), Vec<u32>> = BTreeMap::new();
-        for (bad, ranks) in tasks {
+        let memory = node_failures.get(&NodeFailure::OutOfMemory);
+        let mut by_node: BTreeMap<(TaskFailure, String), Vec<u32>> = BTreeMap::new();
+        for (failure, ranks) in tasks {
             for rank in ranks {
-                let place = (bad.clone(), self.node_of(rank));
+                let place = (failure.clone(), self.node_of(rank));
                 by_node.entry(place).or_default().push(rank);
             }
         }
         let mut lines = Vec::new();
-        for ((bad, node), mut ranks) in by_node {
+        for ((failure, node), mut ranks) in by_node {
             ranks.sort_unstable();
             let starved = memory.is_some_and(|(nodes, _)| nodes.contains(&node));
-            let how = match bad {
-                Bad::Code(code) => srun_messages::ended(code, 0),
-                Bad::Signal(SIGKILL) if starved => "Out Of Memory".to_owned(),
-                Bad::Signal(signal) => srun_messages::ended(0, signal),
-                Bad::NeverRan(text) => text,
+            let how = match failure {
+                TaskFailure::Code(code) => srun_messages::ended(code, 0),
+                TaskFailure::Signal(SIGKILL) if starved => "Out Of Memory".to_owned(),
+                TaskFailure::Signal(signal) => srun_messages::ended(0, signal),
+                TaskFailure::NeverRan(text) => text,
             };
             lines.push(format!("error: {node}: {}: {how}", tasks_words(&ranks)));
         }
-        for (trouble, (nodes, peak)) in troubles {
-            match trouble {
-                Trouble::TimeLimit | Trouble::Cancelled | Trouble::OutOfMemory => {}
-                Trouble::NodeLost | Trouble::Lost(_) => {}
-                Trouble::LaunchFailed(_) | Trouble::SupervisorLost => {
-                    lines.push(format!("error: {}", trouble_line(trouble, nodes, *peak)));
+        for (failure, (nodes, peak)) in node_failures {
+            match failure {
+                NodeFailure::TimeLimit | NodeFailure::Cancelled | NodeFailure::OutOfMemory => {}
+                NodeFailure::NodeLost | NodeFailure::Lost(_) => {}
+                NodeFailure::LaunchFailed(_) | NodeFailure::SupervisorLost => {
+                    lines.push(format!("error: {}", node_failure_line(failure, nodes, *peak)));
                 }
             }
         }
         lines
     }
 
-    /// Where the tasks are.
+    /// Which tasks are on which nodes.
     pub const fn layout(&self) -> &StepLayout {
         &self.layout
     }
 
-    /// What supervisors said of tasks: whole lines, as they are.
-    pub fn take_said(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.said)
+    /// Lines of supervisors about tasks that never ran, whole and with their line breaks; each is
+    /// given once.
+    pub fn take_supervisor_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.supervisor_lines)
     }
 
     fn node_gone(&mut self, node: u32) {
@@ -283,13 +287,13 @@ impl Ends {
         }
     }
 
-    fn trouble(&mut self, node: u32, trouble: Trouble, peak: u64) {
-        let by_tasks = matches!(trouble, Trouble::TimeLimit | Trouble::Cancelled);
+    fn node_failed(&mut self, node: u32, failure: NodeFailure, peak: u64) {
+        let by_tasks = matches!(failure, NodeFailure::TimeLimit | NodeFailure::Cancelled);
         if self.dialect == Dialect::Cosy || !by_tasks {
             self.at_least(exit::FAILED);
         }
         let name = self.node_name(node).to_owned();
-        let (nodes, largest) = self.troubles.entry(trouble).or_default();
+        let (nodes, largest) = self.node_failures.entry(failure).or_default();
         nodes.push(name);
         *largest = peak.max(*largest);
     }
@@ -304,7 +308,7 @@ impl Ends {
         nodes.iter().map(name).collect()
     }
 
-    /// The node of a task; `?` for one that is not there.
+    /// Name of the node of a task; `?` for a rank that the step does not have.
     pub fn node_of(&mut self, rank: u32) -> String {
         if self.node_of.is_empty() {
             self.node_of = nodes_by_rank(&self.layout);
@@ -313,15 +317,15 @@ impl Ends {
         self.node_name(node.unwrap_or(u32::MAX)).to_owned()
     }
 
-    fn task_line(&mut self, bad: &Bad, mut ranks: Vec<u32>) -> String {
+    fn task_line(&mut self, failure: &TaskFailure, mut ranks: Vec<u32>) -> String {
         ranks.sort_unstable();
         let mut nodes: Vec<String> = ranks.iter().map(|r| self.node_of(*r)).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let how = match bad {
-            Bad::Code(code) => format!("exit code {code}"),
-            Bad::Signal(signal) => format!("ended by signal {}", signal_words(*signal)),
-            Bad::NeverRan(text) => text.clone(),
+        let how = match failure {
+            TaskFailure::Code(code) => format!("exit code {code}"),
+            TaskFailure::Signal(signal) => format!("ended by signal {}", signal_words(*signal)),
+            TaskFailure::NeverRan(text) => text.clone(),
         };
         format!("{}: {}: {how}", fold(&nodes), tasks_words(&ranks))
     }

@@ -6,36 +6,37 @@
 use cosy_model::OsText;
 use cosy_model::step::{InputFrom, OutputTo, StepKey};
 
-/// What the command does with a stream of output that comes to it.
+/// Where the command writes the output of tasks that comes to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Local {
-    /// Its own standard output or error.
+pub enum LocalTarget {
+    /// Standard output or error of the command, as it is output or errors.
     Own,
-    /// A file, by pattern.
+    /// A file, named by this pattern (see [`expand`]).
     File(OsText),
-    /// As the other stream.
+    /// Where the other stream goes.
     Same,
 }
 
-/// Where one stream goes: what the supervisors are told, and what the command does.
+/// Where one stream of output goes: what supervisors do with it, and what the command does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamTarget {
-    /// What the supervisors on the nodes are told.
-    pub there: OutputTo,
-    /// What the command does with what it gets.
-    pub here: Local,
+    /// What the supervisors on the nodes do with it.
+    pub remote: OutputTo,
+    /// What the command does with the output that supervisors send to it.
+    pub local: LocalTarget,
 }
 
 impl StreamTarget {
-    const fn own(there: OutputTo) -> Self {
+    const fn own(remote: OutputTo) -> Self {
         Self {
-            there,
-            here: Local::Own,
+            remote,
+            local: LocalTarget::Own,
         }
     }
 }
 
-/// What a value of `--output` or `--error` means: `all`, `none`, a rank, a pattern.
+/// Reads a value of `--output` or `--error`: `all`, `none`, a rank, or a pattern; `name` is that of
+/// the step, for `%x`.
 pub fn output(value: Option<&OsText>, name: &str) -> StreamTarget {
     let Some(value) = value else {
         return StreamTarget::own(OutputTo::Command);
@@ -47,41 +48,41 @@ pub fn output(value: Option<&OsText>, name: &str) -> StreamTarget {
             Some(rank) => StreamTarget::own(OutputTo::Rank(rank)),
             None if differs(other) => StreamTarget::own(OutputTo::File(for_nodes(other, name))),
             None => StreamTarget {
-                there: OutputTo::Command,
-                here: Local::File(value.clone()),
+                remote: OutputTo::Command,
+                local: LocalTarget::File(value.clone()),
             },
         },
     }
 }
 
-/// The same for errors: without a value they go where the output goes, when that is a file.
+/// The same for errors: without a value they go to the file of the output where there is one.
 pub fn error(value: Option<&OsText>, output: &StreamTarget, name: &str) -> StreamTarget {
     if value.is_some() {
         return self::output(value, name);
     }
-    let there = match &output.there {
+    let remote = match &output.remote {
         OutputTo::File(_) => OutputTo::Output,
         other => other.clone(),
     };
-    let here = match output.here {
-        Local::File(_) | Local::Same => Local::Same,
-        Local::Own => Local::Own,
+    let local = match output.local {
+        LocalTarget::File(_) | LocalTarget::Same => LocalTarget::Same,
+        LocalTarget::Own => LocalTarget::Own,
     };
-    StreamTarget { there, here }
+    StreamTarget { remote, local }
 }
 
 /// Where input comes from, and the file that the command reads for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Input {
-    /// What the supervisors on the nodes are told.
-    pub there: InputFrom,
-    /// A file that the command reads; its own standard input without.
+pub struct StreamSource {
+    /// Where supervisors on the nodes take the input of tasks from.
+    pub remote: InputFrom,
+    /// The file that the command reads for them; `None`: its own standard input.
     pub file: Option<OsText>,
 }
 
-/// What a value of `--input` means: `all`, `none`, a rank, a pattern.
-pub fn input(value: Option<&OsText>, name: &str) -> Input {
-    let from = |there| Input { there, file: None };
+/// Reads a value of `--input`: `all`, `none`, a rank, or a pattern.
+pub fn input(value: Option<&OsText>, name: &str) -> StreamSource {
+    let from = |remote| StreamSource { remote, file: None };
     let Some(value) = value else {
         return from(InputFrom::All);
     };
@@ -91,8 +92,8 @@ pub fn input(value: Option<&OsText>, name: &str) -> Input {
         other => match rank(other) {
             Some(rank) => from(InputFrom::Rank(rank)),
             None if differs(other) => from(InputFrom::File(for_nodes(other, name))),
-            None => Input {
-                there: InputFrom::All,
+            None => StreamSource {
+                remote: InputFrom::All,
                 file: Some(value.clone()),
             },
         },
@@ -105,7 +106,7 @@ fn rank(text: &[u8]) -> Option<u32> {
 }
 
 /// One part of a pattern: plain bytes, or a letter after `%` with its width.
-enum Part<'a> {
+enum PatternPart<'a> {
     Plain(&'a [u8]),
     Letter {
         letter: u8,
@@ -114,7 +115,7 @@ enum Part<'a> {
     },
 }
 
-fn parts(pattern: &[u8]) -> Vec<Part<'_>> {
+fn parts(pattern: &[u8]) -> Vec<PatternPart<'_>> {
     let mut all = Vec::new();
     let mut rest = pattern;
     while let Some(at) = rest.iter().position(|b| *b == b'%') {
@@ -125,28 +126,28 @@ fn parts(pattern: &[u8]) -> Vec<Part<'_>> {
         let Some(letter) = rest.get(at + 1 + digits).copied() else {
             break;
         };
-        all.push(Part::Plain(&rest[..at]));
+        all.push(PatternPart::Plain(&rest[..at]));
         let end = at + digits + 2;
         let text = &rest[at..end];
         let width = std::str::from_utf8(&rest[at + 1..at + 1 + digits]).unwrap_or("");
         let width = width.parse().unwrap_or(0).min(20);
-        all.push(Part::Letter {
+        all.push(PatternPart::Letter {
             letter,
             width,
             text,
         });
         rest = &rest[end..];
     }
-    all.push(Part::Plain(rest));
+    all.push(PatternPart::Plain(rest));
     all
 }
 
-/// True when the name is another one for each task or node.
+/// True when the pattern gives each task or node a file of its own.
 fn differs(pattern: &[u8]) -> bool {
     parts(pattern).iter().any(|p| {
         matches!(
             p,
-            Part::Letter {
+            PatternPart::Letter {
                 letter: b't' | b'n' | b'N',
                 ..
             }
@@ -154,23 +155,25 @@ fn differs(pattern: &[u8]) -> bool {
     })
 }
 
-/// A pattern as supervisors understand it: they know no names of steps, nor `%J`.
+/// A pattern with `%x` and `%J` filled in, which supervisors do not know.
 fn for_nodes(pattern: &[u8], name: &str) -> OsText {
     let mut out = Vec::new();
     for part in parts(pattern) {
         match part {
-            Part::Letter { letter: b'x', .. } => {
+            PatternPart::Letter { letter: b'x', .. } => {
                 out.extend_from_slice(name.replace('%', "%%").as_bytes());
             }
-            Part::Letter { letter: b'J', .. } => out.extend_from_slice(b"%j.%s"),
-            Part::Letter { text, .. } | Part::Plain(text) => out.extend_from_slice(text),
+            PatternPart::Letter { letter: b'J', .. } => out.extend_from_slice(b"%j.%s"),
+            PatternPart::Letter { text, .. } | PatternPart::Plain(text) => {
+                out.extend_from_slice(text)
+            }
         }
     }
     OsText(out)
 }
 
-/// What a name of one file can hold.
-pub struct Facts<'a> {
+/// The values of the letters in a pattern.
+pub struct PatternValues<'a> {
     /// The step whose tasks write, for `%j`, `%s` and `%J`.
     pub key: StepKey,
     /// Name of the job, for `%x`.
@@ -179,28 +182,28 @@ pub struct Facts<'a> {
     pub user: &'a str,
 }
 
-/// The name of a file that the command opens. Letters that are not known stay.
-pub fn expand(pattern: &OsText, facts: &Facts<'_>) -> OsText {
+/// The name of the file that a pattern stands for. Unknown letters stay as they are.
+pub fn expand(pattern: &OsText, values: &PatternValues<'_>) -> OsText {
     let mut out = Vec::new();
     for part in parts(&pattern.0) {
-        let Part::Letter {
+        let PatternPart::Letter {
             letter,
             width,
             text,
         } = part
         else {
-            if let Part::Plain(text) = part {
+            if let PatternPart::Plain(text) = part {
                 out.extend_from_slice(text);
             }
             continue;
         };
-        let job = facts.key.attempt.job;
+        let job = values.key.attempt.job;
         let value = match letter {
             b'j' | b'A' => format!("{:0width$}", job.0),
-            b's' => format!("{:0width$}", facts.key.step.0),
-            b'J' => facts.key.to_string(),
-            b'x' => facts.name.to_owned(),
-            b'u' => facts.user.to_owned(),
+            b's' => format!("{:0width$}", values.key.step.0),
+            b'J' => values.key.to_string(),
+            b'x' => values.name.to_owned(),
+            b'u' => values.user.to_owned(),
             b'%' => "%".to_owned(),
             _ => {
                 out.extend_from_slice(text);
@@ -221,43 +224,43 @@ mod tests {
 
     #[test]
     fn outputs() {
-        let check = |value: &str, there: OutputTo, here: Local| {
+        let check = |value: &str, remote: OutputTo, local: LocalTarget| {
             let got = output(Some(&value.into()), "na%me");
-            assert_eq!(got, StreamTarget { there, here }, "{value}");
+            assert_eq!(got, StreamTarget { remote, local }, "{value}");
         };
-        check("all", OutputTo::Command, Local::Own);
-        check("none", OutputTo::Null, Local::Own);
-        check("3", OutputTo::Rank(3), Local::Own);
-        check("out", OutputTo::Command, Local::File("out".into()));
-        check("o-%j-%5s", OutputTo::Command, Local::File("o-%j-%5s".into()));
-        check("o.%4t", OutputTo::File("o.%4t".into()), Local::Own);
-        check("%N.%J.%x", OutputTo::File("%N.%j.%s.na%%me".into()), Local::Own);
-        check("100%", OutputTo::Command, Local::File("100%".into()));
-        check("a%%t", OutputTo::Command, Local::File("a%%t".into()));
+        check("all", OutputTo::Command, LocalTarget::Own);
+        check("none", OutputTo::Null, LocalTarget::Own);
+        check("3", OutputTo::Rank(3), LocalTarget::Own);
+        check("out", OutputTo::Command, LocalTarget::File("out".into()));
+        check("o-%j-%5s", OutputTo::Command, LocalTarget::File("o-%j-%5s".into()));
+        check("o.%4t", OutputTo::File("o.%4t".into()), LocalTarget::Own);
+        check("%N.%J.%x", OutputTo::File("%N.%j.%s.na%%me".into()), LocalTarget::Own);
+        check("100%", OutputTo::Command, LocalTarget::File("100%".into()));
+        check("a%%t", OutputTo::Command, LocalTarget::File("a%%t".into()));
         assert_eq!(output(None, "x"), StreamTarget::own(OutputTo::Command));
     }
 
     #[test]
     fn errors() {
-        let check = |out: Option<&str>, err: Option<&str>, there: OutputTo, here: Local| {
+        let check = |out: Option<&str>, err: Option<&str>, remote: OutputTo, local: LocalTarget| {
             let out = output(out.map(OsText::from).as_ref(), "x");
             let got = error(err.map(OsText::from).as_ref(), &out, "x");
-            assert_eq!(got, StreamTarget { there, here });
+            assert_eq!(got, StreamTarget { remote, local });
         };
-        check(None, None, OutputTo::Command, Local::Own);
-        check(Some("f"), None, OutputTo::Command, Local::Same);
-        check(Some("f.%t"), None, OutputTo::Output, Local::Own);
-        check(Some("2"), None, OutputTo::Rank(2), Local::Own);
-        check(Some("none"), None, OutputTo::Null, Local::Own);
-        check(Some("f"), Some("g"), OutputTo::Command, Local::File("g".into()));
-        check(Some("none"), Some("all"), OutputTo::Command, Local::Own);
+        check(None, None, OutputTo::Command, LocalTarget::Own);
+        check(Some("f"), None, OutputTo::Command, LocalTarget::Same);
+        check(Some("f.%t"), None, OutputTo::Output, LocalTarget::Own);
+        check(Some("2"), None, OutputTo::Rank(2), LocalTarget::Own);
+        check(Some("none"), None, OutputTo::Null, LocalTarget::Own);
+        check(Some("f"), Some("g"), OutputTo::Command, LocalTarget::File("g".into()));
+        check(Some("none"), Some("all"), OutputTo::Command, LocalTarget::Own);
     }
 
     #[test]
     fn inputs() {
-        let check = |value: &str, there: InputFrom, file: Option<&str>| {
+        let check = |value: &str, remote: InputFrom, file: Option<&str>| {
             let file = file.map(OsText::from);
-            assert_eq!(input(Some(&value.into()), "x"), Input { there, file });
+            assert_eq!(input(Some(&value.into()), "x"), StreamSource { remote, file });
         };
         check("all", InputFrom::All, None);
         check("none", InputFrom::Null, None);
@@ -266,8 +269,8 @@ mod tests {
         check("in", InputFrom::All, Some("in"));
     }
 
-    fn facts() -> Facts<'static> {
-        Facts {
+    fn values() -> PatternValues<'static> {
+        PatternValues {
             key: StepKey {
                 attempt: AttemptKey {
                     job: JobId(12),
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn names() {
         let check = |pattern: &str, want: &str| {
-            assert_eq!(expand(&pattern.into(), &facts()).lossy(), want);
+            assert_eq!(expand(&pattern.into(), &values()).lossy(), want);
         };
         check("o-%j.%s", "o-12.3");
         check("%4j-%J-%x-%u-%%-%", "0012-12.3-na-ann-%-%");
@@ -297,7 +300,7 @@ mod tests {
         fn never_panics(pattern in proptest::collection::vec(any::<u8>(), 0..40)) {
             let pattern = OsText(pattern);
             let _ = (output(Some(&pattern), "x"), input(Some(&pattern), "x"));
-            let _ = expand(&pattern, &facts());
+            let _ = expand(&pattern, &values());
         }
     }
 }

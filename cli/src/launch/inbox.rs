@@ -1,7 +1,7 @@
-//! What comes from a node daemon and then, on the same connection, from the step's
-//! supervisor: answers first, frames of the step after them.
+//! What comes on the connection to a step: first answers of the node daemon, then frames of the
+//! step's supervisor.
 //!
-//! One large buffer: output is written to where it goes straight out of it.
+//! One large buffer, out of which output is written without being copied.
 
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::step::StepAnswer;
@@ -10,10 +10,10 @@ use cosy_proto::step;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Bytes that are read at once.
+/// Bytes that one read takes at most, and by which the buffer grows.
 const READ: usize = 1 << 20;
 
-/// The reading end.
+/// Bytes that were read and not handled yet.
 #[derive(Debug, Default)]
 pub struct Inbox {
     buffer: Vec<u8>,
@@ -27,7 +27,7 @@ impl Inbox {
         Self::default()
     }
 
-    /// Reads what is there (blocking); how many bytes, 0 at the end of the connection.
+    /// Reads once, blocking; gives the number of bytes, 0 at the end of the connection.
     ///
     /// # Errors
     /// Those of the connection, also `WouldBlock` when it has a time limit.
@@ -45,8 +45,8 @@ impl Inbox {
         }
     }
 
-    /// What is left moves to the front; a frame that does not fit makes the buffer grow
-    /// with the bytes that have come, never with what was promised.
+    /// Makes room for the next read: moves the bytes to the front, or makes the buffer larger. It
+    /// grows with the bytes that have come, never with the length that a frame announces.
     fn make_room(&mut self) {
         if self.buffer.is_empty() {
             // Fresh pages, which cost nothing before bytes come.
@@ -84,8 +84,8 @@ impl Inbox {
         Ok(Some(answer))
     }
 
-    /// Kind and place of the body of the next frame of the step, which is taken; `None`
-    /// when more bytes are needed. The place holds until the next [`Self::fill`].
+    /// Takes the next frame of the step: its kind and the range of its body for [`Self::bytes`], valid
+    /// until the next [`Self::fill`]. `None` when more bytes are needed.
     ///
     /// # Errors
     /// Too long, or of no known kind.
@@ -100,7 +100,7 @@ impl Inbox {
         Ok(Some((kind, place)))
     }
 
-    /// The bytes in a place.
+    /// The bytes of a range that [`Self::frame`] gave.
     pub fn bytes(&self, place: Range<usize>) -> &[u8] {
         self.buffer.get(place).unwrap_or_default()
     }

@@ -1,30 +1,30 @@
-//! What goes to the tasks' standard input: no more is under way than the supervisors
-//! allow, and nothing is read before it can be sent.
+//! Reads the input for the tasks. Bytes that the tasks have not read yet are limited
+//! (`STDIN_WINDOW`), and nothing is read before it can be sent.
 
 use super::tty;
 use cosy_model::limits::{STDIN_WINDOW, STEP_CHUNK};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
-/// How much may be read now. Pure.
+/// The window of input that was sent and not read by the tasks yet. Pure.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Room {
+pub struct SendWindow {
     sent: u64,
     taken: u64,
 }
 
-impl Room {
-    /// The tasks have taken so much in all.
+impl SendWindow {
+    /// The tasks have read so many bytes in all; fewer than before change nothing.
     pub fn taken(&mut self, bytes: u64) {
         self.taken = self.taken.max(bytes.min(self.sent));
     }
 
-    /// So much more was sent.
+    /// So many more bytes were sent.
     pub fn sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes as u64);
     }
 
-    /// Bytes that may be sent.
+    /// Bytes that may be sent now, at most one chunk.
     pub fn left(&self) -> usize {
         let under_way = self.sent.saturating_sub(self.taken);
         let left = STDIN_WINDOW.saturating_sub(under_way);
@@ -32,80 +32,80 @@ impl Room {
     }
 }
 
-/// Where it is read from.
+/// Where input is read from.
 #[derive(Debug)]
-pub enum Source {
+pub enum InputSource {
     /// Standard input of the command.
     Own,
-    /// A file, and its size where all of it has to come.
+    /// A file on this host.
     File {
         /// The file, opened.
         file: OwnedFd,
-        /// Bytes that must be read, neither more nor fewer.
+        /// Bytes that the file must have, neither more nor fewer; `None`: any number.
         size: Option<u64>,
     },
 }
 
-/// What was read.
+/// The result of one read.
 #[derive(Debug)]
-pub enum Taken {
-    /// What stood there.
+pub enum InputRead {
+    /// The bytes that were read, at least one.
     Bytes(Vec<u8>),
-    /// There is nothing to read at this moment.
+    /// Nothing can be read at this moment.
     Nothing,
-    /// That was all.
+    /// The end of the input.
     End,
-    /// It is not what it was to be: in one line.
+    /// The input cannot be read, or has not the size that it should have: the reason in one line.
     Broken(String),
 }
 
 /// Input that is being read.
 #[derive(Debug)]
 pub struct Input {
-    source: Source,
-    room: Room,
+    source: InputSource,
+    room: SendWindow,
     read: u64,
 }
 
 impl Input {
-    /// Nothing is read yet.
-    pub fn new(source: Source) -> Self {
+    /// Input of which nothing was read yet.
+    pub fn new(source: InputSource) -> Self {
         Self {
             source,
-            room: Room::default(),
+            room: SendWindow::default(),
             read: 0,
         }
     }
 
-    /// The tasks have taken so much in all.
+    /// The tasks have read so many bytes in all.
     pub fn taken(&mut self, bytes: u64) {
         self.room.taken(bytes);
     }
 
-    /// True when there is room for more.
+    /// True when more may be sent, so that reading makes sense.
     pub fn wants(&self) -> bool {
         self.room.left() > 0
     }
 
-    /// True when it may be read: a terminal only in its foreground, for otherwise reading
-    /// stops the program.
+    /// True when reading does not stop this program: a terminal may be read only by programs in its
+    /// foreground.
     pub fn may_read(&self) -> bool {
         match &self.source {
-            Source::Own => tty::may_read(self.fd()),
-            Source::File { .. } => true,
+            InputSource::Own => tty::may_read(self.fd()),
+            InputSource::File { .. } => true,
         }
     }
 
     /// The descriptor to wait on.
     pub fn fd(&self) -> BorrowedFd<'_> {
         match &self.source {
-            Source::Own => rustix::stdio::stdin(),
-            Source::File { file, .. } => file.as_fd(),
+            InputSource::Own => rustix::stdio::stdin(),
+            InputSource::File { file, .. } => file.as_fd(),
         }
     }
 
-    /// Reads what there is room for.
-    pub fn read(&mut self) -> Taken {
+    /// Reads as much as may be sent, at most 64 KiB.
+    pub fn read(&mut self) -> InputRead {
         let mut bytes = vec![0; self.room.left().min(64 << 10)];
         match rustix::io::read(self.fd(), &mut bytes) {
             Ok(0) => self.end(),
@@ -113,26 +113,28 @@ impl Input {
                 bytes.truncate(n);
                 self.room.sent(n);
                 self.read += n as u64;
-                Taken::Bytes(bytes)
+                InputRead::Bytes(bytes)
             }
-            Err(Errno::INTR | Errno::AGAIN) => Taken::Nothing,
+            Err(Errno::INTR | Errno::AGAIN) => InputRead::Nothing,
             Err(e) => match self.source {
                 // A terminal that is gone, or none at all: no more input.
-                Source::Own => Taken::End,
-                Source::File { .. } => Taken::Broken(format!("cannot read the input: {e}")),
+                InputSource::Own => InputRead::End,
+                InputSource::File { .. } => {
+                    InputRead::Broken(format!("cannot read the input: {e}"))
+                }
             },
         }
     }
 
-    fn end(&self) -> Taken {
+    fn end(&self) -> InputRead {
         match self.source {
-            Source::File {
+            InputSource::File {
                 size: Some(size), ..
-            } if size != self.read => Taken::Broken(format!(
+            } if size != self.read => InputRead::Broken(format!(
                 "the file was changed while it was read: it had {size} bytes, {} were read",
                 self.read
             )),
-            Source::File { .. } | Source::Own => Taken::End,
+            InputSource::File { .. } | InputSource::Own => InputRead::End,
         }
     }
 }
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_window_is_kept() {
-        let mut room = Room::default();
+        let mut room = SendWindow::default();
         assert_eq!(room.left(), STEP_CHUNK.min(STDIN_WINDOW as usize));
         room.sent(STDIN_WINDOW as usize - 10);
         assert_eq!(room.left(), 10);
@@ -165,9 +167,9 @@ mod tests {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(b"12345").unwrap();
             let file = std::fs::File::open(file.path()).unwrap().into();
-            let mut input = Input::new(Source::File { file, size });
-            assert!(matches!(input.read(), Taken::Bytes(b) if b == b"12345"));
-            assert_eq!(matches!(input.read(), Taken::End), fine);
+            let mut input = Input::new(InputSource::File { file, size });
+            assert!(matches!(input.read(), InputRead::Bytes(b) if b == b"12345"));
+            assert_eq!(matches!(input.read(), InputRead::End), fine);
         };
         check(None, true);
         check(Some(5), true);

@@ -5,26 +5,26 @@
 
 use std::time::{Duration, Instant};
 
-/// Two interrupts within this time belong together.
-pub const TOGETHER: Duration = Duration::from_secs(1);
+/// A second interrupt within this time ends the step.
+pub const REPEAT_WINDOW: Duration = Duration::from_secs(1);
 
-/// What an interrupt means to the command.
+/// What the first interrupt does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Rule {
-    /// As described above.
+pub enum InterruptMode {
+    /// It shows what runs, as described above.
     #[default]
-    Tell,
-    /// The first already ends the step (`srun --quit-on-interrupt`).
+    Report,
+    /// It ends the step (`srun --quit-on-interrupt`).
     End,
-    /// The first is passed on to the tasks instead of that (`srun --disable-status`).
+    /// It goes to the tasks instead (`srun --disable-status`).
     PassOn,
 }
 
-/// What to do.
+/// What the command does for a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Act {
+pub enum InterruptAction {
     /// Say what runs, and how to end it.
-    Tell,
+    Report,
     /// End the step: SIGTERM, grace, SIGKILL.
     End,
     /// SIGKILL at once.
@@ -33,41 +33,42 @@ pub enum Act {
     Leave,
 }
 
-/// What came before.
+/// The signals so far that asked for the end of the step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Interrupts {
-    last: Option<Instant>,
-    ended: u32,
+    last_signal: Option<Instant>,
+    /// How often the end was asked for: 1 ended the step, 2 ended it by force.
+    escalations: u32,
 }
 
 impl Interrupts {
-    /// An interrupt at that time.
-    pub fn pressed(&mut self, now: Instant) -> Act {
+    /// What an interrupt at the time `now` does.
+    pub fn on_interrupt(&mut self, now: Instant) -> InterruptAction {
         let together = self
-            .last
+            .last_signal
             .replace(now)
-            .is_some_and(|last| now.saturating_duration_since(last) <= TOGETHER);
-        match (self.ended, together) {
-            (0, false) => Act::Tell,
-            (0, true) => self.step(Act::End),
-            (1, _) => self.step(Act::Force),
-            (_, _) => Act::Leave,
+            .is_some_and(|last| now.saturating_duration_since(last) <= REPEAT_WINDOW);
+        match (self.escalations, together) {
+            (0, false) => InterruptAction::Report,
+            (0, true) => self.escalate(InterruptAction::End),
+            (1, _) => self.escalate(InterruptAction::Force),
+            (_, _) => InterruptAction::Leave,
         }
     }
 
-    /// Another signal asks for the end (SIGTERM, SIGHUP).
-    pub fn asked(&mut self, now: Instant) -> Act {
-        self.last = Some(now);
-        match self.ended {
-            0 => self.step(Act::End),
-            1 => self.step(Act::Force),
-            _ => Act::Leave,
+    /// What SIGTERM or SIGHUP at the time `now` does: it asks for the end at once.
+    pub fn on_termination(&mut self, now: Instant) -> InterruptAction {
+        self.last_signal = Some(now);
+        match self.escalations {
+            0 => self.escalate(InterruptAction::End),
+            1 => self.escalate(InterruptAction::Force),
+            _ => InterruptAction::Leave,
         }
     }
 
-    fn step(&mut self, act: Act) -> Act {
-        self.ended += 1;
-        act
+    fn escalate(&mut self, action: InterruptAction) -> InterruptAction {
+        self.escalations += 1;
+        action
     }
 }
 
@@ -78,28 +79,28 @@ mod tests {
     #[test]
     fn rules() {
         let start = Instant::now();
-        let check = |presses: &[(u64, bool)], want: &[Act]| {
+        let check = |presses: &[(u64, bool)], want: &[InterruptAction]| {
             let mut interrupts = Interrupts::default();
-            let got: Vec<Act> = presses
+            let got: Vec<InterruptAction> = presses
                 .iter()
                 .map(|(ms, interrupt)| {
                     let at = start + Duration::from_millis(*ms);
                     if *interrupt {
-                        interrupts.pressed(at)
+                        interrupts.on_interrupt(at)
                     } else {
-                        interrupts.asked(at)
+                        interrupts.on_termination(at)
                     }
                 })
                 .collect();
             assert_eq!(got, want, "{presses:?}");
         };
-        use Act::{End, Force, Leave, Tell};
-        check(&[(0, true)], &[Tell]);
-        check(&[(0, true), (1500, true)], &[Tell, Tell]);
-        check(&[(0, true), (900, true)], &[Tell, End]);
-        check(&[(0, true), (1500, true), (2000, true)], &[Tell, Tell, End]);
-        check(&[(0, true), (1, true), (9000, true)], &[Tell, End, Force]);
-        check(&[(0, true), (1, true), (2, true), (3, true)], &[Tell, End, Force, Leave]);
+        use InterruptAction::{End, Force, Leave, Report};
+        check(&[(0, true)], &[Report]);
+        check(&[(0, true), (1500, true)], &[Report, Report]);
+        check(&[(0, true), (900, true)], &[Report, End]);
+        check(&[(0, true), (1500, true), (2000, true)], &[Report, Report, End]);
+        check(&[(0, true), (1, true), (9000, true)], &[Report, End, Force]);
+        check(&[(0, true), (1, true), (2, true), (3, true)], &[Report, End, Force, Leave]);
         check(&[(0, false), (1, true), (2, false)], &[End, Force, Leave]);
     }
 }

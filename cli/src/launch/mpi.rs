@@ -47,7 +47,7 @@ pub fn wireup(
     }
     let files = files(programs, Path::new(OsStr::from_bytes(&workdir.0)));
     cosy_plugin::wireup(&plugins(), choice, &files)
-        .map_err(|e| exit::coded(exit::FAILED, e.to_string()))
+        .map_err(|e| exit::error(exit::FAILED, e.to_string()))
 }
 
 /// The files that would be executed, as far as they can be told here.

@@ -17,61 +17,61 @@ use cosy_model::step::{StepCommand, StepProgram};
 /// Largest file, in bytes.
 pub const FILE_BYTES: usize = 4 << 20;
 
-/// What is wrong with a file.
+/// Why a file of programs cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Mistake {
-    /// In a line.
+pub enum ProgramFileError {
+    /// An error in the line with this number.
     #[error("{0}: {1}")]
     Line(usize, LineError),
-    /// A rank has no program.
+    /// No line has this rank.
     #[error("rank {0} has no program; a line that begins with * is for all others")]
-    None(u32),
-    /// A rank has two programs; the line of the second.
+    RankWithoutProgram(u32),
+    /// Two lines have the same rank: number of the second line, and the rank.
     #[error("rank {1} has two programs")]
-    Two(usize, u32),
-    /// Nothing is in it.
+    RankWithTwoPrograms(usize, u32),
+    /// The file has no line with a program.
     #[error("it names no program")]
     Empty,
 }
 
-/// What is wrong with a line.
+/// Why a line cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LineError {
-    /// What stands for ranks stands for none.
+    /// The first word is no list of ranks.
     #[error("'{0}' are no ranks: use 3, 0-7, 1,4-6, or * for all others")]
-    NoRanks(String),
-    /// There is no such rank.
+    InvalidRanks(String),
+    /// The step has no task of this rank.
     #[error("there is no rank {rank}: the step has {tasks} tasks (ranks 0-{})", tasks.saturating_sub(1))]
-    NotThere {
+    NoSuchRank {
         /// The number that was named, from 0.
         rank: u32,
         /// Tasks of the step.
         tasks: u32,
     },
-    /// Anything else.
+    /// Another error, in words; `srun` has no sentence of its own for it.
     #[error("{0}")]
     Other(String),
 }
 
-impl Mistake {
-    /// In the words of Slurm's command, a line each. Source: observed.
+impl ProgramFileError {
+    /// The lines of Slurm's `srun` for this error. Source: observed.
     pub fn as_slurm(&self, file: &str) -> Vec<String> {
         let of_line = |line: &usize| format!("Line {line} of configuration file {file} invalid");
         let no_record =
             |rank: u32| format!("Configuration file {file} invalid, no record for task id {rank}");
         match self {
-            Self::Line(line, LineError::NoRanks(text)) => vec![
+            Self::Line(line, LineError::InvalidRanks(text)) => vec![
                 format!("Invalid task range specification ({text})"),
                 of_line(line),
             ],
-            Self::Line(line, LineError::NotThere { rank, tasks: _ }) => {
+            Self::Line(line, LineError::NoSuchRank { rank, tasks: _ }) => {
                 vec![format!("Invalid task id, {rank} >= ntasks"), of_line(line)]
             }
             Self::Line(line, LineError::Other(_)) => vec![of_line(line)],
-            Self::Two(line, rank) => {
+            Self::RankWithTwoPrograms(line, rank) => {
                 vec![format!("Duplicate record for task {rank}"), of_line(line)]
             }
-            Self::None(rank) => vec![no_record(*rank)],
+            Self::RankWithoutProgram(rank) => vec![no_record(*rank)],
             Self::Empty => vec![no_record(0)],
         }
     }
@@ -81,13 +81,16 @@ impl Mistake {
 /// (`None`), the file says how many there are: the highest rank and 1.
 ///
 /// # Errors
-/// [`Mistake`].
-pub fn parse(text: &str, tasks: Option<u32>) -> Result<(Vec<StepProgram>, Option<u32>), Mistake> {
+/// [`ProgramFileError`].
+pub fn parse(
+    text: &str,
+    tasks: Option<u32>,
+) -> Result<(Vec<StepProgram>, Option<u32>), ProgramFileError> {
     let mut programs: Vec<StepProgram> = Vec::new();
     let mut taken: Vec<(u32, u32, usize)> = Vec::new();
     let mut rest: Option<StepProgram> = None;
     for (number, line) in lines(text) {
-        let at = |wrong: LineError| Mistake::Line(number, wrong);
+        let at = |error: LineError| ProgramFileError::Line(number, error);
         let other = |why: String| at(LineError::Other(why));
         let Some((ranks, command)) = split(&line).map_err(at)? else {
             continue;
@@ -106,13 +109,13 @@ pub fn parse(text: &str, tasks: Option<u32>) -> Result<(Vec<StepProgram>, Option
                 })
             }
             Ranks::These(ranks) => {
-                within(&ranks, tasks).map_err(at)?;
+                check_ranks(&ranks, tasks).map_err(at)?;
                 taken.extend(ranks.iter().map(|(first, last)| (*first, *last, number)));
                 programs.push(StepProgram { ranks, command });
             }
         }
     }
-    complete(programs, taken, rest, tasks)
+    with_rest(programs, taken, rest, tasks)
 }
 
 enum Ranks {
@@ -161,7 +164,7 @@ fn parse_ranks(text: &str) -> Result<Ranks, LineError> {
     if text == "*" {
         return Ok(Ranks::Rest);
     }
-    let bad = || LineError::NoRanks(text.chars().take(40).collect());
+    let bad = || LineError::InvalidRanks(text.chars().take(40).collect());
     let number = |t: &str| -> Result<u32, LineError> {
         let fine = (1..=7).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit());
         fine.then(|| t.parse().ok())
@@ -181,10 +184,10 @@ fn parse_ranks(text: &str) -> Result<Ranks, LineError> {
     Ok(Ranks::These(all))
 }
 
-fn within(ranks: &[(u32, u32)], tasks: Option<u32>) -> Result<(), LineError> {
+fn check_ranks(ranks: &[(u32, u32)], tasks: Option<u32>) -> Result<(), LineError> {
     let highest = ranks.iter().map(|r| r.1).max().unwrap_or(0);
     match tasks {
-        Some(tasks) if highest >= tasks => Err(LineError::NotThere {
+        Some(tasks) if highest >= tasks => Err(LineError::NoSuchRank {
             rank: highest,
             tasks,
         }),
@@ -192,31 +195,33 @@ fn within(ranks: &[(u32, u32)], tasks: Option<u32>) -> Result<(), LineError> {
     }
 }
 
-/// What is wrong with a file of that name: `FILE:LINE: what`.
-pub fn in_file(file: &str, mistake: &Mistake) -> String {
-    match mistake {
-        Mistake::Line(..) => format!("{file}:{mistake}"),
-        Mistake::None(_) | Mistake::Two(..) | Mistake::Empty => format!("{file}: {mistake}"),
+/// The error with the name of the file: `FILE:LINE: what is wrong`.
+pub fn in_file(file: &str, error: &ProgramFileError) -> String {
+    match error {
+        ProgramFileError::Line(..) => format!("{file}:{error}"),
+        ProgramFileError::RankWithoutProgram(_)
+        | ProgramFileError::RankWithTwoPrograms(..)
+        | ProgramFileError::Empty => format!("{file}: {error}"),
     }
 }
 
-/// Adds the line for the others, and sees that every rank has one line.
-fn complete(
+/// Adds the program of all other ranks (`rest`), and checks that every rank has exactly one program.
+fn with_rest(
     mut programs: Vec<StepProgram>,
     mut taken: Vec<(u32, u32, usize)>,
     rest: Option<StepProgram>,
     tasks: Option<u32>,
-) -> Result<(Vec<StepProgram>, Option<u32>), Mistake> {
+) -> Result<(Vec<StepProgram>, Option<u32>), ProgramFileError> {
     taken.sort_unstable();
     if let Some(pair) = taken.windows(2).find(|w| w[1].0 <= w[0].1) {
         let second = pair[0].2.max(pair[1].2);
-        return Err(Mistake::Two(second, pair[1].0));
+        return Err(ProgramFileError::RankWithTwoPrograms(second, pair[1].0));
     }
     let taken: Vec<(u32, u32)> = taken.iter().map(|t| (t.0, t.1)).collect();
     let named = taken.last().map_or(0, |r| r.1 + 1);
     let tasks = match (tasks, named, &rest) {
         (Some(tasks), _, _) => tasks,
-        (None, 0, None) => return Err(Mistake::Empty),
+        (None, 0, None) => return Err(ProgramFileError::Empty),
         (None, 0, Some(_)) => {
             programs.extend(rest);
             return Ok((programs, None));
@@ -230,7 +235,7 @@ fn complete(
             ranks: free,
             ..rest
         }),
-        (Some((rank, _)), None) => return Err(Mistake::None(*rank)),
+        (Some((rank, _)), None) => return Err(ProgramFileError::RankWithoutProgram(*rank)),
     }
     Ok((programs, Some(tasks)))
 }

@@ -1,8 +1,8 @@
-//! What a step is asked for, and what the command does while the step runs: `cosy run` and
-//! `srun` read it from command lines of their own.
+//! Options of a step and of the command that follows it: `cosy run` and `srun` read them from
+//! command lines of their own.
 
-use super::interrupt::Rule;
-use crate::job_options::Options;
+use super::interrupt::InterruptMode;
+use crate::job_options::JobOptions;
 use cosy_model::device::GpuRequest;
 use cosy_model::step::{Bind, Distribution};
 use cosy_model::{Dialect, JobId, Span, StepId};
@@ -13,18 +13,19 @@ use std::time::Duration;
 /// A step of a job, as in `12.0`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepRef {
-    /// What was asked for.
+    /// Id of the job, in `12.0` the 12.
     pub job: JobId,
-    /// Its step.
+    /// Number of the step within the job, from 0.
     pub step: StepId,
 }
 
-/// What was asked for.
+/// Options of `cosy run`, and those of `srun` that it understands in other words.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// As for `csub`.
-    pub job: Options,
-    /// Job whose step it is to be (`--job`); without, a job of its own is made.
+    /// Options that `csub` has too.
+    pub job: JobOptions,
+    /// The running job in which the step starts (`--job`); `None`: the job around the command, else
+    /// a new one.
     pub inside: Option<JobId>,
     /// Running step whose output is shown (`--attach`).
     pub attach: Option<StepRef>,
@@ -36,7 +37,8 @@ pub struct RunOptions {
     pub gpus_per_task: Option<GpuRequest>,
     /// Which task goes to which node (`--distribution`).
     pub distribution: Distribution,
-    /// Nodes of the tasks one by one, each with so many in a row; only in `srun`.
+    /// Nodes for the tasks in the order of ranks, each with a number of consecutive ranks; only in
+    /// `srun`.
     pub places: Vec<(String, u32)>,
     /// What tasks are bound to (`--bind`).
     pub bind: Bind,
@@ -44,8 +46,8 @@ pub struct RunOptions {
     pub overlap: bool,
     /// There may be more tasks than cores (`--overcommit`).
     pub overcommit: bool,
-    /// `--wait-for` or `--immediate`.
-    pub patience: Option<Span>,
+    /// Longest wait for the start (`--wait-for`); zero for `--immediate`.
+    pub max_wait: Option<Span>,
     /// The number of its task stands before each line of output (`--label`).
     pub label: bool,
     /// Output goes on as it comes, not line by line (`--unbuffered`).
@@ -58,20 +60,20 @@ pub struct RunOptions {
     pub pty: bool,
     /// Name of the MPI plugin, or `none`; without, the program tells (`--mpi`).
     pub mpi: Option<String>,
-    /// What to run.
+    /// Program and arguments.
     pub command: Vec<OsString>,
-    /// What an interrupt means; Slurm's commands have options for it.
-    pub interrupts: Rule,
-    /// After the first end of a task, the others have so long; only in `srun`.
+    /// What the first interrupt does; only `srun` has options for it.
+    pub interrupts: InterruptMode,
+    /// How long the other tasks may run after the first end of a task; only in `srun`.
     pub wait: Option<Duration>,
-    /// Say how it goes along; only in `srun`.
+    /// Reports where tasks start and how they end; only in `srun`.
     pub verbose: bool,
-    /// Tasks tell what they are bound to; only in `srun`.
+    /// Tasks report the cores that they are bound to; only in `srun`.
     pub tell_bind: bool,
-    /// In whose words mistakes are told.
+    /// Wording of messages.
     pub dialect: Dialect,
-    /// How much the tasks' supervisors say; only in `srun`.
+    /// Level of messages of the tasks' supervisors, from 0; only in `srun`.
     pub supervisors: u32,
-    /// Tasks stop before their programs, and are listed; only in `srun`.
+    /// Tasks stop before their programs begin, and their processes are listed; only in `srun`.
     pub stopped: bool,
 }

@@ -1,5 +1,5 @@
-//! What goes down to the step: kept here until the connection takes it, so that nobody
-//! waits for a connection that is full.
+//! Frames that go to the step: kept here until the connection takes them, so that nothing blocks on
+//! a connection whose buffer is full.
 
 use cosy_model::step::DownFrame;
 use cosy_proto::step::{self, StepFrame};
@@ -7,7 +7,7 @@ use rustix::net::SendFlags;
 use std::io;
 use std::os::unix::net::UnixStream;
 
-/// The writing end.
+/// Frames that wait to be sent.
 #[derive(Debug, Default)]
 pub struct Outbox {
     buffer: Vec<u8>,
@@ -22,7 +22,7 @@ impl Outbox {
 
     /// Puts a frame at the end.
     pub fn push(&mut self, down: DownFrame) {
-        // What is sent down from here is far below the limit of a frame.
+        // Frames from commands are far below the limit.
         let _ = step::put(&mut self.buffer, &StepFrame::Down(down));
     }
 
@@ -31,8 +31,8 @@ impl Outbox {
         self.sent == self.buffer.len()
     }
 
-    /// Sends as much as the connection takes without waiting. When nobody is there any
-    /// more, what waits is dropped: reading tells the rest.
+    /// Sends as much as the connection takes without blocking. On a broken connection the frames are
+    /// dropped: the error shows itself where the connection is read.
     pub fn send(&mut self, to: &UnixStream) {
         while !self.is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;

@@ -1,4 +1,4 @@
-//! Which tasks of a step run. Pure.
+//! Which tasks of a step run and which have ended, for messages about an interrupt. Pure.
 
 use super::ends::tasks_words;
 use cosy_model::limits::STEP_TASKS;
@@ -9,7 +9,7 @@ use cosy_model::step::StepLayout;
 pub struct Progress {
     nodes: usize,
     started_nodes: usize,
-    /// How each task has ended: with success or not.
+    /// By rank: whether the task succeeded; `None` while it has not ended.
     ended: Vec<Option<bool>>,
 }
 
@@ -59,7 +59,7 @@ impl Progress {
             .collect()
     }
 
-    /// In a few words.
+    /// Which tasks run, as in `tasks 0-3 run, 1 of 2 nodes are starting`.
     pub fn words(&self) -> String {
         let running = self.running();
         if self.started_nodes == 0 && running.len() == self.ended.len() {

@@ -1,22 +1,22 @@
-//! A running step as its command sees it: reads what comes from the tasks, writes it where
-//! it goes, and knows when everything has ended.
+//! A running step as its command sees it: reads the frames of the step, writes the output of the
+//! tasks to its targets, and ends when all nodes have ended.
 //!
-//! When nobody reads the output, nothing is read from the step either: that slows the
-//! tasks. Everything that must not wait for that is in [`super::keeper`].
+//! When nobody reads the command's output, nothing is read from the step either: that slows the
+//! tasks. Signals and input must not wait for that: they are in [`super::control_thread`].
 
+use super::control_thread::{ControlOutcome, ControlThread, Shared};
 use super::ends::Ends;
 use super::inbox::Inbox;
 use super::input::Input;
-use super::intake::Intake;
-use super::interrupt::Rule;
-use super::keeper::{Keeper, Seen, Shared};
+use super::interrupt::InterruptMode;
 use super::progress::Progress;
+use super::signal_pipe::SignalPipe;
 use super::sink::{SinkError, Sinks};
 use super::supervisors::{self, SupervisorLine, Supervisors};
 use super::tty::{self, say};
 use super::{srun_messages, verbose};
-use crate::allocation::attend::Attendant;
-use crate::allocation::finish::job_words;
+use crate::allocation::finish::describe_end;
+use crate::allocation::job_connection::JobConnection;
 use crate::exit;
 use cosy_model::node::KillCause;
 use cosy_model::step::{StepLayout, Stream, TaskEnd, UpFrame};
@@ -29,75 +29,75 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So long may nothing come before it is said who has ended badly: what ends alike ends
-/// together.
-const TOGETHER: Duration = Duration::from_millis(200);
-/// When a step is lost with its job, the controller says so within this time.
-const JOB_NEWS: Duration = Duration::from_secs(3);
-/// When nobody reads the output: as for a program that SIGPIPE ended.
+/// Quiet period after which failed tasks are reported: tasks that fail for one reason fail within
+/// it, and make one line.
+const REPORT_DELAY: Duration = Duration::from_millis(200);
+/// After the loss of a step, the end of its job is waited for so long, to report that instead.
+const JOB_END_WAIT: Duration = Duration::from_secs(3);
+/// Exit code when nobody reads the output: that of a program that SIGPIPE ended.
 const NOBODY_READS: u8 = 141;
 
-/// A step that was started or found.
+/// A connection to a step, new or attached to.
 pub struct Step {
-    /// The connection to it.
+    /// Frames of the step come and go on it.
     pub stream: UnixStream,
-    /// What was read from it already.
+    /// Bytes that were read behind the answer of the node daemon.
     pub inbox: Inbox,
-    /// Its name.
+    /// Job, attempt and number of the step.
     pub key: StepKey,
-    /// Where its tasks are.
+    /// Which tasks are on which nodes.
     pub layout: StepLayout,
 }
 
-/// How it is to be treated.
+/// What the command does with the step's output, failures and interrupts.
 pub struct SessionOptions {
     /// Name that messages of this command begin with.
     pub program: String,
-    /// The first bad end ends everything.
+    /// The first task that fails ends the step.
     pub kill_on_bad_exit: bool,
-    /// Only looked at: it goes on when the command ends.
-    pub looks_on: bool,
+    /// The command only shows the output (`--attach`, `sattach`) and never ends the step.
+    pub observer: bool,
     /// Task 0 has the terminal.
     pub raw: bool,
-    /// Say nothing but what went wrong.
+    /// Reports only what went wrong.
     pub quiet: bool,
-    /// Say how the step goes along.
+    /// Reports where tasks start and how they end.
     pub verbose: bool,
-    /// What is told of the tasks' processes.
+    /// What `srun` reports of the processes of the tasks.
     pub supervisors: supervisors::SupervisorOptions,
-    /// In whose words.
+    /// Wording of the messages.
     pub dialect: Dialect,
-    /// What is done with an interrupt.
-    pub interrupts: Rule,
-    /// After the first end of a task, the others have so long.
+    /// What the first interrupt does.
+    pub interrupts: InterruptMode,
+    /// How long the other tasks may run after the first end of a task; `None`: to their ends.
     pub wait: Option<Duration>,
 }
 
-/// What else belongs to it.
+/// What a session owns besides the connection to the step.
 pub struct SessionResources {
-    /// Where output goes.
+    /// Targets of the tasks' output.
     pub sinks: Sinks,
-    /// Input for the tasks.
+    /// Input for the tasks; `None`: the nodes open files, or there is no input.
     pub input: Option<Input>,
     /// Signals to this command.
-    pub intake: Intake,
-    /// Stays with the job that the command has asked for.
-    pub attendant: Option<Attendant>,
+    pub signals: SignalPipe,
+    /// The connection to the controller for the job that this command has submitted.
+    pub job_connection: Option<JobConnection>,
 }
 
-/// What became of it.
+/// How the step ended.
 pub struct Outcome {
     /// Exit code of the command.
     pub code: u8,
     /// Exit code and signal of the worst task.
     pub worst: (i32, i32),
-    /// Still with the job.
-    pub attendant: Option<Attendant>,
+    /// Still open, to give the job back on.
+    pub job_connection: Option<JobConnection>,
 }
 
 /// Why a session ends before the step.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+enum SessionError {
     #[error(transparent)]
     Sink(#[from] SinkError),
     #[error("the supervisor of the step gave no understandable message: {0}")]
@@ -117,39 +117,39 @@ struct Session {
     /// The first node of the step.
     node: String,
     killed: bool,
-    /// How long reading waits for more.
-    patience: Option<Duration>,
-    /// When those that are left are ended.
-    waited: Option<Instant>,
+    /// Time limit of reads that is set on the connection.
+    read_timeout: Option<Duration>,
+    /// When the tasks that still run are ended ([`SessionOptions::wait`]).
+    end_others_at: Option<Instant>,
 }
 
-/// Stays with a step until its end.
+/// Follows a step to its end, or until its connection breaks.
 ///
 /// # Errors
-/// Those of the system, before anything was done.
+/// Those of the system, before anything was read from the step.
 pub fn run(
     step: Step,
     options: SessionOptions,
     resources: SessionResources,
 ) -> io::Result<Outcome> {
     let shared = Shared::new(step.stream, Progress::new(&step.layout))?;
-    let keeper = Keeper {
+    let control = ControlThread {
         shared: Arc::clone(&shared),
         program: options.program.clone(),
         key: step.key,
-        intake: resources.intake,
+        signals: resources.signals,
         input: resources.input,
-        attendant: resources.attendant,
+        job_connection: resources.job_connection,
         raw: options.raw,
         quiet: options.quiet,
         dialect: options.dialect,
-        rule: options.interrupts,
+        interrupt_mode: options.interrupts,
         node: first_node(&step.layout),
     };
     if options.raw {
         tty::raw()?;
     }
-    let keeper = std::thread::Builder::new().spawn(move || keeper.run())?;
+    let control_thread = std::thread::Builder::new().spawn(move || control.run())?;
     let mut session = Session {
         shared,
         inbox: step.inbox,
@@ -162,57 +162,61 @@ pub fn run(
         options,
         key: step.key,
         killed: false,
-        patience: None,
-        waited: None,
+        read_timeout: None,
+        end_others_at: None,
     };
     let followed = session.follow();
     tty::restore();
-    session.shared.over();
-    let (mut seen, mut attendant) = keeper.join().unwrap_or_default();
-    if matches!(followed, Err(Broken::Lost(_))) && seen.job.is_none() {
-        seen.job = attendant.as_mut().and_then(|a| a.end_within(JOB_NEWS));
+    session.shared.set_step_ended();
+    let (mut control_outcome, mut job_connection) = control_thread.join().unwrap_or_default();
+    if matches!(followed, Err(SessionError::Lost(_))) && control_outcome.job.is_none() {
+        control_outcome.job = job_connection
+            .as_mut()
+            .and_then(|a| a.wait_for_end(JOB_END_WAIT));
     }
-    Ok(session.conclude(followed, &seen, attendant))
+    Ok(session.conclude(followed, &control_outcome, job_connection))
 }
 
 impl Session {
-    fn follow(&mut self) -> Result<(), Broken> {
+    fn follow(&mut self) -> Result<(), SessionError> {
         loop {
             self.drain()?;
             if self.ends.all_over() {
                 return Ok(self.sinks.finish()?);
             }
-            self.hurry();
+            self.set_read_timeout();
             match self.inbox.fill(&mut &self.shared.stream) {
-                Ok(0) => return Err(Broken::Lost(String::new())),
+                Ok(0) => return Err(SessionError::Lost(String::new())),
                 Ok(_) => {}
                 Err(e) if timed_out(&e) => {
-                    self.tell_ends();
-                    self.end_those_left();
+                    self.report_ends();
+                    self.end_other_tasks();
                 }
-                Err(e) => return Err(Broken::Lost(format!(": {e}"))),
+                Err(e) => return Err(SessionError::Lost(format!(": {e}"))),
             }
         }
     }
 
-    /// Reading is given up after a while where something waits to be said.
-    fn hurry(&mut self) {
+    /// Limits the next read where failures wait to be reported, or other tasks to be ended.
+    fn set_read_timeout(&mut self) {
         let left = |at: Instant| at.saturating_duration_since(Instant::now());
-        let waited = self.waited.map(|at| left(at).max(Duration::from_millis(1)));
-        let soon = self.ends.has_news().then_some(TOGETHER);
-        let patience = [soon, waited].into_iter().flatten().min();
-        if patience != self.patience {
-            self.patience = patience;
-            let _ = self.shared.stream.set_read_timeout(patience);
+        let end_others_at = self
+            .end_others_at
+            .map(|at| left(at).max(Duration::from_millis(1)));
+        let soon = self.ends.has_lines().then_some(REPORT_DELAY);
+        let read_timeout = [soon, end_others_at].into_iter().flatten().min();
+        if read_timeout != self.read_timeout {
+            self.read_timeout = read_timeout;
+            let _ = self.shared.stream.set_read_timeout(read_timeout);
         }
     }
 
-    /// After the first end the others had their time.
-    fn end_those_left(&mut self) {
-        if self.waited.is_none_or(|at| at > Instant::now()) {
+    /// Ends the tasks that run when their time after the first end of a task is over.
+    fn end_other_tasks(&mut self) {
+        if self.end_others_at.is_none_or(|at| at > Instant::now()) {
             return;
         }
-        self.waited = None;
+        self.end_others_at = None;
         let seconds = self.options.wait.unwrap_or_default().as_secs();
         self.say(&format!("First task exited {seconds}s ago"));
         for group in self.shared.groups() {
@@ -220,19 +224,19 @@ impl Session {
         }
         self.shared.force();
         self.kill();
-        self.shared.kill(); // also what is being ended already
+        self.shared.kill(); // also tasks that are being ended already
     }
 
-    /// Takes all whole frames that are there. Pieces of output that are next to each other
-    /// are written together.
-    fn drain(&mut self) -> Result<(), Broken> {
+    /// Handles all whole frames in the inbox. Consecutive pieces of output of one stream are written
+    /// with one system call.
+    fn drain(&mut self) -> Result<(), SessionError> {
         let mut pieces: Vec<Range<usize>> = Vec::new();
         let mut to = Stream::Output;
         while let Some((kind, place)) = self.inbox.frame()? {
             if kind != step::OUTPUT {
                 self.pass(to, &mut pieces)?;
                 let frame = step::frame(kind, self.inbox.bytes(place))?;
-                self.heard(frame);
+                self.handle_frame(frame);
                 continue;
             }
             let (rank, stream, body) = step::output(self.inbox.bytes(place.clone()))?;
@@ -249,7 +253,7 @@ impl Session {
         self.pass(to, &mut pieces)
     }
 
-    fn pass(&self, to: Stream, pieces: &mut Vec<Range<usize>>) -> Result<(), Broken> {
+    fn pass(&self, to: Stream, pieces: &mut Vec<Range<usize>>) -> Result<(), SessionError> {
         if pieces.is_empty() {
             return Ok(());
         }
@@ -260,38 +264,38 @@ impl Session {
         Ok(self.sinks.write_all(to, &mut slices)?)
     }
 
-    fn heard(&mut self, frame: StepFrame) {
+    fn handle_frame(&mut self, frame: StepFrame) {
         match frame {
-            StepFrame::Up(up) => self.up(up),
-            // Not for commands.
+            StepFrame::Up(up) => self.handle_up(up),
+            // Frames that only supervisors receive.
             StepFrame::Down(_) | StepFrame::Link(_) => {}
         }
     }
 
-    fn up(&mut self, up: UpFrame) {
+    fn handle_up(&mut self, up: UpFrame) {
         match up {
             UpFrame::Output { .. } | UpFrame::Gather { .. } => {}
             UpFrame::Ending { cause } => {
-                if self.shared.announces() && !self.killed {
+                if self.shared.is_first_announcement() && !self.killed {
                     srun_messages::ending(&self.options.program, self.key, &self.node, cause);
                 }
             }
             UpFrame::Started { node, tasks } => {
                 self.with_progress(Progress::started);
-                self.tell_start(node, &tasks);
+                self.report_start(node, &tasks);
             }
             UpFrame::TaskEnded { rank, end } => {
-                self.tell_end(rank, &end);
+                self.report_end(rank, &end);
                 self.with_progress(|p| p.ended(rank, end.exit_code == 0 && end.signal == 0));
-                let wait = self.options.wait.filter(|_| self.waited.is_none());
+                let wait = self.options.wait.filter(|_| self.end_others_at.is_none());
                 if let Some(wait) = wait {
-                    self.waited = Instant::now().checked_add(wait);
+                    self.end_others_at = Instant::now().checked_add(wait);
                 }
-                if self.ends.task(rank, end) && self.options.kill_on_bad_exit {
+                if self.ends.task_ended(rank, end) && self.options.kill_on_bad_exit {
                     self.kill();
                 }
             }
-            UpFrame::NodeEnded { node, end } => self.ends.node(node, &end),
+            UpFrame::NodeEnded { node, end } => self.ends.node_ended(node, &end),
             UpFrame::Lost { nodes, reason } => {
                 self.ends.lost(&nodes, &reason);
                 if self.options.dialect == Dialect::Slurm {
@@ -306,12 +310,12 @@ impl Session {
         }
     }
 
-    fn tell_start(&mut self, node: u32, tasks: &[(u32, i32)]) {
+    fn report_start(&mut self, node: u32, tasks: &[(u32, i32)]) {
         let at = srun_messages::now();
-        let said = self
+        let lines = self
             .supervisors
             .started(self.ends.layout(), node, tasks, &at);
-        said.iter().for_each(|said| self.tell(said));
+        lines.iter().for_each(|line| self.print_line(line));
         if self.options.verbose
             && let Some(line) = verbose::started(self.ends.layout(), node)
         {
@@ -319,16 +323,16 @@ impl Session {
         }
     }
 
-    fn tell(&self, said: &SupervisorLine) {
-        match said {
-            SupervisorLine::There(line) => srun_messages::pass_on(line),
-            SupervisorLine::Here(text) => self.say(text),
+    fn print_line(&self, line: &SupervisorLine) {
+        match line {
+            SupervisorLine::Node(line) => srun_messages::pass_on(line),
+            SupervisorLine::Command(text) => self.say(text),
         }
     }
 
-    fn tell_end(&mut self, rank: u32, end: &TaskEnd) {
-        if let Some(said) = self.supervisors.ended(rank, end) {
-            self.tell(&said);
+    fn report_end(&mut self, rank: u32, end: &TaskEnd) {
+        if let Some(line) = self.supervisors.ended(rank, end) {
+            self.print_line(&line);
         }
         if self.options.verbose {
             let node = self.ends.node_of(rank);
@@ -355,15 +359,15 @@ impl Session {
         self.kill();
     }
 
-    /// Ends what still runs, once.
+    /// Ends the tasks that still run; a second call does nothing.
     fn kill(&mut self) {
-        if self.killed || self.options.looks_on || self.ends.all_over() {
+        if self.killed || self.options.observer || self.ends.all_over() {
             return;
         }
         self.killed = true;
         self.ends.kill_ordered();
         if self.options.dialect == Dialect::Slurm {
-            self.tell_ends();
+            self.report_ends();
             let text = format!("launch/slurm: _step_signal: Terminating StepId={}", self.key);
             self.say(&text);
             srun_messages::cancelled(self.key, &self.node, KillCause::Cancelled);
@@ -375,40 +379,40 @@ impl Session {
         say(&self.options.program, text);
     }
 
-    fn tell_ends(&mut self) {
+    fn report_ends(&mut self) {
         if self.shared.is_ending() {
             self.ends.kill_ordered();
         }
         for line in self.ends.take_lines() {
             self.say(&line);
         }
-        for line in self.ends.take_said() {
+        for line in self.ends.take_supervisor_lines() {
             srun_messages::pass_on(&line);
         }
     }
 
     fn conclude(
         mut self,
-        followed: Result<(), Broken>,
-        seen: &Seen,
-        attendant: Option<Attendant>,
+        followed: Result<(), SessionError>,
+        control_outcome: &ControlOutcome,
+        job_connection: Option<JobConnection>,
     ) -> Outcome {
-        if let Err(broken) = followed {
-            self.broken(&broken, seen);
+        if let Err(error) = followed {
+            self.report_error(&error, control_outcome);
         }
-        self.tell_ends();
-        if let Some(job) = seen
+        self.report_ends();
+        if let Some(job) = control_outcome
             .job
             .as_ref()
             .filter(|_| self.options.dialect == Dialect::Cosy)
         {
-            self.say(&job_words(job));
+            self.say(&describe_end(job));
             self.ends.at_least(exit::FAILED);
         }
-        if seen.broken_input {
+        if control_outcome.broken_input {
             self.ends.at_least(exit::FAILED);
         }
-        let signal = seen
+        let signal = control_outcome
             .signal
             .filter(|_| self.options.dialect == Dialect::Cosy);
         if let Some(signal) = signal {
@@ -417,17 +421,19 @@ impl Session {
         Outcome {
             code: self.ends.code(),
             worst: self.ends.worst(),
-            attendant,
+            job_connection,
         }
     }
 
-    fn broken(&mut self, broken: &Broken, seen: &Seen) {
-        match broken {
-            Broken::Sink(SinkError::Closed) => self.ends.at_least(NOBODY_READS),
-            Broken::Lost(_) if seen.job.is_some() => self.ends.at_least(exit::FAILED),
-            Broken::Lost(_) | Broken::Garbage(_) | Broken::Sink(_) => {
+    fn report_error(&mut self, error: &SessionError, control_outcome: &ControlOutcome) {
+        match error {
+            SessionError::Sink(SinkError::Closed) => self.ends.at_least(NOBODY_READS),
+            SessionError::Lost(_) if control_outcome.job.is_some() => {
+                self.ends.at_least(exit::FAILED)
+            }
+            SessionError::Lost(_) | SessionError::Garbage(_) | SessionError::Sink(_) => {
                 self.ends.at_least(exit::FAILED);
-                let text = format!("step {}: {broken}", self.key);
+                let text = format!("step {}: {error}", self.key);
                 say(&self.options.program, &text);
                 let _ = self.sinks.finish();
             }

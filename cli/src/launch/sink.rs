@@ -1,6 +1,6 @@
-//! Where output is written: standard output and error, or one file.
+//! Writes the output of tasks to standard output and error of the command, or to files.
 
-use super::files::{Facts, Local, StreamTarget, expand};
+use super::files::{LocalTarget, PatternValues, StreamTarget, expand};
 use cosy_model::OsText;
 use cosy_model::job::OpenMode;
 use cosy_model::step::Stream;
@@ -12,10 +12,10 @@ use std::io::{self, IoSlice};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What cannot be written, and why.
+/// Why output cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// Whoever read it has gone.
+    /// The reader of a pipe has gone.
     #[error("nobody reads the output any more")]
     Closed,
     /// A file that cannot be opened.
@@ -26,7 +26,7 @@ pub enum SinkError {
         /// What the system says.
         cause: io::Error,
     },
-    /// Anything else.
+    /// The error of a write, as on a full disk.
     #[error("cannot write the output: {0}")]
     Write(io::Error),
 }
@@ -47,10 +47,10 @@ impl Target {
     }
 }
 
-/// Both streams of a step.
+/// The targets of both streams of a step.
 pub struct Sinks {
     output: Target,
-    /// `None`: where the output goes.
+    /// `None`: errors go where the output goes.
     error: Option<Target>,
     lines: Lines,
     ready: Vec<u8>,
@@ -58,34 +58,34 @@ pub struct Sinks {
     only: [Option<u32>; 2],
 }
 
-/// Where a file's name begins.
-pub struct Place<'a> {
-    /// Working directory of the step.
+/// How files for output are found and opened.
+pub struct OpenSettings<'a> {
+    /// Working directory of the step, from which relative names are seen.
     pub workdir: &'a OsText,
-    /// How files are opened.
+    /// Whether files are emptied or appended to.
     pub mode: OpenMode,
 }
 
 impl Sinks {
-    /// Opens what is to be opened.
+    /// Opens the files that `targets` (output, errors) name.
     ///
     /// # Errors
     /// [`SinkError::Open`].
     pub fn open(
-        ways: [&StreamTarget; 2],
+        targets: [&StreamTarget; 2],
         style: Style,
-        place: &Place<'_>,
-        facts: &Facts<'_>,
+        settings: &OpenSettings<'_>,
+        values: &PatternValues<'_>,
     ) -> Result<Self, SinkError> {
-        let file = |pattern: &OsText| open(&expand(pattern, facts), place).map(Target::File);
-        let output = match &ways[0].here {
-            Local::Own | Local::Same => Target::Output,
-            Local::File(pattern) => file(pattern)?,
+        let file = |pattern: &OsText| open(&expand(pattern, values), settings).map(Target::File);
+        let output = match &targets[0].local {
+            LocalTarget::Own | LocalTarget::Same => Target::Output,
+            LocalTarget::File(pattern) => file(pattern)?,
         };
-        let error = match &ways[1].here {
-            Local::Own => Some(Target::Error),
-            Local::Same => None,
-            Local::File(pattern) => Some(file(pattern)?),
+        let error = match &targets[1].local {
+            LocalTarget::Own => Some(Target::Error),
+            LocalTarget::Same => None,
+            LocalTarget::File(pattern) => Some(file(pattern)?),
         };
         Ok(Self {
             output,
@@ -96,7 +96,7 @@ impl Sinks {
         })
     }
 
-    /// To standard output and error.
+    /// Standard output and error of the command.
     pub const fn own(style: Style) -> Self {
         Self {
             output: Target::Output,
@@ -107,7 +107,7 @@ impl Sinks {
         }
     }
 
-    /// The output of one task only, and the errors of one.
+    /// Shows only the output of one task and the errors of one; `None`: of all tasks.
     pub fn showing(self, only: [Option<u32>; 2]) -> Self {
         Self { only, ..self }
     }
@@ -173,10 +173,10 @@ impl Sinks {
     }
 }
 
-fn open(name: &OsText, place: &Place<'_>) -> Result<OwnedFd, SinkError> {
-    let folder = Path::new(OsStr::from_bytes(&place.workdir.0));
+fn open(name: &OsText, settings: &OpenSettings<'_>) -> Result<OwnedFd, SinkError> {
+    let folder = Path::new(OsStr::from_bytes(&settings.workdir.0));
     let path = folder.join(OsStr::from_bytes(&name.0));
-    let how = match place.mode {
+    let how = match settings.mode {
         OpenMode::Truncate => OFlags::TRUNC,
         OpenMode::Append => OFlags::APPEND,
     };
@@ -203,7 +203,7 @@ fn write_all(fd: BorrowedFd<'_>, mut pieces: &mut [IoSlice<'_>]) -> Result<(), S
     Ok(())
 }
 
-/// Somebody who shares the descriptor has made it non-blocking.
+/// Waits until a descriptor can be written: another program that shares it has made it non-blocking.
 fn wait_for(fd: BorrowedFd<'_>) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];

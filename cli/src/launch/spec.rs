@@ -1,12 +1,12 @@
-//! From options to the step that is asked for.
+//! Makes the request for a step out of the options of `cosy run` or `srun`.
 
 use super::files::{self, StreamTarget, error, output};
-use super::input::{Input, Source};
+use super::input::{Input, InputSource};
 use super::multiprog;
 use super::options::RunOptions;
-use super::{mpi, place, tty};
-use crate::job_options::Options;
-use crate::{exit, surroundings};
+use super::{mpi, step_socket, tty};
+use crate::job_options::JobOptions;
+use crate::{exit, submitter};
 use anyhow::{Context as _, anyhow};
 use cosy_model::job::MemoryRequest;
 use cosy_model::limits::{ARGUMENTS, NAME_BYTES};
@@ -19,19 +19,19 @@ use std::path::Path;
 /// Between SIGTERM and SIGKILL.
 const GRACE: Span = Span::from_secs(5);
 
-/// A step as it is asked for, and what the command does with its streams.
+/// A request for a step, and what the command does with the step's streams.
 pub struct StepRequest {
-    /// The step as it is asked for.
+    /// What the node daemon is asked for.
     pub spec: StepSpec,
-    /// Where standard output of the tasks goes.
+    /// Target of the tasks' standard output.
     pub output: StreamTarget,
-    /// Where standard error of the tasks goes.
+    /// Target of the tasks' standard error.
     pub error: StreamTarget,
-    /// Input, opened.
+    /// Input that the command reads for the tasks; files of it are open already.
     pub input: Option<Input>,
 }
 
-/// The step that the options describe.
+/// The request for the step that the options describe.
 ///
 /// # Errors
 /// Files that cannot be read, options that make no sense.
@@ -41,7 +41,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
     let out = output(options.job.output.as_ref(), &name);
     let err = error(options.job.error.as_ref(), &out, &name);
     let from = files::input(options.job.input.as_ref(), &name);
-    let workdir = surroundings::workdir(options.job.chdir.as_deref()).map_err(|e| anyhow!(e))?;
+    let workdir = submitter::workdir(options.job.chdir.as_deref()).map_err(|e| anyhow!(e))?;
     let alone = tasks == Some(1);
     let wireup = mpi::wireup(options.mpi.as_deref(), alone, &programs, &workdir)?;
     let job = &options.job;
@@ -62,16 +62,16 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
         bind: options.bind,
         overlap: options.overlap || options.overcommit,
         overcommit: options.overcommit,
-        patience: options.patience,
+        patience: options.max_wait,
         time_limit: job.time,
         grace: GRACE,
         workdir,
         environment: environment(job)?,
-        umask: surroundings::mask(),
-        rlimits: surroundings::limits(),
-        stdin: from.there.clone(),
-        stdout: out.there.clone(),
-        stderr: err.there.clone(),
+        umask: submitter::umask(),
+        rlimits: submitter::rlimits(),
+        stdin: from.remote.clone(),
+        stdout: out.remote.clone(),
+        stderr: err.remote.clone(),
         open_mode: job.open_mode.unwrap_or_default(),
         pty: options.pty.then(tty::window),
         wireup,
@@ -91,31 +91,31 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
     })
 }
 
-/// What the command reads for the tasks.
-fn open_input(from: &files::Input, workdir: &OsText) -> anyhow::Result<Option<Input>> {
-    match from.there {
+/// Opens the input that the command reads for the tasks; `None` where supervisors open files.
+fn open_input(from: &files::StreamSource, workdir: &OsText) -> anyhow::Result<Option<Input>> {
+    match from.remote {
         InputFrom::File(_) | InputFrom::Null => return Ok(None),
         InputFrom::All | InputFrom::Rank(_) => {}
     }
     let Some(name) = &from.file else {
-        return Ok(Some(Input::new(Source::Own)));
+        return Ok(Some(Input::new(InputSource::Own)));
     };
     let path = Path::new(OsStr::from_bytes(&workdir.0)).join(OsStr::from_bytes(&name.0));
     let file = std::fs::File::open(&path)
         .with_context(|| format!("cannot open '{}' for the input", path.display()))?
         .into();
-    Ok(Some(Input::new(Source::File { file, size: None })))
+    Ok(Some(Input::new(InputSource::File { file, size: None })))
 }
 
-/// The variables that a step or a shell gets of those that are here.
+/// The variables of this process that a step or a shell gets (`--env`), separated by NUL.
 ///
 /// # Errors
-/// Too large.
-pub fn environment(job: &Options) -> anyhow::Result<OsText> {
-    surroundings::environment(&job.env_items(), std::env::vars_os()).map_err(|e| anyhow!(e))
+/// Larger than the limit.
+pub fn environment(job: &JobOptions) -> anyhow::Result<OsText> {
+    submitter::environment(&job.env_items(), std::env::vars_os()).map_err(|e| anyhow!(e))
 }
 
-fn memory(job: &Options) -> anyhow::Result<Option<cosy_model::MiB>> {
+fn memory(job: &JobOptions) -> anyhow::Result<Option<cosy_model::MiB>> {
     match job.memory {
         None | Some(MemoryRequest::QueueDefault) => Ok(None),
         Some(MemoryRequest::PerNode(size)) => Ok(Some(size)),
@@ -131,13 +131,14 @@ fn programs(options: &RunOptions) -> anyhow::Result<(Vec<StepProgram>, Option<u3
         let text = read(file).map_err(|e| match options.dialect {
             Dialect::Cosy => e,
             Dialect::Slurm => {
-                SlurmFile(vec![format!("Could not open multi_prog config file {shown}")]).into()
+                SrunErrorLines(vec![format!("Could not open multi_prog config file {shown}")])
+                    .into()
             }
         })?;
         let parsed = multiprog::parse(&text, ranks(options));
-        return parsed.map_err(|mistake| match options.dialect {
-            Dialect::Cosy => exit::usage(multiprog::in_file(&shown, &mistake)),
-            Dialect::Slurm => SlurmFile(mistake.as_slurm(&shown)).into(),
+        return parsed.map_err(|error| match options.dialect {
+            Dialect::Cosy => exit::usage(multiprog::in_file(&shown, &error)),
+            Dialect::Slurm => SrunErrorLines(error.as_slurm(&shown)).into(),
         });
     }
     let n = options.command.len();
@@ -154,18 +155,18 @@ fn programs(options: &RunOptions) -> anyhow::Result<(Vec<StepProgram>, Option<u3
     Ok((vec![StepProgram { ranks, command }], options.job.tasks))
 }
 
-/// What is wrong with a list of programs, in the words of `srun`.
+/// What is wrong with a file of `--multi-prog`, in the lines of `srun`.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
-pub struct SlurmFile(pub Vec<String>);
+pub struct SrunErrorLines(pub Vec<String>);
 
-/// How many tasks there will be, as far as it is known before the node daemon decides.
+/// Number of tasks, as far as it is known before the node daemon decides.
 fn ranks(options: &RunOptions) -> Option<u32> {
     let job = &options.job;
     if job.tasks.is_some() || job.nodes.is_some() || job.tasks_per_node.is_some() {
         return job.tasks;
     }
-    let inside = options.inside.is_none() && place::job().is_some();
+    let inside = options.inside.is_none() && step_socket::current_job().is_some();
     let of_the_job = || std::env::var(variables::TASKS).ok()?.parse().ok();
     inside.then(of_the_job).flatten()
 }
@@ -186,8 +187,8 @@ fn read(file: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The name given, else the first program's.
-fn name(job: &Options, programs: &[StepProgram]) -> String {
+/// The name of the step: as given, else that of the first program.
+fn name(job: &JobOptions, programs: &[StepProgram]) -> String {
     if let Some(name) = &job.name {
         return name.clone();
     }

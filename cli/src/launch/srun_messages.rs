@@ -1,4 +1,4 @@
-//! What `srun` says where `cosy run` says something else, or nothing: sentences only.
+//! Messages of `srun` where `cosy run` has another sentence, or none. Sentences only.
 //!
 //! Source: captures srun-rc*, srun-signal-*, srun-sig*, srun-K*, srun-scancel, srun-queued.
 
@@ -8,7 +8,7 @@ use cosy_model::{StepKey, Time};
 use cosy_slurm::end_messages;
 use std::io::Write;
 
-/// Seconds after which a step that is being ended is no more waited for.
+/// Seconds for which `srun` says that it waits for a step that is being ended.
 pub const LAST_WAIT: u32 = 5;
 
 /// How a task ended: `Exited with exit code 2`, `Killed`, `Segmentation fault`.
@@ -66,7 +66,7 @@ pub fn ending(program: &str, key: StepKey, node: &str, cause: KillCause) {
     cancelled(key, node, cause);
 }
 
-/// Only the supervisor's sentence.
+/// The sentence of the supervisor of the step's first node that the step is cancelled.
 pub fn cancelled(key: StepKey, node: &str, cause: KillCause) {
     let why = match cause {
         KillCause::Cancelled => end_messages::EndReason::Cancelled,

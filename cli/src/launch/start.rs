@@ -1,14 +1,14 @@
-//! Starts a step on the way to a running job's first node, and opens what its streams need.
+//! Connects to a running job's first node, starts a step there, and opens the targets of its output.
 
-use super::intake::Intake;
+use super::node_request::{self, NodeReply};
 use super::options::RunOptions;
 use super::session::{self, Outcome, SessionOptions, SessionResources, Step};
+use super::signal_pipe::SignalPipe;
 use super::sink::{self, Sinks};
 use super::spec::StepRequest;
-use super::talk::{self, Answered};
 use super::tty::{self, say};
-use super::{files, keeper, place, supervisors, verbose};
-use crate::allocation::attend::Attendant;
+use super::{control_thread, files, step_socket, supervisors, verbose};
+use crate::allocation::job_connection::JobConnection;
 use crate::{Context, output};
 use anyhow::{Context as _, anyhow};
 use cosy_model::api::{Reply, Request};
@@ -17,32 +17,33 @@ use cosy_model::{Dialect, JobId, OsText};
 use cosy_proto::lines::{self, Style};
 use std::os::unix::net::UnixStream;
 
-/// A connection that leads to the first node of a running job.
+/// Connects to the first node of a running job, for requests about its steps.
 ///
 /// # Errors
 /// No such job, or no way there.
-pub fn way_to(context: &Context, job: JobId) -> anyhow::Result<UnixStream> {
+pub fn connect_to_job(context: &Context, job: JobId) -> anyhow::Result<UnixStream> {
     let notice = |text: &str| output::complain(context.program(), text);
-    if place::job() == Some(job)
-        && let Some(stream) = place::inside(&notice)
+    if step_socket::current_job() == Some(job)
+        && let Some(stream) = step_socket::connect_inside(&notice)
     {
         return stream;
     }
-    Ok(place::outside(&entry(context, job)?)?.0)
+    Ok(step_socket::connect_outside(&endpoint(context, job)?)?.0)
 }
 
-/// How a running job's first node is reached.
+/// Asks the controller how a running job's first node is reached.
 ///
 /// # Errors
 /// No such job, or it does not run.
-pub fn entry(context: &Context, job: JobId) -> anyhow::Result<AllocationEndpoint> {
+pub fn endpoint(context: &Context, job: JobId) -> anyhow::Result<AllocationEndpoint> {
     match context.ask(Request::Entry { job })? {
         Reply::Entry(entry) => Ok(entry),
         _ => Err(cosy_client::CallError::Unexpected.into()),
     }
 }
 
-/// Variables of `block` with those of `more` over them; both separated by NUL.
+/// The variables of `block`, replaced and extended by those of `more`; `NAME=value`, separated by
+/// NUL.
 pub fn with_variables(block: &OsText, more: &OsText) -> OsText {
     let name = |v: &[u8]| v.iter().position(|b| *b == b'=').map(|at| v[..at].to_vec());
     let split = |t: &OsText| -> Vec<Vec<u8>> {
@@ -57,53 +58,54 @@ pub fn with_variables(block: &OsText, more: &OsText) -> OsText {
     OsText(all.join(&0))
 }
 
-/// Starts a step on `stream` and stays with it until its end.
+/// Starts a step on `stream` and follows it to its end.
 ///
 /// # Errors
 /// A refusal, files that cannot be opened, a lost connection, an interrupt.
-pub fn go(
+pub fn run_step(
     program: &str,
     options: &RunOptions,
-    mut wanted: StepRequest,
+    mut request: StepRequest,
     job: JobId,
     stream: UnixStream,
-    attendant: Option<Attendant>,
+    job_connection: Option<JobConnection>,
 ) -> anyhow::Result<Outcome> {
     let raw = options.pty && tty::is_there();
-    let manner = SessionOptions {
+    let session_options = SessionOptions {
         program: program.to_owned(),
         kill_on_bad_exit: options
             .kill_on_bad_exit
-            .unwrap_or(wanted.spec.wireup != Wireup::None),
-        looks_on: false,
+            .unwrap_or(request.spec.wireup != Wireup::None),
+        observer: false,
         raw,
         quiet: options.job.quiet,
-        dialect: wanted.spec.dialect,
+        dialect: request.spec.dialect,
         verbose: options.verbose && !options.job.quiet,
         supervisors: supervisors::SupervisorOptions {
             level: options.supervisors,
-            programs: options.stopped.then(|| programs(&wanted.spec)),
+            programs: options.stopped.then(|| programs(&request.spec)),
         },
         interrupts: options.interrupts,
         wait: options.wait,
     };
-    let mut intake = Intake::new(&keeper::SIGNALS)?;
-    let step = start(program, &wanted.spec, job, stream, &mut intake, manner.quiet)?;
-    if manner.verbose {
+    let mut signals = SignalPipe::new(&control_thread::SIGNALS)?;
+    let step =
+        start_step(program, &request.spec, job, stream, &mut signals, session_options.quiet)?;
+    if session_options.verbose {
         let lines = verbose::launching(step.key, &step.layout);
         lines.iter().for_each(|line| say(program, line));
     }
-    let sinks = sinks(options, &wanted, &step)?;
+    let sinks = sinks(options, &request, &step)?;
     let resources = SessionResources {
         sinks,
-        input: wanted.input.take(),
-        intake,
-        attendant,
+        input: request.input.take(),
+        signals,
+        job_connection,
     };
-    session::run(step, manner, resources).context("cannot follow the step")
+    session::run(step, session_options, resources).context("cannot follow the step")
 }
 
-/// The programs of the tasks, by their ranks; one alone is that of all.
+/// The programs of the tasks by rank; one alone is that of all tasks.
 fn programs(spec: &StepSpec) -> Vec<String> {
     let mut all = Vec::new();
     for program in &spec.programs {
@@ -125,37 +127,37 @@ fn programs(spec: &StepSpec) -> Vec<String> {
     all
 }
 
-/// Has a step started.
+/// Requests a step and waits until it is created.
 ///
 /// # Errors
 /// A refusal, a lost connection, an interrupt.
-pub fn start(
+pub fn start_step(
     program: &str,
     spec: &StepSpec,
     job: JobId,
     stream: UnixStream,
-    intake: &mut Intake,
+    signals: &mut SignalPipe,
     quiet: bool,
 ) -> anyhow::Result<Step> {
     let dialect = spec.dialect;
-    let silent = quiet || dialect == Dialect::Slurm && spec.patience.is_some();
+    let quiet_wait = quiet || dialect == Dialect::Slurm && spec.patience.is_some();
     let spec = Box::new(spec.clone());
     let ask = StepAsk::Start { job, spec };
     let mut waited = false;
     let mut on_wait = |reason: &str| {
         waited = true;
-        if !silent {
+        if !quiet_wait {
             output::complain(program, &step_waits(dialect, job, reason));
         }
     };
-    match talk::ask(stream, &ask, Some(intake), &mut on_wait)? {
-        Answered::Step(step) => {
-            if waited && !silent && dialect == Dialect::Slurm {
+    match node_request::send(stream, &ask, Some(signals), &mut on_wait)? {
+        NodeReply::Step(step) => {
+            if waited && !quiet_wait && dialect == Dialect::Slurm {
                 output::complain(program, &format!("Step created for job {job}"));
             }
             Ok(*step)
         }
-        Answered::Other(_) => Err(anyhow!("the node daemon's answer does not fit the request")),
+        NodeReply::Other(_) => Err(anyhow!("the node daemon's answer does not fit the request")),
     }
 }
 
@@ -168,7 +170,7 @@ fn step_waits(dialect: Dialect, job: JobId, reason: &str) -> String {
     }
 }
 
-fn sinks(options: &RunOptions, wanted: &StepRequest, step: &Step) -> anyhow::Result<Sinks> {
+fn sinks(options: &RunOptions, request: &StepRequest, step: &Step) -> anyhow::Result<Sinks> {
     let tasks = step.layout.tasks;
     let style = match (options.label, options.unbuffered || options.pty || tasks <= 1) {
         (true, _) => Style::Label(lines::width(tasks)),
@@ -176,20 +178,20 @@ fn sinks(options: &RunOptions, wanted: &StepRequest, step: &Step) -> anyhow::Res
         (false, false) => Style::Whole,
     };
     let user = std::env::var("USER").unwrap_or_else(|_| own_name());
-    let facts = files::Facts {
+    let values = files::PatternValues {
         key: step.key,
-        name: &wanted.spec.name,
+        name: &request.spec.name,
         user: &user,
     };
-    let place = sink::Place {
-        workdir: &wanted.spec.workdir,
-        mode: wanted.spec.open_mode,
+    let settings = sink::OpenSettings {
+        workdir: &request.spec.workdir,
+        mode: request.spec.open_mode,
     };
-    let ways = [&wanted.output, &wanted.error];
-    Ok(Sinks::open(ways, style, &place, &facts)?)
+    let targets = [&request.output, &request.error];
+    Ok(Sinks::open(targets, style, &settings, &values)?)
 }
 
-/// The login name of who runs this, else the number.
+/// Login name of the user of this process, else the uid.
 fn own_name() -> String {
     crate::users::me().unwrap_or_else(|| nix::unistd::getuid().to_string())
 }

@@ -1,51 +1,51 @@
-//! What `srun` tells of processes: with `--slurmd-debug` what the supervisors of the tasks say
-//! in Slurm, with `--debugger-test` which processes the tasks are. Sentences only.
+//! What `srun` reports of the processes of tasks: with `--slurmd-debug` the messages that the tasks'
+//! supervisors have in Slurm, with `--debugger-test` a list of the processes. Sentences only.
 //!
 //! Source: observed, Slurm 22.05.
 
 use cosy_model::step::{StepLayout, TaskEnd};
 use std::collections::BTreeMap;
 
-/// What is wanted of it.
+/// What of the processes is reported.
 #[derive(Clone, Debug, Default)]
 pub struct SupervisorOptions {
-    /// How much supervisors say: 0 nothing, 2 and more the starts and ends of tasks.
+    /// Level of the supervisors' messages: from 2 on, starts and ends of tasks are reported.
     pub level: u32,
-    /// The programs of the tasks by their ranks, where processes are to be listed.
+    /// Lists all processes, with these programs of the tasks by rank (one alone is that of all).
     pub programs: Option<Vec<String>>,
 }
 
-/// What is known of the tasks.
+/// The processes of the tasks, as far as they were reported.
 #[derive(Debug, Default)]
 pub struct Supervisors {
-    wish: SupervisorOptions,
+    options: SupervisorOptions,
     processes: BTreeMap<u32, i32>,
     listed: bool,
 }
 
-/// Who says what.
+/// A line and who says it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SupervisorLine {
     /// A message of a supervisor on a node.
-    There(String),
+    Node(String),
     /// A message of this command.
-    Here(String),
+    Command(String),
 }
 
 impl Supervisors {
-    /// Knows nothing yet.
-    pub fn new(wish: SupervisorOptions) -> Self {
+    /// No task has started.
+    pub fn new(options: SupervisorOptions) -> Self {
         Self {
-            wish,
+            options,
             ..Self::default()
         }
     }
 
-    fn tells(&self) -> bool {
-        self.wish.level >= 2
+    fn reports_tasks(&self) -> bool {
+        self.options.level >= 2
     }
 
-    /// Tasks run, on the node of that number: ranks and processes.
+    /// Tasks (rank, process id) have started on the node with this number.
     pub fn started(
         &mut self,
         layout: &StepLayout,
@@ -54,25 +54,26 @@ impl Supervisors {
         at: &str,
     ) -> Vec<SupervisorLine> {
         self.processes.extend(tasks.iter().copied());
-        let mut said = Vec::new();
-        if self.tells() {
-            let level = level_name(self.wish.level + 2);
-            let there = |text: String| SupervisorLine::There(format!("slurmstepd: {text}\n"));
+        let mut lines = Vec::new();
+        if self.reports_tasks() {
+            let level = level_name(self.options.level + 2);
+            let from_node = |text: String| SupervisorLine::Node(format!("slurmstepd: {text}\n"));
             let levels =
                 format!("debug levels are stderr='{level}', logfile='error', syslog='quiet'");
-            said.push(there(levels));
+            lines.push(from_node(levels));
             let count = layout.count_of(node);
-            said.push(there(format!("starting {count} tasks")));
-            let one = |(rank, pid): &(u32, i32)| there(format!("task {rank} ({pid}) started {at}"));
-            said.extend(tasks.iter().map(one));
+            lines.push(from_node(format!("starting {count} tasks")));
+            let one =
+                |(rank, pid): &(u32, i32)| from_node(format!("task {rank} ({pid}) started {at}"));
+            lines.extend(tasks.iter().map(one));
         }
-        said.extend(self.list(layout));
-        said
+        lines.extend(self.list(layout));
+        lines
     }
 
-    /// All processes, once all are known.
+    /// The list of all processes, given once, when all tasks have started.
     fn list(&mut self, layout: &StepLayout) -> Vec<SupervisorLine> {
-        let Some(programs) = self.wish.programs.as_ref().filter(|_| !self.listed) else {
+        let Some(programs) = self.options.programs.as_ref().filter(|_| !self.listed) else {
             return Vec::new();
         };
         if self.processes.len() < layout.tasks as usize {
@@ -87,7 +88,7 @@ impl Supervisors {
             let program = programs.get(*rank as usize).or(programs.first());
             let program = program.map_or("", String::as_str);
             let node = nodes.get(rank).map_or("?", |n| n.as_str());
-            SupervisorLine::Here(format!(
+            SupervisorLine::Command(format!(
                 "task:{rank}, host:{node}, pid:{pid}, executable:{program}"
             ))
         };
@@ -96,12 +97,12 @@ impl Supervisors {
 
     /// A task has ended.
     pub fn ended(&self, rank: u32, end: &TaskEnd) -> Option<SupervisorLine> {
-        let pid = self.processes.get(&rank).filter(|_| self.tells())?;
+        let pid = self.processes.get(&rank).filter(|_| self.reports_tasks())?;
         let how = match end.signal {
             0 => format!("exited with exit code {}.", end.exit_code),
             signal => format!("exited. Killed by signal {signal}."),
         };
-        Some(SupervisorLine::There(format!("slurmstepd: task {rank} ({pid}) {how}\n")))
+        Some(SupervisorLine::Node(format!("slurmstepd: task {rank} ({pid}) {how}\n")))
     }
 }
 
@@ -118,8 +119,7 @@ fn level_name(level: u32) -> &'static str {
     }
 }
 
-/// The level that a value of `--slurmd-debug` means: a name or a number. What means nothing
-/// is everything.
+/// Reads a value of `--slurmd-debug`, a name or a number; anything else is the highest level.
 pub fn level(text: &str) -> u32 {
     const NAMES: [&str; 6] = ["quiet", "fatal", "error", "info", "verbose", "debug"];
     let named = || NAMES.iter().position(|n| text.eq_ignore_ascii_case(n));
@@ -129,8 +129,8 @@ pub fn level(text: &str) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// The highest level that there is.
-pub const MOST: u32 = 4;
+/// The highest level of messages.
+pub const HIGHEST_LEVEL: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -153,22 +153,22 @@ mod tests {
         }
     }
 
-    fn there(text: &str) -> SupervisorLine {
-        SupervisorLine::There(format!("slurmstepd: {text}\n"))
+    fn from_node(text: &str) -> SupervisorLine {
+        SupervisorLine::Node(format!("slurmstepd: {text}\n"))
     }
 
     #[test]
     fn what_supervisors_say() {
-        let wish = SupervisorOptions {
+        let options = SupervisorOptions {
             level: 2,
             ..SupervisorOptions::default()
         };
-        let mut all = Supervisors::new(wish);
+        let mut all = Supervisors::new(options);
         let got = all.started(&layout(), 1, &[(2, 77)], "NOW");
         let want = [
-            there("debug levels are stderr='verbose', logfile='error', syslog='quiet'"),
-            there("starting 1 tasks"),
-            there("task 2 (77) started NOW"),
+            from_node("debug levels are stderr='verbose', logfile='error', syslog='quiet'"),
+            from_node("starting 1 tasks"),
+            from_node("task 2 (77) started NOW"),
         ];
         assert_eq!(got, want);
         let check = |exit_code, signal, want: &str| {
@@ -177,7 +177,7 @@ mod tests {
                 signal,
                 failure: None,
             };
-            assert_eq!(all.ended(2, &end), Some(there(want)));
+            assert_eq!(all.ended(2, &end), Some(from_node(want)));
             assert_eq!(all.ended(9, &end), None);
         };
         check(2, 0, "task 2 (77) exited with exit code 2.");
@@ -188,14 +188,14 @@ mod tests {
 
     #[test]
     fn processes_are_listed_when_all_are_known() {
-        let wish = SupervisorOptions {
+        let options = SupervisorOptions {
             level: 0,
             programs: Some(vec!["id".into()]),
         };
-        let mut all = Supervisors::new(wish);
+        let mut all = Supervisors::new(options);
         assert!(all.started(&layout(), 1, &[(2, 77)], "").is_empty());
         let got = all.started(&layout(), 0, &[(0, 5), (1, 6)], "");
-        let line = |text: &str| SupervisorLine::Here(text.to_owned());
+        let line = |text: &str| SupervisorLine::Command(text.to_owned());
         let want = [
             line("task:0, host:n1, pid:5, executable:id"),
             line("task:1, host:n1, pid:6, executable:id"),

@@ -1,8 +1,8 @@
-//! The user's terminal: raw while a step has a terminal of its own, as it was on every
-//! way out.
+//! The user's terminal: raw while a step has a terminal of its own, and restored on every way out of
+//! the program.
 //!
-//! Once it was changed, its former state is kept for the whole program: [`restore`] may be
-//! called from anywhere, any number of times.
+//! The state before the first change is kept for the whole program: [`restore`] may be called from
+//! anywhere, any number of times.
 
 use crate::output;
 use cosy_model::step::Window;
@@ -18,7 +18,7 @@ pub fn is_there() -> bool {
     termios::isatty(rustix::stdio::stdin())
 }
 
-/// Keys go through as they are, until [`restore`].
+/// Makes the terminal raw (keys go to the tasks as they are) until [`restore`].
 ///
 /// # Errors
 /// Those of the system.
@@ -37,9 +37,9 @@ pub fn raw() -> io::Result<()> {
     Ok(termios::tcsetattr(stdin, OptionalActions::Drain, &raw)?)
 }
 
-/// The terminal as it was.
+/// Gives the terminal the state that it had before [`raw`].
 pub fn restore() {
-    // Whoever holds the lock has panicked: then it is not known what the state was.
+    // A poisoned lock: the thread that held it has panicked, and the former state is unknown.
     let former = FORMER.lock().ok().and_then(|mut kept| kept.take());
     if let Some(former) = former {
         let stdin = rustix::stdio::stdin();
@@ -47,12 +47,12 @@ pub fn restore() {
     }
 }
 
-/// True while keys go through as they are: lines need a carriage return then.
+/// True while the terminal is raw: lines of messages need a carriage return then.
 pub fn is_raw() -> bool {
     FORMER.lock().is_ok_and(|kept| kept.is_some())
 }
 
-/// How large the terminal is; 80 by 24 where there is none.
+/// Size of the terminal in characters; 80 by 24 where there is none.
 pub fn window() -> Window {
     let size = termios::tcgetwinsize(rustix::stdio::stdin())
         .or_else(|_| termios::tcgetwinsize(rustix::stdio::stdout()));

@@ -1,5 +1,5 @@
-//! What `srun --verbose` says while a step goes along: where its tasks are, when they start
-//! and how they end. Tools read the ids of job and step out of it. Sentences only.
+//! What `srun --verbose` reports of a step: where its tasks are, when they start and how they end.
+//! Tools read the ids of job and step out of these lines. Sentences only.
 //!
 //! Source: capture srun-v.
 
@@ -19,14 +19,14 @@ pub fn launching(key: StepKey, layout: &StepLayout) -> Vec<String> {
     (0u32..).zip(layout.nodes_with_tasks()).map(line).collect()
 }
 
-/// The tasks of a node run.
+/// The tasks of a node have started; `None` for a node without tasks.
 pub fn started(layout: &StepLayout, node: u32) -> Option<String> {
     let name = layout.nodes.get(node as usize)?;
     let count = layout.count_of(node);
     (count > 0).then(|| format!("launch/slurm: _task_start: Node {name}, {count} tasks started"))
 }
 
-/// A task has ended.
+/// A task has ended: its exit status as a hexadecimal wait status, then whether it completed.
 pub fn finished(key: StepKey, node: &str, rank: u32, end: &TaskEnd) -> Vec<String> {
     const WHO: &str = "launch/slurm: _task_finish";
     let status = (end.exit_code & 0xff) << 8 | (end.signal & 0x7f);
@@ -39,7 +39,7 @@ pub fn finished(key: StepKey, node: &str, rank: u32, end: &TaskEnd) -> Vec<Strin
     lines
 }
 
-/// `3`, `[0-1,4]`.
+/// One rank as it is, several in brackets: `[0-1,4]`.
 fn ranks_words(ranks: &[u32]) -> String {
     let numbers: Vec<u64> = ranks.iter().map(|r| u64::from(*r)).collect();
     match ranks {

@@ -163,9 +163,9 @@ fn list(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     };
     output::print(&if m.get_flag("json") {
         let all: Vec<Json> = all.iter().map(account_json).collect();
-        stat::lines(&json!({ "accounts": all }))
+        stat::json_text(&json!({ "accounts": all }))
     } else {
-        accounts(&all, stat::look(m))
+        accounts(&all, stat::table_style(m))
     });
     Ok(if named && all.is_empty() {
         exit::FAILED
@@ -174,8 +174,8 @@ fn list(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     })
 }
 
-fn accounts(all: &[AccountInfo], look: TableStyle) -> String {
-    record::list(account::LIST, all, Clock::in_lists(&times::now()), look)
+fn accounts(all: &[AccountInfo], style: TableStyle) -> String {
+    record::list(account::LIST, all, Clock::in_lists(&times::now()), style)
 }
 
 fn account_json(a: &AccountInfo) -> Json {
@@ -205,15 +205,15 @@ fn ledger(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     }
     output::print(&if m.get_flag("json") {
         let all: Vec<Json> = all.iter().map(entry_json).collect();
-        stat::lines(&json!({ "ledger": all }))
+        stat::json_text(&json!({ "ledger": all }))
     } else {
-        entries(&all, &times::now(), stat::look(m))
+        entries(&all, &times::now(), stat::table_style(m))
     });
     Ok(exit::OK)
 }
 
-fn entries(all: &[LedgerEntry], now: &Zoned, look: TableStyle) -> String {
-    record::list(account::LEDGER, all, Clock::in_lists(now), look)
+fn entries(all: &[LedgerEntry], now: &Zoned, style: TableStyle) -> String {
+    record::list(account::LEDGER, all, Clock::in_lists(now), style)
 }
 
 fn entry_json(e: &LedgerEntry) -> Json {

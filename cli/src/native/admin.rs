@@ -212,8 +212,8 @@ fn token(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
         return Err(cosy_client::CallError::Unexpected.into());
     };
     output::print(&if m.get_flag("json") {
-        stat::lines(
-            &json!({ "node": name, "token": token, "valid": crate::native::jobs::json_span(valid) }),
+        stat::json_text(
+            &json!({ "node": name, "token": token, "valid": crate::native::job_table::json_span(valid) }),
         )
     } else {
         // On standard input: what stands on a command line can be read by everybody there.

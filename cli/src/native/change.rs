@@ -94,7 +94,7 @@ pub fn report(context: &Context, reply: Reply, as_json: bool) -> anyhow::Result<
             .map(|(object, r)| json!({ "object": object, "code": r.code, "message": r.message }))
             .collect();
         let done = json!({ "changed": changed, "refused": refused });
-        output::print(&crate::native::stat::lines(&done));
+        output::print(&crate::native::stat::json_text(&done));
     } else if changed == 0 && refused.is_empty() {
         output::complain(context.program(), "nothing matched, nothing was changed");
     }
@@ -192,7 +192,7 @@ fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {
     let begin = m
         .get_one::<String>("begin")
         .map(|text| {
-            times::parse(text, &times::now(), times::Lean::Ahead)
+            times::parse(text, &times::now(), times::Direction::Future)
                 .map_err(|e| exit::usage(format!("--begin: '{text}' is {e}")))
         })
         .transpose()?;

@@ -21,21 +21,21 @@ pub fn within(all: &mut Vec<ReservationInfo>, since: Option<Time>, until: Option
 }
 
 /// A row for each reservation, and below that the sum of each account.
-pub fn tables(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
-    let mut text = each(all, now, look);
+pub fn tables(all: &[ReservationInfo], now: &Zoned, style: TableStyle) -> String {
+    let mut text = each(all, now, style);
     if !all.is_empty() {
         text.push('\n');
-        text.push_str(&by_account(all, now, look));
+        text.push_str(&by_account(all, now, style));
     }
     text
 }
 
-fn each(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
-    record::list(ReservationList::Bill.columns(), all, Clock::in_lists(now), look)
+fn each(all: &[ReservationInfo], now: &Zoned, style: TableStyle) -> String {
+    record::list(ReservationList::Bill.columns(), all, Clock::in_lists(now), style)
 }
 
-fn by_account(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
-    record::list(account::SUMS, &account::sums(all), Clock::in_lists(now), look)
+fn by_account(all: &[ReservationInfo], now: &Zoned, style: TableStyle) -> String {
+    record::list(account::SUMS, &account::sums(all), Clock::in_lists(now), style)
 }
 
 /// Both as JSON.

@@ -14,7 +14,7 @@ pub enum Action {
         run: fn(&Context, &ArgMatches) -> anyhow::Result<u8>,
     },
     /// Its name is taken for it; it comes with a later version.
-    Later,
+    Reserved,
 }
 
 /// A command of Cosy's own: its names, and what it does.

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The commands that pages and completions are about.
-pub struct Listed {
+pub struct CommandList {
     /// Those of Cosy's own.
     pub native: &'static [Entry],
     /// Slurm's: name, and what it does in a few words.
@@ -43,19 +43,19 @@ pub fn command() -> Command {
 ///
 /// # Errors
 /// What the file system says.
-pub fn run(matches: &ArgMatches, listed: &Listed) -> anyhow::Result<u8> {
+pub fn run(matches: &ArgMatches, commands: &CommandList) -> anyhow::Result<u8> {
     let dir = matches
         .get_one::<PathBuf>("dir")
         .cloned()
         .unwrap_or_default();
     fs::create_dir_all(&dir).with_context(|| format!("cannot make '{}'", dir.display()))?;
     match matches.get_one::<String>("what").map(String::as_str) {
-        Some("man") => manuals(&dir, listed)?,
+        Some("man") => manuals(&dir, commands)?,
         Some("options") => {
             let text = cosy_slurm::submit::help::markdown();
             write(&dir.join("slurm-options.md"), text.as_bytes())?;
         }
-        _ => completions(&dir, listed)?,
+        _ => completions(&dir, commands)?,
     }
     Ok(exit::OK)
 }
@@ -90,21 +90,21 @@ fn each(native: &[Entry]) -> Vec<(String, Command)> {
     all
 }
 
-fn manuals(dir: &Path, listed: &Listed) -> anyhow::Result<()> {
-    for (page, command) in each(listed.native) {
+fn manuals(dir: &Path, commands: &CommandList) -> anyhow::Result<()> {
+    for (page, command) in each(commands.native) {
         for (page, part) in parts(&page, &command) {
             manual(dir, &page, part)?;
         }
         manual(dir, &page, command)?;
     }
     // `cosy submit` is described where `csub` is.
-    for e in listed.native.iter().filter(|e| e.shown) {
+    for e in commands.native.iter().filter(|e| e.shown) {
         if let Some(short) = e.short {
             let link = format!(".so man1/{short}.1\n");
             write(&dir.join(format!("cosy-{}.1", e.name)), link.as_bytes())?;
         }
     }
-    write(&dir.join("cosy-slurm.1"), slurm(&listed.slurm).as_bytes())
+    write(&dir.join("cosy-slurm.1"), slurm(&commands.slurm).as_bytes())
 }
 
 /// One page for all commands with Slurm's names: pages of their own could take the place of
@@ -160,11 +160,11 @@ fn manual(dir: &Path, page: &str, command: Command) -> anyhow::Result<()> {
     write(&dir.join(format!("{page}.1")), &text)
 }
 
-fn completions(dir: &Path, listed: &Listed) -> anyhow::Result<()> {
+fn completions(dir: &Path, commands: &CommandList) -> anyhow::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let into = dir.join(shell.to_string());
         fs::create_dir_all(&into)?;
-        for (name, mut command) in each(listed.native) {
+        for (name, mut command) in each(commands.native) {
             if name.starts_with("cosy-") {
                 continue;
             }
@@ -182,7 +182,7 @@ fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::listed;
+    use crate::commands::command_list;
 
     #[test]
     fn documentation_has_the_options_as_they_are() {
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn slurms_commands_have_a_page() {
-        let commands = listed().slurm;
+        let commands = command_list().slurm;
         let page = slurm(&commands);
         for (name, about) in commands {
             let entry = format!("\\fB{name}\\fR\n{about}\n");
@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn pages_and_completions() {
         let dir = tempfile::tempdir().unwrap();
-        manuals(dir.path(), &listed()).unwrap();
-        completions(dir.path(), &listed()).unwrap();
+        manuals(dir.path(), &command_list()).unwrap();
+        completions(dir.path(), &command_list()).unwrap();
         for file in [
             "cosy.1",
             "csub.1",

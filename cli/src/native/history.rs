@@ -5,7 +5,7 @@
 //! id: those jobs, however long ago.
 
 use crate::native::arg::{self, flag, json, number, parse_state, value, values};
-use crate::native::jobs::{self, Shown};
+use crate::native::job_table::{self, JobColumn};
 use crate::native::{array_lines, cost, stat, steps};
 use crate::{Context, exit, output, times};
 use clap::{ArgMatches, Command};
@@ -74,13 +74,13 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let asked = matches.get_one::<Vec<JobField>>("format");
     let shown = match asked {
-        Some(fields) => fields.iter().map(|f| Shown::Field(*f)).collect(),
+        Some(fields) => fields.iter().map(|f| JobColumn::Field(*f)).collect(),
         None => default_columns(filter.users.len() != 1),
     };
     let fields = match asked {
         Some(fields) => fields.clone(),
         None if as_json => JobField::ALL.to_vec(),
-        None => array_lines::with_fields(jobs::fields_of(&shown)),
+        None => array_lines::with_fields(job_table::fields_of(&shown)),
     };
     let named = !filter.ids.is_empty();
     let mut table = context.fetch_jobs(Request::History { filter, fields })?;
@@ -88,9 +88,9 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         table = array_lines::folded(&table);
     }
     output::print(&if as_json {
-        stat::lines(&json!({ "jobs": jobs::json(&table) }))
+        stat::json_text(&json!({ "jobs": job_table::json(&table) }))
     } else {
-        jobs::list(&table, &shown, &now, stat::look(matches))
+        job_table::list(&table, &shown, &now, stat::table_style(matches))
     });
     Ok(if named && table.rows == 0 {
         none_of_these(context);
@@ -109,9 +109,9 @@ fn steps_of(context: &Context, matches: &ArgMatches, filter: JobFilter) -> anyho
     let named = !filter.ids.is_empty();
     let rows = steps::fetch(context, filter)?;
     output::print(&if matches.get_flag("json") {
-        stat::lines(&json!({ "steps": steps::json(&rows) }))
+        stat::json_text(&json!({ "steps": steps::json(&rows) }))
     } else {
-        steps::list(&rows, &times::now(), stat::look(matches))
+        steps::list(&rows, &times::now(), stat::table_style(matches))
     });
     Ok(if named && rows.is_empty() {
         none_of_these(context);
@@ -139,9 +139,9 @@ fn costs(context: &Context, matches: &ArgMatches, filter: &JobFilter) -> anyhow:
         all.drain(..all.len().saturating_sub(most));
     }
     output::print(&if matches.get_flag("json") {
-        stat::lines(&cost::json(&all))
+        stat::json_text(&cost::json(&all))
     } else {
-        cost::tables(&all, &times::now(), stat::look(matches))
+        cost::tables(&all, &times::now(), stat::table_style(matches))
     });
     Ok(if named && all.is_empty() {
         exit::FAILED
@@ -170,7 +170,7 @@ fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
         matches
             .get_one::<String>(name)
             .map(|text| {
-                times::parse(text, now, times::Lean::Back)
+                times::parse(text, now, times::Direction::Past)
                     .map_err(|e| exit::usage(format!("--{name}: '{text}' is {e}")))
             })
             .transpose()
@@ -192,23 +192,23 @@ fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
     Ok(filter)
 }
 
-fn default_columns(with_user: bool) -> Vec<Shown> {
+fn default_columns(with_user: bool) -> Vec<JobColumn> {
     use JobField as F;
     let mut shown = vec![
-        Shown::Titled(F::Ref, "ID", None),
-        Shown::Titled(F::Name, "NAME", Some(6)),
-        Shown::Titled(F::Queue, "QUEUE", Some(5)),
-        Shown::Titled(F::State, "STATE", None),
-        Shown::Exit,
-        Shown::Titled(F::Start, "START", None),
-        Shown::Titled(F::End, "END", None),
-        Shown::Titled(F::Elapsed, "TIME", None),
-        Shown::Cpu,
-        Shown::Titled(F::PeakMemory, "MEMORY", None),
-        Shown::Nodes,
+        JobColumn::Titled(F::Ref, "ID", None),
+        JobColumn::Titled(F::Name, "NAME", Some(6)),
+        JobColumn::Titled(F::Queue, "QUEUE", Some(5)),
+        JobColumn::Titled(F::State, "STATE", None),
+        JobColumn::Exit,
+        JobColumn::Titled(F::Start, "START", None),
+        JobColumn::Titled(F::End, "END", None),
+        JobColumn::Titled(F::Elapsed, "TIME", None),
+        JobColumn::Cpu,
+        JobColumn::Titled(F::PeakMemory, "MEMORY", None),
+        JobColumn::Nodes,
     ];
     if with_user {
-        shown.insert(2, Shown::Titled(F::User, "USER", Some(6)));
+        shown.insert(2, JobColumn::Titled(F::User, "USER", Some(6)));
     }
     shown
 }

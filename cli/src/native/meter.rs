@@ -25,7 +25,7 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
         return Err(CallError::Unexpected.into());
     };
     let mut told = json!({
-        "cluster": cluster, "version": version, "now": crate::native::jobs::json_time(Some(now)),
+        "cluster": cluster, "version": version, "now": crate::native::job_table::json_time(Some(now)),
         "set_aside": set_aside,
     });
     let mut text = format!("cosyd {version} of cluster {cluster} is there\n");
@@ -39,15 +39,15 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
         let Reply::Meter { kinds, budgets } = context.ask(Request::Meter)? else {
             return Err(CallError::Unexpected.into());
         };
-        let look = TableStyle {
+        let style = TableStyle {
             width: output::width(),
             colour: output::colour(),
             bare: false,
         };
         text.push('\n');
-        text.push_str(&times(&kinds, look));
+        text.push_str(&times(&kinds, style));
         text.push('\n');
-        text.push_str(&uses(&budgets, look));
+        text.push_str(&uses(&budgets, style));
         told["kinds"] = kinds
             .iter()
             .map(|k| record::json(&meter::kind_fields(k)))
@@ -57,16 +57,20 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
             .map(|b| record::json(&meter::budget_fields(b)))
             .collect();
     }
-    output::print(&if as_json { stat::lines(&told) } else { text });
+    output::print(&if as_json {
+        stat::json_text(&told)
+    } else {
+        text
+    });
     Ok(exit::OK)
 }
 
-fn times(kinds: &[MeterRow], look: TableStyle) -> String {
-    record::list(meter::KINDS, kinds, Clock::in_lists(&crate::times::now()), look)
+fn times(kinds: &[MeterRow], style: TableStyle) -> String {
+    record::list(meter::KINDS, kinds, Clock::in_lists(&crate::times::now()), style)
 }
 
-fn uses(budgets: &[BudgetRow], look: TableStyle) -> String {
-    record::list(meter::BUDGETS, budgets, Clock::in_lists(&crate::times::now()), look)
+fn uses(budgets: &[BudgetRow], style: TableStyle) -> String {
+    record::list(meter::BUDGETS, budgets, Clock::in_lists(&crate::times::now()), style)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub mod gantt;
 pub mod generate;
 pub mod history;
 pub mod import;
-pub mod jobs;
+pub mod job_table;
 pub mod meter;
 pub mod mpi;
 pub mod plan;

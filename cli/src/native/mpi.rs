@@ -59,10 +59,10 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let environment: Environment = std::env::vars_os().collect();
     let mut command = std::process::Command::new(program);
     command.args(args);
-    let Some(ready) = ready(&environment, context.program()) else {
+    let Some(prepared) = prepare_plugins(&environment, context.program()) else {
         return Err(cannot(program, &command.exec()));
     };
-    command.envs(&ready.variables);
+    command.envs(&prepared.variables);
     for signal in LEFT_TO_THE_COMMAND {
         // Not ignored: the command would inherit that.
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -82,19 +82,19 @@ fn cannot(program: &OsStr, error: &io::Error) -> anyhow::Error {
         _ => NOT_EXECUTABLE,
     };
     let program = program.to_string_lossy();
-    exit::coded(code, format!("cannot execute {program}: {error}"))
+    exit::error(code, format!("cannot execute {program}: {error}"))
 }
 
 /// What the plugins have to say about an allocation, and a directory with their files
 /// that goes with it.
 #[derive(Debug)]
-pub struct Ready {
+pub struct PreparedPlugins {
     /// To be added to the environment.
     pub variables: Environment,
     files: PathBuf,
 }
 
-impl Drop for Ready {
+impl Drop for PreparedPlugins {
     fn drop(&mut self) {
         let _ = remove_files(&self.files);
     }
@@ -102,7 +102,7 @@ impl Drop for Ready {
 
 /// Asks the plugins about the allocation that these variables describe; `None` where they
 /// have nothing to say. What goes wrong is said in the name of `program`.
-pub fn ready(environment: &Environment, program: &str) -> Option<Ready> {
+pub fn prepare_plugins(environment: &Environment, program: &str) -> Option<PreparedPlugins> {
     if !wanted(environment) {
         return None;
     }
@@ -120,7 +120,7 @@ pub fn ready(environment: &Environment, program: &str) -> Option<Ready> {
     for complaint in &prepared.complaints {
         output::complain(program, complaint);
     }
-    Some(Ready {
+    Some(PreparedPlugins {
         variables: prepared.variables,
         files,
     })
@@ -175,7 +175,7 @@ mod tests {
         let place = work.path().to_str().unwrap();
         let plugins = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins");
         let environment = environment(&[("TMPDIR", place), (PLUGIN_PATH, plugins)]);
-        let got = ready(&environment, "test").unwrap();
+        let got = prepare_plugins(&environment, "test").unwrap();
         let hosts = &got.variables[OsStr::new("HYDRA_HOST_FILE")];
         assert!(Path::new(hosts).starts_with(place), "{hosts:?}");
         assert_eq!(std::fs::read_to_string(hosts).unwrap(), "n1:2\nn2:1\n");
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn nothing_to_say() {
-        assert!(ready(&environment(&[("COSY_TASKS", "1")]), "test").is_none());
-        assert!(ready(&environment(&[("COSY_MPI", "none")]), "test").is_none());
+        assert!(prepare_plugins(&environment(&[("COSY_TASKS", "1")]), "test").is_none());
+        assert!(prepare_plugins(&environment(&[("COSY_MPI", "none")]), "test").is_none());
     }
 }

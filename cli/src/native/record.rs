@@ -1,9 +1,9 @@
 //! Lists, lines and JSON of nodes, queues, reservations and workflows. What there is to tell is
 //! in [`cosy_view`]; here it becomes text in the reader's zone and in his colours, or JSON.
 
-use crate::native::jobs::{json_span, json_time};
+use crate::native::job_table::{json_span, json_time};
 use crate::native::resv::words;
-use crate::native::table::{Cell, Head, Paint, TableStyle, render};
+use crate::native::table::{Cell, ColumnHead, Paint, TableStyle, render};
 use crate::times;
 use crate::units::{bytes, micros};
 use cosy_model::{Span, Su, Time};
@@ -47,14 +47,14 @@ fn digits(span: Span) -> String {
 }
 
 /// A list, a row for each of `all`.
-pub fn list<T>(columns: &[Column<T>], all: &[T], clock: Clock<'_>, look: TableStyle) -> String {
-    let heads: Vec<Head> = columns.iter().map(Head::from).collect();
+pub fn list<T>(columns: &[Column<T>], all: &[T], clock: Clock<'_>, style: TableStyle) -> String {
+    let heads: Vec<ColumnHead> = columns.iter().map(ColumnHead::from).collect();
     let cells = |one| -> Vec<Cell> {
         let each = columns.iter().map(|column| (column.cell)(one));
         each.map(|value| cell(&value, clock)).collect()
     };
     let rows: Vec<Vec<Cell>> = all.iter().map(cells).collect();
-    render(&heads, &rows, look)
+    render(&heads, &rows, style)
 }
 
 /// One thing whole: a line for each value that there is, titles in so many columns.

@@ -15,13 +15,13 @@ use serde_json::Value as Json;
 
 /// A table of them with a title; at most `most` rows, then how many there are beyond.
 /// Nothing at all when there are none.
-pub fn list(all: &[ReservationInfo], now: &Zoned, look: TableStyle, most: usize) -> String {
+pub fn list(all: &[ReservationInfo], now: &Zoned, style: TableStyle, most: usize) -> String {
     if all.is_empty() {
         return String::new();
     }
     let columns = ReservationList::BesideJobs.columns();
     let (shown, beyond) = all.split_at(all.len().min(most));
-    let mut text = record::list(columns, shown, Clock::in_lists(now), look);
+    let mut text = record::list(columns, shown, Clock::in_lists(now), style);
     if !beyond.is_empty() {
         let beyond = beyond.len();
         text.push_str(&format!("and {beyond} more: cresv list shows all\n"));

@@ -4,7 +4,7 @@
 //! (as far as the cluster lets one see them), `--ended` adds those that ended moments ago.
 
 use crate::native::arg::{self, flag, json, number, parse_state, values};
-use crate::native::jobs::{self, Shown};
+use crate::native::job_table::{self, JobColumn};
 use crate::native::record::{self, Clock};
 use crate::native::table::TableStyle;
 use crate::native::{array_lines, plan, reservations};
@@ -85,7 +85,7 @@ fn parse_fields(text: &str) -> Result<Vec<JobField>, String> {
     text.split(',').map(|f| f.trim().parse()).collect()
 }
 
-/// Subject is asked for.
+/// What `cstat` shows.
 enum Subject {
     List,
     Jobs(Vec<JobRef>),
@@ -94,7 +94,7 @@ enum Subject {
     Plan,
 }
 
-fn what(matches: &ArgMatches) -> anyhow::Result<Subject> {
+fn subject(matches: &ArgMatches) -> anyhow::Result<Subject> {
     let words: Vec<String> = arg::list(matches, "what");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let ids = match words.as_slice() {
@@ -120,7 +120,7 @@ fn what(matches: &ArgMatches) -> anyhow::Result<Subject> {
 /// # Errors
 /// A refusal, or no controller.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let what = what(matches)?;
+    let what = subject(matches)?;
     let Some(seconds) = matches.get_one::<u32>("watch") else {
         let (text, code) = once(context, matches, &what)?;
         output::print(&text);
@@ -146,28 +146,30 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 
 fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Result<(String, u8)> {
     let as_json = matches.get_flag("json");
-    let look = look(matches);
+    let style = table_style(matches);
     let fine = |text| Ok((text, exit::OK));
     match what {
         Subject::Jobs(ids) if matches.get_flag("script") => fine(scripts(context, ids)?),
-        Subject::Jobs(ids) => whole(context, ids, as_json, look),
-        Subject::List => fine(list(context, matches, as_json, look)?),
+        Subject::Jobs(ids) => whole(context, ids, as_json, style),
+        Subject::List => fine(list(context, matches, as_json, style)?),
         Subject::Plan => fine(planned(context, matches, as_json)?),
         Subject::Queues => match context.ask(Request::Queues)? {
-            Reply::Queues(all) if as_json => fine(lines(&json!({ "queues": queues_json(&all) }))),
-            Reply::Queues(all) => fine(queues(&all, look)),
+            Reply::Queues(all) if as_json => {
+                fine(json_text(&json!({ "queues": queues_json(&all) })))
+            }
+            Reply::Queues(all) => fine(queues(&all, style)),
             _ => Err(cosy_client::CallError::Unexpected.into()),
         },
         Subject::Nodes => match context.ask(Request::Nodes)? {
-            Reply::Nodes(all) if as_json => fine(lines(&json!({ "nodes": nodes_json(&all) }))),
-            Reply::Nodes(all) => fine(nodes(&all, look)),
+            Reply::Nodes(all) if as_json => fine(json_text(&json!({ "nodes": nodes_json(&all) }))),
+            Reply::Nodes(all) => fine(nodes(&all, style)),
             _ => Err(cosy_client::CallError::Unexpected.into()),
         },
     }
 }
 
 /// How tables are to look here and now.
-pub fn look(matches: &ArgMatches) -> TableStyle {
+pub fn table_style(matches: &ArgMatches) -> TableStyle {
     TableStyle {
         width: output::width(),
         colour: output::colour(),
@@ -176,7 +178,7 @@ pub fn look(matches: &ArgMatches) -> TableStyle {
 }
 
 /// JSON as text.
-pub fn lines(json: &Json) -> String {
+pub fn json_text(json: &Json) -> String {
     format!("{json:#}\n")
 }
 
@@ -200,7 +202,7 @@ fn list(
     context: &Context,
     matches: &ArgMatches,
     as_json: bool,
-    look: TableStyle,
+    style: TableStyle,
 ) -> anyhow::Result<String> {
     let mut filter = filter(matches);
     if let Some(nodes) = matches.get_one::<Vec<String>>("node") {
@@ -211,13 +213,13 @@ fn list(
     }
     let asked = matches.get_one::<Vec<JobField>>("format");
     let shown = match asked {
-        Some(fields) => fields.iter().map(|f| Shown::Field(*f)).collect(),
+        Some(fields) => fields.iter().map(|f| JobColumn::Field(*f)).collect(),
         None => default_columns(matches.get_flag("all") || matches.contains_id("user")),
     };
     let fields = match asked {
         Some(fields) => fields.clone(),
         None if as_json => JobField::ALL.to_vec(),
-        None => array_lines::with_fields(jobs::fields_of(&shown)),
+        None => array_lines::with_fields(job_table::fields_of(&shown)),
     };
     let fold_arrays = !matches.get_flag("array");
     let request = Request::Jobs {
@@ -231,20 +233,20 @@ fn list(
     }
     let reserved = live_reservations(context, matches)?;
     if as_json {
-        let mut all = json!({ "jobs": jobs::json(&table) });
+        let mut all = json!({ "jobs": job_table::json(&table) });
         if let Some(reserved) = reserved {
             all["reservations"] = reserved.iter().map(reservations::json).collect();
         }
-        return Ok(lines(&all));
+        return Ok(json_text(&all));
     }
     let now = times::now();
-    let mut text = jobs::list(&table, &shown, &now, look);
+    let mut text = job_table::list(&table, &shown, &now, style);
     let most = if matches.get_flag("all") {
         usize::MAX
     } else {
         SHORT_LIST
     };
-    let reserved = reservations::list(&reserved.unwrap_or_default(), &now, look, most);
+    let reserved = reservations::list(&reserved.unwrap_or_default(), &now, style, most);
     if !reserved.is_empty() {
         text.push('\n');
         text.push_str(&reserved);
@@ -286,7 +288,7 @@ fn live_reservations(
 
 fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Result<String> {
     let time = |text: &String| -> anyhow::Result<Time> {
-        times::parse(text, &times::now(), times::Lean::Ahead)
+        times::parse(text, &times::now(), times::Direction::Future)
             .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
     };
     let nodes = matches.get_one::<Vec<String>>("node");
@@ -298,22 +300,22 @@ fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Resul
     plan::show(context, &wanted)
 }
 
-fn default_columns(with_user: bool) -> Vec<Shown> {
+fn default_columns(with_user: bool) -> Vec<JobColumn> {
     use JobField as F;
     let mut shown = vec![
-        Shown::Titled(F::Ref, "ID", None),
-        Shown::Titled(F::Name, "NAME", Some(6)),
-        Shown::Titled(F::Queue, "QUEUE", Some(5)),
-        Shown::Titled(F::State, "STATE", None),
-        Shown::Titled(F::Elapsed, "TIME", None),
-        Shown::Titled(F::TimeLimit, "LIMIT", None),
-        Shown::Titled(F::NodeCount, "NODES", None),
-        Shown::Titled(F::Cores, "CORES", None),
-        Shown::Start,
-        Shown::Where,
+        JobColumn::Titled(F::Ref, "ID", None),
+        JobColumn::Titled(F::Name, "NAME", Some(6)),
+        JobColumn::Titled(F::Queue, "QUEUE", Some(5)),
+        JobColumn::Titled(F::State, "STATE", None),
+        JobColumn::Titled(F::Elapsed, "TIME", None),
+        JobColumn::Titled(F::TimeLimit, "LIMIT", None),
+        JobColumn::Titled(F::NodeCount, "NODES", None),
+        JobColumn::Titled(F::Cores, "CORES", None),
+        JobColumn::Start,
+        JobColumn::Where,
     ];
     if with_user {
-        shown.insert(2, Shown::Titled(F::User, "USER", Some(6)));
+        shown.insert(2, JobColumn::Titled(F::User, "USER", Some(6)));
     }
     shown
 }
@@ -322,7 +324,7 @@ fn whole(
     context: &Context,
     ids: &[JobRef],
     as_json: bool,
-    look: TableStyle,
+    style: TableStyle,
 ) -> anyhow::Result<(String, u8)> {
     let mut texts = Vec::new();
     let mut objects = Vec::new();
@@ -339,28 +341,28 @@ fn whole(
             Err(e) => return Err(e.into()),
         };
         if as_json {
-            for mut job in jobs::json(&table) {
+            for mut job in job_table::json(&table) {
                 job["explanation"] = sentences.clone().into();
                 objects.push(job);
             }
         } else {
-            texts.push(explained(&table, &sentences, look));
+            texts.push(explained(&table, &sentences, style));
         }
     }
     let text = if as_json {
-        lines(&json!({ "jobs": objects }))
+        json_text(&json!({ "jobs": objects }))
     } else {
         texts.join("\n")
     };
     Ok((text, code))
 }
 
-fn explained(table: &Table, sentences: &[String], look: TableStyle) -> String {
+fn explained(table: &Table, sentences: &[String], style: TableStyle) -> String {
     let now = times::now();
     let mut text = if table.rows == 1 {
-        jobs::block(table, 0, &now)
+        job_table::block(table, 0, &now)
     } else {
-        jobs::list(table, &default_columns(true), &now, look)
+        job_table::list(table, &default_columns(true), &now, style)
     };
     for sentence in sentences {
         text.push_str(sentence);
@@ -382,12 +384,12 @@ fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {
     }
 }
 
-fn queues(all: &[QueueInfo], look: TableStyle) -> String {
-    record::list(queue::LIST, all, Clock::in_lists(&times::now()), look)
+fn queues(all: &[QueueInfo], style: TableStyle) -> String {
+    record::list(queue::LIST, all, Clock::in_lists(&times::now()), style)
 }
 
-fn nodes(all: &[NodeInfo], look: TableStyle) -> String {
-    record::list(node::LIST, all, Clock::in_lists(&times::now()), look)
+fn nodes(all: &[NodeInfo], style: TableStyle) -> String {
+    record::list(node::LIST, all, Clock::in_lists(&times::now()), style)
 }
 
 fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
@@ -411,7 +413,7 @@ mod tests {
             let matches = command()
                 .try_get_matches_from([&["cstat"], args].concat())
                 .unwrap();
-            let got = what(&matches).ok().map(|w| match w {
+            let got = subject(&matches).ok().map(|w| match w {
                 Subject::List => 0,
                 Subject::Jobs(ids) => ids.len(),
                 Subject::Queues => 100,

@@ -32,8 +32,8 @@ fn jobs_of(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<JobRef>> 
 }
 
 /// A list as text.
-pub fn list(rows: &[StepRow], now: &Zoned, look: TableStyle) -> String {
-    record::list(step::ended_columns(rows), rows, Clock::in_lists(now), look)
+pub fn list(rows: &[StepRow], now: &Zoned, style: TableStyle) -> String {
+    record::list(step::ended_columns(rows), rows, Clock::in_lists(now), style)
 }
 
 /// Objects with fixed units.

@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A column: its title and how it may be treated.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Head {
+pub struct ColumnHead {
     /// Words over the column.
     pub title: String,
     /// Where its cells stand.
@@ -17,7 +17,7 @@ pub struct Head {
     pub least: Option<usize>,
 }
 
-impl Head {
+impl ColumnHead {
     /// A column whose cells start at the left and are never cut.
     pub fn left(title: &str) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Head {
     }
 }
 
-impl<T> From<&Column<T>> for Head {
+impl<T> From<&Column<T>> for ColumnHead {
     fn from(column: &Column<T>) -> Self {
         Self {
             title: column.title.to_owned(),
@@ -122,47 +122,47 @@ pub struct TableStyle {
 }
 
 /// The table as text.
-pub fn render(heads: &[Head], rows: &[Vec<Cell>], look: TableStyle) -> String {
-    let mut widths: Vec<usize> = heads
+pub fn render(columns: &[ColumnHead], rows: &[Vec<Cell>], style: TableStyle) -> String {
+    let mut widths: Vec<usize> = columns
         .iter()
         .enumerate()
         .map(|(at, head)| {
-            let title = if look.bare { 0 } else { head.title.width() };
+            let title = if style.bare { 0 } else { head.title.width() };
             let cells = rows
                 .iter()
                 .map(|r| r.get(at).map_or(0, |c| shown(&c.text).width()));
             cells.max().unwrap_or(0).max(title)
         })
         .collect();
-    if let Some(width) = look.width {
-        squeeze(heads, &mut widths, width);
+    if let Some(width) = style.width {
+        squeeze(columns, &mut widths, width);
     }
     let mut out = String::new();
-    if !look.bare {
-        let titles: Vec<Cell> = heads.iter().map(|h| h.title.as_str().into()).collect();
-        line(heads, &widths, &titles, false, &mut out);
+    if !style.bare {
+        let titles: Vec<Cell> = columns.iter().map(|h| h.title.as_str().into()).collect();
+        line(columns, &widths, &titles, false, &mut out);
     }
     for row in rows {
-        line(heads, &widths, row, look.colour, &mut out);
+        line(columns, &widths, row, style.colour, &mut out);
     }
     out
 }
 
 /// Takes what is too much from the widest columns that may be cut.
-fn squeeze(heads: &[Head], widths: &mut [usize], limit: usize) {
+fn squeeze(columns: &[ColumnHead], widths: &mut [usize], limit: usize) {
     loop {
         let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
         let Some(excess) = total.checked_sub(limit).filter(|e| *e > 0) else {
             return;
         };
-        let widest = (0..heads.len())
-            .filter(|at| heads[*at].least.is_some_and(|least| widths[*at] > least))
+        let widest = (0..columns.len())
+            .filter(|at| columns[*at].least.is_some_and(|least| widths[*at] > least))
             .max_by_key(|at| widths[*at]);
         let Some(at) = widest else { return };
-        let least = heads[at].least.unwrap_or(0);
+        let least = columns[at].least.unwrap_or(0);
         // Down to the next widest only, so that the columns shrink together.
-        let next = (0..heads.len())
-            .filter(|n| *n != at && heads[*n].least.is_some_and(|l| widths[*n] > l))
+        let next = (0..columns.len())
+            .filter(|n| *n != at && columns[*n].least.is_some_and(|l| widths[*n] > l))
             .map(|n| widths[n])
             .max()
             .unwrap_or(0);
@@ -171,10 +171,10 @@ fn squeeze(heads: &[Head], widths: &mut [usize], limit: usize) {
     }
 }
 
-fn line(heads: &[Head], widths: &[usize], cells: &[Cell], colour: bool, out: &mut String) {
+fn line(columns: &[ColumnHead], widths: &[usize], cells: &[Cell], colour: bool, out: &mut String) {
     let empty = Cell::default();
     let start = out.len();
-    for (at, head) in heads.iter().enumerate() {
+    for (at, head) in columns.iter().enumerate() {
         let cell = cells.get(at).unwrap_or(&empty);
         let text = fit(&cell.text, widths[at]);
         let fill = " ".repeat(widths[at].saturating_sub(text.width()));
@@ -232,19 +232,19 @@ mod tests {
         ]
     }
 
-    fn heads() -> [Head; 3] {
+    fn columns() -> [ColumnHead; 3] {
         [
-            Head::right("ID"),
-            Head::left("NAME").cut(5),
-            Head::left("STATE"),
+            ColumnHead::right("ID"),
+            ColumnHead::left("NAME").cut(5),
+            ColumnHead::left("STATE"),
         ]
     }
 
     #[test]
     fn aligned() {
-        let check = |look: TableStyle, want: &[&str]| {
-            let text = render(&heads(), &rows(), look);
-            assert_eq!(text.lines().collect::<Vec<_>>(), want, "{look:?}");
+        let check = |style: TableStyle, want: &[&str]| {
+            let text = render(&columns(), &rows(), style);
+            assert_eq!(text.lines().collect::<Vec<_>>(), want, "{style:?}");
         };
         let plain = TableStyle::default();
         check(
@@ -274,7 +274,7 @@ mod tests {
             },
             &["    1  a      \u{1b}[31mfailed\u{1b}[0m", "12345  a lo+  x"],
         );
-        assert_eq!(render(&heads(), &[], plain), "ID  NAME  STATE\n");
+        assert_eq!(render(&columns(), &[], plain), "ID  NAME  STATE\n");
     }
 
     #[test]
@@ -293,11 +293,12 @@ mod tests {
         let rows: Vec<Vec<Cell>> = ["\u{8ba1}\u{7b97}", "abcd", "e\u{301}"]
             .map(|name| vec![name.into(), "x".into()])
             .into();
-        let text = render(&[Head::left("N"), Head::left("S")], &rows, TableStyle::default());
+        let text =
+            render(&[ColumnHead::left("N"), ColumnHead::left("S")], &rows, TableStyle::default());
         assert_eq!(text, "N     S\n\u{8ba1}\u{7b97}  x\nabcd  x\ne\u{301}     x\n");
         // The widest cell of a column is told by columns of the terminal, not by characters.
         let text = render(
-            &[Head::left("N"), Head::left("S")],
+            &[ColumnHead::left("N"), ColumnHead::left("S")],
             &[rows[0].clone(), rows[2].clone()],
             TableStyle::default(),
         );

@@ -27,7 +27,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         return Err(cosy_client::CallError::Unexpected.into());
     };
     if matches.get_flag("json") {
-        output::print(&crate::native::stat::lines(&json!({ "jobs": json(&ended) })));
+        output::print(&crate::native::stat::json_text(&json!({ "jobs": json(&ended) })));
     } else if !matches.get_flag("quiet") {
         let lines = lines(&ended);
         output::print(&lines.iter().map(|l| format!("{l}\n")).collect::<String>());

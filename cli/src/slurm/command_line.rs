@@ -15,18 +15,18 @@ pub fn version() -> u8 {
     exit::OK
 }
 
-/// A command line that cannot be read.
+/// Reports an error on the command line, with a hint to `--help`; gives the exit code.
 pub fn mistake(context: &Context, mistake: &UsageError) -> u8 {
     say(&mistake.text(&called()));
     say(&getopt::hint(context.program()));
     exit::FAILED
 }
 
-/// The command line, when it asks for neither help, usage nor version and has no mistake;
-/// else it is answered.
+/// Parses the command line.
 ///
 /// # Errors
-/// The exit code.
+/// The exit code, where it asked for help, usage or version, which is printed here, or has an error,
+/// which is reported here.
 pub fn read(context: &Context, usage: &str, rows: &[Row]) -> Result<Parsed, u8> {
     let parsed = getopt::parse(&table::opts(rows), Order::Permute, context.args());
     for found in &parsed.found {

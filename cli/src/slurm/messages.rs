@@ -4,7 +4,7 @@ use crate::Context;
 use cosy_slurm::submit::{Fault, Program};
 use std::io::Write;
 
-/// The name that this program was called by, as the C library's complaints have it.
+/// The name that this program was called by (`argv[0]`), with which messages of `getopt` begin.
 pub fn called() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     called.to_string_lossy().into_owned()
@@ -12,7 +12,7 @@ pub fn called() -> String {
 
 /// A whole line on standard error, as it is.
 pub fn say(line: &str) {
-    // In one piece: others may write to the same place.
+    // In one write, so that lines of other programs on the same terminal are not mixed in.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
@@ -21,7 +21,7 @@ pub fn error(context: &Context, text: &str) {
     say(&format!("{}: error: {text}", context.program()));
 }
 
-/// Says why there will be no job; gives the exit code.
+/// Prints the lines of a fault, if it has any; gives its exit code.
 pub fn fail(program: Program, fault: &Fault) -> u8 {
     if !fault.lines.is_empty() {
         say(fault.text(program).trim_end_matches('\n'));

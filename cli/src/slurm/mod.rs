@@ -6,9 +6,9 @@
 //! variable is needed for that.
 
 pub mod accounts;
-pub mod clusters;
 pub mod command_line;
 pub mod messages;
+pub mod names;
 pub mod records;
 pub mod reports;
 pub mod sacct;
@@ -34,7 +34,7 @@ pub mod waiting;
 pub mod words;
 
 use crate::Context;
-use cosy_client::{Absent, Patience};
+use cosy_client::{ControllerWait, RetryPolicy};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -78,23 +78,23 @@ pub fn by_name(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|e| e.name == name)
 }
 
-/// Commands that wait for a controller that is not there, as all of Slurm's do: a restart of it
-/// is no reason to fail.
-const WAIT: [&str; 4] = ["salloc", "sbatch", "scancel", "srun"];
-/// So long Slurm's commands try to reach the controller.
-const ABSENT: Absent = Absent {
-    wait: Duration::from_secs(59),
-    says: "error: Slurm temporarily unable to accept job, sleeping and retrying",
+/// Commands that wait for a controller that cannot be reached, as they do in Slurm: a restart of
+/// the controller is no reason to fail.
+const WAITING_COMMANDS: [&str; 4] = ["salloc", "sbatch", "scancel", "srun"];
+/// How long these commands try to reach the controller, and what they say: as observed in Slurm.
+const CONTROLLER_WAIT: ControllerWait = ControllerWait {
+    limit: Duration::from_secs(59),
+    notice: "error: Slurm temporarily unable to accept job, sleeping and retrying",
 };
 
 /// Runs a command with those arguments; gives its exit code.
 pub fn start(entry: &Entry, args: Vec<OsString>) -> u8 {
-    let absent = WAIT.contains(&entry.name).then_some(ABSENT);
-    let patience = Patience {
-        absent,
-        ..Patience::default()
+    let waits = WAITING_COMMANDS.contains(&entry.name);
+    let retry = RetryPolicy {
+        controller_wait: waits.then_some(CONTROLLER_WAIT),
+        ..RetryPolicy::default()
     };
-    (entry.run)(&Context::new(entry.name, args).patient(patience))
+    (entry.run)(&Context::new(entry.name, args).with_retry(retry))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What `squeue`, `sinfo`, `sacct` and the small reports share: what the cluster says of
-//! its jobs, how values are to look here and now, and the ends of a command that shows.
+//! What `squeue`, `sinfo`, `sacct` and the small reports share: facts of the cluster beside its jobs,
+//! the style of values, and the answers to `--help`, `--version` and failed requests.
 
 use super::messages::say;
-use super::{clusters, words};
+use super::{names, words};
 use crate::{Context, exit, output, times, users};
 use cosy_client::CallError;
 use cosy_model::Span;
@@ -15,7 +15,7 @@ use cosy_slurm::table::{self, Row};
 use cosy_slurm::times::{TimeFormat, TimeWriter};
 use jiff::Zoned;
 
-/// A variable of the environment; empty ones and such that are no text are none.
+/// A variable of the environment; `None` also where it is empty or no UTF-8.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
@@ -43,32 +43,32 @@ pub fn usage(context: &Context, options: &[Row]) -> u8 {
     exit::OK
 }
 
-/// A text about the command itself.
-pub fn told(text: &str) -> u8 {
+/// Prints a text about the command itself; gives the exit code.
+pub fn print_text(text: &str) -> u8 {
     output::print(text);
     exit::OK
 }
 
-/// A command line that cannot be read.
+/// Reports an error on the command line; gives the exit code.
 pub fn mistake(context: &Context, mistake: &UsageError) -> u8 {
     super::command_line::mistake(context, mistake)
 }
 
-/// Why a list could not be had, as `slurm_load_jobs error: ...`; gives the exit code.
+/// Reports that a request failed, as `slurm_load_jobs error: ...`; gives the exit code.
 pub fn failed(function: &str, error: &CallError) -> u8 {
     say(&format!("{function} error: {}", words::of_call(error)));
     exit::FAILED
 }
 
-/// The table in a reply, checked: it came from outside.
+/// The whole table of jobs that a request asks for.
 ///
 /// # Errors
-/// No answer, or another one.
+/// No answer, a refusal, or an answer that is no table.
 pub fn table(context: &Context, request: Request) -> Result<Table, CallError> {
     context.fetch_jobs(request)
 }
 
-/// What is asked of the cluster beside its jobs, each only where something shows it.
+/// Facts of the cluster beside its jobs that a report shows; only these are requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NeededFacts {
     /// Memory and time limits that queues give by default.
@@ -81,33 +81,33 @@ pub struct NeededFacts {
     pub cluster: bool,
 }
 
-/// Asks for it; what cannot be had stays empty.
+/// Requests these facts for the jobs of a table; those that cannot be had stay empty.
 pub fn cluster_facts(context: &Context, wanted: NeededFacts, jobs: &Table) -> ClusterFacts {
-    let mut around = ClusterFacts::default();
+    let mut facts = ClusterFacts::default();
     if wanted.memory
         && let Ok(Reply::Queues(queues)) = context.ask(Request::Queues)
     {
         for q in queues {
             let limit = q.spec.default_time.or(q.spec.max_time);
             let limit = limit.unwrap_or(Span::UNLIMITED);
-            around.default_limits.insert(q.spec.name.clone(), limit);
+            facts.default_limits.insert(q.spec.name.clone(), limit);
             if let Some(memory) = q.spec.default_memory_per_core {
-                around.default_memory.insert(q.spec.name, memory);
+                facts.default_memory.insert(q.spec.name, memory);
             }
         }
     }
     if wanted.reservations
         && (0..jobs.rows).any(|r| jobs.number(r, JobField::Reservation).is_some())
     {
-        let all = clusters::reservations(context).into_iter();
+        let all = names::reservations(context).into_iter();
         let named = all.filter_map(|r| Some((i64::try_from(r.id.0).ok()?, reservation::name(&r))));
-        around.reservations = named.collect();
+        facts.reservations = named.collect();
     }
     if wanted.groups {
         for row in 0..jobs.rows {
             let gid = jobs.number(row, JobField::Gid);
             if let Some((gid, short)) = gid.and_then(|g| Some((g, u32::try_from(g).ok()?))) {
-                around
+                facts
                     .groups
                     .entry(gid)
                     .or_insert_with(|| users::group(short));
@@ -115,12 +115,12 @@ pub fn cluster_facts(context: &Context, wanted: NeededFacts, jobs: &Table) -> Cl
         }
     }
     if wanted.cluster {
-        around.cluster = cluster(context);
+        facts.cluster = cluster(context);
     }
-    around
+    facts
 }
 
-/// The cluster's name; empty while it does not answer.
+/// The cluster's name; empty when the controller does not answer.
 pub fn cluster(context: &Context) -> String {
     match context.ask(Request::Ping) {
         Ok(Reply::Pong { cluster, .. }) => cluster,
@@ -128,8 +128,8 @@ pub fn cluster(context: &Context) -> String {
     }
 }
 
-/// How values look here and now.
-pub fn look(now: &Zoned, raw_sizes: bool) -> ValueStyle {
+/// How values are written: with the present, and the formats that variables ask for.
+pub fn value_style(now: &Zoned, raw_sizes: bool) -> ValueStyle {
     ValueStyle {
         now: times::time_of(now),
         stamps: stamps(now),
@@ -138,7 +138,7 @@ pub fn look(now: &Zoned, raw_sizes: bool) -> ValueStyle {
     }
 }
 
-/// Points of time as `SLURM_TIME_FORMAT` wants them.
+/// The format of points in time, by `SLURM_TIME_FORMAT`.
 pub fn stamps(now: &Zoned) -> TimeWriter {
     let form = variable("SLURM_TIME_FORMAT");
     TimeWriter::new(now, form.as_deref().map_or(TimeFormat::Standard, Into::into))

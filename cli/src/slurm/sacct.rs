@@ -4,7 +4,7 @@
 
 use super::messages::{error, say};
 use super::records::{self, Records};
-use super::{accounts, clusters, reports};
+use super::{accounts, names, reports};
 use crate::{Context, exit, output, refs, times, users};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Span, hostlist};
@@ -50,12 +50,12 @@ fn fatal(context: &Context, text: &str) -> u8 {
     exit::FAILED
 }
 
-/// Why nothing was shown: it is told, this is the exit code.
-type Failed = u8;
+/// Exit code of a report that failed; the reason has been printed.
+type FailureCode = u8;
 
-fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, Failed> {
+fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, FailureCode> {
     for cluster in &query.clusters {
-        if !clusters::names_this(context, cluster) {
+        if !names::is_this_cluster(context, cluster) {
             return Err(exit::FAILED);
         }
     }
@@ -101,7 +101,7 @@ struct Selection {
     step: Option<String>,
 }
 
-fn wanted(context: &Context, words: &[String]) -> Result<Vec<Selection>, Failed> {
+fn wanted(context: &Context, words: &[String]) -> Result<Vec<Selection>, FailureCode> {
     let one = |word: &String| {
         let (job, step) = match word.split_once('.') {
             Some((job, step)) => (job, Some(step.to_owned())),
@@ -114,7 +114,11 @@ fn wanted(context: &Context, words: &[String]) -> Result<Vec<Selection>, Failed>
     words.iter().map(one).collect()
 }
 
-fn filter(context: &Context, query: &Query, wanted: &[Selection]) -> Result<JobFilter, Failed> {
+fn filter(
+    context: &Context,
+    query: &Query,
+    wanted: &[Selection],
+) -> Result<JobFilter, FailureCode> {
     let mut users = query.users.clone();
     if let Some(user) = users.iter().find(|u| !users::exists(u)) {
         error(context, &format!("Invalid user id: {user}"));
@@ -215,7 +219,7 @@ fn fits(whole: &Row<'_>, query: &Query) -> bool {
         && group(&query.groups)
 }
 
-fn scripts(context: &Context, jobs: &[JobRef]) -> Result<u8, Failed> {
+fn scripts(context: &Context, jobs: &[JobRef]) -> Result<u8, FailureCode> {
     if jobs.is_empty() {
         error(context, "-B/--batch-script requires a jobid");
         return Err(exit::FAILED);

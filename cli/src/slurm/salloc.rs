@@ -5,11 +5,11 @@ use super::messages::{error, fail, say};
 use super::srun::step_options::immediate;
 use super::submit;
 use super::waiting::{self, WaitOptions};
-use crate::allocation::attend::{Allocated, Attendant};
 use crate::allocation::finish::finish;
+use crate::allocation::job_connection::{Allocated, JobConnection};
 use crate::allocation::shell;
-use crate::launch::place;
 use crate::launch::start::with_variables;
+use crate::launch::step_socket;
 use crate::{Context, exit};
 use cosy_model::api::EndedJob;
 use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs, variables};
@@ -27,28 +27,28 @@ const SALLOC: Program = Program::Salloc;
 
 /// The options of `salloc` that are not about the job.
 #[derive(Clone, Debug, Default)]
-struct Own {
+struct SallocOptions {
     no_shell: bool,
-    /// `--kill-command`: with this signal.
+    /// Signal for the command when the job ends (`--kill-command`).
     kill: Option<i32>,
     immediate: Option<Duration>,
     bell: bool,
 }
 
-impl Own {
+impl SallocOptions {
     fn read(options: &[GivenOption]) -> Result<Self, Fault> {
-        let mut own = Self::default();
+        let mut salloc_options = Self::default();
         for found in options {
             match found.name {
-                "no-shell" => own.no_shell = true,
-                "kill-command" => own.kill = Some(signal(found)?),
-                "immediate" => own.immediate = Some(immediate(found)?),
-                "bell" => own.bell = true,
-                "no-bell" => own.bell = false,
+                "no-shell" => salloc_options.no_shell = true,
+                "kill-command" => salloc_options.kill = Some(signal(found)?),
+                "immediate" => salloc_options.immediate = Some(immediate(found)?),
+                "bell" => salloc_options.bell = true,
+                "no-bell" => salloc_options.bell = false,
                 _ => {}
             }
         }
-        Ok(own)
+        Ok(salloc_options)
     }
 }
 
@@ -69,21 +69,21 @@ pub fn run(context: &Context) -> u8 {
     };
     let (lines, words) = match submit::components::of_line(SALLOC, parsed.found, parsed.words) {
         Ok(components) => components,
-        Err(mistake) => return submit::mistaken(SALLOC, &mistake),
+        Err(mistake) => return submit::report_usage_error(SALLOC, &mistake),
     };
     let environment = submit::environment(SALLOC);
-    let read = |line: Vec<GivenOption>| -> Result<(Vec<GivenOption>, SubmitOptions, Own), Fault> {
+    let read = |line: Vec<GivenOption>| -> Result<(Vec<GivenOption>, SubmitOptions, SallocOptions), Fault> {
         let options: Vec<GivenOption> = [&environment[..], &line].concat();
         check_together(&environment, &line)?;
-        let (job_options, own) = submit::job_options(SALLOC, &options)?;
-        Ok((options, job_options, Own::read(&own)?))
+        let (job_options, salloc_options) = submit::job_options(SALLOC, &options)?;
+        Ok((options, job_options, SallocOptions::read(&salloc_options)?))
     };
     let components: Result<Vec<_>, Fault> = passed_on(lines).into_iter().map(read).collect();
     let mut components = match components {
         Ok(components) => components.into_iter(),
         Err(fault) => return fail(SALLOC, &fault),
     };
-    let Some((options, job_options, own)) = components.next() else {
+    let Some((options, job_options, salloc_options)) = components.next() else {
         return exit::FAILED;
     };
     if job_options.verbose > 0 {
@@ -92,16 +92,16 @@ pub fn run(context: &Context) -> u8 {
     }
     submit::remarks(SALLOC, &job_options);
     let further: Vec<SubmitOptions> = components.map(|(_, job_options, _)| job_options).collect();
-    allocate(context, (&job_options, &further), &own, words)
+    allocate(context, (&job_options, &further), &salloc_options, words)
 }
 
 fn allocate(
     context: &Context,
     (job_options, further): (&SubmitOptions, &[SubmitOptions]),
-    own: &Own,
+    salloc_options: &SallocOptions,
     command: Vec<OsString>,
 ) -> u8 {
-    let name = if own.no_shell {
+    let name = if salloc_options.no_shell {
         "no-shell"
     } else {
         "interactive"
@@ -112,46 +112,46 @@ fn allocate(
         Ok((spec, array))
     });
     let (spec, environment) = match built {
-        Ok((spec, _)) => split(spec, own),
+        Ok((spec, _)) => without_environment(spec, salloc_options),
         Err(fault) => return fail(SALLOC, &fault),
     };
-    let manner = WaitOptions {
-        patience: own.immediate,
+    let wait_options = WaitOptions {
+        max_wait: salloc_options.immediate,
         quiet: job_options.quiet,
     };
-    let (attendant, allocated) = match waiting::get(context, SALLOC, spec, &manner) {
+    let (job_connection, allocated) = match waiting::get(context, SALLOC, spec, &wait_options) {
         Ok(got) => got,
         Err(code) => return code,
     };
-    let job = attendant.job();
-    let told = |text: &str| {
+    let job = job_connection.job();
+    let report = |text: &str| {
         if !job_options.quiet {
             say(&format!("salloc: {text}"));
         }
     };
-    told(&format!("Granted job allocation {job}"));
-    if own.bell {
+    report(&format!("Granted job allocation {job}"));
+    if salloc_options.bell {
         crate::output::print("\x07");
     }
-    if own.no_shell {
+    if salloc_options.no_shell {
         return exit::OK;
     }
-    let inside = Inside {
+    let inside = LocalCommand {
         context,
-        own,
+        salloc_options,
         quiet: job_options.quiet,
         workdir: job_options.chdir.clone(),
         variables: variables(&environment, &allocated),
         command,
     };
-    inside.run(attendant)
+    inside.run(job_connection)
 }
 
-/// The allocation, and the variables for the command in it.
-fn split(spec: JobSpec, own: &Own) -> (JobSpec, OsText) {
+/// The allocation without its variables, and the variables, which only the local command gets.
+fn without_environment(spec: JobSpec, salloc_options: &SallocOptions) -> (JobSpec, OsText) {
     let environment = spec.environment.clone();
     let spec = JobSpec {
-        attended: !own.no_shell,
+        attended: !salloc_options.no_shell,
         environment: OsText::default(),
         ..spec
     };
@@ -161,11 +161,11 @@ fn split(spec: JobSpec, own: &Own) -> (JobSpec, OsText) {
 fn variables(environment: &OsText, allocated: &Allocated) -> OsText {
     let mut all = with_variables(environment, &allocated.variables);
     if let Some(facts) = AllocationFacts::read(&allocated.variables.0) {
-        let told: Vec<String> = facts.allocation().texts().collect();
-        all = with_variables(&all, &told.join("\0").into());
+        let report: Vec<String> = facts.allocation().texts().collect();
+        all = with_variables(&all, &report.join("\0").into());
     }
-    // Where there is no way to the nodes, whatever needs it says so.
-    if let Ok((_, socket)) = place::outside(&allocated.entry) {
+    // Where the nodes cannot be reached, the commands that need them report it.
+    if let Ok((_, socket)) = step_socket::connect_outside(&allocated.entry) {
         let mut variable = format!("{}=", variables::STEP_SOCKET).into_bytes();
         variable.extend(socket.into_os_string().into_vec());
         all = with_variables(&all, &OsText(variable));
@@ -173,20 +173,20 @@ fn variables(environment: &OsText, allocated: &Allocated) -> OsText {
     all
 }
 
-struct Inside<'a> {
+struct LocalCommand<'a> {
     context: &'a Context,
-    own: &'a Own,
+    salloc_options: &'a SallocOptions,
     quiet: bool,
     workdir: Option<OsString>,
     variables: OsText,
     command: Vec<OsString>,
 }
 
-impl Inside<'_> {
-    fn run(self, mut attendant: Attendant) -> u8 {
-        let job = attendant.job();
+impl LocalCommand<'_> {
+    fn run(self, mut job_connection: JobConnection) -> u8 {
+        let job = job_connection.job();
         let words = self.words();
-        let ended = shell::run(self.manner(job), self.process(&words), &mut attendant);
+        let ended = shell::run(self.shell_options(job), self.process(&words), &mut job_connection);
         let (code, job_ended) = match &ended {
             Ok(ended) => (ended.exit_code, ended.job_ended),
             Err(_) => {
@@ -201,7 +201,7 @@ impl Inside<'_> {
             self.say(&format!("Relinquishing job allocation {job}"));
             finish(self.context, job, code, signal);
         }
-        drop(attendant);
+        drop(job_connection);
         let killed = job_ended && signal != 0;
         // As in the original, a signal that ended the command is no failure of its own.
         if killed {
@@ -217,18 +217,18 @@ impl Inside<'_> {
         }
     }
 
-    /// What becomes of the command when the job ends first.
-    fn manner(&self, job: JobId) -> shell::ShellOptions<'_> {
+    /// What happens to the command when the job ends before it.
+    fn shell_options(&self, job: JobId) -> shell::ShellOptions<'_> {
         let interactive = self.command.is_empty() && std::io::stdin().is_terminal();
         let kill = self
-            .own
+            .salloc_options
             .kill
             .or(interactive.then_some(signal_hook::consts::SIGHUP));
         let quiet = self.quiet;
         shell::ShellOptions {
             program: self.context.program(),
             kill,
-            says: Box::new(move |ended| says(job, ended, quiet)),
+            report_end: Box::new(move |ended| report_job_end(job, ended, quiet)),
         }
     }
 
@@ -256,8 +256,8 @@ impl Inside<'_> {
     }
 }
 
-/// What is said when the job ends before its command.
-fn says(job: JobId, ended: Option<&EndedJob>, quiet: bool) {
+/// Prints that the job has ended before its command.
+fn report_job_end(job: JobId, ended: Option<&EndedJob>, quiet: bool) {
     if quiet {
         return;
     }

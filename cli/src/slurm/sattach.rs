@@ -3,12 +3,12 @@
 
 use super::command_line::read;
 use super::messages::{error, say};
-use crate::launch::intake::Intake;
-use crate::launch::interrupt::Rule;
+use crate::launch::interrupt::InterruptMode;
+use crate::launch::node_request::{self, NodeReply};
 use crate::launch::session::{self, SessionOptions, SessionResources, Step};
+use crate::launch::signal_pipe::SignalPipe;
 use crate::launch::sink::Sinks;
-use crate::launch::start::way_to;
-use crate::launch::talk::{self, Answered};
+use crate::launch::start::connect_to_job;
 use crate::{Context, exit, output};
 use cosy_model::step::{StepAsk, StepLayout};
 use cosy_model::{Dialect, JobId, StepId};
@@ -93,11 +93,11 @@ fn step(text: &str) -> Option<(JobId, StepId)> {
 }
 
 fn attach(context: &Context, job: JobId, step: StepId) -> Option<Step> {
-    let stream = way_to(context, job).ok()?;
+    let stream = connect_to_job(context, job).ok()?;
     let ask = StepAsk::Attach { job, step };
-    match talk::ask(stream, &ask, None, &mut |_| ()).ok()? {
-        Answered::Step(step) => Some(*step),
-        Answered::Other(_) => None,
+    match node_request::send(stream, &ask, None, &mut |_| ()).ok()? {
+        NodeReply::Step(step) => Some(*step),
+        NodeReply::Other(_) => None,
     }
 }
 
@@ -141,25 +141,25 @@ fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) ->
         (false, 0 | 1) => Style::Raw,
         (false, _) => Style::Whole,
     };
-    let Ok(intake) = Intake::new(&[]) else {
+    let Ok(signals) = SignalPipe::new(&[]) else {
         return exit::FAILED;
     };
     let resources = SessionResources {
         sinks: Sinks::own(style).showing(only),
         input: None,
-        intake,
-        attendant: None,
+        signals,
+        job_connection: None,
     };
     let options = SessionOptions {
         program: context.program().to_owned(),
         kill_on_bad_exit: false,
-        looks_on: true,
+        observer: true,
         raw: false,
         quiet: false,
         verbose: false,
         supervisors: Default::default(),
         dialect: Dialect::Slurm,
-        interrupts: Rule::default(),
+        interrupts: InterruptMode::default(),
         wait: None,
     };
     session::run(step, options, resources).map_or(exit::FAILED, |outcome| outcome.code)

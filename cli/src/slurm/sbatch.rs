@@ -23,28 +23,28 @@ pub fn run(context: &Context) -> u8 {
     };
     match sbatch(context, &parsed.found, &parsed.words) {
         Ok(code) => code,
-        Err(Stop::Fault(fault)) => fail(SBATCH, &fault),
-        Err(Stop::Code(code)) => code,
+        Err(Failure::Fault(fault)) => fail(SBATCH, &fault),
+        Err(Failure::Reported(code)) => code,
     }
 }
 
 /// Why there is no job.
-enum Stop {
+enum Failure {
     Fault(Fault),
-    /// It was said already.
-    Code(u8),
+    /// The reason was printed; this is the exit code.
+    Reported(u8),
 }
 
-impl From<Fault> for Stop {
+impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-fn sbatch(context: &Context, line: &[GivenOption], words: &[OsString]) -> Result<u8, Stop> {
-    let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
+fn sbatch(context: &Context, line: &[GivenOption], words: &[OsString]) -> Result<u8, Failure> {
+    let report_error = |m| Failure::Reported(submit::report_usage_error(SBATCH, &m));
     let (lines, words) =
-        submit::components::of_line(SBATCH, line.to_vec(), words.to_vec()).map_err(mistaken)?;
+        submit::components::of_line(SBATCH, line.to_vec(), words.to_vec()).map_err(report_error)?;
     let line: Vec<GivenOption> = lines.concat();
     let batch = Batch::read(&line, &words)?;
     let environment = submit::environment(SBATCH);
@@ -56,9 +56,9 @@ fn sbatch(context: &Context, line: &[GivenOption], words: &[OsString]) -> Result
     if several && has(&[&scripts.concat()[..], &line].concat(), "array") {
         return Err(Fault::refusal(array::INVALID).into());
     }
-    let mut components = asked(&environment, scripts, lines)?.into_iter();
+    let mut components = options_of_components(&environment, scripts, lines)?.into_iter();
     let Some((all, job_options)) = components.next() else {
-        return Err(Stop::Code(exit::FAILED));
+        return Err(Failure::Reported(exit::FAILED));
     };
     let further: Vec<SubmitOptions> = components.map(|(_, job_options)| job_options).collect();
     if job_options.verbose > 0 {
@@ -67,8 +67,8 @@ fn sbatch(context: &Context, line: &[GivenOption], words: &[OsString]) -> Result
     }
     submit::remarks(SBATCH, &job_options);
     let name = batch.default_name();
-    let runs = batch.runs();
-    let (mut spec, array) = submit::job(context, SBATCH, job_options.clone(), runs, &name)?;
+    let program = batch.program();
+    let (mut spec, array) = submit::job(context, SBATCH, job_options.clone(), program, &name)?;
     submit::components::add(context, &further, &mut spec)?;
     let text = match &job_options.preamble {
         Some(file) => files::with_preamble(&batch.text, file)?,
@@ -80,13 +80,13 @@ fn sbatch(context: &Context, line: &[GivenOption], words: &[OsString]) -> Result
         array,
     };
     if job_options.test_only {
-        return Ok(submit::trial::run(context, SBATCH, &submission));
+        return Ok(submit::test_only::run(context, SBATCH, &submission));
     }
     send(context, &job_options, submission)
 }
 
-/// What each component of the job asks for: in the script, the environment and on the line.
-fn asked(
+/// The options of each component of the job: of the script, the environment and the command line.
+fn options_of_components(
     environment: &[GivenOption],
     scripts: Vec<Vec<GivenOption>>,
     lines: Vec<Vec<GivenOption>>,
@@ -115,7 +115,7 @@ fn has(options: &[GivenOption], name: &str) -> bool {
 struct Batch {
     /// Its whole path; empty where it has none.
     path: OsString,
-    /// What it is called without one.
+    /// Name of the job where the script has no path.
     called: &'static str,
     text: Vec<u8>,
     args: Vec<OsString>,
@@ -151,10 +151,10 @@ impl Batch {
     }
 
     /// The options in the script, of each component of the job.
-    fn options(&self, ignore_pbs: bool) -> Result<Vec<Vec<GivenOption>>, Stop> {
+    fn options(&self, ignore_pbs: bool) -> Result<Vec<Vec<GivenOption>>, Failure> {
         let text = String::from_utf8_lossy(&self.text);
-        let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
-        directives::read_components(&text, ignore_pbs).map_err(mistaken)
+        let report_error = |m| Failure::Reported(submit::report_usage_error(SBATCH, &m));
+        directives::read_components(&text, ignore_pbs).map_err(report_error)
     }
 
     fn default_name(&self) -> String {
@@ -162,7 +162,7 @@ impl Batch {
         name.map_or_else(|| self.called.to_owned(), |n| n.to_string_lossy().into_owned())
     }
 
-    fn runs(&self) -> Runs {
+    fn program(&self) -> Runs {
         let text = |t: &OsString| OsText(t.clone().into_vec());
         Runs::Script {
             name: text(&self.path),
@@ -175,7 +175,7 @@ fn send(
     context: &Context,
     job_options: &SubmitOptions,
     submission: Submission,
-) -> Result<u8, Stop> {
+) -> Result<u8, Failure> {
     let (spec, array) = (submission.spec.clone(), submission.array.clone());
     let reply = context.ask(Request::Submit(Box::new(submission)));
     let (job, note) = match reply {

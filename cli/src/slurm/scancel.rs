@@ -39,7 +39,7 @@ pub fn run(context: &Context) -> u8 {
         .collect();
     let options: Vec<GivenOption> = variables().chain(parsed.found).collect();
     match CancelRequest::read(&options, &words) {
-        Ok(wanted) => cancel(context, &wanted),
+        Ok(args) => cancel(context, &args),
         Err(mistake) => {
             mistake.0.iter().for_each(|line| say(line));
             exit::FAILED
@@ -58,22 +58,22 @@ fn variables() -> impl Iterator<Item = GivenOption> {
     VARIABLES.iter().filter_map(set)
 }
 
-fn cancel(context: &Context, wanted: &CancelRequest) -> u8 {
-    let filter = match filter(context, wanted) {
+fn cancel(context: &Context, args: &CancelRequest) -> u8 {
+    let filter = match filter(context, args) {
         Ok(Some(filter)) => filter,
         Ok(None) => {
-            none_matches(context, wanted);
+            report_no_match(context, args);
             return exit::OK;
         }
         Err(code) => return code,
     };
     let mut code = exit::OK;
     let (whole, some): (Vec<&Target>, Vec<&Target>) =
-        wanted.targets.iter().partition(|t| t.step.is_none());
+        args.targets.iter().partition(|t| t.step.is_none());
     for target in some {
-        let fine = !wanted.interactive || agreed(&format!("Cancel step_id={}", target.text));
+        let fine = !args.interactive || confirmed(&format!("Cancel step_id={}", target.text));
         if fine {
-            code = code.max(cancel_step(context, wanted, target));
+            code = code.max(cancel_step(context, args, target));
         }
     }
     let (components, whole): (Vec<&Target>, Vec<&Target>) =
@@ -83,10 +83,10 @@ fn cancel(context: &Context, wanted: &CancelRequest) -> u8 {
         error(context, &format!("Kill job error on job id {id}: {why}"));
         code = code.max(COMPONENT);
     }
-    if !whole.is_empty() || wanted.targets.is_empty() {
-        let jobs = Jobs {
+    if !whole.is_empty() || args.targets.is_empty() {
+        let jobs = JobCancellation {
             context,
-            wanted,
+            args,
             filter,
         };
         code = code.max(jobs.cancel(&whole));
@@ -94,51 +94,51 @@ fn cancel(context: &Context, wanted: &CancelRequest) -> u8 {
     code
 }
 
-/// Said only on request: no job has all that was asked for.
-fn none_matches(context: &Context, wanted: &CancelRequest) {
-    if wanted.verbose {
-        let conditions = wanted.conditions();
+/// With `--verbose`, prints that no job passes the conditions.
+fn report_no_match(context: &Context, args: &CancelRequest) {
+    if args.verbose {
+        let conditions = args.conditions();
         let text = format!("No active jobs match ALL job filters, including: {conditions}");
         error(context, &text);
     }
 }
 
-/// The conditions beside ids. `None`: nothing can pass.
-fn filter(context: &Context, wanted: &CancelRequest) -> Result<Option<JobFilter>, u8> {
+/// The filter for the conditions beside ids; `None`: no job can pass.
+fn filter(context: &Context, args: &CancelRequest) -> Result<Option<JobFilter>, u8> {
     let list = |given: &Option<String>| given.clone().into_iter().collect::<Vec<_>>();
     let mut filter = JobFilter {
-        users: list(&wanted.user),
-        queues: list(&wanted.partition),
-        names: list(&wanted.name),
-        accounts: accounts::spellings(&list(&wanted.account)),
-        states: wanted.job_states(),
+        users: list(&args.user),
+        queues: list(&args.partition),
+        names: list(&args.name),
+        accounts: accounts::spellings(&list(&args.account)),
+        states: args.job_states(),
         ..JobFilter::default()
     };
-    if let Some(nodes) = &wanted.nodes {
+    if let Some(nodes) = &args.nodes {
         filter.nodes = cosy_model::expand(nodes).unwrap_or_else(|_| vec![nodes.clone()]);
     }
-    if wanted.me {
+    if args.me {
         filter.users = vec![rustix::process::getuid().as_raw().to_string()];
     }
-    if let Some(user) = &wanted.user
+    if let Some(user) = &args.user
         && !crate::users::exists(user)
     {
         error(context, &format!("Invalid user name: {user}"));
         return Err(exit::FAILED);
     }
-    if let Some(clusters) = &wanted.clusters
-        && !super::clusters::names_this(context, clusters)
+    if let Some(clusters) = &args.clusters
+        && !super::names::is_this_cluster(context, clusters)
     {
         return Err(exit::FAILED);
     }
-    if wanted.qos.is_some() || wanted.wckey.is_some() || wanted.reservation.is_some() {
-        return Ok(narrowed(context, wanted, filter));
+    if args.qos.is_some() || args.wckey.is_some() || args.reservation.is_some() {
+        return Ok(narrowed(context, args, filter));
     }
     Ok(Some(filter))
 }
 
-/// Looks up which jobs pass the conditions that the controller does not filter by.
-fn narrowed(context: &Context, wanted: &CancelRequest, filter: JobFilter) -> Option<JobFilter> {
+/// A filter for the jobs that pass conditions which the controller does not filter by.
+fn narrowed(context: &Context, args: &CancelRequest, filter: JobFilter) -> Option<JobFilter> {
     let fields = vec![
         JobField::Ref,
         JobField::Qos,
@@ -146,14 +146,14 @@ fn narrowed(context: &Context, wanted: &CancelRequest, filter: JobFilter) -> Opt
         JobField::Reservation,
     ];
     let table = list(context, filter, fields)?;
-    let reservation = wanted.reservation.as_deref();
-    let reservation = reservation.map(|name| super::clusters::reservation(context, name));
+    let reservation = args.reservation.as_deref();
+    let reservation = reservation.map(|name| super::names::reservation(context, name));
     let same = |given: &Option<String>, row, field| {
         given.as_deref().is_none_or(|g| table.text(row, field) == g)
     };
     let passes = |row: &usize| {
-        same(&wanted.qos, *row, JobField::Qos)
-            && same(&wanted.wckey, *row, JobField::Wckey)
+        same(&args.qos, *row, JobField::Qos)
+            && same(&args.wckey, *row, JobField::Wckey)
             && reservation.is_none_or(|id| {
                 let own = table.number(*row, JobField::Reservation);
                 own.is_some() && own == id.and_then(|id| i64::try_from(id.0).ok())
@@ -178,14 +178,14 @@ fn list(context: &Context, filter: JobFilter, fields: Vec<JobField>) -> Option<T
     context.fetch_jobs(request).ok()
 }
 
-/// Whole jobs.
-struct Jobs<'a> {
+/// Cancels or signals whole jobs, not single steps.
+struct JobCancellation<'a> {
     context: &'a Context,
-    wanted: &'a CancelRequest,
+    args: &'a CancelRequest,
     filter: JobFilter,
 }
 
-impl Jobs<'_> {
+impl JobCancellation<'_> {
     fn cancel(mut self, targets: &[&Target]) -> u8 {
         let named: Vec<JobRef> = targets.iter().flat_map(|t| t.jobs.clone()).collect();
         if self.filter.ids.is_empty() {
@@ -193,10 +193,10 @@ impl Jobs<'_> {
         } else if !named.is_empty() {
             self.filter.ids.retain(|id| named.contains(id));
         }
-        if self.wanted.interactive {
+        if self.args.interactive {
             return self.ask_each();
         }
-        if self.wanted.verbose {
+        if self.args.verbose {
             let named = targets.iter().map(|target| target.text.clone());
             let all: Vec<String> = match targets.is_empty() {
                 true => self.chosen(),
@@ -223,13 +223,9 @@ impl Jobs<'_> {
     }
 
     fn announce(&self, id: &str) {
-        say(&match self.wanted.signal {
-            Some(signal) if !self.wanted.ends() => {
-                let what = if self.wanted.batch {
-                    "batch job"
-                } else {
-                    "job"
-                };
+        say(&match self.args.signal {
+            Some(signal) if !self.args.ends() => {
+                let what = if self.args.batch { "batch job" } else { "job" };
                 format!("scancel: Signal {signal} to {what} {id}")
             }
             Some(_) | None => format!("scancel: Terminating job {id}"),
@@ -249,16 +245,16 @@ impl Jobs<'_> {
             return exit::FAILED;
         };
         let live: Vec<usize> = (0..table.rows).filter(|r| is_live(&table, *r)).collect();
-        let unknown = self.say_what_is_over(&table, &live);
-        let wanted = |row: &usize| {
-            agreed(&format!(
+        let unknown = self.report_ended_jobs(&table, &live);
+        let agreed = |row: &usize| {
+            confirmed(&format!(
                 "Cancel job_id={} name={} partition={}",
                 table.text(*row, JobField::Ref),
                 table.text(*row, JobField::Name),
                 table.text(*row, JobField::Queue)
             ))
         };
-        let rows = live.into_iter().filter(wanted);
+        let rows = live.into_iter().filter(agreed);
         let chosen = rows.filter_map(|row| table.text(row, JobField::Ref).parse().ok());
         self.filter.ids = chosen.collect();
         if self.filter.ids.is_empty() {
@@ -267,8 +263,8 @@ impl Jobs<'_> {
         unknown.max(self.send())
     }
 
-    /// Names the given jobs of which nothing waits or runs any more.
-    fn say_what_is_over(&self, table: &Table, live: &[usize]) -> u8 {
+    /// Reports the jobs on the command line that have ended; gives the exit code.
+    fn report_ended_jobs(&self, table: &Table, live: &[usize]) -> u8 {
         let is_there = |id: &JobRef| {
             let base = i64::try_from(id.job.0).ok();
             let own = id.to_string();
@@ -288,39 +284,39 @@ impl Jobs<'_> {
         code
     }
 
-    /// Ends the jobs or sends the signal. A job that has not begun cannot take a signal: it is
-    /// tried again, as Slurm does.
+    /// Cancels the jobs or sends the signal. A signal for a job that has not begun is sent again after
+    /// a pause, as Slurm does.
     fn send(mut self) -> u8 {
         let mut code = exit::OK;
-        if !self.wanted.ends()
+        if !self.args.ends()
             && let Some((begun, waiting)) = self.begun_and_waiting()
         {
             if begun.len() + waiting.len() > REFUSALS {
                 return self.send_to_many(begun, waiting);
             }
-            // Of jobs that are chosen without their ids it has to be known which have not begun.
+            // Jobs that conditions chose are looked up, to know which have not begun.
             if self.filter.ids.is_empty() {
                 self.filter.ids = begun.into_iter().chain(waiting).collect();
             }
         }
-        let mut retries = Retries::new(self.wanted);
+        let mut retries = Retries::new(self.args);
         loop {
-            let early = match self.try_once(&mut code) {
+            let early = match self.send_once(&mut code) {
                 Ok(early) => early,
                 Err(e) => return self.failed(&e),
             };
             self.filter.ids.clone_from(&early);
             if early.is_empty() || !retries.pause() {
-                return code.max(self.too_early(&early));
+                return code.max(self.report_too_early(&early));
             }
         }
     }
 
-    /// Asks once; gives those that have not begun.
-    fn try_once(&self, code: &mut u8) -> Result<Vec<JobRef>, CallError> {
-        let (changed, refused) = self.ask()?;
+    /// Sends one request; gives the jobs that have not begun.
+    fn send_once(&self, code: &mut u8) -> Result<Vec<JobRef>, CallError> {
+        let (changed, refused) = self.cancel_or_signal()?;
         if changed == 0 && refused.is_empty() {
-            none_matches(self.context, self.wanted);
+            report_no_match(self.context, self.args);
         }
         let (early, refused): (Vec<_>, Vec<_>) =
             refused.into_iter().partition(|(_, why)| is_early(why));
@@ -328,26 +324,26 @@ impl Jobs<'_> {
         Ok(early.iter().filter_map(|(id, _)| id.parse().ok()).collect())
     }
 
-    /// A signal for more jobs than one answer names. Each gets it once: those that wait are
-    /// looked at again and again, and asked for when they have begun.
+    /// Sends a signal to more jobs than one answer can name. Each job gets it once: waiting jobs are
+    /// looked up again after pauses, and get it when they have begun.
     fn send_to_many(mut self, begun: Vec<JobRef>, waiting: Vec<JobRef>) -> u8 {
         let all = self.filter.clone();
         let (mut now, mut later, mut code) = (begun, waiting, exit::OK);
-        let mut retries = Retries::new(self.wanted);
+        let mut retries = Retries::new(self.args);
         loop {
             for ids in now.chunks(REFUSALS) {
                 self.filter.ids = ids.to_vec();
-                match self.try_once(&mut code) {
+                match self.send_once(&mut code) {
                     Ok(early) => later.extend(early),
                     Err(e) => return self.failed(&e),
                 }
             }
             if later.is_empty() || !retries.pause() {
-                return code.max(self.too_early(&later));
+                return code.max(self.report_too_early(&later));
             }
             self.filter = all.clone();
             let Some((begun, waiting)) = self.begun_and_waiting() else {
-                return code.max(self.too_early(&later));
+                return code.max(self.report_too_early(&later));
             };
             let left: BTreeSet<JobRef> = later.into_iter().collect();
             let of_those = |ids: Vec<JobRef>| ids.into_iter().filter(|id| left.contains(id));
@@ -355,7 +351,7 @@ impl Jobs<'_> {
         }
     }
 
-    /// The jobs that are meant, one by one: those that have begun, and those that wait.
+    /// The jobs of the filter: those that have begun, and those that wait.
     fn begun_and_waiting(&self) -> Option<(Vec<JobRef>, Vec<JobRef>)> {
         let fields = vec![JobField::Ref, JobField::State];
         let table = list(self.context, self.filter.clone(), fields)?;
@@ -369,16 +365,17 @@ impl Jobs<'_> {
         Some((ids(begun), ids(waiting)))
     }
 
-    /// How many jobs were ended or sent the signal, and which not.
-    fn ask(&self) -> Result<(u64, Vec<(String, Refusal)>), CallError> {
-        let wanted = self.wanted;
-        let signal = wanted.signal.unwrap_or(signal::KILL);
-        let signal = (!wanted.ends()).then_some(signal);
+    /// Sends the request to cancel or signal; gives the number of jobs for which it was done, and the
+    /// refusals of others.
+    fn cancel_or_signal(&self) -> Result<(u64, Vec<(String, Refusal)>), CallError> {
+        let args = self.args;
+        let signal = args.signal.unwrap_or(signal::KILL);
+        let signal = (!args.ends()).then_some(signal);
         let request = Request::Cancel {
             filter: self.filter.clone(),
             signal,
-            script_only: signal.is_some() && wanted.batch && !wanted.full,
-            steps_only: signal.is_some() && !wanted.batch && !wanted.full,
+            script_only: signal.is_some() && args.batch && !args.full,
+            steps_only: signal.is_some() && !args.batch && !args.full,
         };
         match self.context.ask(request)? {
             Reply::Done { changed, refused } => Ok((changed, refused)),
@@ -386,7 +383,7 @@ impl Jobs<'_> {
         }
     }
 
-    fn too_early(&self, early: &[JobRef]) -> u8 {
+    fn report_too_early(&self, early: &[JobRef]) -> u8 {
         for id in early {
             let why = sentences::TRANSITION;
             error(self.context, &format!("Kill job error on job id {id}: {why}"));
@@ -418,7 +415,7 @@ impl Jobs<'_> {
                 RefusalCode::Forbidden => (sentences::DENIED, true, DENIED),
                 other => (sentences::about_job(other), true, exit::FAILED),
             };
-            if (loud && !self.wanted.quiet) || self.wanted.verbose {
+            if (loud && !self.args.quiet) || self.args.verbose {
                 error(self.context, &format!("Kill job error on job id {id}: {why}"));
             }
             code = code.max(own);
@@ -434,10 +431,10 @@ struct Retries {
 }
 
 impl Retries {
-    fn new(wanted: &CancelRequest) -> Self {
+    fn new(args: &CancelRequest) -> Self {
         Self {
             tries: Tries::default(),
-            verbose: wanted.verbose,
+            verbose: args.verbose,
         }
     }
 
@@ -470,8 +467,8 @@ fn is_waiting(table: &Table, row: usize) -> bool {
     table.text(row, JobField::State).parse() == Ok(JobState::Waiting)
 }
 
-/// Asks on the terminal.
-fn agreed(question: &str) -> bool {
+/// Asks a question on the terminal; true for yes.
+fn confirmed(question: &str) -> bool {
     let mut out = std::io::stdout().lock();
     let asked = write!(out, "{question} [y/n]? ").and_then(|()| out.flush());
     let mut answer = String::new();
@@ -490,24 +487,24 @@ fn waits(context: &Context, job: JobRef) -> bool {
     table.is_some_and(|t| t.rows > 0 && (0..t.rows).all(|row| is_waiting(&t, row)))
 }
 
-fn cancel_step(context: &Context, wanted: &CancelRequest, target: &Target) -> u8 {
-    let signal = wanted.signal.unwrap_or(signal::KILL);
-    if wanted.verbose {
-        say(&match wanted.signal {
+fn cancel_step(context: &Context, args: &CancelRequest, target: &Target) -> u8 {
+    let signal = args.signal.unwrap_or(signal::KILL);
+    if args.verbose {
+        say(&match args.signal {
             Some(signal) => format!("scancel: Signal {signal} to step {}", target.text),
             None => format!("scancel: Terminating step {}", target.text),
         });
     }
     let mut code = exit::OK;
     for job in &target.jobs {
-        let mut retries = Retries::new(wanted);
+        let mut retries = Retries::new(args);
         let sent = loop {
             let sent = match target.step {
                 Some(Step::Number(step)) => steps::signal(context, *job, step, signal),
                 Some(Step::Batch) => steps::signal_script(context, *job, signal),
                 Some(Step::Extern) | None => Ok(()),
             };
-            let early = sent.is_err() && !wanted.ends() && waits(context, *job);
+            let early = sent.is_err() && !args.ends() && waits(context, *job);
             match early {
                 true if retries.pause() => {}
                 true => break Err(sentences::TRANSITION),

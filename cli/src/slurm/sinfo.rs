@@ -1,7 +1,7 @@
 //! `sinfo`: partitions and nodes. Sources: sinfo(1), captures of 22.05.
 
 use super::messages::{error, say};
-use super::{clusters, reports};
+use super::{names, reports};
 use crate::{Context, exit, output, times};
 use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::hostlist;
@@ -24,7 +24,7 @@ use std::time::Duration;
 pub fn run(context: &Context) -> u8 {
     match options::read(context.args(), reports::variable) {
         Invocation::Help => reports::help(context, OPTIONS),
-        Invocation::Usage => reports::told(SYNOPSIS),
+        Invocation::Usage => reports::print_text(SYNOPSIS),
         Invocation::Version => reports::version(),
         Invocation::UsageError(mistake) => reports::mistake(context, &mistake),
         Invocation::BadState(word) => {
@@ -40,12 +40,12 @@ pub fn run(context: &Context) -> u8 {
     }
 }
 
-/// Why nothing was shown: it is told, this is the exit code.
-type Failed = u8;
+/// Exit code of a report that failed; the reason has been printed.
+type FailureCode = u8;
 
-fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
+fn again_and_again(context: &Context, query: &Query) -> Result<u8, FailureCode> {
     for cluster in &query.clusters {
-        if !clusters::names_this(context, cluster) {
+        if !names::is_this_cluster(context, cluster) {
             return Err(exit::FAILED);
         }
     }
@@ -59,7 +59,7 @@ fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
     }
 }
 
-fn once(context: &Context, query: &Query) -> Result<(), Failed> {
+fn once(context: &Context, query: &Query) -> Result<(), FailureCode> {
     let now = times::now();
     if query.reservations {
         output::print(&reservations(context, query, &now));
@@ -90,7 +90,7 @@ fn list(
     partitions: &[QueueInfo],
     nodes: &[(NodeInfo, HeldFor)],
     now: &Zoned,
-) -> Result<(), Failed> {
+) -> Result<(), FailureCode> {
     let look = ValueStyle {
         stamps: reports::stamps(now),
         release: reports::release().to_owned(),
@@ -118,7 +118,7 @@ fn list(
     Ok(())
 }
 
-fn partitions(context: &Context) -> Result<Vec<QueueInfo>, Failed> {
+fn partitions(context: &Context) -> Result<Vec<QueueInfo>, FailureCode> {
     match context.ask(Request::Queues) {
         Ok(Reply::Queues(all)) => Ok(all),
         Ok(_) => Err(unexpected("slurm_load_partitions")),
@@ -126,12 +126,15 @@ fn partitions(context: &Context) -> Result<Vec<QueueInfo>, Failed> {
     }
 }
 
-fn unexpected(function: &str) -> Failed {
+fn unexpected(function: &str) -> FailureCode {
     reports::failed(function, &cosy_client::CallError::Unexpected)
 }
 
 /// All nodes, and whom idle ones are held for.
-fn nodes(context: &Context, partitions: &[QueueInfo]) -> Result<Vec<(NodeInfo, HeldFor)>, Failed> {
+fn nodes(
+    context: &Context,
+    partitions: &[QueueInfo],
+) -> Result<Vec<(NodeInfo, HeldFor)>, FailureCode> {
     let all = match context.ask(Request::Nodes) {
         Ok(Reply::Nodes(all)) => all,
         Ok(_) => return Err(unexpected("slurm_load_node")),
@@ -164,7 +167,7 @@ fn held_for(context: &Context, idle: bool, waiting: bool) -> (BTreeSet<String>, 
         return (BTreeSet::new(), BTreeSet::new());
     }
     let mut reserved = BTreeSet::new();
-    for r in clusters::reservations(context) {
+    for r in names::reservations(context) {
         if r.state == ReservationState::Active {
             reserved.extend(hostlist::expand(&r.nodes).unwrap_or_default());
         }
@@ -194,6 +197,6 @@ fn reservations(context: &Context, query: &Query, now: &Zoned) -> String {
         end: r.end,
         nodes: r.nodes.clone(),
     };
-    let all: Vec<Reserved> = clusters::reservations(context).iter().map(one).collect();
+    let all: Vec<Reserved> = names::reservations(context).iter().map(one).collect();
     report::reservations(&all, query.bare, &reports::stamps(now))
 }

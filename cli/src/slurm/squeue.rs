@@ -6,7 +6,7 @@
 
 use super::messages::{error, say};
 use super::reports::{self, NeededFacts};
-use super::{accounts, clusters, steps};
+use super::{accounts, names, steps};
 use crate::{Context, exit, output, refs, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
@@ -26,12 +26,12 @@ use std::time::Duration;
 pub fn run(context: &Context) -> u8 {
     match options::read(context.args(), reports::variable) {
         Invocation::Help => reports::help(context, OPTIONS),
-        Invocation::Usage => reports::told(SYNOPSIS),
+        Invocation::Usage => reports::print_text(SYNOPSIS),
         Invocation::Version => reports::version(),
         Invocation::UsageError(mistake) => reports::mistake(context, &mistake),
         Invocation::Extra(word) => {
             error(context, &format!("Unrecognized option: {word}"));
-            reports::told(SYNOPSIS);
+            reports::print_text(SYNOPSIS);
             exit::FAILED
         }
         Invocation::Bad(text) => {
@@ -42,10 +42,10 @@ pub fn run(context: &Context) -> u8 {
     }
 }
 
-/// Why nothing was shown: it is told, this is the exit code.
-type Failed = u8;
+/// Exit code of a report that failed; the reason has been printed.
+type FailureCode = u8;
 
-fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
+fn again_and_again(context: &Context, query: &Query) -> Result<u8, FailureCode> {
     let chosen = JobSelection::new(context, query)?;
     loop {
         let code = once(context, query, &chosen)?;
@@ -57,7 +57,7 @@ fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
     }
 }
 
-fn once(context: &Context, query: &Query, chosen: &JobSelection) -> Result<u8, Failed> {
+fn once(context: &Context, query: &Query, chosen: &JobSelection) -> Result<u8, FailureCode> {
     let now = times::now();
     let plain = query.spelling.is_none();
     if plain && query.verbose > 0 {
@@ -67,7 +67,7 @@ fn once(context: &Context, query: &Query, chosen: &JobSelection) -> Result<u8, F
     if plain && (dated || query.iterate.is_some() || query.verbose > 0) {
         output::print(&format!("{}\n", cosy_slurm::times::heading(&now)));
     }
-    let look = reports::look(&now, query.raw_sizes);
+    let look = reports::value_style(&now, query.raw_sizes);
     match (query.spelling, &query.steps) {
         (Some(spelling), _) => {
             let table = fetch(context, chosen, tree::needs())?;
@@ -93,7 +93,7 @@ fn listed_jobs(
     query: &Query,
     chosen: &JobSelection,
     look: &ValueStyle,
-) -> Result<u8, Failed> {
+) -> Result<u8, FailureCode> {
     let layout = report::layout(query);
     let sort = order::read(query.sort.as_deref().unwrap_or(order::USUAL));
     let keys = sort.as_deref().unwrap_or_default();
@@ -169,9 +169,9 @@ struct JobSelection {
 }
 
 impl JobSelection {
-    fn new(context: &Context, query: &Query) -> Result<Self, Failed> {
+    fn new(context: &Context, query: &Query) -> Result<Self, FailureCode> {
         for cluster in &query.clusters {
-            if !clusters::names_this(context, cluster) {
+            if !names::is_this_cluster(context, cluster) {
                 return Err(exit::FAILED);
             }
         }
@@ -285,7 +285,7 @@ fn ours(states: &States) -> Vec<JobState> {
 fn ids(
     context: &Context,
     words: &[String],
-) -> Result<(Vec<JobRef>, Vec<(i64, Option<i64>)>), Failed> {
+) -> Result<(Vec<JobRef>, Vec<(i64, Option<i64>)>), FailureCode> {
     let (mut all, mut components) = (Vec::new(), Vec::new());
     for text in words {
         let bad = || {
@@ -318,7 +318,7 @@ fn users_of(context: &Context, query: &Query) -> Vec<String> {
     all
 }
 
-fn nodes(context: &Context, text: &str) -> Result<Vec<String>, Failed> {
+fn nodes(context: &Context, text: &str) -> Result<Vec<String>, FailureCode> {
     let bad = |name: &str| {
         error(context, &format!("Invalid node name {name}"));
         exit::FAILED
@@ -335,7 +335,11 @@ fn nodes(context: &Context, text: &str) -> Result<Vec<String>, Failed> {
     }
 }
 
-fn fetch(context: &Context, chosen: &JobSelection, fields: Vec<JobField>) -> Result<Table, Failed> {
+fn fetch(
+    context: &Context,
+    chosen: &JobSelection,
+    fields: Vec<JobField>,
+) -> Result<Table, FailureCode> {
     let single = chosen.filter.ids.iter().any(|id| id.task.is_some());
     let request = Request::Jobs {
         filter: chosen.filter.clone(),
@@ -370,7 +374,7 @@ fn listed_steps(
     chosen: &JobSelection,
     which: &[String],
     look: &ValueStyle,
-) -> Result<u8, Failed> {
+) -> Result<u8, FailureCode> {
     if let Some(word) = which.iter().find(|word| !step_report::is_step(word)) {
         error(context, &format!("Invalid job_step id: {word}.??"));
         return Err(exit::FAILED);
@@ -393,7 +397,7 @@ fn running_steps(
     context: &Context,
     chosen: &JobSelection,
     which: &[String],
-) -> Result<Vec<RunningStep>, Failed> {
+) -> Result<Vec<RunningStep>, FailureCode> {
     let table = fetch(context, chosen, step::NEEDED_FIELDS.to_vec())?;
     let around = ClusterFacts::default();
     let jobs = (0..table.rows).map(|row| JobView::new(&table, row, &around));

@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 pub fn run(context: &Context) -> u8 {
     match sstat::read(context.args()) {
         Ok(query) => report(context, &query),
-        Err(Invocation::Help) => reports::told(&sstat::help()),
-        Err(Invocation::Usage) => reports::told(sstat::USAGE),
+        Err(Invocation::Help) => reports::print_text(&sstat::help()),
+        Err(Invocation::Usage) => reports::print_text(sstat::USAGE),
         Err(Invocation::Version) => reports::version(),
-        Err(Invocation::Fields) => reports::told(&sstat::names()),
+        Err(Invocation::Fields) => reports::print_text(&sstat::names()),
         Err(Invocation::UsageError(mistake)) => {
             say(&mistake.text(&called()));
             say(&hint(context.program()));

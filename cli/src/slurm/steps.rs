@@ -2,8 +2,8 @@
 //! job's first node, which knows them; the controller is only asked for the way there.
 
 use crate::Context;
-use crate::launch::start::way_to;
-use crate::launch::talk::{self, Answered};
+use crate::launch::node_request::{self, NodeReply};
+use crate::launch::start::connect_to_job;
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepInfo};
@@ -27,7 +27,7 @@ pub fn signal(context: &Context, job: JobRef, step: u32, signal: i32) -> Result<
 /// Gives one running step, or all of a job, another time limit.
 ///
 /// # Errors
-/// [`talk::StepRefused`], [`cosy_client::CallError`], or no way to the node.
+/// [`node_request::StepRefused`], [`cosy_client::CallError`], or no way to the node.
 pub fn limit(
     context: &Context,
     job: JobId,
@@ -35,10 +35,10 @@ pub fn limit(
     limit: Span,
 ) -> anyhow::Result<()> {
     let ask = StepAsk::Limit { job, step, limit };
-    let stream = way_to(context, job)?;
-    match talk::ask(stream, &ask, None, &mut |_| ())? {
-        Answered::Other(StepAnswer::Done) => Ok(()),
-        Answered::Other(_) | Answered::Step(_) => Err(CallError::Unexpected.into()),
+    let stream = connect_to_job(context, job)?;
+    match node_request::send(stream, &ask, None, &mut |_| ())? {
+        NodeReply::Other(StepAnswer::Done) => Ok(()),
+        NodeReply::Other(_) | NodeReply::Step(_) => Err(CallError::Unexpected.into()),
     }
 }
 
@@ -82,10 +82,10 @@ pub fn usage(context: &Context, job: JobId) -> JobUse {
 }
 
 fn ask_node(context: &Context, job: JobId, ask: &StepAsk) -> Option<StepAnswer> {
-    let stream = way_to(context, job).ok()?;
-    match talk::ask(stream, ask, None, &mut |_| ()).ok()? {
-        Answered::Other(answer) => Some(answer),
-        Answered::Step(_) => None,
+    let stream = connect_to_job(context, job).ok()?;
+    match node_request::send(stream, ask, None, &mut |_| ()).ok()? {
+        NodeReply::Other(answer) => Some(answer),
+        NodeReply::Step(_) => None,
     }
 }
 

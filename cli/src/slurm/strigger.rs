@@ -15,11 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 
 const USAGE: &str = "strigger [--set | --get | --clear] [OPTIONS]";
 
-/// Why it came to nothing.
-enum Failure {
-    /// The command line asks for what cannot be.
+/// Why a trigger was not set, listed or cleared.
+enum TriggerError {
+    /// The command line asks for something impossible.
     Line(String),
-    /// The controller says no, to this call.
+    /// The controller refused this function of Slurm's library.
     Call(&'static str, CallError),
 }
 
@@ -29,27 +29,27 @@ pub fn run(context: &Context) -> u8 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let done = asked(&parsed).map_err(Failure::Line);
-    match done.and_then(|asked| perform(context, &asked)) {
+    let done = asked(&parsed).map_err(TriggerError::Line);
+    match done.and_then(|invocation| perform(context, &invocation)) {
         Ok(()) => exit::OK,
-        Err(Failure::Line(text)) => {
+        Err(TriggerError::Line(text)) => {
             error(context, &text);
             exit::FAILED
         }
-        Err(Failure::Call(function, e)) => {
+        Err(TriggerError::Call(function, e)) => {
             say(&format!("{function}: {}", sentence(function, &e)));
             exit::FAILED
         }
     }
 }
 
-fn perform(context: &Context, asked: &Invocation) -> Result<(), Failure> {
+fn perform(context: &Context, invocation: &Invocation) -> Result<(), TriggerError> {
     let tell = |text: &str| {
-        if asked.verbose {
+        if invocation.verbose {
             say(&format!("{}: {text}", context.program()));
         }
     };
-    match &asked.action {
+    match &invocation.action {
         Action::Set(spec) => {
             set(context, spec)?;
             tell("trigger set");
@@ -58,8 +58,8 @@ fn perform(context: &Context, asked: &Invocation) -> Result<(), Failure> {
             let uid = uid_of(filter)?;
             let all = match context.ask(Request::Triggers) {
                 Ok(Reply::Triggers(all)) => all,
-                Ok(_) => return Err(Failure::Call(GET, CallError::Unexpected)),
-                Err(e) => return Err(Failure::Call(GET, e)),
+                Ok(_) => return Err(TriggerError::Call(GET, CallError::Unexpected)),
+                Err(e) => return Err(TriggerError::Call(GET, e)),
             };
             tell(&format!("Read {} trigger records", all.len()));
             let chosen = all.into_iter().filter(|info| filter.takes(info, uid));
@@ -68,7 +68,7 @@ fn perform(context: &Context, asked: &Invocation) -> Result<(), Failure> {
         }
         Action::Clear(filter) => {
             let uid = uid_of(filter)?;
-            clear(context, filter, uid, asked.quiet)?;
+            clear(context, filter, uid, invocation.quiet)?;
             tell(&match (filter.id, filter.job) {
                 (Some(id), _) => format!("trigger {id} cleared"),
                 (None, Some(job)) => format!("triggers for job {job} cleared"),
@@ -83,13 +83,13 @@ const SET: &str = "slurm_set_trigger";
 const GET: &str = "slurm_get_triggers";
 const CLEAR: &str = "slurm_clear_trigger";
 
-/// A program that is not there is told now, not when it is needed.
-fn set(context: &Context, spec: &TriggerSpec) -> Result<(), Failure> {
+/// Sets a trigger; its program must exist now.
+fn set(context: &Context, spec: &TriggerSpec) -> Result<(), TriggerError> {
     let mut path = spec.program.0.split(u8::is_ascii_whitespace);
     let path = OsStr::from_bytes(path.next().unwrap_or_default());
     if std::fs::metadata(path).is_err() {
         let why = "Invalid --program value, file not found";
-        return Err(Failure::Line(why.to_owned()));
+        return Err(TriggerError::Line(why.to_owned()));
     }
     let spec = TriggerSpec {
         environment: environment(),
@@ -97,8 +97,8 @@ fn set(context: &Context, spec: &TriggerSpec) -> Result<(), Failure> {
     };
     match context.ask(Request::SetTrigger(Box::new(spec))) {
         Ok(Reply::TriggerSet(_)) => Ok(()),
-        Ok(_) => Err(Failure::Call(SET, CallError::Unexpected)),
-        Err(e) => Err(Failure::Call(SET, e)),
+        Ok(_) => Err(TriggerError::Call(SET, CallError::Unexpected)),
+        Err(e) => Err(TriggerError::Call(SET, e)),
     }
 }
 
@@ -111,7 +111,12 @@ fn environment() -> OsText {
     OsText(set.into_iter().flatten().collect::<Vec<_>>().concat())
 }
 
-fn clear(context: &Context, filter: &Filter, uid: Option<u32>, quiet: bool) -> Result<(), Failure> {
+fn clear(
+    context: &Context,
+    filter: &Filter,
+    uid: Option<u32>,
+    quiet: bool,
+) -> Result<(), TriggerError> {
     let request = Request::ClearTriggers {
         id: filter.id,
         job: filter.job,
@@ -119,21 +124,21 @@ fn clear(context: &Context, filter: &Filter, uid: Option<u32>, quiet: bool) -> R
     };
     match context.ask(request) {
         Ok(Reply::Done { .. }) => Ok(()),
-        Ok(_) => Err(Failure::Call(CLEAR, CallError::Unexpected)),
+        Ok(_) => Err(TriggerError::Call(CLEAR, CallError::Unexpected)),
         Err(CallError::Refused(refusal)) if quiet && refusal.code == RefusalCode::NotFound => {
             Ok(())
         }
-        Err(e) => Err(Failure::Call(CLEAR, e)),
+        Err(e) => Err(TriggerError::Call(CLEAR, e)),
     }
 }
 
-fn uid_of(filter: &Filter) -> Result<Option<u32>, Failure> {
+fn uid_of(filter: &Filter) -> Result<Option<u32>, TriggerError> {
     let Some(user) = &filter.user else {
         return Ok(None);
     };
     let known = user.parse().ok();
     let known = known.or_else(|| u32::try_from(users::number(user)?).ok());
-    let wrong = || Failure::Line(format!("Invalid user {user}"));
+    let wrong = || TriggerError::Line(format!("Invalid user {user}"));
     known.map(Some).ok_or_else(wrong)
 }
 

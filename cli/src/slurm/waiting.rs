@@ -1,15 +1,14 @@
-//! Asks for an allocation in Slurm's words, and waits until it is there: what `srun` and
-//! `salloc` do before anything runs. Source: captures srun-queued*, srun-immediate,
-//! salloc-bad.
+//! Submits an allocation and waits until it starts, with the messages of `srun` and `salloc`. Source:
+//! captures srun-queued*, srun-immediate, salloc-bad.
 
 use super::messages::{fail, say};
 use super::submit::refusal;
-use crate::allocation::attend::{Allocated, Attendant, News};
+use crate::allocation::job_connection::{Allocated, JobConnection, JobEvent};
 use crate::exit::{self, SIGNAL_BASE};
-use crate::launch::intake::Intake;
+use crate::launch::signal_pipe::SignalPipe;
 use crate::{Context, output};
 use cosy_client::cluster;
-use cosy_client::{CallError, Caller, Patience, new_key};
+use cosy_client::{CallError, Caller, RetryPolicy, new_key};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, JobSpec, WaitReason};
 use cosy_slurm::sentences;
@@ -18,30 +17,31 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// An allocation that is there within this time was not queued: its nodes were prepared.
+/// An allocation that starts within this time is not reported as queued: its nodes were only prepared.
 const MOMENT: Duration = Duration::from_millis(400);
 
-/// How to wait.
+/// How to wait for an allocation.
 pub struct WaitOptions {
-    /// At most so long.
-    pub patience: Option<Duration>,
-    /// Say nothing of it.
+    /// Longest wait; `None`: as long as it takes.
+    pub max_wait: Option<Duration>,
+    /// Prints nothing about waiting.
     pub quiet: bool,
 }
 
-/// Gets the allocation; its connection is the one that it was asked for on.
+/// Submits the allocation and waits until it starts. Its events come on the connection on which it
+/// was submitted.
 ///
 /// # Errors
-/// The exit code; what was wrong is said already.
+/// The exit code; the reason has been printed.
 pub fn get(
     context: &Context,
     program: Program,
     spec: JobSpec,
     options: &WaitOptions,
-) -> Result<(Attendant, Allocated), u8> {
+) -> Result<(JobConnection, Allocated), u8> {
     let path = cluster::find();
     let name = context.program().to_owned();
-    let mut caller = Caller::new(&path, context.patience(), move |text| {
+    let mut caller = Caller::new(&path, context.retry(), move |text| {
         output::complain(&name, text);
     });
     let submission = Submission {
@@ -50,30 +50,29 @@ pub fn get(
         array: None,
     };
     let request = Request::Allocate(Box::new(submission));
-    let reply = caller.ask_with(request, Some(new_key()));
+    let reply = caller.ask_with_key(request, Some(new_key()));
     let stream = caller.into_stream();
-    let stays = |job, started| Attendant::new(context.program(), &path, stream, job, started);
+    let connect = |job, started| JobConnection::new(context.program(), &path, stream, job, started);
     match reply {
         Ok(Reply::Allocated {
             entry,
             until,
             variables,
         }) => {
-            let attendant = stays(entry.key.job, true);
+            let job_connection = connect(entry.key.job, true);
             let allocated = Allocated {
                 entry,
                 until,
                 variables,
             };
-            Ok((attendant, allocated))
+            Ok((job_connection, allocated))
         }
         Ok(Reply::Submitted { job, .. }) => Waiting {
-            context,
             program,
             path: &path,
             options,
-            attendant: stays(job, false),
-            told: false,
+            job_connection: connect(job, false),
+            wait_reported: false,
         }
         .wait(),
         Ok(_) => Err(fail(program, &Fault::refusal(sentences::VERSION))),
@@ -85,49 +84,48 @@ pub fn get(
 }
 
 struct Waiting<'a> {
-    context: &'a Context,
     program: Program,
     path: &'a Path,
     options: &'a WaitOptions,
-    attendant: Attendant,
-    told: bool,
+    job_connection: JobConnection,
+    wait_reported: bool,
 }
 
-/// Whether the job is beyond what its queue allows.
+/// Whether a reason (its word) is a limit of the queue.
 fn is_limit(word: &str) -> bool {
     let limits = [WaitReason::QueueTimeLimit, WaitReason::QueueNodeLimit];
     limits.iter().any(|limit| limit.word() == word)
 }
 
 impl Waiting<'_> {
-    fn wait(mut self) -> Result<(Attendant, Allocated), u8> {
-        let Ok(mut intake) = Intake::new(&[SIGINT, SIGTERM, SIGHUP]) else {
+    fn wait(mut self) -> Result<(JobConnection, Allocated), u8> {
+        let Ok(mut signals) = SignalPipe::new(&[SIGINT, SIGTERM, SIGHUP]) else {
             return Err(exit::FAILED);
         };
         let start = Instant::now();
-        let until = self.options.patience.and_then(|p| start.checked_add(p));
+        let until = self.options.max_wait.and_then(|p| start.checked_add(p));
         loop {
-            match self.attendant.turn() {
-                Some(News::Allocated(allocated)) => return Ok(self.there(*allocated)),
-                Some(News::Ended(_)) => return Err(self.cancelled()),
-                Some(News::Refused(refusal)) => {
+            match self.job_connection.poll() {
+                Some(JobEvent::Allocated(allocated)) => return Ok(self.started(*allocated)),
+                Some(JobEvent::Ended(_)) => return Err(self.cancelled()),
+                Some(JobEvent::Refused(refusal)) => {
                     let fault = Fault::refusal(sentences::about_job(refusal.code));
                     return Err(fail(self.program, &fault));
                 }
                 None => {}
             }
-            if let Some(signal) = intake.take().first() {
+            if let Some(signal) = signals.take().first() {
                 return Err(self.interrupted(*signal));
             }
             if until.is_some_and(|at| Instant::now() >= at) {
                 return Err(self.given_up());
             }
-            if !self.told && start.elapsed() >= MOMENT {
-                self.told = true;
-                self.tell();
+            if !self.wait_reported && start.elapsed() >= MOMENT {
+                self.wait_reported = true;
+                self.report_wait();
             }
-            let moment = (!self.told).then_some(start + MOMENT);
-            self.attendant.pause(Some(&intake), &[moment, until]);
+            let moment = (!self.wait_reported).then_some(start + MOMENT);
+            self.job_connection.wait(Some(&signals), &[moment, until]);
         }
     }
 
@@ -137,17 +135,17 @@ impl Waiting<'_> {
         }
     }
 
-    fn there(self, allocated: Allocated) -> (Attendant, Allocated) {
-        if self.told {
-            let job = self.attendant.job();
+    fn started(self, allocated: Allocated) -> (JobConnection, Allocated) {
+        if self.wait_reported {
+            let job = self.job_connection.job();
             self.say(&format!("job {job} has been allocated resources"));
         }
-        (self.attendant, allocated)
+        (self.job_connection, allocated)
     }
 
-    /// Says that it waits, and before that why, where it waits for the queue's limits.
-    fn tell(&self) {
-        let job = self.attendant.job();
+    /// Reports that the job waits, after the reason where that is a limit or the state of its queue.
+    fn report_wait(&self) {
+        let job = self.job_connection.job();
         match self.reason().as_str() {
             word if is_limit(word) => self.say(sentences::PARTITION_LIMIT),
             word if word == WaitReason::QueueClosed.word() => {
@@ -161,10 +159,10 @@ impl Waiting<'_> {
         self.say(&format!("job {job} queued and waiting for resources"));
     }
 
-    /// Why it waits.
+    /// The word of the reason why the job waits; empty when it cannot be had.
     fn reason(&self) -> String {
         let request = Request::Jobs {
-            filter: only(self.attendant.job()),
+            filter: only(self.job_connection.job()),
             fields: vec![JobField::Reason],
             fold_arrays: false,
         };
@@ -177,7 +175,7 @@ impl Waiting<'_> {
     }
 
     fn cancelled(&self) -> u8 {
-        let job = self.attendant.job();
+        let job = self.job_connection.job();
         match self.program {
             Program::Salloc => {
                 self.say(&format!("Job allocation {job} has been revoked."));
@@ -190,7 +188,7 @@ impl Waiting<'_> {
     }
 
     fn interrupted(&self, signal: i32) -> u8 {
-        let job = self.attendant.job();
+        let job = self.job_connection.job();
         self.cancel(job);
         match self.program {
             Program::Salloc => {
@@ -206,7 +204,7 @@ impl Waiting<'_> {
     }
 
     fn given_up(&self) -> u8 {
-        let job = self.attendant.job();
+        let job = self.job_connection.job();
         self.cancel(job);
         if self.program == Program::Salloc {
             self.say(&format!("Job allocation {job} has been revoked."));
@@ -215,7 +213,7 @@ impl Waiting<'_> {
         fail(self.program, &Fault::error(text))
     }
 
-    /// Closing the connection would do, too, but not for all.
+    /// Cancels the job. Closing the connection would not end a job that is not attended.
     fn cancel(&self, job: JobId) {
         let request = Request::Cancel {
             filter: only(job),
@@ -223,18 +221,17 @@ impl Waiting<'_> {
             script_only: false,
             steps_only: false,
         };
-        // Without a controller there is nothing more that could be done.
+        // Without a controller nothing more can be done.
         let _: Result<Reply, CallError> = self.caller().ask(request);
     }
 
     fn caller(&self) -> Caller {
-        let patience = Patience {
-            answer: Duration::from_secs(5),
-            retry: Duration::ZERO,
-            ..Patience::default()
+        let retry = RetryPolicy {
+            answer_timeout: Duration::from_secs(5),
+            reconnect_for: Duration::ZERO,
+            ..RetryPolicy::default()
         };
-        let _ = self.context;
-        Caller::new(self.path, patience, |_| ())
+        Caller::new(self.path, retry, |_| ())
     }
 }
 

@@ -1,9 +1,9 @@
-//! Slurm's sentences for what becomes of a request.
+//! Slurm's sentences for failed requests.
 
 use cosy_client::CallError;
 use cosy_slurm::sentences;
 
-/// Why there is no answer.
+/// The sentence for a request without an answer, or with a refusal.
 pub const fn of_call(e: &CallError) -> &'static str {
     match e {
         CallError::Unreachable { .. } | CallError::Lost { .. } => sentences::NO_CONTROLLER,

@@ -1,9 +1,8 @@
-//! One question to the controller and its answer, whatever happens in between.
+//! One request to the controller and its answer, also when the connection is lost in between.
 //!
-//! When the connection is lost in the middle (a restart of the controller), the same
-//! question is asked again for a while; one that changes something carries the same key
-//! each time, so that it is carried out once. Nothing here waits forever, except for an
-//! answer to [`Request::Wait`].
+//! After a loss (a restart of the controller) the same request is sent again for a while; one that
+//! changes something carries the same key each time, so that it is carried out once. Nothing here
+//! waits forever, except for an answer to [`Request::Wait`].
 
 use crate::cluster;
 use cosy_model::api::{Reply, Request};
@@ -16,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Why there is no answer.
+/// Why a request has no answer, or was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// Nobody listens at the socket.
@@ -27,29 +26,29 @@ pub enum CallError {
         /// What the system says.
         cause: io::Error,
     },
-    /// Lost in the middle and not found again.
+    /// The connection was lost before the answer, and the controller not reached again in time.
     #[error(
         "lost the controller at {path} ({why}) and could not reach it again within {seconds} s{outcome}"
     )]
     Lost {
         /// The socket that was tried.
         path: String,
-        /// The last trouble.
+        /// The error of the last attempt.
         why: String,
-        /// How long it was tried.
+        /// How long the controller was tried again.
         seconds: u64,
-        /// What that means for a request that changes something.
+        /// End of the sentence for a request that changes something: that its outcome is unknown.
         outcome: &'static str,
     },
-    /// Not an answer of this protocol.
+    /// What came is no frame of this protocol.
     #[error("the controller at {path} gave no understandable answer: {cause}")]
     Garbage {
         /// The socket that was tried.
         path: String,
-        /// What is wrong with it.
+        /// Why the frame cannot be read.
         cause: FrameError,
     },
-    /// Too far apart.
+    /// The releases of controller and program are too far apart.
     #[error(
         "the controller speaks protocol version {theirs}, this program {ours}: use programs of one release",
         ours = cosy_proto::PROTOCOL
@@ -58,19 +57,20 @@ pub enum CallError {
         /// Version of the controller.
         theirs: u32,
     },
-    /// Too large to be sent.
+    /// The request is larger than a frame may be.
     #[error("the request is too large: {0}")]
     TooLarge(FrameError),
     /// The controller said no.
     #[error("{0}")]
     Refused(Refusal),
-    /// An answer to another question.
+    /// The reply is of a kind that does not belong to the request.
     #[error("the controller gave an answer that does not fit the request")]
     Unexpected,
 }
 
 impl CallError {
-    /// Nobody answers, or nobody who can answer now: the same question may go well later on.
+    /// True when the controller cannot be reached or cannot answer now: the same request may
+    /// succeed later.
     pub const fn is_unreachable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Lost { .. } => true,
@@ -82,97 +82,103 @@ impl CallError {
     }
 }
 
-/// How long to wait for what.
+/// How long a request waits for its answer, and how long it is repeated.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// For an answer, and for the controller to accept the question.
-    pub answer: Duration,
-    /// For the controller to come back.
-    pub retry: Duration,
-    /// Between two tries.
+pub struct RetryPolicy {
+    /// Longest wait for an answer, and for the controller to accept the connection.
+    pub answer_timeout: Duration,
+    /// How long a controller that was lost in the middle of a request is tried again.
+    pub reconnect_for: Duration,
+    /// Pause between two tries after a loss.
     pub pause: Duration,
-    /// For a controller that is not there when it is first asked, or cannot take anything now.
-    pub absent: Option<Absent>,
+    /// Wait for a controller that cannot be reached at first, or that answers `Unavailable`;
+    /// `None`: the request fails at once.
+    pub controller_wait: Option<ControllerWait>,
 }
 
-/// How long a command waits for a controller that is not there.
+/// How long a command waits for a controller that cannot be reached.
 #[derive(Clone, Copy, Debug)]
-pub struct Absent {
+pub struct ControllerWait {
     /// From the first attempt to the last.
-    pub wait: Duration,
-    /// Said once before it waits.
-    pub says: &'static str,
+    pub limit: Duration,
+    /// Line for the user, given to the caller's `notice` once, before the first pause.
+    pub notice: &'static str,
 }
 
-/// The first and the longest pause between tries to find a controller that is not there.
-const ABSENT_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// Shortest and longest pause between two tries to reach a controller. In between, a pause is as
+/// long as the wait so far.
+const CONTROLLER_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
-            answer: Duration::from_secs(60),
-            retry: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(60),
+            reconnect_for: Duration::from_secs(30),
             pause: Duration::from_millis(50),
-            absent: None,
+            controller_wait: None,
         }
     }
 }
 
-/// Asks one controller, on one connection as long as it lasts.
+/// Sends requests to one controller, on one connection as long as it lasts.
 pub struct Caller {
     path: PathBuf,
-    patience: Patience,
+    retry: RetryPolicy,
     stream: Option<UnixStream>,
-    /// The connection has carried an answer, and nothing was asked since.
-    kept: bool,
-    /// Told once that the connection was lost.
+    /// The connection has carried an answer, and no request was sent on it since.
+    idle: bool,
+    /// Given the line that the connection was lost, once in the life of the caller.
     notice: Box<dyn FnMut(&str)>,
-    told: bool,
+    loss_reported: bool,
 }
 
-/// A question as this process asks it: [`cluster::AS_USER_VARIABLE`] counts.
-pub fn question(request: Request, key: Option<RequestKey>) -> RequestFrame {
+/// The frame of a request of this process: marked where [`cluster::as_user`] says so.
+pub fn request_frame(request: Request, key: Option<RequestKey>) -> RequestFrame {
     RequestFrame {
         as_user: cluster::as_user(),
         ..RequestFrame::new(request, key)
     }
 }
 
-enum Trouble {
+/// Why one attempt to send a request and read its answer failed.
+enum AttemptError {
+    /// No connection was made: nothing was sent.
     Connect(io::Error),
+    /// The connection broke; whether the request was carried out is not known.
     Lost(String),
+    /// Another attempt would fail in the same way.
     Final(CallError),
 }
 
 impl Caller {
-    /// Asks the controller behind the socket `path`; `notice` is given the line that
-    /// says that the connection was lost.
-    pub fn new(path: &Path, patience: Patience, notice: impl FnMut(&str) + 'static) -> Self {
+    /// For the controller behind the socket `path`; `notice` is given the lines that the user
+    /// should see: that the connection was lost, that the controller is waited for.
+    pub fn new(path: &Path, retry: RetryPolicy, notice: impl FnMut(&str) + 'static) -> Self {
         Self {
             path: path.to_owned(),
-            patience,
+            retry,
             stream: None,
-            kept: false,
+            idle: false,
             notice: Box::new(notice),
-            told: false,
+            loss_reported: false,
         }
     }
 
-    /// Asks; a request that changes something gets a key of its own.
+    /// Sends `request` and gives its answer; one that changes something gets a new key.
     ///
     /// # Errors
     /// [`CallError`]; a refusal is one too.
     pub fn ask(&mut self, request: Request) -> Result<Reply, CallError> {
         let key = request.changes().then(new_key);
-        self.ask_with(request, key)
+        self.ask_with_key(request, key)
     }
 
-    /// Asks with a key of the caller's own, so that it can repeat the question later on and
-    /// on another connection; for a request that changes something.
+    /// The same with a given key, so that a request that changes something can be repeated later
+    /// and on another connection.
     ///
     /// # Errors
     /// [`CallError`]; a refusal is one too.
-    pub fn ask_with(
+    pub fn ask_with_key(
         &mut self,
         request: Request,
         key: Option<RequestKey>,
@@ -183,132 +189,137 @@ impl Caller {
         } else {
             ""
         };
-        let frame =
-            frame::encode(&question(request, key), FRAME_BYTES).map_err(CallError::TooLarge)?;
-        let mut lost: Option<Instant> = None;
-        let mut absent: Option<Instant> = None;
+        let frame = frame::encode(&request_frame(request, key), FRAME_BYTES)
+            .map_err(CallError::TooLarge)?;
+        let mut lost_since: Option<Instant> = None;
+        let mut unreachable_since: Option<Instant> = None;
         loop {
             let started = Instant::now();
-            // One that was silent for long may have been closed: that is no trouble.
-            let kept = std::mem::take(&mut self.kept);
+            // The controller may have closed an idle connection: that is no loss.
+            let was_idle = std::mem::take(&mut self.idle);
             let why = match self.attempt(&frame, endless) {
                 Ok(answer) => {
-                    self.kept = true;
-                    match self.judge(answer) {
+                    self.idle = true;
+                    match self.check_reply(answer) {
                         Err(CallError::Refused(refusal))
                             if refusal.code == RefusalCode::Unavailable
-                                && self.waits(&mut absent) =>
+                                && self.waits_for_controller(&mut unreachable_since) =>
                         {
                             continue;
                         }
                         judged => return judged,
                     }
                 }
-                Err(Trouble::Final(e)) => return Err(e),
-                Err(Trouble::Connect(_)) if lost.is_none() && self.waits(&mut absent) => continue,
-                Err(Trouble::Connect(cause)) if lost.is_none() => {
+                Err(AttemptError::Final(e)) => return Err(e),
+                Err(AttemptError::Connect(_))
+                    if lost_since.is_none()
+                        && self.waits_for_controller(&mut unreachable_since) =>
+                {
+                    continue;
+                }
+                Err(AttemptError::Connect(cause)) if lost_since.is_none() => {
                     return Err(CallError::Unreachable {
-                        path: self.shown(),
+                        path: self.path_text(),
                         cause,
                     });
                 }
-                Err(Trouble::Connect(e)) => e.to_string(),
-                Err(Trouble::Lost(_)) if kept => {
+                Err(AttemptError::Connect(e)) => e.to_string(),
+                Err(AttemptError::Lost(_)) if was_idle => {
                     self.stream = None;
                     continue;
                 }
-                Err(Trouble::Lost(why)) => why,
+                Err(AttemptError::Lost(why)) => why,
             };
             self.stream = None;
-            if endless && started.elapsed() > self.patience.retry {
-                // It had been found again and waited for long since.
-                lost = None;
+            if endless && started.elapsed() > self.retry.reconnect_for {
+                // The controller was found again after the loss, and this wait is a new one.
+                lost_since = None;
             }
-            let since = *lost.get_or_insert_with(Instant::now);
-            if since.elapsed() >= self.patience.retry {
+            let since = *lost_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= self.retry.reconnect_for {
                 return Err(CallError::Lost {
-                    path: self.shown(),
+                    path: self.path_text(),
                     why,
-                    seconds: self.patience.retry.as_secs(),
+                    seconds: self.retry.reconnect_for.as_secs(),
                     outcome,
                 });
             }
-            self.tell(&why);
-            std::thread::sleep(self.patience.pause);
+            self.report_loss(&why);
+            std::thread::sleep(self.retry.pause);
         }
     }
 
-    /// Waits a while for a controller that is not there; false when that has been long enough.
-    fn waits(&mut self, since: &mut Option<Instant>) -> bool {
-        let Some(absent) = self.patience.absent else {
+    /// Pauses before the controller is tried again; false when [`ControllerWait::limit`] is over.
+    fn waits_for_controller(&mut self, since: &mut Option<Instant>) -> bool {
+        let Some(wait) = self.retry.controller_wait else {
             return false;
         };
         let first = since.is_none();
         let waited = since.get_or_insert_with(Instant::now).elapsed();
-        if waited >= absent.wait {
+        if waited >= wait.limit {
             return false;
         }
         if first {
-            (self.notice)(absent.says);
+            (self.notice)(wait.notice);
         }
-        let [shortest, longest] = ABSENT_PAUSES;
-        std::thread::sleep(waited.clamp(shortest, longest).min(absent.wait - waited));
+        let [shortest, longest] = CONTROLLER_PAUSES;
+        std::thread::sleep(waited.clamp(shortest, longest).min(wait.limit - waited));
         true
     }
 
-    /// The connection, when it still stands: for a conversation that goes on.
+    /// The connection, when it still stands, for a conversation that goes on after the answer.
     pub fn into_stream(self) -> Option<UnixStream> {
         let stream = self.stream?;
         stream.set_read_timeout(None).ok()?;
         Some(stream)
     }
 
-    fn tell(&mut self, why: &str) {
-        if !self.told {
-            self.told = true;
-            let seconds = self.patience.retry.as_secs();
+    fn report_loss(&mut self, why: &str) {
+        if !self.loss_reported {
+            self.loss_reported = true;
+            let seconds = self.retry.reconnect_for.as_secs();
             (self.notice)(&format!(
                 "lost the controller ({why}); trying to reach it again for {seconds} s"
             ));
         }
     }
 
-    fn shown(&self) -> String {
+    fn path_text(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn attempt(&mut self, frame: &[u8], endless: bool) -> Result<ReplyFrame, Trouble> {
+    fn attempt(&mut self, frame: &[u8], endless: bool) -> Result<ReplyFrame, AttemptError> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
-                let stream =
-                    cluster::connect(&self.path, self.patience.answer).map_err(Trouble::Connect)?;
+                let stream = cluster::connect(&self.path, self.retry.answer_timeout)
+                    .map_err(AttemptError::Connect)?;
                 none.insert(stream)
             }
         };
-        let timeout = (!endless).then_some(self.patience.answer);
-        let lost = |e: io::Error| Trouble::Lost(plain(&e));
+        let timeout = (!endless).then_some(self.retry.answer_timeout);
+        let lost = |e: io::Error| AttemptError::Lost(io_message(&e));
         stream.set_read_timeout(timeout).map_err(lost)?;
         // The end of the connection shows itself when reading: there may be a refusal
         // to read even where writing failed.
         let written = stream.write_all(frame);
-        let mut reader = Bounded {
+        let mut reader = DeadlineReader {
             stream,
-            until: timeout.map(|t| Instant::now() + 2 * t),
+            deadline: timeout.map(|t| Instant::now() + 2 * t),
         };
         let garbage = |cause| {
-            Trouble::Final(CallError::Garbage {
+            AttemptError::Final(CallError::Garbage {
                 path: self.path.display().to_string(),
                 cause,
             })
         };
-        match frame::read_with(&mut reader, FRAME_BYTES, understand) {
+        match frame::read_with(&mut reader, FRAME_BYTES, decode_reply) {
             Ok(Some(Ok(answer))) => Ok(answer),
-            Ok(Some(Err(theirs))) => Err(Trouble::Final(CallError::Version { theirs })),
+            Ok(Some(Err(theirs))) => Err(AttemptError::Final(CallError::Version { theirs })),
             Ok(None) => Err(written
-                .map_or_else(lost, |()| Trouble::Lost("it closed the connection".to_owned()))),
+                .map_or_else(lost, |()| AttemptError::Lost("it closed the connection".to_owned()))),
             Err(FrameError::Io(e)) => Err(lost(e)),
-            Err(e @ FrameError::Truncated) => Err(Trouble::Lost(e.to_string())),
+            Err(e @ FrameError::Truncated) => Err(AttemptError::Lost(e.to_string())),
             Err(
                 e @ (FrameError::TooLong { .. }
                 | FrameError::TooMany { .. }
@@ -317,7 +328,7 @@ impl Caller {
         }
     }
 
-    fn judge(&self, answer: ReplyFrame) -> Result<Reply, CallError> {
+    fn check_reply(&self, answer: ReplyFrame) -> Result<Reply, CallError> {
         if !cosy_proto::understands(answer.version) {
             return Err(CallError::Version {
                 theirs: answer.version,
@@ -331,14 +342,14 @@ impl Caller {
 }
 
 /// The answer in a frame's body, or the other version that it is of.
-fn understand(body: &[u8]) -> Result<Result<ReplyFrame, u32>, FrameError> {
+fn decode_reply(body: &[u8]) -> Result<Result<ReplyFrame, u32>, FrameError> {
     match frame::decode(body) {
         Ok(answer) => Ok(Ok(answer)),
         Err(e) => client::foreign(body).map(Err).ok_or(e),
     }
 }
 
-fn plain(e: &io::Error) -> String {
+fn io_message(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not answer".to_owned(),
         _ => e.to_string(),
@@ -362,15 +373,15 @@ pub fn new_key() -> RequestKey {
     RequestKey(key)
 }
 
-/// A stream that gives up at a time, even when bytes keep dripping.
-struct Bounded<'a> {
+/// A stream whose reads fail after a deadline, even when bytes keep coming one by one.
+struct DeadlineReader<'a> {
     stream: &'a mut UnixStream,
-    until: Option<Instant>,
+    deadline: Option<Instant>,
 }
 
-impl Read for Bounded<'_> {
+impl Read for DeadlineReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.until.is_some_and(|until| Instant::now() > until) {
+        if self.deadline.is_some_and(|at| Instant::now() > at) {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.stream.read(buffer)
@@ -383,11 +394,11 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::sync::mpsc;
 
-    const QUICK: Patience = Patience {
-        answer: Duration::from_secs(20),
-        retry: Duration::from_secs(20),
+    const QUICK: RetryPolicy = RetryPolicy {
+        answer_timeout: Duration::from_secs(20),
+        reconnect_for: Duration::from_secs(20),
         pause: Duration::from_millis(1),
-        absent: None,
+        controller_wait: None,
     };
 
     fn pong() -> ReplyFrame {
@@ -401,7 +412,7 @@ mod tests {
 
     /// Lets `serve` play the controller while `request` is asked.
     fn check(
-        patience: Patience,
+        retry: RetryPolicy,
         request: Request,
         serve: impl FnOnce(UnixListener) + Send + 'static,
     ) -> (Result<Reply, CallError>, Vec<String>) {
@@ -410,41 +421,41 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         let controller = std::thread::spawn(move || serve(listener));
         let (tx, rx) = mpsc::channel();
-        let mut caller = Caller::new(&path, patience, move |t| tx.send(t.to_owned()).unwrap());
+        let mut caller = Caller::new(&path, retry, move |t| tx.send(t.to_owned()).unwrap());
         let answer = caller.ask(request);
         drop(caller);
         controller.join().unwrap();
         (answer, rx.iter().collect())
     }
 
-    fn hear(stream: &mut UnixStream) -> RequestFrame {
+    fn read_request(stream: &mut UnixStream) -> RequestFrame {
         frame::read(stream, FRAME_BYTES).unwrap().unwrap()
     }
 
-    fn say(stream: &mut UnixStream, answer: &ReplyFrame) {
+    fn reply(stream: &mut UnixStream, answer: &ReplyFrame) {
         frame::write(stream, answer, FRAME_BYTES).unwrap();
     }
 
     #[test]
     fn the_same_key_after_a_loss() {
-        let (answer, told) = check(QUICK, Request::Reload, |listener| {
-            let first = hear(&mut listener.accept().unwrap().0);
+        let (answer, notices) = check(QUICK, Request::Reload, |listener| {
+            let first = read_request(&mut listener.accept().unwrap().0);
             // The second one dies in the middle of its answer.
             let (mut stream, _) = listener.accept().unwrap();
-            assert_eq!(hear(&mut stream), first);
+            assert_eq!(read_request(&mut stream), first);
             stream.write_all(&[9, 0, 0, 0, 1]).unwrap();
             drop(stream);
             let (mut stream, _) = listener.accept().unwrap();
-            assert_eq!(hear(&mut stream), first);
+            assert_eq!(read_request(&mut stream), first);
             assert!(first.key.is_some());
-            say(&mut stream, &pong());
+            reply(&mut stream, &pong());
         });
         assert_eq!(answer.unwrap(), pong().reply);
-        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(notices.len(), 1, "{notices:?}");
     }
 
     #[test]
-    fn a_connection_that_was_closed_between_two_questions_is_no_trouble() {
+    fn a_connection_that_was_closed_between_two_questions_is_no_loss() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
@@ -452,13 +463,13 @@ mod tests {
         let controller = std::thread::spawn(move || {
             for _ in 0..2 {
                 let (mut stream, _) = listener.accept().unwrap();
-                hear(&mut stream);
-                say(&mut stream, &pong());
+                read_request(&mut stream);
+                reply(&mut stream, &pong());
                 drop(stream);
                 closed.send(()).unwrap();
             }
         });
-        let (tx, told) = mpsc::channel();
+        let (tx, notices) = mpsc::channel();
         let mut caller = Caller::new(&path, QUICK, move |t| tx.send(t.to_owned()).unwrap());
         for _ in 0..2 {
             assert_eq!(caller.ask(Request::Ping).unwrap(), pong().reply);
@@ -466,29 +477,29 @@ mod tests {
         }
         drop(caller);
         controller.join().unwrap();
-        assert_eq!(told.iter().count(), 0);
+        assert_eq!(notices.iter().count(), 0);
     }
 
     #[test]
     fn reads_carry_no_key() {
-        let (answer, told) = check(QUICK, Request::Ping, |listener| {
+        let (answer, notices) = check(QUICK, Request::Ping, |listener| {
             let (mut stream, _) = listener.accept().unwrap();
-            assert_eq!(hear(&mut stream).key, None);
-            say(&mut stream, &pong());
+            assert_eq!(read_request(&mut stream).key, None);
+            reply(&mut stream, &pong());
         });
-        assert!(answer.is_ok() && told.is_empty());
+        assert!(answer.is_ok() && notices.is_empty());
     }
 
     #[test]
     fn silence_ends() {
-        let patience = Patience {
-            answer: Duration::from_millis(30),
-            retry: Duration::ZERO,
+        let retry = RetryPolicy {
+            answer_timeout: Duration::from_millis(30),
+            reconnect_for: Duration::ZERO,
             pause: Duration::ZERO,
-            absent: None,
+            controller_wait: None,
         };
         let (done, wait) = mpsc::channel::<()>();
-        let (answer, _) = check(patience, Request::Reload, move |listener| {
+        let (answer, _) = check(retry, Request::Reload, move |listener| {
             let held = listener.accept().unwrap();
             std::thread::spawn(move || {
                 let _ = wait.recv();
@@ -509,7 +520,7 @@ mod tests {
         ] {
             let (answer, _) = check(QUICK, Request::Reload, move |listener| {
                 let (mut stream, _) = listener.accept().unwrap();
-                hear(&mut stream);
+                read_request(&mut stream);
                 stream.write_all(bytes).unwrap();
             });
             assert!(matches!(answer, Err(CallError::Garbage { .. })), "{bytes:?} {answer:?}");
@@ -530,12 +541,12 @@ mod tests {
     fn far_versions() {
         let (answer, _) = check(QUICK, Request::Ping, |listener| {
             let (mut stream, _) = listener.accept().unwrap();
-            hear(&mut stream);
+            read_request(&mut stream);
             let answer = ReplyFrame {
                 version: cosy_proto::PROTOCOL + 7,
                 ..pong()
             };
-            say(&mut stream, &answer);
+            reply(&mut stream, &answer);
         });
         assert!(matches!(answer, Err(CallError::Version { .. })));
     }
@@ -543,14 +554,14 @@ mod tests {
     #[test]
     fn an_answer_that_only_the_next_version_has() {
         #[derive(serde::Serialize)]
-        struct Later {
+        struct NewerReply {
             version: u32,
             reply: &'static str,
         }
         let (answer, _) = check(QUICK, Request::Ping, |listener| {
             let (mut stream, _) = listener.accept().unwrap();
-            hear(&mut stream);
-            let answer = Later {
+            read_request(&mut stream);
+            let answer = NewerReply {
                 version: cosy_proto::PROTOCOL + 1,
                 reply: "dance",
             };

@@ -20,21 +20,21 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The controller's socket on its own host.
+/// Socket of the controller, on the controller's own host.
 pub const CONTROLLER_SOCKET: &str = "/run/cosy/cosyd.sock";
-/// The node daemon's socket on other hosts.
+/// Socket of the node daemon, which passes requests on; on all other hosts.
 pub const NODE_SOCKET: &str = "/run/noded/noded.sock";
-/// Where it was in earlier releases.
+/// [`NODE_SOCKET`] of earlier releases.
 pub const OLD_NODE_SOCKET: &str = "/run/cosy/noded.sock";
 /// Longest path that fits into a socket address, in bytes.
 pub const ADDRESS_BYTES: usize = 107;
 
-/// Whether [`variables::AS_USER`] is set.
+/// Whether [`variables::AS_USER`] asks for an ordinary user's rights: set, neither empty nor `0`.
 pub fn as_user() -> bool {
     std::env::var_os(variables::AS_USER).is_some_and(|v| !v.is_empty() && v != "0")
 }
 
-/// The socket of the cluster that this command belongs to.
+/// The socket of the cluster that this command belongs to; see above for the order of places.
 pub fn find() -> PathBuf {
     let variable = std::env::var_os(variables::SOCKET).filter(|v| !v.is_empty());
     let program = Path::new(OsStr::from_bytes(rustix::param::linux_execfn().to_bytes()));
@@ -56,14 +56,14 @@ fn choose(variable: Option<OsString>, program: &Path, exists: &dyn Fn(&Path) -> 
     there.unwrap_or(Path::new(CONTROLLER_SOCKET)).into()
 }
 
-/// Connects to a Unix socket; waits at most `patience` for a place in its queue. A path
-/// that is too long for a socket address is reached through its opened directory.
+/// Connects to a Unix socket; waits at most `timeout` for a place in its queue of connections. A
+/// path that is longer than [`ADDRESS_BYTES`] is reached through its opened directory.
 ///
 /// # Errors
 /// Those of the system; `TimedOut` when the queue stays full.
-pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+pub fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(timeout))?;
     let connected = if path.as_os_str().len() <= ADDRESS_BYTES {
         connect_to(&socket, &SocketAddrUnix::new(path)?)
     } else {

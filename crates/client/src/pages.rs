@@ -1,25 +1,25 @@
-//! Lists of jobs and of steps that do not fit into one answer: asked for page by page, shown as one.
+//! Lists of jobs and of steps that do not fit into one answer: fetched page by page, joined into one.
 
 use crate::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow, Table};
 use std::collections::BTreeSet;
 
-/// Jobs whose steps are asked for at once.
+/// Jobs in one request for steps, at most.
 const JOBS_WITH_STEPS: usize = 1000;
 
-/// The whole list that `request` asks for ([`Request::Jobs`], [`Request::History`]): asks with
-/// `ask` until nothing is left.
+/// The whole list that `request` asks for ([`Request::Jobs`], [`Request::History`]): sends one
+/// request after another with `ask` until no page is left.
 ///
 /// # Errors
-/// Those of `ask`, or an answer that is no table or does not go on.
+/// Those of `ask`, or an answer that is no table or says twice that it goes on at the same place.
 pub fn jobs(
     mut ask: impl FnMut(Request) -> Result<Reply, CallError>,
     mut request: Request,
 ) -> Result<Table, CallError> {
     let latest_first = matches!(request, Request::History { .. });
-    let added = asks_ids(&mut request);
-    let mut told = BTreeSet::new();
-    let mut parts: Vec<Table> = Vec::new();
+    let id_added = add_id_field(&mut request);
+    let mut seen = BTreeSet::new();
+    let mut pages: Vec<Table> = Vec::new();
     if let Some(filter) = filter_of(&mut request) {
         filter.pages = true;
     }
@@ -28,16 +28,16 @@ pub fn jobs(
             Reply::Jobs(page) if page.is_sound() => page,
             _ => return Err(CallError::Unexpected),
         };
-        if parts
+        if pages
             .first()
             .is_some_and(|first| first.fields != page.fields)
         {
             return Err(CallError::Unexpected);
         }
         let (rows, more) = (page.rows, page.more);
-        parts.push(match latest_first {
+        pages.push(match latest_first {
             true => page,
-            false => once(page, &mut told),
+            false => without_seen(page, &mut seen),
         });
         let Some((filter, more)) = filter_of(&mut request).zip(more) else {
             break;
@@ -54,19 +54,19 @@ pub fn jobs(
         }
     }
     if latest_first {
-        parts.reverse();
+        pages.reverse();
     }
-    let mut all = Table::joined(parts);
-    if added {
+    let mut all = Table::joined(pages);
+    if id_added {
         all.without(JobField::Id);
     }
     Ok(all)
 }
 
-/// The steps of these jobs, page by page.
+/// The ended steps of `jobs`, by job, attempt and step; requests are sent with `ask`.
 ///
 /// # Errors
-/// Those of `ask`, or an answer that is none or does not go on.
+/// Those of `ask`, or an answer that is no list or says twice that it goes on at the same place.
 pub fn steps(
     mut ask: impl FnMut(Request) -> Result<Reply, CallError>,
     jobs: &[JobRef],
@@ -82,7 +82,7 @@ pub fn steps(
             };
             let (rows, more) = match ask(request)? {
                 Reply::StepsPage { rows, more } => (rows, more),
-                // Of a controller that knows no pages.
+                // A controller of an earlier release, which knows no pages.
                 Reply::Steps(rows) => (rows, None),
                 _ => return Err(CallError::Unexpected),
             };
@@ -93,7 +93,7 @@ pub fn steps(
                 Some(more) => after = Some(more),
             }
         }
-        // The latest jobs came first; a job may be on two pages.
+        // Pages begin with the latest jobs; the steps of one job may be on two pages.
         pages.reverse();
         let mut rows = pages.concat();
         for job in rows.chunk_by_mut(|a, b| a.job == b.job) {
@@ -104,8 +104,9 @@ pub fn steps(
     Ok(all)
 }
 
-/// Has the ids of jobs told too; true when they were not asked for.
-fn asks_ids(request: &mut Request) -> bool {
+/// Adds the id of jobs to the fields of a list of live jobs, by which repeated jobs are found; true
+/// when it was not among them.
+fn add_id_field(request: &mut Request) -> bool {
     match request {
         Request::Jobs { fields, .. } if !fields.contains(&JobField::Id) => {
             fields.push(JobField::Id);
@@ -115,16 +116,16 @@ fn asks_ids(request: &mut Request) -> bool {
     }
 }
 
-/// A page without the jobs that were on those before: one that was told while it lived and ended
-/// before the list came to those that have ended would be there twice.
-fn once(mut page: Table, told: &mut BTreeSet<i64>) -> Table {
+/// A page without the jobs that were on earlier pages (`seen`): a job that is listed while it lives
+/// and ends before the list comes to ended jobs would be there twice.
+fn without_seen(mut page: Table, seen: &mut BTreeSet<i64>) -> Table {
     let id = |row| page.number(row, JobField::Id);
     let ids: Vec<Option<i64>> = (0..page.rows).map(id).collect();
     let new: Vec<bool> = ids
         .iter()
-        .map(|id| id.is_none_or(|id| !told.contains(&id)))
+        .map(|id| id.is_none_or(|id| !seen.contains(&id)))
         .collect();
-    told.extend(ids.into_iter().flatten());
+    seen.extend(ids.into_iter().flatten());
     if new.contains(&false) {
         page.keep(&new);
     }
@@ -166,19 +167,19 @@ mod tests {
         Request::History { filter, fields }
     }
 
-    /// The pages that are handed out, the filters that were asked for.
+    /// The pages that are handed out, the filters that were filters for.
     fn check(request: Request, pages: Vec<Reply>) -> (Result<Vec<i64>, String>, Vec<JobFilter>) {
         let mut pages = pages.into_iter();
-        let mut asked = Vec::new();
+        let mut filters = Vec::new();
         let table = jobs(
             |mut request| {
-                asked.extend(filter_of(&mut request).cloned());
+                filters.extend(filter_of(&mut request).cloned());
                 pages.next().ok_or(CallError::Unexpected)
             },
             request,
         );
         assert!(pages.next().is_none(), "a page was not asked for");
-        (table.map(|t| ids(&t)).map_err(|e| e.to_string()), asked)
+        (table.map(|t| ids(&t)).map_err(|e| e.to_string()), filters)
     }
 
     #[test]
@@ -190,14 +191,14 @@ mod tests {
                 page(&[1, 2], None),
             ]
         };
-        let (rows, asked) = check(history(None), pages());
+        let (rows, filters) = check(history(None), pages());
         assert_eq!(rows.unwrap(), [1, 2, 7, 8, 9]);
-        let after: Vec<_> = asked.iter().map(|f| f.after.map(|c| c.at)).collect();
+        let after: Vec<_> = filters.iter().map(|f| f.after.map(|c| c.at)).collect();
         assert_eq!(after, [None, Some(7), Some(4)]);
-        assert!(asked.iter().all(|f| f.pages));
-        let (rows, asked) = check(history(Some(10)), pages());
+        assert!(filters.iter().all(|f| f.pages));
+        let (rows, filters) = check(history(Some(10)), pages());
         assert_eq!(rows.unwrap().len(), 5);
-        assert_eq!(asked.last().unwrap().most, Some(7));
+        assert_eq!(filters.last().unwrap().most, Some(7));
         let (rows, _) = check(history(Some(3)), vec![page(&[7, 8, 9], Some(7))]);
         assert_eq!(rows.unwrap(), [7, 8, 9]);
     }
@@ -228,10 +229,10 @@ mod tests {
                 page(&[3, 4, 5], None),
             ]
         };
-        let (rows, asked) = check(request(&[JobField::Id]), pages());
+        let (rows, filters) = check(request(&[JobField::Id]), pages());
         assert_eq!(rows.unwrap(), [1, 2, 3, 4, 5]);
-        assert_eq!(asked.len(), 3);
-        // Where no ids are asked for, none are told.
+        assert_eq!(filters.len(), 3);
+        // Where no ids are filters for, none are told.
         let mut pages = pages().into_iter().map(|reply| match reply {
             Reply::Jobs(table) => {
                 let names = vec!["x".to_owned(); table.rows];
@@ -305,9 +306,9 @@ mod tests {
             Reply::Steps(vec![row_of_step(Some(9), 0)]),
         ];
         let mut answers = answers.into_iter();
-        let mut asked = Vec::new();
+        let mut filters = Vec::new();
         let ask = |request| {
-            asked.push(request);
+            filters.push(request);
             answers.next().ok_or(CallError::Unexpected)
         };
         let rows = steps(ask, &jobs).unwrap();
@@ -322,7 +323,7 @@ mod tests {
             task(8, 0),
         ];
         assert_eq!(rows, [&want[..], &[task(9, 0)]].concat());
-        let after = asked.iter().map(|request| match request {
+        let after = filters.iter().map(|request| match request {
             Request::Steps { jobs, pages, after } => (jobs.len(), *pages, *after),
             other => panic!("{other:?}"),
         });

@@ -44,11 +44,11 @@ fn tasks_are_grouped() {
     let check = |ends: &[(u32, TaskEnd)], code: u8, want: &[&str]| {
         let mut all = Ends::new(layout(3, 2));
         for (rank, end) in ends {
-            all.task(*rank, end.clone());
+            all.task_ended(*rank, end.clone());
         }
         assert_eq!(all.take_lines(), want);
         assert_eq!(all.code(), code);
-        assert!(!all.has_news());
+        assert!(!all.has_lines());
     };
     check(&[(0, end(0, 0, None))], 0, &[]);
     check(&[(5, end(0, 9, None))], 137, &["n3: task 5: ended by signal 9 (SIGKILL)"]);
@@ -83,11 +83,11 @@ fn tasks_are_grouped() {
 fn ten_thousand_tasks_make_one_line() {
     let mut ends = Ends::new(layout(100, 100));
     for rank in 0..10_000 {
-        ends.task(rank, end(1, 0, None));
+        ends.task_ended(rank, end(1, 0, None));
     }
     assert_eq!(ends.take_lines(), ["n[1-100]: tasks 0-9999: exit code 1"]);
     for rank in (0..10_000).step_by(2) {
-        ends.task(rank, end(1, 0, None));
+        ends.task_ended(rank, end(1, 0, None));
     }
     let lines = ends.take_lines();
     assert_eq!(lines.len(), 1);
@@ -99,12 +99,12 @@ fn what_came_first_decides() {
     let check = |before: Option<TaskEnd>, after: TaskEnd, code: u8| {
         let mut ends = Ends::new(layout(1, 2));
         if let Some(before) = before {
-            ends.task(0, before);
+            ends.task_ended(0, before);
         }
         ends.kill_ordered();
-        ends.task(1, after);
+        ends.task_ended(1, after);
         ends.kill_ordered();
-        ends.task(2, end(0, 15, None));
+        ends.task_ended(2, end(0, 15, None));
         assert_eq!(ends.code(), code);
     };
     check(Some(end(0, 9, None)), end(0, 15, None), 137);
@@ -119,7 +119,7 @@ fn in_the_words_of_slurm() {
     let check = |ended: &[(u32, TaskEnd)], code: u8, want: &[&str]| {
         let mut ends = Ends::new(layout(2, 2)).in_dialect(Dialect::Slurm);
         for (rank, end) in ended {
-            ends.task(*rank, end.clone());
+            ends.task_ended(*rank, end.clone());
             ends.kill_ordered();
         }
         assert_eq!(ends.take_lines(), want);
@@ -151,12 +151,12 @@ fn in_the_words_of_slurm() {
 #[test]
 fn nodes_end_once() {
     let mut ends = Ends::new(layout(3, 1));
-    ends.node(0, &node_end(EndCause::Exited, 0));
-    ends.node(0, &node_end(EndCause::Exited, 0));
-    ends.node(77, &node_end(EndCause::Exited, 0));
+    ends.node_ended(0, &node_end(EndCause::Exited, 0));
+    ends.node_ended(0, &node_end(EndCause::Exited, 0));
+    ends.node_ended(77, &node_end(EndCause::Exited, 0));
     assert!(!ends.all_over());
     assert_eq!(ends.code(), 0);
-    ends.node(1, &node_end(EndCause::OutOfMemory, 3 << 29));
+    ends.node_ended(1, &node_end(EndCause::OutOfMemory, 3 << 29));
     ends.lost(&[2], "no route");
     assert!(ends.all_over());
     assert_eq!(ends.code(), 1);
@@ -173,9 +173,9 @@ fn nodes_end_once() {
 fn one_reason_is_said_once() {
     let why = || "cannot execute ./x on n1: No such file or directory".to_owned();
     let mut ends = Ends::new(layout(2, 1));
-    ends.task(0, end(127, 0, Some(&why())));
-    ends.node(0, &node_end(EndCause::LaunchFailed(why()), 0));
-    ends.node(1, &node_end(EndCause::LaunchFailed("no memory".into()), 0));
+    ends.task_ended(0, end(127, 0, Some(&why())));
+    ends.node_ended(0, &node_end(EndCause::LaunchFailed(why()), 0));
+    ends.node_ended(1, &node_end(EndCause::LaunchFailed("no memory".into()), 0));
     assert_eq!(
         ends.take_lines(),
         [
@@ -190,6 +190,6 @@ fn one_reason_is_said_once() {
 fn what_the_command_did_itself_is_not_said() {
     let mut ends = Ends::new(layout(1, 1));
     ends.kill_ordered();
-    ends.node(0, &node_end(EndCause::Cancelled, 0));
+    ends.node_ended(0, &node_end(EndCause::Cancelled, 0));
     assert!(ends.take_lines().is_empty() && ends.all_over());
 }

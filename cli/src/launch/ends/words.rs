@@ -1,20 +1,20 @@
-//! What is said about the ends of tasks and nodes. Pure.
+//! Lines about failed tasks and nodes, in Cosy's dialect. Pure.
 
 use crate::units::bytes;
 use cosy_model::hostlist::ranges;
 use cosy_model::{fold, signal};
 
-/// How a task that did not end well ended.
+/// How a task failed: its exit code, the signal that ended it, or why it was never executed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Bad {
+pub(super) enum TaskFailure {
     Code(i32),
     Signal(i32),
     NeverRan(String),
 }
 
-/// What went wrong on a node as a whole.
+/// What went wrong on a node as a whole; `Lost` has the reason why nothing more is heard of it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Trouble {
+pub(super) enum NodeFailure {
     TimeLimit,
     Cancelled,
     OutOfMemory,
@@ -24,33 +24,33 @@ pub(super) enum Trouble {
     Lost(String),
 }
 
-/// What failed on many nodes for one reason is one reason.
-pub(super) fn without(text: &str, node: &str) -> String {
+/// A reason without the name of the node, so that the same failure on many nodes makes one line.
+pub(super) fn without_node_name(text: &str, node: &str) -> String {
     text.replacen(&format!(" on {node}"), "", 1)
 }
 
 /// One line about what went wrong on these nodes.
-pub(super) fn trouble_line(trouble: &Trouble, nodes: &[String], peak: u64) -> String {
+pub(super) fn node_failure_line(failure: &NodeFailure, nodes: &[String], peak: u64) -> String {
     let mut nodes = nodes.to_vec();
     nodes.sort_unstable();
     let nodes = fold(&nodes);
-    match trouble {
-        Trouble::TimeLimit => format!("{nodes}: ended at the time limit"),
-        Trouble::Cancelled => format!("{nodes}: the step was cancelled"),
-        Trouble::OutOfMemory => {
+    match failure {
+        NodeFailure::TimeLimit => format!("{nodes}: ended at the time limit"),
+        NodeFailure::Cancelled => format!("{nodes}: the step was cancelled"),
+        NodeFailure::OutOfMemory => {
             let peak = bytes(i64::try_from(peak).unwrap_or(i64::MAX));
             format!("{nodes}: ended because it ran out of memory (peak {peak})")
         }
-        Trouble::LaunchFailed(why) => format!("{nodes}: the step could not be started: {why}"),
-        Trouble::SupervisorLost => {
+        NodeFailure::LaunchFailed(why) => format!("{nodes}: the step could not be started: {why}"),
+        NodeFailure::SupervisorLost => {
             format!("{nodes}: the step's supervisor was killed; what was left was ended")
         }
-        Trouble::NodeLost => format!("{nodes}: the node was lost"),
-        Trouble::Lost(reason) => format!("{nodes}: lost: {reason}"),
+        NodeFailure::NodeLost => format!("{nodes}: the node was lost"),
+        NodeFailure::Lost(reason) => format!("{nodes}: lost: {reason}"),
     }
 }
 
-/// `9 (SIGKILL)`.
+/// A signal's number and name, as in `9 (SIGKILL)`; the number alone where it has no name.
 pub(super) fn signal_words(signal: i32) -> String {
     let name = signal::name(signal.into());
     if name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -60,7 +60,7 @@ pub(super) fn signal_words(signal: i32) -> String {
     }
 }
 
-/// `task 3`, `tasks 0-3,7`; shortened where there are many ranges. Takes them ascending.
+/// Ranks, given in ascending order, as in `task 3` or `tasks 0-3,7`; at most 16 ranges are shown.
 pub fn tasks_words(ranks: &[u32]) -> String {
     const RANGES: usize = 16;
     let numbers: Vec<u64> = ranks.iter().map(|r| u64::from(*r)).collect();

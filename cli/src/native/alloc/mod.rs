@@ -2,18 +2,18 @@
 //! from there with `cosy run`. The allocation ends with the shell, and the shell with the
 //! allocation.
 
-pub mod files;
+pub mod mpi_variables;
 pub mod wait;
 
-use crate::allocation::attend::{Allocated, Attendant};
 use crate::allocation::finish::finish;
+use crate::allocation::job_connection::{Allocated, JobConnection};
 use crate::allocation::shell;
-use crate::job_options::Options;
+use crate::job_options::JobOptions;
 use crate::launch::start::with_variables;
-use crate::launch::{place, spec};
+use crate::launch::{spec, step_socket};
 use crate::native::arg;
 use crate::native::run::job;
-use crate::native::run::options::{job_args, mpi_arg, patience, patience_args};
+use crate::native::run::options::{job_args, max_wait, max_wait_args, mpi_arg};
 use crate::native::submit::options::words;
 use crate::{Context, exit, output};
 use clap::{ArgMatches, Command};
@@ -29,7 +29,7 @@ pub fn command() -> Command {
         .after_help(AFTER)
         .args(job_args().filter(|a| !not_here.contains(&a.get_id().as_str())))
         .arg(mpi_arg())
-        .args(patience_args())
+        .args(max_wait_args())
         .arg(arg::flag(
             "no-shell",
             "Print the job's id and leave; the job stays until ccancel or its limit",
@@ -52,7 +52,7 @@ const NO_COMMAND: u8 = 127;
 /// # Errors
 /// Bad input, a refusal, nobody there.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let mut options = Options::default();
+    let mut options = JobOptions::default();
     options.apply(matches).map_err(exit::usage)?;
     let command: Vec<OsString> = arg::list(matches, "words");
     let no_shell = matches.get_flag("no-shell");
@@ -65,12 +65,12 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| "interactive".to_owned());
     let submission = job::allocation(&options, name, !no_shell, mpi)?;
-    let manner = wait::WaitOptions {
-        patience: patience(matches),
+    let wait_options = wait::WaitOptions {
+        max_wait: max_wait(matches),
         quiet: options.quiet,
     };
-    let (mut attendant, allocated) = wait::get(context.program(), submission, &manner)?;
-    let job = attendant.job();
+    let (mut job_connection, allocated) = wait::get(context.program(), submission, &wait_options)?;
+    let job = job_connection.job();
     if no_shell {
         output::print(&format!("{job}\n"));
         return Ok(exit::OK);
@@ -79,20 +79,20 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         let text = format!("job {job}: allocated {}", allocated.entry.nodes);
         output::complain(context.program(), &text);
     }
-    let inside = Inside {
+    let local = LocalCommand {
         program: context.program(),
         workdir: options.chdir.as_ref(),
         variables: variables(&environment, &allocated, choice.as_deref()),
         command,
     };
-    let ended = inside.run(&mut attendant);
+    let ended = local.run(&mut job_connection);
     let (exit_code, signal) = match &ended {
         Ok(ended) => (ended.exit_code, ended.signal),
         Err(_) => (exit::FAILED.into(), 0),
     };
     finish(context, job, exit_code, signal);
     // Not before: the end of its connection ends the job as cancelled.
-    drop(attendant);
+    drop(job_connection);
     ended.map(|e| exit::of_end(e.exit_code, e.signal, !e.job_ended))
 }
 
@@ -104,7 +104,7 @@ fn variables(environment: &OsText, allocated: &Allocated, mpi: Option<&str>) -> 
         more.push(format!("{}={name}", variables::MPI).into_bytes());
     }
     // Where there is no way to the nodes, whatever needs it says so.
-    if let Ok((_, socket)) = place::outside(&allocated.entry) {
+    if let Ok((_, socket)) = step_socket::connect_outside(&allocated.entry) {
         let mut variable = format!("{}=", variables::STEP_SOCKET).into_bytes();
         variable.extend(socket.into_os_string().into_vec());
         more.push(variable);
@@ -112,16 +112,16 @@ fn variables(environment: &OsText, allocated: &Allocated, mpi: Option<&str>) -> 
     with_variables(&all, &OsText(more.join(&0)))
 }
 
-struct Inside<'a> {
+struct LocalCommand<'a> {
     program: &'a str,
     workdir: Option<&'a OsString>,
     variables: OsText,
     command: Vec<OsString>,
 }
 
-impl Inside<'_> {
-    fn run(mut self, attendant: &mut Attendant) -> anyhow::Result<shell::Ended> {
-        let files = files::prepare(self.program, &mut self.variables);
+impl LocalCommand<'_> {
+    fn run(mut self, job_connection: &mut JobConnection) -> anyhow::Result<shell::ShellEnd> {
+        let files = mpi_variables::prepare(self.program, &mut self.variables);
         let words = self.words();
         let mut command = std::process::Command::new(&words[0]);
         command.args(&words[1..]).env_clear();
@@ -134,11 +134,11 @@ impl Inside<'_> {
         if let Some(workdir) = self.workdir {
             command.current_dir(workdir);
         }
-        let ended = shell::run(shell::ShellOptions::hang_up(self.program), command, attendant);
+        let ended = shell::run(shell::ShellOptions::hang_up(self.program), command, job_connection);
         drop(files);
         ended.map_err(|e| {
             let shown = words[0].to_string_lossy();
-            exit::coded(NO_COMMAND, format!("cannot run '{shown}': {e}"))
+            exit::error(NO_COMMAND, format!("cannot run '{shown}': {e}"))
         })
     }
 

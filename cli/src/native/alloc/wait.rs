@@ -1,76 +1,76 @@
 //! Asks for an allocation and waits until it is there.
 
-use crate::allocation::attend::{Allocated, Attendant, News};
-use crate::allocation::finish::job_words;
+use crate::allocation::finish::describe_end;
+use crate::allocation::job_connection::{Allocated, JobConnection, JobEvent};
 use crate::exit::{self, SIGNAL_BASE};
-use crate::launch::intake::Intake;
+use crate::launch::signal_pipe::SignalPipe;
 use crate::{output, times};
 use anyhow::anyhow;
 use cosy_client::cluster;
-use cosy_client::{CallError, Caller, Patience, new_key};
+use cosy_client::{CallError, Caller, RetryPolicy, new_key};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, Span, Time};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A job that starts within this time needs no word about waiting.
+/// A job that starts within this time is not reported as waiting.
 const MOMENT: Duration = Duration::from_millis(700);
 
-/// How to wait.
+/// How to wait for an allocation.
 pub struct WaitOptions {
-    /// At most so long; zero: not at all.
-    pub patience: Option<Span>,
-    /// Say nothing of it.
+    /// Longest wait; zero: not at all; `None`: as long as it takes.
+    pub max_wait: Option<Span>,
+    /// Prints nothing about waiting.
     pub quiet: bool,
 }
 
-/// Asks for the allocation and waits for it. The connection that it is attended on is the
-/// one that it was asked for on.
+/// Submits the allocation and waits until it starts. Its events come on the connection on which it
+/// was submitted.
 ///
 /// # Errors
-/// A refusal, no controller, an interrupt, the end of patience.
+/// A refusal, no controller, an interrupt, or no start within [`WaitOptions::max_wait`].
 pub fn get(
     program: &str,
     submission: Submission,
     options: &WaitOptions,
-) -> anyhow::Result<(Attendant, Allocated)> {
+) -> anyhow::Result<(JobConnection, Allocated)> {
     let path = cluster::find();
     let attended = submission.spec.attended;
     let name = program.to_owned();
-    let mut caller = Caller::new(&path, Patience::default(), move |text| {
+    let mut caller = Caller::new(&path, RetryPolicy::default(), move |text| {
         output::complain(&name, text);
     });
     let request = Request::Allocate(Box::new(submission));
-    let reply = caller.ask_with(request, Some(new_key()))?;
+    let reply = caller.ask_with_key(request, Some(new_key()))?;
     let stream = caller.into_stream();
-    let stays = |job, started| Attendant::new(program, &path, stream, job, started);
+    let connect = |job, started| JobConnection::new(program, &path, stream, job, started);
     match reply {
         Reply::Allocated {
             entry,
             until,
             variables,
         } => {
-            let attendant = stays(entry.key.job, true);
+            let job_connection = connect(entry.key.job, true);
             let allocated = Allocated {
                 entry,
                 until,
                 variables,
             };
-            Ok((attendant, allocated))
+            Ok((job_connection, allocated))
         }
         Reply::Submitted { job, note, .. } => {
             if !note.is_empty() && !options.quiet {
                 output::complain(program, &note);
             }
-            let attendant = stays(job, false);
+            let job_connection = connect(job, false);
             Waiting {
                 program,
                 path: &path,
                 options,
-                attendant,
+                job_connection,
                 attended,
-                told: false,
+                wait_reported: false,
             }
             .wait()
         }
@@ -82,71 +82,71 @@ struct Waiting<'a> {
     program: &'a str,
     path: &'a Path,
     options: &'a WaitOptions,
-    attendant: Attendant,
+    job_connection: JobConnection,
     attended: bool,
-    told: bool,
+    wait_reported: bool,
 }
 
 impl Waiting<'_> {
-    fn wait(mut self) -> anyhow::Result<(Attendant, Allocated)> {
-        let mut intake = Intake::new(&[SIGINT, SIGTERM, SIGHUP])?;
+    fn wait(mut self) -> anyhow::Result<(JobConnection, Allocated)> {
+        let mut signals = SignalPipe::new(&[SIGINT, SIGTERM, SIGHUP])?;
         let start = Instant::now();
-        let job = self.attendant.job();
-        let patience = self.options.patience.map(length);
+        let job = self.job_connection.job();
+        let max_wait = self.options.max_wait.map(length);
         loop {
-            match self.attendant.turn() {
-                Some(News::Allocated(allocated)) => return Ok(self.there(*allocated)),
-                Some(News::Ended(ended)) => return Err(anyhow!("{}", job_words(&ended))),
-                Some(News::Refused(refusal)) => return Err(CallError::Refused(refusal).into()),
+            match self.job_connection.poll() {
+                Some(JobEvent::Allocated(allocated)) => return Ok(self.started(*allocated)),
+                Some(JobEvent::Ended(ended)) => return Err(anyhow!("{}", describe_end(&ended))),
+                Some(JobEvent::Refused(refusal)) => return Err(CallError::Refused(refusal).into()),
                 None => {}
             }
-            if let Some(signal) = intake.take().first() {
+            if let Some(signal) = signals.take().first() {
                 return Err(self.interrupted(*signal));
             }
             let waited = start.elapsed();
-            if patience.is_some_and(|p| waited >= p) {
+            if max_wait.is_some_and(|p| waited >= p) {
                 self.give_up(job);
                 return Err(anyhow!(
                     "job {job} did not start within {}: it was given up",
-                    self.options.patience.unwrap_or_default()
+                    self.options.max_wait.unwrap_or_default()
                 ));
             }
-            if !self.told && waited >= MOMENT {
-                self.told = true;
-                self.tell(job);
+            if !self.wait_reported && waited >= MOMENT {
+                self.wait_reported = true;
+                self.report_wait(job);
             }
-            self.pause(&intake, start, patience);
+            self.pause(&signals, start, max_wait);
         }
     }
 
-    fn there(self, allocated: Allocated) -> (Attendant, Allocated) {
-        if self.told && !self.options.quiet {
+    fn started(self, allocated: Allocated) -> (JobConnection, Allocated) {
+        if self.wait_reported && !self.options.quiet {
             let nodes = &allocated.entry.nodes;
-            let text = format!("job {}: allocated {nodes}", self.attendant.job());
+            let text = format!("job {}: allocated {nodes}", self.job_connection.job());
             output::complain(self.program, &text);
         }
-        (self.attendant, allocated)
+        (self.job_connection, allocated)
     }
 
-    /// Until something comes or is due.
-    fn pause(&self, intake: &Intake, start: Instant, patience: Option<Duration>) {
-        let moment = (!self.told).then_some(start + MOMENT);
-        self.attendant
-            .pause(Some(intake), &[moment, patience.map(|p| start + p)]);
+    /// Waits until an event comes, or a line or the end of the wait is due.
+    fn pause(&self, signals: &SignalPipe, start: Instant, max_wait: Option<Duration>) {
+        let moment = (!self.wait_reported).then_some(start + MOMENT);
+        self.job_connection
+            .wait(Some(signals), &[moment, max_wait.map(|p| start + p)]);
     }
 
     fn interrupted(&self, signal: i32) -> anyhow::Error {
-        let job = self.attendant.job();
+        let job = self.job_connection.job();
         let code = u8::try_from(SIGNAL_BASE + signal).unwrap_or(exit::FAILED);
         if self.attended {
             self.give_up(job);
-            return exit::coded(code, format!("interrupted: job {job} was given up"));
+            return exit::error(code, format!("interrupted: job {job} was given up"));
         }
         let text = format!("interrupted: job {job} stays in the queue (ccancel {job} ends it)");
-        exit::coded(code, text)
+        exit::error(code, text)
     }
 
-    /// Cancels the job. Closing the connection does so, too, but not for all.
+    /// Cancels the job. Closing the connection would not end a job that is not attended.
     fn give_up(&self, job: JobId) {
         let filter = only(job);
         let request = Request::Cancel {
@@ -155,21 +155,21 @@ impl Waiting<'_> {
             script_only: false,
             steps_only: false,
         };
-        // Without a controller there is nothing more that could be done.
+        // Without a controller nothing more can be done.
         let _ = self.caller().ask(request);
     }
 
     fn caller(&self) -> Caller {
-        let patience = Patience {
-            answer: Duration::from_secs(5),
-            retry: Duration::ZERO,
-            ..Patience::default()
+        let retry = RetryPolicy {
+            answer_timeout: Duration::from_secs(5),
+            reconnect_for: Duration::ZERO,
+            ..RetryPolicy::default()
         };
-        Caller::new(self.path, patience, |_| ())
+        Caller::new(self.path, retry, |_| ())
     }
 
-    /// Says why it waits, and until when.
-    fn tell(&self, job: JobId) {
+    /// Reports why the job waits, and its predicted start.
+    fn report_wait(&self, job: JobId) {
         if self.options.quiet {
             return;
         }
@@ -202,6 +202,6 @@ fn only(job: JobId) -> JobFilter {
 
 fn length(span: Span) -> Duration {
     let secs = u64::try_from(span.secs().max(0)).unwrap_or(0);
-    // Longer than anybody waits, and no clock overflows.
+    // A century at most, so that adding it to an instant does not overflow.
     Duration::from_secs(secs.min(100 * 366 * 86_400))
 }

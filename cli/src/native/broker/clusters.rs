@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 pub const SYSTEM_FILE: &str = "/etc/cosy/clusters.toml";
 /// The user's own file, in the home directory.
 const OWN_FILE: &str = ".config/cosy/clusters.toml";
-/// Most clusters at once.
-pub const MOST: usize = 64;
+/// Clusters that can be named at once, at most.
+pub const MOST_CLUSTERS: usize = 64;
 /// Largest file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -36,10 +36,10 @@ pub struct Cluster {
 /// Why there are no clusters to ask.
 #[derive(Debug, thiserror::Error)]
 pub enum ClustersError {
-    /// No file at all.
+    /// None of the files exists.
     #[error("no clusters are configured: write [cluster.NAME] with socket = \"PATH\" into {0}")]
     NoFile(String),
-    /// The file is there and cannot be read.
+    /// A file exists and cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
         /// The file that was read.
@@ -47,7 +47,7 @@ pub enum ClustersError {
         /// What the system says.
         cause: io::Error,
     },
-    /// Not what it should be.
+    /// A file is no TOML, has unknown keys, or a socket that is no absolute path.
     #[error("{path}: {why}")]
     Bad {
         /// The file that was read.
@@ -55,20 +55,20 @@ pub enum ClustersError {
         /// What is wrong, in one line.
         why: String,
     },
-    /// Not in any file.
+    /// No file names this cluster.
     #[error("there is no cluster '{name}' in {files}; there are: {known}")]
     Unknown {
         /// Name as the user typed it.
         name: String,
-        /// Where it was looked for.
+        /// The files that were read.
         files: String,
-        /// Those there are.
+        /// Names of all clusters in them.
         known: String,
     },
-    /// Not a list of names.
+    /// The argument is no list of different names.
     #[error("'{text}' is no list of clusters: {why}")]
     List {
-        /// As typed, shortened.
+        /// The argument, shortened.
         text: String,
         /// What is wrong.
         why: String,
@@ -142,8 +142,8 @@ fn split(list: &str) -> Result<Vec<&str>, ClustersError> {
         why,
     };
     let names: Vec<&str> = list.split(',').map(str::trim).collect();
-    if names.len() > MOST {
-        return Err(bad(format!("it has {} names, at most {MOST}", names.len())));
+    if names.len() > MOST_CLUSTERS {
+        return Err(bad(format!("it has {} names, at most {MOST_CLUSTERS}", names.len())));
     }
     for (at, name) in names.iter().enumerate() {
         if name.is_empty() {

@@ -2,7 +2,7 @@
 //! fails when the test says so.
 
 use super::clusters::Cluster;
-use super::wire::Failure;
+use super::transport::ClusterError;
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
@@ -73,13 +73,13 @@ pub fn quote(slots: Vec<QuotedSlot>) -> Quote {
     }
 }
 
-pub fn ask(pick: StartChoice) -> ReservationSpec {
+pub fn spec(pick: StartChoice) -> ReservationSpec {
     ReservationSpec::plain(ResourceRequest::default(), LENGTH, pick)
 }
 
-/// What happens instead of an answer.
+/// What happens to a request instead of its normal answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum FaultKind {
     /// Nobody is there; nothing is done.
     Gone,
     /// It is done, but the answer is lost.
@@ -98,10 +98,10 @@ pub struct Fault {
     pub request: &'static str,
     pub skip: u32,
     pub times: u32,
-    pub trouble: Trouble,
+    pub kind: FaultKind,
 }
 
-/// What a cluster has.
+/// The state of one cluster.
 #[derive(Default)]
 struct Books {
     slots: Vec<QuotedSlot>,
@@ -141,14 +141,14 @@ impl World {
         request: &'static str,
         skip: u32,
         times: u32,
-        trouble: Trouble,
+        kind: FaultKind,
     ) -> Self {
         self.faults.lock().unwrap().push(Fault {
             cluster,
             request,
             skip,
             times,
-            trouble,
+            kind,
         });
         self
     }
@@ -173,12 +173,12 @@ impl World {
         asked.iter().filter(|a| *a == question).count()
     }
 
-    pub fn wire(
+    pub fn transport(
         &self,
         cluster: &Cluster,
         request: &Request,
         key: Option<RequestKey>,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, ClusterError> {
         assert_eq!(key.is_some(), request.changes());
         let word = word(request);
         let question = format!("{} {word}", cluster.name);
@@ -186,21 +186,23 @@ impl World {
         let mut all = self.books.lock().unwrap();
         let books = all.get_mut(&cluster.name).unwrap();
         if books.dead {
-            return Err(Failure::Unreachable("nobody is there".into()));
+            return Err(ClusterError::Unreachable("nobody is there".into()));
         }
-        match self.trouble(&cluster.name, word) {
+        match self.kind(&cluster.name, word) {
             None => books.answer(request, key),
-            Some(Trouble::Gone) => Err(Failure::Unreachable("nobody is there".into())),
-            Some(Trouble::Silent) => Err(Failure::Unknown("no answer".into())),
-            Some(Trouble::Deaf) => {
+            Some(FaultKind::Gone) => Err(ClusterError::Unreachable("nobody is there".into())),
+            Some(FaultKind::Silent) => Err(ClusterError::Unknown("no answer".into())),
+            Some(FaultKind::Deaf) => {
                 let _ = books.answer(request, key);
-                Err(Failure::Unknown("no answer".into()))
+                Err(ClusterError::Unknown("no answer".into()))
             }
-            Some(Trouble::No(code)) => Err(Failure::Refused(Refusal::new(code, "no, because"))),
+            Some(FaultKind::No(code)) => {
+                Err(ClusterError::Refused(Refusal::new(code, "no, because")))
+            }
         }
     }
 
-    fn trouble(&self, cluster: &str, word: &str) -> Option<Trouble> {
+    fn kind(&self, cluster: &str, word: &str) -> Option<FaultKind> {
         let mut faults = self.faults.lock().unwrap();
         let here = |f: &&mut Fault| f.cluster == cluster && f.request == word && f.times > 0;
         let fault = faults.iter_mut().find(here)?;
@@ -209,7 +211,7 @@ impl World {
             return None;
         }
         fault.times -= 1;
-        Some(fault.trouble)
+        Some(fault.kind)
     }
 }
 
@@ -224,7 +226,11 @@ fn word(request: &Request) -> &'static str {
 }
 
 impl Books {
-    fn answer(&mut self, request: &Request, key: Option<RequestKey>) -> Result<Reply, Failure> {
+    fn answer(
+        &mut self,
+        request: &Request,
+        key: Option<RequestKey>,
+    ) -> Result<Reply, ClusterError> {
         let before = self.answered.iter().find(|(k, _)| Some(*k) == key);
         if let Some((_, reply)) = before {
             return Ok(reply.clone());
@@ -248,11 +254,11 @@ impl Books {
         self.slots.iter().filter(fits).cloned().collect()
     }
 
-    fn reserve(&mut self, ask: &ReservationSpec, hold: bool) -> Result<Reply, Failure> {
+    fn reserve(&mut self, ask: &ReservationSpec, hold: bool) -> Result<Reply, ClusterError> {
         let offers = self.offers(ask);
         let Some(slot) = offers.iter().find(|s| s.admitted) else {
             let refusal = Refusal::new(RefusalCode::NotFree, "reservation 3 is in the way");
-            return Err(Failure::Refused(refusal));
+            return Err(ClusterError::Refused(refusal));
         };
         let state = if hold {
             ReservationState::Held
@@ -264,7 +270,7 @@ impl Books {
         Ok(reserved(vec![info(id, state, slot.start)]))
     }
 
-    fn confirm(&mut self, id: ReservationId) -> Result<Reply, Failure> {
+    fn confirm(&mut self, id: ReservationId) -> Result<Reply, ClusterError> {
         let (state, start) = self.reservations.get_mut(&id.0).unwrap();
         assert_eq!(*state, ReservationState::Held);
         *state = ReservationState::Confirmed;

@@ -8,8 +8,7 @@
 //! (which clusters there are) is a file, see [`clusters`].
 //!
 //! What always holds:
-//! - what is asked of a cluster and changes something has a key, so that a repeat is
-//!   carried out once;
+//! - a request that changes something has a key, so that a repeat is carried out once;
 //! - [`book_best`] asks a second cluster only when the first one certainly has nothing, or
 //!   nothing that would not lapse by itself;
 //! - [`book_all`] leaves all or none, and says exactly what is where when a cluster that is
@@ -17,8 +16,8 @@
 //!
 //! The clusters' clocks are taken to agree, as those of any machines that work together.
 
-mod all;
-mod best;
+mod book_all;
+mod book_best;
 pub mod clusters;
 #[cfg(test)]
 mod fake;
@@ -29,54 +28,54 @@ pub mod show;
 mod starts;
 #[cfg(test)]
 mod tests;
-pub mod wire;
+pub mod transport;
 
-pub use all::Held;
+pub use book_all::ClusterHold;
 pub use clusters::{Cluster, names};
-pub use outcome::{ClusterOutcome, Outcome, Part, Verdict};
+pub use outcome::{ClusterOutcome, ClusterResult, Outcome, Verdict};
 pub use rank::{Preference, Ranked, rank, rank_for};
-pub use wire::Failure;
+pub use transport::ClusterError;
 
 use cosy_model::RefusalCode;
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{Quote, ReservationSpec};
 use cosy_proto::client::RequestKey;
 use std::time::{Duration, Instant};
-use wire::Wire;
+use transport::Transport;
 
 /// A quote of each cluster, or why there is none.
-pub type Quotes = Vec<(Cluster, Result<Quote, Failure>)>;
+pub type Quotes = Vec<(Cluster, Result<Quote, ClusterError>)>;
 
-/// How long a request that changes something is repeated to a cluster that is not reached
-/// or gives no answer.
+/// How long a request that changes something is repeated while the cluster cannot be reached or gives
+/// no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tries {
-    /// In all; at least one try is made.
+pub struct RetryTimes {
+    /// Time for all tries; at least one is made.
     pub total: Duration,
-    /// Between two tries.
+    /// Pause between two tries.
     pub pause: Duration,
 }
 
-/// Speaks to clusters through a [`Wire`].
+/// Quotes and books on several clusters, through a [`Transport`].
 pub struct Broker<'a> {
-    wire: &'a Wire<'a>,
-    /// To hold, book and confirm. Less than a hold lasts (5 min unless configured).
-    tries: Tries,
-    /// To give back.
-    back: Tries,
+    transport: &'a Transport<'a>,
+    /// For requests to hold, book and confirm. Less than a hold lasts (5 min unless configured).
+    retry: RetryTimes,
+    /// For requests to give back.
+    cancel_retry: RetryTimes,
 }
 
 impl Broker<'static> {
-    /// Through the clusters' sockets.
+    /// A broker that reaches clusters by their sockets.
     pub fn new() -> Self {
         const PAUSE: Duration = Duration::from_millis(200);
         Self {
-            wire: &wire::socket,
-            tries: Tries {
+            transport: &transport::socket,
+            retry: RetryTimes {
                 total: Duration::from_secs(5),
                 pause: PAUSE,
             },
-            back: Tries {
+            cancel_retry: RetryTimes {
                 total: Duration::from_secs(30),
                 pause: PAUSE,
             },
@@ -91,99 +90,99 @@ impl Default for Broker<'static> {
 }
 
 impl<'a> Broker<'a> {
-    /// Through that function, with that patience for all changes.
-    pub fn over(wire: &'a Wire<'a>, tries: Tries) -> Self {
+    /// A broker over another transport, with the same times for all changes; for tests.
+    pub fn over(transport: &'a Transport<'a>, retry: RetryTimes) -> Self {
         Self {
-            wire,
-            tries,
-            back: tries,
+            transport,
+            retry,
+            cancel_retry: retry,
         }
     }
 
-    /// Probes all clusters side by side.
-    pub fn quote(&self, clusters: &[Cluster], ask: &ReservationSpec, most: Option<u32>) -> Quotes {
-        let one = |cluster: &Cluster| self.quote_one(cluster, ask, most);
-        let quotes = wire::side_by_side(clusters, one);
+    /// The quotes of all clusters, requested at the same time; at most `most` slots of each.
+    pub fn quote(&self, clusters: &[Cluster], spec: &ReservationSpec, most: Option<u32>) -> Quotes {
+        let one = |cluster: &Cluster| self.quote_one(cluster, spec, most);
+        let quotes = transport::concurrently(clusters, one);
         clusters.iter().cloned().zip(quotes).collect()
     }
 
     fn quote_one(
         &self,
         cluster: &Cluster,
-        ask: &ReservationSpec,
+        spec: &ReservationSpec,
         most: Option<u32>,
-    ) -> Result<Quote, Failure> {
+    ) -> Result<Quote, ClusterError> {
         let request = Request::Quote {
-            ask: Box::new(ask.clone()),
+            ask: Box::new(spec.clone()),
             most,
         };
-        match (self.wire)(cluster, &request, None)? {
+        match (self.transport)(cluster, &request, None)? {
             Reply::Quote(quote) => Ok(*quote),
             _ => Err(unexpected()),
         }
     }
 
-    /// Asks for a change, again and again while nobody answers; always with the same key.
-    /// A failure is [`Failure::Unknown`] as soon as one of the tries may have been heard.
-    fn insist(
+    /// Sends a request that changes something, again while nobody answers, always with the same key.
+    /// The error is [`ClusterError::Unknown`] as soon as one of the tries may have been carried out.
+    fn request_with_retry(
         &self,
         cluster: &Cluster,
         request: &Request,
         key: RequestKey,
-        tries: Tries,
-    ) -> Result<Reply, Failure> {
+        retry: RetryTimes,
+    ) -> Result<Reply, ClusterError> {
         let started = Instant::now();
-        let mut heard = false;
+        let mut maybe_done = false;
         loop {
-            let failure = match (self.wire)(cluster, request, Some(key)) {
-                Err(Failure::Refused(r)) if r.code == RefusalCode::Unavailable => {
-                    Failure::Refused(r)
+            let error = match (self.transport)(cluster, request, Some(key)) {
+                Err(ClusterError::Refused(r)) if r.code == RefusalCode::Unavailable => {
+                    ClusterError::Refused(r)
                 }
-                Err(Failure::Refused(r)) => return Err(Failure::Refused(r)),
-                Err(failure) => failure,
+                Err(ClusterError::Refused(r)) => return Err(ClusterError::Refused(r)),
+                Err(error) => error,
                 Ok(reply) => return Ok(reply),
             };
-            heard |= matches!(failure, Failure::Unknown(_));
-            if started.elapsed() >= tries.total {
-                return Err(if heard {
-                    Failure::Unknown(failure.to_string())
+            maybe_done |= matches!(error, ClusterError::Unknown(_));
+            if started.elapsed() >= retry.total {
+                return Err(if maybe_done {
+                    ClusterError::Unknown(error.to_string())
                 } else {
-                    failure
+                    error
                 });
             }
-            std::thread::sleep(tries.pause);
+            std::thread::sleep(retry.pause);
         }
     }
 }
 
-fn unexpected() -> Failure {
-    Failure::from(cosy_client::CallError::Unexpected)
+fn unexpected() -> ClusterError {
+    ClusterError::from(cosy_client::CallError::Unexpected)
 }
 
-/// What each of the clusters offers for `ask`, at most `most` slots each. Asked side by side;
-/// one that does not answer is told as such after 10 s.
-pub fn quote(clusters: &[Cluster], ask: &ReservationSpec, most: Option<u32>) -> Quotes {
-    Broker::new().quote(clusters, ask, most)
+/// The quotes of all clusters, requested at the same time, with at most `most` slots each; a cluster
+/// that does not answer within 10 s has an error.
+pub fn quote(clusters: &[Cluster], spec: &ReservationSpec, most: Option<u32>) -> Quotes {
+    Broker::new().quote(clusters, spec, most)
 }
 
-/// Holds or books on the cluster that offers most to `preference`; when it refuses, on the
-/// next (what-if paper, section 3, steps 4 to 7).
+/// Holds or books the best slot by `preference`; when its cluster refuses, the next
+/// best (what-if paper, section 3, steps 4 to 7).
 pub fn book_best(
     clusters: &[Cluster],
-    ask: &ReservationSpec,
+    spec: &ReservationSpec,
     preference: Preference,
     hold: bool,
     job: Option<&Submission>,
 ) -> Outcome {
-    Broker::new().book_best(clusters, ask, preference, hold, job)
+    Broker::new().book_best(clusters, spec, preference, hold, job)
 }
 
 /// Books the same time on each of the clusters: on all or on none.
 pub fn book_all(
     clusters: &[Cluster],
-    ask: &ReservationSpec,
+    spec: &ReservationSpec,
     preference: Preference,
     job: Option<&Submission>,
 ) -> Outcome {
-    Broker::new().book_all(clusters, ask, preference, job)
+    Broker::new().book_all(clusters, spec, preference, job)
 }

@@ -1,11 +1,11 @@
-//! What became of a booking: what is where now, and what was tried before.
+//! The outcome of a booking on several clusters: what each of them has now, and what was tried.
 
 use super::clusters::Cluster;
-use super::wire::Failure;
+use super::transport::ClusterError;
 use cosy_model::reservation::ReservationInfo;
 use cosy_model::{ReservationId, Time, variables};
 
-/// What a cluster has of this booking now.
+/// What one cluster has of the booking now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClusterOutcome {
     /// Booked: charged and promised.
@@ -15,36 +15,36 @@ pub enum ClusterOutcome {
     /// Nothing: it was held or booked there and given back.
     GivenBack(Vec<ReservationId>),
     /// Nothing: it refused, or was not reached.
-    Nothing(Failure),
+    Nothing(ClusterError),
     /// Nothing was asked there.
     Untried,
     /// Perhaps a hold that nobody knows the id of; it lapses by itself.
-    Lapsing(Failure),
-    /// It has something that could not be given back.
+    Lapsing(ClusterError),
+    /// Reservations that could not be given back.
     Left {
         /// Reservations that are still there.
         ids: Vec<ReservationId>,
-        /// When it lapses by itself; `None` when it does not, or may be booked for good.
+        /// When they lapse by themselves; `None` when they do not, or may be booked for good.
         lapses: Option<Time>,
-        /// Why it could not be given back.
-        why: Failure,
+        /// Why they could not be given back.
+        why: ClusterError,
     },
     /// Perhaps booked: nobody knows.
-    Unclear(Failure),
+    Unclear(ClusterError),
 }
 
-/// A cluster and what it has.
+/// A cluster with its outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Part {
-    /// The cluster that was asked.
+pub struct ClusterResult {
+    /// Where the booking was tried.
     pub cluster: Cluster,
-    /// What became of the booking there.
+    /// What the cluster has now.
     pub outcome: ClusterOutcome,
 }
 
-impl Part {
-    /// True when something is there that was not asked for, or may be.
-    pub(super) const fn is_loose(&self) -> bool {
+impl ClusterResult {
+    /// True when the cluster has, or may have, something that is not part of a successful booking.
+    pub(super) const fn leaves_something(&self) -> bool {
         match self.outcome {
             ClusterOutcome::Left { .. }
             | ClusterOutcome::Unclear(_)
@@ -58,36 +58,37 @@ impl Part {
     }
 }
 
-/// Whether the user got what was asked for.
+/// Whether the booking succeeded as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// All of it.
+    /// Everything was booked or held.
     Done,
-    /// Nothing, and nothing is left anywhere.
+    /// Nothing was booked, and nothing is left anywhere.
     Nothing,
-    /// Nothing, and something is left somewhere: the parts say what to do about it.
-    Loose,
+    /// Nothing was booked as a whole, but clusters have, or may have, something: the results say what
+    /// to do about it.
+    Leftover,
 }
 
-/// A slot that was tried in vain.
+/// A slot that was tried and could not be had.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RejectedSlot {
     /// Name of the cluster.
     pub cluster: String,
-    /// Start, where one was asked for.
+    /// Start of the slot; `None` when the cluster offered none.
     pub start: Option<Time>,
-    /// Why the slot could not be had, in one line.
+    /// The reason in one line.
     pub why: String,
 }
 
-/// What became of a booking.
+/// The outcome of a booking on several clusters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// In one word.
+    /// The outcome as a whole.
     pub verdict: Verdict,
-    /// Each cluster that has or had something to do with it.
-    pub parts: Vec<Part>,
-    /// What was tried before, in order.
+    /// The clusters that took part.
+    pub results: Vec<ClusterResult>,
+    /// Slots that were tried and could not be had, in order.
     pub tried: Vec<RejectedSlot>,
     /// Starts of a repeating reservation that were not possible, and other words of the
     /// controllers.
@@ -96,19 +97,24 @@ pub struct Outcome {
 
 impl Outcome {
     /// An outcome whose verdict follows from its parts.
-    pub(super) fn of(parts: Vec<Part>, tried: Vec<RejectedSlot>, notes: Vec<String>) -> Self {
-        let got =
-            |p: &Part| matches!(p.outcome, ClusterOutcome::Booked(_) | ClusterOutcome::Held(_));
-        let verdict = if !parts.is_empty() && parts.iter().all(got) {
+    pub(super) fn of(
+        results: Vec<ClusterResult>,
+        tried: Vec<RejectedSlot>,
+        notes: Vec<String>,
+    ) -> Self {
+        let got = |p: &ClusterResult| {
+            matches!(p.outcome, ClusterOutcome::Booked(_) | ClusterOutcome::Held(_))
+        };
+        let verdict = if !results.is_empty() && results.iter().all(got) {
             Verdict::Done
-        } else if parts.iter().any(Part::is_loose) {
-            Verdict::Loose
+        } else if results.iter().any(ClusterResult::leaves_something) {
+            Verdict::Leftover
         } else {
             Verdict::Nothing
         };
         Self {
             verdict,
-            parts,
+            results,
             tried,
             notes,
         }
@@ -116,13 +122,15 @@ impl Outcome {
 
     /// The exit code: 0 done, 3 when not one cluster was reached, else 1.
     pub fn exit_code(&self) -> u8 {
-        let gone = |p: &Part| matches!(p.outcome, ClusterOutcome::Nothing(Failure::Unreachable(_)));
+        let gone = |p: &ClusterResult| {
+            matches!(p.outcome, ClusterOutcome::Nothing(ClusterError::Unreachable(_)))
+        };
         match self.verdict {
             Verdict::Done => crate::exit::OK,
-            Verdict::Nothing if !self.parts.is_empty() && self.parts.iter().all(gone) => {
+            Verdict::Nothing if !self.results.is_empty() && self.results.iter().all(gone) => {
                 crate::exit::UNREACHABLE
             }
-            Verdict::Nothing | Verdict::Loose => crate::exit::FAILED,
+            Verdict::Nothing | Verdict::Leftover => crate::exit::FAILED,
         }
     }
 }

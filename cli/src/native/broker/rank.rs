@@ -5,11 +5,11 @@
 //! several clusters are compared in service units as they are: p·n·d + f, for p may differ.
 
 use super::clusters::Cluster;
-use super::wire::Failure;
+use super::transport::ClusterError;
 use cosy_model::reservation::{Quote, QuotedSlot, ReservationSpec, StartChoice};
 use cosy_model::{Su, Time};
 
-/// What makes one slot better than another; then start, price, and the order in which the
+/// What makes one slot better than another. Among equals start, price, and the order in which the
 /// clusters were named decide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Preference {
@@ -42,13 +42,13 @@ impl Preference {
 pub struct Ranked {
     /// The cluster that offers it.
     pub cluster: Cluster,
-    /// The slot.
+    /// Start, end and price, as its cluster has quoted them.
     pub slot: QuotedSlot,
     /// The cluster's time when it was quoted.
     pub now: Time,
 }
 
-/// What an order goes by.
+/// The figures by which slots are ranked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotScore {
     pub start: Time,
@@ -67,7 +67,10 @@ impl SlotScore {
 }
 
 /// The slots that would be admitted, best first.
-pub fn rank(quotes: &[(Cluster, Result<Quote, Failure>)], preference: Preference) -> Vec<Ranked> {
+pub fn rank(
+    quotes: &[(Cluster, Result<Quote, ClusterError>)],
+    preference: Preference,
+) -> Vec<Ranked> {
     let mut all = Vec::new();
     for (cluster, quote) in quotes {
         let Ok(quote) = quote else { continue };
@@ -87,15 +90,15 @@ pub fn rank(quotes: &[(Cluster, Result<Quote, Failure>)], preference: Preference
     all
 }
 
-/// The slots that could be booked for `ask`, best first: where the ask fixes its own start,
-/// only the one that each cluster would take.
+/// The slots that could be booked for `spec`, best first: where the controllers choose the start, only
+/// the slot that each would take.
 pub fn rank_for(
-    quotes: &[(Cluster, Result<Quote, Failure>)],
-    ask: &ReservationSpec,
+    quotes: &[(Cluster, Result<Quote, ClusterError>)],
+    spec: &ReservationSpec,
     preference: Preference,
 ) -> Vec<Ranked> {
     let mut all = rank(quotes, preference);
-    if places_itself(ask) {
+    if places_itself(spec) {
         all.retain(|r| {
             let of_it = quotes.iter().find(|(c, _)| *c == r.cluster);
             of_it.is_some_and(|(_, q)| q.as_ref().is_ok_and(|q| chosen(q) == Some(r.slot.start)))
@@ -104,15 +107,14 @@ pub fn rank_for(
     all
 }
 
-/// True when the controller is to find the start by itself, because it may move it later
-/// on or because it is the first of several.
-pub(super) fn places_itself(ask: &ReservationSpec) -> bool {
-    ask.pick == StartChoice::FinishBy || ask.repeat.is_some()
+/// True when each controller chooses the start: it may move it later, or it is the first of several.
+pub(super) fn places_itself(spec: &ReservationSpec) -> bool {
+    spec.pick == StartChoice::FinishBy || spec.repeat.is_some()
 }
 
-/// The slot that says best why there is none: the last that is free but refused by a rule,
-/// for rules are milder further ahead; else one that is not free.
-pub(super) fn why_not(quote: &Quote) -> Option<&QuotedSlot> {
+/// The refused slot whose reason tells most: the last one that is free but refused by a rule, for
+/// rules are milder further ahead; else the first that is not free.
+pub(super) fn telling_refusal(quote: &Quote) -> Option<&QuotedSlot> {
     let mut refused = quote.slots.iter().filter(|s| !s.admitted);
     let ruled = refused.clone().rfind(|s| s.feasible);
     ruled.or_else(|| refused.next())
@@ -143,7 +145,7 @@ pub(super) fn sort<T>(all: &mut [T], preference: Preference, merit: impl Fn(&T) 
     });
 }
 
-/// The least and the most of what there is to choose from.
+/// The least and the greatest start and price among the slots.
 struct Scale {
     start: (i128, i128),
     price: (i128, i128),
@@ -186,7 +188,7 @@ mod tests {
         let quotes = [
             // start in minutes, price, availability in millionths
             (cluster("a"), Ok(quote(vec![slot(10, 8, 500_000), slot(60, 2, 900_000)]))),
-            (cluster("b"), Err(Failure::Unreachable("gone".into()))),
+            (cluster("b"), Err(ClusterError::Unreachable("gone".into()))),
             (cluster("c"), Ok(quote(vec![slot(10, 6, 400_000), slot(30, 2, 950_000)]))),
         ];
         let check = |preference, want: &str| {
@@ -223,7 +225,7 @@ mod tests {
         };
         let check = |slots, want: Option<&str>| {
             let quote = quote(slots);
-            assert_eq!(why_not(&quote).map(|s| s.reason.as_str()), want);
+            assert_eq!(telling_refusal(&quote).map(|s| s.reason.as_str()), want);
         };
         let (full, far) = (no(10, false, "full"), no(30, false, "still full"));
         check(vec![slot(5, 1, 1)], None);

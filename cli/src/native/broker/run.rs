@@ -1,7 +1,7 @@
 //! `--clusters` and `--all` of `cresv quote`, `hold` and `book`: asks the broker and prints
 //! what it found.
 
-use super::outcome::{ClusterOutcome, Outcome, Part};
+use super::outcome::{ClusterOutcome, ClusterResult, Outcome};
 use super::{Broker, Preference, clusters, quote, rank_for, show};
 use crate::native::arg::{flag, optional, value};
 use crate::native::stat;
@@ -12,10 +12,10 @@ use cosy_model::api::Submission;
 use cosy_model::reservation::ReservationSpec;
 use jiff::Zoned;
 
-/// Slots in a table.
+/// Slots in a table, at most.
 const MOST_ROWS: usize = 12;
 
-/// ClusterSelection clusters, as the command line has it.
+/// Which clusters are asked, and how the outcome is printed, by the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterSelection<'a> {
     /// Names of clusters with commas, or `all` (`--clusters`).
@@ -38,12 +38,12 @@ impl<'a> ClusterSelection<'a> {
     }
 }
 
-/// `--clusters a,b,c`.
+/// The option `--clusters NAME[,...]`, of `quote`, `hold` and `book`.
 pub fn clusters_arg() -> Arg {
     value("clusters", "NAME[,...]", "Ask these clusters and take the best (see clusters.toml)")
 }
 
-/// `--all`, for hold and book.
+/// The option `--all`, of `hold` and `book`.
 pub fn all_arg() -> Arg {
     flag("all", "The same time on each of the clusters, or on none").requires("clusters")
 }
@@ -54,24 +54,24 @@ pub fn all_arg() -> Arg {
 /// No such clusters.
 pub fn run_quote(
     several: ClusterSelection<'_>,
-    ask: &ReservationSpec,
+    spec: &ReservationSpec,
     most: Option<u32>,
     now: &Zoned,
 ) -> anyhow::Result<u8> {
     let clusters = named(several.list)?;
-    let quotes = quote(&clusters, ask, most);
-    let ranked = rank_for(&quotes, ask, Preference::of(ask.pick));
+    let quotes = quote(&clusters, spec, most);
+    let ranked = rank_for(&quotes, spec, Preference::of(spec.pick));
     output::print(&if several.json {
-        stat::lines(&show::quotes_json(&quotes, &ranked))
+        stat::json_text(&show::quotes_json(&quotes, &ranked))
     } else {
-        let look = TableStyle {
+        let style = TableStyle {
             width: output::width(),
             colour: output::colour(),
             bare: false,
         };
-        show::quotes(&quotes, &ranked, now, look, MOST_ROWS)
+        show::quotes(&quotes, &ranked, now, style, MOST_ROWS)
     });
-    let gone = |f: &super::Failure| matches!(f, super::Failure::Unreachable(_));
+    let gone = |f: &super::ClusterError| matches!(f, super::ClusterError::Unreachable(_));
     Ok(if !ranked.is_empty() {
         exit::OK
     } else if quotes.iter().all(|(_, q)| q.as_ref().is_err_and(gone)) {
@@ -87,23 +87,23 @@ pub fn run_quote(
 /// No such clusters.
 pub fn run_book(
     several: ClusterSelection<'_>,
-    ask: &ReservationSpec,
+    spec: &ReservationSpec,
     hold: bool,
     job: Option<&Submission>,
     program: &str,
     now: &Zoned,
 ) -> anyhow::Result<u8> {
     let clusters = named(several.list)?;
-    let preference = Preference::of(ask.pick);
+    let preference = Preference::of(spec.pick);
     let broker = Broker::new();
     let outcome = match (several.all, hold) {
-        (false, _) => broker.book_best(&clusters, ask, preference, hold, job),
-        (true, false) => broker.book_all(&clusters, ask, preference, job),
-        (true, true) => held(broker.hold_all(&clusters, ask, preference, job)),
+        (false, _) => broker.book_best(&clusters, spec, preference, hold, job),
+        (true, false) => broker.book_all(&clusters, spec, preference, job),
+        (true, true) => held(broker.hold_all(&clusters, spec, preference, job)),
     };
     let code = outcome.exit_code();
     if several.json {
-        output::print(&stat::lines(&show::outcome_json(&outcome)));
+        output::print(&stat::json_text(&show::outcome_json(&outcome)));
         return Ok(code);
     }
     let text = show::outcome(&outcome, now);
@@ -121,15 +121,15 @@ fn named(list: &str) -> anyhow::Result<Vec<super::Cluster>> {
 }
 
 /// The first phase alone: the user confirms on each cluster.
-fn held(result: Result<Vec<super::Held>, Outcome>) -> Outcome {
+fn held(result: Result<Vec<super::ClusterHold>, Outcome>) -> Outcome {
     match result {
         Err(outcome) => outcome,
         Ok(held) => {
-            let part = |held: super::Held| Part {
+            let result = |held: super::ClusterHold| ClusterResult {
                 cluster: held.cluster,
                 outcome: ClusterOutcome::Held(held.reservations),
             };
-            Outcome::of(held.into_iter().map(part).collect(), Vec::new(), Vec::new())
+            Outcome::of(held.into_iter().map(result).collect(), Vec::new(), Vec::new())
         }
     }
 }

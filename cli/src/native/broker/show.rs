@@ -1,9 +1,9 @@
 //! What the broker found, as text and as JSON.
 
 use super::Quotes;
-use super::outcome::{ClusterOutcome, Outcome, Part, RejectedSlot, Verdict, command};
-use super::rank::{Ranked, why_not};
-use crate::native::jobs::json_time;
+use super::outcome::{ClusterOutcome, ClusterResult, Outcome, RejectedSlot, Verdict, command};
+use super::rank::{Ranked, telling_refusal};
+use crate::native::job_table::json_time;
 use crate::native::record::{self, Clock};
 use crate::native::reservations;
 use crate::native::table::TableStyle;
@@ -20,14 +20,14 @@ pub fn quotes(
     quotes: &Quotes,
     ranked: &[Ranked],
     now: &Zoned,
-    look: TableStyle,
+    style: TableStyle,
     most: usize,
 ) -> String {
     let rows: Vec<ClusterSlot<'_>> = ranked.iter().take(most).map(row).collect();
     let mut text = if rows.is_empty() {
         String::new()
     } else {
-        record::list(&cluster_slot_columns(), &rows, Clock::in_lists(now), look)
+        record::list(&cluster_slot_columns(), &rows, Clock::in_lists(now), style)
     };
     let beyond = ranked.len().saturating_sub(most);
     if beyond > 0 {
@@ -35,14 +35,14 @@ pub fn quotes(
     }
     for (cluster, quote) in quotes {
         let said = match quote {
-            Err(failure) => failure.to_string(),
+            Err(error) => error.to_string(),
             Ok(quote) => {
                 let plain = quote.plain_start.map_or_else(
                     || "cannot be told".to_owned(),
                     |start| format!("about {}", times::short(start, now)),
                 );
                 let none = quote.slots.iter().all(|s| !s.admitted);
-                let reason = why_not(quote).filter(|_| none);
+                let reason = telling_refusal(quote).filter(|_| none);
                 let reason = match reason {
                     Some(slot) => format!("; no slot: {}", slot.reason),
                     None if none => "; no slot".to_owned(),
@@ -75,7 +75,7 @@ pub fn quotes_json(quotes: &Quotes, ranked: &[Ranked]) -> Json {
         .collect();
     let clusters = quotes.iter().map(|(cluster, quote)| {
         let one = match quote {
-            Err(failure) => json!({ "error": failure.to_string() }),
+            Err(error) => json!({ "error": error.to_string() }),
             Ok(quote) => record::json(&cluster_fields(quote)),
         };
         (cluster.name.clone(), one)
@@ -97,13 +97,14 @@ pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
         text.push_str(&line(&format!("tried on cluster {}{start}: {}", tried.cluster, tried.why)));
     }
     // What was tried and came to nothing is told already.
-    let told = |part: &&Part| {
-        let tried = |t: &RejectedSlot| t.cluster == part.cluster.name;
-        let nothing = matches!(part.outcome, ClusterOutcome::Nothing(_) | ClusterOutcome::Untried);
+    let told = |result: &&ClusterResult| {
+        let tried = |t: &RejectedSlot| t.cluster == result.cluster.name;
+        let nothing =
+            matches!(result.outcome, ClusterOutcome::Nothing(_) | ClusterOutcome::Untried);
         nothing && outcome.tried.iter().any(tried)
     };
-    for part in outcome.parts.iter().filter(|p| !told(p)) {
-        text.push_str(&line(&sentence(part, now)));
+    for result in outcome.results.iter().filter(|p| !told(p)) {
+        text.push_str(&line(&sentence(result, now)));
     }
     for note in &outcome.notes {
         text.push_str(&line(note));
@@ -111,7 +112,7 @@ pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
     text.push_str(match outcome.verdict {
         Verdict::Done => "",
         Verdict::Nothing => "Nothing was booked, nothing is left anywhere\n",
-        Verdict::Loose => "Nothing was booked as asked; see above what is left where\n",
+        Verdict::Leftover => "Nothing was booked as asked; see above what is left where\n",
     });
     text
 }
@@ -121,9 +122,9 @@ fn line(text: &str) -> String {
     format!("{}\n", text.replace(char::is_control, "?"))
 }
 
-fn sentence(part: &Part, now: &Zoned) -> String {
-    let name = &part.cluster.name;
-    match &part.outcome {
+fn sentence(result: &ClusterResult, now: &Zoned) -> String {
+    let name = &result.cluster.name;
+    match &result.outcome {
         ClusterOutcome::Booked(all) => format!("Booked on cluster {name}: {}", several(all, now)),
         ClusterOutcome::Held(all) => {
             let until = all.iter().filter_map(|r| r.hold_until).min();
@@ -133,7 +134,7 @@ fn sentence(part: &Part, now: &Zoned) -> String {
             format!(
                 "Held on cluster {name}{until}: {}; to keep it: {}",
                 several(all, now),
-                command(&part.cluster, "confirm", &ids)
+                command(&result.cluster, "confirm", &ids)
             )
         }
         ClusterOutcome::GivenBack(ids) => format!("cluster {name}: {} given back", named(ids)),
@@ -144,17 +145,17 @@ fn sentence(part: &Part, now: &Zoned) -> String {
              hold lapses by itself"
         ),
         ClusterOutcome::Left { ids, lapses, why } => {
-            left(part, ids, *lapses, &why.to_string(), now)
+            left(result, ids, *lapses, &why.to_string(), now)
         }
         ClusterOutcome::Unclear(why) => format!(
             "cluster {name}: it may be booked there, for it gave no answer ({why}); see: {}",
-            command(&part.cluster, "list", &[]).trim_end()
+            command(&result.cluster, "list", &[]).trim_end()
         ),
     }
 }
 
 fn left(
-    part: &Part,
+    result: &ClusterResult,
     ids: &[ReservationId],
     lapses: Option<Time>,
     why: &str,
@@ -166,9 +167,9 @@ fn left(
     };
     format!(
         "cluster {}: {} could not be given back ({why}); {by_itself} give it back with: {}",
-        part.cluster.name,
+        result.cluster.name,
         named(ids),
-        command(&part.cluster, "cancel", ids)
+        command(&result.cluster, "cancel", ids)
     )
 }
 
@@ -203,17 +204,17 @@ pub fn outcome_json(outcome: &Outcome) -> Json {
     let verdict = match outcome.verdict {
         Verdict::Done => "done",
         Verdict::Nothing => "nothing",
-        Verdict::Loose => "loose",
+        Verdict::Leftover => "loose",
     };
-    let parts: Vec<Json> = outcome.parts.iter().map(part_json).collect();
-    json!({ "verdict": verdict, "clusters": parts, "tried": tried, "notes": outcome.notes })
+    let results: Vec<Json> = outcome.results.iter().map(result_json).collect();
+    json!({ "verdict": verdict, "clusters": results, "tried": tried, "notes": outcome.notes })
 }
 
-fn part_json(part: &Part) -> Json {
+fn result_json(result: &ClusterResult) -> Json {
     let infos =
         |all: &[ReservationInfo]| -> Vec<Json> { all.iter().map(reservations::json).collect() };
     let numbers = |ids: &[ReservationId]| -> Vec<u64> { ids.iter().map(|id| id.0).collect() };
-    let mut json = match &part.outcome {
+    let mut json = match &result.outcome {
         ClusterOutcome::Booked(all) => json!({ "state": "booked", "reservations": infos(all) }),
         ClusterOutcome::Held(all) => json!({ "state": "held", "reservations": infos(all) }),
         ClusterOutcome::GivenBack(ids) => json!({ "state": "given_back", "ids": numbers(ids) }),
@@ -222,11 +223,11 @@ fn part_json(part: &Part) -> Json {
         ClusterOutcome::Lapsing(why) => json!({ "state": "lapsing", "why": why.to_string() }),
         ClusterOutcome::Left { ids, lapses, why } => json!({
             "state": "left", "ids": numbers(ids), "lapses": json_time(*lapses),
-            "why": why.to_string(), "command": command(&part.cluster, "cancel", ids),
+            "why": why.to_string(), "command": command(&result.cluster, "cancel", ids),
         }),
         ClusterOutcome::Unclear(why) => json!({ "state": "unclear", "why": why.to_string() }),
     };
-    json["cluster"] = part.cluster.name.as_str().into();
-    json["socket"] = part.cluster.socket.display().to_string().into();
+    json["cluster"] = result.cluster.name.as_str().into();
+    json["socket"] = result.cluster.socket.display().to_string().into();
     json
 }

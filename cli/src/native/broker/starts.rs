@@ -12,18 +12,17 @@
 //! estimate is for the order in which starts are tried.
 
 use super::rank::{Preference, SlotScore, sort};
-use super::{Cluster, Failure};
+use super::{Cluster, ClusterError};
 use cosy_model::reservation::{Quote, QuotedSlot};
 use cosy_model::{Span, Su, Time};
 use std::collections::BTreeSet;
 
-/// The first start ahead that is asked of several clusters: holding and confirming takes
-/// its time.
+/// Least time from now to a start on several clusters: holding and confirming takes time.
 const LEAD: Span = Span::from_secs(60);
 
 /// A start that all clusters may be able to offer.
 #[derive(Clone, Copy, Debug)]
-struct Common {
+struct CommonStart {
     start: Time,
     price: Su,
     availability_ppm: u32,
@@ -32,7 +31,7 @@ struct Common {
 }
 
 /// Starts to try, best first; none at which a cluster has said no.
-pub(super) fn common(quotes: &[&Quote], preference: Preference) -> Vec<Time> {
+pub(super) fn common_starts(quotes: &[&Quote], preference: Preference) -> Vec<Time> {
     let now = quotes.iter().map(|q| q.now).max().unwrap_or_default();
     let soonest = next_second(now + LEAD);
     let admitted = |q: &&Quote| -> Vec<Time> {
@@ -40,9 +39,9 @@ pub(super) fn common(quotes: &[&Quote], preference: Preference) -> Vec<Time> {
         those.map(|s| s.start.max(soonest)).collect()
     };
     let starts: BTreeSet<Time> = quotes.iter().flat_map(admitted).collect();
-    let mut all: Vec<Common> = starts
+    let mut all: Vec<CommonStart> = starts
         .into_iter()
-        .filter_map(|start| judge(quotes, start))
+        .filter_map(|start| estimate(quotes, start))
         .collect();
     sort(&mut all, preference, |c| SlotScore {
         start: c.start,
@@ -57,16 +56,16 @@ fn next_second(time: Time) -> Time {
     Time::from_secs(time.secs().saturating_add(1))
 }
 
-/// `None` where a cluster has said no to this very start.
-fn judge(quotes: &[&Quote], start: Time) -> Option<Common> {
-    let mut common = Common {
+/// Price and availability of a start over all clusters; `None` where one has refused this very start.
+fn estimate(quotes: &[&Quote], start: Time) -> Option<CommonStart> {
+    let mut common = CommonStart {
         start,
         price: Su::ZERO,
         availability_ppm: u32::MAX,
         likely: true,
     };
     for quote in quotes {
-        let Some(slot) = as_at(quote, start) else {
+        let Some(slot) = slot_at(quote, start) else {
             common.likely = false;
             continue;
         };
@@ -80,17 +79,21 @@ fn judge(quotes: &[&Quote], start: Time) -> Option<Common> {
     Some(common)
 }
 
-/// The candidate at that time, else the last one before it.
-fn as_at(quote: &Quote, start: Time) -> Option<&QuotedSlot> {
+/// The candidate at this time, else the last one before it.
+fn slot_at(quote: &Quote, start: Time) -> Option<&QuotedSlot> {
     let before = quote.slots.iter().filter(|s| s.start <= start);
     before.max_by_key(|s| s.start)
 }
 
-/// The clusters that have not yet said anything of this very start.
-pub(super) fn unasked(quotes: &[(Cluster, Result<Quote, Failure>)], start: Time) -> Vec<Cluster> {
+/// The clusters whose quotes do not have this very start.
+pub(super) fn without_quote(
+    quotes: &[(Cluster, Result<Quote, ClusterError>)],
+    start: Time,
+) -> Vec<Cluster> {
     let known = |q: &Quote| q.slots.iter().any(|s| s.start == start);
-    let open =
-        |(_, quote): &&(Cluster, Result<Quote, Failure>)| quote.as_ref().is_ok_and(|q| !known(q));
+    let open = |(_, quote): &&(Cluster, Result<Quote, ClusterError>)| {
+        quote.as_ref().is_ok_and(|q| !known(q))
+    };
     quotes.iter().filter(open).map(|(c, _)| c.clone()).collect()
 }
 
@@ -102,7 +105,7 @@ mod tests {
     fn check(quotes: Vec<Vec<QuotedSlot>>, preference: Preference, want: &[i64]) {
         let quotes: Vec<Quote> = quotes.into_iter().map(quote).collect();
         let quotes: Vec<&Quote> = quotes.iter().collect();
-        let got = common(&quotes, preference);
+        let got = common_starts(&quotes, preference);
         let want: Vec<Time> = want.iter().map(|m| minutes(*m)).collect();
         assert_eq!(got, want);
     }
@@ -126,7 +129,7 @@ mod tests {
     #[test]
     fn at_once_is_a_minute_ahead() {
         let quotes = quote(vec![slot(0, 1, 1)]);
-        let got = common(&[&quotes, &quotes], Preference::Soonest);
+        let got = common_starts(&[&quotes, &quotes], Preference::Soonest);
         assert_eq!(got, [Time::from_secs(61)]);
     }
 }

@@ -1,15 +1,15 @@
 //! The broker against clusters in memory that fail on demand.
 
-use super::fake::{Trouble, World, ask, clusters, full, minutes, slot};
+use super::fake::{FaultKind, World, clusters, full, minutes, slot, spec};
 use super::*;
 use cosy_model::RefusalCode as Code;
 use cosy_model::reservation::{Repeat, StartChoice};
 
-const ONCE: Tries = Tries {
+const ONCE: RetryTimes = RetryTimes {
     total: Duration::ZERO,
     pause: Duration::ZERO,
 };
-const PATIENT: Tries = Tries {
+const PATIENT: RetryTimes = RetryTimes {
     total: Duration::from_secs(60),
     pause: Duration::ZERO,
 };
@@ -23,17 +23,17 @@ fn three() -> World {
     ])
 }
 
-fn best(world: &World, hold: bool, tries: Tries) -> Outcome {
-    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
-    let broker = Broker::over(&wire, tries);
+fn best(world: &World, hold: bool, retry: RetryTimes) -> Outcome {
+    let transport = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.transport(c, r, k);
+    let broker = Broker::over(&transport, retry);
     let three = clusters(&["a", "b", "c"]);
-    broker.book_best(&three, &ask(StartChoice::Cheapest), Preference::Cheapest, hold, None)
+    broker.book_best(&three, &spec(StartChoice::Cheapest), Preference::Cheapest, hold, None)
 }
 
-fn all(world: &World, pick: StartChoice, tries: Tries) -> Outcome {
-    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
+fn all(world: &World, pick: StartChoice, retry: RetryTimes) -> Outcome {
+    let transport = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.transport(c, r, k);
     let three = clusters(&["a", "b", "c"]);
-    Broker::over(&wire, tries).book_all(&three, &ask(pick), Preference::of(pick), None)
+    Broker::over(&transport, retry).book_all(&three, &spec(pick), Preference::of(pick), None)
 }
 
 #[track_caller]
@@ -52,7 +52,7 @@ fn the_best_one_is_booked() {
 
 #[test]
 fn a_refused_slot_gives_way_to_the_next() {
-    let world = three().fault("b", "reserve", 0, 1, Trouble::No(Code::Admission));
+    let world = three().fault("b", "reserve", 0, 1, FaultKind::No(Code::Admission));
     let outcome = best(&world, false, ONCE);
     check(&world, &outcome, Verdict::Done, "c1:confirmed");
     assert_eq!(outcome.tried.len(), 1);
@@ -63,7 +63,7 @@ fn a_refused_slot_gives_way_to_the_next() {
 
 #[test]
 fn a_cluster_that_would_refuse_every_start_is_left_out() {
-    let world = three().fault("b", "reserve", 0, 9, Trouble::No(Code::AccessDenied));
+    let world = three().fault("b", "reserve", 0, 9, FaultKind::No(Code::AccessDenied));
     check(&world, &best(&world, false, ONCE), Verdict::Done, "c1:confirmed");
     assert_eq!((world.count("b quote"), world.count("b reserve")), (1, 1));
 }
@@ -85,19 +85,19 @@ fn a_dead_cluster_is_told_of() {
 
 #[test]
 fn an_answer_that_is_lost_is_asked_for_again_with_the_same_key() {
-    let world = three().fault("b", "reserve", 0, 3, Trouble::Deaf);
+    let world = three().fault("b", "reserve", 0, 3, FaultKind::Deaf);
     check(&world, &best(&world, false, PATIENT), Verdict::Done, "b1:confirmed");
     assert_eq!(world.count("b reserve"), 4);
 }
 
 #[test]
 fn nothing_else_is_booked_while_the_first_may_be() {
-    let world = three().fault("b", "reserve", 0, 9, Trouble::Deaf);
+    let world = three().fault("b", "reserve", 0, 9, FaultKind::Deaf);
     let outcome = best(&world, false, ONCE);
-    check(&world, &outcome, Verdict::Loose, "b1:confirmed");
-    assert!(matches!(outcome.parts[0].outcome, ClusterOutcome::Unclear(_)));
+    check(&world, &outcome, Verdict::Leftover, "b1:confirmed");
+    assert!(matches!(outcome.results[0].outcome, ClusterOutcome::Unclear(_)));
     // A hold that may be there lapses: the next one is tried.
-    let world = three().fault("b", "reserve", 0, 9, Trouble::Deaf);
+    let world = three().fault("b", "reserve", 0, 9, FaultKind::Deaf);
     let outcome = best(&world, true, ONCE);
     check(&world, &outcome, Verdict::Done, "b1:held c1:held");
     assert_eq!(outcome.notes, ["cluster b may have a hold too: it lapses by itself"]);
@@ -106,19 +106,19 @@ fn nothing_else_is_booked_while_the_first_may_be() {
 #[test]
 fn what_may_have_been_heard_once_stays_open() {
     // Carried out at the first try, and nobody there at all the others.
-    let world = three().fault("b", "reserve", 0, 1, Trouble::Deaf).fault(
+    let world = three().fault("b", "reserve", 0, 1, FaultKind::Deaf).fault(
         "b",
         "reserve",
         0,
         u32::MAX,
-        Trouble::Gone,
+        FaultKind::Gone,
     );
-    let tries = Tries {
+    let retry = RetryTimes {
         total: Duration::from_millis(20),
         pause: Duration::ZERO,
     };
-    let outcome = best(&world, false, tries);
-    check(&world, &outcome, Verdict::Loose, "b1:confirmed");
+    let outcome = best(&world, false, retry);
+    check(&world, &outcome, Verdict::Leftover, "b1:confirmed");
 }
 
 #[test]
@@ -146,15 +146,15 @@ fn all_or_none() {
 fn what_is_to_end_at_a_time_stays_there_on_several() {
     // Booked as an exact start: else each cluster could move its own to an earlier one.
     let world = three();
-    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
-    let mut by = ask(StartChoice::FinishBy);
+    let transport = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.transport(c, r, k);
+    let mut by = spec(StartChoice::FinishBy);
     by.latest_end = Some(minutes(90)); // an hour from 30 on
-    let broker = Broker::over(&wire, ONCE);
+    let broker = Broker::over(&transport, ONCE);
     let three = clusters(&["a", "b", "c"]);
     let outcome = broker.book_all(&three, &by, Preference::Cheapest, None);
     let state = "a1:confirmed b1:confirmed c1:confirmed";
     check(&world, &outcome, Verdict::Done, state);
-    let ClusterOutcome::Booked(booked) = &outcome.parts[2].outcome else {
+    let ClusterOutcome::Booked(booked) = &outcome.results[2].outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(booked[0].start, minutes(30));
@@ -162,7 +162,7 @@ fn what_is_to_end_at_a_time_stays_there_on_several() {
 
 #[test]
 fn a_refused_hold_gives_the_others_back_and_another_start_is_tried() {
-    let world = three().fault("c", "reserve", 0, 1, Trouble::No(Code::NotFree));
+    let world = three().fault("c", "reserve", 0, 1, FaultKind::No(Code::NotFree));
     let outcome = all(&world, StartChoice::Soonest, ONCE);
     let state = "a1:cancelled a2:confirmed b1:cancelled b2:confirmed c1:confirmed";
     check(&world, &outcome, Verdict::Done, state);
@@ -171,15 +171,15 @@ fn a_refused_hold_gives_the_others_back_and_another_start_is_tried() {
 #[test]
 fn no_other_start_is_tried_while_something_is_left() {
     let world = three()
-        .fault("c", "reserve", 0, 1, Trouble::No(Code::NotFree))
-        .fault("a", "cancel", 0, 1, Trouble::Silent);
+        .fault("c", "reserve", 0, 1, FaultKind::No(Code::NotFree))
+        .fault("a", "cancel", 0, 1, FaultKind::Silent);
     let outcome = all(&world, StartChoice::Soonest, ONCE);
-    check(&world, &outcome, Verdict::Loose, "a1:held b1:cancelled");
+    check(&world, &outcome, Verdict::Leftover, "a1:held b1:cancelled");
 }
 
 #[test]
 fn a_hold_that_no_start_would_help_ends_it() {
-    let world = three().fault("c", "reserve", 0, 9, Trouble::No(Code::TooMany));
+    let world = three().fault("c", "reserve", 0, 9, FaultKind::No(Code::TooMany));
     let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Nothing, "a1:cancelled b1:cancelled");
     assert_eq!(world.count("c reserve"), 1);
@@ -188,15 +188,15 @@ fn a_hold_that_no_start_would_help_ends_it() {
 #[test]
 fn a_cluster_that_dies_between_the_phases() {
     // It holds, then nobody is there any more: neither to confirm nor to give back.
-    let world = three().fault("b", "confirm", 0, 99, Trouble::Gone).fault(
+    let world = three().fault("b", "confirm", 0, 99, FaultKind::Gone).fault(
         "b",
         "cancel",
         0,
         99,
-        Trouble::Gone,
+        FaultKind::Gone,
     );
     let outcome = all(&world, StartChoice::Soonest, ONCE);
-    check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:held c1:cancelled");
+    check(&world, &outcome, Verdict::Leftover, "a1:cancelled b1:held c1:cancelled");
     let text = show::outcome(&outcome, &crate::times::now());
     assert!(text.contains("cluster a: reservation 1 given back\n"), "{text}");
     assert!(text.contains("it lapses by itself at "), "{text}");
@@ -207,28 +207,28 @@ fn a_cluster_that_dies_between_the_phases() {
 #[test]
 fn the_phases_one_by_one() {
     let world = three();
-    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
-    let broker = Broker::over(&wire, ONCE);
+    let transport = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.transport(c, r, k);
+    let broker = Broker::over(&transport, ONCE);
     let three = clusters(&["a", "b", "c"]);
-    let held = broker.hold_all(&three, &ask(StartChoice::Soonest), Preference::Soonest, None);
+    let held = broker.hold_all(&three, &spec(StartChoice::Soonest), Preference::Soonest, None);
     assert_eq!(world.state(), "a1:held b1:held c1:held");
     world.kill("c");
     let outcome = broker.confirm_all(held.unwrap());
-    check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:cancelled c1:held");
+    check(&world, &outcome, Verdict::Leftover, "a1:cancelled b1:cancelled c1:held");
 }
 
 #[test]
 fn a_confirmation_that_may_have_been_heard_is_said_to_last() {
-    let world = three().fault("b", "confirm", 0, 99, Trouble::Deaf).fault(
+    let world = three().fault("b", "confirm", 0, 99, FaultKind::Deaf).fault(
         "b",
         "cancel",
         0,
         99,
-        Trouble::Gone,
+        FaultKind::Gone,
     );
     let outcome = all(&world, StartChoice::Soonest, ONCE);
-    check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:confirmed c1:cancelled");
-    let left = &outcome.parts[1].outcome;
+    check(&world, &outcome, Verdict::Leftover, "a1:cancelled b1:confirmed c1:cancelled");
+    let left = &outcome.results[1].outcome;
     assert!(matches!(left, ClusterOutcome::Left { lapses: None, .. }), "{left:?}");
     let text = show::outcome(&outcome, &crate::times::now());
     assert!(text.contains("it may be booked for good; give it back with"), "{text}");
@@ -236,18 +236,18 @@ fn a_confirmation_that_may_have_been_heard_is_said_to_last() {
 
 #[test]
 fn a_cluster_that_is_away_for_a_while_is_waited_for() {
-    let world = three().fault("b", "confirm", 0, 5, Trouble::Gone).fault(
+    let world = three().fault("b", "confirm", 0, 5, FaultKind::Gone).fault(
         "c",
         "confirm",
         0,
         5,
-        Trouble::Deaf,
+        FaultKind::Deaf,
     );
     let outcome = all(&world, StartChoice::Soonest, PATIENT);
     check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
     let world = three()
-        .fault("c", "confirm", 0, 1, Trouble::No(Code::WrongState))
-        .fault("a", "cancel", 0, 5, Trouble::Silent);
+        .fault("c", "confirm", 0, 1, FaultKind::No(Code::WrongState))
+        .fault("a", "cancel", 0, 5, FaultKind::Silent);
     let outcome = all(&world, StartChoice::Soonest, PATIENT);
     check(&world, &outcome, Verdict::Nothing, "a1:cancelled b1:cancelled c1:cancelled");
     assert_eq!(world.count("a cancel"), 6);
@@ -255,10 +255,10 @@ fn a_cluster_that_is_away_for_a_while_is_waited_for() {
 
 #[test]
 fn a_hold_without_an_answer_lapses() {
-    let world = three().fault("b", "reserve", 0, 99, Trouble::Deaf);
+    let world = three().fault("b", "reserve", 0, 99, FaultKind::Deaf);
     let outcome = all(&world, StartChoice::Soonest, ONCE);
-    check(&world, &outcome, Verdict::Loose, "a1:cancelled b1:held c1:cancelled");
-    assert!(matches!(outcome.parts[1].outcome, ClusterOutcome::Lapsing(_)));
+    check(&world, &outcome, Verdict::Leftover, "a1:cancelled b1:held c1:cancelled");
+    assert!(matches!(outcome.results[1].outcome, ClusterOutcome::Lapsing(_)));
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn starts_are_probed_where_a_cluster_has_not_named_them() {
     ]);
     let outcome = all(&world, StartChoice::Soonest, ONCE);
     check(&world, &outcome, Verdict::Done, "a1:confirmed b1:confirmed c1:confirmed");
-    let ClusterOutcome::Booked(booked) = &outcome.parts[0].outcome else {
+    let ClusterOutcome::Booked(booked) = &outcome.results[0].outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(booked[0].start, minutes(40));
@@ -283,15 +283,15 @@ fn starts_are_probed_where_a_cluster_has_not_named_them() {
 #[test]
 fn as_many_as_fit_is_not_all_or_none() {
     let world = three();
-    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
-    let mut some = ask(StartChoice::At(minutes(10)));
+    let transport = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.transport(c, r, k);
+    let mut some = spec(StartChoice::At(minutes(10)));
     some.repeat = Some(Repeat {
         rule: "FREQ=DAILY".into(),
         starts: vec![minutes(10), minutes(20)],
         as_many_as_fit: true,
     });
     let three = clusters(&["a", "b", "c"]);
-    let outcome = Broker::over(&wire, ONCE).book_all(&three, &some, Preference::Soonest, None);
+    let outcome = Broker::over(&transport, ONCE).book_all(&three, &some, Preference::Soonest, None);
     assert_eq!(outcome.verdict, Verdict::Nothing);
     assert!(world.asked.lock().unwrap().is_empty());
 }
@@ -302,11 +302,11 @@ fn many_seeds_of_trouble_leave_all_or_none() {
     use proptest::test_runner::{Config, TestRunner};
     let requests = prop::sample::select(vec!["quote", "reserve", "confirm", "cancel"]);
     let troubles = prop::sample::select(vec![
-        Trouble::Gone,
-        Trouble::Deaf,
-        Trouble::Silent,
-        Trouble::No(Code::NotFree),
-        Trouble::No(Code::TooMany),
+        FaultKind::Gone,
+        FaultKind::Deaf,
+        FaultKind::Silent,
+        FaultKind::No(Code::NotFree),
+        FaultKind::No(Code::TooMany),
     ]);
     let names = prop::sample::select(vec!["a", "b", "c"]);
     let fault = (names, requests, 0u32..3, 1u32..4, troubles);
@@ -318,8 +318,8 @@ fn many_seeds_of_trouble_leave_all_or_none() {
     TestRunner::new(config)
         .run(&strategy, |faults| {
             let mut world = three();
-            for (cluster, request, skip, times, trouble) in faults {
-                world = world.fault(cluster, request, skip, times, trouble);
+            for (cluster, request, skip, times, kind) in faults {
+                world = world.fault(cluster, request, skip, times, kind);
             }
             let outcome = all(&world, StartChoice::Soonest, ONCE);
             says_what_is_where(&world, &outcome);
@@ -336,15 +336,15 @@ fn says_what_is_where(world: &World, outcome: &Outcome) {
     match outcome.verdict {
         Verdict::Done => assert_eq!((held, confirmed), (0, 3), "{state} {outcome:?}"),
         Verdict::Nothing => assert_eq!((held, confirmed), (0, 0), "{state} {outcome:?}"),
-        Verdict::Loose => {}
+        Verdict::Leftover => {}
     }
     // Whatever is confirmed and not wanted, the user is told how to give it back.
-    if outcome.verdict == Verdict::Loose {
-        for part in &outcome.parts {
-            let name = &part.cluster.name;
+    if outcome.verdict == Verdict::Leftover {
+        for result in &outcome.results {
+            let name = &result.cluster.name;
             let mine = state.split(' ').filter(|s| s.starts_with(name.as_str()));
             let kept = mine.filter(|s| s.ends_with(":confirmed")).count();
-            let told = matches!(part.outcome, ClusterOutcome::Left { lapses: None, .. });
+            let told = matches!(result.outcome, ClusterOutcome::Left { lapses: None, .. });
             assert!(kept == 0 || told, "{name}: {state} {outcome:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! `cbcast`: copies a file to all nodes of a job.
 
 use crate::launch::broadcast::{self, Broadcast, parse_job};
-use crate::launch::place;
+use crate::launch::step_socket;
 use crate::native::arg::{flag, value};
 use crate::{Context, exit};
 use clap::{Arg, ArgMatches, Command};
@@ -51,7 +51,7 @@ on all nodes, else 1, with what went wrong on which nodes.";
 /// No job, a file that cannot be read, nobody there.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let job = matches.get_one::<JobId>("job").copied();
-    let Some(job) = job.or_else(place::job) else {
+    let Some(job) = job.or_else(step_socket::current_job) else {
         return Err(exit::usage("to the nodes of which job? Name it with --job"));
     };
     let source = matches.get_one::<PathBuf>("source");

@@ -66,11 +66,11 @@ fn parent_of(pid: i32) -> Option<u32> {
 
 /// Ends all children. The programs named in `daemons` (and so what noded started under
 /// its own program: shepherds) stop by themselves and are given time for it; all others
-/// are asked to end at once. `woken` becomes readable when a child ends. False when
+/// are asked to end at once. `wake_pipe` becomes readable when a child ends. False when
 /// something could not be ended.
-pub fn end_all(daemons: &[PathBuf], mut woken: Option<&mut UnixStream>) -> bool {
+pub fn end_all(daemons: &[PathBuf], mut wake_pipe: Option<&mut UnixStream>) -> bool {
     let start = Instant::now();
-    let mut asked: Vec<Pid> = Vec::new();
+    let mut signalled: Vec<Pid> = Vec::new();
     loop {
         if collect().1 {
             return true;
@@ -80,8 +80,8 @@ pub fn end_all(daemons: &[PathBuf], mut woken: Option<&mut UnixStream>) -> bool 
             let patient = is_one_of(pid, daemons);
             if age >= if patient { DAEMONS } else { STRANGERS } {
                 let _ = kill_process(pid, Signal::KILL);
-            } else if !patient && !asked.contains(&pid) {
-                asked.push(pid);
+            } else if !patient && !signalled.contains(&pid) {
+                signalled.push(pid);
                 for signal in [Signal::TERM, Signal::HUP, Signal::CONT] {
                     let _ = kill_process(pid, signal);
                 }
@@ -90,7 +90,7 @@ pub fn end_all(daemons: &[PathBuf], mut woken: Option<&mut UnixStream>) -> bool 
         if age >= HOPELESS {
             return false;
         }
-        pause(woken.as_deref_mut());
+        pause(wake_pipe.as_deref_mut());
     }
 }
 
@@ -99,8 +99,8 @@ fn is_one_of(pid: Pid, programs: &[PathBuf]) -> bool {
     fs::read_link(Path::new(&link)).is_ok_and(|exe| programs.contains(&exe))
 }
 
-fn pause(woken: Option<&mut UnixStream>) {
-    let Some(woken) = woken else {
+fn pause(wake_pipe: Option<&mut UnixStream>) {
+    let Some(wake_pipe) = wake_pipe else {
         std::thread::sleep(TICK / 5);
         return;
     };
@@ -108,8 +108,8 @@ fn pause(woken: Option<&mut UnixStream>) {
         tv_sec: 0,
         tv_nsec: i64::from(TICK.subsec_nanos()),
     };
-    let ready = poll(&mut [PollFd::new(woken, PollFlags::IN)], Some(&timeout));
+    let ready = poll(&mut [PollFd::new(wake_pipe, PollFlags::IN)], Some(&timeout));
     if ready.is_ok_and(|n| n > 0) {
-        let _ = woken.read(&mut [0; 64]);
+        let _ = wake_pipe.read(&mut [0; 64]);
     }
 }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 ///
 /// # Errors
 /// Those of the system.
-pub fn hand(fd: &impl AsFd) -> io::Result<RawFd> {
+pub fn pass_to_child(fd: &impl AsFd) -> io::Result<RawFd> {
     fcntl_setfd(fd, FdFlags::empty())?;
     Ok(fd.as_fd().as_raw_fd())
 }
@@ -20,7 +20,7 @@ pub fn hand(fd: &impl AsFd) -> io::Result<RawFd> {
 ///
 /// # Errors
 /// Those of the system.
-pub fn hand_anew(pipe: &impl AsFd) -> io::Result<OwnedFd> {
+pub fn reopen_for_child(pipe: &impl AsFd) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", pipe.as_fd().as_raw_fd());
     // Without waiting for a writer: the only one may just have gone.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -33,7 +33,7 @@ pub fn hand_anew(pipe: &impl AsFd) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// Those of the system.
-pub fn keep(fd: &impl AsFd) -> io::Result<()> {
+pub fn close_on_exec(fd: &impl AsFd) -> io::Result<()> {
     Ok(fcntl_setfd(fd, FdFlags::CLOEXEC)?)
 }
 
@@ -48,7 +48,7 @@ pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the parent named the number because it opened it for this program; nothing
     // else here owns it, and it is looked at before it is used.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
-    match keep(&fd) {
+    match close_on_exec(&fd) {
         Ok(()) => Ok(fd),
         Err(e) => {
             // Not open: then it is not ours to close either.

@@ -1,6 +1,6 @@
 //! The files of a private cluster: folders, links to the commands, keys, configuration.
 
-use super::plan::{NodePlan, Plan, Request};
+use super::plan::{DevOptions, NodePlan, Plan};
 use anyhow::{Context as _, bail};
 use cosy_proto::keys::{KeyPair, PublicKey};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const QUEUE: &str = "main";
 ///
 /// # Errors
 /// What the file system says, or a configuration that does not fit together.
-pub fn write(plan: &Plan, request: &Request, names: &[&str]) -> anyhow::Result<()> {
+pub fn write(plan: &Plan, options: &DevOptions, names: &[&str]) -> anyhow::Result<()> {
     let open = if rustix::process::geteuid().is_root() {
         0o711
     } else {
@@ -41,7 +41,7 @@ pub fn write(plan: &Plan, request: &Request, names: &[&str]) -> anyhow::Result<(
     for node in &plan.nodes {
         keys.push(new_key(&node.folder.join("key"))?);
     }
-    let text = controller(plan, &keys, &request.config)?.to_string();
+    let text = controller(plan, &keys, &options.config)?.to_string();
     fs::write(plan.dir.join("cosy.toml"), text).context("cannot write cosy.toml")
 }
 

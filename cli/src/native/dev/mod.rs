@@ -17,9 +17,9 @@
 //!   without `cosy dev`; daemons are not.
 
 pub mod children;
+pub mod directory;
 pub mod fds;
 pub mod files;
-pub mod place;
 pub mod plan;
 pub mod supervisor;
 
@@ -27,7 +27,7 @@ use crate::native::arg;
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
-use place::Place;
+use directory::ClusterDirectory;
 use plan::{Plan, Report};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
@@ -102,28 +102,28 @@ could be started, 126 COMMAND cannot be executed, 127 there is no such COMMAND."
 /// # Errors
 /// No cluster could be started; the exit code is then [`exit::DEV_FAILED`].
 pub fn run(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::Result<u8> {
-    front(context, matches, names).map_err(|e| exit::coded(exit::DEV_FAILED, format!("{e:#}")))
+    front(context, matches, names).map_err(|e| exit::error(exit::DEV_FAILED, format!("{e:#}")))
 }
 
 fn front(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::Result<u8> {
-    let request = plan::Request::from_matches(matches)?;
+    let options = plan::DevOptions::from_matches(matches)?;
     let quiet = matches.get_flag("quiet");
     let programs = plan::Programs::find()?;
-    place::sweep();
-    let place = Place::make(request.dir.as_deref(), request.keep)?;
-    let started = start(&place, &request, programs, names);
+    directory::sweep();
+    let directory = ClusterDirectory::make(options.dir.as_deref(), options.keep)?;
+    let started = start(&directory, &options, programs, names);
     let (mut running, report) = match started {
         Ok(started) => started,
         Err(e) => {
-            place.remove();
+            directory.remove();
             return Err(e);
         }
     };
     if !quiet {
         say_limits(context);
     }
-    let outcome = follow(context, &place, &request, quiet, report, &mut running);
-    running.finish(&place);
+    let outcome = follow(context, &directory, &options, quiet, report, &mut running);
+    running.finish(&directory);
     outcome
 }
 
@@ -145,37 +145,37 @@ struct Running {
 
 impl Running {
     /// Ends the cluster and waits until nothing is left of it.
-    fn finish(&mut self, place: &Place) {
+    fn finish(&mut self, directory: &ClusterDirectory) {
         self.lifeline = None;
         let ended = self.supervisor.wait();
         // Killed before it had cleaned up: its children are ours now.
         if !ended.is_ok_and(|status| status.success()) {
             children::end_all(&[], None);
         }
-        place.remove();
+        directory.remove();
     }
 }
 
 fn start(
-    place: &Place,
-    request: &plan::Request,
+    directory: &ClusterDirectory,
+    options: &plan::DevOptions,
     programs: plan::Programs,
     names: &[&str],
 ) -> anyhow::Result<(Running, File)> {
     let (lifeline_read, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
     let (report, report_write) = pipe_with(PipeFlags::CLOEXEC)?;
-    let plan = Plan::make(place, request, programs)?;
-    files::write(&plan, request, names)?;
+    let plan = Plan::make(directory, options, programs)?;
+    files::write(&plan, options, names)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let handed = plan.handing((&lifeline_read, &report_write, place.lock()))?;
+    let handed = plan.with_files((&lifeline_read, &report_write, directory.lock()))?;
     let mut command = std::process::Command::new(std::env::current_exe()?);
     command
         .arg(supervisor::HIDDEN_NAME)
         .arg(serde_json::to_string(&handed)?)
-        .args(&request.command)
+        .args(&options.command)
         .process_group(0);
     let supervisor = command.spawn().context("cannot start the supervisor");
-    fds::keep(place.lock())?;
+    fds::close_on_exec(directory.lock())?;
     let supervisor = supervisor?;
     pass_signals_on(&supervisor)?;
     let running = Running {
@@ -211,8 +211,8 @@ fn pass_signals_on(supervisor: &Child) -> anyhow::Result<()> {
 /// Reads what the supervisor reports until COMMAND has ended.
 fn follow(
     context: &Context,
-    place: &Place,
-    request: &plan::Request,
+    directory: &ClusterDirectory,
+    options: &plan::DevOptions,
     quiet: bool,
     report: File,
     running: &mut Running,
@@ -223,11 +223,11 @@ fn follow(
             continue;
         };
         match report {
-            Report::Ready if request.command.is_empty() && !quiet => {
-                let dir = place.dir().display();
+            Report::Ready if options.command.is_empty() && !quiet => {
+                let dir = directory.path().display();
                 let text = format!("the cluster is ready in {dir}; leave the shell to stop it");
                 output::complain(context.program(), &text);
-                let you = match request.as_user {
+                let you = match options.as_user {
                     true => {
                         "its commands ask as an ordinary user; as administrator: COSY_AS_USER= cadm ..."
                     }
@@ -239,8 +239,8 @@ fn follow(
             }
             Report::Ready => {}
             Report::Ended(code) => outcome = Some(Ok(code)),
-            Report::NoCommand { code, text } => outcome = Some(Err(exit::coded(code, text))),
-            Report::Failed(text) => outcome = Some(Err(exit::coded(exit::DEV_FAILED, text))),
+            Report::NoCommand { code, text } => outcome = Some(Err(exit::error(code, text))),
+            Report::Failed(text) => outcome = Some(Err(exit::error(exit::DEV_FAILED, text))),
         }
         if outcome.is_some() {
             running.lifeline = None;
@@ -249,11 +249,11 @@ fn follow(
     match outcome {
         Some(Ok(code)) => Ok(code),
         Some(Err(e)) => {
-            if let Some(coded) = e.downcast_ref::<exit::Coded>()
-                && coded.code != exit::DEV_FAILED
+            if let Some(own) = e.downcast_ref::<exit::ExitError>()
+                && own.code != exit::DEV_FAILED
             {
-                output::complain(context.program(), &coded.message);
-                return Ok(coded.code);
+                output::complain(context.program(), &own.message);
+                return Ok(own.code);
             }
             Err(e)
         }

@@ -1,7 +1,7 @@
 //! What a private cluster is to be, and what its supervisor is told and tells.
 
+use super::directory::ClusterDirectory;
 use super::fds;
-use super::place::Place;
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
 use cosy_model::MiB;
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 /// What the user asked for.
-pub struct Request {
+pub struct DevOptions {
     /// Daemons with one node each (`--nodes`).
     pub nodes: u32,
     /// Nodes that one more daemon stands for (`--virtual`).
@@ -33,7 +33,7 @@ pub struct Request {
     pub command: Vec<OsString>,
 }
 
-impl Request {
+impl DevOptions {
     /// Out of the command line, with what the machine has where it says nothing.
     ///
     /// # Errors
@@ -162,29 +162,33 @@ impl Plan {
     ///
     /// # Errors
     /// The folder of this program cannot be told.
-    pub fn make(place: &Place, request: &Request, programs: Programs) -> anyhow::Result<Self> {
+    pub fn make(
+        directory: &ClusterDirectory,
+        options: &DevOptions,
+        programs: Programs,
+    ) -> anyhow::Result<Self> {
         let node = |at: u32| NodePlan {
             name: format!("n{at}"),
-            folder: place.dir().join(format!("node{at}")),
+            folder: directory.path().join(format!("node{at}")),
             virtuals: 0,
         };
-        let mut nodes: Vec<NodePlan> = (1..=request.nodes).map(node).collect();
-        if request.virtuals > 0 {
+        let mut nodes: Vec<NodePlan> = (1..=options.nodes).map(node).collect();
+        if options.virtuals > 0 {
             nodes.push(NodePlan {
                 name: "v".to_owned(),
-                folder: place.dir().join("node-virtual"),
-                virtuals: request.virtuals,
+                folder: directory.path().join("node-virtual"),
+                virtuals: options.virtuals,
             });
         }
         Ok(Self {
-            dir: place.dir().to_owned(),
-            keep: request.keep,
-            as_user: request.as_user,
-            whole: place.whole(),
+            dir: directory.path().to_owned(),
+            keep: options.keep,
+            as_user: options.as_user,
+            whole: directory.whole(),
             programs,
             nodes,
-            cores: request.cores,
-            memory_mib: request.memory.0,
+            cores: options.cores,
+            memory_mib: options.memory.0,
             group: nix::unistd::getpgrp().as_raw(),
             handed: [-1; 3],
         })
@@ -194,13 +198,16 @@ impl Plan {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn handing<L, R, K>(&self, (lifeline, report, lock): (&L, &R, &K)) -> anyhow::Result<Self>
+    pub fn with_files<L, R, K>(
+        &self,
+        (lifeline, report, lock): (&L, &R, &K),
+    ) -> anyhow::Result<Self>
     where
         L: AsFd,
         R: AsFd,
         K: AsFd,
     {
-        let hand = |fd: BorrowedFd<'_>| fds::hand(&fd);
+        let hand = |fd: BorrowedFd<'_>| fds::pass_to_child(&fd);
         Ok(Self {
             handed: [
                 hand(lifeline.as_fd())?,

@@ -2,7 +2,7 @@
 //! sees to it that in the end nothing is left. See [`super`].
 
 use super::plan::{NodePlan, Plan, Report};
-use super::{children, fds, files, place};
+use super::{children, directory, fds, files};
 use crate::exit;
 use anyhow::{Context as _, bail};
 use cosy_model::variables;
@@ -62,9 +62,9 @@ struct Supervisor {
     /// Files that the caller left open for COMMAND; the daemons shall not have them.
     inherited: Vec<OwnedFd>,
     /// Readable when a signal has come.
-    woken: UnixStream,
+    wake_pipe: UnixStream,
     /// Last of the signals that are meant for COMMAND; 0 without.
-    told: Arc<AtomicUsize>,
+    pending_signal: Arc<AtomicUsize>,
     daemons: Vec<Daemon>,
 }
 
@@ -78,15 +78,15 @@ impl Supervisor {
         let [lifeline, report, lock] = plan.handed;
         let inherited = fds::adopt_others(&plan.handed);
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        let (woken, told) = listen_for_signals()?;
+        let (wake_pipe, pending_signal) = listen_for_signals()?;
         Ok(Self {
             lifeline: fds::adopt(lifeline)?,
             report: File::from(fds::adopt(report)?),
             _lock: fds::adopt(lock)?,
             plan,
             inherited,
-            woken,
-            told,
+            wake_pipe,
+            pending_signal,
             daemons: Vec::new(),
         })
     }
@@ -100,9 +100,9 @@ impl Supervisor {
         self.wait_for_front();
         let programs = &self.plan.programs;
         let daemons = [programs.cosyd.clone(), programs.noded.clone()];
-        let clean = children::end_all(&daemons, Some(&mut self.woken));
+        let clean = children::end_all(&daemons, Some(&mut self.wake_pipe));
         if !self.plan.keep {
-            place::remove(&self.plan.dir, self.plan.whole);
+            directory::remove(&self.plan.dir, self.plan.whole);
         }
         if clean { exit::OK } else { exit::FAILED }
     }
@@ -116,9 +116,9 @@ impl Supervisor {
         let until = Instant::now() + LEAVE;
         loop {
             match self.wait(&[], Some(until)) {
-                Wake::FrontGone | Wake::Timeout => return,
-                Wake::Signal => self.drain(),
-                Wake::Readable(_) => {}
+                WakeReason::FrontGone | WakeReason::Timeout => return,
+                WakeReason::Signal => self.drain(),
+                WakeReason::Readable(_) => {}
             }
         }
     }
@@ -155,7 +155,7 @@ impl Supervisor {
         let log = self.plan.dir.join("log").join(format!("{name}.log"));
         let file = open_log(&log)?;
         let (ready, ready_write) = pipe_with(PipeFlags::CLOEXEC)?;
-        let lifeline = fds::hand_anew(&self.lifeline)?;
+        let lifeline = fds::reopen_for_child(&self.lifeline)?;
         let mut command = Command::new(program);
         command
             .arg("--config")
@@ -163,7 +163,7 @@ impl Supervisor {
             .arg("--lifeline-fd")
             .arg(lifeline.as_raw_fd().to_string())
             .arg("--ready-fd")
-            .arg(fds::hand(&ready_write)?.to_string())
+            .arg(fds::pass_to_child(&ready_write)?.to_string())
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
@@ -197,13 +197,13 @@ impl Supervisor {
                     .iter()
                     .filter_map(|at| self.daemons[*at].ready.as_ref().map(AsFd::as_fd))
                     .collect();
-                wait(&self.lifeline, &self.woken, &pipes, Some(until))
+                wait(&self.lifeline, &self.wake_pipe, &pipes, Some(until))
             };
             match wake {
-                Wake::FrontGone => bail!(Stopped),
-                Wake::Signal => self.check_start()?,
-                Wake::Readable(at) => self.hear(waiting[at])?,
-                Wake::Timeout => {
+                WakeReason::FrontGone => bail!(Stopped),
+                WakeReason::Signal => self.check_start()?,
+                WakeReason::Readable(at) => self.read_ready(waiting[at])?,
+                WakeReason::Timeout => {
                     let daemon = &self.daemons[waiting[0]];
                     let seconds = START.as_secs();
                     bail!(
@@ -216,7 +216,7 @@ impl Supervisor {
         }
     }
 
-    fn hear(&mut self, at: usize) -> anyhow::Result<()> {
+    fn read_ready(&mut self, at: usize) -> anyhow::Result<()> {
         let daemon = &mut self.daemons[at];
         let mut text = [0; 64];
         let read = daemon.ready.as_mut().map_or(Ok(0), |r| r.read(&mut text))?;
@@ -232,7 +232,7 @@ impl Supervisor {
     /// A signal came while starting: an end of a daemon, or the wish to stop.
     fn check_start(&mut self) -> anyhow::Result<()> {
         self.drain();
-        if self.told.swap(0, Ordering::Relaxed) != 0 {
+        if self.pending_signal.swap(0, Ordering::Relaxed) != 0 {
             bail!("stopped by a signal before it was ready");
         }
         for (pid, _) in children::collect().0 {
@@ -254,13 +254,13 @@ impl Supervisor {
         let mut until = None;
         loop {
             match self.wait(&[], until) {
-                Wake::FrontGone => bail!(Stopped),
-                Wake::Timeout => {
+                WakeReason::FrontGone => bail!(Stopped),
+                WakeReason::Timeout => {
                     let seconds = LEAVE.as_secs();
                     bail!("the command was told to end and did not within {seconds} s");
                 }
-                Wake::Readable(_) => {}
-                Wake::Signal => {
+                WakeReason::Readable(_) => {}
+                WakeReason::Signal => {
                     self.drain();
                     if self.pass_on(pid) {
                         until = until.or(Some(Instant::now() + LEAVE));
@@ -278,7 +278,7 @@ impl Supervisor {
     fn start_command(&mut self, command: &[OsString]) -> io::Result<Pid> {
         let inherited = std::mem::take(&mut self.inherited);
         for fd in &inherited {
-            fds::hand(fd)?;
+            fds::pass_to_child(fd)?;
         }
         let shell = [std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())];
         let argv = if command.is_empty() { &shell } else { command };
@@ -315,7 +315,7 @@ impl Supervisor {
 
     /// Passes a signal that was sent to the front on to COMMAND; true when there was one.
     fn pass_on(&self, command: Pid) -> bool {
-        let signal = match self.told.swap(0, Ordering::Relaxed) as i32 {
+        let signal = match self.pending_signal.swap(0, Ordering::Relaxed) as i32 {
             signal_hook::consts::SIGTERM => Signal::TERM,
             signal_hook::consts::SIGHUP => Signal::HUP,
             // The terminal has given it to COMMAND already.
@@ -336,12 +336,12 @@ impl Supervisor {
         }
     }
 
-    fn wait(&self, pipes: &[BorrowedFd<'_>], until: Option<Instant>) -> Wake {
-        wait(&self.lifeline, &self.woken, pipes, until)
+    fn wait(&self, pipes: &[BorrowedFd<'_>], until: Option<Instant>) -> WakeReason {
+        wait(&self.lifeline, &self.wake_pipe, pipes, until)
     }
 
     fn drain(&mut self) {
-        let _ = self.woken.read(&mut [0; 256]);
+        let _ = self.wake_pipe.read(&mut [0; 256]);
     }
 }
 
@@ -379,21 +379,21 @@ fn last_words(log: &Path) -> String {
 /// number.
 fn listen_for_signals() -> anyhow::Result<(UnixStream, Arc<AtomicUsize>)> {
     use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    let (woken, waker) = UnixStream::pair()?;
-    woken.set_nonblocking(true)?;
-    let told = Arc::new(AtomicUsize::new(0));
+    let (wake_pipe, waker) = UnixStream::pair()?;
+    wake_pipe.set_nonblocking(true)?;
+    let pending_signal = Arc::new(AtomicUsize::new(0));
     for signal in [SIGTERM, SIGHUP, SIGINT] {
         let number = usize::try_from(signal).unwrap_or(0);
-        signal_hook::flag::register_usize(signal, told.clone(), number)?;
+        signal_hook::flag::register_usize(signal, pending_signal.clone(), number)?;
     }
     for signal in [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT] {
         signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
     }
-    Ok((woken, told))
+    Ok((wake_pipe, pending_signal))
 }
 
 /// Why a wait has ended.
-enum Wake {
+enum WakeReason {
     /// The lifeline's other end is closed.
     FrontGone,
     /// A signal came.
@@ -406,14 +406,14 @@ enum Wake {
 
 fn wait(
     lifeline: &OwnedFd,
-    woken: &UnixStream,
+    wake_pipe: &UnixStream,
     pipes: &[BorrowedFd<'_>],
     until: Option<Instant>,
-) -> Wake {
+) -> WakeReason {
     loop {
         let mut polled = vec![
             PollFd::new(lifeline, PollFlags::IN),
-            PollFd::new(woken, PollFlags::IN),
+            PollFd::new(wake_pipe, PollFlags::IN),
         ];
         polled.extend(
             pipes
@@ -427,18 +427,18 @@ fn wait(
         });
         match poll(&mut polled, timeout.as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => return Wake::FrontGone,
-            Ok(0) => return Wake::Timeout,
+            Err(_) => return WakeReason::FrontGone,
+            Ok(0) => return WakeReason::Timeout,
             Ok(_) => {}
         }
         let ready: Vec<bool> = polled.iter().map(|p| !p.revents().is_empty()).collect();
         if ready[0] {
-            return Wake::FrontGone;
+            return WakeReason::FrontGone;
         }
         // Words before ends: a daemon may be ready and its neighbour gone.
         if let Some(at) = ready[2..].iter().position(|r| *r) {
-            return Wake::Readable(at);
+            return WakeReason::Readable(at);
         }
-        return Wake::Signal;
+        return WakeReason::Signal;
     }
 }

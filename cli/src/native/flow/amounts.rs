@@ -1,7 +1,7 @@
 //! Amounts as workflow files have them: lengths of time, sizes of data, shares, speeds.
 //! Whole numbers come out; digits beyond what can be kept are refused, not rounded away.
 
-use crate::native::flow::tree::{Mistake, Node, Value};
+use crate::native::flow::tree::{Node, ParseError, Value};
 use cosy_model::Span;
 
 /// Longest estimate that can be asked for: ten years.
@@ -58,13 +58,13 @@ pub fn estimate(text: &str) -> Result<Span, String> {
 ///
 /// # Errors
 /// See [`estimate`].
-pub fn estimate_in(node: &Node, what: &str) -> Result<Span, Mistake> {
+pub fn estimate_in(node: &Node, what: &str) -> Result<Span, ParseError> {
     let text = match &node.value {
         Value::Text(text) => text.clone(),
         Value::Integer(minutes) => minutes.to_string(),
         _ => return Err(node.wrong(what, "a length of time like \"10m\", or minutes")),
     };
-    estimate(&text).map_err(|e| Mistake::new(node.line, format!("{what}: {e}")))
+    estimate(&text).map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))
 }
 
 /// A number of bytes: `2G`, `1.5M`, `800` (K, M, G, T, P of 1024 each).
@@ -101,21 +101,21 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// See [`bytes`].
-pub fn bytes_in(node: &Node, what: &str) -> Result<u64, Mistake> {
+pub fn bytes_in(node: &Node, what: &str) -> Result<u64, ParseError> {
     let text = match &node.value {
         Value::Text(text) => text.clone(),
         Value::Integer(n) => n.to_string(),
         _ => return Err(node.wrong(what, "an amount of data like \"2G\", or bytes")),
     };
-    bytes(&text).map_err(|e| Mistake::new(node.line, format!("{what}: {e}")))
+    bytes(&text).map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))
 }
 
 /// Bytes in a second: `100M` or `100M/s`.
 ///
 /// # Errors
 /// Not such a number, or 0.
-pub fn rate_in(node: &Node, what: &str) -> Result<u64, Mistake> {
-    let wrong = |e: String| Mistake::new(node.line, format!("{what}: {e}"));
+pub fn rate_in(node: &Node, what: &str) -> Result<u64, ParseError> {
+    let wrong = |e: String| ParseError::new(node.line, format!("{what}: {e}"));
     let rate = match &node.value {
         Value::Text(text) => bytes(text.strip_suffix("/s").unwrap_or(text)).map_err(wrong)?,
         _ => bytes_in(node, what)?,
@@ -145,19 +145,19 @@ pub fn share(text: &str) -> Result<u32, String> {
 ///
 /// # Errors
 /// See [`share`].
-pub fn share_in(node: &Node, what: &str) -> Result<u32, Mistake> {
+pub fn share_in(node: &Node, what: &str) -> Result<u32, ParseError> {
     let text = match &node.value {
         Value::Text(text) => text,
         _ => return Err(node.wrong(what, "a share like \"50%\"")),
     };
-    share(text).map_err(|e| Mistake::new(node.line, format!("{what}: {e}")))
+    share(text).map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))
 }
 
 /// A speed in thousandths: 2 is twice as fast, 0.5 half as fast.
 ///
 /// # Errors
 /// Not a number from 0.001 to 1000.
-pub fn speed_in(node: &Node, what: &str) -> Result<u32, Mistake> {
+pub fn speed_in(node: &Node, what: &str) -> Result<u32, ParseError> {
     let permille = match &node.value {
         Value::Integer(n) => u64::try_from(*n).ok().and_then(|n| n.checked_mul(1000)),
         Value::Float(n) => decimal(&n.to_string(), 3),
@@ -168,7 +168,7 @@ pub fn speed_in(node: &Node, what: &str) -> Result<u32, Mistake> {
         .and_then(|n| u32::try_from(n).ok())
         .ok_or_else(|| {
             let message = "a speed from 0.001 to 1000 with at most 3 decimals is needed";
-            Mistake::new(node.line, format!("{what}: {message}"))
+            ParseError::new(node.line, format!("{what}: {message}"))
         })
 }
 

@@ -5,11 +5,11 @@
 //! file's directory, working directories as `csub` has them.
 
 use crate::native::arg::parse_name;
-use crate::native::flow::graph::{self, Waiting};
-use crate::native::flow::header::{self, Surroundings};
-use crate::native::flow::places::Places;
-use crate::native::flow::task::Reader;
-use crate::native::flow::tree::{self, Fields, Mistake, Node};
+use crate::native::flow::graph::{self, TaskParents};
+use crate::native::flow::header::{self, HeaderContext};
+use crate::native::flow::source_lines::SourceLines;
+use crate::native::flow::task::TaskReader;
+use crate::native::flow::tree::{self, Fields, Node, ParseError};
 use anyhow::Context as _;
 use cosy_model::limits::{FLOW_FILE_BYTES, FLOW_TASKS};
 use cosy_model::workflow::{FlowSpec, FlowTask};
@@ -20,7 +20,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// What a file holds, and how it is called.
-pub struct Source {
+pub struct SourceFile {
     /// Its name for messages.
     pub name: String,
     /// The directory that it is in.
@@ -31,7 +31,7 @@ pub struct Source {
     pub bytes: Vec<u8>,
 }
 
-impl Source {
+impl SourceFile {
     /// Reads a file; `-` is standard input.
     ///
     /// # Errors
@@ -70,25 +70,25 @@ impl Source {
     ///
     /// # Errors
     /// It is none.
-    pub fn text(&self) -> Result<&str, Mistake> {
+    pub fn text(&self) -> Result<&str, ParseError> {
         let text = std::str::from_utf8(&self.bytes).map_err(|e| {
             let before = &self.bytes[..e.valid_up_to()];
             let breaks = before.iter().filter(|b| **b == b'\n').count();
             let line = u32::try_from(breaks + 1).unwrap_or(u32::MAX);
-            Mistake::new(line, "no text in UTF-8")
+            ParseError::new(line, "no text in UTF-8")
         })?;
         Ok(text.trim_start_matches('\u{feff}'))
     }
 }
 
 /// A workflow as its file has it.
-pub struct Draft {
+pub struct ParsedFlow {
     /// The workflow.
     pub spec: FlowSpec,
     /// What the user should know about times in it.
     pub notes: Vec<String>,
     /// Where what stands in it.
-    pub places: Places,
+    pub source_lines: SourceLines,
 }
 
 /// True for JSON, by what it begins with.
@@ -100,20 +100,20 @@ pub fn is_json(text: &str) -> bool {
 ///
 /// # Errors
 /// The first thing that is wrong with it.
-pub fn draft(source: &Source, now: &Zoned) -> Result<Draft, Mistake> {
+pub fn parse(source: &SourceFile, now: &Zoned) -> Result<ParsedFlow, ParseError> {
     let text = source.text()?;
     let root = if is_json(text) {
         tree::json::read(text)?
     } else {
         tree::toml::read(text)?
     };
-    let around = Surroundings {
+    let context = HeaderContext {
         now,
         name: default_name(&source.stem),
     };
-    let mut draft = of_tree(&root, &around, &source.dir)?;
-    draft.places.file.clone_from(&source.name);
-    Ok(draft)
+    let mut parsed = of_tree(&root, &context, &source.dir)?;
+    parsed.source_lines.file.clone_from(&source.name);
+    Ok(parsed)
 }
 
 fn default_name(stem: &str) -> String {
@@ -123,25 +123,25 @@ fn default_name(stem: &str) -> String {
     }
 }
 
-fn of_tree(root: &Node, around: &Surroundings<'_>, dir: &Path) -> Result<Draft, Mistake> {
+fn of_tree(root: &Node, context: &HeaderContext<'_>, dir: &Path) -> Result<ParsedFlow, ParseError> {
     let mut fields = Fields::new("the file", root)?;
-    let head = fields.take("workflow");
+    let header = fields.take("workflow");
     let defaults = fields.take("defaults");
     let speeds = header::speeds(fields.take("speeds"))?;
     let transfers = header::transfers(fields.take("transfer"))?;
     let (tasks, list) = (fields.take("tasks"), fields.take("task"));
     fields.finish()?;
     let named = named(tasks, list)?;
-    let waiting: Vec<Waiting<'_>> = named.iter().map(Named::waiting).collect();
+    let waiting: Vec<TaskParents<'_>> = named.iter().map(TaskEntry::waiting).collect();
     let edges = graph::edges(&waiting)?;
-    let places = Places {
+    let source_lines = SourceLines {
         file: String::new(),
         tasks: named.iter().map(|t| (t.name.clone(), t.line)).collect(),
-        deadline: Places::deadline_in(head),
+        deadline: SourceLines::deadline_in(header),
     };
-    let head = header::read(head, around)?;
-    let mut reader = Reader::new(dir.to_owned(), head.login);
-    for (option, node) in head.defaults {
+    let header = header::read(header, context)?;
+    let mut reader = TaskReader::new(dir.to_owned(), header.login);
+    for (option, node) in header.defaults {
         reader.set_default(option, node);
     }
     reader.read_defaults(defaults)?;
@@ -149,29 +149,29 @@ fn of_tree(root: &Node, around: &Surroundings<'_>, dir: &Path) -> Result<Draft, 
         .iter()
         .map(|t| reader.task(&t.name, t.line, t.node))
         .collect::<Result<_, _>>()?;
-    Ok(Draft {
+    Ok(ParsedFlow {
         spec: FlowSpec {
             tasks,
             edges,
             speeds,
             transfers,
-            ..head.spec
+            ..header.spec
         },
-        notes: head.notes,
-        places,
+        notes: header.notes,
+        source_lines,
     })
 }
 
 /// A task's name and its table.
-struct Named<'a> {
+struct TaskEntry<'a> {
     name: String,
     line: u32,
     node: &'a Node,
 }
 
-impl Named<'_> {
-    fn waiting(&self) -> Waiting<'_> {
-        Waiting {
+impl TaskEntry<'_> {
+    fn waiting(&self) -> TaskParents<'_> {
+        TaskParents {
             name: &self.name,
             line: self.line,
             after: self.node.get("after"),
@@ -181,7 +181,10 @@ impl Named<'_> {
 
 /// The tasks of `[tasks.NAME]` and of `[[task]]`, once it is clear that they are not too
 /// many.
-fn named<'a>(tasks: Option<&'a Node>, list: Option<&'a Node>) -> Result<Vec<Named<'a>>, Mistake> {
+fn named<'a>(
+    tasks: Option<&'a Node>,
+    list: Option<&'a Node>,
+) -> Result<Vec<TaskEntry<'a>>, ParseError> {
     let tables = tasks
         .map(|n| n.table("[tasks]"))
         .transpose()?
@@ -192,7 +195,7 @@ fn named<'a>(tasks: Option<&'a Node>, list: Option<&'a Node>) -> Result<Vec<Name
         .unwrap_or_default();
     let count = tables.len() + list.len();
     if count > FLOW_TASKS {
-        return Err(Mistake::new(
+        return Err(ParseError::new(
             0,
             format!(
                 "{count} tasks are too many: a workflow has at most {FLOW_TASKS}; make one task of several short ones"
@@ -201,28 +204,29 @@ fn named<'a>(tasks: Option<&'a Node>, list: Option<&'a Node>) -> Result<Vec<Name
     }
     if count == 0 {
         let message = "there is no task: add [tasks.NAME] with command or script, and estimate";
-        return Err(Mistake::new(0, message));
+        return Err(ParseError::new(0, message));
     }
     let mut all = Vec::with_capacity(count);
     for entry in tables {
         if let Some(node) = entry.node.get("name") {
             let message = format!("task '{}': its name stands in [tasks.NAME] already", entry.key);
-            return Err(Mistake::new(node.line, message));
+            return Err(ParseError::new(node.line, message));
         }
         all.push(one(&entry.key, entry.line, &entry.node)?);
     }
     for node in list {
         let name = node
             .get("name")
-            .ok_or_else(|| Mistake::new(node.line, "[[task]]: 'name' is missing"))?;
+            .ok_or_else(|| ParseError::new(node.line, "[[task]]: 'name' is missing"))?;
         all.push(one(name.text("[[task]], name")?, node.line, node)?);
     }
     Ok(all)
 }
 
-fn one<'a>(name: &str, line: u32, node: &'a Node) -> Result<Named<'a>, Mistake> {
-    let name = parse_name(name).map_err(|e| Mistake::new(line, format!("a task's name: {e}")))?;
-    Ok(Named { name, line, node })
+fn one<'a>(name: &str, line: u32, node: &'a Node) -> Result<TaskEntry<'a>, ParseError> {
+    let name =
+        parse_name(name).map_err(|e| ParseError::new(line, format!("a task's name: {e}")))?;
+    Ok(TaskEntry { name, line, node })
 }
 
 #[cfg(test)]
@@ -234,8 +238,8 @@ mod tests {
     use cosy_model::{MiB, Program, Span, Su};
     use proptest::prelude::*;
 
-    fn source(dir: &Path, text: &str) -> Source {
-        Source {
+    fn source(dir: &Path, text: &str) -> SourceFile {
+        SourceFile {
             name: "f.toml".into(),
             dir: dir.to_owned(),
             stem: "f".into(),
@@ -245,8 +249,8 @@ mod tests {
 
     fn get(text: &str) -> Result<FlowSpec, String> {
         let source = source(Path::new(""), text);
-        let draft = draft(&source, &now()).map_err(|e| e.in_file("f.toml"))?;
-        Ok(draft.spec)
+        let parsed = parse(&source, &now()).map_err(|e| e.in_file("f.toml"))?;
+        Ok(parsed.spec)
     }
 
     fn fine(text: &str) -> FlowSpec {
@@ -394,7 +398,7 @@ retries = 0
         std::fs::write(dir.path().join("s.sh"), script).unwrap();
         let text = "[tasks.a]\nscript = 's.sh'\nargs = ['1', 2]\n\
                     [tasks.b]\nscript = 's.sh'\nnodes = 5\nestimate = '1m'\n";
-        let f = draft(&source(dir.path(), text), &now()).unwrap().spec;
+        let f = parse(&source(dir.path(), text), &now()).unwrap().spec;
         assert_eq!(f.tasks[0].spec.request.nodes, Some(3));
         assert_eq!(f.tasks[0].estimate, Span::from_minutes(30));
         assert_eq!((&*f.tasks[0].spec.name, f.tasks[1].spec.request.nodes), ("a", Some(5)));
@@ -409,7 +413,7 @@ retries = 0
         ] {
             let script = format!("#!/bin/sh\n#COSY {line}\nls\n");
             std::fs::write(dir.path().join("s.sh"), script).unwrap();
-            let error = draft(&source(dir.path(), text), &now()).err().unwrap();
+            let error = parse(&source(dir.path(), text), &now()).err().unwrap();
             assert!(error.message.contains(want), "{line}: {error}");
             assert_eq!(error.line, 1, "{line}: {error}");
         }
@@ -600,14 +604,14 @@ retries = 0
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut source = source(Path::new("/nonexistent"), "");
             source.bytes = bytes;
-            let _ = draft(&source, &now());
+            let _ = parse(&source, &now());
             let _ = crate::native::flow::import::imported(&source, Span::from_secs(1));
         }
 
         #[test]
         fn no_scraps_make_it_panic(text in scraps()) {
             let source = source(Path::new("/nonexistent"), &text);
-            if let Err(e) = draft(&source, &now()) {
+            if let Err(e) = parse(&source, &now()) {
                 prop_assert!(!e.message.is_empty() && !e.message.contains('\n'), "{e}");
             }
             let _ = crate::native::flow::import::imported(&source, Span::from_secs(1));

@@ -1,16 +1,16 @@
 //! Who waits for whom: names found, edges made, circles told by their names.
 
 use crate::native::flow::amounts;
-use crate::native::flow::tree::{Fields, Mistake, Node, Value};
+use crate::native::flow::tree::{Fields, Node, ParseError, Value};
 use cosy_model::limits::FLOW_EDGES;
 use cosy_model::workflow::FlowEdge;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most names of a circle that are told.
-const TOLD: usize = 12;
+const SHOWN_NAMES: usize = 12;
 
 /// A task by name, and the list of those that it waits for.
-pub struct Waiting<'a> {
+pub struct TaskParents<'a> {
     /// Name of the task.
     pub name: &'a str,
     /// Line of the file on which the task stands, from 1.
@@ -23,23 +23,23 @@ pub struct Waiting<'a> {
 ///
 /// # Errors
 /// A name twice, a parent that is not there, a circle, too many edges.
-pub fn edges(tasks: &[Waiting<'_>]) -> Result<Vec<FlowEdge>, Mistake> {
-    let places = places(tasks)?;
+pub fn edges(tasks: &[TaskParents<'_>]) -> Result<Vec<FlowEdge>, ParseError> {
+    let index_by_name = index_by_name(tasks)?;
     let mut edges = Vec::new();
     for (to, task) in tasks.iter().enumerate() {
         let Some(after) = task.after else { continue };
         let mut seen = BTreeSet::new();
         for parent in parents(after, task.name)? {
-            let Some(from) = places.get(parent.name.as_str()) else {
-                return Err(unknown(task.name, &parent, &places));
+            let Some(from) = index_by_name.get(parent.name.as_str()) else {
+                return Err(unknown(task.name, &parent, &index_by_name));
             };
             if !seen.insert(*from) {
                 let message = format!("task '{}' waits for '{}' twice", task.name, parent.name);
-                return Err(Mistake::new(parent.line, message));
+                return Err(ParseError::new(parent.line, message));
             }
             if edges.len() >= FLOW_EDGES {
                 let message = format!("too many edges: at most {FLOW_EDGES} are allowed");
-                return Err(Mistake::new(parent.line, message));
+                return Err(ParseError::new(parent.line, message));
             }
             edges.push(FlowEdge {
                 from: *from,
@@ -48,7 +48,7 @@ pub fn edges(tasks: &[Waiting<'_>]) -> Result<Vec<FlowEdge>, Mistake> {
             });
         }
     }
-    no_circle(tasks, &edges)?;
+    check_acyclic(tasks, &edges)?;
     Ok(edges)
 }
 
@@ -56,18 +56,18 @@ fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-fn places<'a>(tasks: &[Waiting<'a>]) -> Result<BTreeMap<&'a str, u32>, Mistake> {
-    let mut places = BTreeMap::new();
+fn index_by_name<'a>(tasks: &[TaskParents<'a>]) -> Result<BTreeMap<&'a str, u32>, ParseError> {
+    let mut index_by_name = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
-        if let Some(first) = places.insert(task.name, index(at)) {
+        if let Some(first) = index_by_name.insert(task.name, index(at)) {
             let first = tasks[first as usize].line;
-            return Err(Mistake::new(
+            return Err(ParseError::new(
                 task.line,
                 format!("there are two tasks '{}': the first on line {first}", task.name),
             ));
         }
     }
-    Ok(places)
+    Ok(index_by_name)
 }
 
 struct Parent {
@@ -77,7 +77,7 @@ struct Parent {
 }
 
 /// `"a"`, `["a", { task = "b", data = "2G" }]`.
-fn parents(after: &Node, task: &str) -> Result<Vec<Parent>, Mistake> {
+fn parents(after: &Node, task: &str) -> Result<Vec<Parent>, ParseError> {
     let what = format!("task '{task}', after");
     match &after.value {
         Value::List(list) => list.iter().map(|node| parent(node, &what)).collect(),
@@ -86,7 +86,7 @@ fn parents(after: &Node, task: &str) -> Result<Vec<Parent>, Mistake> {
     }
 }
 
-fn parent(node: &Node, what: &str) -> Result<Parent, Mistake> {
+fn parent(node: &Node, what: &str) -> Result<Parent, ParseError> {
     if let Value::Text(name) = &node.value {
         return Ok(Parent {
             name: name.clone(),
@@ -98,9 +98,9 @@ fn parent(node: &Node, what: &str) -> Result<Parent, Mistake> {
         return Err(node.wrong(what, "the name of a task, or { task = \"a\", data = \"2G\" },"));
     }
     let mut fields = Fields::new(what, node)?;
-    let name = fields
-        .take("task")
-        .ok_or_else(|| Mistake::new(node.line, format!("{what}: 'task' is missing: which one?")))?;
+    let name = fields.take("task").ok_or_else(|| {
+        ParseError::new(node.line, format!("{what}: 'task' is missing: which one?"))
+    })?;
     let name = name.text(what)?.to_owned();
     let data = fields.take("data");
     let data = data.map(|n| amounts::bytes_in(n, &format!("{what} '{name}', data")));
@@ -112,11 +112,11 @@ fn parent(node: &Node, what: &str) -> Result<Parent, Mistake> {
     })
 }
 
-fn unknown(task: &str, parent: &Parent, places: &BTreeMap<&str, u32>) -> Mistake {
-    let near = cosy_model::near::nearest(&parent.name, places.keys().copied());
+fn unknown(task: &str, parent: &Parent, index_by_name: &BTreeMap<&str, u32>) -> ParseError {
+    let near = cosy_model::near::nearest(&parent.name, index_by_name.keys().copied());
     let hint = near.map_or_else(String::new, |n| format!("; is '{n}' meant?"));
     let name = &parent.name;
-    Mistake::new(
+    ParseError::new(
         parent.line,
         format!("task '{task}' waits for '{name}', which is no task of this workflow{hint}"),
     )
@@ -124,39 +124,39 @@ fn unknown(task: &str, parent: &Parent, places: &BTreeMap<&str, u32>) -> Mistake
 
 /// What a task's place is known to be while circles are looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum Visit {
     New,
-    OnTheWay,
+    OnPath,
     Done,
 }
 
 /// Walks from child to parent, deep first, without a stack of calls.
-fn no_circle(tasks: &[Waiting<'_>], edges: &[FlowEdge]) -> Result<(), Mistake> {
+fn check_acyclic(tasks: &[TaskParents<'_>], edges: &[FlowEdge]) -> Result<(), ParseError> {
     let mut parents: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
     for edge in edges {
         parents[edge.to as usize].push(edge.from as usize);
     }
-    let mut marks = vec![Mark::New; tasks.len()];
+    let mut marks = vec![Visit::New; tasks.len()];
     for root in 0..tasks.len() {
-        if marks[root] != Mark::New {
+        if marks[root] != Visit::New {
             continue;
         }
-        marks[root] = Mark::OnTheWay;
-        let mut way = vec![(root, 0)];
-        while let Some((at, next)) = way.last_mut() {
+        marks[root] = Visit::OnPath;
+        let mut path = vec![(root, 0)];
+        while let Some((at, next)) = path.last_mut() {
             let (here, parent) = (*at, parents[*at].get(*next).copied());
             *next += 1;
             match parent.map(|p| (p, marks[p])) {
                 None => {
-                    marks[here] = Mark::Done;
-                    way.pop();
+                    marks[here] = Visit::Done;
+                    path.pop();
                 }
-                Some((p, Mark::New)) => {
-                    marks[p] = Mark::OnTheWay;
-                    way.push((p, 0));
+                Some((p, Visit::New)) => {
+                    marks[p] = Visit::OnPath;
+                    path.push((p, 0));
                 }
-                Some((p, Mark::OnTheWay)) => return Err(circle(tasks, &way, p)),
-                Some((_, Mark::Done)) => {}
+                Some((p, Visit::OnPath)) => return Err(cycle_error(tasks, &path, p)),
+                Some((_, Visit::Done)) => {}
             }
         }
     }
@@ -164,17 +164,20 @@ fn no_circle(tasks: &[Waiting<'_>], edges: &[FlowEdge]) -> Result<(), Mistake> {
 }
 
 /// The circle that closes at `closing`, in the order in which the tasks would run.
-fn circle(tasks: &[Waiting<'_>], way: &[(usize, usize)], closing: usize) -> Mistake {
-    let from = way.iter().position(|(at, _)| *at == closing).unwrap_or(0);
-    let all: Vec<usize> = way[from..].iter().rev().map(|(at, _)| *at).collect();
+fn cycle_error(tasks: &[TaskParents<'_>], path: &[(usize, usize)], closing: usize) -> ParseError {
+    let from = path.iter().position(|(at, _)| *at == closing).unwrap_or(0);
+    let all: Vec<usize> = path[from..].iter().rev().map(|(at, _)| *at).collect();
     let mut names: Vec<&str> = vec![tasks[closing].name];
-    names.extend(all.iter().take(TOLD).map(|at| tasks[*at].name));
+    names.extend(all.iter().take(SHOWN_NAMES).map(|at| tasks[*at].name));
     let mut text = names.join(" -> ");
-    if all.len() > TOLD {
-        let more = all.len() - TOLD;
+    if all.len() > SHOWN_NAMES {
+        let more = all.len() - SHOWN_NAMES;
         text.push_str(&format!(" -> ({more} more) -> {}", tasks[closing].name));
     }
-    Mistake::new(tasks[closing].line, format!("the tasks wait for each other in a circle: {text}"))
+    ParseError::new(
+        tasks[closing].line,
+        format!("the tasks wait for each other in a circle: {text}"),
+    )
 }
 
 #[cfg(test)]
@@ -188,7 +191,7 @@ mod tests {
             .table("x")
             .unwrap()
             .iter()
-            .map(|e| Waiting {
+            .map(|e| TaskParents {
                 name: &e.key,
                 line: e.line,
                 after: Some(&e.node),

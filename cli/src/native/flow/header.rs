@@ -1,12 +1,12 @@
 //! What a workflow file says about the whole: `[workflow]`, `[speeds]`, `[[transfer]]`.
 
-use crate::job_options::Options;
+use crate::job_options::JobOptions;
 use crate::native::arg::parse_name;
 use crate::native::flow::amounts;
-use crate::native::flow::tree::{Fields, Mistake, Node, Value};
+use crate::native::flow::tree::{Fields, Node, ParseError, Value};
 use crate::native::submit::options;
-use crate::surroundings;
-use crate::times::{self, Lean};
+use crate::submitter;
+use crate::times::{self, Direction};
 use cosy_model::limits::COMMENT_BYTES;
 use cosy_model::workflow::{FlowDeadline, FlowSpec, SetSpeed, Transfer};
 use cosy_model::{OsText, Su, Time};
@@ -14,7 +14,7 @@ use jiff::Zoned;
 use std::str::FromStr;
 
 /// What is read beside the workflow itself.
-pub struct Surroundings<'a> {
+pub struct HeaderContext<'a> {
     /// The present in the zone in which times are read.
     pub now: &'a Zoned,
     /// Its name when the file gives none.
@@ -22,7 +22,7 @@ pub struct Surroundings<'a> {
 }
 
 /// What the head of a file gives.
-pub struct Head<'a> {
+pub struct Header<'a> {
     /// The workflow without tasks and edges.
     pub spec: FlowSpec,
     /// Options of all tasks that stand here: key of `csub` and value.
@@ -37,19 +37,22 @@ pub struct Head<'a> {
 ///
 /// # Errors
 /// A key or a value that makes no sense.
-pub fn read<'a>(node: Option<&'a Node>, around: &Surroundings<'_>) -> Result<Head<'a>, Mistake> {
+pub fn read<'a>(
+    node: Option<&'a Node>,
+    context: &HeaderContext<'_>,
+) -> Result<Header<'a>, ParseError> {
     let empty = Node::new(1, Value::Table(Vec::new()));
-    let mut head = Head {
-        spec: empty_spec(&around.name),
+    let mut header = Header {
+        spec: empty_spec(&context.name),
         defaults: Vec::new(),
         login: false,
         notes: Vec::new(),
     };
     match node {
-        Some(node) => fill(&mut head, node, around.now)?,
-        None => surround(&mut head, None, &empty)?,
+        Some(node) => fill(&mut header, node, context.now)?,
+        None => set_environment(&mut header, None, &empty)?,
     }
-    Ok(head)
+    Ok(header)
 }
 
 fn empty_spec(name: &str) -> FlowSpec {
@@ -70,16 +73,16 @@ fn empty_spec(name: &str) -> FlowSpec {
         max_price: None,
         comment: String::new(),
         environment: OsText::default(),
-        umask: surroundings::mask(),
-        rlimits: surroundings::limits(),
+        umask: submitter::umask(),
+        rlimits: submitter::rlimits(),
     }
 }
 
-fn fill<'a>(head: &mut Head<'a>, node: &'a Node, now: &Zoned) -> Result<(), Mistake> {
+fn fill<'a>(header: &mut Header<'a>, node: &'a Node, now: &Zoned) -> Result<(), ParseError> {
     let mut fields = Fields::new("[workflow]", node)?;
-    let spec = &mut head.spec;
+    let spec = &mut header.spec;
     set(&mut spec.name, fields.take("name"), |n| named(n, "name"))?;
-    let notes = &mut head.notes;
+    let notes = &mut header.notes;
     spec.deadline = deadline(fields.take("deadline"), fields.take("slack"), now, notes)?;
     let earliest = fields.take("earliest");
     spec.earliest = earliest
@@ -96,49 +99,51 @@ fn fill<'a>(head: &mut Head<'a>, node: &'a Node, now: &Zoned) -> Result<(), Mist
     spec.account = account.transpose()?;
     spec.max_price = fields.take("max_price").map(price).transpose()?;
     set(&mut spec.comment, fields.take("comment"), comment)?;
-    set(&mut head.login, fields.take("login"), |n| n.truth("login"))?;
+    set(&mut header.login, fields.take("login"), |n| n.truth("login"))?;
     for (key, option) in [("queue", "queue"), ("workdir", "chdir")] {
-        head.defaults.extend(fields.take(key).map(|n| (option, n)));
+        header
+            .defaults
+            .extend(fields.take(key).map(|n| (option, n)));
     }
     let environment = fields.take("environment").or(fields.take("env"));
-    surround(head, environment, node)?;
+    set_environment(header, environment, node)?;
     fields.finish()
 }
 
 fn set<'a, T>(
     slot: &mut T,
     node: Option<&'a Node>,
-    read: impl FnOnce(&'a Node) -> Result<T, Mistake>,
-) -> Result<(), Mistake> {
+    read: impl FnOnce(&'a Node) -> Result<T, ParseError>,
+) -> Result<(), ParseError> {
     if let Some(node) = node {
         *slot = read(node)?;
     }
     Ok(())
 }
 
-fn at<T>(node: &Node, what: &str, read: Result<T, String>) -> Result<T, Mistake> {
-    read.map_err(|e| Mistake::new(node.line, format!("{what}: {e}")))
+fn at<T>(node: &Node, what: &str, read: Result<T, String>) -> Result<T, ParseError> {
+    read.map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))
 }
 
-fn named(node: &Node, what: &str) -> Result<String, Mistake> {
+fn named(node: &Node, what: &str) -> Result<String, ParseError> {
     at(node, what, parse_name(node.text(what)?))
 }
 
-fn word<T: FromStr<Err = String>>(node: &Node, what: &str) -> Result<T, Mistake> {
+fn word<T: FromStr<Err = String>>(node: &Node, what: &str) -> Result<T, ParseError> {
     at(node, what, node.text(what)?.parse())
 }
 
-fn comment(node: &Node) -> Result<String, Mistake> {
+fn comment(node: &Node) -> Result<String, ParseError> {
     let text = node.text("comment")?;
     if text.len() > COMMENT_BYTES {
         let n = text.len();
         let message = format!("comment: it has {n} bytes; at most {COMMENT_BYTES} are allowed");
-        return Err(Mistake::new(node.line, message));
+        return Err(ParseError::new(node.line, message));
     }
     Ok(text.to_owned())
 }
 
-fn price(node: &Node) -> Result<Su, Mistake> {
+fn price(node: &Node) -> Result<Su, ParseError> {
     let text = match &node.value {
         Value::Text(_) | Value::Integer(_) | Value::Float(_) => node.word().unwrap_or_default(),
         _ => return Err(node.wrong("max_price", "a sum like 12.5")),
@@ -149,9 +154,9 @@ fn price(node: &Node) -> Result<Su, Mistake> {
     at(node, "max_price", sum)
 }
 
-fn time(node: &Node, what: &str, now: &Zoned, notes: &mut Vec<String>) -> Result<Time, Mistake> {
+fn time(node: &Node, what: &str, now: &Zoned, notes: &mut Vec<String>) -> Result<Time, ParseError> {
     let text = node.text(what)?;
-    let time = times::parse_noting(text, now, Lean::Ahead, notes);
+    let time = times::parse_noting(text, now, Direction::Future, notes);
     at(node, what, time.map_err(|e| format!("'{text}' is {e}")))
 }
 
@@ -160,10 +165,10 @@ fn deadline(
     slack: Option<&Node>,
     now: &Zoned,
     notes: &mut Vec<String>,
-) -> Result<Option<FlowDeadline>, Mistake> {
+) -> Result<Option<FlowDeadline>, ParseError> {
     match (by, slack) {
         (Some(_), Some(node)) => {
-            Err(Mistake::new(node.line, "slack: 'deadline' and 'slack' exclude each other"))
+            Err(ParseError::new(node.line, "slack: 'deadline' and 'slack' exclude each other"))
         }
         (Some(node), None) => Ok(Some(FlowDeadline::By(time(node, "deadline", now, notes)?))),
         (None, Some(node)) => Ok(Some(FlowDeadline::Slack(amounts::share_in(node, "slack")?))),
@@ -172,10 +177,14 @@ fn deadline(
 }
 
 /// The variables that all tasks get: what `csub --env` would take of those here.
-fn surround(head: &mut Head<'_>, node: Option<&Node>, whole: &Node) -> Result<(), Mistake> {
-    let mut options = Options {
-        login: head.login,
-        ..Options::default()
+fn set_environment(
+    header: &mut Header<'_>,
+    node: Option<&Node>,
+    whole: &Node,
+) -> Result<(), ParseError> {
+    let mut options = JobOptions {
+        login: header.login,
+        ..JobOptions::default()
     };
     if let Some(node) = node {
         let argument = format!("--env={}", variables(node)?);
@@ -184,13 +193,13 @@ fn surround(head: &mut Head<'_>, node: Option<&Node>, whole: &Node) -> Result<()
         let applied = matches.and_then(|m| options.apply(&m));
         at(node, "environment", applied)?;
     }
-    let block = surroundings::environment(&options.env_items(), std::env::vars_os());
-    head.spec.environment = at(node.unwrap_or(whole), "environment", block)?;
+    let block = submitter::environment(&options.env_items(), std::env::vars_os());
+    header.spec.environment = at(node.unwrap_or(whole), "environment", block)?;
     Ok(())
 }
 
 /// As `csub --env` has them: `"NONE,A=1"`, `["NONE", "A=1"]` or `{ A = 1 }`.
-fn variables(node: &Node) -> Result<String, Mistake> {
+fn variables(node: &Node) -> Result<String, ParseError> {
     const WANTED: &str = "a list like [\"NONE\", \"A=1\"] or a table like { A = \"1\" }";
     let wrong = || node.wrong("environment", WANTED);
     let parts: Vec<String> = match &node.value {
@@ -207,7 +216,7 @@ fn variables(node: &Node) -> Result<String, Mistake> {
     };
     if let Some(part) = parts.iter().find(|p| p.contains(',')) {
         let message = format!("environment: '{part}' has a comma, which separates variables");
-        return Err(Mistake::new(node.line, message));
+        return Err(ParseError::new(node.line, message));
     }
     let all = matches!(node.value, Value::Table(_)).then(|| "ALL".to_owned());
     Ok(all.into_iter().chain(parts).collect::<Vec<_>>().join(","))
@@ -217,7 +226,7 @@ fn variables(node: &Node) -> Result<String, Mistake> {
 ///
 /// # Errors
 /// Not speeds by node set.
-pub fn speeds(node: Option<&Node>) -> Result<Vec<SetSpeed>, Mistake> {
+pub fn speeds(node: Option<&Node>) -> Result<Vec<SetSpeed>, ParseError> {
     let Some(node) = node else {
         return Ok(Vec::new());
     };
@@ -234,7 +243,7 @@ pub fn speeds(node: Option<&Node>) -> Result<Vec<SetSpeed>, Mistake> {
 ///
 /// # Errors
 /// Not transfers between node sets.
-pub fn transfers(node: Option<&Node>) -> Result<Vec<Transfer>, Mistake> {
+pub fn transfers(node: Option<&Node>) -> Result<Vec<Transfer>, ParseError> {
     const WHAT: &str = "[[transfer]]";
     let Some(node) = node else {
         return Ok(Vec::new());
@@ -244,7 +253,7 @@ pub fn transfers(node: Option<&Node>) -> Result<Vec<Transfer>, Mistake> {
         let from = fields.take("from").map(|n| named(n, "from")).transpose()?;
         let to = fields.take("to").map(|n| named(n, "to")).transpose()?;
         let rate = fields.take("rate").ok_or_else(|| {
-            Mistake::new(node.line, format!("{WHAT}: 'rate' is missing, like rate = \"100M\""))
+            ParseError::new(node.line, format!("{WHAT}: 'rate' is missing, like rate = \"100M\""))
         });
         let bytes_per_second = amounts::rate_in(rate?, "[[transfer]], rate")?;
         fields.finish()?;

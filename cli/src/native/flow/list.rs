@@ -2,7 +2,7 @@
 
 use crate::native::flow::json;
 use crate::native::record::{self, Clock};
-use crate::native::resv::ask;
+use crate::native::resv::request;
 use crate::native::table::TableStyle;
 use crate::native::{arg, stat};
 use crate::{Context, exit, output};
@@ -41,9 +41,9 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     all.retain(|f| states.is_empty() || states.contains(&f.state));
     let with_user = matches.get_flag("all") || matches.contains_id("user");
     output::print(&if matches.get_flag("json") {
-        stat::lines(&json::flows(&all))
+        stat::json_text(&json::flows(&all))
     } else {
-        table(&all, &ask::present(matches), with_user, stat::look(matches))
+        table(&all, &request::present(matches), with_user, stat::table_style(matches))
     });
     Ok(exit::OK)
 }
@@ -81,28 +81,28 @@ pub fn show(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             output::complain(context.program(), &format!("there is no workflow {id}"));
         }
     }
-    let now = ask::present(matches);
+    let now = request::present(matches);
     output::print(&if matches.get_flag("json") {
-        stat::lines(&json::flows(&all))
+        stat::json_text(&json::flows(&all))
     } else {
-        let look = stat::look(matches);
-        let texts: Vec<_> = all.iter().map(|f| whole(f, &now, look)).collect();
+        let style = stat::table_style(matches);
+        let texts: Vec<_> = all.iter().map(|f| whole(f, &now, style)).collect();
         texts.join("\n")
     });
     Ok(code)
 }
 
 /// Workflows as a table.
-pub fn table(all: &[FlowInfo], now: &Zoned, with_user: bool, look: TableStyle) -> String {
+pub fn table(all: &[FlowInfo], now: &Zoned, with_user: bool, style: TableStyle) -> String {
     let columns = match with_user {
         true => workflow::LIST_WITH_USER,
         false => workflow::LIST,
     };
-    record::list(columns, all, Clock::in_words(now), look)
+    record::list(columns, all, Clock::in_words(now), style)
 }
 
 /// One workflow with its tasks; what belongs to slots only where there are some.
-pub fn whole(f: &FlowInfo, now: &Zoned, look: TableStyle) -> String {
+pub fn whole(f: &FlowInfo, now: &Zoned, style: TableStyle) -> String {
     let lines = record::lines(&workflow::details(f), 10, now);
     let columns = match f.tasks.iter().any(|t| t.slot_start.is_some()) {
         true => workflow::TASKS_WITH_SLOTS,
@@ -110,7 +110,7 @@ pub fn whole(f: &FlowInfo, now: &Zoned, look: TableStyle) -> String {
     };
     let tasks = match f.tasks.as_slice() {
         [] => String::new(),
-        tasks => record::list(columns, tasks, Clock::in_words(now), look),
+        tasks => record::list(columns, tasks, Clock::in_words(now), style),
     };
     format!("Workflow {}\n{lines}{tasks}", f.id)
 }

@@ -8,7 +8,6 @@
 //! Source: Zhao and Sakellariou, *Advance Reservation Policies for Workflows* (2006).
 
 pub mod amounts;
-pub mod ask;
 pub mod file;
 pub mod graph;
 pub mod header;
@@ -16,9 +15,10 @@ pub mod import;
 pub mod json;
 pub mod list;
 pub mod picture;
-pub mod places;
 pub mod plan;
+pub mod request;
 pub mod rows;
+pub mod source_lines;
 pub mod steer;
 pub mod task;
 pub mod tree;
@@ -106,7 +106,7 @@ fn plan_command() -> Command {
         .about("Show when each task would run and what it costs; nothing is kept")
         .after_help(FILE_AFTER)
         .arg(file_arg())
-        .args(ask::args())
+        .args(request::args())
         .arg(
             value("svg", "FILE", "Draw the plan; - is standard output")
                 .value_parser(clap::value_parser!(OsString)),
@@ -122,7 +122,7 @@ fn submit_command() -> Command {
         .about("Book all slots of a workflow, or none, and run it")
         .after_help(FILE_AFTER)
         .arg(file_arg())
-        .args(ask::args())
+        .args(request::args())
         .arg(flag("hold", "Only hold the slots for some minutes, to be confirmed"))
         .arg(
             flag("wait", "Follow it to its end and take its exit code")

@@ -4,7 +4,7 @@
 //!
 //! Source: Zhao and Sakellariou, figures 5 to 7, on the nodes of the real machine.
 
-use crate::native::flow::rows::{Rows, Spot};
+use crate::native::flow::rows::{Rows, SlotPosition};
 use crate::native::gantt::{self, Area, LEFT, RIGHT, WIDTH};
 use crate::native::resv::words;
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
@@ -45,13 +45,13 @@ pub fn slots(spec: &FlowSpec, plan: &FlowPlan) -> PlanChart {
     let bars = plan
         .tasks
         .iter()
-        .zip(&rows.spots)
-        .map(|(t, spots)| PlanBar {
+        .zip(&rows.positions)
+        .map(|(t, positions)| PlanBar {
             kind: BarKind::Reserved,
             label: flow_plan::name(spec, t).to_owned(),
             start: t.start,
             end: t.end,
-            nodes: spots.iter().map(|s| s.row as u32).collect(),
+            nodes: positions.iter().map(|s| s.row as u32).collect(),
         });
     PlanChart {
         now: plan.start,
@@ -140,40 +140,40 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     fn slots(&self, svg: &mut Svg) {
         let mut boxes = 0;
-        for (task, spots) in self.plan.tasks.iter().zip(&self.rows.spots) {
+        for (task, positions) in self.plan.tasks.iter().zip(&self.rows.positions) {
             let tip = self.tip(task);
-            for spot in spots {
+            for position in positions {
                 boxes += 1;
                 if boxes > BOXES {
                     return;
                 }
-                self.slot(svg, task, *spot, &tip);
+                self.slot(svg, task, *position, &tip);
             }
-            if let Some(first) = spots.iter().min_by_key(|s| s.row) {
+            if let Some(first) = positions.iter().min_by_key(|s| s.row) {
                 self.label(svg, task, *first);
             }
         }
     }
 
     /// Upper and lower edge.
-    fn edges_of(&self, spot: Spot) -> (i64, i64) {
+    fn edges_of(&self, position: SlotPosition) -> (i64, i64) {
         let count = self.rows.names.len().max(1);
-        let top = self.area.row(spot.row, count) + 2;
-        let room = self.area.row(spot.row + 1, count) - 2 - top;
+        let top = self.area.row(position.row, count) + 2;
+        let room = self.area.row(position.row + 1, count) - 2 - top;
         let at = |lane: usize| {
-            let share = lane as i128 * i128::from(room) / spot.lanes.max(1) as i128;
+            let share = lane as i128 * i128::from(room) / position.lanes.max(1) as i128;
             top + i64::try_from(share).unwrap_or(room)
         };
-        (at(spot.lane), at(spot.lane + 1))
+        (at(position.lane), at(position.lane + 1))
     }
 
-    fn slot(&self, svg: &mut Svg, task: &PlannedTask, spot: Spot, tip: &str) {
+    fn slot(&self, svg: &mut Svg, task: &PlannedTask, position: SlotPosition, tip: &str) {
         let (slot, estimate) = if task.critical {
             ("slotcp", "estcp")
         } else {
             ("slot", "est")
         };
-        let (top, low) = self.edges_of(spot);
+        let (top, low) = self.edges_of(position);
         let height = (low - top - 1).max(1);
         let [left, middle, right] =
             [task.start, task.start + task.estimate, task.end].map(|t| self.area.x(t));
@@ -183,11 +183,11 @@ impl Drawing<'_> {
     }
 
     /// The name, where it fits.
-    fn label(&self, svg: &mut Svg, task: &PlannedTask, spot: Spot) {
+    fn label(&self, svg: &mut Svg, task: &PlannedTask, position: SlotPosition) {
         let name = flow_plan::name(self.spec, task);
         let (left, right) = (self.area.x(task.start), self.area.x(task.end));
         let width = LETTER * i64::try_from(name.width()).unwrap_or(i64::MAX / LETTER);
-        let (top, low) = self.edges_of(spot);
+        let (top, low) = self.edges_of(position);
         if low - top >= LINE && width <= right - left {
             svg.words(left + 3, top + LINE - 1, Anchor::Start, "n", name);
         }
@@ -207,10 +207,10 @@ impl Drawing<'_> {
 
     /// From the end of a parent's slot to the start of its child's.
     fn edges(&self, svg: &mut Svg) {
-        let tasks = self.plan.tasks.iter().zip(&self.rows.spots);
-        let places: BTreeMap<u32, (&PlannedTask, Spot)> = tasks
-            .filter_map(|(t, spots)| {
-                let first = spots.iter().min_by_key(|s| s.row)?;
+        let tasks = self.plan.tasks.iter().zip(&self.rows.positions);
+        let places: BTreeMap<u32, (&PlannedTask, SlotPosition)> = tasks
+            .filter_map(|(t, positions)| {
+                let first = positions.iter().min_by_key(|s| s.row)?;
                 Some((t.task, (t, *first)))
             })
             .collect();
@@ -223,8 +223,8 @@ impl Drawing<'_> {
         }
     }
 
-    fn middle(&self, spot: Spot, time: Time) -> (i64, i64) {
-        let (top, low) = self.edges_of(spot);
+    fn middle(&self, position: SlotPosition, time: Time) -> (i64, i64) {
+        let (top, low) = self.edges_of(position);
         (self.area.x(time), (top + low) / 2)
     }
 }

@@ -1,6 +1,7 @@
 //! `cosy flow plan`: asks for the plan and shows it.
 
-use crate::native::flow::{ask, json, picture};
+use crate::native::flow::request::{self, FlowRequest};
+use crate::native::flow::{json, picture};
 use crate::native::record::{self, Clock};
 use crate::native::resv::words;
 use crate::native::stat;
@@ -28,8 +29,11 @@ const USUAL_WIDTH: usize = 100;
 /// # Errors
 /// Bad input, a refusal, no controller, or a picture that cannot be written.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let wanted = ask::wanted(context, matches)?;
-    let spec = wanted.spec;
+    let FlowRequest {
+        spec,
+        now,
+        source_lines,
+    } = request::read(context, matches)?;
     if spec.deadline.is_none() {
         return Err(exit::usage(
             "by when is it to be done? Give --finish-by TIME or --slack 50%, or deadline or slack \
@@ -41,13 +45,13 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     let reply = context
         .ask(request)
-        .map_err(|e| wanted.places.of_error(e))?;
+        .map_err(|e| source_lines.with_line(e))?;
     let Reply::FlowPlan(plan) = reply else {
         return Err(cosy_client::CallError::Unexpected.into());
     };
     if let Some(file) = matches.get_one::<OsString>("svg") {
         let around = around(context, &plan)?;
-        let drawn = picture::draw(&spec, &plan, &around, &wanted.now);
+        let drawn = picture::draw(&spec, &plan, &around, &now);
         if file == "-" {
             output::print(&drawn);
             return Ok(exit::OK);
@@ -57,12 +61,12 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             .with_context(|| format!("cannot write '{}'", path.display()))?;
     }
     output::print(&if matches.get_flag("json") {
-        stat::lines(&json::plan(&spec, &plan))
+        stat::json_text(&json::plan(&spec, &plan))
     } else {
-        let mut text = text(&spec, &plan, &wanted.now, stat::look(matches));
+        let mut text = text(&spec, &plan, &now, stat::table_style(matches));
         if matches.get_flag("chart") {
             text.push('\n');
-            text.push_str(&chart(&spec, &plan, &wanted.now));
+            text.push_str(&chart(&spec, &plan, &now));
         }
         text
     });
@@ -82,9 +86,9 @@ fn around(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart> {
 }
 
 /// The plan as a table, with what it comes to below.
-pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, look: TableStyle) -> String {
+pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, style: TableStyle) -> String {
     let clock = Clock::in_words(now);
-    let table = record::list(&columns(plan), &rows(spec, plan), clock, look);
+    let table = record::list(&columns(plan), &rows(spec, plan), clock, style);
     format!("{}\n{table}{}", heading(spec), summary(plan, now))
 }
 
@@ -190,13 +194,13 @@ pub mod sample {
              [tasks.right]\ncommand = ['true']\nafter = [{{ task = 'first', data = '1G' }}]\n\
              [tasks.last]\ncommand = ['true']\nafter = ['left', 'right']\n"
         );
-        let source = crate::native::flow::file::Source {
+        let source = crate::native::flow::file::SourceFile {
             name: "f".into(),
             dir: Default::default(),
             stem: "f".into(),
             bytes: text.into_bytes(),
         };
-        crate::native::flow::file::draft(&source, &now())
+        crate::native::flow::file::parse(&source, &now())
             .unwrap()
             .spec
     }

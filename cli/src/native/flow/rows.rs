@@ -10,7 +10,7 @@ const MOST: usize = 400;
 
 /// A place of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Spot {
+pub struct SlotPosition {
     /// Row from the top, from 0.
     pub row: usize,
     /// Which lane of it.
@@ -24,8 +24,8 @@ pub struct Rows {
     /// Names of the nodes, from top to bottom.
     pub names: Vec<String>,
     /// The places of each slot, in the order of the plan.
-    pub spots: Vec<Vec<Spot>>,
-    places: BTreeMap<String, usize>,
+    pub positions: Vec<Vec<SlotPosition>>,
+    row_by_node: BTreeMap<String, usize>,
 }
 
 impl Rows {
@@ -40,37 +40,41 @@ impl Rows {
         names.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
         names.dedup();
         names.truncate(MOST);
-        let places: BTreeMap<String, usize> = names.iter().cloned().zip(0..).collect();
+        let row_by_node: BTreeMap<String, usize> = names.iter().cloned().zip(0..).collect();
         let rows: Vec<Vec<usize>> = nodes
             .iter()
-            .map(|of| of.iter().filter_map(|n| places.get(n).copied()).collect())
+            .map(|of| {
+                of.iter()
+                    .filter_map(|n| row_by_node.get(n).copied())
+                    .collect()
+            })
             .collect();
-        let spots = spots(plan, &rows, names.len());
+        let positions = positions(plan, &rows, names.len());
         Self {
             names,
-            spots,
-            places,
+            positions,
+            row_by_node,
         }
     }
 
     /// The row of a node.
     pub fn row(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
+        self.row_by_node.get(name).copied()
     }
 
     /// How many lanes the row with most of them has.
     pub fn deepest(&self) -> usize {
-        let lanes = self.spots.iter().flatten().map(|s| s.lanes);
+        let lanes = self.positions.iter().flatten().map(|s| s.lanes);
         lanes.max().unwrap_or(1)
     }
 }
 
 /// The first lane of each row that is free at a slot's start.
-fn spots(plan: &FlowPlan, rows: &[Vec<usize>], count: usize) -> Vec<Vec<Spot>> {
+fn positions(plan: &FlowPlan, rows: &[Vec<usize>], count: usize) -> Vec<Vec<SlotPosition>> {
     let mut order: Vec<usize> = (0..plan.tasks.len()).collect();
     order.sort_by_key(|at| (plan.tasks[*at].start, plan.tasks[*at].end, *at));
     let mut ends = vec![Vec::new(); count];
-    let mut spots = vec![Vec::new(); plan.tasks.len()];
+    let mut positions = vec![Vec::new(); plan.tasks.len()];
     for at in order {
         let task = &plan.tasks[at];
         for &row in &rows[at] {
@@ -82,13 +86,13 @@ fn spots(plan: &FlowPlan, rows: &[Vec<usize>], count: usize) -> Vec<Vec<Spot>> {
                 None => lanes.push(task.end),
             }
             let lanes = 0;
-            spots[at].push(Spot { row, lane, lanes });
+            positions[at].push(SlotPosition { row, lane, lanes });
         }
     }
-    for spot in spots.iter_mut().flatten() {
-        spot.lanes = ends[spot.row].len();
+    for position in positions.iter_mut().flatten() {
+        position.lanes = ends[position.row].len();
     }
-    spots
+    positions
 }
 
 #[cfg(test)]
@@ -103,7 +107,7 @@ mod tests {
         let rows = Rows::of(&plan);
         assert_eq!(rows.names, ["n1", "n2"]);
         let told: Vec<Vec<_>> = rows
-            .spots
+            .positions
             .iter()
             .map(|s| s.iter().map(|s| (s.row, s.lane, s.lanes)).collect())
             .collect();
@@ -125,6 +129,6 @@ mod tests {
         plan.tasks[3].nodes = "m[1-1000]".into();
         let rows = Rows::of(&plan);
         assert_eq!(rows.names.len(), MOST);
-        assert!(rows.spots[0].is_empty());
+        assert!(rows.positions[0].is_empty());
     }
 }

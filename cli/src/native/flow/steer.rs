@@ -1,8 +1,8 @@
 //! `cosy flow submit`, `confirm`, `cancel`: what changes workflows, and how the answer is
 //! told.
 
-use crate::native::flow::{ask, json, watch};
-use crate::native::resv::reserve::Form;
+use crate::native::flow::{json, request, watch};
+use crate::native::resv::reserve::OutputForm;
 use crate::native::resv::{self, words};
 use crate::native::{change, stat};
 use crate::{Context, exit, output};
@@ -18,26 +18,27 @@ use jiff::Zoned;
 /// # Errors
 /// Bad input, a refusal, or no controller.
 pub fn submit(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let wanted = ask::wanted(context, matches)?;
+    let request = request::read(context, matches)?;
     let only_hold = matches.get_flag("hold");
-    if only_hold && wanted.spec.deadline.is_none() {
+    if only_hold && request.spec.deadline.is_none() {
         return Err(exit::usage(
             "--hold: without a deadline there are no slots to hold: give --finish-by or --slack",
         ));
     }
-    let info = book(context, wanted.spec, only_hold).map_err(|e| wanted.places.of_error(e))?;
-    let form = Form::of(matches);
+    let info =
+        book(context, request.spec, only_hold).map_err(|e| request.source_lines.with_line(e))?;
+    let form = OutputForm::of(matches);
     if matches.get_flag("wait") {
-        if form != Form::Json {
-            output::print(&told(std::slice::from_ref(&info), &wanted.now, form));
+        if form != OutputForm::Json {
+            output::print(&told(std::slice::from_ref(&info), &request.now, form));
         }
-        let form = watch::Form {
-            json: form == Form::Json,
-            quiet: form != Form::Words,
+        let form = watch::WatchOptions {
+            json: form == OutputForm::Json,
+            quiet: form != OutputForm::Words,
         };
-        return watch::follow(context, info.id, &wanted.now, form);
+        return watch::follow(context, info.id, &request.now, form);
     }
-    output::print(&told(&[info], &wanted.now, form));
+    output::print(&told(&[info], &request.now, form));
     Ok(exit::OK)
 }
 
@@ -73,7 +74,7 @@ fn flow_of(reply: Reply) -> Result<FlowInfo, CallError> {
 /// # Errors
 /// A refusal, or no controller.
 pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let now = resv::ask::present(matches);
+    let now = resv::request::present(matches);
     let mut done = Vec::new();
     let mut code = exit::OK;
     for id in super::ids(matches) {
@@ -85,7 +86,7 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             }
         }
     }
-    output::print(&told(&done, &now, Form::of(matches)));
+    output::print(&told(&done, &now, OutputForm::of(matches)));
     Ok(code)
 }
 
@@ -109,11 +110,11 @@ pub fn cancel(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-fn told(all: &[FlowInfo], now: &Zoned, form: Form) -> String {
+fn told(all: &[FlowInfo], now: &Zoned, form: OutputForm) -> String {
     match form {
-        Form::Json => stat::lines(&json::flows(all)),
-        Form::Ids => all.iter().map(|f| format!("{}\n", f.id)).collect(),
-        Form::Words => all.iter().map(|f| sentences(f, now)).collect(),
+        OutputForm::Json => stat::json_text(&json::flows(all)),
+        OutputForm::Ids => all.iter().map(|f| format!("{}\n", f.id)).collect(),
+        OutputForm::Words => all.iter().map(|f| sentences(f, now)).collect(),
     }
 }
 
@@ -179,6 +180,6 @@ mod tests {
         flow.state = FlowState::Running;
         flow.deadline = None;
         check(&flow, "Submitted workflow 3 \"night\": 3 tasks.\n");
-        assert_eq!(told(&[flow], &now(), Form::Ids), "3\n");
+        assert_eq!(told(&[flow], &now(), OutputForm::Ids), "3\n");
     }
 }

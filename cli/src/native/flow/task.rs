@@ -4,9 +4,9 @@
 //! The keys of a request are options of `csub`, read by its own code; `#COSY` lines of a
 //! script count below them. What all tasks share is not in here.
 
-use crate::job_options::Options;
+use crate::job_options::JobOptions;
 use crate::native::flow::amounts;
-use crate::native::flow::tree::{Entry, Mistake, Node, Value};
+use crate::native::flow::tree::{Entry, Node, ParseError, Value};
 use crate::native::submit::{self, Target, options, script};
 use crate::shell_words;
 use clap::{ArgMatches, Command};
@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Keys that are not options of `csub`.
-const OWN: [&str; 9] = [
+const TASK_KEYS: [&str; 9] = [
     "name",
     "script",
     "args",
@@ -30,7 +30,7 @@ const OWN: [&str; 9] = [
     "retries",
 ];
 /// The same where they may stand for all tasks.
-const OWN_DEFAULTS: [&str; 3] = ["estimate", "estimates", "retries"];
+const DEFAULT_KEYS: [&str; 3] = ["estimate", "estimates", "retries"];
 /// Other words for options.
 const ALIASES: [(&str, &str); 7] = [
     ("memory", "mem"),
@@ -42,7 +42,7 @@ const ALIASES: [(&str, &str); 7] = [
     ("time-limit", "time"),
 ];
 /// Options of `csub` that a task does not have, and what there is instead.
-const NOT_HERE: [(&str, &str); 12] = [
+const EXCLUDED: [(&str, &str); 12] = [
     ("begin", "use 'earliest' in [workflow]"),
     ("hold", "use cosy flow submit --hold"),
     ("depend", "use 'after'"),
@@ -66,17 +66,17 @@ struct OptionEntry<'a> {
 }
 
 /// Reads tasks; keeps what they have in common.
-pub struct Reader<'a> {
+pub struct TaskReader<'a> {
     csub: Command,
     known: Vec<String>,
     dir: PathBuf,
     scripts: BTreeMap<PathBuf, Vec<u8>>,
     defaults: Vec<OptionEntry<'a>>,
-    own_defaults: BTreeMap<&'static str, &'a Node>,
+    default_keys: BTreeMap<&'static str, &'a Node>,
     login: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TaskReader<'a> {
     /// For tasks whose scripts are named as seen from `dir`.
     pub fn new(dir: PathBuf, login: bool) -> Self {
         let csub = options::command();
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
             dir,
             scripts: BTreeMap::new(),
             defaults: Vec::new(),
-            own_defaults: BTreeMap::new(),
+            default_keys: BTreeMap::new(),
             login,
         }
     }
@@ -106,16 +106,16 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// A key that makes no sense there.
-    pub fn read_defaults(&mut self, node: Option<&'a Node>) -> Result<(), Mistake> {
+    pub fn read_defaults(&mut self, node: Option<&'a Node>) -> Result<(), ParseError> {
         const WHAT: &str = "[defaults]";
         let Some(node) = node else { return Ok(()) };
         for entry in node.table(WHAT)? {
-            match OWN_DEFAULTS.iter().find(|k| **k == entry.key) {
+            match DEFAULT_KEYS.iter().find(|k| **k == entry.key) {
                 Some(key) => {
-                    self.own_defaults.insert(key, &entry.node);
+                    self.default_keys.insert(key, &entry.node);
                 }
                 None => {
-                    let given = self.given(WHAT, entry)?;
+                    let given = self.option(WHAT, entry)?;
                     self.defaults.retain(|d| d.option != given.option);
                     self.defaults.push(given);
                 }
@@ -126,13 +126,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The option that a key stands for.
-    fn given(&self, what: &str, entry: &'a Entry) -> Result<OptionEntry<'a>, Mistake> {
+    fn option(&self, what: &str, entry: &'a Entry) -> Result<OptionEntry<'a>, ParseError> {
         let key = entry.key.replace('_', "-");
         let alias = ALIASES.iter().find(|(alias, _)| *alias == key);
         let option = alias.map_or(key.as_str(), |(_, option)| option);
-        if let Some((_, instead)) = NOT_HERE.iter().find(|(name, _)| *name == option) {
+        if let Some((_, instead)) = EXCLUDED.iter().find(|(name, _)| *name == option) {
             let message = format!("{what}: '{}' is not for tasks: {instead}", entry.key);
-            return Err(Mistake::new(entry.line, message));
+            return Err(ParseError::new(entry.line, message));
         }
         if !self.known.iter().any(|k| k == option) {
             return Err(self.unknown(what, entry));
@@ -144,10 +144,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn unknown(&self, what: &str, entry: &Entry) -> Mistake {
+    fn unknown(&self, what: &str, entry: &Entry) -> ParseError {
         let options = self.known.iter().map(String::as_str);
         let aliases = ALIASES.iter().map(|(alias, _)| *alias);
-        let names = options.chain(aliases).chain(OWN);
+        let names = options.chain(aliases).chain(TASK_KEYS);
         let near = cosy_model::near::nearest(&entry.key.replace('_', "-"), names);
         let hint = match near {
             Some(name) => format!("is '{}' meant?", name.replace('-', "_")),
@@ -155,65 +155,69 @@ impl<'a> Reader<'a> {
                      retries and those of csub's options (nodes, memory, time ...)"
                 .to_owned(),
         };
-        Mistake::new(entry.line, format!("{what}: there is no key '{}': {hint}", entry.key))
+        ParseError::new(entry.line, format!("{what}: there is no key '{}': {hint}", entry.key))
     }
 
     /// The task called `name`, which begins on `line`.
     ///
     /// # Errors
     /// A key or a value that makes no sense, a script that cannot be read.
-    pub fn task(&mut self, name: &str, line: u32, node: &'a Node) -> Result<FlowTask, Mistake> {
+    pub fn task(&mut self, name: &str, line: u32, node: &'a Node) -> Result<FlowTask, ParseError> {
         let what = format!("task '{name}'");
-        let mut own: BTreeMap<&str, &Node> = BTreeMap::new();
+        let mut keys: BTreeMap<&str, &Node> = BTreeMap::new();
         let mut given: Vec<OptionEntry<'a>> = Vec::new();
         for entry in node.table(&what)? {
-            if OWN.contains(&entry.key.as_str()) {
-                own.insert(&entry.key, &entry.node);
+            if TASK_KEYS.contains(&entry.key.as_str()) {
+                keys.insert(&entry.key, &entry.node);
                 continue;
             }
-            let one = self.given(&what, entry)?;
+            let one = self.option(&what, entry)?;
             if let Some(other) = given.iter().find(|g| g.option == one.option) {
                 let message =
                     format!("{what}: '{}' says the same as line {}", entry.key, other.line);
-                return Err(Mistake::new(entry.line, message));
+                return Err(ParseError::new(entry.line, message));
             }
             given.push(one);
         }
-        let own = Own {
+        let keys = TaskKeys {
             what: &what,
             line,
-            own,
+            keys,
         };
-        let (spec, script, options) = self.job(name, &own, given)?;
-        let estimate = match own
+        let (spec, script, options) = self.job(name, &keys, given)?;
+        let estimate = match keys
             .get("estimate")
-            .or(self.own_defaults.get("estimate").copied())
+            .or(self.default_keys.get("estimate").copied())
         {
             Some(node) => amounts::estimate_in(node, &format!("{what}, estimate"))?,
-            None => self.limit_as_estimate(&own, &options)?,
+            None => self.limit_as_estimate(&keys, &options)?,
         };
         Ok(FlowTask {
             name: name.to_owned(),
             spec,
             script,
             estimate,
-            estimates: self.estimates(&own)?,
-            retries: self.retries(&own)?,
+            estimates: self.estimates(&keys)?,
+            retries: self.retries(&keys)?,
         })
     }
 
-    fn limit_as_estimate(&self, own: &Own<'_>, options: &Options) -> Result<Span, Mistake> {
+    fn limit_as_estimate(
+        &self,
+        keys: &TaskKeys<'_>,
+        options: &JobOptions,
+    ) -> Result<Span, ParseError> {
         let limit = options.time.filter(|t| !t.is_unlimited());
         limit.ok_or_else(|| {
-            own.wrong("an estimate is missing: how long does it run? Like estimate = \"10m\"")
+            keys.wrong("an estimate is missing: how long does it run? Like estimate = \"10m\"")
         })
     }
 
-    fn estimates(&self, own: &Own<'_>) -> Result<Vec<(String, Span)>, Mistake> {
-        let what = format!("{}, estimates", own.what);
-        let node = own
+    fn estimates(&self, keys: &TaskKeys<'_>) -> Result<Vec<(String, Span)>, ParseError> {
+        let what = format!("{}, estimates", keys.what);
+        let node = keys
             .get("estimates")
-            .or(self.own_defaults.get("estimates").copied());
+            .or(self.default_keys.get("estimates").copied());
         let Some(node) = node else {
             return Ok(Vec::new());
         };
@@ -224,19 +228,21 @@ impl<'a> Reader<'a> {
         node.table(&what)?.iter().map(one).collect()
     }
 
-    fn retries(&self, own: &Own<'_>) -> Result<u32, Mistake> {
-        let node = own
+    fn retries(&self, keys: &TaskKeys<'_>) -> Result<u32, ParseError> {
+        let node = keys
             .get("retries")
-            .or(self.own_defaults.get("retries").copied());
+            .or(self.default_keys.get("retries").copied());
         let Some(node) = node else { return Ok(0) };
         let count = match node.value {
             Value::Integer(n) => u32::try_from(n).ok().filter(|n| *n <= FLOW_RETRIES),
             _ => None,
         };
         count.ok_or_else(|| {
-            let message =
-                format!("{}, retries: a whole number from 0 to {FLOW_RETRIES} is needed", own.what);
-            Mistake::new(node.line, message)
+            let message = format!(
+                "{}, retries: a whole number from 0 to {FLOW_RETRIES} is needed",
+                keys.what
+            );
+            ParseError::new(node.line, message)
         })
     }
 
@@ -244,20 +250,20 @@ impl<'a> Reader<'a> {
     fn job(
         &mut self,
         name: &str,
-        own: &Own<'_>,
+        keys: &TaskKeys<'_>,
         mut given: Vec<OptionEntry<'a>>,
-    ) -> Result<(cosy_model::JobSpec, OsText, Options), Mistake> {
+    ) -> Result<(cosy_model::JobSpec, OsText, JobOptions), ParseError> {
         for default in &self.defaults {
             if !given.iter().any(|g| g.option == default.option) {
                 given.push(default.clone());
             }
         }
         let named = [format!("--name={name}")];
-        let matches = self.matches(own.what, &given, &named)?;
-        let (target, text) = self.target(own)?;
+        let matches = self.matches(keys.what, &given, &named)?;
+        let (target, text) = self.target(keys)?;
         let (submission, options) =
-            submit::assemble(target, text, &matches).map_err(|e| own.wrong(&format!("{e:#}")))?;
-        stands_alone(&options).map_err(|e| own.wrong(&e))?;
+            submit::assemble(target, text, &matches).map_err(|e| keys.wrong(&format!("{e:#}")))?;
+        check_script_options(&options).map_err(|e| keys.wrong(&e))?;
         let mut spec = submission.spec;
         spec.environment = OsText::default();
         spec.rlimits = Vec::new();
@@ -272,7 +278,7 @@ impl<'a> Reader<'a> {
         what: &str,
         given: &[OptionEntry<'_>],
         more: &[String],
-    ) -> Result<ArgMatches, Mistake> {
+    ) -> Result<ArgMatches, ParseError> {
         let mut line = vec!["csub".to_owned()];
         for one in given {
             line.extend(argument(what, one)?);
@@ -286,11 +292,11 @@ impl<'a> Reader<'a> {
                     .into_iter()
                     .chain(argument(what, one).ok().flatten());
                 if let Err(e) = self.parse(&alone.collect::<Vec<_>>()) {
-                    return Mistake::new(one.line, format!("{what}: {e}"));
+                    return ParseError::new(one.line, format!("{what}: {e}"));
                 }
             }
             let line = given.iter().map(|g| g.line).max().unwrap_or(0);
-            Mistake::new(line, format!("{what}: {error}"))
+            ParseError::new(line, format!("{what}: {error}"))
         })
     }
 
@@ -299,49 +305,52 @@ impl<'a> Reader<'a> {
             crate::native::arg::error_line(&e)
                 .unwrap_or_else(|| "only options may stand here".to_owned())
         })?;
-        Options::default().apply(&matches)?;
+        JobOptions::default().apply(&matches)?;
         Ok(matches)
     }
 
     /// What it runs, and a script's text.
-    fn target(&mut self, own: &Own<'_>) -> Result<(Target, Vec<u8>), Mistake> {
+    fn target(&mut self, keys: &TaskKeys<'_>) -> Result<(Target, Vec<u8>), ParseError> {
         let ways = ["script", "command", "run"];
-        let found: Vec<&str> = ways.into_iter().filter(|w| own.get(w).is_some()).collect();
+        let found: Vec<&str> = ways.into_iter().filter(|w| keys.get(w).is_some()).collect();
         let [way] = found.as_slice() else {
-            return Err(own.wrong(
+            return Err(keys.wrong(
                 "one of script = \"FILE\", command = [\"PROGRAM\", \"ARGUMENT\"] and run = \"a line of shell\" is needed",
             ));
         };
-        let args = own.get("args").map(|n| own.words("args", n)).transpose()?;
-        let node = own
+        let args = keys
+            .get("args")
+            .map(|n| keys.words("args", n))
+            .transpose()?;
+        let node = keys
             .get(way)
-            .map_or_else(|| Err(own.wrong("nothing to run")), Ok)?;
+            .map_or_else(|| Err(keys.wrong("nothing to run")), Ok)?;
         match (*way, args) {
-            ("script", args) => self.script(own, node, args.unwrap_or_default()),
+            ("script", args) => self.script(keys, node, args.unwrap_or_default()),
             (way, Some(_)) => {
-                Err(own.wrong(&format!("'args' belongs to 'script', and there is '{way}'")))
+                Err(keys.wrong(&format!("'args' belongs to 'script', and there is '{way}'")))
             }
-            ("command", None) => Ok((command(own, node)?, Vec::new())),
-            (_, None) => inline(own, node),
+            ("command", None) => Ok((command(keys, node)?, Vec::new())),
+            (_, None) => inline(keys, node),
         }
     }
 
     fn script(
         &mut self,
-        own: &Own<'_>,
+        keys: &TaskKeys<'_>,
         node: &Node,
         args: Vec<OsString>,
-    ) -> Result<(Target, Vec<u8>), Mistake> {
-        let name = node.text(&format!("{}, script", own.what))?;
+    ) -> Result<(Target, Vec<u8>), ParseError> {
+        let name = node.text(&format!("{}, script", keys.what))?;
         if matches!(name, "" | "-") {
-            return Err(own.wrong("'script' is the name of a file"));
+            return Err(keys.wrong("'script' is the name of a file"));
         }
         let path = self.dir.join(name);
         let text = match self.scripts.get(&path) {
             Some(text) => text.clone(),
             None => {
                 let text = read(&path)
-                    .map_err(|e| Mistake::new(node.line, format!("{}: {e}", own.what)))?;
+                    .map_err(|e| ParseError::new(node.line, format!("{}: {e}", keys.what)))?;
                 self.scripts.insert(path.clone(), text.clone());
                 text
             }
@@ -356,49 +365,49 @@ fn read(path: &Path) -> Result<Vec<u8>, script::ScriptError> {
 }
 
 /// The keys of a task that are not options.
-struct Own<'b> {
+struct TaskKeys<'b> {
     what: &'b str,
     line: u32,
-    own: BTreeMap<&'b str, &'b Node>,
+    keys: BTreeMap<&'b str, &'b Node>,
 }
 
-impl<'b> Own<'b> {
+impl<'b> TaskKeys<'b> {
     fn get(&self, key: &str) -> Option<&'b Node> {
-        self.own.get(key).copied()
+        self.keys.get(key).copied()
     }
 
-    fn wrong(&self, message: &str) -> Mistake {
-        Mistake::new(self.line, format!("{}: {message}", self.what))
+    fn wrong(&self, message: &str) -> ParseError {
+        ParseError::new(self.line, format!("{}: {message}", self.what))
     }
 
     /// A list of words, or a line that is split as a shell would.
-    fn words(&self, key: &str, node: &Node) -> Result<Vec<OsString>, Mistake> {
+    fn words(&self, key: &str, node: &Node) -> Result<Vec<OsString>, ParseError> {
         let what = format!("{}, {key}", self.what);
-        let wanted = || node.wrong(&what, "a list of words");
+        let expected = || node.wrong(&what, "a list of words");
         let all: Vec<String> = match &node.value {
             Value::List(list) => list
                 .iter()
-                .map(|n| n.word().ok_or_else(wanted))
+                .map(|n| n.word().ok_or_else(expected))
                 .collect::<Result<_, _>>()?,
             Value::Text(line) => shell_words::split(line)
-                .map_err(|e| Mistake::new(node.line, format!("{what}: {e}")))?,
-            _ => return Err(wanted()),
+                .map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))?,
+            _ => return Err(expected()),
         };
         Ok(all.into_iter().map(OsString::from).collect())
     }
 }
 
-fn command(own: &Own<'_>, node: &Node) -> Result<Target, Mistake> {
-    let argv = own.words("command", node)?;
+fn command(keys: &TaskKeys<'_>, node: &Node) -> Result<Target, ParseError> {
+    let argv = keys.words("command", node)?;
     if argv.first().is_none_or(|program| program.is_empty()) {
-        return Err(Mistake::new(node.line, format!("{}, command: it is empty", own.what)));
+        return Err(ParseError::new(node.line, format!("{}, command: it is empty", keys.what)));
     }
     Ok(Target::Command { argv })
 }
 
 /// Lines of shell that stand in the file itself.
-fn inline(own: &Own<'_>, node: &Node) -> Result<(Target, Vec<u8>), Mistake> {
-    let lines = node.text(&format!("{}, run", own.what))?;
+fn inline(keys: &TaskKeys<'_>, node: &Node) -> Result<(Target, Vec<u8>), ParseError> {
+    let lines = node.text(&format!("{}, run", keys.what))?;
     let text = if lines.starts_with("#!") {
         lines.to_owned()
     } else {
@@ -412,9 +421,9 @@ fn inline(own: &Own<'_>, node: &Node) -> Result<(Target, Vec<u8>), Mistake> {
 }
 
 /// A key and its value as an argument of `csub`; nothing for `false`.
-fn argument(what: &str, given: &OptionEntry<'_>) -> Result<Option<String>, Mistake> {
+fn argument(what: &str, given: &OptionEntry<'_>) -> Result<Option<String>, ParseError> {
     let option = &given.option;
-    let wanted = || given.node.wrong(&format!("{what}, {option}"), "a value");
+    let expected = || given.node.wrong(&format!("{what}, {option}"), "a value");
     let joined = |words: Vec<String>| Ok(Some(format!("--{option}={}", words.join(","))));
     match &given.node.value {
         Value::Bool(true) => Ok(Some(format!("--{option}"))),
@@ -422,23 +431,23 @@ fn argument(what: &str, given: &OptionEntry<'_>) -> Result<Option<String>, Mista
         Value::Bool(false) => Ok(None),
         Value::List(list) => {
             let words: Option<Vec<String>> = list.iter().map(Node::word).collect();
-            joined(words.ok_or_else(wanted)?)
+            joined(words.ok_or_else(expected)?)
         }
         Value::Table(entries) => {
             // `gpus = { a100 = 2 }`, `other = { fpga = 1 }`.
             let mark = if option == "gpus" { ':' } else { '=' };
             let pair = |e: &Entry| Some(format!("{}{mark}{}", e.key, e.node.word()?));
             let words: Option<Vec<String>> = entries.iter().map(pair).collect();
-            joined(words.ok_or_else(wanted)?)
+            joined(words.ok_or_else(expected)?)
         }
         Value::Null | Value::Integer(_) | Value::Float(_) | Value::Text(_) => {
-            joined(vec![given.node.word().ok_or_else(wanted)?])
+            joined(vec![given.node.word().ok_or_else(expected)?])
         }
     }
 }
 
 /// A script made for the queue may ask for what a task cannot have.
-fn stands_alone(options: &Options) -> Result<(), String> {
+fn check_script_options(options: &JobOptions) -> Result<(), String> {
     let found = [
         ("begin", options.begin.is_some()),
         ("hold", options.hold),
@@ -452,7 +461,7 @@ fn stands_alone(options: &Options) -> Result<(), String> {
     let Some((option, _)) = found.iter().find(|(_, given)| *given) else {
         return Ok(());
     };
-    let instead = NOT_HERE.iter().find(|(name, _)| name == option);
+    let instead = EXCLUDED.iter().find(|(name, _)| name == option);
     let instead = instead.map_or("", |(_, instead)| instead);
     Err(format!("its script has --{option}, which is not for tasks: {instead}"))
 }

@@ -1,7 +1,7 @@
 //! `cosy flow watch`: tells what happens to a workflow until it is over.
 
 use crate::native::flow::{json, list};
-use crate::native::resv::{ask, words};
+use crate::native::resv::{request, words};
 use crate::native::stat;
 use crate::{Context, exit, output};
 use anyhow::anyhow;
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// How it is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Form {
+pub struct WatchOptions {
     /// Its end as JSON, and nothing before.
     pub json: bool,
     /// Nothing before its end.
@@ -31,27 +31,32 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let Some(id) = super::ids(matches).first().copied() else {
         return Err(exit::usage("which workflow?"));
     };
-    let form = Form {
+    let options = WatchOptions {
         json: matches.get_flag("json"),
         quiet: matches.get_flag("quiet"),
     };
-    follow(context, id, &ask::present(matches), form)
+    follow(context, id, &request::present(matches), options)
 }
 
 /// Follows a workflow to its end; gives the exit code that stands for it.
 ///
 /// # Errors
 /// There is no such workflow, a refusal, or no controller.
-pub fn follow(context: &Context, id: FlowId, now: &Zoned, form: Form) -> anyhow::Result<u8> {
+pub fn follow(
+    context: &Context,
+    id: FlowId,
+    now: &Zoned,
+    options: WatchOptions,
+) -> anyhow::Result<u8> {
     let mut before: Option<FlowInfo> = None;
     loop {
         let flow = look(context, id)?;
-        if !form.json && !form.quiet {
+        if !options.json && !options.quiet {
             output::print(&changes(before.as_ref(), &flow, now));
         }
         if !flow.state.is_live() {
-            output::print(&if form.json {
-                stat::lines(&json::flow(&flow))
+            output::print(&if options.json {
+                stat::json_text(&json::flow(&flow))
             } else {
                 last_line(&flow, now)
             });

@@ -49,7 +49,7 @@ pub fn show(context: &Context, wanted: &PlanQuery<'_>) -> anyhow::Result<String>
     };
     only_nodes(&mut chart, wanted.nodes);
     if wanted.json {
-        return Ok(stat::lines(&json(&chart)));
+        return Ok(stat::json_text(&json(&chart)));
     }
     let end = wanted.until.unwrap_or_else(|| end_of(&chart, until));
     let frame = Frame {

@@ -12,7 +12,7 @@ use std::io::IsTerminal;
 
 /// With which characters, and how wide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Style {
+pub struct ChartStyle {
     /// Blocks of Unicode instead of ASCII.
     pub blocks: bool,
     /// Columns of the whole chart.
@@ -28,7 +28,7 @@ const LEAST: usize = 25;
 /// Most columns: wider tells nothing more.
 const WIDEST: usize = 110;
 
-impl Style {
+impl ChartStyle {
     /// ASCII in so many columns.
     pub const fn plain(width: usize) -> Self {
         Self {
@@ -62,7 +62,7 @@ struct Column {
 }
 
 /// The chart; empty when there are fewer than two slots or no room.
-pub fn draw(quote: &Quote, now: &Zoned, style: Style) -> String {
+pub fn draw(quote: &Quote, now: &Zoned, style: ChartStyle) -> String {
     let room = style.width.min(WIDEST).saturating_sub(MARGIN + 1);
     let (Some(first), Some(last)) = (quote.slots.first(), quote.slots.last()) else {
         return String::new();
@@ -122,7 +122,7 @@ fn cheaper(column: Option<Column>, slot: &QuotedSlot, picked: bool) -> Column {
     }
 }
 
-fn picture(values: Vec<Option<i64>>, most: i64, top: &str, style: Style) -> String {
+fn picture(values: Vec<Option<i64>>, most: i64, top: &str, style: ChartStyle) -> String {
     let mut text = String::new();
     for row in (0..HEIGHT).rev() {
         let label = match row {
@@ -143,7 +143,7 @@ fn fit(label: &str) -> &str {
 
 /// What stands at one place: full, in part, nothing; `x` at the bottom where no slot is
 /// free, `_` where it costs nothing.
-fn mark(value: Option<i64>, most: i64, row: usize, style: Style) -> char {
+fn mark(value: Option<i64>, most: i64, row: usize, style: ChartStyle) -> char {
     const PARTS: [char; 9] = [
         ' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}',
         '\u{2588}',
@@ -199,12 +199,12 @@ mod tests {
 
     #[test]
     fn a_chart() {
-        let check = |style: Style, want: &str| {
+        let check = |style: ChartStyle, want: &str| {
             let got = draw(&sample::quote(), &sample::now(), style);
             assert_eq!(got, want, "{got}");
         };
         check(
-            Style::plain(45),
+            ChartStyle::plain(45),
             "
 price in SU
       12.5|      #####
@@ -221,7 +221,7 @@ availability
 ^: the pick, x: not free
 ",
         );
-        let blocks = Style {
+        let blocks = ChartStyle {
             blocks: true,
             width: 45,
         };
@@ -234,7 +234,7 @@ availability
     fn no_room_no_chart() {
         let quote = sample::quote();
         let check = |quote: &Quote, width: usize, there: bool| {
-            let got = draw(quote, &sample::now(), Style::plain(width));
+            let got = draw(quote, &sample::now(), ChartStyle::plain(width));
             assert_eq!(!got.is_empty(), there, "{width}: {got}");
             let fits = |l: &str| l.chars().count() <= width.min(WIDEST);
             assert!(got.lines().all(fits), "{width}: {got}");

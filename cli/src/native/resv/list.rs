@@ -1,7 +1,7 @@
 //! `cresv list` and `cresv show`.
 
 use crate::native::record::{self, Clock};
-use crate::native::resv::{ask, json};
+use crate::native::resv::{json, request};
 use crate::native::table::TableStyle;
 use crate::native::{arg, stat};
 use crate::{Context, exit, output};
@@ -26,9 +26,9 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     let all = context.fetch_reservations(filter)?;
     output::print(&if matches.get_flag("json") {
-        stat::lines(&json::reservations(&all))
+        stat::json_text(&json::reservations(&all))
     } else {
-        table(&all, &ask::present(matches), columns, stat::look(matches))
+        table(&all, &request::present(matches), columns, stat::table_style(matches))
     });
     Ok(exit::OK)
 }
@@ -67,9 +67,9 @@ pub fn show(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             output::complain(context.program(), &format!("there is no reservation {id}"));
         }
     }
-    let now = ask::present(matches);
+    let now = request::present(matches);
     output::print(&if matches.get_flag("json") {
-        stat::lines(&json::reservations(&all))
+        stat::json_text(&json::reservations(&all))
     } else {
         let texts: Vec<_> = all.iter().map(|r| whole(r, &now)).collect();
         texts.join("\n")
@@ -82,9 +82,9 @@ pub fn table(
     all: &[ReservationInfo],
     now: &Zoned,
     of: ReservationList,
-    look: TableStyle,
+    style: TableStyle,
 ) -> String {
-    let mut text = record::list(of.columns(), all, Clock::in_words(now), look);
+    let mut text = record::list(of.columns(), all, Clock::in_words(now), style);
     if of == ReservationList::Cost && all.len() > 1 {
         let sum =
             |of: fn(&ReservationInfo) -> Su| all.iter().fold(Su::ZERO, |sum, r| sum.plus(of(r)));

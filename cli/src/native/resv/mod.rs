@@ -7,13 +7,13 @@
 //!
 //! Source: COSY paper, section 3.2; what-if paper, section 3; pricing paper, section 3.
 
-pub mod ask;
 pub mod chart;
 pub mod json;
 pub mod list;
 pub mod picture;
 pub mod quote;
 pub mod repeat;
+pub mod request;
 pub mod reserve;
 pub mod slots;
 pub mod window;
@@ -94,7 +94,7 @@ fn zone() -> Arg {
 
 fn quote_command() -> Command {
     let command = Command::new("quote").about("What it costs and whom it delays; nothing is kept");
-    ask::with_options(command)
+    request::with_options(command)
         .override_usage("cresv quote [OPTIONS] --time LENGTH [SCRIPT [ARG]...]")
         .after_help(QUOTE_AFTER)
         .arg(
@@ -124,7 +124,7 @@ fn quote_command() -> Command {
 
 fn hold_command() -> Command {
     let command = Command::new("hold").about("Keep a slot for some minutes, to be confirmed");
-    ask::with_options(command)
+    request::with_options(command)
         .override_usage("cresv hold [OPTIONS] --time LENGTH WHEN [SCRIPT [ARG]...]")
         .after_help(RESERVE_AFTER)
         .arg(clusters_arg())
@@ -134,7 +134,7 @@ fn hold_command() -> Command {
 
 fn book_command() -> Command {
     let command = Command::new("book").about("Book a slot at once");
-    ask::with_options(command)
+    request::with_options(command)
         .override_usage("cresv book [OPTIONS] --time LENGTH WHEN [SCRIPT [ARG]...]")
         .after_help(RESERVE_AFTER)
         .arg(clusters_arg())
@@ -170,7 +170,7 @@ fn extend_command() -> Command {
                 .conflicts_with("until"),
         )
         .arg(value("until", "TIME", "Its new end"))
-        .arg(value("max-price", "SU", "Refuse when this costs more").value_parser(ask::price))
+        .arg(value("max-price", "SU", "Refuse when this costs more").value_parser(request::price))
         .arg(zone())
         .arg(parsable())
         .arg(json_flag())
@@ -191,7 +191,7 @@ fn share_command() -> Command {
     Command::new("share")
         .about("Let others use a reservation too, or no longer")
         .arg(one_id())
-        .args(ask::sharing_args())
+        .args(request::sharing_args())
         .group(
             clap::ArgGroup::new("whom")
                 .args(lists)
@@ -268,7 +268,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 pub(crate) fn in_local_times(error: anyhow::Error, sub: &ArgMatches) -> anyhow::Error {
     match error.downcast::<CallError>() {
         Ok(CallError::Refused(mut refusal)) => {
-            refusal.message = words::local_times(&refusal.message, &ask::present(sub));
+            refusal.message = words::local_times(&refusal.message, &request::present(sub));
             CallError::Refused(refusal).into()
         }
         Ok(other) => other.into(),

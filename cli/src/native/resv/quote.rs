@@ -1,8 +1,8 @@
 //! `cresv quote`: asks, shows, draws and, with `--choose`, takes what is picked.
 
 use crate::native::broker::run::ClusterSelection;
-use crate::native::resv::ask::{self, ReservationRequest};
-use crate::native::resv::reserve::{self, Deed, Form};
+use crate::native::resv::request::{self, ReservationRequest};
+use crate::native::resv::reserve::{self, CompletedChange, OutputForm};
 use crate::native::resv::{chart, json, picture, slots};
 use crate::native::table::TableStyle;
 use crate::native::{broker, stat};
@@ -26,32 +26,32 @@ const SHOWN: usize = 12;
 /// # Errors
 /// Bad input, a refusal, no controller, or a picture that cannot be written.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let mut wanted = ask::wanted(context.args(), matches, true)?;
-    if let Some(repeat) = &wanted.ask.repeat {
+    let mut request = request::read(context.args(), matches, true)?;
+    if let Some(repeat) = &request.spec.repeat {
         let n = repeat.starts.len();
-        wanted
+        request
             .notes
             .push(format!("the quote is for the first of {n} starts"));
     }
-    super::tell(context, &wanted.notes);
+    super::tell(context, &request.notes);
     if let Some(several) = ClusterSelection::of(matches) {
-        return broker::run::run_quote(several, &wanted.ask, most(matches), &wanted.now);
+        return broker::run::run_quote(several, &request.spec, most(matches), &request.now);
     }
-    let quote = asked(context, &wanted.ask, most(matches))?;
+    let quote = fetch(context, &request.spec, most(matches))?;
     let drawn = match matches.get_one::<OsString>("svg") {
-        Some(file) => draw(context, &quote, &wanted.now, file)?,
+        Some(file) => draw(context, &quote, &request.now, file)?,
         None => false,
     };
     let as_json = matches.get_flag("json");
     if !as_json && !drawn {
-        output::print(&shown(matches, &quote, &wanted.now));
+        output::print(&shown(matches, &quote, &request.now));
     }
     let chosen = matches.get_one::<String>("choose").map(String::as_str);
     match chosen {
-        Some(word) => choose(context, wanted, &quote, word == "hold", as_json),
+        Some(word) => choose(context, request, &quote, word == "hold", as_json),
         None => {
             if as_json && !drawn {
-                output::print(&stat::lines(&json::quote(&quote)));
+                output::print(&stat::json_text(&json::quote(&quote)));
             }
             Ok(exit::OK)
         }
@@ -63,8 +63,8 @@ fn most(matches: &ArgMatches) -> Option<u32> {
     all.or(matches.get_one("most").copied())
 }
 
-fn asked(context: &Context, ask: &ReservationSpec, most: Option<u32>) -> anyhow::Result<Quote> {
-    let ask = Box::new(ask.clone());
+fn fetch(context: &Context, spec: &ReservationSpec, most: Option<u32>) -> anyhow::Result<Quote> {
+    let ask = Box::new(spec.clone());
     match context.ask(Request::Quote { ask, most })? {
         Reply::Quote(quote) => Ok(*quote),
         _ => Err(cosy_client::CallError::Unexpected.into()),
@@ -73,12 +73,12 @@ fn asked(context: &Context, ask: &ReservationSpec, most: Option<u32>) -> anyhow:
 
 fn shown(matches: &ArgMatches, quote: &Quote, now: &Zoned) -> String {
     let every = matches.get_flag("all-slots") || matches.contains_id("most");
-    let look = TableStyle {
+    let style = TableStyle {
         width: output::width(),
         colour: output::colour(),
         bare: false,
     };
-    slots::text(quote, now, (!every).then_some(SHOWN), look, chart::Style::here())
+    slots::text(quote, now, (!every).then_some(SHOWN), style, chart::ChartStyle::here())
 }
 
 /// Draws the plan; true when it went to standard output, which is then taken.
@@ -104,47 +104,57 @@ fn plan(context: &Context, until: Option<Time>) -> anyhow::Result<PlanChart> {
 
 fn choose(
     context: &Context,
-    wanted: ReservationRequest,
+    request: ReservationRequest,
     quote: &Quote,
     hold: bool,
     as_json: bool,
 ) -> anyhow::Result<u8> {
-    let ask =
-        chosen(wanted.ask, quote, &wanted.now).map_err(|why| exit::coded(exit::FAILED, why))?;
+    let spec =
+        chosen(request.spec, quote, &request.now).map_err(|why| exit::error(exit::FAILED, why))?;
     let reply = context.ask(Request::Reserve {
-        ask: Box::new(ask),
+        ask: Box::new(spec),
         hold,
-        job: wanted.job,
+        job: request.job,
     })?;
     if !as_json {
-        return reserve::report(context, reply, &wanted.now, Form::Words, Deed::Made);
+        return reserve::report(
+            context,
+            reply,
+            &request.now,
+            OutputForm::Words,
+            CompletedChange::Made,
+        );
     }
     let mut whole = json::quote(quote);
     whole["chosen"] = json::Reserved::of(reply)?.json();
-    output::print(&stat::lines(&whole));
+    output::print(&stat::json_text(&whole));
     Ok(exit::OK)
 }
 
 /// The slot that is picked, exactly, at its price or for less.
-fn chosen(mut ask: ReservationSpec, quote: &Quote, now: &Zoned) -> Result<ReservationSpec, String> {
+fn chosen(
+    mut spec: ReservationSpec,
+    quote: &Quote,
+    now: &Zoned,
+) -> Result<ReservationSpec, String> {
     let at = quote.choice.and_then(|at| usize::try_from(at).ok());
     let Some(slot) = at.and_then(|at| quote.slots.get(at)) else {
         let why = slots::first_reason(quote, now).map(|r| format!(": {r}"));
         return Err(format!("no slot can be taken now{}", why.unwrap_or_default()));
     };
-    ask.max_price = Some(ask.max_price.map_or(slot.price(), |m| m.min(slot.price())));
-    match ask.pick {
+    spec.max_price = Some(spec.max_price.map_or(slot.price(), |m| m.min(slot.price())));
+    match spec.pick {
         // Placed by its end and moved later on: it stays such a one.
         StartChoice::FinishBy => {}
         StartChoice::At(_)
         | StartChoice::Soonest
         | StartChoice::Cheapest
         | StartChoice::Balance { .. } => {
-            ask.pick = StartChoice::At(slot.start);
-            (ask.earliest, ask.latest_end) = (None, None);
+            spec.pick = StartChoice::At(slot.start);
+            (spec.earliest, spec.latest_end) = (None, None);
         }
     }
-    Ok(ask)
+    Ok(spec)
 }
 
 #[cfg(test)]
@@ -155,7 +165,7 @@ mod tests {
     use cosy_model::job::ResourceRequest;
     use cosy_model::reservation::Sharing;
 
-    fn ask(pick: StartChoice, max_price: Option<Su>) -> ReservationSpec {
+    fn spec(pick: StartChoice, max_price: Option<Su>) -> ReservationSpec {
         ReservationSpec {
             name: String::new(),
             queue: None,
@@ -179,7 +189,7 @@ mod tests {
         let slot = &quote.slots[2];
         assert_eq!(quote.choice, Some(2));
         let check = |pick, max, want: (StartChoice, Option<Time>, Su)| {
-            let got = chosen(ask(pick, max), &quote, &sample::now()).unwrap();
+            let got = chosen(spec(pick, max), &quote, &sample::now()).unwrap();
             assert_eq!((got.pick, got.earliest, got.max_price), (want.0, want.1, Some(want.2)));
         };
         let at = StartChoice::At(slot.start);
@@ -191,12 +201,12 @@ mod tests {
             choice: None,
             ..sample::quote()
         };
-        let error = chosen(ask(StartChoice::Soonest, None), &none, &sample::now()).unwrap_err();
+        let error = chosen(spec(StartChoice::Soonest, None), &none, &sample::now()).unwrap_err();
         assert!(error.contains("no slot can be taken now: not free"), "{error}");
         let wrong = Quote {
             choice: Some(99),
             ..sample::quote()
         };
-        assert!(chosen(ask(StartChoice::Soonest, None), &wrong, &sample::now()).is_err());
+        assert!(chosen(spec(StartChoice::Soonest, None), &wrong, &sample::now()).is_err());
     }
 }

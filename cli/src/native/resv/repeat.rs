@@ -149,7 +149,7 @@ fn dates(begin: DateTime, rule: &str) -> Result<Vec<DateTime>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::times::Lean;
+    use crate::times::Direction;
     use proptest::prelude::*;
 
     fn now() -> Zoned {
@@ -158,7 +158,7 @@ mod tests {
 
     fn starts(rule: &str, first: &str) -> Result<(Vec<String>, Vec<String>), String> {
         let mut notes = Vec::new();
-        let first = times::parse(first, &now(), Lean::Ahead).unwrap();
+        let first = times::parse(first, &now(), Direction::Future).unwrap();
         let repeat = repeat(rule, first, &now(), false, &mut notes)?;
         let show = |t: &Time| {
             times::in_zone(*t, &now())

@@ -3,9 +3,9 @@
 
 use crate::native::broker::run::ClusterSelection;
 use crate::native::resv::json::Reserved;
-use crate::native::resv::{ask, list, words};
+use crate::native::resv::{list, request, words};
 use crate::native::{broker, change, stat};
-use crate::times::{self, Lean};
+use crate::times::{self, Direction};
 use crate::{Context, exit, output, users};
 use anyhow::anyhow;
 use clap::ArgMatches;
@@ -18,7 +18,7 @@ use jiff::Zoned;
 
 /// How an answer is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum OutputForm {
     /// In sentences.
     Words,
     /// Ids alone.
@@ -29,7 +29,7 @@ pub enum Form {
 
 /// What was done to reservations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Deed {
+pub enum CompletedChange {
     /// Held, booked or confirmed, as their state tells.
     Made,
     /// Their ends were moved to a later time.
@@ -40,7 +40,7 @@ pub enum Deed {
     Shared,
 }
 
-impl Form {
+impl OutputForm {
     /// As `--json` and `--parsable` say.
     pub fn of(matches: &ArgMatches) -> Self {
         if matches.get_flag("json") {
@@ -58,20 +58,20 @@ impl Form {
 /// # Errors
 /// Bad input, a refusal, or no controller.
 pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::Result<u8> {
-    let wanted = ask::wanted(context.args(), matches, false)?;
-    super::tell(context, &wanted.notes);
-    super::tell(context, &unknown(&wanted.ask.sharing));
+    let request = request::read(context.args(), matches, false)?;
+    super::tell(context, &request.notes);
+    super::tell(context, &unknown(&request.spec.sharing));
     if let Some(several) = ClusterSelection::of(matches) {
-        let job = wanted.job.as_deref();
+        let job = request.job.as_deref();
         let program = context.program();
-        return broker::run::run_book(several, &wanted.ask, hold, job, program, &wanted.now);
+        return broker::run::run_book(several, &request.spec, hold, job, program, &request.now);
     }
     let reply = context.ask(Request::Reserve {
-        ask: Box::new(wanted.ask),
+        ask: Box::new(request.spec),
         hold,
-        job: wanted.job,
+        job: request.job,
     })?;
-    report(context, reply, &wanted.now, Form::of(matches), Deed::Made)
+    report(context, reply, &request.now, OutputForm::of(matches), CompletedChange::Made)
 }
 
 /// Runs `cresv confirm`.
@@ -79,8 +79,8 @@ pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::R
 /// # Errors
 /// A refusal, or no controller.
 pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let now = ask::present(matches);
-    let form = Form::of(matches);
+    let now = request::present(matches);
+    let form = OutputForm::of(matches);
     let mut done = Reserved {
         all: Vec::new(),
         conflicts: Vec::new(),
@@ -100,7 +100,7 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             }
         }
     }
-    output::print(&text(&done, &now, form, Deed::Made));
+    output::print(&text(&done, &now, form, CompletedChange::Made));
     Ok(code)
 }
 
@@ -109,7 +109,7 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// # Errors
 /// A refusal, or no controller.
 pub fn extend(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let now = ask::present(matches);
+    let now = request::present(matches);
     let Some(id) = super::ids(matches).first().copied() else {
         return Err(exit::usage("which reservation?"));
     };
@@ -123,7 +123,7 @@ pub fn extend(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let by = super::window::length(Some(by)).map_err(exit::usage)?;
     let max_price = matches.get_one::<Su>("max-price").copied();
     let reply = context.ask(Request::ExtendReservation { id, by, max_price })?;
-    report(context, reply, &now, Form::of(matches), Deed::Extended)
+    report(context, reply, &now, OutputForm::of(matches), CompletedChange::Extended)
 }
 
 /// Runs `cresv shorten`.
@@ -131,14 +131,14 @@ pub fn extend(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// # Errors
 /// A refusal, or no controller.
 pub fn shorten(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let now = ask::present(matches);
+    let now = request::present(matches);
     let Some(id) = super::ids(matches).first().copied() else {
         return Err(exit::usage("which reservation?"));
     };
     let text = matches.get_one::<String>("until").map_or("", |t| t);
     let end = until(text, &now)?;
     let reply = context.ask(Request::ShortenReservation { id, end })?;
-    report(context, reply, &now, Form::of(matches), Deed::Shortened)
+    report(context, reply, &now, OutputForm::of(matches), CompletedChange::Shortened)
 }
 
 /// Runs `cresv share`.
@@ -146,11 +146,11 @@ pub fn shorten(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// # Errors
 /// A refusal, or no controller.
 pub fn share(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let now = ask::present(matches);
+    let now = request::present(matches);
     let Some(id) = super::ids(matches).first().copied() else {
         return Err(exit::usage("which reservation?"));
     };
-    let sharing = ask::sharing(matches).map_err(exit::usage)?;
+    let sharing = request::sharing(matches).map_err(exit::usage)?;
     let leave = matches.get_flag("remove");
     if !leave {
         super::tell(context, &unknown(&sharing));
@@ -176,7 +176,7 @@ pub fn share(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         accounts: change(accounts),
     });
     let reply = context.ask(Request::ShareReservation { id, change })?;
-    report(context, reply, &now, Form::of(matches), Deed::Shared)
+    report(context, reply, &now, OutputForm::of(matches), CompletedChange::Shared)
 }
 
 /// A note for each name that this host knows no user or group by. The controller's host may
@@ -194,7 +194,7 @@ fn unknown(sharing: &Sharing) -> Vec<String> {
 }
 
 fn until(text: &str, now: &Zoned) -> anyhow::Result<Time> {
-    times::parse(text, now, Lean::Ahead)
+    times::parse(text, now, Direction::Future)
         .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
 }
 
@@ -249,11 +249,11 @@ pub fn report(
     context: &Context,
     reply: Reply,
     now: &Zoned,
-    form: Form,
-    deed: Deed,
+    form: OutputForm,
+    deed: CompletedChange,
 ) -> anyhow::Result<u8> {
     let done = Reserved::of(reply)?;
-    if form != Form::Json {
+    if form != OutputForm::Json {
         super::tell(context, &noted(&done.note));
     }
     output::print(&text(&done, now, form, deed));
@@ -270,15 +270,15 @@ fn noted(note: &str) -> Vec<String> {
 }
 
 /// What was reserved, in that form.
-pub fn text(done: &Reserved, now: &Zoned, form: Form, deed: Deed) -> String {
+pub fn text(done: &Reserved, now: &Zoned, form: OutputForm, deed: CompletedChange) -> String {
     match form {
-        Form::Json => stat::lines(&done.json()),
-        Form::Ids => done.all.iter().map(|r| format!("{}\n", r.id)).collect(),
-        Form::Words => sentences(done, now, deed),
+        OutputForm::Json => stat::json_text(&done.json()),
+        OutputForm::Ids => done.all.iter().map(|r| format!("{}\n", r.id)).collect(),
+        OutputForm::Words => sentences(done, now, deed),
     }
 }
 
-fn sentences(done: &Reserved, now: &Zoned, deed: Deed) -> String {
+fn sentences(done: &Reserved, now: &Zoned, deed: CompletedChange) -> String {
     let conflicts = &done.conflicts;
     let mut text = match done.all.as_slice() {
         [] => String::new(),
@@ -296,7 +296,7 @@ fn sentences(done: &Reserved, now: &Zoned, deed: Deed) -> String {
     text
 }
 
-fn single(r: &ReservationInfo, now: &Zoned, deed: Deed) -> String {
+fn single(r: &ReservationInfo, now: &Zoned, deed: CompletedChange) -> String {
     let times = words::clocks(r.start, r.end, now);
     let name = if r.name.is_empty() {
         String::new()
@@ -324,20 +324,20 @@ fn single(r: &ReservationInfo, now: &Zoned, deed: Deed) -> String {
     text
 }
 
-const fn did(state: ReservationState, deed: Deed) -> &'static str {
+const fn did(state: ReservationState, deed: CompletedChange) -> &'static str {
     match (state, deed) {
-        (_, Deed::Extended) => "Made longer:",
-        (_, Deed::Shortened) => "Made shorter:",
-        (_, Deed::Shared) => "Shared anew:",
-        (ReservationState::Held, Deed::Made) => "Held",
-        (ReservationState::Confirmed | ReservationState::Active, Deed::Made) => "Booked",
+        (_, CompletedChange::Extended) => "Made longer:",
+        (_, CompletedChange::Shortened) => "Made shorter:",
+        (_, CompletedChange::Shared) => "Shared anew:",
+        (ReservationState::Held, CompletedChange::Made) => "Held",
+        (ReservationState::Confirmed | ReservationState::Active, CompletedChange::Made) => "Booked",
         (
             ReservationState::Ended
             | ReservationState::Cancelled
             | ReservationState::Expired
             | ReservationState::Unused
             | ReservationState::Failed,
-            Deed::Made,
+            CompletedChange::Made,
         ) => "No longer there:",
     }
 }
@@ -375,7 +375,7 @@ fn series(all: &[ReservationInfo], now: &Zoned) -> String {
     let state = all.first().map_or(ReservationState::Confirmed, |r| r.state);
     let mut text = format!(
         "{} {} for {} in all:\n",
-        did(state, Deed::Made),
+        did(state, CompletedChange::Made),
         words::count(all.len() as u64, "reservation", "reservations"),
         words::su(price)
     );

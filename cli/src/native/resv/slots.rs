@@ -2,7 +2,7 @@
 //! chart, then what the pick means, the rules and the account.
 
 use crate::native::record::{self, Clock};
-use crate::native::resv::chart::{self, Style};
+use crate::native::resv::chart::{self, ChartStyle};
 use crate::native::resv::words;
 use crate::native::table::TableStyle;
 use cosy_model::reservation::Quote;
@@ -15,8 +15,8 @@ pub fn text(
     quote: &Quote,
     now: &Zoned,
     most: Option<usize>,
-    look: TableStyle,
-    style: Style,
+    table_style: TableStyle,
+    chart_style: ChartStyle,
 ) -> String {
     let mut text = plain_line(quote, now);
     if quote.slots.is_empty() {
@@ -24,13 +24,13 @@ pub fn text(
     } else {
         let places = places(quote, most.unwrap_or(usize::MAX));
         text.push('\n');
-        text.push_str(&table(quote, &places, now, look));
+        text.push_str(&table(quote, &places, now, table_style));
         let hidden = quote.slots.len() - places.len();
         if hidden > 0 {
             let slots = words::count(hidden as u64, "slot", "slots");
             text.push_str(&format!("{slots} more: --all-slots shows them.\n"));
         }
-        text.push_str(&chart::draw(quote, now, style));
+        text.push_str(&chart::draw(quote, now, chart_style));
         text.push('\n');
         text.push_str(&pick_lines(quote, now));
     }
@@ -77,7 +77,7 @@ fn places(quote: &Quote, most: usize) -> Vec<usize> {
         .collect();
     by_price.sort_by_key(|at| (quote.slots[*at].price(), *at));
     let pick = quote.choice.map(|c| c as usize);
-    let wanted = pick
+    let request = pick
         .into_iter()
         .filter(|at| *at < quote.slots.len())
         .chain((!quote.slots.is_empty()).then_some(0))
@@ -85,7 +85,7 @@ fn places(quote: &Quote, most: usize) -> Vec<usize> {
         .chain((0..quote.slots.len()).filter(|at| quote.slots[*at].feasible))
         .chain(0..quote.slots.len());
     let mut places = Vec::new();
-    for at in wanted {
+    for at in request {
         if places.len() >= most {
             break;
         }
@@ -97,9 +97,9 @@ fn places(quote: &Quote, most: usize) -> Vec<usize> {
     places
 }
 
-fn table(quote: &Quote, places: &[usize], now: &Zoned, look: TableStyle) -> String {
+fn table(quote: &Quote, places: &[usize], now: &Zoned, style: TableStyle) -> String {
     let rows = slot_rows(quote, places);
-    record::list(&slot_columns(), &rows, Clock::in_words(now), look)
+    record::list(&slot_columns(), &rows, Clock::in_words(now), style)
 }
 
 fn pick_lines(quote: &Quote, now: &Zoned) -> String {
@@ -160,7 +160,7 @@ fn account(name: &str, left: Su) -> String {
 #[cfg(test)]
 pub mod sample {
     use super::*;
-    use crate::times::{self, Lean};
+    use crate::times::{self, Direction};
     use cosy_model::reservation::QuotedSlot;
 
     /// The present in it.
@@ -170,7 +170,7 @@ pub mod sample {
 
     /// A point in time.
     pub fn at(text: &str) -> Time {
-        times::parse(text, &now(), Lean::Ahead).unwrap()
+        times::parse(text, &now(), Direction::Future).unwrap()
     }
 
     fn slot(start: &str, extra: i64, jobs: u32, minutes: i64) -> QuotedSlot {
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn shown(quote: &Quote, most: Option<usize>) -> String {
-        text(quote, &sample::now(), most, TableStyle::default(), Style::plain(60))
+        text(quote, &sample::now(), most, TableStyle::default(), ChartStyle::plain(60))
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::native::arg::{flag, value};
 use crate::native::resv::words;
-use crate::times::{self, Lean};
+use crate::times::{self, Direction};
 use clap::{Arg, ArgMatches};
 use cosy_model::reservation::StartChoice;
 use cosy_model::{Span, Time};
@@ -132,7 +132,7 @@ pub fn read(
         let Some(text) = matches.get_one::<String>(name) else {
             return Ok(None);
         };
-        let at = times::parse_noting(text, now, Lean::Ahead, notes)
+        let at = times::parse_noting(text, now, Direction::Future, notes)
             .map_err(|e| format!("--{name}: '{text}' is {e}"))?;
         within_reach(name, at, now)?;
         Ok(Some(whole_second(at, up)))
@@ -251,7 +251,7 @@ mod tests {
     }
 
     fn at(text: &str) -> Time {
-        times::parse(text, &noon(), Lean::Ahead).unwrap()
+        times::parse(text, &noon(), Direction::Future).unwrap()
     }
 
     #[test]

@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn clocks_are_short() {
         let now: Zoned = "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
-        let at = |text: &str| times::parse(text, &now, times::Lean::Ahead).unwrap();
+        let at = |text: &str| times::parse(text, &now, times::Direction::Future).unwrap();
         let check = |text: &str, want: &str| assert_eq!(clock(at(text), &now), want);
         check("14:20", "14:20");
         check("14:20:05", "14:20:05");

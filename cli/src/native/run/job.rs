@@ -1,9 +1,9 @@
 //! The job around a step: what `calloc` and `cosy run` ask for where there is none yet.
 
-use crate::job_options::Options;
+use crate::job_options::JobOptions;
 use crate::launch::options::RunOptions;
 use crate::native::submit;
-use crate::{exit, surroundings};
+use crate::{exit, submitter};
 use anyhow::anyhow;
 use cosy_model::api::Submission;
 use cosy_model::device::GpuRequest;
@@ -14,12 +14,12 @@ use cosy_model::{JobSpec, OsText, Program};
 /// # Errors
 /// Options that make no sense.
 pub fn allocation(
-    job: &Options,
+    job: &JobOptions,
     name: String,
     attended: bool,
     mpi: Option<String>,
 ) -> anyhow::Result<Submission> {
-    let workdir = surroundings::workdir(job.chdir.as_deref()).map_err(|e| anyhow!(e))?;
+    let workdir = submitter::workdir(job.chdir.as_deref()).map_err(|e| anyhow!(e))?;
     let spec = JobSpec {
         queue: job.queue.clone(),
         account: job.account.clone(),
@@ -31,14 +31,14 @@ pub fn allocation(
         nice: job.nice.unwrap_or(0),
         dependencies: job.depend.clone(),
         open_mode: job.open_mode.unwrap_or_default(),
-        umask: surroundings::mask(),
-        rlimits: surroundings::limits(),
+        umask: submitter::umask(),
+        rlimits: submitter::rlimits(),
         attended,
         mpi,
         mail: job.mail(),
-        submit_host: surroundings::host(),
-        submit_session: surroundings::session(),
-        submit_line: surroundings::line(),
+        submit_host: submitter::hostname(),
+        submit_session: submitter::session_id(),
+        submit_line: submitter::command_line(),
         ..JobSpec::plain(name, Program::Allocation, workdir)
     };
     Ok(Submission {
@@ -52,7 +52,7 @@ pub fn allocation(
 ///
 /// # Errors
 /// GPUs for each task, when it is not known how many tasks a node has.
-pub fn around(options: &RunOptions, tasks: Option<u32>) -> anyhow::Result<Options> {
+pub fn around(options: &RunOptions, tasks: Option<u32>) -> anyhow::Result<JobOptions> {
     let mut job = options.job.clone();
     job.tasks = tasks;
     (job.output, job.error, job.input) = (None, None, None);
@@ -121,7 +121,7 @@ mod tests {
             panic!("{spec:?}")
         };
         assert_eq!((argv.len(), *expand), (2, false));
-        assert_eq!(wanted.error.here, crate::launch::files::Local::Same);
+        assert_eq!(wanted.error.local, crate::launch::files::LocalTarget::Same);
         assert!(spec.pty.is_none());
         let error = step(&parse(&["--mem-per-core", "1G", "x"])).err().unwrap();
         assert!(error.to_string().contains("--mem"));

@@ -1,8 +1,8 @@
 //! The steps of a job that run or wait, and the end of one of them.
 
+use crate::launch::node_request::{self, NodeReply};
 use crate::launch::options::StepRef;
-use crate::launch::start::way_to;
-use crate::launch::talk::{self, Answered};
+use crate::launch::start::connect_to_job;
 use crate::native::record::{self, Clock};
 use crate::native::table::TableStyle;
 use crate::{Context, exit, output, times};
@@ -20,16 +20,16 @@ pub fn list(context: &Context, job: Option<JobId>, as_json: bool) -> anyhow::Res
     let Some(job) = job else {
         return Err(exit::usage("of which job? Name it with --job"));
     };
-    let stream = way_to(context, job)?;
-    match talk::ask(stream, &StepAsk::List { job }, None, &mut |_| ())? {
-        Answered::Other(StepAnswer::Steps(steps)) => {
+    let stream = connect_to_job(context, job)?;
+    match node_request::send(stream, &StepAsk::List { job }, None, &mut |_| ())? {
+        NodeReply::Other(StepAnswer::Steps(steps)) => {
             output::print(&match as_json {
                 true => json(&steps),
                 false => table(&steps),
             });
             Ok(exit::OK)
         }
-        Answered::Other(_) | Answered::Step(_) => Err(misfit()),
+        NodeReply::Other(_) | NodeReply::Step(_) => Err(misfit()),
     }
 }
 
@@ -38,15 +38,15 @@ pub fn list(context: &Context, job: Option<JobId>, as_json: bool) -> anyhow::Res
 /// # Errors
 /// No such step, or no way there.
 pub fn cancel(context: &Context, step: StepRef) -> anyhow::Result<u8> {
-    let stream = way_to(context, step.job)?;
+    let stream = connect_to_job(context, step.job)?;
     let ask = StepAsk::Signal {
         job: step.job,
         step: step.step,
         signal: 0,
     };
-    match talk::ask(stream, &ask, None, &mut |_| ())? {
-        Answered::Other(StepAnswer::Done) => Ok(exit::OK),
-        Answered::Other(_) | Answered::Step(_) => Err(misfit()),
+    match node_request::send(stream, &ask, None, &mut |_| ())? {
+        NodeReply::Other(StepAnswer::Done) => Ok(exit::OK),
+        NodeReply::Other(_) | NodeReply::Step(_) => Err(misfit()),
     }
 }
 
@@ -57,7 +57,7 @@ fn misfit() -> anyhow::Error {
 fn json(steps: &[StepInfo]) -> String {
     let each = steps.iter().map(step::running_fields);
     let steps: Vec<_> = each.map(|fields| record::json(&fields)).collect();
-    crate::native::stat::lines(&json!({ "steps": steps }))
+    crate::native::stat::json_text(&json!({ "steps": steps }))
 }
 
 fn table(steps: &[StepInfo]) -> String {

@@ -8,17 +8,17 @@ pub mod job;
 pub mod list;
 pub mod options;
 
-use crate::allocation::attend::{Allocated, Attendant};
 use crate::allocation::finish::finish;
-use crate::launch::intake::Intake;
-use crate::launch::interrupt::Rule;
+use crate::allocation::job_connection::{Allocated, JobConnection};
+use crate::launch::interrupt::InterruptMode;
+use crate::launch::node_request::{self, NodeReply};
 use crate::launch::options::{RunOptions, StepRef};
 use crate::launch::session::{self, Outcome, SessionOptions, SessionResources};
+use crate::launch::signal_pipe::SignalPipe;
 use crate::launch::sink::Sinks;
 use crate::launch::spec::{self, StepRequest};
-use crate::launch::start::{go, way_to, with_variables};
-use crate::launch::talk::{self, Answered};
-use crate::launch::{place, supervisors};
+use crate::launch::start::{connect_to_job, run_step, with_variables};
+use crate::launch::{step_socket, supervisors};
 use crate::native::alloc;
 use crate::{Context, exit};
 use anyhow::anyhow;
@@ -40,75 +40,77 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         return list::cancel(context, step);
     }
     if options.list {
-        let job = options.inside.or_else(place::job);
+        let job = options.inside.or_else(step_socket::current_job);
         return list::list(context, job, matches.get_flag("json"));
     }
-    match options.inside.or_else(place::job) {
+    match options.inside.or_else(step_socket::current_job) {
         Some(job) => in_job(context, &options, job),
         None => with_allocation(context, &options),
     }
 }
 
 fn in_job(context: &Context, options: &RunOptions, job: JobId) -> anyhow::Result<u8> {
-    let asked = [&options.job.gpus, &options.gpus_per_task];
-    if asked.into_iter().flatten().any(|g| !g.types.is_empty()) {
+    let gpus = [&options.job.gpus, &options.gpus_per_task];
+    if gpus.into_iter().flatten().any(|g| !g.types.is_empty()) {
         return Err(exit::usage(
             "types of GPUs are chosen with the job: a step inside it takes a number of them",
         ));
     }
-    let wanted = spec::step(options)?;
-    let stream = way_to(context, job)?;
-    let outcome = go(context.program(), options, wanted, job, stream, None)?;
+    let step_request = spec::step(options)?;
+    let stream = connect_to_job(context, job)?;
+    let outcome = run_step(context.program(), options, step_request, job, stream, None)?;
     Ok(outcome.code)
 }
 
 fn with_allocation(context: &Context, options: &RunOptions) -> anyhow::Result<u8> {
     let mut inner = options.clone();
-    // What the job has as a whole is the step's whole.
-    (inner.job.memory, inner.job.time, inner.patience) = (None, None, None);
+    // The step gets all memory, time and nodes of its job.
+    (inner.job.memory, inner.job.time, inner.max_wait) = (None, None, None);
     (inner.job.require, inner.job.avoid) = (Vec::new(), Vec::new());
-    let mut wanted = spec::step(&inner)?;
-    let around = job::around(options, wanted.spec.tasks)?;
-    let name = wanted.spec.name.clone();
+    let mut step_request = spec::step(&inner)?;
+    let around = job::around(options, step_request.spec.tasks)?;
+    let name = step_request.spec.name.clone();
     let submission = job::allocation(&around, name, true, options.mpi.clone())?;
-    let manner = alloc::wait::WaitOptions {
-        patience: options.patience,
+    let wait_options = alloc::wait::WaitOptions {
+        max_wait: options.max_wait,
         quiet: options.job.quiet,
     };
-    let (attendant, allocated) = alloc::wait::get(context.program(), submission, &manner)?;
-    let job = attendant.job();
-    wanted.spec.environment = with_variables(&wanted.spec.environment, &allocated.variables);
-    let there = attendant.presence();
-    let done = in_allocation(context, options, wanted, &allocated, attendant);
+    let (job_connection, allocated) =
+        alloc::wait::get(context.program(), submission, &wait_options)?;
+    let job = job_connection.job();
+    step_request.spec.environment =
+        with_variables(&step_request.spec.environment, &allocated.variables);
+    let connection_guard = job_connection.keep_alive();
+    let done = in_allocation(context, options, step_request, &allocated, job_connection);
     let (exit_code, signal) = match &done {
         Ok(outcome) => outcome.worst,
         Err(_) => (exit::FAILED.into(), 0),
     };
     finish(context, job, exit_code, signal);
-    drop(there);
+    drop(connection_guard);
     done.map(|outcome| outcome.code)
 }
 
 fn in_allocation(
     context: &Context,
     options: &RunOptions,
-    wanted: StepRequest,
+    step_request: StepRequest,
     allocated: &Allocated,
-    attendant: Attendant,
+    job_connection: JobConnection,
 ) -> anyhow::Result<Outcome> {
-    let job = attendant.job();
-    let (stream, _) = place::outside(&allocated.entry)?;
+    let job = job_connection.job();
+    let (stream, _) = step_socket::connect_outside(&allocated.entry)?;
     let program = context.program();
-    go(program, options, wanted, job, stream, Some(attendant))
+    run_step(program, options, step_request, job, stream, Some(job_connection))
 }
 
 fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
-    let stream = way_to(context, step.job)?;
-    let ask = StepAsk::Attach {
+    let stream = connect_to_job(context, step.job)?;
+    let request = StepAsk::Attach {
         job: step.job,
         step: step.step,
     };
-    let Answered::Step(step) = talk::ask(stream, &ask, None, &mut |_| ())? else {
+    let NodeReply::Step(step) = node_request::send(stream, &request, None, &mut |_| ())? else {
         return Err(anyhow!("the node daemon's answer does not fit the request"));
     };
     let style = if step.layout.tasks <= 1 {
@@ -119,20 +121,20 @@ fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
     let resources = SessionResources {
         sinks: Sinks::own(style),
         input: None,
-        intake: Intake::new(&[])?,
-        attendant: None,
+        signals: SignalPipe::new(&[])?,
+        job_connection: None,
     };
-    let manner = SessionOptions {
+    let session_options = SessionOptions {
         program: context.program().to_owned(),
         kill_on_bad_exit: false,
-        looks_on: true,
+        observer: true,
         raw: false,
         quiet: false,
         verbose: false,
         supervisors: supervisors::SupervisorOptions::default(),
         dialect: Dialect::Cosy,
-        interrupts: Rule::default(),
+        interrupts: InterruptMode::default(),
         wait: None,
     };
-    Ok(session::run(*step, manner, resources)?.code)
+    Ok(session::run(*step, session_options, resources)?.code)
 }

@@ -3,8 +3,8 @@
 //! Inside a job they describe the step; outside one the job that is asked for first, and
 //! the step in it.
 
-use crate::job_options::Options;
-use crate::launch::interrupt::Rule;
+use crate::job_options::JobOptions;
+use crate::launch::interrupt::InterruptMode;
 use crate::launch::mpi;
 use crate::launch::options::{RunOptions, StepRef};
 use crate::native::arg::{flag, number, parse_limit, value};
@@ -102,7 +102,7 @@ pub fn mpi_arg() -> Arg {
 }
 
 /// `--wait-for` and `--immediate`; for `calloc` too.
-pub fn patience_args() -> [Arg; 2] {
+pub fn max_wait_args() -> [Arg; 2] {
     [
         value("wait-for", "TIME", "Give up when it cannot start within this time")
             .value_parser(parse_limit),
@@ -127,7 +127,7 @@ fn step_args() -> impl Iterator<Item = Arg> {
         value("job", "ID", "In this running job of yours").value_parser(parse_job),
     ]
     .into_iter()
-    .chain(patience_args())
+    .chain(max_wait_args())
 }
 
 fn output_args() -> [Arg; 4] {
@@ -167,7 +167,7 @@ impl RunOptions {
     /// # Errors
     /// Options that contradict each other.
     pub fn from_matches(m: &ArgMatches) -> Result<Self, String> {
-        let mut job = Options::default();
+        let mut job = JobOptions::default();
         job.apply(m)?;
         let one = |name: &str| m.get_one::<StepRef>(name).copied();
         let options = Self {
@@ -182,7 +182,7 @@ impl RunOptions {
             bind: m.get_one("bind").copied().unwrap_or_default(),
             overlap: m.get_flag("overlap"),
             overcommit: m.get_flag("overcommit"),
-            patience: patience(m),
+            max_wait: max_wait(m),
             label: m.get_flag("label"),
             unbuffered: m.get_flag("unbuffered"),
             kill_on_bad_exit: m.get_one::<String>("kill-on-bad-exit").map(|v| v == "1"),
@@ -190,7 +190,7 @@ impl RunOptions {
             pty: m.get_flag("pty"),
             mpi: m.get_one("mpi").cloned(),
             command: crate::native::arg::list(m, "words"),
-            interrupts: Rule::default(),
+            interrupts: InterruptMode::default(),
             wait: None,
             verbose: false,
             tell_bind: false,
@@ -225,7 +225,7 @@ impl RunOptions {
 }
 
 /// How long to wait for a start, as these options say.
-pub fn patience(m: &ArgMatches) -> Option<Span> {
+pub fn max_wait(m: &ArgMatches) -> Option<Span> {
     if m.get_flag("immediate") {
         return Some(Span::ZERO);
     }
@@ -319,7 +319,7 @@ mod tests {
             (&["n1".into(), "n2".into()][..], &["n3".into()][..])
         );
         assert!(o.label && o.overlap && o.kill_on_bad_exit == Some(true));
-        assert_eq!(o.patience, Some(Span::from_minutes(5)));
+        assert_eq!(o.max_wait, Some(Span::from_minutes(5)));
         let each = o.gpus_per_task.as_ref().map(|g| g.count);
         assert_eq!((each, o.mpi.as_deref()), (Some(1), Some("pmi")));
         assert_eq!(o.command, ["prog", "-n", "-l"]);

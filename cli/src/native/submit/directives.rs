@@ -1,7 +1,7 @@
 //! `#COSY` lines of a script: options that stand before its first command.
 
 use super::options;
-use crate::job_options::Options;
+use crate::job_options::JobOptions;
 use clap::Command;
 
 /// Starts a line of options.
@@ -52,8 +52,8 @@ fn lines(script: &str) -> impl Iterator<Item = (usize, &str)> {
 ///
 /// # Errors
 /// `FILE:LINE: what is wrong`.
-pub fn read(script: &str, file: &str) -> Result<Options, String> {
-    let mut options = Options::default();
+pub fn read(script: &str, file: &str) -> Result<JobOptions, String> {
+    let mut options = JobOptions::default();
     let mut command: Option<Command> = None;
     for (number, line) in lines(script) {
         let command = command.get_or_insert_with(options::command);
@@ -62,7 +62,7 @@ pub fn read(script: &str, file: &str) -> Result<Options, String> {
     Ok(options)
 }
 
-fn apply(line: &str, command: &mut Command, options: &mut Options) -> Result<(), String> {
+fn apply(line: &str, command: &mut Command, options: &mut JobOptions) -> Result<(), String> {
     let words = crate::shell_words::split(line)?;
     let line = std::iter::once("#COSY".to_owned()).chain(words);
     let matches = command.try_get_matches_from_mut(line).map_err(|e| {

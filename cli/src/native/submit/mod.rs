@@ -1,12 +1,12 @@
-//! `csub`: makes a [`Submission`] of options, script and surroundings, and sends it.
+//! `csub`: makes a [`Submission`] of options, script and submitting process, and sends it.
 
 pub mod directives;
 pub mod options;
 pub mod script;
 
-use crate::job_options::Options;
+use crate::job_options::JobOptions;
 use crate::native::arg;
-use crate::{Context, exit, output, surroundings, times};
+use crate::{Context, exit, output, submitter, times};
 use anyhow::{Context as _, anyhow};
 use clap::ArgMatches;
 use cosy_model::api::{JobRef, Reply, Request, Submission};
@@ -17,18 +17,18 @@ use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
-/// What is to run, as the command line has it.
+/// What the job runs, by the command line.
 pub enum Target {
     /// A batch script.
     Script {
-        /// Its file; standard input without.
+        /// Path of the script; `None` is standard input.
         file: Option<OsString>,
-        /// Its arguments.
+        /// Arguments of the script.
         args: Vec<OsString>,
     },
-    /// A program.
+    /// A program without a script (`csub -- COMMAND`).
     Command {
-        /// It and its arguments.
+        /// The program and its arguments.
         argv: Vec<OsString>,
     },
 }
@@ -62,7 +62,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-fn announce(options: &Options, job: JobId) {
+fn announce(options: &JobOptions, job: JobId) {
     if options.parsable {
         output::print(&format!("{job}\n"));
     } else if !options.quiet {
@@ -70,7 +70,7 @@ fn announce(options: &Options, job: JobId) {
     }
 }
 
-fn wait(context: &Context, options: &Options, job: JobId, tasks: u32) -> anyhow::Result<u8> {
+fn wait(context: &Context, options: &JobOptions, job: JobId, tasks: u32) -> anyhow::Result<u8> {
     if !options.json {
         announce(options, job);
     }
@@ -92,7 +92,10 @@ fn wait(context: &Context, options: &Options, job: JobId, tasks: u32) -> anyhow:
 ///
 /// # Errors
 /// A script that cannot be read, or options that make no sense.
-pub fn prepare(args: &[OsString], matches: &ArgMatches) -> anyhow::Result<(Submission, Options)> {
+pub fn prepare(
+    args: &[OsString],
+    matches: &ArgMatches,
+) -> anyhow::Result<(Submission, JobOptions)> {
     let target = target(args, matches);
     let text = match &target {
         Target::Script { file, .. } => script::read(file.as_deref())?,
@@ -109,13 +112,13 @@ pub fn assemble(
     target: Target,
     text: Vec<u8>,
     matches: &ArgMatches,
-) -> anyhow::Result<(Submission, Options)> {
+) -> anyhow::Result<(Submission, JobOptions)> {
     let mut options = match &target {
         Target::Script { file, .. } => {
             let name = shown(file.as_deref());
             directives::read(&String::from_utf8_lossy(&text), &name).map_err(exit::usage)?
         }
-        Target::Command { .. } => Options::default(),
+        Target::Command { .. } => JobOptions::default(),
     };
     options.apply(matches).map_err(exit::usage)?;
     let spec = spec(&options, target)?;
@@ -146,11 +149,11 @@ fn shown(file: Option<&OsStr>) -> String {
     }
 }
 
-fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
+fn spec(options: &JobOptions, target: Target) -> anyhow::Result<JobSpec> {
     let default_name = default_name(&target);
     let begin = begin(options)?;
     let name = options.name.clone().unwrap_or(default_name);
-    let workdir = surroundings::workdir(options.chdir.as_deref()).map_err(|e| anyhow!(e))?;
+    let workdir = submitter::workdir(options.chdir.as_deref()).map_err(|e| anyhow!(e))?;
     Ok(JobSpec {
         queue: options.queue.clone(),
         account: options.account.clone(),
@@ -167,17 +170,17 @@ fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
         stderr: options.error.clone(),
         stdin: options.input.clone(),
         open_mode: options.open_mode.unwrap_or_default(),
-        environment: surroundings::environment(&options.env_items(), std::env::vars_os())
+        environment: submitter::environment(&options.env_items(), std::env::vars_os())
             .map_err(|e| anyhow!(e))?,
         login_environment: options.login,
-        umask: surroundings::mask(),
-        rlimits: surroundings::limits(),
+        umask: submitter::umask(),
+        rlimits: submitter::rlimits(),
         warn: options.signal,
         mpi: options.mpi.clone(),
         mail: options.mail(),
-        submit_host: surroundings::host(),
-        submit_session: surroundings::session(),
-        submit_line: surroundings::line(),
+        submit_host: submitter::hostname(),
+        submit_session: submitter::session_id(),
+        submit_line: submitter::command_line(),
         ..JobSpec::plain(name, program(target)?, workdir)
     })
 }
@@ -186,17 +189,17 @@ fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
 ///
 /// # Errors
 /// It is no time.
-pub fn begin(options: &Options) -> anyhow::Result<Option<Time>> {
+pub fn begin(options: &JobOptions) -> anyhow::Result<Option<Time>> {
     let Some(text) = &options.begin else {
         return Ok(None);
     };
-    let time = times::parse(text, &times::now(), times::Lean::Ahead);
+    let time = times::parse(text, &times::now(), times::Direction::Future);
     time.map(Some)
         .map_err(|e| exit::usage(format!("--begin: '{text}' is {e}")))
 }
 
 /// The resources and places that the options ask for.
-pub fn request(options: &Options) -> cosy_model::job::ResourceRequest {
+pub fn request(options: &JobOptions) -> cosy_model::job::ResourceRequest {
     let mut other_per_node = CountedResources::default();
     for (name, amount) in &options.other {
         other_per_node.set(name, *amount);
@@ -271,7 +274,7 @@ mod tests {
     use cosy_model::job::{MemoryRequest, OpenMode};
     use cosy_model::{DependencyKind, MiB, Span};
 
-    fn parse(args: &[&str]) -> Result<(Submission, Options), String> {
+    fn parse(args: &[&str]) -> Result<(Submission, JobOptions), String> {
         let matches = options::command()
             .try_get_matches_from([&["csub"], args].concat())
             .map_err(|e| arg::error_line(&e).unwrap_or_default())?;

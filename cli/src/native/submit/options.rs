@@ -3,7 +3,7 @@
 //! Both are read with the same [`command`] and laid over each other: each option is
 //! `None` until somebody gives it.
 
-use crate::job_options::{EnvItem, Options};
+use crate::job_options::{EnvItem, JobOptions};
 use crate::native::arg::{
     flag, json, number, optional, parse_limit, parse_name, parse_reservation, value, values,
 };
@@ -171,7 +171,7 @@ fn other_args() -> [Arg; 9] {
     ]
 }
 
-impl Options {
+impl JobOptions {
     /// Lays what `m` holds over what is here; options that its command does not have are
     /// as if they had not been given.
     ///

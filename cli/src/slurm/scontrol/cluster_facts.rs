@@ -2,7 +2,7 @@
 //! shown need it.
 
 use super::session::Session;
-use crate::slurm::clusters;
+use crate::slurm::names;
 use crate::users;
 use cosy_model::Settings;
 use cosy_model::api::{JobField, NodeInfo, QueueInfo, Reply, Request, Table};
@@ -48,7 +48,7 @@ impl Session<'_> {
             around.groups.entry(gid).or_insert_with(name);
         }
         if numbers(JobField::Reservation).next().is_some() {
-            let all = clusters::reservations(self.context);
+            let all = names::reservations(self.context);
             let number = |r: &cosy_model::reservation::ReservationInfo| {
                 Some((i64::try_from(r.id.0).ok()?, reservation::name(r)))
             };

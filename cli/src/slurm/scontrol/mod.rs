@@ -20,7 +20,7 @@ mod update;
 mod wait;
 
 use self::session::Session;
-use self::steer::Act;
+use self::steer::JobAction;
 use super::command_line::VERSION;
 use super::messages::say;
 use crate::{Context, exit, output};
@@ -48,7 +48,7 @@ pub fn run(context: &Context) -> u8 {
                 super::messages::error(context, "requests are always made as the user who calls");
                 return exit::FAILED;
             }
-            "cluster" if !super::clusters::names_this(context, &found.text()) => {
+            "cluster" if !super::names::is_this_cluster(context, &found.text()) => {
                 return exit::FAILED;
             }
             name => {
@@ -130,14 +130,14 @@ impl Session<'_> {
             Command::Help => self.told(&control::commands()),
             Command::Version => self.told(&format!("{VERSION}\n")),
             Command::Show => self.show(first, rest),
-            Command::Hold => self.steer(Act::Hold, first, rest),
-            Command::Holdu | Command::Uhold => self.steer(Act::HoldAsUser, first, rest),
-            Command::Release => self.steer(Act::Release, first, rest),
-            Command::Requeue => self.steer(Act::Requeue, first, rest),
-            Command::RequeueHold => self.steer(Act::RequeueHold, first, rest),
-            Command::Suspend => self.steer(Act::Suspend, first, rest),
-            Command::Resume => self.steer(Act::Resume, first, rest),
-            Command::Top => self.steer(Act::Top, first, rest),
+            Command::Hold => self.steer(JobAction::Hold, first, rest),
+            Command::Holdu | Command::Uhold => self.steer(JobAction::HoldAsUser, first, rest),
+            Command::Release => self.steer(JobAction::Release, first, rest),
+            Command::Requeue => self.steer(JobAction::Requeue, first, rest),
+            Command::RequeueHold => self.steer(JobAction::RequeueHold, first, rest),
+            Command::Suspend => self.steer(JobAction::Suspend, first, rest),
+            Command::Resume => self.steer(JobAction::Resume, first, rest),
+            Command::Top => self.steer(JobAction::Top, first, rest),
             Command::Update => self.update(rest),
             Command::Create => self.create(first, rest),
             Command::Delete => self.delete(first, rest),
@@ -175,7 +175,7 @@ impl Session<'_> {
 
     fn cluster(&self, words: &[String]) -> u8 {
         match words.first() {
-            Some(name) if !super::clusters::names_this(self.context, name) => exit::FAILED,
+            Some(name) if !super::names::is_this_cluster(self.context, name) => exit::FAILED,
             Some(_) | None => exit::OK,
         }
     }

@@ -5,7 +5,7 @@
 use super::session::{Session, too_few};
 use super::update::mistaken;
 use crate::slurm::messages::say;
-use crate::slurm::{clusters, words};
+use crate::slurm::{names, words};
 use crate::{exit, output, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
@@ -94,7 +94,7 @@ impl Session<'_> {
         if !self.is_admin() || ask.sharing.users.iter().any(unknown) {
             return Err(sentences::NOT_YOURS);
         }
-        let live = clusters::reservations(self.context);
+        let live = names::reservations(self.context);
         if !ask.name.is_empty() && live.iter().any(|r| shown::name(r) == ask.name) {
             return Err(sentences::RESERVATION_NAME);
         }
@@ -141,7 +141,7 @@ impl Session<'_> {
     }
 
     fn cancel_reservation(&self, name: &str) -> Result<(), &'static str> {
-        let id = clusters::reservation(self.context, name).ok_or(sentences::NO_RESERVATION)?;
+        let id = names::reservation(self.context, name).ok_or(sentences::NO_RESERVATION)?;
         let request = Request::CancelReservation {
             ids: vec![id],
             series: true,
@@ -176,7 +176,7 @@ impl Session<'_> {
         if !self.is_admin() {
             return Err(sentences::NOT_YOURS.to_owned());
         }
-        let live = clusters::reservations(self.context);
+        let live = names::reservations(self.context);
         let found = live.iter().find(|r| shown::name(r) == wanted.name);
         let found = found.ok_or(sentences::NO_RESERVATION)?;
         if !wanted.others.is_empty() {

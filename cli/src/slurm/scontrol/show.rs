@@ -2,7 +2,7 @@
 
 use super::session::{Session, too_few};
 use crate::slurm::messages::{error, say};
-use crate::slurm::{clusters, reports, words};
+use crate::slurm::{names, reports, words};
 use crate::{exit, output, times};
 use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, Reply, Request};
@@ -132,7 +132,7 @@ impl Session<'_> {
     }
 
     fn show_reservations(&self, id: Option<&str>) -> u8 {
-        let all = clusters::reservations(self.context);
+        let all = names::reservations(self.context);
         self.head(all.len());
         let chosen = all
             .iter()

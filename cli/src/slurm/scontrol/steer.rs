@@ -13,7 +13,7 @@ use cosy_slurm::{sentences, targets};
 
 /// What is done to jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Act {
+pub(super) enum JobAction {
     Hold,
     HoldAsUser,
     Release,
@@ -24,29 +24,29 @@ pub(super) enum Act {
     Top,
 }
 
-impl Act {
+impl JobAction {
     const fn requeues(self) -> bool {
         matches!(self, Self::Requeue | Self::RequeueHold)
     }
 }
 
 impl Session<'_> {
-    pub(super) fn steer(&self, act: Act, keyword: &str, rest: &[String]) -> u8 {
+    pub(super) fn steer(&self, action: JobAction, keyword: &str, rest: &[String]) -> u8 {
         if rest.is_empty() {
             return too_few(keyword);
         }
-        let twice = matches!(act, Act::Hold | Act::HoldAsUser | Act::Release);
+        let twice = matches!(action, JobAction::Hold | JobAction::HoldAsUser | JobAction::Release);
         let mut code = exit::OK;
         let mut given: Vec<&str> = rest.iter().flat_map(|w| targets::words(w)).collect();
-        if act == Act::Top {
+        if action == JobAction::Top {
             given.reverse(); // each goes above the one before it: the first is to be the highest
         }
         let special = given.iter().any(|word| is_special(word));
         for word in given {
-            if word.is_empty() || is_option(act, word) {
+            if word.is_empty() || is_option(action, word) {
                 continue;
             }
-            for (job, why) in self.steer_one(act, special, word) {
+            for (job, why) in self.steer_one(action, special, word) {
                 say(&format!("{why} for job {job}"));
                 if twice {
                     say(&format!("slurm_suspend error: {why}"));
@@ -92,21 +92,26 @@ impl Session<'_> {
     }
 
     /// What could not be done, and why.
-    fn steer_one(&self, act: Act, special: bool, word: &str) -> Vec<(String, &'static str)> {
+    fn steer_one(
+        &self,
+        action: JobAction,
+        special: bool,
+        word: &str,
+    ) -> Vec<(String, &'static str)> {
         let Some(filter) = self.filter_of(word) else {
             return vec![(word.to_owned(), sentences::NO_JOB)];
         };
-        if act.requeues() {
+        if action.requeues() {
             if let Some(why) = self.not_again(&filter.ids) {
                 return vec![(word.to_owned(), why)];
             }
             signals::outlive_own_job();
         }
         let ids = filter.ids.clone();
-        match self.context.ask(request(act, special, filter)) {
+        match self.context.ask(request(action, special, filter)) {
             Ok(Reply::Done { refused, .. }) => {
                 let told = refused.into_iter().filter_map(|(_, refusal)| {
-                    let why = self.why(act, &ids, &refusal)?;
+                    let why = self.why(action, &ids, &refusal)?;
                     Some((word.to_owned(), why))
                 });
                 told.take(1).collect()
@@ -151,11 +156,11 @@ impl Session<'_> {
     }
 
     /// Slurm's sentence for a refusal; `None` where Slurm finds nothing wrong.
-    fn why(&self, act: Act, ids: &[JobRef], refusal: &Refusal) -> Option<&'static str> {
+    fn why(&self, action: JobAction, ids: &[JobRef], refusal: &Refusal) -> Option<&'static str> {
         match refusal.code {
             RefusalCode::Forbidden => Some(self.forbidden(ids)),
             RefusalCode::WrongState if self.is_over(ids) => Some(sentences::FINISHED),
-            RefusalCode::WrongState => (act == Act::Top).then_some(sentences::RUNNING),
+            RefusalCode::WrongState => (action == JobAction::Top).then_some(sentences::RUNNING),
             code => Some(sentences::about_job(code)),
         }
     }
@@ -189,8 +194,8 @@ fn not_told(why: &str) -> u8 {
 }
 
 /// `requeue Incomplete 12`, `requeuehold State=SpecialExit 12`.
-fn is_option(act: Act, word: &str) -> bool {
-    act.requeues() && (word.eq_ignore_ascii_case("incomplete") || is_special(word))
+fn is_option(action: JobAction, word: &str) -> bool {
+    action.requeues() && (word.eq_ignore_ascii_case("incomplete") || is_special(word))
 }
 
 /// `State=SpecialExit`, or `State=SE`.
@@ -202,21 +207,21 @@ fn is_special(word: &str) -> bool {
     })
 }
 
-fn request(act: Act, special: bool, filter: JobFilter) -> Request {
-    let hold = act == Act::RequeueHold;
-    match act {
-        Act::Hold | Act::HoldAsUser => Request::Hold {
+fn request(action: JobAction, special: bool, filter: JobFilter) -> Request {
+    let hold = action == JobAction::RequeueHold;
+    match action {
+        JobAction::Hold | JobAction::HoldAsUser => Request::Hold {
             filter,
-            as_user: act == Act::HoldAsUser,
+            as_user: action == JobAction::HoldAsUser,
         },
-        Act::Release => Request::Release { filter },
-        Act::Requeue | Act::RequeueHold => Request::Requeue {
+        JobAction::Release => Request::Release { filter },
+        JobAction::Requeue | JobAction::RequeueHold => Request::Requeue {
             filter,
             hold,
             special: special && hold,
         },
-        Act::Suspend => Request::Suspend { filter },
-        Act::Resume => Request::Resume { filter },
-        Act::Top => Request::Top { filter },
+        JobAction::Suspend => Request::Suspend { filter },
+        JobAction::Resume => Request::Resume { filter },
+        JobAction::Top => Request::Top { filter },
     }
 }

@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::update::mistaken;
 use crate::exit;
-use crate::launch::talk::StepRefused;
+use crate::launch::node_request::StepRefused;
 use crate::slurm::messages::{error, say};
 use crate::slurm::{steps, words};
 use cosy_client::CallError;

@@ -2,7 +2,7 @@
 
 use super::session::{Session, has_ended, too_few_for_update};
 use crate::slurm::messages::{error, say};
-use crate::slurm::{clusters, words};
+use crate::slurm::{names, words};
 use crate::{exit, times, users};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Refusal, RefusalCode, Span};
@@ -174,7 +174,7 @@ impl Session<'_> {
         }
         self.possible(&change)?;
         if let Some(name) = &update.reservation {
-            let id = clusters::reservation(self.context, name);
+            let id = names::reservation(self.context, name);
             change.reservation = Some(id.ok_or(sentences::NO_RESERVATION)?);
         }
         Ok(change)

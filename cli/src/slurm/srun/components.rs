@@ -3,7 +3,7 @@
 //! Source: srun(1), `--het-group`; the original's guide to heterogeneous jobs.
 
 use super::layout::layout;
-use super::request::{Read, SRUN, SrunOptions, read};
+use super::request::{ReadResult, SRUN, SrunOptions, read};
 use super::step;
 use crate::launch::options::RunOptions;
 use crate::launch::spec::StepRequest;
@@ -19,14 +19,14 @@ use cosy_slurm::submit::count::NodeCount;
 use std::ffi::OsString;
 
 /// Options and program of each component of a command line.
-pub type Line = Vec<(Vec<GivenOption>, Vec<OsString>)>;
+pub type ComponentLine = Vec<(Vec<GivenOption>, Vec<OsString>)>;
 
 /// Takes a command line apart at its colons. A component without a program runs that of the next
 /// one.
 ///
 /// # Errors
 /// The first mistake behind a colon.
-pub fn of_line(found: Vec<GivenOption>, words: Vec<OsString>) -> Result<Line, UsageError> {
+pub fn of_line(found: Vec<GivenOption>, words: Vec<OsString>) -> Result<ComponentLine, UsageError> {
     let (mut options, mut commands) = (Vec::new(), Vec::new());
     let (mut found, mut words) = (found, words);
     while let Some(at) = words.iter().position(|word| word == COLON) {
@@ -46,24 +46,24 @@ pub fn of_line(found: Vec<GivenOption>, words: Vec<OsString>) -> Result<Line, Us
     Ok(passed_on(options).into_iter().zip(commands).collect())
 }
 
-/// Reads all components; the first has the others behind it.
+/// Reads the options of all components; the first holds the others.
 ///
 /// # Errors
 /// A value that cannot be read.
-pub fn read_all(line: Line) -> Result<Read, Fault> {
+pub fn read_all(line: ComponentLine) -> Result<ReadResult, Fault> {
     // In a heterogeneous job numbers in the environment are those of its first component.
     let inside = std::env::var_os("SLURM_HET_SIZE").is_some();
     let mut all = Vec::with_capacity(line.len());
     for (at, (found, command)) in line.into_iter().enumerate() {
         match read(&found, command, at == 0 && !inside)? {
-            Read::Asked(asked) => all.push(*asked),
-            Read::Told(code) => return Ok(Read::Told(code)),
+            ReadResult::Request(srun_options) => all.push(*srun_options),
+            ReadResult::Answered(code) => return Ok(ReadResult::Answered(code)),
         }
     }
     let further = all.split_off(all.len().min(1));
     match all.pop() {
-        Some(first) => Ok(Read::Asked(Box::new(SrunOptions { further, ..first }))),
-        None => Ok(Read::Told(crate::exit::FAILED)),
+        Some(first) => Ok(ReadResult::Request(Box::new(SrunOptions { further, ..first }))),
+        None => Ok(ReadResult::Answered(crate::exit::FAILED)),
     }
 }
 
@@ -73,18 +73,18 @@ pub fn read_all(line: Line) -> Result<Read, Fault> {
 /// # Errors
 /// A component that there is not, or that is named twice.
 pub fn chosen(
-    asked: &SrunOptions,
+    srun_options: &SrunOptions,
     whole: Option<&AllocationFacts>,
 ) -> Result<Vec<(SrunOptions, AllocationFacts)>, Fault> {
     let components = whole.map_or(&[][..], |whole| &whole.components);
-    if components.is_empty() && !asked.further.is_empty() {
+    if components.is_empty() && !srun_options.further.is_empty() {
         return Err(Fault::error(
             "parts of a step (':') need a heterogeneous job: ask for the parts with the job",
         ));
     }
     let last = u32::try_from(components.len().saturating_sub(1)).unwrap_or(u32::MAX);
     let mut all: Vec<(u32, SrunOptions)> = Vec::new();
-    for (at, one) in (0..).zip(std::iter::once(asked).chain(&asked.further)) {
+    for (at, one) in (0..).zip(std::iter::once(srun_options).chain(&srun_options.further)) {
         for group in one
             .step_options
             .het_groups
@@ -113,26 +113,26 @@ pub fn chosen(
             job,
             ..component.clone()
         };
-        Some((as_usual(one, &component), component))
+        Some((with_defaults(one, &component), component))
     };
     Ok(all.into_iter().filter_map(with_facts).collect())
 }
 
-/// What is asked for in a component, where it is not said as much as the component has.
-fn as_usual(mut asked: SrunOptions, component: &AllocationFacts) -> SrunOptions {
+/// The options of a component, with as many nodes and tasks as the component has where none are given.
+fn with_defaults(mut srun_options: SrunOptions, component: &AllocationFacts) -> SrunOptions {
     let nodes = u32::try_from(component.tasks.len()).unwrap_or(u32::MAX);
     let tasks = component
         .tasks
         .iter()
         .fold(0, |sum: u32, n| sum.saturating_add(*n));
-    asked.further.clear();
-    let job_options = &mut asked.job_options;
+    srun_options.further.clear();
+    let job_options = &mut srun_options.job_options;
     job_options.tasks.get_or_insert(tasks);
     job_options.nodes.get_or_insert(NodeCount {
         least: nodes,
         most: nodes,
     });
-    asked
+    srun_options
 }
 
 /// The nodes that a step in one component must not have.
@@ -144,10 +144,10 @@ pub fn nodes_of_others(whole: &AllocationFacts, component: &AllocationFacts) -> 
 }
 
 /// A step over several components.
-pub struct Step {
-    /// What the step has of the job.
+pub struct ComponentStep {
+    /// The part of the job that the step uses.
     pub facts: AllocationFacts,
-    /// Its numbers.
+    /// Numbers of nodes, tasks and cores over all components.
     pub layout: Layout,
     /// The node of each task.
     places: Vec<(String, u32)>,
@@ -155,20 +155,20 @@ pub struct Step {
     tasks: Vec<u32>,
 }
 
-impl Step {
-    /// Lays it out.
+impl ComponentStep {
+    /// Puts the tasks on the nodes of the components.
     ///
     /// # Errors
-    /// More than a component has.
+    /// A component has fewer cores than its tasks need.
     pub fn new(
         chosen: &[(SrunOptions, AllocationFacts)],
         whole: &AllocationFacts,
     ) -> Result<Self, Fault> {
         let (mut places, mut tasks, mut cores) = (Vec::new(), Vec::new(), Vec::new());
         let mut cores_per_task = u32::MAX;
-        for (asked, component) in chosen {
-            let layout = layout(asked, Some(component))?;
-            let own = deal(asked, component, &layout).ok_or_else(|| {
+        for (srun_options, component) in chosen {
+            let layout = layout(srun_options, Some(component))?;
+            let own = tasks_by_node(srun_options, component, &layout).ok_or_else(|| {
                 let job = &whole.job;
                 Fault::error(format!(
                     "Unable to create step for job {job}: More processors requested than permitted"
@@ -202,11 +202,11 @@ impl Step {
         })
     }
 
-    /// The step with those variables, and its options.
+    /// The request for the step with these variables, and its options.
     ///
     /// # Errors
     /// Files that cannot be read, a program that is none.
-    pub fn wanted(
+    pub fn request(
         &self,
         chosen: &[(SrunOptions, AllocationFacts)],
         environment: OsText,
@@ -214,18 +214,18 @@ impl Step {
         let Some((first, _)) = chosen.first() else {
             return Err(Fault::error("a step needs a part to run in"));
         };
-        let options = |asked: &SrunOptions| -> Result<RunOptions, Fault> {
-            let mut options = step::options(asked, &Some(self.layout.clone()), true)?;
+        let options = |srun_options: &SrunOptions| -> Result<RunOptions, Fault> {
+            let mut options = step::options(srun_options, &Some(self.layout.clone()), true)?;
             options.places = self.places.clone();
             (options.job.require, options.job.avoid) = (Vec::new(), Vec::new());
             Ok(options)
         };
         let all = options(first)?;
-        let mut wanted = step::wanted(first, &all, environment)?;
+        let mut request = step::request(first, &all, environment)?;
         let mut programs = Vec::new();
         let mut rank = 0u32;
-        for ((asked, _), tasks) in chosen.iter().zip(&self.tasks) {
-            let own = step::wanted(asked, &options(asked)?, OsText::default())?;
+        for ((srun_options, _), tasks) in chosen.iter().zip(&self.tasks) {
+            let own = step::request(srun_options, &options(srun_options)?, OsText::default())?;
             let ranks = vec![(rank, rank.saturating_add(tasks.saturating_sub(1)))];
             rank = rank.saturating_add(*tasks);
             let own = own.spec.programs.into_iter();
@@ -235,16 +235,16 @@ impl Step {
             }));
         }
         if programs.iter().any(|p| p.command != programs[0].command) {
-            wanted.spec.programs = programs;
+            request.spec.programs = programs;
         }
-        Ok((all, wanted))
+        Ok((all, request))
     }
 }
 
 /// The tasks of each node of a component: as the job has them where the step is like the job there,
 /// else as many on each node as fit, one at least. `None`: they do not fit.
-fn deal(
-    asked: &SrunOptions,
+fn tasks_by_node(
+    srun_options: &SrunOptions,
     component: &AllocationFacts,
     layout: &Layout,
 ) -> Option<Vec<(String, u32)>> {
@@ -263,13 +263,13 @@ fn deal(
                 .collect(),
         );
     }
-    let most = asked.line.tasks_per_node.unwrap_or(u32::MAX);
+    let most = srun_options.line.tasks_per_node.unwrap_or(u32::MAX);
     let each = layout.cores_per_task.max(1);
     let (mut left, mut later) = (layout.tasks, layout.nodes);
     let mut all = Vec::with_capacity(nodes);
     for (name, cores) in names.into_iter().zip(&component.cores).take(nodes) {
         later = later.saturating_sub(1);
-        let room = match asked.job_options.overcommit {
+        let room = match srun_options.job_options.overcommit {
             true => left.div_ceil(later.saturating_add(1)),
             false => (cores / each).min(most),
         };
@@ -327,10 +327,10 @@ mod tests {
                 cores_per_task: each,
                 warnings: Vec::new(),
             };
-            let Ok(Read::Asked(asked)) = read(&[], words("a"), false) else {
+            let Ok(ReadResult::Request(srun_options)) = read(&[], words("a"), false) else {
                 panic!("a program is enough")
             };
-            let got = deal(&asked, component, &layout);
+            let got = tasks_by_node(&srun_options, component, &layout);
             let got = got.map(|all| all.iter().map(|(_, n)| *n).collect::<Vec<_>>());
             assert_eq!(got.as_deref(), want, "{nodes} {tasks} {each}");
         };

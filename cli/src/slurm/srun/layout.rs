@@ -12,10 +12,10 @@ use cosy_slurm::submit::Fault;
 /// # Errors
 /// A shape that the job cannot have.
 pub(super) fn layout(
-    asked: &SrunOptions,
+    srun_options: &SrunOptions,
     facts: Option<&AllocationFacts>,
 ) -> Result<Layout, Fault> {
-    let (line, all) = (&asked.line, &asked.job_options);
+    let (line, all) = (&srun_options.line, &srun_options.job_options);
     let named = line
         .nodelist
         .as_deref()
@@ -51,7 +51,7 @@ pub(super) fn layout(
 
 /// The layout of tasks that are put on hosts one by one.
 pub(super) fn arranged(
-    asked: &SrunOptions,
+    srun_options: &SrunOptions,
     facts: Option<&AllocationFacts>,
     hosts: &[String],
 ) -> Layout {
@@ -72,7 +72,10 @@ pub(super) fn arranged(
         nodes: number(counts.len()),
         tasks: number(hosts.len()),
         tasks_per_node: None,
-        cores_per_task: asked.job_options.cores_per_task.unwrap_or_else(fitting),
+        cores_per_task: srun_options
+            .job_options
+            .cores_per_task
+            .unwrap_or_else(fitting),
         warnings: Vec::new(),
     }
 }

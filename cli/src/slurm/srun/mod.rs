@@ -4,15 +4,15 @@
 //! ([`crate::launch`]) and speaks in Slurm's words. Source: srun(1), captures srun-*.
 
 mod components;
-mod inside;
+mod in_job;
 mod layout;
-mod outside;
+mod own_job;
 mod prolog;
 mod request;
 mod step;
 pub mod step_options;
 
-use self::request::{Read, SRUN, SrunOptions, Stop};
+use self::request::{Failure, ReadResult, SRUN, SrunOptions};
 use super::messages::fail;
 use super::submit;
 use crate::Context;
@@ -25,24 +25,24 @@ pub fn run(context: &Context) -> u8 {
     };
     let components = match components::of_line(parsed.found, parsed.words) {
         Ok(components) => components,
-        Err(mistake) => return submit::mistaken(SRUN, &mistake),
+        Err(mistake) => return submit::report_usage_error(SRUN, &mistake),
     };
     match components::read_all(components) {
-        Ok(Read::Asked(asked)) => start(context, &asked),
-        Ok(Read::Told(code)) => code,
+        Ok(ReadResult::Request(srun_options)) => start(context, &srun_options),
+        Ok(ReadResult::Answered(code)) => code,
         Err(fault) => fail(SRUN, &fault),
     }
 }
 
-fn start(context: &Context, asked: &SrunOptions) -> u8 {
-    let done = match prolog::before(&asked.step_options) {
+fn start(context: &Context, srun_options: &SrunOptions) -> u8 {
+    let done = match prolog::before(&srun_options.step_options) {
         Err(fault) => Err(fault.into()),
-        Ok(()) => match inside::job(asked) {
-            Some(job) => inside::run(context, asked, job),
-            None => outside::run(context, asked),
+        Ok(()) => match in_job::job(srun_options) {
+            Some(job) => in_job::run(context, srun_options, job),
+            None => own_job::run(context, srun_options),
         },
     };
-    let code = done.unwrap_or_else(Stop::code);
-    prolog::after(&asked.step_options);
+    let code = done.unwrap_or_else(Failure::code);
+    prolog::after(&srun_options.step_options);
     code
 }

@@ -1,9 +1,9 @@
-//! What `srun` is asked for, by environment and command line, and what it says when that cannot
-//! be done.
+//! The options of `srun`, from environment and command line, and its messages when the step cannot be
+//! started.
 
 use super::step_options::StepOptions;
-use crate::launch::supervisors::MOST;
-use crate::launch::talk::StepRefused;
+use crate::launch::node_request::StepRefused;
+use crate::launch::supervisors::HIGHEST_LEVEL;
 use crate::slurm::messages::{fail, say};
 use crate::slurm::{submit, words};
 use crate::{exit, output};
@@ -18,51 +18,57 @@ use std::ffi::OsString;
 
 pub(super) const SRUN: Program = Program::Srun;
 
-/// What was asked for.
+/// The options of one component of a command line of `srun`.
 #[derive(Clone)]
 pub(super) struct SrunOptions {
-    /// By environment and command line.
+    /// Options about the job, from environment and command line.
     pub(super) job_options: SubmitOptions,
-    /// By the command line alone.
+    /// The same from the command line alone.
     pub(super) line: SubmitOptions,
+    /// Options about the step.
     pub(super) step_options: StepOptions,
-    /// The host of each task, where they are told one by one.
+    /// The host of each task, by rank, where hosts are given one by one.
     pub(super) hosts: Option<Vec<String>>,
     /// Program and arguments.
     pub(super) command: Vec<OsString>,
-    /// What stands behind `:`, for other components of a heterogeneous job.
+    /// The components behind `:` of a heterogeneous job.
     pub(super) further: Vec<SrunOptions>,
 }
 
-pub(super) enum Read {
-    Asked(Box<SrunOptions>),
-    /// Only something was to be said.
-    Told(u8),
+/// A command line that was read.
+pub(super) enum ReadResult {
+    /// A step is to be run.
+    Request(Box<SrunOptions>),
+    /// It asked only for a text, which was printed; this is the exit code.
+    Answered(u8),
 }
 
-/// `alone`: numbers in the environment are about this component.
+/// Reads the options of one component; `alone`: counts in the environment are about it.
+///
+/// # Errors
+/// A value that cannot be read.
 pub(super) fn read(
     line: &[GivenOption],
     command: Vec<OsString>,
     alone: bool,
-) -> Result<Read, Fault> {
+) -> Result<ReadResult, Fault> {
     let mut environment = submit::environment(SRUN);
     environment.retain(|found| alone || !is_own(found));
     let all: Vec<GivenOption> = [&environment[..], line].concat();
     check_together(&environment, line)?;
-    let (mut job_options, own) = submit::job_options(SRUN, &all)?;
+    let (mut job_options, other_options) = submit::job_options(SRUN, &all)?;
     let (mut line_options, _) = submit::job_options(SRUN, line)?;
-    let own = StepOptions::read(&own)?;
-    if let Some(code) = told(&own) {
-        return Ok(Read::Told(code));
+    let step_options = StepOptions::read(&other_options)?;
+    if let Some(code) = answer_query(&step_options) {
+        return Ok(ReadResult::Answered(code));
     }
     if command.is_empty() {
         say("srun: fatal: No command given to execute.");
-        return Ok(Read::Told(exit::FAILED));
+        return Ok(ReadResult::Answered(exit::FAILED));
     }
-    check_mpi(own.mpi.as_deref())?;
-    if own.supervisors > MOST && !job_options.quiet {
-        say(&format!("srun: Using srun's max debug increment of {MOST}"));
+    check_mpi(step_options.mpi.as_deref())?;
+    if step_options.supervisors > HIGHEST_LEVEL && !job_options.quiet {
+        say(&format!("srun: Using srun's max debug increment of {HIGHEST_LEVEL}"));
     }
     if job_options.verbose > 0 {
         submit::describe(SRUN, &all);
@@ -78,10 +84,10 @@ pub(super) fn read(
             None => submit::files::read_host_files(job_options)?,
         }
     }
-    Ok(Read::Asked(Box::new(SrunOptions {
+    Ok(ReadResult::Request(Box::new(SrunOptions {
         job_options,
         line: line_options,
-        step_options: own,
+        step_options,
         hosts,
         command,
         further: Vec::new(),
@@ -89,19 +95,20 @@ pub(super) fn read(
 }
 
 /// Answers `--mpi=list` and `--cpu-bind=help`.
-fn told(own: &StepOptions) -> Option<u8> {
-    if own.mpi.as_deref() == Some("list") {
+fn answer_query(step_options: &StepOptions) -> Option<u8> {
+    if step_options.mpi.as_deref() == Some("list") {
         output::print("MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\n");
         return Some(exit::OK);
     }
-    if own.cpu_bind.as_ref().is_some_and(|b| b.help) {
+    if step_options.cpu_bind.as_ref().is_some_and(|b| b.help) {
         output::print("CPU bind options not supported with current configuration\n");
         return Some(exit::FAILED);
     }
     None
 }
 
-/// The wire-up that a name of `--mpi` stands for; `None`: found out from the program.
+/// The wire-up that a name of `--mpi` stands for: `Some(None)` is found out from the program, `None` is
+/// no such name.
 pub(super) fn wireup(name: &str) -> Option<Option<&'static str>> {
     let plain = name.split('_').next().unwrap_or(name);
     match plain {
@@ -132,9 +139,9 @@ fn check_mpi(name: Option<&str>) -> Result<(), Fault> {
     })
 }
 
-/// Says where the job is, for those who want to hear more.
-pub(super) fn tell_job(asked: &SrunOptions, facts: &AllocationFacts) {
-    if asked.job_options.verbose > 0 && !asked.job_options.quiet {
+/// With `--verbose`, prints the nodes and cores of the job.
+pub(super) fn tell_job(srun_options: &SrunOptions, facts: &AllocationFacts) {
+    if srun_options.job_options.verbose > 0 && !srun_options.job_options.quiet {
         let nodes = facts.cores.len();
         let cores = cpu_counts(&facts.cores);
         let (job, list) = (&facts.job, &facts.nodes);
@@ -142,7 +149,7 @@ pub(super) fn tell_job(asked: &SrunOptions, facts: &AllocationFacts) {
     }
 }
 
-/// `4(x2),3(x1)`: each number with how often it comes.
+/// Cores of nodes, each number with how often it follows itself: `4(x2),3(x1)`.
 fn cpu_counts(cores: &[u32]) -> String {
     let parts = cores.chunk_by(|a, b| a == b);
     let words = parts.map(|same| format!("{}(x{})", same[0], same.len()));
@@ -150,29 +157,29 @@ fn cpu_counts(cores: &[u32]) -> String {
 }
 
 /// Why there is no step.
-pub(super) enum Stop {
-    /// In the original's words.
+pub(super) enum Failure {
+    /// The original's lines and exit code.
     Fault(Fault),
-    /// It was said already.
-    Code(u8),
+    /// The reason was printed; this is the exit code.
+    Reported(u8),
 }
 
-impl Stop {
+impl Failure {
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Fault(fault) => fail(SRUN, &fault),
-            Self::Code(code) => code,
+            Self::Reported(code) => code,
         }
     }
 }
 
-impl From<Fault> for Stop {
+impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-/// Slurm's sentence for a step that there will not be.
+/// Slurm's sentence for a step that was not started.
 pub(super) fn refused(job: cosy_model::JobId, error: &anyhow::Error) -> Fault {
     let Some(StepRefused(refusal)) = error.downcast_ref::<StepRefused>() else {
         return Fault::error(format!("{error:#}"));
@@ -196,7 +203,7 @@ pub(super) fn refused(job: cosy_model::JobId, error: &anyhow::Error) -> Fault {
     Fault::error(format!("Unable to create step for job {job}: {why}"))
 }
 
-/// What a failed call says.
+/// Slurm's sentence for a failed request to the controller.
 pub(super) fn unreachable(error: &anyhow::Error) -> Fault {
     match error.downcast_ref::<cosy_client::CallError>() {
         Some(error) => Fault::error(words::of_call(error)),

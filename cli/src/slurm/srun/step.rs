@@ -1,12 +1,12 @@
-//! From what was asked for to a step.
+//! Makes the request for a step out of the options of `srun`.
 
 use super::request::SrunOptions;
 use crate::exit;
-use crate::job_options::Options;
+use crate::job_options::JobOptions;
 use crate::launch::files::StreamTarget;
-use crate::launch::interrupt::Rule;
+use crate::launch::interrupt::InterruptMode;
 use crate::launch::options::RunOptions;
-use crate::launch::spec::{self, SlurmFile, StepRequest};
+use crate::launch::spec::{self, SrunErrorLines, StepRequest};
 use crate::launch::supervisors;
 use cosy_model::device::GpuRequest;
 use cosy_model::job::MemoryRequest;
@@ -23,33 +23,37 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The shape of a step; `None`: that of the whole job.
-pub type Shape = Option<Layout>;
+pub type StepShape = Option<Layout>;
 
-/// The options of `cosy run` that ask for the same.
+/// The same request in options of `cosy run`; `inside`: in a job that runs already.
 ///
 /// # Errors
 /// Values that cannot be read.
-pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOptions, Fault> {
-    let (own, job_options) = (&asked.step_options, &asked.job_options);
+pub fn options(
+    srun_options: &SrunOptions,
+    shape: &StepShape,
+    inside: bool,
+) -> Result<RunOptions, Fault> {
+    let (step_options, job_options) = (&srun_options.step_options, &srun_options.job_options);
     // In a job only what the command line says of resources is about the step.
-    let about = if inside {
-        &asked.line
+    let resource_options = if inside {
+        &srun_options.line
     } else {
         &SubmitOptions::default()
     };
     let layout = shape.as_ref();
     // A list of programs must know how many tasks there will be.
-    let listed = job_options.tasks.filter(|_| own.multi_prog);
-    let job = Options {
+    let listed = job_options.tasks.filter(|_| step_options.multi_prog);
+    let job = JobOptions {
         nodes: layout.map(|l| l.nodes),
         tasks: layout.map(|l| l.tasks).or(listed),
         tasks_per_node: layout.and_then(|l| l.tasks_per_node),
         cores_per_task: layout.map(|l| l.cores_per_task),
-        memory: memory(about),
-        gpus: gpus_of_nodes(about, layout.map_or(1, |l| l.nodes))?,
-        require: hosts(about.nodelist.as_deref())?,
-        avoid: hosts(about.exclude.as_deref())?,
-        time: about.time,
+        memory: memory(resource_options),
+        gpus: gpus_of_nodes(resource_options, layout.map_or(1, |l| l.nodes))?,
+        require: hosts(resource_options.nodelist.as_deref())?,
+        avoid: hosts(resource_options.exclude.as_deref())?,
+        time: resource_options.time,
         name: job_options.name.clone(),
         output: text(&job_options.output),
         error: text(&job_options.error),
@@ -57,43 +61,41 @@ pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOp
         open_mode: job_options.open_mode,
         chdir: job_options.chdir.clone(),
         quiet: job_options.quiet,
-        ..Options::default()
+        ..JobOptions::default()
     };
-    let multi = own
-        .multi_prog
-        .then(|| asked.command.first().map(PathBuf::from));
+    let program_file = || srun_options.command.first().map(PathBuf::from);
     Ok(RunOptions {
         job,
-        inside: own.job,
+        inside: step_options.job,
         gpus_per_task: gpus(job_options.gpus_per_task.as_ref())?,
         distribution: distribution(job_options.distribution.as_ref()),
-        bind: bind(own.cpu_bind.as_ref()),
-        overlap: own.overlap,
+        bind: bind(step_options.cpu_bind.as_ref()),
+        overlap: step_options.overlap,
         overcommit: job_options.overcommit,
-        patience: own.immediate.filter(|_| inside).map(span),
-        label: own.label,
-        unbuffered: own.unbuffered,
-        kill_on_bad_exit: own.kill_on_bad_exit,
-        multi_prog: multi.flatten(),
-        pty: own.pty,
-        mpi: own
+        max_wait: step_options.immediate.filter(|_| inside).map(span),
+        label: step_options.label,
+        unbuffered: step_options.unbuffered,
+        kill_on_bad_exit: step_options.kill_on_bad_exit,
+        multi_prog: step_options.multi_prog.then(program_file).flatten(),
+        pty: step_options.pty,
+        mpi: step_options
             .mpi
             .as_deref()
             .and_then(super::request::wireup)
             .flatten()
             .map(str::to_owned),
-        command: if own.multi_prog {
+        command: if step_options.multi_prog {
             Vec::new()
         } else {
-            asked.command.clone()
+            srun_options.command.clone()
         },
         verbose: job_options.verbose > 0,
-        tell_bind: own.cpu_bind.as_ref().is_some_and(|b| b.verbose),
+        tell_bind: step_options.cpu_bind.as_ref().is_some_and(|b| b.verbose),
         dialect: Dialect::Slurm,
-        supervisors: own.supervisors.min(supervisors::MOST),
-        stopped: own.stopped,
-        interrupts: rule(own),
-        wait: own.wait,
+        supervisors: step_options.supervisors.min(supervisors::HIGHEST_LEVEL),
+        stopped: step_options.stopped,
+        interrupts: interrupt_mode(step_options),
+        wait: step_options.wait,
         ..RunOptions::default()
     })
 }
@@ -102,45 +104,43 @@ fn span(length: Duration) -> Span {
     Span::from_secs(i64::try_from(length.as_secs()).unwrap_or(i64::MAX))
 }
 
-fn rule(own: &super::step_options::StepOptions) -> Rule {
-    match (own.quit_on_interrupt, own.disable_status) {
-        (true, _) => Rule::End,
-        (false, true) => Rule::PassOn,
-        (false, false) => Rule::Tell,
+fn interrupt_mode(step_options: &super::step_options::StepOptions) -> InterruptMode {
+    match (step_options.quit_on_interrupt, step_options.disable_status) {
+        (true, _) => InterruptMode::End,
+        (false, true) => InterruptMode::PassOn,
+        (false, false) => InterruptMode::Report,
     }
 }
 
-/// The step itself, with those variables.
+/// The request for the step, with these variables.
 ///
 /// # Errors
 /// Files that cannot be read, a program that is none.
-pub fn wanted(
-    asked: &SrunOptions,
+pub fn request(
+    srun_options: &SrunOptions,
     options: &RunOptions,
     environment: OsText,
 ) -> Result<StepRequest, Fault> {
-    let wanted = spec::step(options).map_err(|e| match e.downcast::<SlurmFile>() {
-        Ok(SlurmFile(lines)) => Fault {
+    let request = spec::step(options).map_err(|e| match e.downcast::<SrunErrorLines>() {
+        Ok(SrunErrorLines(lines)) => Fault {
             lines: lines.into_iter().map(Line::Error).collect(),
             code: exit::FAILED,
         },
         Err(e) => Fault::error(format!("{e:#}")),
     })?;
-    let mut wanted = with_names(wanted);
-    let spec = &mut wanted.spec;
+    let mut request = with_names(request);
+    let spec = &mut request.spec;
     spec.dialect = Dialect::Slurm;
     spec.environment = environment;
-    spec.warn = asked.line.signal;
-    spec.keep_counts = asked.step_options.preserve;
-    let keeps = |limit: &(String, u64, u64)| asked.job_options.propagate.takes(&limit.0);
+    spec.warn = srun_options.line.signal;
+    spec.keep_counts = srun_options.step_options.preserve;
+    let keeps = |limit: &(String, u64, u64)| srun_options.job_options.propagate.takes(&limit.0);
     spec.rlimits.retain(keeps);
-    if let (Some(prolog), _) | (None, Some(prolog)) =
-        (&asked.step_options.task_prolog, &asked.step_options.task_epilog)
-    {
-        let _ = prolog;
-        wrap(asked, spec.programs.iter_mut().map(|p| &mut p.command));
+    let own = &srun_options.step_options;
+    if own.task_prolog.is_some() || own.task_epilog.is_some() {
+        wrap(srun_options, spec.programs.iter_mut().map(|p| &mut p.command));
     }
-    Ok(wanted)
+    Ok(request)
 }
 
 /// The shell around each task: it runs the user's programs before and after it, takes what
@@ -149,38 +149,38 @@ pub fn wanted(
 const AROUND_TASKS: &str = include_str!("around_tasks.sh");
 
 /// Programs of the user before and after each task.
-fn wrap<'a>(asked: &SrunOptions, commands: impl Iterator<Item = &'a mut StepCommand>) {
+fn wrap<'a>(srun_options: &SrunOptions, commands: impl Iterator<Item = &'a mut StepCommand>) {
     let text = |program: &Option<String>| OsText::from(program.clone().unwrap_or_default());
     for command in commands {
         if let StepCommand::Run { argv, .. } = command {
             let before = ["/bin/sh", "-c", AROUND_TASKS, "srun"].map(OsText::from);
-            let own = [
-                text(&asked.step_options.task_prolog),
-                text(&asked.step_options.task_epilog),
+            let around = [
+                text(&srun_options.step_options.task_prolog),
+                text(&srun_options.step_options.task_epilog),
             ];
             let rest = std::mem::take(argv);
-            *argv = before.into_iter().chain(own).chain(rest).collect();
+            *argv = before.into_iter().chain(around).chain(rest).collect();
         }
     }
 }
 
 /// Names of files may hold what only the job's variables tell: `%A`, `%a`.
-fn with_names(mut wanted: StepRequest) -> StepRequest {
-    use crate::launch::files::Local;
+fn with_names(mut request: StepRequest) -> StepRequest {
+    use crate::launch::files::LocalTarget;
     use cosy_model::step::OutputTo;
-    let replace = |way: &mut StreamTarget| {
-        if let Local::File(pattern) = &mut way.here {
+    let replace = |target: &mut StreamTarget| {
+        if let LocalTarget::File(pattern) = &mut target.local {
             *pattern = array_names(pattern);
         }
-        if let OutputTo::File(pattern) = &mut way.there {
+        if let OutputTo::File(pattern) = &mut target.remote {
             *pattern = array_names(pattern);
         }
     };
-    replace(&mut wanted.output);
-    replace(&mut wanted.error);
-    wanted.spec.stdout = wanted.output.there.clone();
-    wanted.spec.stderr = wanted.error.there.clone();
-    wanted
+    replace(&mut request.output);
+    replace(&mut request.error);
+    request.spec.stdout = request.output.remote.clone();
+    request.spec.stderr = request.error.remote.clone();
+    request
 }
 
 fn array_names(pattern: &OsText) -> OsText {
@@ -218,9 +218,12 @@ fn memory(job_options: &SubmitOptions) -> Option<MemoryRequest> {
 }
 
 /// GPUs of the step on each of so many nodes; 0 on each leaves it to `--gpus`.
-fn gpus_of_nodes(about: &SubmitOptions, nodes: u32) -> Result<Option<GpuRequest>, Fault> {
-    let each = gpus(about.gpus_per_node.as_ref())?.filter(|g| g.count > 0);
-    let of_all = gpus(about.gpus.as_ref())?;
+fn gpus_of_nodes(
+    resource_options: &SubmitOptions,
+    nodes: u32,
+) -> Result<Option<GpuRequest>, Fault> {
+    let each = gpus(resource_options.gpus_per_node.as_ref())?.filter(|g| g.count > 0);
+    let of_all = gpus(resource_options.gpus.as_ref())?;
     Ok(each.or(of_all.map(|all| GpuRequest {
         count: all.count.div_ceil(nodes.max(1)),
         ..all
@@ -242,8 +245,8 @@ fn hosts(list: Option<&str>) -> Result<Vec<String>, Fault> {
     expand(list).map_err(|_| Fault::error("Invalid node name specified"))
 }
 
-fn distribution(asked: Option<&distribution::Distribution>) -> Distribution {
-    match asked.map(|d| d.nodes).unwrap_or_default() {
+fn distribution(option: Option<&distribution::Distribution>) -> Distribution {
+    match option.map(|d| d.nodes).unwrap_or_default() {
         Nodes::Block | Nodes::Arbitrary => Distribution::Block,
         Nodes::Cyclic => Distribution::Cyclic,
         Nodes::Plane(size) => Distribution::Plane(size),
@@ -252,8 +255,8 @@ fn distribution(asked: Option<&distribution::Distribution>) -> Distribution {
 
 /// Without a word tasks may use all cores of their step, as in Slurm without a plugin for
 /// affinity.
-fn bind(asked: Option<&CpuBind>) -> Bind {
-    match asked.map(|b| b.target).unwrap_or_default() {
+fn bind(option: Option<&CpuBind>) -> Bind {
+    match option.map(|b| b.target).unwrap_or_default() {
         BindTarget::Cores => Bind::Cores,
         BindTarget::Sockets => Bind::Numa,
         BindTarget::Nothing => Bind::None,
@@ -268,16 +271,16 @@ mod tests {
     #[test]
     fn words_of_options() {
         let check = |text: &str, want| {
-            let asked = distribution::read(text).unwrap();
-            assert_eq!(distribution(Some(&asked)), want, "{text}");
+            let option = distribution::read(text).unwrap();
+            assert_eq!(distribution(Some(&option)), want, "{text}");
         };
         check("cyclic:block", Distribution::Cyclic);
         check("block,Pack", Distribution::Block);
         check("plane=3", Distribution::Plane(3));
         assert_eq!(distribution(None), Distribution::Block);
         let check = |text: &str, want| {
-            let asked = binding::read(text).unwrap();
-            assert_eq!(bind(Some(&asked)), want, "{text}");
+            let option = binding::read(text).unwrap();
+            assert_eq!(bind(Some(&option)), want, "{text}");
         };
         assert_eq!(bind(None), Bind::None);
         check("q", Bind::None);
@@ -288,12 +291,14 @@ mod tests {
     #[test]
     fn gpus_of_a_step() {
         let check = |each: Option<&str>, all: Option<&str>, want: Option<u32>| {
-            let about = SubmitOptions {
+            let resource_options = SubmitOptions {
                 gpus_per_node: each.map(str::to_owned),
                 gpus: all.map(str::to_owned),
                 ..SubmitOptions::default()
             };
-            let got = gpus_of_nodes(&about, 2).unwrap().map(|g| g.count);
+            let got = gpus_of_nodes(&resource_options, 2)
+                .unwrap()
+                .map(|g| g.count);
             assert_eq!(got, want, "{each:?} {all:?}");
         };
         check(None, None, None);

@@ -8,7 +8,7 @@ use cosy_slurm::submit::binding::{self, CpuBind};
 use cosy_slurm::submit::{Fault, components};
 use std::time::Duration;
 
-/// What was asked for.
+/// The options of `srun` about the step.
 #[derive(Clone, Debug, Default)]
 pub struct StepOptions {
     /// The number of its task stands before each line of output (`--label`).
@@ -29,9 +29,9 @@ pub struct StepOptions {
     pub overlap: bool,
     /// What tasks are bound to (`--cpu-bind`).
     pub cpu_bind: Option<CpuBind>,
-    /// `--jobid`, or the environment.
+    /// The running job to start the step in (`--jobid`, or `SLURM_JOB_ID`).
     pub job: Option<JobId>,
-    /// `--immediate`, at most so long.
+    /// Longest wait for a start (`--immediate`).
     pub immediate: Option<Duration>,
     /// First node of the step, counted from 0 within the job (`--relative`).
     pub relative: Option<u32>,

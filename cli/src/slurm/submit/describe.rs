@@ -57,11 +57,11 @@ pub fn details(program: Program, job_options: &SubmitOptions) {
     }
     let debug = |text: String| say(&format!("{}: debug:  {text}", program.name()));
     if program == Program::Sbatch {
-        let limits = crate::surroundings::limits();
+        let limits = crate::submitter::rlimits();
         for (name, soft, _) in limits.iter().filter(|l| job_options.propagate.takes(&l.0)) {
             debug(format!("propagating RLIMIT_{name}={soft}"));
         }
-        let mask = crate::surroundings::mask();
+        let mask = crate::submitter::umask();
         debug(format!("propagating UMASK={:04o}", mask & 0o777));
     }
     if let Memory::PerNode(MiB(0)) = job_options.memory {

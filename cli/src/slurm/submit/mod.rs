@@ -8,14 +8,14 @@ pub mod hosts;
 mod partition;
 pub mod refusal;
 mod spread;
-pub mod surroundings;
-pub mod trial;
+pub mod submitter;
+pub mod test_only;
 
 pub use describe::{describe, details};
 
 use super::command_line::VERSION;
 use super::messages::{called, say};
-use super::{accounts, clusters};
+use super::{accounts, names};
 use crate::{Context, exit, output, times};
 use cosy_model::{ArraySpec, JobSpec, Program as Runs};
 use cosy_slurm::getopt::{self, GivenOption, Order, Parsed};
@@ -42,13 +42,13 @@ pub fn command_line(context: &Context, program: Program) -> Result<Parsed, u8> {
         return Err(exit::OK);
     }
     if let Some(mistake) = &parsed.mistake {
-        return Err(mistaken(program, mistake));
+        return Err(report_usage_error(program, mistake));
     }
     Ok(parsed)
 }
 
-/// Says what is wrong with a command line; gives the exit code.
-pub fn mistaken(program: Program, mistake: &getopt::UsageError) -> u8 {
+/// Reports an error on the command line; gives the exit code.
+pub fn report_usage_error(program: Program, mistake: &getopt::UsageError) -> u8 {
     say(&mistake.text(&called()));
     say(&getopt::hint(program.name()));
     USAGE
@@ -100,7 +100,7 @@ pub fn remarks(program: Program, job_options: &SubmitOptions) {
     }
 }
 
-/// The job that was wished for.
+/// The job that the options describe, and its array if it is one.
 ///
 /// # Errors
 /// What the original refuses before or at submission.
@@ -111,8 +111,8 @@ pub fn job(
     runs: Runs,
     default_name: &str,
 ) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
-    if let Some(names) = &job_options.clusters
-        && !clusters::names_this(context, names)
+    if let Some(list) = &job_options.clusters
+        && !names::is_this_cluster(context, list)
     {
         return Err(Fault {
             lines: Vec::new(),
@@ -120,7 +120,7 @@ pub fn job(
         });
     }
     let hosts = match program {
-        // It has put its tasks on them already.
+        // `srun` puts its tasks on hosts itself.
         Program::Srun => None,
         Program::Sbatch | Program::Salloc => hosts::arranged(&job_options, false)?,
     };
@@ -135,23 +135,23 @@ pub fn job(
         Some(name) => Some(refusal::reservation(context, name)?),
         None => None,
     };
-    let host = surroundings::host();
+    let host = submitter::hostname();
     let name = job_options
         .name
         .clone()
         .unwrap_or_else(|| default_name.to_owned());
-    let asked = surroundings::asked(program, &job_options, &name, &host);
+    let requested = submitter::requested(program, &job_options, &name, &host);
     let surroundings = SubmissionContext {
         now: cosy_model::Time(times::now().timestamp().as_millisecond()),
         program: runs,
         default_name: default_name.to_owned(),
-        workdir: surroundings::workdir(&job_options)?,
-        environment: surroundings::environment(&job_options, &asked)?,
-        umask: crate::surroundings::mask(),
-        rlimits: crate::surroundings::limits(),
+        workdir: submitter::workdir(&job_options)?,
+        environment: submitter::environment(&job_options, &requested)?,
+        umask: crate::submitter::umask(),
+        rlimits: crate::submitter::rlimits(),
         host: Some(host),
-        session: crate::surroundings::session(),
-        line: crate::surroundings::line(),
+        session: crate::submitter::session_id(),
+        line: crate::submitter::command_line(),
         reservation,
         root: is_root(),
     };

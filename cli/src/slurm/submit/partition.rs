@@ -5,7 +5,7 @@
 //! then to the one named first. As long as it waits the controller moves it to another one of
 //! them as soon as it could start there.
 
-use super::trial;
+use super::test_only;
 use crate::Context;
 use cosy_model::api::{QueueInfo, Reply, Request};
 use cosy_model::{JobSpec, Time};
@@ -71,6 +71,6 @@ fn start(context: &Context, spec: &JobSpec, queue: &QueueInfo) -> (bool, Option<
         queue: Some(queue.spec.name.clone()),
         ..spec.clone()
     };
-    let start = trial::start(context, &spec);
+    let start = test_only::start(context, &spec);
     (start.is_none(), start)
 }

@@ -4,7 +4,7 @@
 //! depends on what there is in the cluster, so that is looked at, on this path only.
 
 use crate::Context;
-use crate::slurm::{clusters, words};
+use crate::slurm::{names, words};
 use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
@@ -18,7 +18,7 @@ use cosy_slurm::submit::{Fault, Line, array, depend, gres};
 /// # Errors
 /// There is none.
 pub fn reservation(context: &Context, name: &str) -> Result<ReservationId, Fault> {
-    clusters::reservation(context, name).ok_or_else(|| Fault::refusal(sentences::NO_RESERVATION))
+    names::reservation(context, name).ok_or_else(|| Fault::refusal(sentences::NO_RESERVATION))
 }
 
 /// Why the job was not accepted.

@@ -2,28 +2,28 @@
 //! Pegasus 5 YAML) and writes a workflow file; what could not be carried over goes to
 //! standard error, one line each.
 
-pub mod found;
+pub mod foreign;
 pub mod pegasus;
 pub mod wfcommons;
 pub mod write;
 
 use crate::native::arg::value;
 use crate::native::flow::amounts;
-use crate::native::flow::file::{self, Source};
-use crate::native::flow::tree::{self, Mistake, Node};
+use crate::native::flow::file::{self, SourceFile};
+use crate::native::flow::tree::{self, Node, ParseError};
 use crate::native::resv;
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::Span;
-use found::Found;
+use foreign::ForeignWorkflow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Estimate of tasks whose run time the file does not tell.
-const USUAL: Span = Span::from_minutes(60);
+const DEFAULT_ESTIMATE: Span = Span::from_minutes(60);
 
 /// The command line of `cosy flow import`.
 pub fn command() -> Command {
@@ -64,10 +64,13 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         .get_one::<OsString>("file")
         .cloned()
         .unwrap_or_default();
-    let usual = matches.get_one("estimate").copied().unwrap_or(USUAL);
-    let source = Source::read(&file)?;
+    let default_estimate = matches
+        .get_one("estimate")
+        .copied()
+        .unwrap_or(DEFAULT_ESTIMATE);
+    let source = SourceFile::read(&file)?;
     let (text, notes) =
-        imported(&source, usual).map_err(|e| exit::usage(e.in_file(&source.name)))?;
+        imported(&source, default_estimate).map_err(|e| exit::usage(e.in_file(&source.name)))?;
     match matches.get_one::<PathBuf>("output") {
         Some(to) => save(to, &text)?,
         None => output::print(&text),
@@ -80,27 +83,30 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 ///
 /// # Errors
 /// It is none of the known formats, or makes no sense.
-pub fn imported(source: &Source, usual: Span) -> Result<(String, Vec<String>), Mistake> {
+pub fn imported(
+    source: &SourceFile,
+    default_estimate: Span,
+) -> Result<(String, Vec<String>), ParseError> {
     let text = source.text()?;
     let tree = if file::is_json(text) {
         tree::json::read(text)?
     } else {
         tree::yaml::read(text)?
     };
-    let mut found = of_tree(&tree)?;
-    found.estimate_missing(usual);
-    let text = write::toml(&found, &source.name, usual);
-    Ok((text, found.notes))
+    let mut workflow = of_tree(&tree)?;
+    workflow.estimate_missing(default_estimate);
+    let text = write::toml(&workflow, &source.name, default_estimate);
+    Ok((text, workflow.notes))
 }
 
-fn of_tree(tree: &Node) -> Result<Found, Mistake> {
+fn of_tree(tree: &Node) -> Result<ForeignWorkflow, ParseError> {
     if tree.get("workflow").is_some() {
         return wfcommons::read(tree);
     }
     if tree.get("jobs").is_some() {
         return pegasus::read(tree);
     }
-    Err(Mistake::new(
+    Err(ParseError::new(
         0,
         "no workflow of WfCommons (JSON with 'workflow') or of Pegasus 5 (YAML with 'jobs')",
     ))
@@ -118,25 +124,25 @@ mod tests {
     use crate::native::flow::plan::sample::now;
     use cosy_model::workflow::FlowSpec;
 
-    fn fixture(name: &str) -> Source {
+    fn fixture(name: &str) -> SourceFile {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/fixtures/flow")
             .join(name);
-        Source::read(path.as_os_str()).unwrap()
+        SourceFile::read(path.as_os_str()).unwrap()
     }
 
     /// Reads what was imported as `cosy flow plan` would.
     fn again(name: &str) -> (FlowSpec, Vec<String>) {
-        let (text, notes) = imported(&fixture(name), USUAL).unwrap();
-        let source = Source {
+        let (text, notes) = imported(&fixture(name), DEFAULT_ESTIMATE).unwrap();
+        let source = SourceFile {
             name: "made.toml".into(),
             dir: PathBuf::new(),
             stem: "made".into(),
             bytes: text.clone().into_bytes(),
         };
-        let draft = file::draft(&source, &now());
-        let draft = draft.unwrap_or_else(|e| panic!("{e}\n{text}"));
-        (draft.spec, notes)
+        let parsed = file::parse(&source, &now());
+        let parsed = parsed.unwrap_or_else(|e| panic!("{e}\n{text}"));
+        (parsed.spec, notes)
     }
 
     fn edges(spec: &FlowSpec) -> Vec<(&str, &str, u64)> {
@@ -218,13 +224,15 @@ mod tests {
     #[test]
     fn nonsense() {
         let check = |text: &str, want: &str| {
-            let source = Source {
+            let source = SourceFile {
                 name: "f".into(),
                 dir: PathBuf::new(),
                 stem: "f".into(),
                 bytes: text.as_bytes().to_vec(),
             };
-            let error = imported(&source, USUAL).unwrap_err().in_file("f");
+            let error = imported(&source, DEFAULT_ESTIMATE)
+                .unwrap_err()
+                .in_file("f");
             assert!(error.contains(want), "{text}: {error}");
         };
         check("{}", "no workflow of WfCommons");

@@ -3,8 +3,8 @@
 //!
 //! Source: the schema of abstract workflows of Pegasus 5.0.
 
-use super::found::{Found, FoundTask, KeyValue, named, seconds, words};
-use crate::native::flow::tree::{Mistake, Node, Value};
+use super::foreign::{ForeignTask, ForeignWorkflow, KeyValue, named, seconds, words};
+use crate::native::flow::tree::{Node, ParseError, Value};
 use cosy_model::limits::FLOW_RETRIES;
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// It makes no sense.
-pub fn read(tree: &Node) -> Result<Found, Mistake> {
+pub fn read(tree: &Node) -> Result<ForeignWorkflow, ParseError> {
     let version = tree.word_of("pegasus").unwrap_or_else(|| "?".to_owned());
-    let mut found = Found {
+    let mut foreign = ForeignWorkflow {
         name: tree.word_of("name").unwrap_or_default(),
         format: format!("Pegasus {version}"),
         tasks: Vec::new(),
@@ -33,15 +33,15 @@ pub fn read(tree: &Node) -> Result<Found, Mistake> {
         if profile(node, &programs, "env").next().is_some() {
             with_variables.push(task.name.clone());
         }
-        found.tasks.push(task);
+        foreign.tasks.push(task);
     }
-    if found.tasks.is_empty() {
-        return Err(Mistake::new(0, "there are no jobs in it"));
+    if foreign.tasks.is_empty() {
+        return Err(ParseError::new(0, "there are no jobs in it"));
     }
-    dependencies(&mut found, tree)?;
-    found.connect(&sizes)?;
-    leave_out(&mut found, tree, &with_variables);
-    Ok(found)
+    dependencies(&mut foreign, tree)?;
+    foreign.connect(&sizes)?;
+    leave_out(&mut foreign, tree, &with_variables);
+    Ok(foreign)
 }
 
 /// The transformations that the file itself describes, by name.
@@ -100,17 +100,17 @@ fn job(
     node: &Node,
     programs: &Programs<'_>,
     sizes: &mut BTreeMap<String, u64>,
-) -> Result<FoundTask, Mistake> {
+) -> Result<ForeignTask, ParseError> {
     node.table("a job")?;
     let id = node
         .word_of("id")
-        .ok_or_else(|| Mistake::new(node.line, "a job without id"))?;
+        .ok_or_else(|| ParseError::new(node.line, "a job without id"))?;
     if let Some(kind) = node.word_of("type").filter(|kind| kind != "job") {
         let message =
             format!("job '{id}' is a workflow of its own ({kind}): import that by itself");
-        return Err(Mistake::new(node.line, message));
+        return Err(ParseError::new(node.line, message));
     }
-    let mut task = FoundTask::new(&id, node.line)?;
+    let mut task = ForeignTask::new(&id, node.line)?;
     let program = programs
         .path(node)
         .or(node.word_of("name"))
@@ -141,7 +141,7 @@ fn file_name(node: &Node) -> Option<String> {
     node.word().or_else(|| node.word_of("lfn"))
 }
 
-fn uses(task: &mut FoundTask, file: &Node, sizes: &mut BTreeMap<String, u64>) {
+fn uses(task: &mut ForeignTask, file: &Node, sizes: &mut BTreeMap<String, u64>) {
     let inner = file.get("file");
     let Some(name) = file.word_of("lfn").or(inner.and_then(|f| f.word_of("lfn"))) else {
         return;
@@ -166,7 +166,7 @@ fn uses(task: &mut FoundTask, file: &Node, sizes: &mut BTreeMap<String, u64>) {
 }
 
 /// Run time, cores, memory, GPUs, retries as profiles have them.
-fn needs(task: &mut FoundTask, job: &Node, programs: &Programs<'_>) {
+fn needs(task: &mut ForeignTask, job: &Node, programs: &Programs<'_>) {
     let get = |of: &[(&'static str, &'static str)]| number(job, programs, of);
     let minutes = get(&[("globus", "maxwalltime")]).map(|m| m * 60.0);
     task.estimate = seconds(get(&[("pegasus", "runtime")]).or(minutes)).filter(|s| s.ms() > 1);
@@ -183,8 +183,8 @@ fn needs(task: &mut FoundTask, job: &Node, programs: &Programs<'_>) {
     task.number("retries", retries, 1);
 }
 
-fn dependencies(found: &mut Found, tree: &Node) -> Result<(), Mistake> {
-    let places: BTreeMap<String, usize> = found
+fn dependencies(foreign: &mut ForeignWorkflow, tree: &Node) -> Result<(), ParseError> {
+    let index_by_name: BTreeMap<String, usize> = foreign
         .tasks
         .iter()
         .enumerate()
@@ -193,24 +193,24 @@ fn dependencies(found: &mut Found, tree: &Node) -> Result<(), Mistake> {
     for node in tree.items("jobDependencies") {
         let parent = node
             .word_of("id")
-            .ok_or_else(|| Mistake::new(node.line, "jobDependencies: 'id' is missing"))?;
+            .ok_or_else(|| ParseError::new(node.line, "jobDependencies: 'id' is missing"))?;
         for child in words(node.items("children")) {
-            let at = places.get(&child).ok_or_else(|| {
+            let at = index_by_name.get(&child).ok_or_else(|| {
                 let message = format!("jobDependencies: there is no job '{child}'");
-                Mistake::new(node.line, message)
+                ParseError::new(node.line, message)
             })?;
-            found.tasks[*at].parents.insert(parent.clone());
+            foreign.tasks[*at].parents.insert(parent.clone());
         }
     }
     Ok(())
 }
 
 /// Tells what there is no place for.
-fn leave_out(found: &mut Found, tree: &Node, with_variables: &[String]) {
+fn leave_out(foreign: &mut ForeignWorkflow, tree: &Node, with_variables: &[String]) {
     if !with_variables.is_empty() {
         let names: Vec<&str> = with_variables.iter().map(String::as_str).collect();
         let told = named(&names).replace("{}", "variables of their own");
-        found
+        foreign
             .notes
             .push(format!("{told}: left out; 'environment' in [workflow] sets those of all tasks"));
     }
@@ -227,7 +227,7 @@ fn leave_out(found: &mut Found, tree: &Node, with_variables: &[String]) {
             _ => "left out",
         };
         if tree.get(part).is_some() {
-            found.notes.push(format!("{part}: {told}"));
+            foreign.notes.push(format!("{part}: {told}"));
         }
     }
 }

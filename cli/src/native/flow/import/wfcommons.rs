@@ -3,19 +3,19 @@
 //!
 //! Source: the WfFormat schema of the WfCommons project.
 
-use super::found::{Found, FoundTask, seconds, words};
-use crate::native::flow::tree::{Mistake, Node};
+use super::foreign::{ForeignTask, ForeignWorkflow, seconds, words};
+use crate::native::flow::tree::{Node, ParseError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reads the whole file.
 ///
 /// # Errors
 /// It makes no sense.
-pub fn read(tree: &Node) -> Result<Found, Mistake> {
+pub fn read(tree: &Node) -> Result<ForeignWorkflow, ParseError> {
     let version = tree
         .word_of("schemaVersion")
         .unwrap_or_else(|| "?".to_owned());
-    let mut found = Found {
+    let mut foreign = ForeignWorkflow {
         name: tree.word_of("name").unwrap_or_default(),
         format: format!("WfCommons {version}"),
         tasks: Vec::new(),
@@ -23,18 +23,18 @@ pub fn read(tree: &Node) -> Result<Found, Mistake> {
     };
     let workflow = tree
         .get("workflow")
-        .ok_or_else(|| Mistake::new(0, "no 'workflow'"))?;
+        .ok_or_else(|| ParseError::new(0, "no 'workflow'"))?;
     workflow.table("workflow")?;
     let sizes = match workflow.get("specification") {
-        Some(specification) => of_today(&mut found, workflow, specification)?,
-        None => of_old(&mut found, workflow)?,
+        Some(specification) => of_today(&mut foreign, workflow, specification)?,
+        None => of_old(&mut foreign, workflow)?,
     };
-    if found.tasks.is_empty() {
-        return Err(Mistake::new(workflow.line, "there are no tasks in it"));
+    if foreign.tasks.is_empty() {
+        return Err(ParseError::new(workflow.line, "there are no tasks in it"));
     }
-    found.connect(&sizes)?;
-    leave_out(&mut found, workflow);
-    Ok(found)
+    foreign.connect(&sizes)?;
+    leave_out(&mut foreign, workflow);
+    Ok(foreign)
 }
 
 fn size(node: &Node) -> Option<u64> {
@@ -44,10 +44,10 @@ fn size(node: &Node) -> Option<u64> {
 
 /// WfFormat 1.5 and later.
 fn of_today(
-    found: &mut Found,
+    foreign: &mut ForeignWorkflow,
     workflow: &Node,
     specification: &Node,
-) -> Result<BTreeMap<String, u64>, Mistake> {
+) -> Result<BTreeMap<String, u64>, ParseError> {
     let files = specification.items("files").iter();
     let sizes = files
         .filter_map(|f| Some((f.word_of("id")?, size(f)?)))
@@ -70,10 +70,10 @@ fn of_today(
         if let Some(run) = runs.get(&task.name) {
             ran(&mut task, run);
         }
-        found.tasks.push(task);
+        foreign.tasks.push(task);
     }
-    add_children(found, children);
-    found.name_commands(|t| match kinds.get(&t.name) {
+    add_children(foreign, children);
+    foreign.name_commands(|t| match kinds.get(&t.name) {
         Some(kind) if !kind.is_empty() => kind.clone(),
         _ => t.name.clone(),
     });
@@ -81,7 +81,10 @@ fn of_today(
 }
 
 /// Up to WfFormat 1.4, where tasks are named by their names.
-fn of_old(found: &mut Found, workflow: &Node) -> Result<BTreeMap<String, u64>, Mistake> {
+fn of_old(
+    foreign: &mut ForeignWorkflow,
+    workflow: &Node,
+) -> Result<BTreeMap<String, u64>, ParseError> {
     let key = if workflow.get("tasks").is_some() {
         "tasks"
     } else {
@@ -105,15 +108,15 @@ fn of_old(found: &mut Found, workflow: &Node) -> Result<BTreeMap<String, u64>, M
             old_file(&mut task, file, &mut sizes);
         }
         ran(&mut task, node);
-        found.tasks.push(task);
+        foreign.tasks.push(task);
     }
-    add_children(found, children);
-    resolve(found, &by_id);
-    found.name_commands(|t| categories.get(&t.name).unwrap_or(&t.name).clone());
+    add_children(foreign, children);
+    resolve(foreign, &by_id);
+    foreign.name_commands(|t| categories.get(&t.name).unwrap_or(&t.name).clone());
     Ok(sizes)
 }
 
-fn old_file(task: &mut FoundTask, file: &Node, sizes: &mut BTreeMap<String, u64>) {
+fn old_file(task: &mut ForeignTask, file: &Node, sizes: &mut BTreeMap<String, u64>) {
     let Some(name) = file.word_of("name").or(file.word_of("id")) else {
         return;
     };
@@ -129,9 +132,9 @@ fn old_file(task: &mut FoundTask, file: &Node, sizes: &mut BTreeMap<String, u64>
 }
 
 /// Some files name parents by their ids.
-fn resolve(found: &mut Found, by_id: &BTreeMap<String, String>) {
-    let names: BTreeSet<String> = found.tasks.iter().map(|t| t.name.clone()).collect();
-    for task in &mut found.tasks {
+fn resolve(foreign: &mut ForeignWorkflow, by_id: &BTreeMap<String, String>) {
+    let names: BTreeSet<String> = foreign.tasks.iter().map(|t| t.name.clone()).collect();
+    for task in &mut foreign.tasks {
         let known = |p: &String| match by_id.get(p) {
             Some(name) if !names.contains(p) => name.clone(),
             _ => p.clone(),
@@ -140,22 +143,22 @@ fn resolve(found: &mut Found, by_id: &BTreeMap<String, String>) {
     }
 }
 
-fn listed<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Mistake> {
+fn listed<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], ParseError> {
     match node.get(key) {
         Some(list) => list.list(key),
-        None => Err(Mistake::new(node.line, format!("there are no tasks in it: no '{key}'"))),
+        None => Err(ParseError::new(node.line, format!("there are no tasks in it: no '{key}'"))),
     }
 }
 
-fn begun(node: &Node, keys: &[&str]) -> Result<FoundTask, Mistake> {
+fn begun(node: &Node, keys: &[&str]) -> Result<ForeignTask, ParseError> {
     node.table("a task")?;
     let name = keys.iter().find_map(|key| node.word_of(key));
-    let name = name.ok_or_else(|| Mistake::new(node.line, "a task without name"))?;
-    FoundTask::new(&name, node.line)
+    let name = name.ok_or_else(|| ParseError::new(node.line, "a task without name"))?;
+    ForeignTask::new(&name, node.line)
 }
 
 /// How it ran: time, command, cores.
-fn ran(task: &mut FoundTask, run: &Node) {
+fn ran(task: &mut ForeignTask, run: &Node) {
     let time = run
         .number_of("runtimeInSeconds")
         .or(run.number_of("runtime"));
@@ -172,8 +175,8 @@ fn ran(task: &mut FoundTask, run: &Node) {
 }
 
 /// Dependencies that only the parent tells.
-fn add_children(found: &mut Found, children: Vec<(String, Vec<String>)>) {
-    let places: BTreeMap<String, usize> = found
+fn add_children(foreign: &mut ForeignWorkflow, children: Vec<(String, Vec<String>)>) {
+    let index_by_name: BTreeMap<String, usize> = foreign
         .tasks
         .iter()
         .enumerate()
@@ -182,22 +185,22 @@ fn add_children(found: &mut Found, children: Vec<(String, Vec<String>)>) {
     for (parent, of) in children {
         for child in of {
             // An old file may name it by its id; then its own entry names its parent.
-            if let Some(at) = places.get(&child) {
-                found.tasks[*at].parents.insert(parent.clone());
+            if let Some(at) = index_by_name.get(&child) {
+                foreign.tasks[*at].parents.insert(parent.clone());
             }
         }
     }
 }
 
 /// Tells what there is no place for.
-fn leave_out(found: &mut Found, workflow: &Node) {
+fn leave_out(foreign: &mut ForeignWorkflow, workflow: &Node) {
     let execution = workflow.get("execution").unwrap_or(workflow);
     if !execution.items("machines").is_empty() {
-        found.notes.push(
+        foreign.notes.push(
             "the machines that it ran on were left out: give node sets with other speeds in [speeds]".to_owned(),
         );
     }
-    found.notes.push(
+    foreign.notes.push(
         "files are not carried to where tasks run: they must be in their working directory"
             .to_owned(),
     );

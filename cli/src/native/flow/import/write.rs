@@ -1,35 +1,35 @@
 //! Writes what was found as a workflow file.
 
-use super::found::{Found, FoundTask, KeyValue};
+use super::foreign::{ForeignTask, ForeignWorkflow, KeyValue};
 use crate::native::arg::parse_name;
 use cosy_model::Span;
 use toml_writer::{ToTomlKey as _, ToTomlValue as _, TomlKeyBuilder, TomlStringBuilder};
 
 /// The text of the file.
-pub fn toml(found: &Found, from: &str, usual: Span) -> String {
+pub fn toml(foreign: &ForeignWorkflow, from: &str, default_estimate: Span) -> String {
     let from = from.replace(|c: char| c.is_control(), "?");
     let mut text =
-        format!("# Made by cosy flow import from {from} ({}).\n[workflow]\n", found.format);
-    if let Ok(name) = parse_name(&found.name) {
+        format!("# Made by cosy flow import from {from} ({}).\n[workflow]\n", foreign.format);
+    if let Ok(name) = parse_name(&foreign.name) {
         text.push_str(&format!("name = {}\n", quoted(&name)));
     }
     text.push_str(
         "# deadline = \"tomorrow 8:00\", or slack = \"50%\"; else --finish-by, --slack\n",
     );
-    for task in &found.tasks {
+    for task in &foreign.tasks {
         text.push('\n');
-        text.push_str(&one(task, usual));
+        text.push_str(&one(task, default_estimate));
     }
     text
 }
 
-fn one(task: &FoundTask, usual: Span) -> String {
+fn one(task: &ForeignTask, default_estimate: Span) -> String {
     let command: Vec<String> = task.command.iter().map(|w| quoted(w)).collect();
     let mut text = format!(
         "[tasks.{}]\ncommand = [{}]\nestimate = \"{}\"\n",
         key(&task.name),
         command.join(", "),
-        estimate(task.estimate.unwrap_or(usual))
+        estimate(task.estimate.unwrap_or(default_estimate))
     );
     for (name, value) in &task.keys {
         let value = match value {
@@ -45,7 +45,7 @@ fn one(task: &FoundTask, usual: Span) -> String {
     text
 }
 
-fn parent(task: &FoundTask, name: &str) -> String {
+fn parent(task: &ForeignTask, name: &str) -> String {
     match task.data_bytes.get(name) {
         Some(bytes) if *bytes > 0 => {
             format!("{{ task = {}, data = {bytes} }}", quoted(name))

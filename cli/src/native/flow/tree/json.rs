@@ -1,6 +1,6 @@
 //! Reads JSON. The lines are those that the parser has got to when it comes to a value.
 
-use super::{Entry, Mistake, Node, Value, add, clean};
+use super::{Entry, Node, ParseError, Value, add, clean};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -8,12 +8,12 @@ use std::fmt;
 use std::io::{self, Read};
 
 /// Counts the lines of what has been read.
-struct Counted<'a> {
+struct LineCounter<'a> {
     rest: &'a [u8],
     line: &'a Cell<u32>,
 }
 
-impl Read for Counted<'_> {
+impl Read for LineCounter<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.rest.read(buffer)?;
         let breaks = buffer[..n].iter().filter(|b| **b == b'\n').count();
@@ -30,14 +30,14 @@ impl Read for Counted<'_> {
 ///
 /// # Errors
 /// It is no JSON.
-pub fn read(text: &str) -> Result<Node, Mistake> {
+pub fn read(text: &str) -> Result<Node, ParseError> {
     let line = Cell::new(1);
-    let counted = Counted {
+    let counter = LineCounter {
         rest: text.as_bytes(),
         line: &line,
     };
-    let mut parser = serde_json::Deserializer::from_reader(counted);
-    let tree = Seed { line: &line }
+    let mut parser = serde_json::Deserializer::from_reader(counter);
+    let tree = NodeSeed { line: &line }
         .deserialize(&mut parser)
         .and_then(|node| parser.end().map(|()| node));
     tree.map_err(|e| {
@@ -45,21 +45,21 @@ pub fn read(text: &str) -> Result<Node, Mistake> {
         let text = e.to_string();
         // The place stands at the end of the sentence too.
         let message = text.split(" at line ").next().unwrap_or_default();
-        Mistake::new(at, format!("no JSON: {message}"))
+        ParseError::new(at, format!("no JSON: {message}"))
     })
 }
 
 #[derive(Clone, Copy)]
-struct Seed<'a> {
+struct NodeSeed<'a> {
     line: &'a Cell<u32>,
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
     type Value = Node;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Node, D::Error> {
         let line = self.line.get();
-        let value = from.deserialize_any(Reader {
+        let value = from.deserialize_any(ValueVisitor {
             line: self.line,
             start: line,
         })?;
@@ -67,12 +67,12 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-struct Reader<'a> {
+struct ValueVisitor<'a> {
     line: &'a Cell<u32>,
     start: u32,
 }
 
-impl<'de> Visitor<'de> for Reader<'_> {
+impl<'de> Visitor<'de> for ValueVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,7 +105,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(node) = from.next_element_seed(Seed { line: self.line })? {
+        while let Some(node) = from.next_element_seed(NodeSeed { line: self.line })? {
             list.push(node);
         }
         Ok(Value::List(list))
@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
         while let Some(key) = from.next_key::<String>()? {
             let line = self.line.get();
             clean(line, &key).map_err(|m| A::Error::custom(m.message))?;
-            let node = from.next_value_seed(Seed { line: self.line })?;
+            let node = from.next_value_seed(NodeSeed { line: self.line })?;
             let entry = Entry { key, line, node };
             add(&mut entries, &mut seen, entry).map_err(|m| A::Error::custom(m.message))?;
         }

@@ -51,14 +51,14 @@ pub struct Entry {
 
 /// What is wrong with a file, and on which line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake {
+pub struct ParseError {
     /// Line from 1; 0 when it is about the whole file.
     pub line: u32,
     /// What, why, and what would work.
     pub message: String,
 }
 
-impl Mistake {
+impl ParseError {
     /// On that line.
     pub fn new(line: u32, message: impl Into<String>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Mistake {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => f.write_str(&self.message),
@@ -118,7 +118,7 @@ impl Node {
     ///
     /// # Errors
     /// It is something else.
-    pub fn text(&self, what: &str) -> Result<&str, Mistake> {
+    pub fn text(&self, what: &str) -> Result<&str, ParseError> {
         match &self.value {
             Value::Text(text) => Ok(text),
             _ => Err(self.wrong(what, "a text")),
@@ -129,7 +129,7 @@ impl Node {
     ///
     /// # Errors
     /// It is something else.
-    pub fn truth(&self, what: &str) -> Result<bool, Mistake> {
+    pub fn truth(&self, what: &str) -> Result<bool, ParseError> {
         match self.value {
             Value::Bool(b) => Ok(b),
             _ => Err(self.wrong(what, "true or false")),
@@ -140,7 +140,7 @@ impl Node {
     ///
     /// # Errors
     /// It is something else.
-    pub fn list(&self, what: &str) -> Result<&[Node], Mistake> {
+    pub fn list(&self, what: &str) -> Result<&[Node], ParseError> {
         match &self.value {
             Value::List(list) => Ok(list),
             _ => Err(self.wrong(what, "a list")),
@@ -151,7 +151,7 @@ impl Node {
     ///
     /// # Errors
     /// It is something else.
-    pub fn table(&self, what: &str) -> Result<&[Entry], Mistake> {
+    pub fn table(&self, what: &str) -> Result<&[Entry], ParseError> {
         match &self.value {
             Value::Table(entries) => Ok(entries),
             _ => Err(self.wrong(what, "a table")),
@@ -191,8 +191,8 @@ impl Node {
     }
 
     /// The mistake that `what` is not `wanted`.
-    pub fn wrong(&self, what: &str, wanted: &str) -> Mistake {
-        Mistake::new(self.line, format!("{what}: {wanted} is needed, not {}", self.kind()))
+    pub fn wrong(&self, what: &str, wanted: &str) -> ParseError {
+        ParseError::new(self.line, format!("{what}: {wanted} is needed, not {}", self.kind()))
     }
 }
 
@@ -209,7 +209,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// It is no table.
-    pub fn new(what: impl Into<String>, node: &'a Node) -> Result<Self, Mistake> {
+    pub fn new(what: impl Into<String>, node: &'a Node) -> Result<Self, ParseError> {
         let what = what.into();
         let entries = node.table(&what)?;
         Ok(Self {
@@ -239,11 +239,11 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// The first key that nobody knows.
-    pub fn finish(self) -> Result<(), Mistake> {
+    pub fn finish(self) -> Result<(), ParseError> {
         let (what, known) = (self.what.clone(), self.known.join(", "));
         match self.rest().next() {
             None => Ok(()),
-            Some(e) => Err(Mistake::new(
+            Some(e) => Err(ParseError::new(
                 e.line,
                 format!("{what}: there is no key '{}'; there are {known}", e.key),
             )),
@@ -259,9 +259,9 @@ fn add(
     entries: &mut Vec<Entry>,
     seen: &mut std::collections::BTreeSet<String>,
     entry: Entry,
-) -> Result<(), Mistake> {
+) -> Result<(), ParseError> {
     if !seen.insert(entry.key.clone()) {
-        return Err(Mistake::new(entry.line, format!("the key '{}' is there twice", entry.key)));
+        return Err(ParseError::new(entry.line, format!("the key '{}' is there twice", entry.key)));
     }
     entries.push(entry);
     Ok(())
@@ -271,9 +271,9 @@ fn add(
 ///
 /// # Errors
 /// It holds a NUL.
-fn clean(line: u32, text: &str) -> Result<Value, Mistake> {
+fn clean(line: u32, text: &str) -> Result<Value, ParseError> {
     if text.contains('\0') {
-        return Err(Mistake::new(line, "a text may not hold a NUL character"));
+        return Err(ParseError::new(line, "a text may not hold a NUL character"));
     }
     Ok(Value::Text(text.to_owned()))
 }

@@ -1,6 +1,6 @@
 //! Reads TOML.
 
-use super::{Entry, Mistake, Node, Value, clean};
+use super::{Entry, Node, ParseError, Value, clean};
 use toml::de::{DeTable, DeValue};
 
 /// Where lines begin, so that a place in the text tells its line.
@@ -22,20 +22,20 @@ impl Lines {
 ///
 /// # Errors
 /// It is no TOML.
-pub fn read(text: &str) -> Result<Node, Mistake> {
+pub fn read(text: &str) -> Result<Node, ParseError> {
     let lines = Lines::of(text);
     match DeTable::parse(text) {
         Ok(table) => Ok(Node::new(1, of_table(table.get_ref(), &lines)?)),
         Err(e) => {
             let line = e.span().map_or(0, |span| lines.line(span.start));
             let message = e.message().split_whitespace().collect::<Vec<_>>();
-            Err(Mistake::new(line, format!("no TOML: {}", message.join(" "))))
+            Err(ParseError::new(line, format!("no TOML: {}", message.join(" "))))
         }
     }
 }
 
 /// In the order of the file, which the parser does not keep.
-fn of_table(table: &DeTable<'_>, lines: &Lines) -> Result<Value, Mistake> {
+fn of_table(table: &DeTable<'_>, lines: &Lines) -> Result<Value, ParseError> {
     let mut parts: Vec<_> = table.iter().collect();
     parts.sort_by_key(|(key, _)| key.span().start);
     let entry = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
@@ -55,7 +55,7 @@ fn of_table(table: &DeTable<'_>, lines: &Lines) -> Result<Value, Mistake> {
         .map(Value::Table)
 }
 
-fn of_value(value: &toml::Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node, Mistake> {
+fn of_value(value: &toml::Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node, ParseError> {
     let line = lines.line(value.span().start);
     let value = match value.get_ref() {
         DeValue::String(text) => clean(line, text)?,
@@ -79,9 +79,9 @@ fn of_value(value: &toml::Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node, M
     Ok(Node::new(line, value))
 }
 
-fn too_large(line: u32, text: &str) -> Mistake {
+fn too_large(line: u32, text: &str) -> ParseError {
     let shown: String = text.chars().take(40).collect();
-    Mistake::new(line, format!("'{shown}' is no number that can be used"))
+    ParseError::new(line, format!("'{shown}' is no number that can be used"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads YAML, as far as files of workflows need it: one document, keys that are words,
 //! no references. Every word and number is text.
 
-use super::{Entry, Mistake, Node, Value, add, clean};
+use super::{Entry, Node, ParseError, Value, add, clean};
 use saphyr_parser::{Event, Parser, ScanError, Span, StrInput};
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ const DEEPEST: usize = 64;
 ///
 /// # Errors
 /// It is no YAML, or more than is understood here.
-pub fn read(text: &str) -> Result<Node, Mistake> {
-    let mut reader = Reader {
+pub fn read(text: &str) -> Result<Node, ParseError> {
+    let mut reader = EventReader {
         parser: Parser::new_from_str(text),
     };
     reader.document()
 }
 
-struct Reader<'a> {
+struct EventReader<'a> {
     parser: Parser<'a, StrInput<'a>>,
 }
 
@@ -27,35 +27,35 @@ fn line_of(span: &Span) -> u32 {
     u32::try_from(span.start.line()).unwrap_or(u32::MAX)
 }
 
-fn no_yaml(error: &ScanError) -> Mistake {
+fn no_yaml(error: &ScanError) -> ParseError {
     let line = u32::try_from(error.marker().line()).unwrap_or(u32::MAX);
-    Mistake::new(line, format!("no YAML: {}", error.info()))
+    ParseError::new(line, format!("no YAML: {}", error.info()))
 }
 
-impl<'a> Reader<'a> {
-    fn next(&mut self) -> Result<(Event<'a>, u32), Mistake> {
+impl<'a> EventReader<'a> {
+    fn next(&mut self) -> Result<(Event<'a>, u32), ParseError> {
         match self.parser.next() {
             Some(Ok((event, span))) => Ok((event, line_of(&span))),
             Some(Err(e)) => Err(no_yaml(&e)),
-            None => Err(Mistake::new(0, "the file ends too early")),
+            None => Err(ParseError::new(0, "the file ends too early")),
         }
     }
 
-    fn document(&mut self) -> Result<Node, Mistake> {
+    fn document(&mut self) -> Result<Node, ParseError> {
         loop {
             let (event, line) = self.next()?;
             match event {
                 Event::StreamStart | Event::DocumentStart(_) => {}
-                Event::StreamEnd => return Err(Mistake::new(0, "there is nothing in it")),
+                Event::StreamEnd => return Err(ParseError::new(0, "there is nothing in it")),
                 event => return self.value(event, line, 0),
             }
         }
     }
 
-    fn value(&mut self, event: Event<'a>, line: u32, depth: usize) -> Result<Node, Mistake> {
+    fn value(&mut self, event: Event<'a>, line: u32, depth: usize) -> Result<Node, ParseError> {
         if depth > DEEPEST {
             let message = format!("values lie more than {DEEPEST} deep in each other");
-            return Err(Mistake::new(line, message));
+            return Err(ParseError::new(line, message));
         }
         let value = match event {
             Event::Scalar(text, ..) => clean(line, &text)?,
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
             Event::MappingStart(..) => Value::Table(self.mapping(depth)?),
             Event::Alias(_) => {
                 let message = "references (*name) are not read: write the value out";
-                return Err(Mistake::new(line, message));
+                return Err(ParseError::new(line, message));
             }
             Event::Nothing
             | Event::StreamStart
@@ -71,12 +71,12 @@ impl<'a> Reader<'a> {
             | Event::DocumentStart(_)
             | Event::DocumentEnd
             | Event::SequenceEnd
-            | Event::MappingEnd => return Err(Mistake::new(line, "a value is missing")),
+            | Event::MappingEnd => return Err(ParseError::new(line, "a value is missing")),
         };
         Ok(Node::new(line, value))
     }
 
-    fn sequence(&mut self, depth: usize) -> Result<Vec<Node>, Mistake> {
+    fn sequence(&mut self, depth: usize) -> Result<Vec<Node>, ParseError> {
         let mut list = Vec::new();
         loop {
             let (event, line) = self.next()?;
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn mapping(&mut self, depth: usize) -> Result<Vec<Entry>, Mistake> {
+    fn mapping(&mut self, depth: usize) -> Result<Vec<Entry>, ParseError> {
         let mut entries = Vec::new();
         let mut seen = BTreeSet::new();
         loop {
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
             let key = match event {
                 Event::MappingEnd => return Ok(entries),
                 Event::Scalar(key, ..) => key.into_owned(),
-                _ => return Err(Mistake::new(line, "a key must be a word")),
+                _ => return Err(ParseError::new(line, "a key must be a word")),
             };
             clean(line, &key)?;
             let (event, at) = self.next()?;

@@ -1,12 +1,12 @@
-//! A step in a job that is there.
+//! `srun` inside a running job: a step in that job.
 
 use super::layout::{arranged, layout};
-use super::request::{SRUN, SrunOptions, Stop, refused, tell_job, unreachable};
+use super::request::{Failure, SRUN, SrunOptions, refused, tell_job, unreachable};
 use super::{components, step};
-use crate::launch::place;
-use crate::launch::start::{go, way_to, with_variables};
+use crate::launch::start::{connect_to_job, run_step, with_variables};
+use crate::launch::step_socket;
 use crate::slurm::messages::say;
-use crate::slurm::submit::{hosts, surroundings};
+use crate::slurm::submit::{hosts, submitter};
 use crate::{Context, exit};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
@@ -21,53 +21,54 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 
-/// Says that a job speaks to its programs in Slurm's words.
+/// The variable that is set in jobs of Slurm's dialect.
 const DIALECT: &str = variables::DIALECT;
 
-/// The job that this is in. One of Slurm's dialect may be left by unsetting its variables.
-pub fn job(asked: &SrunOptions) -> Option<JobId> {
-    let own = || place::job().filter(|_| std::env::var_os(DIALECT).is_none());
-    asked.step_options.job.or_else(own)
+/// The running job that the step belongs to: that of `--jobid` or `SLURM_JOB_ID`, else the job around
+/// this command. A job of Slurm's dialect counts only by its variables, so that unsetting them works.
+pub fn job(srun_options: &SrunOptions) -> Option<JobId> {
+    let own = || step_socket::current_job().filter(|_| std::env::var_os(DIALECT).is_none());
+    srun_options.step_options.job.or_else(own)
 }
 
 /// Runs a step in `job`; gives the exit code.
-pub fn run(context: &Context, asked: &SrunOptions, job: JobId) -> Result<u8, Stop> {
-    let stream = match way_to(context, job) {
+pub fn run(context: &Context, srun_options: &SrunOptions, job: JobId) -> Result<u8, Failure> {
+    let stream = match connect_to_job(context, job) {
         Ok(stream) => stream,
         Err(e) => return Err(no_way(job, &e)),
     };
     let whole = facts(context, job);
-    let mut chosen = components::chosen(asked, whole.as_ref())?;
+    let mut chosen = components::chosen(srun_options, whole.as_ref())?;
     if let Some(whole) = whole.as_ref().filter(|_| chosen.len() > 1) {
-        return over_components(asked, &chosen, whole, job, stream);
+        return over_components(srun_options, &chosen, whole, job, stream);
     }
-    let (asked, facts, elsewhere) = match (chosen.pop(), whole) {
-        (Some((asked, component)), Some(whole)) => {
-            let elsewhere = components::nodes_of_others(&whole, &component);
-            (asked, Some(component), elsewhere)
+    let (srun_options, facts, other_nodes) = match (chosen.pop(), whole) {
+        (Some((srun_options, component)), Some(whole)) => {
+            let other_nodes = components::nodes_of_others(&whole, &component);
+            (srun_options, Some(component), other_nodes)
         }
-        (_, whole) => (asked.clone(), whole, Vec::new()),
+        (_, whole) => (srun_options.clone(), whole, Vec::new()),
     };
-    let asked = &asked;
+    let srun_options = &srun_options;
     if let Some(facts) = &facts {
-        tell_job(asked, facts);
+        tell_job(srun_options, facts);
     }
-    let hosts = hosts::of_tasks(asked.hosts.as_ref(), asked.line.tasks)?;
+    let hosts = hosts::of_tasks(srun_options.hosts.as_ref(), srun_options.line.tasks)?;
     let layout = match &hosts[..] {
-        [] => layout(asked, facts.as_ref())?,
-        hosts => arranged(asked, facts.as_ref(), hosts),
+        [] => layout(srun_options, facts.as_ref())?,
+        hosts => arranged(srun_options, facts.as_ref(), hosts),
     };
-    let name = asked.job_options.name.clone().unwrap_or_default();
-    let environment = variables(asked, facts.as_ref(), &layout, &name)?;
-    let nodes = relative(asked, facts.as_ref(), &layout)?;
-    let mut options = step::options(asked, &Some(layout), true)?;
+    let name = srun_options.job_options.name.clone().unwrap_or_default();
+    let environment = variables(srun_options, facts.as_ref(), &layout, &name)?;
+    let nodes = relative(srun_options, facts.as_ref(), &layout)?;
+    let mut options = step::options(srun_options, &Some(layout), true)?;
     if let Some(nodes) = nodes {
         options.job.require = nodes;
     }
     options.places = hosts::runs(&hosts);
-    options.job.avoid.extend(elsewhere);
-    let wanted = step::wanted(asked, &options, environment)?;
-    let outcome = go(SRUN.name(), &options, wanted, job, stream, None);
+    options.job.avoid.extend(other_nodes);
+    let step_request = step::request(srun_options, &options, environment)?;
+    let outcome = run_step(SRUN.name(), &options, step_request, job, stream, None);
     match outcome {
         Ok(outcome) => Ok(outcome.code),
         Err(e) => Err(refused(job, &e).into()),
@@ -76,25 +77,25 @@ pub fn run(context: &Context, asked: &SrunOptions, job: JobId) -> Result<u8, Sto
 
 /// Runs a step over several components of a heterogeneous job.
 fn over_components(
-    asked: &SrunOptions,
+    srun_options: &SrunOptions,
     chosen: &[(SrunOptions, AllocationFacts)],
     whole: &AllocationFacts,
     job: JobId,
     stream: UnixStream,
-) -> Result<u8, Stop> {
-    let step = components::Step::new(chosen, whole)?;
-    tell_job(asked, &step.facts);
-    let name = asked.job_options.name.clone().unwrap_or_default();
-    let environment = variables(asked, Some(&step.facts), &step.layout, &name)?;
-    let (options, wanted) = step.wanted(chosen, environment)?;
-    match go(SRUN.name(), &options, wanted, job, stream, None) {
+) -> Result<u8, Failure> {
+    let step = components::ComponentStep::new(chosen, whole)?;
+    tell_job(srun_options, &step.facts);
+    let name = srun_options.job_options.name.clone().unwrap_or_default();
+    let environment = variables(srun_options, Some(&step.facts), &step.layout, &name)?;
+    let (options, step_request) = step.request(chosen, environment)?;
+    match run_step(SRUN.name(), &options, step_request, job, stream, None) {
         Ok(outcome) => Ok(outcome.code),
         Err(e) => Err(refused(job, &e).into()),
     }
 }
 
-/// No way to the job: mostly it is over.
-fn no_way(job: JobId, error: &anyhow::Error) -> Stop {
+/// The failure to connect to the job's first node: usually the job has ended.
+fn no_way(job: JobId, error: &anyhow::Error) -> Failure {
     let gone = match error.downcast_ref::<CallError>() {
         Some(CallError::Refused(refusal)) => match refusal.code {
             RefusalCode::NotFound => Some("Invalid job id specified"),
@@ -109,17 +110,17 @@ fn no_way(job: JobId, error: &anyhow::Error) -> Stop {
     };
     say(&format!("srun: error: Unable to confirm allocation for job {job}: {why}"));
     say(&format!("srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job}"));
-    Stop::Code(exit::FAILED)
+    Failure::Reported(exit::FAILED)
 }
 
-/// What the job has: its own variables tell it, else the controller.
+/// Nodes, tasks and cores of the job: from its variables, else from the controller.
 fn facts(context: &Context, job: JobId) -> Option<AllocationFacts> {
     let own = AllocationFacts::read(&present().0).filter(|f| f.job == job.to_string());
     own.filter(|f| !f.cores.is_empty())
         .or_else(|| ask(context, job))
 }
 
-/// The variables of this process that tell of a job.
+/// The variables of this process that describe a job.
 fn present() -> OsText {
     let mut block = Vec::new();
     for (name, value) in std::env::vars_os() {
@@ -173,16 +174,16 @@ fn ask(context: &Context, job: JobId) -> Option<AllocationFacts> {
     })
 }
 
-/// The nodes of the step when it begins at a certain one of the job.
+/// The nodes of the step with `--relative`, which begins at a given node of the job.
 fn relative(
-    asked: &SrunOptions,
+    srun_options: &SrunOptions,
     facts: Option<&AllocationFacts>,
     layout: &Layout,
 ) -> Result<Option<Vec<String>>, Fault> {
-    let Some(first) = asked.step_options.relative else {
+    let Some(first) = srun_options.step_options.relative else {
         return Ok(None);
     };
-    let line = &asked.line;
+    let line = &srun_options.line;
     if line.nodelist.is_some() || line.exclude.is_some() {
         let text = "-r,--relative not allowed with -w,--nodelist or -x,--exclude.";
         return Err(Fault::error(text));
@@ -208,23 +209,23 @@ fn relative(
     )))
 }
 
-/// The variables of a step: those here, what the job has where that is missing, and what
-/// `srun` adds.
+/// The variables of a step: those of this process, missing ones of the job, and those that `srun`
+/// sets.
 fn variables(
-    asked: &SrunOptions,
+    srun_options: &SrunOptions,
     facts: Option<&AllocationFacts>,
     layout: &Layout,
     name: &str,
 ) -> Result<OsText, Fault> {
-    let host = surroundings::host();
-    let mut told = surroundings::asked(SRUN, &asked.job_options, name, &host);
-    told.distribution = Some(dealt(asked, layout));
-    if asked.step_options.preserve {
-        // Those that are there stay.
-        told.tasks = None;
+    let host = submitter::hostname();
+    let mut requested = submitter::requested(SRUN, &srun_options.job_options, name, &host);
+    requested.distribution = Some(dealt(srun_options, layout));
+    if srun_options.step_options.preserve {
+        // Variables that are set stay as they are.
+        requested.tasks = None;
     }
-    let job_options = &asked.job_options;
-    let mut environment = surroundings::environment(job_options, &told)?;
+    let job_options = &srun_options.job_options;
+    let mut environment = submitter::environment(job_options, &requested)?;
     if let Some(facts) = facts {
         let shared: Vec<String> = facts.shared().texts().collect();
         environment = with_variables(&environment, &shared.join("\0").into());
@@ -240,19 +241,19 @@ fn variables(
     Ok(with_variables(&environment, &launched(&host)))
 }
 
-/// How tasks are dealt out: as asked for, else in blocks unless each is alone on its node.
-fn dealt(asked: &SrunOptions, layout: &Layout) -> String {
+/// The word for how tasks are distributed: as given, else `block`, or `cyclic` for one task a node.
+fn dealt(srun_options: &SrunOptions, layout: &Layout) -> String {
     let usual = if layout.tasks <= layout.nodes {
         "cyclic"
     } else {
         "block"
     };
-    let given = asked.job_options.distribution.as_ref();
+    let given = srun_options.job_options.distribution.as_ref();
     given.map_or(usual, |d| &d.text).to_owned()
 }
 
-/// Where this command is. Nothing connects to its port, which is only kept from others:
-/// programs derive numbers from it that no other step on this host has.
+/// Variables with the address and a port of this command. Nothing connects to the port; it is kept
+/// from other processes, because programs derive numbers from it that must differ between steps.
 pub fn launched(host: &str) -> OsText {
     let address = if host.is_empty() { "localhost" } else { host };
     let here = address_of(address);
@@ -284,7 +285,7 @@ fn address_of(host: &str) -> String {
     found.unwrap_or_else(|| host.to_owned())
 }
 
-/// A name that is no longer than it may be; for [`OsString`] of any kind.
+/// The last part of the path of a program, as the default name of its step.
 pub fn program_name(command: &[OsString]) -> String {
     let first = command.first().map(|w| w.to_string_lossy().into_owned());
     let first = first.unwrap_or_default();

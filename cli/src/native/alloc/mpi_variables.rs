@@ -1,6 +1,6 @@
 //! What the MPI plugins say about an allocation, laid over its variables.
 
-use crate::native::mpi::{Ready, ready};
+use crate::native::mpi::{PreparedPlugins, prepare_plugins};
 use cosy_model::OsText;
 use cosy_plugin::Environment;
 use std::ffi::OsString;
@@ -8,12 +8,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Lets the plugins add to `variables`, where the allocation is of interest to them. Their
 /// files go with what is given back.
-pub fn prepare(program: &str, variables: &mut OsText) -> Option<Ready> {
+pub fn prepare(program: &str, variables: &mut OsText) -> Option<PreparedPlugins> {
     let mut environment = read(variables);
-    let ready = ready(&environment, program)?;
-    environment.extend(ready.variables.clone());
+    let prepared = prepare_plugins(&environment, program)?;
+    environment.extend(prepared.variables.clone());
     *variables = write(&environment);
-    Some(ready)
+    Some(prepared)
 }
 
 fn read(block: &OsText) -> Environment {

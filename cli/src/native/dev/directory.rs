@@ -19,7 +19,7 @@ const BEING_MADE: Duration = Duration::from_secs(60);
 const MADE: [&str; 6] = ["bin", "run", "state", "log", "cosy.toml", KEEP];
 
 /// The directory of this cluster.
-pub struct Place {
+pub struct ClusterDirectory {
     dir: PathBuf,
     lock: File,
     keep: bool,
@@ -27,7 +27,7 @@ pub struct Place {
     whole: bool,
 }
 
-impl Place {
+impl ClusterDirectory {
     /// Makes and locks it: `dir`, or a new one among temporary files.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Place {
     }
 
     /// Its path, absolute.
-    pub fn dir(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.dir
     }
 
@@ -226,17 +226,17 @@ mod tests {
     fn named_places() {
         let outer = tempfile::tempdir().unwrap();
         let dir = outer.path().join("new");
-        let place = Place::make(Some(&dir), false).unwrap();
+        let directory = ClusterDirectory::make(Some(&dir), false).unwrap();
         assert!(!is_stale(&dir));
-        assert!(Place::make(Some(&dir), false).is_err());
+        assert!(ClusterDirectory::make(Some(&dir), false).is_err());
         fs::create_dir_all(dir.join("node1/spool")).unwrap();
-        place.remove();
+        directory.remove();
         assert!(!dir.exists());
         // One that was there stays.
         fs::create_dir(&dir).unwrap();
-        let place = Place::make(Some(&dir), false).unwrap();
+        let directory = ClusterDirectory::make(Some(&dir), false).unwrap();
         fs::create_dir_all(dir.join("state/x")).unwrap();
-        place.remove();
+        directory.remove();
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
     }
 
@@ -244,10 +244,10 @@ mod tests {
     fn stale_places() {
         let outer = tempfile::tempdir().unwrap();
         let dir = outer.path().join("d");
-        let place = Place::make(Some(&dir), false).unwrap();
-        drop(place);
+        let directory = ClusterDirectory::make(Some(&dir), false).unwrap();
+        drop(directory);
         assert!(is_stale(&dir));
-        drop(Place::make(Some(&outer.path().join("k")), true).unwrap());
+        drop(ClusterDirectory::make(Some(&outer.path().join("k")), true).unwrap());
         assert!(!is_stale(&outer.path().join("k")));
         fs::create_dir(outer.path().join("young")).unwrap();
         assert!(!is_stale(&outer.path().join("young")));

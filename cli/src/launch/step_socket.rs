@@ -1,8 +1,7 @@
-//! Where steps are started: the socket for steps of a node daemon.
+//! Finds the node daemon's socket on which steps are started, and connects to it.
 //!
-//! Inside a job that is named by `COSY_STEP_SOCKET`. From outside it is the socket of the
-//! job's first node when that is this host, else that of this host's own node daemon, which
-//! carries the conversation on.
+//! Inside a job `COSY_STEP_SOCKET` names it. From outside it is the socket of the job's first node
+//! when that is this host, else that of this host's own node daemon, which passes everything on.
 
 use anyhow::anyhow;
 use cosy_client::cluster;
@@ -14,19 +13,19 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The node daemon's socket for steps.
+/// Socket for steps of the node daemon, unless it is configured otherwise.
 pub const STEP_SOCKET: &str = "/run/noded/noded.steps.sock";
-/// Where it was in earlier releases.
+/// [`STEP_SOCKET`] of earlier releases.
 pub const OLD_STEP_SOCKET: &str = "/run/cosy/noded.steps.sock";
-/// For a place in the queue of connections.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// A node daemon that is restarted is back within this time.
-const RESTART: Duration = Duration::from_secs(15);
-/// Between two looks for it.
-const AGAIN: Duration = Duration::from_millis(50);
+/// Longest wait for a place in the daemon's queue of connections.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a node daemon that does not listen is waited for: it may be restarted.
+const RESTART_WAIT: Duration = Duration::from_secs(15);
+/// Pause between two tries to reach it.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// The job that this command runs in.
-pub fn job() -> Option<JobId> {
+/// The job that this command runs in, by `COSY_JOB_ID`.
+pub fn current_job() -> Option<JobId> {
     std::env::var(variables::JOB_ID)
         .ok()?
         .parse()
@@ -34,39 +33,39 @@ pub fn job() -> Option<JobId> {
         .map(JobId)
 }
 
-/// Connects to the socket for steps inside a job; `None` where it names none. A daemon
-/// that is being restarted is waited for, after a word to `notice`: the job goes on then,
-/// too.
+/// Connects to the socket that `COSY_STEP_SOCKET` names; `None` where it is not set. A daemon that
+/// is being restarted is waited for, because jobs go on meanwhile; `notice` is given that line.
 ///
 /// # Errors
 /// Nobody listens.
-pub fn inside(notice: &dyn Fn(&str)) -> Option<anyhow::Result<UnixStream>> {
-    let path = variable()?;
+pub fn connect_inside(notice: &dyn Fn(&str)) -> Option<anyhow::Result<UnixStream>> {
+    let path = socket_variable()?;
     let shown = path.display();
     let start = Instant::now();
-    let mut told = false;
+    let mut notified = false;
     loop {
-        let e = match cluster::connect(&path, PATIENCE) {
+        let e = match cluster::connect(&path, CONNECT_TIMEOUT) {
             Ok(stream) => return Some(Ok(stream)),
             Err(e) => e,
         };
-        if !may_come_back(&path, &e) || start.elapsed() >= RESTART {
+        if !may_come_back(&path, &e) || start.elapsed() >= RESTART_WAIT {
             return Some(Err(anyhow!(
                 "cannot reach the node daemon at {shown}: {e}; is noded running here?"
             )));
         }
-        if !told {
-            told = true;
-            let seconds = RESTART.as_secs();
+        if !notified {
+            notified = true;
+            let seconds = RESTART_WAIT.as_secs();
             notice(&format!(
                 "the node daemon at {shown} does not answer ({e}); trying for {seconds} s"
             ));
         }
-        std::thread::sleep(AGAIN);
+        std::thread::sleep(RETRY_PAUSE);
     }
 }
 
-/// Its place is there, only nobody listens.
+/// True when the error is that of a daemon that is being restarted: its directory is there, and
+/// nobody listens.
 fn may_come_back(path: &Path, e: &io::Error) -> bool {
     match e.kind() {
         io::ErrorKind::ConnectionRefused => true,
@@ -75,19 +74,19 @@ fn may_come_back(path: &Path, e: &io::Error) -> bool {
     }
 }
 
-fn variable() -> Option<PathBuf> {
+fn socket_variable() -> Option<PathBuf> {
     let path = std::env::var_os(variables::STEP_SOCKET).filter(|v| !v.is_empty())?;
     Some(path.into())
 }
 
-/// Connects to what leads to a job's first node; gives the socket, too.
+/// Connects from outside to a job's first node; gives the connection and the path of its socket.
 ///
 /// # Errors
-/// None can be reached: which were tried.
-pub fn outside(entry: &AllocationEndpoint) -> anyhow::Result<(UnixStream, PathBuf)> {
+/// No socket can be reached: names those that were tried.
+pub fn connect_outside(endpoint: &AllocationEndpoint) -> anyhow::Result<(UnixStream, PathBuf)> {
     let mut tried = Vec::new();
-    for path in candidates(entry, &boot_id(), variable(), &cluster::find()) {
-        match cluster::connect(&path, PATIENCE) {
+    for path in candidates(endpoint, &boot_id(), socket_variable(), &cluster::find()) {
+        match cluster::connect(&path, CONNECT_TIMEOUT) {
             Ok(stream) => return Ok((stream, path)),
             Err(e) => tried.push(format!("{} ({e})", path.display())),
         }
@@ -95,29 +94,29 @@ pub fn outside(entry: &AllocationEndpoint) -> anyhow::Result<(UnixStream, PathBu
     Err(anyhow!(
         "job {} is there, but no way to its nodes {}: tried {}; commands on this host need its \
          node daemon (noded)",
-        entry.key.job,
-        entry.nodes,
+        endpoint.key.job,
+        endpoint.nodes,
         tried.join(", ")
     ))
 }
 
-/// This host since its start.
+/// The id of this boot of the kernel, by which a host is recognised; empty when it is unknown.
 fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.unwrap_or_default().trim().to_owned()
 }
 
-/// Sockets in the order in which they are tried.
+/// Paths of sockets in the order in which they are tried, each once.
 fn candidates(
-    entry: &AllocationEndpoint,
+    endpoint: &AllocationEndpoint,
     boot_id: &str,
-    variable: Option<PathBuf>,
+    socket_variable: Option<PathBuf>,
     cluster: &Path,
 ) -> Vec<PathBuf> {
-    let here = !boot_id.is_empty() && entry.boot_id.trim() == boot_id;
-    let first = entry.socket.as_ref().filter(|_| here).map(PathBuf::from);
+    let here = !boot_id.is_empty() && endpoint.boot_id.trim() == boot_id;
+    let first = endpoint.socket.as_ref().filter(|_| here).map(PathBuf::from);
     let usual = [STEP_SOCKET, OLD_STEP_SOCKET].map(|path| Some(path.into()));
-    let named = [first, variable, beside(cluster)];
+    let named = [first, socket_variable, beside(cluster)];
     let mut all: Vec<PathBuf> = named.into_iter().chain(usual).flatten().collect();
     let mut seen = Vec::new();
     all.retain(|p| {
@@ -129,7 +128,8 @@ fn candidates(
     all
 }
 
-/// The socket for steps that goes with a node daemon's socket for questions.
+/// The socket for steps beside a node daemon's socket for requests: `noded.steps.sock` beside
+/// `noded.sock`; `None` for the controller's socket.
 fn beside(socket: &Path) -> Option<PathBuf> {
     let stem = socket.file_stem().filter(|s| *s != OsStr::new("cosyd"))?;
     let mut name = stem.to_owned();
@@ -147,7 +147,7 @@ mod tests {
     use cosy_model::Attempt;
     use cosy_model::node::AttemptKey;
 
-    fn entry(socket: Option<&str>) -> AllocationEndpoint {
+    fn endpoint(socket: Option<&str>) -> AllocationEndpoint {
         AllocationEndpoint {
             key: AttemptKey {
                 job: JobId(1),
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn which_sockets() {
-        let check = |socket, boot, variable: Option<&str>, cluster: &str, want: &[&str]| {
-            let variable = variable.map(PathBuf::from);
-            let got = candidates(&entry(socket), boot, variable, Path::new(cluster));
+        let check = |socket, boot, socket_variable: Option<&str>, cluster: &str, want: &[&str]| {
+            let socket_variable = socket_variable.map(PathBuf::from);
+            let got = candidates(&endpoint(socket), boot, socket_variable, Path::new(cluster));
             let got: Vec<&str> = got.iter().filter_map(|p| p.to_str()).collect();
             assert_eq!(got, want);
         };

@@ -1,11 +1,11 @@
-//! What a job takes over from the process that submits it: environment, working
-//! directory, file mode mask, resource limits.
+//! The submitting process, as far as a job inherits from it or records it: environment, working
+//! directory, file mode mask, resource limits, host, session and command line.
 
 use crate::job_options::EnvItem;
 use cosy_model::OsText;
 use cosy_model::limits::{ENVIRONMENT_BYTES, LINE_BYTES};
 use rustix::fs::Mode;
-use rustix::process::{Resource, getrlimit, umask};
+use rustix::process::{Resource, getrlimit};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ const LIMITS: [(&str, Resource); 16] = [
     ("RTTIME", Resource::Rttime),
 ];
 
-/// All limits of this process; `u64::MAX` is unlimited.
-pub fn limits() -> Vec<(String, u64, u64)> {
+/// All resource limits of this process: name, soft and hard limit; `u64::MAX` is unlimited.
+pub fn rlimits() -> Vec<(String, u64, u64)> {
     LIMITS
         .iter()
         .map(|(name, resource)| {
@@ -43,28 +43,27 @@ pub fn limits() -> Vec<(String, u64, u64)> {
 }
 
 /// The file mode mask of this process (which can only be read by setting it).
-pub fn mask() -> u32 {
-    let mask = umask(Mode::RWXG | Mode::RWXO);
-    umask(mask);
+pub fn umask() -> u32 {
+    let mask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    rustix::process::umask(mask);
     mask.bits()
 }
 
 /// The name of this host.
-pub fn host() -> Option<String> {
+pub fn hostname() -> Option<String> {
     let name = nix::unistd::gethostname().ok()?;
     Some(name.to_string_lossy().into_owned())
 }
 
 /// The session of this process; 0 when its leader is outside of the namespace of process
 /// ids, as in some containers.
-pub fn session() -> Option<u32> {
+pub fn session_id() -> Option<u32> {
     let session = nix::unistd::getsid(None).ok()?;
     u32::try_from(session.as_raw()).ok()
 }
 
-/// The command line of this process, words with blanks between, as much of it as is
-/// recorded.
-pub fn line() -> String {
+/// The command line of this process, words with blanks between, cut to `LINE_BYTES`.
+pub fn command_line() -> String {
     let words: Vec<OsString> = std::env::args_os().collect();
     let mut line = words.join(OsStr::new(" ")).to_string_lossy().into_owned();
     let mut end = line.len().min(LINE_BYTES);
@@ -75,7 +74,7 @@ pub fn line() -> String {
     line
 }
 
-/// The working directory, or `chdir` seen from it.
+/// The working directory, or `chdir` as seen from it.
 ///
 /// # Errors
 /// When the present directory is gone.
@@ -94,7 +93,8 @@ pub fn workdir(chdir: Option<&OsStr>) -> Result<OsText, String> {
     Ok(OsText(whole.into_os_string().into_vec()))
 }
 
-/// The variables that the job gets, separated by NUL: what `items` take of `present`.
+/// The variables that the job gets, separated by NUL: those that `items` keep of `present`, and those
+/// that they set.
 ///
 /// # Errors
 /// More than the limit.
@@ -176,14 +176,14 @@ mod tests {
 
     #[test]
     fn this_process() {
-        let limits = limits();
+        let limits = rlimits();
         assert!(
             limits
                 .iter()
                 .any(|(n, soft, hard)| n == "NOFILE" && *soft > 0 && soft <= hard)
         );
         assert!(limits.len() <= cosy_model::limits::RLIMITS);
-        assert_eq!(mask(), mask());
+        assert_eq!(umask(), umask());
         assert!(workdir(Some("x".as_ref())).unwrap().lossy().ends_with("/x"));
         assert_eq!(workdir(Some("/x".as_ref())).unwrap().lossy(), "/x");
     }

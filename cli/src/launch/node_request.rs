@@ -1,9 +1,9 @@
-//! The first words with a node daemon on its socket for steps: what is asked, and the
-//! answer; the frames of a step follow on the same connection.
+//! A request to a node daemon on its socket for steps, and the answer. After the answer that a step
+//! was created, the frames of the step follow on the same connection.
 
 use super::inbox::Inbox;
-use super::intake::Intake;
 use super::session::Step;
+use super::signal_pipe::SignalPipe;
 use crate::exit::{self, SIGNAL_BASE};
 use anyhow::{Context as _, anyhow};
 use cosy_model::Refusal;
@@ -15,32 +15,32 @@ use rustix::fd::AsFd;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
 
-/// The step was refused.
+/// A node daemon refused the request.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct StepRefused(pub Refusal);
 
-/// What is answered.
-pub enum Answered {
-    /// A step: its frames follow.
+/// The answer of a node daemon, other than a refusal.
+pub enum NodeReply {
+    /// A step was created or found: its frames follow on the connection.
     Step(Box<Step>),
-    /// Anything else.
+    /// The answer to a request that creates no step.
     Other(StepAnswer),
 }
 
-/// Asks on `stream` and waits for the answer. `on_wait` is told why a step waits; with an
-/// `intake`, signals that end programs end the waiting.
+/// Sends a request and waits for the answer. `on_wait` is given the reason while the step has to
+/// wait; SIGINT, SIGTERM and SIGHUP in `signals` end the wait.
 ///
 /// # Errors
 /// A refusal, a lost connection, an interrupt.
-pub fn ask(
+pub fn send(
     mut stream: UnixStream,
-    ask: &StepAsk,
-    intake: Option<&mut Intake>,
+    request: &StepAsk,
+    signals: Option<&mut SignalPipe>,
     on_wait: &mut dyn FnMut(&str),
-) -> anyhow::Result<Answered> {
-    frame::write(&mut stream, ask, FRAME_BYTES).context("cannot ask the node daemon")?;
-    let mut intake = intake;
+) -> anyhow::Result<NodeReply> {
+    frame::write(&mut stream, request, FRAME_BYTES).context("cannot ask the node daemon")?;
+    let mut signals = signals;
     let mut inbox = Inbox::new();
     loop {
         match inbox
@@ -48,8 +48,8 @@ pub fn ask(
             .context("no understandable answer from the node daemon")?
         {
             None => {
-                if let Some(intake) = intake.as_deref_mut() {
-                    wait(&stream, intake)?;
+                if let Some(signals) = signals.as_deref_mut() {
+                    wait(&stream, signals)?;
                 }
                 let lost = "lost the node daemon";
                 if inbox.fill(&mut stream).context(lost)? == 0 {
@@ -61,7 +61,7 @@ pub fn ask(
                 return Err(StepRefused(refusal).into());
             }
             Some(StepAnswer::Created { key, layout, .. }) => {
-                return Ok(Answered::Step(Box::new(Step {
+                return Ok(NodeReply::Step(Box::new(Step {
                     stream,
                     inbox,
                     key,
@@ -69,29 +69,32 @@ pub fn ask(
                 })));
             }
             Some(other @ (StepAnswer::Steps(_) | StepAnswer::Usage(_) | StepAnswer::Done)) => {
-                return Ok(Answered::Other(other));
+                return Ok(NodeReply::Other(other));
             }
         }
     }
 }
 
-/// Until something has come on the connection.
-fn wait(stream: &UnixStream, intake: &mut Intake) -> anyhow::Result<()> {
+/// Waits until the connection can be read.
+///
+/// # Errors
+/// A signal that ends the wait, with its exit code.
+fn wait(stream: &UnixStream, signals: &mut SignalPipe) -> anyhow::Result<()> {
     loop {
         let mut fds = [
             PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(intake.fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN),
         ];
         let _ = poll(&mut fds, None);
-        let [there, signals] = [0, 1].map(|at: usize| !fds[at].revents().is_empty());
-        if signals {
-            let ends = [SIGINT, SIGTERM, SIGHUP];
-            if let Some(signal) = intake.take().into_iter().find(|s| ends.contains(s)) {
+        let [answered, signalled] = [0, 1].map(|at: usize| !fds[at].revents().is_empty());
+        if signalled {
+            let ending = [SIGINT, SIGTERM, SIGHUP];
+            if let Some(signal) = signals.take().into_iter().find(|s| ending.contains(s)) {
                 let code = u8::try_from(SIGNAL_BASE + signal).unwrap_or(exit::FAILED);
-                return Err(exit::coded(code, "interrupted; the step was not started"));
+                return Err(exit::error(code, "interrupted; the step was not started"));
             }
         }
-        if there {
+        if answered {
             return Ok(());
         }
     }

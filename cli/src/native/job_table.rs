@@ -1,6 +1,6 @@
 //! Tables of jobs as text and as JSON.
 
-use crate::native::table::{Cell, Head, Paint, Side, TableStyle, render};
+use crate::native::table::{Cell, ColumnHead, Paint, Side, TableStyle, render};
 use crate::times;
 use crate::units::{bytes, micros};
 use cosy_model::api::{FieldKind, JobField, Table, Value};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 /// A column of a list of jobs, as the commands show it by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
+pub enum JobColumn {
     /// A field as it is, under its own name.
     Field(JobField),
     /// A field under another title, cut to so many characters where needed.
@@ -29,7 +29,7 @@ pub enum Shown {
     Cpu,
 }
 
-impl Shown {
+impl JobColumn {
     /// The fields that it is made of.
     pub fn fields(self) -> &'static [JobField] {
         use JobField as F;
@@ -45,18 +45,18 @@ impl Shown {
         }
     }
 
-    fn head(self) -> Head {
+    fn head(self) -> ColumnHead {
         match self {
             Self::Field(f) => field_head(f, &f.word().to_ascii_uppercase()),
-            Self::Titled(f, title, least) => Head {
+            Self::Titled(f, title, least) => ColumnHead {
                 least,
                 ..field_head(f, title)
             },
-            Self::Start => Head::left("START"),
-            Self::Where => Head::left("NODES OR REASON").cut(9),
-            Self::Nodes => Head::left("NODES").cut(5),
-            Self::Exit => Head::right("EXIT"),
-            Self::Cpu => Head::right("CPU"),
+            Self::Start => ColumnHead::left("START"),
+            Self::Where => ColumnHead::left("NODES OR REASON").cut(9),
+            Self::Nodes => ColumnHead::left("NODES").cut(5),
+            Self::Exit => ColumnHead::right("EXIT"),
+            Self::Cpu => ColumnHead::right("CPU"),
         }
     }
 
@@ -73,7 +73,7 @@ impl Shown {
 }
 
 /// The fields that all these columns are made of, each once.
-pub fn fields_of(shown: &[Shown]) -> Vec<JobField> {
+pub fn fields_of(shown: &[JobColumn]) -> Vec<JobField> {
     let mut fields = Vec::new();
     for f in shown.iter().flat_map(|s| s.fields()) {
         if !fields.contains(f) {
@@ -83,16 +83,16 @@ pub fn fields_of(shown: &[Shown]) -> Vec<JobField> {
     fields
 }
 
-fn field_head(field: JobField, title: &str) -> Head {
+fn field_head(field: JobField, title: &str) -> ColumnHead {
     let side = match field.kind() {
         FieldKind::Number | FieldKind::Span => Side::Right,
         FieldKind::Bytes | FieldKind::Mebibytes | FieldKind::CpuTime => Side::Right,
         FieldKind::Text if field == JobField::Ref => Side::Right,
         FieldKind::Text | FieldKind::Time | FieldKind::Flag => Side::Left,
     };
-    Head {
+    ColumnHead {
         side,
-        ..Head::left(title)
+        ..ColumnHead::left(title)
     }
 }
 
@@ -189,12 +189,12 @@ fn cpu(table: &Table, row: usize) -> String {
 }
 
 /// A list of jobs as text.
-pub fn list(table: &Table, shown: &[Shown], now: &Zoned, look: TableStyle) -> String {
-    let heads: Vec<Head> = shown.iter().map(|s| s.head()).collect();
+pub fn list(table: &Table, shown: &[JobColumn], now: &Zoned, style: TableStyle) -> String {
+    let heads: Vec<ColumnHead> = shown.iter().map(|s| s.head()).collect();
     let rows: Vec<Vec<Cell>> = (0..table.rows)
         .map(|row| shown.iter().map(|s| s.cell(table, row, now)).collect())
         .collect();
-    render(&heads, &rows, look)
+    render(&heads, &rows, style)
 }
 
 /// One job whole: a line for each field that has a value.
@@ -299,21 +299,21 @@ mod tests {
     fn lists() {
         use JobField as F;
         let shown = [
-            Shown::Titled(F::Ref, "ID", None),
-            Shown::Field(F::Name),
-            Shown::Field(F::State),
-            Shown::Field(F::Elapsed),
-            Shown::Titled(F::TimeLimit, "LIMIT", None),
-            Shown::Start,
-            Shown::Where,
-            Shown::Cpu,
+            JobColumn::Titled(F::Ref, "ID", None),
+            JobColumn::Field(F::Name),
+            JobColumn::Field(F::State),
+            JobColumn::Field(F::Elapsed),
+            JobColumn::Titled(F::TimeLimit, "LIMIT", None),
+            JobColumn::Start,
+            JobColumn::Where,
+            JobColumn::Cpu,
         ];
         let text = list(&sample(), &shown, &now(), TableStyle::default());
         let want = "      ID  NAME    STATE     ELAPSED      LIMIT  START      NODES OR REASON    CPU\n\
                     \u{20}     12  first   running  01:00:00   02:00:00  11:00:00   n[1-2]           1.50s\n\
                     13_[1-9]  second  waiting            unlimited  ~13:00:00  (resources)\n";
         assert_eq!(text, want);
-        assert_eq!(fields_of(&[Shown::Start, Shown::Field(F::Start)]).len(), 3);
+        assert_eq!(fields_of(&[JobColumn::Start, JobColumn::Field(F::Start)]).len(), 3);
     }
 
     #[test]

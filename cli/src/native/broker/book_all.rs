@@ -14,11 +14,11 @@
 //! Source: what-if paper, section 3; COSY paper, 3.2 "Two phase commitment". The paper's
 //! service reserves on one cluster only; the second phase is ours.
 
-use super::best::{Granted, ask_at, depends_on_start, granted};
-use super::outcome::{ClusterOutcome, Outcome, Part, RejectedSlot};
-use super::rank::{Preference, why_not};
-use super::starts::{common, unasked};
-use super::wire::{Failure, side_by_side};
+use super::book_best::{Granted, depends_on_start, granted, spec_at};
+use super::outcome::{ClusterOutcome, ClusterResult, Outcome, RejectedSlot};
+use super::rank::{Preference, telling_refusal};
+use super::starts::{common_starts, without_quote};
+use super::transport::{ClusterError, concurrently};
 use super::{Broker, Cluster, Quotes};
 use cosy_client::new_key;
 use cosy_model::api::{Reply, Request, Submission};
@@ -27,38 +27,39 @@ use cosy_model::reservation::{
 };
 use cosy_model::{Refusal, RefusalCode, ReservationId, Time};
 
-/// Most starts that are held before it is given up.
+/// Starts at which slots are held before the search is given up.
 const MOST_ROUNDS: usize = 8;
-/// Most starts that are asked about.
+/// Starts that are quoted before the search is given up.
 const MOST_PROBES: usize = 40;
 
-/// What a cluster holds for this booking.
+/// The reservations that one cluster holds for this booking.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Held {
-    /// The cluster that was asked.
+pub struct ClusterHold {
+    /// Where they are held.
     pub cluster: Cluster,
-    /// What is held there.
+    /// In the state `held`; several for a repeating reservation.
     pub reservations: Vec<ReservationInfo>,
 }
 
-/// Why a start could not be held everywhere; nothing is held any more.
-struct NotHeld {
-    parts: Vec<Part>,
+/// Why a start could not be held on all clusters. What was held has been given back, as far as the
+/// clusters could be reached.
+struct HoldError {
+    results: Vec<ClusterResult>,
     tried: Vec<RejectedSlot>,
-    /// Another start may do.
+    /// Another start may be possible.
     another: bool,
 }
 
 impl Broker<'_> {
-    /// See [`super::book_all`].
+    /// Both phases; see [`super::book_all`].
     pub fn book_all(
         &self,
         clusters: &[Cluster],
-        ask: &ReservationSpec,
+        spec: &ReservationSpec,
         preference: Preference,
         job: Option<&Submission>,
     ) -> Outcome {
-        match self.hold_all(clusters, ask, preference, job) {
+        match self.hold_all(clusters, spec, preference, job) {
             Ok(held) => self.confirm_all(held),
             Err(outcome) => outcome,
         }
@@ -71,37 +72,40 @@ impl Broker<'_> {
     pub fn hold_all(
         &self,
         clusters: &[Cluster],
-        ask: &ReservationSpec,
+        spec: &ReservationSpec,
         preference: Preference,
         job: Option<&Submission>,
-    ) -> Result<Vec<Held>, Outcome> {
-        if ask.repeat.as_ref().is_some_and(|r| r.as_many_as_fit) {
+    ) -> Result<Vec<ClusterHold>, Outcome> {
+        if spec.repeat.as_ref().is_some_and(|r| r.as_many_as_fit) {
             return Err(refused(
                 clusters,
                 "as many starts as fit cannot be all or none on several clusters: let all of them be needed",
             ));
         }
-        let ask = &with_fixed_end(ask);
-        if ask.repeat.is_some() || matches!(ask.pick, StartChoice::At(_)) {
-            let held = self.hold_at(clusters, ask, job);
-            return held.map_err(|e| Outcome::of(e.parts, e.tried, Vec::new()));
+        let spec = &with_fixed_end(spec);
+        if spec.repeat.is_some() || matches!(spec.pick, StartChoice::At(_)) {
+            let held = self.hold_at(clusters, spec, job);
+            return held.map_err(|e| Outcome::of(e.results, e.tried, Vec::new()));
         }
-        let quotes = self.quote(clusters, ask, None);
+        let quotes = self.quote(clusters, spec, None);
         let known = answered(&quotes)?;
         let mut tried = Vec::new();
-        let mut parts = each(clusters, &ClusterOutcome::Untried);
+        let mut results = each(clusters, &ClusterOutcome::Untried);
         let mut rounds = 0;
-        for start in common(&known, preference).into_iter().take(MOST_PROBES) {
-            let there = ask_at(ask, start, Time(i64::MIN));
-            if let Some(no) = self.probe(&quotes, start, &there) {
+        for start in common_starts(&known, preference)
+            .into_iter()
+            .take(MOST_PROBES)
+        {
+            let spec_there = spec_at(spec, start, Time(i64::MIN));
+            if let Some(no) = self.probe(&quotes, start, &spec_there) {
                 tried.push(no);
                 continue;
             }
-            match self.hold_at(clusters, &there, job) {
+            match self.hold_at(clusters, &spec_there, job) {
                 Ok(held) => return Ok(held),
                 Err(not) => {
                     tried.extend(not.tried);
-                    parts = not.parts;
+                    results = not.results;
                     rounds += 1;
                     if !not.another || rounds == MOST_ROUNDS {
                         break;
@@ -112,16 +116,20 @@ impl Broker<'_> {
         if tried.is_empty() {
             tried = reasons(&quotes);
         }
-        Err(Outcome::of(parts, tried, Vec::new()))
+        Err(Outcome::of(results, tried, Vec::new()))
     }
 
-    /// Asks those clusters that have not said anything of this start; gives the first that
-    /// would refuse it.
-    fn probe(&self, quotes: &Quotes, start: Time, there: &ReservationSpec) -> Option<RejectedSlot> {
-        let fresh = self.quote(&unasked(quotes, start), there, None);
-        let no = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| {
+    /// Requests quotes from the clusters that have not quoted this very start; gives the first refusal.
+    fn probe(
+        &self,
+        quotes: &Quotes,
+        start: Time,
+        spec_there: &ReservationSpec,
+    ) -> Option<RejectedSlot> {
+        let fresh = self.quote(&without_quote(quotes, start), spec_there, None);
+        let no = |(cluster, quote): &(Cluster, Result<Quote, ClusterError>)| {
             let why = match quote {
-                Err(failure) => failure.to_string(),
+                Err(error) => error.to_string(),
                 Ok(quote) => match quote.slots.iter().find(|s| s.start == start) {
                     Some(slot) if slot.admitted => return None,
                     Some(slot) => slot.reason.clone(),
@@ -137,34 +145,35 @@ impl Broker<'_> {
         fresh.iter().find_map(no)
     }
 
-    /// Holds `ask` on all clusters side by side; when one fails, gives the others back.
+    /// Holds `spec` on all clusters side by side; when one fails, gives the others back.
     fn hold_at(
         &self,
         clusters: &[Cluster],
-        ask: &ReservationSpec,
+        spec: &ReservationSpec,
         job: Option<&Submission>,
-    ) -> Result<Vec<Held>, NotHeld> {
-        let results = side_by_side(clusters, |cluster| self.reserve(cluster, ask, true, job));
-        let start = match ask.pick {
+    ) -> Result<Vec<ClusterHold>, HoldError> {
+        let results = concurrently(clusters, |cluster| self.reserve(cluster, spec, true, job));
+        let start = match spec.pick {
             StartChoice::At(start) => Some(start),
             StartChoice::FinishBy
             | StartChoice::Soonest
             | StartChoice::Cheapest
             | StartChoice::Balance { .. } => None,
         };
-        let all: Vec<(&Cluster, Result<Granted, Failure>)> = clusters.iter().zip(results).collect();
+        let all: Vec<(&Cluster, Result<Granted, ClusterError>)> =
+            clusters.iter().zip(results).collect();
         if all.iter().all(|(_, r)| r.is_ok()) {
             let held = all.into_iter().filter_map(|(cluster, granted)| {
-                Some(Held {
+                Some(ClusterHold {
                     cluster: cluster.clone(),
                     reservations: granted.ok()?.reservations,
                 })
             });
             return Ok(held.collect());
         }
-        let failed = |r: &Result<Granted, Failure>| match r {
-            Err(Failure::Refused(r)) => !depends_on_start(r.code),
-            Err(Failure::Unreachable(_) | Failure::Unknown(_)) => true,
+        let failed = |r: &Result<Granted, ClusterError>| match r {
+            Err(ClusterError::Refused(r)) => !depends_on_start(r.code),
+            Err(ClusterError::Unreachable(_) | ClusterError::Unknown(_)) => true,
             Ok(_) => false,
         };
         let another = !all.iter().any(|(_, r)| failed(r));
@@ -176,26 +185,26 @@ impl Broker<'_> {
             })
         });
         let tried = tried.collect();
-        let parts = side_by_side(&all, |(cluster, result)| self.undo(cluster, result));
-        // What is left somewhere is told before anything else is tried.
-        let clean = !parts.iter().any(Part::is_loose);
-        Err(NotHeld {
-            parts,
+        let results = concurrently(&all, |(cluster, result)| self.undo(cluster, result));
+        // Where something is left, no other start is tried.
+        let clean = !results.iter().any(ClusterResult::leaves_something);
+        Err(HoldError {
+            results,
             tried,
             another: another && clean,
         })
     }
 
-    /// Gives back what a first phase in vain left on a cluster.
-    fn undo(&self, cluster: &Cluster, result: &Result<Granted, Failure>) -> Part {
+    /// Gives back what a first phase that failed left on a cluster.
+    fn undo(&self, cluster: &Cluster, result: &Result<Granted, ClusterError>) -> ClusterResult {
         match result {
             Ok(granted) => self.give_back(cluster, &granted.reservations),
-            Err(failure) => Part {
+            Err(error) => ClusterResult {
                 cluster: cluster.clone(),
-                outcome: match failure {
-                    Failure::Unknown(_) => ClusterOutcome::Lapsing(failure.clone()),
-                    Failure::Unreachable(_) | Failure::Refused(_) => {
-                        ClusterOutcome::Nothing(failure.clone())
+                outcome: match error {
+                    ClusterError::Unknown(_) => ClusterOutcome::Lapsing(error.clone()),
+                    ClusterError::Unreachable(_) | ClusterError::Refused(_) => {
+                        ClusterOutcome::Nothing(error.clone())
                     }
                 },
             },
@@ -204,21 +213,20 @@ impl Broker<'_> {
 
     /// The second phase: confirms on all clusters; when one fails, everything is given back
     /// everywhere.
-    pub fn confirm_all(&self, held: Vec<Held>) -> Outcome {
+    pub fn confirm_all(&self, held: Vec<ClusterHold>) -> Outcome {
         let mut done = Vec::new();
         let mut failed = None;
-        // One after another: the fewer are confirmed when one fails, the fewer are to be
-        // given back.
+        // One after another, so that few are confirmed, and have to be given back, when one fails.
         for at in &held {
             match self.confirm(at) {
                 Ok(granted) => done.push(granted),
-                Err(failure) => {
-                    failed = Some((at.cluster.name.clone(), failure));
+                Err(error) => {
+                    failed = Some((at.cluster.name.clone(), error));
                     break;
                 }
             }
         }
-        let Some((cluster, failure)) = failed else {
+        let Some((cluster, error)) = failed else {
             return booked(held, done);
         };
         let tried = vec![RejectedSlot {
@@ -228,19 +236,23 @@ impl Broker<'_> {
                 .flat_map(|h| &h.reservations)
                 .map(|r| r.start)
                 .min(),
-            why: failure.to_string(),
+            why: error.to_string(),
         }];
-        // Up to here they are confirmed, or may be.
-        let asked = done.len() + usize::from(matches!(failure, Failure::Unknown(_)));
-        let now: Vec<(usize, Held)> = held.into_iter().enumerate().collect();
-        let parts = side_by_side(&now, |(at, held)| {
-            let part = self.give_back(&held.cluster, &held.reservations);
-            if *at < asked { no_lapse(part) } else { part }
+        // The clusters up to here have confirmed, or may have.
+        let asked = done.len() + usize::from(matches!(error, ClusterError::Unknown(_)));
+        let now: Vec<(usize, ClusterHold)> = held.into_iter().enumerate().collect();
+        let results = concurrently(&now, |(at, held)| {
+            let result = self.give_back(&held.cluster, &held.reservations);
+            if *at < asked {
+                no_lapse(result)
+            } else {
+                result
+            }
         });
-        Outcome::of(parts, tried, Vec::new())
+        Outcome::of(results, tried, Vec::new())
     }
 
-    fn confirm(&self, held: &Held) -> Result<Granted, Failure> {
+    fn confirm(&self, held: &ClusterHold) -> Result<Granted, ClusterError> {
         let mut all = Granted {
             reservations: Vec::new(),
             notes: Vec::new(),
@@ -252,7 +264,7 @@ impl Broker<'_> {
                 continue;
             }
             let request = Request::Confirm { id: r.id };
-            let reply = self.insist(&held.cluster, &request, new_key(), self.tries)?;
+            let reply = self.request_with_retry(&held.cluster, &request, new_key(), self.retry)?;
             let Granted {
                 reservations,
                 notes,
@@ -263,24 +275,24 @@ impl Broker<'_> {
         Ok(all)
     }
 
-    /// Cancels reservations, trying for a while.
-    pub fn give_back(&self, cluster: &Cluster, reservations: &[ReservationInfo]) -> Part {
+    /// Cancels reservations of a cluster, with several tries.
+    pub fn give_back(&self, cluster: &Cluster, reservations: &[ReservationInfo]) -> ClusterResult {
         let ids: Vec<ReservationId> = reservations.iter().map(|r| r.id).collect();
         let request = Request::CancelReservation {
             ids: ids.clone(),
             series: false,
         };
-        let failure = match self.insist(cluster, &request, new_key(), self.back) {
+        let error = match self.request_with_retry(cluster, &request, new_key(), self.cancel_retry) {
             Ok(Reply::Done { refused, .. }) => refused
                 .into_iter()
                 .map(|(_, refusal)| refusal)
                 .find(|r| !is_gone(r.code))
-                .map(Failure::Refused),
+                .map(ClusterError::Refused),
             Ok(_) => Some(super::unexpected()),
-            Err(Failure::Refused(r)) if is_gone(r.code) => None,
-            Err(failure) => Some(failure),
+            Err(ClusterError::Refused(r)) if is_gone(r.code) => None,
+            Err(error) => Some(error),
         };
-        let outcome = match failure {
+        let outcome = match error {
             None => ClusterOutcome::GivenBack(ids),
             Some(why) => ClusterOutcome::Left {
                 ids,
@@ -288,85 +300,85 @@ impl Broker<'_> {
                 why,
             },
         };
-        Part {
+        ClusterResult {
             cluster: cluster.clone(),
             outcome,
         }
     }
 }
 
-/// True when there is nothing (any more) to be given back.
+/// True for refusals of a reservation that is not there, or not there any more.
 const fn is_gone(code: RefusalCode) -> bool {
     matches!(code, RefusalCode::NotFound | RefusalCode::WrongState)
 }
 
-fn no_lapse(mut part: Part) -> Part {
-    if let ClusterOutcome::Left { lapses, .. } = &mut part.outcome {
+fn no_lapse(mut result: ClusterResult) -> ClusterResult {
+    if let ClusterOutcome::Left { lapses, .. } = &mut result.outcome {
         *lapses = None;
     }
-    part
+    result
 }
 
-fn booked(held: Vec<Held>, done: Vec<Granted>) -> Outcome {
+fn booked(held: Vec<ClusterHold>, done: Vec<Granted>) -> Outcome {
     let mut notes = Vec::new();
-    let mut parts = Vec::new();
+    let mut results = Vec::new();
     for (held, granted) in held.into_iter().zip(done) {
         let name = &held.cluster.name;
         notes.extend(granted.notes.iter().map(|n| format!("cluster {name}: {n}")));
-        parts.push(Part {
+        results.push(ClusterResult {
             cluster: held.cluster,
             outcome: ClusterOutcome::Booked(granted.reservations),
         });
     }
-    Outcome::of(parts, Vec::new(), notes)
+    Outcome::of(results, Vec::new(), notes)
 }
 
-/// The quotes, when all clusters gave one.
+/// The quotes of all clusters; the outcome where one gave none.
 fn answered(quotes: &Quotes) -> Result<Vec<&Quote>, Outcome> {
     let known: Vec<&Quote> = quotes.iter().filter_map(|(_, q)| q.as_ref().ok()).collect();
     if known.len() == quotes.len() {
         return Ok(known);
     }
-    let part = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| Part {
+    let result = |(cluster, quote): &(Cluster, Result<Quote, ClusterError>)| ClusterResult {
         cluster: cluster.clone(),
         outcome: match quote {
             Ok(_) => ClusterOutcome::Untried,
-            Err(failure) => ClusterOutcome::Nothing(failure.clone()),
+            Err(error) => ClusterOutcome::Nothing(error.clone()),
         },
     };
-    Err(Outcome::of(quotes.iter().map(part).collect(), reasons(quotes), Vec::new()))
+    Err(Outcome::of(quotes.iter().map(result).collect(), reasons(quotes), Vec::new()))
 }
 
-fn each(clusters: &[Cluster], outcome: &ClusterOutcome) -> Vec<Part> {
-    let part = |cluster: &Cluster| Part {
+fn each(clusters: &[Cluster], outcome: &ClusterOutcome) -> Vec<ClusterResult> {
+    let result = |cluster: &Cluster| ClusterResult {
         cluster: cluster.clone(),
         outcome: outcome.clone(),
     };
-    clusters.iter().map(part).collect()
+    clusters.iter().map(result).collect()
 }
 
 fn refused(clusters: &[Cluster], why: &str) -> Outcome {
-    let outcome = ClusterOutcome::Nothing(Failure::Refused(Refusal::invalid(why)));
+    let outcome = ClusterOutcome::Nothing(ClusterError::Refused(Refusal::invalid(why)));
     Outcome::of(each(clusters, &outcome), Vec::new(), Vec::new())
 }
 
-/// A reservation that ends at a time and may be moved would be moved on each cluster by
-/// itself: on several it stays where it is.
-fn with_fixed_end(ask: &ReservationSpec) -> ReservationSpec {
-    let mut fixed = ask.clone();
-    if let (StartChoice::FinishBy, Some(end), None) = (ask.pick, ask.latest_end, &ask.repeat) {
-        fixed.pick = StartChoice::At(end - ask.length);
+/// A reservation that has to end at a time may be moved later, by each cluster on its own: on several
+/// clusters it gets a fixed start.
+fn with_fixed_end(spec: &ReservationSpec) -> ReservationSpec {
+    let mut fixed = spec.clone();
+    if let (StartChoice::FinishBy, Some(end), None) = (spec.pick, spec.latest_end, &spec.repeat) {
+        fixed.pick = StartChoice::At(end - spec.length);
         (fixed.earliest, fixed.latest_end) = (None, None);
     }
     fixed
 }
 
-/// Why clusters offer nothing: the failure, or what is said of a start.
+/// Why clusters offer nothing: the error, or the reason at a slot that is refused.
 fn reasons(quotes: &Quotes) -> Vec<RejectedSlot> {
-    let reason = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| {
+    let reason = |(cluster, quote): &(Cluster, Result<Quote, ClusterError>)| {
         let why = match quote {
-            Err(failure) => failure.to_string(),
-            Ok(quote) => why_not(quote)?.reason.clone(),
+            Err(error) => error.to_string(),
+            Ok(quote) => telling_refusal(quote)?.reason.clone(),
         };
         Some(RejectedSlot {
             cluster: cluster.name.clone(),

@@ -1,4 +1,5 @@
-//! Signals as bytes on a socket, so that they can be waited for beside everything else.
+//! Signals as bytes on a socket (the self-pipe trick), so that they can be waited for with `poll`
+//! together with connections and terminals.
 
 use signal_hook::SigId;
 use signal_hook::low_level::{register, unregister};
@@ -6,17 +7,17 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// The signals that it was made for arrive here instead of ending the program.
+/// Receives the signals that it was made for, which then no longer end the program.
 #[derive(Debug)]
-pub struct Intake {
+pub struct SignalPipe {
     reader: UnixStream,
     /// Written to by the handlers; closed after they are gone.
     _writer: UnixStream,
     ids: Vec<SigId>,
 }
 
-impl Intake {
-    /// Takes these signals from now on.
+impl SignalPipe {
+    /// Receives these signals until it is dropped.
     ///
     /// # Errors
     /// Those of the system.
@@ -24,12 +25,12 @@ impl Intake {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
-        let mut intake = Self {
+        let mut pipe = Self {
             reader,
             _writer: writer,
             ids: Vec::new(),
         };
-        let fd = intake._writer.as_raw_fd();
+        let fd = pipe._writer.as_raw_fd();
         for &signal in signals {
             let number = u8::try_from(signal).unwrap_or(0);
             let handler = move || {
@@ -40,17 +41,17 @@ impl Intake {
             };
             // SAFETY: the handler does one system call and touches no memory but its own.
             let id = unsafe { register(signal, handler) }?;
-            intake.ids.push(id);
+            pipe.ids.push(id);
         }
-        Ok(intake)
+        Ok(pipe)
     }
 
-    /// Readable when a signal has come.
+    /// The descriptor to wait on: readable when a signal has come.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
     }
 
-    /// The signals that have come.
+    /// The signals that have come since the last call, by number; at most 64 at once.
     pub fn take(&mut self) -> Vec<i32> {
         let mut bytes = [0; 64];
         let n = self.reader.read(&mut bytes).unwrap_or(0);
@@ -58,7 +59,7 @@ impl Intake {
     }
 }
 
-impl Drop for Intake {
+impl Drop for SignalPipe {
     fn drop(&mut self) {
         for id in &self.ids {
             unregister(*id);
@@ -73,12 +74,12 @@ mod tests {
 
     #[test]
     fn signals_arrive() {
-        let mut intake = Intake::new(&[signal_hook::consts::SIGURG]).unwrap();
-        assert!(intake.take().is_empty());
+        let mut signals = SignalPipe::new(&[signal_hook::consts::SIGURG]).unwrap();
+        assert!(signals.take().is_empty());
         kill_process(getpid(), Signal::URG).unwrap();
         let mut got = Vec::new();
         while got.is_empty() {
-            got = intake.take();
+            got = signals.take();
             std::thread::yield_now();
         }
         assert_eq!(got, [signal_hook::consts::SIGURG]);

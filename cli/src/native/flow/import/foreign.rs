@@ -1,26 +1,26 @@
 //! What was found in a foreign file, in words that all formats share.
 
 use crate::native::arg::parse_name;
-use crate::native::flow::tree::{Mistake, Node};
+use crate::native::flow::tree::{Node, ParseError};
 use cosy_model::Span;
 use cosy_model::limits::FLOW_TASKS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A workflow of another system, as far as its file tells.
-pub struct Found {
+pub struct ForeignWorkflow {
     /// Its name.
     pub name: String,
     /// Which format it was in.
     pub format: String,
     /// Its tasks.
-    pub tasks: Vec<FoundTask>,
+    pub tasks: Vec<ForeignTask>,
     /// What could not be carried over.
     pub notes: Vec<String>,
 }
 
 /// A task.
 #[derive(Default)]
-pub struct FoundTask {
+pub struct ForeignTask {
     /// Its name.
     pub name: String,
     /// Where it stood.
@@ -49,13 +49,13 @@ pub enum KeyValue {
     Text(String),
 }
 
-impl FoundTask {
+impl ForeignTask {
     /// A task with a name that can be kept.
     ///
     /// # Errors
     /// It cannot.
-    pub fn new(name: &str, line: u32) -> Result<Self, Mistake> {
-        let name = parse_name(name).map_err(|e| Mistake::new(line, format!("a task: {e}")))?;
+    pub fn new(name: &str, line: u32) -> Result<Self, ParseError> {
+        let name = parse_name(name).map_err(|e| ParseError::new(line, format!("a task: {e}")))?;
         Ok(Self {
             name,
             line,
@@ -104,17 +104,17 @@ pub fn named(names: &[&str]) -> String {
     format!("{} {what} {{}} ({told}{more})", names.len())
 }
 
-impl Found {
+impl ForeignWorkflow {
     /// Checks that names are unique and all parents are there, finds dependencies that only
     /// files tell, and how much data goes along each.
     ///
     /// # Errors
     /// A name twice, a parent that is not there, too many tasks.
-    pub fn connect(&mut self, sizes: &BTreeMap<String, u64>) -> Result<(), Mistake> {
+    pub fn connect(&mut self, sizes: &BTreeMap<String, u64>) -> Result<(), ParseError> {
         if self.tasks.len() > FLOW_TASKS {
             let n = self.tasks.len();
             let message = format!("{n} tasks are too many: a workflow has at most {FLOW_TASKS}");
-            return Err(Mistake::new(0, message));
+            return Err(ParseError::new(0, message));
         }
         let names = self.names()?;
         for task in &self.tasks {
@@ -123,7 +123,7 @@ impl Found {
                     "task '{}' waits for '{parent}', which is no task of this workflow",
                     task.name
                 );
-                return Err(Mistake::new(task.line, message));
+                return Err(ParseError::new(task.line, message));
             }
         }
         let producers = self.producers();
@@ -132,12 +132,12 @@ impl Found {
         Ok(())
     }
 
-    fn names(&self) -> Result<BTreeSet<String>, Mistake> {
+    fn names(&self) -> Result<BTreeSet<String>, ParseError> {
         let mut names = BTreeSet::new();
         for task in &self.tasks {
             if !names.insert(task.name.clone()) {
                 let message = format!("there are two tasks '{}'", task.name);
-                return Err(Mistake::new(task.line, message));
+                return Err(ParseError::new(task.line, message));
             }
         }
         Ok(names)
@@ -162,7 +162,7 @@ impl Found {
         if self.tasks.iter().any(|t| !t.parents.is_empty()) {
             return;
         }
-        let mut found = false;
+        let mut workflow = false;
         for task in &mut self.tasks {
             for file in &task.inputs {
                 let from = producers.get(file).into_iter().flatten();
@@ -170,9 +170,9 @@ impl Found {
                     from.filter(|name| **name != task.name && !task.outputs.contains(file));
                 task.parents.extend(others.cloned());
             }
-            found |= !task.parents.is_empty();
+            workflow |= !task.parents.is_empty();
         }
-        if found {
+        if workflow {
             let note = "it names no dependencies: they were worked out of their files".to_owned();
             self.notes.push(note);
         }
@@ -207,7 +207,7 @@ impl Found {
     }
 
     /// Gives tasks without run time this one.
-    pub fn estimate_missing(&mut self, usual: Span) {
+    pub fn estimate_missing(&mut self, default_estimate: Span) {
         let missing: Vec<&str> = self
             .tasks
             .iter()
@@ -218,14 +218,14 @@ impl Found {
             let told = named(&missing).replace("{}", "no run time");
             let note = format!(
                 "{told}: estimated as {}; see --estimate",
-                crate::native::resv::words::span(usual)
+                crate::native::resv::words::span(default_estimate)
             );
             self.notes.push(note);
         }
     }
 
     /// Gives tasks without command the word that stands for them, and notes it.
-    pub fn name_commands(&mut self, word: impl Fn(&FoundTask) -> String) {
+    pub fn name_commands(&mut self, word: impl Fn(&ForeignTask) -> String) {
         let mut missing = Vec::new();
         for task in &mut self.tasks {
             if task.command.is_empty() {

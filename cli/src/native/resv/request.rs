@@ -3,7 +3,7 @@
 //!
 //! What is asked of the machine and of the script is read by the code of `csub`.
 
-use crate::job_options::Options;
+use crate::job_options::JobOptions;
 use crate::native::arg::{flag, json, value, values};
 use crate::native::resv::{repeat, window};
 use crate::native::submit::{self, Target};
@@ -19,7 +19,7 @@ use std::ffi::OsString;
 /// What a command line asks for.
 pub struct ReservationRequest {
     /// The reservation.
-    pub ask: ReservationSpec,
+    pub spec: ReservationSpec,
     /// The job that starts with it.
     pub job: Option<Box<Submission>>,
     /// What the user should know about times that were typed.
@@ -122,16 +122,16 @@ pub fn price(text: &str) -> Result<Su, String> {
 ///
 /// # Errors
 /// Mistakes on the command line or in the script.
-pub fn wanted(
+pub fn read(
     args: &[OsString],
     m: &ArgMatches,
     or_soonest: bool,
 ) -> anyhow::Result<ReservationRequest> {
     let now = window::present(m).map_err(exit::usage)?;
-    wanted_at(args, m, or_soonest, now)
+    read_at(args, m, or_soonest, now)
 }
 
-fn wanted_at(
+fn read_at(
     args: &[OsString],
     m: &ArgMatches,
     or_soonest: bool,
@@ -158,7 +158,7 @@ fn wanted_at(
     if let Some(job) = &mut job {
         job.spec.time_limit = Some(length);
     }
-    let ask = ReservationSpec {
+    let spec = ReservationSpec {
         name: options.name.take().unwrap_or_default(),
         queue: options.queue.clone(),
         request: submit::request(&options),
@@ -174,7 +174,7 @@ fn wanted_at(
         flags: Vec::new(),
     };
     Ok(ReservationRequest {
-        ask,
+        spec,
         job,
         notes,
         now,
@@ -182,7 +182,7 @@ fn wanted_at(
 }
 
 /// The attached job, if there is one, and all options, those in its script included.
-fn job(args: &[OsString], m: &ArgMatches) -> anyhow::Result<(Option<Box<Submission>>, Options)> {
+fn job(args: &[OsString], m: &ArgMatches) -> anyhow::Result<(Option<Box<Submission>>, JobOptions)> {
     if let Some(line) = m.get_one::<String>("wrap") {
         let target = Target::Script {
             file: Some("wrap".into()),
@@ -199,13 +199,13 @@ fn job(args: &[OsString], m: &ArgMatches) -> anyhow::Result<(Option<Box<Submissi
             return Ok((Some(Box::new(job)), options));
         }
     }
-    let mut options = Options::default();
+    let mut options = JobOptions::default();
     options.apply(m).map_err(exit::usage)?;
     Ok((None, options))
 }
 
 /// A script made for the queue may ask for what cannot be had here.
-fn starts_by_itself(options: &Options) -> Result<(), String> {
+fn starts_by_itself(options: &JobOptions) -> Result<(), String> {
     let found = [
         ("--begin", options.begin.is_some()),
         ("--hold", options.hold),
@@ -252,7 +252,7 @@ pub fn present(m: &ArgMatches) -> Zoned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::times::Lean;
+    use crate::times::Direction;
     use cosy_model::job::MemoryRequest;
     use cosy_model::{MiB, Span};
 
@@ -265,7 +265,7 @@ mod tests {
             .try_get_matches_from([&["book"], args].concat())
             .map_err(|e| crate::native::arg::error_line(&e).unwrap_or_default())?;
         let args: Vec<OsString> = args.iter().map(Into::into).collect();
-        wanted_at(&args, &matches, false, noon()).map_err(|e| format!("{e:#}"))
+        read_at(&args, &matches, false, noon()).map_err(|e| format!("{e:#}"))
     }
 
     fn fine(args: &[&str]) -> ReservationRequest {
@@ -319,7 +319,7 @@ mod tests {
             "--max-price",
             "12.5",
         ]);
-        let (a, r) = (&w.ask, &w.ask.request);
+        let (a, r) = (&w.spec, &w.spec.request);
         assert_eq!((r.nodes, r.tasks, r.cores_per_task), (Some(4), Some(8), 2));
         assert_eq!((r.memory, r.gpus_per_node), (MemoryRequest::PerNode(MiB(2048)), 1));
         assert!(r.exclusive && w.job.is_none());
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!((&*a.sharing.groups[0], &*a.sharing.accounts[0]), ("g", "p"));
         let repeat = a.repeat.as_ref().unwrap();
         assert!(repeat.as_many_as_fit && repeat.starts.len() == 2);
-        let first = times::parse("2026-10-20 14:00", &noon(), Lean::Ahead).unwrap();
+        let first = times::parse("2026-10-20 14:00", &noon(), Direction::Future).unwrap();
         assert_eq!(a.pick, StartChoice::At(first));
         assert_eq!(w.notes.len(), 1, "{:?}", w.notes);
     }
@@ -346,9 +346,9 @@ mod tests {
         let file = file.to_str().unwrap();
         let w = fine(&["--soonest", "-N3", file, "-x", "y"]);
         let job = w.job.unwrap();
-        assert_eq!((w.ask.request.nodes, w.ask.length), (Some(3), Span::from_minutes(10)));
+        assert_eq!((w.spec.request.nodes, w.spec.length), (Some(3), Span::from_minutes(10)));
         assert_eq!((job.spec.request.nodes, &*job.spec.name), (Some(3), "inside"));
-        assert_eq!(job.spec.time_limit, Some(w.ask.length));
+        assert_eq!(job.spec.time_limit, Some(w.spec.length));
         assert_eq!(job.spec.stdout, Some("out".into()));
         assert!(matches!(&job.spec.program, Program::Script { args, .. } if args.len() == 2));
         let w = fine(&["--soonest", "-t5", "--", "make", "-j", "--", "x"]);

@@ -1,7 +1,7 @@
 //! Where tasks and the deadline stand in a file, so that what the controller has against
 //! them is told with file and line too.
 
-use crate::native::flow::tree::{Mistake, Node};
+use crate::native::flow::tree::{Node, ParseError};
 use cosy_client::CallError;
 use cosy_model::{About, Refusal};
 use cosy_view::words::task_fault;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Lines by what stands there.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SourceLines {
     /// The file's name.
     pub file: String,
     /// Each task's line.
@@ -18,20 +18,20 @@ pub struct Places {
     pub deadline: Option<u32>,
 }
 
-impl Places {
+impl SourceLines {
     /// The line on which `[workflow]` says by when.
-    pub fn deadline_in(head: Option<&Node>) -> Option<u32> {
-        let head = head?;
-        let node = head.get("deadline").or_else(|| head.get("slack"))?;
+    pub fn deadline_in(header: Option<&Node>) -> Option<u32> {
+        let header = header?;
+        let node = header.get("deadline").or_else(|| header.get("slack"))?;
         Some(node.line)
     }
 
     /// The error, with the line that it is about where that is known.
-    pub fn of_error(&self, error: CallError) -> CallError {
+    pub fn with_line(&self, error: CallError) -> CallError {
         match error {
             CallError::Refused(mut refusal) => {
                 if let Some(line) = self.line_of(&refusal) {
-                    refusal.message = Mistake::new(line, refusal.message).in_file(&self.file);
+                    refusal.message = ParseError::new(line, refusal.message).in_file(&self.file);
                 }
                 CallError::Refused(refusal)
             }
@@ -54,28 +54,28 @@ mod tests {
 
     #[test]
     fn lines_of_refusals() {
-        let mut places = Places {
+        let mut lines = SourceLines {
             file: "f.toml".into(),
             tasks: [("it's".to_owned(), 7)].into(),
             deadline: Some(3),
         };
-        let check = |places: &Places, message: &str, about: Option<About>, want: &str| {
+        let check = |lines: &SourceLines, message: &str, about: Option<About>, want: &str| {
             let refusal = Refusal {
                 about,
                 ..Refusal::invalid(message)
             };
-            let error = places.of_error(CallError::Refused(refusal));
+            let error = lines.with_line(CallError::Refused(refusal));
             assert_eq!(error.to_string(), want);
         };
         let deadline = Some(About::Deadline);
         let task = "task 'it's': no";
-        check(&places, task, None, "f.toml:7: task 'it's': no");
-        check(&places, task, deadline, "f.toml:7: task 'it's': no");
-        check(&places, "task 'other': no", deadline, "task 'other': no");
-        check(&places, "too early", deadline, "f.toml:3: too early");
-        check(&places, "the deadline", None, "the deadline");
-        check(&places, "no", Some(About::Tasks), "no");
-        places.deadline = None;
-        check(&places, "too early", deadline, "too early");
+        check(&lines, task, None, "f.toml:7: task 'it's': no");
+        check(&lines, task, deadline, "f.toml:7: task 'it's': no");
+        check(&lines, "task 'other': no", deadline, "task 'other': no");
+        check(&lines, "too early", deadline, "f.toml:3: too early");
+        check(&lines, "the deadline", None, "the deadline");
+        check(&lines, "no", Some(About::Tasks), "no");
+        lines.deadline = None;
+        check(&lines, "too early", deadline, "too early");
     }
 }

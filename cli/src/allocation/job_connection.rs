@@ -1,11 +1,12 @@
-//! The connection by which a command stays with its job: the controller tells on it when
-//! the job starts and when it ends, and its end is the end of the job.
+//! The connection that ties a job to its command: the controller reports on it when the job starts
+//! and when it ends, and the job ends when the command closes it.
 //!
-//! [`Attendant::pause`] waits; who waits for more than that asks [`Attendant::fd`] and
-//! [`Attendant::deadline`] for what.
-//! When the controller is gone (a restart), it is looked for until it is there again.
+//! [`JobConnection::wait`] waits for the next event; a command that waits for other events too
+//! waits on [`JobConnection::fd`] until [`JobConnection::deadline`] at most, and then calls
+//! [`JobConnection::poll`]. After the loss of the controller (a restart) the connection is made
+//! again, as long as it takes.
 
-use crate::launch::intake::Intake;
+use crate::launch::signal_pipe::SignalPipe;
 use crate::output;
 use cosy_client::cluster;
 use cosy_model::api::{EndedJob, Reply, Request};
@@ -21,49 +22,51 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Between two looks for a controller that is gone.
-const AGAIN: Duration = Duration::from_millis(250);
-/// For a place in the controller's queue of connections.
-const CONNECT: Duration = Duration::from_secs(2);
+/// Pause between two tries to reach the controller again.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
+/// Longest wait for a place in the controller's queue of connections.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An allocation that is there.
+/// An allocation that has started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allocated {
-    /// Its first node and how to reach it.
+    /// Job, nodes, and how the first node is reached.
     pub entry: AllocationEndpoint,
-    /// Its latest end.
+    /// When its time limit ends it; `None` without a limit.
     pub until: Option<Time>,
     /// Variables for what runs in it, `NAME=value` separated by NUL.
     pub variables: OsText,
 }
 
-/// What the controller tells.
+/// What the controller reports about the job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum JobEvent {
     /// The job has started.
     Allocated(Box<Allocated>),
     /// The job has ended.
     Ended(EndedJob),
-    /// The controller does not let us stay with it.
+    /// The controller refuses to report on the job; nothing more comes.
     Refused(Refusal),
 }
 
-/// Stays with one job.
-pub struct Attendant {
+/// The connection to the controller for one job.
+pub struct JobConnection {
     program: String,
     path: PathBuf,
     job: JobId,
     started: bool,
     stream: Option<UnixStream>,
     decoder: Decoder,
-    /// When the controller is looked for again.
-    again: Option<Instant>,
-    told: bool,
-    over: bool,
+    /// When the next try to reach the controller again is due; `None` while connected.
+    reconnect_at: Option<Instant>,
+    loss_reported: bool,
+    /// The end of the job, or a refusal, has come: nothing more does.
+    ended: bool,
 }
 
-impl Attendant {
-    /// Stays with `job` on this connection; `started`: only its end is of interest.
+impl JobConnection {
+    /// Has events of `job` reported on `stream`, or on a new connection without one; `started`: the
+    /// job has started, and only its end is reported.
     pub fn new(
         program: &str,
         path: &Path,
@@ -71,56 +74,55 @@ impl Attendant {
         job: JobId,
         started: bool,
     ) -> Self {
-        let mut attendant = Self {
+        let mut job_connection = Self {
             program: program.to_owned(),
             path: path.to_owned(),
             job,
             started,
             stream: None,
             decoder: Decoder::new(FRAME_BYTES),
-            again: None,
-            told: false,
-            over: false,
+            reconnect_at: None,
+            loss_reported: false,
+            ended: false,
         };
         match stream {
-            Some(stream) => attendant.ask(stream),
-            None => attendant.again = Some(Instant::now()),
+            Some(stream) => job_connection.attend(stream),
+            None => job_connection.reconnect_at = Some(Instant::now()),
         }
-        attendant
+        job_connection
     }
 
-    /// Id of the job that is attended.
+    /// Id of the job.
     pub const fn job(&self) -> JobId {
         self.job
     }
 
-    /// The connection: as long as this is open, the command is there, whatever becomes of
-    /// the attendant. To be held until the job has been given back, else the end of the
-    /// connection ends it before.
-    pub fn presence(&self) -> Option<UnixStream> {
+    /// A second handle of the connection, which keeps the job alive when this value is dropped. Hold
+    /// it until the job has been given back: otherwise the job ends as cancelled.
+    pub fn keep_alive(&self) -> Option<UnixStream> {
         self.stream.as_ref()?.try_clone().ok()
     }
 
-    /// Readable when there is news.
+    /// The descriptor to wait on, readable when an event has come; `None` while not connected.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.stream.as_ref().map(AsFd::as_fd)
     }
 
-    /// When [`Self::turn`] has something to do though nothing came.
+    /// When [`Self::poll`] must be called even though nothing has come.
     pub const fn deadline(&self) -> Option<Instant> {
-        self.again
+        self.reconnect_at
     }
 
-    /// Waits until the controller says something, a signal comes in, or the first of
-    /// `moments` is there.
-    pub fn pause(&self, intake: Option<&Intake>, moments: &[Option<Instant>]) {
-        let until = moments.iter().copied().chain([self.deadline()]);
+    /// Waits until something comes from the controller, a signal arrives, or the first of
+    /// `deadlines` has passed.
+    pub fn wait(&self, signals: Option<&SignalPipe>, deadlines: &[Option<Instant>]) {
+        let until = deadlines.iter().copied().chain([self.deadline()]);
         let timeout = until
             .flatten()
             .min()
             .map(|at| at.saturating_duration_since(Instant::now()))
             .and_then(|t| Timespec::try_from(t).ok());
-        let signals = intake.map(Intake::fd);
+        let signals = signals.map(SignalPipe::fd);
         let mut fds: Vec<PollFd<'_>> = signals
             .into_iter()
             .chain(self.fd())
@@ -129,19 +131,20 @@ impl Attendant {
         let _ = poll(&mut fds, timeout.as_ref());
     }
 
-    /// Takes what has come, and looks for a controller that is gone.
-    pub fn turn(&mut self) -> Option<News> {
-        if self.over {
+    /// The event that has come, if any; tries to reach a lost controller when that is due. Does not
+    /// block for longer than one connect.
+    pub fn poll(&mut self) -> Option<JobEvent> {
+        if self.ended {
             return None;
         }
-        if self.again.is_some_and(|at| at <= Instant::now()) {
-            self.again = Some(Instant::now() + AGAIN);
-            if let Ok(stream) = cluster::connect(&self.path, CONNECT) {
-                self.ask(stream);
+        if self.reconnect_at.is_some_and(|at| at <= Instant::now()) {
+            self.reconnect_at = Some(Instant::now() + RECONNECT_PAUSE);
+            if let Ok(stream) = cluster::connect(&self.path, CONNECT_TIMEOUT) {
+                self.attend(stream);
             }
         }
         match self.read() {
-            Ok(Some(answer)) => self.news(answer.reply),
+            Ok(Some(answer)) => self.event(answer.reply),
             Ok(None) => None,
             Err(why) => {
                 self.lost(&why);
@@ -150,40 +153,40 @@ impl Attendant {
         }
     }
 
-    /// The end of the job, when it is told within this time.
-    pub fn end_within(&mut self, patience: Duration) -> Option<EndedJob> {
-        let until = Instant::now() + patience;
+    /// How the job ended, when that is reported within `timeout`.
+    pub fn wait_for_end(&mut self, timeout: Duration) -> Option<EndedJob> {
+        let until = Instant::now() + timeout;
         loop {
-            match self.turn() {
-                Some(News::Ended(job)) => return Some(job),
-                Some(News::Refused(_)) => return None,
-                Some(News::Allocated(_)) | None => {}
+            match self.poll() {
+                Some(JobEvent::Ended(job)) => return Some(job),
+                Some(JobEvent::Refused(_)) => return None,
+                Some(JobEvent::Allocated(_)) | None => {}
             }
             let now = Instant::now();
-            if now >= until || self.over {
+            if now >= until || self.ended {
                 return None;
             }
-            self.pause(None, &[Some(until)]);
+            self.wait(None, &[Some(until)]);
         }
     }
 
-    fn ask(&mut self, mut stream: UnixStream) {
+    fn attend(&mut self, mut stream: UnixStream) {
         let request = Request::Attend {
             job: self.job,
             started: self.started,
         };
         self.decoder = Decoder::new(FRAME_BYTES);
-        let asked = stream
+        let sent = stream
             .set_nonblocking(false)
             .map_err(Into::into)
             .and_then(|()| {
-                frame::write(&mut stream, &cosy_client::question(request, None), FRAME_BYTES)
+                frame::write(&mut stream, &cosy_client::request_frame(request, None), FRAME_BYTES)
             })
             .and_then(|()| Ok(stream.set_nonblocking(true)?));
-        match asked {
+        match sent {
             Ok(()) => {
                 self.stream = Some(stream);
-                self.again = None;
+                self.reconnect_at = None;
             }
             Err(e) => self.lost(&e.to_string()),
         }
@@ -191,9 +194,9 @@ impl Attendant {
 
     fn lost(&mut self, why: &str) {
         self.stream = None;
-        self.again = Some(Instant::now() + AGAIN);
-        if !self.told {
-            self.told = true;
+        self.reconnect_at = Some(Instant::now() + RECONNECT_PAUSE);
+        if !self.loss_reported {
+            self.loss_reported = true;
             let text = format!("lost the controller ({why}); trying to reach it again");
             output::complain(&self.program, &text);
         }
@@ -218,8 +221,8 @@ impl Attendant {
         }
     }
 
-    fn news(&mut self, reply: Reply) -> Option<News> {
-        self.told = false;
+    fn event(&mut self, reply: Reply) -> Option<JobEvent> {
+        self.loss_reported = false;
         match reply {
             Reply::Allocated {
                 entry,
@@ -228,9 +231,9 @@ impl Attendant {
             } => {
                 self.started = true;
                 if let Some(stream) = self.stream.take() {
-                    self.ask(stream);
+                    self.attend(stream);
                 }
-                Some(News::Allocated(Box::new(Allocated {
+                Some(JobEvent::Allocated(Box::new(Allocated {
                     entry,
                     until,
                     variables,
@@ -240,13 +243,13 @@ impl Attendant {
                 let plain = text.replace(char::is_control, "?");
                 output::complain(&self.program, &plain);
                 if let Some(stream) = self.stream.take() {
-                    self.ask(stream);
+                    self.attend(stream);
                 }
                 None
             }
             Reply::Ended(ended) => {
                 self.close();
-                ended.into_iter().next().map(News::Ended)
+                ended.into_iter().next().map(JobEvent::Ended)
             }
             Reply::Refused(refusal) if refusal.code == RefusalCode::Unavailable => {
                 self.lost(&refusal.message);
@@ -254,19 +257,19 @@ impl Attendant {
             }
             Reply::Refused(refusal) => {
                 self.close();
-                Some(News::Refused(refusal))
+                Some(JobEvent::Refused(refusal))
             }
             _ => {
                 self.close();
                 let text = "the controller gave an answer that does not fit the request";
-                Some(News::Refused(Refusal::invalid(text)))
+                Some(JobEvent::Refused(Refusal::invalid(text)))
             }
         }
     }
 
     fn close(&mut self) {
-        self.over = true;
+        self.ended = true;
         self.stream = None;
-        self.again = None;
+        self.reconnect_at = None;
     }
 }

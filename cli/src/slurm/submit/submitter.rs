@@ -1,4 +1,4 @@
-//! What a job takes along from the process that asks for it.
+//! The submitting process, as far as jobs of Slurm's dialect inherit from it.
 
 use super::files;
 use cosy_model::OsText;
@@ -10,8 +10,8 @@ use cosy_slurm::submit::{Fault, Program};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The name of this host.
-pub fn host() -> String {
-    crate::surroundings::host().unwrap_or_default()
+pub fn hostname() -> String {
+    crate::submitter::hostname().unwrap_or_default()
 }
 
 /// The working directory.
@@ -19,11 +19,16 @@ pub fn host() -> String {
 /// # Errors
 /// When the present one is gone.
 pub fn workdir(job_options: &SubmitOptions) -> Result<OsText, Fault> {
-    crate::surroundings::workdir(job_options.chdir.as_deref()).map_err(Fault::error)
+    crate::submitter::workdir(job_options.chdir.as_deref()).map_err(Fault::error)
 }
 
-/// What the job's variables tell of how it was asked for.
-pub fn asked(program: Program, job_options: &SubmitOptions, name: &str, host: &str) -> Requested {
+/// How the job was requested, as its `SLURM_*` variables tell it.
+pub fn requested(
+    program: Program,
+    job_options: &SubmitOptions,
+    name: &str,
+    host: &str,
+) -> Requested {
     let nodes = job_options.nodes.map(|n| n.least);
     let dealt = || {
         Some(
@@ -58,13 +63,13 @@ pub fn asked(program: Program, job_options: &SubmitOptions, name: &str, host: &s
             .as_ref()
             .and_then(|d| d.plane_size()),
         umask: match program {
-            Program::Srun => Some(crate::surroundings::mask()),
+            Program::Srun => Some(crate::submitter::umask()),
             Program::Sbatch | Program::Salloc => None,
         },
     }
 }
 
-/// What the job's steps are to take along; `srun` starts no others.
+/// The value of `--export` that steps of the job inherit; none for `srun`, whose job has one step.
 fn exported(program: Program, job_options: &SubmitOptions) -> Option<String> {
     let export = job_options.export.as_ref()?;
     (program != Program::Srun).then(|| export.text.clone())
@@ -78,25 +83,25 @@ fn memory(program: Program, job_options: &SubmitOptions) -> Option<Memory> {
     }
 }
 
-/// The variables that the job gets: those of this process that it takes along, or those of
-/// `--export-file`, then what was asked for, then what `--export` sets.
+/// The variables that the job gets, separated by NUL: those of this process that `--export` keeps, or
+/// those of `--export-file`, then those that describe the request, then those that `--export` sets.
 ///
 /// # Errors
 /// More than the limit, or a file that cannot be read.
-pub fn environment(job_options: &SubmitOptions, asked: &Requested) -> Result<OsText, Fault> {
+pub fn environment(job_options: &SubmitOptions, requested: &Requested) -> Result<OsText, Fault> {
     let everything = Export::default();
     let export = job_options.export.as_ref().unwrap_or(&everything);
-    let told = asked.variables();
-    let told: Vec<String> = told.texts().collect();
+    let variables = requested.variables();
+    let variables: Vec<String> = variables.texts().collect();
     let mut block = match &job_options.export_file {
         Some(file) => files::variables(file)?,
-        None => present(export, &told),
+        None => present(export, &variables),
     };
     let set = export
         .set
         .iter()
         .map(|(name, value)| format!("{name}={value}"));
-    for text in told.iter().cloned().chain(set) {
+    for text in variables.iter().cloned().chain(set) {
         add(&mut block, text.as_bytes());
     }
     if block.len() > ENVIRONMENT_BYTES {
@@ -108,17 +113,17 @@ pub fn environment(job_options: &SubmitOptions, asked: &Requested) -> Result<OsT
     Ok(OsText(block))
 }
 
-/// Whether a variable tells of the job that this command was called in.
+/// Whether a variable describes the job that this command runs in.
 fn of_this_job(name: &str) -> bool {
     name.starts_with(cosy_model::variables::PREFIX) && name != cosy_model::variables::SOCKET
 }
 
-/// The variables of this process that go along and are not told anew.
-fn present(export: &Export, told: &[String]) -> Vec<u8> {
+/// The variables of this process that `--export` keeps, without those that are set anew.
+fn present(export: &Export, variables: &[String]) -> Vec<u8> {
     let mut block = Vec::with_capacity(4096);
     let anew = |name: &str| {
         let of = |t: &String| t.split_once('=').is_some_and(|(n, _)| n == name);
-        name.starts_with("SLURM_") && told.iter().any(of)
+        name.starts_with("SLURM_") && variables.iter().any(of)
     };
     for (name, value) in std::env::vars_os() {
         let text = name.to_string_lossy();

@@ -1,5 +1,5 @@
-//! The names that commands are given of things that the controller knows by number, or of
-//! the cluster itself.
+//! Names on the command line that are looked up at the controller: of reservations, which it knows
+//! by number, and of the cluster itself.
 
 use super::messages::error;
 use crate::Context;
@@ -8,9 +8,9 @@ use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
 use cosy_slurm::show::reservation;
 
-/// Whether `--clusters` means this one: its own name, or `all`. Says that no other can be
-/// reached where it does not.
-pub fn names_this(context: &Context, text: &str) -> bool {
+/// Whether all names of `--clusters` mean this cluster: its own name, or `all`. Otherwise prints that
+/// another one cannot be reached.
+pub fn is_this_cluster(context: &Context, text: &str) -> bool {
     let own = match context.ask(Request::Ping) {
         Ok(Reply::Pong { cluster, .. }) => cluster,
         Ok(_) | Err(_) => String::new(),
@@ -28,7 +28,7 @@ pub fn names_this(context: &Context, text: &str) -> bool {
     false
 }
 
-/// The live reservations, by start; of a repeating one the next.
+/// The live reservations, by start; of a series only the next one.
 pub fn reservations(context: &Context) -> Vec<ReservationInfo> {
     let all = context.fetch_reservations(ReservationFilter::default());
     let mut seen = std::collections::BTreeSet::new();
@@ -37,7 +37,7 @@ pub fn reservations(context: &Context) -> Vec<ReservationInfo> {
     all
 }
 
-/// The reservation that goes by that name.
+/// The live reservation of that name.
 pub fn reservation(context: &Context, name: &str) -> Option<ReservationId> {
     let all = reservations(context);
     let found = all.iter().find(|r| reservation::name(r) == name);

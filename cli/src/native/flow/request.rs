@@ -3,10 +3,10 @@
 use crate::exit;
 use crate::native::arg::{flag, parse_name, value};
 use crate::native::flow::amounts;
-use crate::native::flow::file::{self, Source};
-use crate::native::flow::places::Places;
-use crate::native::resv::{self, ask, window};
-use crate::times::{self, Lean};
+use crate::native::flow::file::{self, SourceFile};
+use crate::native::flow::source_lines::SourceLines;
+use crate::native::resv::{self, request as reservation, window};
+use crate::times::{self, Direction};
 use clap::{Arg, ArgMatches};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy, FlowSpec, Overrun};
 use cosy_model::{Su, Time};
@@ -20,7 +20,7 @@ pub struct FlowRequest {
     /// The present in the zone that counts.
     pub now: Zoned,
     /// Where what stands in the file.
-    pub places: Places,
+    pub source_lines: SourceLines,
 }
 
 /// The options that stand over what the file says.
@@ -56,7 +56,7 @@ pub fn args() -> [Arg; 12] {
             "What becomes of a task that outlives its slot: kill (the default), extend, replan",
         )
         .value_parser(overrun),
-        value("max-price", "SU", "Refuse when all slots together cost more").value_parser(ask::price),
+        value("max-price", "SU", "Refuse when all slots together cost more").value_parser(reservation::price),
         value("account", "NAME", "Account that pays").short('A').value_parser(parse_name),
         value("name", "NAME", "Name of the workflow").short('J').value_parser(parse_name),
         value("comment", "TEXT", "Any text").value_parser(crate::native::submit::options::comment),
@@ -80,18 +80,22 @@ fn overrun(text: &str) -> Result<Overrun, String> {
 ///
 /// # Errors
 /// A file that cannot be read or makes no sense, or a mistake on the command line.
-pub fn wanted(context: &crate::Context, m: &ArgMatches) -> anyhow::Result<FlowRequest> {
+pub fn read(context: &crate::Context, m: &ArgMatches) -> anyhow::Result<FlowRequest> {
     let now = window::present(m).map_err(exit::usage)?;
-    let file = m.get_one::<OsString>("file").cloned().unwrap_or_default();
-    let source = Source::read(&file)?;
-    let draft = file::draft(&source, &now).map_err(|e| exit::usage(e.in_file(&source.name)))?;
-    let (mut spec, mut notes, mut places) = (draft.spec, draft.notes, draft.places);
+    let name = m.get_one::<OsString>("file").cloned().unwrap_or_default();
+    let source = SourceFile::read(&name)?;
+    let file = file::parse(&source, &now).map_err(|e| exit::usage(e.in_file(&source.name)))?;
+    let (mut spec, mut notes, mut source_lines) = (file.spec, file.notes, file.source_lines);
     if m.contains_id("finish-by") || m.contains_id("slack") {
-        places.deadline = None;
+        source_lines.deadline = None;
     }
     apply(&mut spec, m, &now, &mut notes).map_err(exit::usage)?;
     resv::tell(context, &notes);
-    Ok(FlowRequest { spec, now, places })
+    Ok(FlowRequest {
+        spec,
+        now,
+        source_lines,
+    })
 }
 
 fn apply(
@@ -140,7 +144,7 @@ fn time(
     let Some(text) = m.get_one::<String>(name) else {
         return Ok(None);
     };
-    let time = times::parse_noting(text, now, Lean::Ahead, notes);
+    let time = times::parse_noting(text, now, Direction::Future, notes);
     time.map(Some)
         .map_err(|e| format!("--{name}: '{text}' is {e}"))
 }

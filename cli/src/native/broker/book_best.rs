@@ -4,67 +4,67 @@
 //! preference, reserve the best (step 6); "if the request fails (step 7), the time slot is
 //! removed and the processing continues with step 4".
 
-use super::outcome::{ClusterOutcome, Outcome, Part, RejectedSlot};
-use super::rank::{Preference, Ranked, places_itself, rank_for, why_not};
-use super::wire::Failure;
+use super::outcome::{ClusterOutcome, ClusterResult, Outcome, RejectedSlot};
+use super::rank::{Preference, Ranked, places_itself, rank_for, telling_refusal};
+use super::transport::ClusterError;
 use super::{Broker, Cluster, Quotes};
 use cosy_client::new_key;
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{ReservationInfo, ReservationSpec, StartChoice};
 use cosy_model::{Refusal, RefusalCode, Span, Time};
 
-/// Most slots that are tried before it is given up.
+/// Slots that are tried before the search is given up.
 const MOST_TRIES: usize = 20;
-/// A slot that begins within this time is asked for as the first possible one: its own start
-/// would be over before the request is there.
+/// A slot that begins within this time is requested as the first possible one: its start may have
+/// passed when the request arrives.
 const AT_ONCE: Span = Span::from_secs(5);
 
-/// The controller's words on what was reserved.
+/// What a controller has reserved, and its notes.
 pub(super) struct Granted {
     pub reservations: Vec<ReservationInfo>,
     pub notes: Vec<String>,
 }
 
-/// Where the search is.
+/// The state of a search.
 struct Search<'a> {
     clusters: Vec<Cluster>,
-    ask: &'a ReservationSpec,
+    spec: &'a ReservationSpec,
     tried: Vec<RejectedSlot>,
     removed: Vec<(Cluster, Time)>,
-    parts: Vec<Part>,
+    results: Vec<ClusterResult>,
 }
 
 impl Search<'_> {
-    /// Does not ask that cluster again.
+    /// Takes a cluster out of the search.
     fn drop_cluster(&mut self, cluster: &Cluster, outcome: ClusterOutcome) {
         self.clusters.retain(|c| c != cluster);
-        self.parts.push(Part {
+        self.results.push(ClusterResult {
             cluster: cluster.clone(),
             outcome,
         });
     }
 
-    /// Those that gave no quote are not asked again.
+    /// Takes the clusters that gave no quote out of the search.
     fn drop_silent(&mut self, quotes: &Quotes) {
         for (cluster, quote) in quotes {
-            if let Err(failure) = quote {
-                self.note(cluster, None, failure);
-                self.drop_cluster(cluster, ClusterOutcome::Nothing(failure.clone()));
+            if let Err(error) = quote {
+                self.note(cluster, None, error);
+                self.drop_cluster(cluster, ClusterOutcome::Nothing(error.clone()));
             }
         }
     }
 
-    fn note(&mut self, cluster: &Cluster, start: Option<Time>, failure: &Failure) {
+    fn note(&mut self, cluster: &Cluster, start: Option<Time>, error: &ClusterError) {
         self.tried.push(RejectedSlot {
             cluster: cluster.name.clone(),
             start,
-            why: failure.to_string(),
+            why: error.to_string(),
         });
     }
 
-    /// The best slot that was not tried yet.
+    /// The best slot that has not been tried.
     fn best(&self, quotes: &Quotes, preference: Preference) -> Option<Ranked> {
-        let all = rank_for(quotes, self.ask, preference);
+        let all = rank_for(quotes, self.spec, preference);
         let fresh = |r: &Ranked| {
             let key = (r.cluster.clone(), r.slot.start);
             !self.removed.contains(&key)
@@ -72,84 +72,84 @@ impl Search<'_> {
         all.into_iter().find(fresh)
     }
 
-    /// Why clusters that did answer offer nothing (more).
+    /// Notes for each cluster that answered why it offers nothing, or nothing more.
     fn nothing_offered(&mut self, quotes: &Quotes) {
         for (cluster, quote) in quotes {
             if let Ok(quote) = quote {
-                let reason =
-                    why_not(quote).map_or("it offers no other start", |s| s.reason.as_str());
-                let failure = Failure::Refused(Refusal::new(RefusalCode::Admission, reason));
+                let reason = telling_refusal(quote)
+                    .map_or("it offers no other start", |s| s.reason.as_str());
+                let error = ClusterError::Refused(Refusal::new(RefusalCode::Admission, reason));
                 if !self.tried.iter().any(|t| t.cluster == cluster.name) {
-                    self.note(cluster, None, &failure);
+                    self.note(cluster, None, &error);
                 }
-                self.drop_cluster(cluster, ClusterOutcome::Nothing(failure));
+                self.drop_cluster(cluster, ClusterOutcome::Nothing(error));
             }
         }
     }
 }
 
 impl Broker<'_> {
-    /// See [`super::book_best`].
+    /// The search of [`super::book_best`].
     pub fn book_best(
         &self,
         clusters: &[Cluster],
-        ask: &ReservationSpec,
+        spec: &ReservationSpec,
         preference: Preference,
         hold: bool,
         job: Option<&Submission>,
     ) -> Outcome {
         let mut search = Search {
             clusters: clusters.to_vec(),
-            ask,
+            spec,
             tried: Vec::new(),
             removed: Vec::new(),
-            parts: Vec::new(),
+            results: Vec::new(),
         };
         for _ in 0..MOST_TRIES {
-            let quotes = self.quote(&search.clusters, ask, None);
+            let quotes = self.quote(&search.clusters, spec, None);
             search.drop_silent(&quotes);
             let Some(best) = search.best(&quotes, preference) else {
                 search.nothing_offered(&quotes);
                 break;
             };
-            let there = ask_at(ask, best.slot.start, best.now);
-            match self.reserve(&best.cluster, &there, hold, job) {
+            let spec_there = spec_at(spec, best.slot.start, best.now);
+            match self.reserve(&best.cluster, &spec_there, hold, job) {
                 Ok(granted) => return won(search, best.cluster, hold, granted),
-                Err(Failure::Unknown(why)) if !hold => {
-                    // It may be booked: another booking beside it could be one too many.
+                Err(ClusterError::Unknown(why)) if !hold => {
+                    // It may be booked, and another booking could be one too many.
                     search.drop_cluster(
                         &best.cluster,
-                        ClusterOutcome::Unclear(Failure::Unknown(why)),
+                        ClusterOutcome::Unclear(ClusterError::Unknown(why)),
                     );
                     break;
                 }
-                Err(failure) => lost(&mut search, best, failure),
+                Err(error) => lost(&mut search, best, error),
             }
         }
         for cluster in search.clusters.clone() {
             search.drop_cluster(&cluster, ClusterOutcome::Untried);
         }
-        Outcome::of(search.parts, search.tried, Vec::new())
+        Outcome::of(search.results, search.tried, Vec::new())
     }
 
     /// Holds or books on one cluster.
     pub(super) fn reserve(
         &self,
         cluster: &Cluster,
-        ask: &ReservationSpec,
+        spec: &ReservationSpec,
         hold: bool,
         job: Option<&Submission>,
-    ) -> Result<Granted, Failure> {
+    ) -> Result<Granted, ClusterError> {
         let request = Request::Reserve {
-            ask: Box::new(ask.clone()),
+            ask: Box::new(spec.clone()),
             hold,
             job: job.cloned().map(Box::new),
         };
-        granted(self.insist(cluster, &request, new_key(), self.tries)?)
+        granted(self.request_with_retry(cluster, &request, new_key(), self.retry)?)
     }
 }
 
-pub(super) fn granted(reply: Reply) -> Result<Granted, Failure> {
+pub(super) fn granted(reply: Reply) -> Result<Granted, ClusterError> {
     let Reply::Reserved {
         reservations,
         conflicts,
@@ -176,33 +176,35 @@ fn won(search: Search<'_>, cluster: Cluster, hold: bool, granted: Granted) -> Ou
     } else {
         ClusterOutcome::Booked(granted.reservations)
     };
-    // Those that failed before are told in `tried`, unless something may be there.
-    let open = |p: &Part| matches!(p.outcome, ClusterOutcome::Lapsing(_));
+    // Clusters that failed before are in `tried`; those that may have a hold get a note.
+    let open = |p: &ClusterResult| matches!(p.outcome, ClusterOutcome::Lapsing(_));
     let mut notes = granted.notes;
-    for part in search.parts.iter().filter(|p| open(p)) {
+    for result in search.results.iter().filter(|p| open(p)) {
         notes.push(format!(
             "cluster {} may have a hold too: it lapses by itself",
-            part.cluster.name
+            result.cluster.name
         ));
     }
-    Outcome::of(vec![Part { cluster, outcome }], search.tried, notes)
+    Outcome::of(vec![ClusterResult { cluster, outcome }], search.tried, notes)
 }
 
-/// Takes the slot out, or the whole cluster where another start would not help.
-fn lost(search: &mut Search<'_>, slot: Ranked, failure: Failure) {
-    search.note(&slot.cluster, Some(slot.slot.start), &failure);
-    match failure {
-        Failure::Refused(r) if depends_on_start(r.code) && !places_itself(search.ask) => {
+/// Takes a refused slot out of the search, or its cluster where another start would not help.
+fn lost(search: &mut Search<'_>, slot: Ranked, error: ClusterError) {
+    search.note(&slot.cluster, Some(slot.slot.start), &error);
+    match error {
+        ClusterError::Refused(r) if depends_on_start(r.code) && !places_itself(search.spec) => {
             search.removed.push((slot.cluster, slot.slot.start));
         }
-        Failure::Unknown(_) => search.drop_cluster(&slot.cluster, ClusterOutcome::Lapsing(failure)),
-        Failure::Refused(_) | Failure::Unreachable(_) => {
-            search.drop_cluster(&slot.cluster, ClusterOutcome::Nothing(failure));
+        ClusterError::Unknown(_) => {
+            search.drop_cluster(&slot.cluster, ClusterOutcome::Lapsing(error))
+        }
+        ClusterError::Refused(_) | ClusterError::Unreachable(_) => {
+            search.drop_cluster(&slot.cluster, ClusterOutcome::Nothing(error));
         }
     }
 }
 
-/// True when another start could be granted where this one was not.
+/// True when a refusal concerns this start, so that another one may be granted.
 pub(super) const fn depends_on_start(code: RefusalCode) -> bool {
     match code {
         RefusalCode::NotFree | RefusalCode::Admission | RefusalCode::Price => true,
@@ -221,24 +223,24 @@ pub(super) const fn depends_on_start(code: RefusalCode) -> bool {
     }
 }
 
-/// The same with this start; a start that is as good as now stays the first possible one.
-pub(super) fn ask_at(ask: &ReservationSpec, start: Time, now: Time) -> ReservationSpec {
-    let mut there = ask.clone();
-    if places_itself(ask) || matches!(ask.pick, StartChoice::At(_)) {
-        return there;
+/// The same request with this start; a start that is about now becomes the first possible one.
+pub(super) fn spec_at(spec: &ReservationSpec, start: Time, now: Time) -> ReservationSpec {
+    let mut spec_there = spec.clone();
+    if places_itself(spec) || matches!(spec.pick, StartChoice::At(_)) {
+        return spec_there;
     }
     if start <= now + AT_ONCE {
-        there.pick = StartChoice::Soonest;
-        return there;
+        spec_there.pick = StartChoice::Soonest;
+        return spec_there;
     }
-    there.pick = StartChoice::At(start);
-    (there.earliest, there.latest_end) = (None, None);
-    there
+    spec_there.pick = StartChoice::At(start);
+    (spec_there.earliest, spec_there.latest_end) = (None, None);
+    spec_there
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::{ask, minutes};
+    use super::super::fake::{minutes, spec};
     use super::*;
     use cosy_model::reservation::Repeat;
 
@@ -247,11 +249,11 @@ mod tests {
         let window = |pick| ReservationSpec {
             earliest: Some(minutes(0)),
             latest_end: Some(minutes(600)),
-            ..ask(pick)
+            ..spec(pick)
         };
         let check = |asked: ReservationSpec, start: i64, want: (StartChoice, bool)| {
-            let there = ask_at(&asked, minutes(start), minutes(0));
-            assert_eq!((there.pick, there.latest_end.is_some()), want);
+            let spec_there = spec_at(&asked, minutes(start), minutes(0));
+            assert_eq!((spec_there.pick, spec_there.latest_end.is_some()), want);
         };
         let at = |start| StartChoice::At(minutes(start));
         // Its own start, without the window that it was found in.
@@ -260,9 +262,9 @@ mod tests {
         // At once: a start of now would be over.
         check(window(StartChoice::Cheapest), 0, (StartChoice::Soonest, true));
         // These stay what they are.
-        check(ask(at(40)), 40, (at(40), false));
+        check(spec(at(40)), 40, (at(40), false));
         check(window(StartChoice::FinishBy), 540, (StartChoice::FinishBy, true));
-        let mut series = ask(at(40));
+        let mut series = spec(at(40));
         series.repeat = Some(Repeat::default());
         check(series, 40, (at(40), false));
     }
