@@ -143,14 +143,14 @@ pub fn local(at: DateTime, zone: &TimeZone, notes: &mut Vec<String>) -> Option<T
     let offset = found.offset();
     let taken = found.compatible().ok()?;
     let name = zone.iana_name().unwrap_or("this zone");
-    let (asked, shown) = (at.strftime("%Y-%m-%d %H:%M"), taken.strftime("%H:%M %:z"));
+    let (requested, shown) = (at.strftime("%Y-%m-%d %H:%M"), taken.strftime("%H:%M %:z"));
     match offset {
         AmbiguousOffset::Unambiguous { .. } => {}
         AmbiguousOffset::Gap { .. } => notes.push(format!(
-            "{asked} does not exist in {name} (clocks are put forward): taken as {shown}"
+            "{requested} does not exist in {name} (clocks are put forward): taken as {shown}"
         )),
         AmbiguousOffset::Fold { .. } => notes.push(format!(
-            "{asked} exists twice in {name} (clocks are put back): taken as the first, {shown}"
+            "{requested} exists twice in {name} (clocks are put back): taken as the first, {shown}"
         )),
     }
     Some(time_of(&taken))

@@ -53,13 +53,13 @@ fn is_number(word: &str) -> bool {
 fn found(database: &str, place: usize, key: &str) -> Option<Vec<String>> {
     let file = fs::read_to_string(format!("/etc/{database}")).unwrap_or_default();
     within(&file, place, key).or_else(|| {
-        let asked = Command::new("getent")
+        let answer = Command::new("getent")
             .args(["--", database, key])
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .output()
             .ok()?;
-        within(&String::from_utf8_lossy(&asked.stdout), place, key)
+        within(&String::from_utf8_lossy(&answer.stdout), place, key)
     })
 }
 

@@ -4,7 +4,7 @@
 //! controller decides; a user who asks sees the accounts that they may charge.
 
 use crate::native::arg::{self, flag, json, number, parse_name, parse_reservation, value, values};
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::table::TableStyle;
 use crate::native::{change, stat};
 use crate::{Context, exit, output, times};
@@ -175,7 +175,7 @@ fn list(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn accounts(all: &[AccountInfo], style: TableStyle) -> String {
-    record::list(account::LIST, all, Clock::in_lists(&times::now()), style)
+    record::list(account::LIST, all, TimeStyle::in_lists(&times::now()), style)
 }
 
 fn account_json(a: &AccountInfo) -> Json {
@@ -213,7 +213,7 @@ fn ledger(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn entries(all: &[LedgerEntry], now: &Zoned, style: TableStyle) -> String {
-    record::list(account::LEDGER, all, Clock::in_lists(now), style)
+    record::list(account::LEDGER, all, TimeStyle::in_lists(now), style)
 }
 
 fn entry_json(e: &LedgerEntry) -> Json {

@@ -174,7 +174,7 @@ fn done(context: &Context, request: Request, matches: &ArgMatches) -> anyhow::Re
     }
 }
 
-/// What waits for a restart is told; everything else was taken over.
+/// Reloads the configuration; prints the settings that wait for a restart.
 fn reload(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let reply = context.ask(Request::Reload)?;
     change::report(context, reply, matches.get_flag("json"))?;
@@ -216,7 +216,7 @@ fn token(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
             &json!({ "node": name, "token": token, "valid": crate::native::job_table::json_span(valid) }),
         )
     } else {
-        // On standard input: what stands on a command line can be read by everybody there.
+        // The token goes over standard input: every user of the host can read command lines.
         format!("echo {token} | noded join --controller HOST:PORT --name {name} --token -\n")
     });
     Ok(exit::OK)
@@ -279,12 +279,12 @@ fn page(
     most: u32,
     latest: bool,
 ) -> anyhow::Result<Vec<HistoryEvent>> {
-    let asked = Request::Events {
+    let request = Request::Events {
         after,
         most,
         latest,
     };
-    match context.ask(asked)? {
+    match context.ask(request)? {
         Reply::Events(page) => Ok(page),
         _ => Err(cosy_client::CallError::Unexpected.into()),
     }
@@ -304,7 +304,7 @@ fn event_line(e: &HistoryEvent, now: &jiff::Zoned) -> String {
     format!("{} {} {} ({})\n", e.seq, times::long(e.at, now), text.trim_end(), clean(&e.who))
 }
 
-/// One object in a line, so that a stream of them can be read as it comes.
+/// One JSON object in one line, so that a stream of events can be read as it comes.
 fn event_json(e: &HistoryEvent) -> String {
     format!("{}\n", record::json(&event::fields(e)))
 }

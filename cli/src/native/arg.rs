@@ -99,7 +99,7 @@ pub fn parse_reservation(text: &str) -> Result<ReservationId, String> {
         .ok_or_else(|| "the id of a reservation is needed, like 12 or r12".to_owned())
 }
 
-/// A job state.
+/// Reads a job state by its word, like `running`.
 ///
 /// # Errors
 /// Says which there are.
@@ -165,15 +165,14 @@ pub fn optional<'a, T: Clone + Send + Sync + 'static>(
     }
 }
 
-/// What every command has in common.
+/// The base of every command: its name, its one-line description, and the version.
 pub fn command(name: &'static str, about: &'static str) -> Command {
     Command::new(name)
         .about(about)
         .version(env!("CARGO_PKG_VERSION"))
 }
 
-/// What clap says, as one line without its decoration; `None` when it is the help or
-/// the version that was asked for.
+/// An error of clap in one line; `None` when it is the help or the version that was requested.
 pub fn error_line(error: &clap::Error) -> Option<String> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return None;

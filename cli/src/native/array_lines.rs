@@ -8,7 +8,7 @@ use cosy_model::api::{Column, JobField, NO_NUMBER, Table};
 use cosy_model::{JobState, hostlist};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The fields by which it is told who ended alike.
+/// The fields that decide which tasks share a line.
 pub const FIELDS: [JobField; 6] = [
     JobField::ArrayId,
     JobField::ArrayTask,
@@ -18,7 +18,7 @@ pub const FIELDS: [JobField; 6] = [
     JobField::Reason,
 ];
 
-/// Adds what is missing of [`FIELDS`].
+/// Adds those of [`FIELDS`] that are missing.
 pub fn with_fields(mut fields: Vec<JobField>) -> Vec<JobField> {
     let missing = FIELDS.into_iter().filter(|f| !fields.contains(f));
     let missing: Vec<JobField> = missing.collect();
@@ -26,7 +26,7 @@ pub fn with_fields(mut fields: Vec<JobField>) -> Vec<JobField> {
     fields
 }
 
-/// The list in which those that ended alike are one row.
+/// The list with one row for all tasks that ended alike.
 pub fn folded(table: &Table) -> Table {
     let mut lines: Vec<Vec<usize>> = Vec::new();
     let mut known = BTreeMap::new();
@@ -60,7 +60,7 @@ pub fn folded(table: &Table) -> Table {
 
 type Key<'a> = (i64, &'a str, Option<i64>, Option<i64>, &'a str);
 
-/// What rows have in common that share a line; `None`: it has one of its own.
+/// The values that rows of one line have in common; `None`: the row has a line of its own.
 fn key(table: &Table, row: usize) -> Option<Key<'_>> {
     table.number(row, JobField::ArrayTask)?;
     let state = table.text(row, JobField::State);

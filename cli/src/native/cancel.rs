@@ -44,8 +44,8 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 fn filter(matches: &ArgMatches) -> anyhow::Result<JobFilter> {
     let ids = arg::ids_of(matches);
     let conditions = ["user", "queue", "name", "state"];
-    let asked = conditions.iter().any(|c| matches.contains_id(c));
-    if ids.is_empty() && !asked {
+    let chosen = conditions.iter().any(|c| matches.contains_id(c));
+    if ids.is_empty() && !chosen {
         return Err(exit::usage(
             "which jobs? Name ids, or choose with --user, --queue, --name, --state",
         ));

@@ -77,7 +77,7 @@ pub fn requeue(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     report(context, reply, matches.get_flag("json"))
 }
 
-/// Says what could not be done; exit code 1 when there was something.
+/// Reports the refusals in a reply; exit code 1 when there are some.
 ///
 /// # Errors
 /// Not the reply to such a request.

@@ -3,7 +3,7 @@
 //! Live and ended ones that the controller remembers: what was quoted (base and extra), what
 //! was charged so far or in the end, and how much of the booked time jobs inside used.
 
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::reservations;
 use crate::native::table::TableStyle;
 use cosy_model::Time;
@@ -31,14 +31,14 @@ pub fn tables(all: &[ReservationInfo], now: &Zoned, style: TableStyle) -> String
 }
 
 fn each(all: &[ReservationInfo], now: &Zoned, style: TableStyle) -> String {
-    record::list(ReservationList::Bill.columns(), all, Clock::in_lists(now), style)
+    record::list(ReservationList::Bill.columns(), all, TimeStyle::in_lists(now), style)
 }
 
 fn by_account(all: &[ReservationInfo], now: &Zoned, style: TableStyle) -> String {
-    record::list(account::SUMS, &account::sums(all), Clock::in_lists(now), style)
+    record::list(account::SUMS, &account::sums(all), TimeStyle::in_lists(now), style)
 }
 
-/// Both as JSON.
+/// The reservations and the sums of accounts as JSON.
 pub fn json(all: &[ReservationInfo]) -> Json {
     let each: Vec<Json> = all.iter().map(reservations::json).collect();
     let sums = account::sums(all);

@@ -1,23 +1,23 @@
-//! One command of Cosy's own: its names, its command line, and what runs it.
+//! The entry of a command of Cosy's own in the list of commands.
 
 use crate::Context;
 use clap::{ArgMatches, Command};
 
-/// What a command does.
+/// Whether a command can be called.
 #[derive(Clone, Copy)]
 pub enum Action {
-    /// It runs.
+    /// The command can be called.
     Run {
-        /// Its command line.
+        /// Builds the command line.
         build: fn() -> Command,
-        /// Runs it; gives the exit code.
+        /// Runs the command; gives the exit code.
         run: fn(&Context, &ArgMatches) -> anyhow::Result<u8>,
     },
-    /// Its name is taken for it; it comes with a later version.
+    /// The name is reserved for a command of a later version.
     Reserved,
 }
 
-/// A command of Cosy's own: its names, and what it does.
+/// A command of Cosy's own.
 pub struct Entry {
     /// The word behind `cosy`.
     pub name: &'static str,
@@ -25,6 +25,6 @@ pub struct Entry {
     pub short: Option<&'static str>,
     /// Listed by `cosy --help`.
     pub shown: bool,
-    /// What it does.
+    /// How it is run.
     pub action: Action,
 }

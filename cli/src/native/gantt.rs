@@ -1,5 +1,5 @@
-//! What Gantt charts as SVG have in common: an area with time from left to right and a row
-//! for each node.
+//! Common parts of Gantt charts as SVG: an area with time from left to right and a row for each
+//! node.
 //!
 //! It knows nothing of controllers; the zone is handed in.
 
@@ -35,9 +35,9 @@ pub struct Area {
     pub from: Time,
     /// Time at its right edge.
     pub to: Time,
-    /// Its upper edge in pixels.
+    /// Upper edge in pixels.
     pub top: i64,
-    /// Its height in pixels.
+    /// Height in pixels.
     pub height: i64,
 }
 
@@ -49,7 +49,7 @@ impl Area {
         LEFT + i64::try_from(at).unwrap_or(WIDTH).min(WIDTH)
     }
 
-    /// Its lower edge.
+    /// Lower edge in pixels.
     pub fn bottom(&self) -> i64 {
         self.top + self.height
     }

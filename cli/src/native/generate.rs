@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// The commands that pages and completions are about.
 pub struct CommandList {
-    /// Those of Cosy's own.
+    /// Commands of Cosy's own.
     pub native: &'static [Entry],
     /// Slurm's: name, and what it does in a few words.
     pub slurm: Vec<(&'static str, &'static str)>,
@@ -71,7 +71,7 @@ fn whole(native: &[Entry]) -> Command {
     whole
 }
 
-/// Each command under the name that has a page or completions of its own.
+/// The commands with a page or completions of their own, by the name of these.
 fn each(native: &[Entry]) -> Vec<(String, Command)> {
     let mut all = vec![("cosy".to_owned(), whole(native))];
     for e in native.iter().filter(|e| e.shown) {
@@ -137,7 +137,7 @@ fn slurm(commands: &[(&str, &str)]) -> String {
     page.render()
 }
 
-/// What a command with commands of its own, like `cresv`, does has a page each.
+/// The subcommands of a command like `cresv`, each with the name of its page.
 fn parts(page: &str, command: &Command) -> Vec<(String, Command)> {
     if page == "cosy" {
         return Vec::new();

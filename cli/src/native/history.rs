@@ -72,25 +72,25 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     if matches.get_flag("steps") {
         return steps_of(context, matches, filter);
     }
-    let asked = matches.get_one::<Vec<JobField>>("format");
-    let shown = match asked {
+    let format = matches.get_one::<Vec<JobField>>("format");
+    let columns = match format {
         Some(fields) => fields.iter().map(|f| JobColumn::Field(*f)).collect(),
         None => default_columns(filter.users.len() != 1),
     };
-    let fields = match asked {
+    let fields = match format {
         Some(fields) => fields.clone(),
         None if as_json => JobField::ALL.to_vec(),
-        None => array_lines::with_fields(job_table::fields_of(&shown)),
+        None => array_lines::with_fields(job_table::fields_of(&columns)),
     };
     let named = !filter.ids.is_empty();
     let mut table = context.fetch_jobs(Request::History { filter, fields })?;
-    if asked.is_none() && !as_json && !matches.get_flag("array") {
+    if format.is_none() && !as_json && !matches.get_flag("array") {
         table = array_lines::folded(&table);
     }
     output::print(&if as_json {
         stat::json_text(&json!({ "jobs": job_table::json(&table) }))
     } else {
-        job_table::list(&table, &shown, &now, stat::table_style(matches))
+        job_table::list(&table, &columns, &now, stat::table_style(matches))
     });
     Ok(if named && table.rows == 0 {
         none_of_these(context);
@@ -125,12 +125,12 @@ fn steps_of(context: &Context, matches: &ArgMatches, filter: JobFilter) -> anyho
 fn costs(context: &Context, matches: &ArgMatches, filter: &JobFilter) -> anyhow::Result<u8> {
     let ids = reservation_ids(filter)?;
     let named = !ids.is_empty();
-    let asked = ReservationFilter {
+    let reservations = ReservationFilter {
         ids,
         ended: true,
         ..ReservationFilter::default()
     };
-    let mut all = context.fetch_reservations(asked)?;
+    let mut all = context.fetch_reservations(reservations)?;
     let since = filter.since.filter(|_| matches.contains_id("since"));
     cost::within(&mut all, since, filter.until);
     all.retain(|r| belongs(r, filter));

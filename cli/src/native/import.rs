@@ -75,8 +75,8 @@ fn read(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A file with those that it includes in their places. One that is not there stays named,
-/// so that it is told of.
+/// The text of a file, with included files in place of the lines that include them. The line of a
+/// file that does not exist stays, so that it is reported.
 fn whole(path: &Path, depth: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in read(path)?.lines() {

@@ -16,12 +16,13 @@ pub enum JobColumn {
     Field(JobField),
     /// A field under another title, cut to so many characters where needed.
     Titled(JobField, &'static str, Option<usize>),
-    /// When it started, is expected to start (`~`), or may start at the earliest (`from`).
+    /// Start of the job: when it started, is expected to start (`~`), or may start at the earliest
+    /// (`from`).
     Start,
-    /// Where it runs, or why it does not.
+    /// Nodes of a job that runs, or the reason why it waits.
     Where,
-    /// Where it ran, and which of these nodes was lost, or why it could not be launched, where
-    /// that ended it.
+    /// Nodes of an ended job, with the reason where it ended because a node was lost or the launch
+    /// failed.
     Nodes,
     /// Exit code or signal.
     Exit,
@@ -160,15 +161,15 @@ fn nodes(table: &Table, row: usize) -> String {
     let reason = table.text(row, JobField::Reason);
     let state = table.text(row, JobField::State);
     let why = [JobState::NodeFailed, JobState::LaunchFailed];
-    let told = why.iter().any(|s| s.word() == state);
-    match told && !reason.is_empty() {
+    let shown = why.iter().any(|s| s.word() == state);
+    match shown && !reason.is_empty() {
         true => format!("{nodes} ({reason})"),
         false => nodes.to_owned(),
     }
 }
 
-/// Nothing for a job that was ended without an exit code of its own: a 0 would say that all
-/// went well.
+/// The exit code or signal; empty for a job that was ended without an exit code of its own, where 0
+/// would look like success.
 fn exit(table: &Table, row: usize) -> String {
     let completed = table.text(row, JobField::State) == JobState::Completed.word();
     let code = table.number(row, JobField::ExitCode);
@@ -217,8 +218,7 @@ pub fn block(table: &Table, row: usize, now: &Zoned) -> String {
         .collect()
 }
 
-/// All rows as JSON objects: every field that was asked for is there, `null` where it has
-/// no value.
+/// All rows as JSON objects with every field of the table, `null` where it has no value.
 pub fn json(table: &Table) -> Vec<Json> {
     (0..table.rows)
         .map(|row| {

@@ -1,7 +1,7 @@
 //! `cadm ping`: whether the controller is there; with `-v` how long what happens holds it up,
 //! by kind, and how much of what is limited is in use.
 
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::stat;
 use crate::native::table::TableStyle;
 use crate::{Context, exit, output};
@@ -24,7 +24,7 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
     else {
         return Err(CallError::Unexpected.into());
     };
-    let mut told = json!({
+    let mut json = json!({
         "cluster": cluster, "version": version, "now": crate::native::job_table::json_time(Some(now)),
         "set_aside": set_aside,
     });
@@ -48,17 +48,17 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
         text.push_str(&times(&kinds, style));
         text.push('\n');
         text.push_str(&uses(&budgets, style));
-        told["kinds"] = kinds
+        json["kinds"] = kinds
             .iter()
             .map(|k| record::json(&meter::kind_fields(k)))
             .collect();
-        told["budgets"] = budgets
+        json["budgets"] = budgets
             .iter()
             .map(|b| record::json(&meter::budget_fields(b)))
             .collect();
     }
     output::print(&if as_json {
-        stat::json_text(&told)
+        stat::json_text(&json)
     } else {
         text
     });
@@ -66,11 +66,11 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
 }
 
 fn times(kinds: &[MeterRow], style: TableStyle) -> String {
-    record::list(meter::KINDS, kinds, Clock::in_lists(&crate::times::now()), style)
+    record::list(meter::KINDS, kinds, TimeStyle::in_lists(&crate::times::now()), style)
 }
 
 fn uses(budgets: &[BudgetRow], style: TableStyle) -> String {
-    record::list(meter::BUDGETS, budgets, Clock::in_lists(&crate::times::now()), style)
+    record::list(meter::BUDGETS, budgets, TimeStyle::in_lists(&crate::times::now()), style)
 }
 
 #[cfg(test)]

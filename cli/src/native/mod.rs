@@ -1,5 +1,5 @@
-//! The commands of Cosy's own. None of them knows anything of those with Slurm's names: what
-//! both use is beside this folder.
+//! The commands of Cosy's own. They do not use those with Slurm's names: common code is beside this
+//! folder.
 
 pub mod account;
 pub mod admin;

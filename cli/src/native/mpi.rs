@@ -23,7 +23,8 @@ use std::sync::atomic::AtomicBool;
 const NOT_FOUND: u8 = 127;
 /// The exit code of a command that cannot be executed, as shells have it.
 const NOT_EXECUTABLE: u8 = 126;
-/// What a terminal sends to the whole group: for the command, not for the one that waits.
+/// Signals that a terminal sends to the whole process group: the command handles them, and this
+/// program goes on waiting for it.
 const LEFT_TO_THE_COMMAND: [i32; 4] = [
     signal_hook::consts::SIGINT,
     signal_hook::consts::SIGQUIT,
@@ -85,11 +86,11 @@ fn cannot(program: &OsStr, error: &io::Error) -> anyhow::Error {
     exit::error(code, format!("cannot execute {program}: {error}"))
 }
 
-/// What the plugins have to say about an allocation, and a directory with their files
-/// that goes with it.
+/// The variables that the plugins set for an allocation, and the directory of their files, which is
+/// removed with this value.
 #[derive(Debug)]
 pub struct PreparedPlugins {
-    /// To be added to the environment.
+    /// Variables to add to the environment.
     pub variables: Environment,
     files: PathBuf,
 }
@@ -100,8 +101,8 @@ impl Drop for PreparedPlugins {
     }
 }
 
-/// Asks the plugins about the allocation that these variables describe; `None` where they
-/// have nothing to say. What goes wrong is said in the name of `program`.
+/// Runs the plugins for the allocation that these variables describe; `None` where that is not
+/// needed. Errors are reported in the name of `program`.
 pub fn prepare_plugins(environment: &Environment, program: &str) -> Option<PreparedPlugins> {
     if !wanted(environment) {
         return None;

@@ -1,5 +1,5 @@
-//! Lists, lines and JSON of nodes, queues, reservations and workflows. What there is to tell is
-//! in [`cosy_view`]; here it becomes text in the reader's zone and in his colours, or JSON.
+//! Writes lists, lines and JSON of nodes, queues, reservations and workflows. Their fields come
+//! from [`cosy_view`]; here they become text, in the reader's zone and colours, or JSON.
 
 use crate::native::job_table::{json_span, json_time};
 use crate::native::resv::words;
@@ -12,9 +12,9 @@ use cosy_view::value::FieldValue;
 use jiff::Zoned;
 use serde_json::{Map, Value as Json, json};
 
-/// How points in time are written in a list, and from when it is looked at them.
+/// How a list writes points in time and lengths.
 #[derive(Clone, Copy)]
-pub struct Clock<'a> {
+pub struct TimeStyle<'a> {
     /// The present, in the reader's zone.
     pub now: &'a Zoned,
     /// Writes a point in time as this list has it.
@@ -23,14 +23,14 @@ pub struct Clock<'a> {
     length: fn(Span) -> String,
 }
 
-impl<'a> Clock<'a> {
-    /// As short as it can be told, as in sentences.
+impl<'a> TimeStyle<'a> {
+    /// Times as sentences have them: as short as possible.
     pub const fn in_words(now: &'a Zoned) -> Self {
         let (write, length) = (words::clock, words::span);
         Self { now, write, length }
     }
 
-    /// As in lists of jobs.
+    /// Times as lists of jobs have them.
     pub const fn in_lists(now: &'a Zoned) -> Self {
         let write = times::short;
         Self {
@@ -47,29 +47,34 @@ fn digits(span: Span) -> String {
 }
 
 /// A list, a row for each of `all`.
-pub fn list<T>(columns: &[Column<T>], all: &[T], clock: Clock<'_>, style: TableStyle) -> String {
+pub fn list<T>(
+    columns: &[Column<T>],
+    all: &[T],
+    time_style: TimeStyle<'_>,
+    style: TableStyle,
+) -> String {
     let heads: Vec<ColumnHead> = columns.iter().map(ColumnHead::from).collect();
     let cells = |one| -> Vec<Cell> {
         let each = columns.iter().map(|column| (column.cell)(one));
-        each.map(|value| cell(&value, clock)).collect()
+        each.map(|value| cell(&value, time_style)).collect()
     };
     let rows: Vec<Vec<Cell>> = all.iter().map(cells).collect();
     render(&heads, &rows, style)
 }
 
-/// One thing whole: a line for each value that there is, titles in so many columns.
+/// All values of one thing, a line each; titles take `titles` columns.
 pub fn lines(details: &Details<'_>, titles: usize, now: &Zoned) -> String {
-    let clock = Clock::in_words(now);
+    let time_style = TimeStyle::in_words(now);
     let each = details
         .iter()
-        .map(|(title, value)| (title, cell(value, clock).text));
-    let told = each.filter(|(_, text)| !text.is_empty());
+        .map(|(title, value)| (title, cell(value, time_style).text));
+    let lines = each.filter(|(_, text)| !text.is_empty());
     let line =
         |(title, text): (_, String)| format!("  {title:<titles$}  {}\n", words::clean(&text));
-    told.map(line).collect()
+    lines.map(line).collect()
 }
 
-fn cell(value: &FieldValue<'_>, clock: Clock<'_>) -> Cell {
+fn cell(value: &FieldValue<'_>, time_style: TimeStyle<'_>) -> Cell {
     let text = match value {
         FieldValue::State(word, tone) => {
             let text = word.to_string();
@@ -77,31 +82,31 @@ fn cell(value: &FieldValue<'_>, clock: Clock<'_>) -> Cell {
             return Cell { text, paint };
         }
         FieldValue::Verdict(text, tone) => {
-            let text = words::local_times(text, clock.now);
+            let text = words::local_times(text, time_style.now);
             let paint = Paint::of(*tone);
             return Cell { text, paint };
         }
         FieldValue::Nothing | FieldValue::Time(None) => String::new(),
         FieldValue::Text(text) => text.to_string(),
-        FieldValue::Sentence(text) => words::local_times(text, clock.now),
+        FieldValue::Sentence(text) => words::local_times(text, time_style.now),
         FieldValue::Number(n) => n.to_string(),
         FieldValue::Signed(n) => n.to_string(),
         FieldValue::Real(n) => n.to_string(),
         FieldValue::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
-        FieldValue::Time(Some(time)) => (clock.write)(*time, clock.now),
-        FieldValue::Period(start, end) => words::clocks(*start, *end, clock.now),
-        FieldValue::Span(span) => (clock.length)(*span),
+        FieldValue::Time(Some(time)) => (time_style.write)(*time, time_style.now),
+        FieldValue::Period(start, end) => words::clocks(*start, *end, time_style.now),
+        FieldValue::Span(span) => (time_style.length)(*span),
         FieldValue::CpuTime(us) => micros(i64::try_from(*us).unwrap_or(i64::MAX)),
         FieldValue::Bytes(n) => bytes(i64::try_from(*n).unwrap_or(i64::MAX)),
         FieldValue::Su(sum) => sum.to_string(),
         FieldValue::Texts(all) => all.join(","),
         FieldValue::List(all) => {
-            let each = all.iter().map(|value| cell(value, clock).text);
+            let each = all.iter().map(|value| cell(value, time_style).text);
             each.collect::<Vec<_>>().join(",")
         }
         FieldValue::Record(fields) => {
             let each = fields.iter();
-            let each = each.map(|(name, value)| format!("{name}={}", cell(value, clock).text));
+            let each = each.map(|(name, value)| format!("{name}={}", cell(value, time_style).text));
             each.collect::<Vec<_>>().join(",")
         }
     };

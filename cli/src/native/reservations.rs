@@ -1,10 +1,9 @@
 //! Reservations as other commands than `cresv` show them: below the list of jobs, and as
 //! JSON.
 //!
-//! What the asking user may not see the controller has left out already; nothing is hidden
-//! here.
+//! The controller has left out what the user may not see; nothing is hidden here.
 
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::table::TableStyle;
 use cosy_model::reservation::ReservationInfo;
 #[cfg(test)]
@@ -13,15 +12,15 @@ use cosy_view::reservation::{self, ReservationList};
 use jiff::Zoned;
 use serde_json::Value as Json;
 
-/// A table of them with a title; at most `most` rows, then how many there are beyond.
-/// Nothing at all when there are none.
+/// A table of reservations with a title and at most `most` rows, then the number of others. Empty
+/// without reservations.
 pub fn list(all: &[ReservationInfo], now: &Zoned, style: TableStyle, most: usize) -> String {
     if all.is_empty() {
         return String::new();
     }
     let columns = ReservationList::BesideJobs.columns();
     let (shown, beyond) = all.split_at(all.len().min(most));
-    let mut text = record::list(columns, shown, Clock::in_lists(now), style);
+    let mut text = record::list(columns, shown, TimeStyle::in_lists(now), style);
     if !beyond.is_empty() {
         let beyond = beyond.len();
         text.push_str(&format!("and {beyond} more: cresv list shows all\n"));
@@ -29,7 +28,7 @@ pub fn list(all: &[ReservationInfo], now: &Zoned, style: TableStyle, most: usize
     text
 }
 
-/// One as JSON: times in RFC 3339, lengths in seconds, sums in service units.
+/// A reservation as JSON: times in RFC 3339, lengths in seconds, sums in service units.
 pub fn json(info: &ReservationInfo) -> Json {
     record::json(&reservation::fields(info))
 }

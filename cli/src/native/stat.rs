@@ -1,11 +1,11 @@
 //! `cstat`: jobs that wait and run, reservations, one job whole, queues, nodes, the plan.
 //!
-//! Without anything: the caller's own jobs that have not ended; `--all` for everyone's
-//! (as far as the cluster lets one see them), `--ended` adds those that ended moments ago.
+//! Without arguments: the caller's own jobs that have not ended; `--all` shows everyone's (as far
+//! as the cluster lets one see them), `--ended` adds those that ended moments ago.
 
 use crate::native::arg::{self, flag, json, number, parse_state, values};
 use crate::native::job_table::{self, JobColumn};
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::table::TableStyle;
 use crate::native::{array_lines, plan, reservations};
 use crate::{Context, exit, output, refs, times};
@@ -168,7 +168,7 @@ fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Resu
     }
 }
 
-/// How tables are to look here and now.
+/// The style of tables for standard output, with `--no-header`.
 pub fn table_style(matches: &ArgMatches) -> TableStyle {
     TableStyle {
         width: output::width(),
@@ -177,7 +177,7 @@ pub fn table_style(matches: &ArgMatches) -> TableStyle {
     }
 }
 
-/// JSON as text.
+/// JSON as text, indented, with a line break at the end.
 pub fn json_text(json: &Json) -> String {
     format!("{json:#}\n")
 }
@@ -211,15 +211,15 @@ fn list(
     if filter.states.is_empty() && !matches.get_flag("ended") {
         filter.states = JobState::ALL.into_iter().filter(|s| !s.is_end()).collect();
     }
-    let asked = matches.get_one::<Vec<JobField>>("format");
-    let shown = match asked {
+    let format = matches.get_one::<Vec<JobField>>("format");
+    let columns = match format {
         Some(fields) => fields.iter().map(|f| JobColumn::Field(*f)).collect(),
         None => default_columns(matches.get_flag("all") || matches.contains_id("user")),
     };
-    let fields = match asked {
+    let fields = match format {
         Some(fields) => fields.clone(),
         None if as_json => JobField::ALL.to_vec(),
-        None => array_lines::with_fields(job_table::fields_of(&shown)),
+        None => array_lines::with_fields(job_table::fields_of(&columns)),
     };
     let fold_arrays = !matches.get_flag("array");
     let request = Request::Jobs {
@@ -228,7 +228,7 @@ fn list(
         fold_arrays,
     };
     let mut table = context.fetch_jobs(request)?;
-    if fold_arrays && asked.is_none() && !as_json {
+    if fold_arrays && format.is_none() && !as_json {
         table = array_lines::folded(&table);
     }
     let reserved = live_reservations(context, matches)?;
@@ -240,7 +240,7 @@ fn list(
         return Ok(json_text(&all));
     }
     let now = times::now();
-    let mut text = job_table::list(&table, &shown, &now, style);
+    let mut text = job_table::list(&table, &columns, &now, style);
     let most = if matches.get_flag("all") {
         usize::MAX
     } else {
@@ -292,12 +292,12 @@ fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Resul
             .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
     };
     let nodes = matches.get_one::<Vec<String>>("node");
-    let wanted = plan::PlanQuery {
+    let query = plan::PlanQuery {
         until: matches.get_one::<String>("until").map(time).transpose()?,
         nodes: nodes.map_or(&[], Vec::as_slice),
         json,
     };
-    plan::show(context, &wanted)
+    plan::show(context, &query)
 }
 
 fn default_columns(with_user: bool) -> Vec<JobColumn> {
@@ -385,11 +385,11 @@ fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {
 }
 
 fn queues(all: &[QueueInfo], style: TableStyle) -> String {
-    record::list(queue::LIST, all, Clock::in_lists(&times::now()), style)
+    record::list(queue::LIST, all, TimeStyle::in_lists(&times::now()), style)
 }
 
 fn nodes(all: &[NodeInfo], style: TableStyle) -> String {
-    record::list(node::LIST, all, Clock::in_lists(&times::now()), style)
+    record::list(node::LIST, all, TimeStyle::in_lists(&times::now()), style)
 }
 
 fn queues_json(all: &[QueueInfo]) -> Vec<Json> {

@@ -1,9 +1,9 @@
 //! `chist --steps`: ended steps of jobs, also of jobs that still run.
 //!
-//! Knows the records as the controller keeps them; whose they are is decided there.
+//! The controller decides whose steps a user may see.
 
 use crate::Context;
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::table::TableStyle;
 use cosy_client::pages;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow};
@@ -33,7 +33,7 @@ fn jobs_of(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<JobRef>> 
 
 /// A list as text.
 pub fn list(rows: &[StepRow], now: &Zoned, style: TableStyle) -> String {
-    record::list(step::ended_columns(rows), rows, Clock::in_lists(now), style)
+    record::list(step::ended_columns(rows), rows, TimeStyle::in_lists(now), style)
 }
 
 /// Objects with fixed units.

@@ -6,14 +6,15 @@ pub use cosy_view::column::Side;
 use cosy_view::value::Tone;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A column: its title and how it may be treated.
+/// A column: its title, side and least width.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ColumnHead {
-    /// Words over the column.
+    /// The title, shown above the column.
     pub title: String,
-    /// Where its cells stand.
+    /// Side to which cells are aligned.
     pub side: Side,
-    /// May be cut down to so many columns when the line does not fit.
+    /// Least width, in columns of the terminal, to which cells may be cut; `None`: they are never
+    /// cut.
     pub least: Option<usize>,
 }
 
@@ -57,21 +58,21 @@ impl<T> From<&Column<T>> for ColumnHead {
 /// Colour of a cell on a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Paint {
-    /// As the terminal has it.
+    /// The terminal's own colour.
     #[default]
     Plain,
-    /// It runs, or went well.
+    /// For what runs or went well.
     Green,
-    /// It waits for something.
+    /// For what waits.
     Yellow,
-    /// It went wrong, or is not there.
+    /// For what went wrong or is missing.
     Red,
-    /// Of less interest.
+    /// For what matters less.
     Dim,
 }
 
 impl Paint {
-    /// The colour of what is that to whoever reads it.
+    /// The colour for a tone.
     pub const fn of(tone: Tone) -> Self {
         match tone {
             Tone::Active => Self::Green,
@@ -92,10 +93,10 @@ impl Paint {
     }
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cell {
-    /// What stands in it, without colour.
+    /// The text, without colour.
     pub text: String,
     /// The colour of its text.
     pub paint: Paint,
@@ -115,9 +116,9 @@ impl<T: Into<String>> From<T> for Cell {
 pub struct TableStyle {
     /// Columns of the terminal; `None` is no limit.
     pub width: Option<usize>,
-    /// States are coloured.
+    /// Whether cells have colours.
     pub colour: bool,
-    /// There is no line of titles.
+    /// Whether the line of titles is left out.
     pub bare: bool,
 }
 
@@ -148,7 +149,7 @@ pub fn render(columns: &[ColumnHead], rows: &[Vec<Cell>], style: TableStyle) -> 
     out
 }
 
-/// Takes what is too much from the widest columns that may be cut.
+/// Makes the widest columns that may be cut narrower, until a line fits.
 fn squeeze(columns: &[ColumnHead], widths: &mut [usize], limit: usize) {
     loop {
         let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
@@ -201,7 +202,7 @@ pub(super) fn shown(text: &str) -> String {
         .collect()
 }
 
-/// What is shown of `text` in `width` columns, with `+` where something is missing.
+/// The start of `text` that fits into `width` columns, with `+` where something is missing.
 pub(super) fn fit(text: &str, width: usize) -> String {
     let mut text = shown(text);
     if text.width() <= width {

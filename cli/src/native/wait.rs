@@ -38,7 +38,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// Most lines about jobs that went wrong under `csub --wait`.
 const COMPLAINTS: usize = 10;
 
-/// What an exit code alone does not say of jobs that were waited for, on standard error.
+/// Prints on standard error how jobs ended, where an exit code alone does not tell it.
 pub fn complain_of(context: &Context, ended: &[EndedJob]) {
     let speaks = |job: &&EndedJob| match job.state {
         JobState::Completed => false,

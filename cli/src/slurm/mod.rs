@@ -42,7 +42,7 @@ use std::time::Duration;
 pub struct Entry {
     /// Name that it is called by.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// What the command does, in a few words, for the manual page.
     pub about: &'static str,
     /// Runs it; gives the exit code.
     pub run: fn(&Context) -> u8,
@@ -52,7 +52,7 @@ const fn entry(name: &'static str, about: &'static str, run: fn(&Context) -> u8)
     Entry { name, about, run }
 }
 
-/// All of them.
+/// The entries of all commands.
 pub static ALL: [Entry; 17] = [
     entry("sacct", "lists jobs and steps, also those that are over", sacct::run),
     entry("sacctmgr", "shows and changes accounts and their users", sacctmgr::run),

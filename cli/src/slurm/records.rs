@@ -1,6 +1,5 @@
-//! Jobs and their steps as `sacct`, `sstat` and `seff` tell them: those that live from the
-//! controller's memory, ended ones and their steps out of its store, steps that run from
-//! their nodes.
+//! Jobs and their steps for `sacct`, `sstat` and `seff`: live jobs from the controller's memory,
+//! ended jobs and steps from its store, running steps from their nodes.
 
 use super::{reports, steps};
 use crate::{Context, users};
@@ -13,11 +12,11 @@ use cosy_slurm::sacct::rows::{NEEDS, Row};
 use cosy_view::words::end_note::CancelNote;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Running jobs whose nodes are asked for steps that run; of more than these only ended
-/// steps are told.
+/// Running jobs whose nodes are asked for running steps, at most; of further jobs only ended steps
+/// are shown.
 const ASKED_NODES: usize = 64;
 
-/// Everything that records are made of.
+/// The jobs and steps of a report, with what it takes to show them.
 pub struct Records {
     live: Table,
     ended: Table,
@@ -28,7 +27,7 @@ pub struct Records {
     now: Time,
 }
 
-/// Asks for the jobs that `filter` means; for their steps too unless `whole`.
+/// Fetches the jobs that pass `filter`, and their steps unless `whole`.
 ///
 /// # Errors
 /// No answer.
@@ -40,13 +39,13 @@ pub fn fetch(
 ) -> Result<Records, CallError> {
     let live = reports::table(context, live_request(filter))?;
     let ended = reports::table(context, ended_request(filter))?;
-    let wanted = reports::NeededFacts {
+    let needed = reports::NeededFacts {
         memory: true,
         reservations: true,
         groups: true,
         cluster: true,
     };
-    let mut around = reports::cluster_facts(context, wanted, &live);
+    let mut around = reports::cluster_facts(context, needed, &live);
     let more = reports::cluster_facts(
         context,
         reports::NeededFacts {
@@ -97,8 +96,8 @@ fn ended_request(filter: &JobFilter) -> Request {
     }
 }
 
-/// Who cancelled jobs, by number. The store has the name; where nobody decided it (the command
-/// that a job belonged to is gone), it is taken for the owner's.
+/// Uids of the users who cancelled jobs, by job. The store has their names; where nobody cancelled
+/// (the command of the job is gone), it is the owner.
 fn cancellers(ended: &Table) -> BTreeMap<String, i64> {
     let mut known: BTreeMap<&str, Option<i64>> = BTreeMap::new();
     let mut all = BTreeMap::new();
@@ -152,7 +151,7 @@ impl Records {
             .collect()
     }
 
-    /// Jobs that have started, by their names.
+    /// References of the jobs that have started.
     fn started(&self) -> Vec<JobRef> {
         let started = |j: &JobView<'_>| j.time(JobField::Start).is_some();
         let views = self.views().into_iter().filter(started);
@@ -166,7 +165,7 @@ impl Records {
             all.entry(row.job.to_string()).or_default().push(row);
         }
         for steps in all.values_mut() {
-            // Of a job that was requeued only the last attempt is told.
+            // Of a requeued job only the steps of the last attempt are shown.
             let last = steps.iter().map(|s| s.attempt).max();
             steps.retain(|s| Some(s.attempt) == last);
             steps.sort_by_key(|s| s.record.step);
@@ -191,8 +190,8 @@ impl Records {
     }
 }
 
-/// What steps of a job are found under. The steps of a heterogeneous job are told with its
-/// first component; further components have none.
+/// The key of a job's steps. Steps of a heterogeneous job belong to its first component; further
+/// components have none.
 fn whole_ref(job: &JobView<'_>) -> Option<String> {
     match job.het() {
         Some(het) => (het.offset == 0).then(|| het.job.to_string()),

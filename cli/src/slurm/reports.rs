@@ -82,9 +82,9 @@ pub struct NeededFacts {
 }
 
 /// Requests these facts for the jobs of a table; those that cannot be had stay empty.
-pub fn cluster_facts(context: &Context, wanted: NeededFacts, jobs: &Table) -> ClusterFacts {
+pub fn cluster_facts(context: &Context, needed: NeededFacts, jobs: &Table) -> ClusterFacts {
     let mut facts = ClusterFacts::default();
-    if wanted.memory
+    if needed.memory
         && let Ok(Reply::Queues(queues)) = context.ask(Request::Queues)
     {
         for q in queues {
@@ -96,14 +96,14 @@ pub fn cluster_facts(context: &Context, wanted: NeededFacts, jobs: &Table) -> Cl
             }
         }
     }
-    if wanted.reservations
+    if needed.reservations
         && (0..jobs.rows).any(|r| jobs.number(r, JobField::Reservation).is_some())
     {
         let all = names::reservations(context).into_iter();
         let named = all.filter_map(|r| Some((i64::try_from(r.id.0).ok()?, reservation::name(&r))));
         facts.reservations = named.collect();
     }
-    if wanted.groups {
+    if needed.groups {
         for row in 0..jobs.rows {
             let gid = jobs.number(row, JobField::Gid);
             if let Some((gid, short)) = gid.and_then(|g| Some((g, u32::try_from(g).ok()?))) {
@@ -114,7 +114,7 @@ pub fn cluster_facts(context: &Context, wanted: NeededFacts, jobs: &Table) -> Cl
             }
         }
     }
-    if wanted.cluster {
+    if needed.cluster {
         facts.cluster = cluster(context);
     }
     facts

@@ -59,15 +59,15 @@ fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, FailureCo
             return Err(exit::FAILED);
         }
     }
-    let wanted = wanted(context, &query.jobs)?;
-    let filter = filter(context, query, &wanted)?;
+    let selections = select(context, &query.jobs)?;
+    let filter = filter(context, query, &selections)?;
     if query.script {
         return scripts(context, &filter.ids);
     }
     let at = times::time_of(now);
     let records = records::fetch(context, &filter, query.whole, at);
     let records = records.map_err(|e| reports::failed("slurmdb_jobs_get", &e))?;
-    let jobs = chosen(&records, query, &wanted);
+    let jobs = chosen(&records, query, &selections);
     match query.spelling {
         Some(spelling) => {
             let list = jobs.iter().map(|rows| tree::of_job(rows));
@@ -101,7 +101,7 @@ struct Selection {
     step: Option<String>,
 }
 
-fn wanted(context: &Context, words: &[String]) -> Result<Vec<Selection>, FailureCode> {
+fn select(context: &Context, words: &[String]) -> Result<Vec<Selection>, FailureCode> {
     let one = |word: &String| {
         let (job, step) = match word.split_once('.') {
             Some((job, step)) => (job, Some(step.to_owned())),
@@ -117,7 +117,7 @@ fn wanted(context: &Context, words: &[String]) -> Result<Vec<Selection>, Failure
 fn filter(
     context: &Context,
     query: &Query,
-    wanted: &[Selection],
+    selections: &[Selection],
 ) -> Result<JobFilter, FailureCode> {
     let mut users = query.users.clone();
     if let Some(user) = users.iter().find(|u| !users::exists(u)) {
@@ -125,7 +125,7 @@ fn filter(
         return Err(exit::FAILED);
     }
     let own = rustix::process::getuid().as_raw();
-    let everyones = query.all_users || own == 0 || !wanted.is_empty();
+    let everyones = query.all_users || own == 0 || !selections.is_empty();
     if users.is_empty() && !everyones {
         users = vec![own.to_string()];
     }
@@ -142,7 +142,7 @@ fn filter(
         None => Vec::new(),
     };
     Ok(JobFilter {
-        ids: wanted.iter().flat_map(|w| w.jobs.clone()).collect(),
+        ids: selections.iter().flat_map(|w| w.jobs.clone()).collect(),
         users,
         queues: query.partitions.clone(),
         names: query.names.clone(),
@@ -155,12 +155,12 @@ fn filter(
 }
 
 /// The records that are shown, by job.
-fn chosen<'r>(records: &'r Records, query: &Query, wanted: &[Selection]) -> Vec<Vec<Row<'r>>> {
+fn chosen<'r>(records: &'r Records, query: &Query, selections: &[Selection]) -> Vec<Vec<Row<'r>>> {
     let mut all = records.rows();
     all.retain(|rows| rows.first().is_some_and(|whole| fits(whole, query)));
     for rows in &mut all {
         rows.retain(|row| {
-            let named = wanted.is_empty() || wanted.iter().any(|w| names(w, row));
+            let named = selections.is_empty() || selections.iter().any(|w| names(w, row));
             named && (row.is_whole() || !query.whole)
         });
     }
@@ -168,17 +168,17 @@ fn chosen<'r>(records: &'r Records, query: &Query, wanted: &[Selection]) -> Vec<
     all
 }
 
-fn names(wanted: &Selection, row: &Row<'_>) -> bool {
-    let Some(step) = &wanted.step else {
+fn names(selections: &Selection, row: &Row<'_>) -> bool {
+    let Some(step) = &selections.step else {
         let base = row.job.base_id();
         let is = |id: &JobRef| match id.task {
             Some(task) => row.job.task() == Some(i64::from(task)) && same(id, base),
             None => same(id, base) || same(id, row.job.raw_id()),
         };
-        return wanted.jobs.iter().any(is);
+        return selections.jobs.iter().any(is);
     };
     row.step().as_ref() == Some(step)
-        && wanted.jobs.iter().any(|id| match id.task {
+        && selections.jobs.iter().any(|id| match id.task {
             Some(task) => row.job.task() == Some(i64::from(task)) && same(id, row.job.base_id()),
             None => same(id, row.job.raw_id()) || same(id, row.job.base_id()),
         })

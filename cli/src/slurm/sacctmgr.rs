@@ -146,15 +146,15 @@ impl Manager<'_> {
             say(&format!("No valid entity in list command: {first}"));
             return exit::FAILED;
         };
-        let wanted = match RowFilter::read(rest) {
-            Ok(wanted) => wanted,
+        let filter = match RowFilter::read(rest) {
+            Ok(filter) => filter,
             Err(why) => {
                 say(&why);
                 return exit::FAILED;
             }
         };
-        let whole = self.with_associations || wanted.with_associations;
-        let format = wanted.format.clone();
+        let whole = self.with_associations || filter.with_associations;
+        let format = filter.format.clone();
         let format = format.unwrap_or_else(|| list.usual(whole).to_owned());
         let columns = match sacctmgr::columns(&format) {
             Ok(columns) => columns,
@@ -170,13 +170,13 @@ impl Manager<'_> {
                 return exit::FAILED;
             }
         };
-        let rows: Vec<Cells> = rows.into_iter().filter(|r| wanted.passes(r)).collect();
+        let rows: Vec<Cells> = rows.into_iter().filter(|r| filter.passes(r)).collect();
         let cell = |row: &Cells, name: &str| row.get(name).cloned().unwrap_or_default();
         output::print(&sacctmgr::text(&columns, &rows, &self.look, cell));
         exit::OK
     }
 
-    /// What of the configuration is about accounting.
+    /// Prints the part of the configuration about accounting.
     fn show_configuration(&self) -> u8 {
         let settings = match self.settings() {
             Ok(settings) => settings,
@@ -311,7 +311,7 @@ impl Manager<'_> {
         }
     }
 
-    /// Does something to each account.
+    /// Sends an action for each account, and prints Slurm's lines about it.
     fn each(
         &self,
         names: &[String],
@@ -354,7 +354,7 @@ fn why(e: &CallError) -> String {
     }
 }
 
-/// What is added or deleted: of which kind, its names, and the account of users.
+/// The objects of `add` and `delete`: their kind, their names, and the account of users.
 fn object(words: &[String]) -> Option<(List, Vec<String>, Option<String>)> {
     let (first, rest) = words.split_first()?;
     let list = List::of(first)?;
@@ -380,39 +380,39 @@ fn object(words: &[String]) -> Option<(List, Vec<String>, Option<String>)> {
     Some((list, names, account))
 }
 
-/// Which rows and columns.
+/// The rows and columns that `show` prints.
 #[derive(Default)]
 struct RowFilter {
     format: Option<String>,
     with_associations: bool,
-    /// Column and the values that pass.
+    /// Names of columns, each with the values that pass.
     conditions: Vec<(&'static str, Vec<String>)>,
 }
 
 impl RowFilter {
     fn read(words: &[String]) -> Result<Self, String> {
-        let mut wanted = Self::default();
+        let mut filter = Self::default();
         for word in words {
             let pair = Pair::of(word);
             match (pair.name.to_ascii_lowercase().as_str(), pair.value) {
                 ("where" | "set" | "tree" | "wopinfo" | "wopi" | "wolimits" | "wopl", None) => {}
-                ("withassoc" | "withassociations" | "wa", None) => wanted.with_associations = true,
+                ("withassoc" | "withassociations" | "wa", None) => filter.with_associations = true,
                 (
                     "withcoord" | "withcoordinator" | "withdeleted" | "onlydefaults"
                     | "withsubaccounts",
                     None,
                 ) => {}
-                ("format" | "formats", Some(format)) => wanted.format = Some(format.to_owned()),
-                ("user" | "users", Some(v)) => wanted.only("User", v),
-                ("account" | "accounts" | "acct" | "accts", Some(v)) => wanted.only("Account", v),
-                ("cluster" | "clusters", Some(v)) => wanted.only("Cluster", v),
-                ("name" | "names", Some(v)) => wanted.only("Name", v),
+                ("format" | "formats", Some(format)) => filter.format = Some(format.to_owned()),
+                ("user" | "users", Some(v)) => filter.only("User", v),
+                ("account" | "accounts" | "acct" | "accts", Some(v)) => filter.only("Account", v),
+                ("cluster" | "clusters", Some(v)) => filter.only("Cluster", v),
+                ("name" | "names", Some(v)) => filter.only("Name", v),
                 ("partition" | "partitions", Some(_)) => {}
-                (_, None) => wanted.only("Name", word),
+                (_, None) => filter.only("Name", word),
                 (_, Some(_)) => return Err(format!(" Unknown condition: {word}")),
             }
         }
-        Ok(wanted)
+        Ok(filter)
     }
 
     fn only(&mut self, column: &'static str, values: &str) {
@@ -428,7 +428,7 @@ impl RowFilter {
     }
 }
 
-/// What jobs are counted by, with the ids that Slurm gives them.
+/// The trackable resources, with the ids that Slurm gives them.
 fn tres() -> Vec<Cells> {
     let kinds = [
         ("1", "cpu"),

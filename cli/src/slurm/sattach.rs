@@ -48,7 +48,7 @@ pub fn run(context: &Context) -> u8 {
     };
     let verbose = parsed.found.iter().filter(|f| f.name == "verbose").count();
     if verbose > 0 {
-        tell(job, step, verbose);
+        report_options(job, step, verbose);
     }
     let only = match filters(&parsed.found) {
         Ok(only) => only,
@@ -71,8 +71,8 @@ pub fn run(context: &Context) -> u8 {
     }
 }
 
-/// What was asked for.
-fn tell(job: JobId, step: StepId, verbose: usize) {
+/// Prints the options (`--verbose`).
+fn report_options(job: JobId, step: StepId, verbose: usize) {
     let uid = rustix::process::getuid().as_raw();
     let gid = rustix::process::getgid().as_raw();
     let line = |name: &str, value: &str| say(&format!("sattach: {name:<15}: {value}"));

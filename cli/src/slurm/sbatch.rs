@@ -113,7 +113,7 @@ fn has(options: &[GivenOption], name: &str) -> bool {
 
 /// The script as it is submitted.
 struct Batch {
-    /// Its whole path; empty where it has none.
+    /// Absolute path of the script; empty where it came from standard input or `--wrap`.
     path: OsString,
     /// Name of the job where the script has no path.
     called: &'static str,

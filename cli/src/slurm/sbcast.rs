@@ -64,7 +64,7 @@ fn copy(context: &Context, parsed: &Parsed) -> u8 {
         }
     };
     if parsed.found.iter().any(|f| f.name == "verbose") {
-        tell(parsed, &job, &nodes);
+        report_copy(parsed, &job, &nodes);
     }
     let whole = job.split('.').next().unwrap_or_default();
     let Some(copy) = broadcast(parsed, whole) else {
@@ -83,7 +83,7 @@ fn copy(context: &Context, parsed: &Parsed) -> u8 {
 /// The nodes of a job, or of one of its steps that runs.
 ///
 /// # Errors
-/// There is none; with how it is named then.
+/// The name of the job or step, for the message, when there is none that runs.
 fn nodes_of(context: &Context, text: &str) -> Result<String, String> {
     let target = targets::parse(text).ok_or("0")?;
     let named = || target.text.clone();
@@ -108,8 +108,8 @@ fn nodes_of(context: &Context, text: &str) -> Result<String, String> {
     running.next().map(|s| s.nodes).ok_or_else(named)
 }
 
-/// What is copied, from where to where.
-fn tell(parsed: &Parsed, job: &str, nodes: &str) {
+/// Prints what is copied to which nodes (`--verbose`).
+fn report_copy(parsed: &Parsed, job: &str, nodes: &str) {
     let has = |name: &str| parsed.found.iter().any(|f| f.name == name);
     let verbose = parsed.found.iter().filter(|f| f.name == "verbose").count();
     let word = |at: usize| parsed.words.get(at).map(|w| w.to_string_lossy());
@@ -126,8 +126,8 @@ fn tell(parsed: &Parsed, job: &str, nodes: &str) {
     line("node_list", nodes);
 }
 
-/// What `cbcast` would be asked for; `None` without the number of a job. What is wrong with the
-/// names of files is told where they are opened.
+/// The request of `cbcast` for the same; `None` without the number of a job. Errors in the names of
+/// files are reported when the files are opened.
 fn broadcast(parsed: &Parsed, job: &str) -> Option<Broadcast> {
     let has = |name: &str| parsed.found.iter().any(|f| f.name == name);
     let word = |at: usize| parsed.words.get(at).cloned().unwrap_or_default();

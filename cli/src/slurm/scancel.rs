@@ -470,9 +470,9 @@ fn is_waiting(table: &Table, row: usize) -> bool {
 /// Asks a question on the terminal; true for yes.
 fn confirmed(question: &str) -> bool {
     let mut out = std::io::stdout().lock();
-    let asked = write!(out, "{question} [y/n]? ").and_then(|()| out.flush());
+    let written = write!(out, "{question} [y/n]? ").and_then(|()| out.flush());
     let mut answer = String::new();
-    asked.is_ok()
+    written.is_ok()
         && std::io::stdin().lock().read_line(&mut answer).is_ok()
         && answer.trim_start().starts_with(['y', 'Y'])
 }

@@ -39,7 +39,7 @@ pub fn run(context: &Context) -> u8 {
     }
 }
 
-/// What is counted is what the store has of today: there is nothing that could begin anew.
+/// Refuses `--reset`: counts are those of the store since midnight, so that none can begin anew.
 fn reset(context: &Context) -> u8 {
     let admin = match context.ask(Request::Settings) {
         Ok(Reply::Settings(settings)) => settings.you_are_admin,

@@ -130,7 +130,7 @@ fn unexpected(function: &str) -> FailureCode {
     reports::failed(function, &cosy_client::CallError::Unexpected)
 }
 
-/// All nodes, and whom idle ones are held for.
+/// All nodes, and whom idle nodes are kept for.
 fn nodes(
     context: &Context,
     partitions: &[QueueInfo],

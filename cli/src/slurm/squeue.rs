@@ -71,13 +71,13 @@ fn once(context: &Context, query: &Query, chosen: &JobSelection) -> Result<u8, F
     match (query.spelling, &query.steps) {
         (Some(spelling), _) => {
             let table = fetch(context, chosen, tree::needs())?;
-            let wanted = NeededFacts {
+            let needed = NeededFacts {
                 memory: true,
                 reservations: true,
                 groups: true,
                 cluster: true,
             };
-            let around = reports::cluster_facts(context, wanted, &table);
+            let around = reports::cluster_facts(context, needed, &table);
             let rows = chosen.rows(&table, &around);
             let list = rows.iter().map(tree::of_job);
             json_yaml::answer(spelling, reports::release(), "jobs", list, output::print);
@@ -112,9 +112,9 @@ fn listed_jobs(
         error(context, &format!("Invalid sort specification: {rest}"));
         return Err(exit::FAILED);
     }
-    let mut wanted = wanted(shown());
-    wanted.reservations |= chosen.reservation.is_some();
-    let around = reports::cluster_facts(context, wanted, &table);
+    let mut needed = needed_facts(shown());
+    needed.reservations |= chosen.reservation.is_some();
+    let around = reports::cluster_facts(context, needed, &table);
     let mut rows = chosen.rows(&table, &around);
     if query.priority {
         rows = in_each_partition(context, rows);
@@ -143,24 +143,24 @@ fn in_each_partition<'t>(context: &Context, rows: Vec<JobView<'t>>) -> Vec<JobVi
         .collect()
 }
 
-/// What of the cluster these columns show.
-fn wanted(fields: impl Iterator<Item = Field>) -> NeededFacts {
-    let mut wanted = NeededFacts::default();
+/// The facts of the cluster that these columns show.
+fn needed_facts(fields: impl Iterator<Item = Field>) -> NeededFacts {
+    let mut needed = NeededFacts::default();
     for field in fields {
-        wanted.memory |= matches!(field, Field::MinMemory | Field::TresAlloc);
-        wanted.reservations |= field == Field::Reservation;
-        wanted.groups |= field == Field::GroupName;
-        wanted.cluster |= field == Field::Cluster;
+        needed.memory |= matches!(field, Field::MinMemory | Field::TresAlloc);
+        needed.reservations |= field == Field::Reservation;
+        needed.groups |= field == Field::GroupName;
+        needed.cluster |= field == Field::Cluster;
     }
-    wanted
+    needed
 }
 
-/// Which jobs: what the controller sorts out and what is sorted out here.
+/// The jobs that are listed: the filter for the controller, and conditions that are checked here.
 struct JobSelection {
     filter: JobFilter,
-    /// Jobs, and components of heterogeneous jobs, as they were named.
+    /// Jobs and components of heterogeneous jobs that the command line names.
     components: Vec<(i64, Option<i64>)>,
-    /// The one job that was named: it must be there.
+    /// The job on the command line when it names exactly one, which must exist.
     only: Option<String>,
     states: States,
     qos: Vec<String>,
@@ -212,7 +212,7 @@ impl JobSelection {
         })
     }
 
-    /// These fields and those by which jobs are chosen here.
+    /// Adds the fields by which jobs are chosen here.
     fn needs(&self, mut fields: Vec<JobField>) -> Vec<JobField> {
         let mut add = |field, used: bool| {
             if used && !fields.contains(&field) {
@@ -254,7 +254,8 @@ impl JobSelection {
 }
 
 impl JobSelection {
-    /// What the controller has looked at for the whole of a heterogeneous job.
+    /// Checks for one component the conditions that the controller has checked for the whole
+    /// heterogeneous job.
     fn contains_component(&self, job: &JobView<'_>, het: Het) -> bool {
         let within = |list: &[String], field| {
             list.is_empty() || list.iter().any(|known| known == job.text(field))
@@ -306,7 +307,7 @@ fn ids(
     Ok((all, components))
 }
 
-/// Users by number, as the controller takes them; one that is none is told.
+/// Users by number, as the controller takes them; prints a line for each name without a user.
 fn users_of(context: &Context, query: &Query) -> Vec<String> {
     let mut all = query.users.clone();
     if query.me {
@@ -355,7 +356,7 @@ fn fetch(
     Ok(table)
 }
 
-/// Whether the one job that was named is there at all.
+/// Whether the one job on the command line exists.
 fn is_known(context: &Context, chosen: &JobSelection) -> Result<bool, CallError> {
     let request = Request::Jobs {
         filter: JobFilter {

@@ -31,7 +31,7 @@ fn report(context: &Context, parsed: &Parsed) -> u8 {
                 return exit::OK;
             }
             "format" => match shares(&found.text()) {
-                Ok(asked) => columns = asked,
+                Ok(chosen) => columns = chosen,
                 Err(word) => {
                     error(context, &format!("Unknown field '{word}'"));
                     return exit::FAILED;
@@ -40,7 +40,7 @@ fn report(context: &Context, parsed: &Parsed) -> u8 {
             "noheader" => bare = true,
             "parsable" => separated = Some(true),
             "parsable2" => separated = Some(false),
-            // Nothing is listed that they could choose from.
+            // Other options choose among rows, and there are none.
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! `sstat`: steps that run. Sources: sstat(1), a capture.
 //!
-//! What they use is asked of the job's first node: it is what they use there.
+//! Figures come from the job's first node and are about that node alone.
 
 use super::messages::{called, error, say};
 use super::{records, reports, steps};
@@ -102,7 +102,7 @@ fn job(context: &Context, query: &Query, word: &str) -> u8 {
     exit::OK
 }
 
-/// What a record has used so far; each job's node is asked once.
+/// The use of a record so far; the node of each job is asked once.
 fn live(used: &mut BTreeMap<i64, JobUse>, context: &Context, row: &Row<'_>) -> Option<Usage> {
     let id = row.job.raw_id();
     let job = used.entry(id).or_insert_with(|| {

@@ -1,5 +1,5 @@
-//! Steps of running jobs: which there are, and signals to them. They are asked of the
-//! job's first node, which knows them; the controller is only asked for the way there.
+//! Steps of running jobs: lists, limits and signals. The job's first node, which knows them, is
+//! asked; the controller only tells how to reach it.
 
 use crate::Context;
 use crate::launch::node_request::{self, NodeReply};
@@ -65,7 +65,7 @@ pub fn signal_script(context: &Context, job: JobRef, signal: i32) -> Result<(), 
     }
 }
 
-/// The steps of a job that run or wait; empty when there is no way to ask.
+/// The steps of a job that run or wait; empty when the node cannot be reached.
 pub fn running(context: &Context, job: JobId) -> Vec<StepInfo> {
     match ask_node(context, job, &StepAsk::List { job }) {
         Some(StepAnswer::Steps(steps)) => steps,
@@ -73,7 +73,7 @@ pub fn running(context: &Context, job: JobId) -> Vec<StepInfo> {
     }
 }
 
-/// What script and steps of a job have used so far on its first node.
+/// CPU time and memory that the script and steps of a job have used so far on its first node.
 pub fn usage(context: &Context, job: JobId) -> JobUse {
     match ask_node(context, job, &StepAsk::Usage { job }) {
         Some(StepAnswer::Usage(used)) => used,

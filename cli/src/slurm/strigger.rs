@@ -44,7 +44,7 @@ pub fn run(context: &Context) -> u8 {
 }
 
 fn perform(context: &Context, invocation: &Invocation) -> Result<(), TriggerError> {
-    let tell = |text: &str| {
+    let verbose = |text: &str| {
         if invocation.verbose {
             say(&format!("{}: {text}", context.program()));
         }
@@ -52,7 +52,7 @@ fn perform(context: &Context, invocation: &Invocation) -> Result<(), TriggerErro
     match &invocation.action {
         Action::Set(spec) => {
             set(context, spec)?;
-            tell("trigger set");
+            verbose("trigger set");
         }
         Action::Get { filter, header } => {
             let uid = uid_of(filter)?;
@@ -61,7 +61,7 @@ fn perform(context: &Context, invocation: &Invocation) -> Result<(), TriggerErro
                 Ok(_) => return Err(TriggerError::Call(GET, CallError::Unexpected)),
                 Err(e) => return Err(TriggerError::Call(GET, e)),
             };
-            tell(&format!("Read {} trigger records", all.len()));
+            verbose(&format!("Read {} trigger records", all.len()));
             let chosen = all.into_iter().filter(|info| filter.takes(info, uid));
             let chosen: Vec<_> = chosen.collect();
             output::print(&list(&chosen, *header));
@@ -69,7 +69,7 @@ fn perform(context: &Context, invocation: &Invocation) -> Result<(), TriggerErro
         Action::Clear(filter) => {
             let uid = uid_of(filter)?;
             clear(context, filter, uid, invocation.quiet)?;
-            tell(&match (filter.id, filter.job) {
+            verbose(&match (filter.id, filter.job) {
                 (Some(id), _) => format!("trigger {id} cleared"),
                 (None, Some(job)) => format!("triggers for job {job} cleared"),
                 (None, None) => format!("triggers for user {} cleared", uid.unwrap_or_default()),
@@ -102,7 +102,7 @@ fn set(context: &Context, spec: &TriggerSpec) -> Result<(), TriggerError> {
     }
 }
 
-/// What the program needs to find commands, and these the cluster.
+/// The variables by which the program finds commands, and commands find the cluster.
 fn environment() -> OsText {
     let set = ["PATH", variables::SOCKET].map(|name| {
         let value = std::env::var_os(name)?;

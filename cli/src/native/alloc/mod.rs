@@ -91,7 +91,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         Err(_) => (exit::FAILED.into(), 0),
     };
     finish(context, job, exit_code, signal);
-    // Not before: the end of its connection ends the job as cancelled.
+    // Not before the job was given back: the end of this connection ends it as cancelled.
     drop(job_connection);
     ended.map(|e| exit::of_end(e.exit_code, e.signal, !e.job_ended))
 }
@@ -103,7 +103,7 @@ fn variables(environment: &OsText, allocated: &Allocated, mpi: Option<&str>) -> 
     if let Some(name) = mpi {
         more.push(format!("{}={name}", variables::MPI).into_bytes());
     }
-    // Where there is no way to the nodes, whatever needs it says so.
+    // Where the nodes cannot be reached, the commands that need them report it.
     if let Ok((_, socket)) = step_socket::connect_outside(&allocated.entry) {
         let mut variable = format!("{}=", variables::STEP_SOCKET).into_bytes();
         variable.extend(socket.into_os_string().into_vec());

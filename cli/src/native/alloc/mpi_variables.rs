@@ -1,4 +1,4 @@
-//! What the MPI plugins say about an allocation, laid over its variables.
+//! Adds the variables that the MPI plugins set for an allocation to its own.
 
 use crate::native::mpi::{PreparedPlugins, prepare_plugins};
 use cosy_model::OsText;
@@ -6,8 +6,8 @@ use cosy_plugin::Environment;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// Lets the plugins add to `variables`, where the allocation is of interest to them. Their
-/// files go with what is given back.
+/// Adds the variables of the plugins to `variables`; `None` where they set none. Their files are
+/// removed when the value is dropped.
 pub fn prepare(program: &str, variables: &mut OsText) -> Option<PreparedPlugins> {
     let mut environment = read(variables);
     let prepared = prepare_plugins(&environment, program)?;

@@ -239,11 +239,11 @@ impl Broker<'_> {
             why: error.to_string(),
         }];
         // The clusters up to here have confirmed, or may have.
-        let asked = done.len() + usize::from(matches!(error, ClusterError::Unknown(_)));
+        let requested = done.len() + usize::from(matches!(error, ClusterError::Unknown(_)));
         let now: Vec<(usize, ClusterHold)> = held.into_iter().enumerate().collect();
         let results = concurrently(&now, |(at, held)| {
             let result = self.give_back(&held.cluster, &held.reservations);
-            if *at < asked {
+            if *at < requested {
                 no_lapse(result)
             } else {
                 result

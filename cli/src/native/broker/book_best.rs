@@ -251,8 +251,8 @@ mod tests {
             latest_end: Some(minutes(600)),
             ..spec(pick)
         };
-        let check = |asked: ReservationSpec, start: i64, want: (StartChoice, bool)| {
-            let spec_there = spec_at(&asked, minutes(start), minutes(0));
+        let check = |requested: ReservationSpec, start: i64, want: (StartChoice, bool)| {
+            let spec_there = spec_at(&requested, minutes(start), minutes(0));
             assert_eq!((spec_there.pick, spec_there.latest_end.is_some()), want);
         };
         let at = |start| StartChoice::At(minutes(start));

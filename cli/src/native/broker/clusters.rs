@@ -1,12 +1,12 @@
-//! Which clusters there are, and by which socket each is spoken to.
+//! The names of clusters and the sockets by which they are reached.
 //!
 //! ```toml
 //! [cluster.a]
 //! socket = "/run/cosy/a.sock"
 //! ```
 //!
-//! The file that `COSY_CLUSTERS` names alone; without it the system's file and the user's
-//! own, whose entries count more.
+//! The file that `COSY_CLUSTERS` names counts alone; without it the system's file and, over it, the
+//! user's own.
 
 use cosy_model::variables;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The system's file.
+/// The file for all users of the host.
 pub const SYSTEM_FILE: &str = "/etc/cosy/clusters.toml";
 /// The user's own file, in the home directory.
 const OWN_FILE: &str = ".config/cosy/clusters.toml";
@@ -27,7 +27,7 @@ const FILE_BYTES: u64 = 1 << 20;
 /// A cluster as the broker knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cluster {
-    /// Its name in the file.
+    /// Name, as `[cluster.NAME]` has it.
     pub name: String,
     /// Socket of its controller, or of a relay to it.
     pub socket: PathBuf,
@@ -110,7 +110,7 @@ fn files(named: Option<OsString>, home: Option<OsString>) -> Vec<PathBuf> {
 fn choose(list: &str, files: &[PathBuf]) -> Result<Vec<Cluster>, ClustersError> {
     let shown: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
     let shown = shown.join(" or ");
-    let wanted = split(list)?;
+    let names = split(list)?;
     let mut known: BTreeMap<String, Entry> = BTreeMap::new();
     let mut found = false;
     for path in files {
@@ -133,7 +133,7 @@ fn choose(list: &str, files: &[PathBuf]) -> Result<Vec<Cluster>, ClustersError> 
             known: known.keys().cloned().collect::<Vec<_>>().join(", "),
         }),
     };
-    wanted.into_iter().map(one).collect()
+    names.into_iter().map(one).collect()
 }
 
 fn split(list: &str) -> Result<Vec<&str>, ClustersError> {

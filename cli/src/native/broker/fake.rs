@@ -80,13 +80,13 @@ pub fn spec(pick: StartChoice) -> ReservationSpec {
 /// What happens to a request instead of its normal answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// Nobody is there; nothing is done.
+    /// The cluster cannot be reached.
     Gone,
-    /// It is done, but the answer is lost.
+    /// The request is carried out, but the answer is lost.
     Deaf,
-    /// Not done, and no answer.
+    /// The request is lost, and so there is no answer.
     Silent,
-    /// It says no.
+    /// The request is refused with this code.
     No(RefusalCode),
 }
 
@@ -115,7 +115,7 @@ pub struct World {
     books: Mutex<BTreeMap<String, Books>>,
     faults: Mutex<Vec<Fault>>,
     /// Every question as `CLUSTER REQUEST`.
-    pub asked: Mutex<Vec<String>>,
+    pub requested: Mutex<Vec<String>>,
 }
 
 impl World {
@@ -131,7 +131,7 @@ impl World {
         Self {
             books: Mutex::new(books.collect()),
             faults: Mutex::new(Vec::new()),
-            asked: Mutex::new(Vec::new()),
+            requested: Mutex::new(Vec::new()),
         }
     }
 
@@ -153,7 +153,7 @@ impl World {
         self
     }
 
-    /// From now on nobody answers there.
+    /// The cluster cannot be reached from now on.
     pub fn kill(&self, cluster: &str) {
         self.books.lock().unwrap().get_mut(cluster).unwrap().dead = true;
     }
@@ -169,8 +169,8 @@ impl World {
     }
 
     pub fn count(&self, question: &str) -> usize {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().filter(|a| *a == question).count()
+        let requested = self.requested.lock().unwrap();
+        requested.iter().filter(|a| *a == question).count()
     }
 
     pub fn transport(
@@ -182,7 +182,7 @@ impl World {
         assert_eq!(key.is_some(), request.changes());
         let word = word(request);
         let question = format!("{} {word}", cluster.name);
-        self.asked.lock().unwrap().push(question);
+        self.requested.lock().unwrap().push(question);
         let mut all = self.books.lock().unwrap();
         let books = all.get_mut(&cluster.name).unwrap();
         if books.dead {

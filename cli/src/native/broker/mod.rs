@@ -1,5 +1,5 @@
-//! One user, several clusters: asks all of them what a reservation would cost, and books it
-//! on the best, or the same time on each of them.
+//! Books for one user on several clusters: compares what a reservation would cost on each, and
+//! books it on the best one, or the same time on all.
 //!
 //! This is the what-if paper's Grid Reservation Service (section 3, figure 1); the
 //! controllers are its Cluster Reservation Services: probing is a quote, reserving is a

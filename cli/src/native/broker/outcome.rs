@@ -12,11 +12,11 @@ pub enum ClusterOutcome {
     Booked(Vec<ReservationInfo>),
     /// Held, to be confirmed by the user.
     Held(Vec<ReservationInfo>),
-    /// Nothing: it was held or booked there and given back.
+    /// Nothing: reservations were held or booked and have been given back.
     GivenBack(Vec<ReservationId>),
-    /// Nothing: it refused, or was not reached.
+    /// Nothing: the cluster refused, or was not reached.
     Nothing(ClusterError),
-    /// Nothing was asked there.
+    /// Nothing: no request was sent to it.
     Untried,
     /// Perhaps a hold that nobody knows the id of; it lapses by itself.
     Lapsing(ClusterError),

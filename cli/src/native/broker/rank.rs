@@ -13,21 +13,22 @@ use cosy_model::{Su, Time};
 /// clusters were named decide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Preference {
-    /// The earlier start.
+    /// The earlier start is better.
     Soonest,
-    /// The lower price.
+    /// The lower price is better.
     Cheapest,
     /// The pricing paper's cost function: 0 is the soonest, 1000 the cheapest.
     Balance {
-        /// alpha in thousandths.
+        /// The weight alpha of the price, in thousandths.
         alpha_permille: u32,
     },
-    /// The higher availability (what-if paper, eq. 4).
+    /// The higher availability is better (what-if paper, eq. 4).
     Availability,
 }
 
 impl Preference {
-    /// What a pick prefers; where it fixes the start, the lower price.
+    /// The preference that goes with a choice of start; where the choice fixes the start, the lower
+    /// price.
     pub const fn of(pick: StartChoice) -> Self {
         match pick {
             StartChoice::Soonest => Self::Soonest,

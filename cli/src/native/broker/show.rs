@@ -1,10 +1,10 @@
-//! What the broker found, as text and as JSON.
+//! Quotes of several clusters and outcomes of bookings, as text and as JSON.
 
 use super::Quotes;
 use super::outcome::{ClusterOutcome, ClusterResult, Outcome, RejectedSlot, Verdict, command};
 use super::rank::{Ranked, telling_refusal};
 use crate::native::job_table::json_time;
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::reservations;
 use crate::native::table::TableStyle;
 use crate::times;
@@ -27,7 +27,7 @@ pub fn quotes(
     let mut text = if rows.is_empty() {
         String::new()
     } else {
-        record::list(&cluster_slot_columns(), &rows, Clock::in_lists(now), style)
+        record::list(&cluster_slot_columns(), &rows, TimeStyle::in_lists(now), style)
     };
     let beyond = ranked.len().saturating_sub(most);
     if beyond > 0 {
@@ -96,14 +96,14 @@ pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
             .map_or_else(String::new, |start| format!(" at {}", times::short(start, now)));
         text.push_str(&line(&format!("tried on cluster {}{start}: {}", tried.cluster, tried.why)));
     }
-    // What was tried and came to nothing is told already.
-    let told = |result: &&ClusterResult| {
+    // Clusters without anything whose refusal stands among the tried slots need no line.
+    let in_tried = |result: &&ClusterResult| {
         let tried = |t: &RejectedSlot| t.cluster == result.cluster.name;
         let nothing =
             matches!(result.outcome, ClusterOutcome::Nothing(_) | ClusterOutcome::Untried);
         nothing && outcome.tried.iter().any(tried)
     };
-    for result in outcome.results.iter().filter(|p| !told(p)) {
+    for result in outcome.results.iter().filter(|p| !in_tried(p)) {
         text.push_str(&line(&sentence(result, now)));
     }
     for note in &outcome.notes {

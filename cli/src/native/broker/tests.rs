@@ -293,7 +293,7 @@ fn as_many_as_fit_is_not_all_or_none() {
     let three = clusters(&["a", "b", "c"]);
     let outcome = Broker::over(&transport, ONCE).book_all(&three, &some, Preference::Soonest, None);
     assert_eq!(outcome.verdict, Verdict::Nothing);
-    assert!(world.asked.lock().unwrap().is_empty());
+    assert!(world.requested.lock().unwrap().is_empty());
 }
 
 #[test]

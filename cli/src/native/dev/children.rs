@@ -21,7 +21,7 @@ const HOPELESS: Duration = Duration::from_secs(20);
 /// Between two looks when nothing ends.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Collects children that have ended; the flag says that there are no more children.
+/// Collects children that have ended; the flag is true when no child is left.
 pub fn collect() -> (Vec<(Pid, WaitStatus)>, bool) {
     let mut ended = Vec::new();
     loop {
@@ -53,7 +53,7 @@ fn running() -> Vec<Pid> {
         .collect()
 }
 
-/// Its parent; `None` when it has gone or ended.
+/// The parent of a process; `None` when the process is gone or has ended.
 fn parent_of(pid: i32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The program's name, in parentheses, may hold anything.

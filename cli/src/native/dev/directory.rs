@@ -11,11 +11,11 @@ use std::time::Duration;
 
 /// Held as long as the cluster lives.
 const LOCK: &str = "lock";
-/// Marks a directory that is to stay.
+/// A file that marks a directory as not to be removed.
 const KEEP: &str = "keep";
-/// A directory without a lock file is being made; unless it is older.
+/// Age up to which a directory without a lock file is taken to be in the making.
 const BEING_MADE: Duration = Duration::from_secs(60);
-/// What is made in the directory. Nodes' own folders come to it.
+/// Names that are made in the directory, besides folders of nodes.
 const MADE: [&str; 6] = ["bin", "run", "state", "log", "cosy.toml", KEEP];
 
 /// The directory of this cluster.
@@ -48,7 +48,7 @@ impl ClusterDirectory {
         })
     }
 
-    /// Its path, absolute.
+    /// The absolute path.
     pub fn path(&self) -> &Path {
         &self.dir
     }
@@ -135,11 +135,11 @@ fn make_dir(dir: &Path) -> io::Result<()> {
 
 /// Temporary files go here; elsewhere when a socket's path would become too long.
 fn base() -> PathBuf {
-    let wanted = std::env::temp_dir();
+    let temporary = std::env::temp_dir();
     let longest =
         cosy_client::cluster::ADDRESS_BYTES - "/cosy-dev-4294967295-123456/run/cosyd.sock".len();
-    if wanted.is_absolute() && wanted.as_os_str().len() <= longest {
-        wanted
+    if temporary.is_absolute() && temporary.as_os_str().len() <= longest {
+        temporary
     } else {
         "/tmp".into()
     }
@@ -199,7 +199,7 @@ pub fn sweep() {
     }
 }
 
-/// Of this user, not to be kept, and nobody holds its lock.
+/// True for a directory of this user that is not to be kept and whose lock nobody holds.
 fn is_stale(dir: &Path) -> bool {
     let Ok(meta) = dir.symlink_metadata() else {
         return false;

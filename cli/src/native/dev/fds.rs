@@ -6,7 +6,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Lets the next child have it; gives its number there.
+/// Makes the next child inherit the descriptor; gives its number, which is the same there.
 ///
 /// # Errors
 /// Those of the system.
@@ -15,8 +15,8 @@ pub fn pass_to_child(fd: &impl AsFd) -> io::Result<RawFd> {
     Ok(fd.as_fd().as_raw_fd())
 }
 
-/// The read end of the same pipe once more, with flags of its own: a daemon that makes its
-/// end non-blocking would otherwise do so for all who have it. Handed to the next child.
+/// Opens the read end of the same pipe again, with flags of its own: a daemon that makes its end
+/// non-blocking would otherwise do so for all holders. The next child inherits it.
 ///
 /// # Errors
 /// Those of the system.
@@ -29,7 +29,7 @@ pub fn reopen_for_child(pipe: &impl AsFd) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Keeps it from later children.
+/// Later children do not inherit the descriptor.
 ///
 /// # Errors
 /// Those of the system.
@@ -37,7 +37,7 @@ pub fn close_on_exec(fd: &impl AsFd) -> io::Result<()> {
     Ok(fcntl_setfd(fd, FdFlags::CLOEXEC)?)
 }
 
-/// Takes over what the parent has handed to this program, once for each number.
+/// Takes over a descriptor that the parent has passed to this program, by its number.
 ///
 /// # Errors
 /// It is not open.
@@ -51,15 +51,15 @@ pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     match close_on_exec(&fd) {
         Ok(()) => Ok(fd),
         Err(e) => {
-            // Not open: then it is not ours to close either.
+            // A descriptor that is not open must not be closed here either.
             std::mem::forget(fd);
             Err(e)
         }
     }
 }
 
-/// Takes over whatever else the caller's caller has left open for programs that it
-/// starts. To be called before anything is opened here.
+/// Takes over all other descriptors that this program has inherited, which are for COMMAND. To be
+/// called before anything is opened here.
 pub fn adopt_others(handed: &[RawFd]) -> Vec<OwnedFd> {
     // Listed whole first: the folder that is being read is in the list too.
     let listed: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")

@@ -139,10 +139,10 @@ fn lay_over_nodes(nodes: &mut Vec<Table>, pieces: &Table) -> anyhow::Result<()> 
     for (at, piece) in (1..).zip(tables) {
         let place = format!("--config: [[node]] number {at}");
         let needed = || format!("{place}: names are those of nodes of this cluster, {own}");
-        let Some(wanted) = names_of(piece) else {
+        let Some(names) = names_of(piece) else {
             bail!(needed());
         };
-        for name in cosy_model::expand(wanted).with_context(needed)? {
+        for name in cosy_model::expand(names).with_context(needed)? {
             let node = places.get(&name).and_then(|at| each.get_mut(*at));
             let Some((_, node)) = node else {
                 bail!("{place}: node '{name}' is not one of this cluster ({own})");

@@ -127,7 +127,7 @@ fn front(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::Res
     outcome
 }
 
-/// What a user without privileges cannot have, said once.
+/// Reports once what does not work without root.
 fn say_limits(context: &Context) {
     if !rustix::process::geteuid().is_root() {
         output::complain(

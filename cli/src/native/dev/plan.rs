@@ -1,4 +1,5 @@
-//! What a private cluster is to be, and what its supervisor is told and tells.
+//! The options of `cosy dev`, the plan of the cluster that the supervisor gets, and the reports
+//! that it sends back.
 
 use super::directory::ClusterDirectory;
 use super::fds;
@@ -11,7 +12,7 @@ use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
-/// What the user asked for.
+/// The options of `cosy dev`.
 pub struct DevOptions {
     /// Daemons with one node each (`--nodes`).
     pub nodes: u32,
@@ -23,7 +24,7 @@ pub struct DevOptions {
     pub memory: MiB,
     /// Where the files go; without, a temporary directory (`--dir`).
     pub dir: Option<PathBuf>,
-    /// Contents of `--config`.
+    /// Contents of the file that `--config` names; empty without.
     pub config: toml::Table,
     /// The files stay after the end (`--keep`).
     pub keep: bool,
@@ -34,7 +35,7 @@ pub struct DevOptions {
 }
 
 impl DevOptions {
-    /// Out of the command line, with what the machine has where it says nothing.
+    /// Reads the command line; cores and memory default to what the machine has.
     ///
     /// # Errors
     /// No nodes at all, or a configuration that cannot be read.
@@ -86,9 +87,9 @@ fn machine_memory() -> MiB {
 pub struct Programs {
     /// The program of the commands, this one.
     pub cosy: PathBuf,
-    /// The controller.
+    /// Path of the controller's program.
     pub cosyd: PathBuf,
-    /// The node daemon.
+    /// Path of the node daemon's program.
     pub noded: PathBuf,
 }
 
@@ -120,10 +121,10 @@ impl Programs {
     }
 }
 
-/// One node daemon.
+/// One node daemon, with one real node or many virtual ones.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodePlan {
-    /// Its name; the start of the names of virtual nodes.
+    /// Name of the node; for virtual nodes the part before their numbers.
     pub name: String,
     /// Folder of its configuration, key, spool and log.
     pub folder: PathBuf,
@@ -131,7 +132,7 @@ pub struct NodePlan {
     pub virtuals: u32,
 }
 
-/// Everything that the supervisor has to know.
+/// The plan of a private cluster, handed to the supervisor as JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// Directory of the cluster.
@@ -218,18 +219,18 @@ impl Plan {
         })
     }
 
-    /// The controller's socket.
+    /// Path of the controller's socket.
     pub fn socket(&self) -> PathBuf {
         self.dir.join("run/cosyd.sock")
     }
 }
 
-/// What the supervisor reports: a line each.
+/// A report of the supervisor, one line on its pipe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Report {
     /// The cluster is there; COMMAND is started.
     Ready,
-    /// COMMAND has ended.
+    /// COMMAND has ended with this exit code, 128 and the signal for a signal.
     Ended(u8),
     /// COMMAND could not be started.
     NoCommand {
@@ -243,7 +244,7 @@ pub enum Report {
 }
 
 impl Report {
-    /// As a line.
+    /// The report as a line, with its line break.
     pub fn line(&self) -> String {
         let plain = |text: &str| text.replace('\n', " ");
         match self {
@@ -254,7 +255,7 @@ impl Report {
         }
     }
 
-    /// Out of a line.
+    /// Reads a line; `None` when it is no report.
     pub fn parse(line: &str) -> Option<Self> {
         let (word, rest) = line
             .trim_end()

@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 /// Under this name the program is a supervisor.
 pub const HIDDEN_NAME: &str = "dev-supervisor";
-/// All daemons must be ready within this time.
+/// Longest wait until all daemons are ready.
 const START: Duration = Duration::from_secs(30);
-/// COMMAND must end so soon after it was told to.
+/// How long COMMAND has to end after it got a signal.
 const LEAVE: Duration = Duration::from_secs(10);
 
 /// The whole supervisor; `args` are the plan and COMMAND.
@@ -50,7 +50,7 @@ struct Daemon {
     name: String,
     pid: Pid,
     log: PathBuf,
-    /// Until it is ready.
+    /// The pipe on which the daemon reports that it is ready; `None` once it has.
     ready: Option<File>,
 }
 
@@ -68,7 +68,7 @@ struct Supervisor {
     daemons: Vec<Daemon>,
 }
 
-/// The front has gone: the reason to stop that needs no words.
+/// The front has gone: the supervisor stops without a report.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped")]
 struct Stopped;
@@ -93,9 +93,9 @@ impl Supervisor {
 
     fn run(&mut self, command: &[OsString]) -> u8 {
         match self.start().and_then(|()| self.serve(command)) {
-            Ok(report) => self.tell(&report),
+            Ok(report) => self.report(&report),
             Err(e) if e.is::<Stopped>() => {}
-            Err(e) => self.tell(&Report::Failed(format!("{e:#}"))),
+            Err(e) => self.report(&Report::Failed(format!("{e:#}"))),
         }
         self.wait_for_front();
         let programs = &self.plan.programs;
@@ -107,7 +107,7 @@ impl Supervisor {
         if clean { exit::OK } else { exit::FAILED }
     }
 
-    fn tell(&mut self, report: &Report) {
+    fn report(&mut self, report: &Report) {
         let _ = self.report.write_all(report.line().as_bytes());
     }
 
@@ -245,7 +245,7 @@ impl Supervisor {
 
     /// Runs COMMAND; gives how it ended.
     fn serve(&mut self, command: &[OsString]) -> anyhow::Result<Report> {
-        self.tell(&Report::Ready);
+        self.report(&Report::Ready);
         let pid = match self.start_command(command) {
             Ok(pid) => pid,
             Err(e) => return Ok(no_command(command, &e)),
@@ -325,8 +325,8 @@ impl Supervisor {
         true
     }
 
-    /// A daemon that ends while COMMAND runs is not started again: whoever ended it may
-    /// want to see what then happens. It is only noted.
+    /// Reports daemons that have ended while COMMAND runs. They are not started again: whoever
+    /// ended one may want to see what happens then.
     fn note_ended(&self, ended: &[(Pid, rustix::process::WaitStatus)]) {
         for (pid, status) in ended {
             if let Some(daemon) = self.daemons.iter().find(|d| d.pid == *pid) {
@@ -396,7 +396,7 @@ fn listen_for_signals() -> anyhow::Result<(UnixStream, Arc<AtomicUsize>)> {
 enum WakeReason {
     /// The lifeline's other end is closed.
     FrontGone,
-    /// A signal came.
+    /// A signal has arrived.
     Signal,
     /// This pipe can be read, or its other end is closed.
     Readable(usize),
@@ -435,7 +435,8 @@ fn wait(
         if ready[0] {
             return WakeReason::FrontGone;
         }
-        // Words before ends: a daemon may be ready and its neighbour gone.
+        // Readable pipes come before signals: a daemon may have reported that it is ready and then
+        // ended.
         if let Some(at) = ready[2..].iter().position(|r| *r) {
             return WakeReason::Readable(at);
         }

@@ -35,7 +35,7 @@ fn decimal(text: &str, places: usize) -> Option<u64> {
         .checked_add(part)
 }
 
-/// How long a task takes: as `csub --time` has it, or seconds with decimals (`12.5s`).
+/// Reads an estimate: a length as `csub --time` has it, or seconds with decimals (`12.5s`).
 ///
 /// # Errors
 /// Not such a length, nothing, or longer than ten years.

@@ -1,8 +1,8 @@
 //! A workflow file, TOML or JSON, made a [`FlowSpec`].
 //!
-//! Everything that is wrong with it is told with file and line, before anything is asked
-//! of the controller; the controller checks again. Scripts are named as seen from the
-//! file's directory, working directories as `csub` has them.
+//! Every error in the file is reported with file and line before anything is sent to the
+//! controller, which checks again. Scripts are named as seen from the file's directory, working
+//! directories as `csub` has them.
 
 use crate::native::arg::parse_name;
 use crate::native::flow::graph::{self, TaskParents};
@@ -19,9 +19,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a file holds, and how it is called.
+/// The bytes of a workflow file, and its names.
 pub struct SourceFile {
-    /// Its name for messages.
+    /// Name of the file in messages.
     pub name: String,
     /// The directory that it is in.
     pub dir: PathBuf,
@@ -66,7 +66,7 @@ impl SourceFile {
         })
     }
 
-    /// Its text.
+    /// The contents as text, without a byte order mark.
     ///
     /// # Errors
     /// It is none.
@@ -81,13 +81,13 @@ impl SourceFile {
     }
 }
 
-/// A workflow as its file has it.
+/// A workflow that was read from a file.
 pub struct ParsedFlow {
-    /// The workflow.
+    /// The workflow with all tasks and edges, as it is sent to the controller.
     pub spec: FlowSpec,
-    /// What the user should know about times in it.
+    /// Notes for the user about times that do not exist or exist twice.
     pub notes: Vec<String>,
-    /// Where what stands in it.
+    /// Lines of the tasks and of the deadline.
     pub source_lines: SourceLines,
 }
 

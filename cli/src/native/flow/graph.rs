@@ -1,4 +1,4 @@
-//! Who waits for whom: names found, edges made, circles told by their names.
+//! The edges between tasks: finds parents by name, and refuses cycles, naming their tasks.
 
 use crate::native::flow::amounts;
 use crate::native::flow::tree::{Fields, Node, ParseError, Value};
@@ -6,7 +6,7 @@ use cosy_model::limits::FLOW_EDGES;
 use cosy_model::workflow::FlowEdge;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most names of a circle that are told.
+/// Names of a cycle that a message shows, at most.
 const SHOWN_NAMES: usize = 12;
 
 /// A task by name, and the list of those that it waits for.
@@ -15,7 +15,7 @@ pub struct TaskParents<'a> {
     pub name: &'a str,
     /// Line of the file on which the task stands, from 1.
     pub line: u32,
-    /// What stands under `after`.
+    /// The value of `after`; `None` where the task has none.
     pub after: Option<&'a Node>,
 }
 
@@ -122,7 +122,7 @@ fn unknown(task: &str, parent: &Parent, index_by_name: &BTreeMap<&str, u32>) -> 
     )
 }
 
-/// What a task's place is known to be while circles are looked for.
+/// State of a task in the search for cycles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Visit {
     New,
@@ -130,7 +130,7 @@ enum Visit {
     Done,
 }
 
-/// Walks from child to parent, deep first, without a stack of calls.
+/// Searches for cycles depth first, from child to parent, without recursion.
 fn check_acyclic(tasks: &[TaskParents<'_>], edges: &[FlowEdge]) -> Result<(), ParseError> {
     let mut parents: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
     for edge in edges {
@@ -163,7 +163,8 @@ fn check_acyclic(tasks: &[TaskParents<'_>], edges: &[FlowEdge]) -> Result<(), Pa
     Ok(())
 }
 
-/// The circle that closes at `closing`, in the order in which the tasks would run.
+/// The error for the cycle that closes at `closing`; names tasks in the order in which they would
+/// run.
 fn cycle_error(tasks: &[TaskParents<'_>], path: &[(usize, usize)], closing: usize) -> ParseError {
     let from = path.iter().position(|(at, _)| *at == closing).unwrap_or(0);
     let all: Vec<usize> = path[from..].iter().rev().map(|(at, _)| *at).collect();

@@ -1,4 +1,5 @@
-//! What a workflow file says about the whole: `[workflow]`, `[speeds]`, `[[transfer]]`.
+//! The parts of a workflow file about the workflow as a whole: `[workflow]`, `[speeds]`,
+//! `[[transfer]]`.
 
 use crate::job_options::JobOptions;
 use crate::native::arg::parse_name;
@@ -13,23 +14,23 @@ use cosy_model::{OsText, Su, Time};
 use jiff::Zoned;
 use std::str::FromStr;
 
-/// What is read beside the workflow itself.
+/// What reading the header needs besides the file.
 pub struct HeaderContext<'a> {
     /// The present in the zone in which times are read.
     pub now: &'a Zoned,
-    /// Its name when the file gives none.
+    /// Name of the workflow when the file gives none.
     pub name: String,
 }
 
-/// What the head of a file gives.
+/// The contents of `[workflow]`.
 pub struct Header<'a> {
     /// The workflow without tasks and edges.
     pub spec: FlowSpec,
-    /// Options of all tasks that stand here: key of `csub` and value.
+    /// Options of all tasks that `[workflow]` has: name of the option of `csub`, and value.
     pub defaults: Vec<(&'static str, &'a Node)>,
     /// Tasks start from the user's login environment.
     pub login: bool,
-    /// What the user should know about times.
+    /// Notes for the user about times that do not exist or exist twice.
     pub notes: Vec<String>,
 }
 
@@ -176,7 +177,8 @@ fn deadline(
     }
 }
 
-/// The variables that all tasks get: what `csub --env` would take of those here.
+/// Sets the variables that all tasks get: those of this process that `csub --env` would keep, and
+/// those that the file sets.
 fn set_environment(
     header: &mut Header<'_>,
     node: Option<&Node>,
@@ -198,7 +200,7 @@ fn set_environment(
     Ok(())
 }
 
-/// As `csub --env` has them: `"NONE,A=1"`, `["NONE", "A=1"]` or `{ A = 1 }`.
+/// Reads variables as the value of `csub --env`: `"NONE,A=1"`, `["NONE", "A=1"]` or `{ A = 1 }`.
 fn variables(node: &Node) -> Result<String, ParseError> {
     const WANTED: &str = "a list like [\"NONE\", \"A=1\"] or a table like { A = \"1\" }";
     let wrong = || node.wrong("environment", WANTED);

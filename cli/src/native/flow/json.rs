@@ -1,5 +1,5 @@
-//! What `cosy flow` says as JSON. The names are part of the interface: none is changed or
-//! taken away, new ones may come.
+//! The JSON of `cosy flow`. The names are part of the interface: none is changed or taken away, new
+//! ones may come.
 //!
 //! Points in time are there twice: `x` in RFC 3339 (UTC) and `x_ms` in milliseconds since
 //! 1970; `null` where there is none. Lengths are in seconds, sums in SU.
@@ -9,7 +9,7 @@ use cosy_model::workflow::{FlowInfo, FlowPlan, FlowSpec};
 use cosy_view::{flow_plan, workflow};
 use serde_json::{Value as Json, json};
 
-/// A plan.
+/// A plan, with its tasks under `tasks`.
 pub fn plan(spec: &FlowSpec, plan: &FlowPlan) -> Json {
     let mut json = record::json_with_ms(&flow_plan::fields(spec, plan));
     let tasks = flow_plan::task_fields(spec, plan);

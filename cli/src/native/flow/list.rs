@@ -1,7 +1,7 @@
 //! `cosy flow list` and `cosy flow show`.
 
 use crate::native::flow::json;
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::resv::request;
 use crate::native::table::TableStyle;
 use crate::native::{arg, stat};
@@ -51,7 +51,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 fn filter(matches: &ArgMatches, states: &[FlowState]) -> FlowFilter {
     let mut filter = FlowFilter {
         users: arg::list(matches, "user"),
-        // Who names a state means also what is over.
+        // A filter for a state also finds workflows that are over.
         ended: matches.get_flag("ended") || states.iter().any(|s| !s.is_live()),
         ..FlowFilter::default()
     };
@@ -98,10 +98,10 @@ pub fn table(all: &[FlowInfo], now: &Zoned, with_user: bool, style: TableStyle) 
         true => workflow::LIST_WITH_USER,
         false => workflow::LIST,
     };
-    record::list(columns, all, Clock::in_words(now), style)
+    record::list(columns, all, TimeStyle::in_words(now), style)
 }
 
-/// One workflow with its tasks; what belongs to slots only where there are some.
+/// One workflow with its tasks; columns of slots only where the workflow has slots.
 pub fn whole(f: &FlowInfo, now: &Zoned, style: TableStyle) -> String {
     let lines = record::lines(&workflow::details(f), 10, now);
     let columns = match f.tasks.iter().any(|t| t.slot_start.is_some()) {
@@ -110,7 +110,7 @@ pub fn whole(f: &FlowInfo, now: &Zoned, style: TableStyle) -> String {
     };
     let tasks = match f.tasks.as_slice() {
         [] => String::new(),
-        tasks => record::list(columns, tasks, Clock::in_words(now), style),
+        tasks => record::list(columns, tasks, TimeStyle::in_words(now), style),
     };
     format!("Workflow {}\n{lines}{tasks}", f.id)
 }

@@ -61,7 +61,7 @@ pub fn slots(spec: &FlowSpec, plan: &FlowPlan) -> PlanChart {
     }
 }
 
-/// What else is there, on the rows of the slots.
+/// Other bars of the machine's plan, moved to the rows of the slots.
 fn behind(around: &PlanChart, rows: &Rows) -> PlanChart {
     let row = |node: &u32| {
         let name = around.nodes.get(*node as usize)?;

@@ -2,7 +2,7 @@
 
 use crate::native::flow::request::{self, FlowRequest};
 use crate::native::flow::{json, picture};
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::resv::words;
 use crate::native::stat;
 use crate::native::table::TableStyle;
@@ -19,8 +19,8 @@ use std::ffi::OsString;
 
 /// Most waiting jobs in a picture.
 const DRAWN_JOBS: u32 = 2000;
-/// Most of the user's own jobs that are told by name.
-const TOLD: usize = 10;
+/// The user's own delayed jobs that are named, at most.
+const SHOWN_JOBS: usize = 10;
 /// Characters of a line where the output is no terminal.
 const USUAL_WIDTH: usize = 100;
 
@@ -73,7 +73,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-/// What else there is on the machine until the deadline.
+/// The plan of the machine until the deadline, to draw behind the slots.
 fn around(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart> {
     let request = Request::PlanChart {
         until: Some(end(plan).max(plan.deadline)),
@@ -87,7 +87,7 @@ fn around(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart> {
 
 /// The plan as a table, with what it comes to below.
 pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, style: TableStyle) -> String {
-    let clock = Clock::in_words(now);
+    let clock = TimeStyle::in_words(now);
     let table = record::list(&columns(plan), &rows(spec, plan), clock, style);
     format!("{}\n{table}{}", heading(spec), summary(plan, now))
 }
@@ -144,9 +144,9 @@ fn delays(plan: &FlowPlan) -> String {
         .map(|(job, by, _)| format!("{job} by {}", words::span(*by)))
         .collect();
     if !own.is_empty() {
-        let more = own.len().saturating_sub(TOLD);
-        let told = own[..own.len() - more].join(", ");
-        text.push_str(&format!("; of yours {told}"));
+        let more = own.len().saturating_sub(SHOWN_JOBS);
+        let shown = own[..own.len() - more].join(", ");
+        text.push_str(&format!("; of yours {shown}"));
         if more > 0 {
             text.push_str(&format!(" and {more} more"));
         }
@@ -183,7 +183,7 @@ pub mod sample {
         crate::times::time_of(&now()) + Span::from_minutes(minutes)
     }
 
-    /// The workflow.
+    /// A workflow of four tasks in the form of a diamond.
     pub fn spec() -> FlowSpec {
         let text = "[workflow]\nname = 'night'\nslack = '50%'\n\
                     [defaults]\nestimate = '10m'\ncommand-free = 1\n";
@@ -205,7 +205,7 @@ pub mod sample {
             .spec
     }
 
-    /// Its plan.
+    /// A plan for that workflow; the third task has two nodes.
     pub fn plan() -> FlowPlan {
         let slot = |task, from, to, estimate_s, critical, nodes: &str| PlannedTask {
             task,

@@ -1,4 +1,4 @@
-//! What is asked of the controller: the file, with what the command line says over it.
+//! The request for a workflow: its file, with the options of the command line over it.
 
 use crate::exit;
 use crate::native::arg::{flag, parse_name, value};
@@ -13,17 +13,17 @@ use cosy_model::{Su, Time};
 use jiff::Zoned;
 use std::ffi::OsString;
 
-/// What a command line asks for.
+/// A workflow as the command line and its file describe it.
 pub struct FlowRequest {
-    /// The workflow.
+    /// The workflow, ready to be sent.
     pub spec: FlowSpec,
-    /// The present in the zone that counts.
+    /// The present, in the zone in which times are read and shown.
     pub now: Zoned,
-    /// Where what stands in the file.
+    /// Lines of the file, for errors of the controller.
     pub source_lines: SourceLines,
 }
 
-/// The options that stand over what the file says.
+/// The options that override values of the file.
 pub fn args() -> [Arg; 12] {
     [
         value("finish-by", "TIME", "Deadline: now+6h, 16:30, 'tomorrow 8:00', RFC 3339")
@@ -75,8 +75,7 @@ fn overrun(text: &str) -> Result<Overrun, String> {
     text.parse()
 }
 
-/// What the command line asks for, with the file that it names; tells on standard error
-/// of times that were not clear.
+/// Reads the command line and the file that it names; prints notes about times that were not clear.
 ///
 /// # Errors
 /// A file that cannot be read or makes no sense, or a mistake on the command line.
@@ -90,7 +89,7 @@ pub fn read(context: &crate::Context, m: &ArgMatches) -> anyhow::Result<FlowRequ
         source_lines.deadline = None;
     }
     apply(&mut spec, m, &now, &mut notes).map_err(exit::usage)?;
-    resv::tell(context, &notes);
+    resv::print_notes(context, &notes);
     Ok(FlowRequest {
         spec,
         now,

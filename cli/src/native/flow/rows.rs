@@ -1,5 +1,5 @@
-//! Where the slots of a plan are in a picture: a row for each node, and in it lanes, because
-//! tasks that share a node may run beside each other.
+//! Positions of a plan's slots in a picture: a row for each node, cut into lanes, because tasks
+//! that share a node may overlap in time.
 
 use cosy_model::expand;
 use cosy_model::workflow::FlowPlan;
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 /// Rows that are drawn, at most.
 const MOST: usize = 400;
 
-/// A place of a slot.
+/// The position of a slot on one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotPosition {
     /// Row from the top, from 0.
     pub row: usize,
-    /// Which lane of it.
+    /// Lane within the row, from 0.
     pub lane: usize,
-    /// How many lanes it has.
+    /// Number of lanes of the row.
     pub lanes: usize,
 }
 
@@ -62,7 +62,7 @@ impl Rows {
         self.row_by_node.get(name).copied()
     }
 
-    /// How many lanes the row with most of them has.
+    /// The largest number of lanes of a row; 1 without slots.
     pub fn deepest(&self) -> usize {
         let lanes = self.positions.iter().flatten().map(|s| s.lanes);
         lanes.max().unwrap_or(1)
@@ -106,7 +106,7 @@ mod tests {
         plan.tasks[2].nodes = "n[1-2]".into();
         let rows = Rows::of(&plan);
         assert_eq!(rows.names, ["n1", "n2"]);
-        let told: Vec<Vec<_>> = rows
+        let positions: Vec<Vec<_>> = rows
             .positions
             .iter()
             .map(|s| s.iter().map(|s| (s.row, s.lane, s.lanes)).collect())
@@ -118,7 +118,7 @@ mod tests {
             vec![(0, 1, 2), (1, 0, 1)],
             vec![(0, 0, 2)],
         ];
-        assert_eq!(told, want);
+        assert_eq!(positions, want);
         assert_eq!((rows.deepest(), rows.row("n2")), (2, Some(1)));
     }
 

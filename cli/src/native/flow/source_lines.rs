@@ -1,5 +1,5 @@
-//! Where tasks and the deadline stand in a file, so that what the controller has against
-//! them is told with file and line too.
+//! Lines of tasks and of the deadline in a workflow file, so that refusals of the controller can
+//! name file and line.
 
 use crate::native::flow::tree::{Node, ParseError};
 use cosy_client::CallError;
@@ -7,26 +7,26 @@ use cosy_model::{About, Refusal};
 use cosy_view::words::task_fault;
 use std::collections::BTreeMap;
 
-/// Lines by what stands there.
+/// The lines of a workflow file that refusals can be about; all count from 1.
 #[derive(Clone, Debug, Default)]
 pub struct SourceLines {
-    /// The file's name.
+    /// Name of the file in messages.
     pub file: String,
-    /// Each task's line.
+    /// Line of each task, by name.
     pub tasks: BTreeMap<String, u32>,
-    /// The line of the deadline; `None` when it is not the file's.
+    /// Line of the deadline; `None` when the command line has set it.
     pub deadline: Option<u32>,
 }
 
 impl SourceLines {
-    /// The line on which `[workflow]` says by when.
+    /// The line of `deadline` or `slack` in `[workflow]`.
     pub fn deadline_in(header: Option<&Node>) -> Option<u32> {
         let header = header?;
         let node = header.get("deadline").or_else(|| header.get("slack"))?;
         Some(node.line)
     }
 
-    /// The error, with the line that it is about where that is known.
+    /// The same error, whose message begins with file and line where these are known.
     pub fn with_line(&self, error: CallError) -> CallError {
         match error {
             CallError::Refused(mut refusal) => {

@@ -30,7 +30,7 @@ pub fn submit(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let form = OutputForm::of(matches);
     if matches.get_flag("wait") {
         if form != OutputForm::Json {
-            output::print(&told(std::slice::from_ref(&info), &request.now, form));
+            output::print(&text(std::slice::from_ref(&info), &request.now, form));
         }
         let form = watch::WatchOptions {
             json: form == OutputForm::Json,
@@ -38,7 +38,7 @@ pub fn submit(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         };
         return watch::follow(context, info.id, &request.now, form);
     }
-    output::print(&told(&[info], &request.now, form));
+    output::print(&text(&[info], &request.now, form));
     Ok(exit::OK)
 }
 
@@ -86,7 +86,7 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             }
         }
     }
-    output::print(&told(&done, &now, OutputForm::of(matches)));
+    output::print(&text(&done, &now, OutputForm::of(matches)));
     Ok(code)
 }
 
@@ -110,7 +110,7 @@ pub fn cancel(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-fn told(all: &[FlowInfo], now: &Zoned, form: OutputForm) -> String {
+fn text(all: &[FlowInfo], now: &Zoned, form: OutputForm) -> String {
     match form {
         OutputForm::Json => stat::json_text(&json::flows(all)),
         OutputForm::Ids => all.iter().map(|f| format!("{}\n", f.id)).collect(),
@@ -180,6 +180,6 @@ mod tests {
         flow.state = FlowState::Running;
         flow.deadline = None;
         check(&flow, "Submitted workflow 3 \"night\": 3 tasks.\n");
-        assert_eq!(told(&[flow], &now(), OutputForm::Ids), "3\n");
+        assert_eq!(text(&[flow], &now(), OutputForm::Ids), "3\n");
     }
 }

@@ -1,8 +1,8 @@
-//! One task of a workflow file: what `csub` would make of its keys, with what a workflow
-//! adds to it.
+//! Reads one task of a workflow file: what `csub` would make of its keys, and the keys that only
+//! workflows have.
 //!
-//! The keys of a request are options of `csub`, read by its own code; `#COSY` lines of a
-//! script count below them. What all tasks share is not in here.
+//! Keys for resources are options of `csub`, read by its code; `#COSY` lines of a script are
+//! overridden by the file. Parts that all tasks share are not read here.
 
 use crate::job_options::JobOptions;
 use crate::native::flow::amounts;
@@ -29,9 +29,9 @@ const TASK_KEYS: [&str; 9] = [
     "after",
     "retries",
 ];
-/// The same where they may stand for all tasks.
+/// Those of them that `[defaults]` may have.
 const DEFAULT_KEYS: [&str; 3] = ["estimate", "estimates", "retries"];
-/// Other words for options.
+/// Other names for keys, with the options that they stand for.
 const ALIASES: [(&str, &str); 7] = [
     ("memory", "mem"),
     ("memory-per-core", "mem-per-core"),
@@ -41,7 +41,7 @@ const ALIASES: [(&str, &str); 7] = [
     ("stdin", "input"),
     ("time-limit", "time"),
 ];
-/// Options of `csub` that a task does not have, and what there is instead.
+/// Options of `csub` that tasks cannot have, each with what to use instead.
 const EXCLUDED: [(&str, &str); 12] = [
     ("begin", "use 'earliest' in [workflow]"),
     ("hold", "use cosy flow submit --hold"),
@@ -65,7 +65,7 @@ struct OptionEntry<'a> {
     node: &'a Node,
 }
 
-/// Reads tasks; keeps what they have in common.
+/// Reads the tasks of one file, with their common defaults.
 pub struct TaskReader<'a> {
     csub: Command,
     known: Vec<String>,
@@ -102,7 +102,7 @@ impl<'a> TaskReader<'a> {
         });
     }
 
-    /// Takes what stands in `[defaults]`.
+    /// Reads `[defaults]`, which counts for all later tasks.
     ///
     /// # Errors
     /// A key that makes no sense there.
@@ -246,7 +246,7 @@ impl<'a> TaskReader<'a> {
         })
     }
 
-    /// What `csub` makes of it.
+    /// The job that `csub` would make of the task.
     fn job(
         &mut self,
         name: &str,
@@ -285,7 +285,7 @@ impl<'a> TaskReader<'a> {
         }
         line.extend_from_slice(more);
         let read = self.parse(&line);
-        // Only a mistake is worth the trouble of finding out which key it is.
+        // The options are read once; only after an error they are read one by one, to name the key.
         read.map_err(|error| {
             for one in given {
                 let alone = ["csub".to_owned()]
@@ -309,7 +309,7 @@ impl<'a> TaskReader<'a> {
         Ok(matches)
     }
 
-    /// What it runs, and a script's text.
+    /// The program or script of the task, and the text of the script.
     fn target(&mut self, keys: &TaskKeys<'_>) -> Result<(Target, Vec<u8>), ParseError> {
         let ways = ["script", "command", "run"];
         let found: Vec<&str> = ways.into_iter().filter(|w| keys.get(w).is_some()).collect();
@@ -446,7 +446,7 @@ fn argument(what: &str, given: &OptionEntry<'_>) -> Result<Option<String>, Parse
     }
 }
 
-/// A script made for the queue may ask for what a task cannot have.
+/// Refuses options in the `#COSY` lines of a script that tasks cannot have.
 fn check_script_options(options: &JobOptions) -> Result<(), String> {
     let found = [
         ("begin", options.begin.is_some()),

@@ -11,15 +11,15 @@ use cosy_model::workflow::{FlowFilter, FlowInfo, FlowState, FlowTaskInfo, FlowTa
 use jiff::Zoned;
 use std::time::Duration;
 
-/// Between two looks.
+/// Pause between two requests.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How it is told.
+/// What is printed while the workflow runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WatchOptions {
-    /// Its end as JSON, and nothing before.
+    /// Prints the workflow as JSON at its end, and nothing before.
     pub json: bool,
-    /// Nothing before its end.
+    /// Prints nothing before the end.
     pub quiet: bool,
 }
 

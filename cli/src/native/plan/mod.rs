@@ -14,16 +14,16 @@ use picture::Frame;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
-/// How far the chart goes without `--until`.
+/// Length of the chart without `--until`.
 const AHEAD: Span = Span::from_minutes(24 * 60);
-/// Most waiting jobs in it.
+/// Waiting jobs in the chart, at most.
 const MOST_JOBS: u32 = 10_000;
 /// Characters of a line where the output is no terminal.
 const USUAL_WIDTH: usize = 100;
-/// Most reservations, and most jobs, that are told of below the chart.
+/// Reservations, and jobs, that are listed below the chart, at most.
 const MOST_LINES: usize = 20;
 
-/// What of the plan is asked for.
+/// Which part of the plan is shown, and how.
 pub struct PlanQuery<'a> {
     /// The right end of the chart.
     pub until: Option<Time>,
@@ -37,9 +37,9 @@ pub struct PlanQuery<'a> {
 ///
 /// # Errors
 /// A refusal, or no controller.
-pub fn show(context: &Context, wanted: &PlanQuery<'_>) -> anyhow::Result<String> {
+pub fn show(context: &Context, query: &PlanQuery<'_>) -> anyhow::Result<String> {
     let now = times::now();
-    let until = wanted.until.unwrap_or(times::time_of(&now) + AHEAD);
+    let until = query.until.unwrap_or(times::time_of(&now) + AHEAD);
     let request = Request::PlanChart {
         until: Some(until),
         most: MOST_JOBS,
@@ -47,11 +47,11 @@ pub fn show(context: &Context, wanted: &PlanQuery<'_>) -> anyhow::Result<String>
     let Reply::PlanChart(mut chart) = context.ask(request)? else {
         return Err(cosy_client::CallError::Unexpected.into());
     };
-    only_nodes(&mut chart, wanted.nodes);
-    if wanted.json {
+    only_nodes(&mut chart, query.nodes);
+    if query.json {
         return Ok(stat::json_text(&json(&chart)));
     }
-    let end = wanted.until.unwrap_or_else(|| end_of(&chart, until));
+    let end = query.until.unwrap_or_else(|| end_of(&chart, until));
     let frame = Frame {
         width: output::width().unwrap_or(USUAL_WIDTH),
         until: end,
@@ -71,11 +71,11 @@ fn only_nodes(chart: &mut PlanChart, names: &[String]) {
     if names.is_empty() {
         return;
     }
-    let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let query: BTreeSet<&str> = names.iter().map(String::as_str).collect();
     let mut place = vec![None; chart.nodes.len()];
     let mut kept = Vec::new();
     for (at, name) in chart.nodes.iter().enumerate() {
-        if wanted.contains(name.as_str()) {
+        if query.contains(name.as_str()) {
             place[at] = u32::try_from(kept.len()).ok();
             kept.push(name.clone());
         }
@@ -117,7 +117,7 @@ fn heading(chart: &PlanChart, column: Span, now: &Zoned) -> String {
     )
 }
 
-/// What reservations did to waiting jobs when they were booked.
+/// A line for each reservation that delays waiting jobs, with the delays as of its booking.
 fn pushed(all: &[ReservationInfo], until: Time, now: &Zoned) -> String {
     let line = |r: &ReservationInfo| {
         let jobs = if r.delayed_jobs == 1 { "job" } else { "jobs" };

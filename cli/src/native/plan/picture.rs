@@ -67,7 +67,7 @@ pub const fn letter(kind: BarKind) -> char {
 pub struct Frame<'a> {
     /// Characters of a line.
     pub width: usize,
-    /// The right end.
+    /// Time at the right end.
     pub until: Time,
     /// The zone of the marks.
     pub zone: &'a Zoned,
@@ -159,7 +159,7 @@ fn lanes<'a>(bars: &[&'a PlanBar]) -> Vec<Vec<&'a PlanBar>> {
     lanes
 }
 
-/// Which column a time is in; there are none behind the end of the chart.
+/// The columns of a chart as stretches of time.
 struct Scale {
     from: Time,
     step_ms: i64,
@@ -178,7 +178,7 @@ impl Scale {
         }
     }
 
-    /// The nearest column.
+    /// The column nearest to a time.
     fn at(&self, time: Time) -> usize {
         let column = time.since(self.from).ms().saturating_add(self.step_ms / 2) / self.step_ms;
         usize::try_from(column)

@@ -25,7 +25,7 @@ const HEIGHT: usize = 4;
 const MARGIN: usize = 10;
 /// Fewest columns for the drawing itself.
 const LEAST: usize = 25;
-/// Most columns: wider tells nothing more.
+/// Columns at most: wider charts show nothing more.
 const WIDEST: usize = 110;
 
 impl ChartStyle {
@@ -37,7 +37,8 @@ impl ChartStyle {
         }
     }
 
-    /// As it suits the output.
+    /// The style for standard output: blocks on a terminal with a UTF-8 locale, as wide as the
+    /// terminal, or 80 columns.
     pub fn here() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
@@ -53,10 +54,10 @@ impl ChartStyle {
     }
 }
 
-/// What is at one column.
+/// The contents of one column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Column {
-    /// `None`: not free.
+    /// Price and availability (millionths); `None` where no slot is free.
     figures: Option<(Su, u32)>,
     picked: bool,
 }
@@ -141,8 +142,8 @@ fn fit(label: &str) -> &str {
     label.get(..MARGIN).unwrap_or(label)
 }
 
-/// What stands at one place: full, in part, nothing; `x` at the bottom where no slot is
-/// free, `_` where it costs nothing.
+/// The character in a column at a height: full, a part, or a blank; at the bottom `x` where no slot
+/// is free, `_` where it costs nothing.
 fn mark(value: Option<i64>, most: i64, row: usize, style: ChartStyle) -> char {
     const PARTS: [char; 9] = [
         ' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}',

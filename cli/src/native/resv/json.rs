@@ -1,5 +1,5 @@
-//! What `cresv` says as JSON. The names are part of the interface: none is changed or
-//! taken away, new ones may come.
+//! The JSON of `cresv`. The names are part of the interface: none is changed or taken away, new
+//! ones may come.
 //!
 //! Points in time are there twice: `x` in RFC 3339 (UTC) and `x_ms` in milliseconds since
 //! 1970; `null` where there is none. Lengths are in seconds, sums in SU.
@@ -11,7 +11,7 @@ use cosy_model::{Refusal, Time};
 use cosy_view::{quote, reservation};
 use serde_json::{Value as Json, json};
 
-/// A quote.
+/// A quote, with its slots under `slots`.
 pub fn quote(quote: &Quote) -> Json {
     let mut json = record::json_with_ms(&quote::fields(quote));
     let slots = quote.slots.iter().map(quote::slot_fields);
@@ -19,7 +19,7 @@ pub fn quote(quote: &Quote) -> Json {
     json
 }
 
-/// A reservation: as every command has it, with its price, and its times in milliseconds.
+/// A reservation: the fields of every command, its price, and times in milliseconds too.
 pub fn reservation(info: &ReservationInfo) -> Json {
     let mut json = record::json_with_ms(&reservation::fields(info));
     json["price"] = su(reservation::price(info));
@@ -31,13 +31,13 @@ pub fn reservations(all: &[ReservationInfo]) -> Json {
     json!({ "reservations": all.iter().map(reservation).collect::<Vec<_>>() })
 }
 
-/// What was held, booked, confirmed or made longer.
+/// The answer to a request that reserves.
 pub struct Reserved {
-    /// Each with its id, by start.
+    /// The reservations, by start; several for a repeating one.
     pub all: Vec<ReservationInfo>,
     /// Starts that were not possible, and why.
     pub conflicts: Vec<(Time, Refusal)>,
-    /// What the user should know, or empty.
+    /// A note of the controller for the user, or empty.
     pub note: String,
 }
 
@@ -61,7 +61,7 @@ impl Reserved {
         }
     }
 
-    /// As JSON.
+    /// The answer as JSON: `reservations`, `conflicts` and `note`.
     pub fn json(&self) -> Json {
         let conflicts: Vec<_> = self
             .conflicts

@@ -1,6 +1,6 @@
 //! `cresv list` and `cresv show`.
 
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::resv::{json, request};
 use crate::native::table::TableStyle;
 use crate::native::{arg, stat};
@@ -43,7 +43,7 @@ fn filter(matches: &ArgMatches) -> ReservationFilter {
     if filter.users.is_empty() && !matches.get_flag("all") {
         filter.users = vec![rustix::process::getuid().as_raw().to_string()];
     }
-    // Who names a state means also what is over.
+    // A filter for a state also finds reservations that are over.
     filter.ended |= filter.states.iter().any(|s| !s.is_live());
     filter
 }
@@ -84,7 +84,7 @@ pub fn table(
     of: ReservationList,
     style: TableStyle,
 ) -> String {
-    let mut text = record::list(of.columns(), all, Clock::in_words(now), style);
+    let mut text = record::list(of.columns(), all, TimeStyle::in_words(now), style);
     if of == ReservationList::Cost && all.len() > 1 {
         let sum =
             |of: fn(&ReservationInfo) -> Su| all.iter().fold(Su::ZERO, |sum, r| sum.plus(of(r)));

@@ -1,9 +1,9 @@
 //! `cresv`: reservations that users make themselves. Ask what a slot costs and whom it
 //! delays, hold it, confirm it, or book at once; list, show, make longer, give back.
 //!
-//! Nothing is decided here: what is admitted, where it is placed and what it costs is
-//! what the controller says. What is worked out here is what needs the user's zone: points
-//! in time and rules of repetition.
+//! Nothing is decided here: the controller says what is admitted, where it is placed and what it
+//! costs. Only points in time and rules of repetition are worked out here, because they need the
+//! user's zone.
 //!
 //! Source: COSY paper, section 3.2; what-if paper, section 3; pricing paper, section 3.
 
@@ -263,8 +263,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     dispatch(context, matches).map_err(|e| in_local_times(e, sub))
 }
 
-/// The same failure; what the controller says in a refusal is told in the times of the
-/// user's zone.
+/// The same error, where a refusal of the controller names times in the user's zone.
 pub(crate) fn in_local_times(error: anyhow::Error, sub: &ArgMatches) -> anyhow::Error {
     match error.downcast::<CallError>() {
         Ok(CallError::Refused(mut refusal)) => {
@@ -292,8 +291,8 @@ fn dispatch(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     }
 }
 
-/// Tells what the user should know, one line each, on standard error.
-pub(crate) fn tell(context: &Context, notes: &[String]) {
+/// Prints notes for the user on standard error, one line each.
+pub(crate) fn print_notes(context: &Context, notes: &[String]) {
     for note in notes {
         output::complain(context.program(), note);
     }

@@ -19,7 +19,7 @@ const STYLE: &str = "\
 const TOP: i64 = 60;
 /// Height of each of the two lower drawings.
 const PANEL: i64 = 110;
-/// Space between drawings.
+/// Space between drawings, in pixels.
 const GAP: i64 = 46;
 /// Greatest height of the Gantt chart.
 const TALLEST: i64 = 480;
@@ -79,7 +79,8 @@ fn legend(svg: &mut Svg, plan: &PlanChart) {
     }
 }
 
-/// Where each slot's bar is: from its start to the next one's.
+/// The slots with the left edge and the width of their bars, in pixels: each bar reaches to the
+/// start of the next slot.
 fn widths(quote: &Quote, area: Area) -> impl Iterator<Item = (&QuotedSlot, i64, i64)> {
     let next = quote.slots.iter().skip(1).map(|s| Some(s.start));
     quote

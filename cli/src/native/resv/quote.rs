@@ -33,7 +33,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             .notes
             .push(format!("the quote is for the first of {n} starts"));
     }
-    super::tell(context, &request.notes);
+    super::print_notes(context, &request.notes);
     if let Some(several) = ClusterSelection::of(matches) {
         return broker::run::run_quote(several, &request.spec, most(matches), &request.now);
     }

@@ -19,8 +19,8 @@ const RULE_BYTES: usize = 500;
 /// The form of a point in time in a rule.
 const FORM: &str = "%Y%m%dT%H%M%S";
 
-/// All starts by `rule` from `first` on, in the zone of `now`. What the user should know
-/// comes into `notes`.
+/// All starts by `rule` from `first` on, in the zone of `now`. Notes for the user are added to
+/// `notes`.
 ///
 /// # Errors
 /// One line: not a rule, endless, too many starts, or none.
@@ -171,11 +171,11 @@ mod tests {
 
     #[test]
     fn rules() {
-        let check = |rule: &str, first: &str, want: &[&str], told: &str| {
+        let check = |rule: &str, first: &str, want: &[&str], notice: &str| {
             let (got, notes) = starts(rule, first).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(got, want, "{rule}");
-            assert!(notes.join("|").contains(told), "{rule}: {notes:?}");
-            assert_eq!(notes.is_empty(), told.is_empty(), "{rule}: {notes:?}");
+            assert!(notes.join("|").contains(notice), "{rule}: {notes:?}");
+            assert_eq!(notes.is_empty(), notice.is_empty(), "{rule}: {notes:?}");
         };
         // 14:00 stays 14:00 over the end of summer time.
         check(

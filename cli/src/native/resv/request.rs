@@ -1,7 +1,7 @@
 //! The options of `cresv quote`, `hold` and `book`, made an [`ReservationSpec`] and, where there is a
 //! script, a job that starts with the reservation.
 //!
-//! What is asked of the machine and of the script is read by the code of `csub`.
+//! Options for resources and lines of scripts are read by the code of `csub`.
 
 use crate::job_options::JobOptions;
 use crate::native::arg::{flag, json, value, values};
@@ -16,13 +16,13 @@ use cosy_model::{Program, Su};
 use jiff::Zoned;
 use std::ffi::OsString;
 
-/// What a command line asks for.
+/// A reservation as the command line and its script describe it.
 pub struct ReservationRequest {
-    /// The reservation.
+    /// The reservation, ready to be sent.
     pub spec: ReservationSpec,
     /// The job that starts with it.
     pub job: Option<Box<Submission>>,
-    /// What the user should know about times that were typed.
+    /// Notes for the user about times that do not exist or exist twice.
     pub notes: Vec<String>,
     /// The present in the zone that counts.
     pub now: Zoned,
@@ -100,7 +100,7 @@ fn money_args() -> [Arg; 2] {
     ]
 }
 
-/// Who else may use it.
+/// The options that let others use a reservation.
 pub fn sharing_args() -> [Arg; 3] {
     [
         values("share-users", "USER[,...]", "Users who may use it too"),
@@ -118,7 +118,8 @@ pub fn price(text: &str) -> Result<Su, String> {
         .map_err(|e: cosy_model::money::SuError| e.to_string())
 }
 
-/// What the command line `args` asks for; `or_soonest`: it need not say when.
+/// Reads the command line (`args` as given, `m` as parsed); with `or_soonest` options of time may
+/// be missing.
 ///
 /// # Errors
 /// Mistakes on the command line or in the script.
@@ -181,7 +182,7 @@ fn read_at(
     })
 }
 
-/// The attached job, if there is one, and all options, those in its script included.
+/// The job of the script or command, if there is one, and all options, with those in the script.
 fn job(args: &[OsString], m: &ArgMatches) -> anyhow::Result<(Option<Box<Submission>>, JobOptions)> {
     if let Some(line) = m.get_one::<String>("wrap") {
         let target = Target::Script {
@@ -204,7 +205,7 @@ fn job(args: &[OsString], m: &ArgMatches) -> anyhow::Result<(Option<Box<Submissi
     Ok((None, options))
 }
 
-/// A script made for the queue may ask for what cannot be had here.
+/// Refuses options in the script that a job with a reservation of its own cannot have.
 fn starts_by_itself(options: &JobOptions) -> Result<(), String> {
     let found = [
         ("--begin", options.begin.is_some()),
@@ -221,7 +222,7 @@ fn starts_by_itself(options: &JobOptions) -> Result<(), String> {
     }
 }
 
-/// Whom the options of [`sharing_args`] name.
+/// The users, groups and accounts that the options of [`sharing_args`] name.
 ///
 /// # Errors
 /// More names than are allowed.
@@ -244,7 +245,7 @@ pub fn sharing(m: &ArgMatches) -> Result<Sharing, String> {
     Ok(sharing)
 }
 
-/// The present of a command without such options.
+/// The present in the zone of `--zone`, else of the user.
 pub fn present(m: &ArgMatches) -> Zoned {
     window::present(m).unwrap_or_else(|_| times::now())
 }

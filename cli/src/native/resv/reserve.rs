@@ -1,5 +1,5 @@
-//! `cresv hold`, `book`, `confirm`, `extend`, `shorten`, `cancel`: what changes reservations, and how
-//! the answer is told.
+//! `cresv hold`, `book`, `confirm`, `extend`, `shorten`, `share`, `cancel`: commands that change
+//! reservations, and the output of their answers.
 
 use crate::native::broker::run::ClusterSelection;
 use crate::native::resv::json::Reserved;
@@ -16,18 +16,18 @@ use cosy_model::reservation::{
 use cosy_model::{ReservationId, Span, Su, Time};
 use jiff::Zoned;
 
-/// How an answer is told.
+/// The form of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputForm {
-    /// In sentences.
+    /// Sentences for people.
     Words,
-    /// Ids alone.
+    /// Ids alone, a line each (`--parsable`).
     Ids,
-    /// As JSON, for programs.
+    /// JSON for programs (`--json`).
     Json,
 }
 
-/// What was done to reservations.
+/// The change that an answer reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompletedChange {
     /// Held, booked or confirmed, as their state tells.
@@ -59,8 +59,8 @@ impl OutputForm {
 /// Bad input, a refusal, or no controller.
 pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::Result<u8> {
     let request = request::read(context.args(), matches, false)?;
-    super::tell(context, &request.notes);
-    super::tell(context, &unknown(&request.spec.sharing));
+    super::print_notes(context, &request.notes);
+    super::print_notes(context, &unknown(&request.spec.sharing));
     if let Some(several) = ClusterSelection::of(matches) {
         let job = request.job.as_deref();
         let program = context.program();
@@ -91,7 +91,7 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         match context.ask(Request::Confirm { id }) {
             Ok(reply) => {
                 let one = Reserved::of(reply)?;
-                super::tell(context, &noted(&one.note));
+                super::print_notes(context, &noted(&one.note));
                 done.all.extend(one.all);
             }
             Err(e) => {
@@ -153,7 +153,7 @@ pub fn share(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let sharing = request::sharing(matches).map_err(exit::usage)?;
     let leave = matches.get_flag("remove");
     if !leave {
-        super::tell(context, &unknown(&sharing));
+        super::print_notes(context, &unknown(&sharing));
     }
     let Sharing {
         users,
@@ -241,7 +241,7 @@ pub fn cancel(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Tells what was held, booked or changed; exit code 1 when nothing was.
+/// Prints the reservations of a reply; exit code 1 when there are none.
 ///
 /// # Errors
 /// Not the reply to such a request.
@@ -254,7 +254,7 @@ pub fn report(
 ) -> anyhow::Result<u8> {
     let done = Reserved::of(reply)?;
     if form != OutputForm::Json {
-        super::tell(context, &noted(&done.note));
+        super::print_notes(context, &noted(&done.note));
     }
     output::print(&text(&done, now, form, deed));
     Ok(if done.all.is_empty() {
@@ -269,7 +269,7 @@ fn noted(note: &str) -> Vec<String> {
     note.filter(|n| !n.is_empty()).into_iter().collect()
 }
 
-/// What was reserved, in that form.
+/// The reservations as text in this form.
 pub fn text(done: &Reserved, now: &Zoned, form: OutputForm, deed: CompletedChange) -> String {
     match form {
         OutputForm::Json => stat::json_text(&done.json()),

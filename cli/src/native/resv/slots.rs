@@ -1,7 +1,7 @@
 //! A quote as text: first what plain queueing would give, then the slots as a table and a
 //! chart, then what the pick means, the rules and the account.
 
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::resv::chart::{self, ChartStyle};
 use crate::native::resv::words;
 use crate::native::table::TableStyle;
@@ -38,7 +38,7 @@ pub fn text(
     text
 }
 
-/// What a plain job would get: said before any price.
+/// The line about a plain job, which stands before any price.
 pub fn plain_line(quote: &Quote, now: &Zoned) -> String {
     match quote.plain_start {
         None => "When a plain job of this size would start cannot be told now; \
@@ -54,22 +54,22 @@ pub fn plain_line(quote: &Quote, now: &Zoned) -> String {
     }
 }
 
-/// Up to the next minute: "about".
+/// The next full minute, for "about".
 fn whole_minute(at: Time) -> Time {
     const MINUTE: i64 = 60_000;
     let rest = at.0.rem_euclid(MINUTE);
     at + Span(if rest == 0 { 0 } else { MINUTE - rest })
 }
 
-/// Why the first slot that cannot be taken cannot be.
+/// The reason at the first slot that cannot be taken.
 pub fn first_reason(quote: &Quote, now: &Zoned) -> Option<String> {
     let mut reasons = quote.slots.iter().map(|s| s.reason.as_str());
     let first = reasons.find(|r| !r.is_empty())?;
     Some(words::local_times(first, now))
 }
 
-/// The places of at most `most` slots: the pick, the first (why not at once?), a few of the
-/// cheapest, then the earliest that are free.
+/// Indices of at most `most` slots for the table: the pick, the first (why not at once?), a few of
+/// the cheapest, then the earliest that are free.
 fn places(quote: &Quote, most: usize) -> Vec<usize> {
     const CHEAPEST: usize = 3;
     let mut by_price: Vec<usize> = (0..quote.slots.len())
@@ -99,7 +99,7 @@ fn places(quote: &Quote, most: usize) -> Vec<usize> {
 
 fn table(quote: &Quote, places: &[usize], now: &Zoned, style: TableStyle) -> String {
     let rows = slot_rows(quote, places);
-    record::list(&slot_columns(), &rows, Clock::in_words(now), style)
+    record::list(&slot_columns(), &rows, TimeStyle::in_words(now), style)
 }
 
 fn pick_lines(quote: &Quote, now: &Zoned) -> String {

@@ -1,8 +1,8 @@
-//! Which start is wanted: the options of time made a [`StartChoice`] with its window.
+//! The options of time, read into a [`StartChoice`] and the window around it.
 //!
-//! What can be seen to be wrong without the controller is refused here, with figures.
-//! Points in time are brought to whole seconds, inwards, so that a start "in two hours" is
-//! a second that can be promised.
+//! Errors that show without the controller are refused here, with figures. Points in time are
+//! rounded to whole seconds, inwards, so that a start "in two hours" is a second that can be
+//! promised.
 
 use crate::native::arg::{flag, value};
 use crate::native::resv::words;
@@ -15,10 +15,10 @@ use jiff::Zoned;
 /// Longest reservation that is sent, and how far ahead one may begin: ten years.
 pub const LONGEST: Span = Span::from_minutes(3653 * 24 * 60);
 
-/// The start that is wanted and the window around it.
+/// The chosen start and the window around it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// Which of the possible starts is taken.
+    /// How the start is chosen among the possible ones.
     pub pick: StartChoice,
     /// No start before this time.
     pub earliest: Option<Time>,
@@ -116,8 +116,7 @@ pub fn present(matches: &ArgMatches) -> Result<Zoned, String> {
     }
 }
 
-/// What the options of time ask for; the soonest start when there are none and
-/// `or_soonest`.
+/// Reads the options of time; without any, the soonest start where `or_soonest` is set.
 ///
 /// # Errors
 /// One line: what cannot be, and why.

@@ -6,8 +6,8 @@ pub use cosy_view::phrase::{count, span};
 use cosy_view::words::moment::{Piece, pieces};
 use jiff::Zoned;
 
-/// A point in time, as short as it can be told: `14:20`, `11-22 14:20`,
-/// `2027-01-03 14:20`; with seconds where there are some.
+/// A point in time, as short as possible: `14:20`, `11-22 14:20`, `2027-01-03 14:20`; with seconds
+/// unless they are 0.
 pub fn clock(time: Time, now: &Zoned) -> String {
     let Some(z) = times::in_zone(time, now) else {
         return "far ahead".to_owned();
@@ -40,19 +40,19 @@ pub fn su(sum: Su) -> String {
     format!("{sum} SU")
 }
 
-/// Text that comes from others, without what would confuse a terminal.
+/// Text of other users, with `?` for control characters, which could change the terminal.
 pub fn clean(text: &str) -> String {
     let safe = |c: char| if c.is_control() { '?' } else { c };
     text.chars().map(safe).collect()
 }
 
-/// A sentence of the controller, with the points in time that it names told as all others.
+/// A sentence of the controller, in which points in time are shown in the user's zone.
 pub fn local_times(text: &str, now: &Zoned) -> String {
-    let told = |piece| match piece {
+    let shown = |piece| match piece {
         Piece::Text(text) => clean(text),
         Piece::Moment(time) => clock(time, now),
     };
-    pieces(text).into_iter().map(told).collect()
+    pieces(text).into_iter().map(shown).collect()
 }
 
 #[cfg(test)]

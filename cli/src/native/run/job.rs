@@ -1,4 +1,4 @@
-//! The job around a step: what `calloc` and `cosy run` ask for where there is none yet.
+//! The job that `calloc` and `cosy run` submit where there is none to start a step in.
 
 use crate::job_options::JobOptions;
 use crate::launch::options::RunOptions;
@@ -48,7 +48,7 @@ pub fn allocation(
     })
 }
 
-/// What the options of a step ask of the job around it.
+/// The options of the job for a step with these options and number of tasks.
 ///
 /// # Errors
 /// GPUs for each task, when it is not known how many tasks a node has.
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn steps() {
-        let wanted = step(&parse(&[
+        let request = step(&parse(&[
             "-n",
             "4",
             "-N",
@@ -113,7 +113,7 @@ mod tests {
             "x",
         ]))
         .unwrap();
-        let spec = &wanted.spec;
+        let spec = &request.spec;
         assert_eq!((&*spec.name, spec.tasks, spec.nodes), ("true", Some(4), Some(2)));
         assert_eq!(spec.memory, Some(cosy_model::MiB(1024)));
         assert_eq!(spec.time_limit, Some(Span::from_minutes(5)));
@@ -121,7 +121,7 @@ mod tests {
             panic!("{spec:?}")
         };
         assert_eq!((argv.len(), *expand), (2, false));
-        assert_eq!(wanted.error.local, crate::launch::files::LocalTarget::Same);
+        assert_eq!(request.error.local, crate::launch::files::LocalTarget::Same);
         assert!(spec.pty.is_none());
         let error = step(&parse(&["--mem-per-core", "1G", "x"])).err().unwrap();
         assert!(error.to_string().contains("--mem"));

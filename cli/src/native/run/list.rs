@@ -3,7 +3,7 @@
 use crate::launch::node_request::{self, NodeReply};
 use crate::launch::options::StepRef;
 use crate::launch::start::connect_to_job;
-use crate::native::record::{self, Clock};
+use crate::native::record::{self, TimeStyle};
 use crate::native::table::TableStyle;
 use crate::{Context, exit, output, times};
 use anyhow::anyhow;
@@ -33,7 +33,7 @@ pub fn list(context: &Context, job: Option<JobId>, as_json: bool) -> anyhow::Res
     }
 }
 
-/// Ends a step.
+/// Ends a running step (`--cancel`).
 ///
 /// # Errors
 /// No such step, or no way there.
@@ -65,5 +65,5 @@ fn table(steps: &[StepInfo]) -> String {
         width: output::width(),
         ..TableStyle::default()
     };
-    record::list(step::RUNNING, steps, Clock::in_lists(&times::now()), look)
+    record::list(step::RUNNING, steps, TimeStyle::in_lists(&times::now()), look)
 }

@@ -1,8 +1,8 @@
 //! `cosy run`: tasks of a program over the nodes of a job, as if they ran here.
 //!
-//! Inside a job the step is started by the job's first node; outside one the controller is
-//! asked for an allocation first, which is given back at the end. What the ends of tasks
-//! mean is decided here; what must happen when this command is gone is decided there.
+//! Inside a job the job's first node starts the step; outside, the controller is asked for an
+//! allocation first, which is given back at the end. What the ends of tasks mean is decided here;
+//! what must happen when this command is gone is decided on that node.
 
 pub mod job;
 pub mod list;

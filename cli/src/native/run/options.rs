@@ -1,7 +1,7 @@
 //! The options of `cosy run`: those of `csub` where they mean the same, and its own.
 //!
-//! Inside a job they describe the step; outside one the job that is asked for first, and
-//! the step in it.
+//! Inside a job the options describe the step; outside, the job that is submitted first, and the
+//! step in it.
 
 use crate::job_options::JobOptions;
 use crate::launch::interrupt::InterruptMode;
@@ -162,7 +162,7 @@ fn other_args() -> [Arg; 4] {
 }
 
 impl RunOptions {
-    /// Out of the command line.
+    /// Reads the command line.
     ///
     /// # Errors
     /// Options that contradict each other.

@@ -7,10 +7,11 @@ use clap::Command;
 /// Starts a line of options.
 const MARK: &str = "#COSY";
 
-/// What starts the lines of other batch systems.
+/// Marks of the lines of other batch systems.
 const FOREIGN: [&str; 3] = ["#SBATCH", "#PBS", "#BSUB"];
 
-/// What there is to say of lines for another batch system, which mean nothing here.
+/// A note for the user that lines for another batch system have no effect; `None` without such
+/// lines.
 pub fn foreign(script: &str) -> Option<String> {
     let mut head = script
         .lines()

@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStringExt;
 
 /// What the job runs, by the command line.
 pub enum Target {
-    /// A batch script.
+    /// A batch script, whose text is sent to the controller.
     Script {
         /// Path of the script; `None` is standard input.
         file: Option<OsString>,
@@ -130,7 +130,7 @@ pub fn assemble(
     Ok((submission, options))
 }
 
-/// What stands after the options. After `--` it is a command; everything that follows
+/// The script or command behind the options. After `--` it is a command; everything that follows
 /// the first word belongs to the program, a further `--` too.
 fn target(args: &[OsString], matches: &ArgMatches) -> Target {
     let mut words: Vec<OsString> = arg::list(matches, "words");

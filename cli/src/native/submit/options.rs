@@ -27,7 +27,7 @@ pub fn command() -> Command {
         ))
 }
 
-/// All options; `cresv` takes those that make sense for a reservation.
+/// All options; `cresv` has those that make sense for a reservation.
 pub fn args() -> impl Iterator<Item = Arg> {
     resource_args()
         .into_iter()
@@ -37,7 +37,7 @@ pub fn args() -> impl Iterator<Item = Arg> {
         .chain(other_args())
 }
 
-/// What stands after the options.
+/// The positional arguments: script or command, and its arguments.
 pub fn words(help: &'static str) -> Arg {
     Arg::new("words")
         .value_name("SCRIPT | -- COMMAND")
@@ -172,8 +172,8 @@ fn other_args() -> [Arg; 9] {
 }
 
 impl JobOptions {
-    /// Lays what `m` holds over what is here; options that its command does not have are
-    /// as if they had not been given.
+    /// Overrides these options with those given in `m`; options that its command does not have
+    /// count as not given.
     ///
     /// # Errors
     /// Options that contradict each other, or a file name that is too long.

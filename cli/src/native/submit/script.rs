@@ -8,26 +8,26 @@ use std::io::{self, IsTerminal, Read};
 /// Why a script is not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// Missing, unreadable.
+    /// The file does not exist or cannot be read.
     #[error("cannot read the script '{name}': {cause}{hint}")]
     Read {
         /// The script as the user named it.
         name: String,
         /// What the system says.
         cause: io::Error,
-        /// What may have been meant.
+        /// The end of the message: what may have been meant, or empty.
         hint: &'static str,
     },
-    /// A directory.
+    /// The path names a directory.
     #[error("cannot read the script '{0}': it is a directory")]
     Directory(String),
-    /// Nothing given, and the user at the keyboard.
+    /// No script was named, and standard input is a terminal.
     #[error("a script is needed: csub SCRIPT, csub -- COMMAND, or a script on standard input")]
     Nothing,
-    /// Nothing in it.
+    /// The script has nothing but white space.
     #[error("the script '{0}' is empty")]
     Empty(String),
-    /// Too large.
+    /// The script is larger than the limit.
     #[error(
         "the script '{name}' has {size}; at most {} MiB are allowed: keep data in files of their own",
         SCRIPT_BYTES >> 20
@@ -38,18 +38,19 @@ pub enum ScriptError {
         /// Size of the file, with its unit.
         size: String,
     },
-    /// NUL bytes.
+    /// The script has NUL bytes: it is a program.
     #[error("'{0}' is no script but binary: to run a program use csub -- COMMAND")]
     Binary(String),
-    /// No interpreter.
+    /// The first line does not begin with `#!`.
     #[error("the script '{0}' does not name its interpreter: add a first line like '#!/bin/sh'")]
     NoInterpreter(String),
-    /// Line ends of another system.
+    /// The first line ends with a carriage return, which the kernel would take for a part of the
+    /// interpreter's name.
     #[error("the script '{0}' has line ends of DOS (CR LF): convert it to LF first")]
     DosLines(String),
 }
 
-/// What the script is called where it is read from standard input.
+/// Name of a script that is read from standard input.
 pub const STANDARD_INPUT: &str = "stdin";
 
 /// Reads and checks the script; `None` or `-` is standard input.
@@ -95,9 +96,9 @@ fn hint(file: &OsStr, error: &io::Error) -> &'static str {
     }
 }
 
-fn from_input(asked: bool) -> Result<Vec<u8>, ScriptError> {
+fn from_input(explicit: bool) -> Result<Vec<u8>, ScriptError> {
     let mut input = io::stdin().lock();
-    if !asked && input.is_terminal() {
+    if !explicit && input.is_terminal() {
         return Err(ScriptError::Nothing);
     }
     let failed = |cause| ScriptError::Read {

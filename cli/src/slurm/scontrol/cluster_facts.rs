@@ -1,5 +1,5 @@
-//! What the cluster as a whole says about its jobs: asked once, and only as far as the jobs
-//! shown need it.
+//! Facts of the cluster beside its jobs, requested once and only as far as the shown jobs need
+//! them.
 
 use super::session::Session;
 use crate::slurm::names;
@@ -10,7 +10,7 @@ use cosy_slurm::job::ClusterFacts;
 use cosy_slurm::show::reservation;
 
 impl Session<'_> {
-    /// All queues; none when there is no answer.
+    /// All queues; empty when there is no answer.
     pub(crate) fn queues(&self) -> Vec<QueueInfo> {
         match self.context.ask(Request::Queues) {
             Ok(Reply::Queues(all)) => all,
@@ -18,7 +18,7 @@ impl Session<'_> {
         }
     }
 
-    /// All nodes; none when there is no answer.
+    /// All nodes; empty when there is no answer.
     pub(crate) fn nodes(&self) -> Vec<NodeInfo> {
         match self.context.ask(Request::Nodes) {
             Ok(Reply::Nodes(all)) => all,
@@ -34,7 +34,7 @@ impl Session<'_> {
         }
     }
 
-    /// Names of groups and reservations, and the queues' defaults.
+    /// Names of the groups and reservations of these jobs, and the defaults of all queues.
     pub(crate) fn around(&self, table: &Table) -> ClusterFacts {
         let queues = self.queues().into_iter();
         let memory = queues.filter_map(|q| Some((q.spec.name, q.spec.default_memory_per_core?)));

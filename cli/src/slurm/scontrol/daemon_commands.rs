@@ -1,6 +1,5 @@
-//! The rest of `scontrol`'s commands: what administrators of Slurm do to its daemons. Those
-//! that mean nothing here are refused with a reason; whoever may not give them hears that
-//! first, as there.
+//! Commands of `scontrol` that administrators of Slurm give to its daemons. Those that mean nothing
+//! here are refused with a reason; other users get Slurm's refusal first, as there.
 
 use super::session::{Session, too_few};
 use crate::exit;
@@ -12,11 +11,11 @@ use cosy_slurm::sentences;
 
 /// A command that not even administrators can give here.
 pub(super) struct UnsupportedCommand {
-    /// What Slurm says it was.
+    /// Name of the function of Slurm's library, for the message.
     what: &'static str,
-    /// What it tells others than administrators.
+    /// Slurm's sentence for other users than administrators.
     denied: &'static str,
-    /// Why not, and what to do instead.
+    /// The reason why it is refused, and what to do instead.
     why: &'static str,
 }
 
@@ -27,7 +26,7 @@ const fn never(what: &'static str, why: &'static str) -> UnsupportedCommand {
 
 /// Why the log is not changed from here.
 const LOG: &str = "the log is set in cosy.toml and by RUST_LOG";
-/// `shutdown`, `abort`.
+/// Answer to `shutdown` and `abort`.
 pub(super) const SHUTDOWN: UnsupportedCommand = UnsupportedCommand {
     what: "slurm_shutdown",
     denied: sentences::NOT_YOURS,
@@ -64,7 +63,7 @@ impl Session<'_> {
 
     pub(super) fn number(&self, keyword: &str, rest: &[String]) -> u8 {
         match rest.first() {
-            Some(number) => self.told(&format!("{}\n", sentences::of_number(number))),
+            Some(number) => self.print(&format!("{}\n", sentences::of_number(number))),
             None => too_few(keyword),
         }
     }

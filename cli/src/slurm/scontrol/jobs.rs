@@ -16,7 +16,7 @@ use cosy_slurm::targets::{self, Step, Target};
 use std::cmp::Reverse;
 
 impl Session<'_> {
-    /// Jobs with those fields.
+    /// The table of these jobs with these fields.
     pub(super) fn table(
         &self,
         ids: Vec<JobRef>,
@@ -73,8 +73,8 @@ impl Session<'_> {
 
     fn all_jobs(&self) -> u8 {
         match self.whole_table(Vec::new(), true) {
-            Ok(table) if table.rows == 0 => self.told("No jobs in the system\n"),
-            Ok(table) => self.told(&self.records(&table)),
+            Ok(table) if table.rows == 0 => self.print("No jobs in the system\n"),
+            Ok(table) => self.print(&self.records(&table)),
             Err(e) => no_jobs(&e),
         }
     }
@@ -87,7 +87,7 @@ impl Session<'_> {
                     output::print(&format!("Job {} not found\n", target.text));
                     exit::FAILED
                 }
-                found => self.told(&found),
+                found => self.print(&found),
             },
             Ok(_) if whole || !self.is_known(target) => {
                 say(&format!("slurm_load_jobs error: {}", sentences::NO_JOB));
@@ -101,7 +101,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether there is an array of which the target names a task that is not there.
+    /// Whether the job or array that a target names exists, if perhaps not the task.
     fn is_known(&self, target: &Target) -> bool {
         let base = |job: &JobRef| JobRef {
             job: job.job,
@@ -112,12 +112,13 @@ impl Session<'_> {
         found.is_ok_and(|table| table.rows > 0)
     }
 
-    /// All rows: of an array first what still waits, then its tasks, the last first.
+    /// The records of all rows: of an array first the waiting tasks, then the others, the last
+    /// first.
     fn records(&self, table: &Table) -> String {
         self.records_of(table, None)
     }
 
-    /// The same of one target: of a heterogeneous job perhaps only one component.
+    /// The same for one target, which may be one component of a heterogeneous job.
     fn records_of(&self, table: &Table, target: Option<&Target>) -> String {
         self.head(table.rows);
         let around = self.around(table);
@@ -159,7 +160,7 @@ impl Session<'_> {
                 table.text(row, JobField::Nodes)
             )
         };
-        self.told(&(0..table.rows).filter(is).map(line).collect::<String>())
+        self.print(&(0..table.rows).filter(is).map(line).collect::<String>())
     }
 
     pub(super) fn show_steps(&self, ids: &[String]) -> u8 {
@@ -185,7 +186,7 @@ impl Session<'_> {
             return exit::FAILED;
         };
         let text = self.step_records(&self.steps_in(&table));
-        self.told(if text.is_empty() {
+        self.print(if text.is_empty() {
             "No job steps in the system\n"
         } else {
             &text
@@ -213,10 +214,10 @@ impl Session<'_> {
                 return Ok(exit::FAILED);
             }
         }
-        Ok(self.told(&self.step_records(&steps)))
+        Ok(self.print(&self.step_records(&steps)))
     }
 
-    /// Of each job the script, then what was started in it and still runs.
+    /// The running steps of each job: first its script, then those that were started in it.
     fn steps_in(&self, table: &Table) -> Vec<RunningStep> {
         let around = ClusterFacts::default();
         let jobs = (0..table.rows).map(|row| JobView::new(table, row, &around));
@@ -243,7 +244,7 @@ fn is_meant(view: &JobView<'_>, target: &Target) -> bool {
     ids.into_iter().any(|id| het.is_named(id, component))
 }
 
-/// A task that is named and was cancelled while it waited: to Slurm it never was a job.
+/// Whether the target is a task that was cancelled while it waited, which to Slurm never was a job.
 fn never_was(view: &JobView<'_>, target: &Target) -> bool {
     let named = target.jobs.iter().any(|job| job.task.is_some());
     named && view.our_state().is_end() && view.time(JobField::Start).is_none()

@@ -1,7 +1,7 @@
 //! `scontrol`: shows everything and steers jobs, nodes, partitions and reservations.
 //!
-//! One command on the command line, or line by line from standard input. What a user may
-//! not do is refused by the controller; here its refusals become Slurm's sentences. Source:
+//! Runs one command from the command line, or commands line by line from standard input. The
+//! controller refuses what a user may not do; its refusals become Slurm's sentences here. Source:
 //! scontrol(1).
 
 mod cluster_facts;
@@ -83,7 +83,7 @@ impl Session<'_> {
         }
     }
 
-    /// Line by line, until there are no more or one says so.
+    /// Runs commands line by line, until `exit` or the end of the input.
     fn interactive(&mut self) -> u8 {
         let mut code = exit::OK;
         let mut last = Vec::new();
@@ -113,7 +113,7 @@ impl Session<'_> {
         }
     }
 
-    /// One command; `None`: it is to leave.
+    /// Runs one command; gives the exit code, `None` for `exit` and `quit`.
     fn command(&mut self, words: &[String]) -> Option<u8> {
         let (first, rest) = words.split_first()?;
         let Some(command) = Command::of(first) else {
@@ -127,8 +127,8 @@ impl Session<'_> {
             Command::Quiet => self.set(|s| s.quiet = true),
             Command::All | Command::Hide => exit::OK,
             Command::Verbose => self.set(|s| s.verbose = true),
-            Command::Help => self.told(&control::commands()),
-            Command::Version => self.told(&format!("{VERSION}\n")),
+            Command::Help => self.print(&control::commands()),
+            Command::Version => self.print(&format!("{VERSION}\n")),
             Command::Show => self.show(first, rest),
             Command::Hold => self.steer(JobAction::Hold, first, rest),
             Command::Holdu | Command::Uhold => self.steer(JobAction::HoldAsUser, first, rest),
@@ -168,7 +168,7 @@ impl Session<'_> {
         exit::OK
     }
 
-    fn told(&self, text: &str) -> u8 {
+    fn print(&self, text: &str) -> u8 {
         output::print(text);
         exit::OK
     }

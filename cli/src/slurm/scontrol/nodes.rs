@@ -29,9 +29,9 @@ impl Session<'_> {
         if found.len() < names.len() || names.is_empty() {
             return self.not_updated(sentences::NO_NODE);
         }
-        let told = update.change.is_some() || update.reason.is_some();
+        let given = update.change.is_some() || update.reason.is_some();
         match self.set_features(&update, &found) {
-            Some(exit::OK) if told => {}
+            Some(exit::OK) if given => {}
             Some(code) => return code,
             None => {}
         }
@@ -49,7 +49,7 @@ impl Session<'_> {
         self.carry_out(Request::NodeControl { nodes, action }, sentences::NO_NODE)
     }
 
-    /// `None` where nothing is said of features, else the exit code.
+    /// Changes the features of nodes; `None` where the update has none, else the exit code.
     fn set_features(&self, update: &NodeUpdate, nodes: &[&NodeInfo]) -> Option<u8> {
         for node in nodes {
             let action = match update.features(&node.features) {
@@ -66,7 +66,7 @@ impl Session<'_> {
         Some(exit::OK)
     }
 
-    /// Whoever may not change anything hears that before anything else.
+    /// Prints why nodes were not updated; users who may not change anything get that refusal first.
     fn not_updated(&self, why: &str) -> u8 {
         let admin = self.settings().is_none_or(|s| s.you_are_admin);
         let why = if admin { why } else { sentences::NOT_YOURS };

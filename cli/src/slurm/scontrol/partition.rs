@@ -81,11 +81,12 @@ impl Session<'_> {
             new,
             default: update.default == Some(true),
         };
-        self.asked(request, sentences::NO_PARTITION)
+        self.request(request, sentences::NO_PARTITION)
     }
 
-    /// Asks for it; `wrong` is what is said where the queue is in no state for it.
-    fn asked(&self, request: Request, wrong: &'static str) -> Result<(), &'static str> {
+    /// Sends a request about a queue; `wrong` is the sentence for a queue whose state does not
+    /// allow it.
+    fn request(&self, request: Request, wrong: &'static str) -> Result<(), &'static str> {
         match self.context.ask(request) {
             Ok(_) => Ok(()),
             Err(CallError::Refused(refusal)) => Err(match (refusal.code, refusal.about) {
@@ -103,7 +104,7 @@ impl Session<'_> {
     pub(super) fn delete_partition(&self, name: &str) -> u8 {
         let queue = name.to_owned();
         let request = Request::DeleteQueue { queue };
-        let why = match self.asked(request, sentences::PARTITION_IN_USE) {
+        let why = match self.request(request, sentences::PARTITION_IN_USE) {
             Ok(()) => return exit::OK,
             Err(why) => why,
         };
@@ -112,7 +113,7 @@ impl Session<'_> {
     }
 }
 
-/// Names; `None`: all nodes.
+/// Names of nodes; `None` for `ALL`.
 fn nodes_of(list: &str) -> Result<Option<Vec<String>>, &'static str> {
     match list {
         "ALL" => Ok(None),

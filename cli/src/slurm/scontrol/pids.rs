@@ -1,9 +1,8 @@
 //! `scontrol pidinfo` and `listpids`: which job a process of this host belongs to, and the
 //! processes of jobs.
 //!
-//! What a process belongs to is told by the environment that it was started with, so that each
-//! user learns of the own processes and root of all. Source: scontrol(1), `listpids` and
-//! `pidinfo`.
+//! The job of a process is read from the environment that it was started with, so that users see
+//! their own processes and root sees all. Source: scontrol(1), `listpids` and `pidinfo`.
 
 use super::session::{Session, too_few};
 use crate::slurm::messages::say;
@@ -22,7 +21,7 @@ struct Process {
     pid: u32,
     parent: u32,
     job: u64,
-    /// `None`: of the script.
+    /// Number of the step; `None` for the script.
     step: Option<String>,
     node: String,
     local: String,
@@ -30,14 +29,15 @@ struct Process {
 }
 
 impl Process {
-    /// Out of `environ` and `stat` of `/proc`; `None` when it belongs to no job.
+    /// Reads `environ` and `stat` of `/proc`; `None` when the process belongs to no job.
     fn read(pid: u32, environment: &[u8], stat: &str) -> Option<Self> {
         let lines = environment.split(|b| *b == 0);
         let pairs = lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_once('='));
         let variables: BTreeMap<&str, &str> = pairs.collect();
         let value = |name| variables.get(name).copied();
         let text = |name| value(name).unwrap_or("0").to_owned();
-        // The name in brackets may hold anything; the state and the parent come behind it.
+        // The name of the program, in parentheses, may hold anything; state and parent stand behind
+        // it.
         let (_, behind) = stat.rsplit_once(')')?;
         Some(Self {
             pid,
@@ -61,7 +61,7 @@ impl Process {
         self.step.as_deref().unwrap_or("batch")
     }
 
-    /// A line; a process that a task has started has no numbers.
+    /// The line of a process; one that a task has started has no ranks.
     fn line(&self, all: &BTreeMap<u32, Self>) -> String {
         let (pid, job, step) = (self.pid, self.job, self.step());
         let same = |p: &Self| p.job == self.job && p.step == self.step;
@@ -98,12 +98,12 @@ impl Session<'_> {
         let step = target.as_ref().and_then(|t| t.step);
         let node = rest.get(1).map(String::as_str);
         let all = processes();
-        let wanted = |p: &&Process| {
+        let change = |p: &&Process| {
             job.is_none_or(|job| p.job == job)
                 && node.is_none_or(|node| p.node == node)
                 && step.is_none_or(|step| is_step(p, step))
         };
-        let lines: Vec<String> = all.values().filter(wanted).map(|p| p.line(&all)).collect();
+        let lines: Vec<String> = all.values().filter(change).map(|p| p.line(&all)).collect();
         let code = match (&target, lines.is_empty()) {
             (Some(target), true) => {
                 let word = if target.step.is_some() {
@@ -127,9 +127,9 @@ impl Session<'_> {
             return too_few(keyword);
         };
         let found = word.parse().ok().and_then(Process::of);
-        let told = found.and_then(|p| self.ends(p.job));
-        match told {
-            Some(text) => self.told(&text),
+        let end_line = found.and_then(|p| self.ends(p.job));
+        match end_line {
+            Some(text) => self.print(&text),
             None => {
                 say("Failed to locate job for requested pid");
                 exit::FAILED
@@ -137,7 +137,7 @@ impl Session<'_> {
         }
     }
 
-    /// When a job comes to its limit; `None` when there is no such job.
+    /// The line about the end of a job's time limit; `None` when there is no such job.
     fn ends(&self, id: u64) -> Option<String> {
         let job = JobRef {
             job: JobId(id),

@@ -17,7 +17,7 @@ use cosy_slurm::sentences;
 use cosy_slurm::show::reservation as shown;
 use std::cmp::Ordering;
 
-/// What Slurm says on standard output when nodes are not free.
+/// Slurm's note on standard output when nodes are not free.
 const NOTE: &str = "Note, unless nodes are directly requested a reservation must exist in a \
                     single partition.\nIf no partition is requested the default partition is \
                     assumed.\n";
@@ -49,21 +49,21 @@ impl Session<'_> {
 
     fn create_reservation(&self, given: &[String]) -> u8 {
         let now = times::now();
-        let wanted = match reservation::read(given, &now) {
-            Ok(wanted) => wanted,
+        let change = match reservation::read(given, &now) {
+            Ok(change) => change,
             Err(mistake) => return mistaken(&mistake),
         };
-        let all = if wanted.all_nodes {
-            self.nodes_of(&wanted)
+        let all = if change.all_nodes {
+            self.nodes_of(&change)
         } else {
             Vec::new()
         };
-        let ask = match wanted.ask(&now, &all) {
+        let ask = match change.ask(&now, &all) {
             Ok(ask) => ask,
             Err(mistake) => return mistaken(&mistake),
         };
         match self.book(ask) {
-            Ok(name) => self.told(&format!("Reservation created: {name}\n")),
+            Ok(name) => self.print(&format!("Reservation created: {name}\n")),
             Err(why) => {
                 if why == sentences::NODES_BUSY {
                     output::print(NOTE);
@@ -74,9 +74,9 @@ impl Session<'_> {
         }
     }
 
-    fn nodes_of(&self, wanted: &ReservationChange) -> Vec<String> {
+    fn nodes_of(&self, change: &ReservationChange) -> Vec<String> {
         let queues = self.queues();
-        let named = |q: &&cosy_model::api::QueueInfo| match &wanted.partition {
+        let named = |q: &&cosy_model::api::QueueInfo| match &change.partition {
             Some(name) => q.spec.name == *name,
             None => q.default,
         };
@@ -88,7 +88,7 @@ impl Session<'_> {
         nodes.map(|n| n.name).collect()
     }
 
-    /// Books; gives its name.
+    /// Books a reservation; gives its name.
     fn book(&self, ask: ReservationSpec) -> Result<String, &'static str> {
         let unknown = |user: &String| !users::exists(user);
         if !self.is_admin() || ask.sharing.users.iter().any(unknown) {
@@ -158,12 +158,12 @@ impl Session<'_> {
     }
 
     pub(super) fn update_reservation(&self, given: &[String]) -> u8 {
-        let wanted = match reservation::read(given, &times::now()) {
-            Ok(wanted) => wanted,
+        let change = match reservation::read(given, &times::now()) {
+            Ok(change) => change,
             Err(mistake) => return mistaken(&mistake),
         };
-        let why = match self.alter(&wanted) {
-            Ok(()) => return self.told("Reservation updated.\n"),
+        let why = match self.alter(&change) {
+            Ok(()) => return self.print("Reservation updated.\n"),
             Err(why) => why,
         };
         say(&format!("Error updating the reservation: {why}"));
@@ -171,21 +171,22 @@ impl Session<'_> {
         exit::FAILED
     }
 
-    /// Another end, and who may use it; all else would be another reservation.
-    fn alter(&self, wanted: &ReservationChange) -> Result<(), String> {
+    /// Changes the end of a reservation and who may use it; other changes are refused, because they
+    /// would make another reservation.
+    fn alter(&self, change: &ReservationChange) -> Result<(), String> {
         if !self.is_admin() {
             return Err(sentences::NOT_YOURS.to_owned());
         }
         let live = names::reservations(self.context);
-        let found = live.iter().find(|r| shown::name(r) == wanted.name);
+        let found = live.iter().find(|r| shown::name(r) == change.name);
         let found = found.ok_or(sentences::NO_RESERVATION)?;
-        if !wanted.others.is_empty() {
+        if !change.others.is_empty() {
             return Err(
                 "only its end and who may use it can be changed here: delete it and create another"
                     .into(),
             );
         }
-        let sharing = &wanted.sharing_change;
+        let sharing = &change.sharing_change;
         if *sharing != SharingChange::default() {
             if sharing.users.add.iter().any(|user| !users::exists(user)) {
                 return Err(sentences::NOT_YOURS.to_owned());
@@ -195,12 +196,12 @@ impl Session<'_> {
                 change: Box::new(sharing.clone()),
             };
             self.alter_by(request, false)?;
-            if wanted.length.is_none() && wanted.end.is_none() {
+            if change.length.is_none() && change.end.is_none() {
                 return Ok(());
             }
         }
-        let end = wanted.length.map(|length| found.start + length);
-        let end = end.or(wanted.end).ok_or("No changes specified")?;
+        let end = change.length.map(|length| found.start + length);
+        let end = end.or(change.end).ok_or("No changes specified")?;
         let id = found.id;
         let request = match end.cmp(&found.end) {
             Ordering::Equal => return Ok(()),

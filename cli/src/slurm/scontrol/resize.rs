@@ -12,7 +12,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 impl Session<'_> {
-    /// Writes them into the working directory, where a command of that job changed it.
+    /// Writes the files into the working directory, where a command of the same job has changed the
+    /// job.
     pub(super) fn leave_scripts(&self, change: &JobChange, ids: &[JobRef]) {
         let resized = change.nodes.is_some() || change.keep_nodes.is_some();
         let Some(job) = std::env::var("SLURM_JOB_ID").ok().filter(|_| resized) else {

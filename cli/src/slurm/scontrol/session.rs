@@ -1,4 +1,4 @@
-//! What all that `scontrol` does has at hand.
+//! The state of `scontrol` that all its commands use: connection, zone, options.
 
 use crate::slurm::messages::say;
 use crate::{Context, exit};
@@ -6,35 +6,35 @@ use cosy_model::JobState;
 use cosy_model::api::{JobField, Table};
 use jiff::tz::TimeZone;
 
-/// How it is to be done.
+/// Connection and options of one run of `scontrol`.
 pub(crate) struct Session<'a> {
     /// The way to the controller.
     pub context: &'a Context,
     /// Zone of all times.
     pub zone: TimeZone,
-    /// Each record on one line.
+    /// Prints each record on one line (`--oneliner`).
     pub one_line: bool,
-    /// More of each job.
+    /// Prints more of each job (`--details`).
     pub details: bool,
-    /// Only errors are said.
+    /// Prints only errors (`--quiet`).
     pub quiet: bool,
-    /// How many records there are, and of when.
+    /// Prints the number of records and their time before each list (`--verbose`).
     pub verbose: bool,
 }
 
-/// Whether nothing more happens to the job.
+/// Whether the job of a row has ended.
 pub(super) fn has_ended(table: &Table, row: usize) -> bool {
     let state = table.text(row, JobField::State).parse();
     state.is_ok_and(JobState::is_end)
 }
 
-/// `scontrol update` alone.
+/// Reports `scontrol update` without parameters; gives the exit code.
 pub(super) fn too_few_for_update() -> u8 {
     say("too few arguments for update keyword");
     exit::FAILED
 }
 
-/// `too few arguments for keyword:hold`.
+/// Reports `too few arguments for keyword:hold`; gives the exit code.
 pub(super) fn too_few(keyword: &str) -> u8 {
     say(&format!("too few arguments for keyword:{keyword}"));
     exit::FAILED

@@ -36,7 +36,7 @@ impl Session<'_> {
             Entity::Hostnames => show_names(id),
             Entity::Hostlist => show_hostlist(id, false),
             Entity::HostlistSorted => show_hostlist(id, true),
-            Entity::Daemons => self.told("slurmctld slurmd\n"),
+            Entity::Daemons => self.print("slurmctld slurmd\n"),
             Entity::AssocMgr => self.show_associations(),
             Entity::Topology => {
                 error(self.context, "No topology information available");
@@ -65,7 +65,7 @@ impl Session<'_> {
         }
     }
 
-    /// A request of a whole list failed.
+    /// Reports that the request for a list failed; gives the exit code.
     fn no_list(&self, what: &str, e: &CallError) -> u8 {
         say(&format!("{what} error: {}", words::of_call(e)));
         exit::FAILED
@@ -88,7 +88,7 @@ impl Session<'_> {
         let sheet =
             |n: &NodeInfo| node::sheet(n, &self.zone, reports::release()).text(self.one_line);
         let Some(list) = id else {
-            return self.told(&all.iter().map(sheet).collect::<String>());
+            return self.print(&all.iter().map(sheet).collect::<String>());
         };
         let names = hosts::names(list).unwrap_or_else(|_| vec![list.to_owned()]);
         let mut code = exit::OK;
@@ -124,10 +124,10 @@ impl Session<'_> {
             .collect();
         match id {
             Some(id) if text.is_empty() => {
-                self.told(&format!("Partition {} not found\n", show::clean(id)));
+                self.print(&format!("Partition {} not found\n", show::clean(id)));
                 exit::FAILED
             }
-            Some(_) | None => self.told(&text),
+            Some(_) | None => self.print(&text),
         }
     }
 
@@ -142,11 +142,11 @@ impl Session<'_> {
             .collect();
         match id {
             Some(id) if text.is_empty() => {
-                self.told(&format!("Reservation {} not found\n", show::clean(id)));
+                self.print(&format!("Reservation {} not found\n", show::clean(id)));
                 exit::FAILED
             }
-            None if text.is_empty() => self.told("No reservations in the system\n"),
-            Some(_) | None => self.told(&text),
+            None if text.is_empty() => self.print("No reservations in the system\n"),
+            Some(_) | None => self.print(&text),
         }
     }
 
@@ -161,11 +161,11 @@ impl Session<'_> {
         let text: String = chosen.map(|l| config::license(l, self.one_line)).collect();
         match id {
             Some(id) if text.is_empty() => {
-                self.told(&format!("License name {} not found\n", show::clean(id)));
+                self.print(&format!("License name {} not found\n", show::clean(id)));
                 exit::FAILED
             }
-            None if text.is_empty() => self.told("No licenses configured in Slurm.\n"),
-            Some(_) | None => self.told(&text),
+            None if text.is_empty() => self.print("No licenses configured in Slurm.\n"),
+            Some(_) | None => self.print(&text),
         }
     }
 
@@ -174,10 +174,10 @@ impl Session<'_> {
         self.config(config::text)
     }
 
-    fn config(&self, told: impl FnOnce(config::ConfigFacts<'_>) -> String) -> Option<String> {
+    fn config(&self, writer: impl FnOnce(config::ConfigFacts<'_>) -> String) -> Option<String> {
         let settings = self.settings()?;
         let queues = self.queues();
-        Some(told(config::ConfigFacts {
+        Some(writer(config::ConfigFacts {
             settings: &settings,
             memory: partition::common_memory(&queues),
             version: crate::slurm::command_line::VERSION.trim_start_matches("slurm "),
@@ -195,7 +195,7 @@ impl Session<'_> {
             return self.no_list("slurm_load_ctl_conf", &CallError::Unexpected);
         };
         if name.is_some() {
-            return self.told(&text);
+            return self.print(&text);
         }
         output::print(&text);
         output::print("\n");
@@ -214,15 +214,15 @@ impl Session<'_> {
     }
 
     fn show_associations(&self) -> u8 {
-        self.told(
+        self.print(
             "Current Association Manager state\n\nNo users currently cached in Slurm.\n\n\n\
              No associations currently cached in Slurm.\n\n\nNo QOS currently cached in Slurm.\n\n",
         )
     }
 }
 
-/// The list given, or that of the job in which the command runs; the lines of a file where
-/// it is one.
+/// The host list given, else that of the job around the command; where it names a file, the lines
+/// of the file.
 fn list_of(id: Option<&str>) -> Option<String> {
     let inside = || {
         let variable = |name| std::env::var(name).ok().filter(|v| !v.is_empty());

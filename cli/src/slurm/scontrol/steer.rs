@@ -1,7 +1,7 @@
 //! `scontrol hold`, `release`, `requeue`, `suspend`, `resume`, `top`.
 //!
-//! Each word on the command line is one request, so that what is said of it stands where
-//! Slurm has it. Holding and releasing say their sentence twice when it is a refusal.
+//! Each word on the command line is one request, so that messages come in Slurm's order. Holding
+//! and releasing print a refusal twice.
 
 use super::session::{Session, has_ended, too_few};
 use crate::slurm::messages::say;
@@ -11,7 +11,7 @@ use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobState, Refusal, RefusalCode};
 use cosy_slurm::{sentences, targets};
 
-/// What is done to jobs.
+/// What a command does to jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum JobAction {
     Hold,
@@ -91,7 +91,7 @@ impl Session<'_> {
         }
     }
 
-    /// What could not be done, and why.
+    /// Sends one request; gives the jobs for which it was refused, with Slurm's sentences.
     fn steer_one(
         &self,
         action: JobAction,
@@ -110,11 +110,11 @@ impl Session<'_> {
         let ids = filter.ids.clone();
         match self.context.ask(request(action, special, filter)) {
             Ok(Reply::Done { refused, .. }) => {
-                let told = refused.into_iter().filter_map(|(_, refusal)| {
+                let sentences = refused.into_iter().filter_map(|(_, refusal)| {
                     let why = self.why(action, &ids, &refusal)?;
                     Some((word.to_owned(), why))
                 });
-                told.take(1).collect()
+                sentences.take(1).collect()
             }
             Ok(Reply::Refused(refusal)) => {
                 vec![(word.to_owned(), sentences::about_job(refusal.code))]
@@ -124,7 +124,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ids, or `jobname=NAME`.
+    /// The filter for a word: ids of jobs, or `jobname=NAME`.
     fn filter_of(&self, word: &str) -> Option<JobFilter> {
         let named = word.split_once('=').filter(|(key, _)| {
             key.eq_ignore_ascii_case("jobname") || key.eq_ignore_ascii_case("name")
@@ -143,7 +143,8 @@ impl Session<'_> {
         })
     }
 
-    /// Why a job does not run again, when it would not.
+    /// Slurm's sentence where the one job still waits, or none of the jobs may run again; `None`
+    /// otherwise.
     fn not_again(&self, ids: &[JobRef]) -> Option<&'static str> {
         let fields = [JobField::State, JobField::Requeue];
         let table = self.table(ids.to_vec(), &fields, true).ok()?;
@@ -165,7 +166,8 @@ impl Session<'_> {
         }
     }
 
-    /// Somebody else's job is told in other words than what only administrators may do.
+    /// Slurm's sentence for a forbidden request: another one for jobs of other users than for
+    /// requests of administrators.
     pub(super) fn forbidden(&self, ids: &[JobRef]) -> &'static str {
         let own = i64::from(rustix::process::getuid().as_raw());
         let Ok(table) = self.table(ids.to_vec(), &[JobField::Uid], true) else {
@@ -198,7 +200,7 @@ fn is_option(action: JobAction, word: &str) -> bool {
     action.requeues() && (word.eq_ignore_ascii_case("incomplete") || is_special(word))
 }
 
-/// `State=SpecialExit`, or `State=SE`.
+/// Whether a word is `State=SpecialExit` or `State=SE`.
 fn is_special(word: &str) -> bool {
     let pair = word.split_once('=');
     pair.is_some_and(|(key, value)| {

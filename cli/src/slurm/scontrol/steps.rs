@@ -87,7 +87,7 @@ fn why(e: &anyhow::Error) -> String {
     };
     match (e.downcast_ref(), e.downcast_ref()) {
         (Some(StepRefused(refusal)), _) => step(refusal),
-        // It does not run: so it has no steps.
+        // A job that does not run has no steps.
         (_, Some(CallError::Refused(refusal))) if refusal.code == RefusalCode::WrongState => {
             sentences::NO_JOB.to_owned()
         }

@@ -1,4 +1,4 @@
-//! `scontrol update`: of what, the words themselves tell.
+//! `scontrol update`; the parameters tell what is updated.
 
 use super::session::{Session, has_ended, too_few_for_update};
 use crate::slurm::messages::{error, say};
@@ -10,7 +10,7 @@ use cosy_slurm::control::job::{self, Limit, Update, UpdateError};
 use cosy_slurm::control::pairs::{Subject, subject};
 use cosy_slurm::{sentences, targets};
 
-/// Says what is wrong with the words; the exit code.
+/// Reports an error in the parameters; gives the exit code.
 pub(super) fn mistaken(mistake: &UpdateError) -> u8 {
     mistake.0.iter().for_each(|line| say(line));
     exit::FAILED
@@ -67,7 +67,7 @@ impl Session<'_> {
         code
     }
 
-    /// The jobs as given, or those of that name.
+    /// The ids as given, or those of the jobs with the given name.
     fn ids_of(&self, update: &Update) -> Result<String, String> {
         if !update.ids.is_empty() {
             return Ok(update.ids.clone());
@@ -107,7 +107,7 @@ impl Session<'_> {
         Ok(ids.join(","))
     }
 
-    /// One request for what one word names.
+    /// Sends one request for the jobs that one word names; gives the exit code.
     fn update_those(&self, update: &Update, word: &str, filter: JobFilter) -> u8 {
         if update.needs_admin && !self.settings().is_some_and(|s| s.you_are_admin) {
             return refused(sentences::DENIED, word);
@@ -150,7 +150,7 @@ impl Session<'_> {
         }
     }
 
-    /// Users cannot give their jobs priorities, not even lower ones.
+    /// Slurm's sentence where a user, who is no administrator, sets a priority.
     fn may_not_prioritize(&self, ids: &[JobRef]) -> Option<&'static str> {
         if self.settings().is_none_or(|s| s.you_are_admin) {
             return None;
@@ -166,7 +166,8 @@ impl Session<'_> {
         })
     }
 
-    /// With what has to be looked up first: the present time limit, a reservation's number.
+    /// The change with values that have to be looked up first: the present time limit, the number
+    /// of a reservation.
     fn whole_change(&self, update: &Update, ids: &[JobRef]) -> Result<JobChange, &'static str> {
         let mut change = update.change.clone();
         if let Some(limit) = update.limit {
@@ -232,8 +233,8 @@ impl Session<'_> {
     /// Slurm's sentence for a change that is refused.
     fn why_not(&self, refusal: &Refusal, change: &JobChange, ids: &[JobRef]) -> &'static str {
         let features = change.features.is_some();
-        let told = refusal.about.and_then(sentences::about_change);
-        if let Some(why) = told.filter(|_| refusal.code != RefusalCode::Forbidden) {
+        let sentence = refusal.about.and_then(sentences::about_change);
+        if let Some(why) = sentence.filter(|_| refusal.code != RefusalCode::Forbidden) {
             return why;
         }
         match refusal.code {
@@ -254,7 +255,7 @@ impl Session<'_> {
         }
     }
 
-    /// Slurm tells of an array which of its tasks were over when it was changed.
+    /// Prints the tasks of an array that had ended before the change, as Slurm does.
     fn tasks_that_ended(&self, ids: &[JobRef], word: &str) -> u8 {
         let [JobRef { task: None, .. }] = ids else {
             return exit::OK;

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
-/// Between two looks.
+/// Pause between two requests for the state of a job.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Session<'_> {
@@ -90,7 +90,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether it can be seen, and belongs to somebody else.
+    /// Whether a job is visible and belongs to another user.
     fn is_anothers(&self, job: JobRef) -> bool {
         let own = i64::from(rustix::process::getuid().as_raw());
         let table = self.table(vec![job], &[JobField::Uid], true);

@@ -241,8 +241,8 @@ impl ComponentStep {
     }
 }
 
-/// The tasks of each node of a component: as the job has them where the step is like the job there,
-/// else as many on each node as fit, one at least. `None`: they do not fit.
+/// Tasks on each node of a component: as the job has them where the step has the shape of the job,
+/// else as many on each node as fit, at least one. `None` when they do not fit.
 fn tasks_by_node(
     srun_options: &SrunOptions,
     component: &AllocationFacts,

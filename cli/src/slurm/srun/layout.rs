@@ -7,7 +7,7 @@ use cosy_slurm::environment::AllocationFacts;
 use cosy_slurm::geometry::{self, Layout};
 use cosy_slurm::submit::Fault;
 
-/// The shape of a step, as it is asked for and as the job lets it be.
+/// Nodes, tasks and cores of a step, from its options and what the job has.
 ///
 /// # Errors
 /// A shape that the job cannot have.
@@ -30,7 +30,7 @@ pub(super) fn layout(
     };
     // Named nodes are among those of the step, however many these are.
     let usual = all.nodes.map(|n| n.least.max(named.unwrap_or(0)));
-    let wanted = geometry::StepShape {
+    let shape = geometry::StepShape {
         nodes: line.nodes.map(|n| n.least),
         tasks: line.tasks,
         tasks_per_node: line.tasks_per_node,
@@ -39,7 +39,7 @@ pub(super) fn layout(
         usual_tasks: all.tasks,
         usual_tasks_per_node: all.tasks_per_node,
     };
-    let layout = geometry::layout(job, wanted).map_err(|e| Fault::error(e.to_string()))?;
+    let layout = geometry::layout(job, shape).map_err(|e| Fault::error(e.to_string()))?;
     if !all.quiet {
         layout
             .warnings
@@ -80,7 +80,7 @@ pub(super) fn arranged(
     }
 }
 
-/// What the job asked for for each task.
+/// Cores of each task that the job has asked for, by its variables; else 1.
 fn usual_cores_per_task() -> u32 {
     let own = std::env::var(cosy_model::variables::CORES_PER_TASK).ok();
     own.and_then(|c| c.parse().ok()).unwrap_or(1)

@@ -1,7 +1,7 @@
 //! `srun`: tasks of a program over the nodes of a job; outside of one, in a job of its own.
 //!
-//! What it asks for is read as Slurm reads it; then it goes the way of `cosy run`
-//! ([`crate::launch`]) and speaks in Slurm's words. Source: srun(1), captures srun-*.
+//! Options are read as Slurm reads them; the step then runs with the code of `cosy run`
+//! ([`crate::launch`]), and messages are Slurm's. Source: srun(1), captures srun-*.
 
 mod components;
 mod in_job;

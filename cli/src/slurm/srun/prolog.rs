@@ -4,7 +4,7 @@ use super::step_options::StepOptions;
 use cosy_slurm::submit::Fault;
 use std::process::Command;
 
-/// Before the step.
+/// Runs the program of `--prolog`.
 ///
 /// # Errors
 /// A task's prolog without a whole path: nothing could find it on the nodes.
@@ -15,14 +15,14 @@ pub fn before(own: &StepOptions) -> Result<(), Fault> {
     Ok(())
 }
 
-/// After the step.
+/// Runs the program of `--epilog`.
 pub fn after(own: &StepOptions) {
     if let Some(program) = &own.epilog {
         run(program);
     }
 }
 
-/// Its own end does not matter.
+/// Runs a program; its exit code is ignored.
 fn run(program: &str) {
     let _ = Command::new(program).status();
 }

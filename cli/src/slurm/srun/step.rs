@@ -35,7 +35,7 @@ pub fn options(
     inside: bool,
 ) -> Result<RunOptions, Fault> {
     let (step_options, job_options) = (&srun_options.step_options, &srun_options.job_options);
-    // In a job only what the command line says of resources is about the step.
+    // In a running job only the resources on the command line are about the step.
     let resource_options = if inside {
         &srun_options.line
     } else {
@@ -143,12 +143,13 @@ pub fn request(
     Ok(request)
 }
 
-/// The shell around each task: it runs the user's programs before and after it, takes what
-/// the first says (`export NAME=value`, `unset NAME`, `print TEXT`), and gives the task's
-/// end. The second has a few seconds. Texts: capture of `srun --task-prolog`.
+/// The shell script around each task: it runs the user's programs before and after the task,
+/// carries out the output of the first (`export NAME=value`, `unset NAME`, `print TEXT`), and ends
+/// with the exit code of the task. The second has a few seconds. Texts: capture of `srun
+/// --task-prolog`.
 const AROUND_TASKS: &str = include_str!("around_tasks.sh");
 
-/// Programs of the user before and after each task.
+/// Puts this script around each task.
 fn wrap<'a>(srun_options: &SrunOptions, commands: impl Iterator<Item = &'a mut StepCommand>) {
     let text = |program: &Option<String>| OsText::from(program.clone().unwrap_or_default());
     for command in commands {
@@ -253,8 +254,8 @@ fn distribution(option: Option<&distribution::Distribution>) -> Distribution {
     }
 }
 
-/// Without a word tasks may use all cores of their step, as in Slurm without a plugin for
-/// affinity.
+/// What tasks are bound to; without the option to all cores of the step, as in Slurm without a
+/// plugin for affinity.
 fn bind(option: Option<&CpuBind>) -> Bind {
     match option.map(|b| b.target).unwrap_or_default() {
         BindTarget::Cores => Bind::Cores,

@@ -41,7 +41,7 @@ pub struct StepOptions {
     pub quit_on_interrupt: bool,
     /// Interrupts go on to the tasks instead of listing them (`--disable-status`).
     pub disable_status: bool,
-    /// How often more was asked for of the nodes' supervisors (`--slurmd-debug`).
+    /// Level of messages of the nodes' supervisors (`--slurmd-debug`).
     pub supervisors: u32,
     /// Tasks stop before they begin, for a debugger (`--debugger-test`).
     pub stopped: bool,

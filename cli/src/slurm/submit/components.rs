@@ -82,8 +82,8 @@ const NUMBERS: [&str; 4] = [
     "SLURM_GPUS_PER_TASK=",
 ];
 
-/// Leaves them out of the variables of the script: what a component asked for has the component in
-/// its name. Gives the cores of each task, where they were asked for.
+/// Removes these variables from those of the script, where the variables of a component have its
+/// number in their names. Gives the cores of each task, if they were set.
 fn leave_numbers(environment: &mut OsText) -> Option<u32> {
     let parts = || environment.0.split(|b| *b == 0);
     let cores = parts().find_map(|v| v.strip_prefix(NUMBERS[0].as_bytes()));

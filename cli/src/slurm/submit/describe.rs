@@ -1,4 +1,4 @@
-//! `--verbose`: what was asked for, and from twice on what goes along.
+//! `--verbose`: prints the options, and given twice the limits and mask that the job inherits.
 
 use crate::slurm::messages::say;
 use cosy_client::cluster;

@@ -65,9 +65,9 @@ pub fn variables(file: &OsStr) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// A batch script.
+/// A batch script that was read.
 pub struct Script {
-    /// Its whole path; empty when it came from standard input.
+    /// Absolute path; empty for standard input.
     pub path: PathBuf,
     /// Contents of the script.
     pub text: Vec<u8>,

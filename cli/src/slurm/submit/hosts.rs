@@ -110,7 +110,7 @@ pub fn ask_for(hosts: &[String], job_options: &mut SubmitOptions) {
         least: nodes,
         most: nodes,
     });
-    // As many on each node as on the one that has most: the planner deals them out evenly.
+    // The planner deals tasks out evenly, so each node gets as many as the one with most.
     (job_options.tasks, job_options.tasks_per_node) = (None, Some(most));
 }
 

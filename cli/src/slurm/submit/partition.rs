@@ -1,9 +1,9 @@
 //! `--partition=a,b`: the one of several partitions that the job goes to.
 //!
-//! A job waits in one queue at a time. Of those that it fits into it goes to the one where it
-//! would start first, as a quote tells now; of equals to the one with the higher priority,
-//! then to the one named first. As long as it waits the controller moves it to another one of
-//! them as soon as it could start there.
+//! A job waits in one queue at a time. Of the queues that it fits into, it goes to the one where it
+//! would start first, by a quote; among equals to the one with the higher priority, then to the one
+//! named first. While it waits the controller moves it to another of these queues as soon as it
+//! could start there.
 
 use super::test_only;
 use crate::Context;
@@ -65,7 +65,7 @@ fn fits(queue: &QueueInfo, spec: &JobSpec) -> bool {
         && spec.request.nodes.is_none_or(|nodes| nodes <= most)
 }
 
-/// When the job would start there; after everything else where that cannot be told.
+/// When the job would start there, as a key for sorting: unknown starts come last.
 fn start(context: &Context, spec: &JobSpec, queue: &QueueInfo) -> (bool, Option<Time>) {
     let spec = JobSpec {
         queue: Some(queue.spec.name.clone()),

@@ -1,7 +1,7 @@
 //! The original's sentences for a job that the controller refused.
 //!
-//! The controller says what is wrong in its own words; which of Slurm's sentences that is
-//! depends on what there is in the cluster, so that is looked at, on this path only.
+//! The controller gives the reason in its own words; which of Slurm's sentences fits depends on the
+//! cluster, so that its nodes and queues are looked at, only on this path.
 
 use crate::Context;
 use crate::slurm::{names, words};
@@ -88,7 +88,7 @@ const fn sentence(about: About) -> Option<&'static str> {
     }
 }
 
-/// What the original has no sentence for is told in our own words first.
+/// A refusal without a sentence in Slurm: the controller's own words come first.
 fn in_full(refusal: &Refusal) -> Fault {
     let mut fault = Fault::refusal(sentences::about_job(refusal.code));
     fault.lines.insert(0, Line::Error(refusal.message.clone()));
@@ -101,7 +101,7 @@ fn with(line: &str, sentence: &str) -> Fault {
     fault
 }
 
-/// Something that was named is not there.
+/// The sentence for an object that does not exist.
 fn missing(context: &Context, spec: &JobSpec) -> Fault {
     if let Some(queue) = &spec.queue
         && let Ok(Reply::Queues(all)) = context.ask(Request::Queues)
@@ -124,7 +124,7 @@ fn missing(context: &Context, spec: &JobSpec) -> Fault {
     Fault::refusal(sentences::UNSPECIFIED)
 }
 
-/// All nodes of the cluster; none where they cannot be asked for.
+/// All nodes of the cluster; empty where they cannot be had.
 pub fn nodes(context: &Context) -> Vec<NodeInfo> {
     match context.ask(Request::Nodes) {
         Ok(Reply::Nodes(nodes)) => nodes,
@@ -132,7 +132,7 @@ pub fn nodes(context: &Context) -> Vec<NodeInfo> {
     }
 }
 
-/// The nodes on which a job could be.
+/// The nodes of the cluster, to find which request of a job they cannot meet.
 struct Cluster {
     /// Of the whole cluster.
     all: Vec<NodeInfo>,

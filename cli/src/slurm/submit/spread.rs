@@ -1,8 +1,8 @@
 //! Numbers of nodes that depend on what the nodes are: `--gpus` without `--nodes` takes as few
 //! as have so many GPUs, `--spread-job` as many as have room for a task now.
 //!
-//! A request names nodes, and what each of them is to have. So it is looked up what the
-//! nodes of the partition have, and the GPUs are asked for in equal shares, rounded up.
+//! A request of Cosy has a number of nodes with equal shares. So the nodes of the partition are
+//! looked up, and the GPUs are requested in equal shares, rounded up.
 
 use super::refusal;
 use crate::Context;
@@ -12,7 +12,7 @@ use cosy_slurm::submit::gres::Amounts;
 use cosy_slurm::submit::options::SubmitOptions;
 use cosy_view::node::NodeCondition;
 
-/// What may go to any node: so many pieces, each with GPUs and cores of one node.
+/// Pieces that can go to any node, each with GPUs and cores of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Pieces {
     count: u32,
@@ -20,7 +20,7 @@ struct Pieces {
     cores: u32,
 }
 
-/// Says on how many nodes the job is to be, where that is not for the planner to find.
+/// Sets the number of nodes, where the planner cannot find it.
 pub fn over_nodes(context: &Context, job_options: &mut SubmitOptions) {
     match job_options.spread.then_some(job_options.tasks).flatten() {
         Some(tasks) => over_many(context, job_options, tasks),
@@ -30,13 +30,13 @@ pub fn over_nodes(context: &Context, job_options: &mut SubmitOptions) {
 
 /// A node for each task, as far as there are nodes with room and the job may have them.
 fn over_many(context: &Context, job_options: &mut SubmitOptions, tasks: u32) {
-    let asked = job_options.nodes.unwrap_or(NodeCount {
+    let given = job_options.nodes.unwrap_or(NodeCount {
         least: 1,
         most: u32::MAX,
     });
     let nodes = refusal::nodes(context);
-    let room = with_room(job_options, &nodes).min(tasks).min(asked.most);
-    let nodes = room.max(asked.least);
+    let room = with_room(job_options, &nodes).min(tasks).min(given.most);
+    let nodes = room.max(given.least);
     job_options.nodes = Some(NodeCount {
         least: nodes,
         most: nodes,
@@ -77,8 +77,7 @@ fn over_few(context: &Context, job_options: &mut SubmitOptions) {
     }
 }
 
-/// The GPUs of a job for which nothing says on how many nodes they are: one by one, or those
-/// of a task together.
+/// The GPUs of a job without a number of nodes, as pieces: one by one, or those of a task together.
 fn pieces(job_options: &SubmitOptions) -> Option<Pieces> {
     let said = job_options.nodes.is_some()
         || job_options.tasks_per_node.is_some()
@@ -109,7 +108,8 @@ fn cores(job_options: &SubmitOptions, gpus: u32) -> u32 {
     job_options.cores_per_gpu.unwrap_or(0).saturating_mul(gpus)
 }
 
-/// How many nodes it takes; `None` for one, and where no node has room for a piece.
+/// Number of nodes that the pieces need; `None` for one node, and where no node has room for a
+/// piece.
 fn needed(partition: Option<&str>, pieces: Pieces, nodes: &[NodeInfo]) -> Option<u32> {
     let has = |node: &&NodeInfo| is_in(node, partition);
     let room = |node: &NodeInfo| {

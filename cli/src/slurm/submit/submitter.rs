@@ -9,12 +9,12 @@ use cosy_slurm::submit::options::{self, SubmitOptions};
 use cosy_slurm::submit::{Fault, Program};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The name of this host.
+/// Name of this host; empty when it is unknown.
 pub fn hostname() -> String {
     crate::submitter::hostname().unwrap_or_default()
 }
 
-/// The working directory.
+/// The working directory of the job: the present one, or `--chdir` as seen from it.
 ///
 /// # Errors
 /// When the present one is gone.

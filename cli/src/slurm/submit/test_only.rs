@@ -13,10 +13,10 @@ use cosy_slurm::sentences;
 use cosy_slurm::submit::{Line, Program};
 use cosy_slurm::times::timestamp;
 
-/// How long a job may run that has no limit, as far as its start is concerned.
+/// Length that a job without a time limit is taken to have in the quote.
 const WITHOUT_LIMIT: Span = Span::from_minutes(365 * 24 * 60);
 
-/// Says when the job would start; gives the exit code.
+/// Prints when the job would start; gives the exit code.
 pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
     let spec = &submission.spec;
     let ask = Box::new(ask(context, spec));
@@ -40,7 +40,7 @@ pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
     }
 }
 
-/// When a job like this would start; `None` where that cannot be told, or never.
+/// When a job like this would start; `None` when that is unknown, or never.
 pub fn start(context: &Context, spec: &JobSpec) -> Option<Time> {
     let ask = Box::new(ask(context, spec));
     match context.ask(Request::Quote { ask, most: Some(1) }) {

@@ -1,4 +1,4 @@
-//! What was found in a foreign file, in words that all formats share.
+//! A workflow as read from the file of another system, in one form for all formats.
 
 use crate::native::arg::parse_name;
 use crate::native::flow::tree::{Node, ParseError};
@@ -8,28 +8,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A workflow of another system, as far as its file tells.
 pub struct ForeignWorkflow {
-    /// Its name.
+    /// Name in the file; may be empty.
     pub name: String,
-    /// Which format it was in.
+    /// Name and version of the format, like `Pegasus 5.0`.
     pub format: String,
-    /// Its tasks.
+    /// Tasks in the order of the file.
     pub tasks: Vec<ForeignTask>,
-    /// What could not be carried over.
+    /// Notes for the user about what could not be carried over.
     pub notes: Vec<String>,
 }
 
-/// A task.
+/// A task of another system.
 #[derive(Default)]
 pub struct ForeignTask {
-    /// Its name.
+    /// Name, unique in the workflow.
     pub name: String,
-    /// Where it stood.
+    /// Line of the file on which the task begins, from 1.
     pub line: u32,
-    /// Program and arguments.
+    /// Program and arguments; empty where the file gives none.
     pub command: Vec<String>,
     /// Run time that was measured or guessed there.
     pub estimate: Option<Span>,
-    /// Keys of a workflow file with their values, those made numbers and texts.
+    /// Keys for the task in a workflow file, with their values.
     pub keys: Vec<(&'static str, KeyValue)>,
     /// Names of the tasks that it waits for.
     pub parents: BTreeSet<String>,
@@ -41,11 +41,11 @@ pub struct ForeignTask {
     pub data_bytes: BTreeMap<String, u64>,
 }
 
-/// A value of a key.
+/// The value of a key in a workflow file.
 pub enum KeyValue {
     /// A whole number.
     Number(u32),
-    /// Anything else, as it is to be written.
+    /// A text, written in quotes.
     Text(String),
 }
 
@@ -83,16 +83,17 @@ pub fn seconds(number: Option<f64>) -> Option<Span> {
     Some(Span(ms as i64))
 }
 
-/// `1 task`, `3 tasks`, and the names of the first.
+/// The start of a note, with `{}` for what is missing: `3 tasks have {} (a, b, c)`. Only the first
+/// names are shown.
 pub fn named(names: &[&str]) -> String {
-    const TOLD: usize = 3;
-    let told = names
+    const SHOWN_NAMES: usize = 3;
+    let shown = names
         .iter()
-        .take(TOLD)
+        .take(SHOWN_NAMES)
         .copied()
         .collect::<Vec<_>>()
         .join(", ");
-    let more = match names.len().saturating_sub(TOLD) {
+    let more = match names.len().saturating_sub(SHOWN_NAMES) {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
@@ -101,7 +102,7 @@ pub fn named(names: &[&str]) -> String {
     } else {
         "tasks have"
     };
-    format!("{} {what} {{}} ({told}{more})", names.len())
+    format!("{} {what} {{}} ({shown}{more})", names.len())
 }
 
 impl ForeignWorkflow {
@@ -143,7 +144,7 @@ impl ForeignWorkflow {
         Ok(names)
     }
 
-    /// Who writes a file.
+    /// Names of the tasks that write each file.
     fn producers(&self) -> BTreeMap<String, Vec<String>> {
         let mut producers: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for task in &self.tasks {
@@ -157,7 +158,8 @@ impl ForeignWorkflow {
         producers
     }
 
-    /// Where nothing says who waits for whom, files do.
+    /// Adds parents by files (a task waits for the writers of its inputs) where the file names no
+    /// dependency at all.
     fn infer(&mut self, producers: &BTreeMap<String, Vec<String>>) {
         if self.tasks.iter().any(|t| !t.parents.is_empty()) {
             return;
@@ -215,9 +217,9 @@ impl ForeignWorkflow {
             .map(|t| t.name.as_str())
             .collect();
         if !missing.is_empty() {
-            let told = named(&missing).replace("{}", "no run time");
+            let shown = named(&missing).replace("{}", "no run time");
             let note = format!(
-                "{told}: estimated as {}; see --estimate",
+                "{shown}: estimated as {}; see --estimate",
                 crate::native::resv::words::span(default_estimate)
             );
             self.notes.push(note);
@@ -234,14 +236,14 @@ impl ForeignWorkflow {
             }
         }
         if !missing.is_empty() {
-            let told = named(&missing).replace("{}", "no command");
+            let shown = named(&missing).replace("{}", "no command");
             self.notes
-                .push(format!("{told}: the name of its kind was written, put the real one there"));
+                .push(format!("{shown}: the name of its kind was written, put the real one there"));
         }
     }
 }
 
-/// Words of a list.
+/// The elements of a list as texts; others are left out.
 pub fn words(list: &[Node]) -> Vec<String> {
     list.iter().filter_map(Node::word).collect()
 }

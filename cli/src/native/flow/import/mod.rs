@@ -75,7 +75,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         Some(to) => save(to, &text)?,
         None => output::print(&text),
     }
-    resv::tell(context, &notes);
+    resv::print_notes(context, &notes);
     Ok(exit::OK)
 }
 

@@ -1,5 +1,5 @@
-//! Pegasus 5 YAML: jobs, what they use, who depends on whom, profiles where they say how
-//! long a job runs and what it needs.
+//! Reads Pegasus 5 YAML: jobs, the files that they use, their dependencies, and the profiles that
+//! tell run times and resources.
 //!
 //! Source: the schema of abstract workflows of Pegasus 5.0.
 
@@ -64,7 +64,7 @@ impl<'a> Programs<'a> {
         self.0.get(&job.word_of("name")?).copied()
     }
 
-    /// Where its program is, as far as a path is told.
+    /// The absolute path of a job's program, where the file gives one.
     fn path(&self, job: &Node) -> Option<String> {
         let sites = self.get(job)?.items("sites");
         let pfn = sites.iter().find_map(|s| s.word_of("pfn"))?;
@@ -205,14 +205,14 @@ fn dependencies(foreign: &mut ForeignWorkflow, tree: &Node) -> Result<(), ParseE
     Ok(())
 }
 
-/// Tells what there is no place for.
+/// Adds notes about parts of the file that a workflow file has no place for.
 fn leave_out(foreign: &mut ForeignWorkflow, tree: &Node, with_variables: &[String]) {
     if !with_variables.is_empty() {
         let names: Vec<&str> = with_variables.iter().map(String::as_str).collect();
-        let told = named(&names).replace("{}", "variables of their own");
+        let note = named(&names).replace("{}", "variables of their own");
         foreign
             .notes
-            .push(format!("{told}: left out; 'environment' in [workflow] sets those of all tasks"));
+            .push(format!("{note}: left out; 'environment' in [workflow] sets those of all tasks"));
     }
     let parts = [
         "siteCatalog",
@@ -221,13 +221,13 @@ fn leave_out(foreign: &mut ForeignWorkflow, tree: &Node, with_variables: &[Strin
         "hooks",
     ];
     for part in parts {
-        let told = match part {
+        let note = match part {
             "transformationCatalog" => "only paths and profiles of its programs were taken",
             "replicaCatalog" => "left out: files must be in the tasks' working directory",
             _ => "left out",
         };
         if tree.get(part).is_some() {
-            foreign.notes.push(format!("{part}: {told}"));
+            foreign.notes.push(format!("{part}: {note}"));
         }
     }
 }

@@ -157,7 +157,7 @@ fn begun(node: &Node, keys: &[&str]) -> Result<ForeignTask, ParseError> {
     ForeignTask::new(&name, node.line)
 }
 
-/// How it ran: time, command, cores.
+/// Takes over run time, command and cores from the record of a run.
 fn ran(task: &mut ForeignTask, run: &Node) {
     let time = run
         .number_of("runtimeInSeconds")
@@ -174,7 +174,7 @@ fn ran(task: &mut ForeignTask, run: &Node) {
     task.number("cores_per_task", cores, 2);
 }
 
-/// Dependencies that only the parent tells.
+/// Adds dependencies that the file gives only at the parent.
 fn add_children(foreign: &mut ForeignWorkflow, children: Vec<(String, Vec<String>)>) {
     let index_by_name: BTreeMap<String, usize> = foreign
         .tasks
@@ -184,7 +184,8 @@ fn add_children(foreign: &mut ForeignWorkflow, children: Vec<(String, Vec<String
         .collect();
     for (parent, of) in children {
         for child in of {
-            // An old file may name it by its id; then its own entry names its parent.
+            // A file of an old format may name the child by its id; the child then names its parent
+            // itself.
             if let Some(at) = index_by_name.get(&child) {
                 foreign.tasks[*at].parents.insert(parent.clone());
             }
@@ -192,7 +193,7 @@ fn add_children(foreign: &mut ForeignWorkflow, children: Vec<(String, Vec<String
     }
 }
 
-/// Tells what there is no place for.
+/// Adds notes about parts of the file that a workflow file has no place for.
 fn leave_out(foreign: &mut ForeignWorkflow, workflow: &Node) {
     let execution = workflow.get("execution").unwrap_or(workflow);
     if !execution.items("machines").is_empty() {

@@ -1,4 +1,4 @@
-//! Writes what was found as a workflow file.
+//! Writes a foreign workflow as a workflow file.
 
 use super::foreign::{ForeignTask, ForeignWorkflow, KeyValue};
 use crate::native::arg::parse_name;

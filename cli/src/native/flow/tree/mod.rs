@@ -1,5 +1,5 @@
-//! What stands in a file, with the line of everything: the same tree from TOML, JSON and
-//! YAML.
+//! The contents of a file as a tree in which each value has its line; the same tree from TOML, JSON
+//! and YAML.
 //!
 //! It knows nothing of workflows. Always holds: no table has the same key twice, no text a
 //! NUL, and nothing is nested deeper than its reader allows.
@@ -15,16 +15,16 @@ use std::fmt;
 pub struct Node {
     /// The line of the file, from 1.
     pub line: u32,
-    /// What stands there.
+    /// The value, with its children.
     pub value: Value,
 }
 
-/// What a file can say.
+/// A value of a file.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
     /// A key without a value.
     Null,
-    /// Yes or no.
+    /// True or false.
     Bool(bool),
     /// A whole number.
     Integer(i64),
@@ -38,28 +38,28 @@ pub enum Value {
     Table(Vec<Entry>),
 }
 
-/// A named value.
+/// A key of a table with its value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// The key, unique in its table.
     pub key: String,
-    /// The line of the name.
+    /// Line of the key, from 1.
     pub line: u32,
-    /// The value.
+    /// The value of the key.
     pub node: Node,
 }
 
-/// What is wrong with a file, and on which line.
+/// An error in a file, with its line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     /// Line from 1; 0 when it is about the whole file.
     pub line: u32,
-    /// What, why, and what would work.
+    /// What is wrong, why, and what would work.
     pub message: String,
 }
 
 impl ParseError {
-    /// On that line.
+    /// An error on this line.
     pub fn new(line: u32, message: impl Into<String>) -> Self {
         Self {
             line,
@@ -67,7 +67,7 @@ impl ParseError {
         }
     }
 
-    /// With the name of the file: `flow.toml:12: what is wrong`.
+    /// The message with the name of the file: `flow.toml:12: what is wrong`.
     pub fn in_file(&self, file: &str) -> String {
         match self.line {
             0 => format!("{file}: {}", self.message),
@@ -91,7 +91,7 @@ impl Node {
         Self { line, value }
     }
 
-    /// In one word, for messages.
+    /// The kind of the value, for messages: `a text`, `a list`.
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
@@ -125,7 +125,7 @@ impl Node {
         }
     }
 
-    /// True or false.
+    /// A truth value; `what` names it in the error.
     ///
     /// # Errors
     /// It is something else.
@@ -190,9 +190,9 @@ impl Node {
         number.is_finite().then_some(number)
     }
 
-    /// The mistake that `what` is not `wanted`.
-    pub fn wrong(&self, what: &str, wanted: &str) -> ParseError {
-        ParseError::new(self.line, format!("{what}: {wanted} is needed, not {}", self.kind()))
+    /// The mistake that `what` is not `expected`.
+    pub fn wrong(&self, what: &str, expected: &str) -> ParseError {
+        ParseError::new(self.line, format!("{what}: {expected} is needed, not {}", self.kind()))
     }
 }
 
@@ -205,7 +205,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Of a table that messages call `what`.
+    /// For a table that messages call `what`.
     ///
     /// # Errors
     /// It is no table.
@@ -228,14 +228,14 @@ impl<'a> Fields<'a> {
         Some(&self.entries[at].node)
     }
 
-    /// What nobody has taken.
+    /// The entries that were not taken.
     pub fn rest(self) -> impl Iterator<Item = &'a Entry> {
         let taken = self.taken;
         let entries = self.entries.iter().enumerate();
         entries.filter_map(move |(at, e)| (!taken[at]).then_some(e))
     }
 
-    /// Nothing may be left.
+    /// Checks that all entries were taken.
     ///
     /// # Errors
     /// The first key that nobody knows.

@@ -1,9 +1,9 @@
-//! Reads TOML.
+//! Reads TOML into a tree, with the line of each key and value.
 
 use super::{Entry, Node, ParseError, Value, clean};
 use toml::de::{DeTable, DeValue};
 
-/// Where lines begin, so that a place in the text tells its line.
+/// Offsets of the line breaks, by which an offset in the text becomes a line number.
 struct Lines(Vec<usize>);
 
 impl Lines {
