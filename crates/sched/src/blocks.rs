@@ -6,8 +6,9 @@
 use crate::Component;
 use crate::machine::{Booking, Owner, ReservationHorizon};
 use crate::scheduler::Scheduler;
+use crate::select::{Candidate, select};
 use crate::timeline::Timeline;
-use cosy_model::{NodeShare, ReservationId, Span, Time};
+use cosy_model::{JobId, NodeShare, ReservationId, Span, Time};
 use std::sync::Arc;
 
 /// An accepted reservation. Nothing else is started where it would be in the way.
@@ -120,18 +121,52 @@ impl Scheduler {
         Some(self.shares_of_component(demand, &picks))
     }
 
-    /// True when nothing else is on these shares of nodes from now until `end`, if running
-    /// jobs take their limits; `whole` when nothing else may be on the nodes at all.
-    /// Accepted reservations count, waiting jobs do not.
-    pub fn is_free(&self, now: Time, shares: &[NodeShare], end: Time, whole: bool) -> bool {
+    /// Where an accepted reservation could be instead: as [`Self::place`], if what it has now
+    /// were not there. Nothing is changed.
+    pub fn place_instead_of(
+        &self,
+        reservation: ReservationId,
+        now: Time,
+        demand: &Component,
+        start: Time,
+        length: Span,
+    ) -> Option<Vec<NodeShare>> {
+        if start < now || length <= Span::ZERO {
+            return None;
+        }
+        let window = (start, start + length);
+        let sight = ReservationHorizon::Until(Time::FAR);
+        let owner = Owner::Reservation(reservation);
+        let candidate = |node| {
+            let machine = &self.machine;
+            let free = machine.window_without(owner, node, demand, window, now, sight)?;
+            Candidate::new(demand, node, &free.free, (free.since, free.until))
+        };
+        let nodes = demand.allowed.and(&self.machine.open);
+        let picks = select(demand, nodes.iter().filter_map(candidate).collect())?;
+        Some(self.shares_of_component(demand, &picks))
+    }
+
+    /// True when nobody but `job` itself, which runs on these shares of nodes, is on them from
+    /// now until `end`, if running jobs take their limits; `whole` when nobody else may be on
+    /// the nodes at all. Accepted reservations count, waiting jobs do not. Nothing is changed.
+    pub fn may_stay(
+        &self,
+        job: JobId,
+        now: Time,
+        shares: &[NodeShare],
+        end: Time,
+        whole: bool,
+    ) -> bool {
         let demand = Component {
             exclusive: whole,
             ..Component::default()
         };
         let window = (now, end.max(Time(now.0.saturating_add(1))));
+        let sight = ReservationHorizon::Until(Time::FAR);
         let free = |share: &NodeShare| {
-            let sight = ReservationHorizon::Until(Time::FAR);
-            let part = self.machine.window(share.node, &demand, window, now, sight);
+            let (machine, owner) = (&self.machine, Owner::Job(job));
+            let part = machine.window_without(owner, share.node, &demand, window, now, sight);
             part.is_some_and(|part| share.amounts.fits(&part.free))
         };
         shares.iter().all(|s| self.machine.knows(s.node) && free(s))

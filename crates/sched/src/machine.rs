@@ -400,55 +400,42 @@ impl Machine {
         &self,
         id: NodeId,
         demand: &Component,
-        (start, end): (Time, Time),
+        window: (Time, Time),
         now: Time,
         sight: ReservationHorizon,
     ) -> Option<Window<'_>> {
+        let held_until = self.held_until(id);
         let node = &self.nodes[id.index()];
-        let far = |b: &&Booking| b.is_reservation() && !sight.sees(b.start);
-        let clear = |b: &Booking| b.start >= end && b.end > now;
-        if start <= now && !demand.exclusive && node.ahead.iter().all(clear) {
-            let next = node.ahead.iter().filter(|b| !far(b)).map(|b| b.start);
-            let until = next.fold(Time::FAR, Time::min);
-            return self.free(id).map(|free| Window {
-                free: Cow::Borrowed(free),
-                since: now,
-                until,
-            });
-        }
-        let held = self.held.contains(id);
-        let until = expected(self.held_until[id.index()], now);
-        if held && until > start {
-            return None;
-        }
-        let later = node.ahead.partition_point(|b| b.start < end);
-        let (earlier, later) = node.ahead.split_at(later);
-        let seen = |b: &&Booking| sight != ReservationHorizon::Ignored || !b.is_reservation();
-        let ahead = || earlier.iter().filter(seen);
-        let runs = |b: &&Booking| expected(b.end, now) > start;
-        let running = || node.running.iter().filter(runs);
-        let hinders = |b: &Booking| b.whole || demand.exclusive;
-        if running().any(hinders) || ahead().any(|b| hinders(b) && b.overlaps(start, end)) {
-            return None;
-        }
-        let free = match demand.exclusive {
-            true => Cow::Borrowed(self.total(id)), // nothing is booked then
-            false => {
-                let used = most_used(node, running(), ahead(), (start, end), now);
-                Cow::Owned(left(self.total(id), &used))
-            }
+        node.window(self.total(id), held_until, demand, window, now, sight)
+    }
+
+    /// The same if `owner` had nothing of the node.
+    pub fn window_without(
+        &self,
+        owner: Owner,
+        id: NodeId,
+        demand: &Component,
+        window: (Time, Time),
+        now: Time,
+        sight: ReservationHorizon,
+    ) -> Option<Window<'static>> {
+        // Where a job holds a node as a whole, there is no other job on it.
+        let held_until = match owner {
+            Owner::Job(_) => None,
+            Owner::Reservation(_) | Owner::Place => self.held_until(id),
         };
-        let mut since = if held { until } else { now };
-        for end in node.running.iter().map(|b| expected(b.end, now)) {
-            since = if end <= start { since.max(end) } else { since };
-        }
-        let past = ahead().map(|b| b.end).filter(|at| *at <= start);
-        let mut next = later.iter().filter(|b| seen(b) && !far(b));
+        let node = self.nodes[id.index()].without(owner, self.total(id));
+        let found = node.window(self.total(id), held_until, demand, window, now, sight)?;
         Some(Window {
-            free,
-            since: past.fold(since, Time::max),
-            until: next.next().map_or(Time::FAR, |b| b.start),
+            free: Cow::Owned(found.free.into_owned()),
+            ..found
         })
+    }
+
+    /// Expected end of the job that holds `id` as a whole, where one does.
+    fn held_until(&self, id: NodeId) -> Option<Time> {
+        let held = self.held.contains(id);
+        held.then(|| self.held_until[id.index()])
     }
 
     /// All that is taken of a node, now and later.
@@ -521,6 +508,79 @@ impl Machine {
         let open = sign * i64::from(open);
         self.regions[0].count(open * i64::from(cores), open, 0);
         true
+    }
+}
+
+impl Node {
+    /// See [`Machine::window`]. `total` is all that the node has; `held_until` the expected end
+    /// of the job that holds it as a whole.
+    fn window<'a>(
+        &'a self,
+        total: &'a Amounts,
+        held_until: Option<Time>,
+        demand: &Component,
+        (start, end): (Time, Time),
+        now: Time,
+        sight: ReservationHorizon,
+    ) -> Option<Window<'a>> {
+        let far = |b: &&Booking| b.is_reservation() && !sight.sees(b.start);
+        let clear = |b: &Booking| b.start >= end && b.end > now;
+        if start <= now && !demand.exclusive && self.ahead.iter().all(clear) {
+            let next = self.ahead.iter().filter(|b| !far(b)).map(|b| b.start);
+            let until = next.fold(Time::FAR, Time::min);
+            let free = self.wholes == 0 && held_until.is_none();
+            return free.then_some(Window {
+                free: Cow::Borrowed(&self.free),
+                since: now,
+                until,
+            });
+        }
+        let held = held_until.map_or(now, |end| expected(end, now));
+        if held > start && held_until.is_some() {
+            return None;
+        }
+        let later = self.ahead.partition_point(|b| b.start < end);
+        let (earlier, later) = self.ahead.split_at(later);
+        let seen = |b: &&Booking| sight != ReservationHorizon::Ignored || !b.is_reservation();
+        let ahead = || earlier.iter().filter(seen);
+        let runs = |b: &&Booking| expected(b.end, now) > start;
+        let running = || self.running.iter().filter(runs);
+        let hinders = |b: &Booking| b.whole || demand.exclusive;
+        if running().any(hinders) || ahead().any(|b| hinders(b) && b.overlaps(start, end)) {
+            return None;
+        }
+        let free = match demand.exclusive {
+            true => Cow::Borrowed(total), // nothing is booked then
+            false => {
+                let used = most_used(self, running(), ahead(), (start, end), now);
+                Cow::Owned(left(total, &used))
+            }
+        };
+        let mut since = held;
+        for end in self.running.iter().map(|b| expected(b.end, now)) {
+            since = if end <= start { since.max(end) } else { since };
+        }
+        let past = ahead().map(|b| b.end).filter(|at| *at <= start);
+        let mut next = later.iter().filter(|b| seen(b) && !far(b));
+        Some(Window {
+            free,
+            since: past.fold(since, Time::max),
+            until: next.next().map_or(Time::FAR, |b| b.start),
+        })
+    }
+
+    /// The node as it would be without what `owner` has of it.
+    fn without(&self, owner: Owner, total: &Amounts) -> Self {
+        let others = |booking: &&Booking| booking.owner != owner;
+        let running: Vec<Booking> = self.running.iter().filter(others).cloned().collect();
+        let used = sum(running.iter());
+        Self {
+            free: left(total, &used),
+            used,
+            wholes: running.iter().filter(|booking| booking.whole).count() as u32,
+            running,
+            ahead: Arc::new(self.ahead.iter().filter(others).cloned().collect()),
+        }
     }
 }
 

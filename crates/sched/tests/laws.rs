@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Cluster, Pair, Request, Step, clusters, mask, requests, steps};
-use cosy_model::{Amounts, JobId, NodeId, NodeShare, Time};
+use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time};
 use cosy_sched::{Block, NodeSet, Plan, Policy, Scheduler};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -247,6 +247,57 @@ proptest! {
                 prop_assert_eq!(told, held, "{:?}", job);
             }
         }
+    }
+
+    /// Asking what a job or a reservation could have instead of what it has is answered as if
+    /// it had been taken out, and takes nothing out.
+    #[test]
+    fn what_is_asked_for_itself_is_not_in_its_own_way(
+        cluster in clusters(),
+        whole in any::<bool>(),
+        steps in prop::collection::vec(steps(2), 1..30),
+        booked in prop::collection::vec((1u32..64, 0i64..20, 1i64..20), 1..5),
+        asked in prop::collection::vec((requests(), 0i64..30, 0i64..30, any::<bool>()), 1..5),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        for step in &steps {
+            match step {
+                Step::Submit(request) if whole => pair.step(&Step::Submit(request.whole())),
+                step => pair.step(step),
+            }
+            pair.schedule()?;
+        }
+        let now = Time(pair.now);
+        let scheduler = &mut pair.scheduler;
+        for (reservation, (nodes, start, length)) in (100..).zip(&booked) {
+            let known = mask(nodes & ((1 << cluster.nodes.len()) - 1));
+            let share = |node: NodeId| NodeShare {
+                component: 0, node, tasks: 1, amounts: cluster.nodes[node.index()].clone() };
+            let (start, end) = (Time(now.0 + start), Time(now.0 + start + length));
+            let shares = known.iter().map(share).collect();
+            scheduler.add_block(Block { reservation: reservation.into(), shares, start, end });
+        }
+        let before = format!("{scheduler:?}");
+        let running: Vec<JobId> = scheduler.running_jobs().map(|(job, _)| job).collect();
+        let nobody = JobId(u64::MAX);
+        for (request, start, length, exclusive) in &asked {
+            for job in &running {
+                let (held, end) = (scheduler.held_by(*job), Time(now.0 + length));
+                let told = scheduler.may_stay(*job, now, &held, end, *exclusive);
+                let mut without = scheduler.clone();
+                without.end(*job);
+                prop_assert_eq!(told, without.may_stay(nobody, now, &held, end, *exclusive));
+            }
+            let demand = Pair::new(&cluster).job(request).demand;
+            let (demand, start, length) = (demand.first(), Time(now.0 + start), Span(*length));
+            for reservation in 100..100 + booked.len() as u64 {
+                let told = scheduler.place_instead_of(reservation.into(), now, demand, start, length);
+                let mut without = scheduler.clone();
+                without.remove_block(reservation.into());
+                prop_assert_eq!(told, without.place(now, demand, start, length));
+            }
+        }
+        prop_assert_eq!(format!("{scheduler:?}"), before, "asking changes nothing");
     }
 
     /// What happens on one half of the machine changes nothing on the other.

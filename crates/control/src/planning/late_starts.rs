@@ -21,7 +21,7 @@ use crate::planning::Planning;
 use crate::planning::suspension::plan_end_again;
 use crate::reservations::Reservations;
 use crate::reservations::inside::clearance::holds_until;
-use crate::reservations::inside::procedures::{planner_for, planner_of};
+use crate::reservations::inside::procedures::planner_for;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::node::NodeOrder;
@@ -44,14 +44,8 @@ pub(crate) fn program_began(rooms: &mut Rooms, turn: &mut Turn, id: JobId, at: T
     let missed = deadline.is_some_and(|deadline| run.end_if_it_goes_on() > deadline);
     match missed
         || others_wait(rooms, id)
-        || is_booked(
-            &rooms.config,
-            &rooms.jobs,
-            &mut rooms.planning,
-            &mut rooms.reservations,
-            now,
-            id,
-        ) {
+        || is_booked(&rooms.config, &rooms.jobs, &rooms.planning, &rooms.reservations, now, id)
+    {
         true => cut_limit(rooms, turn, now, id, late, "its program began late"),
         false => plan_end_again(
             &rooms.config,
@@ -70,15 +64,7 @@ pub(crate) fn keep_promise(rooms: &mut Rooms, turn: &mut Turn, now: Time, id: Jo
     let open = run.is_some_and(|run| {
         !run.is_over() && run.suspended().is_none() && !run.limit().is_unlimited()
     });
-    if open
-        && is_booked(
-            &rooms.config,
-            &rooms.jobs,
-            &mut rooms.planning,
-            &mut rooms.reservations,
-            now,
-            id,
-        )
+    if open && is_booked(&rooms.config, &rooms.jobs, &rooms.planning, &rooms.reservations, now, id)
     {
         cut_limit(rooms, turn, now, id, by, "the clock was set forward");
     }
@@ -104,8 +90,8 @@ fn others_wait(rooms: &Rooms, id: JobId) -> bool {
 fn is_booked(
     config: &ClusterConfig,
     jobs: &Jobs,
-    planning: &mut Planning,
-    reservations: &mut Reservations,
+    planning: &Planning,
+    reservations: &Reservations,
     now: Time,
     id: JobId,
 ) -> bool {
@@ -115,11 +101,8 @@ fn is_booked(
     let Some(run) = job.run() else { return false };
     let (shares, whole) = (run.planned_shares(), job.holds_whole_nodes());
     let end = holds_until(config, planning, id, run);
-    let planner = planner_of(planning, reservations, id);
-    planner.end(id);
-    let free = planner.is_free(now, &shares, end, whole);
-    plan_end_again(config, jobs, planning, reservations, id);
-    !free
+    let planner = planner_for(planning, reservations, id);
+    !planner.may_stay(id, now, &shares, end, whole)
 }
 
 /// The job ends when it was planned to end before.

@@ -19,7 +19,9 @@ use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::reservations::Reservations;
 use crate::reservations::inside::clearance::last_call;
-use crate::reservations::inside::procedures::{planner_of, run_again, update_available_inside};
+use crate::reservations::inside::procedures::{
+    planner_for, planner_of, run_again, update_available_inside,
+};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::node::NodeOrder;
@@ -165,20 +167,11 @@ fn takes_cores_back(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &str) ->
     };
     let end = inside_until(&rooms.config, &rooms.planning, &rooms.reservations, id)
         .map_or(end, |call| end.min(call));
-    let planner = planner_of(&mut rooms.planning, &mut rooms.reservations, id);
-    planner.end(id);
-    let free = planner.is_free(now, &shares, end, whole);
+    let planner = planner_for(&rooms.planning, &rooms.reservations, id);
+    let free = planner.may_stay(id, now, &shares, end, whole);
     if free {
         has_cores_again(&mut rooms.machine, &mut rooms.jobs, &mut rooms.planning, turn, id, limit);
         runs_on(rooms, turn, id, who);
-    } else {
-        plan_end_again(
-            &rooms.config,
-            &rooms.jobs,
-            &mut rooms.planning,
-            &mut rooms.reservations,
-            id,
-        );
     }
     free
 }

@@ -4,14 +4,13 @@
 
 use crate::config::ClusterConfig;
 use crate::machine::Machine;
-use crate::planning::Planning;
 use crate::reservations::ask::procedures::demand_in;
 use crate::reservations::procedures::tell_holder;
 use crate::reservations::{Reservation, Reservations};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use crate::workflows::resolve::procedures::nodes_of_task;
-use cosy_model::{EventKind, NodeId, NodeShare, NodeState, QueueId, ReservationId, Span, Time};
+use cosy_model::{EventKind, NodeId, NodeShare, NodeState, QueueId, ReservationId, Time};
 use cosy_sched::{Component, NodeMask};
 
 impl Reservations {
@@ -67,11 +66,7 @@ pub(crate) fn set_degraded(
 }
 
 /// Where it could be instead, with as many of its good nodes as possible.
-pub(crate) fn other_nodes(
-    rooms: &mut Rooms,
-    now: Time,
-    id: ReservationId,
-) -> Option<Vec<NodeShare>> {
+pub(crate) fn other_nodes(rooms: &Rooms, now: Time, id: ReservationId) -> Option<Vec<NodeShare>> {
     let reservation = rooms.reservations.get(id)?;
     let row = &reservation.row;
     let (_, mut demand) = demand_of(rooms, reservation)?;
@@ -84,24 +79,8 @@ pub(crate) fn other_nodes(
     demand.tiers.insert(0, good);
     let start = row.start.max(now);
     let length = row.end.since(start);
-    place_instead(&mut rooms.planning, &rooms.reservations, now, id, &demand, (start, length))
-}
-
-/// Where a live reservation could be in another place or at another time: it is not in
-/// its own way.
-pub(crate) fn place_instead(
-    planning: &mut Planning,
-    reservations: &Reservations,
-    now: Time,
-    id: ReservationId,
-    demand: &Component,
-    (start, length): (Time, Span),
-) -> Option<Vec<NodeShare>> {
-    let block = reservations.get(id)?.block();
-    planning.cluster_mut().remove_block(id);
-    let found = planning.cluster().place(now, demand, start, length);
-    planning.cluster_mut().add_block(block);
-    found
+    let planner = rooms.planning.cluster();
+    planner.place_instead_of(id, now, &demand, start, length)
 }
 
 /// What a reservation asks for, as its queue is now; `None` when the queue is gone or

@@ -8,7 +8,7 @@ use crate::reservations::extend::procedures::appraised_extension;
 use crate::reservations::moves::WORTH;
 use crate::reservations::procedures::tell_holder;
 use crate::reservations::quote::procedures::quoted;
-use crate::reservations::repair::{demand_of, place_instead};
+use crate::reservations::repair::demand_of;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::reservation::ReservationState;
@@ -40,9 +40,10 @@ pub(crate) fn appraised_move(
     let Some((_, demand)) = demand_of(rooms, reservation) else {
         return;
     };
-    let shares =
-        place_instead(&mut rooms.planning, &rooms.reservations, now, id, &demand, (start, length));
-    let Some(shares) = shares else { return };
+    let planner = rooms.planning.cluster();
+    let Some(shares) = planner.place_instead_of(id, now, &demand, start, length) else {
+        return;
+    };
     if let Some(reservation) = rooms.reservations.get_mut(id) {
         reservation.moves_to(start);
     }
