@@ -22,7 +22,7 @@ pub struct MachineError {
 
 /// A job that could not run on an empty machine.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("job {job} asks for {}, the machine has {machine}", asked(*.processors, *.nodes))]
+#[error("job {job} asks for {}, the machine has {machine}", requested_size(*.processors, *.nodes))]
 pub struct TooLarge {
     /// Its number in the source.
     pub job: u64,
@@ -36,7 +36,7 @@ pub struct TooLarge {
     pub machine: Machine,
 }
 
-fn asked(processors: u32, nodes: Option<u32>) -> String {
+fn requested_size(processors: u32, nodes: Option<u32>) -> String {
     let processors = counted(processors.into(), "processor");
     nodes.map_or(processors.clone(), |nodes| {
         format!("{processors} on {}", counted(nodes.into(), "node"))

@@ -27,10 +27,10 @@ fn calibrate(options: &[&str], out: Stdio) -> Output {
         .unwrap()
 }
 
-fn check(output: &Output, says: &str) {
+fn check(output: &Output, words: &str) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(errors.lines().count(), 1, "{errors}");
-    assert!(errors.contains(says), "{errors}");
+    assert!(errors.contains(words), "{errors}");
     assert_eq!(output.status.code(), Some(1), "{errors}");
 }
 

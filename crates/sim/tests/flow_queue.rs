@@ -228,9 +228,9 @@ fn the_command() {
         assert!((ends - 1.0).abs() < 1e-9, "{run}");
         assert!(of("use_of_slots") <= 1.0 && of("utilisation") <= 1.0, "{run}");
     }
-    let check = |args: &[&str], says: &str| {
+    let check = |args: &[&str], words: &str| {
         let (ok, out, error) = told(args);
-        assert!(!ok && out.is_empty() && error.contains(says), "{error}");
+        assert!(!ok && out.is_empty() && error.contains(words), "{error}");
     };
     check(&["--load", "5"], "--queue");
     let far = dir.path().join("far.swf");

@@ -64,10 +64,10 @@ fn logs_tell_how_they_were_made() {
 }
 
 /// What it says when it refuses `options`.
-fn check(options: &str, says: &str) {
+fn check(options: &str, words: &str) {
     let output = output(options);
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && error.contains(says), "{options}: {error}");
+    assert!(!output.status.success() && error.contains(words), "{options}: {error}");
     assert!(output.stdout.is_empty());
 }
 

@@ -65,21 +65,21 @@ fn without_requests_it_is_the_queue() {
 fn check_rule(month: &Month, after_refusal: AfterRefusal) -> (usize, usize) {
     let outcome = run(month, RuleSet::Academic, after_refusal, 30);
     let (mut booked, mut denied) = (0, 0);
-    for asked in &outcome.rule_figures {
-        let (submit, start) = (month.jobs[asked.at].submit, outcome.starts[asked.at]);
-        match &outcome.job_outcomes[asked.at] {
+    for request in &outcome.rule_figures {
+        let (submit, start) = (month.jobs[request.at].submit, outcome.starts[request.at]);
+        match &outcome.job_outcomes[request.at] {
             JobOutcome::Booked(promised) => {
-                let least = asked.multiple.unwrap().of(asked.wait);
-                assert!(*promised >= submit + least, "{asked:?}");
-                assert_eq!(start, Some(*promised), "{asked:?}");
+                let least = request.multiple.unwrap().of(request.wait);
+                assert!(*promised >= submit + least, "{request:?}");
+                assert_eq!(start, Some(*promised), "{request:?}");
                 booked += 1;
             }
             JobOutcome::Refused(why) => {
-                assert!(asked.multiple.is_none() && why.contains("15 %"), "{why}");
-                assert_eq!(start.is_some(), after_refusal == AfterRefusal::Queued, "{asked:?}");
+                assert!(request.multiple.is_none() && why.contains("15 %"), "{why}");
+                assert_eq!(start.is_some(), after_refusal == AfterRefusal::Queued, "{request:?}");
                 denied += 1;
             }
-            JobOutcome::Plain => panic!("{asked:?} was never answered"),
+            JobOutcome::Plain => panic!("{request:?} was never answered"),
         }
     }
     (booked, denied)

@@ -282,10 +282,10 @@ fn limits_of_partitions() {
 }
 
 /// What strict reading says of a row, and under which reason lenient reading counts it.
-fn check_fault(other: &[(&str, &str)], says: &str, reason: &str) {
+fn check_fault(other: &[(&str, &str)], words: &str, reason: &str) {
     let dump = text(ALL, &[&[], other]);
     let error = read(&dump, STRICT).unwrap_err().to_string();
-    let expected = format!("dump:3: {says}; --lenient leaves such rows out and counts them");
+    let expected = format!("dump:3: {words}; --lenient leaves such rows out and counts them");
     assert_eq!(error, expected);
     let workload = read(&dump, LENIENT).unwrap();
     assert_eq!(workload.jobs, [sound_job()], "{other:?}");
@@ -347,16 +347,16 @@ fn broken_rows() {
         ("AllocCPUS", "1K", "count below 2^32"),
         ("JobIDRaw", "[4-9]", "job number"),
     ] {
-        let says = format!("{column} is {text:?}, which is no {kind}");
-        check_fault(&[(column, text)], &says, reason);
+        let words = format!("{column} is {text:?}, which is no {kind}");
+        check_fault(&[(column, text)], &words, reason);
     }
     let columns = ALL.split('|').count();
     let cells = "with more or fewer cells than columns";
     for (name, found) in [("a|b", columns + 1), ("a|b|c", columns + 2)] {
-        let says = format!(
+        let words = format!(
             "a row with {found} cells under {columns} columns (a '|' or a line break in one?)"
         );
-        check_fault(&[("JobName", name)], &says, cells);
+        check_fault(&[("JobName", name)], &words, cells);
     }
     let long = "x".repeat(70_000);
     check_fault(&[("Comment", &long)], "a line longer than 65536 bytes", "too long");

@@ -61,10 +61,10 @@ fn formats_are_known_by_their_content() {
     check(&packed(SACCT));
 }
 
-fn check_refused(options: &[&str], says: &str) {
+fn check_refused(options: &[&str], words: &str) {
     let output = run(options, None);
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && told.contains(says), "{options:?}: {told}");
+    assert!(!output.status.success() && told.contains(words), "{options:?}: {told}");
     assert!(output.stdout.is_empty(), "{options:?}");
 }
 

@@ -103,10 +103,10 @@ fn missing_file() {
 
 /// What strict reading says of `bad` in line 2, and the reason under which lenient reading
 /// leaves it out.
-fn check(bad: &str, says: &str, reason: &str) {
+fn check(bad: &str, words: &str, reason: &str) {
     let log = format!("{}{bad}\n{}", row("1", "1", "1"), row("2", "1", "1"));
     let error = read(&log, STRICT).unwrap_err().to_string();
-    let expected = format!("x.swf:2: {says}; --lenient leaves such rows out and counts them");
+    let expected = format!("x.swf:2: {words}; --lenient leaves such rows out and counts them");
     assert_eq!(error, expected);
     let workload = read(&log, LENIENT).unwrap();
     assert_eq!(workload.jobs.len(), 2, "{bad}");

@@ -16,10 +16,10 @@ fn told(options: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn refused(options: &str, says: &str) {
+fn refused(options: &str, words: &str) {
     let output = run(options);
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && error.contains(says), "{options}: {error}");
+    assert!(!output.status.success() && error.contains(words), "{options}: {error}");
     assert!(output.stdout.is_empty());
 }
 

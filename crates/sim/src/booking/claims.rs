@@ -7,7 +7,8 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Claim {
     /// What the paper says.
-    pub says: &'static str,
+    #[serde(rename = "says")]
+    pub statement: &'static str,
     /// The figures that the paper gives for it.
     pub paper: String,
     /// The figures of our runs.
@@ -26,7 +27,7 @@ impl fmt::Display for Claims<'_> {
                 true => "holds:",
                 false => "does not hold:",
             };
-            writeln!(f, "{verdict:<15}{}", claim.says)?;
+            writeln!(f, "{verdict:<15}{}", claim.statement)?;
             writeln!(f, "{:15}the paper: {}", "", claim.paper)?;
             writeln!(f, "{:15}ours: {}", "", claim.ours)?;
         }

@@ -32,14 +32,14 @@ const BLUE_CLEANED: [(u64, i64, i64, u32, i64); 6] = [
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LogError {
     /// No row is one that the paper would have taken.
-    #[error("{file}: none of {rows} rows is a job that the experiment takes: {wanted}")]
+    #[error("{file}: none of {rows} rows is a job that the experiment takes: {criterion}")]
     NoJobs {
         /// Name of the log, as given.
         file: String,
         /// Number of rows that were looked at.
         rows: usize,
         /// What a row must have to be taken.
-        wanted: &'static str,
+        criterion: &'static str,
     },
     /// A job does not fit the machine of the experiment.
     #[error("{file}:{line}: job {job} had {processors} processors, the machine has {most}")]
@@ -87,7 +87,7 @@ pub fn sound(
         return Err(LogError::NoJobs {
             file: file.to_owned(),
             rows: records.len(),
-            wanted: "it ran, on processors, for no longer than it asked for",
+            criterion: "it ran, on processors, for no longer than it asked for",
         });
     }
     for job in &mut jobs {
@@ -114,7 +114,7 @@ pub fn month(
         return Err(LogError::NoJobs {
             file: file.to_owned(),
             rows: records.len(),
-            wanted: "it ran, on processors, and its number is not below the first of the month",
+            criterion: "it ran, on processors, and its number is not below the first of the month",
         });
     }
     for job in &mut jobs {

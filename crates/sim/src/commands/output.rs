@@ -54,7 +54,7 @@ impl Output {
         name: &str,
         make: impl FnOnce() -> anyhow::Result<String>,
     ) -> anyhow::Result<()> {
-        let Some((_, path)) = self.files.iter().find(|(asked, _)| *asked == name) else {
+        let Some((_, path)) = self.files.iter().find(|(option, _)| *option == name) else {
             return Ok(());
         };
         let text = make().with_context(|| format!("--{name}"))?;

@@ -116,9 +116,9 @@ pub fn window(text: &str) -> Result<Span, String> {
 /// Reads a load that models are used with.
 pub fn load(text: &str) -> Result<f64, String> {
     let known = cirne::LOADS;
-    let asked = text.parse().ok().filter(|load| known.contains(load));
+    let load = text.parse().ok().filter(|load| known.contains(load));
     let (least, most) = (known.start(), known.end());
-    asked.ok_or_else(|| format!("a load is a number from {least} to {most}"))
+    load.ok_or_else(|| format!("a load is a number from {least} to {most}"))
 }
 
 /// The workload that the options name; `nodes` is the size of the machine for models.

@@ -292,14 +292,14 @@ mod tests {
         ]);
         let got = got.unwrap();
         assert_eq!((got.unknown, got.weeks), (2, 2));
-        let told = |line: &ComparisonRow| (line.name.clone(), line.jobs, line.before, line.after);
-        assert_eq!(told(&got.whole), ("all jobs".to_owned(), 3, 40.0, 30.0));
+        let row = |line: &ComparisonRow| (line.name.clone(), line.jobs, line.before, line.after);
+        assert_eq!(row(&got.whole), ("all jobs".to_owned(), 3, 40.0, 30.0));
         assert_eq!(got.whole.difference, -10.0);
         assert_eq!(got.whole.verdict, Verdict::TooFewWeeks);
-        let accounts: Vec<_> = got.accounts.iter().map(told).collect();
+        let accounts: Vec<_> = got.accounts.iter().map(row).collect();
         let unknown = "(unknown)".to_owned();
         assert_eq!(accounts, [("bio".to_owned(), 2, 60.0, 30.0), (unknown, 1, 0.0, 30.0)]);
-        let sizes: Vec<_> = got.sizes.iter().map(told).collect();
+        let sizes: Vec<_> = got.sizes.iter().map(row).collect();
         assert_eq!(
             sizes,
             [
@@ -307,7 +307,7 @@ mod tests {
                 ("5-16".to_owned(), 1, 20.0, 20.0)
             ]
         );
-        assert_eq!(told(&got.queues[0]), ("day".to_owned(), 3, 40.0, 30.0));
+        assert_eq!(row(&got.queues[0]), ("day".to_owned(), 3, 40.0, 30.0));
         assert_eq!(compared(&[(0, 1, 1, None, Some(1))]), None);
         assert_eq!(compared(&[]), None);
     }

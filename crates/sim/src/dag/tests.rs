@@ -123,12 +123,12 @@ fn sizes_and_levels() {
 
 #[test]
 fn what_files_must_not_hold() {
-    let check = |units: &str, tasks: &str, edges: &str, says: &str| {
+    let check = |units: &str, tasks: &str, edges: &str, words: &str| {
         let text = format!(
             r#"{{"format": "cosy-dag-1", "unit_us": {units}, "tasks": {tasks}, "edges": {edges}}}"#
         );
         let error = graph_file::read(&text).unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(words), "{error}");
     };
     let (units, tasks) =
         ("[[0]]", r#"[{"name": "a", "estimates_ms": [1]}, {"name": "b", "estimates_ms": [1]}]"#);

@@ -26,10 +26,10 @@ pub fn peek<'a>(
     let mut head = Vec::new();
     let most = most_bytes as u64;
     let error = input.by_ref().take(most).read_to_end(&mut head).err();
-    let again = Cursor::new(head.clone())
+    let whole = Cursor::new(head.clone())
         .chain(BufReader::new(DeferredError(error)))
         .chain(input);
-    (head, Box::new(again))
+    (head, Box::new(whole))
 }
 
 /// Gives the error that an earlier read met, once: the reader itself may not say it again.

@@ -232,9 +232,9 @@ impl JobStream {
     }
 }
 
-fn load(asked: f64) -> f64 {
-    match asked.is_nan() {
+fn load(requested: f64) -> f64 {
+    match requested.is_nan() {
         true => 1.0,
-        false => asked.clamp(*LOADS.start(), *LOADS.end()),
+        false => requested.clamp(*LOADS.start(), *LOADS.end()),
     }
 }

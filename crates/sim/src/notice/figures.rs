@@ -131,13 +131,13 @@ impl Figures {
         for at in 0..month.jobs.len() {
             figures.add_job(month, outcome, without, at);
         }
-        for asked in &outcome.rule_figures {
-            let week = month.week(&month.jobs[asked.at]);
+        for request in &outcome.rule_figures {
+            let week = month.week(&month.jobs[request.at]);
             for part in [&mut figures.month, &mut figures.weeks[week]] {
                 part.asked += 1;
-                part.share += f64::from(asked.share.unwrap_or_default().0) / 10_000.0;
-                part.mean_wait_s += secs(asked.wait);
-                match asked.multiple {
+                part.share += f64::from(request.share.unwrap_or_default().0) / 10_000.0;
+                part.mean_wait_s += secs(request.wait);
+                match request.multiple {
                     Some(n) => part.multiple += f64::from(n.0) / 1000.0,
                     None => part.closed += 1,
                 }

@@ -113,8 +113,8 @@ mod tests {
     fn what_is_no_row_is_told() {
         let check = |log: &str, words: &str| {
             let error = records("log", log.as_bytes(), 9).err();
-            let told = error.map(|error| error.to_string()).unwrap_or_default();
-            assert!(told.contains(words), "{log}: {told}");
+            let message = error.map(|error| error.to_string()).unwrap_or_default();
+            assert!(message.contains(words), "{log}: {message}");
         };
         check("; nothing\n", "log: no jobs");
         check("1 2 3\n", "log:1: a row with 3 fields");

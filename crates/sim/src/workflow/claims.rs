@@ -29,12 +29,12 @@ const FEW: f64 = 5.0;
 const SIMILAR: f64 = 0.15;
 
 /// A statement, and how a table is judged by it.
-struct Statement<T> {
-    says: &'static str,
+struct TestedStatement<T> {
+    statement: &'static str,
     judge: fn(&T) -> (String, bool),
 }
 
-impl<T> Statement<T> {
+impl<T> TestedStatement<T> {
     fn claim(&self, paper: &T, ours: &T) -> Claim {
         let (theirs, borne_out) = (self.judge)(paper);
         let (ours, holds) = (self.judge)(ours);
@@ -43,7 +43,7 @@ impl<T> Statement<T> {
             false => " (its own table does not bear it out)",
         };
         Claim {
-            says: self.says,
+            statement: self.statement,
             paper: format!("{theirs}{remark}"),
             ours,
             holds,
@@ -55,48 +55,48 @@ impl<T> Statement<T> {
 pub fn of_spare(ours: &spare::Table) -> Vec<Claim> {
     let paper = spare::Table::paper();
     let rules = [
-        Statement {
-            says: "the least spare time is close to alpha (nine tenths) or higher in most cases",
+        TestedStatement {
+            statement: "the least spare time is close to alpha (nine tenths) or higher in most cases",
             judge: close_to_alpha,
         },
-        Statement {
-            says: "the critical path policies lead to a slightly higher least spare time",
+        TestedStatement {
+            statement: "the critical path policies lead to a slightly higher least spare time",
             judge: critical_is_higher,
         },
-        Statement {
-            says: "Montage, HBMCT, cp_even_percent: the least spare time is above alpha",
+        TestedStatement {
+            statement: "Montage, HBMCT, cp_even_percent: the least spare time is above alpha",
             judge: montage_above_alpha,
         },
-        Statement {
-            says: "HBMCT generally has the highest least spare time (more than half of kind and \
+        TestedStatement {
+            statement: "HBMCT generally has the highest least spare time (more than half of kind and \
                    policy)",
             judge: hbmct_highest,
         },
-        Statement {
-            says: "FFT: DLS has a higher least spare time than HBMCT in 4 of the 6 policies, \
+        TestedStatement {
+            statement: "FFT: DLS has a higher least spare time than HBMCT in 4 of the 6 policies, \
                    or more",
             judge: dls_on_fft,
         },
-        Statement {
-            says: "FCP has a lower alpha, a longer schedule, than HEFT, on all kinds",
+        TestedStatement {
+            statement: "FCP has a lower alpha, a longer schedule, than HEFT, on all kinds",
             judge: fcp_is_longer,
         },
-        Statement {
-            says: "FCP has a higher least spare time than HEFT (most policies) on all kinds but \
+        TestedStatement {
+            statement: "FCP has a higher least spare time than HEFT (most policies) on all kinds but \
                    Montage",
             judge: fcp_above_heft,
         },
-        Statement {
-            says: "FCP has a lower least spare time than HBMCT on all kinds",
+        TestedStatement {
+            statement: "FCP has a lower least spare time than HBMCT on all kinds",
             judge: fcp_below_hbmct,
         },
-        Statement {
-            says: "kinds behave alike: first schedules but FCP come in the same order by least \
+        TestedStatement {
+            statement: "kinds behave alike: first schedules but FCP come in the same order by least \
                    spare time on all",
             judge: kinds_alike,
         },
-        Statement {
-            says: "both strategies perform similarly (mean least spare time, within 15 %)",
+        TestedStatement {
+            statement: "both strategies perform similarly (mean least spare time, within 15 %)",
             judge: strategies_alike,
         },
     ];
@@ -107,22 +107,22 @@ pub fn of_spare(ours: &spare::Table) -> Vec<Claim> {
 pub fn of_failures(ours: &failures::Table) -> Vec<Claim> {
     let paper = failures::Table::paper();
     let rules = [
-        Statement {
-            says: "with a QoI below alpha failures are unlikely (5 % of the runs at most)",
+        TestedStatement {
+            statement: "with a QoI below alpha failures are unlikely (5 % of the runs at most)",
             judge: below_alpha,
         },
-        Statement {
-            says: "with a QoI of about alpha, but 150, there are no or very few failures (5 % at \
+        TestedStatement {
+            statement: "with a QoI of about alpha, but 150, there are no or very few failures (5 % at \
                    most)",
             judge: at_alpha,
         },
-        Statement {
-            says: "slots are more robust to failures than DAG_Reserve (fewer, wherever they \
+        TestedStatement {
+            statement: "slots are more robust to failures than DAG_Reserve (fewer, wherever they \
                    differ)",
             judge: more_robust,
         },
-        Statement {
-            says: "slots suffer from low use, compared with DAG_Reserve",
+        TestedStatement {
+            statement: "slots suffer from low use, compared with DAG_Reserve",
             judge: lower_use,
         },
     ];
@@ -343,7 +343,7 @@ fn means_us(point: &Point) -> (f64, f64) {
 fn recursive_is_cheaper(points: &[Point]) -> Claim {
     let (recursive, critical) = points.last().map(means_us).unwrap_or_default();
     Claim {
-        says: "the recursive policies take significantly less time (100 tasks)",
+        statement: "the recursive policies take significantly less time (100 tasks)",
         paper: "figure 9".to_owned(),
         ours: format!("recursive {recursive:.0} µs, critical path {critical:.0} µs"),
         holds: recursive * (1.0 + SIMILAR) < critical,
@@ -356,7 +356,7 @@ fn critical_grows_faster(points: &[Point]) -> Claim {
     let ((r0, c0), (r1, c1)) = ends.unwrap_or_default();
     let (recursive, critical) = (r1 / r0.max(1.0), c1 / c0.max(1.0));
     Claim {
-        says: "the time of the critical path policies rises faster with the number of tasks",
+        statement: "the time of the critical path policies rises faster with the number of tasks",
         paper: "figure 9: they list all paths".to_owned(),
         ours: format!(
             "from 20 to 100 tasks {critical:.1} times, recursive {recursive:.1} times; no paths \

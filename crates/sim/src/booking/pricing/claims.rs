@@ -70,7 +70,7 @@ fn utilisations(figures: &SystemFigures, published: &Published) -> Claim {
     let ours = figures.loads.iter().map(|load| load.aggressive.utilisation);
     let holds = ours.clone().zip(published.utilisation);
     Claim {
-        says: "utilisation at the load of the log, with 20 and with 40 % more jobs",
+        statement: "utilisation at the load of the log, with 20 and with 40 % more jobs",
         paper: percents(published.utilisation),
         ours: percents(ours.clone().map(|u| u.mean)),
         holds: { holds }.all(|(ours, theirs)| ours.agrees(theirs, NEAR)),
@@ -79,27 +79,27 @@ fn utilisations(figures: &SystemFigures, published: &Published) -> Claim {
 
 fn unit_prices(figures: &SystemFigures, published: &Published) -> Vec<Claim> {
     let early = |load: &LoadFigures| load.by_alpha.first().copied();
-    let says = [
+    let statements = [
         "alpha 0, load of the log: so many pay less than a high priority queue takes",
         "alpha 0, 20 % more jobs: so many pay less than a high priority queue takes",
         "alpha 0, 40 % more jobs: so many pay less than a high priority queue takes",
     ];
-    let below = says
+    let below = statements
         .into_iter()
         .zip(&figures.loads)
         .zip(published.below_priority);
-    let below = below.filter_map(|((says, load), theirs)| {
-        Some(agreeing(says, theirs, early(load)?.below_priority))
+    let below = below.filter_map(|((statement, load), theirs)| {
+        Some(agreeing(statement, theirs, early(load)?.below_priority))
     });
-    let says = "alpha 0, load of the log: so many pay nothing extra";
+    let statement = "alpha 0, load of the log: so many pay nothing extra";
     let free = figures.loads.first().and_then(early);
-    let free = free.map(|cell| agreeing(says, 0.75, cell.free));
+    let free = free.map(|cell| agreeing(statement, 0.75, cell.free));
     free.into_iter().chain(below).collect()
 }
 
-fn agreeing(says: &'static str, theirs: f64, ours: Spread) -> Claim {
+fn agreeing(statement: &'static str, theirs: f64, ours: Spread) -> Claim {
     Claim {
-        says,
+        statement,
         paper: format!("about {:.0} %", theirs * 100.0),
         ours: format!("{:.1} %", ours.times(100.0)),
         holds: ours.agrees(theirs, NEAR),
@@ -131,7 +131,7 @@ fn ratio(cell: &MonthFigures) -> f64 {
 fn head_start(figures: &SystemFigures) -> Claim {
     let cells = small(figures);
     Claim {
-        says: "for small alpha reservations wait less than queued jobs (alpha 0, 0.1, 0.2)",
+        statement: "for small alpha reservations wait less than queued jobs (alpha 0, 0.1, 0.2)",
         paper: "figure 3, CTC".to_owned(),
         ours: waits(cells),
         holds: cells.iter().all(|cell| ratio(cell) < 1.0),
@@ -141,7 +141,7 @@ fn head_start(figures: &SystemFigures) -> Claim {
 fn no_head_start(figures: &SystemFigures) -> Claim {
     let cells = small(figures);
     Claim {
-        says: "even for small alpha reservations wait as long as queued jobs or longer \
+        statement: "even for small alpha reservations wait as long as queued jobs or longer \
                (alpha 0, 0.1, 0.2)",
         paper: "figure 3, SP2".to_owned(),
         ours: waits(cells),
@@ -155,7 +155,7 @@ fn premium(figures: &SystemFigures) -> Claim {
     let cheapest = ahead.iter().map(|cell| cell.price.mean);
     let cheapest = cheapest.fold(f64::INFINITY, f64::min);
     Claim {
-        says: "where reservations wait less than queued jobs they pay a premium, at any load",
+        statement: "where reservations wait less than queued jobs they pay a premium, at any load",
         paper: "always".to_owned(),
         ours: match ahead.len() {
             0 => "they never do".to_owned(),
@@ -169,7 +169,7 @@ fn free_but_late(figures: &SystemFigures) -> Claim {
     let last = plain(figures).last().copied();
     let price = last.map_or(0.0, |cell| cell.price.high);
     Claim {
-        says: "at alpha 1 they pay nothing and wait significantly longer than queued jobs",
+        statement: "at alpha 1 they pay nothing and wait significantly longer than queued jobs",
         paper: "price 0".to_owned(),
         ours: format!("price {price:.2}, {}", waits(last.as_slice())),
         holds: price == 0.0 && last.is_some_and(|cell| ratio(&cell) >= LONGER),
@@ -179,7 +179,7 @@ fn free_but_late(figures: &SystemFigures) -> Claim {
 fn price_falls(figures: &SystemFigures) -> Claim {
     let prices: Vec<f64> = plain(figures).iter().map(|cell| cell.price.mean).collect();
     Claim {
-        says: "the price falls as alpha grows",
+        statement: "the price falls as alpha grows",
         paper: "figure 3".to_owned(),
         ours: format!("{} SU", listed(&prices, 1)),
         holds: prices.is_sorted_by(|one, next| one >= next),
@@ -190,7 +190,7 @@ fn wait_rises(figures: &SystemFigures) -> Claim {
     let waits = plain(figures).iter().map(|cell| cell.wait_secs.mean);
     let waits: Vec<f64> = waits.collect();
     Claim {
-        says: "the wait of reservations rises as alpha grows",
+        statement: "the wait of reservations rises as alpha grows",
         paper: "figure 3".to_owned(),
         ours: format!("{} s", listed(&waits, 0)),
         holds: waits.is_sorted_by(|one, next| one <= next),
@@ -228,7 +228,7 @@ fn at_ends(figures: &SystemFigures, digits: usize, of: impl Fn(&MonthFigures) ->
 
 fn dearer_with_load(figures: &SystemFigures) -> Claim {
     Claim {
-        says: "prices rise with the load, at every alpha below 1",
+        statement: "prices rise with the load, at every alpha below 1",
         paper: "figure 4".to_owned(),
         ours: format!("SU at 0, 20, 40 % more: {}", at_ends(figures, 1, |c| c.price.mean)),
         holds: grows(figures, |cell| cell.price.mean),
@@ -238,7 +238,7 @@ fn dearer_with_load(figures: &SystemFigures) -> Claim {
 fn later_with_load(figures: &SystemFigures) -> Claim {
     let ours = at_ends(figures, 0, |cell| cell.wait_secs.mean);
     Claim {
-        says: "waits of reservations rise with the load, at every alpha below 1",
+        statement: "waits of reservations rise with the load, at every alpha below 1",
         paper: "figure 4".to_owned(),
         ours: format!("s at 0, 20, 40 % more: {ours}"),
         holds: grows(figures, |cell| cell.wait_secs.mean),
@@ -260,7 +260,7 @@ fn difference(load: &LoadFigures) -> f64 {
 
 fn aggressive_is_dearer(figures: &SystemFigures) -> Claim {
     Claim {
-        says: "aggressive backfill makes reservations dearer than conservative, generally",
+        statement: "aggressive backfill makes reservations dearer than conservative, generally",
         paper: "figure 5".to_owned(),
         ours: pairs(figures),
         // Generally: at two of three loads.
@@ -277,7 +277,7 @@ fn aggressive_is_dearer(figures: &SystemFigures) -> Claim {
 fn difference_grows(figures: &SystemFigures) -> Claim {
     let differences: Vec<f64> = figures.loads.iter().map(difference).collect();
     Claim {
-        says: "that difference grows with the load",
+        statement: "that difference grows with the load",
         paper: "figure 5".to_owned(),
         ours: format!("{} SU", listed(&differences, 1)),
         holds: differences.is_sorted_by(|one, next| one < next),
@@ -291,7 +291,7 @@ fn dearest(figures: &SystemFigures) -> Claim {
         .filter_map(|load| load.by_alpha.first());
     let ninth: Vec<f64> = cells.map(|cell| cell.ninth_tenth.mean).collect();
     Claim {
-        says: "the dearest tenth pays far more than a high priority queue takes (5 times and more)",
+        statement: "the dearest tenth pays far more than a high priority queue takes (5 times and more)",
         paper: "figure 6: the top 10 to 20 %".to_owned(),
         ours: format!("{} times and more at 0, 20, 40 % more jobs", listed(&ninth, 1)),
         holds: ninth.iter().all(|rate| *rate >= 5.0),
@@ -303,7 +303,7 @@ fn many_are_cheaper(figures: &SystemFigures) -> Claim {
     let few_early = plain(figures).first().copied();
     let price = |cell: Option<MonthFigures>| cell.map_or(0.0, |cell| cell.price.mean);
     Claim {
-        says: "with 30 % reservations the price is slightly lower than with 10 %",
+        statement: "with 30 % reservations the price is slightly lower than with 10 %",
         paper: "decreases slightly".to_owned(),
         ours: format!(
             "{:.2} against {:.2} SU with alpha by chance, {:.2} against {:.2} with alpha 0",
@@ -321,7 +321,7 @@ fn many_prolong(figures: &SystemFigures) -> Claim {
     let few = few.map_or(0.0, |cell| cell.queue_wait_secs.mean);
     let many = figures.many.queue_wait_secs.mean;
     Claim {
-        says: "with 30 % reservations queued jobs wait longer than with 10 %",
+        statement: "with 30 % reservations queued jobs wait longer than with 10 %",
         paper: "increases".to_owned(),
         ours: format!("{many:.0} against {few:.0} s with alpha by chance"),
         holds: many > few,

@@ -82,14 +82,14 @@ impl ClaimInputs<'_> {
 
     fn share(
         &self,
-        says: &'static str,
+        statement: &'static str,
         (load, what_if): (f64, f64),
         figure: impl Fn(&Success) -> Spread,
     ) -> Claim {
         let ours = self.success.each_ref().map(figure);
         let percent = |spread: &Spread| format!("{:.1} %", spread.times(100.0));
         Claim {
-            says,
+            statement,
             paper: format!("load {:.0} %, what-if {:.0} %", load * 100.0, what_if * 100.0),
             ours: format!("load {}, what-if {}", percent(&ours[0]), percent(&ours[1])),
             holds: ours[0].agrees(load, NEAR) && ours[1].agrees(what_if, NEAR),
@@ -105,7 +105,7 @@ impl ClaimInputs<'_> {
         ];
         let ours = pairs.map(|(load, what_if)| (what_if.mean - load.mean) * 100.0);
         Claim {
-            says: "what-if grants more than load: of all, of the small times, at high load",
+            statement: "what-if grants more than load: of all, of the small times, at high load",
             paper: "17, 54 and 34 points more".to_owned(),
             ours: format!("{:.1}, {:.1} and {:.1} points more", ours[0], ours[1], ours[2]),
             holds: ours.iter().all(|more| *more > 0.0),
@@ -116,7 +116,7 @@ impl ClaimInputs<'_> {
         let granted = self.rows().map(|row| row.granted.low);
         let least = granted.fold(1.0, f64::min) * 100.0;
         Claim {
-            says: "in the window of 30 h all requests are granted",
+            statement: "in the window of 30 h all requests are granted",
             paper: "200 of 200, at each book-ahead time".to_owned(),
             ours: format!("at least {least:.1} % in every run"),
             holds: least >= 100.0,
@@ -128,7 +128,7 @@ impl ClaimInputs<'_> {
         let (least, most) = (load.least.min(what_if.least), load.most.max(what_if.most));
         let added = load.most_added_secs.max(what_if.most_added_secs);
         Claim {
-            says: "reservations prolong the makespan by 1 to 8 %",
+            statement: "reservations prolong the makespan by 1 to 8 %",
             paper: "1 to 8 %, up to approximately 60000 s".to_owned(),
             ours: format!(
                 "{:.1} to {:.1} %, up to {added:.0} s; of the queue's jobs alone {:.1} % with load, {:.1} % with what-if",
@@ -144,7 +144,7 @@ impl ClaimInputs<'_> {
 
     fn shorter_makespans(
         &self,
-        says: &'static str,
+        statement: &'static str,
         of: impl Fn(&Growth) -> &Vec<Vec<f64>>,
     ) -> Claim {
         let [load, what_if] = self.growth.each_ref().map(of);
@@ -156,7 +156,7 @@ impl ClaimInputs<'_> {
         }
         let all = load.iter().flatten().count();
         Claim {
-            says,
+            statement,
             paper: "most of 36".to_owned(),
             ours: format!("{shorter} of {all}, and as long in {equal}"),
             holds: 2 * shorter > all,
@@ -168,7 +168,7 @@ impl ClaimInputs<'_> {
         let both = self.table.each_ref().map(jobs);
         let early = |jobs: &Vec<f64>| jobs.first() < jobs.last();
         Claim {
-            says: "more jobs are delayed with a longer book-ahead time (24 h against 0)",
+            statement: "more jobs are delayed with a longer book-ahead time (24 h against 0)",
             paper: "load 284 to 411, what-if 172 to 407".to_owned(),
             ours: format!("load {}, what-if {}", listed(&both[0]), listed(&both[1])),
             holds: both.iter().all(early),
@@ -180,7 +180,7 @@ impl ClaimInputs<'_> {
         let jobs = |rows: &[Row]| listed(&rows.iter().map(|r| r.jobs.mean).collect::<Vec<_>>());
         let [load, what_if] = self.table;
         Claim {
-            says: "what-if delays fewer jobs at 0, 2 and 4 h",
+            statement: "what-if delays fewer jobs at 0, 2 and 4 h",
             paper: "172, 280, 319 against 284, 341, 372".to_owned(),
             ours: format!("{} against {}", jobs(&what_if[..3]), jobs(&load[..3])),
             holds: near,
@@ -192,7 +192,7 @@ impl ClaimInputs<'_> {
         let [load, what_if] = self.table;
         let secs = |rows: &[Row]| listed(&rows.iter().map(more).collect::<Vec<_>>());
         Claim {
-            says: "what-if delays each of them less at 0, 2 and 4 h",
+            statement: "what-if delays each of them less at 0, 2 and 4 h",
             paper: "3957, 5150, 5702 s against 5321, 9434, 9385 s".to_owned(),
             ours: format!("{} s against {} s", secs(&what_if[..3]), secs(&load[..3])),
             holds: near,
@@ -205,7 +205,7 @@ impl ClaimInputs<'_> {
         let (jobs, each) =
             (ratio(what_if.jobs.mean, load.jobs.mean), ratio(more(what_if), more(load)));
         Claim {
-            says: "at 6 h what-if delays more jobs, each about as much",
+            statement: "at 6 h what-if delays more jobs, each about as much",
             paper: "429 against 357 jobs, 8655 against 9052 s".to_owned(),
             ours: format!(
                 "{:.0} against {:.0} jobs, {:.0} against {:.0} s",
@@ -223,7 +223,7 @@ impl ClaimInputs<'_> {
         let total = |rows: &[Row], at: usize| rows[at].total_days.mean;
         let at = |at: usize| ratio(total(what_if, at), total(load, at));
         Claim {
-            says: "the whole delay: load slightly less at 12 h, the same at 24 h (within 15 %)",
+            statement: "the whole delay: load slightly less at 12 h, the same at 24 h (within 15 %)",
             paper: "what-if has 1.13 and 1.03 times that of load".to_owned(),
             ours: format!("{:.2} and {:.2} times", at(4), at(5)),
             holds: (1.0..=1.3).contains(&at(4)) && (0.85..=1.15).contains(&at(5)),
@@ -233,7 +233,7 @@ impl ClaimInputs<'_> {
     fn sharp(&self) -> Claim {
         let sharp = mean(self.rows().map(|row| row.sharpness.mean)) * 100.0;
         Claim {
-            says: "the delay comes up in a few sharp increases",
+            statement: "the delay comes up in a few sharp increases",
             paper: "figure 4".to_owned(),
             ours: format!("{sharp:.0} % of it in the twentieth of the hours with most"),
             holds: sharp >= 50.0,
@@ -243,7 +243,7 @@ impl ClaimInputs<'_> {
     fn few_limited(&self) -> Claim {
         let count = self.study.limited_jobs;
         Claim {
-            says: "fewer than ten jobs ask for 89 nodes or more",
+            statement: "fewer than ten jobs ask for 89 nodes or more",
             paper: "less than 10 of 1800, of \"processors\"".to_owned(),
             ours: format!("{count} of all, of nodes with 8 processors"),
             holds: count < 10,
@@ -252,7 +252,7 @@ impl ClaimInputs<'_> {
 
     /// The whole delay of a changed workload against that of the plain one, by book-ahead
     /// time and method.
-    fn smaller(&self, says: &'static str, changed: &[super::run::Run]) -> Claim {
+    fn smaller(&self, statement: &'static str, changed: &[super::run::Run]) -> Claim {
         let days = |rows: &[Row]| {
             rows.iter()
                 .map(|row| row.total_days.mean)
@@ -266,7 +266,7 @@ impl ClaimInputs<'_> {
         let percent: Vec<f64> = shares.iter().map(|share| share * 100.0).collect();
         let (load, what_if) = percent.split_at(AHEAD_HOURS.len());
         Claim {
-            says,
+            statement,
             paper: "significantly".to_owned(),
             ours: format!(
                 "of the whole delay are left: load {} %, what-if {} % (0 to 24 h)",

@@ -41,7 +41,7 @@ impl WorkflowLoad {
     /// About how many workflows that are.
     pub fn about(&self) -> u64 {
         let usual = USUAL_UNITS * 1000 * i128::from(self.unit_s) * i128::from(self.task_nodes);
-        u64::try_from(self.wanted() / usual.max(1)).unwrap_or(u64::MAX)
+        u64::try_from(self.target_work() / usual.max(1)).unwrap_or(u64::MAX)
     }
 
     fn length_ms(&self) -> i64 {
@@ -49,7 +49,7 @@ impl WorkflowLoad {
     }
 
     /// Estimated work of all workflows together, in node milliseconds.
-    fn wanted(&self) -> i128 {
+    fn target_work(&self) -> i128 {
         let machine = i128::from(self.length_ms()) * i128::from(self.nodes);
         machine * i128::from(self.percent) / 100
     }
@@ -58,9 +58,9 @@ impl WorkflowLoad {
     pub fn draw(&self) -> Vec<Flow> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(3);
-        let (from, length, wanted) = (self.window.0, self.length_ms(), self.wanted());
+        let (from, length, target) = (self.window.0, self.length_ms(), self.target_work());
         let (mut flows, mut work) = (Vec::new(), 0);
-        while work < wanted && flows.len() < MOST {
+        while work < target && flows.len() < MOST {
             let at = from + Span(rng.random_range(0..length));
             let flow = self.flow(flows.len(), at, &mut rng);
             let sum: i64 = flow.estimates.iter().map(|estimate| estimate.0).sum();

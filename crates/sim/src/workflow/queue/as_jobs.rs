@@ -50,12 +50,12 @@ impl Run<'_> {
     /// The planner started a task.
     pub fn plain_started(&mut self, now: Time, of: TaskRef) {
         let end = now + self.limit(of);
-        let held = TaskSlot {
+        let slot = TaskSlot {
             start: now,
             end,
             shares: Vec::new(),
         };
-        self.states[of.flow].tasks[of.task] = TaskState::Running(now, held);
+        self.states[of.flow].tasks[of.task] = TaskState::Running(now, slot);
         let actual = self.simulation.flows[of.flow].actual[of.task];
         self.expect(now + actual, Event::TaskEnd(of));
         self.expect(end, Event::SlotEnd(of));

@@ -68,7 +68,7 @@ pub(super) struct Run<'a> {
     /// The same as the one component of that job.
     pub task: Arc<Component>,
     pub states: Vec<FlowState>,
-    pub out: Outcome,
+    pub outcome: Outcome,
     demands: BTreeMap<(u32, Option<u32>), Option<Arc<Demand>>>,
     due: BinaryHeap<Reverse<(Time, Event)>>,
     /// Nodes came free at this instant.
@@ -83,8 +83,8 @@ impl Simulation<'_> {
             run.instant(now);
         }
         let end = |state: FlowState| (state.deadline, state.end.unwrap_or(FlowEnd::Failed));
-        run.out.ends = run.states.into_iter().map(end).collect();
-        run.out
+        run.outcome.ends = run.states.into_iter().map(end).collect();
+        run.outcome
     }
 
     fn task_demand(&self) -> Demand {
@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
             task: Arc::new(task_demand.first().clone()),
             task_demand: Arc::new(task_demand),
             states: simulation.flows.iter().map(state).collect(),
-            out: Outcome {
+            outcome: Outcome {
                 job_runs: vec![None; simulation.jobs.len()],
                 ..Outcome::default()
             },
@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
     fn submit(&mut self, at: usize) {
         let job = &self.simulation.jobs[at];
         let Some(demand) = self.demand(job) else {
-            self.out.too_large += 1;
+            self.outcome.too_large += 1;
             return;
         };
         self.scheduler.enqueue(waiting(at as u64, job, &demand));
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
             let job = &self.simulation.jobs[at];
             let end = now + job.run.min(job.limit).max(Span(1));
             let before = first.is_some_and(|first| (first.submit, first.job) < (job.submit, start));
-            self.out.job_runs[at] = Some(JobRun {
+            self.outcome.job_runs[at] = Some(JobRun {
                 start: now,
                 end,
                 backfilled: before,
@@ -232,11 +232,11 @@ impl<'a> Run<'a> {
     pub fn leave(&mut self, now: Time, of: TaskRef) {
         self.scheduler.end(of.job());
         self.freed = true;
-        if let TaskState::Running(start, held) = &self.states[of.flow].tasks[of.task] {
-            self.out.tasks.push((of.flow, *start, now));
-            let slot = held.end.since(held.start);
-            self.out.slots.0 = self.out.slots.0 + now.since(*start);
-            self.out.slots.1 = self.out.slots.1 + slot;
+        if let TaskState::Running(start, slot) = &self.states[of.flow].tasks[of.task] {
+            self.outcome.tasks.push((of.flow, *start, now));
+            let length = slot.end.since(slot.start);
+            self.outcome.slots.0 = self.outcome.slots.0 + now.since(*start);
+            self.outcome.slots.1 = self.outcome.slots.1 + length;
         }
     }
 

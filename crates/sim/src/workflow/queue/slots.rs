@@ -34,15 +34,15 @@ impl Run<'_> {
         match self.setting.scheme {
             Scheme::Plain => self.release_jobs(flow),
             Scheme::Slots { .. } => {
-                self.out.least_spare.push(least_spare(&plan));
+                self.outcome.least_spare.push(least_spare(&plan));
                 self.book(flow, plan);
             }
         }
     }
 
     fn live(&self, now: Time, flow: usize, deadline: FlowDeadline) -> LiveFlow {
-        let wanted = &self.simulation.flows[flow];
-        let tasks = wanted.estimates.iter().zip(&self.states[flow].tasks);
+        let workflow = &self.simulation.flows[flow];
+        let tasks = workflow.estimates.iter().zip(&self.states[flow].tasks);
         let task = |(estimate, task): (&Span, &TaskState)| LiveTask {
             demand: Arc::clone(&self.task),
             estimates: vec![*estimate],
@@ -58,7 +58,7 @@ impl Run<'_> {
             |task: &usize| matches!(self.states[flow].tasks[*task], TaskState::Planned(_));
         LiveFlow {
             tasks: tasks.map(task).collect(),
-            edges: wanted.edges.iter().map(edge).collect(),
+            edges: workflow.edges.iter().map(edge).collect(),
             sets: vec![NodeMask::all(self.simulation.machine.nodes as usize)],
             mib_us: vec![vec![0]],
             earliest: now,
@@ -67,7 +67,7 @@ impl Run<'_> {
             policy: self.setting.policy,
             threshold_permille: super::super::THRESHOLD_PERCENT as u32 * 10,
             margin: Span::ZERO,
-            replaces: (0..wanted.estimates.len())
+            replaces: (0..workflow.estimates.len())
                 .filter(planned)
                 .map(|task| TaskRef { flow, task }.slot())
                 .collect(),
@@ -77,41 +77,41 @@ impl Run<'_> {
 
     /// The slots of a plan take the place of those that have not begun.
     fn book(&mut self, flow: usize, plan: LivePlan) {
-        for (task, slot) in plan.slots.into_iter().enumerate() {
-            if slot.shares.is_empty() {
+        for (task, planned) in plan.slots.into_iter().enumerate() {
+            if planned.shares.is_empty() {
                 continue;
             }
             let of = TaskRef { flow, task };
-            let held = TaskSlot {
-                start: slot.start,
-                end: slot.end,
-                shares: slot.shares,
+            let slot = TaskSlot {
+                start: planned.start,
+                end: planned.end,
+                shares: planned.shares,
             };
-            self.reserve(of, &held);
-            self.expect(held.start, Event::SlotStart(of));
-            self.states[flow].tasks[task] = TaskState::Planned(held);
+            self.reserve(of, &slot);
+            self.expect(slot.start, Event::SlotStart(of));
+            self.states[flow].tasks[task] = TaskState::Planned(slot);
         }
     }
 
-    fn reserve(&mut self, of: TaskRef, held: &TaskSlot) {
+    fn reserve(&mut self, of: TaskRef, slot: &TaskSlot) {
         self.scheduler.add_block(Block {
             reservation: of.slot(),
-            shares: held.shares.clone(),
-            start: held.start,
-            end: held.end,
+            shares: slot.shares.clone(),
+            start: slot.start,
+            end: slot.end,
         });
     }
 
     pub fn slot_start(&mut self, now: Time, of: TaskRef) {
-        if let TaskState::Planned(held) = &self.states[of.flow].tasks[of.task]
-            && held.start == now
+        if let TaskState::Planned(slot) = &self.states[of.flow].tasks[of.task]
+            && slot.start == now
         {
-            let held = held.clone();
-            self.begin(now, of, held);
+            let slot = slot.clone();
+            self.begin(now, of, slot);
         }
     }
 
-    fn begin(&mut self, now: Time, of: TaskRef, held: TaskSlot) {
+    fn begin(&mut self, now: Time, of: TaskRef, slot: TaskSlot) {
         debug_assert!(
             self.simulation.flows[of.flow]
                 .is_ready(of.task, |task| self.states[of.flow].is_done(task)),
@@ -119,11 +119,11 @@ impl Run<'_> {
         );
         self.scheduler.remove_block(of.slot());
         self.scheduler
-            .start_running(of.job(), held.shares.clone(), held.end, true);
+            .start_running(of.job(), slot.shares.clone(), slot.end, true);
         let actual = self.simulation.flows[of.flow].actual[of.task];
         self.expect(now + actual, Event::TaskEnd(of));
-        self.expect(held.end, Event::SlotEnd(of));
-        self.states[of.flow].tasks[of.task] = TaskState::Running(now, held);
+        self.expect(slot.end, Event::SlotEnd(of));
+        self.states[of.flow].tasks[of.task] = TaskState::Running(now, slot);
     }
 
     /// Tasks whose parents are done begin where their nodes are free until their slots end.
@@ -140,25 +140,25 @@ impl Run<'_> {
 
     fn try_early(&mut self, now: Time, of: TaskRef) {
         let state = &self.states[of.flow];
-        let TaskState::Planned(held) = &state.tasks[of.task] else {
+        let TaskState::Planned(slot) = &state.tasks[of.task] else {
             return;
         };
         if !self.simulation.flows[of.flow].is_ready(of.task, |task| state.is_done(task)) {
             return;
         }
-        let held = held.clone();
+        let slot = slot.clone();
         self.scheduler.remove_block(of.slot());
-        let length = held.end.since(now);
-        match self.scheduler.are_free(now, &held.shares, now, length) {
-            true => self.begin(now, of, held),
-            false => self.reserve(of, &held),
+        let length = slot.end.since(now);
+        match self.scheduler.are_free(now, &slot.shares, now, length) {
+            true => self.begin(now, of, slot),
+            false => self.reserve(of, &slot),
         }
     }
 
     /// A slot is over, and its task is not done.
     pub fn slot_end(&mut self, now: Time, of: TaskRef) {
-        let held = match &self.states[of.flow].tasks[of.task] {
-            TaskState::Running(_, held) if held.end == now => held.clone(),
+        let slot = match &self.states[of.flow].tasks[of.task] {
+            TaskState::Running(_, slot) if slot.end == now => slot.clone(),
             TaskState::Running(..)
             | TaskState::Open
             | TaskState::Planned(_)
@@ -168,31 +168,31 @@ impl Run<'_> {
             }
         };
         let replan = matches!(self.setting.scheme, Scheme::Slots { replan: true, .. });
-        if !replan || self.states[of.flow].end.is_some() || !self.grow(now, of, held) {
+        if !replan || self.states[of.flow].end.is_some() || !self.grow(now, of, slot) {
             self.fail(now, of);
         }
     }
 
     /// Makes a slot longer; false when its nodes are others' from now on.
-    fn grow(&mut self, now: Time, of: TaskRef, mut held: TaskSlot) -> bool {
+    fn grow(&mut self, now: Time, of: TaskRef, mut slot: TaskSlot) -> bool {
         let estimate = self.simulation.flows[of.flow].estimates[of.task];
         let step = Span(estimate.0 / PART).max(STEP);
         self.scheduler.end(of.job());
-        let (by, over) = match self.free_behind(now, &held.shares, step) {
+        let (by, over) = match self.free_behind(now, &slot.shares, step) {
             Some(by) => (by, false),
-            None => match self.free_over_own(now, of.flow, &held.shares, step) {
+            None => match self.free_over_own(now, of.flow, &slot.shares, step) {
                 Some(by) => (by, true),
                 None => return false,
             },
         };
-        held.end = now + by;
-        let shares = held.shares.clone();
+        slot.end = now + by;
+        let shares = slot.shares.clone();
         self.scheduler
-            .start_running(of.job(), shares, held.end, true);
-        self.expect(held.end, Event::SlotEnd(of));
-        let end = held.end;
-        if let TaskState::Running(_, slot) = &mut self.states[of.flow].tasks[of.task] {
-            *slot = held;
+            .start_running(of.job(), shares, slot.end, true);
+        self.expect(slot.end, Event::SlotEnd(of));
+        let end = slot.end;
+        if let TaskState::Running(_, running_slot) = &mut self.states[of.flow].tasks[of.task] {
+            *running_slot = slot;
         }
         if over || self.makes_late(of, end) {
             self.replan(now, of.flow);
@@ -227,13 +227,13 @@ impl Run<'_> {
         let tasks = &self.states[of.flow].tasks;
         let mut edges = self.simulation.flows[of.flow].edges.iter();
         edges.any(|(from, to)| {
-            *from == of.task && matches!(&tasks[*to], TaskState::Planned(held) if held.start < end)
+            *from == of.task && matches!(&tasks[*to], TaskState::Planned(slot) if slot.start < end)
         })
     }
 
     /// What has not begun is planned again.
     fn replan(&mut self, now: Time, flow: usize) {
-        self.out.replans += 1;
+        self.outcome.replans += 1;
         let deadline = self.states[flow].deadline;
         let mut live = self.live(now, flow, FlowDeadline::By(deadline));
         let mut plan = self.scheduler.plan_flow(now, &live);
@@ -262,7 +262,7 @@ fn least_spare(plan: &LivePlan) -> i64 {
 
 fn fixed(task: &TaskState) -> Option<StartedSlot> {
     let (start, end) = match task {
-        TaskState::Running(start, held) => (*start, held.end),
+        TaskState::Running(start, slot) => (*start, slot.end),
         TaskState::Done(start, end) => (*start, *end),
         TaskState::Open | TaskState::Planned(_) | TaskState::Ended => return None,
     };
