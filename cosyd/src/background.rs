@@ -78,7 +78,7 @@ pub struct Workers {
     pub appraiser: std::sync::mpsc::Sender<BackgroundWork>,
     /// Appraises many starts, for quotes.
     pub quoter: std::sync::mpsc::Sender<BackgroundWork>,
-    /// Plans workflows.
+    /// Makes plans of workflows, one after another.
     pub flows: std::sync::mpsc::Sender<BackgroundWork>,
 }
 
@@ -125,7 +125,7 @@ pub struct Background {
     pub runtime: tokio::runtime::Handle,
     /// Looks up those whose jobs are to start.
     pub resolver: Pool<()>,
-    /// Sends mail.
+    /// Runs the mail command, once for each mail.
     pub post: Pool<()>,
 }
 
@@ -252,13 +252,13 @@ impl Background {
         let Some(command) = self.daemon.mail_command.clone() else {
             return;
         };
-        let told = to.clone();
+        let address = to.clone();
         let work = move |(): &mut ()| match send_mail(&command, &to, &subject, MAIL_TIME) {
             Ok(()) => {}
             Err(why) => tracing::warn!("mail to {to}: {why}"),
         };
         if let Err(refusal) = self.post.submit(ordinary(Uid(u32::MAX)), work) {
-            tracing::warn!("mail to {told} is not sent: {refusal}");
+            tracing::warn!("mail to {address} is not sent: {refusal}");
         }
     }
 }
@@ -428,19 +428,19 @@ mod tests {
     fn only_the_worker_gives_way() {
         let (core, mut inbox) = mpsc::channel(4);
         let worker = start_worker("worker", Nice(10), core).unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let mine = || rustix::process::getpriority_process(None).unwrap();
         let before = mine();
         let work = BackgroundWork {
             run: Box::new(move || {
-                let _ = tell.send(mine());
+                let _ = sender.send(mine());
                 Event::Ticked
             }),
             failed: Event::Ticked,
         };
         worker.send(work).unwrap();
         assert!(inbox.blocking_recv().is_some());
-        assert_eq!(told.recv().unwrap(), (before + 10).min(19));
+        assert_eq!(receiver.recv().unwrap(), (before + 10).min(19));
         assert_eq!(mine(), before);
     }
 }

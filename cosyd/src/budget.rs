@@ -143,9 +143,9 @@ impl Budget {
         } = self.limits;
         let mine = state.users.get(&who.uid).copied().unwrap_or(0);
         let what = self.what;
-        let told = |text: String| Some(Refusal::new(RefusalCode::TooMany, text));
+        let refused = |text: String| Some(Refusal::new(RefusalCode::TooMany, text));
         if !who.trusted && mine.saturating_add(amount) > per_user {
-            return told(format!(
+            return refused(format!(
                 "user {} has {mine} {what} already, and {amount} more would pass the {per_user} of one user: wait until some are done",
                 who.uid
             ));
@@ -156,7 +156,7 @@ impl Budget {
             (state.ordinary, in_all)
         };
         if used.saturating_add(amount) > limit {
-            return told(format!(
+            return refused(format!(
                 "there are {used} {what} already, and {amount} more would pass the {limit} of all users: try again later"
             ));
         }

@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SMALL_FRAME: usize = 16 << 10;
 /// Beyond so many bytes or values a request is decoded on a thread of its own.
 const LARGE_BYTES: usize = 256 << 10;
-/// See [`LARGE_BYTES`].
+/// Number of values beyond which a request is decoded on a thread of its own.
 const LARGE_VALUES: usize = 10_000;
 
 /// Takes commands until the listener fails.
@@ -99,7 +99,7 @@ impl Services {
         let talk = Conversation::default();
         // Bytes of the frame that is being read.
         let mut unfinished: Option<Share> = None;
-        let mut asked = false;
+        let mut has_asked = false;
         // When it has to be whole.
         let mut whole_by: Option<Instant> = None;
         loop {
@@ -113,7 +113,7 @@ impl Services {
                         unfinished = Some(budget.take(who, length as u64, PATIENCE).await?);
                     }
                     let until = if decoder.is_empty() {
-                        self.silent_until(&talk, asked)
+                        self.silent_until(&talk, has_asked)
                     } else {
                         Some(*whole_by.get_or_insert_with(|| Instant::now() + self.times.frame))
                     };
@@ -124,12 +124,14 @@ impl Services {
                 }
                 Err(e) => return Err(Refusal::invalid(e.to_string())),
             };
-            (asked, whole_by) = (true, None);
-            let (ask, request) = self.decode(who, body).await?;
+            (has_asked, whole_by) = (true, None);
+            let (frame, share) = self.decode(who, body).await?;
             unfinished = None;
             decoder.shrink();
-            let answer = self.ask(&talk, stream, who, gid, ask).await;
-            drop(request);
+            let answer = self
+                .answer_unless_gone(&talk, stream, who, gid, frame)
+                .await;
+            drop(share);
             let Some(answer) = answer else { return Ok(()) };
             if send(stream, &answer.bytes, self.times.take).await.is_err() {
                 return Ok(());
@@ -139,8 +141,8 @@ impl Services {
 
     /// How long a connection may be silent between two requests; one that stays with a job as
     /// long as it wants.
-    fn silent_until(&self, talk: &Conversation, asked: bool) -> Option<Instant> {
-        let silence = match (talk.stays_with_jobs(), asked) {
+    fn silent_until(&self, talk: &Conversation, has_asked: bool) -> Option<Instant> {
+        let silence = match (talk.stays_with_jobs(), has_asked) {
             (true, _) => return None,
             (false, true) => self.times.idle,
             (false, false) => self.times.first,
@@ -174,32 +176,32 @@ impl Services {
             .requests
             .take(who, weight as u64, PATIENCE)
             .await?;
-        let ask = if body.len() > LARGE_BYTES || values > LARGE_VALUES {
+        let frame = if body.len() > LARGE_BYTES || values > LARGE_VALUES {
             // What passes its bounds is also freed there: half a million names take a while.
             let decode = move |(): &mut ()| {
-                let ask = understand(&body)?;
-                ask.request.check_bounds()?;
-                Ok::<_, Refusal>(ask)
+                let frame = understand(&body)?;
+                frame.request.check_bounds()?;
+                Ok::<_, Refusal>(frame)
             };
             self.pools.codes.run(who, decode).await??
         } else {
             understand(&body)?
         };
-        Ok((ask, share))
+        Ok((frame, share))
     }
 
     /// The answer; `None` when the command has gone meanwhile.
-    async fn ask(
+    async fn answer_unless_gone(
         &self,
         talk: &Conversation,
         stream: &UnixStream,
         who: Requester,
         gid: Gid,
-        ask: RequestFrame,
+        frame: RequestFrame,
     ) -> Option<Encoded> {
         let answer = async {
             let caller = self.caller(who.uid, gid, None).await;
-            self.answer_whole(talk, caller, ask).await
+            self.answer_whole(talk, caller, frame).await
         };
         tokio::select! {
             answer = answer => Some(answer),
@@ -213,21 +215,21 @@ impl Services {
         &self,
         talk: &Conversation,
         mut caller: Caller,
-        ask: RequestFrame,
+        frame: RequestFrame,
     ) -> Encoded {
-        caller.as_user |= ask.as_user;
+        caller.as_user |= frame.as_user;
         let who = Requester {
             uid: caller.user.uid,
             trusted: caller.via.is_none() && is_admin(&lock(&self.cluster), &caller),
         };
-        let room = room_for(&ask.request);
+        let room = room_for(&frame.request);
         let large = room > 0;
         let answers = &self.budgets.answers;
         let share = match answers.take(who, room, PATIENCE).await {
             Ok(share) => share,
             Err(refusal) => return Encoded::refused(refusal),
         };
-        let reply = self.answer(talk, caller, ask).await;
+        let reply = self.answer(talk, caller, frame).await;
         let bytes = if large && !matches!(reply, Reply::Refused(_)) {
             match self
                 .pools
@@ -256,22 +258,22 @@ impl Services {
     }
 
     /// Answers a question, also one that a node's daemon has passed on.
-    async fn answer(&self, talk: &Conversation, caller: Caller, ask: RequestFrame) -> Reply {
-        if !cosy_proto::understands(ask.version) {
+    async fn answer(&self, talk: &Conversation, caller: Caller, frame: RequestFrame) -> Reply {
+        if !cosy_proto::understands(frame.version) {
             return Reply::Refused(Refusal::new(
                 RefusalCode::Version,
                 format!(
                     "this command speaks protocol version {}, the controller {}: install the same release",
-                    ask.version,
+                    frame.version,
                     cosy_proto::PROTOCOL
                 ),
             ));
         }
-        if let Err(refusal) = ask.request.check_bounds() {
+        if let Err(refusal) = frame.request.check_bounds() {
             return Reply::Refused(refusal);
         }
-        match ask.request {
-            Request::Meter => match self.may_ask(talk, &caller, &ask.request).await {
+        match frame.request {
+            Request::Meter => match self.may_ask(talk, &caller, &frame.request).await {
                 Ok(()) => self.metered(&caller),
                 Err(refusal) => Reply::Refused(refusal),
             },
@@ -280,13 +282,13 @@ impl Services {
             | Request::Events { .. }
             | Request::Ledger { .. }
             | Request::Steps { .. } => {
-                if let Err(refusal) = self.may_ask(talk, &caller, &ask.request).await {
+                if let Err(refusal) = self.may_ask(talk, &caller, &frame.request).await {
                     return Reply::Refused(refusal);
                 }
-                self.out_of_store(caller, ask.request).await
+                self.out_of_store(caller, frame.request).await
             }
             request => match self
-                .decide(talk, caller.clone(), ask.key.map(|k| k.0), request)
+                .decide(talk, caller.clone(), frame.key.map(|k| k.0), request)
                 .await
             {
                 Resolved::Reply(reply) => reply,

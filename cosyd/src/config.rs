@@ -151,8 +151,8 @@ pub fn read(path: &Path) -> Result<Config, Faults> {
 /// [`Faults`]: every fault found.
 pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     let mut check = Check::new(path, text, &SEVERAL);
-    let Some(file) = check.understood::<File>() else {
-        return Err(check.told());
+    let Some(file) = check.deserialize::<File>() else {
+        return Err(check.into_faults());
     };
     let nodes = nodes(&mut check, &file.node);
     let known: BTreeSet<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
@@ -185,7 +185,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     if check.is_good() {
         Ok(Config { daemon, cluster })
     } else {
-        Err(check.told())
+        Err(check.into_faults())
     }
 }
 

@@ -132,7 +132,7 @@ pub struct LastCrash {
     /// What was in hand.
     pub with: CurrentWork,
     /// It is one of several in a row with the same in hand: it is laid to that.
-    pub again: bool,
+    pub repeated: bool,
 }
 
 /// Memory of the process that says what is being worked on, and outlives a crash.
@@ -180,8 +180,8 @@ impl WorkPage {
             deaths.store(0, Ordering::Relaxed);
         }
         let count = deaths.fetch_add(1, Ordering::Relaxed) + 1;
-        let again = count >= DEATHS;
-        Some(LastCrash { with, again })
+        let repeated = count >= DEATHS;
+        Some(LastCrash { with, repeated })
     }
 
     /// From now on that is in hand.
@@ -239,7 +239,7 @@ mod tests {
         let open = || WorkPage::open(dir.path()).unwrap();
         let check = |holds: Option<CurrentWork>, expected: Option<(CurrentWork, bool)>| {
             let (hand, death) = open();
-            assert_eq!(death.map(|d| (d.with, d.again)), expected);
+            assert_eq!(death.map(|d| (d.with, d.repeated)), expected);
             if let Some(what) = holds {
                 hand.take(CurrentWork::Settling);
                 match what {

@@ -44,7 +44,7 @@ const BLOCKING_THREADS: usize = 2;
 /// The command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Configuration file.
+    /// Path of the configuration file.
     pub config: PathBuf,
     /// Only check it.
     pub check: bool,

@@ -368,7 +368,7 @@ impl Core {
                 let why = "the controller failed at it several times in a row";
                 recovery::set_object_aside(&mut store, object, why)?;
             }
-            recovery::again(&mut store, &config, &self.hand)
+            recovery::rebuild(&mut store, &config, &self.hand)
         });
         match taken {
             Ok(Recovered { controller, first }) => {

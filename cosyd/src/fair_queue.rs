@@ -52,7 +52,7 @@ pub struct FairQueue {
     /// Users whose lane is not empty, the one whose turn is next first.
     turns: VecDeque<Uid>,
     /// Commands whose questions are in a lane, and in whose.
-    asking: BTreeMap<ClientId, Uid>,
+    lane_of: BTreeMap<ClientId, Uid>,
     len: usize,
 }
 
@@ -86,10 +86,10 @@ impl FairQueue {
     fn lane_of(&mut self, event: &Event) -> Option<Uid> {
         match event.of_command()? {
             CommandEvent::Asks(client, uid) => {
-                self.asking.insert(client, uid);
+                self.lane_of.insert(client, uid);
                 Some(uid)
             }
-            CommandEvent::Leaves(client) => self.asking.get(&client).copied(),
+            CommandEvent::Leaves(client) => self.lane_of.get(&client).copied(),
         }
     }
 
@@ -127,7 +127,7 @@ impl FairQueue {
             false => self.turns.push_back(uid),
         }
         if let Event::Asked { client, .. } = &event {
-            self.asking.remove(client);
+            self.lane_of.remove(client);
         }
         self.len -= 1;
         Some(event)
@@ -140,7 +140,7 @@ mod tests {
     use cosy_control::{Caller, Facts};
     use cosy_model::{JobSpec, OsText, Program, User};
 
-    fn asked(client: u64, uid: u32) -> Event {
+    fn request_of(client: u64, uid: u32) -> Event {
         let user = User {
             uid: Uid(uid),
             ..User::default()
@@ -163,16 +163,16 @@ mod tests {
                 _ => 0,
             });
         }
-        assert!(queue.is_empty() && queue.asking.is_empty() && queue.users.is_empty());
+        assert!(queue.is_empty() && queue.lane_of.is_empty() && queue.users.is_empty());
         order
     }
 
     #[test]
     fn a_users_request_waits_for_one_of_each_other() {
         let mut queue = FairQueue::default();
-        (1..=256).for_each(|client| queue.push(asked(client, 7), None));
-        (301..=310).for_each(|client| queue.push(asked(client, 8), None));
-        queue.push(asked(500, 9), None);
+        (1..=256).for_each(|client| queue.push(request_of(client, 7), None));
+        (301..=310).for_each(|client| queue.push(request_of(client, 8), None));
+        queue.push(request_of(500, 9), None);
         assert_eq!(queue.len(), 267);
         let order = order(&mut queue);
         assert_eq!(order[..7], [1, 301, 500, 2, 302, 3, 303]);
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn what_is_large_waits_and_keeps_its_place() {
         let large = |client: u64, uid: u32| {
-            let mut event = asked(client, uid);
+            let mut event = request_of(client, uid);
             if let Event::Asked { request, .. } = &mut event {
                 let program = Program::Allocation;
                 *request = Request::Submit(Box::new(Submission {
@@ -197,10 +197,10 @@ mod tests {
         let mut queue = FairQueue::default();
         let all = [
             large(1, 7),
-            asked(2, 7),
+            request_of(2, 7),
             large(3, 8),
-            asked(4, 9),
-            asked(5, 9),
+            request_of(4, 9),
+            request_of(5, 9),
         ];
         all.into_iter().for_each(|event| queue.push(event, None));
         let mut next = |large: bool| match queue.pop(large) {
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn the_end_of_a_command_comes_after_what_it_asks() {
         let mut queue = FairQueue::default();
-        let asked = [asked(1, 7), asked(2, 7), asked(3, 8)];
-        asked.into_iter().for_each(|event| queue.push(event, None));
+        let events = [request_of(1, 7), request_of(2, 7), request_of(3, 8)];
+        events.into_iter().for_each(|event| queue.push(event, None));
         queue.push(Event::ClientGone(ClientId(2)), None);
         queue.push(Event::ClientGone(ClientId(9)), None);
         // Nobody's question waits of command 9: it is told at once.
@@ -227,7 +227,7 @@ mod tests {
     fn neither_nodes_nor_users_wait_for_all_of_the_others() {
         let mut queue = FairQueue::default();
         (0..2 * OTHERS).for_each(|_| queue.push(Event::Ticked, None));
-        (1..=3).for_each(|client| queue.push(asked(client, 7), None));
+        (1..=3).for_each(|client| queue.push(request_of(client, 7), None));
         let order = order(&mut queue);
         let users = order.iter().enumerate().filter(|(_, client)| **client > 0);
         let places: Vec<usize> = users.map(|(at, _)| at).collect();

@@ -62,7 +62,7 @@ pub struct Faults {
     /// No node is taken on before that.
     nodes_until: Option<Instant>,
     /// The request that is being decided.
-    asked: Option<RequestKind>,
+    deciding: Option<RequestKind>,
     /// Requests that have failed: how often, and the last time.
     failed: Vec<(RequestKind, u32, Instant)>,
 }
@@ -74,7 +74,7 @@ impl Faults {
     /// # Errors
     /// It is not: what to tell a command.
     pub fn admit(&mut self, event: &Event, now: Instant) -> Result<(), Refusal> {
-        self.asked = None;
+        self.deciding = None;
         match event {
             Event::LinkOpened { .. } => match self.nodes_until {
                 Some(until) if now < until => Err(faulty()),
@@ -83,9 +83,9 @@ impl Faults {
             Event::Asked {
                 caller, request, ..
             } => {
-                let asked = (caller.user.uid, std::mem::discriminant(request));
-                self.asked = Some(asked);
-                let failed = self.failed.iter().find(|(known, ..)| *known == asked);
+                let kind = (caller.user.uid, std::mem::discriminant(request));
+                self.deciding = Some(kind);
+                let failed = self.failed.iter().find(|(known, ..)| *known == kind);
                 match failed {
                     Some((_, count, at)) if *count >= REFUSED_AT && now - *at < REMEMBERED => {
                         Err(too_faulty())
@@ -109,16 +109,16 @@ impl Faults {
 
     /// All events of a turn were decided.
     pub fn decided(&mut self) {
-        self.asked = None;
+        self.deciding = None;
     }
 
     /// A fault, with that in hand: the object that it is laid to, if it is not the first.
     pub fn happened(&mut self, with: Option<CurrentWork>, now: Instant) -> Option<Object> {
         self.failed.retain(|(_, _, at)| now - *at < REMEMBERED);
-        if let Some(asked) = self.asked.take() {
-            match self.failed.iter_mut().find(|(known, ..)| *known == asked) {
+        if let Some(kind) = self.deciding.take() {
+            match self.failed.iter_mut().find(|(known, ..)| *known == kind) {
                 Some((_, count, at)) => (*count, *at) = (*count + 1, now),
-                None => self.failed.push((asked, 1, now)),
+                None => self.failed.push((kind, 1, now)),
             }
         }
         let row = match self.row {
@@ -213,7 +213,7 @@ mod tests {
     use cosy_control::{Caller, Facts, LinkHello, LinkId};
     use cosy_model::{JobId, User};
 
-    fn asked(uid: u32, request: Request) -> Event {
+    fn request_of(uid: u32, request: Request) -> Event {
         Event::Asked {
             client: ClientId(u64::from(uid)),
             caller: Box::new(Caller {
@@ -246,14 +246,18 @@ mod tests {
         let mut faults = Faults::default();
         let start = Instant::now();
         for _ in 0..2 {
-            assert!(faults.admit(&asked(7, Request::Queues), start).is_ok());
+            assert!(faults.admit(&request_of(7, Request::Queues), start).is_ok());
             assert_eq!(faults.happened(Some(CurrentWork::Event(0)), start), None);
         }
-        assert!(faults.admit(&asked(7, Request::Queues), start).is_err());
-        assert!(faults.admit(&asked(7, Request::Nodes), start).is_ok());
-        assert!(faults.admit(&asked(8, Request::Queues), start).is_ok());
+        assert!(
+            faults
+                .admit(&request_of(7, Request::Queues), start)
+                .is_err()
+        );
+        assert!(faults.admit(&request_of(7, Request::Nodes), start).is_ok());
+        assert!(faults.admit(&request_of(8, Request::Queues), start).is_ok());
         let later = start + REMEMBERED;
-        assert!(faults.admit(&asked(7, Request::Queues), later).is_ok());
+        assert!(faults.admit(&request_of(7, Request::Queues), later).is_ok());
     }
 
     #[test]
@@ -293,7 +297,7 @@ mod tests {
     fn who_waits_is_known() {
         let mut unanswered = Unanswered::default();
         for uid in 1..=3 {
-            unanswered.note(&asked(uid, Request::Queues));
+            unanswered.note(&request_of(uid, Request::Queues));
         }
         unanswered.note(&Event::ClientGone(ClientId(1)));
         unanswered.answered(&Batch {

@@ -44,20 +44,20 @@ struct NodeLink {
     backlog: Arc<Backlog>,
     /// Names of orders that the node daemon does not know: it is not sent them.
     lacks: Vec<&'static str>,
-    /// Those of them that the log has told of.
-    said: Vec<&'static str>,
+    /// Those of them that the log has named already.
+    logged: Vec<&'static str>,
 }
 
 impl NodeLink {
-    /// Whether the node daemon knows what this frame says. What it does not know is said in the
-    /// log, once.
+    /// Whether the node daemon knows what this frame says. An order that it does not know is
+    /// logged, once.
     fn knows(&mut self, frame: &[u8]) -> bool {
         let body = frame.get(frame::HEADER..).unwrap_or_default();
         let Some(name) = words::lacking(&self.lacks, body) else {
             return true;
         };
-        if !self.said.contains(&name) {
-            self.said.push(name);
+        if !self.logged.contains(&name) {
+            self.logged.push(name);
             tracing::warn!(
                 "a node's daemon is of a release that does not know the order '{name}': it is not sent"
             );
@@ -138,7 +138,7 @@ impl Hub {
             sender,
             backlog: backlog.clone(),
             lacks,
-            said: Vec::new(),
+            logged: Vec::new(),
         };
         lock(&self.links).insert(id, line);
         (id, receiver, backlog)

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn lines_and_loudness() {
-        let check = |kind, who: &str, object, detail: &str, wanted, said: &str| {
+        let check = |kind, who: &str, object, detail: &str, wanted, text: &str| {
             let event = Event {
                 seq: 1,
                 at: Time(0),
@@ -122,7 +122,7 @@ mod tests {
                 detail: detail.into(),
             };
             assert_eq!(loudness(&event), wanted, "{kind}");
-            assert_eq!(line(&event), said);
+            assert_eq!(line(&event), text);
         };
         use EventKind as K;
         let (node, job) = (|| EventObject::Node("n1".into()), || EventObject::Job(JobId(7)));

@@ -18,12 +18,12 @@ use cosy_model::{Refusal, RefusalCode, User};
 pub fn read(
     store: &Store,
     mut query: LedgerQuery,
-    asking: Option<&Caller>,
+    reader: Option<&Caller>,
 ) -> Result<Result<Reply, Refusal>, StoreError> {
     let accounts = store.accounts()?;
     let known = |name: &str| accounts.iter().any(|a| a.name == name);
     let mut may_know = query.account.as_deref().is_none_or(known);
-    if let Some(caller) = asking {
+    if let Some(caller) = reader {
         let mine = of_member(&accounts, caller);
         may_know &= query
             .account
@@ -126,13 +126,13 @@ mod tests {
             grant(4, "gone"),
         ];
         store.commit(&records).unwrap();
-        let check = |asking: Option<Caller>, account: Option<&str>, wanted: Option<&[u64]>| {
+        let check = |reader: Option<Caller>, account: Option<&str>, wanted: Option<&[u64]>| {
             let query = LedgerQuery {
                 account: account.map(Into::into),
                 most: 100,
                 ..LedgerQuery::default()
             };
-            let told = match read(&store, query, asking.as_ref()).unwrap() {
+            let got = match read(&store, query, reader.as_ref()).unwrap() {
                 Ok(Reply::Ledger(lines)) => Some(lines.iter().map(|l| l.seq).collect::<Vec<_>>()),
                 Ok(other) => panic!("{other:?}"),
                 Err(refusal) => {
@@ -140,7 +140,7 @@ mod tests {
                     None
                 }
             };
-            assert_eq!(told.as_deref(), wanted, "{asking:?} {account:?}");
+            assert_eq!(got.as_deref(), wanted, "{reader:?} {account:?}");
         };
         check(None, None, Some(&[1, 2, 3, 4]));
         check(None, Some("gone"), Some(&[4]));

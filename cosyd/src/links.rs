@@ -18,7 +18,7 @@ use cosy_proto::frame::{self, Decoder, FrameError};
 use cosy_proto::keys::{PublicKey, sha256_hex};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
-use cosy_proto::words::{self, ToldNames};
+use cosy_proto::words::{self, ReportedNames};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -277,8 +277,8 @@ impl Switchboard {
             Some(ToLink::Frame(..) | ToLink::Close) | None => return,
         };
         let goes_on = matches!(reply, HelloReply::Welcome { .. });
-        let said = tokio::time::timeout(self.times.hello, say(&mut writer, &reply)).await;
-        if !matches!(said, Ok(Ok(()))) || !goes_on {
+        let written = tokio::time::timeout(self.times.hello, say(&mut writer, &reply)).await;
+        if !matches!(written, Ok(Ok(()))) || !goes_on {
             let _ = tokio::time::timeout(self.times.hello, writer.shutdown()).await;
             return;
         }
@@ -305,12 +305,12 @@ impl Switchboard {
     ) {
         let who = reporter(key);
         let mut chunk = vec![0u8; 16 << 10];
-        let mut said = ToldNames::default();
+        let mut reported = ReportedNames::default();
         let mut unfinished: Option<Share> = None;
         let mut whole_by: Option<Instant> = None;
         loop {
             loop {
-                match said.next_measured(&mut decoder, weight, passed_over) {
+                match reported.next_measured(&mut decoder, weight, passed_over) {
                     Ok(Some((report, weight))) => {
                         whole_by = None;
                         let share = self.counted(who, unfinished.take(), weight);
@@ -414,10 +414,10 @@ impl Switchboard {
             let decoded = services.decode(who, body.0.into()).await;
             drop(reported); // from here on it is counted as a request
             let answer = match decoded {
-                Ok((ask, _request)) => {
+                Ok((frame, _share)) => {
                     let (uid, gid, via) = from;
                     let caller = services.caller(uid, gid, Some(via)).await;
-                    services.answer_whole(&talk, caller, ask).await
+                    services.answer_whole(&talk, caller, frame).await
                 }
                 Err(refusal) => Encoded::refused(refusal),
             };
@@ -585,9 +585,9 @@ mod tests {
         for words in [&b""[..], &[22, 3, 1]] {
             let mut stream = TcpStream::connect(address).await.expect("it listens");
             stream.write_all(words).await.expect("it is taken");
-            let mut said = Vec::new();
-            let _ = stream.read_to_end(&mut said).await;
-            assert!(said.is_empty(), "{said:?}");
+            let mut bytes = Vec::new();
+            let _ = stream.read_to_end(&mut bytes).await;
+            assert!(bytes.is_empty(), "{bytes:?}");
         }
         serving.abort();
     }

@@ -27,9 +27,9 @@ pub struct Meter {
 struct State {
     kinds: BTreeMap<&'static str, Figures>,
     /// When the log was written to last.
-    told: Option<Instant>,
-    /// What was not written since.
-    untold: u64,
+    last_line: Option<Instant>,
+    /// How many lines were left out since then.
+    suppressed: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +78,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Begins now.
+    /// Reads both clocks of the calling thread.
     pub fn start() -> Self {
         Self {
             wall: Instant::now(),
@@ -117,7 +117,7 @@ impl Meter {
         figures.cpu.add(took.cpu, uid);
         if took.wall > LONG_TURN {
             let of_it = format!(", {} of them at work", took.cpu.as_millis());
-            state.tell(("turn", kind), uid, took.wall, &of_it);
+            state.log(("turn", kind), uid, took.wall, &of_it);
         }
     }
 
@@ -130,7 +130,7 @@ impl Meter {
             figures.read = (took, Some(uid));
         }
         if took > LONG_READ {
-            state.tell(("read", kind), Some(uid), took, "");
+            state.log(("read", kind), Some(uid), took, "");
         }
     }
 
@@ -167,20 +167,20 @@ fn bound_of(took: Duration) -> usize {
 }
 
 impl State {
-    fn tell(&mut self, (what, kind): (&str, &str), uid: Option<Uid>, took: Duration, of_it: &str) {
-        if self.told.is_some_and(|at| at.elapsed() < BETWEEN) {
-            self.untold += 1;
+    fn log(&mut self, (what, kind): (&str, &str), uid: Option<Uid>, took: Duration, of_it: &str) {
+        if self.last_line.is_some_and(|at| at.elapsed() < BETWEEN) {
+            self.suppressed += 1;
             return;
         }
         let of = uid.map_or_else(String::new, |uid| format!(" of user {uid}"));
-        let untold = std::mem::take(&mut self.untold);
-        let more = match untold {
+        let suppressed = std::mem::take(&mut self.suppressed);
+        let more = match suppressed {
             0 => String::new(),
             n => format!("; {n} more since the last line"),
         };
         let ms = took.as_millis();
         tracing::warn!("a {what} for '{kind}'{of} took {ms} ms{of_it}{more}");
-        self.told = Some(Instant::now());
+        self.last_line = Some(Instant::now());
     }
 }
 

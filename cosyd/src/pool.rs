@@ -106,16 +106,16 @@ impl<S: Default + 'static> Pool<S> {
             .lines
             .get(&who.uid)
             .map_or(0, |line| line.waiting.len());
-        let told = |text: String| Err(Refusal::new(RefusalCode::TooMany, text));
+        let refused = |text: String| Err(Refusal::new(RefusalCode::TooMany, text));
         if mine >= shared.bounds.waiting_per_user && !who.trusted {
-            return told(format!(
+            return refused(format!(
                 "user {} has {mine} {} waiting already: wait until some are done",
                 who.uid, shared.what
             ));
         }
         if state.waiting >= shared.bounds.waiting {
             let waiting = state.waiting;
-            return told(format!("{waiting} {} wait already: try again later", shared.what));
+            return refused(format!("{waiting} {} wait already: try again later", shared.what));
         }
         state.waiting += 1;
         if mine == 0 {

@@ -91,13 +91,13 @@ pub fn at_start(
     hand: &WorkPage,
     death: Option<LastCrash>,
 ) -> anyhow::Result<Recovered> {
-    if let Some(LastCrash { with, again }) = death {
+    if let Some(LastCrash { with, repeated }) = death {
         tracing::error!("the controller has died while {with}");
-        if let (CurrentWork::Object(object), true) = (with, again) {
+        if let (CurrentWork::Object(object), true) = (with, repeated) {
             set_object_aside(store, object, "the controller died at it, twice")?;
         }
     }
-    let careful = death.is_some_and(|d| d.again && d.with == CurrentWork::TakingUp);
+    let careful = death.is_some_and(|d| d.repeated && d.with == CurrentWork::TakingUp);
     let trial = if careful {
         TrialPlace::Apart
     } else {
@@ -114,11 +114,11 @@ pub fn at_start(
     taken.map(|taken| watched(taken, hand))
 }
 
-/// Later, when there are threads.
+/// Takes up the store again in a running daemon, which has other threads.
 ///
 /// # Errors
 /// The store cannot be read or written, or too many rows fail.
-pub fn again(
+pub fn rebuild(
     store: &mut Store,
     config: &ClusterConfig,
     hand: &WorkPage,

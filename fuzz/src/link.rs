@@ -11,7 +11,7 @@ use cosy_proto::words;
 /// The link of the node that lies.
 const LINK: LinkId = LinkId(900_000);
 
-/// One input.
+/// Feeds one input of the fuzzer to a link.
 pub fn run(bytes: &[u8]) {
     let Some((flags, bytes)) = bytes.split_first() else {
         return;

@@ -62,7 +62,7 @@ pub(crate) fn is_decided(request: &Request) -> bool {
     )
 }
 
-/// One input.
+/// Feeds one input of the fuzzer to the socket of commands.
 pub fn run(bytes: &[u8]) {
     let Some((flags, bytes)) = bytes.split_first() else {
         return;

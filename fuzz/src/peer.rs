@@ -13,7 +13,7 @@ use cosy_proto::step::{self, StepFrame};
 use cosy_proto::ticket;
 use noded::steps::{check, layout};
 
-/// One input.
+/// Feeds one input of the fuzzer to what nodes tell each other.
 pub fn run(bytes: &[u8]) {
     for piece in crate::pieces(bytes) {
         let Some((kind, body)) = piece.split_first() else {

@@ -15,7 +15,7 @@ fn server(node: u32) -> Pmi {
     })
 }
 
-/// One input.
+/// Feeds one input of the fuzzer to the PMI servers of two nodes.
 pub fn run(bytes: &[u8]) {
     let mut nodes = [server(0), server(1)];
     let mut shares: Vec<Option<Vec<u8>>> = vec![None, None];

@@ -4,7 +4,7 @@
 use noded::pmix::facts;
 use noded::pmix::words::{FromHelper, ToHelper};
 
-/// One input.
+/// Feeds one input of the fuzzer to what PMIx helpers and supervisors tell each other.
 pub fn run(bytes: &[u8]) {
     crate::stream(bytes, noded::pmix::words::FRAME);
     for piece in crate::pieces(bytes) {

@@ -240,7 +240,7 @@ mod tests {
         let Err(faults) = parse(text, Path::new("/etc")) else {
             return Vec::new();
         };
-        let told = |fault: String| {
+        let parsed = |fault: String| {
             let rest = fault.strip_prefix("/etc/x:").unwrap();
             let (line, what) = rest.split_once(": ").unwrap_or_default();
             match line.parse() {
@@ -248,7 +248,7 @@ mod tests {
                 Err(_) => (0, rest.trim_start().to_owned()),
             }
         };
-        faults.0.into_iter().map(told).collect()
+        faults.0.into_iter().map(parsed).collect()
     }
 
     #[test]
@@ -283,8 +283,8 @@ mod tests {
     #[test]
     fn a_fault_says_what_would_work() {
         let check = |text: &str, want: &[&str]| {
-            let told: Vec<String> = faults(text).into_iter().map(|(_, what)| what).collect();
-            assert_eq!(told, want, "{text}");
+            let got: Vec<String> = faults(text).into_iter().map(|(_, what)| what).collect();
+            assert_eq!(got, want, "{text}");
         };
         check(
             "nmae = 1",

@@ -59,7 +59,7 @@ pub enum Event {
     Hook(HookEnd),
     /// The periodic health check ended.
     Health(Result<(), String>),
-    /// Concerns steps.
+    /// Something that concerns a step.
     Step(Box<StepEvent>),
 }
 
@@ -78,7 +78,7 @@ impl From<RelayEvent> for Event {
 /// What the command line says.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// Configuration file.
+    /// Path of the configuration file.
     pub config: PathBuf,
     /// Its end stops everything.
     pub lifeline: Option<OwnedFd>,
@@ -280,7 +280,7 @@ impl Daemon {
     fn step_event(&mut self, event: StepEvent) {
         match (&mut self.nodes, event) {
             (Nodes::Real(node), event) => node.step_event(event),
-            (Nodes::Virtual(_), StepEvent::Asked(asked)) => asked.connection.refuse(
+            (Nodes::Virtual(_), StepEvent::CommandRequest(incoming)) => incoming.connection.refuse(
                 RefusalCode::WrongState,
                 "the nodes of this daemon are virtual: they run nothing, and no steps either",
             ),

@@ -112,8 +112,8 @@ fn verdict(name: &str, reaped: Option<sys::Reaped>, output: File) -> Result<(), 
         Some((_, signal)) => format!("was ended by {}", sys::signal_name(signal)),
         None => "was lost".to_owned(),
     };
-    let said = last_line(output).map_or(String::new(), |line| format!(": {line}"));
-    Err(format!("{name} {how}{said}"))
+    let last = last_line(output).map_or(String::new(), |line| format!(": {line}"));
+    Err(format!("{name} {how}{last}"))
 }
 
 fn last_line(mut output: File) -> Option<String> {

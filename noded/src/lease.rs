@@ -40,8 +40,8 @@ pub struct Lease {
     number: u64,
     /// How long the machine had slept when that was looked at last.
     slept: Option<Duration>,
-    /// It was said that it is over.
-    told: bool,
+    /// The end of the lease was reported.
+    reported_over: bool,
     directory: PathBuf,
     seen: OsText,
 }
@@ -66,7 +66,7 @@ impl Lease {
             registered: None,
             number: 0,
             slept: None,
-            told: false,
+            reported_over: false,
             seen: OsText(small_file(&directory.join("seen")).unwrap_or_default()),
             directory: directory.to_owned(),
         }
@@ -142,7 +142,7 @@ impl Lease {
     }
 
     fn is_heard(&mut self, at: Duration) {
-        (self.stopped, self.told) = (false, false);
+        (self.stopped, self.reported_over) = (false, false);
         self.sign = self.sign.max(at);
         self.keep();
     }
@@ -155,7 +155,7 @@ impl Lease {
 
     /// The same, once for each time.
     pub fn is_just_over(&mut self, now: Duration) -> bool {
-        self.is_over(now) && !std::mem::replace(&mut self.told, true)
+        self.is_over(now) && !std::mem::replace(&mut self.reported_over, true)
     }
 
     /// For how long there was no sign.

@@ -10,7 +10,7 @@ use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::{KeyPair, PublicKey};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
-use cosy_proto::words::{self, ToldNames};
+use cosy_proto::words::{self, ReportedNames};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub enum LinkEvent {
 /// Why there is no link.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// Connection, TLS.
+    /// The connection could not be made or broke, TLS included.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// What came is no message.
@@ -142,13 +142,13 @@ where
     E: From<LinkEvent>,
 {
     let mut pause = FIRST_PAUSE;
-    let mut told = String::new();
+    let mut last_logged = String::new();
     loop {
         let began = sys::since_boot();
         let error = match welcomed(peer.greet(&Hello::node()).await) {
             Ok(welcome) => {
                 pause = FIRST_PAUSE;
-                told.clear();
+                last_logged.clear();
                 let error = carry(welcome, &events).await;
                 if events.send(LinkEvent::Down.into()).await.is_err() {
                     return;
@@ -165,11 +165,11 @@ where
         if absent && events.send(LinkEvent::Absent(began).into()).await.is_err() {
             return;
         }
-        // The same error again and again is said once.
+        // The same error again and again is logged once.
         let text = error.to_string();
-        if told != text {
+        if last_logged != text {
             tracing::warn!("no link to the controller at {}: {text}", peer.address);
-            told = text;
+            last_logged = text;
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LAST_PAUSE);
@@ -215,7 +215,7 @@ async fn read_orders<E: From<LinkEvent>>(
     events: &mpsc::Sender<E>,
 ) -> LinkError {
     let mut decoder = Decoder::new(limits::FRAME_BYTES);
-    let mut said = ToldNames::default();
+    let mut reported = ReportedNames::default();
     let mut chunk = vec![0; CHUNK];
     loop {
         match stream.read(&mut chunk).await {
@@ -223,7 +223,7 @@ async fn read_orders<E: From<LinkEvent>>(
             Ok(n) => decoder.push(&chunk[..n]),
             Err(e) => return e.into(),
         }
-        let orders = match whole_orders(&mut decoder, &mut said) {
+        let orders = match whole_orders(&mut decoder, &mut reported) {
             Ok(orders) => orders,
             Err(e) => return e.into(),
         };
@@ -238,7 +238,7 @@ async fn read_orders<E: From<LinkEvent>>(
 /// What has come whole.
 fn whole_orders(
     decoder: &mut Decoder,
-    said: &mut ToldNames,
+    reported: &mut ReportedNames,
 ) -> Result<Vec<NodeOrder>, frame::FrameError> {
     let passed_over = |name: &str, why: &str| {
         tracing::warn!(
@@ -246,7 +246,7 @@ fn whole_orders(
         );
     };
     let mut orders = Vec::new();
-    while let Some(order) = said.next(decoder, passed_over)? {
+    while let Some(order) = reported.next(decoder, passed_over)? {
         orders.push(order);
     }
     Ok(orders)

@@ -1,4 +1,4 @@
-//! The daemon's side of the nursery: asks for shepherds, hears of their birth and end.
+//! The daemon's side of the nursery: requests shepherds, hears of their start and end.
 //! When the nursery is lost, the daemon is told once, and starts another.
 
 use crate::cgroup::jobs_unit;
@@ -17,16 +17,16 @@ use tokio::sync::mpsc;
 /// What came from a nursery.
 #[derive(Debug)]
 pub enum NurseryEvent {
-    /// What the nursery told, in order.
-    Told(Vec<NurseryMessage>),
+    /// Its messages, in order.
+    Messages(Vec<NurseryMessage>),
     /// The nursery with that process number has ended.
     Lost(i32),
 }
 
-/// A shepherd to be born, and a step's way up.
+/// A shepherd to be started, and for a step the socket to the node above.
 #[derive(Debug)]
 struct Request {
-    birth: ShepherdSpec,
+    spec: ShepherdSpec,
     up: Option<OwnedFd>,
 }
 
@@ -36,13 +36,13 @@ struct Request {
 pub struct ShepherdRequests(mpsc::UnboundedSender<Request>);
 
 impl ShepherdRequests {
-    /// For an attempt's own program without a way up, for a step with one.
-    pub fn ask(&self, birth: ShepherdSpec, up: Option<OwnedFd>) {
-        let _ = self.0.send(Request { birth, up });
+    /// Requests a shepherd: without `up` for an attempt's own program, with it for a step.
+    pub fn send(&self, spec: ShepherdSpec, up: Option<OwnedFd>) {
+        let _ = self.0.send(Request { spec, up });
     }
 }
 
-/// What nurseries, and the shepherds that are born in them, are given.
+/// What nurseries, and the shepherds that they start, are given.
 #[derive(Clone, Debug, Default)]
 pub struct NurseryOptions {
     /// Its end is their end.
@@ -57,7 +57,7 @@ pub struct NurseryOptions {
 #[derive(Debug)]
 pub struct Nursery {
     pid: i32,
-    asking: ShepherdRequests,
+    shepherd_requests: ShepherdRequests,
 }
 
 impl Nursery {
@@ -84,7 +84,7 @@ impl Nursery {
         tokio::spawn(read(reading, pid, events));
         Ok(Self {
             pid,
-            asking: ShepherdRequests(requests),
+            shepherd_requests: ShepherdRequests(requests),
         })
     }
 
@@ -93,9 +93,9 @@ impl Nursery {
         self.pid
     }
 
-    /// How it is asked.
-    pub fn asking(&self) -> ShepherdRequests {
-        self.asking.clone()
+    /// Where requests for shepherds go.
+    pub fn shepherd_requests(&self) -> ShepherdRequests {
+        self.shepherd_requests.clone()
     }
 }
 
@@ -108,7 +108,7 @@ async fn write(socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Reques
 }
 
 async fn send(socket: &OwnedWriteHalf, request: &Request) -> io::Result<()> {
-    let bytes = request.birth.encode();
+    let bytes = request.spec.encode();
     let mut sent = 0;
     while sent < bytes.len() {
         socket.writable().await?;
@@ -132,12 +132,12 @@ async fn read(mut socket: OwnedReadHalf, pid: i32, events: mpsc::Sender<Event>) 
     {
         bytes.extend_from_slice(&chunk[..n]);
         let whole = bytes.len() / ANSWER * ANSWER;
-        let told: Vec<NurseryMessage> = bytes[..whole]
+        let messages: Vec<NurseryMessage> = bytes[..whole]
             .chunks(ANSWER)
             .filter_map(NurseryMessage::decode)
             .collect();
         bytes.drain(..whole);
-        let event = Event::Nursery(NurseryEvent::Told(told));
+        let event = Event::Nursery(NurseryEvent::Messages(messages));
         if events.send(event).await.is_err() {
             return;
         }

@@ -53,7 +53,7 @@ pub fn check_directory(directory: &Path) -> Result<(), String> {
     });
     match bad {
         None => Ok(()),
-        Some((part, why)) => Err(told(&part, &why)),
+        Some((part, why)) => Err(fault_message(&part, &why)),
     }
 }
 
@@ -89,7 +89,7 @@ fn fault_of(part: &Path) -> Option<String> {
     open.then(|| format!("can be written by others (mode {:o})", found.mode() & 0o7777))
 }
 
-fn told(part: &Path, why: &str) -> String {
+fn fault_message(part: &Path, why: &str) -> String {
     format!(
         "{} {why}, who could put something else there: use a directory that only root can change, as /run/noded",
         part.display()

@@ -70,7 +70,7 @@ pub enum RelayEvent {
     },
     /// That command has gone.
     Closed {
-        /// Which connection.
+        /// Number of the command's connection on this host.
         connection: u64,
     },
 }
@@ -427,9 +427,9 @@ mod tests {
     /// A relay, and what it tells.
     fn relay(times: Times) -> (tempfile::TempDir, Relay, mpsc::Receiver<RelayEvent>) {
         let dir = tempfile::tempdir().expect("a directory");
-        let (events, told) = mpsc::channel(16);
+        let (events, received) = mpsc::channel(16);
         let relay = Relay::listen_for(&dir.path().join("relay/socket"), events, times);
-        (dir, relay.expect("it listens"), told)
+        (dir, relay.expect("it listens"), received)
     }
 
     async fn rest(stream: &mut UnixStream) -> usize {
@@ -439,8 +439,8 @@ mod tests {
     }
 
     /// Waits for the first frame, and tells on which connection it came.
-    async fn frame_of(told: &mut mpsc::Receiver<RelayEvent>) -> u64 {
-        match told.recv().await {
+    async fn frame_of(received: &mut mpsc::Receiver<RelayEvent>) -> u64 {
+        match received.recv().await {
             Some(RelayEvent::Frame { connection, .. }) => connection,
             other => panic!("{other:?}"),
         }
@@ -449,10 +449,10 @@ mod tests {
     #[tokio::test]
     async fn who_says_nothing_is_hung_up_on() {
         let first = SOON;
-        let (_dir, relay, mut told) = relay(Times { first, ..PATIENT });
+        let (_dir, relay, mut received) = relay(Times { first, ..PATIENT });
         let mut stream = UnixStream::connect(&relay.path).await.expect("it listens");
         assert_eq!(rest(&mut stream).await, 0);
-        let closed = told.recv().await;
+        let closed = received.recv().await;
         assert!(matches!(closed, Some(RelayEvent::Closed { .. })), "{closed:?}");
         assert!(locked(&relay.table).held.is_empty());
     }
@@ -481,13 +481,13 @@ mod tests {
     #[tokio::test]
     async fn who_does_not_take_an_answer_is_hung_up_on() {
         let take = SOON;
-        let (_dir, relay, mut told) = relay(Times { take, ..PATIENT });
+        let (_dir, relay, mut received) = relay(Times { take, ..PATIENT });
         let mut stream = UnixStream::connect(&relay.path).await.expect("it listens");
         let question = [1, 0, 0, 0, 7];
         stream.write_all(&question).await.expect("it is taken");
-        let connection = frame_of(&mut told).await;
+        let connection = frame_of(&mut received).await;
         relay.answer(connection, OsText(vec![9; 8 << 20]));
-        let closed = told.recv().await;
+        let closed = received.recv().await;
         assert!(matches!(closed, Some(RelayEvent::Closed { .. })), "{closed:?}");
         assert!(rest(&mut stream).await < 8 << 20);
     }

@@ -39,11 +39,11 @@ fn log(bench: &Bench) -> String {
 
 /// Whether this noded keeps jobs from devices; it says so where it cannot.
 fn keeps(bench: &Bench) -> bool {
-    let said = log(bench).contains("cannot keep jobs from devices by control groups");
-    if said {
+    let cannot = log(bench).contains("cannot keep jobs from devices by control groups");
+    if cannot {
         skip("no control groups for devices here; the node says so");
     }
-    !said
+    !cannot
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_file_that_is_not_there_is_said() {
 // ---- steps
 
 /// Runs a step in a held job; what its tasks said, by rank.
-fn said(bench: &Bench, spec: &StepSpec) -> Vec<Vec<String>> {
+fn output_lines(bench: &Bench, spec: &StepSpec) -> Vec<Vec<String>> {
     let mut spec = spec.clone();
     spec.workdir = OsText::from(bench.dir.path().to_str().unwrap());
     let mut client = Client::start(bench, 1, &spec);
@@ -123,16 +123,16 @@ fn each_task_has_its_own_gpus() {
         let mut spec = shell(LOOK);
         (spec.tasks, spec.cores_per_task) = (Some(want.len() as u32), Some(1));
         (spec.gpus_per_task, spec.gpus_per_node) = (each, all);
-        let said = said(&bench, &spec);
-        assert_eq!(said.len(), want.len(), "{said:?}");
-        for (said, (files, variable)) in said.iter().zip(want) {
-            let opens: Vec<&str> = said[..3]
+        let lines = output_lines(&bench, &spec);
+        assert_eq!(lines.len(), want.len(), "{lines:?}");
+        for (line, (files, variable)) in lines.iter().zip(want) {
+            let opens: Vec<&str> = line[..3]
                 .iter()
                 .map(String::as_str)
                 .filter(|f| *f != "Operation not permitted")
                 .collect();
             if kept {
-                assert_eq!((&opens[..], &*said[3]), (*files, *variable), "{each} {all:?}");
+                assert_eq!((&opens[..], &*line[3]), (*files, *variable), "{each} {all:?}");
             } else {
                 assert_eq!(opens, ["full", "zero", "random"]);
             }
@@ -200,5 +200,5 @@ fn tasks_say_what_they_are_bound_to() {
     let mut spec = shell("grep Cpus_allowed_list /proc/self/status | cut -f 2");
     (spec.tasks, spec.cores_per_task) = (Some(2), Some(1));
     let want = |n: usize| vec![processors[n].to_string()];
-    assert_eq!(said(&bench, &spec), [want(0), want(1)]);
+    assert_eq!(output_lines(&bench, &spec), [want(0), want(1)]);
 }

@@ -207,14 +207,14 @@ fn health_is_told_when_it_changes() {
     bench.start();
     bench.accept();
     std::fs::write(bench.path("broken"), "").unwrap();
-    let told = |r: &NodeReport| match r {
+    let problem_of = |r: &NodeReport| match r {
         NodeReport::Health { problem, .. } => Some(problem.clone()),
         _ => None,
     };
-    let problem = bench.expect(told).unwrap();
+    let problem = bench.expect(problem_of).unwrap();
     assert!(problem.ends_with(": broken"), "{problem}");
     std::fs::remove_file(bench.path("broken")).unwrap();
-    assert_eq!(bench.expect(told), None);
+    assert_eq!(bench.expect(problem_of), None);
 }
 
 #[test]
@@ -377,14 +377,14 @@ fn hostile_commands_do_no_harm() {
     assert_eq!(bench.run(job).exit_code, 1);
     // Without a controller, commands are told so at once.
     bench.hang_up();
-    let mut told = None;
+    let mut refusal = None;
     wait_for("refusal", || {
         let mut command = UnixStream::connect(&socket).unwrap();
         command.write_all(&[1, 0, 0, 0, 0x80]).unwrap();
-        told = frame::read::<ReplyFrame>(&mut command, 1 << 20)
+        refusal = frame::read::<ReplyFrame>(&mut command, 1 << 20)
             .ok()
             .flatten();
-        told.is_some().then_some(())
+        refusal.is_some().then_some(())
     });
 }
 

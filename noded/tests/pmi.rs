@@ -119,7 +119,7 @@ impl Step {
         self.directory.path().join(rank.to_string())
     }
 
-    fn said(&self, rank: usize) -> String {
+    fn output_text(&self, rank: usize) -> String {
         fs::read_to_string(self.output(rank)).unwrap()
     }
 
@@ -203,13 +203,13 @@ fn servers(node_of: &[usize]) -> Vec<Pmi> {
 }
 
 /// Every rank of a step that is laid out like that says what it should.
-fn runs(program: &Path, node_of: &[usize], says: impl Fn(usize) -> String) {
+fn runs(program: &Path, node_of: &[usize], expected: impl Fn(usize) -> String) {
     let (mut step, heard) = Step::start(program, &[], node_of);
     step.serve(&heard);
     for (rank, end) in step.ends().iter().enumerate() {
-        let said = step.said(rank);
-        assert!(end.success(), "rank {rank} of {node_of:?}: {end}: {said}");
-        assert!(said.contains(&says(rank)), "rank {rank} of {node_of:?}: {said}");
+        let output = step.output_text(rank);
+        assert!(end.success(), "rank {rank} of {node_of:?}: {end}: {output}");
+        assert!(output.contains(&expected(rank)), "rank {rank} of {node_of:?}: {output}");
     }
 }
 

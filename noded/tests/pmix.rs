@@ -177,13 +177,13 @@ fn a_killed_helper_is_told_and_swept() {
     };
     until_up(&mut step);
     sys::kill(step.nodes[1].helper.pid(), 9).unwrap();
-    let mut told = Vec::new();
+    let mut all = Vec::new();
     step.until(|_, acts, gone| {
-        told.extend(acts);
-        gone == [1] && !told.is_empty()
+        all.extend(acts);
+        gone == [1] && !all.is_empty()
     });
     let ended = PmixAct::Failed("the PMIx helper has ended".to_owned());
-    assert_eq!(told, [ended]);
+    assert_eq!(all, [ended]);
     kill_tasks(&mut step);
     let node = &mut step.nodes[1];
     assert!(node.directory.exists(), "nobody has removed it yet");

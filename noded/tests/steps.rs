@@ -414,13 +414,13 @@ fn a_command_is_shown_the_way_to_its_job() {
     nodes.hold(one);
     let mut client = Client::connect(&nodes.benches[1]);
     client.ask(&StepAsk::List { job: JobId(5) });
-    let asked = |bench: &mut Bench| {
+    let next_question = |bench: &mut Bench| {
         bench.expect(|r| match r {
             NodeReport::AskPassage { number, uid, job } if job.0 == 5 => Some((*number, *uid)),
             _ => None,
         })
     };
-    let (number, uid) = asked(&mut nodes.benches[1]);
+    let (number, uid) = next_question(&mut nodes.benches[1]);
     let mut for_that_host = one[0].clone();
     let holder = nodes.peers[1].key.clone();
     nodes.benches[0].sign_for(&mut for_that_host, holder);
@@ -438,7 +438,7 @@ fn a_command_is_shown_the_way_to_its_job() {
     assert!(matches!(client.answer(), StepAnswer::Steps(steps) if steps.is_empty()));
     let mut client = Client::connect(&nodes.benches[1]);
     client.ask(&StepAsk::List { job: JobId(5) });
-    let (number, _) = asked(&mut nodes.benches[1]);
+    let (number, _) = next_question(&mut nodes.benches[1]);
     let refusal = Refusal::new(RefusalCode::NotFound, "no such job");
     nodes.benches[1].order(NodeOrder::Passage {
         number,
@@ -572,11 +572,11 @@ fn the_end_of_a_job_ends_its_steps_and_tells_them_first() {
     std::fs::write(bench.path("go"), "").unwrap();
     assert_eq!(bench.ended(1).cause, EndCause::Exited);
     assert!(!alive(pid));
-    let told = bench.backlog.iter().find_map(|r| match r {
+    let records = bench.backlog.iter().find_map(|r| match r {
         NodeReport::Steps { records, .. } => Some(records.clone()),
         _ => None,
     });
-    assert_eq!(told.expect("told before the end")[0].end.signal, 9);
+    assert_eq!(records.expect("told before the end")[0].end.signal, 9);
     bench.forget(job.allocation.key);
 }
 

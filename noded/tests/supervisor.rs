@@ -102,12 +102,12 @@ impl Bench {
         std::fs::create_dir_all(&directory).unwrap();
         spool::write_launch(&directory, task).unwrap();
         let (up, its) = UnixStream::pair().unwrap();
-        let birth = ShepherdSpec {
+        let spec = ShepherdSpec {
             attempt: ATTEMPT.into(),
             step: Some(task.order.key.step),
         };
         let its = OwnedFd::from(its);
-        sys::send_with(&self.socket, &birth.encode(), Some(&its)).unwrap();
+        sys::send_with(&self.socket, &spec.encode(), Some(&its)).unwrap();
         self.steps += 1;
         Step::new(up, directory)
     }

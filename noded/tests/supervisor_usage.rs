@@ -129,8 +129,8 @@ fn a_step_counts_among_the_processes_of_its_job() {
     );
     let mut client = Client::start(&bench, 1, &probe);
     client.created();
-    let said = client.end().output.remove(&0).unwrap_or_default();
-    let Some("12") = said.lines().nth(1) else {
+    let output = client.end().output.remove(&0).unwrap_or_default();
+    let Some("12") = output.lines().nth(1) else {
         bench.release(&allocation);
         return skip("processes cannot be limited by version 1 here");
     };
@@ -139,7 +139,7 @@ fn a_step_counts_among_the_processes_of_its_job() {
     let mut client = Client::start(&bench, 1, &shell(bomb));
     client.created();
     let ended = client.end();
-    let said = ended.output.get(&0).cloned().unwrap_or_default();
-    assert!(said.contains("fork") && !said.contains("all"), "{ended:?}");
+    let output = ended.output.get(&0).cloned().unwrap_or_default();
+    assert!(output.contains("fork") && !output.contains("all"), "{ended:?}");
     bench.release(&allocation);
 }

@@ -48,7 +48,7 @@ pub struct Row {
     pub state: JobState,
     /// Why it waits or ended so.
     pub reason: String,
-    /// Exit code.
+    /// Exit code of its program, once it has ended.
     pub exit_code: Option<i64>,
     /// Signal that ended the script.
     pub signal: Option<i64>,

@@ -13,9 +13,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(90);
 pub struct Output {
     /// Exit code; 128 and the signal when a signal ended it.
     pub code: i32,
-    /// Standard output.
+    /// What it wrote to standard output.
     pub out: String,
-    /// Standard error.
+    /// What it wrote to standard error.
     pub err: String,
 }
 

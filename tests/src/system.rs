@@ -23,10 +23,10 @@ pub fn root_or_skip() -> bool {
     is_root()
 }
 
-/// A process.
+/// A process of this host, as `/proc` shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Process {
-    /// Its id.
+    /// Process id on this host.
     pub pid: i32,
     /// What it calls itself (shepherds: `cosy:JOB.ATTEMPT`).
     pub name: String,

@@ -8,7 +8,7 @@ use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::{ArgMatches, Command};
 use cosy_model::variables::PLUGIN_PATH;
-use cosy_plugin::{Environment, Plugins, prepare, remove_files, wanted};
+use cosy_plugin::{Environment, Plugins, needs_plugins, prepare, remove_files};
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io;
@@ -104,7 +104,7 @@ impl Drop for PreparedPlugins {
 /// Runs the plugins for the allocation that these variables describe; `None` where that is not
 /// needed. Errors are reported in the name of `program`.
 pub fn prepare_plugins(environment: &Environment, program: &str) -> Option<PreparedPlugins> {
-    if !wanted(environment) {
+    if !needs_plugins(environment) {
         return None;
     }
     let files = match private_directory(environment) {

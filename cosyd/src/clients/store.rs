@@ -54,10 +54,10 @@ impl Services {
             ));
         }
         let kind = request.kind();
-        let (asking, cluster) = (caller.clone(), self.cluster.clone());
+        let (requester, cluster) = (caller.clone(), self.cluster.clone());
         let query = move |store: &Store| match request {
             Request::History { filter, fields } => {
-                let eyes = Eyes::of(&lock(&cluster), &asking, &filter);
+                let eyes = Eyes::of(&lock(&cluster), &requester, &filter);
                 store_answers::history(store, &filter, &fields, eyes)
             }
             Request::Script { job } => Ok(script_of(job, store.script(job.job)?, only)),
@@ -97,7 +97,7 @@ impl Services {
                     most,
                     reader: None,
                 };
-                let read = ledger::read(store, query, (!admin).then_some(&asking))?;
+                let read = ledger::read(store, query, (!admin).then_some(&requester))?;
                 Ok(read.unwrap_or_else(Reply::Refused))
             }
             _ => Ok(Reply::Refused(Refusal::invalid("this is not answered out of the store"))),

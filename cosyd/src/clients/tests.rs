@@ -69,12 +69,12 @@ async fn rest(stream: &mut UnixStream) -> Vec<Reply> {
     stream.read_to_end(&mut bytes).await.expect("it is read");
     let mut decoder = Decoder::new(limits::REPLY_BYTES);
     decoder.push(&bytes);
-    let mut said = Vec::new();
+    let mut answers = Vec::new();
     while let Some(body) = decoder.next_frame().expect("a frame") {
         let answer: ReplyFrame = frame::decode(body).expect("an answer");
-        said.push(answer.reply);
+        answers.push(answer.reply);
     }
-    said
+    answers
 }
 
 #[tokio::test]
@@ -90,8 +90,8 @@ async fn who_asks_no_more_is_hung_up_on() {
     let idle = SOON;
     let (mut stream, talk) = connect(services(Times { idle, ..PATIENT }, 1));
     stream.write_all(&question()).await.expect("it is taken");
-    let said = rest(&mut stream).await;
-    assert!(matches!(said.as_slice(), [Reply::Script(_)]), "{said:?}");
+    let answers = rest(&mut stream).await;
+    assert!(matches!(answers.as_slice(), [Reply::Script(_)]), "{answers:?}");
     talk.await.expect("it has ended");
 }
 

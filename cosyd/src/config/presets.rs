@@ -36,7 +36,7 @@ pub(super) fn read(
         Err(why) => return check.fault(at, why),
     };
     let mut inner = Check::new(&file, &text, &[]);
-    if let Some(policy) = inner.understood::<PolicyFile>() {
+    if let Some(policy) = inner.deserialize::<PolicyFile>() {
         if let Some(other) = &policy.reservations.policy {
             let what = "a policy file cannot name another policy: copy its keys here";
             inner.fault(other.span().start, what);

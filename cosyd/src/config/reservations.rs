@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Spanned, Value};
 
-/// All rules.
+/// The rules that `all_of` and `any_of` may name.
 const RULES: [Rule; 4] = [Rule::Notice, Rule::WhatIf, Rule::Load, Rule::Price];
 
 #[derive(Deserialize, Default)]

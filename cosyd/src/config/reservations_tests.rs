@@ -469,9 +469,9 @@ fn accounts() {
     let wanted: BTreeMap<_, _> = wanted.map(|(n, a)| (n.to_owned(), a)).into();
     assert_eq!(config.cluster.accounts, wanted);
     let check = |text: &str, what: &str| {
-        let told = faults(text);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains(what), "{told:?}");
+        let got = faults(text);
+        assert_eq!(got.len(), 1, "{got:?}");
+        assert!(got[0].contains(what), "{got:?}");
     };
     check("[account.income]\n", "book of the ledger");
     check("[account.grants]\n", "book of the ledger");

@@ -7,7 +7,7 @@ use cosy_control::record::OwnQueue;
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, JobRow, NodeRow, ReservationRow};
 use cosy_control::{ClockRow, OlderRow, StandingRow, SubmissionRow, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow};
-use cosy_kept::{Plain, lost};
+use cosy_kept::{MessagePackValue, lost_fields};
 use cosy_model::QueueState;
 use cosy_model::api::Reply;
 use cosy_model::step::StepRecord;
@@ -38,25 +38,25 @@ type Losses = fn(&[u8]) -> Vec<String>;
 
 /// Every column with records, and as what they are read.
 const RECORDS: [(&str, &str, Losses); 19] = [
-    ("submissions", "row", lost::<SubmissionRow>),
-    ("bodies", "row", lost::<SubmissionRow>),
-    ("standings", "row", lost::<StandingRow>),
-    ("jobs", "row", lost::<JobRow>),
-    ("steps", "records", lost::<Vec<StepRecord>>),
-    ("nodes", "row", lost::<NodeRow>),
-    ("queues", "row", lost::<QueueState>),
-    ("own_queues", "row", lost::<OwnQueue>),
-    ("answers", "reply", lost::<Reply>),
-    ("reservations", "row", lost::<ReservationRow>),
-    ("accounts", "row", lost::<AccountRow>),
-    ("figures", "row", lost::<FiguresRow>),
-    ("hour_prices", "row", lost::<HourPriceRow>),
-    ("flows", "row", lost::<FlowRow>),
-    ("flows", "spec", lost::<FlowSpec>),
-    ("flow_tasks", "row", lost::<FlowTaskRow>),
-    ("triggers", "row", lost::<TriggerRow>),
-    ("older", "row", lost::<OlderRow>),
-    ("clock", "row", lost::<ClockRow>),
+    ("submissions", "row", lost_fields::<SubmissionRow>),
+    ("bodies", "row", lost_fields::<SubmissionRow>),
+    ("standings", "row", lost_fields::<StandingRow>),
+    ("jobs", "row", lost_fields::<JobRow>),
+    ("steps", "records", lost_fields::<Vec<StepRecord>>),
+    ("nodes", "row", lost_fields::<NodeRow>),
+    ("queues", "row", lost_fields::<QueueState>),
+    ("own_queues", "row", lost_fields::<OwnQueue>),
+    ("answers", "reply", lost_fields::<Reply>),
+    ("reservations", "row", lost_fields::<ReservationRow>),
+    ("accounts", "row", lost_fields::<AccountRow>),
+    ("figures", "row", lost_fields::<FiguresRow>),
+    ("hour_prices", "row", lost_fields::<HourPriceRow>),
+    ("flows", "row", lost_fields::<FlowRow>),
+    ("flows", "spec", lost_fields::<FlowSpec>),
+    ("flow_tasks", "row", lost_fields::<FlowTaskRow>),
+    ("triggers", "row", lost_fields::<TriggerRow>),
+    ("older", "row", lost_fields::<OlderRow>),
+    ("clock", "row", lost_fields::<ClockRow>),
 ];
 
 /// A copy of a fixture: to open a database may change it.
@@ -85,13 +85,13 @@ fn every_row_of_an_earlier_release_is_read_whole() {
         let (_dir, path) = copy_of(name);
         let store = Store::open(&path).unwrap();
         let unreadable = set_aside(&store);
-        for (table, column, lost) in RECORDS {
+        for (table, column, losses) in RECORDS {
             let rows = blobs(&store, table, column);
             let expected = name == WHOLE && !LATER.contains(&table);
             assert!(!expected || !rows.is_empty(), "no row in {table}");
             let read = rows.iter().filter(|row| !unreadable.contains(row));
             all.extend(
-                read.flat_map(|row| lost(row))
+                read.flat_map(|row| losses(row))
                     .map(|what| format!("{name}: {table}{what}")),
             );
         }
@@ -123,7 +123,7 @@ fn events_of_an_earlier_release_are_told_as_they_were() {
     for name in ALL {
         let (_dir, path) = copy_of(name);
         let store = Store::open(&path).unwrap();
-        let kept: Vec<Plain> = store
+        let kept: Vec<MessagePackValue> = store
             .sql(|c| {
                 c.prepare("SELECT seq, at, what, who, object, detail FROM events ORDER BY seq")?
                     .query_map([], event)?
@@ -136,19 +136,19 @@ fn events_of_an_earlier_release_are_told_as_they_were() {
     }
 }
 
-fn event(r: &rusqlite::Row<'_>) -> rusqlite::Result<Plain> {
-    let name = |text: &str| Plain::Text(text.to_owned());
+fn event(r: &rusqlite::Row<'_>) -> rusqlite::Result<MessagePackValue> {
+    let name = |text: &str| MessagePackValue::Text(text.to_owned());
     let mut all = BTreeMap::new();
     for (at, column) in ["seq", "at"].into_iter().enumerate() {
-        all.insert(name(column), Plain::Int(r.get::<_, i64>(at)?.into()));
+        all.insert(name(column), MessagePackValue::Int(r.get::<_, i64>(at)?.into()));
     }
     for (at, column) in ["what", "who", "object", "detail"].into_iter().enumerate() {
-        all.insert(name(column), Plain::Text(r.get(2 + at)?));
+        all.insert(name(column), MessagePackValue::Text(r.get(2 + at)?));
     }
-    Ok(Plain::Map(all))
+    Ok(MessagePackValue::Map(all))
 }
 
-fn all_events(store: &Store) -> Result<Vec<Plain>, StoreError> {
+fn all_events(store: &Store) -> Result<Vec<MessagePackValue>, StoreError> {
     let (mut all, mut after) = (Vec::new(), 0);
     loop {
         let page = store.events(after, 1000, false)?;

@@ -38,8 +38,8 @@ pub struct HistoryQuery<'a> {
 struct Position {
     /// Ids below this one are next.
     before: u64,
-    /// The array whose last task has been told, which has its first id.
-    told: u64,
+    /// First id of the array whose last task was listed before the others.
+    last_array: u64,
     /// Ids that may still be looked through.
     ids: u64,
 }
@@ -72,7 +72,7 @@ impl Store {
         let ranges = self.ranges(filter)?;
         let mut at = Position {
             before: filter.after.map_or(u64::MAX, |c| c.at),
-            told: filter.after.map_or(0, |c| c.part),
+            last_array: filter.after.map_or(0, |c| c.part),
             ids: reading.most_ids,
         };
         let mut submission: PreviousSubmission = None;
@@ -99,7 +99,7 @@ impl Store {
                 )?;
                 if found == Continuation::Enough {
                     return Ok(Some(Cursor {
-                        part: at.told,
+                        part: at.last_array,
                         at: at.before,
                     }));
                 }
@@ -107,7 +107,7 @@ impl Store {
                 (above, at.before) = (below, below);
                 if at.ids == 0 && below > 0 {
                     return Ok(Some(Cursor {
-                        part: at.told,
+                        part: at.last_array,
                         at: below,
                     }));
                 }
@@ -140,13 +140,16 @@ impl Store {
                 .and_then(|b| Ok(b.as_blob()?))
                 .map_err(sql)?;
             let row: JobRow = decode("jobs", blob)?;
-            if row.id.0 == at.told {
+            if row.id.0 == at.last_array {
                 continue; // the last task of its array, which came before the others
             }
             let of = self.submission(row.base, submission)?;
-            if of.id_at(0) != of.base && of.tasks() > 1 && at.told != of.base.0 && row.id != of.base
+            if of.id_at(0) != of.base
+                && of.tasks() > 1
+                && at.last_array != of.base.0
+                && row.id != of.base
             {
-                at.told = of.base.0;
+                at.last_array = of.base.0;
                 let among = ranges.iter().any(|r| (r.0..r.1).contains(&of.base.0));
                 let last = if among {
                     self.one(conditions, of.base)?
@@ -476,7 +479,7 @@ mod tests {
     #[test]
     fn only_what_is_the_users_own() {
         let (_dir, store) = store(&[submission(1, 1, 7, false), submission(2, 3, 8, true)]);
-        let mut told = Vec::new();
+        let mut names = Vec::new();
         let reading = HistoryQuery {
             filter: &JobFilter::default(),
             only: Some(Uid(8)),
@@ -484,10 +487,10 @@ mod tests {
         };
         let more = store.history(reading, |row, of| {
             assert_eq!((of.uid, of.gid), (Uid(8), Gid(1)));
-            told.push(name(row));
+            names.push(name(row));
             Continuation::More
         });
         assert_eq!(more.unwrap(), None);
-        assert_eq!(told, ["2_3", "2_2", "2_1"]);
+        assert_eq!(names, ["2_3", "2_2", "2_1"]);
     }
 }

@@ -27,7 +27,7 @@ pub enum StoreError {
     /// Written by a later release.
     #[error("the database has schema {found}; this release knows up to {known}")]
     TooNew {
-        /// Its schema.
+        /// Number of the database's schema.
         found: i64,
         /// The latest known here.
         known: i64,

@@ -23,11 +23,11 @@ pub(super) const TABLES: &str = "
 pub enum Unit {
     /// A submission with all its jobs, by its first id.
     Submission(JobId),
-    /// A reservation.
+    /// A reservation, by its id.
     Reservation(ReservationId),
     /// A workflow with its tasks; its jobs are submissions of their own.
     Flow(FlowId),
-    /// A trigger.
+    /// A trigger, by its id.
     Trigger(TriggerId),
     /// A row by name.
     Named(Table, String),

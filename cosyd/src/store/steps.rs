@@ -13,7 +13,7 @@ use cosy_model::{Attempt, JobId, Uid, limits};
 use rusqlite::{Transaction, params};
 use std::collections::BTreeMap;
 
-/// Schema 3.
+/// Tables that schema 3 added.
 pub(super) const TABLES: &str = "
     CREATE TABLE steps (
         job INTEGER NOT NULL, attempt INTEGER NOT NULL, before INTEGER NOT NULL,

@@ -429,8 +429,8 @@ fn components_keep_their_names_outside() {
     where
         T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
     {
-        let told = serde_json::to_value(value).unwrap();
-        assert_eq!(told.pointer(names), Some(&want), "{told}");
+        let got = serde_json::to_value(value).unwrap();
+        assert_eq!(got.pointer(names), Some(&want), "{got}");
         assert_eq!(&decode::<T>("any", &encode(value).unwrap()).unwrap(), value);
     }
     let mut spec = JobSpec::plain("x", Program::Allocation, OsText::from("/"));
@@ -1092,7 +1092,7 @@ fn bodies_are_kept_once_and_history_tells_them() {
         .collect();
     assert_eq!(bodies, [(2, "second")]);
     assert_eq!(loaded.standings, [standing]);
-    let told = |filter: &JobFilter| {
+    let names_of = |filter: &JobFilter| {
         let mut names = Vec::new();
         let reading = HistoryQuery {
             filter,
@@ -1106,12 +1106,12 @@ fn bodies_are_kept_once_and_history_tells_them() {
         assert!(more.unwrap().is_none());
         names
     };
-    assert_eq!(told(&JobFilter::default()), [(2, "second".to_owned())]);
+    assert_eq!(names_of(&JobFilter::default()), [(2, "second".to_owned())]);
     // What is over is no longer loaded, and history stays.
     let store = bench.saved(&[Record::SubmissionDone(JobId(1))]);
     let loaded = whole(&store);
     assert!(loaded.bodies.is_empty() && loaded.standings.is_empty());
-    assert_eq!(told(&JobFilter::default()), [(2, "second".to_owned())]);
+    assert_eq!(names_of(&JobFilter::default()), [(2, "second".to_owned())]);
 }
 
 fn gone(number: u32) -> Record {

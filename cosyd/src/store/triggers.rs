@@ -9,7 +9,7 @@ use cosy_control::{Loaded, TriggerRow};
 use cosy_model::TriggerId;
 use rusqlite::{Transaction, params};
 
-/// Schema 8.
+/// Tables that schema 8 added.
 pub(super) const TABLES: &str = "
     CREATE TABLE triggers (id INTEGER PRIMARY KEY AUTOINCREMENT, row BLOB NOT NULL) STRICT;
 ";

@@ -92,21 +92,21 @@ impl<'a> Check<'a> {
     /// A fault at a place in the text.
     pub fn fault(&mut self, at: usize, what: impl Display) {
         let line = self.line(at);
-        let told = format!("{}:{line}: {what}", self.file.display());
-        self.faults.push((line, told));
+        let fault = format!("{}:{line}: {what}", self.file.display());
+        self.faults.push((line, fault));
     }
 
     /// A fault of the file as a whole.
-    pub fn whole(&mut self, what: impl Display) {
-        let told = format!("{}: {what}", self.file.display());
-        self.faults.push((0, told));
+    pub fn file_fault(&mut self, what: impl Display) {
+        let fault = format!("{}: {what}", self.file.display());
+        self.faults.push((0, fault));
     }
 
     /// The faults of another file, which is named at a place in this one.
     pub fn include(&mut self, at: usize, other: Check<'_>) {
         let line = self.line(at);
-        let told = other.told().0.into_iter();
-        self.faults.extend(told.map(|told| (line, told)));
+        let faults = other.into_faults().0.into_iter();
+        self.faults.extend(faults.map(|fault| (line, fault)));
     }
 
     /// True while nothing is wrong.
@@ -115,15 +115,15 @@ impl<'a> Check<'a> {
     }
 
     /// All faults in the order of their lines.
-    pub fn told(mut self) -> Faults {
+    pub fn into_faults(mut self) -> Faults {
         self.faults.sort();
-        Faults(self.faults.into_iter().map(|(_, told)| told).collect())
+        Faults(self.faults.into_iter().map(|(_, fault)| fault).collect())
     }
 
-    /// The file as far as it can be understood: an entry that does not fit is told and then
-    /// passed over, so that all faults are told at once. `None` when nothing can be made of
+    /// The file as far as it can be read: an entry that does not fit is noted as a fault and then
+    /// passed over, so that all faults are known at once. `None` when nothing can be made of
     /// the rest.
-    pub fn understood<T: DeserializeOwned>(&mut self) -> Option<T> {
+    pub fn deserialize<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut text = self.text.to_owned();
         while self.faults.len() < FAULTS {
             let e = match toml::from_str(&text) {
@@ -255,19 +255,19 @@ mod tests {
 
     fn faults(text: &str) -> Vec<String> {
         let mut check = Check::new(Path::new("x"), text, &["disk"]);
-        if let Some(file) = check.understood::<File>() {
-            check.whole(format!("{} {:?} {}", file.names.len(), file.cores, file.disk.len()));
+        if let Some(file) = check.deserialize::<File>() {
+            check.file_fault(format!("{} {:?} {}", file.names.len(), file.cores, file.disk.len()));
         }
-        check.told().0
+        check.into_faults().0
     }
 
     #[test]
     fn what_does_not_fit_is_told_and_passed_over() {
         let check = |text: &str, want: &[&str]| {
-            let told = faults(text);
-            assert_eq!(told.len(), want.len(), "{text}: {told:?}");
-            for (told, want) in told.iter().zip(want) {
-                assert!(told.starts_with(want), "{text}: {told} is not {want}");
+            let got = faults(text);
+            assert_eq!(got.len(), want.len(), "{text}: {got:?}");
+            for (fault, want) in got.iter().zip(want) {
+                assert!(fault.starts_with(want), "{text}: {fault} is not {want}");
             }
         };
         check("names = ['a']\n[[disk]]\na = 1", &["x: 1 None 1"]);
@@ -298,8 +298,8 @@ mod tests {
     #[test]
     fn hints() {
         let check = |text: &str, want: &str| {
-            let told = faults(text);
-            assert!(told.iter().any(|t| t.contains(want)), "{text}: {told:?}");
+            let got = faults(text);
+            assert!(got.iter().any(|t| t.contains(want)), "{text}: {got:?}");
         };
         check("coors = 1", "did you mean `cores`?");
         check(

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A value of MessagePack.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Plain {
+pub enum MessagePackValue {
     /// Stands for a value that is absent.
     Nil,
     /// True or false.
@@ -28,7 +28,7 @@ pub enum Plain {
     Map(BTreeMap<Self, Self>),
 }
 
-impl<'de> Deserialize<'de> for Plain {
+impl<'de> Deserialize<'de> for MessagePackValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnyValue)
     }
@@ -38,74 +38,78 @@ impl<'de> Deserialize<'de> for Plain {
 struct AnyValue;
 
 impl<'de> Visitor<'de> for AnyValue {
-    type Value = Plain;
+    type Value = MessagePackValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_unit<E>(self) -> Result<Plain, E> {
-        Ok(Plain::Nil)
+    fn visit_unit<E>(self) -> Result<MessagePackValue, E> {
+        Ok(MessagePackValue::Nil)
     }
 
-    fn visit_none<E>(self) -> Result<Plain, E> {
-        Ok(Plain::Nil)
+    fn visit_none<E>(self) -> Result<MessagePackValue, E> {
+        Ok(MessagePackValue::Nil)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Plain, D::Error> {
-        Plain::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<MessagePackValue, D::Error> {
+        MessagePackValue::deserialize(deserializer)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Plain, E> {
-        Ok(Plain::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<MessagePackValue, E> {
+        Ok(MessagePackValue::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Plain, E> {
-        Ok(Plain::Int(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<MessagePackValue, E> {
+        Ok(MessagePackValue::Int(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Plain, E> {
-        Ok(Plain::Int(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<MessagePackValue, E> {
+        Ok(MessagePackValue::Int(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Plain, E> {
-        Ok(Plain::Float(value.to_bits()))
+    fn visit_f64<E>(self, value: f64) -> Result<MessagePackValue, E> {
+        Ok(MessagePackValue::Float(value.to_bits()))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Plain, E> {
-        Ok(Plain::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<MessagePackValue, E> {
+        Ok(MessagePackValue::Text(value.to_owned()))
     }
 
-    fn visit_bytes<E>(self, value: &[u8]) -> Result<Plain, E> {
-        Ok(Plain::Bytes(value.to_owned()))
+    fn visit_bytes<E>(self, value: &[u8]) -> Result<MessagePackValue, E> {
+        Ok(MessagePackValue::Bytes(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Plain, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<MessagePackValue, A::Error> {
         let mut all = Vec::new();
         while let Some(item) = items.next_element()? {
             all.push(item);
         }
-        Ok(Plain::List(all))
+        Ok(MessagePackValue::List(all))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Plain, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<MessagePackValue, A::Error> {
         let mut all = BTreeMap::new();
         while let Some((key, value)) = entries.next_entry()? {
             all.insert(key, value);
         }
-        Ok(Plain::Map(all))
+        Ok(MessagePackValue::Map(all))
     }
 }
 
 /// What of a record in MessagePack does not come back when it is read as a `T` and written again:
 /// the way to each value, what it was and what it is now. What is new is no matter.
-pub fn lost<T: DeserializeOwned + Serialize>(record: &[u8]) -> Vec<String> {
+pub fn lost_fields<T: DeserializeOwned + Serialize>(record: &[u8]) -> Vec<String> {
     let value: T = match rmp_serde::from_slice(record) {
         Ok(value) => value,
         Err(e) => return vec![format!("not read: {e}")],
     };
     let again = rmp_serde::to_vec_named(&value).map_err(|e| e.to_string());
-    let plain = |bytes: &[u8]| rmp_serde::from_slice::<Plain>(bytes).map_err(|e| e.to_string());
+    let plain =
+        |bytes: &[u8]| rmp_serde::from_slice::<MessagePackValue>(bytes).map_err(|e| e.to_string());
     let (was, is) = match (plain(record), again.and_then(|bytes| plain(&bytes))) {
         (Ok(was), Ok(is)) => (was, is),
         (was, is) => return was.err().into_iter().chain(is.err()).collect(),
@@ -115,9 +119,9 @@ pub fn lost<T: DeserializeOwned + Serialize>(record: &[u8]) -> Vec<String> {
     all
 }
 
-fn compare(path: &str, was: &Plain, is: &Plain, lost: &mut Vec<String>) {
+fn compare(path: &str, was: &MessagePackValue, is: &MessagePackValue, lost: &mut Vec<String>) {
     match (was, is) {
-        (Plain::Map(was), Plain::Map(is)) => {
+        (MessagePackValue::Map(was), MessagePackValue::Map(is)) => {
             for (key, old) in was {
                 let path = format!("{path}/{}", name(key));
                 match is.get(key) {
@@ -126,7 +130,7 @@ fn compare(path: &str, was: &Plain, is: &Plain, lost: &mut Vec<String>) {
                 }
             }
         }
-        (Plain::List(was), Plain::List(is)) if was.len() == is.len() => {
+        (MessagePackValue::List(was), MessagePackValue::List(is)) if was.len() == is.len() => {
             for (at, (old, new)) in was.iter().zip(is).enumerate() {
                 compare(&format!("{path}/{at}"), old, new, lost);
             }
@@ -136,9 +140,9 @@ fn compare(path: &str, was: &Plain, is: &Plain, lost: &mut Vec<String>) {
     }
 }
 
-fn name(key: &Plain) -> String {
+fn name(key: &MessagePackValue) -> String {
     match key {
-        Plain::Text(text) => text.clone(),
+        MessagePackValue::Text(text) => text.clone(),
         other => format!("{other:?}"),
     }
 }
@@ -169,8 +173,8 @@ mod tests {
         }
 
         pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
-            match super::Plain::deserialize(d)? {
-                super::Plain::Bytes(bytes) => Ok(bytes),
+            match super::MessagePackValue::deserialize(d)? {
+                super::MessagePackValue::Bytes(bytes) => Ok(bytes),
                 other => Err(serde::de::Error::custom(format!("{other:?}"))),
             }
         }
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_same_type_loses_nothing() {
-        assert_eq!(lost::<Before>(&record()), [""; 0]);
+        assert_eq!(lost_fields::<Before>(&record()), [""; 0]);
     }
 
     #[test]
@@ -201,13 +205,13 @@ mod tests {
             kind: BTreeMap<String, f64>,
             more: Option<u8>,
         }
-        let three = Plain::Float(3f64.to_bits());
+        let three = MessagePackValue::Float(3f64.to_bits());
         let want = [
             "/kind/Small was Int(3) and is ".to_owned() + &format!("{three:?}"),
             "/name was Text(\"ann\") and is gone".into(),
             "/text was Bytes([0, 255]) and is gone".into(),
         ];
-        assert_eq!(lost::<After>(&record()), want);
-        assert_eq!(lost::<u8>(&record()).len(), 1);
+        assert_eq!(lost_fields::<After>(&record()), want);
+        assert_eq!(lost_fields::<u8>(&record()).len(), 1);
     }
 }

@@ -30,7 +30,7 @@ pub use files::remove_files;
 pub use find::{Plugin, PluginError, Plugins};
 pub use hosts::{HostsError, hosts};
 pub use job::{JobError, run_job};
-pub use prepare::{Prepared, prepare, wanted};
+pub use prepare::{Prepared, needs_plugins, prepare};
 pub use variables::{Environment, VariablesError, parse};
 pub use wireup::wireup;
 

@@ -18,7 +18,7 @@ pub struct Prepared {
 
 /// True for a job that plugins have something to say about: with more than one task or
 /// node, unless it chose to do without.
-pub fn wanted(environment: &Environment) -> bool {
+pub fn needs_plugins(environment: &Environment) -> bool {
     let several = |name: &str| {
         let number = environment.get(OsStr::new(name)).and_then(|v| v.to_str());
         number.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) > 1
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn who_wants_them() {
         let check = |more: &[(&str, &str)], expected| {
-            assert_eq!(wanted(&environment(more)), expected, "{more:?}");
+            assert_eq!(needs_plugins(&environment(more)), expected, "{more:?}");
         };
         check(&[], true);
         check(&[("COSY_TASKS", "1")], true);
@@ -193,6 +193,6 @@ mod tests {
         check(&[("COSY_MPI", "none")], false);
         check(&[("COSY_MPI", "pmix")], false);
         check(&[("COSY_MPI", "openmpi")], true);
-        assert!(!wanted(&Environment::new()));
+        assert!(!needs_plugins(&Environment::new()));
     }
 }

@@ -45,19 +45,19 @@ fn file(prepared: &Prepared, name: &str) -> String {
 fn check(more: &[(&str, &str)], look: impl FnOnce(&Prepared)) {
     let files = tempfile::tempdir().unwrap();
     let command = Path::new("/opt/cosy/bin/cosy");
-    let said = prepare(&plugins(), &environment(more), files.path(), Some(command));
-    assert_eq!(said.complaints, [""; 0]);
-    look(&said);
+    let prepared = prepare(&plugins(), &environment(more), files.path(), Some(command));
+    assert_eq!(prepared.complaints, [""; 0]);
+    look(&prepared);
 }
 
 #[test]
 fn all_of_them() {
-    check(&[], |said| {
-        assert_eq!(file(said, "COSY_HOSTS_FILE"), "n1 4 4\nn2 2 2\nn3 0 0\n");
-        let openmpi = file(said, "OMPI_MCA_orte_default_hostfile");
+    check(&[], |prepared| {
+        assert_eq!(file(prepared, "COSY_HOSTS_FILE"), "n1 4 4\nn2 2 2\nn3 0 0\n");
+        let openmpi = file(prepared, "OMPI_MCA_orte_default_hostfile");
         assert_eq!(openmpi, "n1 slots=4\nn2 slots=2\n");
-        assert_eq!(file(said, "HYDRA_HOST_FILE"), "n1:4\nn2:2\n");
-        assert_eq!(file(said, "I_MPI_HYDRA_HOST_FILE"), "n1:4\nn2:2\n");
+        assert_eq!(file(prepared, "HYDRA_HOST_FILE"), "n1:4\nn2:2\n");
+        assert_eq!(file(prepared, "I_MPI_HYDRA_HOST_FILE"), "n1:4\nn2:2\n");
         let shell = home().join("cosy-rsh");
         for name in [
             "OMPI_MCA_plm_rsh_agent",
@@ -65,46 +65,46 @@ fn all_of_them() {
             "HYDRA_LAUNCHER_EXEC",
             "I_MPI_HYDRA_BOOTSTRAP_EXEC",
         ] {
-            assert_eq!(value(said, name), shell.to_str(), "{name}");
+            assert_eq!(value(prepared, name), shell.to_str(), "{name}");
         }
-        assert_eq!(value(said, "COSY_COMMAND"), Some("/opt/cosy/bin/cosy"));
-        assert_eq!(value(said, "OMPI_MCA_btl"), None);
-        assert_eq!(value(said, "EXAMPLE_MACHINE_FILE"), None);
+        assert_eq!(value(prepared, "COSY_COMMAND"), Some("/opt/cosy/bin/cosy"));
+        assert_eq!(value(prepared, "OMPI_MCA_btl"), None);
+        assert_eq!(value(prepared, "EXAMPLE_MACHINE_FILE"), None);
     });
 }
 
 #[test]
 fn nodes_that_share_a_machine() {
-    check(&[("COSY_MACHINE_SHARED", "1")], |said| {
-        assert_eq!(value(said, "OMPI_MCA_btl"), Some("^vader"));
-        assert_eq!(value(said, "I_MPI_PIN"), Some("off"));
+    check(&[("COSY_MACHINE_SHARED", "1")], |prepared| {
+        assert_eq!(value(prepared, "OMPI_MCA_btl"), Some("^vader"));
+        assert_eq!(value(prepared, "I_MPI_PIN"), Some("off"));
     });
 }
 
 #[test]
 fn several_cores_for_a_task() {
     let several = [("COSY_CORES_PER_TASK", "2"), ("COSY_CORES", "100000")];
-    check(&several, |said| {
+    check(&several, |prepared| {
         let policy = "OMPI_MCA_hwloc_base_binding_policy";
-        assert_eq!(value(said, policy), Some("none"), "cores that are not there");
+        assert_eq!(value(prepared, policy), Some("none"), "cores that are not there");
     });
     let counted = Command::new("nproc").output().unwrap().stdout;
     let here = String::from_utf8(counted).unwrap();
     let here = here.trim();
-    check(&[("COSY_CORES_PER_TASK", "2"), ("COSY_CORES", here)], |said| {
+    check(&[("COSY_CORES_PER_TASK", "2"), ("COSY_CORES", here)], |prepared| {
         let policy = "OMPI_MCA_rmaps_base_mapping_policy";
-        assert_eq!(value(said, policy), Some("slot:PE=2"));
+        assert_eq!(value(prepared, policy), Some("slot:PE=2"));
     });
 }
 
 #[test]
 fn one_by_its_name() {
-    check(&[("COSY_MPI", "mpich")], |said| {
-        assert!(value(said, "HYDRA_HOST_FILE").is_some());
-        assert_eq!(value(said, "OMPI_MCA_plm"), None);
+    check(&[("COSY_MPI", "mpich")], |prepared| {
+        assert!(value(prepared, "HYDRA_HOST_FILE").is_some());
+        assert_eq!(value(prepared, "OMPI_MCA_plm"), None);
     });
-    check(&[("COSY_MPI", "example")], |said| {
-        let machines = file(said, "EXAMPLE_MACHINE_FILE");
+    check(&[("COSY_MPI", "example")], |prepared| {
+        let machines = file(prepared, "EXAMPLE_MACHINE_FILE");
         assert_eq!(machines, "n1\nn1\nn1\nn1\nn2\nn2\n");
     });
 }
@@ -198,8 +198,8 @@ fn shellcheck_finds_nothing() {
     match Command::new("shellcheck").args(&found).output() {
         Err(e) => println!("skipped: shellcheck is not there: {e}"),
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success(), "{said}");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{text}");
         }
     }
 }

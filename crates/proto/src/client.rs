@@ -24,7 +24,7 @@ pub struct RequestFrame {
     /// rights away.
     #[serde(default)]
     pub as_user: bool,
-    /// The request.
+    /// What the command asks for.
     pub request: Request,
 }
 
@@ -45,7 +45,7 @@ impl RequestFrame {
 pub struct ReplyFrame {
     /// Protocol version of the controller.
     pub version: u32,
-    /// The reply.
+    /// What the controller answers.
     pub reply: Reply,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Hello {
     /// A daemon that takes up its work. Its key is known.
     Node {
-        /// Protocol version.
+        /// Protocol version of the daemon.
         version: u32,
         /// Names of the orders that it knows; empty in version 1.
         #[serde(default)]
@@ -19,7 +19,7 @@ pub enum Hello {
     },
     /// A host that wants to join: its key is not known yet, the token stands for it.
     Join {
-        /// Protocol version.
+        /// Protocol version of the host that joins.
         version: u32,
         /// Name of the node.
         node: String,

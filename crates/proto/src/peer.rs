@@ -22,7 +22,7 @@ pub const CHUNK: usize = 1 << 20;
 /// First frame of a conversation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PeerAsk {
-    /// Protocol version.
+    /// Protocol version of the one who asks.
     pub version: u32,
     /// The node that is meant (one address may serve several).
     pub node: String,
@@ -40,13 +40,13 @@ pub enum PeerRequest {
     Start(Box<StepOrder>),
     /// Go on with a hop that broke.
     Resume {
-        /// Which step.
+        /// The step whose hop broke.
         key: StepKey,
     },
     /// Give this part of a step that runs, and those below, another time limit. Chunks carry
     /// one [`cosy_model::step::StepAnswer`].
     Limit {
-        /// Which step.
+        /// The step that gets another limit.
         key: StepKey,
         /// From the beginning of the step.
         limit: Span,

@@ -22,7 +22,7 @@ pub struct Claims {
     pub key: AllocationKey,
     /// Owner of the job.
     pub uid: Uid,
-    /// Primary group.
+    /// Primary group of the owner.
     pub gid: Gid,
     /// All groups of the owner.
     pub groups: Vec<Gid>,

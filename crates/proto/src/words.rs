@@ -48,7 +48,7 @@ pub fn name_of(body: &[u8]) -> Option<&str> {
 /// What a frame said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Received<T> {
-    /// A message.
+    /// A message that this release knows.
     Message(T),
     /// One that is not understood here, of another release.
     Foreign {
@@ -78,15 +78,15 @@ pub fn hear<T: DeserializeOwned>(body: &[u8]) -> Result<Received<T>, FrameError>
     }
 }
 
-/// Names of our messages that the other end of a link does not know, when it has `told` those
-/// that it knows. Programs that speak version 1 tell none: they know all of that version.
-pub fn lacked<T: DeserializeOwned>(told: &[String]) -> Vec<&'static str> {
-    if told.is_empty() {
+/// Names of our messages that the other end of a link does not know, which has said that it
+/// knows those in `known`. Programs of version 1 say none: they know all of that version.
+pub fn lacked<T: DeserializeOwned>(known: &[String]) -> Vec<&'static str> {
+    if known.is_empty() {
         return Vec::new();
     }
-    let told: BTreeSet<&str> = told.iter().map(String::as_str).collect();
+    let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     let ours = names::<T>().iter().copied();
-    ours.filter(|name| !told.contains(name)).collect()
+    ours.filter(|name| !known.contains(name)).collect()
 }
 
 /// The message in a frame's body where it is one of those that the other end `lacks`.
@@ -98,22 +98,22 @@ pub fn lacking(lacks: &[&'static str], body: &[u8]) -> Option<&'static str> {
     lacks.iter().copied().find(|lacked| *lacked == name)
 }
 
-/// Names that came up on a link already: each is said once in the log.
+/// Names of unknown messages that a link has brought already: each is logged once.
 #[derive(Debug, Default)]
-pub struct ToldNames(BTreeSet<String>);
+pub struct ReportedNames(BTreeSet<String>);
 
-impl ToldNames {
+impl ReportedNames {
     /// The next message among the whole frames of `decoder`. One that is not known here is
-    /// passed over, and told with its name and the reason when it is the first of that name.
+    /// passed over; `report` is called with its name and the reason when it is the first of that name.
     ///
     /// # Errors
     /// Bytes that are no message; too many different names.
     pub fn next<T: DeserializeOwned>(
         &mut self,
         decoder: &mut Decoder,
-        tell: impl Fn(&str, &str),
+        report: impl Fn(&str, &str),
     ) -> Result<Option<T>, FrameError> {
-        let next = self.next_measured(decoder, |_| Ok(()), tell)?;
+        let next = self.next_measured(decoder, |_| Ok(()), report)?;
         Ok(next.map(|(message, ())| message))
     }
 
@@ -125,13 +125,13 @@ impl ToldNames {
         &mut self,
         decoder: &mut Decoder,
         measure: impl Fn(&[u8]) -> Result<M, FrameError>,
-        tell: impl Fn(&str, &str),
+        report: impl Fn(&str, &str),
     ) -> Result<Option<(T, M)>, FrameError> {
         while let Some(body) = decoder.next_frame()? {
             let measured = measure(body)?;
             match hear(body)? {
                 Received::Message(message) => return Ok(Some((message, measured))),
-                Received::Foreign { name, why } if self.is_new(&name)? => tell(&name, &why),
+                Received::Foreign { name, why } if self.is_new(&name)? => report(&name, &why),
                 Received::Foreign { .. } => {}
             }
         }
@@ -261,13 +261,13 @@ mod tests {
         }
         decoder.push(&frame::encode(&NodeOrder::Leaving, 1 << 20).unwrap());
         decoder.push(&frame(&Later::Rest));
-        let told = std::cell::RefCell::new(Vec::new());
-        let tell = |name: &str, _: &str| told.borrow_mut().push(name.to_owned());
-        let mut said = ToldNames::default();
-        let mut next = || said.next::<NodeOrder>(&mut decoder, tell).unwrap();
+        let names = std::cell::RefCell::new(Vec::new());
+        let report = |name: &str, _: &str| names.borrow_mut().push(name.to_owned());
+        let mut reported = ReportedNames::default();
+        let mut next = || reported.next::<NodeOrder>(&mut decoder, report).unwrap();
         assert_eq!(next(), Some(NodeOrder::Leaving));
         assert_eq!(next(), None);
-        assert_eq!(told.into_inner(), ["rest"]);
+        assert_eq!(names.into_inner(), ["rest"]);
     }
 
     #[test]
@@ -301,12 +301,12 @@ mod tests {
 
     #[test]
     fn names_that_are_not_known_are_bounded() {
-        let mut said = ToldNames::default();
+        let mut reported = ReportedNames::default();
         for n in 0..NAMES {
-            assert!(said.is_new(&n.to_string()).unwrap());
-            assert!(!said.is_new(&n.to_string()).unwrap());
+            assert!(reported.is_new(&n.to_string()).unwrap());
+            assert!(!reported.is_new(&n.to_string()).unwrap());
         }
-        assert!(said.is_new("one more").is_err());
-        assert!(!said.is_new("0").unwrap());
+        assert!(reported.is_new("one more").is_err());
+        assert!(!reported.is_new("0").unwrap());
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// A control group by its directory.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Group {
-    /// Its directory.
+    /// Absolute path of its directory.
     pub directory: OsText,
     /// Of version 2: tracks and kills too.
     #[serde(default)]
@@ -51,7 +51,7 @@ pub struct Group {
 /// A group around others.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ParentGroup {
-    /// Its directory.
+    /// Absolute path of its directory.
     pub directory: OsText,
     /// As in [`Group::settings`]; written by everyone who makes a group inside.
     #[serde(default)]

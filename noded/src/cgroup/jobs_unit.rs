@@ -105,12 +105,12 @@ fn enter(inside: &str, unit: &str, pid: Pid) -> io::Result<()> {
 }
 
 fn put(group: &Path, pid: Pid) -> io::Result<()> {
-    let told = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", group.display()));
+    let with_path = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", group.display()));
     match fs::create_dir(group) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(told(e)),
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(with_path(e)),
         _ => {}
     }
-    write(&group.join("cgroup.procs"), &pid.to_string()).map_err(told)
+    write(&group.join("cgroup.procs"), &pid.to_string()).map_err(with_path)
 }
 
 /// The hierarchy of version 1 without controllers in which systemd keeps its units.

@@ -68,14 +68,15 @@ pub(super) fn devices(
         other_pieces(check, item, &mut devices);
     }
     match (gpus, devices.gpu_count()) {
-        (Some(n), tables) if tables > 0 && n != tables => {
-            check.whole(format!("gpus says {n}, the [[gpu]] tables are {tables}: leave gpus out"))
-        }
+        (Some(n), tables) if tables > 0 && n != tables => check
+            .file_fault(format!("gpus says {n}, the [[gpu]] tables are {tables}: leave gpus out")),
         (Some(n), 0) => devices.gpus = vec![Device::default(); n as usize],
         (Some(_) | None, _) => {}
     }
     if let Some(name) = devices.others.keys().find(|n| counted.get(n) > 0) {
-        check.whole(format!("{name} is in other and in [[device]] tables: leave it out of other"));
+        check.file_fault(format!(
+            "{name} is in other and in [[device]] tables: leave it out of other"
+        ));
     }
     devices
 }
@@ -123,16 +124,16 @@ fn pieces(check: &mut Check<'_>, table: Table<'_>) -> Vec<Device> {
     let files = table.files.map_or(Vec::new(), |v| files(check, v));
     let numa = table.numa.and_then(|v| number(check, "numa", v, (0, MOST)));
     let id = table.id.and_then(|v| identity(check, v));
-    let said = table
+    let given = table
         .count
         .and_then(|v| number(check, "count", v, (1, MOST)));
-    let count = said.unwrap_or(1) as usize;
+    let count = given.unwrap_or(1) as usize;
     let named = file.len();
     let fault = if named > 0 && !files.is_empty() {
         Some("file and files exclude each other".to_owned())
     } else if !files.is_empty() && count > 1 {
         Some("files are those of one device: leave count out, or use file".to_owned())
-    } else if named > 0 && said.is_some() && named != count {
+    } else if named > 0 && given.is_some() && named != count {
         Some(format!("file names {named} devices, count says {count}"))
     } else if id.is_some() && named.max(count) > 1 {
         Some("an id is that of one device".to_owned())

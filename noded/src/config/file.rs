@@ -64,17 +64,17 @@ impl Config {
     /// All faults at once.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
         let mut check = Check::new(file, text, &["gpu", "device"]);
-        let Some(file) = check.understood::<File>() else {
-            return Err(check.told());
+        let Some(file) = check.deserialize::<File>() else {
+            return Err(check.into_faults());
         };
         match config(&mut check, &file) {
             Some(config) if check.is_good() => Ok(config),
             _ => {
                 // A key that was there but wrong has its own fault already.
                 if check.is_good() {
-                    check.whole(format!("{} must be set", missing(&file).join(", ")));
+                    check.file_fault(format!("{} must be set", missing(&file).join(", ")));
                 }
-                Err(check.told())
+                Err(check.into_faults())
             }
         }
     }

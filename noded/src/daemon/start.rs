@@ -59,12 +59,12 @@ impl Daemon {
                 let node = real_node(&config, &options, &events, &reaper, (pool, &clock))?;
                 let listen = config.listen.as_deref();
                 let memory = config.spool_dir.join(&config.name).join("port");
-                let (listener, told) = serve::open(listen, &memory).with_context(|| {
+                let (listener, bound) = serve::open(listen, &memory).with_context(|| {
                     format!("listen {}", listen.unwrap_or(serve::DEFAULT_LISTEN))
                 })?;
                 serve::serve(listener, &key, refused_keys.clone(), events.clone())?;
-                let told = config.address.clone().unwrap_or(told);
-                (Nodes::Real(Box::new(node)), told)
+                let address = config.address.clone().unwrap_or(bound);
+                (Nodes::Real(Box::new(node)), address)
             }
         };
         let step_socket = listen_for_steps(&config, &events)?;

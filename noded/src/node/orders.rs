@@ -137,7 +137,7 @@ impl Node {
 
     /// The controller may have given others what may run again: it is ended here.
     pub fn end_alone(&mut self) {
-        let again = self.attempts.iter().filter(|(_, attempt)| {
+        let restartable = self.attempts.iter().filter(|(_, attempt)| {
             let allocation = attempt.allocation.as_ref();
             let ended = matches!(
                 attempt.stage,
@@ -145,8 +145,8 @@ impl Node {
             );
             !ended && allocation.is_some_and(|allocation| allocation.runs_again)
         });
-        let again: Vec<AllocationKey> = again.map(|(key, _)| *key).collect();
-        for key in again {
+        let restartable: Vec<AllocationKey> = restartable.map(|(key, _)| *key).collect();
+        for key in restartable {
             tracing::warn!(job = %key, "attempt {} is ended: the controller may have given its job to others", key.attempt());
             if let Err(e) = self.fixed.spool.mark_alone(key) {
                 tracing::warn!(job = %key, "spool: {e}");

@@ -25,57 +25,61 @@ impl Node {
         if hooks && let Err(e) = self.fixed.spool.mark_prepared(key, Time::EPOCH) {
             return self.failed(key, format!("cannot keep the job in the spool: {e}"));
         }
-        self.ask_for_shepherd(key);
+        self.request_shepherd(key);
         self.report_again(key);
     }
 
-    fn ask_for_shepherd(&mut self, key: AllocationKey) {
+    fn request_shepherd(&mut self, key: AllocationKey) {
         let since = Instant::now();
         let early = self.attempts.get_mut(&key).map(|a| &mut a.early);
         let reach = ShepherdState::Expected(early.map(std::mem::take).unwrap_or_default());
         self.set(key, Stage::Running { since, reach });
         self.open_for_steps(key, since);
-        let birth = ShepherdSpec {
+        let spec = ShepherdSpec {
             attempt: key,
             step: None,
         };
-        self.nursery.asking().ask(birth, None);
+        self.nursery.shepherd_requests().send(spec, None);
     }
 
     /// Something came from the nursery.
     pub fn nursery_event(&mut self, event: NurseryEvent) {
         match event {
-            NurseryEvent::Told(all) => {
-                for told in all {
-                    self.nursery_told(told);
+            NurseryEvent::Messages(messages) => {
+                for message in messages {
+                    self.nursery_message(message);
                 }
             }
             NurseryEvent::Lost(pid) => self.nursery_lost(pid),
         }
     }
 
-    fn nursery_told(&mut self, told: NurseryMessage) {
-        match told {
-            NurseryMessage::Born(birth, pid) if birth.step.is_some() => self.steps.born(birth, pid),
-            NurseryMessage::Born(birth, pid) => self.born(birth.attempt, Pid::from_raw(pid)),
+    fn nursery_message(&mut self, message: NurseryMessage) {
+        match message {
+            NurseryMessage::Started(spec, pid) if spec.step.is_some() => {
+                self.steps.supervisor_started(spec, pid)
+            }
+            NurseryMessage::Started(spec, pid) => {
+                self.shepherd_started(spec.attempt, Pid::from_raw(pid))
+            }
             NurseryMessage::Ended(pid) if self.steps.child_ended(pid) => self.look_at_quiet(),
             NurseryMessage::Ended(pid) => {
                 if let Some(key) = self.children.remove(&pid) {
                     self.shepherd_gone(key);
                 }
             }
-            NurseryMessage::Failed(birth, errno) if birth.step.is_some() => {
-                self.steps.not_born(birth, errno);
+            NurseryMessage::Failed(spec, errno) if spec.step.is_some() => {
+                self.steps.supervisor_failed(spec, errno);
                 self.look_at_quiet();
             }
-            NurseryMessage::Failed(birth, errno) => {
+            NurseryMessage::Failed(spec, errno) => {
                 let why = sys::errno_text(errno);
-                self.failed(birth.attempt, format!("cannot make a shepherd: {why}"));
+                self.failed(spec.attempt, format!("cannot make a shepherd: {why}"));
             }
         }
     }
 
-    fn born(&mut self, key: AllocationKey, pid: Pid) {
+    fn shepherd_started(&mut self, key: AllocationKey, pid: Pid) {
         self.children.insert(pid.as_raw(), key);
         let stage = self.attempts.get_mut(&key).map(|a| &mut a.stage);
         if let Some(Stage::Running { reach, .. }) = stage
@@ -107,7 +111,7 @@ impl Node {
         }
     }
 
-    /// Its shepherds go on; whoever was not born yet is asked for again.
+    /// Its shepherds go on; those that it has not started are requested again.
     fn nursery_lost(&mut self, pid: i32) {
         if pid != self.nursery.pid() {
             return;
@@ -118,10 +122,10 @@ impl Node {
             Ok(nursery) => self.nursery = nursery,
             Err(e) => {
                 tracing::error!("no nursery: {e}");
-                let again = Event::Nursery(NurseryEvent::Lost(pid));
+                let retry = Event::Nursery(NurseryEvent::Lost(pid));
                 tokio::spawn(async move {
                     tokio::time::sleep(NURSERY_PAUSE).await;
-                    let _ = events.send(again).await;
+                    let _ = events.send(retry).await;
                 });
                 return;
             }
@@ -177,7 +181,7 @@ impl Node {
         };
         attempt.tries += 1;
         if attempt.tries < SHEPHERD_TRIES {
-            self.ask_for_shepherd(key);
+            self.request_shepherd(key);
         } else {
             let reason = "its shepherd on the node ended before it began".to_owned();
             self.end_unstarted(key, EndCause::LaunchFailed(reason));

@@ -64,7 +64,7 @@ impl Hop {
         };
         let mut short = 0;
         loop {
-            let asked = Instant::now();
+            let asked_at = Instant::now();
             match self.pool.converse(&self.peer, &ask).await {
                 Ok(Reply::Refused(reason)) => {
                     let reason = format!("node {}: {reason}", self.peer.node);
@@ -79,7 +79,7 @@ impl Hop {
                     }
                     since = Some(Instant::now());
                     ask = self.resume();
-                    short = if asked.elapsed() < SHORT {
+                    short = if asked_at.elapsed() < SHORT {
                         short + 1
                     } else {
                         0

@@ -98,9 +98,10 @@ impl Pool {
         {
             return Ok(reply);
         }
-        let told = |e: io::Error| format!("node {} ({}): {e}", peer.node, self.address_of(peer));
-        let stream = self.connect(peer).await.map_err(told)?;
-        self.ask(peer, stream, ask).await.map_err(told)
+        let with_node =
+            |e: io::Error| format!("node {} ({}): {e}", peer.node, self.address_of(peer));
+        let stream = self.connect(peer).await.map_err(with_node)?;
+        self.ask(peer, stream, ask).await.map_err(with_node)
     }
 
     /// Connects to where the node is, also when that changes meanwhile.

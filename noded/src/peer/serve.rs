@@ -85,11 +85,11 @@ pub fn open(
     };
     listener.set_nonblocking(true)?;
     let at = listener.local_addr()?;
-    let told = match at.ip().is_unspecified() {
+    let listen = match at.ip().is_unspecified() {
         true => format!(":{}", at.port()),
         false => at.to_string(),
     };
-    Ok((listener, told))
+    Ok((listener, listen))
 }
 
 fn bind(wanted: SocketAddr, memory: &Path) -> io::Result<std::net::TcpListener> {
@@ -201,7 +201,7 @@ impl<E: From<IncomingPeer>> Port<E> {
             standing.grow(piece);
             body.extend(read_body(&mut stream, piece, PIECE).await.ok()?);
         }
-        Some((stream, key, asked(&body)))
+        Some((stream, key, decode_ask(&body)))
     }
 
     /// One after another, until the other end has gone or turns out to be nobody.
@@ -271,7 +271,7 @@ async fn next_ask(
         let _own = place.room.acquire_many(room).await.ok()?;
         let _room = all.acquire_many(room).await.ok()?;
         let body = read_body(stream, length, limits::FRAME_BYTES).await.ok()?;
-        Some(asked(&body))
+        Some(decode_ask(&body))
     };
     tokio::time::timeout(ASK, reading).await.ok()?
 }
@@ -279,7 +279,7 @@ async fn next_ask(
 /// What the other end wants, or why that is not understood here.
 type ReadAsk = Result<PeerAsk, String>;
 
-fn asked(body: &[u8]) -> ReadAsk {
+fn decode_ask(body: &[u8]) -> ReadAsk {
     frame::decode(body).map_err(|e| format!("what the other node asks is not understood here: {e}"))
 }
 
@@ -304,8 +304,8 @@ async fn carry_out(stream: &mut TlsStream<TcpStream>, verdict: Verdict) -> io::R
         }
         Verdict::Stranger(reason) => {
             let answer = refused(&reason);
-            let said = write_frame(stream, &answer, limits::HELLO_BYTES);
-            let _ = tokio::time::timeout(PROOF, said).await;
+            let written = write_frame(stream, &answer, limits::HELLO_BYTES);
+            let _ = tokio::time::timeout(PROOF, written).await;
             let _ = tokio::time::timeout(PROOF, stream.shutdown()).await;
             Ok(false)
         }
@@ -385,8 +385,8 @@ mod tests {
             let length = u32::try_from(limits::FRAME_BYTES).unwrap();
             ours.write_all(&length.to_le_bytes()).await.unwrap();
             let (place, all) = (known.enter(stolen).unwrap(), all.clone());
-            let asking = async move { next_ask(&mut theirs, &place, &all).await.is_none() };
-            silent.push((ours, tokio::spawn(asking)));
+            let reading = async move { next_ask(&mut theirs, &place, &all).await.is_none() };
+            silent.push((ours, tokio::spawn(reading)));
         }
         // Until one of them has all that its key may have.
         while all.available_permits() == BUFFERED_KIB {
@@ -398,8 +398,8 @@ mod tests {
         let heard = next_ask(&mut theirs, &place, &all).await;
         assert!(matches!(heard, Some(Err(_))), "it is read, and no ask");
         assert!(all.available_permits() >= BUFFERED_KIB - BUFFERED_OF_KEY_KIB);
-        for (_, asking) in silent {
-            asking.abort();
+        for (_, reading) in silent {
+            reading.abort();
         }
     }
 
@@ -407,16 +407,16 @@ mod tests {
     fn a_port_is_remembered() {
         let dir = tempfile::tempdir().unwrap();
         let memory = dir.path().join("port");
-        let (first, told) = open(Some("127.0.0.1:0"), &memory).unwrap();
-        assert_eq!(told, first.local_addr().unwrap().to_string());
+        let (first, listen) = open(Some("127.0.0.1:0"), &memory).unwrap();
+        assert_eq!(listen, first.local_addr().unwrap().to_string());
         // Taken: another one.
-        let (other, _) = open(Some(&told), &dir.path().join("other")).unwrap();
+        let (other, _) = open(Some(&listen), &dir.path().join("other")).unwrap();
         assert_ne!(other.local_addr().unwrap(), first.local_addr().unwrap());
         drop(first);
         let (_, again) = open(Some("127.0.0.1:0"), &memory).unwrap();
-        assert_eq!(again, told);
+        assert_eq!(again, listen);
         assert!(open(Some("192.0.2.1:1"), &memory).is_err());
-        let (_all, told) = open(Some("0.0.0.0:0"), &dir.path().join("all")).unwrap();
-        assert!(told.starts_with(':'), "{told}");
+        let (_all, listen) = open(Some("0.0.0.0:0"), &dir.path().join("all")).unwrap();
+        assert!(listen.starts_with(':'), "{listen}");
     }
 }

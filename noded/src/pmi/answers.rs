@@ -16,7 +16,7 @@ const NO_CONNECT: &str = "steps cannot be connected with each other";
 /// What is known of the step from its start.
 #[derive(Debug)]
 pub struct Facts {
-    /// The step.
+    /// Size, ranks and node of the step.
     pub job: PmiJob,
     /// Ranks of each program, as inclusive ranges; nothing where there is one.
     pub programs: Vec<Vec<(u32, u32)>>,
@@ -47,7 +47,7 @@ impl Facts {
             Question::Program => (Verb::Program, Reply::Number(self.program_of(rank))),
             Question::Universe => (Verb::Universe, Reply::Number(self.job.tasks)),
             Question::SpaceName => (Verb::SpaceName, Reply::Value(self.job.name.as_bytes())),
-            Question::FullInit { rank: said } => (Verb::FullInit, self.greeting(rank, said)),
+            Question::FullInit { rank: claimed } => (Verb::FullInit, self.greeting(rank, claimed)),
             Question::Put { key, value } => (Verb::Put, space.put(&key, &value).into()),
             Question::Get { space: of, key } => (Verb::Get, self.value(space, of, &key)),
             Question::Numbered { number } => (Verb::Numbered, numbered(space, number)),
@@ -68,9 +68,9 @@ impl Facts {
     }
 
     /// A task that believes to have another rank is a process of another step or launcher.
-    fn greeting(&self, rank: u32, said: Option<u32>) -> Reply<'static> {
-        if let Some(said) = said.filter(|&said| said != rank) {
-            return Reply::Refused(format!("rank {said} on the connection of rank {rank}"));
+    fn greeting(&self, rank: u32, claimed: Option<u32>) -> Reply<'static> {
+        if let Some(claimed) = claimed.filter(|&claimed| claimed != rank) {
+            return Reply::Refused(format!("rank {claimed} on the connection of rank {rank}"));
         }
         Reply::Greeting {
             rank,

@@ -83,8 +83,8 @@ impl Block {
 
 /// Whether these blocks, again and again, give every rank its node.
 fn repeats(blocks: &[Block], node_of: &[u32]) -> bool {
-    let again = blocks.iter().cycle().flat_map(|block| block.expanded());
-    again.zip(node_of).all(|(said, &is)| said == is)
+    let claimed = blocks.iter().cycle().flat_map(|block| block.expanded());
+    claimed.zip(node_of).all(|(claimed, &is)| claimed == is)
 }
 
 fn written(blocks: &[Block]) -> String {

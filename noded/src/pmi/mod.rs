@@ -79,7 +79,7 @@ pub enum PmiAct {
     Abort {
         /// Rank of the task in its step, from 0.
         rank: u32,
-        /// Exit code.
+        /// Exit code that the step is to end with.
         code: i32,
         /// Why, in one line.
         reason: String,
@@ -152,7 +152,7 @@ impl Pmi {
         }
         while let Some(task) = self.tasks.get_mut(&rank) {
             match task.next() {
-                Ok(Some(said)) => self.act_on(rank, said, &mut acts),
+                Ok(Some(message)) => self.act_on(rank, message, &mut acts),
                 Ok(None) => break,
                 Err(reason) => {
                     task.leave(Stage::Gone);
@@ -231,12 +231,12 @@ impl Pmi {
         merged
     }
 
-    fn act_on(&mut self, rank: u32, said: TaskMessage, acts: &mut Vec<PmiAct>) {
-        let Message { ask, thread } = match said {
+    fn act_on(&mut self, rank: u32, message: TaskMessage, acts: &mut Vec<PmiAct>) {
+        let Message { request, thread } = match message {
             TaskMessage::Greeting(version) => return self.greet(rank, version, acts),
             TaskMessage::Message(message) => message,
         };
-        match ask {
+        match request {
             PmiRequest::Barrier => self.arrive(rank, thread, acts),
             PmiRequest::Finalize => self.finalize(rank, thread, acts),
             PmiRequest::Abort { code, reason } => {

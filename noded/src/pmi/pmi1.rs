@@ -61,7 +61,7 @@ pub fn read(line: &[u8]) -> Result<Message, String> {
     let Some(command) = words.get("cmd") else {
         return Err(format!("{} is no command of PMI-1", shown(line)));
     };
-    let ask = match command {
+    let request = match command {
         b"barrier_in" => PmiRequest::Barrier,
         b"finalize" => PmiRequest::Finalize,
         b"abort" => PmiRequest::Abort {
@@ -70,7 +70,10 @@ pub fn read(line: &[u8]) -> Result<Message, String> {
         },
         other => question(other, &words)?.into(),
     };
-    Ok(Message { ask, thread: None })
+    Ok(Message {
+        request,
+        thread: None,
+    })
 }
 
 fn question(command: &[u8], words: &Line<'_>) -> Result<Question, String> {
@@ -248,7 +251,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: impl Into<PmiRequest>) {
-        assert_eq!(read(line.as_bytes()).unwrap().ask, expected.into(), "{line}");
+        assert_eq!(read(line.as_bytes()).unwrap().request, expected.into(), "{line}");
     }
 
     #[test]
@@ -293,7 +296,7 @@ mod tests {
         assert_eq!(greeting(b"cmd=init pmi_version=2 pmi_subversion=0"), Ok(2));
     }
 
-    fn says(verb: Verb, reply: &Reply<'_>, expected: &str) {
+    fn check_reply(verb: Verb, reply: &Reply<'_>, expected: &str) {
         let line = String::from_utf8(write(verb, reply)).unwrap();
         assert_eq!(line, format!("{expected}\n"));
     }
@@ -301,21 +304,29 @@ mod tests {
     #[test]
     fn answers_are_written() {
         let limits = "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024";
-        says(Verb::Limits, &Reply::Done, limits);
-        says(Verb::Universe, &Reply::Number(8), "cmd=universe_size rc=0 size=8");
-        says(Verb::Get, &Reply::Value(b"v"), "cmd=get_result rc=0 msg=success info=ok value=v");
-        says(Verb::Get, &Reply::Missing, "cmd=get_result rc=-1 msg=key_not_found value=unknown");
-        says(
+        check_reply(Verb::Limits, &Reply::Done, limits);
+        check_reply(Verb::Universe, &Reply::Number(8), "cmd=universe_size rc=0 size=8");
+        check_reply(
+            Verb::Get,
+            &Reply::Value(b"v"),
+            "cmd=get_result rc=0 msg=success info=ok value=v",
+        );
+        check_reply(
+            Verb::Get,
+            &Reply::Missing,
+            "cmd=get_result rc=-1 msg=key_not_found value=unknown",
+        );
+        check_reply(
             Verb::Get,
             &Reply::Value(b"a\ncmd=finalize_ack"),
             "cmd=get_result rc=-1 info=fail msg=this_value_cannot_be_said_in_PMI-1",
         );
-        says(
+        check_reply(
             Verb::Put,
             &Reply::Refused("a=b\nc".to_owned()),
             "cmd=put_result rc=-1 info=fail msg=a_b_c",
         );
-        says(
+        check_reply(
             Verb::Lookup,
             &Reply::Value(b"p"),
             "cmd=lookup_result rc=0 msg=success info=ok port=p",

@@ -86,7 +86,7 @@ fn value(mut bytes: &[u8]) -> (Vec<u8>, &[u8]) {
 pub fn read(body: &[u8]) -> Result<Message, String> {
     let pairs = Pairs::read(body.trim_ascii_end())?;
     let command = pairs.need("cmd")?;
-    let ask = match &command[..] {
+    let request = match &command[..] {
         b"kvs-fence" => PmiRequest::Barrier,
         b"finalize" => PmiRequest::Finalize,
         b"info-getnodeattr" => PmiRequest::NodeAttribute {
@@ -104,7 +104,7 @@ pub fn read(body: &[u8]) -> Result<Message, String> {
         other => question(other, &pairs)?.into(),
     };
     Ok(Message {
-        ask,
+        request,
         thread: pairs.get("thrid").and_then(|word| Thread::new(word)),
     })
 }
@@ -144,23 +144,23 @@ fn question(command: &[u8], pairs: &Pairs) -> Result<Question, String> {
 }
 
 fn reason(pairs: &Pairs) -> String {
-    let said = pairs.get("msg").or_else(|| pairs.get("message"));
-    let text = String::from_utf8_lossy(said.map_or(&[][..], Vec::as_slice));
+    let message = pairs.get("msg").or_else(|| pairs.get("message"));
+    let text = String::from_utf8_lossy(message.map_or(&[][..], Vec::as_slice));
     let clean = text.chars().filter(|c| !c.is_control());
     clean.take(limits::PMI_VALUE).collect()
 }
 
 /// An answer, with its length before it.
 pub fn write(verb: Verb, thread: Option<Thread>, reply: &Reply<'_>) -> Vec<u8> {
-    let mut body = format!("cmd={}-response;", asked(verb)).into_bytes();
+    let mut body = format!("cmd={}-response;", command_word(verb)).into_bytes();
     if let Some(thread) = thread {
         pair(&mut body, "thrid", thread.bytes());
     }
     match reply {
         Reply::Done => pair(&mut body, "rc", b"0"),
-        Reply::Number(n) => told(&mut body, verb, n.to_string().as_bytes()),
-        Reply::Value(value) => told(&mut body, verb, value),
-        Reply::Entry { value, .. } => told(&mut body, verb, value),
+        Reply::Number(n) => found(&mut body, verb, n.to_string().as_bytes()),
+        Reply::Value(value) => found(&mut body, verb, value),
+        Reply::Entry { value, .. } => found(&mut body, verb, value),
         Reply::Greeting {
             rank,
             tasks,
@@ -191,7 +191,7 @@ fn pair(body: &mut Vec<u8>, key: &str, value: &[u8]) {
     body.push(b';');
 }
 
-fn told(body: &mut Vec<u8>, verb: Verb, value: &[u8]) {
+fn found(body: &mut Vec<u8>, verb: Verb, value: &[u8]) {
     pair(body, "rc", b"0");
     if verb == Verb::SpaceName {
         return pair(body, "jobid", value);
@@ -224,7 +224,7 @@ fn refuse(body: &mut Vec<u8>, why: &str) {
 }
 
 /// The command's word, which its answer repeats.
-const fn asked(verb: Verb) -> &'static str {
+const fn command_word(verb: Verb) -> &'static str {
     match verb {
         Verb::FullInit => "fullinit",
         Verb::SpaceName => "job-getid",
@@ -253,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(body: &str, expected: impl Into<PmiRequest>) {
-        assert_eq!(read(body.as_bytes()).unwrap().ask, expected.into(), "{body}");
+        assert_eq!(read(body.as_bytes()).unwrap().request, expected.into(), "{body}");
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         };
         check("cmd=abort;isworld=TRUE;msg=why;", abort);
         let fence = read(b"cmd=kvs-fence;thrid=0x7ffe12;").unwrap();
-        assert_eq!((fence.ask, fence.thread), (PmiRequest::Barrier, Thread::new(b"0x7ffe12")));
+        assert_eq!((fence.request, fence.thread), (PmiRequest::Barrier, Thread::new(b"0x7ffe12")));
         assert_eq!(read(b"cmd=kvs-fence;thrid=a b;").unwrap().thread, None);
     }
 
@@ -301,27 +301,32 @@ mod tests {
         assert!(length(*b"cmd=in").is_err());
     }
 
-    fn says(verb: Verb, thread: Option<Thread>, reply: &Reply<'_>, expected: &str) {
+    fn check_reply(verb: Verb, thread: Option<Thread>, reply: &Reply<'_>, expected: &str) {
         let bytes = write(verb, thread, reply);
         assert_eq!(String::from_utf8(bytes).unwrap(), expected);
     }
 
     #[test]
     fn answers_are_written() {
-        says(Verb::Put, None, &Reply::Done, "    26cmd=kvs-put-response;rc=0;");
-        says(
+        check_reply(Verb::Put, None, &Reply::Done, "    26cmd=kvs-put-response;rc=0;");
+        check_reply(
             Verb::Barrier,
             Thread::new(b"4"),
             &Reply::Done,
             "    36cmd=kvs-fence-response;thrid=4;rc=0;",
         );
-        says(
+        check_reply(
             Verb::Get,
             None,
             &Reply::Value(b"a;b"),
             "    48cmd=kvs-get-response;rc=0;found=TRUE;value=a;;b;",
         );
-        says(Verb::Get, None, &Reply::Missing, "    38cmd=kvs-get-response;rc=0;found=FALSE;");
+        check_reply(
+            Verb::Get,
+            None,
+            &Reply::Missing,
+            "    38cmd=kvs-get-response;rc=0;found=FALSE;",
+        );
     }
 
     proptest! {
@@ -333,8 +338,8 @@ mod tests {
             pair(&mut body, "value", &bytes);
             // An empty value before another pair is told apart, one that begins with a
             // semicolon too.
-            let ask = read(&body).unwrap().ask;
-            prop_assert_eq!(ask, Question::Put { key: bytes.clone(), value: bytes }.into());
+            let request = read(&body).unwrap().request;
+            prop_assert_eq!(request, Question::Put { key: bytes.clone(), value: bytes }.into());
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum Stage {
 pub enum TaskMessage {
     /// Its first word: it would like to speak this version.
     Greeting(u32),
-    /// A message.
+    /// A message in the version that it speaks.
     Message(Message),
 }
 
@@ -132,8 +132,11 @@ impl Task {
                 self.spawn = None;
             }
             if answer_due == Some(true) {
-                let ask = Question::Spawn.into();
-                return Ok(Some(TaskMessage::Message(Message { ask, thread: None })));
+                let request = Question::Spawn.into();
+                return Ok(Some(TaskMessage::Message(Message {
+                    request,
+                    thread: None,
+                })));
             }
         }
         Ok(None)

@@ -16,11 +16,11 @@ fn job(ranks: &[&[u32]], node: u32) -> PmiJob {
 }
 
 /// What one task is answered, as text; anything else that happens is a failure.
-fn answer(pmi: &mut Pmi, rank: u32, said: &str) -> String {
-    let acts = pmi.heard(rank, said.as_bytes());
+fn answer(pmi: &mut Pmi, rank: u32, sent: &str) -> String {
+    let acts = pmi.heard(rank, sent.as_bytes());
     let texts = acts.into_iter().map(|act| match act {
         PmiAct::Answer { rank: to, bytes } if to == rank => String::from_utf8(bytes).unwrap(),
-        other => panic!("{said:?}: {other:?}"),
+        other => panic!("{sent:?}: {other:?}"),
     });
     texts.collect()
 }
@@ -42,7 +42,7 @@ const INIT: &str = "cmd=init pmi_version=1 pmi_subversion=1\n";
 #[test]
 fn a_conversation_in_pmi_1() {
     let mut pmi = Pmi::new(job(&[&[0, 1], &[2]], 0));
-    for (said, expected) in [
+    for (sent, expected) in [
         (INIT, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"),
         ("cmd=get_ma", ""),
         ("xes\n", "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n"),
@@ -71,7 +71,7 @@ fn a_conversation_in_pmi_1() {
         ),
         ("cmd=finalize\n", "cmd=finalize_ack rc=0 msg=success info=ok\n"),
     ] {
-        assert_eq!(answer(&mut pmi, 0, said), expected, "{said:?}");
+        assert_eq!(answer(&mut pmi, 0, sent), expected, "{sent:?}");
     }
     assert!(!pmi.is_unfinished(0) && !pmi.is_unfinished(1));
 }
@@ -83,7 +83,7 @@ fn a_conversation_in_pmi_2() {
     let greeting = "cmd=init pmi_version=2 pmi_subversion=0\n";
     let greeted = "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n";
     assert_eq!(answer(&mut pmi, 0, greeting), greeted);
-    for (said, expected) in [
+    for (sent, expected) in [
         (
             "cmd=fullinit;pmirank=0;threaded=FALSE;",
             "cmd=fullinit-response;rc=0;pmi-version=2;pmi-subversion=0;rank=0;size=4;\
@@ -122,7 +122,7 @@ fn a_conversation_in_pmi_2() {
         ),
         ("cmd=finalize;", "cmd=finalize-response;rc=0;"),
     ] {
-        assert_eq!(answer(&mut pmi, 0, &packet(said)), packet(expected), "{said:?}");
+        assert_eq!(answer(&mut pmi, 0, &packet(sent)), packet(expected), "{sent:?}");
     }
 }
 
@@ -145,10 +145,10 @@ fn an_attribute_of_the_node_is_waited_for() {
         })
         .collect();
     assert_eq!(to, [0, 1, 2]);
-    let told = packet("cmd=info-getnodeattr-response;rc=0;found=TRUE;value=x;");
+    let answer = packet("cmd=info-getnodeattr-response;rc=0;found=TRUE;value=x;");
     let expected = PmiAct::Answer {
         rank: 2,
-        bytes: told.into_bytes(),
+        bytes: answer.into_bytes(),
     };
     assert_eq!(acts[2], expected);
 }
@@ -193,17 +193,17 @@ fn abort_ends_the_step() {
     };
     assert_eq!(acts, [abort]);
     // Said again and again, or followed by anything, it is neither heard nor kept.
-    let again = b"cmd=abort exitcode=17\n".repeat(1000);
-    assert_eq!(pmi.heard(0, &again), []);
+    let repeated = b"cmd=abort exitcode=17\n".repeat(1000);
+    assert_eq!(pmi.heard(0, &repeated), []);
     assert!(pmi.is_unfinished(0));
 }
 
 /// The sentence with which a conversation ends.
-fn broken(said: &[u8]) -> String {
+fn broken(sent: &[u8]) -> String {
     let mut pmi = Pmi::new(job(&[&[0, 1]], 0));
     answer(&mut pmi, 1, INIT);
     assert!(pmi.heard(1, b"cmd=barrier_in\n").is_empty());
-    let mut acts = pmi.heard(0, said);
+    let mut acts = pmi.heard(0, sent);
     // The other does not wait for it any more.
     share(&acts.pop().unwrap());
     assert!(pmi.heard(0, b"cmd=get_maxes\n").is_empty());
@@ -215,7 +215,7 @@ fn broken(said: &[u8]) -> String {
 
 #[test]
 fn what_is_no_pmi_breaks_the_connection() {
-    for (said, word) in [
+    for (sent, word) in [
         (&b"hello\n"[..], "`hello` is no greeting"),
         (b"cmd=barrier_in\n", "is no greeting"),
         (b"cmd=init pmi_version=1\ncmd=init pmi_version=1\n", "`init` is no"),
@@ -224,7 +224,7 @@ fn what_is_no_pmi_breaks_the_connection() {
         (b"cmd=init pmi_version=1\ncmd=finalize\nx", "after its end"),
         (&[b'a'; 70_000], "more than 65536 bytes"),
     ] {
-        let reason = broken(said);
+        let reason = broken(sent);
         assert!(reason.contains(word), "{reason}");
     }
 }

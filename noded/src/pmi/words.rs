@@ -144,7 +144,7 @@ impl Thread {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
     /// What the task asks of the server.
-    pub ask: PmiRequest,
+    pub request: PmiRequest,
     /// Number of the task's thread, repeated in the answer (PMI-2).
     pub thread: Option<Thread>,
 }

@@ -12,7 +12,7 @@ pub const NAMESPACE_BYTES: usize = 256;
 /// Bytes of a key with its NUL.
 pub const KEY_BYTES: usize = 512;
 
-/// It worked.
+/// `PMIX_SUCCESS`: the call has worked, or its callback tells.
 pub const SUCCESS: c_int = 0;
 /// It worked, and no callback follows.
 pub const OPERATION_SUCCEEDED: c_int = -157;
@@ -30,15 +30,15 @@ pub const RANK_WILDCARD: u32 = u32::MAX - 1;
 pub mod kind {
     /// C's `bool`, one byte.
     pub const BOOL: u16 = 1;
-    /// `char *`.
+    /// `char *`, ended by NUL.
     pub const STRING: u16 = 3;
-    /// C's `uint16_t`.
+    /// C's `uint16_t`, in this machine's byte order.
     pub const UINT16: u16 = 13;
-    /// C's `uint32_t`.
+    /// C's `uint32_t`, in this machine's byte order.
     pub const UINT32: u16 = 14;
     /// `pmix_info_t`, in arrays.
     pub const INFO: u16 = 24;
-    /// `pmix_data_array_t *`.
+    /// `pmix_data_array_t *`: values of one kind.
     pub const DATA_ARRAY: u16 = 39;
     /// Number of a process in its namespace (`pmix_rank_t`).
     pub const PROC_RANK: u16 = 40;
@@ -87,7 +87,7 @@ pub union Data {
     pub string: *const c_char,
     /// `uint16`, for [`kind::UINT16`].
     pub uint16: u16,
-    /// `uint32`, `rank`
+    /// `uint32` and `rank`, for [`kind::UINT32`] and [`kind::PROC_RANK`].
     pub uint32: u32,
     /// `bo`, for [`kind::REGEX`].
     pub bytes: ByteObject,
@@ -126,7 +126,8 @@ pub type Release = Option<unsafe extern "C" fn(*mut c_void)>;
 /// `pmix_modex_cbfunc_t`: takes a status, data with their length, and tokens.
 pub type ModexDone =
     Option<unsafe extern "C" fn(c_int, *const c_char, usize, *mut c_void, Release, *mut c_void)>;
-/// `pmix_server_client_connected_fn_t`, `pmix_server_client_finalized_fn_t`
+/// `pmix_server_client_connected_fn_t` and `pmix_server_client_finalized_fn_t`: a process has
+/// come, or has gone.
 pub type ClientConnectedFn =
     unsafe extern "C" fn(*const Proc, *mut c_void, OpDone, *mut c_void) -> c_int;
 /// `pmix_server_abort_fn_t`: a process asks for the end of others.

@@ -19,15 +19,15 @@ pub struct Fact {
 /// A value by its type in the library.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FactValue {
-    /// A string.
+    /// Text, which the library gets as a C string.
     Text(String),
     /// A truth value.
     Flag(bool),
-    /// 16 bits.
+    /// An unsigned number of 16 bits.
     U16(u16),
-    /// 32 bits.
+    /// An unsigned number of 32 bits.
     U32(u32),
-    /// A rank.
+    /// Number of a process in its namespace.
     Rank(u32),
     /// Names of nodes with commas, to be packed by the library.
     Nodes(String),

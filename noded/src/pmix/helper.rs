@@ -43,7 +43,7 @@ pub enum PmixAct {
     Abort {
         /// Rank of the task in its step, from 0.
         rank: u32,
-        /// Exit code.
+        /// Exit code that the step is to end with.
         code: i32,
         /// Why, in one line.
         reason: String,
@@ -132,7 +132,7 @@ impl Helper {
         !self.over && !self.out.is_empty()
     }
 
-    /// The process.
+    /// Process id of the helper, by which its end is known.
     pub const fn pid(&self) -> Pid {
         self.pid
     }

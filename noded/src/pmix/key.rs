@@ -49,7 +49,7 @@ pub const NODE_INFO_ARRAY: &str = "pmix.node.arr";
 pub const APP_INFO_ARRAY: &str = "pmix.app.arr";
 /// What is known of one task.
 pub const PROC_INFO_ARRAY: &str = "pmix.pdata";
-/// A rank.
+/// Number of a task in its step.
 pub const RANK: &str = "pmix.rank";
 /// A task's program.
 pub const APPNUM: &str = "pmix.appnum";

@@ -185,12 +185,16 @@ pub(super) fn c(bytes: &[u8]) -> Result<CString, String> {
 }
 
 impl Plan {
-    /// Prepares the start of `task`, which is kept in `directory`. Groups with `born` are
+    /// Prepares the start of `task`, which is kept in `directory`. Groups with `initial_group` are
     /// those that the child is not born in and has to join.
     ///
     /// # Errors
     /// In one line, what is wrong with the job.
-    pub fn new(task: &Task, directory: &Path, born: Option<&Path>) -> Result<Self, String> {
+    pub fn new(
+        task: &Task,
+        directory: &Path,
+        initial_group: Option<&Path>,
+    ) -> Result<Self, String> {
         let launch = &task.launch;
         let variables = variables(task);
         let (candidates, argv) = command(task, directory, &variables)?;
@@ -209,7 +213,7 @@ impl Plan {
         };
         let separate = !launch.stderr.is_empty() && launch.stderr != launch.stdout;
         Ok(Self {
-            joins: joins(&task.groups, born)?,
+            joins: joins(&task.groups, initial_group)?,
             reset_oom_score: task.reset_oom_score,
             identity: Identity::of(&launch.allocation),
             umask: Mode::from_bits_truncate(launch.umask & 0o777),
@@ -263,8 +267,8 @@ impl Plan {
         }
         sys::unblock_signals();
         sys::close_at_exec_from(3);
-        let asked = self.plugins.as_ref().map(plugin::Hook::environment);
-        let mut environment: Vec<&CStr> = asked
+        let with_plugins = self.plugins.as_ref().map(plugin::Hook::environment);
+        let mut environment: Vec<&CStr> = with_plugins
             .as_ref()
             .unwrap_or(&self.environment)
             .iter()
@@ -374,11 +378,14 @@ pub(super) fn limits(named: &[(String, u64, u64)]) -> Vec<(u32, u64, u64)> {
         .collect()
 }
 
-/// The groups that a child has to join which is born in `born`.
-pub(super) fn joins(groups: &[Group], born: Option<&Path>) -> Result<Vec<(CString, bool)>, String> {
+/// The groups that a child has to join which is born in `initial_group`.
+pub(super) fn joins(
+    groups: &[Group],
+    initial_group: Option<&Path>,
+) -> Result<Vec<(CString, bool)>, String> {
     groups
         .iter()
-        .filter(|g| born != Some(&g.path()))
+        .filter(|g| initial_group != Some(&g.path()))
         .map(|g| {
             let procs = [&g.directory.0[..], b"/cgroup.procs"].concat();
             Ok((c(&procs)?, g.memory || g.unified || g.strict))

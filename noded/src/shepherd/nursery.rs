@@ -32,7 +32,7 @@ pub const REQUEST: usize = 16;
 pub const ANSWER: usize = 24;
 const NO_STEP: u32 = u32::MAX;
 
-/// For what a shepherd is born.
+/// What a shepherd is started for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ShepherdSpec {
     /// The attempt that the shepherd is to look after.
@@ -50,7 +50,7 @@ impl ShepherdSpec {
         step: None,
     };
 
-    /// As bytes.
+    /// The request as it goes over the socket, numbers in little-endian order.
     pub fn encode(self) -> [u8; REQUEST] {
         let mut bytes = [0; REQUEST];
         bytes[..8].copy_from_slice(&self.attempt.number().to_le_bytes());
@@ -75,38 +75,38 @@ impl ShepherdSpec {
 /// What the nursery tells the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NurseryMessage {
-    /// A shepherd was born for that.
-    Born(ShepherdSpec, i32),
-    /// A shepherd has ended.
+    /// A shepherd was started for that, with this process id.
+    Started(ShepherdSpec, i32),
+    /// The shepherd with this process id has ended.
     Ended(i32),
     /// No process could be made: the error number.
     Failed(ShepherdSpec, i32),
 }
 
 impl NurseryMessage {
-    /// As bytes.
+    /// The answer as it goes over the socket, numbers in little-endian order.
     pub fn encode(self) -> [u8; ANSWER] {
-        let (kind, number, birth) = match self {
-            Self::Born(birth, pid) => (1u32, pid, birth),
+        let (kind, number, spec) = match self {
+            Self::Started(spec, pid) => (1u32, pid, spec),
             Self::Ended(pid) => (2, pid, ShepherdSpec::NOBODY),
-            Self::Failed(birth, errno) => (3, errno, birth),
+            Self::Failed(spec, errno) => (3, errno, spec),
         };
         let mut bytes = [0; ANSWER];
         bytes[..4].copy_from_slice(&kind.to_le_bytes());
         bytes[4..8].copy_from_slice(&number.to_le_bytes());
-        bytes[8..].copy_from_slice(&birth.encode());
+        bytes[8..].copy_from_slice(&spec.encode());
         bytes
     }
 
-    /// From bytes.
+    /// Reads an answer; `None` when the bytes are too few or of no known kind.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let kind = u32::from_le_bytes(*bytes.first_chunk()?);
         let number = i32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
-        let birth = ShepherdSpec::decode(bytes.get(8..)?)?;
+        let spec = ShepherdSpec::decode(bytes.get(8..)?)?;
         match kind {
-            1 => Some(Self::Born(birth, number)),
+            1 => Some(Self::Started(spec, number)),
             2 => Some(Self::Ended(number)),
-            3 => Some(Self::Failed(birth, number)),
+            3 => Some(Self::Failed(spec, number)),
             _ => None,
         }
     }
@@ -124,23 +124,23 @@ fn serve(directory: &Path, lifeline: bool) -> std::io::Result<()> {
     sys::default_actions();
     let signals = Signals::open()?;
     let _ = nix::sys::prctl::set_name(c"cosy-nursery");
-    let mut asked_for = Requests::default();
+    let mut requests = Requests::default();
     loop {
-        let wanted = [socket.as_fd(), signals.as_fd()];
-        let mut wanted = wanted.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-        let _ = nix::poll::poll(&mut wanted, PollTimeout::NONE);
-        let [asked, signalled] = wanted.map(|fd| fd.revents().is_some_and(|r| !r.is_empty()));
+        let polled = [socket.as_fd(), signals.as_fd()];
+        let mut polled = polled.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let _ = nix::poll::poll(&mut polled, PollTimeout::NONE);
+        let [requested, signalled] = polled.map(|fd| fd.revents().is_some_and(|r| !r.is_empty()));
         if signalled {
             while signals.next().is_some() {}
             tell_ended(&mut socket)?;
         }
-        if asked {
+        if requested {
             let mut chunk = [0; REQUEST * 64];
-            match sys::receive(&socket, &mut chunk, &mut asked_for.ways_up)? {
+            match sys::receive(&socket, &mut chunk, &mut requests.ways_up)? {
                 0 => return Ok(()),
-                n => asked_for.bytes.extend_from_slice(&chunk[..n]),
+                n => requests.bytes.extend_from_slice(&chunk[..n]),
             }
-            bear_all(&mut asked_for, &mut socket, directory, lifeline)?;
+            start_all(&mut requests, &mut socket, directory, lifeline)?;
         }
     }
 }
@@ -154,48 +154,48 @@ struct Requests {
 
 impl Requests {
     fn next(&mut self) -> Option<ShepherdSpec> {
-        let birth = ShepherdSpec::decode(self.bytes.get(..REQUEST)?)?;
+        let spec = ShepherdSpec::decode(self.bytes.get(..REQUEST)?)?;
         self.bytes.drain(..REQUEST);
-        Some(birth)
+        Some(spec)
     }
 }
 
 fn tell_ended(socket: &mut UnixStream) -> std::io::Result<()> {
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     while let Reap::One(reaped) = sys::reap() {
-        told.extend(NurseryMessage::Ended(reaped.pid.as_raw()).encode());
+        messages.extend(NurseryMessage::Ended(reaped.pid.as_raw()).encode());
     }
-    socket.write_all(&told)
+    socket.write_all(&messages)
 }
 
-fn bear_all(
-    asked: &mut Requests,
+fn start_all(
+    requests: &mut Requests,
     socket: &mut UnixStream,
     directory: &Path,
     lifeline: bool,
 ) -> std::io::Result<()> {
-    while let Some(birth) = asked.next() {
-        let up = match birth.step {
-            Some(_) => asked.ways_up.pop_front(),
+    while let Some(spec) = requests.next() {
+        let up = match spec.step {
+            Some(_) => requests.ways_up.pop_front(),
             None => None,
         };
-        let told = if birth.step.is_some() && up.is_none() {
-            NurseryMessage::Failed(birth, libc::EBADF)
+        let message = if spec.step.is_some() && up.is_none() {
+            NurseryMessage::Failed(spec, libc::EBADF)
         } else {
-            bear(birth, up, directory, lifeline)
+            start(spec, up, directory, lifeline)
         };
-        socket.write_all(&told.encode())?;
+        socket.write_all(&message.encode())?;
     }
     Ok(())
 }
 
-fn bear(
-    birth: ShepherdSpec,
+fn start(
+    spec: ShepherdSpec,
     up: Option<OwnedFd>,
     directory: &Path,
     lifeline: bool,
 ) -> NurseryMessage {
-    let group = group_of(birth, directory);
+    let group = group_of(spec, directory);
     // SAFETY: the nursery has one thread.
     let forked = match unsafe { sys::fork_into(group.as_ref().map(AsRawFd::as_raw_fd)) } {
         // The group has gone, or the kernel knows no birth in one.
@@ -204,18 +204,18 @@ fn bear(
         forked => forked,
     };
     match forked {
-        Ok(Fork::Child) => grow_up(birth, up, directory, lifeline),
-        Ok(Fork::Parent(pid)) => NurseryMessage::Born(birth, pid.as_raw()),
-        Err(e) => NurseryMessage::Failed(birth, e.raw_os_error().unwrap_or(0)),
+        Ok(Fork::Child) => become_shepherd(spec, up, directory, lifeline),
+        Ok(Fork::Parent(pid)) => NurseryMessage::Started(spec, pid.as_raw()),
+        Err(e) => NurseryMessage::Failed(spec, e.raw_os_error().unwrap_or(0)),
     }
 }
 
 /// The control group that the daemon has made for the supervisors of an attempt's steps.
-fn group_of(birth: ShepherdSpec, directory: &Path) -> Option<File> {
-    birth.step?;
+fn group_of(spec: ShepherdSpec, directory: &Path) -> Option<File> {
+    spec.step?;
     File::open(
         directory
-            .join(spool::name_of(birth.attempt))
+            .join(spool::name_of(spec.attempt))
             .join(spool::KEEP),
     )
     .ok()
@@ -233,22 +233,22 @@ fn lose_protection() {
 }
 
 /// The new shepherd: a session of its own, nothing of the nursery's.
-fn grow_up(birth: ShepherdSpec, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> ! {
+fn become_shepherd(spec: ShepherdSpec, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> ! {
     let _ = nix::unistd::setsid();
     lose_protection();
     let up = up.map(IntoRawFd::into_raw_fd);
     // SAFETY: this function never returns to those that own the socket and the signals.
     let up = unsafe { sys::keep_only(up) };
-    let name = spool::name_of(birth.attempt);
-    let shown = match birth.step {
-        Some(step) => format!("cosy:{}.{step}", birth.attempt.number()),
+    let name = spool::name_of(spec.attempt);
+    let shown = match spec.step {
+        Some(step) => format!("cosy:{}.{step}", spec.attempt.number()),
         None => format!("cosy:{name}"),
     };
     if let Ok(shown) = std::ffi::CString::new(shown) {
         let _ = nix::sys::prctl::set_name(&shown);
     }
     let directory = directory.join(name);
-    match (birth.step, up) {
+    match (spec.step, up) {
         (Some(step), Some(up)) => {
             super::step::run_and_exit(&directory.join(steps::directory_name(step)), lifeline, up)
         }
@@ -264,15 +264,15 @@ mod tests {
     fn records_come_back() {
         let attempt = AllocationKey::numbered(1 << 40, Attempt(3));
         for step in [None, Some(StepId(7))] {
-            let birth = ShepherdSpec { attempt, step };
-            assert_eq!(ShepherdSpec::decode(&birth.encode()), Some(birth));
-            for told in [
-                NurseryMessage::Born(birth, 77),
-                NurseryMessage::Failed(birth, 11),
+            let spec = ShepherdSpec { attempt, step };
+            assert_eq!(ShepherdSpec::decode(&spec.encode()), Some(spec));
+            for message in [
+                NurseryMessage::Started(spec, 77),
+                NurseryMessage::Failed(spec, 11),
                 NurseryMessage::Ended(5),
             ] {
-                let back = NurseryMessage::decode(&told.encode());
-                assert_eq!(back, Some(told));
+                let back = NurseryMessage::decode(&message.encode());
+                assert_eq!(back, Some(message));
             }
         }
         assert_eq!(NurseryMessage::decode(&[9; ANSWER]), None);

@@ -8,7 +8,7 @@
 use crate::spool::{PLUGINS, Task};
 use crate::sys;
 use cosy_model::{Dialect, variables};
-use cosy_plugin::{Environment, Plugins, prepare, remove_files, wanted};
+use cosy_plugin::{Environment, Plugins, needs_plugins, prepare, remove_files};
 use nix::unistd::{Gid, Uid, chown};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::DirBuilder;
@@ -39,10 +39,10 @@ impl Hook {
             .into_iter()
             .map(|(n, v)| (text(n), text(v)))
             .collect();
-        let asked = environment.contains_key(OsStr::new(variables::MPI));
+        let names_mpi = environment.contains_key(OsStr::new(variables::MPI));
         // In Slurm's dialect MPI libraries find their way by Slurm's variables.
-        let own_way = task.launch.dialect == Dialect::Slurm && !asked;
-        if own_way || !wanted(&environment) {
+        let own_way = task.launch.dialect == Dialect::Slurm && !names_mpi;
+        if own_way || !needs_plugins(&environment) {
             return None;
         }
         let files = directory.join(PLUGINS);
@@ -62,12 +62,12 @@ impl Hook {
     /// job's error output.
     pub fn environment(&self) -> Vec<CString> {
         let command = self.command.as_deref();
-        let said = prepare(&self.plugins, &self.environment, &self.files, command);
-        for complaint in &said.complaints {
+        let prepared = prepare(&self.plugins, &self.environment, &self.files, command);
+        for complaint in &prepared.complaints {
             let _ = writeln!(io::stderr(), "cosy: {complaint}");
         }
         let mut all = self.environment.clone();
-        all.extend(said.variables);
+        all.extend(prepared.variables);
         let line = |(name, value): (OsString, OsString)| {
             let bytes = [name.as_bytes(), b"=", value.as_bytes()].concat();
             CString::new(OsString::from_vec(bytes).into_vec()).ok()

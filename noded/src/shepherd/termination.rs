@@ -30,7 +30,7 @@ enum State {
     },
     Killing {
         since: Instant,
-        again: Instant,
+        next_kill: Instant,
         pause: Duration,
     },
 }
@@ -84,7 +84,7 @@ impl Ending {
         self.begin(EndCause::NodeLost, shutdown::is_under_way());
     }
 
-    fn begin(&mut self, cause: EndCause, told: bool) {
+    fn begin(&mut self, cause: EndCause, has_sigterm: bool) {
         let State::Running = self.state else {
             return;
         };
@@ -92,7 +92,7 @@ impl Ending {
         if self.grace.is_zero() {
             return self.kill_now();
         }
-        if !told {
+        if !has_sigterm {
             leftovers::signal_all(&self.groups, libc::SIGTERM);
         }
         leftovers::signal_all(&self.groups, libc::SIGCONT);
@@ -125,7 +125,7 @@ impl Ending {
         let now = Instant::now();
         self.state = State::Killing {
             since: now,
-            again: now + FIRST_PAUSE,
+            next_kill: now + FIRST_PAUSE,
             pause: FIRST_PAUSE,
         };
     }
@@ -135,7 +135,7 @@ impl Ending {
         match self.state {
             State::Running => None,
             State::Ending { kill_at } => Some(kill_at),
-            State::Killing { again, .. } => Some(again),
+            State::Killing { next_kill, .. } => Some(next_kill),
         }
     }
 
@@ -147,9 +147,9 @@ impl Ending {
             State::Ending { .. } => {}
             State::Killing {
                 since,
-                again,
+                next_kill,
                 pause,
-            } if now >= again && left => {
+            } if now >= next_kill && left => {
                 if now.duration_since(since) >= UNKILLABLE {
                     self.given_up = true;
                     return;
@@ -158,7 +158,7 @@ impl Ending {
                 let pause = (pause * 2).min(LAST_PAUSE);
                 self.state = State::Killing {
                     since,
-                    again: now + pause,
+                    next_kill: now + pause,
                     pause,
                 };
             }

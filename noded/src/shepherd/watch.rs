@@ -112,8 +112,8 @@ pub fn watch(
 fn start_program(directory: &Path, task: &Task) -> Result<(Pid, File), String> {
     let unified = task.groups.iter().find(|g| g.unified).map(Group::path);
     let group = unified.as_ref().and_then(|path| File::open(path).ok());
-    let born = unified.as_deref().filter(|_| group.is_some());
-    let plan = Plan::new(task, directory, born)?;
+    let initial_group = unified.as_deref().filter(|_| group.is_some());
+    let plan = Plan::new(task, directory, initial_group)?;
     let (reading, writing) = child::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
     match fork(group.as_ref()) {
         Ok(Fork::Parent(pid)) => Ok((pid, reading)),

@@ -6,7 +6,7 @@
 
 use super::{HEADER, LAUNCH, OUTCOME, Outcome, Phase, Work, key_of, read_launch, read_outcome};
 use crate::steps::{self, StepOutcome, StepTask};
-use cosy_kept::lost;
+use cosy_kept::lost_fields;
 use cosy_model::{EndCause, Time};
 use serde::{Serialize, de::DeserializeOwned};
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ fn is_step(directory: &Path) -> bool {
 /// What of the file is lost when its record, which begins there, is read.
 fn lost_of<T: Serialize + DeserializeOwned>(file: &Path, from: usize) -> Vec<String> {
     let bytes = fs::read(file).unwrap();
-    lost::<T>(super::records::unseal(&bytes, from).expect("a whole file"))
+    lost_fields::<T>(super::records::unseal(&bytes, from).expect("a whole file"))
 }
 
 #[test]

@@ -212,10 +212,10 @@ fn by_clock_now(date: Time, steady: u64) -> Time {
     let Some(passed) = passed.filter(|_| steady > 0 && date != Time::EPOCH) else {
         return date;
     };
-    let told = sys::now() - Span(i64::try_from(passed).unwrap_or(i64::MAX));
-    match told.ahead_of(date).abs() < limits::CLOCK_STEP {
+    let counted = sys::now() - Span(i64::try_from(passed).unwrap_or(i64::MAX));
+    match counted.ahead_of(date).abs() < limits::CLOCK_STEP {
         true => date,
-        false => told,
+        false => counted,
     }
 }
 

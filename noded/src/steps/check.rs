@@ -1,4 +1,4 @@
-//! Whether a step is one at all: limits on what was asked for, before anything is made of
+//! Whether a step is one at all: limits on what was changed for, before anything is made of
 //! it. What fits is the business of [`super::layout`].
 //!
 //! Pure.
@@ -178,10 +178,10 @@ mod tests {
     #[test]
     fn limits_before_anything_else() {
         let check = |change: fn(&mut StepSpec), expected: &str| {
-            let mut asked = fixture::spec();
-            assert_eq!(spec(&asked), Ok(()));
-            change(&mut asked);
-            assert_eq!(spec(&asked), Err(expected.to_owned()));
+            let mut changed = fixture::spec();
+            assert_eq!(spec(&changed), Ok(()));
+            change(&mut changed);
+            assert_eq!(spec(&changed), Err(expected.to_owned()));
         };
         check(
             |s| s.name = "x".repeat(256),

@@ -2,7 +2,7 @@
 
 use super::ledger::{Verdict, bytes_of};
 use super::serve::{Connection, IncomingStep};
-use super::table::{First, PendingAsk, StepEvent, Steps, Waiter};
+use super::table::{First, PendingRequest, StepEvent, Steps, Waiter};
 use super::usage::{self, Subject};
 use super::{IoPurpose, check};
 use crate::cgroup::AttemptLimits;
@@ -22,24 +22,24 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Steps {
     /// A command asks.
-    pub(super) fn asked(&mut self, asked: IncomingStep) {
-        let job = asked.ask.job();
+    pub(super) fn command_requested(&mut self, incoming: IncomingStep) {
+        let job = incoming.ask.job();
         let newest = self.jobs.keys().rfind(|key| key.job == job).copied();
         let Some(key) = newest else {
-            return self.pend(job, PendingAsk::Command(asked));
+            return self.pend(job, PendingRequest::Command(incoming));
         };
-        if let Err(refusal) = self.may(&asked, key) {
-            return asked.connection.finish(StepAnswer::Refused(refusal));
+        if let Err(refusal) = self.may(&incoming, key) {
+            return incoming.connection.finish(StepAnswer::Refused(refusal));
         }
         match self.first(key).map(|first| first.is_some()) {
-            Ok(true) => self.asked_first(key, asked),
-            Ok(false) if asked.from_peer => asked.connection.refuse(
+            Ok(true) => self.requested_on_first(key, incoming),
+            Ok(false) if incoming.from_peer => incoming.connection.refuse(
                 RefusalCode::WrongState,
                 format!("node {} is not the first of job {job}", self.setup.name),
             ),
             // The job's first node is elsewhere.
-            Ok(false) => self.pend(job, PendingAsk::Command(asked)),
-            Err(e) => asked.connection.refuse(
+            Ok(false) => self.pend(job, PendingRequest::Command(incoming)),
+            Err(e) => incoming.connection.refuse(
                 RefusalCode::Unavailable,
                 format!("node {}: cannot keep steps: {e}", self.setup.name),
             ),
@@ -47,28 +47,28 @@ impl Steps {
     }
 
     /// Steps are started by the job's user; root may look and end them.
-    fn may(&self, asked: &IncomingStep, key: AttemptKey) -> Result<(), Refusal> {
+    fn may(&self, incoming: &IncomingStep, key: AttemptKey) -> Result<(), Refusal> {
         let Some(job) = self.jobs.get(&key) else {
             return Ok(());
         };
         let owner = job.allocation.uid;
-        let root = asked.uid == Uid(0) && !matches!(asked.ask, StepAsk::Start { .. });
-        if asked.uid == owner || root {
+        let root = incoming.uid == Uid(0) && !matches!(incoming.ask, StepAsk::Start { .. });
+        if incoming.uid == owner || root {
             return Ok(());
         }
-        let text = format!("job {} belongs to uid {owner}, not to uid {}", key.job, asked.uid);
+        let text = format!("job {} belongs to uid {owner}, not to uid {}", key.job, incoming.uid);
         Err(Refusal::new(RefusalCode::Forbidden, text))
     }
 
-    fn asked_first(&mut self, attempt: AttemptKey, asked: IncomingStep) {
-        let connection = asked.connection;
-        match asked.ask {
-            StepAsk::Start { spec, .. } => self.asked_start(attempt, spec, connection),
+    fn requested_on_first(&mut self, attempt: AttemptKey, incoming: IncomingStep) {
+        let connection = incoming.connection;
+        match incoming.ask {
+            StepAsk::Start { spec, .. } => self.start_requested(attempt, spec, connection),
             StepAsk::List { .. } => connection.finish(StepAnswer::Steps(self.list(attempt))),
             StepAsk::Usage { .. } => self.tell_usage(attempt, connection),
             StepAsk::Attach { step, .. } => self.attach(StepKey { attempt, step }, connection),
             StepAsk::Limit { step, limit, .. } => {
-                self.asked_limit(attempt, step, limit, connection);
+                self.limit_requested(attempt, step, limit, connection);
             }
             StepAsk::Signal { step, signal, .. } => {
                 let answer = match self.signal(StepKey { attempt, step }, signal) {
@@ -82,7 +82,12 @@ impl Steps {
 
     // ---- start
 
-    fn asked_start(&mut self, key: AttemptKey, mut spec: Box<StepSpec>, connection: Connection) {
+    fn start_requested(
+        &mut self,
+        key: AttemptKey,
+        mut spec: Box<StepSpec>,
+        connection: Connection,
+    ) {
         if let Err(why) = check::spec(&spec) {
             return connection.refuse(RefusalCode::Invalid, why);
         }

@@ -72,11 +72,11 @@ impl Shares {
 
     /// Notes what a step has. GPUs that it did not ask for are shared with others.
     pub fn take(&mut self, step: StepId, share: &StepShare, spec: &StepSpec) {
-        let asked = gpus_wanted(spec, 1).is_some();
+        let asks_for_gpus = gpus_wanted(spec, 1).is_some();
         let kept = StepShare {
             cores: share.cores.clone(),
             processors: Vec::new(),
-            gpus: match asked {
+            gpus: match asks_for_gpus {
                 true => share.gpus.clone(),
                 false => Vec::new(),
             },

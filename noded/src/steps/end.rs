@@ -16,19 +16,19 @@ use nix::unistd::Pid;
 use std::sync::Arc;
 use std::time::Instant;
 
-fn key_of(birth: ShepherdSpec) -> Option<StepKey> {
+fn key_of(spec: ShepherdSpec) -> Option<StepKey> {
     Some(StepKey {
-        attempt: birth.attempt.job()?,
-        step: birth.step?,
+        attempt: spec.attempt.job()?,
+        step: spec.step?,
     })
 }
 
 impl Steps {
     // ---- the nursery
 
-    /// A supervisor was born.
-    pub fn born(&mut self, birth: ShepherdSpec, pid: i32) {
-        let Some(key) = key_of(birth) else { return };
+    /// The nursery has started a supervisor.
+    pub fn supervisor_started(&mut self, spec: ShepherdSpec, pid: i32) {
+        let Some(key) = key_of(spec) else { return };
         self.children.insert(pid, key);
         let Some(running) = self.running(key) else {
             return;
@@ -43,8 +43,8 @@ impl Steps {
     }
 
     /// No supervisor could be made.
-    pub fn not_born(&mut self, birth: ShepherdSpec, errno: i32) {
-        let Some(key) = key_of(birth) else { return };
+    pub fn supervisor_failed(&mut self, spec: ShepherdSpec, errno: i32) {
+        let Some(key) = key_of(spec) else { return };
         let why = format!("cannot make a supervisor: {}", sys::errno_text(errno));
         self.never_ran(key, why);
     }
@@ -62,7 +62,7 @@ impl Steps {
 
     /// Another nursery works from now on; what the last one was asked for is lost.
     pub fn nursery_replaced(&mut self, nursery: &Nursery) {
-        self.asking = nursery.asking();
+        self.shepherd_requests = nursery.shepherd_requests();
         self.nursery = nursery.pid();
         self.children.clear();
         let lost: Vec<StepKey> = self

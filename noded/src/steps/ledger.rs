@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    fn asked(tasks: u32) -> RequestedStep {
+    fn requested(tasks: u32) -> RequestedStep {
         let mut spec = spec();
         spec.tasks = Some(tasks);
         RequestedStep(spec)
@@ -277,7 +277,7 @@ mod tests {
     }
 
     fn start(ledger: &mut Ledger<RequestedStep>, step: u32, tasks: u32) -> bool {
-        match ledger.judge(&asked(tasks).0) {
+        match ledger.judge(&requested(tasks).0) {
             Verdict::Start(placed) => {
                 ledger.take(StepId(step), placed.takes);
                 true
@@ -291,13 +291,13 @@ mod tests {
         let mut ledger = ledger(4);
         assert!(start(&mut ledger, 0, 3));
         assert_eq!(
-            ledger.judge(&asked(2).0),
+            ledger.judge(&requested(2).0),
             Verdict::Wait("other steps of job 12 hold 3 of its 4 cores".into())
         );
-        ledger.wait(asked(2));
-        let small = ledger.judge(&asked(1).0);
+        ledger.wait(requested(2));
+        let small = ledger.judge(&requested(1).0);
         assert_eq!(small, Verdict::Wait("1 other steps of job 12 wait before it".into()));
-        let second = ledger.wait(asked(1));
+        let second = ledger.wait(requested(1));
         assert!(ledger.take_next().is_none());
         ledger.give_back(StepId(0));
         ledger.give_back(StepId(0));
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn steps_that_overlap_do_not_run_in_any_number() {
         let mut ledger = ledger(4);
-        let mut overlapping = asked(1);
+        let mut overlapping = requested(1);
         overlapping.0.overlap = true;
         let (any, each) = limits::STEPS_RUNNING_BY_CORES;
         let most = any + 4 * each;
@@ -337,9 +337,9 @@ mod tests {
         let mut ledger = ledger(1);
         assert!(start(&mut ledger, 0, 1));
         let large = |bytes: usize| {
-            let mut asked = asked(1);
-            asked.0.environment = cosy_model::OsText(vec![b'x'; bytes]);
-            asked
+            let mut requested = requested(1);
+            requested.0.environment = cosy_model::OsText(vec![b'x'; bytes]);
+            requested
         };
         let each = 1 << 20;
         let mut numbers = Vec::new();
@@ -364,8 +364,8 @@ mod tests {
         let nodes = ["n1", "n2", "n3"].map(|name| part(name, 4));
         let mut ledger: Ledger<RequestedStep> = Ledger::new(JobId(12), nodes.to_vec(), 1);
         assert!(start(&mut ledger, 0, 12));
-        ledger.wait(asked(12));
-        ledger.wait(asked(3));
+        ledger.wait(requested(12));
+        ledger.wait(requested(3));
         let left = [nodes[0].clone(), nodes[2].clone()];
         let gone = ledger.shrink(left.to_vec());
         let gone: Vec<Option<u32>> = gone.iter().map(|(w, _)| w.0.tasks).collect();

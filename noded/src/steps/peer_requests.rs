@@ -2,7 +2,7 @@
 //! conversation. The ticket decides; an allocation must be known here as well.
 
 use super::serve::{Connection, IncomingStep};
-use super::table::{PendingAsk, Steps};
+use super::table::{PendingRequest, Steps};
 use super::{IoPurpose, UpKind, check};
 use crate::peer::hop::dock;
 use crate::peer::serve::{IncomingPeer, Verdict};
@@ -33,8 +33,8 @@ impl PartRequest {
 
 impl Steps {
     /// Another node asks.
-    pub(super) fn peer_asked(&mut self, asked: IncomingPeer) {
-        let IncomingPeer { ask, key, verdict } = asked;
+    pub(super) fn peer_requested(&mut self, incoming: IncomingPeer) {
+        let IncomingPeer { ask, key, verdict } = incoming;
         let refuse = |reason: String| Verdict::Refuse(reason);
         if ask.node != self.setup.name {
             let text = format!("this is node {}, not {}", self.setup.name, ask.node);
@@ -54,7 +54,7 @@ impl Steps {
             }
         };
         match ask.what {
-            PeerRequest::Start(order) => self.part_asked(PartRequest { order, verdict }),
+            PeerRequest::Start(order) => self.part_requested(PartRequest { order, verdict }),
             PeerRequest::Resume { key } => self.resume(key, verdict),
             PeerRequest::Limit { key, limit } => {
                 let done = self.limit_of_part(key, limit).map(Verdict::Carry);
@@ -114,7 +114,7 @@ impl Steps {
             ));
         }
         let (stream, other) = pair()?;
-        self.asked(IncomingStep {
+        self.command_requested(IncomingStep {
             connection: Connection {
                 stream,
                 place: None,
@@ -129,17 +129,17 @@ impl Steps {
 
     /// Starts this node's part of a step, when the attempt is known here; else it waits
     /// for that.
-    pub(super) fn part_asked(&mut self, asked: PartRequest) {
-        let key = asked.order.key;
+    pub(super) fn part_requested(&mut self, incoming: PartRequest) {
+        let key = incoming.order.key;
         if !self.jobs.contains_key(&key.attempt) {
-            return self.pend(key.attempt.job, PendingAsk::Part(asked));
+            return self.pend(key.attempt.job, PendingRequest::Part(incoming));
         }
         if self.running(key).is_some() {
             // It was asked for before, and the answer was lost.
-            return self.resume(key, asked.verdict);
+            return self.resume(key, incoming.verdict);
         }
-        let done = self.start_part(*asked.order);
-        let _ = asked.verdict.send(match done {
+        let done = self.start_part(*incoming.order);
+        let _ = incoming.verdict.send(match done {
             Ok(local) => Verdict::Carry(local),
             Err(reason) => Verdict::Refuse(reason),
         });
@@ -160,11 +160,11 @@ impl Steps {
         let (up, carried) = pair()?;
         self.begin(order, UpKind::Hop)
             .map_err(|e| format!("cannot keep step {key} in the spool: {e}"))?;
-        let birth = ShepherdSpec {
+        let spec = ShepherdSpec {
             attempt: key.attempt.into(),
             step: Some(key.step),
         };
-        self.asking.ask(birth, Some(OwnedFd::from(up)));
+        self.shepherd_requests.send(spec, Some(OwnedFd::from(up)));
         Ok(carried)
     }
 

@@ -3,7 +3,7 @@
 
 use super::ledger::bytes_of;
 use super::serve::IncomingStep;
-use super::table::{Pending, PendingAsk, StepEvent, Steps};
+use super::table::{Pending, PendingRequest, StepEvent, Steps};
 use crate::peer::pool::{Pool, Reply};
 use crate::peer::tunnel::carry;
 use cosy_model::node::NodeReport;
@@ -23,8 +23,8 @@ const SEEK_AFTER: Duration = Duration::from_millis(5);
 const PENDING: usize = 4096;
 
 impl Steps {
-    pub(super) fn pend(&mut self, job: JobId, what: PendingAsk) {
-        let seek = matches!(&what, PendingAsk::Command(asked) if !asked.from_peer);
+    pub(super) fn pend(&mut self, job: JobId, what: PendingRequest) {
+        let seek = matches!(&what, PendingRequest::Command(incoming) if !incoming.from_peer);
         let room = self.may_wait(what.bytes());
         if self.pending.len() >= PENDING || room.is_err() {
             return self.refuse_pending(what, "too many commands wait for jobs here; try again");
@@ -58,13 +58,13 @@ impl Steps {
         let waiting = self.pending.iter().find(|p| p.number == number);
         if let Some(Pending {
             job,
-            what: PendingAsk::Command(asked),
+            what: PendingRequest::Command(incoming),
             ..
         }) = waiting
         {
             self.reports.push(NodeReport::AskPassage {
                 number,
-                uid: asked.uid,
+                uid: incoming.uid,
                 job: *job,
             });
         }
@@ -87,10 +87,12 @@ impl Steps {
         }
     }
 
-    fn refuse_pending(&self, what: PendingAsk, text: &str) {
+    fn refuse_pending(&self, what: PendingRequest, text: &str) {
         match what {
-            PendingAsk::Command(asked) => asked.connection.refuse(RefusalCode::Unavailable, text),
-            PendingAsk::Part(asked) => asked.refuse(text.to_owned()),
+            PendingRequest::Command(incoming) => {
+                incoming.connection.refuse(RefusalCode::Unavailable, text)
+            }
+            PendingRequest::Part(incoming) => incoming.refuse(text.to_owned()),
         }
     }
 
@@ -103,8 +105,8 @@ impl Steps {
         let now: Vec<Pending> = now;
         for pending in now {
             match pending.what {
-                PendingAsk::Command(asked) => self.asked(asked),
-                PendingAsk::Part(asked) => self.part_asked(asked),
+                PendingRequest::Command(incoming) => self.command_requested(incoming),
+                PendingRequest::Part(incoming) => self.part_requested(incoming),
             }
         }
     }
@@ -117,26 +119,26 @@ impl Steps {
             return;
         }
         let Some(Pending {
-            what: PendingAsk::Command(asked),
+            what: PendingRequest::Command(incoming),
             ..
         }) = self.take_pending(number)
         else {
             return;
         };
         match passage {
-            Err(refusal) => asked.connection.finish(StepAnswer::Refused(refusal)),
+            Err(refusal) => incoming.connection.finish(StepAnswer::Refused(refusal)),
             Ok(passage) => {
                 let pool = Arc::clone(&self.setup.pool);
-                tokio::spawn(pass_on(pool, *passage, asked));
+                tokio::spawn(pass_on(pool, *passage, incoming));
             }
         }
     }
 }
 
-impl PendingAsk {
+impl PendingRequest {
     fn bytes(&self) -> usize {
         match self {
-            Self::Command(asked) => match &asked.ask {
+            Self::Command(incoming) => match &incoming.ask {
                 StepAsk::Start { spec, .. } => bytes_of(spec),
                 StepAsk::List { .. }
                 | StepAsk::Usage { .. }
@@ -144,13 +146,13 @@ impl PendingAsk {
                 | StepAsk::Signal { .. }
                 | StepAsk::Limit { .. } => 0,
             },
-            Self::Part(asked) => bytes_of(&asked.order.spec),
+            Self::Part(incoming) => bytes_of(&incoming.order.spec),
         }
     }
 }
 
 /// Carries a command's conversation to the first node of its job.
-async fn pass_on(pool: Arc<Pool>, passage: AllocationRoute, asked: IncomingStep) {
+async fn pass_on(pool: Arc<Pool>, passage: AllocationRoute, incoming: IncomingStep) {
     let ask = PeerAsk {
         version: cosy_proto::PROTOCOL,
         node: passage.first.node.clone(),
@@ -158,14 +160,14 @@ async fn pass_on(pool: Arc<Pool>, passage: AllocationRoute, asked: IncomingStep)
         what: PeerRequest::Command {
             uid: passage.uid,
             gid: passage.gid,
-            ask: asked.ask,
+            ask: incoming.ask,
         },
     };
     match pool.converse(&passage.first, &ask).await {
-        Err(why) => asked.connection.refuse(RefusalCode::Unavailable, why),
-        Ok(Reply::Refused(why)) => asked.connection.refuse(RefusalCode::WrongState, why),
+        Err(why) => incoming.connection.refuse(RefusalCode::Unavailable, why),
+        Ok(Reply::Refused(why)) => incoming.connection.refuse(RefusalCode::WrongState, why),
         Ok(Reply::Accepted(mut stream)) => {
-            let Ok(mut command) = UnixStream::from_std(asked.connection.stream) else {
+            let Ok(mut command) = UnixStream::from_std(incoming.connection.stream) else {
                 return;
             };
             if carry(&mut stream, &mut command).await.is_ok() {

@@ -42,8 +42,8 @@ pub struct Records {
     file: File,
     end: Mark,
     taken: Mark,
-    /// Told up to there and not yet taken.
-    told: Option<Mark>,
+    /// End of what was reported and not yet taken.
+    reported: Option<Mark>,
 }
 
 impl Records {
@@ -74,7 +74,7 @@ impl Records {
             file,
             end,
             taken,
-            told: None,
+            reported: None,
         })
     }
 
@@ -93,10 +93,10 @@ impl Records {
         Ok(())
     }
 
-    /// Records that were not yet told.
-    pub fn untold(&self) -> u64 {
-        let told = self.told.unwrap_or(self.taken);
-        self.end.count.saturating_sub(told.count)
+    /// Number of records that were not yet reported on this link.
+    pub fn unreported(&self) -> u64 {
+        let reported = self.reported.unwrap_or(self.taken);
+        self.end.count.saturating_sub(reported.count)
     }
 
     /// True when the controller has them all.
@@ -106,20 +106,20 @@ impl Records {
 
     /// True while an answer is awaited.
     pub fn awaits_answer(&self) -> bool {
-        self.told.is_some()
+        self.reported.is_some()
     }
 
-    /// A new link: whatever was not taken is to be told again.
+    /// A new link: what was not taken is to be reported again.
     pub fn begin_anew(&mut self) {
-        self.told = None;
+        self.reported = None;
     }
 
-    /// The next report; `None` when everything was told.
+    /// The next report; `None` when everything was reported.
     ///
     /// # Errors
     /// The file system's.
-    pub fn tell(&mut self, key: AttemptKey, node: &str) -> io::Result<Option<NodeReport>> {
-        let from = self.told.unwrap_or(self.taken);
+    pub fn next_report(&mut self, key: AttemptKey, node: &str) -> io::Result<Option<NodeReport>> {
+        let from = self.reported.unwrap_or(self.taken);
         let mut mark = from;
         let mut records = Vec::new();
         while mark.count < self.end.count
@@ -133,7 +133,7 @@ impl Records {
         if records.is_empty() {
             return Ok(None);
         }
-        self.told = Some(mark);
+        self.reported = Some(mark);
         Ok(Some(NodeReport::Steps {
             key,
             node: node.to_owned(),
@@ -147,10 +147,10 @@ impl Records {
     /// # Errors
     /// The file system's.
     pub fn taken(&mut self, count: u64) -> io::Result<()> {
-        let Some(told) = self.told.filter(|told| told.count <= count) else {
+        let Some(reported) = self.reported.filter(|reported| reported.count <= count) else {
             return Ok(());
         };
-        (self.taken, self.told) = (told, None);
+        (self.taken, self.reported) = (reported, None);
         if self.all_taken() && self.end.at > LARGE {
             self.file.write_all_at(&self.end.count.to_le_bytes(), 0)?;
             self.file.set_len(HEADER)?;
@@ -229,9 +229,9 @@ mod tests {
         }
     }
 
-    fn told(records: &mut Records) -> Option<(u64, Vec<u32>)> {
+    fn reported(records: &mut Records) -> Option<(u64, Vec<u32>)> {
         let key = crate::spool::key_of("12.1").unwrap().job().unwrap();
-        match records.tell(key, "n1").unwrap()? {
+        match records.next_report(key, "n1").unwrap()? {
             NodeReport::Steps {
                 before, records, ..
             } => Some((before, records.iter().map(|r| r.step.0).collect())),
@@ -245,13 +245,13 @@ mod tests {
         let path = dir.path().join(RECORDS);
         let mut records = Records::open(&path).unwrap();
         (0..3).for_each(|n| records.add(&record(n)).unwrap());
-        assert_eq!(told(&mut records), Some((0, vec![0, 1, 2])));
+        assert_eq!(reported(&mut records), Some((0, vec![0, 1, 2])));
         records.add(&record(3)).unwrap();
-        assert_eq!((records.untold(), records.awaits_answer()), (1, true));
+        assert_eq!((records.unreported(), records.awaits_answer()), (1, true));
         // The link broke: told again.
         records.begin_anew();
-        assert_eq!(told(&mut records), Some((0, vec![0, 1, 2, 3])));
-        assert_eq!(told(&mut records), None);
+        assert_eq!(reported(&mut records), Some((0, vec![0, 1, 2, 3])));
+        assert_eq!(reported(&mut records), None);
         records.taken(3).unwrap();
         assert!(!records.all_taken());
         records.taken(4).unwrap();
@@ -268,7 +268,7 @@ mod tests {
                 .set_len(cut)
                 .unwrap();
             let mut records = Records::open(&path).unwrap();
-            assert_eq!(told(&mut records), Some((0, vec![0, 1, 2, 3])), "{cut}");
+            assert_eq!(reported(&mut records), Some((0, vec![0, 1, 2, 3])), "{cut}");
         }
     }
 
@@ -278,17 +278,17 @@ mod tests {
         let path = dir.path().join(RECORDS);
         let mut records = Records::open(&path).unwrap();
         (0..1200).for_each(|n| records.add(&record(n)).unwrap());
-        let (before, first) = told(&mut records).unwrap();
+        let (before, first) = reported(&mut records).unwrap();
         assert_eq!((before, first.len()), (0, limits::STEP_RECORDS));
         records.taken(1000).unwrap();
-        let (before, second) = told(&mut records).unwrap();
+        let (before, second) = reported(&mut records).unwrap();
         assert_eq!((before, second.len()), (1000, 200));
         records.taken(1200).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), HEADER);
         records.add(&record(1200)).unwrap();
         drop(records);
         let mut records = Records::open(&path).unwrap();
-        assert_eq!(told(&mut records), Some((1200, vec![1200])));
+        assert_eq!(reported(&mut records), Some((1200, vec![1200])));
         let key = crate::spool::key_of("12.1").unwrap().job().unwrap();
         fs::rename(&path, left_over(dir.path(), key)).unwrap();
         assert_eq!(list_left_over(dir.path()), [key]);

@@ -103,7 +103,7 @@ impl Drop for Place {
 /// A command's connection, not blocking.
 #[derive(Debug)]
 pub struct Connection {
-    /// The socket.
+    /// The daemon's end of the socket.
     pub stream: StdStream,
     /// Counts it as long as the daemon has it.
     pub place: Option<Place>,
@@ -255,7 +255,7 @@ async fn read<E: From<IncomingStep>>(
     let Ok(stream) = stream.into_std() else {
         return;
     };
-    let asked = IncomingStep {
+    let incoming = IncomingStep {
         connection: Connection {
             stream,
             place: Some(place),
@@ -265,7 +265,7 @@ async fn read<E: From<IncomingStep>>(
         ask,
         from_peer: false,
     };
-    let _ = events.send(asked.into()).await;
+    let _ = events.send(incoming.into()).await;
 }
 
 /// Not a byte more than the ask: what follows is the supervisor's.

@@ -209,24 +209,24 @@ impl Steps {
             layout: task.order.layout.clone(),
             limit: task.limit,
         });
-        let birth = ShepherdSpec {
+        let spec = ShepherdSpec {
             attempt: key.attempt.into(),
             step: Some(key.step),
         };
         match say_now(&connection.stream, &answer) {
             // A command that has gone is noticed by the supervisor.
             Err(_) => self
-                .asking
-                .ask(birth, Some(OwnedFd::from(connection.stream))),
+                .shepherd_requests
+                .send(spec, Some(OwnedFd::from(connection.stream))),
             Ok(n) if n == answer.len() => {
-                self.asking
-                    .ask(birth, Some(OwnedFd::from(connection.stream)));
+                self.shepherd_requests
+                    .send(spec, Some(OwnedFd::from(connection.stream)));
             }
             Ok(n) => {
-                let asking = self.asking.clone();
+                let shepherd_requests = self.shepherd_requests.clone();
                 tokio::spawn(async move {
                     if let Some(socket) = say_rest(connection, &answer[n..]).await {
-                        asking.ask(birth, Some(socket));
+                        shepherd_requests.send(spec, Some(socket));
                     }
                 });
             }

@@ -37,7 +37,7 @@ use tokio::task::AbortHandle;
 #[derive(Debug)]
 pub enum StepEvent {
     /// A command asks.
-    Asked(IncomingStep),
+    CommandRequest(IncomingStep),
     /// Another node asks.
     IncomingPeer(IncomingPeer),
     /// A waiting step's command has gone, or its patience is at its end (`late`).
@@ -63,19 +63,19 @@ pub enum StepEvent {
 impl StepEvent {
     /// Somebody wants something begun.
     pub const fn is_new_work(&self) -> bool {
-        matches!(self, Self::Asked(_) | Self::IncomingPeer(_))
+        matches!(self, Self::CommandRequest(_) | Self::IncomingPeer(_))
     }
 }
 
 impl From<IncomingStep> for Event {
-    fn from(asked: IncomingStep) -> Self {
-        Self::Step(Box::new(StepEvent::Asked(asked)))
+    fn from(incoming: IncomingStep) -> Self {
+        Self::Step(Box::new(StepEvent::CommandRequest(incoming)))
     }
 }
 
 impl From<IncomingPeer> for Event {
-    fn from(asked: IncomingPeer) -> Self {
-        Self::Step(Box::new(StepEvent::IncomingPeer(asked)))
+    fn from(incoming: IncomingPeer) -> Self {
+        Self::Step(Box::new(StepEvent::IncomingPeer(incoming)))
     }
 }
 
@@ -196,11 +196,11 @@ impl Job {
 pub(super) struct Pending {
     pub number: u64,
     pub job: JobId,
-    pub what: PendingAsk,
+    pub what: PendingRequest,
 }
 
 #[derive(Debug)]
-pub(super) enum PendingAsk {
+pub(super) enum PendingRequest {
     Command(IncomingStep),
     Part(PartRequest),
 }
@@ -208,7 +208,7 @@ pub(super) enum PendingAsk {
 /// All steps on this node.
 pub struct Steps {
     pub(super) setup: StepsSetup,
-    pub(super) asking: ShepherdRequests,
+    pub(super) shepherd_requests: ShepherdRequests,
     pub(super) nursery: i32,
     pub(super) spool: StepSpool,
     pub(super) jobs: BTreeMap<AttemptKey, Job>,
@@ -226,7 +226,7 @@ impl Steps {
         Self {
             spool: StepSpool::new(setup.directory.clone()),
             setup,
-            asking: nursery.asking(),
+            shepherd_requests: nursery.shepherd_requests(),
             nursery: nursery.pid(),
             jobs: BTreeMap::new(),
             records: BTreeMap::new(),
@@ -261,8 +261,8 @@ impl Steps {
     /// Does what the event calls for.
     pub fn event(&mut self, event: StepEvent) {
         match event {
-            StepEvent::Asked(asked) => self.asked(asked),
-            StepEvent::IncomingPeer(asked) => self.peer_asked(asked),
+            StepEvent::CommandRequest(incoming) => self.command_requested(incoming),
+            StepEvent::IncomingPeer(incoming) => self.peer_requested(incoming),
             StepEvent::Left {
                 attempt,
                 number,

@@ -37,7 +37,7 @@ type PeerCall = (Peer, PeerAsk);
 
 impl Steps {
     /// Gives running steps of an attempt whose first node this is another limit of their own.
-    pub(super) fn asked_limit(
+    pub(super) fn limit_requested(
         &mut self,
         attempt: AttemptKey,
         step: Option<StepId>,
@@ -126,7 +126,7 @@ impl Steps {
             let refused = carry_out(&pool, errands).await;
             connection.finish(match refused.is_empty() {
                 true => StepAnswer::Done,
-                false => StepAnswer::Refused(told(&refused)),
+                false => StepAnswer::Refused(refusal_naming(&refused)),
             });
         });
     }
@@ -180,8 +180,8 @@ fn some(attempt: AttemptKey, step: Option<StepId>, meant: &[StepKey]) -> Result<
     Err(Refusal::new(RefusalCode::NotFound, text))
 }
 
-/// What the user is told of nodes that have not taken it.
-fn told(refused: &[String]) -> Refusal {
+/// The refusal that names the nodes which have not taken the new limit.
+fn refusal_naming(refused: &[String]) -> Refusal {
     let named = refused.iter().take(NAMED).map(String::as_str);
     let named: Vec<&str> = named.collect();
     let more = match refused.len().saturating_sub(NAMED) {

@@ -13,7 +13,7 @@ impl Steps {
         let path = self.path(attempt).join(RECORDS);
         let kept = self.records_at(attempt, &path).and_then(|records| {
             records.add(record)?;
-            Ok(records.untold() >= MANY && !records.awaits_answer())
+            Ok(records.unreported() >= MANY && !records.awaits_answer())
         });
         match kept {
             Ok(true) => self.tell_records(attempt),
@@ -40,7 +40,7 @@ impl Steps {
         let Some(records) = self.records.get_mut(&attempt) else {
             return false;
         };
-        match records.tell(attempt, &self.setup.name) {
+        match records.next_report(attempt, &self.setup.name) {
             Ok(Some(report)) => {
                 self.reports.push(report);
                 true
@@ -84,7 +84,7 @@ impl Steps {
         let due: Vec<AttemptKey> = self
             .records
             .iter()
-            .filter(|(_, r)| r.untold() > 0 && !r.awaits_answer())
+            .filter(|(_, r)| r.unreported() > 0 && !r.awaits_answer())
             .map(|(key, _)| *key)
             .collect();
         for key in due {
@@ -100,7 +100,7 @@ impl Steps {
         if let Err(e) = records.taken(count) {
             tracing::error!(job = %attempt.job, "records of steps: {e}");
         }
-        if records.untold() >= MANY && !records.awaits_answer() {
+        if records.unreported() >= MANY && !records.awaits_answer() {
             return self.tell_records(attempt);
         }
         if records.all_taken() && !self.jobs.contains_key(&attempt) {

@@ -3,7 +3,7 @@
 use cosy_model::Time;
 use nix::libc;
 
-/// Wall clock.
+/// The date, by the clock that administrators may set.
 pub fn now() -> Time {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

@@ -176,8 +176,8 @@ fn a_writer_that_its_user_has_stopped() {
     step.send(DownFrame::Kill);
     step.wait();
     eventually(|| is_gone(writer));
-    let said = "cannot write the output of task 0: its file takes nothing\n";
-    assert_eq!(step.of(0, Stream::Error), said);
+    let text = "cannot write the output of task 0: its file takes nothing\n";
+    assert_eq!(step.of(0, Stream::Error), text);
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn labelled_files_keep_to_the_limits_of_their_user() {
     let step = bench.run(&task);
     assert_eq!(step.end(0), (0, 0));
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 65_536);
-    let said = "cannot write the output of task 0: File too large\n";
-    assert_eq!(step.of(0, Stream::Error), said);
+    let text = "cannot write the output of task 0: File too large\n";
+    assert_eq!(step.of(0, Stream::Error), text);
 }
 
 #[test]

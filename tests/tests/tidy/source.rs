@@ -10,14 +10,14 @@ pub struct Source {
     pub package: String,
     /// Its module, as a path in the crate: empty for the crate itself.
     pub module: Vec<String>,
-    /// Its lines.
+    /// All lines of the file, from the first.
     pub lines: Vec<Line>,
 }
 
 /// One line without what is written in comments and literals.
 #[derive(Default)]
 pub struct Line {
-    /// The rest.
+    /// The code of the line, without comments and what is in quotes.
     pub code: String,
     /// The text of a comment that documents (`///`).
     pub doc: Option<String>,

@@ -31,7 +31,7 @@ pub enum Act {
     Abort {
         /// Rank of the task in its step, from 0.
         rank: u32,
-        /// Exit code.
+        /// Exit code that the step is to end with.
         code: i32,
         /// In one line.
         reason: String,
@@ -196,11 +196,11 @@ impl Exchange {
             return;
         }
         let mut buffer = vec![0; CHUNK];
-        let said = line.socket.read(&mut buffer);
+        let read = line.socket.read(&mut buffer);
         let Server::Pmi(pmi) = &mut self.server else {
             return;
         };
-        let acts = match said {
+        let acts = match read {
             Ok(n) if n > 0 && open => pmi.heard(rank, &buffer[..n]),
             Err(e) if open && e.kind() == std::io::ErrorKind::WouldBlock => return,
             Ok(_) | Err(_) => {

@@ -81,7 +81,7 @@ pub struct Failure {
 pub struct Names {
     /// Program or file.
     pub what: String,
-    /// Working directory.
+    /// Working directory of the task.
     pub workdir: String,
     /// Files of input, output and errors.
     pub files: [String; 3],
@@ -118,8 +118,8 @@ impl Failure {
     /// error's number: that, and what its supervisor says.
     pub fn as_slurm(self, names: &Names) -> Option<(i32, String)> {
         let cause = sys::errno_text(self.errno);
-        let said = end_messages::no_program(&names.what, cause);
-        (self.stage == Stage::Exec).then_some((self.errno, said))
+        let text = end_messages::no_program(&names.what, cause);
+        (self.stage == Stage::Exec).then_some((self.errno, text))
     }
 
     /// In one line for the user.

@@ -87,7 +87,7 @@ impl Supervisor<'_> {
         for place in 0..self.tasks.len() {
             self.feed_one(place);
         }
-        if let Some(bytes) = self.input.untold() {
+        if let Some(bytes) = self.input.next_acknowledgement() {
             self.send_up(UpFrame::StdinTaken { bytes });
         }
     }

@@ -32,7 +32,7 @@ pub struct Input {
     ended: bool,
     tasks: Vec<Reader>,
     children: Vec<Reader>,
-    told: u64,
+    acknowledged: u64,
 }
 
 impl Input {
@@ -45,7 +45,7 @@ impl Input {
             ended: false,
             tasks: tasks.map(reader).collect(),
             children: children.map(reader).collect(),
-            told: 0,
+            acknowledged: 0,
         }
     }
 
@@ -146,12 +146,13 @@ impl Input {
         }
     }
 
-    /// What is to be told upwards, now and then: bytes taken since the start.
-    pub fn untold(&mut self) -> Option<u64> {
+    /// Bytes taken since the start, when enough of them are new to be acknowledged upwards.
+    pub fn next_acknowledgement(&mut self) -> Option<u64> {
         let taken = self.taken();
-        let worth = taken >= self.told + TELL || (taken > self.told && taken == self.end());
+        let worth =
+            taken >= self.acknowledged + TELL || (taken > self.acknowledged && taken == self.end());
         worth.then(|| {
-            self.told = taken;
+            self.acknowledged = taken;
             taken
         })
     }
@@ -169,14 +170,14 @@ mod tests {
         input.came(&full).unwrap();
         assert!(input.came(&[1]).is_err());
         input.task_took(0, full.len());
-        assert!(input.came(&[1]).is_err() && input.untold().is_none());
+        assert!(input.came(&[1]).is_err() && input.next_acknowledgement().is_none());
         input.child_took(0, 10);
         input.came(&[2; 10]).unwrap();
         assert_eq!(input.next_of(0), [2; 10]);
         input.child_gone(0);
         input.task_gone(0);
-        assert_eq!(input.untold(), Some(STDIN_WINDOW + 10));
-        assert_eq!(input.untold(), None);
+        assert_eq!(input.next_acknowledgement(), Some(STDIN_WINDOW + 10));
+        assert_eq!(input.next_acknowledgement(), None);
         input.end_came();
         assert!(input.is_over_for(0) && input.is_over_for(1));
     }
@@ -186,9 +187,9 @@ mod tests {
         let mut input = Input::new([].into_iter(), [true].into_iter());
         input.came(&[0; 100]).unwrap();
         input.child_took(0, u64::MAX);
-        assert_eq!(input.untold(), Some(100));
+        assert_eq!(input.next_acknowledgement(), Some(100));
         input.child_took(0, 1);
-        assert_eq!(input.untold(), None);
+        assert_eq!(input.next_acknowledgement(), None);
     }
 
     proptest! {
@@ -221,8 +222,8 @@ mod tests {
             input.end_came();
             (0..3).for_each(|task| take(&mut input, task, usize::MAX));
             prop_assert!((0..3).all(|task| input.is_over_for(task)));
-            input.untold();
-            prop_assert_eq!(input.told, all.len() as u64);
+            input.next_acknowledgement();
+            prop_assert_eq!(input.acknowledged, all.len() as u64);
             prop_assert!(got.iter().all(|g| *g == all));
         }
     }

@@ -35,7 +35,7 @@ pub struct IoSocket {
 pub struct IoConnection {
     /// What the connection is for, by its first word.
     pub what: IoPurpose,
-    /// The connection.
+    /// The connection, after its first frame.
     pub socket: OwnedFd,
     /// What it has said besides.
     pub already: Vec<u8>,
@@ -56,7 +56,7 @@ impl IoSocket {
         })
     }
 
-    /// The socket.
+    /// The listening socket, to be polled; `None` when it is not open.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.listener.as_ref().map(AsFd::as_fd)
     }

@@ -104,8 +104,8 @@ fn supervise(directory: &Path, lifeline: bool, up: OwnedFd) -> io::Result<()> {
     let mut supervisor =
         run::Supervisor::new(&task, start, &signals, lifeline.as_ref(), up, trouble);
     if !supervisor.run() {
-        let born = born_in(directory);
-        let own = || task.keep.iter().chain(&born);
+        let supervisors_group = supervisors_group(directory);
+        let own = || task.keep.iter().chain(&supervisors_group);
         own().for_each(Group::leave);
         super::vanish(directory, &task.groups);
         own().for_each(Group::vanish);
@@ -114,7 +114,7 @@ fn supervise(directory: &Path, lifeline: bool, up: OwnedFd) -> io::Result<()> {
 }
 
 /// The group that supervisors of steps of this attempt are born in, where there is one.
-fn born_in(directory: &Path) -> Option<Group> {
+fn supervisors_group(directory: &Path) -> Option<Group> {
     let place = directory.parent()?.join(spool::KEEP);
     let path = std::fs::read_link(place).ok()?;
     let outer = path.parent()?;

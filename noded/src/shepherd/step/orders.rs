@@ -100,10 +100,10 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Tells the command that the step ends for another reason than its own wish.
+    /// Tells the command that the step ends for a reason of which it does not know.
     pub(super) fn announce(&mut self, cause: KillCause) {
-        let says = self.head && self.task.order.spec.dialect == Dialect::Slurm;
-        if says && self.ending.is_running() {
+        let speaks_slurm = self.head && self.task.order.spec.dialect == Dialect::Slurm;
+        if speaks_slurm && self.ending.is_running() {
             self.send_up(UpFrame::Ending { cause });
         }
     }

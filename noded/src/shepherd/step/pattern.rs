@@ -22,7 +22,7 @@ pub struct Names<'a> {
     pub job: &'a str,
     /// Number of the step.
     pub step: &'a str,
-    /// Login name.
+    /// Login name of the job's owner.
     pub user: &'a str,
 }
 

@@ -42,7 +42,7 @@ pub enum Source {
     File(CString),
     /// A pipe of the supervisor.
     Pipe(OwnedFd),
-    /// The terminal.
+    /// The terminal that the task runs in.
     Terminal(OwnedFd),
 }
 
@@ -80,11 +80,11 @@ pub struct TaskPlan {
     pub joins: Vec<(CString, bool)>,
     /// What it is bound to.
     pub bind: Option<TaskBind>,
-    /// Standard input.
+    /// Where standard input comes from.
     pub stdin: Source,
-    /// Standard output.
+    /// Where standard output goes.
     pub stdout: Sink,
-    /// Standard error.
+    /// Where standard error goes.
     pub stderr: Sink,
     /// What the process does.
     pub what: TaskAction,
@@ -99,14 +99,14 @@ pub struct TaskPlan {
 }
 
 impl Common {
-    /// Prepares it; `born` is the control group that the tasks are born in.
+    /// Prepares it; `initial_group` is the control group that the tasks are born in.
     ///
     /// # Errors
     /// In one line, what is wrong with the step.
     pub fn new(
         task: &StepTask,
         variables: &Variables,
-        born: Option<&Path>,
+        initial_group: Option<&Path>,
         descriptors: Option<(u64, u64)>,
     ) -> Result<Self, String> {
         let spec = &task.order.spec;
@@ -114,7 +114,7 @@ impl Common {
         let mut limits: Vec<_> = child::limits(descriptors.as_slice());
         limits.extend(child::limits(&spec.rlimits));
         Ok(Self {
-            joins: child::joins(&task.groups, born)?,
+            joins: child::joins(&task.groups, initial_group)?,
             reset_oom_score: task.reset_oom_score,
             identity: Identity::of(&task.allocation),
             umask: Mode::from_bits_truncate(spec.umask & 0o777),

@@ -27,9 +27,9 @@ const ACKNOWLEDGE: usize = 64 << 10;
 
 /// The other end said something about frames that cannot be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{said} frames were acknowledged of {sent} that were sent since {kept}")]
+#[error("{acknowledged} frames were acknowledged of {sent} that were sent since {kept}")]
 pub struct BadLink {
-    said: u64,
+    acknowledged: u64,
     sent: u64,
     kept: u64,
 }
@@ -140,7 +140,7 @@ impl Queue {
         let sent = self.front + self.next as u64;
         if !self.numbered || count < self.front || count > sent {
             return Err(BadLink {
-                said: count,
+                acknowledged: count,
                 sent,
                 kept: self.front,
             });

@@ -52,8 +52,8 @@ pub fn begin(
     let variables = environment::common(task);
     let unified = task.groups.iter().find(|g| g.unified).map(Group::path);
     let group = unified.as_ref().and_then(|path| File::open(path).ok());
-    let born = unified.as_deref().filter(|_| group.is_some());
-    let common = Common::new(task, &variables, born, descriptors)?;
+    let initial_group = unified.as_deref().filter(|_| group.is_some());
+    let common = Common::new(task, &variables, initial_group, descriptors)?;
     let Prepared {
         mut tasks,
         cut,

@@ -14,13 +14,13 @@ use std::os::fd::OwnedFd;
 pub struct Descriptors {
     /// Standard output, or what the terminal shows.
     pub output: Option<OwnedFd>,
-    /// Standard error.
+    /// Standard error, where it has a pipe of its own.
     pub error: Option<OwnedFd>,
-    /// Standard input.
+    /// What becomes the task's standard input.
     pub input: Option<OwnedFd>,
     /// Says that the input was whole.
     pub whole: Option<OwnedFd>,
-    /// The terminal.
+    /// The supervisor's side of the task's terminal.
     pub terminal: Option<OwnedFd>,
 }
 
@@ -123,12 +123,12 @@ impl Task {
     /// Its process ended so.
     pub fn ended(&mut self, exit_code: i32, signal: i32, node: &str, user: &str) -> TaskEnd {
         let slurm = self.failure.filter(|_| self.dialect == Dialect::Slurm);
-        if let Some((exit_code, said)) = slurm.and_then(|f| f.as_slurm(&self.names)) {
+        if let Some((exit_code, text)) = slurm.and_then(|f| f.as_slurm(&self.names)) {
             self.ends.input = None;
             let end = TaskEnd {
                 exit_code,
                 signal: 0,
-                failure: Some(said),
+                failure: Some(text),
             };
             self.end = Some(end.clone());
             return end;

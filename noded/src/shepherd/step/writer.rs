@@ -129,7 +129,7 @@ impl Writer {
         self.socket.as_fd()
     }
 
-    /// The process.
+    /// Process id of the writer, by which its end is known.
     pub const fn pid(&self) -> nix::unistd::Pid {
         self.aside.pid()
     }
