@@ -3,16 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod bench;
-mod stage;
+mod fake_step;
+mod sandbox;
 
-use bench::{Bench, complains};
 use cosy_model::api::{Column, EndedJob, JobField, JobRef, Reply, Request, Submission, Table};
 use cosy_model::job::EndCause;
 use cosy_model::step::{DownFrame, StepAsk, StepCommand, UpFrame};
 use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode};
+use fake_step::{ReplyPlan, controller, endpoint, inside, layout, serve_step};
 use rustix::process::{Pid, Signal, kill_process};
-use stage::{Do, controller, entry, inside, layout, play};
+use sandbox::{Sandbox, assert_one_line_error};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -20,9 +20,9 @@ use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-fn allocated(bench: &Bench) -> Reply {
+fn allocated(sandbox: &Sandbox) -> Reply {
     Reply::Allocated {
-        entry: entry(bench),
+        entry: endpoint(sandbox),
         until: None,
         variables: OsText::from("COSY_JOB_ID=12\0COSY_NODE_COUNT=2\0COSY_TASKS=1"),
     }
@@ -61,30 +61,30 @@ fn ended(state: JobState) -> Reply {
 }
 
 /// Never answers.
-fn never() -> Do {
-    Do::Later(channel().1)
+fn never() -> ReplyPlan {
+    ReplyPlan::Delayed(channel().1)
 }
 
 /// A controller that gives a job at once; what is sent tells how that job has ended.
-fn outlived_by_its_command(bench: &Bench) -> Sender<Reply> {
+fn outlived_by_its_command(sandbox: &Sandbox) -> Sender<Reply> {
     let (end, later) = channel();
-    let (mut later, reply) = (Some(later), allocated(bench));
-    controller(bench, move |request| match request {
-        Request::Allocate(_) => Do::Say(reply.clone()),
-        Request::Attend { .. } => Do::Later(later.take().unwrap()),
-        Request::Finish { .. } => Do::Say(done()),
+    let (mut later, reply) = (Some(later), allocated(sandbox));
+    controller(sandbox, move |request| match request {
+        Request::Allocate(_) => ReplyPlan::Send(reply.clone()),
+        Request::Attend { .. } => ReplyPlan::Delayed(later.take().unwrap()),
+        Request::Finish { .. } => ReplyPlan::Send(done()),
         other => panic!("{other:?}"),
     });
     end
 }
 
 /// A controller that has nodes at once.
-fn rich(bench: &Bench) -> Receiver<Request> {
-    let reply = allocated(bench);
-    controller(bench, move |request| match request {
-        Request::Allocate(_) => Do::Say(reply.clone()),
+fn rich(sandbox: &Sandbox) -> Receiver<Request> {
+    let reply = allocated(sandbox);
+    controller(sandbox, move |request| match request {
+        Request::Allocate(_) => ReplyPlan::Send(reply.clone()),
         Request::Attend { started: true, .. } => never(),
-        Request::Finish { .. } => Do::Say(done()),
+        Request::Finish { .. } => ReplyPlan::Send(done()),
         other => panic!("{other:?}"),
     })
 }
@@ -106,14 +106,14 @@ fn asked(questions: &Receiver<Request>) -> Vec<Request> {
 
 #[test]
 fn a_step_with_an_allocation_of_its_own() {
-    let bench = Bench::new();
-    let questions = rich(&bench);
-    let stage = play(&bench, layout(2, 1), |stage, ask| {
-        stage.out(1, "there\n");
-        stage.finish(3, 0);
+    let sandbox = Sandbox::new();
+    let questions = rich(&sandbox);
+    let fake_step = serve_step(&sandbox, layout(2, 1), |fake_step, ask| {
+        fake_step.out(1, "there\n");
+        fake_step.finish(3, 0);
         ask
     });
-    let mut command = bench.command(&[
+    let mut command = sandbox.command(&[
         "cosy",
         "run",
         "-n2",
@@ -128,10 +128,10 @@ fn a_step_with_an_allocation_of_its_own() {
         "prog",
     ]);
     command.env("COSY_JOB_NAME", "old").env("COSY_TASKS", "77");
-    let got = bench.finish(command, b"");
+    let got = sandbox.finish(command, b"");
     assert_eq!((got.code, &*got.out), (3, "there\n"), "{got:?}");
     assert_eq!(got.error, "cosy run: n[1-2]: tasks 0-1: exit code 3\n");
-    let StepAsk::Start { job, spec } = stage.join().unwrap() else {
+    let StepAsk::Start { job, spec } = fake_step.join().unwrap() else {
         panic!()
     };
     assert_eq!(job, JobId(12));
@@ -170,22 +170,22 @@ fn reason() -> Reply {
 
 #[test]
 fn a_job_that_waits_says_why() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let (start, later) = channel();
-    let (mut later, reply) = (Some(later), allocated(&bench));
-    let questions = controller(&bench, move |request| match request {
-        Request::Allocate(_) => Do::Say(submitted()),
-        Request::Attend { started: false, .. } => Do::Later(later.take().unwrap()),
+    let (mut later, reply) = (Some(later), allocated(&sandbox));
+    let questions = controller(&sandbox, move |request| match request {
+        Request::Allocate(_) => ReplyPlan::Send(submitted()),
+        Request::Attend { started: false, .. } => ReplyPlan::Delayed(later.take().unwrap()),
         Request::Attend { started: true, .. } => never(),
         Request::Jobs { .. } => {
             start.send(reply.clone()).unwrap();
-            Do::Say(reason())
+            ReplyPlan::Send(reason())
         }
-        Request::Finish { .. } => Do::Say(done()),
+        Request::Finish { .. } => ReplyPlan::Send(done()),
         other => panic!("{other:?}"),
     });
-    let stage = play(&bench, layout(1, 1), |stage, _| stage.finish(0, 0));
-    let got = bench.run(&["cosy", "run", "prog"]);
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, _| fake_step.finish(0, 0));
+    let got = sandbox.run(&["cosy", "run", "prog"]);
     assert_eq!(got.code, 0, "{got:?}");
     let lines: Vec<&str> = got.error.lines().collect();
     assert!(
@@ -193,111 +193,111 @@ fn a_job_that_waits_says_why() {
         "{lines:?}"
     );
     assert_eq!(lines[1..], ["cosy run: job 12: allocated n[1-2]"]);
-    stage.join().unwrap();
+    fake_step.join().unwrap();
     drop(questions);
 }
 
 #[test]
 fn giving_up() {
-    let bench = Bench::new();
-    let questions = controller(&bench, move |request| match request {
-        Request::Allocate(_) => Do::Say(submitted()),
+    let sandbox = Sandbox::new();
+    let questions = controller(&sandbox, move |request| match request {
+        Request::Allocate(_) => ReplyPlan::Send(submitted()),
         Request::Attend { .. } => never(),
-        Request::Cancel { .. } => Do::Say(done()),
+        Request::Cancel { .. } => ReplyPlan::Send(done()),
         other => panic!("{other:?}"),
     });
-    let got = bench.run(&["cosy", "run", "--immediate", "prog"]);
-    complains(&got, 1, "job 12 did not start within 00:00:00: it was given up");
+    let got = sandbox.run(&["cosy", "run", "--immediate", "prog"]);
+    assert_one_line_error(&got, 1, "job 12 did not start within 00:00:00: it was given up");
     let asked = asked(&questions);
     assert!(matches!(&asked[1], Request::Cancel { filter, .. } if filter.ids.len() == 1));
 }
 
 #[test]
 fn refused_allocations() {
-    let bench = Bench::new();
-    let _questions = controller(&bench, move |_| {
+    let sandbox = Sandbox::new();
+    let _questions = controller(&sandbox, move |_| {
         let text = "99 nodes are more than the 2 of queue main";
-        Do::Say(Reply::Refused(Refusal::new(RefusalCode::NeverFits, text)))
+        ReplyPlan::Send(Reply::Refused(Refusal::new(RefusalCode::NeverFits, text)))
     });
-    complains(&bench.run(&["cosy", "run", "-N99", "prog"]), 1, "99 nodes are more");
-    complains(&bench.run(&["calloc", "-N99"]), 1, "99 nodes are more");
+    assert_one_line_error(&sandbox.run(&["cosy", "run", "-N99", "prog"]), 1, "99 nodes are more");
+    assert_one_line_error(&sandbox.run(&["calloc", "-N99"]), 1, "99 nodes are more");
 }
 
 #[test]
 fn the_end_of_the_job_is_told() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let (end, later) = channel();
-    let (mut later, reply) = (Some(later), allocated(&bench));
-    let _questions = controller(&bench, move |request| match request {
-        Request::Allocate(_) => Do::Say(reply.clone()),
-        Request::Attend { .. } => Do::Later(later.take().unwrap()),
+    let (mut later, reply) = (Some(later), allocated(&sandbox));
+    let _questions = controller(&sandbox, move |request| match request {
+        Request::Allocate(_) => ReplyPlan::Send(reply.clone()),
+        Request::Attend { .. } => ReplyPlan::Delayed(later.take().unwrap()),
         Request::Finish { .. } => {
             let over = Refusal::new(RefusalCode::WrongState, "job 12 has ended");
-            Do::Say(Reply::Refused(over))
+            ReplyPlan::Send(Reply::Refused(over))
         }
         other => panic!("{other:?}"),
     });
     // The step says nothing: its end is not waited for in vain.
-    let stage = play(&bench, layout(1, 1), move |stage, _| {
-        stage.started();
+    let fake_step = serve_step(&sandbox, layout(1, 1), move |fake_step, _| {
+        fake_step.started();
         end.send(ended(JobState::TimedOut)).unwrap();
-        stage.hear_order()
+        fake_step.receive_order()
     });
-    let got = bench.run(&["cosy", "run", "prog"]);
-    complains(&got, 1, "job 12 was ended at its time limit");
-    assert_eq!(stage.join().unwrap(), None);
+    let got = sandbox.run(&["cosy", "run", "prog"]);
+    assert_one_line_error(&got, 1, "job 12 was ended at its time limit");
+    assert_eq!(fake_step.join().unwrap(), None);
 }
 
 #[test]
 fn a_step_that_is_lost_with_its_job() {
-    let bench = Bench::new();
-    let end = outlived_by_its_command(&bench);
-    let stage = play(&bench, layout(1, 1), |stage, _| stage.started());
+    let sandbox = Sandbox::new();
+    let end = outlived_by_its_command(&sandbox);
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, _| fake_step.started());
     let ends = std::thread::spawn(move || {
-        stage.join().unwrap();
+        fake_step.join().unwrap();
         end.send(ended(JobState::NodeFailed)).unwrap();
     });
-    let got = bench.run(&["cosy", "run", "prog"]);
-    complains(&got, 1, "job 12 was ended: node n2 was lost");
+    let got = sandbox.run(&["cosy", "run", "prog"]);
+    assert_one_line_error(&got, 1, "job 12 was ended: node n2 was lost");
     ends.join().unwrap();
 }
 
 #[test]
 fn a_controller_that_is_restarted() {
-    let bench = Bench::new();
-    let reply = allocated(&bench);
+    let sandbox = Sandbox::new();
+    let reply = allocated(&sandbox);
     let (again, attended) = channel();
     let mut times = 0;
-    let _questions = controller(&bench, move |request| match request {
-        Request::Allocate(_) => Do::Say(reply.clone()),
+    let _questions = controller(&sandbox, move |request| match request {
+        Request::Allocate(_) => ReplyPlan::Send(reply.clone()),
         Request::Attend { started: true, .. } => {
             times += 1;
             if times == 1 {
-                return Do::HangUp;
+                return ReplyPlan::HangUp;
             }
             again.send(()).unwrap();
             never()
         }
-        Request::Finish { .. } => Do::Say(done()),
+        Request::Finish { .. } => ReplyPlan::Send(done()),
         other => panic!("{other:?}"),
     });
-    let stage = play(&bench, layout(1, 1), move |stage, _| {
+    let fake_step = serve_step(&sandbox, layout(1, 1), move |fake_step, _| {
         attended.recv().unwrap();
-        stage.finish(0, 0);
+        fake_step.finish(0, 0);
     });
-    let got = bench.run(&["cosy", "run", "prog"]);
+    let got = sandbox.run(&["cosy", "run", "prog"]);
     assert_eq!(got.code, 0, "{got:?}");
     assert_eq!(got.error.lines().count(), 1, "{got:?}");
     assert!(got.error.contains("lost the controller"), "{got:?}");
-    stage.join().unwrap();
+    fake_step.join().unwrap();
 }
 
 #[test]
 fn a_shell_in_an_allocation() {
     let check = |script: &str, code: i32, out: &str, finish: (i32, i32)| {
-        let bench = Bench::new();
-        let questions = rich(&bench);
-        let got = bench.run(&["calloc", "-n2", "--mpi", "none", "sh", "-c", script]);
+        let sandbox = Sandbox::new();
+        let questions = rich(&sandbox);
+        let got = sandbox.run(&["calloc", "-n2", "--mpi", "none", "sh", "-c", script]);
         assert_eq!((got.code, &*got.out), (code, out), "{got:?}");
         assert_eq!(got.error, "calloc: job 12: allocated n[1-2]\n");
         let asked = asked(&questions);
@@ -316,18 +316,18 @@ fn a_shell_in_an_allocation() {
 
 #[test]
 fn a_shell_that_is_not_there() {
-    let bench = Bench::new();
-    let questions = rich(&bench);
-    let got = bench.run(&["calloc", "-Q", "--mpi", "none", "/no/such/program"]);
-    complains(&got, 127, "cannot run '/no/such/program': No such file");
+    let sandbox = Sandbox::new();
+    let questions = rich(&sandbox);
+    let got = sandbox.run(&["calloc", "-Q", "--mpi", "none", "/no/such/program"]);
+    assert_one_line_error(&got, 127, "cannot run '/no/such/program': No such file");
     assert!(matches!(asked(&questions)[1], Request::Finish { exit_code: 1, .. }));
 }
 
 #[test]
 fn the_shell_ends_with_the_job() {
-    let bench = Bench::new();
-    let end = outlived_by_its_command(&bench);
-    let mut command = bench.command(&[
+    let sandbox = Sandbox::new();
+    let end = outlived_by_its_command(&sandbox);
+    let mut command = sandbox.command(&[
         "calloc",
         "--mpi",
         "none",
@@ -356,9 +356,10 @@ fn the_shell_ends_with_the_job() {
 
 #[test]
 fn a_lost_terminal_ends_it() {
-    let bench = Bench::new();
-    let questions = rich(&bench);
-    let mut command = bench.command(&["calloc", "--mpi", "none", "sh", "-c", "echo ready; read x"]);
+    let sandbox = Sandbox::new();
+    let questions = rich(&sandbox);
+    let mut command =
+        sandbox.command(&["calloc", "--mpi", "none", "sh", "-c", "echo ready; read x"]);
     command
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::piped())
@@ -376,44 +377,52 @@ fn a_lost_terminal_ends_it() {
 
 #[test]
 fn an_allocation_that_stays() {
-    let bench = Bench::new();
-    let questions = rich(&bench);
-    let got = bench.run(&["calloc", "--no-shell", "-N2"]);
+    let sandbox = Sandbox::new();
+    let questions = rich(&sandbox);
+    let got = sandbox.run(&["calloc", "--no-shell", "-N2"]);
     assert_eq!((got.code, &*got.out, &*got.error), (0, "12\n", ""));
     let mut asked = asked(&questions);
     assert_eq!(asked.len(), 1);
     assert!(!submission(asked.remove(0)).spec.attended);
-    complains(&bench.run(&["calloc", "--no-shell", "x"]), 2, "--no-shell runs no command");
+    assert_one_line_error(
+        &sandbox.run(&["calloc", "--no-shell", "x"]),
+        2,
+        "--no-shell runs no command",
+    );
 }
 
 #[test]
 fn a_file_goes_to_all_nodes() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let text = b"data\n".repeat(100_000);
-    let source = bench.script("source", &text);
+    let source = sandbox.script("source", &text);
     fs::set_permissions(&source, fs::Permissions::from_mode(0o750)).unwrap();
-    let stage = play(&bench, layout(2, 1), |stage, ask| {
+    let fake_step = serve_step(&sandbox, layout(2, 1), |fake_step, ask| {
         let mut got = Vec::new();
         loop {
-            match stage.hear().unwrap() {
+            match fake_step.receive().unwrap() {
                 DownFrame::Stdin { bytes } => got.extend(bytes),
                 DownFrame::StdinEnd => break,
                 other => panic!("{other:?}"),
             }
             let bytes = got.len() as u64;
-            stage.say(UpFrame::StdinTaken { bytes });
+            fake_step.send(UpFrame::StdinTaken { bytes });
         }
-        let mut end = stage::task_end(1, 0);
+        let mut end = fake_step::task_end(1, 0);
         end.failure = Some("cannot write /tmp/x on n2: No space left on device".into());
-        stage.say(UpFrame::TaskEnded { rank: 1, end });
-        stage.node(0, EndCause::Exited);
-        stage.node(1, EndCause::Exited);
+        fake_step.send(UpFrame::TaskEnded { rank: 1, end });
+        fake_step.node(0, EndCause::Exited);
+        fake_step.node(1, EndCause::Exited);
         (ask, got)
     });
-    let command = inside(&bench, bench.command(&["cbcast", "-f", &source, "/tmp/x"]));
-    let got = bench.finish(command, b"");
-    complains(&got, 1, "cbcast: n2: task 1: cannot write /tmp/x: No space left on device");
-    let (ask, bytes) = stage.join().unwrap();
+    let command = inside(&sandbox, sandbox.command(&["cbcast", "-f", &source, "/tmp/x"]));
+    let got = sandbox.finish(command, b"");
+    assert_one_line_error(
+        &got,
+        1,
+        "cbcast: n2: task 1: cannot write /tmp/x: No space left on device",
+    );
+    let (ask, bytes) = fake_step.join().unwrap();
     assert!(bytes == text);
     let StepAsk::Start { spec, .. } = ask else {
         panic!()
@@ -433,14 +442,14 @@ fn a_file_goes_to_all_nodes() {
 
 #[test]
 fn files_that_cannot_be_copied() {
-    let bench = Bench::new();
-    let run = |line: &[&str]| bench.finish(inside(&bench, bench.command(line)), b"");
-    complains(&run(&["cbcast", "gone", "/tmp/x"]), 1, "cannot open 'gone'");
-    complains(&run(&["cbcast", "/tmp", "/tmp/x"]), 1, "is a directory");
-    complains(&run(&["cbcast", "bin/cosy", "/tmp/"]), 2, "the name of a file");
-    complains(&run(&["cbcast", "bin/cosy"]), 2, "<DESTINATION>");
-    complains(&run(&["cbcast", "--mode", "9", "bin/cosy", "x"]), 2, "an octal mode");
-    complains(&bench.run(&["cbcast", "bin/cosy", "x"]), 2, "of which job");
+    let sandbox = Sandbox::new();
+    let run = |line: &[&str]| sandbox.finish(inside(&sandbox, sandbox.command(line)), b"");
+    assert_one_line_error(&run(&["cbcast", "gone", "/tmp/x"]), 1, "cannot open 'gone'");
+    assert_one_line_error(&run(&["cbcast", "/tmp", "/tmp/x"]), 1, "is a directory");
+    assert_one_line_error(&run(&["cbcast", "bin/cosy", "/tmp/"]), 2, "the name of a file");
+    assert_one_line_error(&run(&["cbcast", "bin/cosy"]), 2, "<DESTINATION>");
+    assert_one_line_error(&run(&["cbcast", "--mode", "9", "bin/cosy", "x"]), 2, "an octal mode");
+    assert_one_line_error(&sandbox.run(&["cbcast", "bin/cosy", "x"]), 2, "of which job");
 }
 
 /// Reads from a terminal until it has shown `want`.
@@ -460,10 +469,10 @@ fn is_stopped(pid: u32) -> bool {
 
 #[test]
 fn job_control_at_a_terminal() {
-    let bench = Bench::new();
-    let _questions = rich(&bench);
+    let sandbox = Sandbox::new();
+    let _questions = rich(&sandbox);
     let pty = nix::pty::openpty(None, None).unwrap();
-    let calloc = bench.path("bin/calloc");
+    let calloc = sandbox.path("bin/calloc");
     let calloc = calloc.to_str().unwrap();
     // In a session whose terminal is this one; the calloc there is the process itself.
     let mut command = std::process::Command::new("setsid");
@@ -471,7 +480,7 @@ fn job_control_at_a_terminal() {
         .args(["--ctty", calloc, "--mpi", "none", "-Q", "cat"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .current_dir(bench.root.path());
+        .current_dir(sandbox.root.path());
     let slave = || Stdio::from(pty.slave.try_clone().unwrap());
     command.stdin(slave()).stdout(slave()).stderr(slave());
     let mut child = command.spawn().unwrap();

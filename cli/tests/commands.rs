@@ -3,9 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod bench;
+mod sandbox;
 
-use bench::{Bench, complains};
 use cosy_model::api::{
     Column, EndedJob, JobField, JobRef, NodeAction, Reply, Request, Submission, Table,
 };
@@ -14,6 +13,7 @@ use cosy_model::reservation::{AccountInfo, LedgerEntry};
 use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode, ReservationId, Su, Time};
 use cosy_proto::client::{ReplyFrame, RequestFrame};
 use cosy_proto::frame;
+use sandbox::{Sandbox, assert_one_line_error};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -45,11 +45,11 @@ fn submission(mut asked: Vec<Request>) -> Submission {
 
 #[test]
 fn a_script_is_submitted() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let text = b"#!/bin/sh\n#COSY -N 2 -t 10\n#COSY --name inside\necho hello\n";
-    let script = bench.script("job.sh", text);
-    let controller = bench.controller(vec![submitted(12)]);
-    let got = bench.run(&["csub", "-t", "20", "--reservation", "7", &script, "-N", "9"]);
+    let script = sandbox.script("job.sh", text);
+    let controller = sandbox.controller(vec![submitted(12)]);
+    let got = sandbox.run(&["csub", "-t", "20", "--reservation", "7", &script, "-N", "9"]);
     assert_eq!((got.code, &*got.out, &*got.error), (0, "Submitted job 12\n", ""));
     let s = submission(controller.join().unwrap());
     assert_eq!(s.script.0, text);
@@ -58,7 +58,7 @@ fn a_script_is_submitted() {
     assert_eq!(s.spec.reservation, Some(ReservationId(7)));
     assert_eq!(s.spec.time_limit.map(|t| t.secs()), Some(1200));
     assert_eq!(s.spec.environment, "COLOUR=blue".into());
-    assert_eq!(s.spec.workdir.lossy(), bench.root.path().to_str().unwrap());
+    assert_eq!(s.spec.workdir.lossy(), sandbox.root.path().to_str().unwrap());
     let args = ["-N", "9"].map(OsText::from).to_vec();
     let name = OsText::from(script);
     assert_eq!(s.spec.program, Program::Script { name, args });
@@ -67,12 +67,12 @@ fn a_script_is_submitted() {
 
 #[test]
 fn a_command_is_submitted() {
-    let bench = Bench::new();
-    let controller = bench.controller(vec![submitted(7)]);
-    let mut command = bench.command(&["cosy", "submit", "--parsable", "--", "echo", "-N", "--"]);
+    let sandbox = Sandbox::new();
+    let controller = sandbox.controller(vec![submitted(7)]);
+    let mut command = sandbox.command(&["cosy", "submit", "--parsable", "--", "echo", "-N", "--"]);
     // The mask and the limits of whoever submits.
     command.arg("x");
-    let got = bench.finish(command, b"");
+    let got = sandbox.finish(command, b"");
     assert_eq!((got.code, &*got.out), (0, "7\n"));
     let s = submission(controller.join().unwrap());
     let argv = ["echo", "-N", "--", "x"].map(OsText::from).to_vec();
@@ -83,9 +83,9 @@ fn a_command_is_submitted() {
 #[test]
 fn a_script_on_standard_input() {
     for line in [&["csub", "-Q"][..], &["csub", "-Q", "-", "arg"]] {
-        let bench = Bench::new();
-        let controller = bench.controller(vec![submitted(7)]);
-        let got = bench.finish(bench.command(line), b"#!/bin/sh\n#COSY -N 3\ntrue\n");
+        let sandbox = Sandbox::new();
+        let controller = sandbox.controller(vec![submitted(7)]);
+        let got = sandbox.finish(sandbox.command(line), b"#!/bin/sh\n#COSY -N 3\ntrue\n");
         assert_eq!((got.code, &*got.out, &*got.error), (0, "", ""));
         let s = submission(controller.join().unwrap());
         assert_eq!((&*s.spec.name, s.spec.request.nodes), ("stdin", Some(3)));
@@ -95,7 +95,7 @@ fn a_script_on_standard_input() {
 #[test]
 fn waits_for_its_job() {
     let check = |state, exit_code, signal, want| {
-        let bench = Bench::new();
+        let sandbox = Sandbox::new();
         let ended = EndedJob {
             job: "5".parse().unwrap(),
             state,
@@ -103,8 +103,8 @@ fn waits_for_its_job() {
             signal,
             note: String::new(),
         };
-        let controller = bench.controller(vec![submitted(5), Reply::Ended(vec![ended])]);
-        let got = bench.run(&["csub", "-w", "--json", "--", "x"]);
+        let controller = sandbox.controller(vec![submitted(5), Reply::Ended(vec![ended])]);
+        let got = sandbox.run(&["csub", "-w", "--json", "--", "x"]);
         assert_eq!(got.code, want, "{got:?}");
         assert!(got.out.contains("\"ended\":[{"), "{got:?}");
         controller.join().unwrap();
@@ -117,11 +117,11 @@ fn waits_for_its_job() {
 
 #[test]
 fn bad_scripts() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let check = |name: &str, text: &[u8], want: &str| {
-        let script = bench.script(name, text);
-        let got = bench.run(&["csub", &script]);
-        complains(&got, if want.contains(".sh:") { 2 } else { 1 }, want);
+        let script = sandbox.script(name, text);
+        let got = sandbox.run(&["csub", &script]);
+        assert_one_line_error(&got, if want.contains(".sh:") { 2 } else { 1 }, want);
         assert!(got.error.starts_with("csub: "), "{got:?}");
     };
     check("empty.sh", b"", "is empty");
@@ -130,19 +130,23 @@ fn bad_scripts() {
     check("dos.sh", b"#!/bin/sh\r\nls\r\n", "CR LF");
     check("line.sh", b"#!/bin/sh\n\n#COSY -N x\n", "line.sh:3: invalid value 'x'");
     check("what.sh", b"#!/bin/sh\n#COSY --what\n", "what.sh:2: unexpected argument '--what'");
-    complains(
-        &bench.run(&["csub", "gone.sh"]),
+    assert_one_line_error(
+        &sandbox.run(&["csub", "gone.sh"]),
         1,
         "cannot read the script 'gone.sh': No such file",
     );
-    complains(&bench.run(&["csub", "."]), 1, "it is a directory");
-    complains(&bench.run(&["csub", "/dev/zero"]), 1, "at most 4 MiB");
-    let huge = bench.path("huge.sh");
+    assert_one_line_error(&sandbox.run(&["csub", "."]), 1, "it is a directory");
+    assert_one_line_error(&sandbox.run(&["csub", "/dev/zero"]), 1, "at most 4 MiB");
+    let huge = sandbox.path("huge.sh");
     fs::File::create(&huge).unwrap().set_len(100 << 20).unwrap();
-    complains(&bench.run(&["csub", huge.to_str().unwrap()]), 1, "104857600 bytes; at most 4 MiB");
-    let endless = bench.finish(bench.command(&["csub"]), &b"#!/bin/sh\n".repeat(1 << 20));
-    complains(&endless, 1, "at most 4 MiB");
-    complains(&bench.run(&["csub"]), 1, "is empty");
+    assert_one_line_error(
+        &sandbox.run(&["csub", huge.to_str().unwrap()]),
+        1,
+        "104857600 bytes; at most 4 MiB",
+    );
+    let endless = sandbox.finish(sandbox.command(&["csub"]), &b"#!/bin/sh\n".repeat(1 << 20));
+    assert_one_line_error(&endless, 1, "at most 4 MiB");
+    assert_one_line_error(&sandbox.run(&["csub"]), 1, "is empty");
 }
 
 #[test]
@@ -151,15 +155,15 @@ fn an_unreadable_script() {
         cosy_skip::skip("root reads everything");
         return;
     }
-    let bench = Bench::new();
-    let script = bench.script("secret.sh", b"#!/bin/sh\n");
+    let sandbox = Sandbox::new();
+    let script = sandbox.script("secret.sh", b"#!/bin/sh\n");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o000)).unwrap();
-    complains(&bench.run(&["csub", &script]), 1, "Permission denied");
+    assert_one_line_error(&sandbox.run(&["csub", &script]), 1, "Permission denied");
 }
 
 #[test]
 fn nonsense_everywhere() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let long = "x".repeat(100_000);
     let lines: &[&[&str]] = &[
         &["csub", "-N", "0", "--", "x"],
@@ -208,13 +212,13 @@ fn nonsense_everywhere() {
         &["cosy", "flow", "cancel"],
     ];
     for line in lines {
-        complains(&bench.run(line), 2, ": ");
+        assert_one_line_error(&sandbox.run(line), 2, ": ");
     }
 }
 
 #[test]
 fn help_and_version() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     for line in [
         &["cosy", "--help"][..],
         &["cosy", "help", "submit"],
@@ -223,7 +227,7 @@ fn help_and_version() {
         &["csub", "--version"],
         &["cosy", "--version"],
     ] {
-        let got = bench.run(line);
+        let got = sandbox.run(line);
         assert_eq!((got.code, &*got.error), (0, ""), "{line:?}");
         assert!(!got.out.is_empty());
     }
@@ -231,30 +235,30 @@ fn help_and_version() {
 
 #[test]
 fn nobody_there() {
-    let bench = Bench::new();
-    fs::write(bench.path("cosy.toml"), "").unwrap();
-    let got = bench.run(&["csub", "--", "x"]);
-    complains(&got, 3, "cannot reach the controller at");
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path("cosy.toml"), "").unwrap();
+    let got = sandbox.run(&["csub", "--", "x"]);
+    assert_one_line_error(&got, 3, "cannot reach the controller at");
     assert!(got.error.contains("is cosyd running?"));
     // A socket that nobody listens on any more.
-    drop(UnixListener::bind(bench.path("run/cosyd.sock")).unwrap());
-    complains(&bench.run(&["cstat"]), 3, "Connection refused");
-    let mut command = bench.command(&["cstat"]);
+    drop(UnixListener::bind(sandbox.path("run/cosyd.sock")).unwrap());
+    assert_one_line_error(&sandbox.run(&["cstat"]), 3, "Connection refused");
+    let mut command = sandbox.command(&["cstat"]);
     command.env("COSY_SOCKET", "/no/such/socket");
-    complains(&bench.finish(command, b""), 3, "/no/such/socket");
+    assert_one_line_error(&sandbox.finish(command, b""), 3, "/no/such/socket");
 }
 
 #[test]
 fn refusals() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let message = "queue 'x' does not exist; there are: main";
     let refused = |code| Reply::Refused(Refusal::new(code, message));
-    let controller = bench.controller(vec![
+    let controller = sandbox.controller(vec![
         refused(RefusalCode::NotFound),
         refused(RefusalCode::Unavailable),
     ]);
-    complains(&bench.run(&["csub", "-q", "x", "--", "x"]), 1, message);
-    complains(&bench.run(&["csub", "-q", "x", "--", "x"]), 3, message);
+    assert_one_line_error(&sandbox.run(&["csub", "-q", "x", "--", "x"]), 1, message);
+    assert_one_line_error(&sandbox.run(&["csub", "-q", "x", "--", "x"]), 3, message);
     controller.join().unwrap();
 }
 
@@ -265,22 +269,22 @@ fn garbage() {
         b"\x02\0\0\0\xc1\xc1",
         b"SSH-2.0-OpenSSH\r\n",
     ] {
-        let bench = Bench::new();
-        let listener = UnixListener::bind(bench.path("run/cosyd.sock")).unwrap();
+        let sandbox = Sandbox::new();
+        let listener = UnixListener::bind(sandbox.path("run/cosyd.sock")).unwrap();
         let controller = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             frame::read::<RequestFrame>(&mut stream, FRAME_BYTES).unwrap();
             stream.write_all(bytes).unwrap();
         });
-        complains(&bench.run(&["cstat"]), 1, "no understandable answer");
+        assert_one_line_error(&sandbox.run(&["cstat"]), 1, "no understandable answer");
         controller.join().unwrap();
     }
 }
 
 #[test]
 fn a_restart_in_the_middle() {
-    let bench = Bench::new();
-    let path = bench.path("run/cosyd.sock");
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("run/cosyd.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let controller = std::thread::spawn(move || {
         let read = |l: &UnixListener| {
@@ -298,7 +302,7 @@ fn a_restart_in_the_middle() {
         assert_eq!(first, second);
         frame::write(&mut stream, &ReplyFrame::new(submitted(3)), FRAME_BYTES).unwrap();
     });
-    let got = bench.run(&["csub", "--", "x"]);
+    let got = sandbox.run(&["csub", "--", "x"]);
     controller.join().unwrap();
     assert_eq!((got.code, &*got.out), (0, "Submitted job 3\n"));
     assert!(got.error.contains("lost the controller"), "{got:?}");
@@ -319,15 +323,15 @@ fn table() -> Table {
 
 #[test]
 fn lists() {
-    let bench = Bench::new();
-    let controller = bench.controller(vec![
+    let sandbox = Sandbox::new();
+    let controller = sandbox.controller(vec![
         Reply::Jobs(table()),
         Reply::Jobs(table()),
         Reply::Reservations(Vec::new()),
     ]);
-    let got = bench.run(&["cstat", "-A", "--format", "ref,name,state"]);
+    let got = sandbox.run(&["cstat", "-A", "--format", "ref,name,state"]);
     assert_eq!(got.out, "REF  NAME      STATE\n 12  a         running\n 13  evil?[2J  waiting\n");
-    let got = bench.run(&["cstat", "--json", "-u", "ann"]);
+    let got = sandbox.run(&["cstat", "--json", "-u", "ann"]);
     let json: serde_json::Value = serde_json::from_str(&got.out).unwrap();
     assert_eq!(json["jobs"][1]["ref"], "13");
     let asked = controller.join().unwrap();
@@ -346,17 +350,17 @@ fn lists() {
 
 #[test]
 fn tables_that_do_not_add_up() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let mut bad = table();
     bad.rows = 1_000_000;
-    let controller = bench.controller(vec![Reply::Jobs(bad)]);
-    complains(&bench.run(&["cstat"]), 1, "does not fit the request");
+    let controller = sandbox.controller(vec![Reply::Jobs(bad)]);
+    assert_one_line_error(&sandbox.run(&["cstat"]), 1, "does not fit the request");
     controller.join().unwrap();
 }
 
 #[test]
 fn one_job_whole() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let mut one = table();
     one.columns = one
         .columns
@@ -372,28 +376,28 @@ fn one_job_whole() {
         lines: vec!["It waits for job 11.".into()],
     };
     let missing = Reply::Refused(Refusal::new(RefusalCode::NotFound, "there is no job 99"));
-    let controller = bench.controller(vec![explained(), missing, explained()]);
-    let got = bench.run(&["cstat", "12", "99"]);
+    let controller = sandbox.controller(vec![explained(), missing, explained()]);
+    let got = sandbox.run(&["cstat", "12", "99"]);
     assert_eq!(got.out, "ref    12\nstate  running\nname   a\nIt waits for job 11.\n");
-    complains(&got, 1, "there is no job 99");
-    let got = bench.run(&["cstat", "job", "12", "--json"]);
+    assert_one_line_error(&got, 1, "there is no job 99");
+    let got = sandbox.run(&["cstat", "job", "12", "--json"]);
     assert!(got.out.contains("\"explanation\": [\n"), "{got:?}");
     controller.join().unwrap();
 }
 
 #[test]
 fn cancel_and_change() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let refused = Reply::Done {
         changed: 1,
         refused: vec![("job 13".into(), Refusal::new(RefusalCode::WrongState, "has ended"))],
     };
-    let controller = bench.controller(vec![done(), refused, done(), done()]);
-    let got = bench.run(&["ccancel", "12_[3-4]", "--signal", "usr1"]);
+    let controller = sandbox.controller(vec![done(), refused, done(), done()]);
+    let got = sandbox.run(&["ccancel", "12_[3-4]", "--signal", "usr1"]);
     assert_eq!((got.code, &*got.out, &*got.error), (0, "", ""));
-    complains(&bench.run(&["ccancel", "12,13"]), 1, "job 13: has ended");
-    assert_eq!(bench.run(&["cosy", "hold", "12"]).code, 0);
-    let drained = bench.run(&["cadm", "node", "drain", "n[1-2]", "x", "--reason", "fan"]);
+    assert_one_line_error(&sandbox.run(&["ccancel", "12,13"]), 1, "job 13: has ended");
+    assert_eq!(sandbox.run(&["cosy", "hold", "12"]).code, 0);
+    let drained = sandbox.run(&["cadm", "node", "drain", "n[1-2]", "x", "--reason", "fan"]);
     assert_eq!(drained.code, 0);
     let asked = controller.join().unwrap();
     let Request::Cancel { filter, signal, .. } = &asked[0] else {
@@ -413,10 +417,10 @@ fn cancel_and_change() {
 
 #[test]
 fn readers_that_go_away() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let none = Reply::Reservations(Vec::new());
-    let controller = bench.controller(vec![Reply::Jobs(table()), none]);
-    let mut command = bench.command(&["cstat"]);
+    let controller = sandbox.controller(vec![Reply::Jobs(table()), none]);
+    let mut command = sandbox.command(&["cstat"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let got = command
@@ -430,10 +434,10 @@ fn readers_that_go_away() {
 
 #[test]
 fn a_folder_that_is_gone() {
-    let bench = Bench::new();
-    let gone = bench.path("gone");
+    let sandbox = Sandbox::new();
+    let gone = sandbox.path("gone");
     fs::create_dir(&gone).unwrap();
-    let bin = bench.path("bin/csub");
+    let bin = sandbox.path("bin/csub");
     let line = format!("cd {} && rmdir . ../gone; {} -- x", gone.display(), bin.display());
     let out = Command::new("sh").args(["-c", &line]).output().unwrap();
     let error = String::from_utf8(out.stderr).unwrap();
@@ -443,7 +447,7 @@ fn a_folder_that_is_gone() {
 
 #[test]
 fn accounts() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let refused = Reply::Refused(Refusal::new(
         RefusalCode::Forbidden,
         "only administrators may make accounts",
@@ -465,7 +469,7 @@ fn accounts() {
         why: "grant".into(),
         who: "root".into(),
     };
-    let controller = bench.controller(vec![
+    let controller = sandbox.controller(vec![
         refused,
         done(),
         Reply::Accounts(vec![account]),
@@ -473,13 +477,13 @@ fn accounts() {
         Reply::Ledger(Vec::new()),
     ]);
     let create = ["cadm", "account", "create", "physics", "--budget", "50"];
-    complains(&bench.run(&create), 1, "only administrators");
-    let grant = bench.run(&["cadm", "account", "grant", "physics", "50"]);
+    assert_one_line_error(&sandbox.run(&create), 1, "only administrators");
+    let grant = sandbox.run(&["cadm", "account", "grant", "physics", "50"]);
     assert_eq!((grant.code, &*grant.out, &*grant.error), (0, "", ""));
-    let list = bench.run(&["cadm", "account", "list", "--json"]);
+    let list = sandbox.run(&["cadm", "account", "list", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&list.out).unwrap();
     assert_eq!(json["accounts"][0]["available"], 100);
-    let ledger = bench.run(&[
+    let ledger = sandbox.run(&[
         "cadm",
         "account",
         "ledger",

@@ -28,11 +28,11 @@ eval "exec cat <&$life >/dev/null"
 "#;
 
 /// A folder with the program and daemons, and one for temporary files.
-struct Bench {
+struct Sandbox {
     root: TempDir,
 }
 
-impl Bench {
+impl Sandbox {
     fn new(cosyd: &str) -> Self {
         let root = tempfile::tempdir().unwrap();
         let bin = root.path().join("bin");
@@ -126,13 +126,13 @@ fn kill(pid: &str, signal: &str) {
 
 #[test]
 fn exit_codes() {
-    let bench = Bench::new(DAEMON);
+    let sandbox = Sandbox::new(DAEMON);
     let check = |command: &[&str], want: i32, words: &str| {
-        let (code, _, error) = bench.run(&[&["--"], command].concat());
+        let (code, _, error) = sandbox.run(&[&["--"], command].concat());
         assert_eq!(code, Some(want), "{command:?}: {error}");
         assert!(error.contains(words), "{command:?}: {error}");
         assert!(error.lines().count() <= 1, "{error}");
-        bench.expect_nothing_left();
+        sandbox.expect_nothing_left();
     };
     check(&["true"], 0, "");
     check(&["sh", "-c", "exit 7"], 7, "");
@@ -143,14 +143,14 @@ fn exit_codes() {
 
 #[test]
 fn what_the_command_sees() {
-    let bench = Bench::new(DAEMON);
+    let sandbox = Sandbox::new(DAEMON);
     let script = "command -v csub; command -v noded; echo $COSY_SOCKET; ls $COSY_DEV_DIR; \
                   cat $COSY_DEV_DIR/node2/noded.toml; ls /proc/self/fd";
-    let (code, out, error) = bench.run(&[
+    let (code, out, error) = sandbox.run(&[
         "--nodes", "2", "--cores", "3", "--memory", "1G", "--", "sh", "-c", script,
     ]);
     assert_eq!(code, Some(0), "{error}");
-    let dir = bench.tmp().join("cosy-dev-");
+    let dir = sandbox.tmp().join("cosy-dev-");
     for want in [
         &format!("{}", dir.display()),
         "/bin/csub",
@@ -174,54 +174,54 @@ fn what_the_command_sees() {
 
 #[test]
 fn keep_and_dir() {
-    let bench = Bench::new(DAEMON);
-    let dir = bench.tmp().join("here");
+    let sandbox = Sandbox::new(DAEMON);
+    let dir = sandbox.tmp().join("here");
     let dir = dir.to_str().unwrap();
-    assert_eq!(bench.run(&["--dir", dir, "--keep", "--", "true"]).0, Some(0));
+    assert_eq!(sandbox.run(&["--dir", dir, "--keep", "--", "true"]).0, Some(0));
     assert!(Path::new(dir).join("cosy.toml").exists());
-    let (code, _, error) = bench.run(&["--dir", dir, "--", "true"]);
+    let (code, _, error) = sandbox.run(&["--dir", dir, "--", "true"]);
     assert_eq!(code, Some(125));
     assert!(error.contains("not empty"), "{error}");
     fs::remove_dir_all(dir).unwrap();
-    assert_eq!(bench.run(&["--dir", dir, "--", "true"]).0, Some(0));
-    bench.expect_nothing_left();
+    assert_eq!(sandbox.run(&["--dir", dir, "--", "true"]).0, Some(0));
+    sandbox.expect_nothing_left();
 }
 
 #[test]
 fn daemons_that_fail() {
-    let bench = Bench::new("#!/bin/sh\necho 'no way' >&2\nexit 1\n");
-    let (code, _, error) = bench.run(&["--", "true"]);
+    let sandbox = Sandbox::new("#!/bin/sh\necho 'no way' >&2\nexit 1\n");
+    let (code, _, error) = sandbox.run(&["--", "true"]);
     assert_eq!(code, Some(125));
     assert!(error.contains("cosyd ended: no way"), "{error}");
-    bench.expect_nothing_left();
+    sandbox.expect_nothing_left();
 }
 
 #[test]
 fn front_killed() {
-    let bench = Bench::new(DAEMON);
+    let sandbox = Sandbox::new(DAEMON);
     // The command ignores what can be ignored and leaves a child in another session.
     let script = "trap '' TERM HUP INT; setsid sleep 1000 & echo up; while :; do sleep 1000; done";
-    let (mut front, line) = bench.start(script);
+    let (mut front, line) = sandbox.start(script);
     assert_eq!(line, "up");
-    assert!(bench.processes().len() >= 5);
+    assert!(sandbox.processes().len() >= 5);
     front.kill().unwrap();
     front.wait().unwrap();
-    bench.expect_nothing_left();
+    sandbox.expect_nothing_left();
 }
 
 #[test]
 fn supervisor_killed() {
-    let bench = Bench::new(DAEMON);
-    let (mut front, supervisor) = bench.start("echo $PPID; exec sleep 1000");
+    let sandbox = Sandbox::new(DAEMON);
+    let (mut front, supervisor) = sandbox.start("echo $PPID; exec sleep 1000");
     kill(&supervisor, "-9");
     assert_eq!(front.wait().unwrap().code(), Some(125));
-    bench.expect_nothing_left();
+    sandbox.expect_nothing_left();
 }
 
 #[test]
 fn both_killed_and_swept() {
-    let bench = Bench::new(DAEMON);
-    let (mut front, supervisor) = bench.start("echo $PPID; exec sleep 1000");
+    let sandbox = Sandbox::new(DAEMON);
+    let (mut front, supervisor) = sandbox.start("echo $PPID; exec sleep 1000");
     // Stopped first, so that it has cleaned up little when it is killed (the kernel lets
     // it go on when its process group loses the front).
     kill(&supervisor, "-STOP");
@@ -230,36 +230,36 @@ fn both_killed_and_swept() {
     kill(&supervisor, "-9");
     let until = Instant::now() + Duration::from_secs(30);
     // The daemons end with the lifeline; COMMAND is nobody's child any more.
-    while bench.processes().iter().any(|p| p.contains("noded")) {
+    while sandbox.processes().iter().any(|p| p.contains("noded")) {
         assert!(Instant::now() < until);
         std::thread::yield_now();
     }
-    for left in bench.processes() {
+    for left in sandbox.processes() {
         kill(left.split(' ').next().unwrap(), "-9");
     }
     // Dying processes hold the lock a moment longer: the first sweep may be too early.
-    while fs::read_dir(bench.tmp()).unwrap().count() > 0 {
+    while fs::read_dir(sandbox.tmp()).unwrap().count() > 0 {
         assert!(Instant::now() < until);
-        assert_eq!(bench.run(&["--", "true"]).0, Some(0));
+        assert_eq!(sandbox.run(&["--", "true"]).0, Some(0));
     }
-    bench.expect_nothing_left();
+    sandbox.expect_nothing_left();
 }
 
 #[test]
 fn told_to_end() {
-    let bench = Bench::new(DAEMON);
-    let (mut front, _) = bench.start("trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done");
+    let sandbox = Sandbox::new(DAEMON);
+    let (mut front, _) = sandbox.start("trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done");
     kill(&front.id().to_string(), "-TERM");
     assert_eq!(front.wait().unwrap().code(), Some(9));
-    bench.expect_nothing_left();
+    sandbox.expect_nothing_left();
 }
 
 #[test]
 fn many_side_by_side() {
-    let bench = Bench::new(DAEMON);
+    let sandbox = Sandbox::new(DAEMON);
     let all: Vec<Child> = (0..5)
         .map(|at| {
-            bench
+            sandbox
                 .dev(&["--", "sh", "-c", &format!("exit {at}")])
                 .spawn()
                 .unwrap()
@@ -268,14 +268,14 @@ fn many_side_by_side() {
     for (at, mut child) in all.into_iter().enumerate() {
         assert_eq!(child.wait().unwrap().code(), i32::try_from(at).ok());
     }
-    bench.expect_nothing_left();
+    sandbox.expect_nothing_left();
 }
 
 #[test]
 fn nonsense() {
-    let bench = Bench::new(DAEMON);
+    let sandbox = Sandbox::new(DAEMON);
     let check = |args: &[&str], code: i32| {
-        let (got, _, error) = bench.run(args);
+        let (got, _, error) = sandbox.run(args);
         assert_eq!(got, Some(code), "{args:?} {error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     };
@@ -284,5 +284,5 @@ fn nonsense() {
     check(&["--memory", "lots"], 2);
     check(&["--config", "/no/such/file"], 125);
     check(&["--dir", "/no/such/dir", "--", "true"], 125);
-    bench.expect_nothing_left();
+    sandbox.expect_nothing_left();
 }

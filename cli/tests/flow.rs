@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod bench;
+mod sandbox;
 
-use bench::{Bench, Outcome, complains};
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::PlanChart;
 use cosy_model::workflow::{
@@ -12,6 +11,7 @@ use cosy_model::workflow::{
     FlowTaskInfo, FlowTaskState, Overrun, PlannedTask,
 };
 use cosy_model::{FlowId, JobId, Refusal, RefusalCode, ReservationId, Span, Su, Time};
+use sandbox::{Outcome, Sandbox, assert_one_line_error};
 use std::path::Path;
 
 /// 2030-01-05 13:00 UTC, a Saturday.
@@ -113,10 +113,10 @@ fn refused() -> Reply {
 
 /// Runs one command on [`FILE`] against those answers.
 fn ask(answers: Vec<Reply>, line: &[&str]) -> (Outcome, Vec<Request>) {
-    let bench = Bench::new();
-    bench.script("f.toml", FILE.as_bytes());
-    let controller = bench.controller(answers);
-    let got = bench.run(&[&["cosy", "flow"], line].concat());
+    let sandbox = Sandbox::new();
+    sandbox.script("f.toml", FILE.as_bytes());
+    let controller = sandbox.controller(answers);
+    let got = sandbox.run(&[&["cosy", "flow"], line].concat());
     (got, controller.join().unwrap())
 }
 
@@ -211,7 +211,7 @@ fn a_hold_that_cannot_be_confirmed_is_given_back() {
     };
     let answers = vec![flow(FlowState::Held), refused(), done];
     let (got, asked) = ask(answers, &["submit", "f.toml", "--slack", "50%", "--zone", "UTC"]);
-    complains(&got, 1, "the slot from 2030-01-05 13:00 is gone");
+    assert_one_line_error(&got, 1, "the slot from 2030-01-05 13:00 is gone");
     assert_eq!(
         asked[2],
         Request::CancelFlow {
@@ -241,7 +241,7 @@ fn watching_ends_with_the_workflow() {
     check(FlowState::Completed, 0, "Workflow 3 completed at 2030-01-05 13:30");
     check(FlowState::Failed, 1, "Workflow 3 failed at");
     let (got, _) = ask(vec![Reply::Flows(Vec::new())], &["watch", "9"]);
-    complains(&got, 1, "there is no workflow 9");
+    assert_one_line_error(&got, 1, "there is no workflow 9");
 }
 
 #[test]
@@ -267,11 +267,11 @@ fn looking_and_giving_up() {
 
 #[test]
 fn mistakes() {
-    let bench = Bench::new();
-    bench.script("f.toml", FILE.as_bytes());
-    bench.script("circle.toml", b"[tasks.a]\nafter = 'b'\n[tasks.b]\nafter = 'a'\n");
+    let sandbox = Sandbox::new();
+    sandbox.script("f.toml", FILE.as_bytes());
+    sandbox.script("circle.toml", b"[tasks.a]\nafter = 'b'\n[tasks.b]\nafter = 'a'\n");
     let check = |line: &[&str], code: i32, want: &str| {
-        complains(&bench.run(&[&["cosy", "flow"], line].concat()), code, want);
+        assert_one_line_error(&sandbox.run(&[&["cosy", "flow"], line].concat()), code, want);
     };
     check(&["plan", "f.toml"], 2, "by when is it to be done?");
     check(&["submit", "f.toml", "--hold"], 2, "no slots to hold");
@@ -289,10 +289,10 @@ fn mistakes() {
 
 #[test]
 fn imports() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/flow");
     let from = |name: &str| fixtures.join(name).to_str().unwrap().to_owned();
-    let got = bench.run(&[
+    let got = sandbox.run(&[
         "cosy",
         "flow",
         "import",
@@ -302,12 +302,12 @@ fn imports() {
     ]);
     assert_eq!((got.code, &*got.out), (0, ""));
     assert!(got.error.contains("replicaCatalog"), "{got:?}");
-    let controller = bench.controller(vec![plan()]);
-    let planned = bench.run(&["cosy", "flow", "plan", "made.toml", "--slack", "50%"]);
+    let controller = sandbox.controller(vec![plan()]);
+    let planned = sandbox.run(&["cosy", "flow", "plan", "made.toml", "--slack", "50%"]);
     assert_eq!(planned.code, 0, "{planned:?}");
     let asked = controller.join().unwrap();
     assert_eq!(spec_of(&asked[0]).tasks.len(), 4);
-    let again = bench.run(&[
+    let again = sandbox.run(&[
         "cosy",
         "flow",
         "import",
@@ -328,9 +328,9 @@ fn examples_are_read() {
         if path.extension().is_none_or(|e| e != "toml") {
             continue;
         }
-        let bench = Bench::new();
-        let controller = bench.controller(vec![plan()]);
-        let got = bench.run(&["cosy", "flow", "plan", path.to_str().unwrap()]);
+        let sandbox = Sandbox::new();
+        let controller = sandbox.controller(vec![plan()]);
+        let got = sandbox.run(&["cosy", "flow", "plan", path.to_str().unwrap()]);
         assert_eq!(got.code, 0, "{got:?}");
         assert!(spec_of(&controller.join().unwrap()[0]).tasks.len() > 2);
         read += 1;
@@ -342,8 +342,8 @@ fn examples_are_read() {
 fn refusals_name_the_line() {
     let no = |text: &str| Reply::Refused(Refusal::new(RefusalCode::NeverFits, text));
     let (got, _) = ask(vec![no("task 'last': no node is large enough")], &["submit", "f.toml"]);
-    complains(&got, 1, "f.toml:8: task 'last': no node is large enough");
+    assert_one_line_error(&got, 1, "f.toml:8: task 'last': no node is large enough");
     let (got, _) =
         ask(vec![no("the deadline cannot be kept")], &["plan", "f.toml", "--slack", "1%"]);
-    complains(&got, 1, "cosy flow: the deadline cannot be kept");
+    assert_one_line_error(&got, 1, "cosy flow: the deadline cannot be kept");
 }

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod bench;
+mod sandbox;
 
-use bench::{Bench, Outcome, complains};
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{
     PlanChart, Quote, QuotedSlot, ReservationInfo, ReservationState, Sharing, StartChoice,
 };
 use cosy_model::{JobId, Refusal, RefusalCode, ReservationId, Span, Su, Time, Uid};
+use sandbox::{Outcome, Sandbox, assert_one_line_error};
 
 /// 2030-01-05 13:00 UTC, a Saturday.
 const START: Time = Time::from_secs(1_893_848_400);
@@ -91,17 +91,17 @@ fn quote(choice: Option<u32>) -> Quote {
 }
 
 /// Runs a line, the first word of which is `cresv`, in UTC.
-fn run(bench: &Bench, line: &[&str]) -> Outcome {
-    let mut command = bench.command(&[&["cresv"], line].concat());
+fn run(sandbox: &Sandbox, line: &[&str]) -> Outcome {
+    let mut command = sandbox.command(&[&["cresv"], line].concat());
     command.env("TZ", "UTC");
-    bench.finish(command, b"")
+    sandbox.finish(command, b"")
 }
 
 /// Runs a line against those answers; gives also what was asked.
 fn answered(line: &[&str], answers: Vec<Reply>) -> (Outcome, Vec<Request>) {
-    let bench = Bench::new();
-    let controller = bench.controller(answers);
-    let got = run(&bench, line);
+    let sandbox = Sandbox::new();
+    let controller = sandbox.controller(answers);
+    let got = run(&sandbox, line);
     (got, controller.join().unwrap())
 }
 
@@ -234,7 +234,7 @@ fn a_picture_is_written() {
     let until = Some(START + TWO_HOURS + TWO_HOURS);
     assert!(matches!(&asked[1], Request::PlanChart { until: u, .. } if *u == until));
     let (got, _) = answered(&["quote", "-t2h", "--svg", "/no/such/p.svg"], answers());
-    complains(&got, 1, "cannot write '/no/such/p.svg'");
+    assert_one_line_error(&got, 1, "cannot write '/no/such/p.svg'");
 }
 
 #[test]
@@ -257,10 +257,10 @@ fn longer_given_back_and_listed() {
     assert_eq!(asked[1], Request::ExtendReservation { id, by, max_price });
     let line = ["extend", "12", "--until", "2030-01-05 15:00"];
     let (got, _) = answered(&line, vec![list()]);
-    complains(&got, 2, "it ends at 2030-01-05 15:00 already");
+    assert_one_line_error(&got, 2, "it ends at 2030-01-05 15:00 already");
     let (got, _) =
         answered(&["extend", "12", "--until", "tomorrow"], vec![Reply::Reservations(vec![])]);
-    complains(&got, 1, "there is no reservation 12");
+    assert_one_line_error(&got, 1, "there is no reservation 12");
     let refused = Refusal::new(RefusalCode::Forbidden, "it is bob's");
     let done = Reply::Done {
         changed: 1,
@@ -294,8 +294,8 @@ ID  NAME    STATE      START             END               COUNT  NODES   PRICE 
 
 #[test]
 fn mistakes_are_told_before_anything_is_sent() {
-    let bench = Bench::new();
-    let check = |line: &[&str], want: &str| complains(&run(&bench, line), 2, want);
+    let sandbox = Sandbox::new();
+    let check = |line: &[&str], want: &str| assert_one_line_error(&run(&sandbox, line), 2, want);
     check(&["book", "-t2h"], "when? Use --at");
     check(&["book", "--soonest"], "how long? A length is needed");
     check(&["book", "-t2h", "--at", "yesterday"], "ago");
@@ -316,15 +316,15 @@ fn refusals_and_no_controller() {
     let why = "notice: 1 h is too short, 2 h are needed; 15:00 would pass";
     let refused = Reply::Refused(Refusal::new(RefusalCode::Admission, why));
     let (got, _) = answered(&["book", "-t2h", "--soonest"], vec![refused]);
-    complains(&got, 1, why);
-    let got = run(&Bench::new(), &["list"]);
+    assert_one_line_error(&got, 1, why);
+    let got = run(&Sandbox::new(), &["list"]);
     assert_eq!(got.code, 3, "{got:?}");
 }
 
 #[test]
 fn help_has_examples() {
     for command in ["quote", "hold", "book"] {
-        let got = run(&Bench::new(), &[command, "--help"]);
+        let got = run(&Sandbox::new(), &[command, "--help"]);
         assert_eq!(got.code, 0);
         assert!(got.out.contains("Examples:") && got.out.contains("--finish-by"), "{got:?}");
     }

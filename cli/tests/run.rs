@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod bench;
-mod stage;
+mod fake_step;
+mod sandbox;
 
-use bench::{Bench, Outcome, complains};
 use cosy_model::job::EndCause;
 use cosy_model::limits::{FRAME_BYTES, STDIN_WINDOW};
 use cosy_model::step::{
@@ -14,8 +13,9 @@ use cosy_model::step::{
 };
 use cosy_model::{JobId, Refusal, RefusalCode, StepId};
 use cosy_proto::frame;
+use fake_step::{FakeStep, inside, key, layout, serve, serve_step};
 use rustix::process::{Pid, Signal, kill_process};
-use stage::{Stage, inside, key, layout, play, serve};
+use sandbox::{Outcome, Sandbox, assert_one_line_error};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
@@ -30,19 +30,19 @@ fn spec(ask: StepAsk) -> StepSpec {
     }
 }
 
-fn run(bench: &Bench, line: &[&str]) -> Outcome {
-    feed(bench, line, b"")
+fn run(sandbox: &Sandbox, line: &[&str]) -> Outcome {
+    feed(sandbox, line, b"")
 }
 
-fn feed(bench: &Bench, line: &[&str], input: &[u8]) -> Outcome {
+fn feed(sandbox: &Sandbox, line: &[&str], input: &[u8]) -> Outcome {
     let line = [&["cosy", "run"], line].concat();
-    bench.finish(inside(bench, bench.command(&line)), input)
+    sandbox.finish(inside(sandbox, sandbox.command(&line)), input)
 }
 
 /// Starts one whose output and errors the test reads.
-fn start(bench: &Bench, line: &[&str]) -> Child {
+fn start(sandbox: &Sandbox, line: &[&str]) -> Child {
     let line = [&["cosy", "run"], line].concat();
-    let mut command = inside(bench, bench.command(&line));
+    let mut command = inside(sandbox, sandbox.command(&line));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
@@ -59,17 +59,17 @@ fn line(from: &mut impl BufRead) -> String {
 
 #[test]
 fn a_step_is_asked_for_and_its_output_written() {
-    let bench = Bench::new();
-    let stage = play(&bench, layout(1, 1), |stage, ask| {
-        stage.started();
-        stage.out(0, "one\ntw");
-        stage.output(0, Stream::Error, "bad\n");
-        stage.out(0, "o\nend without newline");
-        stage.finish(0, 0);
+    let sandbox = Sandbox::new();
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, ask| {
+        fake_step.started();
+        fake_step.out(0, "one\ntw");
+        fake_step.output(0, Stream::Error, "bad\n");
+        fake_step.out(0, "o\nend without newline");
+        fake_step.finish(0, 0);
         ask
     });
     let got = run(
-        &bench,
+        &sandbox,
         &[
             "-n1", "-c2", "-t", "5", "-J", "name", "prog", "-x", "--", "y",
         ],
@@ -77,10 +77,10 @@ fn a_step_is_asked_for_and_its_output_written() {
     assert_eq!(got.code, 0, "{got:?}");
     assert_eq!(got.out, "one\ntwo\nend without newline");
     assert_eq!(got.error, "bad\n");
-    let spec = spec(stage.join().unwrap());
+    let spec = spec(fake_step.join().unwrap());
     assert_eq!((spec.tasks, spec.cores_per_task), (Some(1), Some(2)));
     assert_eq!((&*spec.name, spec.time_limit.map(|t| t.secs())), ("name", Some(300)));
-    assert_eq!(spec.workdir.lossy(), bench.root.path().to_str().unwrap());
+    assert_eq!(spec.workdir.lossy(), sandbox.root.path().to_str().unwrap());
     assert!(spec.environment.lossy().contains("COLOUR=blue"));
     let argv = ["prog", "-x", "--", "y"].map(Into::into).to_vec();
     let expand = false;
@@ -90,20 +90,20 @@ fn a_step_is_asked_for_and_its_output_written() {
 
 #[test]
 fn exit_codes_and_messages() {
-    let check = |options: &[&str], code: i32, want: &[&str], part: fn(&mut Stage)| {
-        let bench = Bench::new();
-        let stage = play(&bench, layout(2, 2), move |stage, _| {
-            stage.started();
-            part(stage);
-            while stage.hear().is_some() {}
+    let check = |options: &[&str], code: i32, want: &[&str], part: fn(&mut FakeStep)| {
+        let sandbox = Sandbox::new();
+        let fake_step = serve_step(&sandbox, layout(2, 2), move |fake_step, _| {
+            fake_step.started();
+            part(fake_step);
+            while fake_step.receive().is_some() {}
         });
-        let got = run(&bench, &[options, &["x"]].concat());
+        let got = run(&sandbox, &[options, &["x"]].concat());
         assert_eq!(got.code, code, "{got:?}");
         let lines: Vec<&str> = got.error.lines().collect();
         let want: Vec<String> = want.iter().map(|w| format!("cosy run: {w}")).collect();
         assert_eq!(lines, want);
         assert_eq!(got.out, "");
-        stage.join().unwrap();
+        fake_step.join().unwrap();
     };
     check(&[], 0, &[], |s| s.finish(0, 0));
     check(&[], 3, &["n[1-2]: tasks 0-3: exit code 3"], |s| s.finish(3, 0));
@@ -113,9 +113,9 @@ fn exit_codes_and_messages() {
         s.finish(0, 0);
     });
     check(&[], 127, &["n1: task 0: cannot execute ./a.out: Permission denied"], |s| {
-        let mut end = stage::task_end(127, 0);
+        let mut end = fake_step::task_end(127, 0);
         end.failure = Some("cannot execute ./a.out on n1: Permission denied".into());
-        s.say(UpFrame::TaskEnded { rank: 0, end });
+        s.send(UpFrame::TaskEnded { rank: 0, end });
         s.finish(0, 0);
     });
     check(
@@ -137,21 +137,21 @@ fn exit_codes_and_messages() {
     });
     check(&[], 1, &["n2: lost: no route to host"], |s| {
         let reason = "no route to host".to_owned();
-        s.say(UpFrame::Lost {
+        s.send(UpFrame::Lost {
             nodes: vec![1],
             reason,
         });
-        assert!(matches!(s.hear_order(), Some(DownFrame::Kill)));
+        assert!(matches!(s.receive_order(), Some(DownFrame::Kill)));
         s.node(0, EndCause::Cancelled);
     });
     check(&[], 5, &["n2: task 2 aborted with code 5: no memory"], |s| {
         let reason = "no memory".to_owned();
-        s.say(UpFrame::Abort {
+        s.send(UpFrame::Abort {
             rank: 2,
             code: 5,
             reason,
         });
-        assert!(matches!(s.hear_order(), Some(DownFrame::Kill)));
+        assert!(matches!(s.receive_order(), Some(DownFrame::Kill)));
         s.task(0, 0, 15);
         s.task(1, 0, 15);
         s.finish(0, 0);
@@ -161,65 +161,65 @@ fn exit_codes_and_messages() {
 #[test]
 fn a_bad_end_ends_all_where_it_is_asked_for() {
     let check = |options: &[&str], killed: bool| {
-        let bench = Bench::new();
-        let stage = play(&bench, layout(1, 2), |stage, _| {
-            stage.task(0, 2, 0);
+        let sandbox = Sandbox::new();
+        let fake_step = serve_step(&sandbox, layout(1, 2), |fake_step, _| {
+            fake_step.task(0, 2, 0);
             let mut orders = Vec::new();
             loop {
-                match stage.hear() {
+                match fake_step.receive() {
                     Some(DownFrame::StdinEnd) if orders.is_empty() => {
                         // All that comes because of the bad end has come before this.
-                        stage.say(UpFrame::StdinTaken { bytes: 0 });
-                        stage.task(1, 0, 0);
-                        stage.node(0, EndCause::Exited);
+                        fake_step.send(UpFrame::StdinTaken { bytes: 0 });
+                        fake_step.task(1, 0, 0);
+                        fake_step.node(0, EndCause::Exited);
                     }
                     Some(other) => orders.push(other),
                     None => return orders,
                 }
             }
         });
-        let got = run(&bench, &[options, &["x"]].concat());
+        let got = run(&sandbox, &[options, &["x"]].concat());
         assert_eq!(got.code, 2, "{got:?}");
-        let kill = stage.join().unwrap().contains(&DownFrame::Kill);
+        let kill = fake_step.join().unwrap().contains(&DownFrame::Kill);
         assert!(!kill || killed, "{options:?}");
     };
     check(&[], false);
     check(&["-K=0", "--mpi", "pmi"], false);
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let ways = [
         (&["-K"][..], (2, 0), 2),
         (&["-K"], (0, 9), 137),
         (&["--mpi", "pmi"], (0, 9), 137),
     ];
     for (options, (exit_code, signal), code) in ways {
-        let stage = play(&bench, layout(1, 2), move |stage, _| {
-            stage.task(0, exit_code, signal);
-            let order = stage.hear_order();
-            stage.task(1, 0, 15);
-            stage.node(0, EndCause::Cancelled);
+        let fake_step = serve_step(&sandbox, layout(1, 2), move |fake_step, _| {
+            fake_step.task(0, exit_code, signal);
+            let order = fake_step.receive_order();
+            fake_step.task(1, 0, 15);
+            fake_step.node(0, EndCause::Cancelled);
             order
         });
-        let got = run(&bench, &[options, &["x"]].concat());
-        assert_eq!(stage.join().unwrap(), Some(DownFrame::Kill));
+        let got = run(&sandbox, &[options, &["x"]].concat());
+        assert_eq!(fake_step.join().unwrap(), Some(DownFrame::Kill));
         assert_eq!(got.code, code, "{got:?}");
         assert!(!got.error.contains("cancelled"), "{got:?}");
-        fs::remove_file(bench.path(stage::STEP_SOCKET)).unwrap();
+        fs::remove_file(sandbox.path(fake_step::STEP_SOCKET)).unwrap();
     }
 }
 
 #[test]
 fn labels_and_whole_lines() {
     let check = |options: &[&str], want: &str| {
-        let bench = Bench::new();
-        let stage = play(&bench, layout(1, 11), |stage, _| {
-            stage.out(10, "a");
-            stage.out(0, "x\ny");
-            stage.out(10, "b\n");
-            stage.finish(0, 0);
+        let sandbox = Sandbox::new();
+        let fake_step = serve_step(&sandbox, layout(1, 11), |fake_step, _| {
+            fake_step.out(10, "a");
+            fake_step.out(0, "x\ny");
+            fake_step.out(10, "b\n");
+            fake_step.finish(0, 0);
         });
-        let got = run(&bench, &[options, &["x"]].concat());
+        let got = run(&sandbox, &[options, &["x"]].concat());
         assert_eq!((got.code, &*got.out), (0, want), "{got:?}");
-        stage.join().unwrap();
+        fake_step.join().unwrap();
     };
     check(&["-l"], " 0: x\n10: ab\n 0: y\n");
     check(&[], "x\nab\ny");
@@ -228,57 +228,57 @@ fn labels_and_whole_lines() {
 
 #[test]
 fn much_output_is_whole() {
-    let bench = Bench::new();
-    let stage = play(&bench, layout(1, 1), |stage, _| {
+    let sandbox = Sandbox::new();
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, _| {
         let block: String = (0..20_000).map(|n| format!("{n:09}\n")).collect();
         for _ in 0..200 {
-            stage.out(0, &block);
+            fake_step.out(0, &block);
         }
-        stage.finish(0, 0);
+        fake_step.finish(0, 0);
         block
     });
-    let got = run(&bench, &["x"]);
-    let block = stage.join().unwrap();
+    let got = run(&sandbox, &["x"]);
+    let block = fake_step.join().unwrap();
     assert_eq!(got.code, 0);
     assert!(got.out == block.repeat(200), "{} bytes", got.out.len());
 }
 
 #[test]
 fn output_in_files() {
-    let bench = Bench::new();
-    let stage = play(&bench, layout(1, 2), |stage, ask| {
-        stage.out(0, "out\n");
-        stage.output(1, Stream::Error, "err\n");
-        stage.finish(0, 0);
+    let sandbox = Sandbox::new();
+    let fake_step = serve_step(&sandbox, layout(1, 2), |fake_step, ask| {
+        fake_step.out(0, "out\n");
+        fake_step.output(1, Stream::Error, "err\n");
+        fake_step.finish(0, 0);
         spec(ask)
     });
-    let got = run(&bench, &["-o", "f-%j.%s", "x"]);
+    let got = run(&sandbox, &["-o", "f-%j.%s", "x"]);
     assert_eq!((got.code, &*got.out, &*got.error), (0, "", ""));
-    assert_eq!(stage.join().unwrap().stdout, OutputTo::Command);
-    assert_eq!(fs::read_to_string(bench.path("f-12.3")).unwrap(), "out\nerr\n");
+    assert_eq!(fake_step.join().unwrap().stdout, OutputTo::Command);
+    assert_eq!(fs::read_to_string(sandbox.path("f-12.3")).unwrap(), "out\nerr\n");
 }
 
 #[test]
 fn files_that_cannot_be_opened() {
-    let bench = Bench::new();
-    let stage = play(&bench, layout(1, 1), |stage, _| stage.hear());
-    let got = run(&bench, &["-o", "no/such/folder", "x"]);
-    complains(&got, 1, "cannot open");
+    let sandbox = Sandbox::new();
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, _| fake_step.receive());
+    let got = run(&sandbox, &["-o", "no/such/folder", "x"]);
+    assert_one_line_error(&got, 1, "cannot open");
     assert!(got.error.contains("No such file"), "{got:?}");
     // The step is ended by the end of its command.
-    assert_eq!(stage.join().unwrap(), None);
-    complains(&run(&bench, &["-i", "nofile", "x"]), 1, "cannot open");
+    assert_eq!(fake_step.join().unwrap(), None);
+    assert_one_line_error(&run(&sandbox, &["-i", "nofile", "x"]), 1, "cannot open");
 }
 
 #[test]
 fn input_goes_to_the_tasks_as_they_take_it() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let input: Vec<u8> = (0..1_000_000u32).flat_map(u32::to_le_bytes).collect();
-    let stage = play(&bench, layout(1, 1), |stage, _| {
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, _| {
         let mut got: Vec<u8> = Vec::new();
         let mut taken = 0;
         loop {
-            match stage.hear().unwrap() {
+            match fake_step.receive().unwrap() {
                 DownFrame::Stdin { bytes } => got.extend(bytes),
                 DownFrame::StdinEnd => break,
                 other => panic!("{other:?}"),
@@ -287,32 +287,32 @@ fn input_goes_to_the_tasks_as_they_take_it() {
             assert!(under_way <= STDIN_WINDOW, "{under_way} bytes");
             if under_way == STDIN_WINDOW {
                 taken = got.len() as u64;
-                stage.say(UpFrame::StdinTaken { bytes: taken });
+                fake_step.send(UpFrame::StdinTaken { bytes: taken });
             }
         }
-        stage.finish(0, 0);
+        fake_step.finish(0, 0);
         got
     });
-    let got = feed(&bench, &["x"], &input);
+    let got = feed(&sandbox, &["x"], &input);
     assert_eq!(got.code, 0, "{got:?}");
-    assert!(stage.join().unwrap() == input);
+    assert!(fake_step.join().unwrap() == input);
 }
 
 #[test]
 fn interrupted_once_it_tells_twice_it_ends() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let (ready, wait) = std::sync::mpsc::channel();
-    let stage = play(&bench, layout(1, 2), move |stage, _| {
-        stage.started();
-        stage.task(1, 0, 0);
-        stage.out(0, "runs\n");
+    let fake_step = serve_step(&sandbox, layout(1, 2), move |fake_step, _| {
+        fake_step.started();
+        fake_step.task(1, 0, 0);
+        fake_step.out(0, "runs\n");
         ready.send(()).unwrap();
-        let order = stage.hear_order();
-        stage.task(0, 0, 15);
-        stage.node(0, EndCause::Cancelled);
+        let order = fake_step.receive_order();
+        fake_step.task(0, 0, 15);
+        fake_step.node(0, EndCause::Cancelled);
         order
     });
-    let mut child = start(&bench, &["x"]);
+    let mut child = start(&sandbox, &["x"]);
     wait.recv().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     assert_eq!(line(&mut out), "runs\n");
@@ -330,28 +330,28 @@ fn interrupted_once_it_tells_twice_it_ends() {
         }
         assert!(text.contains("once more"), "{text}");
     }
-    assert_eq!(stage.join().unwrap(), Some(DownFrame::Kill));
+    assert_eq!(fake_step.join().unwrap(), Some(DownFrame::Kill));
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }
 
 #[test]
 fn signals_reach_the_tasks() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let (ready, wait) = std::sync::mpsc::channel();
-    let stage = play(&bench, layout(1, 1), move |stage, _| {
-        stage.out(0, "runs\n");
+    let fake_step = serve_step(&sandbox, layout(1, 1), move |fake_step, _| {
+        fake_step.out(0, "runs\n");
         ready.send(()).unwrap();
-        let orders = [stage.hear_order(), stage.hear_order()];
-        stage.finish(0, 0);
+        let orders = [fake_step.receive_order(), fake_step.receive_order()];
+        fake_step.finish(0, 0);
         orders
     });
-    let mut child = start(&bench, &["x"]);
+    let mut child = start(&sandbox, &["x"]);
     wait.recv().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     line(&mut out);
     signal(&child, Signal::USR1);
     signal(&child, Signal::TERM);
-    let mut got = stage.join().unwrap().map(|d| format!("{d:?}"));
+    let mut got = fake_step.join().unwrap().map(|d| format!("{d:?}"));
     got.sort();
     assert_eq!(got, ["Some(Kill)", "Some(Signal { signal: 10 })"]);
     // It was asked to end, and did; that is no success.
@@ -360,15 +360,15 @@ fn signals_reach_the_tasks() {
 
 #[test]
 fn nobody_reads_the_output() {
-    let bench = Bench::new();
-    let stage = play(&bench, layout(1, 1), |stage, _| {
-        stage.out(0, "first\n");
+    let sandbox = Sandbox::new();
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, _| {
+        fake_step.out(0, "first\n");
         // Until the command has gone.
-        while stage.hear().is_some() {
-            stage.out(0, &"x".repeat(100_000));
+        while fake_step.receive().is_some() {
+            fake_step.out(0, &"x".repeat(100_000));
         }
     });
-    let mut child = start(&bench, &["x"]);
+    let mut child = start(&sandbox, &["x"]);
     let mut out = BufReader::new(child.stdout.take().unwrap());
     assert_eq!(line(&mut out), "first\n");
     drop(out);
@@ -380,39 +380,39 @@ fn nobody_reads_the_output() {
         .read_to_string(&mut error)
         .unwrap();
     assert_eq!((child.wait().unwrap().code(), &*error), (Some(141), ""));
-    stage.join().unwrap();
+    fake_step.join().unwrap();
 }
 
 #[test]
 fn a_command_that_is_killed_leaves_its_step_alone() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let (ready, wait) = std::sync::mpsc::channel();
-    let stage = play(&bench, layout(1, 1), move |stage, _| {
-        stage.started();
+    let fake_step = serve_step(&sandbox, layout(1, 1), move |fake_step, _| {
+        fake_step.started();
         ready.send(()).unwrap();
-        stage.hear_order()
+        fake_step.receive_order()
     });
-    let mut child = start(&bench, &["x"]);
+    let mut child = start(&sandbox, &["x"]);
     wait.recv().unwrap();
     signal(&child, Signal::KILL);
     child.wait().unwrap();
-    assert_eq!(stage.join().unwrap(), None);
+    assert_eq!(fake_step.join().unwrap(), None);
 }
 
 #[test]
 fn refusals_and_losses() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let refuse = |code, text: &str| {
         let answer = StepAnswer::Refused(Refusal::new(code, text));
-        serve(&bench, move |mut stream, _| {
+        serve(&sandbox, move |mut stream, _| {
             let reason = "8 cores are held by step 12.1".to_owned();
             frame::write(&mut stream, &StepAnswer::Waits { reason }, FRAME_BYTES).unwrap();
             frame::write(&mut stream, &answer, FRAME_BYTES).unwrap();
         })
     };
-    let again = || fs::remove_file(bench.path(stage::STEP_SOCKET)).unwrap();
+    let again = || fs::remove_file(sandbox.path(fake_step::STEP_SOCKET)).unwrap();
     let daemon = refuse(RefusalCode::NeverFits, "8 tasks need 16 cores; job 12 has 4");
-    let got = run(&bench, &["-n8", "x"]);
+    let got = run(&sandbox, &["-n8", "x"]);
     assert_eq!(got.code, 1);
     assert_eq!(
         got.error,
@@ -422,81 +422,81 @@ fn refusals_and_losses() {
     daemon.join().unwrap();
     again();
     // Gone without a word, in the middle, and garbage.
-    let daemon = serve(&bench, |_, _| ());
-    complains(&run(&bench, &["x"]), 1, "closed the connection without an answer");
+    let daemon = serve(&sandbox, |_, _| ());
+    assert_one_line_error(&run(&sandbox, &["x"]), 1, "closed the connection without an answer");
     daemon.join().unwrap();
     again();
-    let daemon = play(&bench, layout(1, 1), |stage, _| stage.out(0, "some"));
-    let got = run(&bench, &["x"]);
-    complains(&got, 1, "step 12.3: lost the connection");
+    let daemon = serve_step(&sandbox, layout(1, 1), |fake_step, _| fake_step.out(0, "some"));
+    let got = run(&sandbox, &["x"]);
+    assert_one_line_error(&got, 1, "step 12.3: lost the connection");
     assert_eq!(got.out, "some");
     daemon.join().unwrap();
     again();
-    let daemon = serve(&bench, |mut stream, _| stream.write_all(&[255; 64]).unwrap());
-    complains(&run(&bench, &["x"]), 1, "no understandable answer");
+    let daemon = serve(&sandbox, |mut stream, _| stream.write_all(&[255; 64]).unwrap());
+    assert_one_line_error(&run(&sandbox, &["x"]), 1, "no understandable answer");
     daemon.join().unwrap();
-    let mut command = inside(&bench, bench.command(&["cosy", "run", "x"]));
+    let mut command = inside(&sandbox, sandbox.command(&["cosy", "run", "x"]));
     command.env("COSY_STEP_SOCKET", "/no/such/folder/steps.sock");
-    complains(&bench.finish(command, b""), 1, "is noded running here?");
+    assert_one_line_error(&sandbox.finish(command, b""), 1, "is noded running here?");
 }
 
 #[test]
 fn a_node_daemon_that_is_restarted_is_waited_for() {
-    let bench = Bench::new();
-    let mut child = start(&bench, &["x"]);
+    let sandbox = Sandbox::new();
+    let mut child = start(&sandbox, &["x"]);
     let mut error = BufReader::new(child.stderr.take().unwrap());
     let told = line(&mut error);
     assert!(told.contains("does not answer") && told.contains("trying"), "{told}");
-    let stage = play(&bench, layout(1, 1), |stage, _| stage.finish(0, 0));
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, _| fake_step.finish(0, 0));
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    stage.join().unwrap();
+    fake_step.join().unwrap();
 }
 
 #[test]
 fn several_programs() {
-    let bench = Bench::new();
-    bench.script("mp", b"0 ./master\n1-2 ./worker %o\n* idle\n");
-    let stage = play(&bench, layout(1, 4), |stage, ask| {
-        stage.finish(0, 0);
+    let sandbox = Sandbox::new();
+    sandbox.script("mp", b"0 ./master\n1-2 ./worker %o\n* idle\n");
+    let fake_step = serve_step(&sandbox, layout(1, 4), |fake_step, ask| {
+        fake_step.finish(0, 0);
         spec(ask).programs
     });
-    let got = run(&bench, &["-n4", "--multi-prog", "mp"]);
+    let got = run(&sandbox, &["-n4", "--multi-prog", "mp"]);
     assert_eq!(got.code, 0, "{got:?}");
-    let programs = stage.join().unwrap();
+    let programs = fake_step.join().unwrap();
     let ranks: Vec<_> = programs.iter().map(|p| p.ranks.clone()).collect();
     assert_eq!(ranks, [vec![(0, 0)], vec![(1, 2)], vec![(3, 3)]]);
     // Without a number of tasks there are as many as the job has.
-    fs::remove_file(bench.path(stage::STEP_SOCKET)).unwrap();
-    let stage = play(&bench, layout(1, 5), |stage, ask| {
-        stage.finish(0, 0);
+    fs::remove_file(sandbox.path(fake_step::STEP_SOCKET)).unwrap();
+    let fake_step = serve_step(&sandbox, layout(1, 5), |fake_step, ask| {
+        fake_step.finish(0, 0);
         spec(ask).tasks
     });
-    let mut command = bench.command(&["cosy", "run", "--multi-prog", "mp"]);
+    let mut command = sandbox.command(&["cosy", "run", "--multi-prog", "mp"]);
     command.env("COSY_TASKS", "5");
-    assert_eq!(bench.finish(inside(&bench, command), b"").code, 0);
-    assert_eq!(stage.join().unwrap(), Some(5));
-    bench.script("bad", b"0 ./master\nx ./worker\n");
-    complains(&run(&bench, &["--multi-prog", "bad"]), 2, "bad:2: 'x' are no ranks");
-    complains(&run(&bench, &["--multi-prog", "none"]), 1, "cannot open 'none'");
+    assert_eq!(sandbox.finish(inside(&sandbox, command), b"").code, 0);
+    assert_eq!(fake_step.join().unwrap(), Some(5));
+    sandbox.script("bad", b"0 ./master\nx ./worker\n");
+    assert_one_line_error(&run(&sandbox, &["--multi-prog", "bad"]), 2, "bad:2: 'x' are no ranks");
+    assert_one_line_error(&run(&sandbox, &["--multi-prog", "none"]), 1, "cannot open 'none'");
 }
 
 #[test]
 fn looking_on() {
-    let bench = Bench::new();
-    let stage = play(&bench, layout(1, 1), |stage, ask| {
-        stage.out(0, "seen\n");
-        stage.finish(4, 0);
+    let sandbox = Sandbox::new();
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, ask| {
+        fake_step.out(0, "seen\n");
+        fake_step.finish(4, 0);
         ask
     });
-    let got = run(&bench, &["--attach", "12.3"]);
+    let got = run(&sandbox, &["--attach", "12.3"]);
     assert_eq!((got.code, &*got.out), (4, "seen\n"), "{got:?}");
     let (job, step) = (JobId(12), StepId(3));
-    assert_eq!(stage.join().unwrap(), StepAsk::Attach { job, step });
+    assert_eq!(fake_step.join().unwrap(), StepAsk::Attach { job, step });
 }
 
 #[test]
 fn lists_and_ends_steps() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let info = StepInfo {
         key: key(),
         name: "name".into(),
@@ -509,25 +509,25 @@ fn lists_and_ends_steps() {
     let table = "STEP  NAME  TASKS  START    NODES\n12.3  name      4  (waits)  n[1-2]\n";
     let check = |words: &[&str], fine: &dyn Fn(&str) -> bool| {
         let info = info.clone();
-        let daemon = serve(&bench, move |mut stream, ask| {
+        let daemon = serve(&sandbox, move |mut stream, ask| {
             assert_eq!(ask, StepAsk::List { job: JobId(12) });
             frame::write(&mut stream, &StepAnswer::Steps(vec![info]), FRAME_BYTES).unwrap();
         });
-        let got = run(&bench, words);
+        let got = run(&sandbox, words);
         assert!(got.code == 0 && fine(&got.out), "{got:?}");
         daemon.join().unwrap();
-        fs::remove_file(bench.path(stage::STEP_SOCKET)).unwrap();
+        fs::remove_file(sandbox.path(fake_step::STEP_SOCKET)).unwrap();
     };
     check(&["--list"], &|out| out == table);
     check(&["--list", "--json"], &|out| {
         let told: serde_json::Value = serde_json::from_str(out).unwrap();
         told["steps"][0]["id"] == "12.3" && told["steps"][0]["start"].is_null()
     });
-    let daemon = serve(&bench, |mut stream, ask| {
+    let daemon = serve(&sandbox, |mut stream, ask| {
         frame::write(&mut stream, &StepAnswer::Done, FRAME_BYTES).unwrap();
         ask
     });
-    assert_eq!(run(&bench, &["--cancel", "12.3"]).code, 0);
+    assert_eq!(run(&sandbox, &["--cancel", "12.3"]).code, 0);
     let (job, step, signal) = (JobId(12), StepId(3), 0);
     assert_eq!(daemon.join().unwrap(), StepAsk::Signal { job, step, signal });
 }
@@ -535,7 +535,7 @@ fn lists_and_ends_steps() {
 #[test]
 fn a_terminal_of_its_own() {
     use rustix::termios::{LocalModes, tcgetattr, tcsetwinsize};
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let pty = nix::pty::openpty(None, None).unwrap();
     let size = rustix::termios::Winsize {
         ws_row: 33,
@@ -549,14 +549,14 @@ fn a_terminal_of_its_own() {
         !modes.contains(LocalModes::ICANON) && !modes.contains(LocalModes::ISIG)
     };
     assert!(!raw(&pty));
-    let stage = play(&bench, layout(1, 1), |stage, ask| {
-        stage.out(0, "$ ");
-        let key = stage.hear();
-        let window = stage.hear();
-        stage.finish(0, 0);
+    let fake_step = serve_step(&sandbox, layout(1, 1), |fake_step, ask| {
+        fake_step.out(0, "$ ");
+        let key = fake_step.receive();
+        let window = fake_step.receive();
+        fake_step.finish(0, 0);
         (spec(ask).pty.unwrap(), key, window)
     });
-    let mut command = inside(&bench, bench.command(&["cosy", "run", "--pty", "x"]));
+    let mut command = inside(&sandbox, sandbox.command(&["cosy", "run", "--pty", "x"]));
     let slave = || Stdio::from(pty.slave.try_clone().unwrap());
     command
         .stdin(slave())
@@ -584,7 +584,7 @@ fn a_terminal_of_its_own() {
         .unwrap();
     assert_eq!((status.code(), &*error), (Some(0), ""));
     assert!(!raw(&pty));
-    let (window, key, resized) = stage.join().unwrap();
+    let (window, key, resized) = fake_step.join().unwrap();
     assert_eq!((window.rows, window.columns), (33, 99));
     let mut heard = [key, resized].map(|d| format!("{:?}", d.unwrap()));
     heard.sort();

@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod bench;
+mod sandbox;
 
-use bench::{Bench, complains};
 use cosy_model::api::{Column, JobField, Reply, Request, Table};
 use cosy_model::reservation::{
     BarKind, PlanBar, PlanChart, ReservationFilter, ReservationInfo, ReservationState, Sharing,
 };
 use cosy_model::{Refusal, RefusalCode, ReservationId, Span, Su, Time, Uid};
+use sandbox::{Sandbox, assert_one_line_error};
 use serde_json::Value as Json;
 use std::fs;
 
@@ -73,22 +73,22 @@ fn live() -> Vec<ReservationInfo> {
 
 #[test]
 fn reservations_stand_below_the_jobs() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let answers = || {
         vec![
             Reply::Jobs(jobs("reservation")),
             Reply::Reservations(live()),
         ]
     };
-    let controller = bench.controller([answers(), answers()].concat());
-    let got = bench.run(&["cstat", "-q", "main"]);
+    let controller = sandbox.controller([answers(), answers()].concat());
+    let got = sandbox.run(&["cstat", "-q", "main"]);
     let lines: Vec<&str> = got.out.lines().collect();
     assert_eq!(lines.len(), 6, "{got:?}");
     assert!(lines[1].contains("waiting"), "{got:?}");
     assert!(lines[2].is_empty() && lines[3].contains("RESERVATION"), "{got:?}");
     let line = "          7  course  ann   main   confirmed  2100-01-01  2100-01-01      4  n[1-4]";
     assert_eq!(lines[4], line);
-    let other = bench.run(&["cstat", "-q", "night", "--json"]);
+    let other = sandbox.run(&["cstat", "-q", "night", "--json"]);
     let json: Json = serde_json::from_str(&other.out).unwrap();
     assert_eq!((json["jobs"].as_array().map(Vec::len)), Some(1));
     assert_eq!(json["reservations"], serde_json::json!([]));
@@ -99,18 +99,19 @@ fn reservations_stand_below_the_jobs() {
 
 #[test]
 fn jobs_are_shown_where_reservations_are_refused() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let refused = Refusal::new(RefusalCode::Invalid, "reservations are not available");
-    let controller = bench.controller(vec![Reply::Jobs(jobs("priority")), Reply::Refused(refused)]);
-    let got = bench.run(&["cstat"]);
+    let controller =
+        sandbox.controller(vec![Reply::Jobs(jobs("priority")), Reply::Refused(refused)]);
+    let got = sandbox.run(&["cstat"]);
     assert!(got.out.contains("12"), "{got:?}");
-    complains(&got, 0, "reservations are not available");
+    assert_one_line_error(&got, 0, "reservations are not available");
     controller.join().unwrap();
 }
 
 #[test]
 fn the_plan_is_drawn() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let bar = |kind, label: &str, from: i64, to: i64, nodes: &[u32]| PlanBar {
         kind,
         label: label.into(),
@@ -128,14 +129,14 @@ fn the_plan_is_drawn() {
         ],
         beyond: 1,
     };
-    let controller = bench.controller(vec![
+    let controller = sandbox.controller(vec![
         Reply::PlanChart(Box::new(chart.clone())),
         Reply::Reservations(live()),
         Reply::Jobs(jobs("reservation")),
         Reply::PlanChart(Box::new(chart)),
     ]);
     let until = ["--until", "2100-01-01T01:00:00Z"];
-    let got = bench.run(&[&["cstat", "plan"][..], &until].concat());
+    let got = sandbox.run(&[&["cstat", "plan"][..], &until].concat());
     let lines: Vec<&str> = got.out.lines().collect();
     assert!(lines[0].ends_with("; 1 more job waits"), "{got:?}");
     assert!(lines[3].starts_with("n[1-2]  |3####"), "{got:?}");
@@ -145,7 +146,7 @@ fn the_plan_is_drawn() {
     assert_eq!(lines.iter().filter(|l| pushed(l)).count(), 2, "{got:?}");
     let mine = "Your jobs that wait because of a reservation: 12 (cstat 12 tells more)";
     assert_eq!(lines.last(), Some(&mine));
-    let json = bench.run(&["cstat", "plan", "--json", "--node", "n2"]);
+    let json = sandbox.run(&["cstat", "plan", "--json", "--node", "n2"]);
     let json: Json = serde_json::from_str(&json.out).unwrap();
     assert_eq!(json["nodes"], serde_json::json!(["n2"]));
     assert_eq!(json["bars"].as_array().map(Vec::len), Some(2));
@@ -158,20 +159,20 @@ fn the_plan_is_drawn() {
 
 #[test]
 fn what_reservations_cost() {
-    let bench = Bench::new();
+    let sandbox = Sandbox::new();
     let all = || Reply::Reservations(live());
-    let controller = bench.controller(vec![all(), all(), all()]);
-    let got = bench.run(&["chist", "--cost", "-u", "ann"]);
+    let controller = sandbox.controller(vec![all(), all(), all()]);
+    let got = sandbox.run(&["chist", "--cost", "-u", "ann"]);
     assert!(
         got.out
             .ends_with("physics             2    32      4       36             16.0\n"),
         "{got:?}"
     );
-    let json = bench.run(&["chist", "--cost", "-A", "--json", "7"]);
+    let json = sandbox.run(&["chist", "--cost", "-A", "--json", "7"]);
     let json: Json = serde_json::from_str(&json.out).unwrap();
     assert_eq!(json["accounts"][0]["charged"], 36);
     // Named, and none of the caller's choice is there.
-    assert_eq!(bench.run(&["chist", "--cost", "-u", "bob", "7"]).code, 1);
+    assert_eq!(sandbox.run(&["chist", "--cost", "-u", "bob", "7"]).code, 1);
     let asked = controller.join().unwrap();
     let Request::Reservations { filter } = &asked[1] else {
         panic!("{asked:?}")
@@ -181,15 +182,15 @@ fn what_reservations_cost() {
 
 #[test]
 fn clusters_that_are_not_there() {
-    let bench = Bench::new();
-    let file = bench.path("clusters.toml");
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("clusters.toml");
     let run = |words: &[&str]| {
-        let mut command = bench.command(words);
+        let mut command = sandbox.command(words);
         command.env("COSY_CLUSTERS", &file);
-        bench.finish(command, b"")
+        sandbox.finish(command, b"")
     };
     let quote = ["cresv", "quote", "-N", "1", "-t", "1h", "--clusters", "a,b"];
-    complains(&run(&quote), 2, "no clusters are configured");
+    assert_one_line_error(&run(&quote), 2, "no clusters are configured");
     let entry = |name: &str| format!("[cluster.{name}]\nsocket = \"/no/such/{name}.sock\"\n");
     fs::write(&file, entry("a") + &entry("b")).unwrap();
     let got = run(&quote);
@@ -211,5 +212,9 @@ fn clusters_that_are_not_there() {
         assert_eq!((got.code, &*got.out), (3, ""), "{got:?}");
         assert!(got.error.ends_with("nothing is left anywhere\n"), "{got:?}");
     }
-    complains(&run(&["cresv", "book", "-t", "1h", "--soonest", "--all"]), 2, "--clusters");
+    assert_one_line_error(
+        &run(&["cresv", "book", "-t", "1h", "--soonest", "--all"]),
+        2,
+        "--clusters",
+    );
 }

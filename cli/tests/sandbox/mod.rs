@@ -1,5 +1,5 @@
-//! Commands as programs, in a folder of their own, against a controller that only listens
-//! and answers what the test tells it.
+//! Commands as programs, in a folder of their own, against a fake controller that gives the answers
+//! of the test.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 #![allow(dead_code, reason = "each test program uses a part")]
@@ -17,8 +17,8 @@ use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
-/// A folder with commands and, when asked for, a controller.
-pub struct Bench {
+/// A folder with links to the commands and, where a test wants one, a fake controller.
+pub struct Sandbox {
     /// The folder.
     pub root: TempDir,
 }
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub error: String,
 }
 
-impl Bench {
+impl Sandbox {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("bin")).unwrap();
@@ -50,7 +50,7 @@ impl Bench {
         self.root.path().join(name)
     }
 
-    /// Plays the controller: one answer for each question; gives the questions.
+    /// Starts a fake controller that gives one answer for each request; joining it gives the requests.
     pub fn controller(&self, answers: Vec<Reply>) -> JoinHandle<Vec<Request>> {
         let listener = UnixListener::bind(self.path("run/cosyd.sock")).unwrap();
         std::thread::spawn(move || {
@@ -111,7 +111,7 @@ impl Bench {
 }
 
 /// One line on standard error that holds `want`, and that exit code.
-pub fn complains(got: &Outcome, code: i32, want: &str) {
+pub fn assert_one_line_error(got: &Outcome, code: i32, want: &str) {
     assert_eq!(got.code, code, "{got:?}");
     assert!(got.error.contains(want), "{want}: {got:?}");
     assert_eq!(got.error.lines().count(), 1, "{got:?}");

@@ -1,9 +1,9 @@
-//! A step and a controller that only pretend: each conversation is played by the test.
+//! A fake step and a fake controller, whose answers the test decides.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 #![allow(dead_code, reason = "each test program uses a part")]
 
-use super::bench::Bench;
+use super::sandbox::Sandbox;
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::{End, EndCause};
 use cosy_model::limits::FRAME_BYTES;
@@ -24,8 +24,8 @@ use std::thread::JoinHandle;
 
 pub const STEP_SOCKET: &str = "run/steps.sock";
 
-/// The supervisor's end of a step.
-pub struct Stage {
+/// The supervisor's end of the connection to a step.
+pub struct FakeStep {
     stream: UnixStream,
     buffer: Vec<u8>,
     pub layout: StepLayout,
@@ -64,8 +64,8 @@ pub fn task_end(exit_code: i32, signal: i32) -> TaskEnd {
     }
 }
 
-impl Stage {
-    pub fn say(&mut self, up: UpFrame) {
+impl FakeStep {
+    pub fn send(&mut self, up: UpFrame) {
         let mut bytes = Vec::new();
         step::put(&mut bytes, &StepFrame::Up(up)).unwrap();
         // The command may be gone: whoever cares looks for that.
@@ -73,7 +73,7 @@ impl Stage {
     }
 
     pub fn output(&mut self, rank: u32, stream: Stream, text: &str) {
-        self.say(UpFrame::Output {
+        self.send(UpFrame::Output {
             rank,
             stream,
             bytes: text.into(),
@@ -84,8 +84,8 @@ impl Stage {
         self.output(rank, Stream::Output, text);
     }
 
-    /// What the command says next; `None` when it has gone.
-    pub fn hear(&mut self) -> Option<DownFrame> {
+    /// The next frame of the command; `None` when the command has gone.
+    pub fn receive(&mut self) -> Option<DownFrame> {
         loop {
             if let Some((frame, length)) = step::first(&self.buffer).unwrap() {
                 self.buffer.drain(..length);
@@ -102,10 +102,10 @@ impl Stage {
         }
     }
 
-    /// What it says next but for input, of which it has none.
-    pub fn hear_order(&mut self) -> Option<DownFrame> {
+    /// The next frame that is not the end of the input.
+    pub fn receive_order(&mut self) -> Option<DownFrame> {
         loop {
-            match self.hear() {
+            match self.receive() {
                 Some(DownFrame::StdinEnd) => {}
                 other => return other,
             }
@@ -116,13 +116,13 @@ impl Stage {
         for node in 0..self.layout.nodes.len() as u32 {
             let tasks = self.layout.ranks_of(node);
             let tasks = tasks.into_iter().map(|r| (r, 1000 + r as i32)).collect();
-            self.say(UpFrame::Started { node, tasks });
+            self.send(UpFrame::Started { node, tasks });
         }
     }
 
     pub fn task(&mut self, rank: u32, exit_code: i32, signal: i32) {
         let end = task_end(exit_code, signal);
-        self.say(UpFrame::TaskEnded { rank, end });
+        self.send(UpFrame::TaskEnded { rank, end });
     }
 
     pub fn node(&mut self, node: u32, cause: EndCause) {
@@ -134,10 +134,10 @@ impl Stage {
             drain: None,
             starved: 0,
         };
-        self.say(UpFrame::NodeEnded { node, end });
+        self.send(UpFrame::NodeEnded { node, end });
     }
 
-    /// All tasks end so, then all nodes.
+    /// Ends all tasks with this exit code or signal, then all nodes.
     pub fn finish(&mut self, exit_code: i32, signal: i32) {
         for rank in 0..self.layout.tasks {
             self.task(rank, exit_code, signal);
@@ -148,114 +148,114 @@ impl Stage {
     }
 }
 
-/// Listens on the socket for steps, answers one question with a step and plays it.
-pub fn play<T: Send + 'static>(
-    bench: &Bench,
+/// Listens on the socket for steps, answers one request with a step, and lets `part` send its frames.
+pub fn serve_step<T: Send + 'static>(
+    sandbox: &Sandbox,
     layout: StepLayout,
-    part: impl FnOnce(&mut Stage, StepAsk) -> T + Send + 'static,
+    part: impl FnOnce(&mut FakeStep, StepAsk) -> T + Send + 'static,
 ) -> JoinHandle<T> {
-    serve(bench, move |mut stream, ask| {
+    serve(sandbox, move |mut stream, request| {
         let created = StepAnswer::Created {
             key: key(),
             layout: layout.clone(),
             limit: Span::UNLIMITED,
         };
         frame::write(&mut stream, &created, FRAME_BYTES).unwrap();
-        let mut stage = Stage {
+        let mut fake_step = FakeStep {
             stream,
             buffer: Vec::new(),
             layout,
         };
-        part(&mut stage, ask)
+        part(&mut fake_step, request)
     })
 }
 
-/// Listens on the socket for steps and lets `answer` have the first question.
+/// Listens on the socket for steps and lets `answer` handle the first request.
 pub fn serve<T: Send + 'static>(
-    bench: &Bench,
+    sandbox: &Sandbox,
     answer: impl FnOnce(UnixStream, StepAsk) -> T + Send + 'static,
 ) -> JoinHandle<T> {
-    let listener = UnixListener::bind(bench.path(STEP_SOCKET)).unwrap();
+    let listener = UnixListener::bind(sandbox.path(STEP_SOCKET)).unwrap();
     std::thread::spawn(move || {
-        // Whoever only looks whether somebody listens says nothing.
+        // A connection that only checks whether somebody listens sends nothing.
         loop {
             let (mut stream, _) = listener.accept().unwrap();
-            if let Some(ask) = frame::read::<StepAsk>(&mut stream, FRAME_BYTES).unwrap() {
-                return answer(stream, ask);
+            if let Some(request) = frame::read::<StepAsk>(&mut stream, FRAME_BYTES).unwrap() {
+                return answer(stream, request);
             }
         }
     })
 }
 
-/// The same command inside job 12.
-pub fn inside(bench: &Bench, mut command: Command) -> Command {
+/// The same command as if it ran inside job 12.
+pub fn inside(sandbox: &Sandbox, mut command: Command) -> Command {
     command
         .env("COSY_JOB_ID", "12")
         .env("COSY_NODE_COUNT", "2")
         .env("PATH", "/usr/bin:/bin")
-        .env("COSY_STEP_SOCKET", bench.path(STEP_SOCKET));
+        .env("COSY_STEP_SOCKET", sandbox.path(STEP_SOCKET));
     command
 }
 
-/// How job 12 is reached from this host.
-pub fn entry(bench: &Bench) -> AllocationEndpoint {
+/// How the first node of job 12 is reached from this host.
+pub fn endpoint(sandbox: &Sandbox) -> AllocationEndpoint {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     AllocationEndpoint {
         key: key().attempt,
         nodes: "n[1-2]".into(),
-        socket: Some(bench.path(STEP_SOCKET).to_str().unwrap().into()),
+        socket: Some(sandbox.path(STEP_SOCKET).to_str().unwrap().into()),
         boot_id: boot_id.trim().into(),
     }
 }
 
-/// What a controller does with a question.
-pub enum Do {
-    /// Answers.
-    Say(Reply),
+/// What the fake controller does with a request.
+pub enum ReplyPlan {
+    /// Answers at once.
+    Send(Reply),
     /// Answers when the test says so; not at all when it never does.
-    Later(Receiver<Reply>),
-    /// Hangs up.
+    Delayed(Receiver<Reply>),
+    /// Closes the connection.
     HangUp,
 }
 
-/// A controller with any number of connections; gives each question to `judge` and to the
-/// test.
+/// A fake controller with any number of connections: `plan` decides about each request, and the test
+/// receives it.
 pub fn controller(
-    bench: &Bench,
-    mut judge: impl FnMut(&Request) -> Do + Send + 'static,
+    sandbox: &Sandbox,
+    mut plan: impl FnMut(&Request) -> ReplyPlan + Send + 'static,
 ) -> Receiver<Request> {
-    let listener = UnixListener::bind(bench.path("run/cosyd.sock")).unwrap();
-    let (asked, questions) = channel();
-    let (judged, judgements): (Sender<(Request, Sender<Do>)>, _) = channel();
+    let listener = UnixListener::bind(sandbox.path("run/cosyd.sock")).unwrap();
+    let (seen, requests) = channel();
+    let (plans, plan_requests): (Sender<(Request, Sender<ReplyPlan>)>, _) = channel();
     std::thread::spawn(move || {
-        for (request, answer) in judgements {
-            let _ = answer.send(judge(&request));
+        for (request, answer) in plan_requests {
+            let _ = answer.send(plan(&request));
         }
     });
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
-            let (asked, judged) = (asked.clone(), judged.clone());
-            std::thread::spawn(move || converse(stream, &asked, &judged));
+            let (seen, plans) = (seen.clone(), plans.clone());
+            std::thread::spawn(move || converse(stream, &seen, &plans));
         }
     });
-    questions
+    requests
 }
 
 fn converse(
     mut stream: UnixStream,
-    asked: &Sender<Request>,
-    judged: &Sender<(Request, Sender<Do>)>,
+    seen: &Sender<Request>,
+    plans: &Sender<(Request, Sender<ReplyPlan>)>,
 ) {
-    while let Ok(Some(ask)) = frame::read::<RequestFrame>(&mut stream, FRAME_BYTES) {
-        let (tell, told) = channel();
-        judged.send((ask.request.clone(), tell)).unwrap();
-        let _ = asked.send(ask.request);
-        let reply = match told.recv().unwrap() {
-            Do::Say(reply) => reply,
-            Do::HangUp => return,
-            Do::Later(later) => match later.recv() {
+    while let Ok(Some(received)) = frame::read::<RequestFrame>(&mut stream, FRAME_BYTES) {
+        let (reply_to, planned) = channel();
+        plans.send((received.request.clone(), reply_to)).unwrap();
+        let _ = seen.send(received.request);
+        let reply = match planned.recv().unwrap() {
+            ReplyPlan::Send(reply) => reply,
+            ReplyPlan::HangUp => return,
+            ReplyPlan::Delayed(later) => match later.recv() {
                 Ok(reply) => reply,
-                // Stays until the command goes.
+                // The connection stays open until the command closes it.
                 Err(_) => continue,
             },
         };
