@@ -30,7 +30,7 @@ pub fn command() -> Command {
             paid("grant", "Add to its budget; it has one from then on"),
             paid("withdraw", "Take from what is left of its budget"),
             members_command(),
-            named("remove", "Remove it; refused while reservations are charged to it"),
+            named("remove", "Remove an account; refused while reservations are charged to it"),
             list_command(),
             ledger_command(),
         ])
@@ -71,7 +71,7 @@ fn create_command() -> Command {
 }
 
 fn members_command() -> Command {
-    named("members", "Say anew who may charge it")
+    named("members", "Replace the list of who may charge it")
         .arg(
             Arg::new("member")
                 .value_name("USER")
@@ -94,7 +94,7 @@ fn list_command() -> Command {
                 .num_args(0..)
                 .value_parser(parse_name),
         )
-        .arg(flag("no-header", "Without titles"))
+        .arg(flag("no-header", "No line of titles"))
         .arg(json())
 }
 
@@ -107,7 +107,7 @@ fn ledger_command() -> Command {
             value("after", "NUMBER", "Lines after this one").value_parser(clap::value_parser!(u64)),
         )
         .arg(value("most", "N", "At most so many lines").value_parser(number(1, 1_000_000)))
-        .arg(flag("no-header", "Without titles"))
+        .arg(flag("no-header", "No line of titles"))
         .arg(json())
 }
 

@@ -31,7 +31,7 @@ pub fn command() -> Command {
                 .arg(
                     flag(
                         "verbose",
-                        "How long requests hold it up, by kind, and how much of what is limited is in use",
+                        "Also how long requests hold the controller up, by kind, and how much of what is limited is in use",
                     )
                     .short('v'),
                 )
@@ -40,9 +40,9 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("events")
                 .about("What happened")
-                .arg(flag("follow", "Go on as things happen").short('f'))
+                .arg(flag("follow", "Go on with new events as they come").short('f'))
                 .arg(
-                    value("after", "NUMBER", "Events after this one")
+                    value("after", "NUMBER", "Events after the one with this number")
                         .value_parser(clap::value_parser!(u64)),
                 )
                 .arg(
@@ -77,20 +77,20 @@ fn node_command() -> Command {
         .disable_help_subcommand(true)
         .subcommand(
             Command::new("drain")
-                .about("Start nothing new there")
+                .about("Finish what runs there, start nothing new")
                 .arg(nodes())
                 .arg(reason())
                 .arg(json()),
         )
         .subcommand(
             Command::new("resume")
-                .about("Take into service again")
+                .about("Take nodes into service again")
                 .arg(nodes())
                 .arg(json()),
         )
         .subcommand(
             Command::new("down")
-                .about("Give up, with the jobs there")
+                .about("Give nodes up, with the jobs there")
                 .arg(nodes())
                 .arg(reason())
                 .arg(json()),

@@ -154,12 +154,12 @@ pub fn command() -> Command {
         .arg(value("avoid", "NODES", "Nodes not to take").value_parser(hosts))
         .arg(values("sets", "SET[,...]", "Node sets in order"))
         .arg(
-            value("depend", "LIST", "Conditions, all of them anew")
+            value("depend", "LIST", "Conditions, in place of all present ones")
                 .short('d')
                 .value_parser(refs::dependencies),
         )
         .arg(
-            value("at-once", "N", "Most array tasks at once; 0 is no limit")
+            value("at-once", "N", "Array tasks at once, at most; 0 is no limit")
                 .value_parser(number(0, ARRAY_INDEX)),
         )
 }

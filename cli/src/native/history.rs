@@ -26,7 +26,7 @@ pub fn command() -> Command {
         .arg(value(
             "since",
             "TIME",
-            "Ended since: now-2h, 8:00, yesterday, 2026-11-21, RFC 3339; without: for 24 hours",
+            "Ended since: now-2h, 8:00, yesterday, 2026-11-21, RFC 3339 (default: 24 hours)",
         ))
         .arg(value("until", "TIME", "Started before"))
         .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
@@ -42,7 +42,7 @@ pub fn command() -> Command {
         .arg(
             flag(
                 "cost",
-                "Reservations (IDs are theirs) with what they cost, and the sum of each account",
+                "Reservations (by their IDs) with what they cost, and the sum of each account",
             )
             .conflicts_with_all(["format", "state"]),
         )
@@ -54,7 +54,7 @@ pub fn command() -> Command {
             flag("array", "Each array task in a line of its own, also those that ended alike")
                 .conflicts_with_all(["cost", "steps"]),
         )
-        .arg(flag("no-header", "Without titles"))
+        .arg(flag("no-header", "No line of titles"))
         .arg(json())
 }
 

@@ -35,7 +35,7 @@ pub fn command() -> Command {
             file("output")
                 .short('o')
                 .long("output")
-                .help("Write there, where nothing is yet; without: to standard output")
+                .help("Write to this file, which must not exist (default: standard output)")
                 .value_parser(path()),
         )
 }

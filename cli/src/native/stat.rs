@@ -20,59 +20,50 @@ use std::time::Duration;
 
 /// The command line of `cstat`.
 pub fn command() -> Command {
-    arg::command(
-        "stat",
-        "Show jobs and reservations, one job whole, queues, nodes, the plan",
-    )
-    .override_usage("cstat [OPTIONS] [ID...]\n       cstat [OPTIONS] queues|nodes|plan")
-    .arg(
-        Arg::new("what")
-            .value_name("ID|queues|nodes|plan")
-            .help(
-                "One or more jobs whole (12, 12_3), all queues, all nodes, or the plan as a chart",
-            )
-            .num_args(0..),
-    )
-    .arg(flag("all", "Jobs of all users").short('A'))
-    .arg(flag("ended", "Also jobs that ended moments ago").short('E'))
-    .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
-    .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
-    .arg(
-        values("state", "STATE[,...]", "Jobs in these states")
-            .short('s')
-            .value_parser(parse_state),
-    )
-    .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
-    .arg(
-        values("node", "NODES", "Jobs on these nodes")
-            .value_delimiter(None)
-            .value_parser(crate::native::submit::options::hosts),
-    )
-    .arg(format_arg())
-    .arg(flag("no-header", "Without titles"))
-    .arg(flag(
-        "array",
-        "Each array task in a line of its own, also those that wait or ended alike",
-    ))
-    .arg(flag("script", "The script of the job named"))
-    .arg(arg::value(
-        "until",
-        "TIME",
-        "The plan until then: now+3d, tomorrow, RFC 3339; without: for 24 hours",
-    ))
-    .arg(
-        arg::value(
-            "watch",
-            "SECONDS",
-            "Again and again, every 2 seconds or so many",
+    arg::command("stat", "Show jobs and reservations, one job in full, queues, nodes, the plan")
+        .override_usage("cstat [OPTIONS] [ID...]\n       cstat [OPTIONS] queues|nodes|plan")
+        .arg(
+            Arg::new("what")
+                .value_name("ID|queues|nodes|plan")
+                .help("Jobs in full (12, 12_3), all queues, all nodes, or the plan as a chart")
+                .num_args(0..),
         )
-        .num_args(0..=1)
-        .default_missing_value("2")
-        .allow_hyphen_values(false)
-        .require_equals(false)
-        .value_parser(number(1, 3600)),
-    )
-    .arg(json())
+        .arg(flag("all", "Jobs of all users").short('A'))
+        .arg(flag("ended", "Also jobs that ended moments ago").short('E'))
+        .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
+        .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
+        .arg(
+            values("state", "STATE[,...]", "Jobs in these states")
+                .short('s')
+                .value_parser(parse_state),
+        )
+        .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
+        .arg(
+            values("node", "NODES", "Jobs on these nodes")
+                .value_delimiter(None)
+                .value_parser(crate::native::submit::options::hosts),
+        )
+        .arg(format_arg())
+        .arg(flag("no-header", "No line of titles"))
+        .arg(flag(
+            "array",
+            "Each array task in a line of its own, also those that wait or ended alike",
+        ))
+        .arg(flag("script", "The script of the job named"))
+        .arg(arg::value(
+            "until",
+            "TIME",
+            "The plan until then: now+3d, tomorrow, RFC 3339 (default: 24 hours)",
+        ))
+        .arg(
+            arg::value("watch", "SECONDS", "Repeat every 2 seconds, or every SECONDS")
+                .num_args(0..=1)
+                .default_missing_value("2")
+                .allow_hyphen_values(false)
+                .require_equals(false)
+                .value_parser(number(1, 3600)),
+        )
+        .arg(json())
 }
 
 /// `--format`, for lists of jobs.

@@ -17,11 +17,11 @@ pub fn command() -> Command {
         .arg(flag("force", "Replace a file that is there").short('f'))
         .arg(flag("preserve", "Keep times of access and modification").short('p'))
         .arg(
-            value("mode", "MODE", "Mode of the file, octal; the source's without")
+            value("mode", "MODE", "Mode of the copies, octal (default: that of the source)")
                 .value_parser(mode),
         )
         .arg(
-            value("job", "ID", "A running job of yours; the one around without")
+            value("job", "ID", "A running job of yours (default: the one around)")
                 .value_parser(parse_job),
         )
         .arg(flag("quiet", "Say only what went wrong").short('Q'))

@@ -45,7 +45,7 @@ pub fn command() -> Command {
         .override_usage("cosy dev [OPTIONS] [-- COMMAND [ARG]...]")
         .after_help(AFTER)
         .arg(
-            arg::value("nodes", "N", "Number of nodes; 1, or 0 with --virtual")
+            arg::value("nodes", "N", "Number of nodes (default: 1, or 0 with --virtual)")
                 .short('N')
                 .value_parser(arg::number(0, 1000)),
         )
@@ -54,12 +54,12 @@ pub fn command() -> Command {
                 .value_parser(arg::number(1, 100_000)),
         )
         .arg(
-            arg::value("cores", "N", "Cores of each node; without: those of the machine")
+            arg::value("cores", "N", "Cores of each node (default: those of the machine)")
                 .short('c')
                 .value_parser(arg::number(1, cosy_model::limits::NODE_CORES)),
         )
         .arg(
-            arg::value("memory", "SIZE", "Memory of each node; without: an equal share")
+            arg::value("memory", "SIZE", "Memory of each node (default: an equal share)")
                 .value_parser(clap::value_parser!(cosy_model::MiB)),
         )
         .arg(
@@ -70,17 +70,17 @@ pub fn command() -> Command {
             arg::value(
                 "config",
                 "FILE",
-                "Pieces of cosy.toml: queues, node sets, policy, features of nodes",
+                "Parts of cosy.toml: queues, node sets, policy, features of nodes",
             )
             .value_parser(clap::value_parser!(PathBuf)),
         )
-        .arg(arg::flag("keep", "Leave the directory"))
+        .arg(arg::flag("keep", "Do not remove the directory at the end"))
         .arg(arg::flag("as-user", "Commands ask as an ordinary user, whom quotas and rules bind"))
         .arg(arg::flag("quiet", "Say nothing but errors").short('q'))
         .arg(
             Arg::new("command")
                 .value_name("COMMAND")
-                .help("What to run; a shell without")
+                .help("Command to run (default: a shell)")
                 .value_parser(clap::value_parser!(OsString))
                 .num_args(0..)
                 .trailing_var_arg(true),

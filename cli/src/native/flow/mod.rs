@@ -90,7 +90,7 @@ Lengths are in seconds, sums in SU, points in time in RFC 3339 and, with _ms beh
 name, in milliseconds.";
 
 fn zone() -> Arg {
-    value("zone", "NAME", "Read and show times in this zone, like Europe/Berlin; yours without")
+    value("zone", "NAME", "Read and show times in this zone, like Europe/Berlin (default: yours)")
 }
 
 fn file_arg() -> Arg {
@@ -111,8 +111,8 @@ fn plan_command() -> Command {
             value("svg", "FILE", "Draw the plan; - is standard output")
                 .value_parser(clap::value_parser!(OsString)),
         )
-        .arg(flag("chart", "The plan as a chart of letters, too"))
-        .arg(flag("no-header", "Without titles"))
+        .arg(flag("chart", "Also draw the plan with letters"))
+        .arg(flag("no-header", "No line of titles"))
         .arg(zone())
         .arg(json_flag())
 }
@@ -152,7 +152,7 @@ fn cancel_command() -> Command {
 
 fn list_command() -> Command {
     Command::new("list")
-        .about("Workflows: yours, or others' too")
+        .about("List workflows: yours, or others' too")
         .after_help(LIST_AFTER)
         .arg(flag("mine", "Yours (the default)").conflicts_with_all(["all", "user"]))
         .arg(
@@ -171,17 +171,17 @@ fn list_command() -> Command {
             .short('s')
             .value_parser(parse_state),
         )
-        .arg(flag("no-header", "Without titles"))
+        .arg(flag("no-header", "No line of titles"))
         .arg(zone())
         .arg(json_flag())
 }
 
 fn show_command() -> Command {
     Command::new("show")
-        .about("Workflows whole, with their tasks")
+        .about("Show workflows in full, with their tasks")
         .after_help(LIST_AFTER)
         .arg(some_ids("Workflows"))
-        .arg(flag("no-header", "Without titles"))
+        .arg(flag("no-header", "No line of titles"))
         .arg(zone())
         .arg(json_flag())
 }

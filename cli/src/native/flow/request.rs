@@ -31,7 +31,7 @@ pub fn args() -> [Arg; 12] {
         value(
             "slack",
             "SHARE",
-            "Deadline: so much longer than its shortest schedule (50%)",
+            "Deadline: this share longer than the shortest schedule, like 50%",
         )
         .value_parser(amounts::share),
         value("not-before", "TIME", "No task starts before"),
@@ -46,7 +46,7 @@ pub fn args() -> [Arg; 12] {
         value(
             "threshold",
             "SHARE",
-            "Sharing out ends when less spare time is left than this share of the schedule (5%)",
+            "Sharing out ends when less spare time is left than this share of the schedule (default: 5%)",
         )
         .value_parser(amounts::share),
         flag("early", "Start tasks before their slots when their parents are done and nodes are free"),

@@ -89,11 +89,12 @@ fn parsable() -> Arg {
 }
 
 fn zone() -> Arg {
-    value("zone", "NAME", "Show times in this zone, like Europe/Berlin; yours without")
+    value("zone", "NAME", "Show times in this zone, like Europe/Berlin (default: yours)")
 }
 
 fn quote_command() -> Command {
-    let command = Command::new("quote").about("What it costs and whom it delays; nothing is kept");
+    let command =
+        Command::new("quote").about("Show what a slot costs and whom it delays; nothing is kept");
     request::with_options(command)
         .override_usage("cresv quote [OPTIONS] --time LENGTH [SCRIPT [ARG]...]")
         .after_help(QUOTE_AFTER)
@@ -155,7 +156,7 @@ fn cancel_command() -> Command {
     Command::new("cancel")
         .about("Give reservations back")
         .arg(some_ids("Reservations"))
-        .arg(flag("series", "All of the same series that have not begun, too"))
+        .arg(flag("series", "Also all of the same series that have not begun"))
         .arg(json_flag())
 }
 
@@ -169,7 +170,7 @@ fn extend_command() -> Command {
                 .required_unless_present("until")
                 .conflicts_with("until"),
         )
-        .arg(value("until", "TIME", "Its new end"))
+        .arg(value("until", "TIME", "New end"))
         .arg(value("max-price", "SU", "Refuse when this costs more").value_parser(request::price))
         .arg(zone())
         .arg(parsable())
@@ -180,7 +181,7 @@ fn shorten_command() -> Command {
     Command::new("shorten")
         .about("Let a reservation that nothing was paid for end earlier")
         .arg(one_id())
-        .arg(value("until", "TIME", "Its new end").required(true))
+        .arg(value("until", "TIME", "New end").required(true))
         .arg(zone())
         .arg(parsable())
         .arg(json_flag())
@@ -206,7 +207,7 @@ fn share_command() -> Command {
 
 fn list_command() -> Command {
     Command::new("list")
-        .about("Reservations: yours, or others' too")
+        .about("List reservations: yours, or others' too")
         .after_help(LIST_AFTER)
         .arg(flag("mine", "Yours (the default)").conflicts_with_all(["all", "user"]))
         .arg(flag("all", "Of all users").short('A').conflicts_with("user"))
@@ -218,14 +219,14 @@ fn list_command() -> Command {
                 .value_parser(parse_state),
         )
         .arg(flag("cost", "What they cost, and what was used of them"))
-        .arg(flag("no-header", "Without titles"))
+        .arg(flag("no-header", "No line of titles"))
         .arg(zone())
         .arg(json_flag())
 }
 
 fn show_command() -> Command {
     Command::new("show")
-        .about("Reservations whole")
+        .about("Show reservations in full")
         .after_help(LIST_AFTER)
         .arg(some_ids("Reservations"))
         .arg(zone())

@@ -81,7 +81,7 @@ fn repeat_args() -> [Arg; 2] {
         value(
             "repeat",
             "RRULE",
-            "Again by this rule of RFC 5545, from --at on: FREQ=WEEKLY;BYDAY=MO;COUNT=10",
+            "Repeat by this rule of RFC 5545, from --at on: FREQ=WEEKLY;BYDAY=MO;COUNT=10",
         )
         .requires("at"),
         flag(

@@ -62,7 +62,7 @@ pub fn args() -> [Arg; 9] {
         value(
             "zone",
             "NAME",
-            "Read and show times in this zone, like Europe/Berlin; yours without",
+            "Read and show times in this zone, like Europe/Berlin (default: yours)",
         ),
     ]
 }

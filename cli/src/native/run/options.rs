@@ -96,7 +96,7 @@ pub fn mpi_arg() -> Arg {
     value(
         "mpi",
         "NAME",
-        "How tasks find each other: none, pmi, pmix, or a plugin; found out without",
+        "How tasks find each other: none, pmi, pmix, or a plugin (default: found out)",
     )
     .value_parser(mpi::parse)
 }
@@ -124,7 +124,7 @@ fn step_args() -> impl Iterator<Item = Arg> {
         value("multi-prog", "FILE", "Several programs: lines of ranks, program, arguments")
             .value_parser(clap::value_parser!(PathBuf)),
         mpi_arg(),
-        value("job", "ID", "In this running job of yours").value_parser(parse_job),
+        value("job", "ID", "Use this running job of yours").value_parser(parse_job),
     ]
     .into_iter()
     .chain(max_wait_args())
@@ -134,7 +134,7 @@ fn output_args() -> [Arg; 4] {
     [
         flag("label", "Write the rank before each line").short('l'),
         flag("unbuffered", "Pass output on as it comes, not in whole lines").short('u'),
-        flag("pty", "Task 0 has a terminal of its own, with this one before it"),
+        flag("pty", "Task 0 gets a terminal of its own, shown on this one"),
         Arg::new("kill-on-bad-exit")
             .long("kill-on-bad-exit")
             .short('K')

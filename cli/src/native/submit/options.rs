@@ -62,7 +62,8 @@ fn resource_args() -> [Arg; 11] {
         value("tasks", "N", "Number of tasks")
             .short('n')
             .value_parser(number(1, 10_000_000)),
-        value("tasks-per-node", "N", "Most tasks on one node").value_parser(number(1, NODE_CORES)),
+        value("tasks-per-node", "N", "Tasks on one node, at most")
+            .value_parser(number(1, NODE_CORES)),
         value("cores-per-task", "N", "Cores of each task")
             .short('c')
             .value_parser(number(1, NODE_CORES)),
@@ -100,7 +101,7 @@ fn time_args() -> [Arg; 9] {
             .value_parser(parse_limit),
         value("begin", "TIME", "Not before: now+2h, 16:30, tomorrow, 2026-11-21T10:00, RFC 3339"),
         flag("hold", "Wait until released").short('H'),
-        value("nice", "N", "Higher lets others go first").value_parser(nice),
+        value("nice", "N", "Nice value; a higher one lets others go first").value_parser(nice),
         value(
             "depend",
             "LIST",
@@ -128,7 +129,7 @@ fn file_args() -> [Arg; 7] {
         value("output", "FILE", "Output file")
             .short('o')
             .value_parser(clap::value_parser!(OsString)),
-        value("error", "FILE", "Error file; to the output without")
+        value("error", "FILE", "Error file (default: the output file)")
             .short('e')
             .value_parser(clap::value_parser!(OsString)),
         value("input", "FILE", "Input file")
@@ -140,7 +141,7 @@ fn file_args() -> [Arg; 7] {
             "How output files are opened: truncate or append",
         )
         .value_parser(open_mode),
-        value("chdir", "DIR", "Working directory; the present one without")
+        value("chdir", "DIR", "Working directory (default: the present one)")
             .short('D')
             .value_parser(clap::value_parser!(OsString)),
         Arg::new("env")
@@ -159,11 +160,11 @@ fn other_args() -> [Arg; 9] {
             .short('J')
             .value_parser(parse_name),
         value("comment", "TEXT", "Any text").value_parser(comment),
-        value("mpi", "NAME", "MPI plugin of what it starts; its queue's, else found out, without")
+        value("mpi", "NAME", "MPI plugin (default: that of the queue, else found out)")
             .value_parser(crate::launch::mpi::parse),
         value("mail-type", "LIST", "Mail at BEGIN, END, FAIL, REQUEUE, ALL, NONE")
             .value_parser(mail_type),
-        value("mail-user", "ADDRESS", "Mail to whom; to yourself without").value_parser(parse_name),
+        value("mail-user", "ADDRESS", "Address for mail (default: yours)").value_parser(parse_name),
         flag("wait", "Wait for the job's end and take its exit code").short('w'),
         json(),
         flag("quiet", "Say nothing when all is well").short('Q'),

@@ -28,7 +28,7 @@ const DEFAULT_ESTIMATE: Span = Span::from_minutes(60);
 /// The command line of `cosy flow import`.
 pub fn command() -> Command {
     Command::new("import")
-        .about("Make a workflow file of one of WfCommons (JSON) or Pegasus (YAML)")
+        .about("Convert a workflow of WfCommons (JSON) or Pegasus (YAML) to a workflow file")
         .arg(
             Arg::new("file")
                 .value_name("FILE")
@@ -40,7 +40,7 @@ pub fn command() -> Command {
             value(
                 "output",
                 "FILE",
-                "Write there, where nothing is yet; without: to standard output",
+                "Write to this file, which must not exist (default: standard output)",
             )
             .short('o')
             .value_parser(clap::value_parser!(PathBuf)),
@@ -49,7 +49,7 @@ pub fn command() -> Command {
             value(
                 "estimate",
                 "LENGTH",
-                "Estimate of tasks whose run time the file does not tell (1h)",
+                "Estimate of tasks without a run time in the file (default: 1h)",
             )
             .value_parser(amounts::estimate),
         )
