@@ -109,9 +109,9 @@ impl Workers {
 
 /// Performs slow effects.
 pub struct Background {
-    /// Where results go.
+    /// The core's mailbox, which takes results.
     pub core: mpsc::Sender<Input>,
-    /// Where replies go.
+    /// The way of replies to commands.
     pub hub: Arc<Hub>,
     /// The file to read again.
     pub config_file: PathBuf,

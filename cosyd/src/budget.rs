@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Who wants something.
+/// The user for whom something is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Requester {
     /// Number of the user as the kernel of the connection's host tells it.
@@ -22,7 +22,7 @@ pub struct Requester {
     pub trusted: bool,
 }
 
-/// How much there is.
+/// How much of something there is, for a user and in all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// For one user; administrators are not bound to it.
@@ -199,7 +199,7 @@ impl Budget {
 }
 
 impl Share {
-    /// How much it is.
+    /// How much this share counts.
     pub const fn amount(&self) -> u64 {
         self.amount
     }

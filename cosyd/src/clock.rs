@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// Looks that are farther apart than this, in milliseconds, are made again: something came
 /// between them.
 const APART: i64 = 20;
-/// How often at most.
+/// Looks that are made at most.
 const LOOKS: usize = 4;
 
 /// Now, in UTC.

@@ -29,9 +29,9 @@ use toml::Spanned;
 pub struct DaemonConfig {
     /// Where the database and keys are.
     pub state_dir: PathBuf,
-    /// Where commands connect.
+    /// Path of the socket for commands.
     pub socket: PathBuf,
-    /// Where nodes connect.
+    /// Address and port for nodes.
     pub listen: String,
     /// Private key file.
     pub key: PathBuf,

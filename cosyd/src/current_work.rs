@@ -31,7 +31,7 @@ const NUMBER: u32 = 56;
 /// Deaths in a row with the same thing in hand that are laid to it.
 const DEATHS: u64 = 2;
 
-/// What is in hand.
+/// What the process is working on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CurrentWork {
     /// All that lives is taken up from the store.
@@ -129,7 +129,7 @@ impl fmt::Display for CurrentWork {
 /// How the last process died, when something was in hand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastCrash {
-    /// What was in hand.
+    /// What the process was working on.
     pub with: CurrentWork,
     /// It is one of several in a row with the same in hand: it is laid to that.
     pub repeated: bool,
@@ -189,12 +189,12 @@ impl WorkPage {
         self.0.0[0].store(what.word(), Ordering::Relaxed);
     }
 
-    /// Nothing is in hand.
+    /// Notes that the process works on nothing.
     pub fn put_down(&self) {
         self.0.0[0].store(0, Ordering::Relaxed);
     }
 
-    /// What is in hand.
+    /// What the page says that is being worked on.
     pub fn has(&self) -> Option<CurrentWork> {
         CurrentWork::of(self.0.0[0].load(Ordering::Relaxed))
     }

@@ -46,7 +46,7 @@ const BLOCKING_THREADS: usize = 2;
 pub struct Options {
     /// Path of the configuration file.
     pub config: PathBuf,
-    /// Only check it.
+    /// Only checks the configuration file.
     pub check: bool,
     /// Only look after what is set aside.
     pub aside: Option<SetAsideCommand>,

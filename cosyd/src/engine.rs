@@ -7,7 +7,7 @@
 //!                 └────────── failed commit ─────────┴──▶ hub, workers, directory, mail
 //! ```
 //!
-//! What has come stands in lanes, one for each user ([`crate::queue`]). A turn ends when nothing
+//! What has come stands in lanes, one for each user ([`crate::fair_queue`]). A turn ends when nothing
 //! waits any more, or when it has taken long enough: the rest is decided in the turns that follow.
 //!
 //! The two work side by side: while one batch is on its way to the disk, the next is
@@ -73,7 +73,7 @@ impl Engine {
     }
 }
 
-/// What the threads need.
+/// What the core's and the writer's threads are given.
 pub struct Parts {
     /// Open store, for the writer.
     pub store: Store,
@@ -97,7 +97,7 @@ pub struct Parts {
     pub inputs: (mpsc::Sender<Input>, mpsc::Receiver<Input>),
     /// Tells when the controller wants to be woken.
     pub wakeup: watch::Sender<Instant>,
-    /// How long things take.
+    /// Durations of turns and reads.
     pub meter: Arc<Meter>,
 }
 
@@ -169,7 +169,7 @@ struct Core {
     faults: Faults,
     /// Kind of what is decided, for the log.
     kind: &'static str,
-    /// Something large is on its way to the disk ([`crate::queue`]).
+    /// Something large is on its way to the disk ([`crate::fair_queue`]).
     writes_large: Arc<AtomicBool>,
     /// This turn is the last one.
     stopping: bool,
@@ -194,7 +194,7 @@ impl Core {
         self.stopping || !self.writes_large.load(Ordering::Acquire)
     }
 
-    /// The same without waiting.
+    /// Takes what has come meanwhile; false as in [`Self::take_in`].
     fn take_more(&mut self) -> bool {
         while self.queue.len() < IN_LANES && !self.stopping {
             match self.inbox.try_recv() {

@@ -69,7 +69,7 @@ impl Default for Times {
     }
 }
 
-/// What links need.
+/// What all links of nodes share.
 pub struct Switchboard {
     /// The core's mailbox.
     pub core: mpsc::Sender<Input>,

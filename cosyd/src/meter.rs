@@ -35,7 +35,7 @@ struct State {
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     count: u64,
-    /// As others waited.
+    /// Elapsed times, as others waited.
     turn: Durations,
     /// As the thread was at work.
     cpu: Durations,

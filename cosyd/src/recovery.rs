@@ -32,7 +32,7 @@ const WHY: usize = 300;
 pub struct Recovered {
     /// Ready for its next event.
     pub controller: Controller,
-    /// Its first turn.
+    /// Batch of the controller's first turn.
     pub first: Batch,
 }
 

@@ -10,9 +10,9 @@ use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::reload;
 
-/// It did what it should.
+/// Exit code of a command or daemon that did what it should.
 pub const SUCCESS: u8 = 0;
-/// It could not.
+/// Exit code of a command or daemon that could not do what it should.
 pub const FAILURE: u8 = 1;
 
 /// Most that is read of a token, in bytes.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Not known yet.
+/// Stands for a difference that is not known yet.
 const UNKNOWN: i64 = i64::MIN;
 
 /// The controller's clock; clones are the same one.

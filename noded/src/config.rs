@@ -56,11 +56,11 @@ pub struct Config {
     pub name: String,
     /// The controller, `HOST:PORT`.
     pub controller: String,
-    /// Its public key.
+    /// Public key of the controller.
     pub controller_key: PublicKey,
     /// File with the private key of this host.
     pub key: PathBuf,
-    /// Where attempts are kept.
+    /// Directory in which attempts are kept.
     pub spool_dir: PathBuf,
     /// Socket for commands on this host.
     pub socket: Option<PathBuf>,
@@ -102,7 +102,7 @@ pub struct Config {
     pub allow_root: bool,
     /// Most processes and threads of a job here.
     pub job_processes: Processes,
-    /// What to log.
+    /// What is logged: a level, or a filter of `tracing`.
     pub log: String,
 }
 

@@ -45,7 +45,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// What wakes the daemon's loop.
 #[derive(Debug)]
 pub enum Event {
-    /// To the link.
+    /// Something that happened to the link to the controller.
     Link(LinkEvent),
     /// At the socket for commands.
     Relay(RelayEvent),
@@ -80,7 +80,7 @@ impl From<RelayEvent> for Event {
 pub struct Options {
     /// Path of the configuration file.
     pub config: PathBuf,
-    /// Its end stops everything.
+    /// Descriptor whose end stops the daemon and everything below it.
     pub lifeline: Option<OwnedFd>,
     /// Told once when the controller has welcomed this daemon.
     pub ready: Option<OwnedFd>,

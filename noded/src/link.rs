@@ -37,7 +37,7 @@ pub enum LinkEvent {
     Up(mpsc::UnboundedSender<Vec<u8>>),
     /// These came, in order.
     Orders(Vec<NodeOrder>),
-    /// It is down.
+    /// The link is down.
     Down,
     /// At that time since the machine's start nobody was there who could give work to others:
     /// nothing listens at the controller's place, or it takes nobody on.
@@ -235,7 +235,7 @@ async fn read_orders<E: From<LinkEvent>>(
     }
 }
 
-/// What has come whole.
+/// The orders of all frames that have come whole.
 fn whole_orders(
     decoder: &mut Decoder,
     reported: &mut ReportedNames,

@@ -66,11 +66,11 @@ enum AfterHooks {
 /// What is to follow when the last step is gone.
 #[derive(Debug)]
 enum AfterSteps {
-    /// It ended so.
+    /// The attempt has ended with this outcome.
     End(Outcome),
     /// It held an allocation and was ended.
     Unstarted(EndCause),
-    /// Its allocation is over.
+    /// The controller has ended the allocation.
     Release,
 }
 
@@ -83,7 +83,7 @@ enum Stage {
     },
     /// Holds an allocation.
     Prepared,
-    /// Its shepherd works.
+    /// The attempt's shepherd is at work.
     Running {
         since: Instant,
         reach: ShepherdState,
@@ -140,9 +140,9 @@ pub struct NodeSetup {
     pub cgroups: Arc<Cgroups>,
     /// Handed on to nurseries.
     pub nursery_options: NurseryOptions,
-    /// Whose tickets are good.
+    /// Key of the controller, which signs tickets.
     pub controller: PublicKey,
-    /// Until when they are.
+    /// The controller's date, until which tickets are good.
     pub clock: ControllerClock,
     /// Short name that is unique on this machine.
     pub instance: String,

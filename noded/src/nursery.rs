@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 /// What came from a nursery.
 #[derive(Debug)]
 pub enum NurseryEvent {
-    /// Its messages, in order.
+    /// Messages of the nursery, in order.
     Messages(Vec<NurseryMessage>),
     /// The nursery with that process number has ended.
     Lost(i32),

@@ -65,10 +65,10 @@ pub enum RelayEvent {
         uid: Uid,
         /// Primary group of that user.
         gid: Gid,
-        /// Its bytes, without header.
+        /// Body of the frame, without its header.
         frame: OsText,
     },
-    /// That command has gone.
+    /// The command at the other end of a connection has gone.
     Closed {
         /// Number of the command's connection on this host.
         connection: u64,

@@ -26,7 +26,7 @@ pub struct Lost {
     pub mark: String,
     /// Number of the job's owner.
     pub uid: u32,
-    /// Its control groups.
+    /// Control groups of the attempt.
     pub groups: Vec<Group>,
     /// When it was started.
     pub start: Time,

@@ -23,7 +23,7 @@ pub struct Encoded {
     pub share: Option<Share>,
 }
 
-/// How a read ended.
+/// Whether a read brought bytes or the end.
 #[derive(PartialEq)]
 pub(super) enum ReadEnd {
     /// Bytes have come, perhaps not a whole frame.

@@ -117,7 +117,7 @@ pub struct Pools {
     pub history: Pool<Option<Store>>,
     /// What submissions need to know out of the store.
     pub facts: Pool<Option<Store>>,
-    /// Who a user is.
+    /// Looks users up in the directory.
     pub directory: Pool<()>,
     /// Decodes large requests and encodes answers.
     pub codes: Pool<()>,
@@ -144,7 +144,7 @@ impl Pools {
     }
 }
 
-/// What answering needs.
+/// What the answering of commands needs.
 pub struct Services {
     /// The core's mailbox.
     pub core: mpsc::Sender<Input>,
@@ -164,7 +164,7 @@ pub struct Services {
     pub budgets: Budgets,
     /// Threads that do what would hold up connections.
     pub pools: Pools,
-    /// How long things take.
+    /// Durations of turns and reads.
     pub meter: Arc<Meter>,
     /// How long connections may keep it waiting.
     pub times: Times,

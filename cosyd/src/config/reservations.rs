@@ -209,7 +209,7 @@ fn copy<T>(value: Option<T>, field: &mut T) {
     }
 }
 
-/// One of several words.
+/// Sets `field` to the value of `word`; another word is a fault that names `words`.
 fn choose<T>(
     check: &mut Check<'_>,
     word: Option<&Spanned<String>>,

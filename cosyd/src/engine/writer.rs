@@ -59,7 +59,7 @@ pub(super) struct Writer {
     pub(super) failed: Option<u64>,
     /// Something large is on its way to the disk.
     pub(super) writes_large: Arc<AtomicBool>,
-    /// What was signed last.
+    /// The latest mark that was signed, with its signature.
     pub(super) mark: (StoreMark, OsText),
 }
 

@@ -19,22 +19,22 @@ use std::sync::Arc;
 pub enum Continuation {
     /// The next row is wanted.
     More,
-    /// That was enough.
+    /// No further row is wanted.
     Enough,
 }
 
-/// Which part of history.
+/// The jobs of history that are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryQuery<'a> {
     /// Conditions that a job must meet.
     pub filter: &'a JobFilter,
-    /// Only of that user's.
+    /// The user whose jobs alone may be seen.
     pub only: Option<Uid>,
     /// So many ids are looked through at most, whether their jobs are meant or not.
     pub most_ids: u64,
 }
 
-/// Where a reading stands.
+/// How far a reading of history has come.
 struct Position {
     /// Ids below this one are next.
     before: u64,

@@ -50,7 +50,7 @@ impl LookUp {
         Ok(self.left.is_empty())
     }
 
-    /// What was found.
+    /// The jobs that were looked up, with what became of them.
     pub fn found(self) -> Vec<OldJob> {
         self.found
     }
@@ -61,12 +61,12 @@ pub struct Outcomes<'a> {
     store: &'a Store,
     /// The submission that was read last, and whether some of it lives.
     last: Option<(SubmissionRow, bool)>,
-    /// How many were read.
+    /// Number of rows that were read.
     pub read: usize,
 }
 
 impl<'a> Outcomes<'a> {
-    /// Nothing is read yet.
+    /// Outcomes out of `store`, of which nothing is read yet.
     pub const fn new(store: &'a Store) -> Self {
         Self {
             store,

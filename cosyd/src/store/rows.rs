@@ -11,7 +11,7 @@ pub enum StoreError {
     /// SQLite says no.
     #[error("the database {path}: {source}")]
     Sql {
-        /// Where the database is.
+        /// Path of the database.
         path: PathBuf,
         /// The reason that SQLite gives.
         source: rusqlite::Error,
@@ -73,7 +73,7 @@ impl Query {
         }
     }
 
-    /// Only of that user's.
+    /// Leaves only rows of that user.
     pub(super) fn only(&mut self, uid: Option<Uid>) {
         if let Some(uid) = uid {
             self.and("s.uid = ?", [Value::from(i64::from(uid.0))]);

@@ -111,9 +111,9 @@ impl fmt::Display for Unit {
 /// A row that is set aside.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RowSetAside {
-    /// Its number here.
+    /// Number of the row among those set aside.
     pub id: u64,
-    /// What it is.
+    /// The object that was set aside.
     pub unit: Unit,
     /// When it was set aside.
     pub at: Time,

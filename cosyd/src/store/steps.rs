@@ -180,13 +180,13 @@ impl Store {
 /// Which steps are asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct StepReading<'a> {
-    /// Of which jobs.
+    /// The jobs whose steps are read.
     pub jobs: &'a [JobRef],
-    /// Only of that user's.
+    /// The user whose steps alone may be seen.
     pub only: Option<Uid>,
     /// A part is enough.
     pub pages: bool,
-    /// From there on.
+    /// Where an earlier answer ended.
     pub after: Option<StepCursor>,
 }
 

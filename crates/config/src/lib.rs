@@ -35,7 +35,7 @@ pub struct Faults(pub Vec<String>);
 pub enum Size {
     /// Text with a unit.
     Text(String),
-    /// So many MiB.
+    /// A number without unit, in MiB.
     Number(u64),
 }
 

@@ -70,7 +70,7 @@ pub enum NodeState {
     Drained {
         /// The reason in words, as it is shown.
         reason: String,
-        /// Who said so.
+        /// User who said so, or the controller.
         #[serde(default)]
         by: String,
         /// When it began; unknown in what earlier releases wrote.
@@ -81,7 +81,7 @@ pub enum NodeState {
     Down {
         /// The reason in words, as it is shown.
         reason: String,
-        /// Who said so.
+        /// User who said so, or the controller.
         #[serde(default)]
         by: String,
         /// When it began; unknown in what earlier releases wrote.

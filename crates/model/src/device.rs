@@ -72,7 +72,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 /// GPUs asked for on each node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GpuRequest {
-    /// How many in all.
+    /// Number of GPUs, of all types together.
     pub count: u32,
     /// How many of which type; empty: of any one type.
     pub types: CountedResources,
@@ -84,7 +84,7 @@ pub struct GpuRequest {
 pub struct DeviceError {
     /// The text, shortened.
     text: String,
-    /// In one line.
+    /// What is wrong with it, in one line.
     why: String,
 }
 

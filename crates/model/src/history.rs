@@ -162,7 +162,7 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// To what it happens.
+/// The object that an event happens to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventObject {
     /// A job; of an array the whole, by its first id.
@@ -204,7 +204,7 @@ impl fmt::Display for EventObject {
 /// Something that has happened, to be written down.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Its number; ever growing.
+    /// Number of the event; later ones have higher numbers.
     pub seq: u64,
     /// Time on the wall's clock.
     pub at: Time,

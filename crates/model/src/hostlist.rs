@@ -13,7 +13,7 @@ const LONGEST_NUMBER: usize = 12;
 /// Why a text is no host list.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostListError {
-    /// Not of the form.
+    /// The text does not have the form of a host list.
     #[error("'{text}' is no host list: {why}")]
     Syntax {
         /// The text, shortened.
@@ -378,7 +378,7 @@ mod tests {
         }
     }
 
-    /// As 22.05 prints them.
+    /// As Slurm 22.05 prints them.
     #[test]
     fn folds_in_order() {
         let check = |text: &str, want: &str| {

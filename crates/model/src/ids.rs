@@ -71,7 +71,7 @@ pub struct AttemptKey {
 /// One run of a trigger's program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ProgramKey {
-    /// Whose program it is.
+    /// The trigger whose program runs.
     pub trigger: TriggerId,
     /// How often it has been ordered, this time included.
     pub attempt: Attempt,

@@ -48,11 +48,11 @@ pub struct Component<'a> {
 pub enum DependencyKind {
     /// It has started (or was cancelled before).
     After,
-    /// It has ended, however.
+    /// The other job has ended, however it did.
     AfterAny,
     /// It has ended with exit code 0.
     AfterOk,
-    /// It has ended otherwise.
+    /// The other job has ended, and not with exit code 0.
     AfterNotOk,
     /// No earlier job of the same user and name is left.
     Singleton,
@@ -63,7 +63,7 @@ pub enum DependencyKind {
 /// One condition that must hold before a job may start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Dependency {
-    /// What must have happened.
+    /// What must have happened to the other job.
     pub kind: DependencyKind,
     /// To which job or, for the first id of an array, to all of its tasks. Not used by
     /// [`DependencyKind::Singleton`].
@@ -174,7 +174,7 @@ pub struct JobSpec {
     /// Longest run time; the queue's default without.
     #[serde(default)]
     pub time_limit: Option<Span>,
-    /// Not before this time.
+    /// The job does not start before this time.
     #[serde(default)]
     pub begin: Option<Time>,
     /// Wait until released.

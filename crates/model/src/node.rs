@@ -162,7 +162,7 @@ pub enum NodeOrder {
         signal: i32,
         /// Only to the script itself.
         script_only: bool,
-        /// Only to the steps.
+        /// Signals the steps only, not the script.
         #[serde(default)]
         steps_only: bool,
     },
@@ -232,9 +232,9 @@ pub enum NodeOrder {
     /// A node of this one's jobs is reached elsewhere from now on, under the same key: its
     /// daemon was restarted and its port was taken. Counts more than what allocations say.
     Moved {
-        /// Which node is told.
+        /// Name of the node that is told.
         node: String,
-        /// Where the other is.
+        /// The other node, with its new address.
         peer: crate::step::Peer,
     },
     /// An answer to a command whose request was passed on.
@@ -271,7 +271,7 @@ pub struct InventoryItem {
     pub key: AllocationKey,
     /// On which node (one daemon can play several).
     pub node: String,
-    /// How far it is.
+    /// How far the attempt is there.
     pub phase: AttemptPhase,
 }
 
@@ -514,7 +514,7 @@ pub enum NodeReport {
         /// The frame's body, without its header.
         frame: OsText,
     },
-    /// That command has gone.
+    /// The command at the other end of a relayed connection has gone.
     RelayClosed {
         /// The connection, as this node numbered it.
         connection: u64,
@@ -524,7 +524,7 @@ pub enum NodeReport {
 /// Why an allocation could not be prepared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PrepareFailure {
-    /// In one line.
+    /// Why, in one line.
     pub reason: String,
     /// The node is at fault (prolog, health check): drain it and run the job elsewhere.
     /// Otherwise the job is at fault (bad ticket, foreign user).

@@ -11,7 +11,7 @@ use std::fmt;
 /// The time of an accepted reservation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Slot {
-    /// Whose slot it is.
+    /// The reservation that the slot belongs to.
     pub reservation: ReservationId,
     /// Start that was promised when it was confirmed.
     pub start: Time,
@@ -19,7 +19,7 @@ pub struct Slot {
     pub length: Span,
 }
 
-/// Which start is wanted.
+/// Which of the possible starts a reservation takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartChoice {
@@ -121,7 +121,7 @@ pub struct ReservationSpec {
     pub queue: Option<String>,
     /// Resources and places, as for jobs.
     pub request: ResourceRequest,
-    /// How long it lasts.
+    /// How long the reservation lasts.
     pub length: Span,
     /// Not before; now without. With [`StartChoice::FinishBy`] also the earliest start that it is
     /// ever moved to.
@@ -181,7 +181,7 @@ pub enum ReservationState {
     Held,
     /// Booked: its nodes are promised.
     Confirmed,
-    /// Its time has come.
+    /// It has begun and not yet ended.
     Active,
     /// Its time is over, or its job ended before.
     Ended,
@@ -287,7 +287,7 @@ pub struct QuotedSlot {
     pub end: Time,
     /// The nodes are free then.
     pub feasible: bool,
-    /// It would be admitted.
+    /// True when the rules of admission would let it pass.
     pub admitted: bool,
     /// Why it is not feasible, or which rule would refuse it, with figures; else empty.
     pub reason: String,
@@ -390,7 +390,7 @@ pub struct ReservationInfo {
     pub charged: Su,
     /// Who else may use it.
     pub sharing: Sharing,
-    /// Its attached job.
+    /// The job that starts with it, if one is attached.
     pub job: Option<JobId>,
     /// Core-milliseconds used by jobs inside, once known.
     pub used_core_ms: i64,
@@ -478,22 +478,22 @@ pub struct LedgerEntry {
     pub at: Time,
     /// From this book: `ACCOUNT`, `ACCOUNT:held`, `grants` or `income`.
     pub from: String,
-    /// To this book.
+    /// The book that the sum goes to.
     pub to: String,
-    /// How much; never negative.
+    /// The sum that is moved; never negative.
     pub sum: Su,
     /// For which reservation.
     pub reservation: Option<ReservationId>,
     /// Why, in words: `hold`, `charge`, `extra`, `return`, `grant`, `withdraw`.
     pub why: String,
-    /// Who caused it.
+    /// User who has caused it, or the controller.
     pub who: String,
 }
 
 /// One bar of a planned Gantt chart.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlanBar {
-    /// What it is.
+    /// What the bar stands for.
     pub kind: BarKind,
     /// `12` for a job, `r12` for a reservation; empty when the asking user may not see it.
     pub label: String,

@@ -44,7 +44,7 @@ impl std::str::FromStr for MiB {
 }
 
 impl MiB {
-    /// In bytes, saturating.
+    /// The same amount in bytes; saturates.
     pub const fn bytes(self) -> u64 {
         self.0.saturating_mul(1 << 20)
     }

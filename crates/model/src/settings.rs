@@ -59,8 +59,8 @@ pub struct Settings {
 pub struct License {
     /// Name that jobs ask for it by.
     pub name: String,
-    /// How many there are.
+    /// Number of licences that the cluster has.
     pub total: u32,
-    /// How many jobs hold.
+    /// Number of licences that jobs hold.
     pub used: u32,
 }

@@ -118,7 +118,7 @@ pub struct Peer {
 /// The share that the job has of one of its nodes, as its first node is told.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobPart {
-    /// Where it is.
+    /// Name, address and key of the node.
     pub peer: Peer,
     /// Tasks that the job was given there.
     pub tasks: u32,
@@ -135,7 +135,7 @@ pub struct JobPart {
 pub struct StepOrder {
     /// The attempt, and the step in it.
     pub key: StepKey,
-    /// As asked for.
+    /// The step as its command has asked for it.
     pub spec: StepSpec,
     /// The whole step.
     pub layout: StepLayout,
@@ -152,7 +152,7 @@ pub enum StepAsk {
     /// Start a step. Answers: any number of [`StepAnswer::Waits`], then
     /// [`StepAnswer::Created`], and from there on frames.
     Start {
-        /// In which job.
+        /// The job in which the step is to run.
         job: JobId,
         /// The step as it is asked for.
         spec: Box<StepSpec>,
@@ -167,12 +167,12 @@ pub enum StepAsk {
     },
     /// Steps that run or wait. Answer: [`StepAnswer::Steps`].
     List {
-        /// Of which job.
+        /// The job whose steps are listed.
         job: JobId,
     },
     /// What script and steps have used so far on this node. Answer: [`StepAnswer::Usage`].
     Usage {
-        /// Of which job.
+        /// The job whose use is told.
         job: JobId,
     },
     /// Send a signal to a step's tasks. Answer: [`StepAnswer::Done`].
@@ -224,7 +224,7 @@ pub struct StepInfo {
     pub tasks: u32,
     /// Since when; `None` while it waits.
     pub start: Option<Time>,
-    /// Its own limit.
+    /// Time limit of the step alone.
     #[serde(default)]
     pub time_limit: Option<Span>,
     /// Its own memory on each node.
@@ -237,7 +237,7 @@ pub struct StepInfo {
 pub struct LiveUse {
     /// Processor time in user mode, in microseconds.
     pub user_cpu_us: u64,
-    /// In the kernel.
+    /// Processor time in the kernel, in microseconds.
     pub system_cpu_us: u64,
     /// Memory in bytes: the most that is known of.
     pub memory_bytes: u64,
@@ -253,24 +253,24 @@ pub struct JobUse {
     pub steps: Vec<(StepId, LiveUse)>,
 }
 
-/// What is answered.
+/// The answer of a node daemon to a [`StepAsk`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepAnswer {
-    /// What is used.
+    /// What script and steps have used so far.
     Usage(JobUse),
     /// No, and why; nothing was started.
     Refused(Refusal),
     /// It waits for what other steps of the job hold.
     Waits {
-        /// In one line.
+        /// Why it waits, in one line.
         reason: String,
     },
     /// It is being started: frames follow on this connection.
     Created {
         /// Job, attempt and number of the step.
         key: StepKey,
-        /// Where its tasks are.
+        /// Which tasks of the step run on which nodes.
         layout: StepLayout,
         /// Its longest run time, from its start; `Span::UNLIMITED` without.
         limit: Span,
@@ -318,7 +318,7 @@ pub struct AllocationEndpoint {
 pub struct AllocationRoute {
     /// Job and attempt.
     pub key: AttemptKey,
-    /// Whose it is.
+    /// Owner of the allocation.
     pub uid: Uid,
     /// Primary group of the owner.
     pub gid: Gid,

@@ -6,7 +6,7 @@ use crate::{JobId, OsText, Span, TriggerId, Uid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What is waited for.
+/// The kind of event that a trigger waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerEvent {
@@ -48,7 +48,7 @@ impl TriggerEvent {
     }
 }
 
-/// What is watched.
+/// The job or the nodes that a trigger watches.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerTarget {
@@ -61,7 +61,7 @@ pub enum TriggerTarget {
 /// A trigger as it was asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TriggerSpec {
-    /// What is watched.
+    /// The job or the nodes that are watched.
     pub on: TriggerTarget,
     /// What is waited for: any of these.
     pub events: BTreeSet<TriggerEvent>,
@@ -85,8 +85,8 @@ pub struct TriggerInfo {
     pub id: TriggerId,
     /// Who has set it, and as whom the program runs.
     pub uid: Uid,
-    /// That user's name.
+    /// Login name of that user.
     pub user: String,
-    /// What was asked for.
+    /// The trigger as it was asked for.
     pub spec: TriggerSpec,
 }

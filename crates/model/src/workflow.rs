@@ -183,7 +183,7 @@ pub struct FlowSpec {
     pub name: String,
     /// Tasks in the order of the file; parents may stand behind their children.
     pub tasks: Vec<FlowTask>,
-    /// Who waits for whom.
+    /// Which task waits for which.
     pub edges: Vec<FlowEdge>,
     /// Node sets whose nodes are slower or faster. With none, and no estimates by set, all
     /// nodes count as alike.
@@ -259,7 +259,7 @@ pub struct PlannedTask {
     pub set: String,
     /// Nodes as a host list.
     pub nodes: String,
-    /// What the slot costs.
+    /// Price of the slot.
     pub price: Su,
     /// Number of waiting jobs that it pushes back.
     pub delayed_jobs: u32,
@@ -280,7 +280,7 @@ pub struct FlowPlan {
     pub deadline: Time,
     /// Slots, in the order of the tasks.
     pub tasks: Vec<PlannedTask>,
-    /// What all cost together.
+    /// Price of all slots together.
     pub price: Su,
     /// Waiting jobs that the slots push back, those of the user marked: job, delay, own.
     pub delayed: Vec<(JobId, Span, bool)>,
@@ -333,7 +333,7 @@ pub enum FlowTaskState {
     Running,
     /// It ended with exit code 0.
     Done,
-    /// It failed for good.
+    /// It failed, and is not started again.
     Failed,
     /// It never started, because something before it failed or it was cancelled.
     Released,
@@ -403,7 +403,7 @@ pub struct FlowInfo {
     pub task_count: u32,
     /// Number of tasks that are done.
     pub done_count: u32,
-    /// What its slots cost.
+    /// Price of its slots together.
     pub price: Su,
     /// Account that pays.
     pub account: String,

@@ -14,7 +14,7 @@ pub enum PluginError {
     /// None has that name.
     #[error("there is no MPI plugin '{name}'; there are: {known}")]
     Unknown {
-        /// As asked for.
+        /// Name that was asked for.
         name: String,
         /// Those that there are, in one line.
         known: String,
@@ -35,7 +35,7 @@ pub enum PluginError {
 pub struct Plugin {
     /// Name, which is its directory's.
     pub name: String,
-    /// Where its files are.
+    /// Directory with its files.
     pub directory: PathBuf,
 }
 
@@ -101,7 +101,7 @@ fn read(path: &Path) -> Result<String, PluginError> {
 pub struct Plugins(Vec<PathBuf>);
 
 impl Plugins {
-    /// Those in these directories.
+    /// The plugins in these directories; of equal names the first counts.
     pub fn new(directories: Vec<PathBuf>) -> Self {
         Self(directories)
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Why a script gave nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// It cannot be run.
+    /// The script cannot be run.
     #[error("cannot be run: {0}")]
     Start(#[source] io::Error),
     /// It cannot be waited for.
@@ -23,7 +23,7 @@ pub enum JobError {
     /// It took too long and was killed.
     #[error("took longer than {} s and was killed", .0.as_secs())]
     Slow(Duration),
-    /// It ended badly.
+    /// The script ended with another exit code than 0.
     #[error("ended with exit code {0}")]
     Code(i32),
     /// A signal ended it.

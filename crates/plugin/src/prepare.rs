@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What they said.
+/// What the plugins of a job have come to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Prepared {
     /// To be added to the environment of the job's program.

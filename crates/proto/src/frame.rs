@@ -28,7 +28,7 @@ pub enum FrameError {
         /// Values that a message may have.
         most: usize,
     },
-    /// Not of the form.
+    /// The bytes do not have the form of a message.
     #[error("not a message of this protocol: {0}")]
     Malformed(String),
     /// The peer closed in the middle of a frame.
@@ -179,7 +179,7 @@ const CHUNK: usize = 16 << 10;
 #[derive(Debug)]
 pub struct Body {
     bytes: Vec<u8>,
-    /// Where it begins.
+    /// Offset of the body in `bytes`.
     from: usize,
 }
 

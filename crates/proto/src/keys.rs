@@ -36,7 +36,7 @@ impl PublicKey {
             .map(Self)
     }
 
-    /// As TLS carries it.
+    /// The key as TLS carries it (SubjectPublicKeyInfo).
     pub fn to_spki(self) -> Vec<u8> {
         [&SPKI_PREFIX[..], &self.0].concat()
     }

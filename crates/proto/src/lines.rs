@@ -14,9 +14,9 @@ pub const LINE_BYTES: usize = 64 << 10;
 /// How output is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// As it comes.
+    /// As the bytes come.
     Raw,
-    /// In whole lines.
+    /// In whole lines, so that those of two tasks do not mix.
     Whole,
     /// In whole lines, each after the rank in so many columns.
     Label(usize),

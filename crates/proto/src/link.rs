@@ -57,7 +57,7 @@ pub enum HelloReply {
     },
     /// No, and why; the connection ends.
     Refused {
-        /// In one line.
+        /// Why, in one line.
         reason: String,
     },
 }

@@ -28,11 +28,11 @@ pub struct PeerAsk {
     pub node: String,
     /// The allocation's ticket.
     pub ticket: OsText,
-    /// What is wanted.
+    /// What the other daemon is to do.
     pub what: PeerRequest,
 }
 
-/// What is wanted.
+/// What one node daemon asks of another.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeerRequest {
@@ -58,7 +58,7 @@ pub enum PeerRequest {
         uid: Uid,
         /// Primary group, as that host's kernel says.
         gid: Gid,
-        /// What it asks.
+        /// The command's own request.
         ask: StepAsk,
     },
 }
@@ -71,7 +71,7 @@ pub enum PeerAnswer {
     Accepted,
     /// No, and why; the connection is free for the next conversation.
     Refused {
-        /// In one line.
+        /// Why, in one line.
         reason: String,
     },
 }

@@ -15,7 +15,7 @@ const SEAL: &[u8] = b"cosy attempt seal 1\0";
 const SIGNATURE: usize = 64;
 const LIMIT: usize = 4 << 20;
 
-/// What a ticket says.
+/// What a ticket says of its allocation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Claims {
     /// Job and attempt.

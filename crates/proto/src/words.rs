@@ -45,7 +45,7 @@ pub fn name_of(body: &[u8]) -> Option<&str> {
     (length <= NAME_BYTES && (alone || holds)).then_some(name)
 }
 
-/// What a frame said.
+/// The message of a frame, or what is known of one that is not understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Received<T> {
     /// A message that this release knows.

@@ -71,7 +71,7 @@ pub struct ParentGroup {
 pub struct GroupError {
     /// Directory or file.
     pub path: String,
-    /// What the kernel said.
+    /// The error of the kernel.
     #[source]
     pub source: io::Error,
 }

@@ -37,7 +37,7 @@ pub(super) struct Other {
 
 /// What the tables of both kinds say.
 struct Table<'t> {
-    /// Where it begins.
+    /// Place of the table in the text, in bytes.
     at: usize,
     kind: String,
     file: Option<&'t Raw>,

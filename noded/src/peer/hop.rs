@@ -46,7 +46,7 @@ pub struct Hop {
     pub child: u32,
     /// Numbers of the nodes below, the child's own first.
     pub nodes: Vec<u32>,
-    /// Where the child is.
+    /// Name, address and key of the child node.
     pub peer: Peer,
     /// The allocation's ticket.
     pub ticket: cosy_model::OsText,

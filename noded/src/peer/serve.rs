@@ -60,7 +60,7 @@ pub struct IncomingPeer {
     pub ask: PeerAsk,
     /// The key that its daemon has proved to hold.
     pub key: PublicKey,
-    /// Where the answer goes.
+    /// Takes the answer to the other daemon.
     pub verdict: oneshot::Sender<Verdict>,
 }
 
@@ -117,7 +117,7 @@ fn bind(wanted: SocketAddr, memory: &Path) -> io::Result<std::net::TcpListener> 
     Ok(listener)
 }
 
-/// What all connections share.
+/// What all connections of the port share.
 struct Port<E> {
     acceptor: TlsAcceptor,
     revoked: RevokedKeys,
@@ -323,7 +323,7 @@ async fn carry_out(stream: &mut TlsStream<TcpStream>, verdict: Verdict) -> io::R
 #[derive(Clone, Default)]
 struct TrustedConnections(Arc<Mutex<BTreeMap<PublicKey, KeyConnections>>>);
 
-/// What one key has.
+/// What the connections of one key hold.
 struct KeyConnections {
     connections: usize,
     /// For asks that are not whole, in KiB.

@@ -110,7 +110,7 @@ impl StrangerLimits {
         (StrangerPlace { strangers, number }, Eviction(sent_away))
     }
 
-    /// How many stand there.
+    /// Number of strangers that have a place.
     pub fn len(&self) -> usize {
         self.table().entries.len()
     }

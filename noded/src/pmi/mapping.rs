@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(process_mapping(&ranks_of(&restless), 4000), None);
     }
 
-    /// As MPICH reads it.
+    /// Reads a mapping as MPICH does.
     fn read(text: &str, tasks: usize) -> Vec<u32> {
         let inner = text.strip_prefix("(vector,(").unwrap();
         let inner = inner.strip_suffix("))").unwrap();

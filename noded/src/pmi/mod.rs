@@ -88,7 +88,7 @@ pub enum PmiAct {
     Broken {
         /// Rank of the task in its step, from 0.
         rank: u32,
-        /// In one line.
+        /// What is wrong with it, in one line.
         reason: String,
     },
 }

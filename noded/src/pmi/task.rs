@@ -9,11 +9,11 @@ use cosy_model::limits;
 /// How far a task is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// Nothing was said yet.
+    /// The task has sent nothing yet.
     Silent,
-    /// It speaks PMI-1.
+    /// The task speaks PMI-1.
     One,
-    /// It speaks PMI-2.
+    /// The task speaks PMI-2.
     Two,
     /// It has said that it will say nothing more.
     Finalized,
@@ -33,7 +33,7 @@ pub enum TaskMessage {
 /// The server's side of one task.
 #[derive(Debug)]
 pub struct Task {
-    /// How far it is.
+    /// Which version the task speaks, and whether it still does.
     pub stage: Stage,
     /// It has greeted and not finalised, wherever it is now.
     pub unfinished: bool,

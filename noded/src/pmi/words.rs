@@ -26,12 +26,12 @@ pub enum Verb {
     Finalize,
 }
 
-/// What a task asks.
+/// A request of a task, in whichever version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PmiRequest {
     /// It has come to a barrier.
     Barrier,
-    /// It says nothing more.
+    /// The task will send nothing more.
     Finalize,
     /// End the step. Nothing is answered.
     Abort { code: i32, reason: String },
@@ -87,7 +87,7 @@ impl From<Question> for PmiRequest {
     }
 }
 
-/// What is answered.
+/// The answer to a request, in whichever version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply<'a> {
     /// Done; nothing to tell.

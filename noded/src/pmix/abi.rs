@@ -178,7 +178,7 @@ pub struct Module {
     /// `validate_credential`, `iof_pull`, `push_stdin`, `group`, `fabric`,
     /// `client_connected2`
     pub rest: [NotOffered; 23],
-    /// Not in version 4.
+    /// Members that version 4 of the library does not have.
     pub room: [NotOffered; 12],
 }
 

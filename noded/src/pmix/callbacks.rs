@@ -8,29 +8,29 @@ use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 
-/// What tasks want.
+/// A request of a task, as the library has handed it on.
 pub enum Event {
     /// All tasks of this node that take part in an exchange have come.
     Fence {
         /// Who takes part, as they said it.
         who: Vec<Member>,
-        /// What they add.
+        /// Data that they exchange.
         share: Vec<u8>,
-        /// Where the answer goes.
+        /// Takes the answer to the library.
         reply: ModexReply,
     },
     /// A task has connected.
     Joined {
         /// Rank of the task in its step, from 0.
         rank: u32,
-        /// Where the answer goes.
+        /// Takes the answer to the library.
         reply: OpReply,
     },
     /// A task takes leave.
     Left {
         /// Rank of the task in its step, from 0.
         rank: u32,
-        /// Where the answer goes.
+        /// Takes the answer to the library.
         reply: OpReply,
     },
     /// A task wants the whole step to end.
@@ -39,9 +39,9 @@ pub enum Event {
         rank: u32,
         /// With this exit code.
         code: i32,
-        /// In its words.
+        /// Why, in the task's words.
         reason: String,
-        /// Where the answer goes.
+        /// Takes the answer to the library.
         reply: OpReply,
     },
 }

@@ -16,7 +16,7 @@ pub enum Scope {
     Partly,
 }
 
-/// Where these tasks are.
+/// The scope of an exchange between these members.
 pub fn of(who: &[Member], setup: &Setup) -> Scope {
     if who.is_empty()
         || who

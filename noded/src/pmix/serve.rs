@@ -148,7 +148,7 @@ struct Server {
 }
 
 impl Server {
-    /// Until the supervisor closes.
+    /// Serves until the supervisor closes the link.
     fn run(&mut self, link: &mut Link) -> Result<(), String> {
         let variables = std::mem::take(&mut self.variables);
         link.write(&FromHelper::Ready { variables })?;

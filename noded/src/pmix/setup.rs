@@ -8,7 +8,7 @@ use cosy_model::variables::PMIX_LIBRARY;
 use cosy_proto::keys;
 use std::path::Path;
 
-/// Where files are memory.
+/// Directory whose files are in memory.
 const MEMORY: &str = "/dev/shm";
 
 /// As the command gave them, then those that only the node knows: by these the node finds

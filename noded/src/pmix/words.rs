@@ -20,7 +20,7 @@ pub struct Setup {
     pub namespace: String,
     /// The job as users write it.
     pub job: String,
-    /// Where all tasks are.
+    /// Which tasks of the step run on which nodes.
     pub layout: StepLayout,
     /// This node by its number in the layout.
     pub node: u32,
@@ -45,7 +45,7 @@ pub enum ToHelper {
     },
 }
 
-/// From the helper.
+/// A message from the helper to the supervisor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromHelper {
@@ -81,7 +81,7 @@ pub enum FromHelper {
     },
     /// It cannot serve (any more). The last frame.
     Failed {
-        /// In one line.
+        /// Why, in one line.
         reason: String,
     },
 }

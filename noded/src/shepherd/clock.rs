@@ -19,7 +19,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// It begins to run.
+    /// A clock that runs from `begun` on.
     pub fn new(begun: Instant, limit: Span, warn: Option<WarnSignal>) -> Self {
         Self {
             begun,

@@ -18,7 +18,7 @@ pub enum Order {
     Signal {
         /// Number as the kernel has it.
         signal: i32,
-        /// Only to the script.
+        /// Signals the script alone, not its processes.
         script_only: bool,
     },
     /// Read what the program is to be told.
@@ -81,7 +81,7 @@ impl Order {
         }
     }
 
-    /// From a signal's value.
+    /// The order that a signal's value stands for; `None` for other values.
     pub const fn decode(value: i32) -> Option<Self> {
         let secs = (value as u32) & NO_LIMIT;
         match value & !(NO_LIMIT as i32) {
@@ -112,7 +112,7 @@ impl Order {
     }
 }
 
-/// What a signal meant.
+/// What a signal to the shepherd means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignalMeaning {
     /// Some child ended.

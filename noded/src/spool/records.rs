@@ -30,7 +30,7 @@ pub(super) const STEADY: usize = 7;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Phase {
-    /// Nothing was done yet.
+    /// The attempt was received; nothing was done yet.
     Received = 0,
     /// Prolog and health check are done.
     Prepared = 1,
@@ -44,7 +44,7 @@ pub enum Phase {
 pub enum Work {
     /// Only to hold an allocation.
     Hold(Box<Allocation>),
-    /// To run a program.
+    /// A program is to be run.
     Run(Box<Task>),
 }
 
@@ -89,7 +89,7 @@ pub struct KeptAttempt<W = Work> {
     /// When its shepherd took it on, or, while it is only held, since when it is ready: by the
     /// clock as it is now, also where somebody has set it since.
     pub start: Time,
-    /// What it is.
+    /// What is to be done in the attempt.
     pub work: W,
 }
 

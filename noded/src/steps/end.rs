@@ -121,7 +121,7 @@ impl Steps {
         self.tell_all(attempt, Order::Suspend);
     }
 
-    /// They go on.
+    /// The steps of an attempt go on after it was suspended.
     pub fn go_on(&mut self, attempt: AttemptKey) {
         if let Some(job) = self.jobs.get_mut(&attempt)
             && let Some(stopped) = job.stopped.take()

@@ -26,7 +26,7 @@ pub struct NodeUse {
 /// A step that fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// Where its tasks are.
+    /// Which tasks of the step run on which nodes.
     pub layout: StepLayout,
     /// What it takes of each node of the job, by the node's place in the job.
     pub takes: Vec<(usize, NodeUse)>,
@@ -48,7 +48,7 @@ pub enum DoesNotFit {
 pub struct JobShape<'a> {
     /// Id of the job, for messages.
     pub job: JobId,
-    /// Its nodes in order.
+    /// Nodes of the job, in its order.
     pub parts: &'a [JobPart],
     /// Its cores for each task, at least 1.
     pub cores_per_task: u32,

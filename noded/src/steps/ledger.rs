@@ -26,7 +26,7 @@ struct Waiting<W> {
 pub enum Verdict {
     /// Start it, there.
     Start(Placed),
-    /// It waits, and why.
+    /// The step waits, for this reason.
     Wait(String),
     /// It never fits, or as many steps as may be are there.
     Refuse(String),

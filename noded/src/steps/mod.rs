@@ -145,7 +145,7 @@ pub struct StepTask {
 pub struct StepOutcome {
     /// How its tasks on this node ended together.
     pub end: NodeEnd,
-    /// Its tasks here.
+    /// Ends of its tasks on this node, by rank.
     pub tasks: Vec<(u32, TaskEnd)>,
     /// On the head of the tree: the whole step.
     pub whole: Option<StepRecord>,

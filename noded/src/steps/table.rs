@@ -89,13 +89,13 @@ impl From<StepEvent> for Event {
 pub struct StepsSetup {
     /// Name of the node.
     pub name: String,
-    /// Its spool directory.
+    /// Spool directory of the node.
     pub directory: PathBuf,
     /// Short name that is unique on this machine.
     pub instance: String,
-    /// Whose tickets are good.
+    /// Key of the controller, which signs tickets.
     pub controller: PublicKey,
-    /// Until when they are.
+    /// The controller's date, until which tickets are good.
     pub clock: ControllerClock,
     /// Control groups of the jobs.
     pub cgroups: Arc<Cgroups>,

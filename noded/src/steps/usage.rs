@@ -23,7 +23,7 @@ pub struct Subject {
     pub uid: Uid,
     /// What its processes carry in their environment.
     pub mark: String,
-    /// Its control groups.
+    /// Control groups of its processes.
     pub groups: Vec<Group>,
 }
 

@@ -168,7 +168,7 @@ pub struct Usage {
 pub struct Reaped {
     /// The process that has ended.
     pub pid: Pid,
-    /// As `wait` gives it.
+    /// Its status, as wait(2) gives it.
     pub status: i32,
     /// What it and the children it had waited for used.
     pub usage: Usage,

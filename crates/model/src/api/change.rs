@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A new job or job array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Submission {
-    /// What is asked for.
+    /// The job as its user asks for it.
     pub spec: JobSpec,
     /// The script's text; empty for a command.
     pub script: OsText,
@@ -43,7 +43,7 @@ pub struct JobChange {
     pub cores_per_task: Option<u32>,
     /// Memory on each node or for each core, in place of what was asked for.
     pub memory: Option<MemoryRequest>,
-    /// Not before this time.
+    /// The job does not start before this time.
     pub begin: Option<Time>,
     /// Nice value; below 0 only for administrators.
     pub nice: Option<i64>,

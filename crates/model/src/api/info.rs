@@ -105,7 +105,7 @@ pub struct NodeInfo {
     /// When it began; unknown in what earlier releases wrote.
     #[serde(default)]
     pub reason_since: Option<Time>,
-    /// What it has.
+    /// What the node has: cores, memory, devices.
     pub amounts: Amounts,
     /// What jobs hold of it.
     pub used: Amounts,
@@ -142,7 +142,7 @@ pub struct NodeInfo {
 pub struct EndedJob {
     /// The job, or the task of an array.
     pub job: JobRef,
-    /// How it ended.
+    /// The state in which it ended.
     pub state: JobState,
     /// Exit code of its program; 0 when a signal ended it.
     pub exit_code: i32,
@@ -179,11 +179,11 @@ pub struct StepRow {
 /// and have words that this one does not know. What is written now is a [`crate::history::Event`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HistoryEvent {
-    /// Its number; ever growing.
+    /// Number of the event; later ones have higher numbers.
     pub seq: u64,
     /// Time on the wall's clock.
     pub at: Time,
-    /// What, in one word.
+    /// What has happened, in one word.
     pub what: String,
     /// Who: user name, `node NAME`, or `controller`.
     pub who: String,

@@ -31,7 +31,7 @@ pub enum Reply {
     Meter {
         /// By kind, those that hold up longest first.
         kinds: Vec<MeterRow>,
-        /// What is limited.
+        /// What is counted against a limit, and how much of it is in use.
         budgets: Vec<BudgetRow>,
     },
     /// The job is durable.

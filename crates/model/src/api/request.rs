@@ -79,7 +79,7 @@ pub enum Request {
     Hold {
         /// The jobs that are meant.
         filter: JobFilter,
-        /// As their user would.
+        /// True to hold them as their user would, whoever asks.
         #[serde(default)]
         as_user: bool,
     },
@@ -93,7 +93,7 @@ pub enum Request {
     Requeue {
         /// The jobs that are meant.
         filter: JobFilter,
-        /// They are held there.
+        /// True to hold them after that.
         #[serde(default)]
         hold: bool,
         /// They are held there with a mark that they ended in a special way.
@@ -129,7 +129,7 @@ pub enum Request {
     Change {
         /// The jobs that are meant.
         filter: JobFilter,
-        /// What becomes of them.
+        /// The fields that get another value.
         change: Box<JobChange>,
     },
     /// Jobs that wait, run, or ended moments ago. Answer: [`Reply::Jobs`].
@@ -174,9 +174,9 @@ pub enum Request {
     ClearTriggers {
         /// Only this trigger; all without.
         id: Option<TriggerId>,
-        /// Those of this job.
+        /// Only triggers on this job.
         job: Option<JobId>,
-        /// Those of this user.
+        /// Only triggers of this user.
         uid: Option<Uid>,
     },
     /// All triggers that the caller may see. Answer: [`Reply::Triggers`].
@@ -187,14 +187,14 @@ pub enum Request {
     NodeControl {
         /// Names of nodes, one each.
         nodes: Vec<String>,
-        /// What to do.
+        /// What is done with the nodes.
         action: NodeAction,
     },
     /// Opens or closes a queue (administrators). Answer: [`Reply::Done`].
     QueueControl {
         /// Name of the queue.
         queue: String,
-        /// Its new state.
+        /// State that the queue gets.
         state: QueueState,
     },
     /// Makes a queue at run time, or changes one (administrators). Answer: [`Reply::Done`].
@@ -233,14 +233,14 @@ pub enum Request {
     /// What a reservation would cost and whom it would delay. Nothing is kept. Answer:
     /// [`Reply::Quote`].
     Quote {
-        /// What is asked for.
+        /// The reservation as it would be asked for.
         ask: Box<ReservationSpec>,
         /// At most so many candidate slots; as configured without.
         most: Option<u32>,
     },
     /// A reservation, held or booked at once. Answer: [`Reply::Reserved`].
     Reserve {
-        /// What is asked for.
+        /// The reservation as it is asked for.
         ask: Box<ReservationSpec>,
         /// Only held, to be confirmed later (COSY, 3.2 "Two phase commitment").
         hold: bool,
@@ -263,7 +263,7 @@ pub enum Request {
     ExtendReservation {
         /// The reservation that is meant.
         id: ReservationId,
-        /// By how much.
+        /// Length of time that is added at its end.
         by: Span,
         /// Refused when that would cost more.
         max_price: Option<crate::Su>,
@@ -272,7 +272,7 @@ pub enum Request {
     ShortenReservation {
         /// The reservation that is meant.
         id: ReservationId,
-        /// Its new end.
+        /// When it is to end.
         end: Time,
     },
     /// Changes who may use a reservation. Answer: [`Reply::Reserved`].
@@ -289,13 +289,13 @@ pub enum Request {
     },
     /// What a workflow's plan would be. Nothing is kept. Answer: [`Reply::FlowPlan`].
     PlanFlow {
-        /// What is asked for.
+        /// The workflow as it would be submitted.
         spec: Box<FlowSpec>,
     },
     /// A workflow: with a deadline, all slots of its plan are held or booked, or none is;
     /// without one, all its jobs are submitted, or none is. Answer: [`Reply::Flow`].
     SubmitFlow {
-        /// What is asked for.
+        /// The workflow as it is submitted.
         spec: Box<FlowSpec>,
         /// Only held, to be confirmed later.
         hold: bool,
@@ -319,7 +319,7 @@ pub enum Request {
     },
     /// The plan as a Gantt chart. Answer: [`Reply::PlanChart`].
     PlanChart {
-        /// Only what begins before.
+        /// Only bars that begin before this time.
         until: Option<Time>,
         /// At most so many waiting jobs.
         most: u32,
@@ -334,14 +334,14 @@ pub enum Request {
     AccountControl {
         /// Name of the account.
         name: String,
-        /// What to do.
+        /// What is done with the account.
         action: AccountAction,
     },
     /// Lines of the ledger, by number. Answer: [`Reply::Ledger`].
     Ledger {
-        /// Only of this account.
+        /// Only lines of this account.
         account: Option<String>,
-        /// Only of this reservation.
+        /// Only lines of this reservation.
         reservation: Option<ReservationId>,
         /// Number of the last line seen; 0 from the start.
         after: u64,

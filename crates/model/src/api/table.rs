@@ -122,7 +122,7 @@ job_fields! {
     Nice = "nice", Number;
     /// True when it runs again after a node was lost.
     Requeue = "requeue", Flag;
-    /// What it waits for.
+    /// Other jobs that it waits for, and what must happen to them.
     Dependencies = "dependencies", Text;
     /// Reservation that it runs in.
     Reservation = "reservation", Number;
@@ -200,7 +200,7 @@ job_fields! {
     DerivedExitCode = "derived_exit_code", Number;
     /// Signal of the step with that exit code.
     DerivedSignal = "derived_signal", Number;
-    /// It has a script.
+    /// True when it has a script.
     Batch = "batch", Flag;
     /// Higher goes first; 0 when held. Slurm's number: 4294901760 less the id of the
     /// submission and its nice value, unless an administrator has given another.
@@ -233,7 +233,7 @@ job_fields! {
     Umask = "umask", Number;
     /// Shortest useful time limit.
     TimeMin = "time_min", Span;
-    /// Not before this time.
+    /// Time before which it does not start.
     Begin = "begin", Time;
     /// When it was given its nodes.
     Allocated = "allocated", Time;

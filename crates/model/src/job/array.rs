@@ -37,7 +37,7 @@ impl ArraySpec {
 /// Why a text is no array.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArrayError {
-    /// Not of the form.
+    /// The text does not have the form of an array.
     #[error(
         "'{0}' is no array: use indices and ranges like 1-100, 0-31:4 or 1,5,7, then %N for N tasks at once"
     )]

@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// In the queue.
+    /// It stands in its queue.
     Waiting,
     /// Has nodes; they are being prepared.
     Starting,

@@ -78,7 +78,7 @@ pub enum UpFrame {
     Lost {
         /// Numbers of the nodes in the step.
         nodes: Vec<u32>,
-        /// In one line.
+        /// Why, in one line.
         reason: String,
     },
     /// The step is being ended from outside: by an order to its head or at its limit. Only

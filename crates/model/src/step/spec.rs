@@ -21,7 +21,7 @@ pub enum Distribution {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bind {
-    /// Its own cores.
+    /// The cores that the task was given.
     #[default]
     Cores,
     /// The step's cores in the NUMA nodes that its own cores are in; memory from there.
@@ -48,7 +48,7 @@ pub enum InputFrom {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputTo {
-    /// To the command.
+    /// Output goes to the command that has started the step.
     Command,
     /// To the command, of this task only; that of the others is dropped.
     Rank(u32),
@@ -74,7 +74,7 @@ pub struct Window {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wireup {
-    /// They do not.
+    /// The tasks do not find each other by the supervisor.
     #[default]
     None,
     /// PMI-1 or PMI-2, whichever the program speaks, over `PMI_FD`.
@@ -154,7 +154,7 @@ pub struct StepSpec {
     /// Nodes that it must not have.
     #[serde(default)]
     pub avoid: Vec<String>,
-    /// Which task goes where.
+    /// How tasks are dealt out to nodes.
     #[serde(default)]
     pub distribution: Distribution,
     /// Which node the tasks are on, by their ranks: a node, and so many in a row. Where there

@@ -39,7 +39,7 @@ pub fn common(task: &StepTask) -> Variables {
     all
 }
 
-/// What Slurm's tasks find.
+/// The variables that Slurm's tasks find.
 fn slurm(task: &StepTask, node: u32, all: &mut Variables) {
     let (allocation, layout) = (&task.allocation, &task.order.layout);
     let with_tasks = layout.nodes_with_tasks();

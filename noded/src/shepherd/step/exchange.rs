@@ -33,7 +33,7 @@ pub enum Act {
         rank: u32,
         /// Exit code that the step is to end with.
         code: i32,
-        /// In one line.
+        /// Why, in one line.
         reason: String,
     },
     /// Tasks may be forked now.

@@ -51,7 +51,7 @@ pub struct FrameSocket {
 }
 
 impl FrameSocket {
-    /// Not connected yet.
+    /// A socket that is not connected yet, and what waits to be sent.
     pub fn new(queue: Queue) -> Self {
         Self {
             socket: None,

@@ -19,7 +19,7 @@ pub struct WindowExceeded(u64);
 enum Reader {
     /// It has taken so many bytes since the start.
     At(u64),
-    /// It takes no more.
+    /// The reader takes no more.
     Gone,
 }
 

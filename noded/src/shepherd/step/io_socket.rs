@@ -30,7 +30,7 @@ pub struct IoSocket {
     newcomers: Vec<PendingConnection>,
 }
 
-/// One who has.
+/// A connection that has said what it is for.
 #[derive(Debug)]
 pub struct IoConnection {
     /// What the connection is for, by its first word.

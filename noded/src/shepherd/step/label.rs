@@ -16,7 +16,7 @@ use std::time::Instant;
 pub struct LabelledFile {
     /// Number of the task that writes it.
     pub rank: u32,
-    /// Which of its streams.
+    /// Output or error of that task.
     pub stream: Stream,
     /// Path of the file.
     pub path: CString,

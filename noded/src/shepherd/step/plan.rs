@@ -57,7 +57,7 @@ pub enum Sink {
     AsBefore,
 }
 
-/// What a task does.
+/// What the process of a task does.
 #[derive(Debug)]
 pub enum TaskAction {
     /// Executes a program.
@@ -86,7 +86,7 @@ pub struct TaskPlan {
     pub stdout: Sink,
     /// Where standard error goes.
     pub stderr: Sink,
-    /// What the process does.
+    /// What the process of the task does.
     pub what: TaskAction,
     /// Variables of its own, `NAME=value`.
     pub environment: Vec<CString>,

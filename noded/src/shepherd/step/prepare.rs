@@ -36,7 +36,7 @@ pub struct Prepared {
     pub cut: Vec<CString>,
     /// Files that the supervisor writes.
     pub labelled: Vec<LabelledFile>,
-    /// How these are opened.
+    /// Flags that these files are opened with.
     pub flags: OFlag,
 }
 

@@ -55,7 +55,7 @@ pub struct Child {
     pub over: bool,
 }
 
-/// What is ready.
+/// A descriptor of the supervisor's that can be read or written.
 #[derive(Clone, Copy, Debug)]
 pub enum Ready {
     Signals,

@@ -58,11 +58,11 @@ impl Descriptors {
 /// What reading an output gave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadOutcome {
-    /// So many bytes.
+    /// As many bytes were read.
     Some(usize),
     /// There is nothing to read at this moment.
     NotYet,
-    /// Nothing any more.
+    /// The other end is closed.
     End,
 }
 
@@ -89,7 +89,7 @@ pub struct Task {
     pub pid: Option<Pid>,
     /// Ends of its pipes.
     pub ends: Descriptors,
-    /// How it ended.
+    /// How the task ended; `None` while it runs.
     pub end: Option<TaskEnd>,
     failure: Option<Failure>,
     names: Names,
@@ -120,7 +120,7 @@ impl Task {
         self.failure.get_or_insert(failure);
     }
 
-    /// Its process ended so.
+    /// Notes that the task's process has ended, with an exit code or by a signal.
     pub fn ended(&mut self, exit_code: i32, signal: i32, node: &str, user: &str) -> TaskEnd {
         let slurm = self.failure.filter(|_| self.dialect == Dialect::Slurm);
         if let Some((exit_code, text)) = slurm.and_then(|f| f.as_slurm(&self.names)) {

@@ -55,7 +55,7 @@ pub struct Orders {
     pub cut: Vec<CString>,
     /// Files that are written.
     pub files: Vec<CString>,
-    /// How they are opened.
+    /// Flags that the files are opened with.
     pub flags: OFlag,
     /// For each stream the place of its file in `files`.
     pub streams: Vec<usize>,
@@ -87,7 +87,7 @@ enum Stage {
     Writing,
     /// Nothing more comes: it ends when it has written everything.
     Ending,
-    /// It has written everything.
+    /// The process has written everything.
     Written,
 }
 
@@ -165,7 +165,7 @@ impl Writer {
         self.flush();
     }
 
-    /// Nothing more comes.
+    /// Says that nothing more comes.
     pub fn finish(&mut self) {
         if self.stage == Stage::Writing {
             self.stage = Stage::Ending;
@@ -269,7 +269,7 @@ impl Writer {
     }
 }
 
-/// What the process does.
+/// Runs in the writer's process: takes what comes over `socket` and writes it.
 fn work(common: &Common, orders: &Orders, socket: &UnixStream) {
     sys::block_all_signals();
     sys::close_all_but(&[socket.as_raw_fd()]);
