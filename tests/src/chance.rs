@@ -47,7 +47,7 @@ impl Chance {
         self.below(n) == 0
     }
 
-    /// So many bytes.
+    /// As many bytes, drawn by chance.
     pub fn bytes(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.next().to_le_bytes()[0]).collect()
     }

@@ -236,12 +236,12 @@ impl Cluster {
         &self.lifeline
     }
 
-    /// Where everything is.
+    /// Directory with the files of all daemons of the cluster.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Where jobs work.
+    /// Working directory of the test's jobs.
     pub fn work(&self) -> PathBuf {
         self.dir().join("work")
     }

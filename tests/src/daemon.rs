@@ -168,7 +168,7 @@ impl Daemon {
         self.kill();
     }
 
-    /// Its log so far.
+    /// What the daemon has logged so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }

@@ -16,7 +16,7 @@ pub const MAX_CORES: u32 = 65_535;
     "'{text}' is no machine: use NODES or NODESxCORES, as 128 or 32x16, with 1 to {MAX_NODES} nodes and 1 to {MAX_CORES} cores"
 )]
 pub struct MachineError {
-    /// What was given, shortened.
+    /// The text that was given, shortened.
     pub text: String,
 }
 

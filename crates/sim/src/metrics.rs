@@ -115,7 +115,7 @@ impl Metrics {
     }
 }
 
-/// In parts of one.
+/// Bounded slowdown of one job, in [`PARTS`] of one.
 fn bounded_slowdown(wait: Span, run: Span) -> i128 {
     let whole = i128::from(wait.0) + i128::from(run.0);
     (whole * PARTS / i128::from(run.max(SHORT).0)).max(PARTS)

@@ -11,7 +11,7 @@ use cosy_sim::models::lublin::{self, JobKind};
 use cosy_sim::notice::figures::Figures;
 use cosy_sim::notice::rule_sets::RuleSet;
 use cosy_sim::notice::run::{Month, Outcome, RunSettings};
-use cosy_sim::notice::users::{AfterRefusal, JobOutcome};
+use cosy_sim::notice::users::{AfterRefusal, BookingOutcome};
 use cosy_sim::replay::Machine;
 use cosy_sim::workload::Job;
 use std::process::Command;
@@ -68,18 +68,18 @@ fn check_rule(month: &Month, after_refusal: AfterRefusal) -> (usize, usize) {
     for request in &outcome.rule_figures {
         let (submit, start) = (month.jobs[request.at].submit, outcome.starts[request.at]);
         match &outcome.job_outcomes[request.at] {
-            JobOutcome::Booked(promised) => {
+            BookingOutcome::Booked(promised) => {
                 let least = request.multiple.unwrap().of(request.wait);
                 assert!(*promised >= submit + least, "{request:?}");
                 assert_eq!(start, Some(*promised), "{request:?}");
                 booked += 1;
             }
-            JobOutcome::Refused(why) => {
+            BookingOutcome::Refused(why) => {
                 assert!(request.multiple.is_none() && why.contains("15 %"), "{why}");
                 assert_eq!(start.is_some(), after_refusal == AfterRefusal::Queued, "{request:?}");
                 denied += 1;
             }
-            JobOutcome::Plain => panic!("{request:?} was never answered"),
+            BookingOutcome::Plain => panic!("{request:?} was never answered"),
         }
     }
     (booked, denied)
@@ -118,7 +118,7 @@ fn waits_by_hand() {
         .map(|seed| month.run(&setting(seed)))
         .find(only_second);
     let outcome = outcome.unwrap();
-    assert_eq!(outcome.job_outcomes[1], JobOutcome::Booked(Time::from_secs(100)));
+    assert_eq!(outcome.job_outcomes[1], BookingOutcome::Booked(Time::from_secs(100)));
     let figures = Figures::of(&month, &outcome, &month.without());
     assert_eq!((figures.month.asked, figures.late), (1, 0));
     assert_eq!(figures.month.queue.with_s, 148.0);

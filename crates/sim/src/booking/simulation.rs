@@ -104,10 +104,10 @@ impl Simulation<'_> {
 }
 
 /// A heap of what is due when, the earliest on top.
-type Due = BinaryHeap<Reverse<(Time, usize)>>;
+type DueJobs = BinaryHeap<Reverse<(Time, usize)>>;
 
 /// What an accepted reservation will hold, and whether alone.
-type Booked = (Vec<NodeShare>, bool);
+type BookedShares = (Vec<NodeShare>, bool);
 
 struct Run<'a> {
     simulation: &'a Simulation<'a>,
@@ -117,10 +117,10 @@ struct Run<'a> {
     demands: BTreeMap<(u32, Option<u32>), Option<Arc<Demand>>>,
     /// Index of the next job to be submitted.
     next: usize,
-    ends: Due,
-    begins: Due,
-    cancels: Due,
-    booked: BTreeMap<usize, Booked>,
+    ends: DueJobs,
+    begins: DueJobs,
+    cancels: DueJobs,
+    booked: BTreeMap<usize, BookedShares>,
     outcomes: Vec<JobOutcome>,
 }
 
@@ -132,9 +132,9 @@ impl<'a> Run<'a> {
             scheduler: simulation.machine.scheduler(simulation.policy),
             demands: BTreeMap::new(),
             next: 0,
-            ends: Due::new(),
-            begins: Due::new(),
-            cancels: Due::new(),
+            ends: DueJobs::new(),
+            begins: DueJobs::new(),
+            cancels: DueJobs::new(),
             booked: BTreeMap::new(),
             outcomes: vec![JobOutcome::Cancelled; simulation.jobs.len()],
         }
@@ -142,7 +142,7 @@ impl<'a> Run<'a> {
 
     fn next_instant(&self) -> Option<Time> {
         let submit = self.simulation.jobs.get(self.next).map(|job| job.submit);
-        let top = |due: &Due| due.peek().map(|Reverse((at, _))| *at);
+        let top = |due: &DueJobs| due.peek().map(|Reverse((at, _))| *at);
         let due = [
             submit,
             top(&self.ends),
@@ -244,7 +244,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn pop_due(due: &mut Due, now: Time) -> Option<usize> {
+fn pop_due(due: &mut DueJobs, now: Time) -> Option<usize> {
     let Reverse((at, _)) = due.peek()?;
     let is_due = *at <= now;
     is_due.then(|| due.pop())?.map(|Reverse((_, job))| job)

@@ -8,7 +8,7 @@ use cosy_sim::workload::Workload;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What `cosy-sim run` tells.
+/// What `cosy-sim run` prints.
 pub struct Report {
     /// The file or the model, as given.
     pub workload: String,
@@ -22,7 +22,7 @@ pub struct Report {
     pub submitted: u64,
     /// Seconds that the replay took.
     pub took: f64,
-    /// What it came to.
+    /// Waits, utilisation and the other figures.
     pub metrics: Metrics,
 }
 

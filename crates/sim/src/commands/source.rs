@@ -136,7 +136,7 @@ pub fn read(matches: &ArgMatches, nodes: u32) -> anyhow::Result<Workload> {
     }
 }
 
-/// What messages call `file`.
+/// The name of `file` in messages.
 pub fn called(file: &str) -> &str {
     match file {
         "-" => "standard input",

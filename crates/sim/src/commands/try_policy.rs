@@ -5,7 +5,7 @@ use super::output::Output;
 use super::progress::Progress;
 use super::run::{self, file, machine_option};
 use super::source;
-use super::try_report::{Side, TryReport};
+use super::try_report::{TryReport, WaitSource};
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cosy_model::Span;
@@ -148,7 +148,7 @@ fn replayed(
     machine: Machine,
     workload: &Workload,
     (name, file): &(String, PolicyFile),
-) -> anyhow::Result<(Side, Waits)> {
+) -> anyhow::Result<(WaitSource, Waits)> {
     let priorities = file
         .priorities_of(&workload.queues)
         .with_context(|| format!("policy '{name}'"))?;
@@ -161,7 +161,7 @@ fn replayed(
     };
     let replay = replay(machine, file.policy, workload, options);
     progress.end();
-    let side = Side::Replayed {
+    let side = WaitSource::Replayed {
         name: name.clone(),
         policy: policy::name(file.policy),
         metrics: Metrics::of(machine, workload, &replay),
@@ -169,10 +169,10 @@ fn replayed(
     Ok((side, replayed_waits(workload, &replay)))
 }
 
-fn recorded(workload: &Workload) -> anyhow::Result<(Side, Waits)> {
+fn recorded(workload: &Workload) -> anyhow::Result<(WaitSource, Waits)> {
     let waits = recorded_waits(workload);
     if waits.iter().all(Option::is_none) {
         bail!("the history does not say when jobs started: name the old policy with --against");
     }
-    Ok((Side::Recorded, waits))
+    Ok((WaitSource::Recorded, waits))
 }

@@ -25,8 +25,8 @@ nodes that were down, the old system's priorities. For like with like name it wi
 ";
 
 /// Where the waits of one side come from.
-pub enum Side {
-    /// From the history itself.
+pub enum WaitSource {
+    /// The history itself has recorded them.
     Recorded,
     /// From a replay under a policy.
     Replayed {
@@ -34,7 +34,7 @@ pub enum Side {
         name: String,
         /// The policy as `--policy` spells it: `easy`, `depth=4`.
         policy: String,
-        /// What it came to.
+        /// Waits, utilisation and the other figures.
         metrics: Metrics,
     },
 }
@@ -48,14 +48,14 @@ pub struct TryReport {
     /// Why rows were left out, and how many.
     pub dropped: Vec<(String, u64)>,
     /// Waits under the old policy, or as recorded.
-    pub before: Side,
+    pub before: WaitSource,
     /// Waits under the new policy.
-    pub after: Side,
+    pub after: WaitSource,
     /// Waits before and after, of all jobs and of groups.
     pub comparison: Comparison,
 }
 
-impl Side {
+impl WaitSource {
     fn json(&self) -> Value {
         match self {
             Self::Recorded => json!({"policy": "recorded"}),
@@ -141,14 +141,14 @@ impl fmt::Display for TryReport {
             table(f, title, lines)?;
         }
         write!(f, "\n{}\n", likely(comparison.weeks))?;
-        if let Side::Recorded = self.before {
+        if let WaitSource::Recorded = self.before {
             f.write_str(RECORDED)?;
         }
         f.write_str(CAVEAT)
     }
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for WaitSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Recorded => f.write_str("as recorded"),

@@ -54,7 +54,7 @@ impl Verdict {
 pub struct ComparisonRow {
     /// What the jobs have in common.
     pub name: String,
-    /// How many there are.
+    /// Number of jobs in the row.
     pub jobs: u64,
     /// Mean wait under the old policy, or as recorded.
     pub before: f64,
@@ -64,7 +64,7 @@ pub struct ComparisonRow {
     pub difference: f64,
     /// Nine in ten draws of weeks have a difference from the first to the second.
     pub spread: Option<(f64, f64)>,
-    /// What can be said.
+    /// What the spread says of the difference.
     pub verdict: Verdict,
 }
 
@@ -79,7 +79,7 @@ pub struct Comparison {
     pub whole: ComparisonRow,
     /// By account, those with most jobs first.
     pub accounts: Vec<ComparisonRow>,
-    /// By processors, smallest first.
+    /// By number of processors, smallest first.
     pub sizes: Vec<ComparisonRow>,
     /// By queue, those with most jobs first.
     pub queues: Vec<ComparisonRow>,

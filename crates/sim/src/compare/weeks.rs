@@ -24,7 +24,7 @@ const TAIL: usize = 20;
 /// The jobs of a line that were submitted in one week.
 #[derive(Clone, Copy, Default)]
 pub struct WeekSums {
-    /// How many they are.
+    /// Number of jobs.
     pub jobs: i128,
     /// How much longer all of them together waited, in milliseconds.
     pub difference: i128,

@@ -13,7 +13,7 @@ use cosy_sched::notice::Share;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// What the paper says.
-    pub text: &'static str,
+    pub statement: &'static str,
     /// Whether all comparisons are as it says.
     pub holds: bool,
     /// The figures that were compared.
@@ -48,7 +48,7 @@ fn longer_at_one(grid: &[Vec<Point>]) -> Claim {
         )
     };
     Claim {
-        text: "q is above 1 at n = 1 for every p",
+        statement: "q is above 1 at n = 1 for every p",
         holds: first().all(|point| point.relative_wait.mean > 1.0),
         figures: join(first().map(figure)),
     }
@@ -57,7 +57,7 @@ fn longer_at_one(grid: &[Vec<Point>]) -> Claim {
 fn wait_falls(grid: &[Vec<Point>]) -> Claim {
     let wait = |point: &Point| point.relative_wait.mean;
     Claim {
-        text: "q falls as n grows, for every p",
+        statement: "q falls as n grows, for every p",
         holds: grid.iter().all(|row| falls(row, wait)),
         figures: rows(grid, |point| format!("{:.3}", wait(point))),
     }
@@ -71,7 +71,7 @@ fn utilisation_falls(before: f64, grid: &[Vec<Point>]) -> Claim {
         all.collect::<Vec<_>>().is_sorted_by(|one, next| one > next)
     };
     Claim {
-        text: "u falls as p grows, at every n",
+        statement: "u falls as p grows, at every n",
         holds: columns.iter().all(holds),
         figures: format!(
             "p 0 %: {:.1}; {}",
@@ -89,7 +89,7 @@ fn needed_grows(needed: &[(Share, NeededMultiple)]) -> Claim {
     };
     let grows = |pair: &[(Share, NeededMultiple)]| pair[0].1.multiple() < pair[1].1.multiple();
     Claim {
-        text: "the n at which q comes back to 1 grows with p",
+        statement: "the n at which q comes back to 1 grows with p",
         holds: needed.windows(2).all(grows),
         figures: join(needed.iter().map(figure)),
     }
@@ -100,7 +100,7 @@ fn rejections_grow(grid: &[Vec<Point>]) -> Claim {
     let grow =
         |column: &Vec<&Point>| column.is_sorted_by(|one, next| rejected(one) < rejected(next));
     Claim {
-        text: "r grows with p, at every n",
+        statement: "r grows with p, at every n",
         holds: columns(grid).iter().all(grow),
         figures: rows(grid, |point| format!("{:.2}", rejected(point) * 100.0)),
     }
@@ -109,7 +109,7 @@ fn rejections_grow(grid: &[Vec<Point>]) -> Claim {
 fn rejections_fall(grid: &[Vec<Point>]) -> Claim {
     let rejected = |point: &Point| point.rejected.mean;
     Claim {
-        text: "r falls as n grows, for every p",
+        statement: "r falls as n grows, for every p",
         holds: grid.iter().all(|row| falls(row, rejected)),
         figures: rows(grid, |point| format!("{:.2}", rejected(point) * 100.0)),
     }

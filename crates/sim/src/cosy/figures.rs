@@ -29,7 +29,7 @@ pub struct Figures {
 }
 
 /// A job that ran: its start and end, and the processors that it held.
-struct Ran {
+struct HeldProcessors {
     start: Time,
     end: Time,
     processors: u64,
@@ -68,12 +68,12 @@ impl Figures {
     }
 }
 
-fn ran(machine: Machine, jobs: &[Job], outcomes: &[JobOutcome]) -> Vec<Ran> {
+fn ran(machine: Machine, jobs: &[Job], outcomes: &[JobOutcome]) -> Vec<HeldProcessors> {
     let started = jobs
         .iter()
         .zip(outcomes)
         .filter_map(|(job, outcome)| Some((job, outcome.start()?)));
-    let ran = started.map(|(job, start)| Ran {
+    let ran = started.map(|(job, start)| HeldProcessors {
         start,
         end: start + job.run.min(job.limit).max(Span(1)),
         processors: machine.processors(job),
@@ -108,8 +108,8 @@ fn by_work(machine: Machine, jobs: &[Job], starts: impl Iterator<Item = (usize, 
     Span((sum / all) as i64)
 }
 
-fn used(machine: Machine, ran: &[Ran], began: Time, until: Time) -> f64 {
-    let held = |ran: &Ran| {
+fn used(machine: Machine, ran: &[HeldProcessors], began: Time, until: Time) -> f64 {
+    let held = |ran: &HeldProcessors| {
         let time = ran.end.min(until).since(ran.start);
         i128::from(time.ms()) * i128::from(ran.processors)
     };

@@ -74,7 +74,7 @@ impl Report {
         self.table.iter().filter(within).count()
     }
 
-    /// The same as JSON.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let row = |(paper, ours): &(PaperRow, Point)| {
             let mut row = point_json(ours);
@@ -98,7 +98,7 @@ impl Report {
         };
         let claim = |claim: &Claim| {
             json!({
-                "claim": claim.text, "holds": claim.holds, "figures": claim.figures,
+                "claim": claim.statement, "holds": claim.holds, "figures": claim.figures,
             })
         };
         let left_out = |(share, q): &(Share, Mean)| json!({"p": part(*share), "q": q});

@@ -152,7 +152,7 @@ fn claims(f: &mut impl Write, claims: &[Claim]) -> fmt::Result {
             true => "holds:",
             false => "does not hold:",
         };
-        writeln!(f, "{verdict:<15}{}", claim.text)?;
+        writeln!(f, "{verdict:<15}{}", claim.statement)?;
         for figures in claim.figures.split("; ") {
             writeln!(f, "{:15}{figures}", "")?;
         }

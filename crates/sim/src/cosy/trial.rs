@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 /// How long before its start a reservation is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
-    /// The same for all.
+    /// The same for all reservations.
     Fixed(Span),
     /// A multiple of the mean wait of the queued jobs that have started within this time.
     Window(WaitMultiple, Span),
@@ -41,7 +41,7 @@ impl Trial<'_> {
     pub fn run(&self, reserved: &[bool], notice: Notice) -> Vec<JobOutcome> {
         let mut rule = JustInTime {
             notice,
-            waits: Waits::default(),
+            waits: RecentWaits::default(),
         };
         let simulation = Simulation {
             machine: self.machine,
@@ -55,7 +55,7 @@ impl Trial<'_> {
 /// Every reservation just meets the notice time.
 struct JustInTime {
     notice: Notice,
-    waits: Waits,
+    waits: RecentWaits,
 }
 
 impl AdmissionRule for JustInTime {
@@ -78,13 +78,13 @@ impl AdmissionRule for JustInTime {
 
 /// Waits of the queued jobs that have started within a window that ends now.
 #[derive(Default)]
-struct Waits {
+struct RecentWaits {
     /// When they started, and how long they had waited.
     recent: VecDeque<(Time, Span)>,
     sum_ms: i128,
 }
 
-impl Waits {
+impl RecentWaits {
     fn add(&mut self, now: Time, wait: Span) {
         self.recent.push_back((now, wait));
         self.sum_ms += i128::from(wait.ms());

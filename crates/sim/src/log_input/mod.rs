@@ -39,7 +39,7 @@ pub enum Strictness {
 pub trait Fault: Debug + Display + 'static {
     /// The kind of it, under which such rows are counted.
     fn reason(&self) -> &'static str;
-    /// What would work instead.
+    /// What the user can do about such rows.
     fn remedy(&self) -> &'static str;
 }
 
@@ -51,7 +51,7 @@ pub enum Error<F: Fault> {
     Row {
         /// Name of the log.
         file: String,
-        /// Its number, from 1.
+        /// Number of the row's line, from 1.
         line: u64,
         /// What is wrong with it.
         fault: F,
@@ -65,7 +65,7 @@ pub enum Error<F: Fault> {
         file: String,
         /// The line that is incomplete, from 1.
         line: u64,
-        /// What the unpacking says.
+        /// The error of the unpacking.
         source: io::Error,
     },
     /// Nothing is left to replay.

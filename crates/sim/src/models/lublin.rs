@@ -58,7 +58,7 @@ impl Default for Settings {
     }
 }
 
-/// Which jobs are drawn.
+/// The kinds of jobs that are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobKind {
     /// Batch jobs only.
@@ -80,7 +80,7 @@ impl JobKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Batch, Self::Interactive, Self::Both, Self::Typeless];
 
-    /// As options call it.
+    /// The word for it in options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Batch => "batch",
@@ -147,7 +147,7 @@ struct JobStream {
     load: f64,
     rng: ChaCha8Rng,
     clock: DailyClock,
-    /// Of the next job.
+    /// Submit time of the next job.
     submit_secs: i64,
 }
 

@@ -5,7 +5,7 @@
 //! holds: a job counts in the week in which it was submitted.
 
 use super::run::{Month, Outcome};
-use super::users::JobOutcome;
+use super::users::BookingOutcome;
 use crate::workload::Job;
 use cosy_model::{Span, Time};
 use serde::Serialize;
@@ -155,16 +155,16 @@ impl Figures {
         let week = month.week(job);
         for part in [&mut self.month, &mut self.weeks[week]] {
             match &outcome.job_outcomes[at] {
-                JobOutcome::Plain | JobOutcome::Refused(_) => {
+                BookingOutcome::Plain | BookingOutcome::Refused(_) => {
                     part.queue.add(job, start, before);
                     if wide {
                         part.wide.add(job, start, before);
                     }
                 }
-                JobOutcome::Booked(_) => part.booked.add(job, start, before),
+                BookingOutcome::Booked(_) => part.booked.add(job, start, before),
             }
         }
-        if let JobOutcome::Booked(promised) = outcome.job_outcomes[at] {
+        if let BookingOutcome::Booked(promised) = outcome.job_outcomes[at] {
             self.late += u64::from(promised != start);
         }
     }

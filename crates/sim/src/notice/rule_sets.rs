@@ -24,7 +24,7 @@ impl RuleSet {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Free, Self::Academic, Self::Weighed, Self::Protected];
 
-    /// What tables call it.
+    /// The name of the rules in tables.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Free => "no rule",
@@ -48,7 +48,7 @@ impl RuleSet {
     }
 }
 
-/// As in `etc/policies/academic.toml`.
+/// The rules of `etc/policies/academic.toml`.
 fn academic(all_of: Vec<Rule>, weigh: Weigh) -> ReservationPolicy {
     ReservationPolicy {
         all_of,

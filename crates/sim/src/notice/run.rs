@@ -1,7 +1,7 @@
 //! One month through the controller.
 
 use super::rule_sets::RuleSet;
-use super::users::{AfterRefusal, JobOutcome, ReservingUsers, RuleFigures};
+use super::users::{AfterRefusal, BookingOutcome, ReservingUsers, RuleFigures};
 use crate::cosy::controller_replay::{Setup, run};
 use crate::replay::Machine;
 use crate::workload::Job;
@@ -48,7 +48,7 @@ pub struct Outcome {
     /// By job; `None` for those that did not run.
     pub starts: Vec<Option<Time>>,
     /// In the order of the month's jobs.
-    pub job_outcomes: Vec<JobOutcome>,
+    pub job_outcomes: Vec<BookingOutcome>,
     /// Requests for reservations, by time.
     pub rule_figures: Vec<RuleFigures>,
 }

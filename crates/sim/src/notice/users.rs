@@ -18,13 +18,13 @@ use cosy_sched::notice::{Curve, Share, WaitMultiple};
 pub enum AfterRefusal {
     /// It is submitted to the queue: its user needs the result.
     Queued,
-    /// It is not run.
+    /// The job is not run at all.
     Dropped,
 }
 
 /// What became of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum JobOutcome {
+pub enum BookingOutcome {
     /// It went into the queue, as was meant.
     Plain,
     /// It got its reservation, which begins then.
@@ -55,7 +55,7 @@ pub struct ReservingUsers<'a> {
     after_refusal: AfterRefusal,
     curve: &'a Curve,
     /// In the order of `jobs`.
-    pub job_outcomes: Vec<JobOutcome>,
+    pub job_outcomes: Vec<BookingOutcome>,
     /// One for each request for a reservation, by time.
     pub rule_figures: Vec<RuleFigures>,
 }
@@ -76,7 +76,7 @@ impl<'a> ReservingUsers<'a> {
             reserving,
             after_refusal,
             curve,
-            job_outcomes: vec![JobOutcome::Plain; jobs.len()],
+            job_outcomes: vec![BookingOutcome::Plain; jobs.len()],
             rule_figures: Vec::new(),
         }
     }
@@ -105,16 +105,16 @@ impl<'a> ReservingUsers<'a> {
 
     fn booked(&mut self, at: usize, reservations: &[ReservationInfo]) {
         if let Some(reservation) = reservations.first() {
-            self.job_outcomes[at] = JobOutcome::Booked(reservation.start);
+            self.job_outcomes[at] = BookingOutcome::Booked(reservation.start);
         }
     }
 
     fn refused(&mut self, at: usize, why: &str) -> Option<Request> {
         // A job that the queue refuses, too, is not tried again.
-        if !self.reserving[at] || self.job_outcomes[at] != JobOutcome::Plain {
+        if !self.reserving[at] || self.job_outcomes[at] != BookingOutcome::Plain {
             return None;
         }
-        self.job_outcomes[at] = JobOutcome::Refused(why.to_owned());
+        self.job_outcomes[at] = BookingOutcome::Refused(why.to_owned());
         match self.after_refusal {
             AfterRefusal::Queued => Some(self.submit(at)),
             AfterRefusal::Dropped => None,

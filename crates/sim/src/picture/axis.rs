@@ -36,9 +36,9 @@ const STEPS: [i64; 19] = [
 /// An area of the page with time from left to right. Lengths are in pixels.
 #[derive(Clone, Copy)]
 pub struct Area {
-    /// Its left edge.
+    /// The area's left edge.
     pub left: f64,
-    /// Its upper edge.
+    /// The area's upper edge.
     pub top: f64,
     /// From `left` to the right edge.
     pub width: f64,

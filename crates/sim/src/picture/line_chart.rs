@@ -22,7 +22,7 @@ const COLOURS: [&str; 8] = [
 pub struct PlotLine {
     /// What the legend calls it.
     pub name: String,
-    /// From left to right.
+    /// Points (x, y), from left to right.
     pub points: Vec<(f64, f64)>,
     /// It stays at a height until the next point.
     pub steps: bool,

@@ -38,7 +38,7 @@ pub enum Fault {
         column: String,
         /// The first characters of it.
         text: String,
-        /// What it should be.
+        /// What the text should be.
         kind: &'static str,
     },
     /// The state says so.
@@ -47,7 +47,7 @@ pub enum Fault {
     /// The state or an unknown end says so.
     #[error("a job that still runs")]
     Runs,
-    /// Its start is unknown.
+    /// The time of its start is unknown.
     #[error("a job that never started")]
     NeverStarted,
     /// Its submit time is unknown.

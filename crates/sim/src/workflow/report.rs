@@ -41,7 +41,7 @@ impl Report {
         claims.all(|claim| claim.holds)
     }
 
-    /// The same as JSON.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let mut all = json!(self.study);
         let claims = self.claims.iter();

@@ -60,7 +60,7 @@ impl SpareTimes {
 /// By when a workflow must be done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub enum Deadline {
-    /// The same for all.
+    /// The same for all graphs, in milliseconds.
     Fixed(i64),
     /// So far behind the end of the first schedule that alpha is the paper's.
     PaperAlpha,

@@ -42,7 +42,7 @@ pub struct PurchaseRule {
 }
 
 impl PurchaseRule {
-    /// Nothing is bought yet.
+    /// A rule that has seen no request yet; `alphas` by index of the job.
     pub fn new(alphas: Vec<u32>) -> Self {
         Self {
             alphas,

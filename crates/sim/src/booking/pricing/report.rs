@@ -36,7 +36,7 @@ impl Report {
         claims.all(|claim| claim.holds)
     }
 
-    /// The same as JSON.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let system = |(figures, claims): &(SystemFigures, Vec<Claim>)| {
             let mut system = json!(figures);

@@ -13,7 +13,7 @@ use cosy_sched::notice::Share;
 /// A machine and its month.
 #[derive(Clone, PartialEq, Debug)]
 pub struct System {
-    /// What tables call it.
+    /// The system's name in tables.
     pub name: &'static str,
     /// Processors, each a node of its own.
     pub nodes: u32,

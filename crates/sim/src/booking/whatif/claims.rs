@@ -5,7 +5,7 @@
 //!
 //! Source: what-if paper, sections 5.2 to 5.4, table 1.
 
-use super::figures::{Growth, Row, Success, table};
+use super::figures::{GrantedShares, MakespanGrowth, Row, table};
 use super::placement::Method;
 use super::study::{AHEAD_HOURS, Study};
 use crate::booking::claims::Claim;
@@ -30,9 +30,9 @@ pub struct ClaimInputs<'a> {
     /// All runs of the study.
     pub study: &'a Study,
     /// Success by load and by what-if.
-    pub success: &'a [Success; 2],
+    pub success: &'a [GrantedShares; 2],
     /// Makespans by load and by what-if.
-    pub growth: &'a [Growth; 2],
+    pub growth: &'a [MakespanGrowth; 2],
     /// Table 1 by load and by what-if.
     pub table: &'a [Vec<Row>; 2],
 }
@@ -84,7 +84,7 @@ impl ClaimInputs<'_> {
         &self,
         statement: &'static str,
         (load, what_if): (f64, f64),
-        figure: impl Fn(&Success) -> Spread,
+        figure: impl Fn(&GrantedShares) -> Spread,
     ) -> Claim {
         let ours = self.success.each_ref().map(figure);
         let percent = |spread: &Spread| format!("{:.1} %", spread.times(100.0));
@@ -145,7 +145,7 @@ impl ClaimInputs<'_> {
     fn shorter_makespans(
         &self,
         statement: &'static str,
-        of: impl Fn(&Growth) -> &Vec<Vec<f64>>,
+        of: impl Fn(&MakespanGrowth) -> &Vec<Vec<f64>>,
     ) -> Claim {
         let [load, what_if] = self.growth.each_ref().map(of);
         let pairs = load.iter().flatten().zip(what_if.iter().flatten());

@@ -13,7 +13,7 @@ const SMALL: i64 = 2;
 
 /// Shares of granted requests of one method.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Success {
+pub struct GrantedShares {
     /// Share of all requests, from 0 to 1.
     pub all: Spread,
     /// Where both times are at most two hours.
@@ -49,7 +49,7 @@ pub struct Row {
 
 /// Growth of the makespan with one method, in parts of the one without reservations.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Growth {
+pub struct MakespanGrowth {
     /// Mean over all combinations.
     pub all: Spread,
     /// The same for the jobs of the queue only.
@@ -77,7 +77,7 @@ impl Study {
     }
 
     /// Shares of granted requests.
-    pub fn success(&self, method: Method) -> Success {
+    pub fn success(&self, method: Method) -> GrantedShares {
         let small = |run: &&&Run| run.ahead_hours <= SMALL && run.window_hours <= SMALL;
         let at = |ahead: i64, window: i64| {
             let here = move |run: &&&Run| (run.ahead_hours, run.window_hours) == (ahead, window);
@@ -89,7 +89,7 @@ impl Study {
                 .map(|window| at(*ahead, *window))
                 .collect()
         };
-        Success {
+        GrantedShares {
             all: self.by_seed(method, |runs| share(requests(runs.iter()))),
             small: self.by_seed(method, |runs| share(requests(runs.iter().filter(small)))),
             loaded: self.by_seed(method, |runs| share(loaded(requests(runs.iter())))),
@@ -102,7 +102,7 @@ impl Study {
     }
 
     /// Growth of the makespan.
-    pub fn growth(&self, method: Method) -> Growth {
+    pub fn growth(&self, method: Method) -> MakespanGrowth {
         let at = |ahead: i64, window: i64, of: &dyn Fn(&Run) -> f64| {
             let here = |run: &&Run| {
                 run.method == method && (run.ahead_hours, run.window_hours) == (ahead, window)
@@ -120,7 +120,7 @@ impl Study {
         };
         let all = grid(&|run| run.growth);
         let added = grid(&|run| run.added.ms() as f64 / 1000.0);
-        Growth {
+        MakespanGrowth {
             all: self.by_seed(method, |runs| mean(runs.iter().map(|run| run.growth))),
             queue: self.by_seed(method, |runs| mean(runs.iter().map(|run| run.queue_growth))),
             least: all.iter().flatten().copied().fold(f64::MAX, f64::min),

@@ -30,7 +30,7 @@ impl Method {
     /// Both, in the order of the tables.
     pub const ALL: [Self; 2] = [Self::Load, Self::WhatIf];
 
-    /// What tables call it.
+    /// The method's name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -51,7 +51,7 @@ pub enum SlotKind {
 /// How the slots of a window are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotChoice {
-    /// How starts are chosen.
+    /// Which starts of the window are probed.
     pub kind: SlotKind,
     /// Slots with equal distances, at most.
     pub most: usize,
@@ -92,7 +92,7 @@ pub struct PlacementRule {
 }
 
 impl PlacementRule {
-    /// Nothing is asked yet.
+    /// A rule that has seen no request yet.
     pub fn new(method: Method, ahead: Span, window: Span, slots: SlotChoice) -> Self {
         Self {
             method,

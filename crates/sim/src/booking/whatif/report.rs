@@ -1,7 +1,7 @@
 //! The results of the what-if experiment: as text, as JSON, as a picture.
 
 use super::claims::{ClaimInputs, PAPER};
-use super::figures::{Growth, Row, Success, table};
+use super::figures::{GrantedShares, MakespanGrowth, Row, table};
 use super::placement::Method;
 use super::study::{AHEAD_HOURS, Study, WINDOWS_HOURS};
 use crate::booking::claims::{Claim, Claims};
@@ -14,9 +14,9 @@ pub struct Report {
     /// How many choices of reservations.
     pub seeds: usize,
     /// Shares of granted requests.
-    pub success: [Success; 2],
+    pub success: [GrantedShares; 2],
     /// How much longer the whole schedule gets.
-    pub growth: [Growth; 2],
+    pub growth: [MakespanGrowth; 2],
     /// Table 1 of the workload as it is, a line for each book-ahead time.
     pub table: [Vec<Row>; 2],
     /// Table 1 with jobs below 89 nodes.
@@ -57,7 +57,7 @@ impl Report {
         self.claims.iter().all(|claim| claim.holds)
     }
 
-    /// The same as JSON.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let both = |of: &dyn Fn(usize) -> Value| json!({"load": of(0), "what_if": of(1)});
         json!({
@@ -93,7 +93,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn granted(f: &mut impl Write, method: Method, success: &Success) -> fmt::Result {
+fn granted(f: &mut impl Write, method: Method, success: &GrantedShares) -> fmt::Result {
     let percent = |spread: crate::booking::spread::Spread| spread.times(100.0);
     writeln!(
         f,
@@ -124,7 +124,7 @@ fn columns(f: &mut impl Write) -> fmt::Result {
     writeln!(f, "book-ahead {windows}  window")
 }
 
-fn grown(f: &mut impl Write, method: Method, growth: &Growth) -> fmt::Result {
+fn grown(f: &mut impl Write, method: Method, growth: &MakespanGrowth) -> fmt::Result {
     writeln!(
         f,
         "\nMakespan longer by per cent, {}: {:.2}; of the jobs of the queue alone {:.2}",

@@ -33,7 +33,7 @@ pub struct DelayedJob {
 pub struct Run {
     /// The seed that chose the reservations.
     pub seed: u64,
-    /// How they were placed.
+    /// By what slots were ranked.
     pub method: Method,
     /// Book-ahead time in hours.
     pub ahead_hours: i64,

@@ -35,7 +35,7 @@ impl Arrival {
         }
     }
 
-    /// As options call it.
+    /// The word for it in options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Anl => "anl",

@@ -18,7 +18,7 @@ pub struct Figures {
     pub lost: f64,
     /// Mean wait of the queue's jobs, in hours.
     pub wait_h: f64,
-    /// Their mean bounded slowdown.
+    /// Mean bounded slowdown of the queue's jobs.
     pub slowdown: f64,
     /// Number of workflows submitted.
     pub flows: u64,

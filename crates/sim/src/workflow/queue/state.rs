@@ -30,7 +30,7 @@ impl Flow {
     }
 }
 
-/// How workflows are run.
+/// Whether workflows have slots, and what is done when one is too short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Scheme {
     /// Each task is a job of the queue once its parents are done; no reservations.
@@ -67,7 +67,7 @@ impl Scheme {
         },
     ];
 
-    /// Its name in tables.
+    /// The scheme's name in tables.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Plain => "jobs, no slots",
@@ -84,7 +84,7 @@ impl Scheme {
 /// How workflows are planned and run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct RunSettings {
-    /// How they are run.
+    /// Whether workflows have slots, and what is done when one is too short.
     pub scheme: Scheme,
     /// The deadline is so much behind the end of the first schedule, in per cent of its
     /// length.
