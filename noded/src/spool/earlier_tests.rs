@@ -74,6 +74,20 @@ fn every_record_of_an_earlier_release_is_read_whole() {
     assert!(all.is_empty(), "lost: {all:#?}");
 }
 
+/// A node keeps the end of a step only until it has told it, so no state above has one. This one
+/// was written by release 0.1.0.
+#[test]
+fn the_end_of_a_step_of_an_earlier_release_is_read_whole() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures");
+    let directory = fixtures.join("step-outcome-0.1.0");
+    assert_eq!(lost_of::<StepOutcome>(&directory.join(OUTCOME), 0), [""; 0]);
+    let kept = read_outcome::<StepOutcome>(&directory).expect("a whole outcome");
+    let whole = kept.whole.expect("it is of the step's first node");
+    assert_eq!((kept.end.end.cause, kept.end.starved), (EndCause::OutOfMemory, 2));
+    assert_eq!((whole.name.as_str(), whole.end.cause), ("solver", EndCause::NodeLost));
+    assert_eq!(kept.tasks.len(), 1);
+}
+
 #[test]
 fn how_far_attempts_of_an_earlier_release_got_is_known() {
     let copies = tempfile::tempdir().unwrap();
