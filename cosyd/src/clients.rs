@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{UnixListener, UnixStream};
 
-/// Who passes the limit of bytes waits for so long before it is refused.
+/// How long a request that passes the limit of bytes waits before it is refused.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A frame of so many bytes is read before anything is counted for it.
 const SMALL_FRAME: usize = 16 << 10;

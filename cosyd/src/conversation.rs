@@ -32,7 +32,7 @@ impl Conversation {
         self.lost.store(true, Ordering::Relaxed);
     }
 
-    /// That the command is there, until the value is dropped.
+    /// Says that the command is there, until the value is dropped.
     pub fn presence(
         &self,
         client: ClientId,

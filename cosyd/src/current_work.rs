@@ -131,7 +131,7 @@ impl fmt::Display for CurrentWork {
 pub struct LastCrash {
     /// What the process was working on.
     pub with: CurrentWork,
-    /// It is one of several in a row with the same in hand: it is laid to that.
+    /// True when several in a row died with the same work: that work is held to be the cause.
     pub repeated: bool,
 }
 

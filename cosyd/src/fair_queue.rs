@@ -16,7 +16,7 @@ use cosy_model::Uid;
 use cosy_model::api::{Request, Submission};
 use std::collections::{BTreeMap, VecDeque};
 
-/// So many reports of nodes, ticks and the like come before a user's turn.
+/// How many reports of nodes, ticks and the like come before a user's turn.
 const OTHERS: usize = 64;
 
 /// Scripts and variables of so many bytes are large. Most are of a few thousand.
@@ -46,7 +46,7 @@ pub fn is_large(event: &Event) -> bool {
 pub struct FairQueue {
     /// What no user has asked, and what it is counted as.
     others: VecDeque<(Event, Option<Share>)>,
-    /// Those of them that were taken since a user's turn.
+    /// How many of them were taken since a user's turn.
     taken: usize,
     users: BTreeMap<Uid, VecDeque<Event>>,
     /// Users whose lane is not empty, the one whose turn is next first.

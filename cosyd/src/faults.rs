@@ -43,7 +43,7 @@ impl Unanswered {
         }
     }
 
-    /// Those that still wait; nobody does any more.
+    /// Takes out the commands that still wait for an answer.
     pub fn take(&mut self) -> BTreeSet<ClientId> {
         std::mem::take(&mut self.0)
     }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 const PENDING: usize = 256;
 /// Places of one address among them.
 const PENDING_OF_ADDRESS: usize = 64;
-/// So long a place is safe when others wait for it.
+/// How long a place is safe while others wait for one.
 const SAFE: Duration = Duration::from_secs(1);
 /// Links of one key: the present one, and former ones that have not been noticed to be dead.
 const LINKS_OF_KEY: usize = 8;

@@ -44,7 +44,7 @@ struct NodeLink {
     backlog: Arc<Backlog>,
     /// Names of orders that the node daemon does not know: it is not sent them.
     lacks: Vec<&'static str>,
-    /// Those of them that the log has named already.
+    /// Those names of `lacks` that the log has had already.
     logged: Vec<&'static str>,
 }
 
@@ -74,7 +74,7 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// So many bytes were taken.
+    /// Notes that the node has taken this many bytes.
     pub fn taken(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }

@@ -40,7 +40,7 @@ const RELAYED_BYTES: usize = limits::FRAME_BYTES - (64 << 10);
 const RELAYED: usize = 10_000;
 /// A report of so many bytes is read before anything is counted for it.
 const SMALL_REPORT: usize = 16 << 10;
-/// Who passes the limit of bytes of reports waits for so long before it is hung up on.
+/// How long a link that passes the limit of bytes of reports waits before it is closed.
 const REPORT_TIME: Duration = Duration::from_secs(20);
 /// Orders that go out in one write, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
@@ -155,7 +155,7 @@ async fn greet(
     })
 }
 
-/// Who is at the other end, for the log.
+/// The other end of a new link, as the log names it.
 fn who_comes(hello: &LinkHello, address: IpAddr) -> String {
     let address = address.to_canonical();
     match hello {
@@ -348,7 +348,7 @@ impl Switchboard {
         }
     }
 
-    /// So many bytes of reports, those of `before` among them.
+    /// A share of the budget for that many bytes of reports, those of `before` among them.
     async fn counted(
         &self,
         who: Requester,

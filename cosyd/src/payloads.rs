@@ -50,7 +50,7 @@ impl Payloads {
         }
     }
 
-    /// Those of a submission, out of the store where they are not here.
+    /// The payload of a submission, out of the store where it is not here.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -32,7 +32,7 @@ impl Numa {
         Self::read(Path::new("/sys/devices/system/node"))
     }
 
-    /// Those described below `root` (`node0/cpulist` ...); none where there is nothing.
+    /// The NUMA nodes described below `root` (`node0/cpulist` ...); none where nothing is.
     pub fn read(root: &Path) -> Self {
         let list = |path| std::fs::read_to_string(path).map(|t| numbers(&t));
         let online = list(root.join("online")).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Numa {
         self.nodes.iter().find(of).map(|(n, _)| *n)
     }
 
-    /// Those of `processors`, by number.
+    /// The NUMA nodes of `processors`, by number.
     fn nodes_of(&self, processors: &[u32]) -> BTreeSet<u32> {
         processors.iter().filter_map(|p| self.node_of(*p)).collect()
     }

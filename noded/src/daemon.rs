@@ -86,7 +86,7 @@ pub struct Options {
     pub ready: Option<OwnedFd>,
     /// Control group of the unit that jobs belong to, as in `/proc/PID/cgroup`.
     pub jobs_unit: Option<String>,
-    /// It exists while the machine goes down.
+    /// File that exists while the machine goes down.
     pub shutdown_file: Option<PathBuf>,
     /// Plays so many nodes.
     pub virtual_nodes: Option<u32>,

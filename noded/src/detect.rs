@@ -29,7 +29,7 @@ pub fn memory() -> MiB {
     MiB(memory_in(&text, "MemTotal:").unwrap_or(0) / 1024)
 }
 
-/// So many kB stand beside `name` in `/proc/meminfo`.
+/// The kB that stand beside `name` in `/proc/meminfo`.
 fn memory_in(meminfo: &str, name: &str) -> Option<u64> {
     meminfo.lines().find_map(|line| {
         let rest = line.strip_prefix(name)?;

@@ -102,7 +102,7 @@ impl Lease {
         }
     }
 
-    /// That report has come, and so far was the store.
+    /// The controller has heard the report with that number; `mark` says how far the store was.
     pub fn heard(&mut self, number: u64, mark: OsText) {
         self.keep_mark(mark);
         let mut at = None;

@@ -33,7 +33,7 @@ type Stream = TlsStream<TcpStream>;
 /// What the link tells the daemon.
 #[derive(Debug)]
 pub enum LinkEvent {
-    /// It is up; whole frames may be sent.
+    /// The link is up; whole frames may be sent.
     Up(mpsc::UnboundedSender<Vec<u8>>),
     /// These came, in order.
     Orders(Vec<NodeOrder>),
@@ -59,7 +59,7 @@ pub enum LinkError {
     /// The controller speaks another version.
     #[error("the controller speaks protocol version {0}, this noded {own}", own = cosy_proto::PROTOCOL)]
     Version(u32),
-    /// It does not come about.
+    /// The handshake did not end in time.
     #[error("no answer within {} s", HANDSHAKE.as_secs())]
     Slow,
     /// Answered something that does not fit.

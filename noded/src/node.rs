@@ -68,7 +68,7 @@ enum AfterHooks {
 enum AfterSteps {
     /// The attempt has ended with this outcome.
     End(Outcome),
-    /// It held an allocation and was ended.
+    /// The attempt held an allocation, ran nothing and was ended.
     Unstarted(EndCause),
     /// The controller has ended the allocation.
     Release,

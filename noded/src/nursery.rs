@@ -49,7 +49,7 @@ pub struct NurseryOptions {
     pub lifeline: Option<RawFd>,
     /// Control group of the unit that they belong to instead of the daemon's.
     pub jobs_unit: Option<String>,
-    /// It exists while the machine goes down.
+    /// File that exists while the machine goes down.
     pub shutdown_file: Option<PathBuf>,
 }
 

@@ -32,7 +32,7 @@
 //! inodes each, spend most of the daemon's time there. So directory, `launch` and
 //! `outcome` of a forgotten attempt become those of a later one. The script never does:
 //! it is its user's, who may hold it open. A spare directory has a spare name, so a
-//! shepherd that was born late finds that its path no longer leads to the file it locked.
+//! shepherd that was started late finds that its path no longer leads to the file it locked.
 //!
 //! # Why nothing waits for the disk
 //!
@@ -72,7 +72,7 @@ const EPILOG: &str = "epilog";
 /// Name of the file that says that it was ended because this node was alone.
 const ALONE: &str = "alone";
 /// Name of the link to the control group in which the supervisors of an attempt's steps are
-/// born, where there is one.
+/// started, where there is one.
 pub const KEEP: &str = "keep";
 /// Name of the file with what the program is to be told, and its greatest size but for the
 /// last line.
@@ -336,7 +336,7 @@ impl Spool {
         fs::write(self.path(key).join(ALONE), "")
     }
 
-    /// It was ended for that.
+    /// True when the attempt was ended because this node was alone.
     pub fn was_alone(&self, key: AllocationKey) -> bool {
         self.path(key).join(ALONE).exists()
     }
@@ -361,7 +361,7 @@ impl Spool {
         Some((!text.is_empty()).then_some(text))
     }
 
-    /// Forgets an attempt. A shepherd that is just being born sees that.
+    /// Forgets an attempt. A shepherd that is just being started sees that.
     ///
     /// # Errors
     /// The file system's, or a shepherd holds it.

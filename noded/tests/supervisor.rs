@@ -1,4 +1,4 @@
-//! The supervisor of a step, without a daemon: born by a real nursery, with a step's
+//! The supervisor of a step, without a daemon: started by a real nursery, with a step's
 //! directory that the test has written and a pair of sockets as the way up.
 
 // In a test an unwrap is an assertion.
@@ -421,7 +421,7 @@ impl Drop for TestGroup {
 }
 
 #[test]
-fn a_supervisor_is_born_in_the_group_of_its_job() {
+fn a_supervisor_starts_in_the_group_of_its_job() {
     let name = format!("cosy-test-born-{}", std::process::id());
     let mounted = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
     let mounted = mounted
@@ -444,7 +444,7 @@ fn a_supervisor_is_born_in_the_group_of_its_job() {
             .is_empty()
             .then_some(())
     });
-    // Without the group it is born all the same.
+    // Without the group it is started all the same.
     drop(group);
     assert_eq!(bench.sh(1, "echo on").text(0), "on\n");
 }

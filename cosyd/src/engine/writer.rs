@@ -29,7 +29,7 @@ pub(super) enum ToWriter {
     Batch {
         generation: u64,
         batch: Batch,
-        /// It is written alone, and told when it is over.
+        /// True for a batch that is written alone; the core is told when it is over.
         large: bool,
     },
     /// The generation that failed is over; tell when the store can be written.

@@ -58,7 +58,7 @@ pub struct LedgerQuery {
     pub reader: Option<Reader>,
 }
 
-/// Who may see only some lines of the ledger.
+/// A user who may see only some lines of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// Lines for this user's reservations,

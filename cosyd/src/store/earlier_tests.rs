@@ -30,7 +30,7 @@ const ALL: [&str; 4] = [
 /// Tables that it does not have yet.
 const LATER: [&str; 1] = ["clock"];
 
-/// Those whose records are maps with names; the first ones had lists.
+/// Stores whose records are maps with names; those of the first schemas had lists.
 const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
 
 /// What of a record is lost when it is read.

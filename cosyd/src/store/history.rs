@@ -30,7 +30,7 @@ pub struct HistoryQuery<'a> {
     pub filter: &'a JobFilter,
     /// The user whose jobs alone may be seen.
     pub only: Option<Uid>,
-    /// So many ids are looked through at most, whether their jobs are meant or not.
+    /// How many ids are looked through at most, whether their jobs are meant or not.
     pub most_ids: u64,
 }
 
@@ -327,7 +327,7 @@ fn ran_on(job: &JobRow, names: &BTreeSet<&str>) -> bool {
         .any(|part| names.contains(part.node.as_str()))
 }
 
-/// So many ids are looked through for one page, or for a command that asks for no pages.
+/// How many ids are looked through for one page, or for a command that asks for no pages.
 pub fn most_ids(filter: &JobFilter) -> u64 {
     if filter.pages {
         limits::HISTORY_IDS

@@ -35,7 +35,8 @@ const LINK: u8 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
-    /// So many frames of [`UpFrame`] or [`DownFrame`] were received in all and need not be kept.
+    /// How many frames of [`UpFrame`] or [`DownFrame`] were received in all: they need not be
+    /// kept.
     Received(u64),
     /// First frame in both directions after a new connection: so many were received;
     /// what follows are those after them.

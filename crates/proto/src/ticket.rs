@@ -47,13 +47,13 @@ pub enum TicketError {
     /// Not signed by the pinned controller.
     #[error("the allocation's ticket is not signed by this cluster's controller")]
     Forged,
-    /// It was good until a time that is over.
+    /// The ticket was good until a time that is over.
     #[error("the allocation's ticket has expired")]
     Expired,
     /// Somebody else shows it than the host that it was given to.
     #[error("the allocation's ticket was given to another host")]
     Stolen,
-    /// It is for another allocation.
+    /// The ticket is for another allocation.
     #[error("the allocation's ticket is for another {0}")]
     Mismatch(&'static str),
 }

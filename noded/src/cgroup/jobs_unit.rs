@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 /// Group of the process that keeps the unit's group in being.
 const HOLD: &str = "hold";
-/// Group of the nursery and of the supervisors that are born in it.
+/// Group of the nursery and of the supervisors that it starts.
 const SUPERVISORS: &str = "supervisors";
 
 /// `/proc/self/cgroup` with the unit's group instead of the own one, wherever the unit has

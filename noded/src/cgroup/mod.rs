@@ -157,7 +157,7 @@ impl Cgroups {
 
     /// The groups that the supervisor of a step joins itself before it makes anything else: its
     /// own memory is the job's, and the tasks count among the job's processes from their first
-    /// instruction. In version 2 it is born in [`Self::keep_of`].
+    /// instruction. In version 2 it is started in [`Self::keep_of`].
     pub fn groups_for_supervisor(&self, job: AttemptLimits<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
         if let (Some(parent), Some(bytes)) = (&self.memory, job.memory_bytes) {
@@ -177,7 +177,7 @@ impl Cgroups {
         groups
     }
 
-    /// Version 2: the group in a job's in which the supervisors of its steps are born, beside
+    /// Version 2: the group in a job's in which the supervisors of its steps are started, beside
     /// those of their tasks. Nothing where nothing is limited.
     pub fn keep_of(&self, job: AttemptLimits<'_>) -> Option<Group> {
         let parent = self.unified.as_ref().filter(|_| self.controllers.any())?;

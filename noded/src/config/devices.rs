@@ -205,7 +205,7 @@ fn absolute(check: &mut Check<'_>, at: usize, name: &str) -> Option<PathBuf> {
     None
 }
 
-/// It becomes part of a list in a variable.
+/// Reads a device's `id`, which becomes part of a list in a variable.
 fn identity(check: &mut Check<'_>, value: &Raw) -> Option<String> {
     let text = text(check, "id", value)?;
     let good = !text.is_empty()

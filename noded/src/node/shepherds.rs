@@ -1,4 +1,4 @@
-//! Shepherds: their birth in the nursery, what they are told, their end, and what one that was
+//! Shepherds: their start by the nursery, what they are told, their end, and what one that was
 //! killed leaves.
 
 use super::{Node, ShepherdState, Stage, ended_now, tell_child};
@@ -14,7 +14,7 @@ use cosy_model::{EndCause, Time};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
 
-/// So often a shepherd is started for one attempt before that is given up.
+/// How often a shepherd is started for one attempt before the attempt is given up.
 const SHEPHERD_TRIES: u32 = 3;
 /// Before another try to start a nursery.
 const NURSERY_PAUSE: Duration = Duration::from_secs(1);

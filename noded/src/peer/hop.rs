@@ -26,7 +26,7 @@ use tokio::sync::watch;
 /// How long a child that was there is looked for.
 const SEARCH: Duration = Duration::from_secs(10);
 const SEARCH_PAUSE: Duration = Duration::from_millis(200);
-/// How long a supervisor that was just born may take to open its socket.
+/// How long a supervisor that was just started may take to open its socket.
 const BIRTH: Duration = Duration::from_secs(20);
 /// A step whose hop ended cleanly is usually over by then.
 const CLOSING: Duration = Duration::from_millis(100);
@@ -198,7 +198,7 @@ impl Hop {
     }
 }
 
-/// Connects to the supervisor of a step, which may just be born.
+/// Connects to the supervisor of a step, which may just have been started.
 ///
 /// # Errors
 /// The step is over, or its supervisor does not open its socket in time.

@@ -64,7 +64,7 @@ impl Pool {
         }
     }
 
-    /// Whoever holds that key is reached there from now on.
+    /// The node that holds the key of `peer` is reached at its address from now on.
     pub fn moved(&self, peer: Peer) {
         self.moved.send_modify(|moved| {
             moved.insert(peer.key, peer.address);

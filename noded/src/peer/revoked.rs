@@ -17,7 +17,7 @@ pub struct RevokedKeys {
 }
 
 impl RevokedKeys {
-    /// Those that are remembered in a file, one in a line; none where there is no file.
+    /// The keys that a file remembers, one in a line; none where there is no file.
     pub fn load(memory: &Path) -> Self {
         let text = std::fs::read_to_string(memory).unwrap_or_default();
         let keys = text

@@ -147,7 +147,7 @@ impl Table {
 }
 
 impl StrangerPlace {
-    /// So many more bytes of its ask have arrived.
+    /// Notes that more bytes of the stranger's ask have arrived.
     pub fn grow(&self, bytes: usize) {
         let mut table = self.strangers.table();
         if let Some(entry) = table.entries.get_mut(&self.number) {

@@ -17,7 +17,7 @@ const LONGEST: usize = 960;
 /// More blocks than this are longer than [`LONGEST`] in any case.
 const MOST_BLOCKS: usize = LONGEST / "(0,1,1)".len();
 
-/// So many ranks on each of some nodes that follow each other.
+/// A number of ranks on each of some nodes that follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Block {
     first: u32,

@@ -15,7 +15,7 @@ pub enum Stage {
     One,
     /// The task speaks PMI-2.
     Two,
-    /// It has said that it will say nothing more.
+    /// The task has said that it will send nothing more.
     Finalized,
     /// Its end is closed, or what it said was no PMI.
     Gone,
@@ -35,14 +35,14 @@ pub enum TaskMessage {
 pub struct Task {
     /// Which version the task speaks, and whether it still does.
     pub stage: Stage,
-    /// It has greeted and not finalised, wherever it is now.
+    /// True when the task has greeted and not finalised, whatever its stage.
     pub unfinished: bool,
-    /// It waits at a barrier; which of its threads does.
+    /// While it waits at a barrier: the thread that waits, where the task has named it.
     pub at_barrier: Option<Option<Thread>>,
     /// Attributes of the node that its threads wait for.
     pub wanted: Vec<(Vec<u8>, Option<Thread>)>,
     input: Vec<u8>,
-    /// So many bytes of `input` were taken.
+    /// How many bytes of `input` were taken.
     taken: usize,
     spawn: Option<SpawnLines>,
 }

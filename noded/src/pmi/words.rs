@@ -29,7 +29,7 @@ pub enum Verb {
 /// A request of a task, in whichever version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PmiRequest {
-    /// It has come to a barrier.
+    /// The task has come to a barrier.
     Barrier,
     /// The task will send nothing more.
     Finalize,

@@ -14,13 +14,13 @@ pub const KEY_BYTES: usize = 512;
 
 /// `PMIX_SUCCESS`: the call has worked, or its callback tells.
 pub const SUCCESS: c_int = 0;
-/// It worked, and no callback follows.
+/// `PMIX_OPERATION_SUCCEEDED`: the call has worked, and no callback follows.
 pub const OPERATION_SUCCEEDED: c_int = -157;
 /// A general error.
 pub const ERROR: c_int = -1;
 /// Nothing is known of it.
 pub const NOT_FOUND: c_int = -46;
-/// That is not done here.
+/// `PMIX_ERR_NOT_SUPPORTED`: the server does not do that.
 pub const NOT_SUPPORTED: c_int = -47;
 
 /// All ranks of a namespace.

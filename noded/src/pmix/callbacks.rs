@@ -12,7 +12,7 @@ use std::sync::mpsc::Sender;
 pub enum Event {
     /// All tasks of this node that take part in an exchange have come.
     Fence {
-        /// Who takes part, as they said it.
+        /// The members that take part, as the tasks have named them.
         who: Vec<Member>,
         /// Data that they exchange.
         share: Vec<u8>,

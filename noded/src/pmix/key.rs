@@ -33,7 +33,7 @@ pub const PROC_MAP: &str = "pmix.pmap";
 pub const TMPDIR: &str = "pmix.tmpdir";
 /// The namespace's directory.
 pub const NSDIR: &str = "pmix.nsdir";
-/// That the directories are removed for the tasks.
+/// Says that the tasks' directories are removed for them.
 pub const TDIR_RMCLEAN: &str = "pmix.tdir.rmclean";
 /// Number of this job's tasks on this node.
 pub const LOCAL_SIZE: &str = "pmix.local.size";

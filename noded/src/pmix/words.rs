@@ -49,7 +49,7 @@ pub enum ToHelper {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromHelper {
-    /// It serves: tasks may start.
+    /// The helper serves: tasks may start.
     Ready {
         /// For each rank of this node its variables, `NAME=value`.
         variables: Vec<(u32, Vec<OsText>)>,
@@ -79,7 +79,7 @@ pub enum FromHelper {
         /// Why, in one line; may be empty.
         reason: String,
     },
-    /// It cannot serve (any more). The last frame.
+    /// The helper cannot serve, or no longer. Its last frame.
     Failed {
         /// Why, in one line.
         reason: String,

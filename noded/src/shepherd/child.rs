@@ -186,7 +186,7 @@ pub(super) fn c(bytes: &[u8]) -> Result<CString, String> {
 
 impl Plan {
     /// Prepares the start of `task`, which is kept in `directory`. Groups with `initial_group` are
-    /// those that the child is not born in and has to join.
+    /// those that the child is not started in and has to join.
     ///
     /// # Errors
     /// In one line, what is wrong with the job.
@@ -378,7 +378,7 @@ pub(super) fn limits(named: &[(String, u64, u64)]) -> Vec<(u32, u64, u64)> {
         .collect()
 }
 
-/// The groups that a child has to join which is born in `initial_group`.
+/// The groups that a child has to join which is started in `initial_group`.
 pub(super) fn joins(
     groups: &[Group],
     initial_group: Option<&Path>,

@@ -12,7 +12,7 @@ pub struct Clock {
     limit: Option<Instant>,
     /// How long before the limit; `None` once it was given.
     before: Option<Duration>,
-    /// It stands still since then.
+    /// Since when the clock stands still; `None` while it runs.
     stopped: Option<Instant>,
     /// How long it stood still before.
     lost: Duration,

@@ -1,4 +1,4 @@
-//! Where shepherds are born: a process of one thread that forks one for each request.
+//! The nursery, which starts shepherds: a process of one thread that forks one for each request.
 //!
 //! A program as large as this one costs several times as much to execute as a process
 //! costs to fork (0.8 ms against 0.15 ms of CPU, measured), and the daemon itself, with
@@ -198,7 +198,7 @@ fn start(
     let group = group_of(spec, directory);
     // SAFETY: the nursery has one thread.
     let forked = match unsafe { sys::fork_into(group.as_ref().map(AsRawFd::as_raw_fd)) } {
-        // The group has gone, or the kernel knows no birth in one.
+        // The group has gone, or the kernel cannot start a process in one.
         // SAFETY: as before.
         Err(_) if group.is_some() => unsafe { sys::fork_into(None) },
         forked => forked,
@@ -221,7 +221,7 @@ fn group_of(spec: ShepherdSpec, directory: &Path) -> Option<File> {
     .ok()
 }
 
-/// The daemon is protected where memory is short; what is born here does for a job, and is
+/// The daemon is protected where memory is short; a shepherd works for a job, and is
 /// not. Its tasks go before it.
 fn lose_protection() {
     const SCORE: &str = "/proc/self/oom_score_adj";

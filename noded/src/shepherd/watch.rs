@@ -121,7 +121,7 @@ fn start_program(directory: &Path, task: &Task) -> Result<(Pid, File), String> {
             child::forget(reading);
             plan.run(&writing)
         }
-        // Kernels before 5.7 know no birth in a group: join it instead.
+        // Kernels before 5.7 start no process in a group: join it instead.
         Err(_) if group.is_some() => {
             let plan = Plan::new(task, directory, None)?;
             match fork(None).map_err(|e| format!("cannot make a process: {e}"))? {

@@ -10,7 +10,7 @@ use cosy_model::node::Allocation;
 use cosy_model::step::{StepId, StepSpec};
 use std::collections::BTreeMap;
 
-/// Who has what of one attempt on this node.
+/// Which step has which devices and cores of one attempt on this node.
 #[derive(Debug, Default)]
 pub struct Shares {
     taken: BTreeMap<StepId, StepShare>,

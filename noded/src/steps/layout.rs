@@ -35,7 +35,7 @@ pub struct Placed {
 /// Why a step does not fit.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DoesNotFit {
-    /// It never will, or contradicts itself.
+    /// The step will never fit, or contradicts itself.
     #[error("{0}")]
     Never(String),
     /// Other steps of the job hold what it needs.

@@ -28,7 +28,7 @@ pub enum Verdict {
     Start(Placed),
     /// The step waits, for this reason.
     Wait(String),
-    /// It never fits, or as many steps as may be are there.
+    /// The step never fits, or there are as many steps as may be.
     Refuse(String),
 }
 

@@ -11,7 +11,7 @@
 //!     limit       the limit that it was given since it began, in milliseconds
 //! ```
 //!
-//! The daemon gives the supervisor one descriptor at its birth: its way up. That is the
+//! The daemon gives the supervisor one descriptor at its start: its way up. That is the
 //! connection of the command itself where it is on this host ([`UpKind::Command`]), so
 //! that the daemon is not between them; else one end of a pair whose other end the daemon
 //! carries to the next node up ([`UpKind::Hop`]). To every child in the tree the daemon

@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// Name of the file in the attempt's directory.
 pub const RECORDS: &str = "steps";
-/// So many that wait are told at once.
+/// When this many records wait, they are reported at once.
 pub const MANY: u64 = 500;
 const HEADER: u64 = 8;
 const LENGTH: u64 = 4;

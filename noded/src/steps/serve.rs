@@ -167,7 +167,7 @@ pub struct IncomingStep {
     pub gid: Gid,
     /// What the command asks for.
     pub ask: StepAsk,
-    /// It came from another host: it is not sent on.
+    /// True when the ask came from another host: it is not sent on.
     pub from_peer: bool,
 }
 

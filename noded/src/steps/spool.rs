@@ -68,7 +68,7 @@ impl StepSpool {
         self.directory.join(name)
     }
 
-    /// Forgets a step. A supervisor that is just being born sees that.
+    /// Forgets a step. A supervisor that is just being started sees that.
     ///
     /// # Errors
     /// The file system's, or a supervisor holds it.

@@ -164,7 +164,7 @@ impl Steps {
         self.setup.cgroups.groups_for_step(whole, own)
     }
 
-    /// The groups that a supervisor joins, and in version 2 that in which it is born: the
+    /// The groups that a supervisor joins, and in version 2 that in which it is started: the
     /// nursery finds it by its name in the spool.
     fn keep(&self, job: &Job, attempt: AttemptKey) -> Vec<Group> {
         let name = name_of(attempt);

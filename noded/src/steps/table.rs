@@ -52,7 +52,7 @@ pub enum StepEvent {
     /// Something still waits for an attempt that is not known here: the controller is to
     /// be asked where it is.
     Seek(u64),
-    /// It has waited long enough.
+    /// What waits under this number has waited long enough.
     Late(u64),
     /// A supervisor of an earlier daemon or nursery ended.
     SupervisorGone(StepKey),
@@ -122,7 +122,7 @@ pub(super) enum SupervisorState {
     Child(Pid),
     /// Of an earlier daemon or nursery.
     Adopted(Arc<OwnedFd>),
-    /// It was killed; what it left is being killed.
+    /// The supervisor was killed; what it left is being killed.
     Sweeping,
 }
 
@@ -164,16 +164,16 @@ pub(super) struct Job {
     pub allocation: Arc<Allocation>,
     /// Later than its start by as long as it was suspended.
     pub since: Instant,
-    /// It is suspended since then.
+    /// Since when the job is suspended; `None` while it runs.
     pub stopped: Option<Instant>,
     pub first: Option<First>,
     pub shares: Shares,
     pub running: BTreeMap<StepId, Running>,
     /// Limits for steps whose parts here have not come yet.
     pub limits: BTreeMap<StepId, Span>,
-    /// It ends: no more steps.
+    /// True when the job ends: no more steps are taken.
     pub closing: bool,
-    /// It has something in the spool.
+    /// True when the job has something in the spool.
     pub touched: bool,
     pub drain: Option<String>,
 }

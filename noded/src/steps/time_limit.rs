@@ -80,7 +80,7 @@ impl Steps {
         Ok(other)
     }
 
-    /// It is over here, or has not come yet.
+    /// Keeps the new limit of a step that is over here or has not come yet.
     fn keep_for_later(&mut self, key: StepKey, limit: Span) -> Result<(), String> {
         let Some(job) = self.jobs.get_mut(&key.attempt) else {
             return Err(format!("job {} is not known there", key.attempt.job));

@@ -97,7 +97,7 @@ pub enum Fork {
     Parent(Pid),
 }
 
-/// Forks this single-threaded process; the child is born in the control group whose
+/// Forks this single-threaded process; the child is started in the control group whose
 /// directory is open as `group` (version 2 only).
 ///
 /// # Safety

@@ -12,7 +12,7 @@ use std::io::Write;
 pub struct Bound {
     /// Name of the task's node.
     pub node: String,
-    /// It was bound, and not only left where its step is.
+    /// True when the task was bound, false when it was left where its step is.
     pub by_mask: bool,
 }
 

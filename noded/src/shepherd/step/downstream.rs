@@ -120,7 +120,7 @@ impl Supervisor<'_> {
         self.is_child_over(at);
     }
 
-    /// Those who look on are told of ends.
+    /// Tells commands that only look on how tasks and nodes ended.
     pub(super) fn told_of_end(&mut self, up: &UpFrame) {
         if self.head {
             self.watchers.end(up);

@@ -19,7 +19,7 @@ const SOCKET: usize = 1 << 20;
 pub struct ReceivedFrame {
     /// As it came, with its header.
     pub raw: Bytes,
-    /// It is output of a task, which is passed on as it is.
+    /// True for output of a task, which is passed on as it is.
     pub is_output: bool,
 }
 

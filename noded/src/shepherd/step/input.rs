@@ -17,7 +17,7 @@ pub struct WindowExceeded(u64);
 /// How far one reader is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reader {
-    /// It has taken so many bytes since the start.
+    /// The reader has taken this many bytes since the start.
     At(u64),
     /// The reader takes no more.
     Gone,

@@ -61,7 +61,7 @@ impl IoSocket {
         self.listener.as_ref().map(AsFd::as_fd)
     }
 
-    /// Those who are to say what they want.
+    /// Connections that have not yet said what they are for, to be polled.
     pub fn newcomers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.newcomers.iter().map(|n| n.socket.as_fd())
     }

@@ -113,7 +113,7 @@ fn supervise(directory: &Path, lifeline: bool, up: OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The group that supervisors of steps of this attempt are born in, where there is one.
+/// The group that supervisors of steps of this attempt are started in, where there is one.
 fn supervisors_group(directory: &Path) -> Option<Group> {
     let place = directory.parent()?.join(spool::KEEP);
     let path = std::fs::read_link(place).ok()?;

@@ -94,12 +94,12 @@ pub struct TaskPlan {
     pub inherits: Option<OwnedFd>,
     /// What it says itself, in Slurm's dialect, before its program runs.
     pub slurm: Option<Words>,
-    /// It says what it is bound to.
+    /// What the task reports of its binding before its program runs.
     pub bound: Option<(u32, Bound)>,
 }
 
 impl Common {
-    /// Prepares it; `initial_group` is the control group that the tasks are born in.
+    /// Prepares it; `initial_group` is the control group that the tasks are started in.
     ///
     /// # Errors
     /// In one line, what is wrong with the step.
@@ -126,7 +126,7 @@ impl Common {
         })
     }
 
-    /// The tasks are not born in the control group after all.
+    /// The tasks are not started in the control group after all.
     ///
     /// # Errors
     /// A NUL in a path.

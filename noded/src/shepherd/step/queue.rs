@@ -198,7 +198,7 @@ impl Queue {
         pieces
     }
 
-    /// So many bytes of [`Self::pieces`] were written.
+    /// Notes that `count` bytes of [`Self::pieces`] were written.
     pub fn written(&mut self, mut count: usize) {
         if self.offset > 0 {
             count = self.frame_written(count);

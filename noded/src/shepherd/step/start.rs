@@ -126,7 +126,7 @@ fn fork(
         match unsafe { sys::fork_into(group.as_ref().map(AsRawFd::as_raw_fd)) } {
             Ok(Fork::Parent(pid)) => return Ok(pid),
             Ok(Fork::Child) => plan.run(common, failures),
-            // Kernels before 5.7 know no birth in a group: join it instead.
+            // Kernels before 5.7 start no process in a group: join it instead.
             Err(_) if group.is_some() => {
                 *group = None;
                 common.joins_all(task)?;

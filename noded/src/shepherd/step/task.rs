@@ -110,12 +110,12 @@ impl Task {
         }
     }
 
-    /// It is spoken to in these words.
+    /// The same task, with messages in that dialect.
     pub fn in_dialect(self, dialect: Dialect) -> Self {
         Self { dialect, ..self }
     }
 
-    /// It told that it did not get as far as its program.
+    /// Notes that the task did not get as far as its program.
     pub fn failed(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
     }

@@ -139,7 +139,7 @@ impl Supervisor<'_> {
         self.up.queue.clear();
     }
 
-    /// Those who came to the door and said what for.
+    /// Takes in the connections that have said what they are for.
     pub(super) fn let_in(&mut self) {
         for IoConnection {
             what,

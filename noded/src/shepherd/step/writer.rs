@@ -77,7 +77,7 @@ pub enum WriterEvent {
     CannotOpen(String),
     /// The file of that stream takes no more, and why.
     Broken(usize, &'static str),
-    /// It has ended before it was to: nothing more is written.
+    /// The process has ended too early: nothing more is written.
     Lost,
 }
 
@@ -139,7 +139,7 @@ impl Writer {
         !self.out.is_empty()
     }
 
-    /// So much waits that no more should come.
+    /// True when so much waits that no more should come.
     pub fn is_full(&self) -> bool {
         self.out.len() >= WAITING
     }
