@@ -30,7 +30,10 @@ pub fn command() -> Command {
             paid("grant", "Add to its budget; it has one from then on"),
             paid("withdraw", "Take from what is left of its budget"),
             members_command(),
-            named("remove", "Remove an account; refused while reservations are charged to it"),
+            account_command(
+                "remove",
+                "Remove an account; refused while reservations are charged to it",
+            ),
             list_command(),
             ledger_command(),
         ])
@@ -44,7 +47,7 @@ fn name() -> Arg {
         .value_parser(parse_name)
 }
 
-fn named(word: &'static str, about: &'static str) -> Command {
+fn account_command(word: &'static str, about: &'static str) -> Command {
     Command::new(word).about(about).arg(name()).arg(json())
 }
 
@@ -54,24 +57,24 @@ fn paid(word: &'static str, about: &'static str) -> Command {
         .help("Service units, like 250 or 12.5")
         .required(true)
         .value_parser(parse_sum);
-    named(word, about).arg(sum)
+    account_command(word, about).arg(sum)
 }
 
 fn create_command() -> Command {
-    named("create", "Make an account")
+    account_command("create", "Make an account")
         .arg(values(
             "members",
             "USER[,...]",
-            "Who may charge it, groups as @group; everyone without",
+            "Who may charge it, groups as @group (default: everyone)",
         ))
         .arg(
-            value("budget", "SU", "Its first grant; without, it has no budget and is only counted")
+            value("budget", "SU", "First grant (default: no budget, use is only counted)")
                 .value_parser(parse_su),
         )
 }
 
 fn members_command() -> Command {
-    named("members", "Replace the list of who may charge it")
+    account_command("members", "Replace the list of who may charge it")
         .arg(
             Arg::new("member")
                 .value_name("USER")
@@ -86,11 +89,11 @@ fn members_command() -> Command {
 
 fn list_command() -> Command {
     Command::new("list")
-        .about("Accounts and what is left of their budgets")
+        .about("List accounts and what is left of their budgets")
         .arg(
             Arg::new("name")
                 .value_name("ACCOUNT")
-                .help("These; all that you may charge without")
+                .help("Accounts (default: all that you may charge)")
                 .num_args(0..)
                 .value_parser(parse_name),
         )

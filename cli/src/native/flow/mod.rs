@@ -63,7 +63,7 @@ const FILE_AFTER: &str = "\
 A workflow file (TOML, or the same as JSON):
   [workflow]
   name = \"night\"
-  deadline = \"tomorrow 8:00\"      # or slack = \"50%\"; without: no slots, plain jobs
+  deadline = \"tomorrow 8:00\"      # or slack = \"50%\"; default: no slots, plain jobs
   [defaults]                      # for all tasks; the keys are csub's options
   queue = \"main\"
   [tasks.prepare]
