@@ -6,7 +6,7 @@
 use cosy_client::CallError;
 use cosy_model::api::EndedJob;
 
-/// Done as asked.
+/// Success: everything that was requested is done.
 pub const OK: u8 = 0;
 /// Refused, or failed for the reason printed (Slurm's commands give 1 too).
 pub const FAILED: u8 = 1;

@@ -9,9 +9,9 @@ use std::ffi::OsString;
 /// How much of the caller's environment the job gets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EnvItem {
-    /// All of it.
+    /// The whole environment.
     All,
-    /// Nothing of it.
+    /// No variable of the environment.
     None,
     /// This variable as it is.
     Keep(String),

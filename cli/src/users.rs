@@ -39,7 +39,7 @@ pub fn number(user: &str) -> Option<i64> {
 }
 
 /// The name of the user who runs this.
-pub fn me() -> Option<String> {
+pub fn current_user() -> Option<String> {
     let id = nix::unistd::getuid().as_raw().to_string();
     found("passwd", 2, &id).map(|fields| fields[0].clone())
 }
@@ -52,18 +52,18 @@ fn is_number(word: &str) -> bool {
 /// least three fields, of which the first are name, password and number.
 fn found(database: &str, place: usize, key: &str) -> Option<Vec<String>> {
     let file = fs::read_to_string(format!("/etc/{database}")).unwrap_or_default();
-    within(&file, place, key).or_else(|| {
+    find_entry(&file, place, key).or_else(|| {
         let answer = Command::new("getent")
             .args(["--", database, key])
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .output()
             .ok()?;
-        within(&String::from_utf8_lossy(&answer.stdout), place, key)
+        find_entry(&String::from_utf8_lossy(&answer.stdout), place, key)
     })
 }
 
-fn within(text: &str, place: usize, key: &str) -> Option<Vec<String>> {
+fn find_entry(text: &str, place: usize, key: &str) -> Option<Vec<String>> {
     let mut entries = text.lines().map(|line| line.split(':'));
     let entry = entries.find(|entry| entry.clone().nth(place) == Some(key))?;
     let fields: Vec<String> = entry.map(str::to_owned).collect();
@@ -78,7 +78,7 @@ mod tests {
     fn entries() {
         let text = "root:x:0:0:root:/root:/bin/sh\nbroken:x\nann:x:1000:100::/home/ann:/bin/sh\n";
         let check = |place, key, want: Option<&str>| {
-            let found = within(text, place, key);
+            let found = find_entry(text, place, key);
             assert_eq!(found.as_ref().map(|f| f[2].as_str()), want, "{key}");
         };
         check(0, "ann", Some("1000"));
@@ -94,6 +94,6 @@ mod tests {
         assert!(!exists("no-such-user-here") && !exists("-s"));
         assert_eq!(group(0), "root");
         assert_eq!(group(4_000_000_001), "4000000001");
-        assert!(me().is_some_and(|me| number(&me).is_some()));
+        assert!(current_user().is_some_and(|me| number(&me).is_some()));
     }
 }

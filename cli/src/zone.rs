@@ -14,10 +14,10 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// The zone that `TZ` or the system says.
 pub fn local() -> TimeZone {
-    usual().unwrap_or_else(TimeZone::system)
+    system_zone().unwrap_or_else(TimeZone::system)
 }
 
-fn usual() -> Option<TimeZone> {
+fn system_zone() -> Option<TimeZone> {
     let set = std::env::var_os("TZ");
     if std::env::var_os("TZDIR").is_some() {
         return None;
@@ -25,7 +25,7 @@ fn usual() -> Option<TimeZone> {
     let link = || std::fs::read_link("/etc/localtime").ok();
     let name = match &set {
         Some(set) => name_of(set)?.to_owned(),
-        None => linked(&link()?)?.to_owned(),
+        None => zone_of_link(&link()?)?.to_owned(),
     };
     let path = Path::new(DATABASE).join(&name);
     let file = std::fs::metadata(&path).ok()?;
@@ -47,7 +47,7 @@ fn name_of(text: &OsStr) -> Option<&str> {
 }
 
 /// The zone that a link to its file names.
-fn linked(target: &Path) -> Option<&str> {
+fn zone_of_link(target: &Path) -> Option<&str> {
     let (_, name) = target.to_str()?.split_once("/zoneinfo/")?;
     name_of(OsStr::new(name))
 }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn links_to_zones() {
         let check = |text: &str, want: Option<&str>| {
-            assert_eq!(linked(Path::new(text)), want, "{text}");
+            assert_eq!(zone_of_link(Path::new(text)), want, "{text}");
         };
         check("/usr/share/zoneinfo/Etc/UTC", Some("Etc/UTC"));
         check("../usr/share/zoneinfo/Europe/Berlin", Some("Europe/Berlin"));

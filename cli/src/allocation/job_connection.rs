@@ -41,9 +41,9 @@ pub struct Allocated {
 /// What the controller reports about the job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JobEvent {
-    /// The job has started.
+    /// The job has started; steps can be started in it.
     Allocated(Box<Allocated>),
-    /// The job has ended.
+    /// The job has ended, before or after its start.
     Ended(EndedJob),
     /// The controller refuses to report on the job; nothing more comes.
     Refused(Refusal),

@@ -97,7 +97,7 @@ pub fn run(
     let signals = SignalPipe::new(&[
         SIGCHLD, SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGCONT, SIGUSR1, SIGUSR2,
     ])?;
-    let terminal = Terminal::own();
+    let terminal = Terminal::of_foreground();
     hang_up_with_us(&mut command);
     let child = command.process_group(0).spawn()?;
     let mut shell = Shell {
@@ -126,7 +126,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn own() -> Option<Self> {
+    fn of_foreground() -> Option<Self> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
         let fd = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
         let group = Pid::from_raw(nix::unistd::getpgrp().as_raw())?;
@@ -185,7 +185,7 @@ impl Shell<'_> {
                 }
                 Ok(None) | Err(rustix::io::Errno::INTR) => {}
                 // Its end was collected by other code of this process: nothing is known of it.
-                Err(_) => return self.ended(1, 0),
+                Err(_) => return self.end(1, 0),
             }
             self.pause();
             for signal in self.signals.take() {
@@ -202,10 +202,10 @@ impl Shell<'_> {
             return None;
         }
         let code = status.exit_status();
-        Some(self.ended(code.unwrap_or(0), status.terminating_signal().unwrap_or(0)))
+        Some(self.end(code.unwrap_or(0), status.terminating_signal().unwrap_or(0)))
     }
 
-    fn ended(&self, exit_code: i32, signal: i32) -> ShellEnd {
+    fn end(&self, exit_code: i32, signal: i32) -> ShellEnd {
         ShellEnd {
             exit_code,
             signal,

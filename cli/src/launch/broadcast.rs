@@ -53,7 +53,7 @@ pub fn run(context: &Context, copy: &Broadcast) -> anyhow::Result<u8> {
     let step = start_step(context.program(), &spec, job, stream, &mut signals, quiet)?;
     let size = meta.is_file().then_some(meta.size());
     let resources = SessionResources {
-        sinks: Sinks::own(Style::Whole),
+        sinks: Sinks::to_streams(Style::Whole),
         input: Some(Input::new(InputSource::File {
             file: file.into(),
             size,

@@ -38,7 +38,7 @@ const STEP_END_AFTER_JOB: Duration = Duration::from_secs(5);
 /// Pause between two checks whether this command is in the terminal's foreground and may read it.
 const TERMINAL_POLL: Duration = Duration::from_secs(1);
 
-/// What the two halves of a session tell each other.
+/// State that a session's main thread and its control thread share.
 pub struct Shared {
     /// The connection to the step.
     pub stream: UnixStream,
@@ -136,7 +136,7 @@ pub struct ControlOutcome {
 
 /// What the control thread works with.
 pub struct ControlThread {
-    /// Shared with [`super::session`].
+    /// State shared with the thread of [`super::session`].
     pub shared: Arc<Shared>,
     /// Name that messages of this command begin with.
     pub program: String,
@@ -148,9 +148,9 @@ pub struct ControlThread {
     pub input: Option<Input>,
     /// The connection to the controller for the job that this command has submitted.
     pub job_connection: Option<JobConnection>,
-    /// The terminal is raw.
+    /// Whether the terminal is in raw mode.
     pub raw: bool,
-    /// Messages about what the user has asked for are left out.
+    /// Whether messages about what the user has asked for are left out.
     pub quiet: bool,
     /// Wording of the messages.
     pub dialect: Dialect,
@@ -179,7 +179,7 @@ struct Ready {
 }
 
 impl ControlThread {
-    /// Runs until [`Shared::set_step_ended`].
+    /// Serves signals, input and the job's connection until [`Shared::set_step_ended`].
     pub fn run(self) -> (ControlOutcome, Option<JobConnection>) {
         let mut state = State {
             control: self,
@@ -188,7 +188,7 @@ impl ControlThread {
             outcome: ControlOutcome::default(),
             disconnect_at: None,
         };
-        while state.turn() {}
+        while state.handle_event() {}
         (state.outcome, state.control.job_connection)
     }
 
@@ -201,7 +201,7 @@ impl ControlThread {
 
 impl State {
     /// Waits for an event and handles it; false when the step has ended.
-    fn turn(&mut self) -> bool {
+    fn handle_event(&mut self) -> bool {
         let ready = self.wait();
         let shared = &self.control.shared;
         let mut count = [0; 8];
@@ -241,7 +241,7 @@ impl State {
 
     fn wait(&self) -> Ready {
         let control = &self.control;
-        let input = control.input.as_ref().filter(|i| i.wants());
+        let input = control.input.as_ref().filter(|i| i.may_send());
         let readable = input.is_some_and(Input::may_read);
         let attended = control.job_connection.as_ref();
         let until = [

@@ -248,9 +248,9 @@ impl Ends {
             ranks.sort_unstable();
             let starved = memory.is_some_and(|(nodes, _)| nodes.contains(&node));
             let how = match failure {
-                TaskFailure::Code(code) => srun_messages::ended(code, 0),
+                TaskFailure::Code(code) => srun_messages::end_text(code, 0),
                 TaskFailure::Signal(SIGKILL) if starved => "Out Of Memory".to_owned(),
-                TaskFailure::Signal(signal) => srun_messages::ended(0, signal),
+                TaskFailure::Signal(signal) => srun_messages::end_text(0, signal),
                 TaskFailure::NeverRan(text) => text,
             };
             lines.push(format!("error: {node}: {}: {how}", tasks_words(&ranks)));

@@ -27,7 +27,7 @@ pub struct StreamTarget {
 }
 
 impl StreamTarget {
-    const fn own(remote: OutputTo) -> Self {
+    const fn to_own_stream(remote: OutputTo) -> Self {
         Self {
             remote,
             local: LocalTarget::Own,
@@ -39,14 +39,16 @@ impl StreamTarget {
 /// the step, for `%x`.
 pub fn output(value: Option<&OsText>, name: &str) -> StreamTarget {
     let Some(value) = value else {
-        return StreamTarget::own(OutputTo::Command);
+        return StreamTarget::to_own_stream(OutputTo::Command);
     };
     match value.0.as_slice() {
-        b"all" => StreamTarget::own(OutputTo::Command),
-        b"none" => StreamTarget::own(OutputTo::Null),
+        b"all" => StreamTarget::to_own_stream(OutputTo::Command),
+        b"none" => StreamTarget::to_own_stream(OutputTo::Null),
         other => match rank(other) {
-            Some(rank) => StreamTarget::own(OutputTo::Rank(rank)),
-            None if differs(other) => StreamTarget::own(OutputTo::File(for_nodes(other, name))),
+            Some(rank) => StreamTarget::to_own_stream(OutputTo::Rank(rank)),
+            None if names_several_files(other) => {
+                StreamTarget::to_own_stream(OutputTo::File(for_nodes(other, name)))
+            }
             None => StreamTarget {
                 remote: OutputTo::Command,
                 local: LocalTarget::File(value.clone()),
@@ -91,7 +93,7 @@ pub fn input(value: Option<&OsText>, name: &str) -> StreamSource {
         b"none" => from(InputFrom::Null),
         other => match rank(other) {
             Some(rank) => from(InputFrom::Rank(rank)),
-            None if differs(other) => from(InputFrom::File(for_nodes(other, name))),
+            None if names_several_files(other) => from(InputFrom::File(for_nodes(other, name))),
             None => StreamSource {
                 remote: InputFrom::All,
                 file: Some(value.clone()),
@@ -143,7 +145,7 @@ fn parts(pattern: &[u8]) -> Vec<PatternPart<'_>> {
 }
 
 /// True when the pattern gives each task or node a file of its own.
-fn differs(pattern: &[u8]) -> bool {
+fn names_several_files(pattern: &[u8]) -> bool {
     parts(pattern).iter().any(|p| {
         matches!(
             p,
@@ -237,7 +239,7 @@ mod tests {
         check("%N.%J.%x", OutputTo::File("%N.%j.%s.na%%me".into()), LocalTarget::Own);
         check("100%", OutputTo::Command, LocalTarget::File("100%".into()));
         check("a%%t", OutputTo::Command, LocalTarget::File("a%%t".into()));
-        assert_eq!(output(None, "x"), StreamTarget::own(OutputTo::Command));
+        assert_eq!(output(None, "x"), StreamTarget::to_own_stream(OutputTo::Command));
     }
 
     #[test]

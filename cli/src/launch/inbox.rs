@@ -113,10 +113,10 @@ mod tests {
     use cosy_proto::step::StepFrame;
     use proptest::prelude::*;
 
-    /// Gives bytes in pieces of so many.
-    struct Drip<'a>(&'a [u8], usize);
+    /// A reader that gives at most so many bytes in one read.
+    struct ChunkedReader<'a>(&'a [u8], usize);
 
-    impl Read for Drip<'_> {
+    impl Read for ChunkedReader<'_> {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             let n = self.1.min(self.0.len()).min(into.len());
             into[..n].copy_from_slice(&self.0[..n]);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn hostile_lengths() {
         let mut inbox = Inbox::new();
-        inbox.fill(&mut Drip(&[255; 8], 8)).unwrap();
+        inbox.fill(&mut ChunkedReader(&[255; 8], 8)).unwrap();
         assert!(inbox.answer().is_err());
         assert!(inbox.frame().is_err());
         assert!(inbox.buffer.len() <= 2 * READ);
@@ -148,10 +148,10 @@ mod tests {
             }
             let end = StepFrame::Up(UpFrame::StdinTaken { bytes: 3 });
             step::put(&mut bytes, &end).unwrap();
-            let mut drip = Drip(&bytes, piece);
+            let mut reader = ChunkedReader(&bytes, piece);
             let mut inbox = Inbox::new();
             while inbox.answer().unwrap().is_none() {
-                prop_assert!(inbox.fill(&mut drip).unwrap() > 0);
+                prop_assert!(inbox.fill(&mut reader).unwrap() > 0);
             }
             let mut got = Vec::new();
             loop {
@@ -165,7 +165,7 @@ mod tests {
                             { let mut b = Vec::new(); step::put(&mut b, &end).unwrap(); b.len() });
                     }
                 }
-                if inbox.fill(&mut drip).unwrap() == 0 {
+                if inbox.fill(&mut reader).unwrap() == 0 {
                     break;
                 }
             }

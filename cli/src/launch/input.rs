@@ -20,12 +20,12 @@ impl SendWindow {
     }
 
     /// So many more bytes were sent.
-    pub fn sent(&mut self, bytes: usize) {
+    pub fn add_sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes as u64);
     }
 
     /// Bytes that may be sent now, at most one chunk.
-    pub fn left(&self) -> usize {
+    pub fn free(&self) -> usize {
         let under_way = self.sent.saturating_sub(self.taken);
         let left = STDIN_WINDOW.saturating_sub(under_way);
         usize::try_from(left).unwrap_or(usize::MAX).min(STEP_CHUNK)
@@ -83,8 +83,8 @@ impl Input {
     }
 
     /// True when more may be sent, so that reading makes sense.
-    pub fn wants(&self) -> bool {
-        self.room.left() > 0
+    pub fn may_send(&self) -> bool {
+        self.room.free() > 0
     }
 
     /// True when reading does not stop this program: a terminal may be read only by programs in its
@@ -106,12 +106,12 @@ impl Input {
 
     /// Reads as much as may be sent, at most 64 KiB.
     pub fn read(&mut self) -> InputRead {
-        let mut bytes = vec![0; self.room.left().min(64 << 10)];
+        let mut bytes = vec![0; self.room.free().min(64 << 10)];
         match rustix::io::read(self.fd(), &mut bytes) {
             Ok(0) => self.end(),
             Ok(n) => {
                 bytes.truncate(n);
-                self.room.sent(n);
+                self.room.add_sent(n);
                 self.read += n as u64;
                 InputRead::Bytes(bytes)
             }
@@ -147,18 +147,18 @@ mod tests {
     #[test]
     fn the_window_is_kept() {
         let mut room = SendWindow::default();
-        assert_eq!(room.left(), STEP_CHUNK.min(STDIN_WINDOW as usize));
-        room.sent(STDIN_WINDOW as usize - 10);
-        assert_eq!(room.left(), 10);
-        room.sent(10);
-        assert_eq!(room.left(), 0);
+        assert_eq!(room.free(), STEP_CHUNK.min(STDIN_WINDOW as usize));
+        room.add_sent(STDIN_WINDOW as usize - 10);
+        assert_eq!(room.free(), 10);
+        room.add_sent(10);
+        assert_eq!(room.free(), 0);
         room.taken(100);
-        assert_eq!(room.left(), 100);
+        assert_eq!(room.free(), 100);
         // Never backwards, never more than was sent.
         room.taken(50);
-        assert_eq!(room.left(), 100);
+        assert_eq!(room.free(), 100);
         room.taken(u64::MAX);
-        assert_eq!(room.left(), STEP_CHUNK.min(STDIN_WINDOW as usize));
+        assert_eq!(room.free(), STEP_CHUNK.min(STDIN_WINDOW as usize));
     }
 
     #[test]

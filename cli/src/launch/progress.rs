@@ -37,10 +37,10 @@ impl Progress {
 
     /// Ranks that have not ended.
     fn running(&self) -> Vec<u32> {
-        self.those(None)
+        self.ranks_with_end(None)
     }
 
-    fn those(&self, end: Option<bool>) -> Vec<u32> {
+    fn ranks_with_end(&self, end: Option<bool>) -> Vec<u32> {
         let all = (0u32..).zip(&self.ended);
         let these = all.filter(|(_, ended)| **ended == end);
         these.map(|(rank, _)| rank).collect()
@@ -53,7 +53,7 @@ impl Progress {
             (Some(false), "exited abnormally"),
             (Some(true), "exited"),
         ];
-        let of = |(end, words)| (self.those(end), words);
+        let of = |(end, words)| (self.ranks_with_end(end), words);
         let some = kinds.map(of).into_iter().filter(|(all, _)| !all.is_empty());
         some.map(|(ranks, words)| format!("{}: {words}", tasks_words(&ranks)))
             .collect()

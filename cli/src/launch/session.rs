@@ -299,7 +299,7 @@ impl Session {
             UpFrame::Lost { nodes, reason } => {
                 self.ends.lost(&nodes, &reason);
                 if self.options.dialect == Dialect::Slurm {
-                    srun_messages::lost(&self.options.program, &self.ends.names(&nodes));
+                    srun_messages::nodes_lost(&self.options.program, &self.ends.names(&nodes));
                     self.killed = true;
                     self.shared.kill();
                 }

@@ -23,7 +23,7 @@ pub enum SinkError {
     Open {
         /// The file that was to be opened.
         path: String,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
     /// The error of a write, as on a full disk.
@@ -97,7 +97,7 @@ impl Sinks {
     }
 
     /// Standard output and error of the command.
-    pub const fn own(style: Style) -> Self {
+    pub const fn to_streams(style: Style) -> Self {
         Self {
             output: Target::Output,
             error: Some(Target::Error),
@@ -108,7 +108,7 @@ impl Sinks {
     }
 
     /// Shows only the output of one task and the errors of one; `None`: of all tasks.
-    pub fn showing(self, only: [Option<u32>; 2]) -> Self {
+    pub fn only_of(self, only: [Option<u32>; 2]) -> Self {
         Self { only, ..self }
     }
 

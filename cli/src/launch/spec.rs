@@ -16,7 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL when a step is ended.
 const GRACE: Span = Span::from_secs(5);
 
 /// A request for a step, and what the command does with the step's streams.

@@ -12,7 +12,7 @@ use std::io::Write;
 pub const LAST_WAIT: u32 = 5;
 
 /// How a task ended: `Exited with exit code 2`, `Killed`, `Segmentation fault`.
-pub fn ended(code: i32, signal: i32) -> String {
+pub fn end_text(code: i32, signal: i32) -> String {
     match signal {
         0 => format!("Exited with exit code {code}"),
         signal => signal_words(signal),
@@ -50,7 +50,7 @@ fn signal_words(signal: i32) -> String {
 }
 
 /// Nodes of the step were lost.
-pub fn lost(program: &str, nodes: &[String]) {
+pub fn nodes_lost(program: &str, nodes: &[String]) {
     for node in nodes {
         say(program, &format!("error: Node failure on {node}"));
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn words() {
-        let check = |code, signal, want: &str| assert_eq!(ended(code, signal), want);
+        let check = |code, signal, want: &str| assert_eq!(end_text(code, signal), want);
         check(2, 0, "Exited with exit code 2");
         check(0, 9, "Killed");
         check(0, 15, "Terminated");

@@ -193,7 +193,7 @@ fn sinks(options: &RunOptions, request: &StepRequest, step: &Step) -> anyhow::Re
 
 /// Login name of the user of this process, else the uid.
 fn own_name() -> String {
-    crate::users::me().unwrap_or_else(|| nix::unistd::getuid().to_string())
+    crate::users::current_user().unwrap_or_else(|| nix::unistd::getuid().to_string())
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ fn candidates(
     let here = !boot_id.is_empty() && endpoint.boot_id.trim() == boot_id;
     let first = endpoint.socket.as_ref().filter(|_| here).map(PathBuf::from);
     let usual = [STEP_SOCKET, OLD_STEP_SOCKET].map(|path| Some(path.into()));
-    let named = [first, socket_variable, beside(cluster)];
+    let named = [first, socket_variable, step_socket_beside(cluster)];
     let mut all: Vec<PathBuf> = named.into_iter().chain(usual).flatten().collect();
     let mut seen = Vec::new();
     all.retain(|p| {
@@ -130,7 +130,7 @@ fn candidates(
 
 /// The socket for steps beside a node daemon's socket for requests: `noded.steps.sock` beside
 /// `noded.sock`; `None` for the controller's socket.
-fn beside(socket: &Path) -> Option<PathBuf> {
+fn step_socket_beside(socket: &Path) -> Option<PathBuf> {
     let stem = socket.file_stem().filter(|s| *s != OsStr::new("cosyd"))?;
     let mut name = stem.to_owned();
     name.push(".steps");

@@ -95,7 +95,7 @@ impl Supervisors {
         self.processes.iter().map(line).collect()
     }
 
-    /// A task has ended.
+    /// Notes that a task has ended; gives the line to print about it.
     pub fn ended(&self, rank: u32, end: &TaskEnd) -> Option<SupervisorLine> {
         let pid = self.processes.get(&rank).filter(|_| self.reports_tasks())?;
         let how = match end.signal {

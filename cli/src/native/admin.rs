@@ -161,7 +161,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 /// Carries out and reports; silent when all is well.
-fn done(context: &Context, request: Request, matches: &ArgMatches) -> anyhow::Result<u8> {
+fn carry_out(context: &Context, request: Request, matches: &ArgMatches) -> anyhow::Result<u8> {
     let reply = context.ask(request)?;
     let as_json = matches.get_flag("json");
     match reply {
@@ -195,7 +195,7 @@ fn node(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8>
     };
     let nodes: Vec<Vec<String>> = arg::list(m, "nodes");
     let nodes = nodes.concat();
-    done(context, Request::NodeControl { nodes, action }, m)
+    carry_out(context, Request::NodeControl { nodes, action }, m)
 }
 
 fn token(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
@@ -230,7 +230,7 @@ fn queue(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8
         "close" => QueueState::Closed,
         _ => QueueState::Open,
     };
-    done(context, Request::QueueControl { queue, state }, m)
+    carry_out(context, Request::QueueControl { queue, state }, m)
 }
 
 /// Events that are asked for at once.

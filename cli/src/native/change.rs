@@ -32,7 +32,7 @@ pub fn requeue_command() -> Command {
     ids_command("requeue", "Put running jobs back into the queue")
 }
 
-fn named(matches: &ArgMatches) -> JobFilter {
+fn job_filter(matches: &ArgMatches) -> JobFilter {
     JobFilter {
         ids: arg::ids_of(matches),
         ..JobFilter::default()
@@ -44,7 +44,7 @@ fn named(matches: &ArgMatches) -> JobFilter {
 /// # Errors
 /// A refusal, or no controller.
 pub fn hold(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let filter = named(matches);
+    let filter = job_filter(matches);
     let reply = context.ask(Request::Hold {
         filter,
         as_user: false,
@@ -57,7 +57,7 @@ pub fn hold(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// # Errors
 /// A refusal, or no controller.
 pub fn release(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let filter = named(matches);
+    let filter = job_filter(matches);
     let reply = context.ask(Request::Release { filter })?;
     report(context, reply, matches.get_flag("json"))
 }
@@ -67,7 +67,7 @@ pub fn release(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// # Errors
 /// A refusal, or no controller.
 pub fn requeue(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let filter = named(matches);
+    let filter = job_filter(matches);
     outlive_own_job();
     let reply = context.ask(Request::Requeue {
         filter,
@@ -182,7 +182,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         return Err(exit::usage("change what? Give at least one of the options"));
     }
     let reply = context.ask(Request::Change {
-        filter: named(matches),
+        filter: job_filter(matches),
         change: Box::new(change),
     })?;
     report(context, reply, matches.get_flag("json"))

@@ -14,7 +14,7 @@ use jiff::Zoned;
 use serde_json::{Value as Json, json};
 
 /// Keeps those that end at `since` or later and begin before `until`.
-pub fn within(all: &mut Vec<ReservationInfo>, since: Option<Time>, until: Option<Time>) {
+pub fn keep_period(all: &mut Vec<ReservationInfo>, since: Option<Time>, until: Option<Time>) {
     all.retain(|r| {
         since.is_none_or(|since| r.end >= since) && until.is_none_or(|until| r.start < until)
     });
@@ -111,7 +111,7 @@ mod tests {
             let (start, end) = (all[0].start, all[0].end);
             let since = since.map(|ms| end + Span(ms));
             let until = until.map(|ms| start + Span(ms));
-            within(&mut all, since, until);
+            keep_period(&mut all, since, until);
             assert_eq!(all.len(), want);
         };
         check(None, None, 3);

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command};
 pub enum Action {
     /// The command can be called.
     Run {
-        /// Builds the command line.
+        /// Gives the command's options and arguments.
         build: fn() -> Command,
         /// Runs the command; gives the exit code.
         run: fn(&Context, &ArgMatches) -> anyhow::Result<u8>,
@@ -19,12 +19,12 @@ pub enum Action {
 
 /// A command of Cosy's own.
 pub struct Entry {
-    /// The word behind `cosy`.
+    /// The subcommand's name, as in `cosy NAME`.
     pub name: &'static str,
     /// The short name, where there is one.
     pub short: Option<&'static str>,
-    /// Listed by `cosy --help`.
+    /// Whether `cosy --help` lists the command.
     pub shown: bool,
-    /// How it is run.
+    /// How the command is run, if this version has it.
     pub action: Action,
 }

@@ -61,7 +61,7 @@ pub fn run(matches: &ArgMatches, commands: &CommandList) -> anyhow::Result<u8> {
 }
 
 /// `cosy` with all its commands.
-fn whole(native: &[Entry]) -> Command {
+fn full_command(native: &[Entry]) -> Command {
     let mut whole = arg::command("cosy", "The commands of the batch system Cosy");
     for e in native.iter().filter(|e| e.shown) {
         if let Action::Run { build, .. } = e.action {
@@ -73,7 +73,7 @@ fn whole(native: &[Entry]) -> Command {
 
 /// The commands with a page or completions of their own, by the name of these.
 fn each(native: &[Entry]) -> Vec<(String, Command)> {
-    let mut all = vec![("cosy".to_owned(), whole(native))];
+    let mut all = vec![("cosy".to_owned(), full_command(native))];
     for e in native.iter().filter(|e| e.shown) {
         if let Action::Run { build, .. } = e.action {
             let called = e.short.unwrap_or(e.name);

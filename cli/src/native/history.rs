@@ -85,7 +85,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let named = !filter.ids.is_empty();
     let mut table = context.fetch_jobs(Request::History { filter, fields })?;
     if format.is_none() && !as_json && !matches.get_flag("array") {
-        table = array_lines::folded(&table);
+        table = array_lines::fold_ended_tasks(&table);
     }
     output::print(&if as_json {
         stat::json_text(&json!({ "jobs": job_table::json(&table) }))
@@ -132,8 +132,8 @@ fn costs(context: &Context, matches: &ArgMatches, filter: &JobFilter) -> anyhow:
     };
     let mut all = context.fetch_reservations(reservations)?;
     let since = filter.since.filter(|_| matches.contains_id("since"));
-    cost::within(&mut all, since, filter.until);
-    all.retain(|r| belongs(r, filter));
+    cost::keep_period(&mut all, since, filter.until);
+    all.retain(|r| matches_filter(r, filter));
     if let Some(most) = filter.most {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         all.drain(..all.len().saturating_sub(most));
@@ -159,7 +159,7 @@ fn reservation_ids(filter: &JobFilter) -> anyhow::Result<Vec<ReservationId>> {
 }
 
 /// Users may be named by their numbers too.
-fn belongs(r: &ReservationInfo, filter: &JobFilter) -> bool {
+fn matches_filter(r: &ReservationInfo, filter: &JobFilter) -> bool {
     let among = |all: &[String], one: &str| all.is_empty() || all.iter().any(|a| a == one);
     let user = among(&filter.users, &r.user) || among(&filter.users, &r.uid.to_string());
     user && among(&filter.queues, &r.queue) && among(&filter.names, &r.name)
@@ -250,7 +250,7 @@ mod tests {
                 queues: names(queues),
                 ..JobFilter::default()
             };
-            assert_eq!(belongs(&ann, &filter), want, "{users:?} {queues:?}");
+            assert_eq!(matches_filter(&ann, &filter), want, "{users:?} {queues:?}");
         };
         check(&[], &[], true);
         check(&["bob", "ann"], &["main"], true);

@@ -50,7 +50,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         return Err(exit::usage("which slurm.conf?"));
     };
     let dump = path("accounts").map(|p| read(p)).transpose()?;
-    let imported = import::import(&whole(conf, 0)?, dump.as_deref());
+    let imported = import::import(&read_with_includes(conf, 0)?, dump.as_deref());
     match path("output") {
         Some(to) => write(to, &imported.toml)?,
         None => output::print(&imported.toml),
@@ -77,7 +77,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 
 /// The text of a file, with included files in place of the lines that include them. The line of a
 /// file that does not exist stays, so that it is reported.
-fn whole(path: &Path, depth: usize) -> anyhow::Result<String> {
+fn read_with_includes(path: &Path, depth: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in read(path)?.lines() {
         let included = line
@@ -85,7 +85,7 @@ fn whole(path: &Path, depth: usize) -> anyhow::Result<String> {
             .filter(|(word, _)| word.eq_ignore_ascii_case("include"))
             .map(|(_, file)| path.parent().unwrap_or(Path::new(".")).join(file.trim()));
         match included.filter(|file| depth < DEEPEST && file.is_file()) {
-            Some(file) => text.push_str(&whole(&file, depth + 1)?),
+            Some(file) => text.push_str(&read_with_includes(&file, depth + 1)?),
             None => {
                 text.push_str(line);
                 text.push('\n');
@@ -118,9 +118,9 @@ mod tests {
         };
         put("nodes.conf", "NodeName=n1 CPUs=2\nInclude slurm.conf\n");
         let conf = put("slurm.conf", "ClusterName=a\nInclude nodes.conf\nInclude gone\n");
-        let text = whole(&conf, DEEPEST - 1).unwrap();
+        let text = read_with_includes(&conf, DEEPEST - 1).unwrap();
         assert_eq!(text, "ClusterName=a\nNodeName=n1 CPUs=2\nInclude slurm.conf\nInclude gone\n");
-        assert!(whole(&conf, 0).is_ok());
+        assert!(read_with_includes(&conf, 0).is_ok());
         assert!(write(&conf, "x").is_err(), "an old file is kept");
     }
 }

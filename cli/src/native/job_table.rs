@@ -246,12 +246,12 @@ fn json_value(table: &Table, row: usize, field: JobField) -> Json {
     }
 }
 
-/// RFC 3339 in UTC, `null` without or beyond the calendar.
+/// A time as RFC 3339 in UTC, `null` where there is none or the calendar ends before it.
 pub fn json_time(time: Option<Time>) -> Json {
     time.and_then(times::rfc3339).map_or(Json::Null, Json::from)
 }
 
-/// Seconds, `null` without end.
+/// A length in seconds, `null` when it is unlimited.
 pub fn json_span(span: Span) -> Json {
     if span.is_unlimited() {
         Json::Null

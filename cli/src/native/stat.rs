@@ -76,7 +76,7 @@ fn parse_fields(text: &str) -> Result<Vec<JobField>, String> {
     text.split(',').map(|f| f.trim().parse()).collect()
 }
 
-/// What `cstat` shows.
+/// The kind of list or report that `cstat` prints.
 enum Subject {
     List,
     Jobs(Vec<JobRef>),
@@ -141,9 +141,9 @@ fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Resu
     let fine = |text| Ok((text, exit::OK));
     match what {
         Subject::Jobs(ids) if matches.get_flag("script") => fine(scripts(context, ids)?),
-        Subject::Jobs(ids) => whole(context, ids, as_json, style),
+        Subject::Jobs(ids) => job_details(context, ids, as_json, style),
         Subject::List => fine(list(context, matches, as_json, style)?),
-        Subject::Plan => fine(planned(context, matches, as_json)?),
+        Subject::Plan => fine(plan_text(context, matches, as_json)?),
         Subject::Queues => match context.ask(Request::Queues)? {
             Reply::Queues(all) if as_json => {
                 fine(json_text(&json!({ "queues": queues_json(&all) })))
@@ -220,7 +220,7 @@ fn list(
     };
     let mut table = context.fetch_jobs(request)?;
     if fold_arrays && format.is_none() && !as_json {
-        table = array_lines::folded(&table);
+        table = array_lines::fold_ended_tasks(&table);
     }
     let reserved = live_reservations(context, matches)?;
     if as_json {
@@ -277,7 +277,7 @@ fn live_reservations(
     Ok(Some(all))
 }
 
-fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Result<String> {
+fn plan_text(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Result<String> {
     let time = |text: &String| -> anyhow::Result<Time> {
         times::parse(text, &times::now(), times::Direction::Future)
             .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
@@ -311,7 +311,7 @@ fn default_columns(with_user: bool) -> Vec<JobColumn> {
     shown
 }
 
-fn whole(
+fn job_details(
     context: &Context,
     ids: &[JobRef],
     as_json: bool,
@@ -337,7 +337,7 @@ fn whole(
                 objects.push(job);
             }
         } else {
-            texts.push(explained(&table, &sentences, style));
+            texts.push(explanation(&table, &sentences, style));
         }
     }
     let text = if as_json {
@@ -348,7 +348,7 @@ fn whole(
     Ok((text, code))
 }
 
-fn explained(table: &Table, sentences: &[String], style: TableStyle) -> String {
+fn explanation(table: &Table, sentences: &[String], style: TableStyle) -> String {
     let now = times::now();
     let mut text = if table.rows == 1 {
         job_table::block(table, 0, &now)

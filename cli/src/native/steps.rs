@@ -31,12 +31,12 @@ fn jobs_of(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<JobRef>> 
     Ok((0..table.rows).filter_map(name).collect())
 }
 
-/// A list as text.
+/// Steps as a table for people.
 pub fn list(rows: &[StepRow], now: &Zoned, style: TableStyle) -> String {
     record::list(step::ended_columns(rows), rows, TimeStyle::in_lists(now), style)
 }
 
-/// Objects with fixed units.
+/// Steps as JSON objects, whose units do not depend on the value.
 pub fn json(rows: &[StepRow]) -> Vec<Json> {
     let each = rows.iter().map(step::ended_fields);
     each.map(|fields| record::json(&fields)).collect()

@@ -63,11 +63,11 @@ pub enum Paint {
     Plain,
     /// For what runs or went well.
     Green,
-    /// For what waits.
+    /// For what waits, as pending jobs.
     Yellow,
     /// For what went wrong or is missing.
     Red,
-    /// For what matters less.
+    /// For what matters less than the rest of the row.
     Dim,
 }
 
@@ -122,7 +122,7 @@ pub struct TableStyle {
     pub bare: bool,
 }
 
-/// The table as text.
+/// The table as text; columns that may be cut shrink until a line fits the terminal.
 pub fn render(columns: &[ColumnHead], rows: &[Vec<Cell>], style: TableStyle) -> String {
     let mut widths: Vec<usize> = columns
         .iter()

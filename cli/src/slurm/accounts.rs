@@ -5,7 +5,7 @@ use cosy_model::api::{Reply, Request};
 
 /// The name that a job is charged to: as it was given where there is such an account, else
 /// in small letters.
-pub fn charged(context: &Context, name: &str) -> String {
+pub fn account_name(context: &Context, name: &str) -> String {
     let small = name.to_lowercase();
     if small == name {
         return small;

@@ -1,7 +1,7 @@
 //! Command lines of commands that have a table of options: help, usage, version and mistakes
 //! are answered here.
 
-use super::messages::{called, say};
+use super::messages::{called_name, say};
 use crate::{Context, exit, output};
 use cosy_slurm::getopt::{self, Order, Parsed, UsageError};
 use cosy_slurm::table::{self, Row};
@@ -17,7 +17,7 @@ pub fn version() -> u8 {
 
 /// Reports an error on the command line, with a hint to `--help`; gives the exit code.
 pub fn mistake(context: &Context, mistake: &UsageError) -> u8 {
-    say(&mistake.text(&called()));
+    say(&mistake.text(&called_name()));
     say(&getopt::hint(context.program()));
     exit::FAILED
 }

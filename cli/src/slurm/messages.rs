@@ -5,7 +5,7 @@ use cosy_slurm::submit::{Fault, Program};
 use std::io::Write;
 
 /// The name that this program was called by (`argv[0]`), with which messages of `getopt` begin.
-pub fn called() -> String {
+pub fn called_name() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     called.to_string_lossy().into_owned()
 }

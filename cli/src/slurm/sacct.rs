@@ -29,7 +29,7 @@ pub fn run(context: &Context) -> u8 {
             exit::OK
         }
         Invocation::UsageError(mistake) => {
-            say(&mistake.text(&super::messages::called()));
+            say(&mistake.text(&super::messages::called_name()));
             exit::FAILED
         }
         Invocation::Bad(text) => {
@@ -67,7 +67,7 @@ fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, FailureCo
     let at = times::time_of(now);
     let records = records::fetch(context, &filter, query.whole, at);
     let records = records.map_err(|e| reports::failed("slurmdb_jobs_get", &e))?;
-    let jobs = chosen(&records, query, &selections);
+    let jobs = selected_rows(&records, query, &selections);
     match query.spelling {
         Some(spelling) => {
             let list = jobs.iter().map(|rows| tree::of_job(rows));
@@ -155,7 +155,11 @@ fn filter(
 }
 
 /// The records that are shown, by job.
-fn chosen<'r>(records: &'r Records, query: &Query, selections: &[Selection]) -> Vec<Vec<Row<'r>>> {
+fn selected_rows<'r>(
+    records: &'r Records,
+    query: &Query,
+    selections: &[Selection],
+) -> Vec<Vec<Row<'r>>> {
     let mut all = records.rows();
     all.retain(|rows| rows.first().is_some_and(|whole| fits(whole, query)));
     for rows in &mut all {
@@ -172,19 +176,19 @@ fn names(selections: &Selection, row: &Row<'_>) -> bool {
     let Some(step) = &selections.step else {
         let base = row.job.base_id();
         let is = |id: &JobRef| match id.task {
-            Some(task) => row.job.task() == Some(i64::from(task)) && same(id, base),
-            None => same(id, base) || same(id, row.job.raw_id()),
+            Some(task) => row.job.task() == Some(i64::from(task)) && is_job(id, base),
+            None => is_job(id, base) || is_job(id, row.job.raw_id()),
         };
         return selections.jobs.iter().any(is);
     };
     row.step().as_ref() == Some(step)
         && selections.jobs.iter().any(|id| match id.task {
-            Some(task) => row.job.task() == Some(i64::from(task)) && same(id, row.job.base_id()),
-            None => same(id, row.job.raw_id()) || same(id, row.job.base_id()),
+            Some(task) => row.job.task() == Some(i64::from(task)) && is_job(id, row.job.base_id()),
+            None => is_job(id, row.job.raw_id()) || is_job(id, row.job.base_id()),
         })
 }
 
-fn same(id: &JobRef, number: i64) -> bool {
+fn is_job(id: &JobRef, number: i64) -> bool {
     u64::try_from(number) == Ok(id.job.0)
 }
 

@@ -499,7 +499,7 @@ fn users(accounts: &[AccountInfo], settings: &Settings) -> Vec<Cells> {
     for admin in settings.admins.iter().filter(|m| !m.starts_with('@')) {
         first.entry(admin.clone()).or_default();
     }
-    if let Some(me) = crate::users::me() {
+    if let Some(me) = crate::users::current_user() {
         first.entry(me).or_default();
     }
     let row = |(user, account): (String, String)| {

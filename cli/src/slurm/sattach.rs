@@ -145,7 +145,7 @@ fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) ->
         return exit::FAILED;
     };
     let resources = SessionResources {
-        sinks: Sinks::own(style).showing(only),
+        sinks: Sinks::to_streams(style).only_of(only),
         input: None,
         signals,
         job_connection: None,

@@ -132,13 +132,13 @@ fn filter(context: &Context, args: &CancelRequest) -> Result<Option<JobFilter>, 
         return Err(exit::FAILED);
     }
     if args.qos.is_some() || args.wckey.is_some() || args.reservation.is_some() {
-        return Ok(narrowed(context, args, filter));
+        return Ok(narrow_filter(context, args, filter));
     }
     Ok(Some(filter))
 }
 
 /// A filter for the jobs that pass conditions which the controller does not filter by.
-fn narrowed(context: &Context, args: &CancelRequest, filter: JobFilter) -> Option<JobFilter> {
+fn narrow_filter(context: &Context, args: &CancelRequest, filter: JobFilter) -> Option<JobFilter> {
     let fields = vec![
         JobField::Ref,
         JobField::Qos,
@@ -199,7 +199,7 @@ impl JobCancellation<'_> {
         if self.args.verbose {
             let named = targets.iter().map(|target| target.text.clone());
             let all: Vec<String> = match targets.is_empty() {
-                true => self.chosen(),
+                true => self.selected_jobs(),
                 false => named.collect(),
             };
             all.iter().for_each(|id| self.announce(id));
@@ -208,7 +208,7 @@ impl JobCancellation<'_> {
     }
 
     /// The jobs that are chosen without their ids, as they are listed.
-    fn chosen(&self) -> Vec<String> {
+    fn selected_jobs(&self) -> Vec<String> {
         let request = Request::Jobs {
             filter: self.filter.clone(),
             fields: vec![JobField::Ref, JobField::State],

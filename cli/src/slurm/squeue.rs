@@ -199,7 +199,7 @@ impl JobSelection {
                 queues: query.partitions.clone(),
                 names: query.names.clone(),
                 accounts: accounts::spellings(&query.accounts),
-                states: ours(&states),
+                states: native_states(&states),
                 nodes,
                 ..JobFilter::default()
             },
@@ -268,7 +268,7 @@ impl JobSelection {
 }
 
 /// Cosy's states that may be shown; empty for all.
-fn ours(states: &States) -> Vec<JobState> {
+fn native_states(states: &States) -> Vec<JobState> {
     match states {
         States::All => Vec::new(),
         States::Live | States::These(_) => {

@@ -2,7 +2,7 @@
 //!
 //! Figures come from the job's first node and are about that node alone.
 
-use super::messages::{called, error, say};
+use super::messages::{called_name, error, say};
 use super::{records, reports, steps};
 use crate::{Context, exit, output, refs, times};
 use cosy_model::api::JobFilter;
@@ -25,7 +25,7 @@ pub fn run(context: &Context) -> u8 {
         Err(Invocation::Version) => reports::version(),
         Err(Invocation::Fields) => reports::print_text(&sstat::names()),
         Err(Invocation::UsageError(mistake)) => {
-            say(&mistake.text(&called()));
+            say(&mistake.text(&called_name()));
             say(&hint(context.program()));
             exit::FAILED
         }

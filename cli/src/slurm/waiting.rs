@@ -162,7 +162,7 @@ impl Waiting<'_> {
     /// The word of the reason why the job waits; empty when it cannot be had.
     fn reason(&self) -> String {
         let request = Request::Jobs {
-            filter: only(self.job_connection.job()),
+            filter: filter_of_job(self.job_connection.job()),
             fields: vec![JobField::Reason],
             fold_arrays: false,
         };
@@ -216,7 +216,7 @@ impl Waiting<'_> {
     /// Cancels the job. Closing the connection would not end a job that is not attended.
     fn cancel(&self, job: JobId) {
         let request = Request::Cancel {
-            filter: only(job),
+            filter: filter_of_job(job),
             signal: None,
             script_only: false,
             steps_only: false,
@@ -235,7 +235,7 @@ impl Waiting<'_> {
     }
 }
 
-fn only(job: JobId) -> JobFilter {
+fn filter_of_job(job: JobId) -> JobFilter {
     JobFilter {
         ids: vec![JobRef { job, task: None }],
         ..JobFilter::default()

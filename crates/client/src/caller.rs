@@ -23,7 +23,7 @@ pub enum CallError {
     Unreachable {
         /// The socket that was tried.
         path: String,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
     /// The connection was lost before the answer, and the controller not reached again in time.
@@ -54,13 +54,13 @@ pub enum CallError {
         ours = cosy_proto::PROTOCOL
     )]
     Version {
-        /// Version of the controller.
+        /// Protocol version of the controller.
         theirs: u32,
     },
     /// The request is larger than a frame may be.
     #[error("the request is too large: {0}")]
     TooLarge(FrameError),
-    /// The controller said no.
+    /// The controller refused the request, for the reason given.
     #[error("{0}")]
     Refused(Refusal),
     /// The reply is of a kind that does not belong to the request.

@@ -148,7 +148,7 @@ impl Waiting<'_> {
 
     /// Cancels the job. Closing the connection would not end a job that is not attended.
     fn give_up(&self, job: JobId) {
-        let filter = only(job);
+        let filter = filter_of_job(job);
         let request = Request::Cancel {
             filter,
             signal: None,
@@ -174,7 +174,7 @@ impl Waiting<'_> {
             return;
         }
         let request = Request::Jobs {
-            filter: only(job),
+            filter: filter_of_job(job),
             fields: vec![JobField::Reason, JobField::PredictedStart],
             fold_arrays: false,
         };
@@ -193,7 +193,7 @@ impl Waiting<'_> {
     }
 }
 
-fn only(job: JobId) -> JobFilter {
+fn filter_of_job(job: JobId) -> JobFilter {
     JobFilter {
         ids: vec![JobRef { job, task: None }],
         ..JobFilter::default()

@@ -35,7 +35,7 @@ const MOST_PROBES: usize = 40;
 /// The reservations that one cluster holds for this booking.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterHold {
-    /// Where they are held.
+    /// The cluster that holds them.
     pub cluster: Cluster,
     /// In the state `held`; several for a repeating reservation.
     pub reservations: Vec<ReservationInfo>,
@@ -51,7 +51,7 @@ struct HoldError {
 }
 
 impl Broker<'_> {
-    /// Both phases; see [`super::book_all`].
+    /// Holds and confirms on all clusters, or on none; see [`super::book_all`].
     pub fn book_all(
         &self,
         clusters: &[Cluster],
@@ -88,7 +88,7 @@ impl Broker<'_> {
             return held.map_err(|e| Outcome::of(e.results, e.tried, Vec::new()));
         }
         let quotes = self.quote(clusters, spec, None);
-        let known = answered(&quotes)?;
+        let known = require_quotes(&quotes)?;
         let mut tried = Vec::new();
         let mut results = each(clusters, &ClusterOutcome::Untried);
         let mut rounds = 0;
@@ -334,7 +334,7 @@ fn booked(held: Vec<ClusterHold>, done: Vec<Granted>) -> Outcome {
 }
 
 /// The quotes of all clusters; the outcome where one gave none.
-fn answered(quotes: &Quotes) -> Result<Vec<&Quote>, Outcome> {
+fn require_quotes(quotes: &Quotes) -> Result<Vec<&Quote>, Outcome> {
     let known: Vec<&Quote> = quotes.iter().filter_map(|(_, q)| q.as_ref().ok()).collect();
     if known.len() == quotes.len() {
         return Ok(known);

@@ -89,7 +89,7 @@ impl Search<'_> {
 }
 
 impl Broker<'_> {
-    /// The search of [`super::book_best`].
+    /// Books on the cluster with the best slot; see [`super::book_best`].
     pub fn book_best(
         &self,
         clusters: &[Cluster],
@@ -114,7 +114,7 @@ impl Broker<'_> {
             };
             let spec_there = spec_at(spec, best.slot.start, best.now);
             match self.reserve(&best.cluster, &spec_there, hold, job) {
-                Ok(granted) => return won(search, best.cluster, hold, granted),
+                Ok(granted) => return booked_outcome(search, best.cluster, hold, granted),
                 Err(ClusterError::Unknown(why)) if !hold => {
                     // It may be booked, and another booking could be one too many.
                     search.drop_cluster(
@@ -123,7 +123,7 @@ impl Broker<'_> {
                     );
                     break;
                 }
-                Err(error) => lost(&mut search, best, error),
+                Err(error) => drop_slot(&mut search, best, error),
             }
         }
         for cluster in search.clusters.clone() {
@@ -170,7 +170,7 @@ pub(super) fn granted(reply: Reply) -> Result<Granted, ClusterError> {
     })
 }
 
-fn won(search: Search<'_>, cluster: Cluster, hold: bool, granted: Granted) -> Outcome {
+fn booked_outcome(search: Search<'_>, cluster: Cluster, hold: bool, granted: Granted) -> Outcome {
     let outcome = if hold {
         ClusterOutcome::Held(granted.reservations)
     } else {
@@ -189,7 +189,7 @@ fn won(search: Search<'_>, cluster: Cluster, hold: bool, granted: Granted) -> Ou
 }
 
 /// Takes a refused slot out of the search, or its cluster where another start would not help.
-fn lost(search: &mut Search<'_>, slot: Ranked, error: ClusterError) {
+fn drop_slot(search: &mut Search<'_>, slot: Ranked, error: ClusterError) {
     search.note(&slot.cluster, Some(slot.slot.start), &error);
     match error {
         ClusterError::Refused(r) if depends_on_start(r.code) && !places_itself(search.spec) => {

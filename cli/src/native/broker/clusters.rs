@@ -44,7 +44,7 @@ pub enum ClustersError {
     Read {
         /// The file that was read.
         path: String,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
     /// A file is no TOML, has unknown keys, or a socket that is no absolute path.
@@ -70,7 +70,7 @@ pub enum ClustersError {
     List {
         /// The argument, shortened.
         text: String,
-        /// What is wrong.
+        /// What is wrong with the list.
         why: String,
     },
 }

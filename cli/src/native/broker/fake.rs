@@ -13,7 +13,7 @@ use cosy_proto::client::RequestKey;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// A length of all reservations here.
+/// The length of all reservations of these tests.
 pub const LENGTH: Span = Span::from_minutes(60);
 
 pub fn cluster(name: &str) -> Cluster {
@@ -90,8 +90,7 @@ pub enum FaultKind {
     No(RefusalCode),
 }
 
-/// When something goes wrong: at this cluster, at requests of this name, so many times
-/// after so many that went well.
+/// A fault at one cluster, at requests of one name: `times` times after `skip` that went well.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub cluster: &'static str,
@@ -103,33 +102,33 @@ pub struct Fault {
 
 /// The state of one cluster.
 #[derive(Default)]
-struct Books {
+struct ClusterState {
     slots: Vec<QuotedSlot>,
     reservations: BTreeMap<u64, (ReservationState, Time)>,
     answered: Vec<(RequestKey, Reply)>,
-    dead: bool,
+    unreachable: bool,
 }
 
 /// All clusters of a test.
-pub struct World {
-    books: Mutex<BTreeMap<String, Books>>,
+pub struct FakeClusters {
+    states: Mutex<BTreeMap<String, ClusterState>>,
     faults: Mutex<Vec<Fault>>,
-    /// Every question as `CLUSTER REQUEST`.
+    /// Every request as `CLUSTER REQUEST`.
     pub requested: Mutex<Vec<String>>,
 }
 
-impl World {
+impl FakeClusters {
     /// Clusters with those free slots.
     pub fn new(all: &[(&str, Vec<QuotedSlot>)]) -> Self {
-        let books = all.iter().map(|(name, slots)| {
-            let books = Books {
+        let states = all.iter().map(|(name, slots)| {
+            let state = ClusterState {
                 slots: slots.clone(),
-                ..Books::default()
+                ..ClusterState::default()
             };
-            ((*name).to_owned(), books)
+            ((*name).to_owned(), state)
         });
         Self {
-            books: Mutex::new(books.collect()),
+            states: Mutex::new(states.collect()),
             faults: Mutex::new(Vec::new()),
             requested: Mutex::new(Vec::new()),
         }
@@ -155,22 +154,27 @@ impl World {
 
     /// The cluster cannot be reached from now on.
     pub fn kill(&self, cluster: &str) {
-        self.books.lock().unwrap().get_mut(cluster).unwrap().dead = true;
+        self.states
+            .lock()
+            .unwrap()
+            .get_mut(cluster)
+            .unwrap()
+            .unreachable = true;
     }
 
-    /// `a1:confirmed b1:cancelled`: what is where.
-    pub fn state(&self) -> String {
-        let books = self.books.lock().unwrap();
-        let each = books.iter().flat_map(|(name, books)| {
-            let all = books.reservations.iter();
+    /// The reservations of all clusters with their states: `a1:confirmed b1:cancelled`.
+    pub fn states(&self) -> String {
+        let states = self.states.lock().unwrap();
+        let each = states.iter().flat_map(|(name, cluster)| {
+            let all = cluster.reservations.iter();
             all.map(move |(id, (state, _))| format!("{name}{id}:{state}"))
         });
         each.collect::<Vec<_>>().join(" ")
     }
 
-    pub fn count(&self, question: &str) -> usize {
+    pub fn count(&self, request: &str) -> usize {
         let requested = self.requested.lock().unwrap();
-        requested.iter().filter(|a| *a == question).count()
+        requested.iter().filter(|a| *a == request).count()
     }
 
     pub fn transport(
@@ -181,19 +185,19 @@ impl World {
     ) -> Result<Reply, ClusterError> {
         assert_eq!(key.is_some(), request.changes());
         let word = word(request);
-        let question = format!("{} {word}", cluster.name);
-        self.requested.lock().unwrap().push(question);
-        let mut all = self.books.lock().unwrap();
-        let books = all.get_mut(&cluster.name).unwrap();
-        if books.dead {
+        let line = format!("{} {word}", cluster.name);
+        self.requested.lock().unwrap().push(line);
+        let mut all = self.states.lock().unwrap();
+        let state = all.get_mut(&cluster.name).unwrap();
+        if state.unreachable {
             return Err(ClusterError::Unreachable("nobody is there".into()));
         }
         match self.kind(&cluster.name, word) {
-            None => books.answer(request, key),
+            None => state.answer(request, key),
             Some(FaultKind::Gone) => Err(ClusterError::Unreachable("nobody is there".into())),
             Some(FaultKind::Silent) => Err(ClusterError::Unknown("no answer".into())),
             Some(FaultKind::Deaf) => {
-                let _ = books.answer(request, key);
+                let _ = state.answer(request, key);
                 Err(ClusterError::Unknown("no answer".into()))
             }
             Some(FaultKind::No(code)) => {
@@ -225,7 +229,7 @@ fn word(request: &Request) -> &'static str {
     }
 }
 
-impl Books {
+impl ClusterState {
     fn answer(
         &mut self,
         request: &Request,

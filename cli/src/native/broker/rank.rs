@@ -102,7 +102,10 @@ pub fn rank_for(
     if places_itself(spec) {
         all.retain(|r| {
             let of_it = quotes.iter().find(|(c, _)| *c == r.cluster);
-            of_it.is_some_and(|(_, q)| q.as_ref().is_ok_and(|q| chosen(q) == Some(r.slot.start)))
+            of_it.is_some_and(|(_, q)| {
+                q.as_ref()
+                    .is_ok_and(|q| chosen_start(q) == Some(r.slot.start))
+            })
         });
     }
     all
@@ -121,7 +124,7 @@ pub(super) fn telling_refusal(quote: &Quote) -> Option<&QuotedSlot> {
     ruled.or_else(|| refused.next())
 }
 
-fn chosen(quote: &Quote) -> Option<Time> {
+fn chosen_start(quote: &Quote) -> Option<Time> {
     let slot = quote.slots.get(quote.choice? as usize)?;
     Some(slot.start)
 }

@@ -27,7 +27,7 @@ pub struct ClusterSelection<'a> {
 }
 
 impl<'a> ClusterSelection<'a> {
-    /// `None` without `--clusters`.
+    /// The selection on the command line; `None` without `--clusters`.
     pub fn of(matches: &'a ArgMatches) -> Option<Self> {
         let given = |name| optional::<bool>(matches, name).copied().unwrap_or(false);
         Some(Self {
@@ -58,7 +58,7 @@ pub fn run_quote(
     most: Option<u32>,
     now: &Zoned,
 ) -> anyhow::Result<u8> {
-    let clusters = named(several.list)?;
+    let clusters = clusters_of_list(several.list)?;
     let quotes = quote(&clusters, spec, most);
     let ranked = rank_for(&quotes, spec, Preference::of(spec.pick));
     output::print(&if several.json {
@@ -93,13 +93,13 @@ pub fn run_book(
     program: &str,
     now: &Zoned,
 ) -> anyhow::Result<u8> {
-    let clusters = named(several.list)?;
+    let clusters = clusters_of_list(several.list)?;
     let preference = Preference::of(spec.pick);
     let broker = Broker::new();
     let outcome = match (several.all, hold) {
         (false, _) => broker.book_best(&clusters, spec, preference, hold, job),
         (true, false) => broker.book_all(&clusters, spec, preference, job),
-        (true, true) => held(broker.hold_all(&clusters, spec, preference, job)),
+        (true, true) => held_outcome(broker.hold_all(&clusters, spec, preference, job)),
     };
     let code = outcome.exit_code();
     if several.json {
@@ -116,12 +116,12 @@ pub fn run_book(
     Ok(code)
 }
 
-fn named(list: &str) -> anyhow::Result<Vec<super::Cluster>> {
+fn clusters_of_list(list: &str) -> anyhow::Result<Vec<super::Cluster>> {
     clusters::names(list).map_err(|e| exit::usage(e.to_string()))
 }
 
 /// The first phase alone: the user confirms on each cluster.
-fn held(result: Result<Vec<super::ClusterHold>, Outcome>) -> Outcome {
+fn held_outcome(result: Result<Vec<super::ClusterHold>, Outcome>) -> Outcome {
     match result {
         Err(outcome) => outcome,
         Ok(held) => {

@@ -125,7 +125,7 @@ fn line(text: &str) -> String {
 fn sentence(result: &ClusterResult, now: &Zoned) -> String {
     let name = &result.cluster.name;
     match &result.outcome {
-        ClusterOutcome::Booked(all) => format!("Booked on cluster {name}: {}", several(all, now)),
+        ClusterOutcome::Booked(all) => format!("Booked on cluster {name}: {}", slot_list(all, now)),
         ClusterOutcome::Held(all) => {
             let until = all.iter().filter_map(|r| r.hold_until).min();
             let until =
@@ -133,11 +133,11 @@ fn sentence(result: &ClusterResult, now: &Zoned) -> String {
             let ids: Vec<ReservationId> = all.iter().map(|r| r.id).take(1).collect();
             format!(
                 "Held on cluster {name}{until}: {}; to keep it: {}",
-                several(all, now),
+                slot_list(all, now),
                 command(&result.cluster, "confirm", &ids)
             )
         }
-        ClusterOutcome::GivenBack(ids) => format!("cluster {name}: {} given back", named(ids)),
+        ClusterOutcome::GivenBack(ids) => format!("cluster {name}: {} given back", id_list(ids)),
         ClusterOutcome::Nothing(why) => format!("cluster {name}: nothing booked: {why}"),
         ClusterOutcome::Untried => format!("cluster {name}: not asked to book"),
         ClusterOutcome::Lapsing(why) => format!(
@@ -145,7 +145,7 @@ fn sentence(result: &ClusterResult, now: &Zoned) -> String {
              hold lapses by itself"
         ),
         ClusterOutcome::Left { ids, lapses, why } => {
-            left(result, ids, *lapses, &why.to_string(), now)
+            leftover_line(result, ids, *lapses, &why.to_string(), now)
         }
         ClusterOutcome::Unclear(why) => format!(
             "cluster {name}: it may be booked there, for it gave no answer ({why}); see: {}",
@@ -154,7 +154,7 @@ fn sentence(result: &ClusterResult, now: &Zoned) -> String {
     }
 }
 
-fn left(
+fn leftover_line(
     result: &ClusterResult,
     ids: &[ReservationId],
     lapses: Option<Time>,
@@ -168,12 +168,12 @@ fn left(
     format!(
         "cluster {}: {} could not be given back ({why}); {by_itself} give it back with: {}",
         result.cluster.name,
-        named(ids),
+        id_list(ids),
         command(&result.cluster, "cancel", ids)
     )
 }
 
-fn named(ids: &[ReservationId]) -> String {
+fn id_list(ids: &[ReservationId]) -> String {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     match ids.as_slice() {
         [one] => format!("reservation {one}"),
@@ -181,7 +181,7 @@ fn named(ids: &[ReservationId]) -> String {
     }
 }
 
-fn several(all: &[ReservationInfo], now: &Zoned) -> String {
+fn slot_list(all: &[ReservationInfo], now: &Zoned) -> String {
     let one = |r: &ReservationInfo| {
         format!(
             "reservation {} from {} to {} on {}",

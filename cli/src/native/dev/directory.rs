@@ -34,7 +34,7 @@ impl ClusterDirectory {
     /// Not empty, not writable.
     pub fn make(dir: Option<&Path>, keep: bool) -> anyhow::Result<Self> {
         let (dir, lock, whole) = match dir {
-            Some(dir) => named(dir)?,
+            Some(dir) => take_named_directory(dir)?,
             None => fresh()?,
         };
         if keep {
@@ -59,7 +59,7 @@ impl ClusterDirectory {
     }
 
     /// False when only the contents are to be removed in the end.
-    pub fn whole(&self) -> bool {
+    pub fn is_removed_whole(&self) -> bool {
         self.whole
     }
 
@@ -106,7 +106,7 @@ fn make_writable(dir: &Path) {
     }
 }
 
-fn named(dir: &Path) -> anyhow::Result<(PathBuf, File, bool)> {
+fn take_named_directory(dir: &Path) -> anyhow::Result<(PathBuf, File, bool)> {
     let shown = dir.display();
     let there = dir.exists();
     if there {

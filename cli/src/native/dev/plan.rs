@@ -82,7 +82,7 @@ fn machine_memory() -> MiB {
     MiB(kib.unwrap_or(1 << 20) / 1024)
 }
 
-/// Where the programs are.
+/// Paths of the programs that a cluster is made of.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Programs {
     /// The program of the commands, this one.
@@ -185,7 +185,7 @@ impl Plan {
             dir: directory.path().to_owned(),
             keep: options.keep,
             as_user: options.as_user,
-            whole: directory.whole(),
+            whole: directory.is_removed_whole(),
             programs,
             nodes,
             cores: options.cores,
@@ -234,7 +234,7 @@ pub enum Report {
     Ended(u8),
     /// COMMAND could not be started.
     NoCommand {
-        /// Exit code for it.
+        /// Exit code of `cosy dev` for this error.
         code: u8,
         /// The reason in one line.
         text: String,

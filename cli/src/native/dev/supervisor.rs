@@ -400,7 +400,7 @@ enum WakeReason {
     Signal,
     /// This pipe can be read, or its other end is closed.
     Readable(usize),
-    /// The time is over.
+    /// The longest time of the wait has passed.
     Timeout,
 }
 

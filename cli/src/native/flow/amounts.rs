@@ -62,7 +62,7 @@ pub fn estimate_in(node: &Node, what: &str) -> Result<Span, ParseError> {
     let text = match &node.value {
         Value::Text(text) => text.clone(),
         Value::Integer(minutes) => minutes.to_string(),
-        _ => return Err(node.wrong(what, "a length of time like \"10m\", or minutes")),
+        _ => return Err(node.type_error(what, "a length of time like \"10m\", or minutes")),
     };
     estimate(&text).map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))
 }
@@ -105,7 +105,7 @@ pub fn bytes_in(node: &Node, what: &str) -> Result<u64, ParseError> {
     let text = match &node.value {
         Value::Text(text) => text.clone(),
         Value::Integer(n) => n.to_string(),
-        _ => return Err(node.wrong(what, "an amount of data like \"2G\", or bytes")),
+        _ => return Err(node.type_error(what, "an amount of data like \"2G\", or bytes")),
     };
     bytes(&text).map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))
 }
@@ -148,7 +148,7 @@ pub fn share(text: &str) -> Result<u32, String> {
 pub fn share_in(node: &Node, what: &str) -> Result<u32, ParseError> {
     let text = match &node.value {
         Value::Text(text) => text,
-        _ => return Err(node.wrong(what, "a share like \"50%\"")),
+        _ => return Err(node.type_error(what, "a share like \"50%\"")),
     };
     share(text).map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))
 }
@@ -161,7 +161,7 @@ pub fn speed_in(node: &Node, what: &str) -> Result<u32, ParseError> {
     let permille = match &node.value {
         Value::Integer(n) => u64::try_from(*n).ok().and_then(|n| n.checked_mul(1000)),
         Value::Float(n) => decimal(&n.to_string(), 3),
-        _ => return Err(node.wrong(what, "a number like 1.5")),
+        _ => return Err(node.type_error(what, "a number like 1.5")),
     };
     permille
         .filter(|n| SPEEDS.contains(n))

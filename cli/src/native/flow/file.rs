@@ -131,12 +131,12 @@ fn of_tree(root: &Node, context: &HeaderContext<'_>, dir: &Path) -> Result<Parse
     let transfers = header::transfers(fields.take("transfer"))?;
     let (tasks, list) = (fields.take("tasks"), fields.take("task"));
     fields.finish()?;
-    let named = named(tasks, list)?;
-    let waiting: Vec<TaskParents<'_>> = named.iter().map(TaskEntry::waiting).collect();
+    let entries = task_entries(tasks, list)?;
+    let waiting: Vec<TaskParents<'_>> = entries.iter().map(TaskEntry::waiting).collect();
     let edges = graph::edges(&waiting)?;
     let source_lines = SourceLines {
         file: String::new(),
-        tasks: named.iter().map(|t| (t.name.clone(), t.line)).collect(),
+        tasks: entries.iter().map(|t| (t.name.clone(), t.line)).collect(),
         deadline: SourceLines::deadline_in(header),
     };
     let header = header::read(header, context)?;
@@ -145,7 +145,7 @@ fn of_tree(root: &Node, context: &HeaderContext<'_>, dir: &Path) -> Result<Parse
         reader.set_default(option, node);
     }
     reader.read_defaults(defaults)?;
-    let tasks: Vec<FlowTask> = named
+    let tasks: Vec<FlowTask> = entries
         .iter()
         .map(|t| reader.task(&t.name, t.line, t.node))
         .collect::<Result<_, _>>()?;
@@ -181,7 +181,7 @@ impl TaskEntry<'_> {
 
 /// The tasks of `[tasks.NAME]` and of `[[task]]`, once it is clear that they are not too
 /// many.
-fn named<'a>(
+fn task_entries<'a>(
     tasks: Option<&'a Node>,
     list: Option<&'a Node>,
 ) -> Result<Vec<TaskEntry<'a>>, ParseError> {
@@ -554,7 +554,7 @@ retries = 0
     }
 
     /// Pieces of files, thrown together.
-    fn scraps() -> impl Strategy<Value = String> {
+    fn file_pieces() -> impl Strategy<Value = String> {
         let scrap = prop::sample::select(vec![
             "[workflow]\n",
             "[tasks.a]\n",
@@ -605,16 +605,16 @@ retries = 0
             let mut source = source(Path::new("/nonexistent"), "");
             source.bytes = bytes;
             let _ = parse(&source, &now());
-            let _ = crate::native::flow::import::imported(&source, Span::from_secs(1));
+            let _ = crate::native::flow::import::convert(&source, Span::from_secs(1));
         }
 
         #[test]
-        fn no_scraps_make_it_panic(text in scraps()) {
+        fn no_pieces_make_it_panic(text in file_pieces()) {
             let source = source(Path::new("/nonexistent"), &text);
             if let Err(e) = parse(&source, &now()) {
                 prop_assert!(!e.message.is_empty() && !e.message.contains('\n'), "{e}");
             }
-            let _ = crate::native::flow::import::imported(&source, Span::from_secs(1));
+            let _ = crate::native::flow::import::convert(&source, Span::from_secs(1));
         }
     }
 }

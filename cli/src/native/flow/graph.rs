@@ -82,7 +82,7 @@ fn parents(after: &Node, task: &str) -> Result<Vec<Parent>, ParseError> {
     match &after.value {
         Value::List(list) => list.iter().map(|node| parent(node, &what)).collect(),
         Value::Text(_) | Value::Table(_) => Ok(vec![parent(after, &what)?]),
-        _ => Err(after.wrong(&what, "a list of tasks")),
+        _ => Err(after.type_error(&what, "a list of tasks")),
     }
 }
 
@@ -95,7 +95,9 @@ fn parent(node: &Node, what: &str) -> Result<Parent, ParseError> {
         });
     }
     if !matches!(node.value, Value::Table(_)) {
-        return Err(node.wrong(what, "the name of a task, or { task = \"a\", data = \"2G\" },"));
+        return Err(
+            node.type_error(what, "the name of a task, or { task = \"a\", data = \"2G\" },")
+        );
     }
     let mut fields = Fields::new(what, node)?;
     let name = fields.take("task").ok_or_else(|| {

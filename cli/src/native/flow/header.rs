@@ -22,7 +22,7 @@ pub struct HeaderContext<'a> {
     pub name: String,
 }
 
-/// The contents of `[workflow]`.
+/// What the table `[workflow]` of a file says.
 pub struct Header<'a> {
     /// The workflow without tasks and edges.
     pub spec: FlowSpec,
@@ -82,21 +82,21 @@ fn empty_spec(name: &str) -> FlowSpec {
 fn fill<'a>(header: &mut Header<'a>, node: &'a Node, now: &Zoned) -> Result<(), ParseError> {
     let mut fields = Fields::new("[workflow]", node)?;
     let spec = &mut header.spec;
-    set(&mut spec.name, fields.take("name"), |n| named(n, "name"))?;
+    set(&mut spec.name, fields.take("name"), |n| parse_name_of(n, "name"))?;
     let notes = &mut header.notes;
     spec.deadline = deadline(fields.take("deadline"), fields.take("slack"), now, notes)?;
     let earliest = fields.take("earliest");
     spec.earliest = earliest
         .map(|n| time(n, "earliest", now, notes))
         .transpose()?;
-    set(&mut spec.scheduler, fields.take("scheduler"), |n| word(n, "scheduler"))?;
-    set(&mut spec.slack_policy, fields.take("slack_policy"), |n| word(n, "slack_policy"))?;
+    set(&mut spec.scheduler, fields.take("scheduler"), |n| parse_word(n, "scheduler"))?;
+    set(&mut spec.slack_policy, fields.take("slack_policy"), |n| parse_word(n, "slack_policy"))?;
     set(&mut spec.threshold_permille, fields.take("threshold"), |n| {
         amounts::share_in(n, "threshold")
     })?;
-    set(&mut spec.overrun, fields.take("overrun"), |n| word(n, "overrun"))?;
+    set(&mut spec.overrun, fields.take("overrun"), |n| parse_word(n, "overrun"))?;
     set(&mut spec.early, fields.take("early"), |n| n.truth("early"))?;
-    let account = fields.take("account").map(|n| named(n, "account"));
+    let account = fields.take("account").map(|n| parse_name_of(n, "account"));
     spec.account = account.transpose()?;
     spec.max_price = fields.take("max_price").map(price).transpose()?;
     set(&mut spec.comment, fields.take("comment"), comment)?;
@@ -126,11 +126,11 @@ fn at<T>(node: &Node, what: &str, read: Result<T, String>) -> Result<T, ParseErr
     read.map_err(|e| ParseError::new(node.line, format!("{what}: {e}")))
 }
 
-fn named(node: &Node, what: &str) -> Result<String, ParseError> {
+fn parse_name_of(node: &Node, what: &str) -> Result<String, ParseError> {
     at(node, what, parse_name(node.text(what)?))
 }
 
-fn word<T: FromStr<Err = String>>(node: &Node, what: &str) -> Result<T, ParseError> {
+fn parse_word<T: FromStr<Err = String>>(node: &Node, what: &str) -> Result<T, ParseError> {
     at(node, what, node.text(what)?.parse())
 }
 
@@ -147,7 +147,7 @@ fn comment(node: &Node) -> Result<String, ParseError> {
 fn price(node: &Node) -> Result<Su, ParseError> {
     let text = match &node.value {
         Value::Text(_) | Value::Integer(_) | Value::Float(_) => node.word().unwrap_or_default(),
-        _ => return Err(node.wrong("max_price", "a sum like 12.5")),
+        _ => return Err(node.type_error("max_price", "a sum like 12.5")),
     };
     let sum = text
         .parse()
@@ -203,7 +203,7 @@ fn set_environment(
 /// Reads variables as the value of `csub --env`: `"NONE,A=1"`, `["NONE", "A=1"]` or `{ A = 1 }`.
 fn variables(node: &Node) -> Result<String, ParseError> {
     const WANTED: &str = "a list like [\"NONE\", \"A=1\"] or a table like { A = \"1\" }";
-    let wrong = || node.wrong("environment", WANTED);
+    let wrong = || node.type_error("environment", WANTED);
     let parts: Vec<String> = match &node.value {
         Value::Text(text) => return Ok(text.clone()),
         Value::List(list) => list
@@ -252,8 +252,14 @@ pub fn transfers(node: Option<&Node>) -> Result<Vec<Transfer>, ParseError> {
     };
     let one = |node: &Node| {
         let mut fields = Fields::new(WHAT, node)?;
-        let from = fields.take("from").map(|n| named(n, "from")).transpose()?;
-        let to = fields.take("to").map(|n| named(n, "to")).transpose()?;
+        let from = fields
+            .take("from")
+            .map(|n| parse_name_of(n, "from"))
+            .transpose()?;
+        let to = fields
+            .take("to")
+            .map(|n| parse_name_of(n, "to"))
+            .transpose()?;
         let rate = fields.take("rate").ok_or_else(|| {
             ParseError::new(node.line, format!("{WHAT}: 'rate' is missing, like rate = \"100M\""))
         });

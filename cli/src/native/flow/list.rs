@@ -86,7 +86,7 @@ pub fn show(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         stat::json_text(&json::flows(&all))
     } else {
         let style = stat::table_style(matches);
-        let texts: Vec<_> = all.iter().map(|f| whole(f, &now, style)).collect();
+        let texts: Vec<_> = all.iter().map(|f| details(f, &now, style)).collect();
         texts.join("\n")
     });
     Ok(code)
@@ -102,7 +102,7 @@ pub fn table(all: &[FlowInfo], now: &Zoned, with_user: bool, style: TableStyle) 
 }
 
 /// One workflow with its tasks; columns of slots only where the workflow has slots.
-pub fn whole(f: &FlowInfo, now: &Zoned, style: TableStyle) -> String {
+pub fn details(f: &FlowInfo, now: &Zoned, style: TableStyle) -> String {
     let lines = record::lines(&workflow::details(f), 10, now);
     let columns = match f.tasks.iter().any(|t| t.slot_start.is_some()) {
         true => workflow::TASKS_WITH_SLOTS,
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_whole_one() {
-        let text = whole(&sample(), &now(), TableStyle::default());
+        let text = details(&sample(), &now(), TableStyle::default());
         let want = [
             "Workflow 3",
             "  name        night",
@@ -205,12 +205,12 @@ mod tests {
     fn without_slots() {
         let mut plain = sample();
         plain.tasks[2].slot_start = None;
-        let text = whole(&plain, &now(), TableStyle::default());
+        let text = details(&plain, &now(), TableStyle::default());
         assert!(text.contains("last   waiting  -  "), "{text}");
         for task in &mut plain.tasks {
             task.slot_start = None;
         }
-        let text = whole(&plain, &now(), TableStyle::default());
+        let text = details(&plain, &now(), TableStyle::default());
         assert!(text.contains("TASK   STATE    START  END    JOB  NODES"), "{text}");
     }
 }

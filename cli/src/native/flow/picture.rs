@@ -22,7 +22,7 @@ const STYLE: &str = "\
 .est{fill:#4f9d69}.estcp{fill:#e08a2e}\
 .edge{stroke:#555;stroke-width:.8}.end{stroke:#c00;stroke-dasharray:4 2}.n{fill:#111}";
 
-/// Top of the chart.
+/// Upper edge of the chart, in pixels (as all lengths here).
 const TOP: i64 = 60;
 /// Height of a node's row where there is room.
 const ROW: i64 = 26;
@@ -62,7 +62,7 @@ pub fn slots(spec: &FlowSpec, plan: &FlowPlan) -> PlanChart {
 }
 
 /// Other bars of the machine's plan, moved to the rows of the slots.
-fn behind(around: &PlanChart, rows: &Rows) -> PlanChart {
+fn in_rows_of_slots(around: &PlanChart, rows: &Rows) -> PlanChart {
     let row = |node: &u32| {
         let name = around.nodes.get(*node as usize)?;
         rows.row(name).map(|row| row as u32)
@@ -98,7 +98,7 @@ pub fn draw(spec: &FlowSpec, plan: &FlowPlan, around: &PlanChart, now: &Zoned) -
     let mut svg = Svg::new(LEFT + WIDTH + RIGHT, area.bottom() + 40, &style, &title);
     legend(&mut svg);
     area.axis(&mut svg, now);
-    gantt::bars(&mut svg, &behind(around, &rows), area);
+    gantt::bars(&mut svg, &in_rows_of_slots(around, &rows), area);
     let drawing = Drawing {
         spec,
         plan,
@@ -155,7 +155,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Upper and lower edge.
+    /// Upper and lower edge of a slot's box, in pixels.
     fn edges_of(&self, position: SlotPosition) -> (i64, i64) {
         let count = self.rows.names.len().max(1);
         let top = self.area.row(position.row, count) + 2;

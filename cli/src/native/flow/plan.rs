@@ -50,7 +50,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         return Err(cosy_client::CallError::Unexpected.into());
     };
     if let Some(file) = matches.get_one::<OsString>("svg") {
-        let around = around(context, &plan)?;
+        let around = machine_plan(context, &plan)?;
         let drawn = picture::draw(&spec, &plan, &around, &now);
         if file == "-" {
             output::print(&drawn);
@@ -74,7 +74,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 /// The plan of the machine until the deadline, to draw behind the slots.
-fn around(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart> {
+fn machine_plan(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart> {
     let request = Request::PlanChart {
         until: Some(end(plan).max(plan.deadline)),
         most: DRAWN_JOBS,
@@ -173,7 +173,7 @@ pub mod sample {
     use cosy_model::workflow::{FlowDeadline, PlannedTask};
     use cosy_model::{JobId, Su, Time};
 
-    /// Noon of the present.
+    /// The present of the tests.
     pub fn now() -> Zoned {
         "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap()
     }

@@ -209,7 +209,7 @@ impl<'a> TaskReader<'a> {
     ) -> Result<Span, ParseError> {
         let limit = options.time.filter(|t| !t.is_unlimited());
         limit.ok_or_else(|| {
-            keys.wrong("an estimate is missing: how long does it run? Like estimate = \"10m\"")
+            keys.error("an estimate is missing: how long does it run? Like estimate = \"10m\"")
         })
     }
 
@@ -262,8 +262,8 @@ impl<'a> TaskReader<'a> {
         let matches = self.matches(keys.what, &given, &named)?;
         let (target, text) = self.target(keys)?;
         let (submission, options) =
-            submit::assemble(target, text, &matches).map_err(|e| keys.wrong(&format!("{e:#}")))?;
-        check_script_options(&options).map_err(|e| keys.wrong(&e))?;
+            submit::assemble(target, text, &matches).map_err(|e| keys.error(&format!("{e:#}")))?;
+        check_script_options(&options).map_err(|e| keys.error(&e))?;
         let mut spec = submission.spec;
         spec.environment = OsText::default();
         spec.rlimits = Vec::new();
@@ -314,7 +314,7 @@ impl<'a> TaskReader<'a> {
         let ways = ["script", "command", "run"];
         let found: Vec<&str> = ways.into_iter().filter(|w| keys.get(w).is_some()).collect();
         let [way] = found.as_slice() else {
-            return Err(keys.wrong(
+            return Err(keys.error(
                 "one of script = \"FILE\", command = [\"PROGRAM\", \"ARGUMENT\"] and run = \"a line of shell\" is needed",
             ));
         };
@@ -324,11 +324,11 @@ impl<'a> TaskReader<'a> {
             .transpose()?;
         let node = keys
             .get(way)
-            .map_or_else(|| Err(keys.wrong("nothing to run")), Ok)?;
+            .map_or_else(|| Err(keys.error("nothing to run")), Ok)?;
         match (*way, args) {
             ("script", args) => self.script(keys, node, args.unwrap_or_default()),
             (way, Some(_)) => {
-                Err(keys.wrong(&format!("'args' belongs to 'script', and there is '{way}'")))
+                Err(keys.error(&format!("'args' belongs to 'script', and there is '{way}'")))
             }
             ("command", None) => Ok((command(keys, node)?, Vec::new())),
             (_, None) => inline(keys, node),
@@ -343,7 +343,7 @@ impl<'a> TaskReader<'a> {
     ) -> Result<(Target, Vec<u8>), ParseError> {
         let name = node.text(&format!("{}, script", keys.what))?;
         if matches!(name, "" | "-") {
-            return Err(keys.wrong("'script' is the name of a file"));
+            return Err(keys.error("'script' is the name of a file"));
         }
         let path = self.dir.join(name);
         let text = match self.scripts.get(&path) {
@@ -376,14 +376,14 @@ impl<'b> TaskKeys<'b> {
         self.keys.get(key).copied()
     }
 
-    fn wrong(&self, message: &str) -> ParseError {
+    fn error(&self, message: &str) -> ParseError {
         ParseError::new(self.line, format!("{}: {message}", self.what))
     }
 
     /// A list of words, or a line that is split as a shell would.
     fn words(&self, key: &str, node: &Node) -> Result<Vec<OsString>, ParseError> {
         let what = format!("{}, {key}", self.what);
-        let expected = || node.wrong(&what, "a list of words");
+        let expected = || node.type_error(&what, "a list of words");
         let all: Vec<String> = match &node.value {
             Value::List(list) => list
                 .iter()
@@ -423,7 +423,11 @@ fn inline(keys: &TaskKeys<'_>, node: &Node) -> Result<(Target, Vec<u8>), ParseEr
 /// A key and its value as an argument of `csub`; nothing for `false`.
 fn argument(what: &str, given: &OptionEntry<'_>) -> Result<Option<String>, ParseError> {
     let option = &given.option;
-    let expected = || given.node.wrong(&format!("{what}, {option}"), "a value");
+    let expected = || {
+        given
+            .node
+            .type_error(&format!("{what}, {option}"), "a value")
+    };
     let joined = |words: Vec<String>| Ok(Some(format!("--{option}={}", words.join(","))));
     match &given.node.value {
         Value::Bool(true) => Ok(Some(format!("--{option}"))),

@@ -11,7 +11,7 @@ use cosy_model::workflow::{FlowFilter, FlowInfo, FlowState, FlowTaskInfo, FlowTa
 use jiff::Zoned;
 use std::time::Duration;
 
-/// Pause between two requests.
+/// Pause between two requests for the workflow's state.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// What is printed while the workflow runs.
@@ -50,7 +50,7 @@ pub fn follow(
 ) -> anyhow::Result<u8> {
     let mut before: Option<FlowInfo> = None;
     loop {
-        let flow = look(context, id)?;
+        let flow = fetch(context, id)?;
         if !options.json && !options.quiet {
             output::print(&changes(before.as_ref(), &flow, now));
         }
@@ -67,7 +67,7 @@ pub fn follow(
     }
 }
 
-fn look(context: &Context, id: FlowId) -> anyhow::Result<FlowInfo> {
+fn fetch(context: &Context, id: FlowId) -> anyhow::Result<FlowInfo> {
     let filter = FlowFilter {
         ids: vec![id],
         ended: true,

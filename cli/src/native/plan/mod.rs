@@ -61,7 +61,7 @@ pub fn show(context: &Context, query: &PlanQuery<'_>) -> anyhow::Result<String> 
     let (picture, column) = picture::draw(&chart, frame);
     let mut text = heading(&chart, column, &now);
     text.push_str(&picture);
-    text.push_str(&pushed(&reservations, until, &now));
+    text.push_str(&delay_lines(&reservations, until, &now));
     text.push_str(&waiting(&blocked(context)?));
     Ok(text)
 }
@@ -118,7 +118,7 @@ fn heading(chart: &PlanChart, column: Span, now: &Zoned) -> String {
 }
 
 /// A line for each reservation that delays waiting jobs, with the delays as of its booking.
-fn pushed(all: &[ReservationInfo], until: Time, now: &Zoned) -> String {
+fn delay_lines(all: &[ReservationInfo], until: Time, now: &Zoned) -> String {
     let line = |r: &ReservationInfo| {
         let jobs = if r.delayed_jobs == 1 { "job" } else { "jobs" };
         format!(
@@ -248,7 +248,7 @@ mod tests {
         one.total_delay = Span::from_minutes(120);
         let none = sample(8, "bob", ReservationState::Held);
         assert_eq!(
-            pushed(&[one, none], Time::FAR, &noon()),
+            delay_lines(&[one, none], Time::FAR, &noon()),
             "reservation 7 (ann, confirmed, from 12:00:00): pushed 3 waiting jobs back by \
              02:00:00 in all\n"
         );

@@ -39,7 +39,7 @@ impl ChartStyle {
 
     /// The style for standard output: blocks on a terminal with a UTF-8 locale, as wide as the
     /// terminal, or 80 columns.
-    pub fn here() -> Self {
+    pub fn for_stdout() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
             .filter_map(|name| std::env::var(name).ok())

@@ -71,7 +71,7 @@ pub fn show(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     output::print(&if matches.get_flag("json") {
         stat::json_text(&json::reservations(&all))
     } else {
-        let texts: Vec<_> = all.iter().map(|r| whole(r, &now)).collect();
+        let texts: Vec<_> = all.iter().map(|r| details(r, &now)).collect();
         texts.join("\n")
     });
     Ok(code)
@@ -96,7 +96,7 @@ pub fn table(
 }
 
 /// One reservation, everything that is known, a line each.
-pub fn whole(r: &ReservationInfo, now: &Zoned) -> String {
+pub fn details(r: &ReservationInfo, now: &Zoned) -> String {
     let lines = record::lines(&reservation::details(r), 20, now);
     format!("Reservation {}\n{lines}", r.id)
 }

@@ -44,7 +44,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     let as_json = matches.get_flag("json");
     if !as_json && !drawn {
-        output::print(&shown(matches, &quote, &request.now));
+        output::print(&quote_text(matches, &quote, &request.now));
     }
     let chosen = matches.get_one::<String>("choose").map(String::as_str);
     match chosen {
@@ -71,14 +71,14 @@ fn fetch(context: &Context, spec: &ReservationSpec, most: Option<u32>) -> anyhow
     }
 }
 
-fn shown(matches: &ArgMatches, quote: &Quote, now: &Zoned) -> String {
+fn quote_text(matches: &ArgMatches, quote: &Quote, now: &Zoned) -> String {
     let every = matches.get_flag("all-slots") || matches.contains_id("most");
     let style = TableStyle {
         width: output::width(),
         colour: output::colour(),
         bare: false,
     };
-    slots::text(quote, now, (!every).then_some(SHOWN), style, chart::ChartStyle::here())
+    slots::text(quote, now, (!every).then_some(SHOWN), style, chart::ChartStyle::for_stdout())
 }
 
 /// Draws the plan; true when it went to standard output, which is then taken.
@@ -110,7 +110,7 @@ fn choose(
     as_json: bool,
 ) -> anyhow::Result<u8> {
     let spec =
-        chosen(request.spec, quote, &request.now).map_err(|why| exit::error(exit::FAILED, why))?;
+        at_slot(request.spec, quote, &request.now).map_err(|why| exit::error(exit::FAILED, why))?;
     let reply = context.ask(Request::Reserve {
         ask: Box::new(spec),
         hold,
@@ -132,7 +132,7 @@ fn choose(
 }
 
 /// The slot that is picked, exactly, at its price or for less.
-fn chosen(
+fn at_slot(
     mut spec: ReservationSpec,
     quote: &Quote,
     now: &Zoned,
@@ -189,7 +189,7 @@ mod tests {
         let slot = &quote.slots[2];
         assert_eq!(quote.choice, Some(2));
         let check = |pick, max, want: (StartChoice, Option<Time>, Su)| {
-            let got = chosen(spec(pick, max), &quote, &sample::now()).unwrap();
+            let got = at_slot(spec(pick, max), &quote, &sample::now()).unwrap();
             assert_eq!((got.pick, got.earliest, got.max_price), (want.0, want.1, Some(want.2)));
         };
         let at = StartChoice::At(slot.start);
@@ -201,12 +201,12 @@ mod tests {
             choice: None,
             ..sample::quote()
         };
-        let error = chosen(spec(StartChoice::Soonest, None), &none, &sample::now()).unwrap_err();
+        let error = at_slot(spec(StartChoice::Soonest, None), &none, &sample::now()).unwrap_err();
         assert!(error.contains("no slot can be taken now: not free"), "{error}");
         let wrong = Quote {
             choice: Some(99),
             ..sample::quote()
         };
-        assert!(chosen(spec(StartChoice::Soonest, None), &wrong, &sample::now()).is_err());
+        assert!(at_slot(spec(StartChoice::Soonest, None), &wrong, &sample::now()).is_err());
     }
 }

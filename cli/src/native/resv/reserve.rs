@@ -30,13 +30,13 @@ pub enum OutputForm {
 /// The change that an answer reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompletedChange {
-    /// Held, booked or confirmed, as their state tells.
+    /// Reservations were held, booked or confirmed, as their state tells.
     Made,
     /// Their ends were moved to a later time.
     Extended,
     /// Their ends were moved to an earlier time.
     Shortened,
-    /// Others may use it.
+    /// Others were allowed to use the reservation.
     Shared,
 }
 
@@ -91,7 +91,7 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         match context.ask(Request::Confirm { id }) {
             Ok(reply) => {
                 let one = Reserved::of(reply)?;
-                super::print_notes(context, &noted(&one.note));
+                super::print_notes(context, &note_lines(&one.note));
                 done.all.extend(one.all);
             }
             Err(e) => {
@@ -254,7 +254,7 @@ pub fn report(
 ) -> anyhow::Result<u8> {
     let done = Reserved::of(reply)?;
     if form != OutputForm::Json {
-        super::print_notes(context, &noted(&done.note));
+        super::print_notes(context, &note_lines(&done.note));
     }
     output::print(&text(&done, now, form, deed));
     Ok(if done.all.is_empty() {
@@ -264,7 +264,7 @@ pub fn report(
     })
 }
 
-fn noted(note: &str) -> Vec<String> {
+fn note_lines(note: &str) -> Vec<String> {
     let note = Some(note.to_owned());
     note.filter(|n| !n.is_empty()).into_iter().collect()
 }
@@ -305,7 +305,7 @@ fn single(r: &ReservationInfo, now: &Zoned, deed: CompletedChange) -> String {
     };
     let mut text = format!(
         "{} reservation {}{name}: {times}, {}.\n",
-        did(r.state, deed),
+        change_word(r.state, deed),
         r.id,
         words::clean(&cosy_view::reservation::place(r))
     );
@@ -324,7 +324,7 @@ fn single(r: &ReservationInfo, now: &Zoned, deed: CompletedChange) -> String {
     text
 }
 
-const fn did(state: ReservationState, deed: CompletedChange) -> &'static str {
+const fn change_word(state: ReservationState, deed: CompletedChange) -> &'static str {
     match (state, deed) {
         (_, CompletedChange::Extended) => "Made longer:",
         (_, CompletedChange::Shortened) => "Made shorter:",
@@ -375,7 +375,7 @@ fn series(all: &[ReservationInfo], now: &Zoned) -> String {
     let state = all.first().map_or(ReservationState::Confirmed, |r| r.state);
     let mut text = format!(
         "{} {} for {} in all:\n",
-        did(state, CompletedChange::Made),
+        change_word(state, CompletedChange::Made),
         words::count(all.len() as u64, "reservation", "reservations"),
         words::su(price)
     );

@@ -34,7 +34,7 @@ pub fn text(
         text.push('\n');
         text.push_str(&pick_lines(quote, now));
     }
-    text.push_str(&circumstances(quote, now));
+    text.push_str(&rule_lines(quote, now));
     text
 }
 
@@ -117,12 +117,15 @@ fn pick_lines(quote: &Quote, now: &Zoned) -> String {
         slot.extra
     );
     if !slot.own_delayed.is_empty() {
-        text.push_str(&format!("It delays jobs of yours: {}.\n", own(&slot.own_delayed)));
+        text.push_str(&format!(
+            "It delays jobs of yours: {}.\n",
+            delayed_jobs_list(&slot.own_delayed)
+        ));
     }
     text
 }
 
-fn own(jobs: &[(JobId, Span)]) -> String {
+fn delayed_jobs_list(jobs: &[(JobId, Span)]) -> String {
     let each: Vec<_> = jobs
         .iter()
         .map(|(job, by)| format!("{job} by {}", words::span(*by)))
@@ -130,7 +133,7 @@ fn own(jobs: &[(JobId, Span)]) -> String {
     each.join(", ")
 }
 
-fn circumstances(quote: &Quote, now: &Zoned) -> String {
+fn rule_lines(quote: &Quote, now: &Zoned) -> String {
     let mut text = String::new();
     if let Some(at) = quote.notice_earliest {
         text.push_str(&format!(
@@ -163,12 +166,12 @@ pub mod sample {
     use crate::times::{self, Direction};
     use cosy_model::reservation::QuotedSlot;
 
-    /// The present in it.
+    /// The present of the tests.
     pub fn now() -> Zoned {
         "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap()
     }
 
-    /// A point in time.
+    /// A time as users type it.
     pub fn at(text: &str) -> Time {
         times::parse(text, &now(), Direction::Future).unwrap()
     }

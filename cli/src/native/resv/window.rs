@@ -26,7 +26,7 @@ pub struct Window {
     pub latest_end: Option<Time>,
 }
 
-/// The options of time.
+/// The options about start, end and time zone.
 pub fn args() -> [Arg; 9] {
     [
         value(
@@ -143,7 +143,7 @@ pub fn read(
     let pick = match (at, finish) {
         (Some(at), _) => StartChoice::At(at),
         (None, Some(_)) => StartChoice::FinishBy,
-        (None, None) => chosen(matches, or_soonest)?,
+        (None, None) => start_choice(matches, or_soonest)?,
     };
     let window = Window {
         pick,
@@ -154,7 +154,7 @@ pub fn read(
     Ok(window)
 }
 
-fn chosen(matches: &ArgMatches, or_soonest: bool) -> Result<StartChoice, String> {
+fn start_choice(matches: &ArgMatches, or_soonest: bool) -> Result<StartChoice, String> {
     let alpha_permille = matches.get_one::<u32>("alpha").copied();
     let window = matches.contains_id("from") || matches.contains_id("until");
     if let Some(alpha_permille) = alpha_permille {

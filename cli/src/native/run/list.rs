@@ -29,7 +29,7 @@ pub fn list(context: &Context, job: Option<JobId>, as_json: bool) -> anyhow::Res
             });
             Ok(exit::OK)
         }
-        NodeReply::Other(_) | NodeReply::Step(_) => Err(misfit()),
+        NodeReply::Other(_) | NodeReply::Step(_) => Err(unexpected_reply()),
     }
 }
 
@@ -46,11 +46,11 @@ pub fn cancel(context: &Context, step: StepRef) -> anyhow::Result<u8> {
     };
     match node_request::send(stream, &ask, None, &mut |_| ())? {
         NodeReply::Other(StepAnswer::Done) => Ok(exit::OK),
-        NodeReply::Other(_) | NodeReply::Step(_) => Err(misfit()),
+        NodeReply::Other(_) | NodeReply::Step(_) => Err(unexpected_reply()),
     }
 }
 
-fn misfit() -> anyhow::Error {
+fn unexpected_reply() -> anyhow::Error {
     anyhow!("the node daemon's answer does not fit the request")
 }
 

@@ -119,7 +119,7 @@ fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
         Style::Whole
     };
     let resources = SessionResources {
-        sinks: Sinks::own(style),
+        sinks: Sinks::to_streams(style),
         input: None,
         signals: SignalPipe::new(&[])?,
         job_connection: None,

@@ -115,7 +115,7 @@ pub fn assemble(
 ) -> anyhow::Result<(Submission, JobOptions)> {
     let mut options = match &target {
         Target::Script { file, .. } => {
-            let name = shown(file.as_deref());
+            let name = script_name(file.as_deref());
             directives::read(&String::from_utf8_lossy(&text), &name).map_err(exit::usage)?
         }
         Target::Command { .. } => JobOptions::default(),
@@ -142,7 +142,7 @@ fn target(args: &[OsString], matches: &ArgMatches) -> Target {
     Target::Script { file, args: words }
 }
 
-fn shown(file: Option<&OsStr>) -> String {
+fn script_name(file: Option<&OsStr>) -> String {
     match file.filter(|f| *f != "-") {
         Some(file) => file.to_string_lossy().into_owned(),
         None => script::STANDARD_INPUT.to_owned(),
@@ -250,7 +250,7 @@ fn program(target: Target) -> anyhow::Result<Program> {
 fn default_name(target: &Target) -> String {
     let path = match target {
         Target::Command { argv } => argv.first().cloned().unwrap_or_default(),
-        Target::Script { file, .. } => shown(file.as_deref()).into(),
+        Target::Script { file, .. } => script_name(file.as_deref()).into(),
     };
     let base = std::path::Path::new(&path).file_name().unwrap_or(&path);
     let mut name: String = base

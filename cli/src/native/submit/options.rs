@@ -196,21 +196,21 @@ impl JobOptions {
         take(&mut self.open_mode, m, "open-mode");
         take(&mut self.chdir, m, "chdir");
         self.apply_env(m);
-        self.login |= given(m, "login");
+        self.login |= is_given(m, "login");
         replace(&mut self.prefer, m, "prefer");
         replace(&mut self.avoid, m, "avoid");
         replace(&mut self.require, m, "require");
         names(&mut self.sets, m, "sets");
         names(&mut self.features, m, "features");
         take(&mut self.begin, m, "begin");
-        self.hold |= given(m, "hold");
+        self.hold |= is_given(m, "hold");
         take(&mut self.nice, m, "nice");
         replace(&mut self.depend, m, "depend");
         take(&mut self.array, m, "array");
-        if given(m, "requeue") || given(m, "no-requeue") {
-            self.requeue = Some(given(m, "requeue"));
+        if is_given(m, "requeue") || is_given(m, "no-requeue") {
+            self.requeue = Some(is_given(m, "requeue"));
         }
-        self.exclusive |= given(m, "exclusive");
+        self.exclusive |= is_given(m, "exclusive");
         take(&mut self.account, m, "account");
         take(&mut self.reservation, m, "reservation");
         take(&mut self.comment, m, "comment");
@@ -218,10 +218,10 @@ impl JobOptions {
         take(&mut self.signal, m, "signal");
         take(&mut self.mail_type, m, "mail-type");
         take(&mut self.mail_user, m, "mail-user");
-        self.wait |= given(m, "wait");
-        self.json |= given(m, "json");
-        self.quiet |= given(m, "quiet");
-        self.parsable |= given(m, "parsable");
+        self.wait |= is_given(m, "wait");
+        self.json |= is_given(m, "json");
+        self.quiet |= is_given(m, "quiet");
+        self.parsable |= is_given(m, "parsable");
         Ok(())
     }
 
@@ -247,7 +247,7 @@ impl JobOptions {
 }
 
 /// Whether a flag was given that the command may not have.
-fn given(m: &ArgMatches, name: &str) -> bool {
+fn is_given(m: &ArgMatches, name: &str) -> bool {
     optional::<bool>(m, name).copied().unwrap_or(false)
 }
 

@@ -13,7 +13,7 @@ pub enum ScriptError {
     Read {
         /// The script as the user named it.
         name: String,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
         /// The end of the message: what may have been meant, or empty.
         hint: &'static str,

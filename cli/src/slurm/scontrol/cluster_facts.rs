@@ -35,7 +35,7 @@ impl Session<'_> {
     }
 
     /// Names of the groups and reservations of these jobs, and the defaults of all queues.
-    pub(crate) fn around(&self, table: &Table) -> ClusterFacts {
+    pub(crate) fn facts_about(&self, table: &Table) -> ClusterFacts {
         let queues = self.queues().into_iter();
         let memory = queues.filter_map(|q| Some((q.spec.name, q.spec.default_memory_per_core?)));
         let mut around = ClusterFacts {

@@ -121,7 +121,7 @@ impl Session<'_> {
     /// The same for one target, which may be one component of a heterogeneous job.
     fn records_of(&self, table: &Table, target: Option<&Target>) -> String {
         self.head(table.rows);
-        let around = self.around(table);
+        let around = self.facts_about(table);
         let meant = |view: &JobView<'_>| {
             target.is_none_or(|target| is_meant(view, target) && !never_was(view, target))
         };

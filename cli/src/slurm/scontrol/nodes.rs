@@ -1,7 +1,7 @@
-//! `scontrol update NodeName=...`.
+//! `scontrol update NodeName=...`: takes nodes out of service and back, and sets their features.
 
 use super::session::Session;
-use super::update::mistaken;
+use super::update::report_update_error;
 use crate::exit;
 use crate::slurm::messages::say;
 use crate::slurm::words;
@@ -17,7 +17,7 @@ impl Session<'_> {
     pub(super) fn update_nodes(&self, given: &[String]) -> u8 {
         let update = match node::nodes(given) {
             Ok(update) => update,
-            Err(mistake) => return mistaken(&mistake),
+            Err(mistake) => return report_update_error(&mistake),
         };
         let known = self.nodes();
         let names = match update.names.to_ascii_uppercase().as_str() {

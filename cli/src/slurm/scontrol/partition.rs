@@ -1,7 +1,7 @@
 //! `scontrol create`, `update` and `delete` of partitions.
 
 use super::session::Session;
-use super::update::mistaken;
+use super::update::report_update_error;
 use crate::exit;
 use crate::slurm::messages::say;
 use crate::slurm::words;
@@ -16,7 +16,7 @@ impl Session<'_> {
     pub(super) fn create_partition(&self, given: &[String]) -> u8 {
         let update = match partition::read(given) {
             Ok(update) => update,
-            Err(mistake) => return mistaken(&mistake),
+            Err(mistake) => return report_update_error(&mistake),
         };
         let mut spec = QueueSpec {
             name: update.name.clone(),
@@ -38,7 +38,7 @@ impl Session<'_> {
                 say("No changes specified");
                 return exit::FAILED;
             }
-            Err(mistake) => return mistaken(&mistake),
+            Err(mistake) => return report_update_error(&mistake),
         };
         if let Some(state) = update.only_state() {
             let queue = update.name;

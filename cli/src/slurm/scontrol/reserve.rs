@@ -3,7 +3,7 @@
 //! As in Slurm these are an administrator's; users book with `cresv`.
 
 use super::session::{Session, too_few};
-use super::update::mistaken;
+use super::update::report_update_error;
 use crate::slurm::messages::say;
 use crate::slurm::{names, words};
 use crate::{exit, output, times, users};
@@ -51,7 +51,7 @@ impl Session<'_> {
         let now = times::now();
         let change = match reservation::read(given, &now) {
             Ok(change) => change,
-            Err(mistake) => return mistaken(&mistake),
+            Err(mistake) => return report_update_error(&mistake),
         };
         let all = if change.all_nodes {
             self.nodes_of(&change)
@@ -60,7 +60,7 @@ impl Session<'_> {
         };
         let ask = match change.ask(&now, &all) {
             Ok(ask) => ask,
-            Err(mistake) => return mistaken(&mistake),
+            Err(mistake) => return report_update_error(&mistake),
         };
         match self.book(ask) {
             Ok(name) => self.print(&format!("Reservation created: {name}\n")),
@@ -160,7 +160,7 @@ impl Session<'_> {
     pub(super) fn update_reservation(&self, given: &[String]) -> u8 {
         let change = match reservation::read(given, &times::now()) {
             Ok(change) => change,
-            Err(mistake) => return mistaken(&mistake),
+            Err(mistake) => return report_update_error(&mistake),
         };
         let why = match self.alter(&change) {
             Ok(()) => return self.print("Reservation updated.\n"),

@@ -1,4 +1,4 @@
-//! `scontrol show ENTITY [ID]`.
+//! `scontrol show ENTITY [ID]`: prints jobs, nodes, partitions and more in full.
 
 use super::session::{Session, too_few};
 use crate::slurm::messages::{error, say};

@@ -1,7 +1,7 @@
 //! `scontrol update StepId=`: asked of the job's first node, which knows its steps.
 
 use super::session::Session;
-use super::update::mistaken;
+use super::update::report_update_error;
 use crate::exit;
 use crate::launch::node_request::StepRefused;
 use crate::slurm::messages::{error, say};
@@ -17,7 +17,7 @@ impl Session<'_> {
     pub(super) fn update_steps(&self, given: &[String]) -> u8 {
         let update = match step::read(given) {
             Ok(update) => update,
-            Err(mistake) => return mistaken(&mistake),
+            Err(mistake) => return report_update_error(&mistake),
         };
         let targets = match self.targets(&update) {
             Ok(targets) => targets,

@@ -11,7 +11,7 @@ use cosy_slurm::control::pairs::{Subject, subject};
 use cosy_slurm::{sentences, targets};
 
 /// Reports an error in the parameters; gives the exit code.
-pub(super) fn mistaken(mistake: &UpdateError) -> u8 {
+pub(super) fn report_update_error(mistake: &UpdateError) -> u8 {
     mistake.0.iter().for_each(|line| say(line));
     exit::FAILED
 }
@@ -39,7 +39,7 @@ impl Session<'_> {
     fn update_jobs(&self, given: &[String]) -> u8 {
         let update = match job::read(given, &times::now()) {
             Ok(update) => update,
-            Err(mistake) => return mistaken(&mistake),
+            Err(mistake) => return report_update_error(&mistake),
         };
         let ids = match self.ids_of(&update) {
             Ok(ids) => ids,

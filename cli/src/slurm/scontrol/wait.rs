@@ -1,4 +1,5 @@
-//! `scontrol wait_job`, `scontrol write`.
+//! `scontrol wait_job`: waits for a job's nodes; `scontrol write`: saves a job's
+//! script or the configuration.
 
 use super::session::{Session, too_few};
 use crate::slurm::messages::{error, say};

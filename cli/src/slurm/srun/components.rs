@@ -72,7 +72,7 @@ pub fn read_all(line: ComponentLine) -> Result<ReadResult, Fault> {
 ///
 /// # Errors
 /// A component that there is not, or that is named twice.
-pub fn chosen(
+pub fn selected(
     srun_options: &SrunOptions,
     whole: Option<&AllocationFacts>,
 ) -> Result<Vec<(SrunOptions, AllocationFacts)>, Fault> {

@@ -1,6 +1,6 @@
 //! `srun` inside a running job: a step in that job.
 
-use super::layout::{arranged, layout};
+use super::layout::{arbitrary_layout, layout};
 use super::request::{Failure, SRUN, SrunOptions, refused, tell_job, unreachable};
 use super::{components, step};
 use crate::launch::start::{connect_to_job, run_step, with_variables};
@@ -38,7 +38,7 @@ pub fn run(context: &Context, srun_options: &SrunOptions, job: JobId) -> Result<
         Err(e) => return Err(no_way(job, &e)),
     };
     let whole = facts(context, job);
-    let mut chosen = components::chosen(srun_options, whole.as_ref())?;
+    let mut chosen = components::selected(srun_options, whole.as_ref())?;
     if let Some(whole) = whole.as_ref().filter(|_| chosen.len() > 1) {
         return over_components(srun_options, &chosen, whole, job, stream);
     }
@@ -56,7 +56,7 @@ pub fn run(context: &Context, srun_options: &SrunOptions, job: JobId) -> Result<
     let hosts = hosts::of_tasks(srun_options.hosts.as_ref(), srun_options.line.tasks)?;
     let layout = match &hosts[..] {
         [] => layout(srun_options, facts.as_ref())?,
-        hosts => arranged(srun_options, facts.as_ref(), hosts),
+        hosts => arbitrary_layout(srun_options, facts.as_ref(), hosts),
     };
     let name = srun_options.job_options.name.clone().unwrap_or_default();
     let environment = variables(srun_options, facts.as_ref(), &layout, &name)?;
@@ -115,13 +115,13 @@ fn no_way(job: JobId, error: &anyhow::Error) -> Failure {
 
 /// Nodes, tasks and cores of the job: from its variables, else from the controller.
 fn facts(context: &Context, job: JobId) -> Option<AllocationFacts> {
-    let own = AllocationFacts::read(&present().0).filter(|f| f.job == job.to_string());
+    let own = AllocationFacts::read(&job_variables().0).filter(|f| f.job == job.to_string());
     own.filter(|f| !f.cores.is_empty())
         .or_else(|| ask(context, job))
 }
 
 /// The variables of this process that describe a job.
-fn present() -> OsText {
+fn job_variables() -> OsText {
     let mut block = Vec::new();
     for (name, value) in std::env::vars_os() {
         if name.as_bytes().starts_with(variables::PREFIX.as_bytes()) {
@@ -219,7 +219,7 @@ fn variables(
 ) -> Result<OsText, Fault> {
     let host = submitter::hostname();
     let mut requested = submitter::requested(SRUN, &srun_options.job_options, name, &host);
-    requested.distribution = Some(dealt(srun_options, layout));
+    requested.distribution = Some(distribution_word(srun_options, layout));
     if srun_options.step_options.preserve {
         // Variables that are set stay as they are.
         requested.tasks = None;
@@ -238,11 +238,11 @@ fn variables(
         }
         environment = with_variables(&environment, &more.into());
     }
-    Ok(with_variables(&environment, &launched(&host)))
+    Ok(with_variables(&environment, &launch_variables(&host)))
 }
 
 /// The word for how tasks are distributed: as given, else `block`, or `cyclic` for one task a node.
-fn dealt(srun_options: &SrunOptions, layout: &Layout) -> String {
+fn distribution_word(srun_options: &SrunOptions, layout: &Layout) -> String {
     let usual = if layout.tasks <= layout.nodes {
         "cyclic"
     } else {
@@ -254,7 +254,7 @@ fn dealt(srun_options: &SrunOptions, layout: &Layout) -> String {
 
 /// Variables with the address and a port of this command. Nothing connects to the port; it is kept
 /// from other processes, because programs derive numbers from it that must differ between steps.
-pub fn launched(host: &str) -> OsText {
+pub fn launch_variables(host: &str) -> OsText {
     let address = if host.is_empty() { "localhost" } else { host };
     let here = address_of(address);
     let port = own_port();

@@ -50,7 +50,7 @@ pub(super) fn layout(
 }
 
 /// The layout of tasks that are put on hosts one by one.
-pub(super) fn arranged(
+pub(super) fn arbitrary_layout(
     srun_options: &SrunOptions,
     facts: Option<&AllocationFacts>,
     hosts: &[String],

@@ -1,6 +1,6 @@
 //! `srun` outside of jobs: submits a job, runs the step in it, and gives the job back at the end.
 
-use super::in_job::{launched, program_name};
+use super::in_job::{launch_variables, program_name};
 use super::request::{Failure, SRUN, SrunOptions, refused, tell_job};
 use super::{components, step};
 use crate::allocation::finish::finish;
@@ -92,13 +92,13 @@ fn step_request(
     environment: OsText,
     facts: Option<AllocationFacts>,
 ) -> Result<(RunOptions, StepRequest), Fault> {
-    let chosen = components::chosen(srun_options, facts.as_ref())?;
+    let chosen = components::selected(srun_options, facts.as_ref())?;
     if let Some(facts) = facts.as_ref().filter(|_| !chosen.is_empty()) {
         return components::ComponentStep::new(&chosen, facts)?.request(&chosen, environment);
     }
     let mut request = step::request(srun_options, &options, environment)?;
     request.spec.cores_per_task = job_options.cores_per_task;
-    let filled = facts.and_then(|facts| filling(job_options, &facts.cores));
+    let filled = facts.and_then(|facts| tasks_that_fill(job_options, &facts.cores));
     if let Some((nodes, tasks)) = filled.filter(|_| options.places.is_empty()) {
         (request.spec.nodes, request.spec.tasks) = (Some(nodes), Some(tasks));
     }
@@ -107,7 +107,7 @@ fn step_request(
 
 /// Whole nodes that were asked for by the cores of a task are filled with tasks: how many
 /// nodes, and how many tasks, given the cores of each node.
-fn filling(job_options: &SubmitOptions, cores: &[u32]) -> Option<(u32, u32)> {
+fn tasks_that_fill(job_options: &SubmitOptions, cores: &[u32]) -> Option<(u32, u32)> {
     let given = job_options.tasks.is_some() || job_options.tasks_per_node.is_some();
     let each = job_options.cores_per_task.filter(|c| !given && *c > 0)?;
     let tasks = cores.iter().map(|cores| cores / each);
@@ -179,5 +179,5 @@ fn variables(environment: &OsText, allocated: &Allocated, job_options: &SubmitOp
         }
         all = with_variables(&all, &shared.join("\0").into());
     }
-    with_variables(&all, &launched(&submitter::hostname()))
+    with_variables(&all, &launch_variables(&submitter::hostname()))
 }

@@ -74,7 +74,7 @@ pub(super) fn read(
         submit::describe(SRUN, &all);
     }
     submit::remarks(SRUN, &line_options);
-    let hosts = submit::hosts::arranged(&job_options, true)?;
+    let hosts = submit::hosts::arbitrary_hosts(&job_options, true)?;
     for job_options in [&mut job_options, &mut line_options] {
         match &hosts {
             Some(_) => {

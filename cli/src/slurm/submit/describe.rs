@@ -21,7 +21,7 @@ pub fn describe(program: Program, options: &[GivenOption]) {
         let given = options.iter().filter(|f| f.name == option);
         let last = given.clone().next_back();
         let value = match last {
-            Some(found) if found.value.is_some() => shown(found),
+            Some(found) if found.value.is_some() => value_text(found),
             _ if option == "verbose" => given.count().to_string(),
             _ => "set".to_owned(),
         };
@@ -32,7 +32,7 @@ pub fn describe(program: Program, options: &[GivenOption]) {
 }
 
 /// A value as the program understood it.
-fn shown(found: &GivenOption) -> String {
+fn value_text(found: &GivenOption) -> String {
     let text = found.text();
     let better = match found.name {
         "time" | "time-min" => submit::times::limit(&text).map(times::duration),
@@ -78,7 +78,7 @@ mod tests {
     fn values() {
         let check = |name: &'static str, value: &str, want: &str| {
             let value = Some(value.into());
-            assert_eq!(shown(&GivenOption { name, value }), want, "{name}");
+            assert_eq!(value_text(&GivenOption { name, value }), want, "{name}");
         };
         check("time", "3", "00:03:00");
         check("time", "2-0", "2-00:00:00");

@@ -19,7 +19,10 @@ const HOSTFILE: &str = "SLURM_HOSTFILE";
 ///
 /// # Errors
 /// A list that cannot be read, none where one is needed, or one that is too short.
-pub fn arranged(job_options: &SubmitOptions, always: bool) -> Result<Option<Vec<String>>, Fault> {
+pub fn arbitrary_hosts(
+    job_options: &SubmitOptions,
+    always: bool,
+) -> Result<Option<Vec<String>>, Fault> {
     let distribution = job_options.distribution.as_ref();
     let arbitrary = distribution.is_some_and(|d| d.nodes == Nodes::Arbitrary);
     let file = std::env::var_os(HOSTFILE).filter(|f| !f.is_empty());

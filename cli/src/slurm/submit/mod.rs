@@ -14,7 +14,7 @@ pub mod test_only;
 pub use describe::{describe, details};
 
 use super::command_line::VERSION;
-use super::messages::{called, say};
+use super::messages::{called_name, say};
 use super::{accounts, names};
 use crate::{Context, exit, output, times};
 use cosy_model::{ArraySpec, JobSpec, Program as Runs};
@@ -49,7 +49,7 @@ pub fn command_line(context: &Context, program: Program) -> Result<Parsed, u8> {
 
 /// Reports an error on the command line; gives the exit code.
 pub fn report_usage_error(program: Program, mistake: &getopt::UsageError) -> u8 {
-    say(&mistake.text(&called()));
+    say(&mistake.text(&called_name()));
     say(&getopt::hint(program.name()));
     USAGE
 }
@@ -122,7 +122,7 @@ pub fn job(
     let hosts = match program {
         // `srun` puts its tasks on hosts itself.
         Program::Srun => None,
-        Program::Sbatch | Program::Salloc => hosts::arranged(&job_options, false)?,
+        Program::Sbatch | Program::Salloc => hosts::arbitrary_hosts(&job_options, false)?,
     };
     if let Some(all) = hosts {
         let hosts = hosts::of_tasks(Some(&all), job_options.tasks)?;
@@ -130,7 +130,9 @@ pub fn job(
     }
     files::read_host_files(&mut job_options)?;
     spread::over_nodes(context, &mut job_options);
-    job_options.account = job_options.account.map(|a| accounts::charged(context, &a));
+    job_options.account = job_options
+        .account
+        .map(|a| accounts::account_name(context, &a));
     let reservation = match &job_options.reservation {
         Some(name) => Some(refusal::reservation(context, name)?),
         None => None,

@@ -95,7 +95,7 @@ fn in_full(refusal: &Refusal) -> Fault {
     fault
 }
 
-fn with(line: &str, sentence: &str) -> Fault {
+fn refusal_after(line: &str, sentence: &str) -> Fault {
     let mut fault = Fault::refusal(sentence);
     fault.lines.insert(0, Line::Error(line.to_owned()));
     fault
@@ -107,7 +107,10 @@ fn missing(context: &Context, spec: &JobSpec) -> Fault {
         && let Ok(Reply::Queues(all)) = context.ask(Request::Queues)
         && !all.iter().any(|q| q.spec.name == *queue)
     {
-        return with(&format!("invalid partition specified: {queue}"), sentences::NO_PARTITION);
+        return refusal_after(
+            &format!("invalid partition specified: {queue}"),
+            sentences::NO_PARTITION,
+        );
     }
     let nodes = nodes(context);
     let known = |name: &String| nodes.iter().any(|n| n.name == *name);
@@ -134,7 +137,7 @@ pub fn nodes(context: &Context) -> Vec<NodeInfo> {
 
 /// The nodes of the cluster, to find which request of a job they cannot meet.
 struct Cluster {
-    /// Of the whole cluster.
+    /// All nodes of the cluster.
     all: Vec<NodeInfo>,
     /// Name of the job's queue.
     queue: String,
@@ -169,16 +172,22 @@ impl Cluster {
             return Fault::error(gres::INVALID);
         }
         if memory(request) > self.most(|n| n.amounts.memory.0) {
-            return with("Memory specification can not be satisfied", sentences::NODE_CONFIG);
+            return refusal_after(
+                "Memory specification can not be satisfied",
+                sentences::NODE_CONFIG,
+            );
         }
         if request.disk_per_node.0 > self.most(|n| n.amounts.disk.0) {
-            return with(
+            return refusal_after(
                 "Temporary disk specification can not be satisfied",
                 sentences::NODE_CONFIG,
             );
         }
         if cores(request) > self.most(|n| n.amounts.cores.into()) {
-            return with("CPU count per node can not be satisfied", sentences::NODE_CONFIG);
+            return refusal_after(
+                "CPU count per node can not be satisfied",
+                sentences::NODE_CONFIG,
+            );
         }
         Fault::refusal(sentences::NODE_CONFIG)
     }

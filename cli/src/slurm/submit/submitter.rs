@@ -95,7 +95,7 @@ pub fn environment(job_options: &SubmitOptions, requested: &Requested) -> Result
     let variables: Vec<String> = variables.texts().collect();
     let mut block = match &job_options.export_file {
         Some(file) => files::variables(file)?,
-        None => present(export, &variables),
+        None => exported_variables(export, &variables),
     };
     let set = export
         .set
@@ -119,7 +119,7 @@ fn of_this_job(name: &str) -> bool {
 }
 
 /// The variables of this process that `--export` keeps, without those that are set anew.
-fn present(export: &Export, variables: &[String]) -> Vec<u8> {
+fn exported_variables(export: &Export, variables: &[String]) -> Vec<u8> {
     let mut block = Vec::with_capacity(4096);
     let anew = |name: &str| {
         let of = |t: &String| t.split_once('=').is_some_and(|(n, _)| n == name);

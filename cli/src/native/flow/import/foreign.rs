@@ -85,7 +85,7 @@ pub fn seconds(number: Option<f64>) -> Option<Span> {
 
 /// The start of a note, with `{}` for what is missing: `3 tasks have {} (a, b, c)`. Only the first
 /// names are shown.
-pub fn named(names: &[&str]) -> String {
+pub fn tasks_note(names: &[&str]) -> String {
     const SHOWN_NAMES: usize = 3;
     let shown = names
         .iter()
@@ -129,7 +129,7 @@ impl ForeignWorkflow {
         }
         let producers = self.producers();
         self.infer(&producers);
-        self.weigh(&producers, sizes);
+        self.set_edge_data(&producers, sizes);
         Ok(())
     }
 
@@ -180,7 +180,11 @@ impl ForeignWorkflow {
         }
     }
 
-    fn weigh(&mut self, producers: &BTreeMap<String, Vec<String>>, sizes: &BTreeMap<String, u64>) {
+    fn set_edge_data(
+        &mut self,
+        producers: &BTreeMap<String, Vec<String>>,
+        sizes: &BTreeMap<String, u64>,
+    ) {
         let mut unknown: BTreeSet<&str> = BTreeSet::new();
         for task in &mut self.tasks {
             let mut data: BTreeMap<String, u64> = BTreeMap::new();
@@ -217,7 +221,7 @@ impl ForeignWorkflow {
             .map(|t| t.name.as_str())
             .collect();
         if !missing.is_empty() {
-            let shown = named(&missing).replace("{}", "no run time");
+            let shown = tasks_note(&missing).replace("{}", "no run time");
             let note = format!(
                 "{shown}: estimated as {}; see --estimate",
                 crate::native::resv::words::span(default_estimate)
@@ -236,7 +240,7 @@ impl ForeignWorkflow {
             }
         }
         if !missing.is_empty() {
-            let shown = named(&missing).replace("{}", "no command");
+            let shown = tasks_note(&missing).replace("{}", "no command");
             self.notes
                 .push(format!("{shown}: the name of its kind was written, put the real one there"));
         }

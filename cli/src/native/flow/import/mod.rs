@@ -70,7 +70,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         .unwrap_or(DEFAULT_ESTIMATE);
     let source = SourceFile::read(&file)?;
     let (text, notes) =
-        imported(&source, default_estimate).map_err(|e| exit::usage(e.in_file(&source.name)))?;
+        convert(&source, default_estimate).map_err(|e| exit::usage(e.in_file(&source.name)))?;
     match matches.get_one::<PathBuf>("output") {
         Some(to) => save(to, &text)?,
         None => output::print(&text),
@@ -83,7 +83,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 ///
 /// # Errors
 /// It is none of the known formats, or makes no sense.
-pub fn imported(
+pub fn convert(
     source: &SourceFile,
     default_estimate: Span,
 ) -> Result<(String, Vec<String>), ParseError> {
@@ -133,7 +133,7 @@ mod tests {
 
     /// Reads what was imported as `cosy flow plan` would.
     fn again(name: &str) -> (FlowSpec, Vec<String>) {
-        let (text, notes) = imported(&fixture(name), DEFAULT_ESTIMATE).unwrap();
+        let (text, notes) = convert(&fixture(name), DEFAULT_ESTIMATE).unwrap();
         let source = SourceFile {
             name: "made.toml".into(),
             dir: PathBuf::new(),
@@ -230,9 +230,7 @@ mod tests {
                 stem: "f".into(),
                 bytes: text.as_bytes().to_vec(),
             };
-            let error = imported(&source, DEFAULT_ESTIMATE)
-                .unwrap_err()
-                .in_file("f");
+            let error = convert(&source, DEFAULT_ESTIMATE).unwrap_err().in_file("f");
             assert!(error.contains(want), "{text}: {error}");
         };
         check("{}", "no workflow of WfCommons");

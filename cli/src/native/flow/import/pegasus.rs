@@ -3,7 +3,7 @@
 //!
 //! Source: the schema of abstract workflows of Pegasus 5.0.
 
-use super::foreign::{ForeignTask, ForeignWorkflow, KeyValue, named, seconds, words};
+use super::foreign::{ForeignTask, ForeignWorkflow, KeyValue, seconds, tasks_note, words};
 use crate::native::flow::tree::{Node, ParseError, Value};
 use cosy_model::limits::FLOW_RETRIES;
 use std::collections::BTreeMap;
@@ -209,7 +209,7 @@ fn dependencies(foreign: &mut ForeignWorkflow, tree: &Node) -> Result<(), ParseE
 fn leave_out(foreign: &mut ForeignWorkflow, tree: &Node, with_variables: &[String]) {
     if !with_variables.is_empty() {
         let names: Vec<&str> = with_variables.iter().map(String::as_str).collect();
-        let note = named(&names).replace("{}", "variables of their own");
+        let note = tasks_note(&names).replace("{}", "variables of their own");
         foreign
             .notes
             .push(format!("{note}: left out; 'environment' in [workflow] sets those of all tasks"));

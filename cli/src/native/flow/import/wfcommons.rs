@@ -26,8 +26,8 @@ pub fn read(tree: &Node) -> Result<ForeignWorkflow, ParseError> {
         .ok_or_else(|| ParseError::new(0, "no 'workflow'"))?;
     workflow.table("workflow")?;
     let sizes = match workflow.get("specification") {
-        Some(specification) => of_today(&mut foreign, workflow, specification)?,
-        None => of_old(&mut foreign, workflow)?,
+        Some(specification) => read_format_1_5(&mut foreign, workflow, specification)?,
+        None => read_older_format(&mut foreign, workflow)?,
     };
     if foreign.tasks.is_empty() {
         return Err(ParseError::new(workflow.line, "there are no tasks in it"));
@@ -42,8 +42,8 @@ fn size(node: &Node) -> Option<u64> {
     (0.0..9.2e18).contains(&bytes).then_some(bytes as u64)
 }
 
-/// WfFormat 1.5 and later.
-fn of_today(
+/// Reads the tasks of WfFormat 1.5 and later; gives the sizes of files by their ids.
+fn read_format_1_5(
     foreign: &mut ForeignWorkflow,
     workflow: &Node,
     specification: &Node,
@@ -60,15 +60,15 @@ fn of_today(
         .collect();
     let mut kinds = BTreeMap::new();
     let mut children = Vec::new();
-    for node in listed(specification, "tasks")? {
-        let mut task = begun(node, &["id", "name"])?;
+    for node in required_list(specification, "tasks")? {
+        let mut task = new_task(node, &["id", "name"])?;
         kinds.insert(task.name.clone(), node.word_of("name").unwrap_or_default());
         task.parents = words(node.items("parents")).into_iter().collect();
         children.push((task.name.clone(), words(node.items("children"))));
         task.inputs = words(node.items("inputFiles"));
         task.outputs = words(node.items("outputFiles"));
         if let Some(run) = runs.get(&task.name) {
-            ran(&mut task, run);
+            add_run(&mut task, run);
         }
         foreign.tasks.push(task);
     }
@@ -81,7 +81,7 @@ fn of_today(
 }
 
 /// Up to WfFormat 1.4, where tasks are named by their names.
-fn of_old(
+fn read_older_format(
     foreign: &mut ForeignWorkflow,
     workflow: &Node,
 ) -> Result<BTreeMap<String, u64>, ParseError> {
@@ -94,8 +94,8 @@ fn of_old(
     let mut children = Vec::new();
     let mut by_id = BTreeMap::new();
     let mut categories = BTreeMap::new();
-    for node in listed(workflow, key)? {
-        let mut task = begun(node, &["name", "id"])?;
+    for node in required_list(workflow, key)? {
+        let mut task = new_task(node, &["name", "id"])?;
         if let Some(id) = node.word_of("id") {
             by_id.insert(id, task.name.clone());
         }
@@ -105,9 +105,9 @@ fn of_old(
         task.parents = words(node.items("parents")).into_iter().collect();
         children.push((task.name.clone(), words(node.items("children"))));
         for file in node.items("files") {
-            old_file(&mut task, file, &mut sizes);
+            add_old_file(&mut task, file, &mut sizes);
         }
-        ran(&mut task, node);
+        add_run(&mut task, node);
         foreign.tasks.push(task);
     }
     add_children(foreign, children);
@@ -116,7 +116,7 @@ fn of_old(
     Ok(sizes)
 }
 
-fn old_file(task: &mut ForeignTask, file: &Node, sizes: &mut BTreeMap<String, u64>) {
+fn add_old_file(task: &mut ForeignTask, file: &Node, sizes: &mut BTreeMap<String, u64>) {
     let Some(name) = file.word_of("name").or(file.word_of("id")) else {
         return;
     };
@@ -143,14 +143,14 @@ fn resolve(foreign: &mut ForeignWorkflow, by_id: &BTreeMap<String, String>) {
     }
 }
 
-fn listed<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], ParseError> {
+fn required_list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], ParseError> {
     match node.get(key) {
         Some(list) => list.list(key),
         None => Err(ParseError::new(node.line, format!("there are no tasks in it: no '{key}'"))),
     }
 }
 
-fn begun(node: &Node, keys: &[&str]) -> Result<ForeignTask, ParseError> {
+fn new_task(node: &Node, keys: &[&str]) -> Result<ForeignTask, ParseError> {
     node.table("a task")?;
     let name = keys.iter().find_map(|key| node.word_of(key));
     let name = name.ok_or_else(|| ParseError::new(node.line, "a task without name"))?;
@@ -158,7 +158,7 @@ fn begun(node: &Node, keys: &[&str]) -> Result<ForeignTask, ParseError> {
 }
 
 /// Takes over run time, command and cores from the record of a run.
-fn ran(task: &mut ForeignTask, run: &Node) {
+fn add_run(task: &mut ForeignTask, run: &Node) {
     let time = run
         .number_of("runtimeInSeconds")
         .or(run.number_of("runtime"));

@@ -54,7 +54,7 @@ fn parent(task: &ForeignTask, name: &str) -> String {
     }
 }
 
-/// With a unit, exact.
+/// A run time in minutes where they give it exactly, else in seconds.
 fn estimate(span: Span) -> String {
     let ms = span.ms();
     match (ms % 60_000, ms % 1000) {

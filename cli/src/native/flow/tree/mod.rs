@@ -121,7 +121,7 @@ impl Node {
     pub fn text(&self, what: &str) -> Result<&str, ParseError> {
         match &self.value {
             Value::Text(text) => Ok(text),
-            _ => Err(self.wrong(what, "a text")),
+            _ => Err(self.type_error(what, "a text")),
         }
     }
 
@@ -132,7 +132,7 @@ impl Node {
     pub fn truth(&self, what: &str) -> Result<bool, ParseError> {
         match self.value {
             Value::Bool(b) => Ok(b),
-            _ => Err(self.wrong(what, "true or false")),
+            _ => Err(self.type_error(what, "true or false")),
         }
     }
 
@@ -143,7 +143,7 @@ impl Node {
     pub fn list(&self, what: &str) -> Result<&[Node], ParseError> {
         match &self.value {
             Value::List(list) => Ok(list),
-            _ => Err(self.wrong(what, "a list")),
+            _ => Err(self.type_error(what, "a list")),
         }
     }
 
@@ -154,7 +154,7 @@ impl Node {
     pub fn table(&self, what: &str) -> Result<&[Entry], ParseError> {
         match &self.value {
             Value::Table(entries) => Ok(entries),
-            _ => Err(self.wrong(what, "a table")),
+            _ => Err(self.type_error(what, "a table")),
         }
     }
 
@@ -174,12 +174,12 @@ impl Node {
         }
     }
 
-    /// The word called `key`.
+    /// The value of `key` as a word; `None` where it is absent or a list or table.
     pub fn word_of(&self, key: &str) -> Option<String> {
         self.get(key).and_then(Node::word)
     }
 
-    /// The number called `key`, also where it stands as text.
+    /// The value of `key` as a number, also where it stands as text.
     pub fn number_of(&self, key: &str) -> Option<f64> {
         let number = match &self.get(key)?.value {
             Value::Integer(n) => *n as f64,
@@ -191,7 +191,7 @@ impl Node {
     }
 
     /// The mistake that `what` is not `expected`.
-    pub fn wrong(&self, what: &str, expected: &str) -> ParseError {
+    pub fn type_error(&self, what: &str, expected: &str) -> ParseError {
         ParseError::new(self.line, format!("{what}: {expected} is needed, not {}", self.kind()))
     }
 }
@@ -220,7 +220,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The value called `key`.
+    /// The value of `key`, which counts as known and read from now on.
     pub fn take(&mut self, key: &'static str) -> Option<&'a Node> {
         self.known.push(key);
         let at = self.entries.iter().position(|e| e.key == key)?;
