@@ -37,7 +37,7 @@ pub enum RelayPolicy {
     All,
     /// Everybody's but root's, and nobody has an administrator's rights.
     Users,
-    /// Those of the named users and `@groups`.
+    /// Only requests of the named users and `@groups`.
     Only(Vec<String>),
     /// No requests at all.
     Nobody,

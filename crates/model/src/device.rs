@@ -89,7 +89,7 @@ pub struct DeviceError {
 }
 
 impl GpuRequest {
-    /// So many times as much.
+    /// The same request, `times` as large.
     #[must_use]
     pub fn times(&self, times: u32) -> Self {
         let mut types = CountedResources::default();

@@ -218,7 +218,7 @@ pub struct Event {
     pub detail: String,
 }
 
-/// Who does what nobody asked for.
+/// Stands in place of a user where the controller acts by itself.
 pub const CONTROLLER: &str = "controller";
 
 /// The line as those read it who ask for history.

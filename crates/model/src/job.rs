@@ -248,7 +248,7 @@ pub struct JobSpec {
     /// Licences that it holds while it runs, counted over the whole cluster.
     #[serde(default)]
     pub licenses: crate::CountedResources,
-    /// It is ended when it cannot be over by then.
+    /// The job is ended when it cannot be over by then.
     #[serde(default)]
     pub deadline: Option<Time>,
     /// Shortest useful time limit; recorded.

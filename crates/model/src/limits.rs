@@ -30,8 +30,9 @@ pub const LICENSE_NAME_BYTES: usize = 64;
 /// A clock on the wall that is ahead or behind by so much more than before was set, or the
 /// machine slept; less is what looking at two clocks one after the other costs.
 pub const CLOCK_STEP: crate::Span = crate::Span::from_secs(1);
-/// So many sets of queues are one for the planner at once, and one more: jobs of several
-/// components in several queues join them, and each new set enters all waiting jobs anew.
+/// Most sets of queues that are joined for the planner at once; the next one joins all queues.
+/// Jobs of several components in several queues join them, and each new set enters all waiting
+/// jobs anew.
 pub const JOINT_QUEUES: usize = 8;
 /// Queues that were joined stay so for at least so long.
 pub const JOINED: crate::Span = crate::Span::from_secs(60);
@@ -74,7 +75,7 @@ pub const QUEUES: usize = 10_000;
 pub const NODES: usize = 100_000;
 /// Most jobs that wait or run at once.
 pub const JOBS: usize = 2_000_000;
-/// So many of them only administrators can have.
+/// How many of them only administrators can have.
 pub const JOBS_RESERVE: usize = 10_000;
 /// Most jobs of one user that wait or run at once, unless the configuration says otherwise.
 pub const JOBS_OF_USER: u32 = 200_000;
@@ -163,7 +164,7 @@ pub const TRIGGER_PROGRAM: crate::Span = crate::Span::from_minutes(5);
 pub const TRIGGER_ENVIRONMENT: usize = 64 << 10;
 /// Memory of a trigger's program.
 pub const TRIGGER_MEMORY: crate::MiB = crate::MiB(512);
-/// So often a trigger's program is tried, on one node after the other.
+/// How often a trigger's program is tried, on one node after the other.
 pub const TRIGGER_TRIES: u32 = 5;
 /// Connections at a node's local sockets that others leave to root.
 pub const ROOT_RESERVE: usize = 64;

@@ -389,7 +389,7 @@ pub struct NodeSelf {
     /// Types of its GPUs, by number; an empty text or one that is missing is of no type.
     #[serde(default)]
     pub gpu_types: Vec<String>,
-    /// Those of its other resources whose pieces have numbers.
+    /// Names of its other resources whose pieces have numbers.
     #[serde(default)]
     pub devices: Vec<String>,
     /// Features from the node's own configuration.

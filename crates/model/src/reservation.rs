@@ -46,7 +46,7 @@ pub struct Repeat {
     pub rule: String,
     /// All starts, ascending, the first one included.
     pub starts: Vec<Time>,
-    /// Those that are possible are booked, the others listed; without it all or none.
+    /// True: the starts that are possible are booked, the others listed. False: all or none.
     pub as_many_as_fit: bool,
 }
 
@@ -141,7 +141,7 @@ pub struct ReservationSpec {
     /// Refused when it would cost more.
     #[serde(default)]
     pub max_price: Option<Su>,
-    /// Who else may use it.
+    /// Users beside its owner who may use it.
     #[serde(default)]
     pub sharing: Sharing,
     /// Remark of its owner, at most [`limits::COMMENT_BYTES`](crate::limits::COMMENT_BYTES).
@@ -388,7 +388,7 @@ pub struct ReservationInfo {
     pub extra: Su,
     /// What was charged so far, or in the end.
     pub charged: Su,
-    /// Who else may use it.
+    /// Users beside its owner who may use it.
     pub sharing: Sharing,
     /// The job that starts with it, if one is attached.
     pub job: Option<JobId>,
@@ -434,7 +434,7 @@ pub struct ReservationFilter {
 pub struct AccountInfo {
     /// Name that jobs charge it by.
     pub name: String,
-    /// Who may charge it: user names, and groups as `@group`; empty: everyone.
+    /// Users who may charge it: login names, and groups as `@group`; empty: everyone.
     pub members: Vec<String>,
     /// Whether it has a budget; without, what is booked is only counted.
     pub budget: bool,
@@ -454,7 +454,7 @@ pub struct AccountInfo {
 pub enum AccountAction {
     /// Makes a new account.
     Create {
-        /// Who may charge it; empty: everyone.
+        /// Users who may charge it; empty: everyone.
         members: Vec<String>,
         /// Its first grant; without, it has no budget and is only counted.
         budget: Option<Su>,

@@ -46,7 +46,7 @@ pub struct Settings {
     pub open: bool,
     /// The queue of jobs that name none.
     pub default_queue: String,
-    /// Who may do everything: user names, and groups as `@group`.
+    /// Administrators, who may do everything: login names, and groups as `@group`.
     pub admins: Vec<String>,
     /// Whether the asking user is one of them.
     pub you_are_admin: bool,

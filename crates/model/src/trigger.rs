@@ -71,7 +71,7 @@ pub struct TriggerSpec {
     /// Path of the program, and arguments between blanks. What happened is its last
     /// argument: the job's number, the nodes as a host list, or `reconfig`.
     pub program: OsText,
-    /// It stays after the event.
+    /// True for a trigger that stays after the event.
     pub permanent: bool,
     /// Variables for the program, `NAME=value` separated by NUL.
     #[serde(default)]
@@ -83,7 +83,7 @@ pub struct TriggerSpec {
 pub struct TriggerInfo {
     /// Number that it is removed by.
     pub id: TriggerId,
-    /// Who has set it, and as whom the program runs.
+    /// User who has set it, and as whom the program runs.
     pub uid: Uid,
     /// Login name of that user.
     pub user: String,

@@ -148,7 +148,7 @@ pub struct FlowTask {
     /// Estimated run time on the nodes of a set, instead of what its speed gives.
     #[serde(default)]
     pub estimates: Vec<(String, Span)>,
-    /// So often it is started again after it failed.
+    /// How often the task is started again after it failed.
     #[serde(default)]
     pub retries: u32,
 }

@@ -16,7 +16,7 @@ pub enum PluginError {
     Unknown {
         /// Name that was asked for.
         name: String,
-        /// Those that there are, in one line.
+        /// Names of the plugins that there are, in one line.
         known: String,
     },
     /// One of its files cannot be read.

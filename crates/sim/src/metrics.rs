@@ -23,7 +23,7 @@ const PARTS: i128 = 1_000_000_000;
 pub struct Metrics {
     /// Number of jobs that ran.
     pub jobs: u64,
-    /// Those of them that started while a job before them went on waiting.
+    /// How many of them started while a job before them went on waiting.
     pub backfilled: u64,
     /// Jobs larger than the machine; they did not run.
     pub too_large: u64,

@@ -29,7 +29,7 @@ pub enum PolicyError {
     Queue {
         /// Name of that queue, as the policy file spells it.
         queue: String,
-        /// Those of the workload, with commas.
+        /// Names of the workload's queues, with commas.
         known: String,
     },
 }

@@ -24,7 +24,7 @@ pub struct Job {
     pub processors: u32,
     /// Whole nodes that it asked for; `None` when it only asked for processors.
     pub nodes: Option<u32>,
-    /// It leaves at that time if it still waits.
+    /// When its user cancels it if it still waits.
     pub cancel: Option<Time>,
     /// How long it really waited, where the source says so.
     pub recorded_wait: Option<Span>,

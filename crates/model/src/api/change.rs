@@ -136,7 +136,7 @@ pub enum NodeAction {
         /// The reason in words, as it is shown.
         reason: String,
     },
-    /// It has these features, until the configuration is read anew.
+    /// The node gets these features, until the configuration is read anew.
     Features {
         /// All of them.
         names: Vec<String>,

@@ -99,7 +99,7 @@ pub struct NodeInfo {
     pub state: String,
     /// Why it is drained or down.
     pub reason: String,
-    /// Who said so, where somebody did.
+    /// User who gave the reason; empty where nobody did.
     #[serde(default)]
     pub reason_by: String,
     /// When it began; unknown in what earlier releases wrote.

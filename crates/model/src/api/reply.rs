@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// It was refused; nothing was changed.
+    /// The request was refused; nothing was changed.
     Refused(Refusal),
     /// Answer to [`Request::Ping`].
     Pong {

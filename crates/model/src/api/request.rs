@@ -96,7 +96,7 @@ pub enum Request {
         /// True to hold them after that.
         #[serde(default)]
         hold: bool,
-        /// They are held there with a mark that they ended in a special way.
+        /// True to mark them as jobs that ended in a special way, and hold them.
         #[serde(default)]
         special: bool,
     },
@@ -256,7 +256,7 @@ pub enum Request {
     CancelReservation {
         /// The reservations that are meant.
         ids: Vec<ReservationId>,
-        /// Those of the same series that have not begun, too.
+        /// True to cancel also those of the same series that have not begun.
         series: bool,
     },
     /// Makes a reservation longer. Answer: [`Reply::Reserved`].
@@ -279,7 +279,7 @@ pub enum Request {
     ShareReservation {
         /// The reservation that is meant.
         id: ReservationId,
-        /// Who comes and who leaves.
+        /// Users, groups and accounts that come or go.
         change: Box<crate::reservation::SharingChange>,
     },
     /// Reservations. Answer: [`Reply::Reservations`].

@@ -192,7 +192,7 @@ job_fields! {
     Constraint = "constraint", Text;
     /// Attempts before the last.
     Restarts = "restarts", Number;
-    /// It is a task that was changed and is not like the others of its array.
+    /// True for a task that was changed and is not like the others of its array.
     Apart = "apart", Flag;
     /// The first of its nodes.
     BatchHost = "batch_host", Text;
@@ -205,7 +205,7 @@ job_fields! {
     /// Higher goes first; 0 when held. Slurm's number: 4294901760 less the id of the
     /// submission and its nice value, unless an administrator has given another.
     Priority = "priority", Number;
-    /// Who holds it: `user`, `admin`, or nothing.
+    /// By whom it is held: `user`, `admin`, or nothing.
     HeldBy = "held_by", Text;
     /// What it waits for, with how each of them stands: `afterok:12_*(unfulfilled)`.
     DependencyText = "dependency_text", Text;
@@ -247,7 +247,7 @@ job_fields! {
     Attended = "attended", Flag;
     /// Signal before its limit: `10@60`, with `B:` before it when only for the script.
     Warn = "warn", Text;
-    /// It is ended when what it waits for can no longer happen.
+    /// True when it is ended as soon as what it waits for can no longer happen.
     EndIfNever = "end_if_never", Flag;
     /// Name of the MPI plugin that starts its steps.
     Mpi = "mpi", Text;

@@ -78,7 +78,7 @@ pub struct ResourceRequest {
     /// All nodes must have all of the same one of these groups (`[rack1|rack2]`).
     #[serde(default)]
     pub same_features: Vec<Vec<String>>,
-    /// So many nodes of each kind; a node counts for one of them (`[a*2&b*1]`).
+    /// How many nodes of each kind; a node counts for one kind (`[a*2&b*1]`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted_features: Vec<CountedFeatures>,
     /// Nodes that have all of one of these groups are taken first, after those named (soft).

@@ -87,7 +87,7 @@ pub enum UpFrame {
         /// What the end is put down to.
         cause: crate::job::KillCause,
     },
-    /// So many bytes of input were taken by all tasks that get input, in all.
+    /// Input that all tasks with input have taken.
     StdinTaken {
         /// Bytes since the start.
         bytes: u64,

@@ -24,7 +24,7 @@ pub enum JobOutcome {
     Started(Time),
     /// A reservation that was not granted.
     Rejected,
-    /// It never fits the machine.
+    /// A job that does not fit the empty machine.
     TooLarge,
     /// A job of the queue that was cancelled before it started.
     Cancelled,

@@ -71,7 +71,7 @@ pub enum JobKind {
     Typeless,
 }
 
-/// That is not the name of a kind of jobs.
+/// The text is not the name of a kind of jobs.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("unknown kind of jobs `{0}`: known are batch, interactive, both and typeless")]
 pub struct UnknownJobKind(pub String);

@@ -35,7 +35,7 @@ pub struct WaitSums {
 pub struct PeriodFigures {
     /// All jobs in the queue.
     pub queue: WaitSums,
-    /// Those of a quarter of the machine or more.
+    /// Jobs in the queue of a quarter of the machine or more.
     pub wide: WaitSums,
     /// Jobs that got reservations: from submission to start, and in the queue without.
     pub booked: WaitSums,
@@ -120,7 +120,7 @@ impl PeriodFigures {
 }
 
 impl Figures {
-    /// Those of `outcome` beside `without`.
+    /// The figures of `outcome`, beside the month `without` reservations.
     pub fn of(month: &Month, outcome: &Outcome, without: &Outcome) -> Self {
         let mut figures = Self {
             month: PeriodFigures::default(),

@@ -24,7 +24,7 @@ pub struct PlotLine {
     pub name: String,
     /// Points (x, y), from left to right.
     pub points: Vec<(f64, f64)>,
-    /// It stays at a height until the next point.
+    /// True when the line stays at a height until the next point.
     pub steps: bool,
 }
 

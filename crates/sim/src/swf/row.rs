@@ -25,7 +25,7 @@ impl Field {
     pub(super) const USER: Self = Self(11);
     pub(super) const GROUP: Self = Self(12);
     pub(super) const QUEUE: Self = Self(14);
-    /// Those that count or name something.
+    /// Fields that count or name something: they have no fractions.
     const WHOLE: [Self; 6] = [
         Self::JOB,
         Self::ALLOCATED,

@@ -143,7 +143,7 @@ pub struct TableCell {
     /// For how much of it the tasks of the critical path compute, in per cent; unknown of
     /// the paper's.
     pub critical: Option<f64>,
-    /// So many runs were in time.
+    /// Number of runs that were in time.
     pub in_time: usize,
     /// In the order of [`FlowSlackPolicy::ALL`], means over the runs.
     pub shares: [SpareTimes; 6],

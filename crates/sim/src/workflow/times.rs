@@ -13,7 +13,7 @@ use std::time::Duration;
 pub const TASKS: [usize; 5] = [20, 40, 60, 80, 100];
 /// Time to share out, in per cent of the first schedule.
 const ALPHA: f64 = 50.0;
-/// So often each set is planned.
+/// How often each set is planned.
 const TIMES: usize = 3;
 
 /// Mean times of planning a graph of some size, in microseconds.

@@ -13,7 +13,7 @@ use crate::booking::spread::Spread;
 const NEAR: f64 = 0.05;
 /// Alphas up to this place of the list are small: 0, 0.1 and 0.2.
 const SMALL: usize = 3;
-/// That many times as long is significantly longer.
+/// A wait of this many times another is significantly longer.
 const LONGER: f64 = 1.2;
 /// From so much of the other on two waits are about the same.
 const ABOUT: f64 = 0.9;

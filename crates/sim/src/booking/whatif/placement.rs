@@ -44,7 +44,7 @@ impl Method {
 pub enum SlotKind {
     /// With equal distances, and the JOB placeholder's, as in the paper.
     Even,
-    /// Those that a running cluster looks at: also where free resources change.
+    /// Starts that a running cluster looks at: also where free resources change.
     Changes,
 }
 

@@ -151,7 +151,7 @@ fn month(options: &ArgMatches) -> anyhow::Result<Month> {
     })
 }
 
-/// Who submitted each job of the log.
+/// User of each job of the log, by job number.
 fn users(path: &str) -> anyhow::Result<BTreeMap<u64, u32>> {
     let workload = source::log(path, Strictness::Lenient)?;
     let jobs = workload.jobs.iter();

@@ -16,7 +16,7 @@ pub enum Arrival {
     Sdsc,
 }
 
-/// That is not the name of an arrival pattern.
+/// The text is not the name of an arrival pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("unknown arrival pattern `{0}`: known are anl, ctc, kth and sdsc")]
 pub struct UnknownArrival(pub String);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 const PART: i64 = 8;
 /// A slot grows by at least this.
 const STEP: Span = Span::from_secs(30);
-/// It is not worth growing by less.
+/// A slot does not grow by less than this.
 const LEAST: Span = Span::from_secs(1);
 
 impl Run<'_> {
