@@ -49,10 +49,10 @@ impl Unanswered {
     }
 }
 
-/// Whose request of which kind.
+/// User and kind of the request.
 type RequestKind = (Uid, Discriminant<Request>);
 
-/// Faults of late.
+/// Recent faults.
 #[derive(Debug, Default)]
 pub struct Faults {
     /// What was in hand last, and how often in a row.

@@ -431,7 +431,7 @@ fn passed_over(name: &str, why: &str) {
     tracing::warn!("a node's report '{name}' is not known to this release and passed over: {why}");
 }
 
-/// Whose reports these are counted as: all links of a key's.
+/// Key by which reports are counted: all links of a key count together.
 fn reporter(key: &str) -> Requester {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);

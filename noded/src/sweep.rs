@@ -162,7 +162,7 @@ fn is_orphan(pid: i32, lost: &Lost) -> bool {
         && (lost.uid != sys::own_uid().0 || !is_own(pid))
 }
 
-/// Whose process it is: its real user. Who owns its directory in `/proc` is another thing,
+/// Real user of the process. Who owns its directory in `/proc` is another thing,
 /// which a process may change for itself.
 pub(crate) fn user_of(pid: i32) -> Option<u32> {
     let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;

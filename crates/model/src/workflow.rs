@@ -116,7 +116,7 @@ words!(Overrun, "way to treat a task that outlives its slot", {
 pub enum FlowDeadline {
     /// At this time.
     By(Time),
-    /// So much longer than its schedule without spare time takes, in thousandths.
+    /// Length of its schedule without spare time, and this many thousandths of that length.
     Slack(u32),
 }
 

@@ -321,8 +321,8 @@ impl Helper {
     }
 }
 
-/// Nobody waits for the exec: from the moment when it is the user's, its user may stop it.
-/// That it cannot be executed is seen by the end of the connection.
+/// Nobody waits for the exec: from the moment when the process is the user's, the user may stop
+/// it. A program that cannot be executed shows by the end of the connection.
 fn spawn(
     program: &Path,
     socket: OwnedFd,

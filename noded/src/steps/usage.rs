@@ -19,7 +19,7 @@ const TICK_US: u64 = 10_000;
 /// Something to be measured.
 #[derive(Debug)]
 pub struct Subject {
-    /// Whose processes they are: a mark is only a variable.
+    /// User of the processes; the mark alone proves nothing, it is only a variable.
     pub uid: Uid,
     /// What its processes carry in their environment.
     pub mark: String,

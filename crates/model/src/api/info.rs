@@ -21,7 +21,7 @@ pub struct MeterRow {
     pub count: u64,
     /// Longest time in one turn of the controller, in microseconds.
     pub longest_turn_us: u64,
-    /// Whose that was; for administrators only.
+    /// User whose request had the longest turn; for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_turn_of: Option<Uid>,
     /// Time in turns altogether, in microseconds.
@@ -34,7 +34,7 @@ pub struct MeterRow {
     /// than the turn where it waited for a processor.
     #[serde(default)]
     pub longest_cpu_us: u64,
-    /// Whose that was; for administrators only.
+    /// User whose request had the turn with the most time at work; for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_cpu_of: Option<Uid>,
     /// Time at work in turns altogether, in microseconds.
@@ -45,7 +45,7 @@ pub struct MeterRow {
     pub cpu_counts: Vec<u64>,
     /// Longest read of the store, in microseconds.
     pub longest_read_us: u64,
-    /// Whose that was; for administrators only.
+    /// User whose request had the longest read; for administrators only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_read_of: Option<Uid>,
 }

@@ -10,9 +10,9 @@ pub enum MemoryRequest {
     /// The queue's default per core; not limited where the queue has none.
     #[default]
     QueueDefault,
-    /// So much on each node.
+    /// The job gets this on each node.
     PerNode(MiB),
-    /// So much for each core that the job gets there.
+    /// A node gives this for each core that the job gets on it.
     PerCore(MiB),
 }
 

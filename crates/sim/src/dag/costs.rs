@@ -127,7 +127,7 @@ fn units(machines: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<i64>> {
     units
 }
 
-/// So much data that the ratio comes out for the mean machines and tasks.
+/// Amount of data with which mean machines and tasks have the ratio.
 fn mean_data(estimates_ms: &[Vec<Option<i64>>], unit_us: &[Vec<i64>], ratio: u32) -> i64 {
     let estimates = estimates_ms.iter().flatten().flatten();
     let (sum, count) = estimates.fold((0, 0), |(sum, count), ms| (sum + ms, count + 1));

@@ -215,8 +215,8 @@ impl Queue {
         }
     }
 
-    /// So many bytes of the next frame and of what comes after were written; gives those
-    /// of what comes after.
+    /// Books that `count` bytes of the next frame and the frames after it were written. Gives
+    /// how many of them belong to the frames after it.
     fn frame_written(&mut self, count: usize) -> usize {
         let Some(frame) = self.frames.get(self.next) else {
             return 0;
