@@ -7,7 +7,7 @@ use cosy_model::{ArraySpec, Dependency, DependencyKind, JobId, Span};
 /// Reads `12`, `12_3`, `12_[3-7,9]`, several with commas.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// The text is no list of jobs; one line says what is wrong.
 pub fn jobs(text: &str) -> Result<Vec<JobRef>, String> {
     let mut all = Vec::new();
     for part in outside_brackets(text) {
@@ -58,7 +58,7 @@ fn outside_brackets(text: &str) -> Vec<&str> {
 /// Reads `afterok:12:13,after:5,singleton`; an id alone waits for any end of it.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// The text is no list of conditions; one line says what is wrong.
 pub fn dependencies(text: &str) -> Result<Vec<Dependency>, String> {
     if text.contains('?') {
         return Err("all conditions must hold here: write them with ',', not with '?'".to_owned());

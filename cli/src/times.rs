@@ -33,7 +33,7 @@ pub fn time_of(zoned: &Zoned) -> Time {
 /// joined by `T` or a blank, RFC 3339 with a zone.
 ///
 /// # Errors
-/// One line that says what can be used.
+/// The text is no time; one line says what can be used.
 pub fn parse(text: &str, now: &Zoned, direction: Direction) -> Result<Time, String> {
     parse_noting(text, now, direction, &mut Vec::new())
 }
@@ -41,7 +41,7 @@ pub fn parse(text: &str, now: &Zoned, direction: Direction) -> Result<Time, Stri
 /// The same; what was taken for a local time that does not exist or exists twice is added to `notes`.
 ///
 /// # Errors
-/// One line that says what can be used.
+/// The text is no time; one line says what can be used.
 pub fn parse_noting(
     text: &str,
     now: &Zoned,

@@ -25,11 +25,11 @@ const GRACE: Duration = Duration::from_secs(3);
 /// How the shell or command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShellEnd {
-    /// Exit code; 0 where a signal ended it.
+    /// Exit code of the shell; 0 where a signal ended it.
     pub exit_code: i32,
-    /// The signal that ended it; 0 without one.
+    /// The signal that ended the shell; 0 where it exited.
     pub signal: i32,
-    /// The job ended before it.
+    /// Whether the job ended before the shell.
     pub job_ended: bool,
 }
 
@@ -84,7 +84,7 @@ fn hang_up_with_us(command: &mut Command) {
 /// Runs `command` until it ends.
 ///
 /// # Errors
-/// It cannot be executed.
+/// The command cannot be executed.
 pub fn run(
     options: ShellOptions<'_>,
     mut command: Command,

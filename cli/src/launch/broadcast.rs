@@ -26,7 +26,7 @@ pub struct Broadcast {
     pub job: JobId,
     /// The file on this host.
     pub source: PathBuf,
-    /// Its name on each node; relative to the present directory there.
+    /// Name of the copy on each node; relative to the present directory there.
     pub destination: OsString,
     /// Mode of the copies; `None`: that of the source, 0644 for a pipe.
     pub mode: Option<u32>,
@@ -152,7 +152,7 @@ fn step_on_each_node(command: StepCommand, nodes: u32) -> anyhow::Result<StepSpe
 /// Reads the number of a job, as `$COSY_JOB_ID` has it.
 ///
 /// # Errors
-/// One line that says what is needed.
+/// The text is no number of a job; one line says what is needed.
 pub fn parse_job(text: &str) -> Result<JobId, String> {
     let reference: cosy_model::api::JobRef = text.parse()?;
     match reference.task {

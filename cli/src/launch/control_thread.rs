@@ -64,7 +64,7 @@ impl Shared {
     /// For a step on that connection.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The eventfd cannot be made.
     pub fn new(stream: UnixStream, progress: Progress) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             stream,

@@ -30,7 +30,7 @@ impl Inbox {
     /// Reads once, blocking; gives the number of bytes, 0 at the end of the connection.
     ///
     /// # Errors
-    /// Those of the connection, also `WouldBlock` when it has a time limit.
+    /// Errors of the connection, also `WouldBlock` when it has a time limit.
     pub fn fill(&mut self, from: &mut impl Read) -> io::Result<usize> {
         self.make_room();
         loop {

@@ -19,7 +19,7 @@ impl SendWindow {
         self.taken = self.taken.max(bytes.min(self.sent));
     }
 
-    /// So many more bytes were sent.
+    /// Counts bytes that were sent.
     pub fn add_sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes as u64);
     }

@@ -11,12 +11,12 @@ pub const REPEAT_WINDOW: Duration = Duration::from_secs(1);
 /// What the first interrupt does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InterruptMode {
-    /// It shows what runs, as described above.
+    /// Shows which tasks run, as described above.
     #[default]
     Report,
-    /// It ends the step (`srun --quit-on-interrupt`).
+    /// Ends the step (`srun --quit-on-interrupt`).
     End,
-    /// It goes to the tasks instead (`srun --disable-status`).
+    /// Goes to the tasks instead (`srun --disable-status`).
     PassOn,
 }
 

@@ -33,7 +33,7 @@ pub fn plugins() -> Plugins {
 /// asked for.
 ///
 /// # Errors
-/// There is no such plugin, or it is broken.
+/// The plugin does not exist or is broken.
 pub fn wireup(
     choice: Option<&str>,
     alone: bool,

@@ -126,7 +126,7 @@ struct Session {
 /// Follows a step to its end, or until its connection breaks.
 ///
 /// # Errors
-/// Those of the system, before anything was read from the step.
+/// A system call fails before anything was read from the step.
 pub fn run(
     step: Step,
     options: SessionOptions,

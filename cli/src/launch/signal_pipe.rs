@@ -20,7 +20,7 @@ impl SignalPipe {
     /// Receives these signals until it is dropped.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The pipe or a signal handler cannot be made.
     pub fn new(signals: &[i32]) -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;

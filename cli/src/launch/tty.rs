@@ -21,7 +21,7 @@ pub fn is_there() -> bool {
 /// Makes the terminal raw (keys go to the tasks as they are) until [`restore`].
 ///
 /// # Errors
-/// Those of the system.
+/// The terminal's settings cannot be read or changed.
 pub fn raw() -> io::Result<()> {
     let stdin = rustix::stdio::stdin();
     let former = termios::tcgetattr(stdin)?;

@@ -42,7 +42,7 @@ pub fn command() -> Command {
 /// Runs `cosy generate`.
 ///
 /// # Errors
-/// What the file system says.
+/// A file cannot be written.
 pub fn run(matches: &ArgMatches, commands: &CommandList) -> anyhow::Result<u8> {
     let dir = matches
         .get_one::<PathBuf>("dir")

@@ -60,7 +60,7 @@ fn choose(variable: Option<OsString>, program: &Path, exists: &dyn Fn(&Path) -> 
 /// path that is longer than [`ADDRESS_BYTES`] is reached through its opened directory.
 ///
 /// # Errors
-/// Those of the system; `TimedOut` when the queue stays full.
+/// Errors of the system; `TimedOut` when the queue of the socket stays full.
 pub fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(timeout))?;

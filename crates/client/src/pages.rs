@@ -11,7 +11,7 @@ const JOBS_WITH_STEPS: usize = 1000;
 /// request after another with `ask` until no page is left.
 ///
 /// # Errors
-/// Those of `ask`, or an answer that is no table or says twice that it goes on at the same place.
+/// Errors of `ask`, or an answer that is no table or says twice that it goes on at the same place.
 pub fn jobs(
     mut ask: impl FnMut(Request) -> Result<Reply, CallError>,
     mut request: Request,
@@ -66,7 +66,7 @@ pub fn jobs(
 /// The ended steps of `jobs`, by job, attempt and step; requests are sent with `ask`.
 ///
 /// # Errors
-/// Those of `ask`, or an answer that is no list or says twice that it goes on at the same place.
+/// Errors of `ask`, or an answer that is no list or says twice that it goes on at the same place.
 pub fn steps(
     mut ask: impl FnMut(Request) -> Result<Reply, CallError>,
     jobs: &[JobRef],

@@ -26,7 +26,7 @@ struct CommonStart {
     start: Time,
     price: Su,
     availability_ppm: u32,
-    /// All clusters are estimated to admit it.
+    /// Whether all clusters are estimated to admit the start.
     likely: bool,
 }
 

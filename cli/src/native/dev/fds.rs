@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// Makes the next child inherit the descriptor; gives its number, which is the same there.
 ///
 /// # Errors
-/// Those of the system.
+/// A system call fails.
 pub fn pass_to_child(fd: &impl AsFd) -> io::Result<RawFd> {
     fcntl_setfd(fd, FdFlags::empty())?;
     Ok(fd.as_fd().as_raw_fd())
@@ -19,7 +19,7 @@ pub fn pass_to_child(fd: &impl AsFd) -> io::Result<RawFd> {
 /// non-blocking would otherwise do so for all holders. The next child inherits it.
 ///
 /// # Errors
-/// Those of the system.
+/// A system call fails.
 pub fn reopen_for_child(pipe: &impl AsFd) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", pipe.as_fd().as_raw_fd());
     // Without waiting for a writer: the only one may just have gone.
@@ -32,7 +32,7 @@ pub fn reopen_for_child(pipe: &impl AsFd) -> io::Result<OwnedFd> {
 /// Later children do not inherit the descriptor.
 ///
 /// # Errors
-/// Those of the system.
+/// A system call fails.
 pub fn close_on_exec(fd: &impl AsFd) -> io::Result<()> {
     Ok(fcntl_setfd(fd, FdFlags::CLOEXEC)?)
 }
@@ -40,7 +40,7 @@ pub fn close_on_exec(fd: &impl AsFd) -> io::Result<()> {
 /// Takes over a descriptor that the parent has passed to this program, by its number.
 ///
 /// # Errors
-/// It is not open.
+/// The descriptor is not open.
 pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     if number <= 2 {
         return Err(io::ErrorKind::InvalidInput.into());

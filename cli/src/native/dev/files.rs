@@ -17,7 +17,7 @@ const QUEUE: &str = "main";
 /// are called by.
 ///
 /// # Errors
-/// What the file system says, or a configuration that does not fit together.
+/// A file cannot be written, or the configuration does not fit together.
 pub fn write(plan: &Plan, options: &DevOptions, names: &[&str]) -> anyhow::Result<()> {
     let open = if rustix::process::geteuid().is_root() {
         0o711
@@ -198,7 +198,7 @@ fn names(nodes: &[NodePlan]) -> String {
 /// Writes a node daemon's configuration, once it is known where the controller listens.
 ///
 /// # Errors
-/// What the file system says.
+/// The file cannot be written.
 pub fn write_node(plan: &Plan, node: &NodePlan, address: &str) -> anyhow::Result<()> {
     let key = fs::read(plan.dir.join("state/cosyd.key"))?;
     let key = KeyPair::from_pkcs8(&key)?.public();

@@ -97,7 +97,7 @@ impl Programs {
     /// Beside this program, else in `PATH`.
     ///
     /// # Errors
-    /// One is missing.
+    /// A program is missing.
     pub fn find() -> anyhow::Result<Self> {
         let cosy = std::env::current_exe().context("cannot tell where this program is")?;
         let folder = cosy.parent().unwrap_or(Path::new("/")).to_owned();
@@ -198,7 +198,7 @@ impl Plan {
     /// The same with open files that the next child is to have.
     ///
     /// # Errors
-    /// Those of the system.
+    /// A system call fails.
     pub fn with_files<L, R, K>(
         &self,
         (lifeline, report, lock): (&L, &R, &K),

@@ -35,7 +35,7 @@ impl SourceFile {
     /// Reads a file; `-` is standard input.
     ///
     /// # Errors
-    /// It cannot be read, or is larger than [`FLOW_FILE_BYTES`].
+    /// The file cannot be read, or is larger than [`FLOW_FILE_BYTES`].
     pub fn read(file: &OsStr) -> anyhow::Result<Self> {
         let path = Path::new(file);
         let name = path.display().to_string();
@@ -69,7 +69,7 @@ impl SourceFile {
     /// The contents as text, without a byte order mark.
     ///
     /// # Errors
-    /// It is none.
+    /// The contents are no text.
     pub fn text(&self) -> Result<&str, ParseError> {
         let text = std::str::from_utf8(&self.bytes).map_err(|e| {
             let before = &self.bytes[..e.valid_up_to()];
@@ -99,7 +99,7 @@ pub fn is_json(text: &str) -> bool {
 /// The workflow that a file describes; times are read in the zone of `now`.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the file, with its line.
 pub fn parse(source: &SourceFile, now: &Zoned) -> Result<ParsedFlow, ParseError> {
     let text = source.text()?;
     let root = if is_json(text) {

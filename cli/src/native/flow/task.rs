@@ -29,7 +29,7 @@ const TASK_KEYS: [&str; 9] = [
     "after",
     "retries",
 ];
-/// Those of them that `[defaults]` may have.
+/// Keys of [`TASK_KEYS`] that `[defaults]` may have.
 const DEFAULT_KEYS: [&str; 3] = ["estimate", "estimates", "retries"];
 /// Other names for keys, with the options that they stand for.
 const ALIASES: [(&str, &str); 7] = [

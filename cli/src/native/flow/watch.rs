@@ -26,7 +26,7 @@ pub struct WatchOptions {
 /// Runs `cosy flow watch`.
 ///
 /// # Errors
-/// There is no such workflow, a refusal, or no controller.
+/// The workflow does not exist, the controller refuses or cannot be reached.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let Some(id) = super::ids(matches).first().copied() else {
         return Err(exit::usage("which workflow?"));
@@ -41,7 +41,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// Follows a workflow to its end; gives the exit code that stands for it.
 ///
 /// # Errors
-/// There is no such workflow, a refusal, or no controller.
+/// The workflow does not exist, the controller refuses or cannot be reached.
 pub fn follow(
     context: &Context,
     id: FlowId,

@@ -45,7 +45,7 @@ impl Reserved {
     /// Of the answer to a request that reserves.
     ///
     /// # Errors
-    /// It is the answer to something else.
+    /// The reply answers another kind of request.
     pub fn of(reply: Reply) -> Result<Self, cosy_client::CallError> {
         match reply {
             Reply::Reserved {

@@ -23,7 +23,7 @@ const FORM: &str = "%Y%m%dT%H%M%S";
 /// `notes`.
 ///
 /// # Errors
-/// One line: not a rule, endless, too many starts, or none.
+/// The text is no rule, or gives no start, too many, or endlessly many; one line says which.
 pub fn repeat(
     rule: &str,
     first: Time,

@@ -105,7 +105,7 @@ pub fn length(span: Option<Span>) -> Result<Span, String> {
 /// The present in the zone that counts for this command.
 ///
 /// # Errors
-/// There is no such zone.
+/// The zone of `--zone` does not exist.
 pub fn present(matches: &ArgMatches) -> Result<Zoned, String> {
     let now = times::now();
     match matches.try_get_one::<String>("zone").ok().flatten() {
@@ -119,7 +119,7 @@ pub fn present(matches: &ArgMatches) -> Result<Zoned, String> {
 /// Reads the options of time; without any, the soonest start where `or_soonest` is set.
 ///
 /// # Errors
-/// One line: what cannot be, and why.
+/// Options that contradict each other or cannot be read; one line says what and why.
 pub fn read(
     matches: &ArgMatches,
     length: Span,

@@ -188,7 +188,7 @@ fn spec(options: &JobOptions, target: Target) -> anyhow::Result<JobSpec> {
 /// The time that `--begin` names.
 ///
 /// # Errors
-/// It is no time.
+/// The value of `--begin` is no time.
 pub fn begin(options: &JobOptions) -> anyhow::Result<Option<Time>> {
     let Some(text) = &options.begin else {
         return Ok(None);

@@ -25,7 +25,7 @@ pub type ComponentLine = Vec<(Vec<GivenOption>, Vec<OsString>)>;
 /// one.
 ///
 /// # Errors
-/// The first mistake behind a colon.
+/// The first usage error behind a colon.
 pub fn of_line(found: Vec<GivenOption>, words: Vec<OsString>) -> Result<ComponentLine, UsageError> {
     let (mut options, mut commands) = (Vec::new(), Vec::new());
     let (mut found, mut words) = (found, words);

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 /// The options of each component of a command line, and the words behind the last.
 ///
 /// # Errors
-/// The first mistake behind a colon.
+/// The first usage error behind a colon.
 pub fn of_line(
     program: Program,
     first: Vec<GivenOption>,
@@ -33,7 +33,7 @@ pub fn of_line(
 /// The options behind a colon, and the words behind them.
 ///
 /// # Errors
-/// The first mistake.
+/// The first usage error.
 pub fn next(
     program: Program,
     words: &[OsString],

@@ -27,7 +27,7 @@ pub fn read_host_files(job_options: &mut SubmitOptions) -> Result<(), Fault> {
 /// The host lists of a file, separated by commas.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn hosts(file: &OsStr) -> Result<String, Fault> {
     let failed = |_| Fault::error(format!("Unable to open file {}", file.to_string_lossy()));
     let mut bytes = Vec::new();
@@ -46,7 +46,7 @@ pub fn hosts(file: &OsStr) -> Result<String, Fault> {
 /// The variables of `--export-file`: a file, or the number of an open one.
 ///
 /// # Errors
-/// It cannot be read, or is too large.
+/// The file cannot be read, or is too large.
 pub fn variables(file: &OsStr) -> Result<Vec<u8>, Fault> {
     let shown = file.to_string_lossy();
     let failed =

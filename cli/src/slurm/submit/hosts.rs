@@ -44,7 +44,7 @@ pub fn arbitrary_hosts(
 /// The hosts of the first so many tasks; none where they are not told one by one.
 ///
 /// # Errors
-/// There are fewer.
+/// There are fewer hosts than tasks.
 pub fn of_tasks(hosts: Option<&Vec<String>>, tasks: Option<u32>) -> Result<Vec<String>, Fault> {
     let Some(hosts) = hosts else {
         return Ok(Vec::new());

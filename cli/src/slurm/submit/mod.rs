@@ -103,7 +103,7 @@ pub fn remarks(program: Program, job_options: &SubmitOptions) {
 /// The job that the options describe, and its array if it is one.
 ///
 /// # Errors
-/// What the original refuses before or at submission.
+/// Everything that Slurm refuses before or at submission.
 pub fn job(
     context: &Context,
     program: Program,

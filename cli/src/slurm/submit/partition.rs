@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 /// Puts the job into one of the partitions of `list`.
 ///
 /// # Errors
-/// One of them is not there.
+/// A partition of the list does not exist.
 pub fn choose(context: &Context, spec: &mut JobSpec, list: &str) -> Result<(), Fault> {
     let names: Vec<&str> = list.split(',').filter(|n| !n.is_empty()).collect();
     if names.len() < 2 {

@@ -16,7 +16,7 @@ use cosy_slurm::submit::{Fault, Line, array, depend, gres};
 /// The reservation of that name.
 ///
 /// # Errors
-/// There is none.
+/// No reservation has that name.
 pub fn reservation(context: &Context, name: &str) -> Result<ReservationId, Fault> {
     names::reservation(context, name).ok_or_else(|| Fault::refusal(sentences::NO_RESERVATION))
 }

@@ -53,7 +53,7 @@ impl ForeignTask {
     /// A task with a name that can be kept.
     ///
     /// # Errors
-    /// It cannot.
+    /// The name cannot be kept.
     pub fn new(name: &str, line: u32) -> Result<Self, ParseError> {
         let name = parse_name(name).map_err(|e| ParseError::new(line, format!("a task: {e}")))?;
         Ok(Self {

@@ -82,7 +82,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// The workflow file that a foreign file comes to, and what could not be carried over.
 ///
 /// # Errors
-/// It is none of the known formats, or makes no sense.
+/// The file has none of the known formats, or an error.
 pub fn convert(
     source: &SourceFile,
     default_estimate: Span,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Reads the whole file.
 ///
 /// # Errors
-/// It makes no sense.
+/// The first error in the file, with its line.
 pub fn read(tree: &Node) -> Result<ForeignWorkflow, ParseError> {
     let version = tree.word_of("pegasus").unwrap_or_else(|| "?".to_owned());
     let mut foreign = ForeignWorkflow {

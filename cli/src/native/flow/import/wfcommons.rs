@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reads the whole file.
 ///
 /// # Errors
-/// It makes no sense.
+/// The first error in the file, with its line.
 pub fn read(tree: &Node) -> Result<ForeignWorkflow, ParseError> {
     let version = tree
         .word_of("schemaVersion")
@@ -131,7 +131,7 @@ fn add_old_file(task: &mut ForeignTask, file: &Node, sizes: &mut BTreeMap<String
     }
 }
 
-/// Some files name parents by their ids.
+/// Replaces ids by names where a file names parents by their ids.
 fn resolve(foreign: &mut ForeignWorkflow, by_id: &BTreeMap<String, String>) {
     let names: BTreeSet<String> = foreign.tasks.iter().map(|t| t.name.clone()).collect();
     for task in &mut foreign.tasks {

@@ -29,7 +29,7 @@ impl Read for LineCounter<'_> {
 /// The tree of a JSON file.
 ///
 /// # Errors
-/// It is no JSON.
+/// The text is no JSON.
 pub fn read(text: &str) -> Result<Node, ParseError> {
     let line = Cell::new(1);
     let counter = LineCounter {

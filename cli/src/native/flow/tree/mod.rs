@@ -114,10 +114,10 @@ impl Node {
         }
     }
 
-    /// Text; `what` names it in the mistake.
+    /// Text; `what` names it in the error.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is no text.
     pub fn text(&self, what: &str) -> Result<&str, ParseError> {
         match &self.value {
             Value::Text(text) => Ok(text),
@@ -128,7 +128,7 @@ impl Node {
     /// A truth value; `what` names it in the error.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is no truth value.
     pub fn truth(&self, what: &str) -> Result<bool, ParseError> {
         match self.value {
             Value::Bool(b) => Ok(b),
@@ -139,7 +139,7 @@ impl Node {
     /// The elements of a list.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is no list.
     pub fn list(&self, what: &str) -> Result<&[Node], ParseError> {
         match &self.value {
             Value::List(list) => Ok(list),
@@ -150,7 +150,7 @@ impl Node {
     /// The entries of a table.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is no table.
     pub fn table(&self, what: &str) -> Result<&[Entry], ParseError> {
         match &self.value {
             Value::Table(entries) => Ok(entries),
@@ -208,7 +208,7 @@ impl<'a> Fields<'a> {
     /// For a table that messages call `what`.
     ///
     /// # Errors
-    /// It is no table.
+    /// The value is no table.
     pub fn new(what: impl Into<String>, node: &'a Node) -> Result<Self, ParseError> {
         let what = what.into();
         let entries = node.table(&what)?;
@@ -238,7 +238,7 @@ impl<'a> Fields<'a> {
     /// Checks that all entries were taken.
     ///
     /// # Errors
-    /// The first key that nobody knows.
+    /// The first entry that was not taken: its key is unknown.
     pub fn finish(self) -> Result<(), ParseError> {
         let (what, known) = (self.what.clone(), self.known.join(", "));
         match self.rest().next() {
@@ -270,7 +270,7 @@ fn add(
 /// Text, when it can be an argument of a program.
 ///
 /// # Errors
-/// It holds a NUL.
+/// The text holds a NUL.
 fn clean(line: u32, text: &str) -> Result<Value, ParseError> {
     if text.contains('\0') {
         return Err(ParseError::new(line, "a text may not hold a NUL character"));

@@ -21,7 +21,7 @@ impl Lines {
 /// The tree of a TOML file.
 ///
 /// # Errors
-/// It is no TOML.
+/// The text is no TOML.
 pub fn read(text: &str) -> Result<Node, ParseError> {
     let lines = Lines::of(text);
     match DeTable::parse(text) {

@@ -11,7 +11,7 @@ const DEEPEST: usize = 64;
 /// The tree of a YAML file.
 ///
 /// # Errors
-/// It is no YAML, or more than is understood here.
+/// The text is no YAML, or uses more of YAML than is understood here.
 pub fn read(text: &str) -> Result<Node, ParseError> {
     let mut reader = EventReader {
         parser: Parser::new_from_str(text),
