@@ -52,7 +52,7 @@ impl Unanswered {
 /// User and kind of the request.
 type RequestKind = (Uid, Discriminant<Request>);
 
-/// Recent faults.
+/// Faults of the controller that are still remembered, and what is refused because of them.
 #[derive(Debug, Default)]
 pub struct Faults {
     /// What was in hand last, and how often in a row.
