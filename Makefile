@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-machines lint formatting clippy shellcheck examples bench fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
+.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -47,7 +47,7 @@ help:
 	@echo "make test       build and run the whole test suite"
 	@echo "make build      build the programs: cosyd noded cosy cosy-sim"
 	@echo "make test-machines RUN='...'  real machines with systemd; RUN boots one (not part of test)"
-	@echo "make lint       formatting, lints of Rust and of shell scripts"
+	@echo "make lint       formatting, lints of Rust, links in doc comments, shell scripts"
 	@echo "make examples   check the example configurations in etc/"
 	@echo "make bench      benchmarks (ARGS='...' for words of its own)"
 	@echo "make fuzz       fuzz what faces hostile bytes (SECS=60 for each, TARGETS='...')"
@@ -145,13 +145,18 @@ test-machines: need-cargo need-cc
 SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job tests/bench/*.sh tests/machines/*.sh) crates/plugin/tests/job crates/plugin/tests/cosy \
   $(shell grep -rlI '^#!/bin/sh' plugins)
 
-lint: formatting clippy shellcheck
+lint: formatting clippy doc-comments shellcheck
 
 formatting: need-fmt
 	cargo fmt --all --check
 
 clippy: need-fmt need-cc
 	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+
+# Links in doc comments lead somewhere: a name that was changed is found here.
+doc-comments: need-cc
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+	  cargo doc $(CARGO_FLAGS) --workspace --no-deps --quiet
 
 shellcheck:
 	@if ! command -v shellcheck >/dev/null && [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \

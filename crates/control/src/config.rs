@@ -13,7 +13,7 @@ pub enum Visibility {
     /// Only the user's own.
     #[default]
     Own,
-    /// Of those of others their states, sizes and times: see [`crate::visible`].
+    /// Of those of others their states, sizes and times: see `job::visible` in the crate `view`.
     States,
     /// Everything of everyone's jobs.
     Everything,

@@ -103,7 +103,7 @@ impl Controller {
         &self.rooms
     }
 
-    /// Takes one event. What is decided is handed out by [`settle`].
+    /// Takes one event. What is decided is handed out by [`Self::settle`].
     pub fn handle(&mut self, now: impl Into<ClockReading>, event: Event) {
         let at = now.into();
         self.turn.begin(at.wall);
@@ -236,7 +236,7 @@ impl Controller {
         }
     }
 
-    /// When [`settle`] should be called although nothing happened.
+    /// When [`Self::settle`] should be called although nothing happened.
     pub fn next_wakeup(&self, now: Time) -> Time {
         self.next_due()
             .map_or(now + TICK, |due| due.min(now + TICK))

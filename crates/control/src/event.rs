@@ -348,7 +348,7 @@ pub enum Effect {
         /// The key of the host that it is given to: nobody else can use it.
         holder: String,
     },
-    /// Send [`NodeOrder::AllocationRoute`] with the allocation's ticket.
+    /// Send [`NodeOrder::Passage`] with the allocation's ticket.
     Passage {
         /// The link to the daemon.
         link: LinkId,

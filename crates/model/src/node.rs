@@ -485,7 +485,7 @@ pub enum NodeReport {
         records: Vec<crate::step::StepRecord>,
     },
     /// A command on this host wants to reach a job's first node. Answer:
-    /// [`NodeOrder::AllocationRoute`].
+    /// [`NodeOrder::Passage`].
     AskPassage {
         /// Chosen by the node, repeated in the answer.
         number: u64,

@@ -6,7 +6,7 @@ use cosy_model::step::StepId;
 /// How many processes and threads a job may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Processes {
-    /// As many as suit its cores ([`limits::JOB_PROCESSES`]).
+    /// As many as suit its cores ([`cosy_model::limits::JOB_PROCESSES`]).
     #[default]
     ByCores,
     /// At most so many.

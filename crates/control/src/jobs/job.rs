@@ -133,7 +133,7 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Member {
     pub index: u32,
-    /// The how-manieth task it is.
+    /// Zero-based position among the array's tasks, in ascending order of their indices.
     pub at: u32,
 }
 

@@ -77,7 +77,7 @@ pub struct JobFilter {
     /// History: at most so many rows, the latest.
     pub most: Option<u32>,
     /// Lists: the command asks for the rest when the answer is only a part
-    /// ([`Table::more`]). Without, a list that does not fit into one answer is refused.
+    /// ([`crate::api::Table::more`]). Without, a list that does not fit into one answer is refused.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pages: bool,
     /// Lists: go on there.

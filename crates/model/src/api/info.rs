@@ -15,7 +15,7 @@ pub const TURN_BOUNDS_MS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 /// since the controller was started.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct MeterRow {
-    /// Which kind: [`Request::kind`], or another word.
+    /// Which kind: [`crate::api::Request::kind`], or another word.
     pub kind: String,
     /// How often it has happened.
     pub count: u64,

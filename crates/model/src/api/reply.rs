@@ -1,5 +1,7 @@
 //! What the controller answers.
 
+#[cfg(doc)]
+use super::Request;
 use super::info::{
     BudgetRow, EndedJob, HistoryEvent, MeterRow, NodeInfo, QueueInfo, StepCursor, StepRow,
 };
@@ -52,7 +54,7 @@ pub enum Reply {
         /// Variables for what runs in it, `NAME=value` separated by NUL.
         variables: OsText,
     },
-    /// Answer to [`Request::AllocationEndpoint`].
+    /// Answer to [`Request::Entry`].
     Entry(crate::step::AllocationEndpoint),
     /// Ended steps, by job and step.
     Steps(Vec<StepRow>),

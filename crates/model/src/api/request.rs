@@ -1,5 +1,7 @@
 //! Everything that commands ask.
 
+#[cfg(doc)]
+use super::Reply;
 use super::change::{JobChange, NodeAction, Submission};
 use super::filter::{JobFilter, JobRef};
 use super::info::StepCursor;

@@ -92,9 +92,9 @@ pub enum UpFrame {
         /// Bytes since the start.
         bytes: u64,
     },
-    /// What the nodes of this part of the tree add to an exchange (see [`Wireup`]).
+    /// What the nodes of this part of the tree add to an exchange (see [`super::Wireup`]).
     Gather {
-        /// The how-manieth exchange of the step, from 0.
+        /// Zero-based number of the exchange within the step.
         round: u32,
         /// Node number and its share.
         parts: Vec<(u32, OsText)>,

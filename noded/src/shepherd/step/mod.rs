@@ -12,7 +12,7 @@
 //!            supervisors below
 //! ```
 //!
-//! [`run`] calls what [`wait`] has waited for; [`above`], [`below`], [`flow`] and [`finish`] do. What is pure
+//! [`wait`] waits for events and [`run`] hands them on: to [`upstream`], [`downstream`], [`flow`] and [`finish`]. What is pure
 //! is in [`queue`], [`input`], [`gather`], [`tally`] and [`pattern`].
 //!
 //! Must not know: the network, TLS, the configuration, what the ends of tasks mean to the
