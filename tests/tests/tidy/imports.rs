@@ -73,7 +73,9 @@ fn named(source: &Source, modules: &BTreeSet<String>) -> Vec<Vec<String>> {
         let word = &text[begin..at];
         // `pub(in crate::room)` says who may look in, and names nothing.
         let outside = text[..begin].ends_with("::") || text[..begin].ends_with("pub(in ");
-        let is_path = text[at..].starts_with("::") && !outside;
+        // Only links in comments see it.
+        let for_links = text[..begin].ends_with("#[cfg(doc)]\nuse ");
+        let is_path = text[at..].starts_with("::") && !outside && !for_links;
         if is_path && (matches!(word, "crate" | "super" | "self") || below(word)) {
             let paths = tree(&text[begin..]).0;
             found.extend(paths.into_iter().map(|path| whole(&source.module, path)));
@@ -215,7 +217,7 @@ fn cycles_are_found_through_what_is_handed_on() {
         source("a", "use crate::b::{c::D, B};\npub struct A;\n"),
         source("b", "pub mod c;\npub struct B;\n"),
         source("b::c", "use crate::A;\nfn f() { super::B::new() }\n"),
-        source("d", "use crate::a::A;\n"),
+        source("d", "#[cfg(doc)]\nuse crate::b::B;\nuse crate::a::A;\n"),
     ];
     let all: Vec<&Source> = sources.iter().collect();
     let imports = imports(&all);

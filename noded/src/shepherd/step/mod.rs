@@ -12,8 +12,8 @@
 //!            supervisors below
 //! ```
 //!
-//! [`wait`] waits for events and [`run`] hands them on: to [`upstream`], [`downstream`], [`flow`] and [`finish`]. What is pure
-//! is in [`queue`], [`input`], [`gather`], [`tally`] and [`pattern`].
+//! [`wait`] waits for events and [`run`] hands them on: to [`upstream`], [`downstream`],
+//! [`flow`] and [`finish`]. What is pure is in [`queue`], [`input`], [`gather`], [`tally`] and [`pattern`].
 //!
 //! Must not know: the network, TLS, the configuration, what the ends of tasks mean to the
 //! command. Always holds: output is never reordered within a task and stream, and all of it
