@@ -95,6 +95,17 @@ pub struct Outcome {
     pub job_connection: Option<JobConnection>,
 }
 
+impl Outcome {
+    /// With what exit code and signal the job of a step is given back: those of the worst task,
+    /// or a failure where there was no step.
+    pub fn of_job<E>(step: &Result<Self, E>) -> (i32, i32) {
+        match step {
+            Ok(outcome) => outcome.worst,
+            Err(_) => (exit::FAILED.into(), 0),
+        }
+    }
+}
+
 /// Why a session ends before the step.
 #[derive(Debug, thiserror::Error)]
 enum SessionError {

@@ -4,12 +4,15 @@
 //! pool that it has nodes of.
 
 use crate::Component;
-use crate::machine::{Booking, Owner, ReservationHorizon};
+use crate::machine::{Booking, Owner, ReservationHorizon, Window};
 use crate::scheduler::Scheduler;
-use crate::select::{Candidate, select};
+use crate::select::pick;
 use crate::timeline::Timeline;
-use cosy_model::{JobId, NodeShare, ReservationId, Span, Time};
+use cosy_model::{JobId, NodeId, NodeShare, ReservationId, Span, Time};
 use std::sync::Arc;
+
+/// All accepted reservations are looked at, however far ahead.
+const ALL_AHEAD: ReservationHorizon = ReservationHorizon::Until(Time::FAR);
 
 /// An accepted reservation. Nothing else is started where it would be in the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,14 +114,9 @@ impl Scheduler {
         start: Time,
         length: Span,
     ) -> Option<Vec<NodeShare>> {
-        if start < now || length <= Span::ZERO {
-            return None;
-        }
-        let nodes = demand.allowed.and(&self.machine.open);
-        let window = (start, start + length);
-        let picks =
-            self.picks_for(demand, &nodes, window, (now, ReservationHorizon::Until(Time::FAR)))?;
-        Some(self.shares_of_component(demand, &picks))
+        self.place_where(now, demand, (start, length), |node, window| {
+            self.machine.window(node, demand, window, now, ALL_AHEAD)
+        })
     }
 
     /// Where an accepted reservation could be instead: as [`Self::place`], if what it has now
@@ -131,19 +129,27 @@ impl Scheduler {
         start: Time,
         length: Span,
     ) -> Option<Vec<NodeShare>> {
+        let owner = Owner::Reservation(reservation);
+        self.place_where(now, demand, (start, length), |node, window| {
+            let machine = &self.machine;
+            machine.window_without(owner, node, demand, window, now, ALL_AHEAD)
+        })
+    }
+
+    /// Where a reservation could be, if `free` is what is free of a node for a window.
+    fn place_where<'a>(
+        &'a self,
+        now: Time,
+        demand: &Component,
+        (start, length): (Time, Span),
+        free: impl Fn(NodeId, (Time, Time)) -> Option<Window<'a>>,
+    ) -> Option<Vec<NodeShare>> {
         if start < now || length <= Span::ZERO {
             return None;
         }
-        let window = (start, start + length);
-        let sight = ReservationHorizon::Until(Time::FAR);
-        let owner = Owner::Reservation(reservation);
-        let candidate = |node| {
-            let machine = &self.machine;
-            let free = machine.window_without(owner, node, demand, window, now, sight)?;
-            Candidate::new(demand, node, &free.free, (free.since, free.until))
-        };
         let nodes = demand.allowed.and(&self.machine.open);
-        let picks = select(demand, nodes.iter().filter_map(candidate).collect())?;
+        let window = (start, start + length);
+        let picks = pick(demand, &nodes, |node| free(node, window))?;
         Some(self.shares_of_component(demand, &picks))
     }
 
@@ -163,10 +169,9 @@ impl Scheduler {
             ..Component::default()
         };
         let window = (now, end.max(Time(now.0.saturating_add(1))));
-        let sight = ReservationHorizon::Until(Time::FAR);
         let free = |share: &NodeShare| {
             let (machine, owner) = (&self.machine, Owner::Job(job));
-            let part = machine.window_without(owner, share.node, &demand, window, now, sight);
+            let part = machine.window_without(owner, share.node, &demand, window, now, ALL_AHEAD);
             part.is_some_and(|part| share.amounts.fits(&part.free))
         };
         shares.iter().all(|s| self.machine.knows(s.node) && free(s))

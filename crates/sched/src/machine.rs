@@ -340,14 +340,16 @@ impl Machine {
         window: (Time, Time),
         now: Time,
         sight: ReservationHorizon,
-    ) -> Option<Window<'static>> {
+    ) -> Option<Window<'_>> {
         // Where a job holds a node as a whole, there is no other job on it.
-        let held_until = match owner {
-            Owner::Job(_) => None,
-            Owner::Reservation(_) | Owner::Place => self.held_until(id),
-        };
+        let holds = matches!(owner, Owner::Job(_)) && self.held.contains(id);
+        let node = self.nodes.get(id.index())?;
+        if !holds && !node.has(owner) {
+            return self.window(id, demand, window, now, sight);
+        }
+        let held_until = self.held_until(id).filter(|_| !holds);
         let total = self.totals.get(id.index())?;
-        let node = self.nodes.get(id.index())?.without(owner, total);
+        let node = node.without(owner, total);
         let found = node.window(total, held_until, demand, window, now, sight)?;
         Some(Window {
             free: Cow::Owned(found.free.into_owned()),

@@ -21,8 +21,9 @@
 //! What always holds: a set is found whenever there is one; the result depends on nothing
 //! but demand and candidates.
 
-use crate::Component;
 use crate::counted_nodes;
+use crate::machine::Window;
+use crate::{Component, NodeMask};
 use cosy_model::{Amounts, MiB, NodeId, Time};
 use std::cmp::Reverse;
 
@@ -110,6 +111,19 @@ fn tier(demand: &Component, node: NodeId) -> u32 {
     let tiers = &demand.tiers;
     let at = tiers.iter().position(|tier| tier.contains(node));
     at.unwrap_or(tiers.len()) as u32 + 1
+}
+
+/// The nodes of `nodes` that something with `demand` would get, if `free` is what is free of each.
+pub(crate) fn pick<'a>(
+    demand: &Component,
+    nodes: &NodeMask,
+    free: impl Fn(NodeId) -> Option<Window<'a>>,
+) -> Option<Vec<NodeTasks>> {
+    let candidate = |node| {
+        let window = free(node)?;
+        Candidate::new(demand, node, &window.free, (window.since, window.until))
+    };
+    select(demand, nodes.iter().filter_map(candidate).collect())
 }
 
 /// Chooses nodes and spreads the tasks; parts are in the order of node indices.

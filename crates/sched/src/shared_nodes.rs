@@ -7,7 +7,7 @@ use crate::machine::{Machine, ReservationHorizon, left};
 use crate::pass::{Pass, at_least_one};
 use crate::running::{Holding, Running};
 use crate::scheduler::Scheduler;
-use crate::select::{Candidate, NodeTasks, select};
+use crate::select::{Candidate, NodeTasks, pick, select};
 use crate::shape::Shape;
 use crate::table::Table;
 use crate::waiting_line::QueueKey;
@@ -156,11 +156,7 @@ impl Scheduler {
         window: (Time, Time),
         (now, sight): (Time, ReservationHorizon),
     ) -> Option<Vec<NodeTasks>> {
-        let candidate = |node| {
-            let free = self.machine.window(node, demand, window, now, sight)?;
-            Candidate::new(demand, node, &free.free, (free.since, free.until))
-        };
-        select(demand, nodes.iter().filter_map(candidate).collect())
+        pick(demand, nodes, |node| self.machine.window(node, demand, window, now, sight))
     }
 
     /// What a job with `demand` will hold on the nodes picked for it.

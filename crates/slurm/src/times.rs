@@ -49,11 +49,16 @@ fn parts(span: Span) -> (i64, i64, i64, i64) {
 /// calendar.
 pub fn timestamp(at: Time, zone: &TimeZone) -> String {
     let mut out = String::new();
+    write_in(&mut out, at, zone, standard);
+    out
+}
+
+/// Adds `at` as `form` writes it; `Unknown` beyond the calendar.
+fn write_in(out: &mut String, at: Time, zone: &TimeZone, form: impl Fn(&mut String, &Zoned)) {
     match Timestamp::from_millisecond(at.0) {
-        Ok(at) => standard(&mut out, &at.to_zoned(zone.clone())),
+        Ok(at) => form(out, &at.to_zoned(zone.clone())),
         Err(_) => out.push_str("Unknown"),
     }
-    out
 }
 
 /// The same, or `without` where there is none.
@@ -104,10 +109,7 @@ impl TimeWriter {
 
     /// Adds `at`; `Unknown` beyond the calendar.
     pub fn write(&self, out: &mut String, at: Time) {
-        match Timestamp::from_millisecond(at.0) {
-            Ok(stamp) => self.zoned(out, &stamp.to_zoned(self.zone.clone())),
-            Err(_) => out.push_str("Unknown"),
-        }
+        write_in(out, at, &self.zone, |out, at| self.zoned(out, at));
     }
 
     /// The same as a text of its own.

@@ -82,10 +82,7 @@ fn with_allocation(context: &Context, options: &RunOptions) -> anyhow::Result<u8
         with_variables(&step_request.spec.environment, &allocated.variables);
     let connection_guard = job_connection.keep_alive();
     let done = in_allocation(context, options, step_request, &allocated, job_connection);
-    let (exit_code, signal) = match &done {
-        Ok(outcome) => outcome.worst,
-        Err(_) => (exit::FAILED.into(), 0),
-    };
+    let (exit_code, signal) = Outcome::of_job(&done);
     finish(context, job, exit_code, signal);
     drop(connection_guard);
     done.map(|outcome| outcome.code)

@@ -6,6 +6,7 @@ use super::{components, step};
 use crate::allocation::finish::finish;
 use crate::allocation::job_connection::Allocated;
 use crate::launch::options::RunOptions;
+use crate::launch::session::Outcome;
 use crate::launch::spec::StepRequest;
 use crate::launch::start::{run_step, with_variables};
 use crate::launch::step_socket;
@@ -71,10 +72,7 @@ pub fn run(context: &Context, srun_options: &SrunOptions) -> Result<u8, Failure>
                 })
                 .map_err(|e| refused(job, &e).into())
         });
-    let (exit_code, signal) = match &done {
-        Ok(outcome) => outcome.worst,
-        Err(_) => (exit::FAILED.into(), 0),
-    };
+    let (exit_code, signal) = Outcome::of_job(&done);
     finish(context, job, exit_code, signal);
     drop(connection_guard);
     done.map(|outcome| outcome.code)

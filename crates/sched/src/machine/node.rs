@@ -146,6 +146,12 @@ impl Node {
         })
     }
 
+    /// Whether `owner` has anything of it.
+    pub(super) fn has(&self, owner: Owner) -> bool {
+        let mut all = self.running.iter().chain(self.ahead.iter());
+        all.any(|booking| booking.owner == owner)
+    }
+
     /// The node as it would be without what `owner` has of it.
     pub(super) fn without(&self, owner: Owner, total: &Amounts) -> Self {
         let others = |booking: &&Booking| booking.owner != owner;
