@@ -119,6 +119,7 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::PlanFlow { .. }
         | Request::Flows { .. }
         | Request::PlanChart { .. }
+        | Request::Policy(_)
         | Request::Accounts { .. } => page,
         Request::Ping
         | Request::Meter
@@ -155,7 +156,8 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::SubmitFlow { .. }
         | Request::ConfirmFlow { .. }
         | Request::CancelFlow { .. }
-        | Request::AccountControl { .. } => 0,
+        | Request::AccountControl { .. }
+        | Request::ChangePolicy { .. } => 0,
     }
 }
 

@@ -18,6 +18,7 @@ pub mod limits;
 pub mod money;
 pub mod near;
 pub mod node;
+pub mod policy;
 pub mod refusal;
 pub mod reservation;
 pub mod resources;

@@ -194,6 +194,18 @@ pub const REVOKED_KEYS: usize = 100_000;
 pub const PASSAGES_WAITING: usize = 1000;
 /// Accounts of a cluster, at most.
 pub const ACCOUNTS: usize = 100_000;
+/// Associations of a cluster, at most: users in accounts, by queue.
+pub const ASSOCIATIONS: usize = 1_000_000;
+/// Qualities of service of a cluster, at most.
+pub const QOS: usize = 10_000;
+/// Most changes of the policy in one request.
+pub const POLICY_CHANGES: usize = 100_000;
+/// Most limits that are set at one place.
+pub const LIMITS_OF_ONE: usize = 256;
+/// Most levels of accounts below the root.
+pub const ACCOUNT_LEVELS: usize = 32;
+/// Most associations in one page.
+pub const ASSOCIATION_ROWS: usize = 10_000;
 /// Most events in one page.
 pub const EVENT_ROWS: u32 = 100_000;
 /// Most lines of one page of the ledger.

@@ -1,6 +1,8 @@
 //! Why a job waits. Each reason stands here once, with its word.
 
+use crate::policy::LimitHit;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 macro_rules! wait_reasons {
     ($($(#[$doc:meta])* $name:ident = $word:literal;)+) => {
@@ -9,22 +11,27 @@ macro_rules! wait_reasons {
         #[serde(rename_all = "snake_case")]
         pub enum WaitReason {
             $($(#[$doc])* $name,)+
+            /// A limit of its association, its quality of service or its queue's.
+            Limit(LimitHit),
         }
 
         impl WaitReason {
-            /// Every reason, the most telling first.
+            /// Every reason but limits, the most telling first.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// One word, as users see it.
-            pub const fn word(&self) -> &'static str {
-                match self { $(Self::$name => $word,)+ }
+            /// One word, as users see it; of a limit [`LimitHit::word`].
+            pub fn word(&self) -> Cow<'static, str> {
+                Cow::Borrowed(match self {
+                    $(Self::$name => $word,)+
+                    Self::Limit(hit) => return Cow::Owned(hit.word()),
+                })
             }
 
             /// The reason that a word stands for; `None` for one of another release.
             pub fn of_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$name),)+
-                    _ => None,
+                    _ => LimitHit::of_word(word).map(Self::Limit),
                 }
             }
         }
@@ -82,6 +89,14 @@ wait_reasons! {
     QueueNodeLimit = "queue_node_limit";
     /// It asks for more than its queue allows; of what is told when it is looked at.
     QueueLimits = "queue_limits";
+    /// Its user is not in the account that it is charged to.
+    AccountInvalid = "account_invalid";
+    /// Its queue does not take jobs of its account.
+    AccountNotAllowed = "account_not_allowed";
+    /// There is no such quality of service any more.
+    QosInvalid = "qos_invalid";
+    /// Its association, or its queue, does not allow its quality of service.
+    QosNotAllowed = "qos_not_allowed";
 }
 
 #[cfg(test)]
@@ -91,7 +106,7 @@ mod tests {
     #[test]
     fn words_are_read_again() {
         for reason in WaitReason::ALL {
-            assert_eq!(WaitReason::of_word(reason.word()).as_ref(), Some(reason));
+            assert_eq!(WaitReason::of_word(&reason.word()).as_ref(), Some(reason));
         }
         assert_eq!(WaitReason::of_word("nonsense"), None);
     }

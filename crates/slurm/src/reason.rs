@@ -31,6 +31,11 @@ pub const fn reason(reason: &WaitReason) -> &'static str {
         WaitReason::QueueTimeLimit => "PartitionTimeLimit",
         WaitReason::QueueNodeLimit => "PartitionNodeLimit",
         WaitReason::QueueLimits => "PartitionConfig",
+        WaitReason::AccountInvalid => "InvalidAccount",
+        WaitReason::AccountNotAllowed => "AccountNotAllowed",
+        WaitReason::QosInvalid => "InvalidQOS",
+        WaitReason::QosNotAllowed => "QOSNotAllowed",
+        WaitReason::Limit(_) => "AccountingPolicy",
     }
 }
 
@@ -46,7 +51,7 @@ mod tests {
     #[test]
     fn words_are_found_again() {
         for ours in WaitReason::ALL {
-            assert_eq!(of_word(ours.word()), Some(reason(ours)));
+            assert_eq!(of_word(&ours.word()), Some(reason(ours)));
         }
         assert_eq!(of_word("held_by_user"), Some("JobHeldUser"));
         assert_eq!(of_word("nonsense"), None);

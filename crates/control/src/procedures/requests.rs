@@ -174,6 +174,9 @@ pub(crate) fn answer(
         | Request::Flows { .. } => {
             return flow_request(rooms, turn, asker, request);
         }
+        Request::Policy(_) | Request::ChangePolicy { .. } => {
+            return Err(Refusal::invalid("no accounts are kept here yet"));
+        }
         Request::History { .. }
         | Request::Steps { .. }
         | Request::Script { .. }

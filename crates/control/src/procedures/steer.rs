@@ -78,7 +78,7 @@ pub(crate) fn cancel_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, who: &st
     }
     let note = CancelNote {
         who,
-        waited_for: waited_for.as_ref().map(WaitReason::word),
+        waited_for: waited_for.as_ref().map(WaitReason::word).as_deref(),
     }
     .to_string();
     let end = End::never_ran(EndCause::Cancelled, now);

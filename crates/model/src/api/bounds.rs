@@ -4,6 +4,8 @@
 //! anything it may hold, in one match over all kinds, so that a new kind cannot be forgotten.
 //! The work that a request costs grows with what is counted here.
 
+mod policy;
+
 use super::{JobChange, JobField, JobFilter, NodeAction, Request, Submission};
 use crate::job::CountedFeatures;
 use crate::reservation::{AccountAction, NamesChange, ReservationFilter, ReservationSpec, Sharing};
@@ -121,6 +123,8 @@ impl Request {
             Self::Ledger { account, .. } => {
                 account.as_deref().map_or(Ok(()), |a| name("account", a))
             }
+            Self::Policy(query) => policy::query(query),
+            Self::ChangePolicy { changes, .. } => policy::changes(changes),
         }
     }
 }

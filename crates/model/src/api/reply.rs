@@ -6,6 +6,7 @@ use super::info::{
     BudgetRow, EndedJob, HistoryEvent, MeterRow, NodeInfo, QueueInfo, StepCursor, StepRow,
 };
 use super::table::Table;
+use crate::policy::PolicyAnswer;
 use crate::reservation::{AccountInfo, LedgerEntry, PlanChart, Quote, ReservationInfo};
 use crate::workflow::{FlowInfo, FlowPlan};
 use crate::{JobId, OsText, Refusal, Time, TriggerId, TriggerInfo, limits};
@@ -127,6 +128,8 @@ pub enum Reply {
     Accounts(Vec<AccountInfo>),
     /// Lines of the ledger.
     Ledger(Vec<LedgerEntry>),
+    /// Accounts, users, associations, qualities of service that the caller may see.
+    Policy(PolicyAnswer),
 }
 
 impl Reply {

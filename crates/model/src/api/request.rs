@@ -6,6 +6,7 @@ use super::change::{JobChange, NodeAction, Submission};
 use super::filter::{JobFilter, JobRef};
 use super::info::StepCursor;
 use super::table::JobField;
+use crate::policy::{PolicyChange, PolicyQuery};
 use crate::reservation::{AccountAction, ReservationFilter, ReservationSpec};
 use crate::workflow::{FlowFilter, FlowSpec};
 use crate::{
@@ -350,6 +351,17 @@ pub enum Request {
         /// At most so many.
         most: u32,
     },
+    /// Accounts, users, associations, qualities of service. Answer: [`Reply::Policy`].
+    Policy(PolicyQuery),
+    /// Changes the policy, all of it or nothing (administrators; coordinators below their
+    /// accounts). Answer: [`Reply::Done`].
+    ChangePolicy {
+        /// In this order; each sees what those before it did.
+        changes: Vec<PolicyChange>,
+        /// Only says whether it would be done.
+        #[serde(default)]
+        dry_run: bool,
+    },
 }
 
 impl Request {
@@ -408,6 +420,8 @@ impl Request {
             Self::Accounts { .. } => "accounts",
             Self::AccountControl { .. } => "account_control",
             Self::Ledger { .. } => "ledger",
+            Self::Policy(_) => "policy",
+            Self::ChangePolicy { .. } => "change_policy",
         }
     }
 
@@ -443,6 +457,7 @@ impl Request {
             | Self::CancelFlow { .. }
             | Self::SetTrigger(_)
             | Self::ClearTriggers { .. }
+            | Self::ChangePolicy { .. }
             | Self::AccountControl { .. } => true,
             Self::Ping
             | Self::Meter
@@ -465,6 +480,7 @@ impl Request {
             | Self::Flows { .. }
             | Self::PlanChart { .. }
             | Self::Accounts { .. }
+            | Self::Policy(_)
             | Self::Ledger { .. } => false,
         }
     }
@@ -507,6 +523,7 @@ impl Request {
             | Self::CancelFlow { .. }
             | Self::PlanChart { .. }
             | Self::Meter
+            | Self::Policy(_)
             | Self::Accounts { .. } => true,
             Self::SubmitFlow { spec, .. } => spec.deadline.is_none(),
             Self::Script { .. }
@@ -525,6 +542,7 @@ impl Request {
             | Self::SetQueue { .. }
             | Self::DeleteQueue { .. }
             | Self::Reload
+            | Self::ChangePolicy { .. }
             | Self::JoinToken { .. } => false,
         }
     }

@@ -85,6 +85,22 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
                 "licences that it needs are in use ({})",
                 counted::write(&spec.licenses)
             ),
+            WaitReason::AccountInvalid => format!(
+                "its user is not in account {}: an administrator can put the user into it, or change the job's account",
+                spec.account.as_deref().unwrap_or("(none)")
+            ),
+            WaitReason::AccountNotAllowed => {
+                format!("queue {queue} takes no jobs of account {}", spec.account.as_deref().unwrap_or("(none)"))
+            }
+            WaitReason::QosInvalid => format!(
+                "there is no quality of service '{}' any more: change the job's",
+                spec.qos.as_deref().unwrap_or("")
+            ),
+            WaitReason::QosNotAllowed => format!(
+                "its account, its user or queue {queue} does not allow quality of service '{}'",
+                spec.qos.as_deref().unwrap_or("")
+            ),
+            WaitReason::Limit(hit) => format!("it would be beyond a limit ({})", hit.word()),
             WaitReason::Deadline => "it cannot be over at its deadline".to_owned(),
             WaitReason::NeverFits => {
                 format!("queue {queue} as configured now can never run it: change it or cancel it")

@@ -1,0 +1,159 @@
+//! What is told of the policy.
+
+use super::{
+    AccountRecord, AdminLevel, AssociationKey, AssociationSettings, Enforce, LimitKey, QosRecord,
+    Tres, UserRecord,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is asked of the policy. Empty lists of names mean all that the asking user may see.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyQuery {
+    /// Accounts without settings of users. Answer: [`PolicyAnswer::Accounts`].
+    Accounts {
+        /// Names of accounts.
+        names: Vec<String>,
+    },
+    /// Users. Answer: [`PolicyAnswer::Users`].
+    Users {
+        /// Login names.
+        names: Vec<String>,
+        /// Only those after this name.
+        after: Option<String>,
+    },
+    /// Associations of accounts and users, in the order of the tree. Answer:
+    /// [`PolicyAnswer::Associations`].
+    Associations {
+        /// Only of these accounts.
+        accounts: Vec<String>,
+        /// Only of these users, without those of accounts themselves.
+        users: Vec<String>,
+        /// With what is used and what follows for the order.
+        usage: bool,
+        /// So many of the list are left out, as the answers before had them.
+        skip: u32,
+    },
+    /// Qualities of service. Answer: [`PolicyAnswer::Qos`].
+    Qos {
+        /// Names of qualities of service.
+        names: Vec<String>,
+        /// With what is used.
+        usage: bool,
+    },
+}
+
+/// Answer to a [`PolicyQuery`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyAnswer {
+    /// Accounts, the root first, each before those below it, siblings by name.
+    Accounts(Vec<AccountEntry>),
+    /// Users by name.
+    Users {
+        /// A page of them.
+        users: Vec<UserEntry>,
+        /// There are more after the last.
+        more: bool,
+    },
+    /// Associations.
+    Associations {
+        /// A page of them: accounts before those below them, the users of an account before the
+        /// accounts below it, each by name.
+        rows: Vec<AssociationInfo>,
+        /// There are more after the last.
+        more: bool,
+        /// What of the policy binds jobs.
+        enforce: Enforce,
+    },
+    /// Qualities of service, by number.
+    Qos(Vec<QosInfo>),
+}
+
+/// An account as it is told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AccountEntry {
+    /// What is kept of it.
+    pub record: AccountRecord,
+}
+
+/// A user as told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct UserEntry {
+    /// What is kept of the user.
+    pub record: UserRecord,
+    /// Accounts that the user may change.
+    pub coordinates: Vec<String>,
+    /// What the user may change; administrators of the cluster may change everything.
+    pub level: AdminLevel,
+}
+
+/// An association as it is told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AssociationInfo {
+    /// Its number.
+    pub id: u32,
+    /// Account, user, queue.
+    pub key: AssociationKey,
+    /// For an account the account above; empty for the root and for users.
+    pub parent: String,
+    /// Number of the association above; 0 for the root.
+    pub parent_id: u32,
+    /// Depth in the tree: 0 for the root.
+    pub depth: u32,
+    /// What is set for it.
+    pub own: AssociationSettings,
+    /// Limits that hold for it, its own and those that accounts above set, with the account that
+    /// sets each; group limits of accounts above are not in it, they hold beside its own.
+    pub effective: Vec<(LimitKey, u64, AssociationKey)>,
+    /// Qualities of service that its jobs may have.
+    pub qos: Vec<String>,
+    /// Quality of service of jobs that name none.
+    pub default_qos: Option<String>,
+    /// It is the user's default account.
+    pub is_default: bool,
+    /// What is used, where it was asked for.
+    pub usage: Option<AssociationUsage>,
+}
+
+/// What an association, or a quality of service, has used and holds.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AssociationUsage {
+    /// Jobs that run.
+    pub running: u32,
+    /// Jobs that wait or run.
+    pub submitted: u32,
+    /// Waiting jobs that gather age.
+    pub accruing: u32,
+    /// What running jobs hold.
+    pub held: BTreeMap<Tres, u64>,
+    /// Amounts times seconds, decayed.
+    pub used_seconds: BTreeMap<Tres, u64>,
+    /// Amounts times what is left of limits of running jobs, in seconds.
+    pub run_seconds: BTreeMap<Tres, u64>,
+    /// Wall seconds, decayed.
+    pub wall_seconds: u64,
+    /// Billing times seconds, decayed: what shares are compared with.
+    pub raw_usage: u64,
+    /// Part of the shares of the cluster, in billionths; of siblings for users of Fair Tree.
+    pub norm_shares_ppb: u64,
+    /// Part of all use, in billionths.
+    pub norm_usage_ppb: u64,
+    /// Part of the use of the account above, in billionths.
+    pub effective_usage_ppb: u64,
+    /// Shares over use among siblings, in billionths; `u64::MAX` is infinity.
+    pub level_fs_ppb: u64,
+    /// Fair share factor in billionths; only of users.
+    pub fair_share_ppb: Option<u64>,
+}
+
+/// A quality of service as it is told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct QosInfo {
+    /// What is kept of it.
+    pub record: QosRecord,
+    /// What is used, where it was asked for.
+    pub usage: Option<AssociationUsage>,
+}
