@@ -1,0 +1,467 @@
+//! Fair Tree: users in the order of a depth-first walk through the tree of accounts, at each level those
+//! first who have used least of what is theirs.
+//!
+//! For a child of an account: S = its shares / those of all children, U = its use / that of the account,
+//! level fair share = S / U. Without shares it is zero, else without use it is infinite. Children are
+//! walked from the highest to the lowest, of equal ones users before accounts. The first user walked has
+//! rank N, the number of all users, the next N - 1, and so on; users of equal level fair share have the
+//! same rank, and the ranks after it are left out.
+//! `Fairshare=parent`: a user's is infinite; an account with it is no level, its children count as those of
+//! the account above it.
+//!
+//! Source: <https://slurm.schedmd.com/fair_tree.html>; Cox, Morrison, "Fair Tree", Slurm User Group 2014.
+//!
+//! **Tied accounts** ([`Ties`]). By that page children of accounts with the same level fair share are
+//! walked as one list, and a user tied with an account has the rank of its best user. Slurm's code never
+//! merges: accounts are walked one after the other, and the first user of the second takes the rank of the
+//! last user of the first. Cosy merges: then equal accounts are treated alike, whatever order they were
+//! made in, and what users can read is what happens.
+//!
+//! What always holds: the use of an account is its own and that of its children; a line of children is
+//! in order unless it is marked; only accounts with users below are in lines.
+
+use crate::usage::Usage;
+use crate::wide::Fraction;
+use std::cmp::Reverse;
+
+/// A number of a user in an account, or of an account. Numbers are given out one after the other; that of
+/// the root is 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Place(u32);
+
+impl Place {
+    /// The account over all.
+    pub const ROOT: Self = Self(0);
+
+    /// The number, for tables beside the tree.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What somebody is to get of what the account above gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shares {
+    /// So many, beside those of the siblings.
+    Of(u32),
+    /// `Fairshare=parent`.
+    Parent,
+}
+
+/// What becomes of accounts with the same level fair share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ties {
+    /// Their children are walked as one list.
+    #[default]
+    Merged,
+    /// They are walked one after the other, as Slurm's code does up to 26.11.
+    OneByOne,
+}
+
+/// How one of several children stands at its level: the highest is served first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LevelFairShare(Level);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Level {
+    NoShares,
+    Ratio(Fraction),
+    NoUse,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    /// The account above; the root's is the root.
+    above: Place,
+    /// The nearest account above that is a level: not one with `Fairshare=parent`.
+    level: Place,
+    is_user: bool,
+    shares: Shares,
+    /// What it has used itself.
+    own: Usage,
+    /// With what all below have used.
+    usage: Usage,
+    /// Of its level: the shares of all children.
+    all_shares: u64,
+    /// Users below.
+    users: u32,
+    /// The children of its level, in order unless it is marked.
+    line: Vec<Place>,
+    /// The line has to be ordered anew.
+    marked: bool,
+    rank: u32,
+}
+
+impl Node {
+    fn new(above: Place, level: Place, is_user: bool, shares: Shares) -> Self {
+        Self {
+            above,
+            level,
+            is_user,
+            shares,
+            own: Usage(0),
+            usage: Usage(0),
+            all_shares: 0,
+            users: 0,
+            line: Vec::new(),
+            marked: false,
+            rank: 0,
+        }
+    }
+
+    fn is_level(&self) -> bool {
+        !self.is_user && self.shares != Shares::Parent
+    }
+}
+
+/// Accounts and users with shares and use, and the ranks of users. Built once for a set of accounts;
+/// shares and use may change, accounts and users may come. Where some go a new tree is built.
+#[derive(Clone, Debug)]
+pub struct FairTree {
+    nodes: Vec<Node>,
+    ties: Ties,
+    /// Ranks are not those of the tree as it is.
+    stale: bool,
+}
+
+/// A line that is being walked.
+struct Walk {
+    line: Vec<Place>,
+    at: usize,
+    /// The level fair share of the one before; for the first: whether it is tied with what came before
+    /// its account.
+    before: Option<LevelFairShare>,
+    tied: bool,
+}
+
+impl FairTree {
+    /// Only the root.
+    pub fn new(ties: Ties) -> Self {
+        let root = Node::new(Place::ROOT, Place::ROOT, false, Shares::Of(1));
+        Self {
+            nodes: vec![root],
+            ties,
+            stale: false,
+        }
+    }
+
+    /// An account below another; below a user or nobody it is put below the root.
+    pub fn add_account(&mut self, above: Place, shares: Shares) -> Place {
+        self.add(above, false, shares)
+    }
+
+    /// A user in an account.
+    pub fn add_user(&mut self, above: Place, shares: Shares) -> Place {
+        self.add(above, true, shares)
+    }
+
+    fn add(&mut self, above: Place, is_user: bool, shares: Shares) -> Place {
+        let account = self.node(above).is_some_and(|node| !node.is_user);
+        let above = if account { above } else { Place::ROOT };
+        let level = match self.node(above) {
+            Some(node) if above != Place::ROOT && !node.is_level() => node.level,
+            _ => above,
+        };
+        let place = Place(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push(Node::new(above, level, is_user, shares));
+        self.stale = true;
+        if let (Shares::Of(shares), Some(level)) = (shares, self.nodes.get_mut(level.index())) {
+            level.all_shares += u64::from(shares);
+        }
+        if is_user {
+            self.has_user(place);
+        }
+        place
+    }
+
+    /// That user, and the accounts above that had none, are in lines from now on.
+    fn has_user(&mut self, user: Place) {
+        let mut place = user;
+        loop {
+            let Some(node) = self.nodes.get_mut(place.index()) else {
+                return;
+            };
+            node.users += 1;
+            let (above, level) = (node.above, node.level);
+            let first = node.users == 1 && (node.is_user || node.is_level());
+            if place == Place::ROOT {
+                return;
+            }
+            if let (true, Some(level)) = (first, self.nodes.get_mut(level.index())) {
+                level.line.push(place);
+                level.marked = true;
+            }
+            place = above;
+        }
+    }
+
+    /// Somebody has used so much in all, an account without what users below have used.
+    pub fn has_used(&mut self, place: Place, usage: Usage) {
+        let Some(node) = self.nodes.get_mut(place.index()) else {
+            return;
+        };
+        let old = std::mem::replace(&mut node.own, usage);
+        if old == usage {
+            return;
+        }
+        self.stale = true;
+        let mut at = place;
+        while let Some(node) = self.nodes.get_mut(at.index()) {
+            node.usage = Usage(node.usage.0.saturating_sub(old.0)).plus(usage);
+            let (level, above) = (node.level, node.above);
+            if at == Place::ROOT {
+                return;
+            }
+            if let Some(level) = self.nodes.get_mut(level.index()) {
+                level.marked = true;
+            }
+            at = above;
+        }
+    }
+
+    fn node(&self, place: Place) -> Option<&Node> {
+        self.nodes.get(place.index())
+    }
+
+    /// Number of users in all accounts: N.
+    pub fn users(&self) -> u32 {
+        self.node(Place::ROOT).map_or(0, |root| root.users)
+    }
+
+    /// The rank of a user when ranks were last given, from N downwards: the highest is served first. Zero
+    /// for accounts, and for users that had no rank yet.
+    pub fn rank_of(&self, user: Place) -> u32 {
+        self.node(user).map_or(0, |node| node.rank)
+    }
+
+    /// The account above; `None` for the root.
+    pub fn above(&self, place: Place) -> Option<Place> {
+        let above = self.node(place)?.above;
+        (place != Place::ROOT).then_some(above)
+    }
+
+    /// The account that is the level of somebody: the nearest above without `Fairshare=parent`.
+    pub fn level_of(&self, place: Place) -> Place {
+        self.node(place).map_or(Place::ROOT, |node| node.level)
+    }
+
+    /// Its shares, and those of all children of its level together.
+    pub fn shares_of(&self, place: Place) -> (Shares, u64) {
+        let all = self
+            .node(self.level_of(place))
+            .map_or(0, |level| level.all_shares);
+        (self.node(place).map_or(Shares::Of(0), |node| node.shares), all)
+    }
+
+    /// Its use with that of all below.
+    pub fn usage_of(&self, place: Place) -> Usage {
+        self.node(place).map_or(Usage(0), |node| node.usage)
+    }
+
+    /// The children of a level that have users, the first to be served first, as of the last ranks.
+    pub fn line_of(&self, level: Place) -> &[Place] {
+        self.node(level).map_or(&[], |node| &node.line)
+    }
+
+    /// Whether that place is a user and no account.
+    pub fn is_user(&self, place: Place) -> bool {
+        self.node(place).is_some_and(|node| node.is_user)
+    }
+
+    /// How it stands at its level.
+    pub fn level_fair_share(&self, place: Place) -> LevelFairShare {
+        let Some(node) = self.node(place) else {
+            return LevelFairShare(Level::NoShares);
+        };
+        let level = self
+            .node(node.level)
+            .map_or((0, Usage(0)), |l| (l.all_shares, l.usage));
+        LevelFairShare(match (node.shares, node.usage.0) {
+            (Shares::Of(0), _) => Level::NoShares,
+            (Shares::Parent, _) | (_, 0) => Level::NoUse,
+            // the level's sums are not zero: this child is a part of them
+            (Shares::Of(shares), usage) => {
+                Level::Ratio(Fraction::new((u64::from(shares), level.1.0), (level.0.max(1), usage)))
+            }
+        })
+    }
+
+    /// Gives ranks anew, and tells which users have another one than before.
+    pub fn rank(&mut self) -> Vec<Place> {
+        if !std::mem::take(&mut self.stale) {
+            return Vec::new();
+        }
+        for at in 0..self.nodes.len() {
+            let Some(node) = self.nodes.get_mut(at) else {
+                continue;
+            };
+            if !std::mem::take(&mut node.marked) {
+                continue;
+            }
+            let mut line = std::mem::take(&mut node.line);
+            self.put_in_order(&mut line);
+            if let Some(node) = self.nodes.get_mut(at) {
+                node.line = line;
+            }
+        }
+        let mut changed = Vec::new();
+        for (user, rank) in self.walk() {
+            if let Some(node) = self.nodes.get_mut(user.index())
+                && node.rank != rank
+            {
+                node.rank = rank;
+                changed.push(user);
+            }
+        }
+        changed
+    }
+
+    /// From the highest level fair share down, users before accounts, then as they were made.
+    fn put_in_order(&self, line: &mut [Place]) {
+        line.sort_by(|a, b| {
+            let share = |place: Place| Reverse(self.level_fair_share(place));
+            let kind = |place: Place| (!self.is_user(place), place);
+            share(*a)
+                .cmp(&share(*b))
+                .then_with(|| kind(*a).cmp(&kind(*b)))
+        });
+    }
+
+    /// Each user with its rank, in the order of the walk.
+    fn walk(&self) -> Vec<(Place, u32)> {
+        let mut next = self.users();
+        let mut given = next;
+        let mut ranks = Vec::with_capacity(next as usize);
+        let start = |line: Vec<Place>, tied| Walk {
+            line,
+            at: 0,
+            before: None,
+            tied,
+        };
+        let mut under_way = vec![start(self.line_of(Place::ROOT).to_vec(), false)];
+        while let Some(walk) = under_way.last_mut() {
+            let Some(place) = walk.line.get(walk.at).copied() else {
+                under_way.pop();
+                continue;
+            };
+            walk.at += 1;
+            let share = self.level_fair_share(place);
+            let tied = walk.before.map_or(walk.tied, |before| before == share);
+            walk.before = Some(share);
+            if self.is_user(place) {
+                if !tied {
+                    given = next;
+                }
+                ranks.push((place, given));
+                next = next.saturating_sub(1);
+                continue;
+            }
+            let mut line = self.line_of(place).to_vec();
+            if self.ties == Ties::Merged {
+                let first = line.len();
+                while let Some(next) = walk.line.get(walk.at)
+                    && self.level_fair_share(*next) == share
+                {
+                    line.extend_from_slice(self.line_of(*next));
+                    walk.at += 1;
+                }
+                if line.len() > first {
+                    self.put_in_order(&mut line);
+                }
+            }
+            under_way.push(start(line, tied));
+        }
+        ranks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(tree: &mut FairTree, account: Place, shares: u32, used: u128) -> Place {
+        let place = tree.add_user(account, Shares::Of(shares));
+        tree.has_used(place, Usage(used));
+        place
+    }
+
+    fn ranks(tree: &mut FairTree, users: &[Place]) -> Vec<u32> {
+        tree.rank();
+        users.iter().map(|user| tree.rank_of(*user)).collect()
+    }
+
+    #[test]
+    fn accounts_come_before_what_users_did() {
+        let mut tree = FairTree::new(Ties::Merged);
+        let physics = tree.add_account(Place::ROOT, Shares::Of(50));
+        let biology = tree.add_account(Place::ROOT, Shares::Of(50));
+        let users = [
+            user(&mut tree, physics, 1, 900),
+            user(&mut tree, physics, 1, 0),
+            user(&mut tree, biology, 1, 300),
+            user(&mut tree, biology, 1, 100),
+        ];
+        assert_eq!(ranks(&mut tree, &users), [1, 2, 3, 4]);
+        assert!(tree.rank().is_empty(), "nothing has changed");
+        tree.has_used(users[3], Usage(700));
+        // biology is at 1,000 now, and physics at 900
+        assert_eq!(tree.rank(), [users[1], users[0], users[2], users[3]]);
+        assert_eq!(ranks(&mut tree, &users), [3, 4, 2, 1]);
+        tree.has_used(users[3], Usage(701));
+        assert!(tree.rank().is_empty(), "use without a change of ranks tells nobody");
+    }
+
+    #[test]
+    fn no_shares_no_use_and_parents() {
+        let mut tree = FairTree::new(Ties::Merged);
+        let outside = tree.add_account(Place::ROOT, Shares::Of(1));
+        let inside = tree.add_account(outside, Shares::Parent);
+        let users = [
+            user(&mut tree, outside, 0, 0),
+            user(&mut tree, outside, 3, 30),
+            user(&mut tree, inside, 1, 5),
+            user(&mut tree, inside, 1, 0),
+            tree.add_user(inside, Shares::Parent),
+        ];
+        tree.has_used(users[4], Usage(1000));
+        // 30 / 3 is more than 5 / 1: who is inside stands beside who is outside
+        assert_eq!(ranks(&mut tree, &users), [1, 2, 3, 5, 5]);
+        assert_eq!(tree.shares_of(users[2]), (Shares::Of(1), 5));
+        assert_eq!(tree.level_of(users[3]), outside);
+        assert_eq!(tree.usage_of(Place::ROOT), Usage(1035));
+    }
+
+    #[test]
+    fn tied_accounts() {
+        let check = |ties, want: [u32; 5]| {
+            let mut tree = FairTree::new(ties);
+            let one = tree.add_account(Place::ROOT, Shares::Of(10));
+            let two = tree.add_account(Place::ROOT, Shares::Of(10));
+            let users = [
+                user(&mut tree, one, 1, 300),
+                user(&mut tree, one, 1, 100),
+                user(&mut tree, two, 1, 250),
+                user(&mut tree, two, 1, 150),
+                user(&mut tree, Place::ROOT, 10, 400),
+            ];
+            assert_eq!(ranks(&mut tree, &users), want, "{ties:?}");
+        };
+        // the user of the root is tied with both accounts, whose best user has its rank
+        check(Ties::Merged, [1, 5, 2, 3, 5]);
+        // the second account's best takes the rank of the first one's last
+        check(Ties::OneByOne, [3, 5, 1, 3, 5]);
+    }
+
+    #[test]
+    fn accounts_without_users_count_as_siblings_only() {
+        let mut tree = FairTree::new(Ties::Merged);
+        let idle = tree.add_account(Place::ROOT, Shares::Of(90));
+        let used = tree.add_account(Place::ROOT, Shares::Of(10));
+        let ann = user(&mut tree, used, 1, 5);
+        assert_eq!(ranks(&mut tree, &[ann]), [1]);
+        assert_eq!(tree.line_of(Place::ROOT), [used]);
+        assert_eq!(tree.shares_of(used), (Shares::Of(10), 100));
+        let bob = user(&mut tree, idle, 1, 0);
+        assert_eq!(ranks(&mut tree, &[ann, bob]), [1, 2]);
+    }
+}

@@ -1,0 +1,18 @@
+//! Who comes first by policy, as arithmetic: what somebody has used and how that fades
+//! ([`usage`]), what a job costs ([`billing`]), ranks by Fair Tree ([`fair_tree`]), the classic
+//! fair-share factor ([`classic`]), weighted factors ([`weights`]), and what all that says about
+//! two users in words ([`standing`]).
+//!
+//! It knows no names, jobs, clocks or stores: numbers of accounts and users, amounts, times.
+//! Everything is computed in integers, so that two controllers, or one before and after a restart,
+//! come to the same order.
+
+pub mod billing;
+pub mod classic;
+pub mod fair_tree;
+pub mod power;
+pub mod reset;
+pub mod standing;
+pub mod usage;
+pub mod weights;
+mod wide;
