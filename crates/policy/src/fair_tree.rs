@@ -44,7 +44,7 @@ impl Place {
 pub enum Shares {
     /// So many, beside those of the siblings.
     Of(u32),
-    /// `Fairshare=parent`.
+    /// None of its own: `Fairshare=parent`.
     Parent,
 }
 

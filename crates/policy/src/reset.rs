@@ -11,7 +11,7 @@ const DAY_MS: i64 = 86_400_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResetPeriod {
-    /// Never.
+    /// Use is never forgotten.
     #[default]
     None,
     /// Once, when the controller reads this word.
