@@ -3,11 +3,11 @@
 //! What always holds: the start and the end of a reservation are among the bounds of every
 //! pool that it has nodes of.
 
-use crate::Component;
 use crate::machine::{Booking, Owner, ReservationHorizon, Window};
 use crate::scheduler::Scheduler;
 use crate::select::pick;
 use crate::timeline::Timeline;
+use crate::{Component, PoolId};
 use cosy_model::{JobId, NodeId, NodeShare, ReservationId, Span, Time};
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct Block {
     pub start: Time,
     /// First instant after the block.
     pub end: Time,
+    /// What it holds of resource pools.
+    pub holds: Vec<(PoolId, u64)>,
 }
 
 impl Scheduler {
@@ -42,13 +44,14 @@ impl Scheduler {
             };
             self.machine.book(share.node, booking);
             if let Some(region) = self.machine.region(share.node) {
-                let bounds = &mut self.pools[region].bounds;
+                let bounds = &mut self.node_pools[region].bounds;
                 bounds.insert((block.start, block.reservation), ());
                 bounds.insert((block.end, block.reservation), ());
-                self.pools[region].reserve_anew(block.start);
+                self.node_pools[region].reserve_anew(block.start);
             }
             self.touch(share.node);
         }
+        self.reserve_amounts(block.reservation, (block.start, block.end), &block.holds);
         self.blocks.insert(block.reservation, Arc::new(block));
     }
 
@@ -65,7 +68,7 @@ impl Scheduler {
         };
         for share in &block.shares {
             if let Some(region) = self.machine.region(share.node) {
-                self.pools[region].reserve_anew(block.start);
+                self.node_pools[region].reserve_anew(block.start);
             }
         }
         true
@@ -77,19 +80,20 @@ impl Scheduler {
             let owner = Owner::Reservation(reservation);
             self.machine.unbook(share.node, owner);
             if let Some(region) = self.machine.region(share.node) {
-                let bounds = &mut self.pools[region].bounds;
+                let bounds = &mut self.node_pools[region].bounds;
                 bounds.remove(&(block.start, reservation));
                 bounds.remove(&(block.end, reservation));
             }
             self.touch(share.node);
         }
+        self.unreserve_amounts(reservation, &block.holds);
         Some(block)
     }
 
     /// Forgets reservations of a pool whose time is over. They may stay in the timeline,
     /// where they are in nobody's way.
     pub(crate) fn drop_past_blocks(&mut self, pool: usize, now: Time) {
-        let bounds = &self.pools[pool].bounds;
+        let bounds = &self.node_pools[pool].bounds;
         let past: Vec<ReservationId> = bounds
             .iter()
             .map(|((at, reservation), ())| (*at, *reservation))
@@ -180,7 +184,7 @@ impl Scheduler {
     /// Brings the timeline of a pool's reservations up to date, so that all that start
     /// before `far` are in it.
     pub(crate) fn note_reserved(&mut self, pool: usize, now: Time, far: Time) {
-        let known = &self.pools[pool];
+        let known = &self.node_pools[pool];
         if known.bounds.is_empty() && known.reserved.is_empty() {
             return;
         }
@@ -193,7 +197,7 @@ impl Scheduler {
     /// Looks at reservations that start later than those in the timeline of a pool, at
     /// all before `until` and more. False when there are none.
     pub(crate) fn look_farther(&mut self, pool: usize, now: Time, until: Time) -> bool {
-        let known = self.pools[pool].reserved_until;
+        let known = self.node_pools[pool].reserved_until;
         if known == Time::FAR {
             return false;
         }
@@ -202,7 +206,7 @@ impl Scheduler {
     }
 
     fn note_until(&mut self, pool: usize, until: Time) {
-        let pool = &mut self.pools[pool];
+        let pool = &mut self.node_pools[pool];
         let mut reserved = Timeline::default();
         pool.reserved_until = Time::FAR;
         for ((at, reservation), ()) in pool.bounds.iter() {

@@ -41,6 +41,14 @@ impl<K: Ord + Copy, V: Clone> CowMap<K, V> {
         Some(&run[at].1)
     }
 
+    /// What is there under that key, to be changed.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let at_run = self.run_of(key);
+        let run = Arc::make_mut(self.runs.get_mut(at_run)?);
+        let at = run.binary_search_by_key(key, |(key, _)| *key).ok()?;
+        run.get_mut(at).map(|(_, value)| value)
+    }
+
     /// The entries, by key.
     pub fn iter(&self) -> impl Iterator<Item = &(K, V)> {
         self.runs.iter().flat_map(|run| run.iter())

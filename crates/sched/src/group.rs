@@ -5,6 +5,7 @@
 
 use crate::components;
 use crate::machine::Machine;
+use crate::resource_pool::classes::ClassId;
 use crate::select::{Candidate, count_alike, select};
 use crate::shape::Shape;
 use crate::table::Table;
@@ -66,6 +67,7 @@ impl Group {
             limit,
             whole: if whole { nodes } else { 0 },
             cores: if whole { 0 } else { cores(demand) },
+            class: ClassId::NONE,
         }
     }
 

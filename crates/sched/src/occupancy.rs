@@ -6,9 +6,10 @@
 
 use crate::Component;
 use crate::ends::End;
+use crate::node_pool::NodePool;
 use crate::nodeset::NodeSet;
 use crate::pass::at_least_one;
-use crate::pool::Pool;
+use crate::resource_pool::{Held, Holds};
 use crate::running::{Holding, RunId, Running};
 use crate::scheduler::{Scheduler, Waiting};
 use crate::select::{NodeTasks, spread};
@@ -23,14 +24,27 @@ impl Scheduler {
         expected_end: Time,
         exclusive: bool,
     ) {
+        self.start_running_holding(job, shares, expected_end, exclusive, &Holds::NONE);
+    }
+
+    /// The same for a job that holds something of resource pools.
+    pub fn start_running_holding(
+        &mut self,
+        job: JobId,
+        shares: Vec<NodeShare>,
+        expected_end: Time,
+        exclusive: bool,
+        holds: &Holds,
+    ) {
         self.dequeue(job);
         self.end(job);
+        let held = Self::held_on(holds, || shares.clone());
         if exclusive && self.are_whole(&shares) {
             let nodes = shares.iter().map(|share| share.node).collect();
             let holding = Holding::WholeListed(shares);
-            self.run_on(job, nodes, holding, expected_end);
+            self.run_on(job, nodes, (holding, held), expected_end);
         } else {
-            self.run_listed(job, shares, expected_end, exclusive);
+            self.run_listed(job, (shares, held), expected_end, exclusive);
         }
     }
 
@@ -50,7 +64,8 @@ impl Scheduler {
             return;
         };
         let end = now + at_least_one(known.limit);
-        self.run_on(job, nodes, Holding::Whole(known.demand), end);
+        let held = Self::held_on(&known.holds, || self.whole_shares(known.demand.first(), &nodes));
+        self.run_on(job, nodes, (Holding::Whole(known.demand), held), end);
     }
 
     /// Moves a job from waiting to running. Its line is told by the pass.
@@ -60,32 +75,47 @@ impl Scheduler {
         };
         let shares = self.shares_for(&known.demand, picks);
         let end = now + at_least_one(known.limit);
-        self.run_listed(job, shares, end, known.demand.holds_whole_nodes());
+        let held = Self::held_on(&known.holds, || shares.clone());
+        self.run_listed(job, (shares, held), end, known.demand.holds_whole_nodes());
     }
 
     /// A job runs on idle nodes that it holds as a whole.
-    fn run_on(&mut self, job: JobId, nodes: NodeSet, holding: Holding, end: Time) {
+    fn run_on(&mut self, job: JobId, nodes: NodeSet, holding: (Holding, Box<[Held]>), end: Time) {
         self.machine.hold(&nodes, end);
         self.list(job, nodes, holding, end);
     }
 
-    fn run_listed(&mut self, job: JobId, shares: Vec<NodeShare>, end: Time, exclusive: bool) {
+    fn run_listed(
+        &mut self,
+        job: JobId,
+        (shares, held): (Vec<NodeShare>, Box<[Held]>),
+        end: Time,
+        exclusive: bool,
+    ) {
         for share in &shares {
             self.machine.run(job, share, end, exclusive);
         }
         let nodes = shares.iter().map(|share| share.node).collect();
-        self.list(job, nodes, Holding::Listed(shares), end);
+        self.list(job, nodes, (Holding::Listed(shares), held), end);
     }
 
     /// Enters a job whose nodes have been taken into the list of running ones.
-    fn list(&mut self, job: JobId, nodes: NodeSet, holding: Holding, end: Time) {
+    fn list(
+        &mut self,
+        job: JobId,
+        nodes: NodeSet,
+        (holding, held): (Holding, Box<[Held]>),
+        end: Time,
+    ) {
         let running = Running {
             job,
             end,
             nodes,
             holding,
+            held,
         };
         let id = self.running.insert(running);
+        self.take_held(id);
         self.enter(id);
     }
 
@@ -96,7 +126,7 @@ impl Scheduler {
         };
         self.withdraw(id);
         let running = self.running.get_mut(id);
-        running.end = end;
+        let before = std::mem::replace(&mut running.end, end);
         match &running.holding {
             Holding::Whole(_) | Holding::WholeListed(_) => {
                 self.machine.set_held_until(&running.nodes, end);
@@ -107,6 +137,7 @@ impl Scheduler {
                 }
             }
         }
+        self.move_held(id, before, end);
         self.enter(id);
     }
 
@@ -125,6 +156,7 @@ impl Scheduler {
                     }
                 }
             }
+            self.give_back_held((job, running.end), &running.held, &running.nodes);
             self.keep_memory(running.nodes);
         }
         true
@@ -143,6 +175,7 @@ impl Scheduler {
             return false;
         }
         self.withdraw(id);
+        self.shrink_held(id, &shares);
         let running = self.running.get_mut(id);
         match &running.holding {
             Holding::Whole(_) | Holding::WholeListed(_) => {
@@ -165,9 +198,26 @@ impl Scheduler {
         if ended {
             self.running.remove(job);
         } else {
+            self.take_held(id);
             self.enter(id);
         }
         true
+    }
+
+    /// A running job gives back what it holds of pools, and is to hold what it does on `shares`.
+    fn shrink_held(&mut self, id: RunId, shares: &[NodeShare]) {
+        let running = self.running.get_mut(id);
+        if running.held.is_empty() {
+            return;
+        }
+        let smaller = running.held.iter().map(|held| Held {
+            count: held.amount.on(shares),
+            ..*held
+        });
+        let smaller = smaller.collect();
+        let held = std::mem::replace(&mut running.held, smaller);
+        let (job, nodes) = ((running.job, running.end), running.nodes.clone());
+        self.give_back_held(job, &held, &nodes);
     }
 
     /// What a running job holds, by part and node index; nothing when it does not run. The
@@ -236,7 +286,7 @@ impl Scheduler {
         });
     }
 
-    fn for_each_end(&mut self, run: RunId, what: impl Fn(&mut Pool, End, u32)) {
+    fn for_each_end(&mut self, run: RunId, what: impl Fn(&mut NodePool, End, u32)) {
         let running = self.running.get(run);
         let listed = u32::from(!running.is_whole());
         let end = |nodes| End {
@@ -247,7 +297,7 @@ impl Scheduler {
         if self.machine.is_plain() {
             let nodes = running.nodes.count();
             if nodes > 0 {
-                what(&mut self.pools[0], end(nodes), listed);
+                what(&mut self.node_pools[0], end(nodes), listed);
             }
             return;
         }
@@ -255,7 +305,7 @@ impl Scheduler {
         let mut regions: Vec<usize> = regions.collect();
         regions.sort_unstable();
         for part in regions.chunk_by(|a, b| a == b) {
-            let pool = &mut self.pools[part[0]];
+            let pool = &mut self.node_pools[part[0]];
             what(pool, end(part.len() as u32), listed);
         }
     }

@@ -7,8 +7,8 @@
 use crate::Block;
 use crate::OrderKey;
 use crate::group::Feasible;
+use crate::node_pool::NodePool;
 use crate::nodeset::NodeSet;
-use crate::pool::Pool;
 use crate::scheduler::Scheduler;
 use crate::table::JobTable;
 use cosy_model::{JobId, Time, WaitReason};
@@ -70,7 +70,7 @@ impl Scheduler {
     /// The first `most` waiting jobs that may start, in the order of service. The others are not
     /// looked at.
     pub fn first_in_line(&self, most: usize) -> Vec<JobId> {
-        let mut lines: Vec<_> = self.pools.iter().map(|c| c.line.keys()).collect();
+        let mut lines: Vec<_> = self.node_pools.iter().map(|c| c.line.keys()).collect();
         let mut firsts: BinaryHeap<Reverse<(&OrderKey, usize)>> = BinaryHeap::new();
         for (at, line) in lines.iter_mut().enumerate() {
             firsts.extend(line.next().map(|key| Reverse((key, at))));
@@ -94,8 +94,9 @@ impl Scheduler {
 
     /// The waiting jobs in the order of service, those of closed queues among them.
     fn waiting_ids(&self) -> Vec<JobId> {
-        let lines = self.pools.iter().flat_map(|c| c.line.keys());
+        let lines = self.node_pools.iter().flat_map(|c| c.line.keys());
         let mut keys: Vec<OrderKey> = lines.copied().collect();
+        keys.extend(self.node_pools.iter().flat_map(NodePool::parked_keys));
         if keys.len() < self.waiting_count() {
             keys = self.waiting_in_order().map(|job| job.key).collect();
         }
@@ -116,7 +117,7 @@ impl Scheduler {
             Feasible::Later => return Some(WaitReason::NodesUnavailable),
             Feasible::Never => return Some(WaitReason::NeverFits),
         }
-        let pool = &self.pools[queue.pool];
+        let pool = &self.node_pools[queue.pool];
         let head = pool.reason_of(job);
         let first = pool.line.first().is_some_and(|key| key.job == job);
         Some(match head {
@@ -136,20 +137,24 @@ impl Scheduler {
 
     /// The next time after `now` at which something ends, if all jobs take their limits.
     fn next_end(&self, now: Time) -> Option<Time> {
-        let waiting = self.pools.iter().filter(|c| !c.line.is_empty());
-        let next = |c: &crate::pool::Pool| {
+        // Those who hold something wait for ends elsewhere too.
+        let all = self.classes.any();
+        let waiting = self.node_pools.iter().filter(|c| all || !c.line.is_empty());
+        let next = |c: &crate::node_pool::NodePool| {
             let soon = (Time(now.0.saturating_add(1)), Default::default());
             let job = c.ends.first().map(|end| end.at);
             let bound = c.bounds.from(soon).next().map(|bound| bound.0);
             job.into_iter().chain(bound).min()
         };
-        waiting.filter_map(next).min().filter(|at| *at < Time::FAR)
+        let pools = all.then(|| self.resource_pools.next_bound(now)).flatten();
+        let next = waiting.filter_map(next).chain(pools).min();
+        next.filter(|at| *at < Time::FAR)
     }
 
     /// Ends what is expected to have ended by `now`.
     fn end_due(&mut self, now: Time) {
-        for at in 0..self.pools.len() {
-            while let Some(end) = self.pools[at].ends.first() {
+        for at in 0..self.node_pools.len() {
+            while let Some(end) = self.node_pools[at].ends.first() {
                 if end.at > now {
                     break;
                 }
@@ -181,8 +186,9 @@ impl Replay {
         for (_, running) in late {
             clone.set_expected_end(running.job, Time(now.0.saturating_add(1)));
         }
-        for pool in 0..clone.pools.len() {
-            clone.pools[pool].dirty = origin.pools[pool].dirty || origin.pools[pool].due <= now;
+        for pool in 0..clone.node_pools.len() {
+            clone.node_pools[pool].dirty =
+                origin.node_pools[pool].dirty || origin.node_pools[pool].due <= now;
         }
         let mut places = JobTable::default();
         for (at, job) in asked.iter().enumerate() {
@@ -210,7 +216,7 @@ impl Replay {
     /// once more: nobody has noted how far ahead that looked.
     pub fn watch(&mut self) {
         self.clone.watch_reach();
-        self.clone.pools.iter_mut().for_each(Pool::change);
+        self.clone.node_pools.iter_mut().for_each(NodePool::change);
     }
 
     /// No decision so far would have been another one with something booked from then on.
@@ -253,10 +259,10 @@ impl Replay {
     /// Accepts reservations as if they had been there from the begin. They start beyond the
     /// reach of what has been decided.
     pub fn accept(&mut self, placed: &[Block]) {
-        let passes = |c: &Pool| (c.dirty, c.only_fresh, c.due);
-        let before: Vec<(bool, bool, Time)> = self.clone.pools.iter().map(passes).collect();
+        let passes = |c: &NodePool| (c.dirty, c.only_fresh, c.due);
+        let before: Vec<(bool, bool, Time)> = self.clone.node_pools.iter().map(passes).collect();
         self.insert(placed);
-        for (pool, (dirty, only_fresh, due)) in self.clone.pools.iter_mut().zip(before) {
+        for (pool, (dirty, only_fresh, due)) in self.clone.node_pools.iter_mut().zip(before) {
             pool.dirty = dirty;
             pool.only_fresh = only_fresh;
             pool.due = due.min(pool.next_due(self.at));

@@ -10,8 +10,8 @@
 use crate::OrderKey;
 use crate::group::Feasible;
 use crate::machine::ReservationHorizon;
+use crate::node_pool::NodePool;
 use crate::pass::{Pass, at_least_one};
-use crate::pool::Pool;
 use crate::scheduler::{Queue, Scheduler, WaitingJob};
 use crate::waiting_line::QueueKey;
 use cosy_model::{NodeShare, Time};
@@ -27,7 +27,7 @@ impl Scheduler {
         if !queue.starts {
             return None;
         }
-        if self.pools.get(queue.pool)?.needs_pass(now) {
+        if self.node_pools.get(queue.pool)?.needs_pass(now) {
             let mut settled = self.clone();
             settled.schedule(now);
             return settled.try_place_beside(queue, now, job);
@@ -45,7 +45,7 @@ impl Scheduler {
         if !self.has_room_now(queue, now, job) {
             return None;
         }
-        let known = self.pools.get(queue.pool)?;
+        let known = self.node_pools.get(queue.pool)?;
         let mut scratch = self.scratch(queue.pool);
         let mut heads = self.heads_before(known, &job.key);
         heads.retain(|head| head.key.job != job.key.job);
@@ -73,7 +73,7 @@ impl Scheduler {
 
     /// The waiting jobs that the last pass has given a guaranteed place, or stopped at, and that
     /// do not stand behind `key`; in the order of service.
-    fn heads_before(&self, pool: &Pool, key: &OrderKey) -> Vec<&WaitingJob> {
+    fn heads_before(&self, pool: &NodePool, key: &OrderKey) -> Vec<&WaitingJob> {
         let heads = pool.heads.iter().filter(|_| !pool.line.is_empty());
         let heads = heads.filter_map(|(job, _)| self.waiting_job(*job));
         let mut heads: Vec<&WaitingJob> = heads.map(|head| &head.job).collect();
@@ -85,7 +85,11 @@ impl Scheduler {
     /// What a search would know of a job, with a group for it, without putting it in line.
     fn ask(&mut self, job: &WaitingJob) -> QueueKey {
         let group = self.join(job.queue, &mut Arc::clone(&job.demand));
-        self.groups.get(group).queue_key(group, job.limit)
+        let class = self.classes.join(&job.holds, &job.demand);
+        QueueKey {
+            class,
+            ..self.groups.get(group).queue_key(group, job.limit)
+        }
     }
 
     /// What a job would hold beside the places of these heads.
@@ -96,21 +100,28 @@ impl Scheduler {
         asked: &QueueKey,
     ) -> Option<Vec<NodeShare>> {
         self.drop_past_blocks(pool, now);
-        let endless = self.pools.get(pool)?.has_endless();
+        let endless = self.node_pools.get(pool)?.has_endless();
         let mut pass = Pass::default();
         pass.begin(pool, now, far, endless);
         self.note_reserved(pool, now, far);
+        self.note_promises(&mut pass);
         if !self.guarantee_all(&mut pass, heads.iter().copied())
             || self.feasible(asked.group) != Feasible::Now
+            || self.full_own_pool(asked.class).is_some()
             || self.lacks_room(&pass, asked)
+            || !self.may_hold_now(&pass, asked)
         {
             return None;
         }
         if asked.whole == 0 {
             let picks = self.picks_beside_places(&mut pass, asked)?;
-            return Some(self.shares_for(&self.groups.get(asked.group).demand, &picks));
+            let shares = self.shares_picked(asked, &picks);
+            let free = self.may_hold_on(&pass, asked, || shares.clone());
+            return free.then_some(shares);
         }
         let nodes = self.nodes_beside_places(&mut pass, asked)?;
-        Some(self.whole_shares(self.groups.get(asked.group).demand.first(), &nodes))
+        let shares = self.whole_shares_of(asked, &nodes);
+        let free = self.may_hold_on(&pass, asked, || shares.clone());
+        free.then_some(shares)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Demand;
 use crate::nodeset::NodeSet;
+use crate::resource_pool::Held;
 use crate::table::JobTable;
 use cosy_model::{JobId, NodeShare, Time};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(crate) struct Running {
     pub end: Time,
     pub nodes: NodeSet,
     pub holding: Holding,
+    /// What it holds of resource pools.
+    pub held: Box<[Held]>,
 }
 
 impl Running {

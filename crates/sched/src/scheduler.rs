@@ -7,13 +7,15 @@
 use crate::cow_map::CowMap;
 use crate::group::{Feasible, Groups};
 use crate::machine::Machine;
+use crate::node_pool::{NodePool, pools};
 use crate::nodeset::NodeSet;
 use crate::pass::Pass;
-use crate::pool::{Pool, pools};
+use crate::resource_pool::all::ResourcePools;
+use crate::resource_pool::classes::{ClassId, HoldClasses};
 use crate::running::{RunId, RunningJobs};
 use crate::table::JobTable;
-use crate::waiting_line::GroupId;
-use crate::{Block, Demand, NodeMask, OrderKey, Policy};
+use crate::waiting_line::{GroupId, QueueKey};
+use crate::{Block, Demand, Holds, NodeMask, OrderKey, Policy};
 use cosy_model::{Amounts, JobId, NodeId, QueueId, ReservationId, Span, Time};
 use std::sync::Arc;
 
@@ -28,6 +30,8 @@ pub struct WaitingJob {
     pub demand: Arc<Demand>,
     /// Its time limit.
     pub limit: Span,
+    /// What it holds of resource pools while it runs.
+    pub holds: Holds,
 }
 
 #[derive(Clone, Debug)]
@@ -41,6 +45,7 @@ pub(crate) struct Queue {
 pub(crate) struct Waiting {
     pub job: WaitingJob,
     pub group: GroupId,
+    pub class: ClassId,
 }
 
 /// The planner: machine, queues, waiting and running jobs, accepted reservations.
@@ -54,8 +59,10 @@ pub struct Scheduler {
     policy: Policy,
     pub(crate) machine: Machine,
     queues: Vec<Queue>,
-    pub(crate) pools: Vec<Pool>,
+    pub(crate) node_pools: Vec<NodePool>,
     pub(crate) groups: Groups,
+    pub(crate) classes: HoldClasses,
+    pub(crate) resource_pools: ResourcePools,
     waiting: JobTable<Waiting>,
     pub(crate) running: RunningJobs,
     pub(crate) blocks: CowMap<ReservationId, Arc<Block>>,
@@ -77,8 +84,10 @@ impl Scheduler {
             policy,
             machine: Machine::default(),
             queues: Vec::new(),
-            pools: Vec::new(),
+            node_pools: Vec::new(),
             groups: Groups::default(),
+            classes: HoldClasses::default(),
+            resource_pools: ResourcePools::default(),
             waiting: JobTable::default(),
             running: RunningJobs::default(),
             blocks: CowMap::default(),
@@ -101,13 +110,13 @@ impl Scheduler {
         self.machine.resize(nodes);
         let (regions, places) = pools(&queues);
         self.machine.divide(&regions.iter().collect::<Vec<_>>());
-        let pool = |nodes| Pool {
+        let pool = |nodes| NodePool {
             nodes,
             dirty: true,
             reserved_is_old: true,
-            ..Pool::default()
+            ..NodePool::default()
         };
-        self.pools = regions.into_iter().map(pool).collect();
+        self.node_pools = regions.into_iter().map(pool).collect();
         let starts: Vec<bool> = self.queues.iter().map(|queue| queue.starts).collect();
         let queue = |(at, (nodes, pool)): (usize, _)| Queue {
             nodes,
@@ -126,11 +135,8 @@ impl Scheduler {
         for waiting in self.waiting.sorted_by_key(|waiting| waiting.job.key) {
             let queue = self.queues.get(waiting.job.queue.index());
             if let Some(queue) = queue.filter(|queue| queue.starts) {
-                let queue_key = self
-                    .groups
-                    .get(waiting.group)
-                    .queue_key(waiting.group, waiting.job.limit);
-                self.pools[queue.pool]
+                let queue_key = queue_key(&self.groups, waiting);
+                self.node_pools[queue.pool]
                     .line
                     .insert(waiting.job.key, queue_key);
             }
@@ -140,7 +146,7 @@ impl Scheduler {
         for (reservation, block) in self.blocks.iter() {
             for share in &block.shares {
                 if let Some(region) = self.machine.region(share.node) {
-                    let bounds = &mut self.pools[region].bounds;
+                    let bounds = &mut self.node_pools[region].bounds;
                     bounds.insert((block.start, *reservation), ());
                     bounds.insert((block.end, *reservation), ());
                 }
@@ -175,16 +181,13 @@ impl Scheduler {
             if waiting.job.queue != queue {
                 continue;
             }
-            let pool = &mut self.pools[known.pool];
+            let pool = &mut self.node_pools[known.pool];
             if starts {
-                let queue_key = self
-                    .groups
-                    .get(waiting.group)
-                    .queue_key(waiting.group, waiting.job.limit);
+                let queue_key = queue_key(&self.groups, waiting);
                 pool.line.insert(waiting.job.key, queue_key);
                 pool.change();
             } else {
-                pool.take_out(&waiting.job.key);
+                pool.take_out(&waiting.job.key, self.classes.needs(waiting.class));
             }
         }
     }
@@ -197,16 +200,26 @@ impl Scheduler {
         if !job.demand.holds_whole_nodes() {
             self.machine.note_changes();
         }
-        let queue_key = self.groups.get(group).queue_key(group, job.limit);
+        let class = self.classes.join(&job.holds, &job.demand);
         let (queue, key) = (job.queue, job.key);
-        if let Some(old) = self.waiting.insert(id, Waiting { job, group }) {
-            self.step_out(old.job.queue, &old.job.key);
-            self.groups.leave(old.group);
+        let waiting = Waiting { job, group, class };
+        let queue_key = queue_key(&self.groups, &waiting);
+        if let Some(old) = self.waiting.insert(id, waiting) {
+            self.step_out(&old);
         }
-        if self.queues.get(queue.index()).is_some_and(|q| q.starts)
-            && let Some(pool) = self.pool_of(queue)
-        {
-            pool.add(key, queue_key);
+        if self.queues.get(queue.index()).is_some_and(|q| q.starts) {
+            self.line_up(queue, key, queue_key);
+        }
+    }
+
+    /// Puts a job into the line of its queue, or beside the pool of its own that is full.
+    fn line_up(&mut self, queue: QueueId, key: OrderKey, queue_key: QueueKey) {
+        let full = self.full_own_pool(queue_key.class);
+        if let Some(pool) = self.pool_of(queue) {
+            match full {
+                None => pool.add(key, queue_key),
+                Some(need) => pool.park(need, key, queue_key),
+            }
         }
     }
 
@@ -215,8 +228,7 @@ impl Scheduler {
         let Some(waiting) = self.waiting.remove(job) else {
             return false;
         };
-        self.step_out(waiting.job.queue, &waiting.job.key);
-        self.groups.leave(waiting.group);
+        self.step_out(&waiting);
         true
     }
 
@@ -239,8 +251,9 @@ impl Scheduler {
     /// their limits are over. `now` does not go back but after [`Scheduler::clock_set`].
     pub fn schedule(&mut self, now: Time) -> Vec<JobId> {
         let mut starts = Vec::new();
-        for pool in 0..self.pools.len() {
-            if self.pools[pool].needs_pass(now) {
+        self.advance_pools(now);
+        for pool in 0..self.node_pools.len() {
+            if self.node_pools[pool].needs_pass(now) {
                 self.pass(pool, now, &mut starts);
             }
         }
@@ -250,7 +263,7 @@ impl Scheduler {
     /// `now` may go back, and has gone forward by more than has passed: everything that was
     /// to happen next is looked at again.
     pub fn clock_set(&mut self) {
-        for pool in &mut self.pools {
+        for pool in &mut self.node_pools {
             pool.change();
             pool.due = Time::EPOCH;
             pool.reserved_is_old = true;
@@ -291,7 +304,7 @@ impl Scheduler {
     /// The first waiting job of all queues that share nodes with `queue` and start jobs.
     pub fn first_waiting(&self, queue: QueueId) -> Option<&OrderKey> {
         let queue = self.queues.get(queue.index())?;
-        self.pools[queue.pool].line.first()
+        self.node_pools[queue.pool].line.first()
     }
 
     /// The waiting jobs in the order of service, those of closed queues among them.
@@ -303,7 +316,7 @@ impl Scheduler {
     /// One more job with that demand in that queue: equal demands become one.
     pub(crate) fn join(&mut self, queue: QueueId, demand: &mut Arc<Demand>) -> GroupId {
         let known = self.queues.get(queue.index());
-        let nodes = known.map(|q| (&q.nodes, &self.pools[q.pool].nodes));
+        let nodes = known.map(|q| (&q.nodes, &self.node_pools[q.pool].nodes));
         self.groups.join(queue, demand, nodes)
     }
 
@@ -323,6 +336,7 @@ impl Scheduler {
     pub(crate) fn take_waiting(&mut self, job: JobId) -> Option<Waiting> {
         let waiting = self.waiting.remove(job)?;
         self.groups.leave(waiting.group);
+        self.classes.leave(waiting.class);
         Some(waiting)
     }
 
@@ -351,7 +365,7 @@ impl Scheduler {
     pub(crate) fn feasible(&mut self, group: GroupId) -> Feasible {
         let group = self.groups.get_mut(group);
         let queue = &self.queues[group.queue().index()];
-        let all = &self.pools[queue.pool].nodes;
+        let all = &self.node_pools[queue.pool].nodes;
         group.refresh(self.epoch, &self.machine, (&queue.nodes, all));
         group.feasible
     }
@@ -364,7 +378,7 @@ impl Scheduler {
         }
         let mut known = known.clone();
         let queue = &self.queues[known.queue().index()];
-        let all = &self.pools[queue.pool].nodes;
+        let all = &self.node_pools[queue.pool].nodes;
         known.refresh(self.epoch, &self.machine, (&queue.nodes, all));
         known.feasible
     }
@@ -386,17 +400,22 @@ impl Scheduler {
 
     /// The machine and all that is booked on it, as far as it matters to one pool.
     pub(crate) fn scratch(&self, pool: usize) -> Self {
-        let all = self.pools.iter().enumerate();
-        let one = |(at, known): (usize, &Pool)| match at == pool {
+        let all = self.node_pools.iter().enumerate();
+        let one = |(at, known): (usize, &NodePool)| match at == pool {
             true => known.without_line(),
-            false => Pool::default(),
+            false => NodePool {
+                promised: known.promised.clone(),
+                ..NodePool::default()
+            },
         };
         Self {
             policy: self.policy,
             machine: self.machine.clone(),
             queues: self.queues.clone(),
-            pools: all.map(one).collect(),
+            node_pools: all.map(one).collect(),
             groups: Groups::default(),
+            classes: HoldClasses::default(),
+            resource_pools: self.resource_pools.clone(),
             waiting: JobTable::default(),
             running: self.running.clone(),
             blocks: self.blocks.clone(),
@@ -407,20 +426,38 @@ impl Scheduler {
         }
     }
 
-    fn pool_of(&mut self, queue: QueueId) -> Option<&mut Pool> {
+    fn pool_of(&mut self, queue: QueueId) -> Option<&mut NodePool> {
         let queue = self.queues.get(queue.index())?;
-        self.pools.get_mut(queue.pool)
+        self.node_pools.get_mut(queue.pool)
     }
 
-    fn step_out(&mut self, queue: QueueId, key: &OrderKey) {
-        if let Some(pool) = self.pool_of(queue) {
-            pool.take_out(key);
+    /// A job that waits no more leaves its line.
+    fn step_out(&mut self, waiting: &Waiting) {
+        let (queue, key) = (waiting.job.queue, waiting.job.key);
+        if let Some(queue) = self.queues.get(queue.index())
+            && let Some(pool) = self.node_pools.get_mut(queue.pool)
+        {
+            pool.take_out(&key, self.classes.needs(waiting.class));
+            if pool.break_promise(key.job) {
+                self.touch_holders();
+            }
         }
+        self.groups.leave(waiting.group);
+        self.classes.leave(waiting.class);
     }
 
     pub(crate) fn touch(&mut self, node: NodeId) {
         if let Some(region) = self.machine.region(node) {
-            self.pools[region].change();
+            self.node_pools[region].change();
         }
+    }
+}
+
+/// What a search needs to know of a waiting job.
+fn queue_key(groups: &Groups, waiting: &Waiting) -> QueueKey {
+    let group = groups.get(waiting.group);
+    QueueKey {
+        class: waiting.class,
+        ..group.queue_key(waiting.group, waiting.job.limit)
     }
 }

@@ -82,7 +82,7 @@ impl Scheduler {
         queue_key: &QueueKey,
     ) -> Option<(Time, Vec<NodeTasks>)> {
         self.groups.refresh_shapes(queue_key.group, &self.machine);
-        let pool = &self.pools[pass.pool];
+        let pool = &self.node_pools[pass.pool];
         let group = self.groups.get(queue_key.group);
         let soon = Time(pass.now.0.saturating_add(1));
         let mut outlook = Outlook::new(group, self.groups.known_shape(queue_key.group));
@@ -91,7 +91,8 @@ impl Scheduler {
         loop {
             let end = pool.ends.get(next).map(|end| end.at.max(soon));
             let booked = pool.next_booked(&pass.places, last);
-            let at = end.into_iter().chain(booked).min()?;
+            let given = self.next_given_back(pass, queue_key, last);
+            let at = end.into_iter().chain(booked).chain(given).min()?;
             if at == Time::FAR {
                 return None;
             }
@@ -104,7 +105,10 @@ impl Scheduler {
                 }
                 next = pool.ends.after(next);
             }
-            if !outlook.is_enough() || !further.iter().all(Outlook::is_enough) {
+            if !outlook.is_enough()
+                || !further.iter().all(Outlook::is_enough)
+                || !self.may_hold_at(pass, queue_key, at)
+            {
                 continue;
             }
             let window = (at, at + at_least_one(queue_key.limit));
@@ -116,6 +120,10 @@ impl Scheduler {
                     (pass.now, ReservationHorizon::Until(pass.far)),
                 ),
             };
+            let picks = picks.filter(|picks| {
+                let shares = || self.shares_picked(queue_key, picks);
+                self.may_hold_later(pass, queue_key, at, shares)
+            });
             if let Some(picks) = picks {
                 return Some((at, picks));
             }

@@ -10,6 +10,7 @@
 
 use crate::OrderKey;
 use crate::group::BITS;
+use crate::resource_pool::classes::ClassId;
 use crate::summary::{Available, CachedSummary, Summary};
 use cosy_model::Span;
 
@@ -40,6 +41,8 @@ pub(crate) struct QueueKey {
     pub whole: u32,
     /// Cores of all tasks of a job that shares nodes.
     pub cores: u64,
+    /// What it holds of resource pools.
+    pub class: ClassId,
 }
 
 #[derive(Clone, Debug)]
@@ -177,6 +180,13 @@ impl WaitingLine {
     pub fn keys(&self) -> impl Iterator<Item = &OrderKey> {
         let runs = self.blocks.iter().flat_map(|block| &block.runs);
         runs.flat_map(|run| &run.keys)
+    }
+
+    /// The jobs with what is known of them, in the order of service.
+    pub fn iter(&self) -> impl Iterator<Item = (OrderKey, QueueKey)> {
+        let runs = self.blocks.iter().flat_map(|block| &block.runs);
+        let both = runs.flat_map(|run| run.keys.iter().zip(&run.queue_keys));
+        both.map(|(key, queue_key)| (*key, *queue_key))
     }
 
     /// What is known of the jobs, in the order of service.
@@ -321,6 +331,7 @@ mod tests {
                 1 + (dice / 11 % 30) as u32
             },
             cores: if shares { dice / 13 % 100 } else { 0 },
+            class: ClassId::NONE,
         }
     }
 

@@ -8,9 +8,9 @@
 use crate::NodeMask;
 use crate::ends::{End, Ends, Place};
 use crate::group::Group;
+use crate::node_pool::NodePool;
 use crate::nodeset::NodeSet;
 use crate::pass::{Pass, at_least_one};
-use crate::pool::Pool;
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, count_alike, select};
 use crate::timeline::Timeline;
@@ -42,7 +42,7 @@ impl Scheduler {
     /// The nodes on which a whole-node job can start now, given the places found so far.
     pub(crate) fn nodes_now(&self, pass: &mut Pass, queue_key: &QueueKey) -> Option<NodeSet> {
         let group = self.groups.get(queue_key.group);
-        let free = self.pools[pass.pool].reserved_from() >= pass.far;
+        let free = self.node_pools[pass.pool].reserved_from() >= pass.far;
         if let Some(capacity) = group.alike.filter(|_| free && pass.places.is_empty()) {
             let count = count_alike(group.demand.first(), capacity)?;
             return NodeSet::first_of(
@@ -94,7 +94,7 @@ impl Scheduler {
 
     /// True when numbers of nodes are enough to tell when a job of the group can start, if
     /// that is not beyond the next reservation.
-    pub(crate) fn is_counted(&self, pool: &Pool, pass: &Pass, group: &Group) -> bool {
+    pub(crate) fn is_counted(&self, pool: &NodePool, pass: &Pass, group: &Group) -> bool {
         let free = pool.reserved_from() >= pass.far && pass.places.is_empty();
         free && group.everywhere && pool.listed == 0
     }
@@ -107,14 +107,17 @@ impl Scheduler {
         queue_key: &QueueKey,
     ) -> Option<(Time, NodeSet)> {
         let group = self.groups.get(queue_key.group);
-        let pool = &self.pools[pass.pool];
+        let pool = &self.node_pools[pass.pool];
         let soon = Time(pass.now.0.saturating_add(1));
         if let Some(capacity) = group.alike
             && self.is_counted(pool, pass, group)
         {
             let count = count_alike(group.demand.first(), capacity)?;
             let (at, nodes) = self.earliest_counted(pass, group, count)?;
-            if at + at_least_one(queue_key.limit) <= pool.reserved_from() {
+            if at + at_least_one(queue_key.limit) <= pool.reserved_from()
+                && self
+                    .may_hold_later(pass, queue_key, at, || self.whole_shares_of(queue_key, &nodes))
+            {
                 return Some((at, nodes));
             }
         }
@@ -132,6 +135,10 @@ impl Scheduler {
             if at == Time::FAR {
                 return None;
             }
+            if !self.may_hold_at(pass, queue_key, at) {
+                from = self.next_given_back(pass, queue_key, at)?;
+                continue;
+            }
             while let Some(end) = pool.ends.get(next).filter(|e| e.at.max(soon) <= at) {
                 let ended = (end.at.max(soon), pass.now);
                 self.vacate(&mut pass.masks.idle, group, end.run, ended);
@@ -142,19 +149,24 @@ impl Scheduler {
                 end: at + length,
                 ended: Some(next),
             };
-            if let Some(nodes) = self.choose_whole(pass, queue_key, slot) {
+            let nodes = self.choose_whole(pass, queue_key, slot).filter(|nodes| {
+                let shares = || self.whole_shares_of(queue_key, nodes);
+                self.may_hold_later(pass, queue_key, at, shares)
+            });
+            if let Some(nodes) = nodes {
                 return Some((at, nodes));
             }
             let end = pool.ends.get(next).map(|end| end.at.max(soon));
             let booked = pool.next_booked(&pass.places, at);
-            from = end.into_iter().chain(booked).min()?;
+            let given = self.next_given_back(pass, queue_key, at);
+            from = end.into_iter().chain(booked).chain(given).min()?;
         }
     }
 
     /// Counts what is free at most from now on. Where jobs share nodes, places of waiting
     /// jobs may lie on nodes that are counted already, and are left out.
     fn begin_profile(&self, pass: &mut Pass) {
-        let pool = &self.pools[pass.pool];
+        let pool = &self.node_pools[pass.pool];
         let soon = Time(pass.now.0.saturating_add(1));
         let ends = pool.ends.iter();
         let ends = ends.map(|end| (end.at.max(soon), end.nodes));
@@ -179,7 +191,7 @@ impl Scheduler {
         group: &Group,
         mut count: u32,
     ) -> Option<(Time, NodeSet)> {
-        let ends = &self.pools[pass.pool].ends;
+        let ends = &self.node_pools[pass.pool].ends;
         let idle = self.machine.room(pass.pool).idle;
         let soon = Time(pass.now.0.saturating_add(1));
         let missing = count.saturating_sub(idle);
@@ -238,7 +250,7 @@ impl Scheduler {
 
     /// The nodes that a whole-node job gets, of `masks.idle`.
     fn choose_whole(&self, pass: &mut Pass, queue_key: &QueueKey, slot: Slot) -> Option<NodeSet> {
-        let pool = &self.pools[pass.pool];
+        let pool = &self.node_pools[pass.pool];
         let (masks, places) = (&mut pass.masks, &pass.places);
         if masks.idle.count() < queue_key.whole {
             return None;
@@ -269,7 +281,7 @@ impl Scheduler {
     /// of these the ones that are booked soonest after it, of these the lowest.
     fn take_alike(
         &self,
-        pool: &Pool,
+        pool: &NodePool,
         masks: &mut Masks,
         places: &Timeline,
         mut count: u32,
@@ -305,7 +317,7 @@ impl Scheduler {
 
     /// The choice among nodes that are not alike, or for a job that tells them apart.
     fn choose_unlike(&self, pass: &Pass, group: &Group, slot: Slot) -> Option<NodeSet> {
-        let pool = &self.pools[pass.pool];
+        let pool = &self.node_pools[pass.pool];
         let (mut since, mut until) = (vec![pass.now; self.machine.len()], Vec::new());
         until.resize(self.machine.len(), Time::FAR);
         for timeline in [&pool.reserved, &pass.places] {
@@ -337,7 +349,7 @@ impl Scheduler {
 /// Moves at most `count` nodes from `masks.class` to `masks.taken`, those first that are
 /// booked soonest from `end` on. Returns how many.
 fn take_class(
-    pool: &Pool,
+    pool: &NodePool,
     masks: &mut Masks,
     places: &Timeline,
     count: u32,

@@ -30,6 +30,7 @@ fn one_core() -> Amounts {
 /// its place in the queue.
 fn whole_job(id: u64, nodes: u32, limit: i64, preferred: u32) -> WaitingJob {
     WaitingJob {
+        holds: cosy_sched::Holds::NONE,
         key: OrderKey {
             queue_priority: 0,
             level: AccessLevel::Allow,
@@ -96,6 +97,7 @@ fn the_pricing_papers_example() {
     scheduler.enqueue(whole_job(2, 3, 3, 0b11100)); // B
     assert_eq!(scheduler.schedule(Time(0)).len(), 2);
     scheduler.add_block(Block {
+        holds: Vec::new(),
         reservation: ReservationId(1),
         shares: vec![NodeShare {
             component: 0,
@@ -158,6 +160,7 @@ fn reservations_raise_the_load() {
                 amounts: one_core(),
             };
             scheduler.add_block(Block {
+                holds: Vec::new(),
                 reservation: ReservationId(id as u64),
                 shares: (0..*nodes).map(share).collect(),
                 start: Time(*start),
@@ -399,6 +402,7 @@ impl<'a> Slowly<'a> {
             Some(shares) => shares.clone(),
         };
         let block = Block {
+            holds: Vec::new(),
             reservation: ReservationId(555_555),
             shares: shares.clone(),
             start,

@@ -80,7 +80,7 @@ proptest! {
                 component: 0, node, tasks: 1, amounts: cluster.nodes[node.index()].clone() };
             let known = mask(nodes & ((1 << cluster.nodes.len()) - 1));
             let start = Time(now.0 + start);
-            let block = Block {
+            let block = Block { holds: Vec::new(),
                 reservation: 77.into(),
                 shares: known.iter().map(share).collect(),
                 start,
@@ -165,7 +165,7 @@ proptest! {
         };
         let shares: Vec<NodeShare> = mask(nodes).iter().filter(|n| n.0 < count).map(share).collect();
         let (start, end) = (Time(pair.now + start), Time(pair.now + start + length));
-        pair.scheduler.add_block(Block { reservation: 1.into(), shares: shares.clone(), start, end });
+        pair.scheduler.add_block(Block { holds: Vec::new(), reservation: 1.into(), shares: shares.clone(), start, end });
         let now = pair.now;
         run_out(&mut pair.scheduler, now, |scheduler, now, _| {
             for share in shares.iter().filter(|_| start.0 <= now && now < end.0) {
@@ -275,7 +275,7 @@ proptest! {
                 component: 0, node, tasks: 1, amounts: cluster.nodes[node.index()].clone() };
             let (start, end) = (Time(now.0 + start), Time(now.0 + start + length));
             let shares = known.iter().map(share).collect();
-            scheduler.add_block(Block { reservation: reservation.into(), shares, start, end });
+            scheduler.add_block(Block { holds: Vec::new(), reservation: reservation.into(), shares, start, end });
         }
         let before = format!("{scheduler:?}");
         let running: Vec<JobId> = scheduler.running_jobs().map(|(job, _)| job).collect();

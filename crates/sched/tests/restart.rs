@@ -22,6 +22,7 @@ fn cores(cores: u32) -> Amounts {
 
 fn whole(id: u64, nodes: u32, limit: Span, allowed: NodeMask) -> WaitingJob {
     WaitingJob {
+        holds: cosy_sched::Holds::NONE,
         key: OrderKey {
             queue_priority: 0,
             level: AccessLevel::Allow,
@@ -112,6 +113,7 @@ fn the_end_of_time_does_not_overflow() {
         scheduler.enqueue(whole(id, 2, Span::UNLIMITED, mask(0b11)));
     }
     let block = Block {
+        holds: Vec::new(),
         reservation: ReservationId(1),
         shares: Vec::new(),
         start: Time::EPOCH,
@@ -158,6 +160,7 @@ fn a_place_keeps_clear_of_reservations_and_jobs() {
         amounts: cores(count),
     };
     scheduler.add_block(Block {
+        holds: Vec::new(),
         reservation: ReservationId(1),
         shares: vec![share(0, 1)],
         start: Time(50),
@@ -190,6 +193,7 @@ fn reservations_of_the_past_have_no_place() {
     assert_eq!(place(10, 0), None);
     assert_eq!(place(20, -5), None);
     scheduler.add_block(Block {
+        holds: Vec::new(),
         reservation: ReservationId(1),
         shares: place(10, 1).unwrap(),
         start: Time(3),

@@ -232,6 +232,7 @@ impl<'a> Play<'a> {
             return;
         }
         self.scheduler.enqueue(WaitingJob {
+            holds: cosy_sched::Holds::NONE,
             key: OrderKey {
                 queue_priority: *queue_priority,
                 level,
@@ -260,6 +261,7 @@ impl<'a> Play<'a> {
         let shares: Vec<NodeShare> = nodes.iter().map(share).collect();
         self.chart.draw(name, &shares, from, to);
         self.scheduler.add_block(Block {
+            holds: Vec::new(),
             reservation,
             shares,
             start: Time::from_secs(from),

@@ -218,6 +218,7 @@ impl DemandCache {
 /// The order of service is that of the indices: first come, first served.
 pub(crate) fn waiting(at: u64, job: &Job, demand: &Arc<Demand>) -> WaitingJob {
     WaitingJob {
+        holds: cosy_sched::Holds::NONE,
         key: key(at as usize, job, &[]),
         queue: QueueId(0),
         demand: Arc::clone(demand),

@@ -125,6 +125,7 @@ impl Reservation {
             shares: self.shares.clone(),
             start: self.row.start,
             end: self.row.end,
+            holds: Vec::new(),
         }
     }
 

@@ -92,6 +92,7 @@ impl State {
             if let Some(shares) = shares {
                 made += 1;
                 self.scheduler.add_block(Block {
+                    holds: Vec::new(),
                     reservation: ReservationId(made),
                     shares,
                     start,

@@ -79,6 +79,7 @@ fn machine(dice: &mut Dice) -> Scheduler {
         let shares: Vec<NodeShare> = (first..first + 8).map(share).collect();
         if machine.are_free(Time(0), &shares, start, length) {
             machine.add_block(Block {
+                holds: Vec::new(),
                 reservation: ReservationId(at),
                 shares,
                 start,

@@ -167,6 +167,7 @@ fn job(id: u64, submit: i64, demand: &Arc<Demand>, limit: Span, runs: Span) -> J
         job: JobId(id),
     };
     let waiting = WaitingJob {
+        holds: cosy_sched::Holds::NONE,
         key,
         queue: QueueId(0),
         demand: Arc::clone(demand),
@@ -320,6 +321,7 @@ fn placements(scheduler: &Scheduler, nodes: usize, last: Time) -> Vec<Block> {
         let start = Time(last.0 / 100 * at + 1000);
         let shares = scheduler.place(Time(1), demand.first(), start, hour)?;
         Some(Block {
+            holds: Vec::new(),
             reservation: 1.into(),
             shares,
             start,

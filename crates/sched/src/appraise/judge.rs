@@ -205,7 +205,7 @@ impl<'a> Judge<'a> {
         let Some(pool) = scheduler.pool_of_queue(queue) else {
             return Vec::new();
         };
-        let known = &scheduler.pools[pool];
+        let known = &scheduler.node_pools[pool];
         let soon = Time(self.now.0.saturating_add(1));
         let ends = known.ends.iter().map(|end| end.at.max(soon));
         let bounds = known.bounds.iter().map(|((at, _), ())| *at);
@@ -242,6 +242,7 @@ impl<'a> Judge<'a> {
             shares: shares.clone(),
             start,
             end: start + self.inquiry.job.limit,
+            holds: self.inquiry.job.holds.on(&shares),
         };
         let end = block.end;
         self.accepted.push(block);
@@ -263,14 +264,20 @@ impl<'a> Judge<'a> {
     fn shares(&self, start: Time) -> Option<Vec<NodeShare>> {
         let length = self.inquiry.job.limit;
         let lasts = start + length > start;
-        match &self.inquiry.fixed {
+        let shares = match &self.inquiry.fixed {
             _ if !lasts => None,
             None => self.ground.place(self.now, &self.demand, start, length),
             Some(shares) => {
                 let free = self.ground.are_free(self.now, shares, start, length);
                 free.then(|| shares.clone())
             }
-        }
+        };
+        shares.filter(|shares| {
+            let wants = self.inquiry.job.holds.on(shares);
+            self.ground
+                .are_amounts_free(self.now, &wants, start, length)
+                .is_ok()
+        })
     }
 
     fn estimate(

@@ -21,7 +21,7 @@ impl Scheduler {
     /// T of eq. (1) for the queues of a pool.
     pub(super) fn load_end(&self, now: Time, pool: usize) -> Time {
         let processors = self.processors(pool);
-        let known = &self.pools[pool];
+        let known = &self.node_pools[pool];
         let running = known.ends.iter().map(|end| {
             let left = i128::from(end.at.since(now).0);
             left.saturating_mul(self.running_cores(self.running.get(end.run), pool))
@@ -46,7 +46,7 @@ impl Scheduler {
 
     /// The reservations of a pool, by start.
     pub(super) fn blocks_from(&self, pool: usize) -> impl Iterator<Item = &Block> {
-        let bounds = self.pools[pool].bounds.iter();
+        let bounds = self.node_pools[pool].bounds.iter();
         bounds.filter_map(|((at, id), ())| {
             let block = self.blocks.get(id)?;
             (block.start == *at).then_some(&**block)
@@ -55,7 +55,7 @@ impl Scheduler {
 
     /// Cores of the open nodes of a pool, or of all its nodes when none is open.
     fn processors(&self, pool: usize) -> i128 {
-        let nodes = &self.pools[pool].nodes;
+        let nodes = &self.node_pools[pool].nodes;
         let open = nodes.and(&self.machine.open);
         let counted = if open.is_empty() { nodes } else { &open };
         self.cores_of(counted.iter())
@@ -89,7 +89,7 @@ impl Scheduler {
         }
         let each = self.machine.common_cores().map(i128::from);
         let each = each.unwrap_or_else(|| {
-            let nodes = &self.pools[pool].nodes;
+            let nodes = &self.node_pools[pool].nodes;
             let count = i128::from(nodes.count().max(1));
             (self.cores_of(nodes.iter()) + count - 1) / count
         });

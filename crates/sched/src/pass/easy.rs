@@ -52,7 +52,7 @@ impl Scheduler {
         let mut pass = self.begin_pass();
         self.drop_past_blocks(pool, now);
         let watched = self.reach().is_some();
-        let known = &mut self.pools[pool];
+        let known = &mut self.node_pools[pool];
         let far = match known.bounds.is_empty() && !watched {
             true => Time::FAR,
             false => now + at_least_one(known.line.longest()),
@@ -60,6 +60,7 @@ impl Scheduler {
         pass.begin(pool, now, far, known.has_endless());
         self.note_reserved(pool, now, far);
         self.reaches(far);
+        self.note_promises(&mut pass);
         if !self.serve_fresh(&mut pass, starts) {
             self.serve_line(&mut pass, starts);
         }
@@ -91,7 +92,7 @@ impl Scheduler {
             return None; // there are only whole-node jobs
         }
         let passes = self.pass_number();
-        let (line, groups) = (&mut self.pools[pass.pool].line, &self.groups);
+        let (line, groups) = (&mut self.node_pools[pass.pool].line, &self.groups);
         line.next(cursor, room.as_ref(), |group, limit| groups.has_failed(group, passes, limit))
     }
 
@@ -108,14 +109,23 @@ impl Scheduler {
             self.give_up(pass, queue_key.group, Span::ZERO);
             return true;
         }
-        if self.start_now(pass, key.job, queue_key) {
-            starts.push(key.job);
-            pass.started.push(key);
-            pass.endless |= queue_key.limit >= ENDLESS;
+        if queue_key.class.holds() && self.full_own_pool(queue_key.class).is_some() {
+            pass.parked.push((key, *queue_key));
             return true;
         }
-        let limit = self.as_hopeless(pass, queue_key.limit);
-        self.give_up(pass, queue_key.group, limit);
+        match self.start_now(pass, key.job, queue_key) {
+            Attempt::Started => {
+                starts.push(key.job);
+                pass.started.push(key);
+                pass.endless |= queue_key.limit >= ENDLESS;
+                return true;
+            }
+            Attempt::NodesLack => {
+                let limit = self.as_hopeless(pass, queue_key.limit);
+                self.give_up(pass, queue_key.group, limit);
+            }
+            Attempt::PoolsLack => {}
+        }
         let guaranteed = self.policy().depth.allows(pass.given);
         if guaranteed || !self.policy().backfill {
             let reason = self.reason_of_head(pass, queue_key);
@@ -128,16 +138,19 @@ impl Scheduler {
     }
 
     /// Starts a job if that moves no guaranteed place.
-    fn start_now(&mut self, pass: &mut Pass, job: JobId, queue_key: &QueueKey) -> bool {
+    fn start_now(&mut self, pass: &mut Pass, job: JobId, queue_key: &QueueKey) -> Attempt {
         if self
             .groups
             .has_failed(queue_key.group, self.pass_number(), queue_key.limit)
         {
-            return false;
+            return Attempt::NodesLack;
         }
         if self.lacks_room(pass, queue_key) {
             self.give_up(pass, queue_key.group, Span::ZERO);
-            return false;
+            return Attempt::NodesLack;
+        }
+        if !self.may_hold_now(pass, queue_key) {
+            return Attempt::PoolsLack;
         }
         match queue_key.whole {
             0 => self.start_shared(pass, job, queue_key),
@@ -145,21 +158,24 @@ impl Scheduler {
         }
     }
 
-    fn start_whole(&mut self, pass: &mut Pass, job: JobId, queue_key: &QueueKey) -> bool {
+    fn start_whole(&mut self, pass: &mut Pass, job: JobId, queue_key: &QueueKey) -> Attempt {
         if let Some(shadow) = pass.shadow.filter(|_| self.groups.are_plain()) {
             return self.backfill(pass, job, queue_key, shadow);
         }
-        let nodes = self.nodes_beside_places(pass, queue_key);
-        nodes.is_some_and(|nodes| {
-            self.start_on(job, nodes, pass.now);
-            true
-        })
+        let Some(nodes) = self.nodes_beside_places(pass, queue_key) else {
+            return Attempt::NodesLack;
+        };
+        if !self.may_hold_on(pass, queue_key, || self.whole_shares_of(queue_key, &nodes)) {
+            return Attempt::PoolsLack;
+        }
+        self.start_on(job, nodes, pass.now);
+        Attempt::Started
     }
 
     /// What jobs may still take: everything until the shadow time, extra nodes beyond it.
     pub(super) fn room(&mut self, pass: &mut Pass) -> Available {
         let free = self.machine.room(pass.pool);
-        if let [head] = pass.pending[..]
+        if let [(_, head)] = pass.pending[..]
             && free.idle > 0
             && pass.shadow.is_none()
         {
@@ -184,9 +200,9 @@ impl Scheduler {
     /// free as are missing now; of those that are idle now it keeps what these do not make up.
     /// `None` where numbers do not tell the place.
     fn shadow(&self, pass: &Pass, head: &QueueKey) -> Option<Shadow> {
-        let pool = &self.pools[pass.pool];
+        let pool = &self.node_pools[pass.pool];
         let group = self.groups.get(head.group);
-        if !self.is_counted(pool, pass, group) {
+        if head.class.holds() || !self.is_counted(pool, pass, group) {
             return None;
         }
         let count = count_alike(group.demand.first(), group.alike?)?;
@@ -210,7 +226,7 @@ impl Scheduler {
         job: JobId,
         queue_key: &QueueKey,
         shadow: Shadow,
-    ) -> bool {
+    ) -> Attempt {
         self.keep_for_head(pass, queue_key, shadow.kept);
         let over_by_then = queue_key.limit <= shadow.time.since(pass.now);
         let nodes = match over_by_then {
@@ -218,8 +234,11 @@ impl Scheduler {
             false => self.lowest_extra(pass, queue_key),
         };
         let Some(nodes) = nodes else {
-            return false;
+            return Attempt::NodesLack;
         };
+        if !self.may_hold_on(pass, queue_key, || self.whole_shares_of(queue_key, &nodes)) {
+            return Attempt::PoolsLack;
+        }
         if over_by_then && shadow.kept > 0 {
             // They are free again by the shadow time.
             pass.kept.take_set(&nodes);
@@ -227,6 +246,16 @@ impl Scheduler {
             pass.shadow = Some(Shadow { kept, ..shadow });
         }
         self.start_on(job, nodes, pass.now);
-        true
+        Attempt::Started
     }
+}
+
+/// Whether a job has started, and if not, what it lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Attempt {
+    Started,
+    /// There are no nodes for it, nor for others of its group that run as long.
+    NodesLack,
+    /// There are nodes, but what it holds of resource pools is not free.
+    PoolsLack,
 }

@@ -15,23 +15,24 @@ impl Scheduler {
     /// head, and numbers of nodes tell what can start, the jobs that could not start then
     /// cannot now: only the new ones are looked at. False when it is not so.
     pub(super) fn serve_fresh(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) -> bool {
-        let pool = &mut self.pools[pass.pool];
+        let pool = &mut self.node_pools[pass.pool];
         let Some((key, head)) = pool.head.filter(|_| pool.only_fresh) else {
             return false;
         };
         let behind = pool.fresh.iter().all(|(fresh, _)| *fresh > key);
-        if !behind || pool.due <= pass.now || pass.endless || !self.is_plain() {
+        if self.classes.any() || !behind || pool.due <= pass.now || pass.endless || !self.is_plain()
+        {
             return false;
         }
         pass.given = 1;
-        pass.pending.push(head);
+        pass.pending.push((key.job, head));
         let room = self.room(pass);
         if room.idle > 0 && pass.shadow.is_none() {
             pass.given = 0;
             pass.pending.clear();
             return false;
         }
-        let pool = &mut self.pools[pass.pool];
+        let pool = &mut self.node_pools[pass.pool];
         let mut fresh = std::mem::take(&mut pool.fresh);
         fresh.sort_unstable_by_key(|(key, _)| *key);
         for (key, queue_key) in fresh.drain(..) {
@@ -39,7 +40,7 @@ impl Scheduler {
                 self.consider(pass, key, &queue_key, starts);
             }
         }
-        let pool = &mut self.pools[pass.pool];
+        let pool = &mut self.node_pools[pass.pool];
         pool.fresh = fresh;
         pass.head = Some((key, head));
         pass.heads.append(&mut pool.heads);

@@ -8,6 +8,7 @@
 //!
 //! Source for more guarantees than one: Mu'alem and Feitelson (2001), conservative backfill.
 
+use super::easy::Attempt;
 use super::{ENDLESS, Pass, at_least_one};
 use crate::OrderKey;
 use crate::group::Feasible;
@@ -23,9 +24,9 @@ impl Scheduler {
     /// Gives a job a guaranteed place, found at once only where there may be none.
     pub(super) fn guarantee(&mut self, pass: &mut Pass, key: OrderKey, queue_key: &QueueKey) {
         pass.given += 1;
-        pass.pending.push(*queue_key);
+        pass.pending.push((key.job, *queue_key));
         pass.head = Some((key, *queue_key));
-        if pass.endless {
+        if pass.endless || self.holds_shared(queue_key.class) {
             self.find_places(pass);
         }
         pass.endless |= queue_key.limit >= ENDLESS;
@@ -53,7 +54,7 @@ impl Scheduler {
     /// What jobs may still take beside the places that are found: nodes on which nothing is
     /// booked ahead for as long as they like, the others until the last of what is booked begins.
     pub(super) fn room_beside_places(&self, pass: &Pass, free: RegionRoom) -> Available {
-        let pool = &self.pools[pass.pool];
+        let pool = &self.node_pools[pass.pool];
         let (open, idle) = (&self.machine.open, &self.machine.idle);
         // No job reaches a reservation, and no place is booked node by node.
         let lone = pool.reserved_from() >= pass.far && !self.groups.share_nodes();
@@ -84,7 +85,7 @@ impl Scheduler {
         pass: &mut Pass,
         queue_key: &QueueKey,
     ) -> Option<NodeSet> {
-        let booked = self.pools[pass.pool].reserved_from() < pass.far;
+        let booked = self.node_pools[pass.pool].reserved_from() < pass.far;
         if !pass.pending.is_empty() {
             if booked {
                 self.nodes_now(pass, queue_key)?;
@@ -99,12 +100,29 @@ impl Scheduler {
         pass: &mut Pass,
         job: JobId,
         queue_key: &QueueKey,
-    ) -> bool {
-        let picks = self.picks_beside_places(pass, queue_key);
-        picks.is_some_and(|picks| {
-            self.start_picked(job, &picks, pass.now);
-            true
-        })
+    ) -> Attempt {
+        let Some(picks) = self.picks_beside_places(pass, queue_key) else {
+            return Attempt::NodesLack;
+        };
+        if !self.may_hold_on(pass, queue_key, || self.shares_picked(queue_key, &picks)) {
+            return Attempt::PoolsLack;
+        }
+        self.start_picked(job, &picks, pass.now);
+        Attempt::Started
+    }
+
+    /// What a job will hold that gets these nodes as a whole.
+    pub(crate) fn whole_shares_of(&self, queue_key: &QueueKey, nodes: &NodeSet) -> Vec<NodeShare> {
+        self.whole_shares(self.groups.get(queue_key.group).demand.first(), nodes)
+    }
+
+    /// What a job will hold on the nodes picked for it.
+    pub(crate) fn shares_picked(
+        &self,
+        queue_key: &QueueKey,
+        picks: &[NodeTasks],
+    ) -> Vec<NodeShare> {
+        self.shares_for(&self.groups.get(queue_key.group).demand, picks)
     }
 
     /// Where a job that shares nodes can start now without moving a guaranteed place.
@@ -128,10 +146,10 @@ impl Scheduler {
     fn find_places(&mut self, pass: &mut Pass) {
         let mut pending = std::mem::take(&mut pass.pending);
         pass.shadow = None;
-        for queue_key in pending.drain(..) {
+        for (job, queue_key) in pending.drain(..) {
             let found = match queue_key.whole {
-                0 => self.place_shared(pass, &queue_key),
-                _ => self.place_whole(pass, &queue_key),
+                0 => self.place_shared(pass, job, &queue_key),
+                _ => self.place_whole(pass, job, &queue_key),
             };
             match found {
                 Some(start) => {
@@ -144,12 +162,14 @@ impl Scheduler {
         pass.pending = pending;
     }
 
-    fn place_whole(&mut self, pass: &mut Pass, queue_key: &QueueKey) -> Option<Time> {
+    fn place_whole(&mut self, pass: &mut Pass, job: JobId, queue_key: &QueueKey) -> Option<Time> {
         let found = self.looking_far_enough(pass, queue_key, |scheduler, pass| {
             scheduler.earliest_whole(pass, queue_key)
         });
         let (start, nodes) = found?;
         let end = start + at_least_one(queue_key.limit);
+        let shares = || self.whole_shares_of(queue_key, &nodes);
+        self.promise(pass, (job, queue_key.class), (start, end), shares);
         pass.placed.add_set(&nodes);
         if !pass.profile.is_empty() {
             pass.profile.take(start, end, nodes.count());
@@ -175,7 +195,7 @@ impl Scheduler {
                 .as_ref()
                 .map(|(start, _)| *start + at_least_one(queue_key.limit));
             let end = end.unwrap_or(Time::FAR);
-            let known = self.pools[pass.pool].reserved_until;
+            let known = self.node_pools[pass.pool].reserved_until;
             if end <= known || !self.look_farther(pass.pool, pass.now, end) {
                 return found;
             }
@@ -183,13 +203,15 @@ impl Scheduler {
         }
     }
 
-    fn place_shared(&mut self, pass: &mut Pass, queue_key: &QueueKey) -> Option<Time> {
+    fn place_shared(&mut self, pass: &mut Pass, job: JobId, queue_key: &QueueKey) -> Option<Time> {
         self.book_places(pass);
         let found = self.looking_far_enough(pass, queue_key, |scheduler, pass| {
             scheduler.earliest_shared(pass, queue_key)
         });
         let (start, picks) = found?;
         let end = start + at_least_one(queue_key.limit);
+        let shares = || self.shares_picked(queue_key, &picks);
+        self.promise(pass, (job, queue_key.class), (start, end), shares);
         let nodes = picks.iter().map(|pick| pick.node).collect();
         pass.places.book(nodes, start, end);
         let demand = std::sync::Arc::clone(&self.groups.get(queue_key.group).demand);

@@ -9,9 +9,11 @@
 pub(crate) mod easy;
 mod fresh;
 mod guarantee;
+mod holds;
 
 use crate::group::BITS;
 use crate::machine::Owner;
+use crate::node_pool::Promise;
 use crate::nodeset::NodeSet;
 use crate::profile::Profile;
 use crate::scheduler::Scheduler;
@@ -36,7 +38,12 @@ pub(crate) struct Pass {
     /// Guarantees given, found or still to find.
     given: usize,
     /// Those whose places are still to find.
-    pending: Vec<QueueKey>,
+    pending: Vec<(JobId, QueueKey)>,
+    /// What places hold of resource pools; first those of other pools of nodes, so many.
+    pub promised: Vec<Promise>,
+    foreign: usize,
+    /// Jobs whose own pools are full.
+    parked: Vec<(OrderKey, QueueKey)>,
     /// Places of whole-node jobs.
     pub places: Timeline,
     /// Nodes of these places.
@@ -76,6 +83,9 @@ impl Default for Pass {
             far: Time::FAR,
             given: 0,
             pending: Vec::new(),
+            promised: Vec::new(),
+            foreign: 0,
+            parked: Vec::new(),
             places: Timeline::default(),
             placed: NodeMask::default(),
             unbooked: Vec::new(),
@@ -110,6 +120,9 @@ impl Pass {
             self.gave_up = false;
         }
         self.pending.clear();
+        self.promised.clear();
+        self.foreign = 0;
+        self.parked.clear();
         self.places.clear();
         self.placed.clear();
         self.unbooked.clear();
@@ -125,7 +138,7 @@ impl Scheduler {
     /// The shortest limit that is as hopeless as this one: it would run into the same
     /// bookings.
     fn as_hopeless(&self, pass: &Pass, limit: Span) -> Span {
-        let reserved = &self.pools[pass.pool].reserved;
+        let reserved = &self.node_pools[pass.pool].reserved;
         let end = pass.now + at_least_one(limit);
         let starts = [reserved.last_start(end), pass.places.last_start(end)];
         let last = starts.into_iter().flatten().max().unwrap_or(pass.now);
@@ -163,7 +176,7 @@ impl Scheduler {
 
     /// Why a job that cannot start waits, when nobody else is before it.
     fn reason_of_head(&mut self, pass: &Pass, queue_key: &QueueKey) -> WaitReason {
-        let reserved = self.pools[pass.pool].reserved_from() < pass.far;
+        let reserved = self.node_pools[pass.pool].reserved_from() < pass.far;
         if reserved && !self.lacks_room(pass, queue_key) && self.fits_blindly(pass, queue_key) {
             return WaitReason::Reservation;
         }
@@ -174,10 +187,12 @@ impl Scheduler {
         for node in pass.booked.drain(..) {
             self.machine.unbook(node, Owner::Place);
         }
-        let pool = &mut self.pools[pass.pool];
+        let pool = &mut self.node_pools[pass.pool];
         for key in &pass.started {
             pool.line.remove(key);
         }
+        self.finish_holders(pass);
+        let pool = &mut self.node_pools[pass.pool];
         pass.heads.sort_unstable_by_key(|(job, _)| *job);
         std::mem::swap(&mut pool.heads, &mut pass.heads);
         pool.dirty = false;
@@ -185,6 +200,28 @@ impl Scheduler {
         pool.fresh.clear();
         pool.head = pass.head;
         pool.due = pool.next_due(pass.now);
+        if self.classes.any() {
+            let due = self.resource_pools.next_due(pass.now);
+            let pool = &mut self.node_pools[pass.pool];
+            pool.due = due.map_or(pool.due, |due| pool.due.min(due));
+        }
+    }
+
+    /// Jobs whose own pools are full are parked beside them, and others are told what the places
+    /// found hold of pools.
+    fn finish_holders(&mut self, pass: &mut Pass) {
+        for (key, queue_key) in pass.parked.drain(..) {
+            let full = self.full_own_pool(queue_key.class);
+            let pool = &mut self.node_pools[pass.pool];
+            if let Some(need) = full
+                && pool.line.remove(&key)
+            {
+                pool.park(need, key, queue_key);
+            }
+        }
+        if self.keep_promises(pass) {
+            self.touch_holders();
+        }
     }
 }
 

@@ -301,6 +301,7 @@ impl Pair {
         let job = JobId(self.next);
         self.next += 1;
         WaitingJob {
+            holds: cosy_sched::Holds::NONE,
             key: OrderKey {
                 queue_priority: i32::from(request.queue) / 2,
                 level: level[usize::from(request.level)],
@@ -432,6 +433,7 @@ impl Pair {
             },
         };
         let block = Block {
+            holds: Vec::new(),
             reservation,
             shares: shares.iter().map(share).collect(),
             start: Time(self.now + start),

@@ -207,6 +207,7 @@ impl<'a> Run<'a> {
             return;
         };
         self.scheduler.add_block(Block {
+            holds: Vec::new(),
             reservation: ReservationId(at as u64),
             shares: shares.clone(),
             start,

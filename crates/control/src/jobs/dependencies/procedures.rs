@@ -537,6 +537,7 @@ pub(crate) fn planner_job_at(
         queue: queue_in,
         demand: demand.clone(),
         limit,
+        holds: cosy_sched::Holds::NONE,
     })
 }
 

@@ -160,6 +160,7 @@ pub(crate) fn inquiry_for(
             queue,
             demand: Arc::new(demand.clone().into()),
             limit: length,
+            holds: cosy_sched::Holds::NONE,
         },
         starts: Starts::At(Vec::new()),
         tariff: tariff(&rooms.queues, policy),

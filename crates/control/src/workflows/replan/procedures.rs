@@ -313,6 +313,7 @@ pub(crate) fn fit_instead(
             shares: slot.shares.clone(),
             start,
             end: slot.end,
+            holds: Vec::new(),
         });
     }
     // As it was: what is moved gets its block with its row.

@@ -84,6 +84,7 @@ fn block(slot: &LiveSlot, ids: &mut impl Iterator<Item = ReservationId>) -> Bloc
         shares: slot.shares.clone(),
         start: slot.start,
         end: slot.end,
+        holds: Vec::new(),
     }
 }
 

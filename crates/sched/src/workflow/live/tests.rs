@@ -213,6 +213,7 @@ impl Case {
             let shares = vec![share(*node, *cores)];
             if machine.are_free(Time(0), &shares, Time(*start), Span(*length)) {
                 machine.add_block(Block {
+                    holds: Vec::new(),
                     reservation: ReservationId(at as u64 + 1),
                     shares,
                     start: Time(*start),
@@ -272,6 +273,7 @@ fn is_sound(machine: &Scheduler, flow: &LiveFlow, plan: &LivePlan) {
         assert!(slot.start >= flow.earliest && slot.end <= plan.deadline, "{at}");
         assert!(booked.are_free(Time(0), &slot.shares, slot.start, length), "{at}: {slot:?}");
         booked.add_block(Block {
+            holds: Vec::new(),
             reservation: ReservationId(1000 + at as u64),
             shares: slot.shares.clone(),
             start: slot.start,
@@ -309,6 +311,7 @@ fn rest_is_planned_again(machine: &Scheduler, flow: &LiveFlow, plan: &LivePlan, 
     again.deadline = FlowDeadline::Slack(100);
     for (at, slot) in plan.slots.iter().enumerate() {
         let block = Block {
+            holds: Vec::new(),
             reservation: ReservationId(1000 + at as u64),
             shares: slot.shares.clone(),
             start: slot.start,

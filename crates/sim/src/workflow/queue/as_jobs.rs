@@ -33,6 +33,7 @@ impl Run<'_> {
 
     fn job(&self, of: TaskRef) -> WaitingJob {
         WaitingJob {
+            holds: cosy_sched::Holds::NONE,
             key: OrderKey {
                 queue_priority: 0,
                 level: AccessLevel::Allow,

@@ -95,6 +95,7 @@ impl Run<'_> {
 
     fn reserve(&mut self, of: TaskRef, slot: &TaskSlot) {
         self.scheduler.add_block(Block {
+            holds: Vec::new(),
             reservation: of.slot(),
             shares: slot.shares.clone(),
             start: slot.start,

@@ -3,6 +3,8 @@
 
 use crate::cow_map::CowMap;
 use crate::ends::Ends;
+use crate::resource_pool::all::Booked;
+use crate::resource_pool::{Need, PoolId};
 use crate::timeline::Timeline;
 use crate::waiting_line::{QueueKey, WaitingLine};
 use crate::{NodeMask, OrderKey};
@@ -12,13 +14,25 @@ use std::sync::Arc;
 /// So many jobs that have come between two passes are looked at alone; of more, all are.
 const MOST_FRESH: usize = 64;
 
+/// What the guaranteed place of a job holds of a shared pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Promise {
+    pub job: JobId,
+    pub pool: PoolId,
+    pub booked: Booked,
+}
+
 /// Queues that share nodes, with the jobs that wait and run there.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Pool {
+pub(crate) struct NodePool {
     /// All nodes of its queues.
     pub nodes: NodeMask,
-    /// Its waiting jobs whose queues start jobs.
+    /// Its waiting jobs whose queues start jobs, without those that are parked.
     pub line: WaitingLine,
+    /// Jobs that wait for a pool of their own, by pool and by how much of it they want.
+    pub parked: CowMap<(PoolId, u64), Arc<WaitingLine>>,
+    /// What the places guaranteed in the last pass hold of shared pools.
+    pub promised: Vec<Promise>,
     /// Expected ends of the jobs that run on its nodes, as announced.
     pub ends: Ends,
     /// How many of these jobs do not hold their nodes as a whole.
@@ -45,7 +59,7 @@ pub(crate) struct Pool {
     pub heads: Vec<(JobId, WaitReason)>,
 }
 
-impl Pool {
+impl NodePool {
     /// Something has happened that may let a waiting job start.
     pub fn change(&mut self) {
         self.dirty = true;
@@ -77,10 +91,12 @@ impl Pool {
         }
     }
 
-    /// A job has gone from the line.
-    pub fn take_out(&mut self, key: &OrderKey) {
+    /// A job with these needs has gone.
+    pub fn take_out(&mut self, key: &OrderKey, needs: &[Need]) {
         if self.line.remove(key) {
             self.change();
+        } else {
+            self.take_parked(key, needs);
         }
     }
 
