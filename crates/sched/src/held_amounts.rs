@@ -5,73 +5,70 @@ use crate::WaitingJob;
 use crate::nodeset::NodeSet;
 use crate::pass::at_least_one;
 use crate::resource_pool::all::Booked;
-use crate::resource_pool::{Held, Hold, Holds, PoolId, PoolKind, PoolShortage, PoolUse};
+use crate::resource_pool::{Held, Hold, Holds, PoolId, PoolKind, PoolShortage, PoolSpec, PoolUse};
 use crate::running::RunId;
 use crate::scheduler::Scheduler;
-use cosy_model::{JobId, NodeShare, ReservationId, Span, Time};
+use cosy_model::{JobId, NodeShare, ReservationId, Span, Time, WaitReason};
 
 impl Scheduler {
-    /// Sets a pool: what there is of it from now on, and from later times on. Jobs that run
-    /// already hold what they hold, also when it is more than there is: then nothing that wants
-    /// of it starts until it has fallen.
-    pub fn set_pool(&mut self, id: PoolId, kind: PoolKind, capacity: u64) {
-        self.set_pool_over_time(id, kind, capacity, Vec::new());
-    }
-
-    /// The same with the capacities that it will have from later times on, in any order.
-    pub fn set_pool_over_time(
-        &mut self,
-        id: PoolId,
-        kind: PoolKind,
-        capacity: u64,
-        mut later: Vec<(Time, u64)>,
-    ) {
+    /// Sets a pool. Jobs that run already hold what they hold, also when it is more than there
+    /// is: then nothing that wants of it starts until it has fallen.
+    pub fn set_pool(&mut self, id: PoolId, spec: PoolSpec) {
+        let PoolSpec {
+            kind,
+            reason,
+            capacity,
+            mut later,
+        } = spec;
         later.sort_by_key(|(at, _)| *at);
         later.dedup_by_key(|(at, _)| *at);
-        let known = self.resource_pools.get(id);
+        let (reason, capacity) = (Some(reason), Some(capacity));
+        let known = self.resource_pools().get(id);
         let same = known.is_some_and(|known| {
-            (known.kind, known.capacity) == (kind, Some(capacity)) && known.later == later
+            (known.kind, known.capacity) == (kind, capacity)
+                && (&known.reason, &known.later) == (&reason, &later)
         });
         if same {
             return;
         }
-        self.resource_pools.change(id, |pool| {
-            (pool.kind, pool.capacity, pool.later) = (kind, Some(capacity), later);
+        self.resource_pools_mut().change(id, |pool| {
+            (pool.kind, pool.capacity) = (kind, capacity);
+            (pool.reason, pool.later) = (reason, later);
         });
         self.pool_changed(id);
     }
 
     /// Changes how much there is of a pool that is set. False when there is none.
     pub fn set_pool_capacity(&mut self, id: PoolId, capacity: u64) -> bool {
-        let known = self.resource_pools.get(id);
-        let Some(kind) = known
-            .filter(|pool| pool.capacity.is_some())
-            .map(|pool| pool.kind)
-        else {
-            return false;
-        };
-        self.set_pool(id, kind, capacity);
+        let known = self.resource_pools().get(id).and_then(|pool| pool.capacity);
+        if known.is_none_or(|known| known == capacity) {
+            return known.is_some();
+        }
+        self.resource_pools_mut()
+            .change(id, |pool| pool.capacity = Some(capacity));
+        self.pool_changed(id);
         true
     }
 
     /// From now on the pool has no limit. What jobs hold of it is remembered.
     pub fn remove_pool(&mut self, id: PoolId) {
         if self
-            .resource_pools
+            .resource_pools()
             .get(id)
             .is_none_or(|pool| pool.capacity.is_none())
         {
             return;
         }
-        self.resource_pools.change(id, |pool| {
+        self.resource_pools_mut().change(id, |pool| {
             (pool.capacity, pool.later) = (None, Vec::new());
+            pool.reason = None;
         });
         self.pool_changed(id);
     }
 
     fn pool_changed(&mut self, id: PoolId) {
         let own = self
-            .resource_pools
+            .resource_pools()
             .get(id)
             .is_some_and(|pool| pool.is_own());
         for node_pool in &mut self.node_pools {
@@ -88,12 +85,12 @@ impl Scheduler {
 
     /// A pool as it is now; `None` when it is neither set nor held.
     pub fn pool_use(&self, now: Time, id: PoolId) -> Option<PoolUse> {
-        self.resource_pools.get(id).map(|pool| pool.usage(now))
+        self.resource_pools().get(id).map(|pool| pool.usage(now))
     }
 
     /// All pools that are set or held, by number.
     pub fn pool_uses(&self, now: Time) -> impl Iterator<Item = (PoolId, PoolUse)> {
-        let all = self.resource_pools.iter();
+        let all = self.resource_pools().iter();
         all.map(move |(id, pool)| (id, pool.usage(now)))
     }
 
@@ -110,6 +107,16 @@ impl Scheduler {
     pub fn pool_shortage(&self, now: Time, job: JobId) -> Option<PoolShortage> {
         let waiting = self.waiting_job(job)?;
         self.shortage_of(now, &waiting.job)
+    }
+
+    /// What a waiting job is told that waits for a pool.
+    pub(crate) fn pool_reason(&self, now: Time, job: JobId) -> Option<WaitReason> {
+        let waiting = self.waiting_job(job)?;
+        if !waiting.class.holds() {
+            return None;
+        }
+        let short = self.shortage_of(now, &waiting.job)?;
+        self.resource_pools().get(short.pool)?.reason.clone()
     }
 
     /// The same for a job that does not wait here.
@@ -155,7 +162,7 @@ impl Scheduler {
         (id, wanted): (PoolId, u64),
         (start, length): (Time, Span),
     ) -> Option<PoolShortage> {
-        let pool = self.resource_pools.get(id)?;
+        let pool = self.resource_pools().get(id)?;
         let free = |at: Time| pool.is_free(wanted, (at, at + length), now, &[]);
         if free(start) {
             return None;
@@ -195,9 +202,9 @@ impl Scheduler {
         if running.held.is_empty() {
             return;
         }
-        let job = (running.job, running.end);
-        for held in &running.held {
-            self.resource_pools.take(job, held, running.nodes.iter());
+        let (job, nodes) = ((running.job, running.end), running.nodes.clone());
+        for held in running.held.clone() {
+            self.resource_pools_mut().take(job, &held, nodes.iter());
         }
         self.touch_holders();
     }
@@ -208,7 +215,7 @@ impl Scheduler {
             return;
         }
         for one in held {
-            self.resource_pools.give_back(job, one, nodes.iter());
+            self.resource_pools_mut().give_back(job, one, nodes.iter());
         }
         self.touch_holders();
         held.iter().for_each(|one| self.pool_freed(one.pool));
@@ -220,9 +227,10 @@ impl Scheduler {
         if running.held.is_empty() {
             return;
         }
-        for held in &running.held {
-            self.resource_pools
-                .change(held.pool, |pool| pool.move_end(running.job, from, to));
+        let (job, pools) = (running.job, running.held.clone());
+        for held in pools {
+            self.resource_pools_mut()
+                .change(held.pool, |pool| pool.move_end(job, from, to));
         }
         self.touch_holders();
     }
@@ -240,7 +248,7 @@ impl Scheduler {
                 end,
                 amount: *amount,
             };
-            self.resource_pools
+            self.resource_pools_mut()
                 .change(*id, |pool| pool.reserve(reservation, booked));
         }
         if !holds.is_empty() {
@@ -255,7 +263,7 @@ impl Scheduler {
         holds: &[(PoolId, u64)],
     ) {
         for (id, _) in holds {
-            self.resource_pools
+            self.resource_pools_mut()
                 .change(*id, |pool| pool.unreserve(reservation));
         }
         if !holds.is_empty() {

@@ -57,5 +57,7 @@ pub use nodeset::NodeSet;
 pub use order::OrderKey;
 pub use plan::{Plan, Prediction};
 pub use policy::{Depth, Policy};
-pub use resource_pool::{Hold, HoldAmount, Holds, PoolId, PoolKind, PoolShortage, PoolUse};
+pub use resource_pool::{
+    Hold, HoldAmount, Holds, PoolId, PoolKind, PoolShortage, PoolSpec, PoolUse,
+};
 pub use scheduler::{Scheduler, WaitingJob};

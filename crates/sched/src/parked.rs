@@ -73,9 +73,9 @@ impl NodePool {
 impl Scheduler {
     /// The first of the own pools of a class that is full now for it.
     pub(crate) fn full_own_pool(&self, class: ClassId) -> Option<Need> {
-        let needs = self.classes.needs(class).iter();
+        let needs = self.classes().needs(class).iter();
         let full = |need: &&Need| {
-            let pool = self.resource_pools.get(need.pool);
+            let pool = self.resource_pools().get(need.pool);
             pool.is_some_and(|pool| pool.is_own() && pool.free_now() < need.least)
         };
         needs.copied().find(|need| full(&need))
@@ -83,7 +83,7 @@ impl Scheduler {
 
     /// More of a pool may be free now: those who are parked beside it come back.
     pub(crate) fn pool_freed(&mut self, pool: PoolId) {
-        let free = self.resource_pools.free_now(pool);
+        let free = self.resource_pools().free_now(pool);
         for node_pool in &mut self.node_pools {
             if !node_pool.parked.is_empty() {
                 node_pool.unpark(pool, free);
@@ -100,7 +100,7 @@ impl Scheduler {
 
     /// Capacities whose time has come count.
     pub(crate) fn advance_pools(&mut self, now: Time) {
-        let changed = self.resource_pools.advance(now);
+        let changed = self.resource_pools_mut().advance(now);
         if !changed.is_empty() {
             self.touch_holders();
             changed.into_iter().for_each(|pool| self.pool_freed(pool));
@@ -110,7 +110,7 @@ impl Scheduler {
     /// What jobs hold of pools has changed: where jobs wait that hold something, decisions may
     /// be others.
     pub(crate) fn touch_holders(&mut self) {
-        if self.classes.any() {
+        if self.classes().any() {
             self.node_pools.iter_mut().for_each(NodePool::change);
         }
     }

@@ -104,9 +104,9 @@ impl Scheduler {
         keys.into_iter().map(|key| key.job).collect()
     }
 
-    /// Why a waiting job waits, told from the last pass without planning anything.
+    /// Why a waiting job waits, told from the last pass and the pools as they are, without planning
+    /// anything.
     pub fn why(&self, now: Time, job: JobId) -> Option<WaitReason> {
-        let _ = now; // the answer is as of the last pass
         let waiting = self.waiting_job(job)?;
         let queue = self.queue(waiting.job.queue);
         let Some(queue) = queue.filter(|queue| queue.starts) else {
@@ -116,6 +116,9 @@ impl Scheduler {
             Feasible::Now => {}
             Feasible::Later => return Some(WaitReason::NodesUnavailable),
             Feasible::Never => return Some(WaitReason::NeverFits),
+        }
+        if let Some(reason) = self.pool_reason(now, job) {
+            return Some(reason);
         }
         let pool = &self.node_pools[queue.pool];
         let head = pool.reason_of(job);
@@ -138,7 +141,7 @@ impl Scheduler {
     /// The next time after `now` at which something ends, if all jobs take their limits.
     fn next_end(&self, now: Time) -> Option<Time> {
         // Those who hold something wait for ends elsewhere too.
-        let all = self.classes.any();
+        let all = self.classes().any();
         let waiting = self.node_pools.iter().filter(|c| all || !c.line.is_empty());
         let next = |c: &crate::node_pool::NodePool| {
             let soon = (Time(now.0.saturating_add(1)), Default::default());
@@ -146,7 +149,7 @@ impl Scheduler {
             let bound = c.bounds.from(soon).next().map(|bound| bound.0);
             job.into_iter().chain(bound).min()
         };
-        let pools = all.then(|| self.resource_pools.next_bound(now)).flatten();
+        let pools = all.then(|| self.resource_pools().next_bound(now)).flatten();
         let next = waiting.filter_map(next).chain(pools).min();
         next.filter(|at| *at < Time::FAR)
     }

@@ -61,8 +61,8 @@ pub struct Scheduler {
     queues: Vec<Queue>,
     pub(crate) node_pools: Vec<NodePool>,
     pub(crate) groups: Groups,
-    pub(crate) classes: HoldClasses,
-    pub(crate) resource_pools: ResourcePools,
+    classes: HoldClasses,
+    resource_pools: ResourcePools,
     waiting: JobTable<Waiting>,
     pub(crate) running: RunningJobs,
     pub(crate) blocks: CowMap<ReservationId, Arc<Block>>,
@@ -318,6 +318,23 @@ impl Scheduler {
         let known = self.queues.get(queue.index());
         let nodes = known.map(|q| (&q.nodes, &self.node_pools[q.pool].nodes));
         self.groups.join(queue, demand, nodes)
+    }
+
+    /// What waiting jobs want of resource pools.
+    pub(crate) fn classes(&self) -> &HoldClasses {
+        &self.classes
+    }
+
+    pub(crate) fn classes_mut(&mut self) -> &mut HoldClasses {
+        &mut self.classes
+    }
+
+    pub(crate) fn resource_pools(&self) -> &ResourcePools {
+        &self.resource_pools
+    }
+
+    pub(crate) fn resource_pools_mut(&mut self) -> &mut ResourcePools {
+        &mut self.resource_pools
     }
 
     pub(crate) fn policy(&self) -> Policy {

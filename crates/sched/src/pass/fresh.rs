@@ -15,13 +15,15 @@ impl Scheduler {
     /// head, and numbers of nodes tell what can start, the jobs that could not start then
     /// cannot now: only the new ones are looked at. False when it is not so.
     pub(super) fn serve_fresh(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) -> bool {
+        if self.classes().any() {
+            return false; // resource pools may tell them apart
+        }
         let pool = &mut self.node_pools[pass.pool];
         let Some((key, head)) = pool.head.filter(|_| pool.only_fresh) else {
             return false;
         };
         let behind = pool.fresh.iter().all(|(fresh, _)| *fresh > key);
-        if self.classes.any() || !behind || pool.due <= pass.now || pass.endless || !self.is_plain()
-        {
+        if !behind || pool.due <= pass.now || pass.endless || !self.is_plain() {
             return false;
         }
         pass.given = 1;

@@ -35,7 +35,7 @@ impl Scheduler {
 
     /// What a job of the class will hold on these shares of nodes, if it starts now.
     pub(crate) fn wanted_now(&self, class: ClassId, shares: &[NodeShare]) -> Wants {
-        let pool = |need: &Need| self.resource_pools.get(need.pool);
+        let pool = |need: &Need| self.resource_pools().get(need.pool);
         self.wanted(class, |need| match (need.amount, pool(need)) {
             (HoldAmount::Nodes, Some(pool)) if pool.is_own() => {
                 let mut nodes: Vec<NodeId> = shares.iter().map(|share| share.node).collect();
@@ -53,7 +53,7 @@ impl Scheduler {
 
     fn wanted(&self, class: ClassId, amount: impl Fn(&Need) -> u64) -> Wants {
         let mut all: Wants = Vec::new();
-        for need in self.classes.needs(class) {
+        for need in self.classes().needs(class) {
             let amount = amount(need);
             match all.last_mut().filter(|(pool, _)| *pool == need.pool) {
                 Some((_, sum)) => *sum = sum.saturating_add(amount),
@@ -71,7 +71,7 @@ impl Scheduler {
         window: (Time, Time),
     ) -> bool {
         wants.iter().all(|(id, amount)| {
-            let pool = self.resource_pools.get(*id);
+            let pool = self.resource_pools().get(*id);
             pool.is_none_or(|pool| pool.is_free(*amount, window, pass.now, &places(pass, *id)))
         })
     }
@@ -132,9 +132,9 @@ impl Scheduler {
         queue_key: &QueueKey,
         at: Time,
     ) -> Option<Time> {
-        let needs = self.classes.needs(queue_key.class).iter();
+        let needs = self.classes().needs(queue_key.class).iter();
         let next = needs.filter_map(|need| {
-            let pool = self.resource_pools.get(need.pool)?;
+            let pool = self.resource_pools().get(need.pool)?;
             pool.next_change(at, pass.now, &places(pass, need.pool))
         });
         next.min().filter(|at| *at < Time::FAR)
@@ -160,8 +160,8 @@ impl Scheduler {
     /// True when a place for the job is to be found at once: there may be none, and jobs of
     /// other pools of nodes are to know of it.
     pub(super) fn holds_shared(&self, class: ClassId) -> bool {
-        let needs = self.classes.needs(class).iter();
-        let mut pools = needs.filter_map(|need| self.resource_pools.get(need.pool));
+        let needs = self.classes().needs(class).iter();
+        let mut pools = needs.filter_map(|need| self.resource_pools().get(need.pool));
         pools.any(|pool| pool.capacity.is_some() && (!pool.is_own() || !pool.later.is_empty()))
     }
 
@@ -169,10 +169,12 @@ impl Scheduler {
     /// when that is not what was promised before.
     pub(super) fn keep_promises(&mut self, pass: &mut Pass) -> bool {
         let own = pass.promised.drain(..).skip(pass.foreign);
-        let pools = &self.resource_pools;
+        let pools = &self.resource_pools();
         let shared = |promise: &Promise| pools.get(promise.pool).is_some_and(|p| !p.is_own());
         let promised: Vec<Promise> = own.filter(shared).collect();
-        let known = &mut self.node_pools[pass.pool];
+        let Some(known) = self.node_pools.get_mut(pass.pool) else {
+            return false;
+        };
         let changed = known.promised != promised;
         known.promised = promised;
         changed

@@ -187,12 +187,16 @@ impl Scheduler {
         for node in pass.booked.drain(..) {
             self.machine.unbook(node, Owner::Place);
         }
+        self.finish_holders(pass);
+        let pools_due = match self.classes().any() {
+            true => self.resource_pools().next_due(pass.now),
+            false => None,
+        };
+        let pools_due = pools_due.unwrap_or(Time::FAR);
         let pool = &mut self.node_pools[pass.pool];
         for key in &pass.started {
             pool.line.remove(key);
         }
-        self.finish_holders(pass);
-        let pool = &mut self.node_pools[pass.pool];
         pass.heads.sort_unstable_by_key(|(job, _)| *job);
         std::mem::swap(&mut pool.heads, &mut pass.heads);
         pool.dirty = false;
@@ -200,11 +204,7 @@ impl Scheduler {
         pool.fresh.clear();
         pool.head = pass.head;
         pool.due = pool.next_due(pass.now);
-        if self.classes.any() {
-            let due = self.resource_pools.next_due(pass.now);
-            let pool = &mut self.node_pools[pass.pool];
-            pool.due = due.map_or(pool.due, |due| pool.due.min(due));
-        }
+        pool.due = pool.due.min(pools_due);
     }
 
     /// Jobs whose own pools are full are parked beside them, and others are told what the places
@@ -212,8 +212,8 @@ impl Scheduler {
     fn finish_holders(&mut self, pass: &mut Pass) {
         for (key, queue_key) in pass.parked.drain(..) {
             let full = self.full_own_pool(queue_key.class);
-            let pool = &mut self.node_pools[pass.pool];
             if let Some(need) = full
+                && let Some(pool) = self.node_pools.get_mut(pass.pool)
                 && pool.line.remove(&key)
             {
                 pool.park(need, key, queue_key);

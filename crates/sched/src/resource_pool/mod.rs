@@ -13,7 +13,7 @@ pub(crate) mod all;
 pub(crate) mod classes;
 mod one;
 
-use cosy_model::{NodeShare, Time};
+use cosy_model::{NodeShare, Time, WaitReason};
 use std::sync::Arc;
 
 /// Number of a resource pool, chosen by the caller.
@@ -94,6 +94,32 @@ impl FromIterator<Hold> for Holds {
         holds.sort_unstable();
         holds.dedup();
         Self((!holds.is_empty()).then(|| holds.into()))
+    }
+}
+
+/// A pool as it is set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PoolSpec {
+    /// Whether others may pass those who wait for it.
+    pub kind: PoolKind,
+    /// What those who wait for it are told.
+    pub reason: WaitReason,
+    /// What there is of it from now on.
+    pub capacity: u64,
+    /// What there will be of it from later times on, in any order.
+    pub later: Vec<(Time, u64)>,
+}
+
+impl PoolSpec {
+    /// A pool whose capacity does not change by itself.
+    pub const fn new(kind: PoolKind, reason: WaitReason, capacity: u64) -> Self {
+        let later = Vec::new();
+        Self {
+            kind,
+            reason,
+            capacity,
+            later,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One resource pool over time: what there is, what is held now, and when that is given back.
 
 use super::{HoldAmount, PoolKind, PoolUse};
-use cosy_model::{JobId, NodeId, ReservationId, Time};
+use cosy_model::{JobId, NodeId, ReservationId, Time, WaitReason};
 use std::collections::BTreeMap;
 
 /// Amounts that a reservation or a guaranteed place holds for some time.
@@ -22,6 +22,8 @@ impl Booked {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ResourcePool {
     pub kind: PoolKind,
+    /// What those who wait for it are told; `None` as long as it has no limit.
+    pub reason: Option<WaitReason>,
     /// `None`: no limit.
     pub capacity: Option<u64>,
     /// Capacities to come, the first change first.
