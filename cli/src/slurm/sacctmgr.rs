@@ -13,7 +13,7 @@ use cosy_model::reservation::{AccountAction, AccountInfo};
 use cosy_model::{RefusalCode, Settings};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::getopt::{self, Order};
-use cosy_slurm::sacctmgr::{self, List, TableStyle};
+use cosy_slurm::sacctmgr::former::{self as sacctmgr, List, TableStyle};
 use cosy_slurm::show::config;
 use cosy_slurm::table::{self, Row};
 use jiff::tz::TimeZone;

@@ -19,6 +19,7 @@ pub mod import;
 pub mod job;
 pub mod json_yaml;
 pub mod layout;
+pub mod limit_reason;
 pub mod node;
 pub mod partition;
 pub mod reason;

@@ -1,5 +1,6 @@
 //! Why a job waits, in Slurm's words. Source: squeue(1), "JOB REASON CODES".
 
+use crate::limit_reason;
 use cosy_model::WaitReason;
 
 /// Slurm's word for a reason to wait, as in `squeue -o %r`.
@@ -7,7 +8,7 @@ use cosy_model::WaitReason;
 /// Two have no counterpart: a directory service that does not answer is told as
 /// `SystemFailure`, a reservation in the way as `Resources` (Slurm's `Reservation` means
 /// that the job waits for its own).
-pub const fn reason(reason: &WaitReason) -> &'static str {
+pub fn reason(reason: &WaitReason) -> &'static str {
     match reason {
         WaitReason::Fresh => "None",
         WaitReason::Resources | WaitReason::Reservation => "Resources",
@@ -35,7 +36,7 @@ pub const fn reason(reason: &WaitReason) -> &'static str {
         WaitReason::AccountNotAllowed => "AccountNotAllowed",
         WaitReason::QosInvalid => "InvalidQOS",
         WaitReason::QosNotAllowed => "QOSNotAllowed",
-        WaitReason::Limit(_) => "AccountingPolicy",
+        WaitReason::Limit(hit) => limit_reason::reason(hit),
     }
 }
 

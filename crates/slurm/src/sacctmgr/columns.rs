@@ -1,10 +1,8 @@
-//! `sacctmgr`: its command line, and the columns of what it shows.
-//!
-//! Accounts are those of the cluster itself; there is no database beside it. Source:
-//! sacctmgr(1).
+//! Columns of `sacctmgr show`: names, titles, widths, and rows as text. Sources: sacctmgr(1),
+//! "LIST/SHOW ... FORMAT OPTIONS"; recordings of 22.05.8.
 
+use super::entity::Entity;
 use crate::show::clean;
-use crate::table::Row;
 
 /// A column: the name that `format=` knows it by, its title, its width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,11 +61,11 @@ pub const FIELDS: &[Field] = &[
     field("Description", "Descr", 20),
     field("Duration", "Duration", 13),
     field("Event", "Event", 7),
-    also("Fairshare", &["Shares"], "Share", 9),
+    also("Fairshare", &["Shares", "Share"], "Share", 9),
     field("Features", "Features", 20),
     field("Federation", "Federation", 10),
     field("FedState", "FedState", 12),
-    field("Flags", "Flags", 20),
+    field("Flags", "Flags", 40),
     field("GraceTime", "GraceTime", 10),
     field("GrpCPUMins", "GrpCPUMins", 11),
     field("GrpCPUs", "GrpCPUs", 8),
@@ -103,17 +101,19 @@ pub const FIELDS: &[Field] = &[
     also("MaxTRESPA", &["MaxTRESPerAccount"], "MaxTRESPA", 13),
     also("MaxTRESPerNode", &["MaxTRESPN"], "MaxTRESPerNode", 14),
     also("MaxTRESPU", &["MaxTRESPerUser"], "MaxTRESPU", 13),
+    also("MaxTRESRunMinsPA", &["MaxTRESRunMinsPerAccount"], "MaxTRESRunMinsPA", 15),
+    also("MaxTRESRunMinsPU", &["MaxTRESRunMinsPerUser"], "MaxTRESRunMinsPU", 15),
     also("MaxWall", &["MaxWallDurationPerJob"], "MaxWall", 11),
-    field("MinPrioThreshold", "MinPrioThres", 12),
+    also("MinPrioThreshold", &["MinPrioThres"], "MinPrioThres", 12),
     also("MinTRES", &["MinTRESPerJob", "MinTRESPJ"], "MinTRES", 13),
     field("Name", "Name", 10),
     field("NodeCount", "NodeCount", 9),
     field("NodeInx", "NodeInx", 15),
-    field("NodeName", "Node Name", 15),
+    field("NodeName", "NodeName", 15),
     also("ClusterNodes", &["NodeNames"], "Cluster Nodes", 20),
     field("Organization", "Org", 20),
     field("ParentID", "Par ID", 6),
-    field("ParentName", "Par Name", 10),
+    field("ParentName", "ParentName", 10),
     field("Partition", "Partition", 10),
     field("Preempt", "Preempt", 10),
     field("PreemptExemptTime", "PreemptExemptTime", 19),
@@ -126,7 +126,7 @@ pub const FIELDS: &[Field] = &[
     field("RGT", "RGT", 6),
     field("RPC", "RPC", 5),
     field("Server", "Server", 10),
-    field("Share", "Share", 9),
+    field("ServerType", "ServerType", 10),
     field("State", "State", 6),
     also("TimeStart", &["Start"], "TimeStart", 19),
     also("TimeEnd", &["End"], "TimeEnd", 19),
@@ -134,137 +134,69 @@ pub const FIELDS: &[Field] = &[
     field("TRES", "TRES", 20),
     field("Type", "Type", 8),
     field("UsageFactor", "UsageFactor", 11),
-    field("UsageThreshold", "UsageThres", 10),
+    also("UsageThreshold", &["UsageThres"], "UsageThres", 10),
+    field("UnusedWall", "UnusedWall", 10),
     field("User", "User", 10),
+    field("WCKey", "WCKey", 10),
     field("WCKeys", "WCKeys", 20),
     field("Where", "Where", 20),
 ];
 
-/// What can be listed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum List {
-    /// Accounts with their members.
-    Accounts,
-    /// Who may charge which account.
-    Associations,
-    /// The cluster that this controller runs, alone.
-    Clusters,
-    /// The one quality of service.
-    Qos,
-    /// Kinds of resources that are counted.
-    Tres,
-    /// Users of accounts.
-    Users,
-    /// Nothing: there are none of these here. Its columns where none are named.
-    Nothing(&'static str),
-}
+/// Limits of associations as they were before there were lists of resources.
+const OLD_LIMITS: &str = "GrpJobs,GrpNodes,GrpCPUs,GrpMemory,GrpSubmitJobs,GrpWall,GrpCPUMins,\
+     MaxJobs,MaxNodesPerJob,MaxCPUsPerJob,MaxSubmitJobs,MaxWall,MaxCPUMinsPerJob,QOS,DefaultQOS";
 
-/// Words for lists, shortened as far as Slurm takes them; longer ones first.
-const LISTS: &[(&str, usize, List)] = &[
-    ("accounts", 3, List::Accounts),
-    ("associations", 2, List::Associations),
-    ("clusters", 1, List::Clusters),
-    ("coordinators", 4, List::Nothing("Account,User")),
-    ("events", 1, List::Nothing("Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User")),
-    ("federations", 1, List::Nothing("Federation,Cluster,ID,Features,FedState")),
-    ("problems", 1, List::Nothing("Cluster,Account,User,Problem")),
-    ("qos", 1, List::Qos),
-    ("reservations", 3, List::Nothing("Cluster,Name,TRES,TimeStart,TimeEnd")),
-    ("resources", 4, List::Nothing("Name,Server,Type,Count,Allocated,Flags")),
-    ("runawayjobs", 2, List::Nothing("ID,Name,Partition,Cluster,State,TimeStart,TimeEnd")),
-    ("transactions", 2, List::Nothing("Time,Action,Actor,Where,Info")),
-    ("tres", 3, List::Tres),
-    ("users", 1, List::Users),
-    ("wckeys", 1, List::Nothing("Name,Cluster,User")),
-];
-
-impl List {
-    /// The list that a word means.
-    pub fn of(word: &str) -> Option<Self> {
-        let is = |(full, least, _): &&(&str, usize, Self)| {
-            word.len() >= *least
-                && full
-                    .get(..word.len())
-                    .is_some_and(|w| w.eq_ignore_ascii_case(word))
-        };
-        LISTS.iter().find(is).map(|(.., list)| *list)
+/// The columns of a list where none are named.
+pub fn usual(entity: Entity, associations: bool, coordinators: bool) -> String {
+    let mut columns = match entity {
+        Entity::Account => "Account,Description,Organization",
+        Entity::User => "User,DefaultAccount,AdminLevel",
+        Entity::Association => {
+            "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmitJobs,\
+             GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmitJobs,MaxWall,\
+             MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
+        }
+        Entity::Cluster => {
+            "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,\
+             MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
+        }
+        Entity::Qos => {
+            "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThreshold,\
+             UsageFactor,GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmitJobs,GrpWall,\
+             MaxTRES,MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitJobsPU,\
+             MaxTRESPA,MaxJobsPA,MaxSubmitJobsPA,MinTRES"
+        }
+        Entity::Tres => "Type,Name%15,ID",
+        Entity::Event => "Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User",
+        Entity::Federation => "Federation,Cluster,ID%2,Features,FedState",
+        Entity::Problem => "Cluster,Account,User,Problem",
+        Entity::Reservation => "Cluster,Name%15,TRES%30,TimeStart,TimeEnd,UnusedWall",
+        Entity::Resource => "Name,Server,Type,Count,Allocated,ServerType",
+        Entity::Transaction => "Time,Action,Actor,Where,Info",
+        Entity::Wckey => "WCKey,Cluster,User",
+        Entity::RunawayJobs => "ID,Name,Partition,Cluster,State,TimeStart,TimeEnd",
+        Entity::Configuration | Entity::Coordinator | Entity::Job | Entity::Stats => "",
     }
-
-    /// Its columns where none are named.
-    pub const fn usual(self, with_associations: bool) -> &'static str {
-        match self {
-            Self::Accounts => "Account,Description,Organization",
-            Self::Users if with_associations => {
-                "User,DefaultAccount,AdminLevel,Cluster,Account,Partition,Share,Priority,MaxJobs,\
-                 MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
-            }
-            Self::Users => "User,DefaultAccount,AdminLevel",
-            Self::Associations => {
-                "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmitJobs,\
-                 GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmitJobs,MaxWall,\
-                 MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins"
-            }
-            Self::Clusters => {
-                "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmitJobs,MaxJobs,\
-                 MaxTRES,MaxSubmitJobs,MaxWall,QOS,DefaultQOS"
-            }
-            Self::Qos => {
-                "Name,Priority,GraceTime,Preempt,PreemptMode,Flags,UsageFactor,GrpTRES,\
-                 GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmitJobs,GrpWall,MaxTRES,MaxTRESPerNode,\
-                 MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitJobsPU"
-            }
-            Self::Tres => "Type,Name,ID",
-            Self::Nothing(columns) => columns,
+    .to_owned();
+    if associations {
+        let first = match entity {
+            Entity::Account => ",Cluster,ParentName,User,Share,Priority,",
+            Entity::User => ",Cluster,Account,Partition,Share,Priority,",
+            _ => return columns,
+        };
+        columns.push_str(first);
+        // Users have no group limits of their own.
+        match entity {
+            Entity::User => columns.push_str(
+                "MaxJobs,MaxNodesPerJob,MaxCPUsPerJob,MaxSubmitJobs,MaxWall,MaxCPUMinsPerJob,QOS,DefaultQOS",
+            ),
+            _ => columns.push_str(OLD_LIMITS),
         }
     }
-}
-
-/// Commands, and what each does.
-const COMMANDS: &[(&str, &str)] = &[
-    ("add <ENTITY> <SPECS>", "an account, or users of one"),
-    ("delete <ENTITY> <SPECS>", "the same, gone"),
-    ("list <ENTITY> [<SPECS>]", "what there is"),
-    ("modify <ENTITY> <SPECS>", "refused: limits are in cosy.toml"),
-    ("show <ENTITY> [<SPECS>]", "the same as list"),
-    ("version", "display tool version number"),
-];
-
-/// What each pair of command and entity takes.
-const PAIRS: &[(&str, &str)] = &[
-    ("add account", "Names="),
-    ("delete account", "Names="),
-    ("list accounts", "Format=, Names="),
-    ("add user", "Accounts=, Names="),
-    ("delete user", "Accounts=, Names="),
-    ("list users", "Accounts=, Format=, Names=, WithAssoc"),
-    ("list associations", "Accounts=, Format=, Users="),
-    ("add cluster, modify cluster", "refused: cosy.toml is the cluster"),
-    ("add qos, modify qos, delete qos", "refused: there is one, normal"),
-];
-
-/// The text of `--help` and `--usage`.
-pub fn help(options: &[Row]) -> String {
-    let mut text = "sacctmgr [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:\n".to_owned();
-    let mut lines = |title: &str, pairs: &mut dyn Iterator<Item = (String, &str)>| {
-        text.push_str(title);
-        pairs.for_each(|(what, about)| text.push_str(&format!("     {what:<26} {about}\n")));
-    };
-    let option = |row: &Row| {
-        let short = row.opt.short.map(|s| format!("-{} or ", char::from(s)));
-        let spelled = format!("{}--{}:", short.unwrap_or_default(), row.opt.long);
-        (spelled, row.about)
-    };
-    let word = |(what, about): &(&'static str, &'static str)| ((*what).to_owned(), *about);
-    lines("", &mut options.iter().map(option));
-    lines("\n  Valid <COMMAND> values are:\n", &mut COMMANDS.iter().map(word));
-    let names: Vec<&str> = LISTS.iter().map(|(name, ..)| *name).collect();
-    let title = format!(
-        "\n  <ENTITY> may be one of these, shortened as you like:\n     {}\n\n  \
-         <SPECS> are different for each command entity pair:\n",
-        names.join(" ")
-    );
-    lines(&title, &mut PAIRS.iter().map(word));
-    text
+    if coordinators && matches!(entity, Entity::Account | Entity::User) {
+        columns.push_str(",Coordinators");
+    }
+    columns
 }
 
 /// A column as it is to be printed.
@@ -291,7 +223,7 @@ pub fn columns(format: &str) -> Result<Vec<Column>, String> {
             Some((name, width)) => (name, Some(width)),
             None => (item, None),
         };
-        let field = find(name).ok_or_else(|| format!(" Unknown field '{}'", clean(name)))?;
+        let field = find(name).ok_or_else(|| format!("Unknown field '{}'", clean(name)))?;
         let number = width.and_then(|w| w.trim_start_matches('-').parse::<usize>().ok());
         Ok(Column {
             field,
@@ -299,6 +231,9 @@ pub fn columns(format: &str) -> Result<Vec<Column>, String> {
             left: width.is_some_and(|w| w.starts_with('-')),
         })
     };
+    if format.is_empty() {
+        return Err("Unknown field ''".to_owned());
+    }
     let items = format.split(',').filter(|item| !item.is_empty());
     items.take(FIELDS.len()).map(one).collect()
 }
@@ -382,20 +317,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists() {
-        let check = |word: &str, want| assert_eq!(List::of(word), want, "{word}");
-        check("user", Some(List::Users));
-        check("Users", Some(List::Users));
-        check("assoc", Some(List::Associations));
-        check("account", Some(List::Accounts));
-        check("qos", Some(List::Qos));
-        check("cluster", Some(List::Clusters));
-        check("tres", Some(List::Tres));
-        check("foo", None);
-        check("", None);
-    }
-
-    #[test]
     fn texts() {
         let rows = [("ann", "physics-long-name")];
         let cell = |row: &(&str, &str), name: &str| match name {
@@ -407,9 +328,9 @@ mod tests {
             let columns = columns(format).unwrap();
             assert_eq!(text(&columns, &rows, &look, cell), want, "{format}");
         };
-        let usual = List::Users.usual(false);
+        let usual = usual(Entity::User, false, false);
         check(
-            usual,
+            &usual,
             TableStyle::default(),
             "      User   Def Acct     Admin \n---------- ---------- --------- \n       \
              ann physics-l+      None \n",
@@ -446,13 +367,34 @@ mod tests {
                 "MaxJobs"
             ]
         );
-        assert_eq!(columns("nosuch"), Err(" Unknown field 'nosuch'".to_owned()));
+        assert_eq!(columns("nosuch"), Err("Unknown field 'nosuch'".to_owned()));
+        assert_eq!(columns(""), Err("Unknown field ''".to_owned()));
     }
 
+    /// Titles as recorded of `sacctmgr -p show ...`.
     #[test]
-    fn usual_columns_are_known() {
-        for (.., list) in LISTS {
-            assert!(columns(list.usual(false)).is_ok() && columns(list.usual(true)).is_ok());
-        }
+    fn usual_columns() {
+        let check = |entity, associations, want: &str| {
+            let columns = columns(&usual(entity, associations, false)).unwrap();
+            let titles: Vec<&str> = columns.iter().map(|c| c.field.title).collect();
+            assert_eq!(titles.join("|"), want);
+        };
+        check(
+            Entity::Association,
+            false,
+            "Cluster|Account|User|Partition|Share|Priority|GrpJobs|GrpTRES|GrpSubmit|GrpWall|GrpTRESMins|MaxJobs|MaxTRES|MaxTRESPerNode|MaxSubmit|MaxWall|MaxTRESMins|QOS|Def QOS|GrpTRESRunMin",
+        );
+        check(
+            Entity::Qos,
+            false,
+            "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|UsageFactor|GrpTRES|GrpTRESMins|GrpTRESRunMin|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|MaxTRESPA|MaxJobsPA|MaxSubmitPA|MinTRES",
+        );
+        check(
+            Entity::User,
+            true,
+            "User|Def Acct|Admin|Cluster|Account|Partition|Share|Priority|MaxJobs|MaxNodes|MaxCPUs|MaxSubmit|MaxWall|MaxCPUMins|QOS|Def QOS",
+        );
+        check(Entity::Resource, false, "Name|Server|Type|Count|% Allocated|ServerType");
+        check(Entity::Wckey, false, "WCKey|Cluster|User");
     }
 }
