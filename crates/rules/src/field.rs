@@ -1,0 +1,241 @@
+//! The fields of a request that rules read and set: name, kind, whether it can be set, meaning.
+
+use crate::value::{Kind, Value};
+use cosy_model::api::JobChange;
+use cosy_model::{CountedResources, MiB, job::MemoryRequest};
+
+macro_rules! fields {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:ident, $set:literal;)+) => {
+        /// A field of a request.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Field {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Field {
+            /// All fields, in the order in which they are listed.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name in rules.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// The kind of its value.
+            pub const fn kind(self) -> Kind {
+                match self { $(Self::$variant => Kind::$kind,)+ }
+            }
+
+            /// Whether a rule can set it.
+            pub const fn is_settable(self) -> bool {
+                match self { $(Self::$variant => $set,)+ }
+            }
+
+            /// What it is, in a line.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)+ }
+            }
+        }
+    };
+}
+
+fields! {
+    /// What is asked for: submit, change, reserve, quote or workflow
+    Request = "request", Text, false;
+    /// Login name of who asks
+    User = "user", Text, false;
+    /// User id of who asks
+    Uid = "uid", Number, false;
+    /// Names of all groups of who asks
+    Groups = "groups", List, false;
+    /// Whether an administrator asks
+    Admin = "admin", Flag, false;
+    /// Name of the job
+    Name = "name", Text, true;
+    /// Queue that was named
+    Queue = "queue", Text, true;
+    /// Queues that were named, of which the first that is free is taken
+    Queues = "queues", List, true;
+    /// Queue that was named, else the default queue
+    TargetQueue = "target_queue", Text, false;
+    /// Account
+    Account = "account", Text, true;
+    /// Quality of service
+    Qos = "qos", Text, true;
+    /// Key under which it is counted
+    Wckey = "wckey", Text, true;
+    /// Remark of the owner
+    Comment = "comment", Text, true;
+    /// Remark for administrators
+    AdminComment = "admin_comment", Text, true;
+    /// Number of the reservation that it runs in
+    Reservation = "reservation", Number, false;
+    /// Whether a command stays with it (calloc, crun, salloc, srun)
+    Interactive = "interactive", Flag, false;
+    /// Whether it has a script
+    Script = "script", Flag, false;
+    /// Nodes that were asked for
+    Nodes = "nodes", Number, true;
+    /// Most nodes, where a range was asked for
+    MaxNodes = "max_nodes", Number, true;
+    /// Tasks that were asked for
+    Tasks = "tasks", Number, true;
+    /// Tasks on each node
+    TasksPerNode = "tasks_per_node", Number, true;
+    /// Cores of each task, 1 unless asked for
+    CoresPerTask = "cores_per_task", Number, true;
+    /// Cores of all tasks together
+    Cores = "cores", Number, false;
+    /// Memory of each node, where it was asked for so
+    MemoryPerNode = "memory_per_node", Size, true;
+    /// Memory of each core, where it was asked for so
+    MemoryPerCore = "memory_per_core", Size, true;
+    /// Scratch disk of each node
+    DiskPerNode = "disk_per_node", Size, true;
+    /// GPUs of each node, 0 unless asked for
+    GpusPerNode = "gpus_per_node", Number, true;
+    /// GPUs of all nodes together, 0 unless asked for
+    Gpus = "gpus", Number, false;
+    /// Type of the GPUs, where it is one
+    GpuType = "gpu_type", Text, true;
+    /// Types of the GPUs
+    GpuTypes = "gpu_types", List, false;
+    /// Names of licences; set as "NAME" or "NAME:COUNT"
+    Licenses = "licenses", List, true;
+    /// Names of other resources of each node; set as "NAME" or "NAME:COUNT"
+    Resources = "resources", List, true;
+    /// Features that each node must have
+    Features = "features", List, true;
+    /// Node sets to take nodes from, in this order
+    Sets = "sets", List, true;
+    /// Nodes that it must get
+    RequireNodes = "require_nodes", List, true;
+    /// Nodes that it must not get
+    AvoidNodes = "avoid_nodes", List, true;
+    /// Nodes to take first
+    PreferNodes = "prefer_nodes", List, true;
+    /// Whether whole nodes are asked for
+    Exclusive = "exclusive", Flag, true;
+    /// Number of tasks of the array, where it is one
+    Array = "array", Number, false;
+    /// Longest run time
+    TimeLimit = "time_limit", Time, true;
+    /// Shortest useful time limit
+    TimeMin = "time_min", Time, true;
+    /// Nice value, 0 unless asked for
+    Nice = "nice", Number, true;
+    /// Priority that was asked for
+    Priority = "priority", Number, true;
+    /// Whether it waits until it is released
+    Hold = "hold", Flag, true;
+    /// Whether it runs again after a node was lost
+    Requeue = "requeue", Flag, true;
+    /// Number of jobs that it waits for
+    Dependencies = "dependencies", Number, false;
+    /// Whether mail is asked for
+    Mail = "mail", Flag, false;
+    /// MPI plugin
+    Mpi = "mpi", Text, true;
+    /// Working directory
+    WorkingDirectory = "working_directory", Text, false;
+    /// Number of the component that is judged, from 0
+    Component = "component", Number, false;
+    /// Number of components
+    Components = "components", Number, false;
+    /// Host that it comes from
+    SubmitHost = "submit_host", Text, false;
+    /// Whose command it comes from: cosy or slurm
+    Dialect = "dialect", Text, false;
+}
+
+impl Field {
+    /// The field of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|field| field.name() == name)
+    }
+}
+
+/// `NAME` or `NAME:COUNT`, each once.
+pub(crate) fn counted(all: &[String]) -> Result<CountedResources, String> {
+    let mut counted = CountedResources::default();
+    for one in all {
+        let (name, count) = match one.rsplit_once(':') {
+            Some((name, count)) => (name, count.parse::<u32>().ok()),
+            None => (one.as_str(), Some(1)),
+        };
+        match count {
+            Some(count) if !name.is_empty() => counted.set(name, count),
+            _ => return Err(format!("'{one}' is neither NAME nor NAME:COUNT")),
+        }
+    }
+    Ok(counted)
+}
+
+/// A number that a field can hold.
+pub(crate) fn number(field: Field, n: i64) -> Result<u32, String> {
+    u32::try_from(n).map_err(|_| format!("{} cannot be {n}", field.name()))
+}
+
+/// A size that a field can hold.
+pub(crate) fn size(field: Field, mib: i64) -> Result<MiB, String> {
+    u64::try_from(mib)
+        .map(MiB)
+        .map_err(|_| format!("{} cannot be {mib}M", field.name()))
+}
+
+/// What a value is told that does not belong into a field.
+pub(crate) fn misfit(field: Field, value: &Value) -> String {
+    match field.is_settable() {
+        true => format!("{} is {}, and '{value}' is not", field.name(), field.kind()),
+        false => format!("{} cannot be set", field.name()),
+    }
+}
+
+/// Puts a field that a rule has set into a change of a job.
+///
+/// # Errors
+/// A field that a change does not have, or a value that it cannot hold.
+pub fn apply_to_change(change: &mut JobChange, field: Field, value: Value) -> Result<(), String> {
+    use Field as F;
+    use Value as V;
+    match (field, value) {
+        (F::Name, V::Text(text)) => change.name = Some(text),
+        (F::Queue, V::Text(text)) => change.queue = Some(text),
+        (F::Account, V::Text(text)) => change.account = Some(text),
+        (F::Qos, V::Text(text)) => change.qos = Some(text),
+        (F::Wckey, V::Text(text)) => change.wckey = Some(text),
+        (F::Comment, V::Text(text)) => change.comment = Some(text),
+        (F::AdminComment, V::Text(text)) => change.admin_comment = Some(text),
+        (F::Nodes, V::Number(n)) => change.nodes = Some(number(field, n)?),
+        (F::MaxNodes, V::Number(n)) => change.max_nodes = Some(number(field, n)?),
+        (F::Tasks, V::Number(n)) => change.tasks = Some(number(field, n)?),
+        (F::TasksPerNode, V::Number(n)) => change.tasks_per_node = Some(number(field, n)?),
+        (F::CoresPerTask, V::Number(n)) => change.cores_per_task = Some(number(field, n)?),
+        (F::MemoryPerNode, V::Size(n)) => {
+            change.memory = Some(MemoryRequest::PerNode(size(field, n)?));
+        }
+        (F::MemoryPerCore, V::Size(n)) => {
+            change.memory = Some(MemoryRequest::PerCore(size(field, n)?));
+        }
+        (F::DiskPerNode, V::Size(n)) => change.disk_per_node = Some(size(field, n)?),
+        (F::GpusPerNode, V::Number(n)) => change.gpus_per_node = Some(number(field, n)?),
+        (F::Licenses, V::List(all)) => change.licenses = Some(counted(&all)?),
+        (F::Resources, V::List(all)) => change.other_per_node = Some(counted(&all)?),
+        (F::Features, V::List(all)) => change.features = Some(all),
+        (F::Sets, V::List(all)) => change.sets = Some(all),
+        (F::RequireNodes, V::List(all)) => change.require = Some(all),
+        (F::AvoidNodes, V::List(all)) => change.avoid = Some(all),
+        (F::PreferNodes, V::List(all)) => change.prefer = Some(all),
+        (F::Exclusive, V::Flag(yes)) => change.exclusive = Some(yes),
+        (F::TimeLimit, V::Time(secs)) => change.time_limit = Some(Value::span(secs)),
+        (F::TimeMin, V::Time(secs)) => change.time_min = Some(Value::span(secs)),
+        (F::Nice, V::Number(n)) => change.nice = Some(n),
+        (F::Priority, V::Number(n)) => change.priority = Some(number(field, n)?),
+        (F::Requeue, V::Flag(yes)) => change.requeue = Some(yes),
+        (F::Queues | F::GpuType | F::Hold | F::Mpi, _) => {
+            return Err(format!("a change cannot set {}", field.name()));
+        }
+        (field, value) => return Err(misfit(field, &value)),
+    }
+    Ok(())
+}
