@@ -8,6 +8,7 @@ use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
 use crate::pool::{Bounds, Pool};
+use crate::submit::Gate;
 use cosy_control::{ClusterConfig, Effect, Event, InsidePlan, LookupFailure, predictions};
 use cosy_model::api::Reply;
 use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid};
@@ -127,6 +128,8 @@ pub struct Background {
     pub resolver: Pool<()>,
     /// Runs the mail command, once for each mail.
     pub post: Pool<()>,
+    /// Takes the rules at submission that were read again.
+    pub gate: Arc<Gate>,
 }
 
 /// A mail must be on its way after so long.
@@ -244,6 +247,7 @@ impl Background {
         if let Ok(mut cluster) = self.cluster.lock() {
             *cluster = config.cluster.clone();
         }
+        self.gate.replace(config.submit);
         Ok((config.cluster, self.daemon.changed(&config.daemon)))
     }
 

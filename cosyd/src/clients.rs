@@ -7,12 +7,13 @@
 
 mod frames;
 mod lock;
+mod rules;
 mod services;
 mod store;
 mod users;
 
 pub use frames::{Encoded, encode, send};
-use frames::{ReadEnd, count, hung_up, read, room_for, understand};
+use frames::{ReadEnd, count, encode_with, hung_up, read, room_for, understand};
 pub(crate) use lock::lock;
 pub use services::{Budgets, Pools, Services, Times};
 
@@ -229,19 +230,20 @@ impl Services {
             Ok(share) => share,
             Err(refusal) => return Encoded::refused(refusal),
         };
-        let reply = self.answer(talk, caller, frame).await;
+        let mut notices = Vec::new();
+        let reply = self.answer(talk, caller, frame, &mut notices).await;
         let bytes = if large && !matches!(reply, Reply::Refused(_)) {
             match self
                 .pools
                 .codes
-                .run(who, move |(): &mut ()| encode(reply))
+                .run(who, move |(): &mut ()| encode_with(reply, notices))
                 .await
             {
                 Ok(bytes) => bytes,
                 Err(refusal) => return Encoded::refused(refusal),
             }
         } else {
-            encode(reply)
+            encode_with(reply, notices)
         };
         let mut share = share;
         let share = match share.resize(bytes.len() as u64) {
@@ -258,7 +260,13 @@ impl Services {
     }
 
     /// Answers a question, also one that a node's daemon has passed on.
-    async fn answer(&self, talk: &Conversation, caller: Caller, frame: RequestFrame) -> Reply {
+    async fn answer(
+        &self,
+        talk: &Conversation,
+        caller: Caller,
+        frame: RequestFrame,
+        notices: &mut Vec<String>,
+    ) -> Reply {
         if !cosy_proto::understands(frame.version) {
             return Reply::Refused(Refusal::new(
                 RefusalCode::Version,
@@ -277,6 +285,10 @@ impl Services {
                 Ok(()) => self.metered(&caller),
                 Err(refusal) => Reply::Refused(refusal),
             },
+            Request::TryRules { .. } => match self.may_ask(talk, &caller, &frame.request).await {
+                Ok(()) => self.try_rules(caller, frame.request).await,
+                Err(refusal) => Reply::Refused(refusal),
+            },
             Request::History { .. }
             | Request::Script { .. }
             | Request::Events { .. }
@@ -288,7 +300,7 @@ impl Services {
                 self.out_of_store(caller, frame.request).await
             }
             request => match self
-                .decide(talk, caller.clone(), frame.key.map(|k| k.0), request)
+                .decide(talk, caller.clone(), frame.key.map(|k| k.0), request, notices)
                 .await
             {
                 Resolved::Reply(reply) => reply,
@@ -316,7 +328,9 @@ impl Services {
             return Ok(());
         }
         may_come_from(&lock(&self.cluster), caller, request)?;
-        match self.decide(talk, caller.clone(), None, Request::Ping).await {
+        let mut notices = Vec::new();
+        let ping = self.decide(talk, caller.clone(), None, Request::Ping, &mut notices);
+        match ping.await {
             Resolved::Reply(Reply::Refused(refusal)) => Err(refusal),
             Resolved::Reply(_) | Resolved::NotThere(_) => Ok(()),
         }
@@ -328,6 +342,7 @@ impl Services {
         caller: Caller,
         key: Option<[u8; 16]>,
         request: Request,
+        notices: &mut Vec<String>,
     ) -> Resolved {
         let attends = attends(&request);
         if attends.is_some()
@@ -339,10 +354,14 @@ impl Services {
             Request::Explain { job } => Some(*job),
             _ => None,
         };
-        let facts = match self.facts(&caller, &request).await {
+        let passage = self.at_gate(&caller, request).await;
+        let request = passage.request;
+        *notices = passage.remarks;
+        let mut facts = match self.facts(&caller, &request).await {
             Ok(facts) => facts,
             Err(refusal) => return Resolved::Reply(Reply::Refused(refusal)),
         };
+        facts.refused = passage.refused;
         let (client, answer) = self.hub.expect_answer();
         let presence = talk.presence(client, self.core.clone(), self.hub.clone());
         let event = Event::Asked {
@@ -355,6 +374,7 @@ impl Services {
         if self.core.send(Input::Event(Box::new(event))).await.is_err() {
             return Resolved::Reply(stopping());
         }
+        drop(passage.turn);
         let reply = answer.await.unwrap_or_else(|_| stopping());
         talk.answered(presence, attends, &reply);
         match (explained, &reply) {
@@ -398,7 +418,7 @@ impl Services {
         };
         Ok(Facts {
             old_jobs,
-            token: None,
+            ..Facts::default()
         })
     }
 
@@ -412,8 +432,8 @@ impl Services {
             .to_string(),
         });
         Facts {
-            old_jobs: Vec::new(),
             token,
+            ..Facts::default()
         }
     }
 }

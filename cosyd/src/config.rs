@@ -10,8 +10,10 @@ mod quotas;
 mod reservations;
 #[cfg(test)]
 mod reservations_tests;
+mod submit;
 mod values;
 
+use crate::submit::SubmitPolicy;
 use cosy_config::Check;
 pub use cosy_config::Faults;
 use cosy_control::{ClusterConfig, ReservationPolicy};
@@ -22,6 +24,7 @@ use queues::{Queue, default_queue, queues};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::Spanned;
 
 /// What the daemon itself needs.
@@ -84,6 +87,8 @@ pub struct Config {
     pub daemon: DaemonConfig,
     /// For the controller.
     pub cluster: ClusterConfig,
+    /// Rules at submission; `None` without `[submit]`.
+    pub submit: Option<Arc<SubmitPolicy>>,
 }
 
 #[derive(Deserialize)]
@@ -107,6 +112,7 @@ struct File {
     account: accounts::Tables,
     #[serde(default)]
     licenses: licenses::Table,
+    submit: Option<submit::Table>,
 }
 
 #[derive(Deserialize)]
@@ -181,16 +187,21 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         licenses: licenses::read(&mut check, &file.licenses),
         end_if_never: file.policy.end_if_never,
     };
+    let submit = submit::read(&mut check, file.submit.as_ref()).map(Arc::new);
     let daemon = daemon(&mut check, file.controller, file.policy, file.users);
     if check.is_good() {
-        Ok(Config { daemon, cluster })
+        Ok(Config {
+            daemon,
+            cluster,
+            submit,
+        })
     } else {
         Err(check.into_faults())
     }
 }
 
 /// Tables of which there can be several.
-const SEVERAL: [&str; 3] = ["node", "node_set", "queue"];
+const SEVERAL: [&str; 4] = ["node", "node_set", "queue", "submit.rule"];
 
 fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
     let Some(name) = cluster.and_then(|c| c.name.as_ref()) else {

@@ -45,7 +45,7 @@ pub enum CurrentWork {
 }
 
 /// Kinds of events, for messages. A place in the list is the kind's number.
-const EVENTS: [&str; 13] = [
+const EVENTS: [&str; 14] = [
     "a request",
     "the end of a command",
     "the loss of a command",
@@ -59,6 +59,7 @@ const EVENTS: [&str; 13] = [
     "a new configuration",
     "a commit",
     "the time",
+    "descriptions for rules",
 ];
 
 impl CurrentWork {
@@ -78,6 +79,7 @@ impl CurrentWork {
             Event::Reconfigured(_) => 10,
             Event::BecameDurable => 11,
             Event::Ticked => 12,
+            Event::DescriptionsWanted(_) => 13,
         })
     }
 

@@ -10,6 +10,7 @@ use crate::links::{self, Switchboard};
 use crate::meter::Meter;
 use crate::recovery::{self, Recovered};
 use crate::store::Store;
+use crate::submit::Gate;
 use anyhow::{Context, bail};
 use cosy_control::{ClusterConfig, Event};
 use cosy_proto::keys::KeyPair;
@@ -139,6 +140,7 @@ struct Running {
     daemon: DaemonConfig,
     cluster: Arc<Mutex<ClusterConfig>>,
     hub: Arc<Hub>,
+    gate: Arc<Gate>,
     _lock: Flock<File>,
 }
 
@@ -175,7 +177,10 @@ fn is_full(dir: &Path) -> bool {
 }
 
 async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
-    let Config { daemon, cluster } = config;
+    let gate = Arc::new(Gate::new(config.submit));
+    let Config {
+        daemon, cluster, ..
+    } = config;
     make_dir(&daemon.state_dir, 0o700)?;
     close_to_others(&daemon.state_dir, 0o700)?;
     let lock = lock(&daemon.state_dir)?;
@@ -185,13 +190,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let (hand, death) = WorkPage::open(&daemon.state_dir)
         .with_context(|| format!("no notes can be kept in {}", daemon.state_dir.display()))?;
     let Recovered { controller, first } = recovery::at_start(&mut store, &cluster, &hand, death)?;
-    tracing::info!(
-        "cluster {}: {} nodes, {} queues, {} jobs taken up",
-        cluster.name,
-        cluster.nodes.len(),
-        cluster.queues.len(),
-        controller.live_jobs()
-    );
+    log_start(&cluster, controller.live_jobs());
     let cluster = Arc::new(Mutex::new(cluster));
     let hub = Arc::new(Hub::default());
     let inputs = mpsc::channel(MAILBOX);
@@ -207,6 +206,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         runtime: tokio::runtime::Handle::current(),
         resolver: background::start_resolver()?,
         post: background::start_post()?,
+        gate: gate.clone(),
     };
     // Whatever may fail for want of room comes before the engine, which has the store.
     let listener = listen_for_nodes(&daemon).await?;
@@ -239,6 +239,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         pools: Pools::start()?,
         meter,
         times: Times::default(),
+        gate: gate.clone(),
     });
     let board = Arc::new(Switchboard {
         core: core.clone(),
@@ -258,8 +259,19 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         daemon,
         cluster,
         hub,
+        gate,
         _lock: lock,
     })
+}
+
+fn log_start(cluster: &ClusterConfig, jobs: usize) {
+    tracing::info!(
+        "cluster {}: {} nodes, {} queues, {} jobs taken up",
+        cluster.name,
+        cluster.nodes.len(),
+        cluster.queues.len(),
+        jobs
+    );
 }
 
 /// Says that the daemon is ready, then waits for the end of the lifeline or a signal.
@@ -295,6 +307,7 @@ async fn reload(options: &Options, running: &Running) {
             if let Ok(mut cluster) = running.cluster.lock() {
                 *cluster = config.cluster.clone();
             }
+            running.gate.replace(config.submit);
             let event = Event::Reconfigured(Box::new(config.cluster));
             let _ = running.core.send(Input::Event(Box::new(event))).await;
             tracing::info!("the configuration was read again");

@@ -265,6 +265,9 @@ impl Core {
         if let Err(refusal) = self.faults.admit(&event, Instant::now()) {
             match event {
                 Event::Asked { client, .. } => self.hub.answer(client, Reply::Refused(refusal)),
+                Event::DescriptionsWanted(wanted) => {
+                    self.hub.answer(wanted.client, Reply::Refused(refusal));
+                }
                 Event::LinkOpened { link, .. } => self.hub.close_link(link),
                 _ => {}
             }
@@ -428,6 +431,7 @@ fn refuse_waiting(
 fn refuse_event(hub: &Hub, event: Event, refused: &Reply) {
     match event {
         Event::Asked { client, .. } => hub.answer(client, refused.clone()),
+        Event::DescriptionsWanted(wanted) => hub.answer(wanted.client, refused.clone()),
         Event::LinkOpened { link, .. } | Event::LinkReported { link, .. } => hub.close_link(link),
         _ => {}
     }
@@ -439,6 +443,9 @@ fn kind_of(event: &Event) -> (&'static str, Option<Uid>) {
         Event::Asked {
             caller, request, ..
         } => (request.kind(), Some(caller.user.uid)),
+        Event::DescriptionsWanted(wanted) => {
+            ("jobs described to rules", Some(wanted.caller.user.uid))
+        }
         Event::ClientGone(_) | Event::ClientLost(_) => ("end of a command", None),
         Event::LinkOpened { .. } => ("node connected", None),
         Event::LinkReported { .. } => ("report of a node", None),

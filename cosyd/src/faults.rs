@@ -93,7 +93,8 @@ impl Faults {
                     Some(_) | None => Ok(()),
                 }
             }
-            Event::ClientGone(_)
+            Event::DescriptionsWanted(_)
+            | Event::ClientGone(_)
             | Event::ClientLost(_)
             | Event::LinkReported { .. }
             | Event::LinkClosed(_)

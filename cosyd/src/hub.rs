@@ -8,9 +8,10 @@
 
 use crate::budget::Share;
 use crate::clients::lock;
-use cosy_control::{ClientId, LinkAnswer, LinkId};
+use cosy_control::{ClientId, DescribedJob, LinkAnswer, LinkId};
 use cosy_model::api::Reply;
 use cosy_model::node::NodeOrder;
+use cosy_model::{Refusal, RefusalCode};
 use cosy_proto::{frame, words};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -85,11 +86,38 @@ impl Backlog {
     }
 }
 
+/// Descriptions of jobs, once they are there.
+#[derive(Debug)]
+pub struct Expected {
+    jobs: oneshot::Receiver<Vec<DescribedJob>>,
+    refusal: oneshot::Receiver<Reply>,
+}
+
+impl Expected {
+    /// Waits for them.
+    ///
+    /// # Errors
+    /// The refusal that came instead.
+    pub async fn wait(self) -> Result<Vec<DescribedJob>, Refusal> {
+        if let Ok(jobs) = self.jobs.await {
+            return Ok(jobs);
+        }
+        match self.refusal.await {
+            Ok(Reply::Refused(refusal)) => Err(refusal),
+            Ok(_) | Err(_) => {
+                Err(Refusal::new(RefusalCode::Unavailable, "the controller is stopping; try again"))
+            }
+        }
+    }
+}
+
 /// Connections of commands and nodes, by the numbers that the controller knows them by.
 #[derive(Debug, Default)]
 pub struct Hub {
     next: AtomicU64,
     clients: Mutex<BTreeMap<ClientId, oneshot::Sender<Reply>>>,
+    /// Those who wait for descriptions of jobs.
+    describing: Mutex<BTreeMap<ClientId, oneshot::Sender<Vec<DescribedJob>>>>,
     links: Mutex<BTreeMap<LinkId, NodeLink>>,
 }
 
@@ -106,13 +134,32 @@ impl Hub {
         (id, receiver)
     }
 
+    /// A place for descriptions of jobs, or for a refusal instead.
+    pub fn expect_descriptions(&self) -> (ClientId, Expected) {
+        let (client, refusal) = self.expect_answer();
+        let (sender, jobs) = oneshot::channel();
+        lock(&self.describing).insert(client, sender);
+        (client, Expected { jobs, refusal })
+    }
+
+    /// Hands descriptions over; nothing else is waited for by that client.
+    pub fn describe(&self, client: ClientId, jobs: Vec<DescribedJob>) {
+        let sender = lock(&self.describing).remove(&client);
+        if let Some(sender) = sender {
+            let _ = sender.send(jobs);
+        }
+        self.forget(client);
+    }
+
     /// The command has gone.
     pub fn forget(&self, client: ClientId) {
         lock(&self.clients).remove(&client);
+        lock(&self.describing).remove(&client);
     }
 
     /// Hands an answer over; one that nobody waits for is dropped.
     pub fn answer(&self, client: ClientId, reply: Reply) {
+        lock(&self.describing).remove(&client);
         let sender = lock(&self.clients).remove(&client);
         if let Some(sender) = sender {
             let _ = sender.send(reply);
@@ -121,6 +168,7 @@ impl Hub {
 
     /// Hands the same answer to everyone who waits.
     pub fn answer_all(&self, reply: &Reply) {
+        lock(&self.describing).clear();
         for (_, sender) in std::mem::take(&mut *lock(&self.clients)) {
             let _ = sender.send(reply.clone());
         }

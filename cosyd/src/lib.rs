@@ -28,3 +28,4 @@ pub mod pool;
 pub mod recovery;
 pub mod store;
 pub mod store_answers;
+pub mod submit;

@@ -2,7 +2,7 @@
 
 use crate::native::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::native::submit::options::{comment, hosts};
-use crate::native::{account, change, import, meter, record, stat};
+use crate::native::{account, change, import, meter, record, rule, stat};
 use crate::{Context, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
@@ -20,6 +20,7 @@ pub fn command() -> Command {
         .subcommand(queue_command())
         .subcommand(account::command())
         .subcommand(import::command())
+        .subcommand(rule::command())
         .subcommand(
             Command::new("reload")
                 .about("Read the configuration again")
@@ -152,6 +153,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         ("node", m) => node(context, m.subcommand().ok_or_else(nothing)?),
         ("account", m) => account::run(context, m.subcommand().ok_or_else(nothing)?),
         ("import-slurm", m) => import::run(context, m),
+        ("rule", m) => rule::run(context, m.subcommand().ok_or_else(nothing)?),
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),
         ("reload", m) => reload(context, m),
         ("ping", m) => meter::ping(context, m.get_flag("json"), m.get_flag("verbose")),
@@ -345,6 +347,10 @@ mod tests {
         check(&["node", "explode", "n1"], false);
         check(&["queue", "close", "day"], true);
         check(&["queue", "close"], false);
+        check(&["rule", "test", "job.sh", "--user", "ann", "-q", "day"], true);
+        check(&["rule", "test", "--nodes", "x", "job.sh"], false);
+        check(&["rule", "fields"], true);
+        check(&["rule"], false);
         check(&["events", "--follow", "--after", "5"], true);
         check(&["events", "--after", "x"], false);
         check(&[], false);

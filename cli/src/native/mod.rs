@@ -25,6 +25,7 @@ pub mod plan;
 pub mod record;
 pub mod reservations;
 pub mod resv;
+pub mod rule;
 pub mod run;
 pub mod stat;
 pub mod steps;

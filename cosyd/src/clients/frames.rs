@@ -123,6 +123,7 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::Accounts { .. } => page,
         Request::Ping
         | Request::Meter
+        | Request::TryRules { .. }
         | Request::Settings
         | Request::Submit(_)
         | Request::Allocate(_)
@@ -201,7 +202,16 @@ pub async fn send(
 
 /// The frame of an answer; an answer that is too large becomes a refusal.
 pub fn encode(reply: Reply) -> Vec<u8> {
-    match frame::encode(&ReplyFrame::new(reply), limits::REPLY_BYTES) {
+    encode_with(reply, Vec::new())
+}
+
+/// The same with what rules tell the user beside it.
+pub(super) fn encode_with(reply: Reply, notices: Vec<String>) -> Vec<u8> {
+    let answer = ReplyFrame {
+        notices,
+        ..ReplyFrame::new(reply)
+    };
+    match frame::encode(&answer, limits::REPLY_BYTES) {
         Ok(bytes) => bytes,
         Err(e) => {
             let refusal = Refusal::new(

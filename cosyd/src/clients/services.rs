@@ -6,6 +6,7 @@ use crate::hub::Hub;
 use crate::meter::Meter;
 use crate::pool::{Bounds, Pool};
 use crate::store::Store;
+use crate::submit::Gate;
 use cosy_control::ClusterConfig;
 use cosy_model::{Uid, User};
 use cosy_proto::keys::PublicKey;
@@ -168,4 +169,6 @@ pub struct Services {
     pub meter: Arc<Meter>,
     /// How long connections may keep it waiting.
     pub times: Times,
+    /// What requests pass on their way to the core.
+    pub gate: Arc<Gate>,
 }

@@ -49,6 +49,7 @@ pub(crate) fn services(times: Times, answer: usize) -> Arc<Services> {
         budgets: Budgets::new(16, 4096),
         pools: Pools::start().expect("threads"),
         meter: Arc::default(),
+        gate: Arc::default(),
         times,
     })
 }

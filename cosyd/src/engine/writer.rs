@@ -11,6 +11,7 @@ use crate::store::{Store, StoreError};
 use cosy_control::{Batch, Effect, Record};
 use cosy_model::api::Reply;
 use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
+use cosy_model::step::AllocationRoute;
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
@@ -61,6 +62,13 @@ pub(super) struct Writer {
     pub(super) writes_large: Arc<AtomicBool>,
     /// The latest mark that was signed, with its signature.
     pub(super) mark: (StoreMark, OsText),
+}
+
+fn passage_order(number: u64, passage: Box<AllocationRoute>) -> NodeOrder {
+    NodeOrder::Passage {
+        number,
+        passage: Ok(passage),
+    }
 }
 
 impl Writer {
@@ -136,7 +144,9 @@ impl Writer {
     fn refuse(&self, batches: Vec<Batch>, why: &str) {
         for effect in batches.into_iter().flat_map(|b| b.effects) {
             match effect {
-                Effect::Reply { client, .. } | Effect::Reload { client } => {
+                Effect::Reply { client, .. }
+                | Effect::Reload { client }
+                | Effect::Describe { client, .. } => {
                     self.hub.answer(client, Reply::Refused(unavailable(why)));
                 }
                 Effect::LinkReply { link, .. } => self.hub.close_link(link),
@@ -148,6 +158,7 @@ impl Writer {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { client, reply } => self.hub.answer(client, reply),
+            Effect::Describe { client, jobs } => self.hub.describe(client, jobs),
             Effect::LinkReply { link, answer } => self.hub.link_answer(link, answer),
             Effect::CloseLink(link) => self.hub.close_link(link),
             Effect::Order { link, order } => self.hub.order(link, &order),
@@ -204,9 +215,7 @@ impl Writer {
                     seal: OsText::default(),
                 };
                 passage.ticket = ticket::sign(&claims, &self.key);
-                let passage = Ok(passage);
-                self.hub
-                    .order(link, &NodeOrder::Passage { number, passage });
+                self.hub.order(link, &passage_order(number, passage));
             }
             Effect::ResolveUser(_)
             | Effect::TellDurable

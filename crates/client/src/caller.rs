@@ -328,11 +328,15 @@ impl Caller {
         }
     }
 
-    fn check_reply(&self, answer: ReplyFrame) -> Result<Reply, CallError> {
+    /// What rules tell the user comes first.
+    fn check_reply(&mut self, answer: ReplyFrame) -> Result<Reply, CallError> {
         if !cosy_proto::understands(answer.version) {
             return Err(CallError::Version {
                 theirs: answer.version,
             });
+        }
+        for line in &answer.notices {
+            (self.notice)(line);
         }
         match answer.reply {
             Reply::Refused(refusal) => Err(CallError::Refused(refusal)),

@@ -5,6 +5,7 @@ use crate::clock::{Clocks, TICK};
 use crate::config::ClusterConfig;
 use crate::conversations::Conversations;
 use crate::conversations::attending::client_lost;
+use crate::conversations::described::describe;
 use crate::conversations::explained::planned;
 use crate::conversations::interactive::procedures::answer_allocations;
 use crate::conversations::listing::procedures::list_next;
@@ -124,6 +125,7 @@ impl Controller {
                 };
                 asked(&mut self.rooms, &mut self.turn, asker, request, facts)
             }
+            Event::DescriptionsWanted(wanted) => describe(&self.rooms, &mut self.turn, &wanted),
             Event::ClientGone(client) => client_gone(&mut self.rooms, &mut self.turn, client),
             Event::ClientLost(client) => client_lost(
                 &self.rooms.config,

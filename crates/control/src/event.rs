@@ -5,7 +5,7 @@ use crate::record::Record;
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport, StoreMark};
 use cosy_model::step::AllocationRoute;
-use cosy_model::{Gid, JobId, Time, Uid, User};
+use cosy_model::{Gid, JobId, JobSpec, Refusal, Time, Uid, User};
 use cosy_sched::appraise::{Appraisal, Inquiry};
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
 use cosy_sched::{Prediction, Scheduler};
@@ -94,6 +94,20 @@ pub struct Facts {
     pub old_jobs: Vec<OldJob>,
     /// Randomness for [`Request::JoinToken`].
     pub token: Option<TokenSeed>,
+    /// Why the rules at submission refuse it. The answer to a request that was carried out
+    /// before and is repeated stays what it was.
+    pub refused: Option<Refusal>,
+}
+
+/// A live job as rules at submission are to know it before they judge a change of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescribedJob {
+    /// What it is called: `12`, `12_3`.
+    pub name: String,
+    /// What it asks for, with the queue that it stands in, without its variables.
+    pub spec: JobSpec,
+    /// Number of the array's tasks; `None` where it is none.
+    pub array: Option<u64>,
 }
 
 /// Why a user could not be looked up.
@@ -133,6 +147,17 @@ pub enum LinkAnswer {
     Refused(String),
 }
 
+/// Which jobs are to be described, and to whom.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DescriptionRequest {
+    /// Where the answer goes.
+    pub client: ClientId,
+    /// The user who asks; others' jobs are described to administrators only.
+    pub caller: Caller,
+    /// Jobs, arrays, and tasks of arrays.
+    pub jobs: Vec<JobRef>,
+}
+
 /// What the controller is told of.
 #[derive(Debug)]
 #[allow(
@@ -153,6 +178,9 @@ pub enum Event {
         /// Found out beforehand.
         facts: Facts,
     },
+    /// Rules at submission are to know jobs before they judge a change. Answer:
+    /// [`Effect::Describe`].
+    DescriptionsWanted(Box<DescriptionRequest>),
     /// A command has gone; answers for it are dropped. For a request that attends to a
     /// job this comes when its connection ends, also long after the answer.
     ClientGone(ClientId),
@@ -230,6 +258,9 @@ impl Event {
             Self::Asked { client, caller, .. } => {
                 Some(CommandEvent::Asks(*client, caller.user.uid))
             }
+            Self::DescriptionsWanted(wanted) => {
+                Some(CommandEvent::Asks(wanted.client, wanted.caller.user.uid))
+            }
             Self::ClientGone(client) | Self::ClientLost(client) => {
                 Some(CommandEvent::Leaves(*client))
             }
@@ -285,6 +316,13 @@ pub enum Effect {
         client: ClientId,
         /// What is told to who asked.
         reply: Reply,
+    },
+    /// Answer [`Event::DescriptionsWanted`]: live jobs that ask for different things, each once.
+    Describe {
+        /// Where the answer goes.
+        client: ClientId,
+        /// The jobs.
+        jobs: Vec<DescribedJob>,
     },
     /// Answer a node daemon's first word.
     LinkReply {

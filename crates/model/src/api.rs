@@ -18,7 +18,7 @@ pub use info::{
     BudgetRow, EndedJob, HistoryEvent, MeterRow, NodeInfo, QueueInfo, StepCursor, StepRow,
     TURN_BOUNDS_MS, WHOLE_TURN,
 };
-pub use reply::Reply;
+pub use reply::{Reply, RulesTried};
 pub use request::Request;
 pub use table::{Column, FieldKind, JobField, NO_NUMBER, Table, Value};
 

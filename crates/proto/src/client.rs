@@ -47,6 +47,9 @@ pub struct ReplyFrame {
     pub version: u32,
     /// What the controller answers.
     pub reply: Reply,
+    /// What the site's rules tell the user beside it, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 impl ReplyFrame {
@@ -55,6 +58,7 @@ impl ReplyFrame {
         Self {
             version: crate::PROTOCOL,
             reply,
+            notices: Vec::new(),
         }
     }
 }

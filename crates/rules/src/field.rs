@@ -58,7 +58,7 @@ fields! {
     Queues = "queues", List, true;
     /// Queue that was named, else the default queue
     TargetQueue = "target_queue", Text, false;
-    /// Account
+    /// Account to charge
     Account = "account", Text, true;
     /// Quality of service
     Qos = "qos", Text, true;

@@ -12,8 +12,10 @@
 //!
 //! Source: HTCondor's `JOB_TRANSFORM_*` and `SUBMIT_REQUIREMENT_*` for the shape.
 
+mod evaluate;
 mod expression;
 mod field;
+mod function;
 mod lexer;
 mod parser;
 mod rule;

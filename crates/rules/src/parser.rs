@@ -5,8 +5,9 @@
 //! amounts, texts, lists, functions, parentheses.
 
 use crate::EXPRESSION_BYTES;
-use crate::expression::{Expression, Function, Node, Operator};
+use crate::expression::{Expression, Node, Operator};
 use crate::field::Field;
+use crate::function::Function;
 use crate::lexer::{Placed, Token, tokens};
 use crate::value::{Kind, Value};
 use cosy_model::near::nearest;
@@ -30,8 +31,29 @@ struct Parser<'a> {
     depth: u32,
 }
 
-/// Reads a whole expression.
-pub(crate) fn read(text: &str) -> Result<Expression, String> {
+impl Expression {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// One line: what is wrong, where in the text, and what may have been meant.
+    pub fn read(text: &str) -> Result<Self, String> {
+        read(text)
+    }
+
+    /// Reads an expression that has to be of a kind.
+    ///
+    /// # Errors
+    /// As [`Self::read`], or what kind it is instead.
+    pub fn read_as(text: &str, kind: Kind) -> Result<Self, String> {
+        let read = Self::read(text)?;
+        match read.kind() == kind {
+            true => Ok(read),
+            false => Err(format!("'{text}' is {}, where {kind} is needed", read.kind())),
+        }
+    }
+}
+
+fn read(text: &str) -> Result<Expression, String> {
     if text.len() > EXPRESSION_BYTES {
         return Err(format!(
             "an expression of {} bytes is longer than the {EXPRESSION_BYTES} allowed",
@@ -52,11 +74,7 @@ pub(crate) fn read(text: &str) -> Result<Expression, String> {
     }
     let (root, kind) = parser.or()?;
     match parser.tokens.get(parser.at) {
-        None => Ok(Expression {
-            text: text.to_owned(),
-            root,
-            kind,
-        }),
+        None => Ok(Expression::new(text.to_owned(), root, kind)),
         Some(_) => Err(parser.unexpected()),
     }
 }
@@ -351,7 +369,7 @@ mod tests {
     #[test]
     fn kinds_and_mistakes() {
         let check = |text: &str, want: Result<Kind, &str>| match (read(text), want) {
-            (Ok(read), Ok(kind)) => assert_eq!(read.kind, kind, "{text}"),
+            (Ok(read), Ok(kind)) => assert_eq!(read.kind(), kind, "{text}"),
             (Err(why), Err(want)) => assert!(why.contains(want), "{text}: {why}"),
             (read, _) => panic!("{text}: {read:?}"),
         };

@@ -1,7 +1,7 @@
 //! The request that is judged, field by field.
 
-use crate::expression::Function;
 use crate::field::{Field, counted, misfit, number, size};
+use crate::function::Function;
 use crate::value::Value;
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::{CountedResources, JobSpec, MiB, OsText, Program, User};
@@ -120,11 +120,7 @@ impl Subject<'_> {
             },
             Field::GpusPerNode => amount(Some(request.gpus_per_node)),
             Field::Gpus => amount(Some(gpus(request))),
-            Field::GpuType => {
-                let mut types = request.gpu_types.iter();
-                let one = types.next().filter(|_| types.next().is_none());
-                optional(one.map(|(name, _)| name))
-            }
+            Field::GpuType => only_type(request).map_or(Value::Unset, Value::Text),
             Field::GpuTypes => names(&request.gpu_types),
             Field::Licenses => names(&spec.licenses),
             Field::Resources => names(&request.other_per_node),
@@ -197,6 +193,10 @@ impl Subject<'_> {
                 let request = self.request_mut();
                 request.gpus_per_node = whole(n)?;
                 request.gpus_in_all = None;
+                // Those of one type stay of it.
+                if let Some(name) = only_type(request) {
+                    request.gpu_types.set(&name, request.gpus_per_node);
+                }
             }
             (F::GpuType, V::Text(text)) => {
                 let request = self.request_mut();
@@ -291,6 +291,13 @@ fn gpus(request: &ResourceRequest) -> u64 {
     let nodes = request.nodes.or(request.counted_nodes()).unwrap_or(1);
     let all = u64::from(request.gpus_per_node) * u64::from(nodes);
     request.gpus_in_all.map_or(all, u64::from)
+}
+
+/// The type of the GPUs where it is one.
+fn only_type(request: &ResourceRequest) -> Option<String> {
+    let mut types = request.gpu_types.iter();
+    let one = types.next().filter(|_| types.next().is_none());
+    one.map(|(name, _)| name.to_owned())
 }
 
 fn names(all: &CountedResources) -> Value {

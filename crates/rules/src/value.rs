@@ -16,7 +16,7 @@ pub enum Kind {
     Time,
     /// A word or sentence.
     Text,
-    /// Words.
+    /// Several words.
     List,
 }
 
@@ -48,7 +48,7 @@ pub enum Value {
     Time(i64),
     /// A word or sentence.
     Text(String),
-    /// Words.
+    /// Several words.
     List(Vec<String>),
 }
 

@@ -41,6 +41,7 @@ const DAEMONS: [&str; 10] = [
     "crates/plugin",
     "crates/policy",
     "crates/proto",
+    "crates/rules",
     "crates/sched",
     "crates/view",
 ];

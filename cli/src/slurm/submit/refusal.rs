@@ -91,7 +91,11 @@ const fn sentence(about: About) -> Option<&'static str> {
 /// A refusal without a sentence in Slurm: the controller's own words come first.
 fn in_full(refusal: &Refusal) -> Fault {
     let mut fault = Fault::refusal(sentences::about_job(refusal.code));
-    fault.lines.insert(0, Line::Error(refusal.message.clone()));
+    let lines = refusal
+        .message
+        .lines()
+        .map(|line| Line::Error(line.to_owned()));
+    fault.lines.splice(0..0, lines);
     fault
 }
 

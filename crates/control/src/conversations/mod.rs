@@ -6,6 +6,7 @@ pub(crate) mod attendance;
 pub(crate) mod attending;
 pub(crate) mod bulk;
 pub(crate) mod choosing;
+pub(crate) mod described;
 pub(crate) mod explain;
 pub(crate) mod explained;
 pub(crate) mod history;

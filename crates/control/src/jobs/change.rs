@@ -17,6 +17,13 @@ pub(crate) fn check(change: &JobChange) -> Result<(), Refusal> {
     check_spec(&plain)
 }
 
+/// What a change leaves of a job that asks for `spec`.
+#[must_use]
+pub fn changed(mut spec: JobSpec, change: &JobChange) -> JobSpec {
+    apply(&mut spec, change);
+    spec
+}
+
 pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     fn set<T: Clone>(to: &mut T, from: &Option<T>) {
         if let Some(value) = from {

@@ -70,7 +70,10 @@ pub(crate) fn asked(
         return;
     }
     let changes = request.changes();
-    let answer = answer(rooms, turn, asker, request, facts);
+    let answer = match facts.refused {
+        Some(refusal) => Err(refusal),
+        None => answer(rooms, turn, asker, request, facts),
+    };
     let Some(reply) = answer.unwrap_or_else(|refusal| Some(Reply::Refused(refusal))) else {
         return; // answered later
     };
@@ -98,10 +101,9 @@ pub(crate) fn answer(
             cluster: rooms.config.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             now,
-            set_aside: match is_administrator(&rooms.config, caller) {
-                true => rooms.aside.lines(),
-                false => Vec::new(),
-            },
+            set_aside: is_administrator(&rooms.config, caller)
+                .then(|| rooms.aside.lines())
+                .unwrap_or_default(),
         },
         Request::Submit(submission) => {
             crate::conversations::interactive::check_kind(&submission, false)?;
@@ -182,6 +184,7 @@ pub(crate) fn answer(
         | Request::Script { .. }
         | Request::Events { .. }
         | Request::Meter
+        | Request::TryRules { .. }
         | Request::Ledger { .. } => {
             return Err(Refusal::invalid("this is not answered by the core"));
         }

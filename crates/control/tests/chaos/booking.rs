@@ -320,7 +320,7 @@ fn asked(request: Request) -> Event {
         request,
         facts: Facts {
             old_jobs: Vec::new(),
-            token: None,
+            ..Facts::default()
         },
     }
 }

@@ -395,6 +395,10 @@ pub struct World {
     /// Orders on their way.
     pub orders: VecDeque<(LinkId, NodeOrder)>,
     pub replies: BTreeMap<ClientId, Reply>,
+    /// Jobs described to rules.
+    pub described: BTreeMap<ClientId, Vec<DescribedJob>>,
+    /// Why rules at submission refuse whatever is asked.
+    pub rules_refuse: Option<Refusal>,
     /// What first words of daemons were answered.
     pub answers: BTreeMap<LinkId, LinkAnswer>,
     pub mails: Vec<String>,
@@ -549,6 +553,8 @@ impl World {
             reports: VecDeque::new(),
             quick_nodes: false,
             replies: BTreeMap::new(),
+            described: BTreeMap::new(),
+            rules_refuse: None,
             answers: BTreeMap::new(),
             mails: Vec::new(),
             programs: Vec::new(),
@@ -703,6 +709,7 @@ impl World {
             Effect::Reply { client, reply } => drop(self.replies.insert(client, reply)),
             Effect::LinkReply { link, answer } => drop(self.answers.insert(link, answer)),
             Effect::Reload { .. } => {}
+            Effect::Describe { client, jobs } => drop(self.described.insert(client, jobs)),
             Effect::CloseLink(link) => {
                 for node in self.nodes.iter_mut().filter(|n| n.link == Some(link)) {
                     node.link = None;
@@ -1265,7 +1272,8 @@ impl World {
             request,
             facts: Facts {
                 old_jobs,
-                token: None,
+                refused: self.rules_refuse.clone(),
+                ..Facts::default()
             },
         });
         client

@@ -41,7 +41,9 @@ impl Request {
             | Self::ShortenReservation { .. }
             | Self::ConfirmFlow { .. }
             | Self::PlanChart { .. } => Ok(()),
-            Self::Submit(new) | Self::Allocate(new) => submission(new),
+            Self::Submit(new) | Self::Allocate(new) | Self::TryRules { job: new, .. } => {
+                submission(new)
+            }
             Self::Steps { jobs, .. } => match jobs.len() {
                 0 => Err(Refusal::invalid("no job is named whose steps are to be told")),
                 _ => most("jobs", jobs.len(), limits::STEP_JOBS),
@@ -58,13 +60,7 @@ impl Request {
                 text("message", said, limits::COMMENT_BYTES)?;
                 chosen(filter)
             }
-            Self::Change {
-                filter,
-                change: new,
-            } => {
-                chosen(filter)?;
-                change(new)
-            }
+            Self::Change { filter, change } => changes(filter, change),
             Self::Jobs { filter, fields, .. } | Self::History { filter, fields } => {
                 let known = 2 * JobField::ALL.len();
                 most("columns", fields.len(), known)?;
@@ -252,7 +248,8 @@ fn counted(all: &[CountedFeatures]) -> Bounded {
     all.iter().try_for_each(|one| groups(&one.any))
 }
 
-fn change(change: &JobChange) -> Bounded {
+fn changes(filter: &JobFilter, change: &JobChange) -> Bounded {
+    chosen(filter)?;
     let lists = [&change.features, &change.sets];
     let lists = lists.into_iter().flatten();
     lists

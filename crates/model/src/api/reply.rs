@@ -12,6 +12,23 @@ use crate::workflow::{FlowInfo, FlowPlan};
 use crate::{JobId, OsText, Refusal, Time, TriggerId, TriggerInfo, limits};
 use serde::{Deserialize, Serialize};
 
+/// What rules at submission would make of a job.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RulesTried {
+    /// Login name of the user for whom they were tried.
+    pub user: String,
+    /// Whether the configuration has `[submit]`, and the user is bound by it.
+    pub bound: bool,
+    /// Names of the rules that applied, in their order.
+    pub applied: Vec<String>,
+    /// Fields that they have set, with their values as text.
+    pub changes: Vec<(String, String)>,
+    /// What the user would be told.
+    pub remarks: Vec<String>,
+    /// Why the job would be refused; `None` when it would go on.
+    pub refused: Option<String>,
+}
+
 /// What the controller answers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +54,8 @@ pub enum Reply {
         /// What is counted against a limit, and how much of it is in use.
         budgets: Vec<BudgetRow>,
     },
+    /// Answer to [`Request::TryRules`].
+    RulesTried(Box<RulesTried>),
     /// The job is durable.
     Submitted {
         /// Its id, or the first of the array.

@@ -24,6 +24,14 @@ pub enum Request {
     Meter,
     /// A new job. Answer: [`Reply::Submitted`].
     Submit(Box<Submission>),
+    /// What the rules at submission would make of a job. Nothing is kept. Answer:
+    /// [`Reply::RulesTried`].
+    TryRules {
+        /// The job as it would be submitted.
+        job: Box<Submission>,
+        /// As if this user asked (administrators); as if the caller did without.
+        user: Option<Uid>,
+    },
     /// A new job that its command stays with (its program is `Program::Allocation`).
     /// Answer: [`Reply::Allocated`] when it starts at once, else [`Reply::Submitted`]; the
     /// connection attends to the job from then on.
@@ -370,6 +378,7 @@ impl Request {
         match self {
             Self::Ping => "ping",
             Self::Meter => "meter",
+            Self::TryRules { .. } => "try_rules",
             Self::Submit(_) => "submit",
             Self::Allocate(_) => "allocate",
             Self::Attend { .. } => "attend",
@@ -461,6 +470,7 @@ impl Request {
             | Self::AccountControl { .. } => true,
             Self::Ping
             | Self::Meter
+            | Self::TryRules { .. }
             | Self::Attend { .. }
             | Self::Entry { .. }
             | Self::Steps { .. }
@@ -524,6 +534,7 @@ impl Request {
             | Self::PlanChart { .. }
             | Self::Meter
             | Self::Policy(_)
+            | Self::TryRules { .. }
             | Self::Accounts { .. } => true,
             Self::SubmitFlow { spec, .. } => spec.deadline.is_none(),
             Self::Script { .. }

@@ -274,6 +274,7 @@ impl<'a> ControllerReplay<'a> {
             // for plans or new configurations.
             Effect::Order { .. }
             | Effect::Heard { .. }
+            | Effect::Describe { .. }
             | Effect::LinkReply { .. }
             | Effect::CloseLink(_)
             | Effect::Passage { .. }

@@ -1,0 +1,217 @@
+//! `[submit]` of `cosy.toml`: rules at submission.
+
+use super::values::Raw;
+use crate::submit::{Exempt, SubmitPolicy};
+use cosy_config::Check;
+use cosy_model::limits;
+use cosy_rules::{Assignment, Expression, Kind, RULES, Rule, Template};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::{Spanned, Value};
+
+/// The table `[submit]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    #[serde(default)]
+    exempt: Vec<Spanned<String>>,
+    exempt_admins: Option<bool>,
+    #[serde(default)]
+    rule: Vec<RuleTable>,
+}
+
+/// A table `[[submit.rule]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleTable {
+    name: Spanned<String>,
+    when: Option<Spanned<String>>,
+    #[serde(default)]
+    set: Assignments,
+    #[serde(default)]
+    default: Assignments,
+    #[serde(default)]
+    add: Assignments,
+    warn: Option<Spanned<String>>,
+    require: Option<Spanned<String>>,
+    refuse: Option<Spanned<String>>,
+}
+
+type Assignments = BTreeMap<Spanned<String>, Raw>;
+
+/// What is configured; `None` without the section, which then costs nothing.
+pub(super) fn read(check: &mut Check<'_>, table: Option<&Table>) -> Option<SubmitPolicy> {
+    let table = table?;
+    if table.rule.len() > RULES {
+        let at = table.rule.last().map_or(0, |rule| rule.name.span().start);
+        check.fault(at, format!("more than {RULES} rules"));
+    }
+    let mut names = BTreeSet::new();
+    let mut rules = Vec::new();
+    for rule in &table.rule {
+        let name = rule.name.get_ref();
+        let odd = name.is_empty() || name.len() > limits::NAME_BYTES;
+        if odd || name.contains(char::is_control) {
+            let most = limits::NAME_BYTES;
+            check.fault(rule.name.span().start, format!("a rule's name has 1 to {most} bytes"));
+        }
+        if !names.insert(name) {
+            check.fault(rule.name.span().start, format!("rule '{name}' is there twice"));
+        }
+        rules.push(read_rule(check, rule));
+    }
+    Some(SubmitPolicy {
+        rules,
+        exempt: Exempt {
+            admins: table.exempt_admins.unwrap_or(false),
+            names: exempt(check, &table.exempt),
+        },
+    })
+}
+
+fn exempt(check: &mut Check<'_>, names: &[Spanned<String>]) -> Vec<String> {
+    for name in names {
+        let bare = name.get_ref().strip_prefix('@').unwrap_or(name.get_ref());
+        if bare.is_empty() || bare.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            let what = format!(
+                "'{}' is nobody: use the name of a user, or of a group behind '@'",
+                name.get_ref()
+            );
+            check.fault(name.span().start, what);
+        }
+    }
+    names.iter().map(|name| name.get_ref().clone()).collect()
+}
+
+fn read_rule(check: &mut Check<'_>, table: &RuleTable) -> Rule {
+    let rule = Rule {
+        name: table.name.get_ref().clone(),
+        when: condition(check, table.when.as_ref()),
+        set: assignments(check, &table.set),
+        default: assignments(check, &table.default),
+        add: assignments(check, &table.add),
+        warn: template(check, table.warn.as_ref()),
+        require: condition(check, table.require.as_ref()),
+        refuse: template(check, table.refuse.as_ref()),
+    };
+    let acts = !(table.set.is_empty() && table.default.is_empty() && table.add.is_empty());
+    let speaks = [&table.warn, &table.require, &table.refuse];
+    if !acts && speaks.into_iter().all(Option::is_none) {
+        let what = "this rule does nothing: give it set, default, add, warn, require or refuse";
+        check.fault(table.name.span().start, what);
+    }
+    for added in &rule.add {
+        if added.field().kind() != Kind::List {
+            let what = format!("{} is no list: only lists are added to", added.field().name());
+            check.fault(table.name.span().start, what);
+        }
+    }
+    rule
+}
+
+fn condition(check: &mut Check<'_>, text: Option<&Spanned<String>>) -> Option<Expression> {
+    let text = text?;
+    let read = Expression::read_as(text.get_ref(), Kind::Flag);
+    read.map_err(|why| check.fault(text.span().start, why)).ok()
+}
+
+fn template(check: &mut Check<'_>, text: Option<&Spanned<String>>) -> Option<Template> {
+    let text = text?;
+    let read = Template::read(text.get_ref());
+    read.map_err(|why| check.fault(text.span().start, why)).ok()
+}
+
+/// In the order of the file: a later one may use what an earlier one has set.
+fn assignments(check: &mut Check<'_>, table: &Assignments) -> Vec<Assignment> {
+    let mut entries: Vec<(&Spanned<String>, &Raw)> = table.iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    let mut all = Vec::new();
+    for (name, value) in entries {
+        match assignment(name.get_ref(), value.get_ref()) {
+            Ok(assignment) => all.push(assignment),
+            Err(why) => check.fault(name.span().start, why),
+        }
+    }
+    all
+}
+
+fn assignment(field: &str, value: &Value) -> Result<Assignment, String> {
+    match value {
+        Value::String(text) => Assignment::read(field, text),
+        Value::Integer(number) if *number < 0 => {
+            Assignment::read(field, &format!("0 - {}", number.unsigned_abs()))
+        }
+        Value::Integer(number) => Assignment::read(field, &number.to_string()),
+        Value::Boolean(yes) => Assignment::read(field, &yes.to_string()),
+        Value::Array(all) => {
+            let texts = all.iter().map(|one| match one {
+                Value::String(text) => Ok(text.clone()),
+                other => Err(format!("{field}: {other} is no text")),
+            });
+            let texts: Result<Vec<String>, String> = texts.collect();
+            Assignment::read_list(field, &texts?)
+        }
+        Value::Float(_) | Value::Datetime(_) | Value::Table(_) => Err(format!(
+            "{field}: {value} cannot be a value: use a text, a whole number, true, false or a list"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::parse;
+    use std::path::Path;
+
+    const BASE: &str = "[controller]\nstate_dir = '/s'\nsocket = '/s/x'\n[[queue]]\nname = 'day'\n";
+
+    #[test]
+    fn without_the_section_there_is_nothing() {
+        assert!(parse(Path::new("x"), BASE).unwrap().submit.is_none());
+        let empty = parse(Path::new("x"), &format!("{BASE}[submit]\n")).unwrap();
+        assert!(empty.submit.unwrap().rules.is_empty());
+    }
+
+    #[test]
+    fn rules_are_read() {
+        let text = format!(
+            "{BASE}[submit]\nexempt = ['ann', '@ops']\n[[submit.rule]]\nname = 'gpu'\nwhen = 'gpus > 0'\n\
+             set = {{ queue = 'gpu', exclusive = true, nice = -5, features = ['a'], tasks = 'gpus' }}\n\
+             default = {{ time_limit = '4h' }}\nrequire = 'account is set'\nrefuse = 'no'\nwarn = '{{gpus}}'\n"
+        );
+        let policy = parse(Path::new("x"), &text).unwrap().submit.unwrap();
+        assert_eq!(policy.exempt.names, ["ann", "@ops"]);
+        let rule = &policy.rules[0];
+        let set: Vec<&str> = rule.set.iter().map(|a| a.field().name()).collect();
+        assert_eq!(set, ["queue", "exclusive", "nice", "features", "tasks"]);
+        assert!(rule.require.is_some() && rule.warn.is_some() && rule.refuse.is_some());
+    }
+
+    #[test]
+    fn every_fault_has_its_line() {
+        let check = |rule: &str, want: &str| {
+            let text = format!("{BASE}[[submit.rule]]\nname = 'r'\n{rule}\n");
+            let faults = parse(Path::new("x"), &text).unwrap_err().0;
+            assert!(faults.iter().any(|f| f.contains(want)), "{rule}: {faults:?} lacks {want}");
+        };
+        check(
+            "warn = 'x'\nwhen = 'quue == \"a\"'",
+            "x:9: there is no field 'quue'; did you mean 'queue'?",
+        );
+        check("wehn = 'true'", "did you mean `when`?");
+        check("when = 'true'", "x:7: this rule does nothing");
+        check("set = { quue = 'a' }", "x:8: there is no field 'quue'; did you mean 'queue'?");
+        check("set = { user = 'a' }", "x:8: user cannot be set");
+        check("set = { nodes = 1.5 }", "x:8: nodes: 1.5 cannot be a value");
+        check("set = { time_limit = 'soon' }", "x:8: there is no field 'soon'");
+        check("add = { queue = 'x' }", "queue is no list");
+        check("require = 'gpus'", "x:8: 'gpus' is a number, where yes or no is needed");
+        check("refuse = '{usr}'", "did you mean 'user'?");
+        check(
+            "warn = 'x'\n[[submit.rule]]\nname = 'r'\nwarn = 'x'",
+            "x:10: rule 'r' is there twice",
+        );
+        let text = format!("{BASE}[submit.rule]\nname = 'r'\n");
+        let faults = parse(Path::new("x"), &text).unwrap_err().0;
+        assert!(faults[0].contains("[[submit.rule]]"), "{faults:?}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Every kind of request under rules.
+
+use super::*;
+use cosy_model::api::JobFilter;
+use cosy_model::job::ResourceRequest;
+use cosy_model::reservation::StartChoice;
+use cosy_model::workflow::FlowTask;
+use cosy_model::{ArraySpec, Span};
+use cosy_rules::{Assignment, Expression, Kind, Rule, Template};
+
+fn rule(when: &str) -> Rule {
+    Rule {
+        name: "r".into(),
+        when: Some(Expression::read_as(when, Kind::Flag).unwrap()),
+        ..Rule::default()
+    }
+}
+
+fn refusing(when: &str, text: &str) -> Rule {
+    Rule {
+        refuse: Some(Template::read(text).unwrap()),
+        ..rule(when)
+    }
+}
+
+fn setting(when: &str, field: &str, value: &str) -> Rule {
+    Rule {
+        set: vec![Assignment::read(field, value).unwrap()],
+        ..rule(when)
+    }
+}
+
+fn judged(rule: Rule, jobs: Vec<DescribedJob>, request: Request) -> Judged {
+    let policy = SubmitPolicy {
+        rules: vec![rule],
+        ..SubmitPolicy::default()
+    };
+    let reason = Reason {
+        jobs,
+        ..Reason::default()
+    };
+    judge(&policy, &reason, request)
+}
+
+fn job(gpus: u32) -> JobSpec {
+    let mut spec = JobSpec::plain("job", Program::Allocation, OsText::from("/"));
+    spec.request.gpus_per_node = gpus;
+    spec
+}
+
+fn submit(gpus: u32, tasks: Option<u32>) -> Request {
+    let array = tasks.map(|tasks| ArraySpec {
+        ranges: vec![(1, tasks, 1)],
+        at_once: None,
+    });
+    Request::Submit(Box::new(Submission {
+        spec: job(gpus),
+        script: OsText::default(),
+        array,
+    }))
+}
+
+fn why(judged: &Judged) -> &str {
+    judged.refused.as_ref().map_or("", |r| &r.message)
+}
+
+#[test]
+fn submissions() {
+    let many = refusing("array > 10 and request == 'submit'", "{array} tasks");
+    assert_eq!(why(&judged(many.clone(), Vec::new(), submit(0, Some(10)))), "");
+    assert_eq!(why(&judged(many, Vec::new(), submit(0, Some(11)))), "11 tasks");
+    let gpu = setting("gpus > 0", "queue", "gpu");
+    let Request::Submit(new) = judged(gpu, Vec::new(), submit(1, None)).request else {
+        panic!("another request");
+    };
+    assert_eq!(new.spec.queue.as_deref(), Some("gpu"));
+}
+
+fn described(name: &str, gpus: u32) -> DescribedJob {
+    DescribedJob {
+        name: name.into(),
+        spec: job(gpus),
+        array: None,
+    }
+}
+
+fn change(cores_per_task: u32) -> Request {
+    Request::Change {
+        filter: JobFilter::default(),
+        change: Box::new(JobChange {
+            cores_per_task: Some(cores_per_task),
+            ..JobChange::default()
+        }),
+    }
+}
+
+#[test]
+fn a_change_is_judged_as_what_it_leaves() {
+    let ratio = || refusing("gpus > 0 and cores / gpus > 8", "{cores} cores for {gpus} GPUs");
+    let one = judged(ratio(), vec![described("7", 1)], change(9));
+    assert_eq!(why(&one), "9 cores for 1 GPUs");
+    assert_eq!(why(&judged(ratio(), vec![described("7", 1)], change(8))), "");
+    assert_eq!(why(&judged(ratio(), vec![described("7", 0)], change(9))), "");
+    let both = vec![described("7", 2), described("8", 1)];
+    assert_eq!(why(&judged(ratio(), both, change(9))), "job 8: 9 cores for 1 GPUs");
+}
+
+#[test]
+fn what_rules_set_becomes_part_of_the_change() {
+    let wide = || setting("cores_per_task > 4 and gpus > 0", "queue", "gpu-wide");
+    let done = judged(wide(), vec![described("7", 1)], change(5));
+    let Request::Change { change: new, .. } = done.request else {
+        panic!("another request");
+    };
+    assert_eq!((new.queue.as_deref(), new.cores_per_task), (Some("gpu-wide"), Some(5)));
+    let both = vec![described("7", 1), described("8", 0)];
+    assert!(why(&judged(wide(), both, change(5))).contains("one at a time"));
+    let hold = setting("true", "hold", "true");
+    let done = judged(hold, vec![described("7", 1)], change(5));
+    assert!(why(&done).contains("a change cannot set hold"));
+}
+
+#[test]
+fn reservations_and_quotes() {
+    let request = ResourceRequest {
+        gpus_per_node: 1,
+        ..ResourceRequest::default()
+    };
+    let ask = ReservationSpec::plain(request, Span::from_minutes(300), StartChoice::Soonest);
+    let quote = || Request::Quote {
+        ask: Box::new(ask.clone()),
+        most: None,
+    };
+    let long = refusing("request == 'quote' and time_limit > 4h", "{time_limit} is long");
+    assert_eq!(why(&judged(long, Vec::new(), quote())), "05:00:00 is long");
+    let gpu = setting("gpus > 0 and not interactive and not script", "account", "gpus");
+    let Request::Quote { ask: new, .. } = judged(gpu, Vec::new(), quote()).request else {
+        panic!("another request");
+    };
+    assert_eq!(new.account.as_deref(), Some("gpus"));
+    let reserve = Request::Reserve {
+        ask: Box::new(ask.clone()),
+        hold: false,
+        job: match submit(3, None) {
+            Request::Submit(new) => Some(new),
+            _ => None,
+        },
+    };
+    let attached = refusing("request == 'submit' and gpus == 3", "the script");
+    assert_eq!(why(&judged(attached, Vec::new(), reserve)), "the script");
+}
+
+fn flow(gpus: &[u32]) -> Request {
+    let tasks = gpus.iter().enumerate().map(|(n, gpus)| FlowTask {
+        name: format!("t{n}"),
+        spec: job(*gpus),
+        script: OsText::default(),
+        estimate: Span::from_minutes(1),
+        estimates: Vec::new(),
+        retries: 0,
+    });
+    let empty: FlowSpec = FlowSpec {
+        name: "f".into(),
+        tasks: tasks.collect(),
+        edges: Vec::new(),
+        speeds: Vec::new(),
+        transfers: Vec::new(),
+        deadline: None,
+        earliest: None,
+        scheduler: Default::default(),
+        slack_policy: Default::default(),
+        threshold_permille: 50,
+        early: false,
+        overrun: Default::default(),
+        account: None,
+        max_price: None,
+        comment: String::new(),
+        environment: OsText::from("LAB=x"),
+        umask: 0,
+        rlimits: Vec::new(),
+    };
+    Request::SubmitFlow {
+        spec: Box::new(empty),
+        hold: false,
+    }
+}
+
+#[test]
+fn workflows() {
+    let many = refusing("request == 'workflow' and gpus > 1 and variable('LAB') == 'x'", "no");
+    assert_eq!(why(&judged(many, Vec::new(), flow(&[1, 2]))), "task t1: no");
+    let all = setting("true", "account", "lab");
+    let Request::SubmitFlow { spec, .. } = judged(all, Vec::new(), flow(&[0, 1])).request else {
+        panic!("another request");
+    };
+    assert_eq!(spec.account.as_deref(), Some("lab"));
+    let some = setting("gpus > 0", "account", "lab");
+    assert!(why(&judged(some, Vec::new(), flow(&[0, 1]))).contains("different accounts"));
+}
+
+#[test]
+fn what_no_rule_is_about_goes_on() {
+    let judged = judged(refusing("true", "no"), Vec::new(), Request::Ping);
+    assert_eq!((judged.request, judged.refused), (Request::Ping, None));
+}

@@ -1,0 +1,179 @@
+//! Rules at submission in a real controller: who is told what by which command, changes that are
+//! judged as what they leave, and rules that are read again.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_model::{JobId, JobState};
+use cosy_tests::people::{self, ANN};
+use cosy_tests::{Cluster, Options, system};
+use std::fs;
+
+const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\n[[queue]]\nname = \"wide\"\n";
+
+const RULES: &str = r#"
+[submit]
+exempt = ["bob"]
+[[submit.rule]]
+name = "wide"
+when = "cores > 2"
+set = { queue = "wide" }
+default = { time_limit = "30m" }
+warn = "{cores} cores: the job goes to {queue}"
+[[submit.rule]]
+name = "named"
+require = "name != 'bad' and account != 'bad'"
+refuse = "{request} of {user}: no job is called bad"
+[[submit.rule]]
+name = "short"
+when = "time_limit > 2h"
+refuse = "{time_limit} is longer than 2h"
+"#;
+
+fn cluster() -> Cluster {
+    Cluster::start(
+        1,
+        Options {
+            queues: Some(format!("{QUEUES}{RULES}")),
+            ..Options::default()
+        },
+    )
+}
+
+fn script(c: &Cluster, name: &str, text: &str) -> String {
+    let file = c.work().join(name);
+    fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+/// The job that a command with `--parsable` has submitted.
+fn submitted(c: &Cluster, words: &[&str]) -> JobId {
+    let done = c
+        .run(&[&["csub", "-H", "--parsable"], words].concat())
+        .expect(0);
+    JobId(done.out.trim().parse().unwrap())
+}
+
+fn shown(c: &Cluster, job: JobId, format: &str) -> String {
+    let id = job.to_string();
+    let done = c.run(&["squeue", "-h", "-o", format, "-j", &id]).expect(0);
+    done.out.trim().to_owned()
+}
+
+fn queue_of(c: &Cluster, job: JobId) -> String {
+    shown(c, job, "%P")
+}
+
+#[test]
+fn submissions_changes_and_quotes() {
+    let c = cluster();
+    // Routed, filled in, and told so.
+    let done = c.run(&["csub", "-H", "-n", "3", "--", "true"]).expect(0);
+    assert_eq!(done.err.trim(), "csub: 3 cores: the job goes to wide");
+    let job = submitted(&c, &["-n", "3", "--", "true"]);
+    assert_eq!(queue_of(&c, job), "wide");
+    let done = c.run(&["sbatch", "-H", "-n3", "--wrap", "true"]).expect(0);
+    assert_eq!(done.err.trim(), "sbatch: 3 cores: the job goes to wide");
+    // Refused, in the words of each command.
+    c.run(&["csub", "-J", "bad", "--", "true"])
+        .expect_refusal("csub: submit of");
+    let refused = c.run(&["sbatch", "-J", "bad", "--wrap", "true"]).expect(1);
+    let lines: Vec<&str> = refused.err.lines().collect();
+    assert!(lines[0].starts_with("sbatch: error: submit of "), "{lines:?}");
+    assert_eq!(lines[1], "sbatch: error: Batch job submission failed: Unspecified error");
+    // A change is judged as what it leaves of the job.
+    let small = submitted(&c, &["-n", "2", "--", "true"]);
+    let id = small.to_string();
+    c.run(&["cosy", "change", &id, "-c", "2"]).expect(0);
+    assert_eq!(queue_of(&c, small), "wide");
+    c.run(&["cosy", "change", &id, "--name", "bad"])
+        .expect_refusal("change of");
+    let update = c.run(&[
+        "scontrol",
+        "update",
+        &format!("JobId={id}"),
+        "TimeLimit=300",
+    ]);
+    assert_ne!(update.code, 0, "{update:?}");
+    assert!(shown(&c, small, "%j") != "bad");
+    // Quotes and bookings.
+    for word in ["quote", "book"] {
+        c.run(&["cresv", word, "-N", "1", "-t", "3h", "--soonest"])
+            .expect_refusal("03:00:00 is longer than 2h");
+    }
+    // Rules that are read again bind at once; ones with faults do not, and the old ones stay.
+    let mut c = c;
+    c.reconfigure(|o| {
+        o.queues = Some(format!("{QUEUES}[[submit.rule]]\nname = 'x'\nwhen = 'quue'\n"))
+    });
+    c.run(&["cadm", "reload"])
+        .expect_refusal("did you mean 'queue'?");
+    c.run(&["csub", "-J", "bad", "--", "true"]).expect(1);
+    c.reconfigure(|o| o.queues = Some(QUEUES.into()));
+    c.run(&["cadm", "reload"]).expect(0);
+    c.run(&["csub", "-H", "-J", "bad", "--", "true"]).expect(0);
+}
+
+#[test]
+fn what_was_carried_out_is_not_judged_again() {
+    let mut c = cluster();
+    let id = submitted(&c, &["-J", "later", "--", "true"]);
+    c.reconfigure(|o| {
+        let never = "[[submit.rule]]\nname = 'never'\nrefuse = 'never'\n";
+        o.queues = Some(format!("{QUEUES}{never}"));
+    });
+    c.cosyd.kill();
+    c.start_cosyd_only();
+    assert_eq!(shown(&c, id, "%j"), "later");
+    c.run(&["csub", "--", "true"]).expect_refusal("never");
+    c.run(&["cosy", "release", &id.to_string()]).expect(0);
+    c.until_state(id, JobState::Completed);
+}
+
+#[test]
+fn rules_are_tried() {
+    let c = cluster();
+    let text = "#!/bin/sh\n#COSY -n 3\ntrue\n";
+    let file = script(&c, "cosy.sh", text);
+    let done = c.run(&["cadm", "rule", "test", &file]).expect(0);
+    for want in [
+        "wide, named",
+        "queue becomes wide",
+        "time_limit becomes 00:30:00",
+        "goes on",
+    ] {
+        assert!(done.out.contains(want), "{want}: {}", done.out);
+    }
+    let text = "#!/bin/sh\n#SBATCH -n 3\n#SBATCH -J bad -t 5\ntrue\n";
+    let file = script(&c, "slurm.sh", text);
+    let done = c.run(&["cadm", "rule", "test", &file]).expect(1);
+    assert!(done.out.contains("no job is called bad"), "{}", done.out);
+    let done = c.run(&["cadm", "rule", "test", "--json", &file]);
+    let parsed: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(parsed["changes"]["queue"], "wide");
+    c.run(&["cadm", "rule", "test", &file, "-q", "main"]);
+    assert!(c.run(&["squeue", "-h"]).expect(0).out.trim().is_empty());
+}
+
+#[test]
+fn users_and_those_who_are_exempt() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let options = Options {
+        queues: Some(format!("{QUEUES}{RULES}")),
+        ..Options::default()
+    };
+    let c = people::start(1, options);
+    let bad = ["csub", "-H", "-J", "bad", "--", "true"];
+    c.run_as(ANN, &bad).expect_refusal("submit of ann");
+    c.run_as(people::BOB, &bad).expect(0);
+    let file = script(&c, "s.sh", "#!/bin/sh\n#COSY -J bad\ntrue\n");
+    let uid = people::BOB.to_string();
+    let done = c
+        .run(&["cadm", "rule", "test", "--user", &uid, &file])
+        .expect(0);
+    assert!(done.out.starts_with("no rules bind bob"), "{}", done.out);
+    c.run_as(ANN, &["cadm", "rule", "test", "--user", &uid, &file])
+        .expect_refusal("only administrators");
+    c.run_as(ANN, &["cadm", "rule", "test", &file]).expect(1);
+}
