@@ -3,7 +3,7 @@
 
 use crate::native::arg::{self, json};
 use crate::native::submit::{self, Target, options, script};
-use crate::{Context, exit, output, submitter, times};
+use crate::{Context, exit, output, submitter, times, users};
 use anyhow::anyhow;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
@@ -47,11 +47,8 @@ fn user(text: &str) -> Result<u32, String> {
     if let Ok(uid) = text.parse() {
         return Ok(uid);
     }
-    match nix::unistd::User::from_name(text) {
-        Ok(Some(user)) => Ok(user.uid.as_raw()),
-        Ok(None) => Err(format!("there is no user '{text}'")),
-        Err(e) => Err(format!("'{text}' cannot be looked up: {e}")),
-    }
+    let number = users::number(text).and_then(|uid| u32::try_from(uid).ok());
+    number.ok_or_else(|| format!("there is no user '{text}'"))
 }
 
 /// Runs `cadm rule`.

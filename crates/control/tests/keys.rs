@@ -370,6 +370,7 @@ fn a_revoked_key_is_good_for_nothing() {
             facts: Facts {
                 old_jobs: Vec::new(),
                 token: Some(seed),
+                ..Facts::default()
             },
         });
         hash

@@ -95,15 +95,15 @@ pub(crate) fn answer(
     facts: Facts,
 ) -> Result<Option<Reply>, Refusal> {
     let Asker { client, caller, .. } = asker;
-    let now = turn.now();
     let reply = match request {
         Request::Ping => Reply::Pong {
             cluster: rooms.config.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            now,
-            set_aside: is_administrator(&rooms.config, caller)
-                .then(|| rooms.aside.lines())
-                .unwrap_or_default(),
+            now: turn.now(),
+            set_aside: match is_administrator(&rooms.config, caller) {
+                true => rooms.aside.lines(),
+                false => Vec::new(),
+            },
         },
         Request::Submit(submission) => {
             crate::conversations::interactive::check_kind(&submission, false)?;
