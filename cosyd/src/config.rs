@@ -184,6 +184,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         reservations,
         queue_reservations,
         accounts: accounts::read(&mut check, &file.account),
+        enforce: policy::enforce(&mut check, &file.policy),
         licenses: licenses::read(&mut check, &file.licenses),
         end_if_never: file.policy.end_if_never,
     };

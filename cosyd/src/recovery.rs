@@ -261,6 +261,8 @@ fn units(loaded: &Loaded) -> Vec<Unit> {
     let mut all: Vec<Unit> = named(Table::Nodes, nodes.collect()).collect();
     all.extend(named(Table::OwnQueues, queues.collect()));
     all.extend(named(Table::Accounts, accounts.collect()));
+    let policy = loaded.policy.iter().map(|row| row.key().0);
+    all.extend(named(Table::Policy, policy.collect()));
     all.extend(loaded.reservations.iter().map(|r| Unit::Reservation(r.id)));
     all.extend(loaded.flows.iter().map(|f| Unit::Flow(f.row.id)));
     all.extend(loaded.submissions.iter().map(|s| Unit::Submission(s.base)));
@@ -283,6 +285,7 @@ fn only(loaded: &Loaded, some: &BTreeSet<&Unit>) -> Loaded {
         .retain(|(name, _)| named(Table::OwnQueues, name));
     less.accounts
         .retain(|row| named(Table::Accounts, &row.name));
+    less.policy.retain(|row| named(Table::Policy, &row.key().0));
     less.reservations
         .retain(|row| some.contains(&Unit::Reservation(row.id)));
     less.flows

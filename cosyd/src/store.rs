@@ -12,6 +12,7 @@ mod flows;
 pub mod history;
 mod load;
 pub mod outcomes;
+mod policy;
 mod queues;
 mod rows;
 pub mod set_aside;
@@ -68,6 +69,7 @@ const MIGRATIONS: &[&str] = &[
     set_aside::TABLES,
     OLDER,
     CLOCK,
+    policy::TABLES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -358,9 +360,8 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         ),
         Record::Job(row) => {
             let end = row.end.as_ref();
-            let start = end
-                .and_then(|e| e.start)
-                .or(row.run.as_ref().and_then(|r| r.started));
+            let started = row.run.as_ref().and_then(|r| r.started);
+            let start = end.and_then(|e| e.start).or(started);
             run(
                 "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
@@ -395,6 +396,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             params![name, encode(state)?],
         ),
         Record::OwnQueue { name, row } => queues::write(t, name, row.as_deref()),
+        Record::Policy { key, row } => policy::write(t, &key.0, row.as_deref()),
         Record::NodeKey { name, key } => {
             run("INSERT OR REPLACE INTO node_keys (name, key) VALUES (?1, ?2)", params![name, key])
         }

@@ -4,6 +4,7 @@
 //! controller decides; a user who asks sees the accounts that they may charge.
 
 use crate::native::arg::{self, flag, json, number, parse_name, parse_reservation, value, values};
+use crate::native::policy::tree;
 use crate::native::record::{self, TimeStyle};
 use crate::native::table::TableStyle;
 use crate::native::{change, stat};
@@ -30,6 +31,8 @@ pub fn command() -> Command {
             paid("grant", "Add to its budget; it has one from then on"),
             paid("withdraw", "Take from what is left of its budget"),
             members_command(),
+            tree::set_command(),
+            tree::command(),
             account_command(
                 "remove",
                 "Remove an account; refused while reservations are charged to it",
@@ -70,6 +73,15 @@ fn create_command() -> Command {
         .arg(
             value("budget", "SU", "First grant (default: no budget, use is only counted)")
                 .value_parser(parse_su),
+        )
+        .arg(
+            value(
+                "parent",
+                "ACCOUNT",
+                "Below this account; only those may charge it whom 'cadm user add' puts into it",
+            )
+            .conflicts_with_all(["members", "budget"])
+            .value_parser(parse_name),
         )
 }
 
@@ -135,6 +147,9 @@ pub fn run(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<
     match word {
         "list" => return list(context, m),
         "ledger" => return ledger(context, m),
+        "tree" => return tree::run(context, m),
+        "set" => return tree::set(context, m),
+        "create" if m.contains_id("parent") => return tree::create(context, m),
         _ => {}
     }
     let name = m.get_one::<String>("name").cloned().unwrap_or_default();
@@ -269,6 +284,7 @@ mod tests {
         let with = AccountInfo {
             name: "physics".into(),
             members: vec!["ann".into(), "@ops".into()],
+            listed: false,
             budget: true,
             granted: Su::whole(100),
             held: Su(12_500_000),

@@ -2,7 +2,7 @@
 
 use crate::native::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::native::submit::options::{comment, hosts};
-use crate::native::{account, change, import, meter, record, rule, stat};
+use crate::native::{account, change, import, meter, policy, record, rule, stat};
 use crate::{Context, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
@@ -19,6 +19,8 @@ pub fn command() -> Command {
         .subcommand(node_command())
         .subcommand(queue_command())
         .subcommand(account::command())
+        .subcommand(policy::user::command())
+        .subcommand(policy::qos::command())
         .subcommand(import::command())
         .subcommand(rule::command())
         .subcommand(
@@ -152,6 +154,8 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     match matches.subcommand().ok_or_else(nothing)? {
         ("node", m) => node(context, m.subcommand().ok_or_else(nothing)?),
         ("account", m) => account::run(context, m.subcommand().ok_or_else(nothing)?),
+        ("user", m) => policy::user::run(context, m.subcommand().ok_or_else(nothing)?),
+        ("qos", m) => policy::qos::run(context, m.subcommand().ok_or_else(nothing)?),
         ("import-slurm", m) => import::run(context, m),
         ("rule", m) => rule::run(context, m.subcommand().ok_or_else(nothing)?),
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),

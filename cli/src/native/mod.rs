@@ -22,6 +22,7 @@ pub mod job_table;
 pub mod meter;
 pub mod mpi;
 pub mod plan;
+pub mod policy;
 pub mod record;
 pub mod reservations;
 pub mod resv;

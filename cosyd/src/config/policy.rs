@@ -2,6 +2,7 @@
 
 use cosy_config::Check;
 use cosy_control::{PolicyConfig, Visibility};
+use cosy_model::policy::Enforce;
 use cosy_model::{Span, limits};
 use cosy_sched::Depth;
 use serde::Deserialize;
@@ -26,6 +27,7 @@ pub(super) struct Policy {
     interactive_per_user: Option<u32>,
     attend_grace: Option<Spanned<String>>,
     batch_delay: Option<Spanned<String>>,
+    enforce: Option<Vec<Spanned<String>>>,
     pub(super) mail_command: Option<Vec<String>>,
     #[serde(default)]
     pub(super) end_if_never: bool,
@@ -91,6 +93,28 @@ pub(super) fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         check.fault(at, "node_timeout must be longer than heartbeat, and heartbeat longer than 0");
     }
     policy
+}
+
+/// What of the accounts' policy binds jobs; each word stands for those that it needs too.
+pub(super) fn enforce(check: &mut Check<'_>, table: &Policy) -> Enforce {
+    let mut all = Enforce::default();
+    for word in table.enforce.iter().flatten() {
+        match word.get_ref().as_str() {
+            "associations" => {}
+            "limits" => all.limits = true,
+            "qos" => all.qos = true,
+            "safe" => (all.limits, all.safe) = (true, true),
+            _ => {
+                check.fault(
+                    word.span().start,
+                    "enforce is a list of \"associations\", \"limits\", \"qos\" and \"safe\"",
+                );
+                continue;
+            }
+        }
+        all.associations = true;
+    }
+    all
 }
 
 fn clock_skew(check: &mut Check<'_>, text: Option<&Spanned<String>>, standard: Span) -> Span {

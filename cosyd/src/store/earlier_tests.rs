@@ -3,7 +3,7 @@
 //! `tests/tools/make-state.py` makes them.
 
 use super::{Store, StoreError, decode};
-use cosy_control::record::OwnQueue;
+use cosy_control::record::{OwnQueue, PolicyRow};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, JobRow, NodeRow, ReservationRow};
 use cosy_control::{ClockRow, OlderRow, StandingRow, SubmissionRow, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow};
@@ -28,7 +28,7 @@ const ALL: [&str; 4] = [
 ];
 
 /// Tables that it does not have yet.
-const LATER: [&str; 1] = ["clock"];
+const LATER: [&str; 2] = ["clock", "policy"];
 
 /// Stores whose records are maps with names; those of the first schemas had lists.
 const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
@@ -37,7 +37,7 @@ const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
 type Losses = fn(&[u8]) -> Vec<String>;
 
 /// Every column with records, and as what they are read.
-const RECORDS: [(&str, &str, Losses); 19] = [
+const RECORDS: [(&str, &str, Losses); 20] = [
     ("submissions", "row", lost_fields::<SubmissionRow>),
     ("bodies", "row", lost_fields::<SubmissionRow>),
     ("standings", "row", lost_fields::<StandingRow>),
@@ -49,6 +49,7 @@ const RECORDS: [(&str, &str, Losses); 19] = [
     ("answers", "reply", lost_fields::<Reply>),
     ("reservations", "row", lost_fields::<ReservationRow>),
     ("accounts", "row", lost_fields::<AccountRow>),
+    ("policy", "row", lost_fields::<PolicyRow>),
     ("figures", "row", lost_fields::<FiguresRow>),
     ("hour_prices", "row", lost_fields::<HourPriceRow>),
     ("flows", "row", lost_fields::<FlowRow>),

@@ -4,7 +4,9 @@ use super::outcomes::Outcomes;
 use super::rows::decode;
 use super::set_aside::{Table, Unit, Unreadable};
 use super::{Store, StoreError};
-use cosy_control::{ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, SubmissionRow};
+use cosy_control::{
+    ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PolicyRow, SubmissionRow,
+};
 use cosy_model::api::JobRef;
 use cosy_model::{JobId, QueueState, Time, Uid, limits};
 use rusqlite::OptionalExtension;
@@ -42,6 +44,8 @@ impl Store {
         loaded.nodes = self.named::<String, NodeRow>(Table::Nodes, &mut bad)?;
         loaded.queues = self.named::<String, QueueState>(Table::Queues, &mut bad)?;
         loaded.own_queues = self.named::<String, OwnQueue>(Table::OwnQueues, &mut bad)?;
+        let policy = self.named::<String, PolicyRow>(Table::Policy, &mut bad)?;
+        loaded.policy = policy.into_iter().map(|(_, row)| row).collect();
         loaded.node_keys = self.sql(|c| {
             let mut query = c.prepare("SELECT name, key FROM node_keys")?;
             query

@@ -44,6 +44,8 @@ pub enum Table {
     OwnQueues,
     /// Accounts: members, budgets, what was granted.
     Accounts,
+    /// The tree of accounts, users, associations, qualities of service.
+    Policy,
     /// Figures of the notice rule, by time.
     Figures,
     /// Prices of hours, by hour.
@@ -51,11 +53,12 @@ pub enum Table {
 }
 
 impl Table {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Nodes,
         Self::Queues,
         Self::OwnQueues,
         Self::Accounts,
+        Self::Policy,
         Self::Figures,
         Self::HourPrices,
     ];
@@ -67,6 +70,7 @@ impl Table {
             Self::Queues => ("queues", "name", "state of queue"),
             Self::OwnQueues => ("own_queues", "name", "queue"),
             Self::Accounts => ("accounts", "name", "account"),
+            Self::Policy => ("policy", "name", "policy of"),
             Self::Figures => ("figures", "at", "figures"),
             Self::HourPrices => ("hour_prices", "hour", "price of hour"),
         }

@@ -128,6 +128,7 @@ fn account(name: &str, members: &[&str]) -> AccountRow {
     AccountRow {
         name: name.into(),
         members: members.iter().map(|m| (*m).into()).collect(),
+        listed: false,
         budget: true,
         granted: Su(3),
         held: Su(2),
@@ -773,7 +774,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -817,7 +818,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -1024,7 +1025,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -1128,7 +1129,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     drop(bench.saved(&running(1, 1000, Some(7))));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; PRAGMA user_version = 9;";
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
         "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",

@@ -1,5 +1,6 @@
 //! The configuration as the controller uses it: checked, names expanded.
 
+use cosy_model::policy::Enforce;
 use cosy_model::reservation::Rule;
 use cosy_model::{JobId, NodeSpec, QueueSpec, Span, Su, Uid};
 use cosy_sched::Depth;
@@ -297,6 +298,8 @@ pub struct ClusterConfig {
     pub queue_reservations: BTreeMap<String, ReservationPolicy>,
     /// Accounts by name.
     pub accounts: BTreeMap<String, AccountConfig>,
+    /// What of the policy binds jobs.
+    pub enforce: Enforce,
     /// Licences and how many of each there are.
     pub licenses: cosy_model::CountedResources,
     /// The least id that a job gets. Source: slurm.conf(5), `FirstJobId`.

@@ -26,6 +26,7 @@ use crate::machine::reports::check_limits;
 use crate::planning::Planning;
 use crate::planning::rebuild::{part_queues, tell_planner};
 use crate::planning::suspension::resume_due;
+use crate::policy::Policy;
 use crate::procedures::attending::{client_gone, lonely_due};
 use crate::procedures::bulk::next_piece;
 use crate::procedures::end::held_due;
@@ -35,6 +36,7 @@ use crate::procedures::licenses::{licenses_due, licenses_left};
 use crate::procedures::node_changes::changes_due;
 use crate::procedures::node_lost::check_nodes;
 use crate::procedures::node_reports::link_reported;
+use crate::procedures::policy::books_are_in_the_tree;
 use crate::procedures::requests::{asked, user_resolved};
 use crate::procedures::reservations::appraisal::appraised;
 use crate::procedures::reservations::course::reservations_due;
@@ -81,6 +83,7 @@ impl Controller {
         let now = at.wall;
         let rooms = Rooms {
             config,
+            policy: Policy::default(),
             planning: Planning::new(sched),
             machine: Machine::default(),
             queues: Queues::default(),
@@ -383,7 +386,9 @@ impl Controller {
         close_unread_nodes(&mut it.rooms.machine, &it.rooms.aside);
         build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states);
         tell_planner(&mut it.rooms, &mut it.turn);
+        it.rooms.policy = Policy::restore(loaded.policy);
         load_reservations(&mut it.rooms, &mut it.turn, reservations);
+        books_are_in_the_tree(&mut it.rooms, &mut it.turn);
         let rows = RowsOfJobs {
             jobs: loaded.jobs,
             bodies: loaded.bodies,

@@ -1,7 +1,9 @@
 //! What always holds between two events, room by room. Checked in tests and simulation.
 
 use crate::controller::Controller;
-use crate::{conversations, jobs, machine, planning, queues, reservations, triggers, workflows};
+use crate::{
+    conversations, jobs, machine, planning, policy, queues, reservations, triggers, workflows,
+};
 
 /// Checks every invariant of the controller's state.
 ///
@@ -14,6 +16,7 @@ pub fn check(controller: &Controller) -> Result<(), String> {
     queues::invariants::check(it)?;
     conversations::invariants::check(it)?;
     planning::invariants::check(it)?;
+    policy::invariants::check(it)?;
     reservations::invariants::check(it)?;
     workflows::invariants::check(it)?;
     triggers::invariants::check(it)

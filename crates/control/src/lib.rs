@@ -23,6 +23,7 @@ mod conversations;
 mod jobs;
 mod machine;
 mod planning;
+mod policy;
 mod procedures;
 mod queues;
 mod reservations;
@@ -46,8 +47,8 @@ pub use jobs::change::changed;
 pub use queues::access::{is_admin, may_come_from};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{
-    ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PartRow, Record, SetAside, StandingRow,
-    SubmissionRow,
+    ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PartRow, PolicyKey, PolicyRow, Record,
+    SetAside, StandingRow, SubmissionRow,
 };
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{StepBatch, StepUse};

@@ -4,6 +4,8 @@
 //! being like the others (it starts or ends, or is held or changed alone). A task without a
 //! row waits as submitted, or as the array's [`StandingRow`] says.
 
+pub use crate::policy::row::{PolicyKey, PolicyRow};
+pub use crate::reservations::books::row::AccountRow;
 use crate::triggers::TriggerRow;
 use cosy_model::history;
 use cosy_model::node::{AttemptKey, StoreMark};
@@ -459,6 +461,13 @@ pub enum Record {
     Account(AccountRow),
     /// An account was removed; its lines in the ledger stay.
     AccountGone(String),
+    /// A row of the policy, new or anew; `None`: it is gone.
+    Policy {
+        /// Which row.
+        key: PolicyKey,
+        /// What it is.
+        row: Option<Box<PolicyRow>>,
+    },
     /// A line of the ledger; never changed.
     Ledger(LedgerEntry),
     /// Figures of a stretch of time, new or anew.
@@ -664,23 +673,6 @@ pub struct ShareRow {
     pub amounts: Amounts,
 }
 
-/// An account and its books.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct AccountRow {
-    /// The name as the configuration has it.
-    pub name: String,
-    /// Who may charge it: user names, and groups as `@group`; empty: everyone.
-    pub members: Vec<String>,
-    /// Whether it has a budget; without, it is only counted.
-    pub budget: bool,
-    /// Granted, less what was withdrawn.
-    pub granted: Su,
-    /// In the book `NAME:held`.
-    pub held: Su,
-    /// Gone to `income`, less what came back.
-    pub charged: Su,
-}
-
 /// Figures for the notice rule, of one stretch of time.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FiguresRow {
@@ -823,6 +815,8 @@ pub struct Loaded {
     pub next_reservation: u64,
     /// Accounts with what they have, hold and have spent.
     pub accounts: Vec<AccountRow>,
+    /// Accounts in the tree, users, associations and qualities of service.
+    pub policy: Vec<PolicyRow>,
     /// Number of the last line of the ledger.
     pub last_entry: u64,
     /// Figures, by time.

@@ -7,6 +7,7 @@ use crate::jobs::Jobs;
 use crate::machine::Machine;
 use crate::machine::older_store::LostStore;
 use crate::planning::Planning;
+use crate::policy::Policy;
 use crate::queues::Queues;
 use crate::reservations::Reservations;
 use crate::set_aside::Aside;
@@ -25,6 +26,7 @@ pub(crate) struct Rooms {
     pub(crate) machine: Machine,
     pub(crate) queues: Queues,
     pub(crate) jobs: Jobs,
+    pub(crate) policy: Policy,
     pub(crate) planning: Planning,
     pub(crate) reservations: Reservations,
     pub(crate) workflows: Workflows,

@@ -4,7 +4,9 @@
 //! Lists name the fields they want and come back by column ([`Table`]): 40,000 jobs
 //! with 30 named fields each would cost 70 to 90 ms of encoding alone.
 
+mod bounded;
 mod bounds;
+mod bounds_policy;
 mod change;
 mod filter;
 mod info;

@@ -179,6 +179,10 @@ pub enum EventObject {
     Trigger(TriggerId),
     /// An account, by its name.
     Account(String),
+    /// A user in accounts, by login name.
+    User(String),
+    /// A quality of service, by its name.
+    Qos(String),
     /// The controller's store.
     Store,
     /// The clock of the controller's machine.
@@ -195,6 +199,8 @@ impl fmt::Display for EventObject {
             Self::Workflow(id) => write!(f, "workflow {id}"),
             Self::Trigger(id) => write!(f, "trigger {id}"),
             Self::Account(name) => write!(f, "account {name}"),
+            Self::User(name) => write!(f, "user {name}"),
+            Self::Qos(name) => write!(f, "qos {name}"),
             Self::Store => f.write_str("store"),
             Self::ControllerClock => f.write_str("clock of the controller"),
         }

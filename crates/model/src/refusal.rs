@@ -46,6 +46,10 @@ pub enum RefusalCode {
 pub enum About {
     /// A licence that is not there, or not so often.
     License,
+    /// An account that is not there, or that the user is not in.
+    Account,
+    /// A quality of service that is not there, or that the user may not have.
+    Qos,
     /// A feature that no node has.
     Feature,
     /// A preferred feature that no node has.

@@ -434,8 +434,12 @@ pub struct ReservationFilter {
 pub struct AccountInfo {
     /// Name that jobs charge it by.
     pub name: String,
-    /// Users who may charge it: login names, and groups as `@group`; empty: everyone.
+    /// Users who may charge it: login names, and groups as `@group`; empty: everyone, unless
+    /// `listed`.
     pub members: Vec<String>,
+    /// Without members nobody may charge it.
+    #[serde(default)]
+    pub listed: bool,
     /// Whether it has a budget; without, what is booked is only counted.
     pub budget: bool,
     /// Granted in all.

@@ -76,6 +76,10 @@ pub const NO_ERROR: &str = "No error";
 pub const NOT_PERSISTENT: &str = "Changes to job priority are not persistent, change nice instead";
 /// A priority for a job that is held.
 pub const HELD: &str = "Job is in held state, pending scheduler release";
+/// An account that the user is not in. Source: what 22.05 prints.
+pub const NO_ACCOUNT: &str = "Invalid account or account/partition combination specified";
+/// A quality of service that the user may not have. Source: what 22.05 prints.
+pub const NO_QOS: &str = "Invalid qos specification";
 /// Where no sentence of Slurm's fits.
 pub const UNSPECIFIED: &str = "Unspecified error";
 
@@ -127,6 +131,8 @@ pub const fn about_job(code: RefusalCode) -> &'static str {
 pub const fn about_change(about: About) -> Option<&'static str> {
     match about {
         About::License => Some("Invalid license specification"),
+        About::Account => Some(NO_ACCOUNT),
+        About::Qos => Some(NO_QOS),
         About::Feature => Some(NO_FEATURE),
         About::Preference => Some(NO_PREFERENCE),
         About::Node => Some(NO_NODE),

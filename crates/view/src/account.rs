@@ -14,6 +14,7 @@ pub const LIST: &[Column<AccountInfo>] = &[
     Column::right("CHARGED", |account| account.charged.into()),
     Column::right("AVAILABLE", |account| of_budget(account, account.available)),
     Column::left_cut("MEMBERS", 10, |account| match account.members.as_slice() {
+        [] if account.listed => "nobody".into(),
         [] => "everyone".into(),
         members => FieldValue::texts(members),
     }),
@@ -31,6 +32,7 @@ pub fn fields(account: &AccountInfo) -> Fields<'_> {
     let AccountInfo {
         name,
         members,
+        listed,
         budget,
         granted,
         held,
@@ -41,6 +43,7 @@ pub fn fields(account: &AccountInfo) -> Fields<'_> {
     vec![
         ("name", name.into()),
         ("members", FieldValue::texts(members)),
+        ("listed", (*listed).into()),
         ("budget", (*budget).into()),
         ("granted", of_budget(granted)),
         ("held", (*held).into()),

@@ -82,7 +82,7 @@ fn of_quotes() {
 fn of_accounts() {
     assert_eq!(
         names(&account::fields(&AccountInfo::default())),
-        "name members budget granted held charged available"
+        "name members listed budget granted held charged available"
     );
     let entry = LedgerEntry {
         seq: 1,

@@ -31,6 +31,11 @@ pub fn explain(
     let CallError::Refused(refusal) = error else {
         return Fault::refusal(words::of_call(error));
     };
+    if let Some(About::Account | About::Qos) = refusal.about
+        && let Some(sentence) = refusal.about.and_then(sentence)
+    {
+        return refusal_after(&refusal.message, sentence); // whose account, which there are
+    }
     if let Some(sentence) = refusal.about.and_then(sentence) {
         return Fault::refusal(sentence);
     }
@@ -62,6 +67,8 @@ pub fn explain(
 const fn sentence(about: About) -> Option<&'static str> {
     match about {
         About::License => Some(gres::INVALID_LICENSE),
+        About::Account => Some(sentences::NO_ACCOUNT),
+        About::Qos => Some(sentences::NO_QOS),
         About::Feature => Some(sentences::NO_FEATURE),
         About::Preference => Some(sentences::NO_PREFERENCE),
         About::Dependency => Some(depend::INVALID),

@@ -9,6 +9,7 @@
 pub(crate) mod procedures;
 
 use crate::jobs::job::{Place, Submitted};
+use crate::policy::standing::Standing;
 use cosy_model::job::{CountedFeatures, MailRequest, ResourceRequest};
 use cosy_model::{JobSpec, OsText, Program, QueueId, Refusal, Span, User, limits};
 use std::collections::BTreeMap;
@@ -69,6 +70,8 @@ impl<'a> Outcome<'a> {
 pub(crate) struct Judged {
     pub queue: QueueId,
     pub place: Place,
+    /// Its account and its quality of service, as named or filled in.
+    pub standing: Standing,
 }
 
 /// Takes from a count; what comes to nothing is not kept.

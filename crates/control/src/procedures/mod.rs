@@ -19,6 +19,7 @@ pub(crate) mod node_control;
 pub(crate) mod node_lost;
 pub(crate) mod node_reports;
 pub(crate) mod older_store;
+pub(crate) mod policy;
 pub(crate) mod queues;
 pub(crate) mod requests;
 pub(crate) mod requeue;

@@ -13,6 +13,7 @@ use crate::machine::passages::procedures::passages_of;
 use crate::machine::reports::order_late;
 use crate::procedures::bulk::bulk_request;
 use crate::procedures::node_control::node_control;
+use crate::procedures::policy::{change_policy, policy_query};
 use crate::procedures::queues::{delete_queue, set_queue};
 use crate::procedures::reservations::requests::reservation_request;
 use crate::procedures::reviews::review_many;
@@ -96,15 +97,7 @@ pub(crate) fn answer(
 ) -> Result<Option<Reply>, Refusal> {
     let Asker { client, caller, .. } = asker;
     let reply = match request {
-        Request::Ping => Reply::Pong {
-            cluster: rooms.config.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            now: turn.now(),
-            set_aside: match is_administrator(&rooms.config, caller) {
-                true => rooms.aside.lines(),
-                false => Vec::new(),
-            },
-        },
+        Request::Ping => pong(rooms, turn, caller),
         Request::Submit(submission) => {
             crate::conversations::interactive::check_kind(&submission, false)?;
             submit(rooms, turn, caller, *submission, &facts)?
@@ -176,8 +169,9 @@ pub(crate) fn answer(
         | Request::Flows { .. } => {
             return flow_request(rooms, turn, asker, request);
         }
-        Request::Policy(_) | Request::ChangePolicy { .. } => {
-            return Err(Refusal::invalid("no accounts are kept here yet"));
+        Request::Policy(query) => policy_query(rooms, caller, &query)?,
+        Request::ChangePolicy { changes, dry_run } => {
+            change_policy(rooms, turn, caller, &changes, dry_run)?
         }
         Request::History { .. }
         | Request::Steps { .. }
@@ -190,6 +184,18 @@ pub(crate) fn answer(
         }
     };
     Ok(Some(reply))
+}
+
+fn pong(rooms: &Rooms, turn: &Turn, caller: &Caller) -> Reply {
+    Reply::Pong {
+        cluster: rooms.config.name.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now: turn.now(),
+        set_aside: match is_administrator(&rooms.config, caller) {
+            true => rooms.aside.lines(),
+            false => Vec::new(),
+        },
+    }
 }
 
 /// What is asked of the cluster: its settings, nodes, queues and triggers.

@@ -102,13 +102,18 @@ pub(crate) fn revive(
         );
         return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Requeue));
     }
-    let (spec, owner) = come_back(&rooms.conversations, caller, &ended.submitted);
+    let (mut spec, owner) = come_back(&rooms.conversations, caller, &ended.submitted);
     let outcome = Outcome {
         enters: true,
         attached: rooms.reservations.is_attached(id, &spec),
         ..Outcome::of_change(&owner, &ended.submitted, &spec)
     };
-    let Judged { queue, place } = check_result(rooms, caller, &outcome)?;
+    let Judged {
+        queue,
+        place,
+        standing,
+    } = check_result(rooms, caller, &outcome)?;
+    (spec.account, spec.qos) = (standing.account, standing.qos);
     let queue = rooms.queues.name(queue).to_owned();
     // What an administrator held, only one lets go.
     let hold = match ended.row.held {

@@ -11,6 +11,7 @@ use crate::machine::changes::procedures::configured_amounts;
 use crate::machine::nodes::NOT_CONFIGURED;
 use crate::machine::nodes::procedures::configured_again;
 use crate::planning::rebuild::tell_planner;
+use crate::procedures::policy::books_are_in_the_tree;
 use crate::procedures::reviews::{review, review_loaded};
 use crate::record::SubmissionRow;
 use crate::reservations::inside::procedures::{planner_of, rebuild_insides};
@@ -73,6 +74,7 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
         tell_policy(&rooms.config, &rooms.clocks, &rooms.machine, turn);
     }
     rooms.reservations.configure_accounts(&rooms.config, turn);
+    books_are_in_the_tree(rooms, turn);
     rooms.triggers.watch_configuration();
     build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states);
     machine_changed(rooms, turn);

@@ -59,6 +59,7 @@ pub struct MemoryStore {
     pub reservations: BTreeMap<ReservationId, ReservationRow>,
     pub flows: BTreeMap<FlowId, LoadedFlow>,
     pub accounts: BTreeMap<String, AccountRow>,
+    policy: BTreeMap<PolicyKey, PolicyRow>,
     pub ledger: Vec<reservation::LedgerEntry>,
     figures: BTreeMap<Time, FiguresRow>,
     hour_prices: BTreeMap<u8, HourPriceRow>,
@@ -136,6 +137,13 @@ impl MemoryStore {
                 Record::Reservation(row) => drop(self.reservations.insert(row.id, *row)),
                 Record::Account(row) => drop(self.accounts.insert(row.name.clone(), row)),
                 Record::AccountGone(name) => drop(self.accounts.remove(&name)),
+                Record::Policy { key, row } => {
+                    assert!(row.as_ref().is_none_or(|row| row.key() == key));
+                    match row {
+                        Some(row) => drop(self.policy.insert(key, *row)),
+                        None => drop(self.policy.remove(&key)),
+                    }
+                }
                 Record::Ledger(entry) => {
                     let last = self.ledger.last().map_or(0, |e| e.seq);
                     assert_eq!(entry.seq, last + 1, "a line of the ledger is missing");
@@ -284,6 +292,7 @@ impl MemoryStore {
             reservations: self.reservations.values().cloned().collect(),
             next_reservation: self.reservations.keys().last().map_or(1, |id| id.0 + 1),
             accounts: self.accounts.values().cloned().collect(),
+            policy: self.policy.values().cloned().collect(),
             last_entry: self.ledger.last().map_or(0, |e| e.seq),
             figures: self.figures.values().cloned().collect(),
             hour_prices: self.hour_prices.values().cloned().collect(),

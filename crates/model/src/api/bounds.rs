@@ -4,16 +4,14 @@
 //! anything it may hold, in one match over all kinds, so that a new kind cannot be forgotten.
 //! The work that a request costs grows with what is counted here.
 
-mod policy;
-
+use super::bounded::{Bounded, bytes, hosts, most, name, names, text};
+use super::bounds_policy;
 use super::{JobChange, JobField, JobFilter, NodeAction, Request, Submission};
 use crate::job::CountedFeatures;
 use crate::reservation::{AccountAction, NamesChange, ReservationFilter, ReservationSpec, Sharing};
 use crate::trigger::TriggerTarget;
 use crate::workflow::{FlowFilter, FlowSpec};
-use crate::{JobSpec, OsText, QueueSpec, Refusal, RefusalCode, job::ResourceRequest, limits};
-
-type Bounded = Result<(), Refusal>;
+use crate::{JobSpec, QueueSpec, Refusal, job::ResourceRequest, limits};
 
 impl Request {
     /// Whether all that it holds is within bounds.
@@ -116,59 +114,11 @@ impl Request {
                     | AccountAction::Remove => Ok(()),
                 }
             }
-            Self::Ledger { account, .. } => {
-                account.as_deref().map_or(Ok(()), |a| name("account", a))
-            }
-            Self::Policy(query) => policy::query(query),
-            Self::ChangePolicy { changes, .. } => policy::changes(changes),
+            Self::Ledger { account, .. } => bounds_policy::optional("account", account.as_deref()),
+            Self::Policy(query) => bounds_policy::query(query),
+            Self::ChangePolicy { changes, .. } => bounds_policy::changes(changes),
         }
     }
-}
-
-fn most(what: &str, count: usize, limit: usize) -> Bounded {
-    if count <= limit {
-        return Ok(());
-    }
-    Err(Refusal::new(
-        RefusalCode::Invalid,
-        format!(
-            "{count} {what} in one request are more than the {limit} allowed: ask in several requests"
-        ),
-    ))
-}
-
-fn text(what: &str, text: &str, limit: usize) -> Bounded {
-    if text.len() <= limit {
-        return Ok(());
-    }
-    Err(Refusal::invalid(format!(
-        "a {what} of {} bytes is longer than the {limit} allowed",
-        text.len()
-    )))
-}
-
-fn bytes(what: &str, bytes: &OsText, limit: usize) -> Bounded {
-    if bytes.0.len() <= limit {
-        return Ok(());
-    }
-    Err(Refusal::invalid(format!(
-        "{what} of {} bytes is longer than the {limit} allowed",
-        bytes.0.len()
-    )))
-}
-
-fn name(what: &str, one: &str) -> Bounded {
-    text(&format!("name ({what})"), one, limits::NAME_BYTES)
-}
-
-fn names(what: &str, all: &[String]) -> Bounded {
-    most(what, all.len(), limits::FILTER_NAMES)?;
-    all.iter().try_for_each(|one| name(what, one))
-}
-
-fn hosts(what: &str, all: &[String]) -> Bounded {
-    most(what, all.len(), limits::HOST_LIST_NAMES)?;
-    all.iter().try_for_each(|one| name(what, one))
 }
 
 /// A filter of a list.
@@ -351,6 +301,7 @@ fn flow(flow: &FlowSpec) -> Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OsText;
     use crate::api::JobRef;
     use crate::{JobId, Program};
 

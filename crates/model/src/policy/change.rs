@@ -112,7 +112,7 @@ pub enum PolicyChange {
     },
     /// The settings of an association, of a user or an account.
     ModifyAssociation {
-        /// Which.
+        /// Of which user or account.
         key: AssociationKey,
         /// What changes.
         set: AssociationChange,

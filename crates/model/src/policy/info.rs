@@ -57,7 +57,7 @@ pub enum PolicyAnswer {
         /// There are more after the last.
         more: bool,
     },
-    /// Associations.
+    /// Associations of accounts and users.
     Associations {
         /// A page of them: accounts before those below them, the users of an account before the
         /// accounts below it, each by name.

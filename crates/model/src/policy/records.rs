@@ -82,7 +82,7 @@ pub struct AccountRecord {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdminLevel {
-    /// Nothing.
+    /// Nothing of the policy.
     #[default]
     None,
     /// Accounts, users and qualities of service, but not who is an administrator.

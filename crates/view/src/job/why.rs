@@ -25,85 +25,101 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         interactive_per_user,
     } = waiting;
     match reason {
-            WaitReason::Fresh => "it is looked at in the next pass".to_owned(),
-            WaitReason::Resources => format!(
-                "it is the first in line of those that need what is in use now; it starts as soon as enough is free in queue {queue}"
+        WaitReason::Fresh => "it is looked at in the next pass".to_owned(),
+        WaitReason::Resources => format!(
+            "it is the first in line of those that need what is in use now; it starts as soon as enough is free in queue {queue}"
+        ),
+        WaitReason::Priority => match before {
+            Some(n) => format!(
+                "{n} waiting jobs come before it, and starting it now could delay the first of them"
             ),
-            WaitReason::Priority => match before {
-                Some(n) => format!(
-                    "{n} waiting jobs come before it, and starting it now could delay the first of them"
-                ),
-                None => "other jobs come before it".to_owned(),
-            },
-            WaitReason::Dependency => {
-                format!("it waits for other jobs: {}", dependency::all(spec))
-            }
-            WaitReason::DependencyNever => format!(
-                "what it waits for can no longer happen ({}): cancel it or change its dependencies",
-                dependency::all(spec)
-            ),
-            WaitReason::BeginTime => "its begin time has not come".to_owned(),
-            WaitReason::HeldByUser => {
-                "it is held by its user: 'cosy release' lets it go".to_owned()
-            }
-            WaitReason::HeldByAdmin => "it is held by an administrator".to_owned(),
-            WaitReason::HeldRequeued | WaitReason::HeldSpecial => {
-                "it was put back into the queue and is held: 'cosy release' lets it go".to_owned()
-            }
-            WaitReason::HeldRestored => {
-                "the controller's store was restored from an old copy: it may have run since. Look at its output, then 'cosy release' lets it run, and 'cosy cancel' ends it".to_owned()
-            }
-            WaitReason::QueueTimeLimit => {
-                format!("its time limit is more than queue {queue} allows")
-            }
-            WaitReason::QueueNodeLimit => {
-                format!("it asks for more nodes than queue {queue} has or allows")
-            }
-            WaitReason::QueueLimits => format!("it asks for more than queue {queue} allows"),
-            WaitReason::QueueClosed => format!("queue {queue} is closed: it starts no jobs now"),
-            WaitReason::ArrayLimit => {
-                "as many tasks of its array run as may run at once".to_owned()
-            }
-            WaitReason::InteractiveLimit => format!(
-                "as many interactive jobs of its user run as may run at once ({})",
-                interactive_per_user
-            ),
-            WaitReason::NodesUnavailable => {
-                "nodes that it needs are down, drained or not connected".to_owned()
-            }
-            WaitReason::Reservation => "an accepted reservation is in the way".to_owned(),
-            WaitReason::ReservationStart => "its reservation has not begun".to_owned(),
-            WaitReason::ReservationGone => {
-                "its reservation is over or was given back: change its reservation or cancel it"
-                    .to_owned()
-            }
-            WaitReason::Directory => {
-                "the directory service does not tell the user's groups; it is asked again and again"
-                    .to_owned()
-            }
-            WaitReason::Licenses => format!(
-                "licences that it needs are in use ({})",
-                counted::write(&spec.licenses)
-            ),
-            WaitReason::AccountInvalid => format!(
-                "its user is not in account {}: an administrator can put the user into it, or change the job's account",
-                spec.account.as_deref().unwrap_or("(none)")
-            ),
-            WaitReason::AccountNotAllowed => {
-                format!("queue {queue} takes no jobs of account {}", spec.account.as_deref().unwrap_or("(none)"))
-            }
-            WaitReason::QosInvalid => format!(
-                "there is no quality of service '{}' any more: change the job's",
-                spec.qos.as_deref().unwrap_or("")
-            ),
-            WaitReason::QosNotAllowed => format!(
-                "its account, its user or queue {queue} does not allow quality of service '{}'",
-                spec.qos.as_deref().unwrap_or("")
-            ),
-            WaitReason::Limit(hit) => format!("it would be beyond a limit ({})", hit.word()),
-            WaitReason::Deadline => "it cannot be over at its deadline".to_owned(),
-            WaitReason::NeverFits => {
-                format!("queue {queue} as configured now can never run it: change it or cancel it")
-            }
+            None => "other jobs come before it".to_owned(),
+        },
+        WaitReason::Dependency => {
+            format!("it waits for other jobs: {}", dependency::all(spec))
         }
+        WaitReason::DependencyNever => format!(
+            "what it waits for can no longer happen ({}): cancel it or change its dependencies",
+            dependency::all(spec)
+        ),
+        WaitReason::BeginTime => "its begin time has not come".to_owned(),
+        WaitReason::HeldByUser
+        | WaitReason::HeldByAdmin
+        | WaitReason::HeldRequeued
+        | WaitReason::HeldSpecial
+        | WaitReason::HeldRestored => of_hold(reason).to_owned(),
+        WaitReason::QueueTimeLimit => {
+            format!("its time limit is more than queue {queue} allows")
+        }
+        WaitReason::QueueNodeLimit => {
+            format!("it asks for more nodes than queue {queue} has or allows")
+        }
+        WaitReason::QueueLimits => format!("it asks for more than queue {queue} allows"),
+        WaitReason::QueueClosed => format!("queue {queue} is closed: it starts no jobs now"),
+        WaitReason::ArrayLimit => "as many tasks of its array run as may run at once".to_owned(),
+        WaitReason::InteractiveLimit => format!(
+            "as many interactive jobs of its user run as may run at once ({})",
+            interactive_per_user
+        ),
+        WaitReason::NodesUnavailable => {
+            "nodes that it needs are down, drained or not connected".to_owned()
+        }
+        WaitReason::Reservation => "an accepted reservation is in the way".to_owned(),
+        WaitReason::ReservationStart => "its reservation has not begun".to_owned(),
+        WaitReason::ReservationGone => {
+            "its reservation is over or was given back: change its reservation or cancel it"
+                .to_owned()
+        }
+        WaitReason::Directory => {
+            "the directory service does not tell the user's groups; it is asked again and again"
+                .to_owned()
+        }
+        WaitReason::Licenses => {
+            format!("licences that it needs are in use ({})", counted::write(&spec.licenses))
+        }
+        WaitReason::AccountInvalid
+        | WaitReason::AccountNotAllowed
+        | WaitReason::QosInvalid
+        | WaitReason::QosNotAllowed
+        | WaitReason::Limit(_) => of_policy(reason, spec, queue),
+        WaitReason::Deadline => "it cannot be over at its deadline".to_owned(),
+        WaitReason::NeverFits => {
+            format!("queue {queue} as configured now can never run it: change it or cancel it")
+        }
+    }
+}
+
+/// Who holds it, and how it is let go.
+const fn of_hold(reason: &WaitReason) -> &'static str {
+    match reason {
+        WaitReason::HeldByUser => "it is held by its user: 'cosy release' lets it go",
+        WaitReason::HeldRestored => {
+            "the controller's store was restored from an old copy: it may have run since. Look at its output, then 'cosy release' lets it run, and 'cosy cancel' ends it"
+        }
+        WaitReason::HeldRequeued | WaitReason::HeldSpecial => {
+            "it was put back into the queue and is held: 'cosy release' lets it go"
+        }
+        _ => "it is held by an administrator",
+    }
+}
+
+/// What of accounts, qualities of service and limits it waits for.
+fn of_policy(reason: &WaitReason, spec: &JobSpec, queue: &str) -> String {
+    let account = spec.account.as_deref().unwrap_or("(none)");
+    let qos = spec.qos.as_deref().unwrap_or("");
+    match reason {
+        WaitReason::AccountInvalid => format!(
+            "its user is not in account {account}: an administrator can put the user into it, or change the job's account"
+        ),
+        WaitReason::AccountNotAllowed => {
+            format!("queue {queue} takes no jobs of account {account}")
+        }
+        WaitReason::QosInvalid => {
+            format!("there is no quality of service '{qos}' any more: change the job's")
+        }
+        WaitReason::QosNotAllowed => format!(
+            "its account, its user or queue {queue} does not allow quality of service '{qos}'"
+        ),
+        limit => format!("it would be beyond a limit ({})", limit.word()),
+    }
 }

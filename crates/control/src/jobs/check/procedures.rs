@@ -8,6 +8,7 @@ use crate::jobs::components::procedures::check_components;
 use crate::jobs::job::Submitted;
 use crate::jobs::licenses::procedures::check_licenses;
 use crate::planning::alternative_queues::procedures::check_queues;
+use crate::policy::standing::{Asked, Standing};
 use crate::queues::access::procedures::{is_administrator, may_submit, require_admin};
 use crate::queues::over_limit::place_or_wait;
 use crate::queues::{Queues, order};
@@ -42,7 +43,46 @@ pub(crate) fn check_result(
         queue,
         owner,
     )?;
-    Ok(Judged { queue, place })
+    let standing = standing(rooms, caller, outcome, queue)?;
+    Ok(Judged {
+        queue,
+        place,
+        standing,
+    })
+}
+
+/// The account and the quality of service that it gets. What is there already and is not changed
+/// stays, whatever has been enforced since.
+fn standing(
+    rooms: &Rooms,
+    caller: &Caller,
+    outcome: &Outcome<'_>,
+    queue: QueueId,
+) -> Result<Standing, Refusal> {
+    let (spec, owner) = (outcome.spec, outcome.owner);
+    let queue = rooms.queues.name(queue);
+    let as_before = |before: &Submitted| {
+        let old = &before.spec;
+        before.queue == queue && old.account == spec.account && old.qos == spec.qos
+    };
+    if outcome.before.is_some_and(as_before) {
+        return Ok(Standing {
+            account: spec.account.clone(),
+            qos: spec.qos.clone(),
+        });
+    }
+    let admin = is_administrator(&rooms.config, &rights_of(caller, owner));
+    let books = rooms.reservations.books();
+    let account = spec.account.as_deref();
+    let asked = Asked {
+        user: &owner.name,
+        account,
+        qos: spec.qos.as_deref(),
+        queue,
+        is_admin: admin,
+        is_member: admin || account.is_some_and(|account| books.is_member(account, owner)),
+    };
+    rooms.policy.standing(rooms.config.enforce, asked)
 }
 
 /// What only administrators may give, where the job has not got it already.

@@ -150,7 +150,13 @@ pub(crate) fn changed_body(
         ..Outcome::of_change(&owner, old, &spec)
     };
     let judged = check_result(rooms, bulk.caller(), &outcome);
-    let new = judged.map(|Judged { queue, place }| {
+    let new = judged.map(|judged| {
+        let Judged {
+            queue,
+            place,
+            standing,
+        } = judged;
+        (spec.account, spec.qos) = (standing.account, standing.qos);
         let queue = rooms.queues.name(queue).to_owned();
         match queue == old.queue && spec == old.spec {
             true => old.clone(),

@@ -52,7 +52,12 @@ pub(crate) fn ready(
         attached,
         ..Outcome::new(&caller.user, &spec)
     };
-    let Judged { queue, place } = check_result(rooms, caller, &outcome)?;
+    let Judged {
+        queue,
+        place,
+        standing,
+    } = check_result(rooms, caller, &outcome)?;
+    (spec.account, spec.qos) = (standing.account, standing.qos);
     forget_unknown(&rooms.config, &rooms.jobs, caller, &mut spec, facts);
     check_dependencies(&rooms.config, &rooms.jobs, caller, &spec.dependencies, facts)?;
     Ok(Ready {

@@ -1,8 +1,9 @@
 //! Requests that concern reservations.
 
 use crate::conversations::listing::begin::list_reservations;
+use crate::procedures::policy::fund_account;
 use crate::procedures::reservations::cancel::cancel_reservations;
-use crate::reservations::account::{account_control, list_accounts};
+use crate::reservations::account::list_accounts;
 use crate::reservations::book::procedures::reserve;
 use crate::reservations::chart::plan_chart;
 use crate::reservations::confirm::confirm;
@@ -62,8 +63,7 @@ pub(crate) fn reservation_request(
             list_accounts(&rooms.config, &rooms.reservations, caller, &names).map(Some)
         }
         Request::AccountControl { name, action } => {
-            account_control(&rooms.config, &mut rooms.reservations, turn, caller, &name, &action)
-                .map(Some)
+            fund_account(rooms, turn, caller, &name, &action).map(Some)
         }
         _ => Err(Refusal::invalid("this is no request about reservations")),
     }

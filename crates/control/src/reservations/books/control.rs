@@ -69,6 +69,24 @@ impl Books {
         granted
     }
 
+    /// A new account without a budget that only those may charge whom the policy puts into it.
+    ///
+    /// # Errors
+    /// The name is not sound, or taken.
+    pub(crate) fn open_listed(
+        &mut self,
+        now: Time,
+        name: &str,
+        who: &str,
+    ) -> Result<Vec<Record>, Refusal> {
+        self.create(now, name, &[], None, who)?;
+        let row = self.accounts.get_mut(name).map(|row| {
+            row.listed = true;
+            Record::Account(row.clone())
+        });
+        Ok(row.into_iter().collect())
+    }
+
     fn create(
         &mut self,
         now: Time,

@@ -22,6 +22,7 @@
 
 pub(crate) mod control;
 pub(crate) mod lines;
+pub(crate) mod row;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +44,8 @@ pub(crate) struct Books {
     accounts: BTreeMap<String, AccountRow>,
     /// Those that the configuration names.
     configured: BTreeSet<String>,
+    /// Users whom the policy puts into accounts, by account.
+    associated: BTreeMap<String, BTreeSet<String>>,
     last_entry: u64,
     /// The book `grants`, counted by lines and not by accounts, so that both can be
     /// compared.
@@ -61,6 +64,7 @@ impl Books {
         Self {
             accounts,
             configured: BTreeSet::new(),
+            associated: BTreeMap::new(),
             last_entry,
             grants: -granted,
             income,
@@ -109,7 +113,7 @@ impl Books {
         }
         let Some(asked) = asked else {
             let mut rows = self.accounts.values();
-            let first = rows.find(|row| charges(row, user));
+            let first = rows.find(|row| self.charges(row, user));
             return match first {
                 Some(row) => Ok(Some(row.name.clone())),
                 None => Err(Refusal::new(
@@ -122,7 +126,7 @@ impl Books {
                 )),
             };
         };
-        if charges(self.row(asked)?, user) {
+        if self.charges(self.row(asked)?, user) {
             return Ok(Some(asked.to_owned()));
         }
         Err(Refusal::new(
@@ -134,7 +138,27 @@ impl Books {
     /// True when the account exists and the user may charge it.
     pub(crate) fn is_member(&self, account: &str, user: &User) -> bool {
         let row = self.accounts.get(account);
-        row.is_some_and(|row| charges(row, user))
+        row.is_some_and(|row| self.charges(row, user))
+    }
+
+    /// The policy puts these users into accounts: they may charge them beside the members.
+    pub(crate) fn associate(&mut self, users: BTreeMap<String, BTreeSet<String>>) {
+        self.associated = users;
+    }
+
+    /// True when there is an account of that name.
+    pub(crate) fn has(&self, account: &str) -> bool {
+        self.accounts.contains_key(account)
+    }
+
+    /// Names of all accounts.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.accounts.keys()
+    }
+
+    fn charges(&self, row: &AccountRow, user: &User) -> bool {
+        let own = self.associated.get(&row.name);
+        own.is_some_and(|own| own.contains(&user.name)) || charges(row, user)
     }
 
     /// What the account can still spend; `None`: it has no budget, or there is no such
@@ -245,7 +269,29 @@ impl Books {
     ) -> Vec<AccountInfo> {
         let rows = self.accounts.values();
         let named = rows.filter(|row| names.is_empty() || names.contains(&row.name));
-        named.filter(|row| may_see(row)).map(info).collect()
+        named
+            .filter(|row| may_see(row))
+            .map(|row| self.info(row))
+            .collect()
+    }
+
+    fn info(&self, row: &AccountRow) -> AccountInfo {
+        let mut members = row.members.clone();
+        let everyone = members.is_empty() && !row.listed;
+        let own = self.associated.get(&row.name).into_iter().flatten();
+        if !everyone {
+            members.extend(own.filter(|user| !row.members.contains(user)).cloned());
+        }
+        AccountInfo {
+            name: row.name.clone(),
+            listed: row.listed,
+            members,
+            budget: row.budget,
+            granted: row.granted,
+            held: row.held,
+            charged: row.charged,
+            available: available(row),
+        }
     }
 
     /// Whether the books agree.
@@ -285,7 +331,7 @@ fn charges(row: &AccountRow, user: &User) -> bool {
         Some(group) => user.in_group(group),
         None => *member == user.name,
     };
-    row.members.is_empty() || row.members.iter().any(is)
+    row.members.is_empty() && !row.listed || row.members.iter().any(is)
 }
 
 /// The book of the account itself.
@@ -296,18 +342,6 @@ fn balance(row: &AccountRow) -> i128 {
 fn available(row: &AccountRow) -> Su {
     let own = balance(row).clamp(i128::from(i64::MIN), i128::from(i64::MAX));
     Su(own as i64)
-}
-
-fn info(row: &AccountRow) -> AccountInfo {
-    AccountInfo {
-        name: row.name.clone(),
-        members: row.members.clone(),
-        budget: row.budget,
-        granted: row.granted,
-        held: row.held,
-        charged: row.charged,
-        available: available(row),
-    }
 }
 
 fn too_much(account: &str, what: &str, sum: Su) -> Refusal {

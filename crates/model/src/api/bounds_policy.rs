@@ -1,6 +1,6 @@
 //! Bounds of what is asked of the policy.
 
-use super::{Bounded, most, name, names, text};
+use super::bounded::{Bounded, most, name, names, text};
 use crate::limits;
 use crate::policy::{
     AssociationChange, AssociationKey, PolicyChange, PolicyQuery, QosChange, QosListChange,
@@ -94,7 +94,7 @@ fn change(change: &PolicyChange) -> Bounded {
     }
 }
 
-fn optional(what: &str, one: Option<&str>) -> Bounded {
+pub(super) fn optional(what: &str, one: Option<&str>) -> Bounded {
     one.map_or(Ok(()), |one| name(what, one))
 }
 

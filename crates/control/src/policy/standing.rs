@@ -1,0 +1,170 @@
+//! Where a job stands in the policy: which account and quality of service it has, and whether it
+//! may be there. Source: slurm.conf(5), `AccountingStorageEnforce`; sbatch(1), `--account`, `--qos`.
+
+use super::Policy;
+use cosy_model::policy::{AssociationKey, Enforce, ROOT};
+use cosy_model::{About, Refusal, RefusalCode};
+
+/// An account and a quality of service that a job gets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Standing {
+    /// The account that it is charged to.
+    pub account: Option<String>,
+    /// Its quality of service.
+    pub qos: Option<String>,
+}
+
+/// What is asked of the policy for a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// Login name of the job's user.
+    pub user: &'a str,
+    /// Account as named.
+    pub account: Option<&'a str>,
+    /// Quality of service as named.
+    pub qos: Option<&'a str>,
+    /// The queue that it goes to.
+    pub queue: &'a str,
+    /// The user may charge the account by a list of members of the books, or is an administrator.
+    pub is_member: bool,
+    /// The user is an administrator of the cluster, whom the root account is for.
+    pub is_admin: bool,
+}
+
+impl Policy {
+    /// The association of a user in an account that counts for a queue: that of the queue, else that
+    /// of all queues.
+    pub(crate) fn association_for(
+        &self,
+        account: &str,
+        user: &str,
+        queue: &str,
+    ) -> Option<AssociationKey> {
+        let mut key = AssociationKey {
+            account: account.to_owned(),
+            user: Some(user.to_owned()),
+            queue: Some(queue.to_owned()),
+        };
+        if self.association(&key).is_none() {
+            key.queue = None;
+        }
+        self.association(&key).map(|row| row.key.clone())
+    }
+
+    /// The key whose settings count for a job: of the user in the account, else of the account.
+    pub(crate) fn key_for(&self, account: &str, user: &str, queue: &str) -> AssociationKey {
+        self.association_for(account, user, queue)
+            .unwrap_or(AssociationKey {
+                account: account.to_owned(),
+                user: None,
+                queue: None,
+            })
+    }
+
+    /// The account and quality of service of a job that asks for that. Names are filled in where the
+    /// policy knows the user; they are judged as far as they are enforced.
+    ///
+    /// # Errors
+    /// The account or the quality of service is not the user's, while that is enforced.
+    pub(crate) fn standing(&self, enforce: Enforce, asked: Asked<'_>) -> Result<Standing, Refusal> {
+        let default = self.user(asked.user);
+        let default = default.and_then(|row| row.default_account.as_deref());
+        let account = asked.account.or(default);
+        let bound = enforce.associations || enforce.limits || enforce.qos;
+        let account = account.or((bound && asked.is_admin).then_some(ROOT));
+        let Some(account) = account else {
+            return match bound {
+                true => Err(no_account(format!(
+                    "user {} is in no account: jobs need one here (an administrator puts users into accounts)",
+                    asked.user
+                ))),
+                false => Ok(Standing {
+                    account: None,
+                    qos: asked.qos.map(str::to_owned),
+                }),
+            };
+        };
+        let own = self.association_for(account, asked.user, asked.queue);
+        if bound && own.is_none() && !asked.is_member {
+            return Err(no_account(self.not_in(account, asked)));
+        }
+        let key = own.unwrap_or_else(|| self.key_for(account, asked.user, asked.queue));
+        let qos = self.qos_of(enforce, &key, asked)?;
+        Ok(Standing {
+            account: Some(account.to_owned()),
+            qos,
+        })
+    }
+
+    fn qos_of(
+        &self,
+        enforce: Enforce,
+        key: &AssociationKey,
+        asked: Asked<'_>,
+    ) -> Result<Option<String>, Refusal> {
+        let Some(name) = asked.qos else {
+            let default = match self.is_in_use() && self.account(&key.account).is_some() {
+                true => self.default_qos(key),
+                false => None,
+            };
+            return match default {
+                None if enforce.qos => Err(no_qos(format!(
+                    "user {} has no default quality of service in account {}: name one of {}",
+                    asked.user,
+                    key.account,
+                    listed(self.allowed_qos(key))
+                ))),
+                default => Ok(default),
+            };
+        };
+        if !enforce.qos {
+            return Ok(Some(name.to_owned()));
+        }
+        let allowed = self.allowed_qos(key);
+        if self.qos(name).is_none() || !allowed.contains(name) {
+            let why = match self.qos(name) {
+                None => "there is none of that name".to_owned(),
+                Some(_) => format!("user {} in account {} has none such", asked.user, key.account),
+            };
+            return Err(no_qos(format!(
+                "quality of service '{name}' cannot be had: {why}; {} can be",
+                listed(allowed)
+            )));
+        }
+        Ok(Some(name.to_owned()))
+    }
+
+    fn not_in(&self, account: &str, asked: Asked<'_>) -> String {
+        let own = self.associations_of(asked.user);
+        let usable = own.filter(|row| row.key.queue.as_deref().is_none_or(|q| q == asked.queue));
+        let mut own: Vec<&str> = usable.map(|row| row.key.account.as_str()).collect();
+        own.dedup();
+        let whose = match own.is_empty() {
+            true => "in no account".to_owned(),
+            false => format!("in {}", own.join(",")),
+        };
+        match self.account(account) {
+            None => format!("there is no account '{account}'; user {} is {whose}", asked.user),
+            Some(_) => format!(
+                "user {} is not in account {account} (for queue {}), but {whose}",
+                asked.user, asked.queue
+            ),
+        }
+    }
+}
+
+fn listed(all: impl IntoIterator<Item = String>) -> String {
+    let all: Vec<String> = all.into_iter().collect();
+    match all.is_empty() {
+        true => "none".to_owned(),
+        false => all.join(","),
+    }
+}
+
+fn no_account(why: String) -> Refusal {
+    Refusal::new(RefusalCode::AccessDenied, why).about(About::Account)
+}
+
+fn no_qos(why: String) -> Refusal {
+    Refusal::new(RefusalCode::AccessDenied, why).about(About::Qos)
+}

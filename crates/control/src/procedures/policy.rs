@@ -1,0 +1,136 @@
+//! Accounts, users and qualities of service are asked for and changed.
+
+use crate::event::Caller;
+use crate::policy::books::follow;
+use crate::policy::rights::Author;
+use crate::policy::show;
+use crate::queues::access::procedures::is_administrator;
+use crate::reservations::account::account_control;
+use crate::rooms::Rooms;
+use crate::turn::Turn;
+use cosy_model::Refusal;
+use cosy_model::api::Reply;
+use cosy_model::policy::{AssociationKey, PolicyChange, PolicyQuery};
+use cosy_model::reservation::AccountAction;
+use std::collections::BTreeSet;
+
+pub(crate) fn policy_query(
+    rooms: &Rooms,
+    caller: &Caller,
+    query: &PolicyQuery,
+) -> Result<Reply, Refusal> {
+    let author = author(rooms, caller);
+    show::answer(&rooms.config, &rooms.policy, author, query).map(Reply::Policy)
+}
+
+pub(crate) fn change_policy(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    caller: &Caller,
+    changes: &[PolicyChange],
+    dry_run: bool,
+) -> Result<Reply, Refusal> {
+    let now = turn.now();
+    let who = caller.user.name.clone();
+    let author = author(rooms, caller);
+    let used = match changes.iter().any(takes_away) {
+        true => used_by_jobs(rooms),
+        false => BTreeSet::new(),
+    };
+    let draft = rooms.policy.draft(&rooms.config, author, changes, &used);
+    let (draft, effect) = draft?;
+    let books = rooms.reservations.books().clone();
+    let followed = follow(&mut rooms.reservations, now, &who, &effect);
+    match followed {
+        Ok(records) if !dry_run => {
+            let (rows, said) = draft.done();
+            let changed = rows.len() as u64;
+            records
+                .into_iter()
+                .chain(rows)
+                .for_each(|record| turn.record(record));
+            for said in said {
+                turn.happened(now, said.kind, &who, said.object, said.detail);
+            }
+            rooms
+                .reservations
+                .books_mut()
+                .associate(rooms.policy.users_by_account());
+            Ok(done(changed))
+        }
+        other => {
+            draft.undone();
+            *rooms.reservations.books_mut() = books;
+            other.map(|_| done(0))
+        }
+    }
+}
+
+fn author<'a>(rooms: &Rooms, caller: &'a Caller) -> Author<'a> {
+    Author {
+        name: &caller.user.name,
+        admin: is_administrator(&rooms.config, caller),
+    }
+}
+
+const fn done(changed: u64) -> Reply {
+    Reply::Done {
+        changed,
+        refused: Vec::new(),
+    }
+}
+
+const fn takes_away(change: &PolicyChange) -> bool {
+    matches!(
+        change,
+        PolicyChange::RemoveAccount { .. }
+            | PolicyChange::RemoveAssociation { .. }
+            | PolicyChange::RemoveUser { .. }
+    )
+}
+
+/// Associations that jobs which wait or run are in.
+fn used_by_jobs(rooms: &Rooms) -> BTreeSet<AssociationKey> {
+    let jobs = rooms.jobs.all();
+    let keys = jobs.filter_map(|job| {
+        let account = job.spec().account.as_deref()?;
+        let submitted = job.submitted();
+        rooms.policy.account(account)?;
+        Some(
+            rooms
+                .policy
+                .key_for(account, &submitted.user, &submitted.queue),
+        )
+    });
+    keys.collect()
+}
+
+/// The tree has every account of the books, and the books know who is in which account.
+pub(crate) fn books_are_in_the_tree(rooms: &mut Rooms, turn: &mut Turn) {
+    let names = rooms.reservations.books().names().cloned();
+    let names: Vec<String> = names.collect();
+    rooms.policy.take_up(turn, names.into_iter());
+    let users = rooms.policy.users_by_account();
+    rooms.reservations.books_mut().associate(users);
+}
+
+/// Makes, funds, changes or removes an account in the books; the tree follows.
+pub(crate) fn fund_account(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    caller: &Caller,
+    name: &str,
+    action: &AccountAction,
+) -> Result<Reply, Refusal> {
+    let removes = *action == AccountAction::Remove && rooms.reservations.books().has(name);
+    if removes {
+        let change = PolicyChange::RemoveAccount {
+            name: name.to_owned(),
+        };
+        return change_policy(rooms, turn, caller, &[change], false);
+    }
+    let (config, reservations) = (&rooms.config, &mut rooms.reservations);
+    let reply = account_control(config, reservations, turn, caller, name, action)?;
+    books_are_in_the_tree(rooms, turn);
+    Ok(reply)
+}
