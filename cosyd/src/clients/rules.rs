@@ -4,7 +4,7 @@ use super::lock::lock;
 use super::services::Services;
 use crate::budget::Requester;
 use crate::engine::Input;
-use crate::submit::{Judged, Reason, SubmitPolicy, judge};
+use crate::submit::{Judged, Reason, SubmitPolicy, Worker, judge};
 use cosy_control::{Caller, DescribedJob, DescriptionRequest, Event, is_admin};
 use cosy_model::api::{JobRef, Reply, Request, RulesTried};
 use cosy_model::{Gid, Refusal, RefusalCode};
@@ -157,7 +157,7 @@ impl Services {
             uid: caller.user.uid,
             trusted: admin && caller.via.is_none(),
         };
-        let work = move |(): &mut ()| judge(&policy, &reason, request);
+        let work = move |worker: &mut Option<Worker>| judge(&policy, &reason, worker, request);
         self.gate.threads()?.run(who, work).await
     }
 

@@ -1,13 +1,25 @@
 //! `[submit]` of `cosy.toml`: rules at submission.
 
 use super::values::Raw;
-use crate::submit::{Exempt, SubmitPolicy};
-use cosy_config::Check;
-use cosy_model::limits;
+use crate::submit::{Exempt, Layer, SubmitPolicy, WorkerPolicy};
+use cosy_config::{Check, Size};
+use cosy_model::{MiB, Span, limits};
 use cosy_rules::{Assignment, Expression, Kind, RULES, Rule, Template};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use toml::{Spanned, Value};
+
+/// An answer must come within so long, unless it is said otherwise.
+const TIMEOUT: Span = Span::from_secs(1);
+/// Shortest and longest such time.
+const LEAST_TIMEOUT: Span = Span::from_secs(1);
+/// Longest time that a request may wait for the program.
+const MOST_TIMEOUT: Span = Span::from_secs(30);
+/// Address space of the program, unless it is said otherwise.
+const MEMORY: MiB = MiB(256);
+/// The user that has no rights.
+const NOBODY: u32 = 65_534;
 
 /// The table `[submit]`.
 #[derive(Deserialize)]
@@ -16,6 +28,13 @@ pub(super) struct Table {
     #[serde(default)]
     exempt: Vec<Spanned<String>>,
     exempt_admins: Option<bool>,
+    order: Option<Vec<Spanned<String>>>,
+    worker: Option<Spanned<Vec<String>>>,
+    worker_uid: Option<Spanned<u32>>,
+    worker_network: Option<bool>,
+    memory: Option<Spanned<Size>>,
+    timeout: Option<Spanned<String>>,
+    on_failure: Option<Spanned<String>>,
     #[serde(default)]
     rule: Vec<RuleTable>,
 }
@@ -62,10 +81,87 @@ pub(super) fn read(check: &mut Check<'_>, table: Option<&Table>) -> Option<Submi
     }
     Some(SubmitPolicy {
         rules,
+        worker: worker(check, table),
+        order: order(check, table),
         exempt: Exempt {
             admins: table.exempt_admins.unwrap_or(false),
             names: exempt(check, &table.exempt),
         },
+    })
+}
+
+/// Rules first unless it is said otherwise.
+fn order(check: &mut Check<'_>, table: &Table) -> Vec<Layer> {
+    let Some(words) = &table.order else {
+        return vec![Layer::Rules, Layer::Worker];
+    };
+    let mut order = Vec::new();
+    for word in words {
+        let layer = match word.get_ref().as_str() {
+            "rules" => Layer::Rules,
+            "worker" => Layer::Worker,
+            other => {
+                let what = format!("'{other}' judges nothing: use \"rules\" and \"worker\"");
+                check.fault(word.span().start, what);
+                continue;
+            }
+        };
+        if order.contains(&layer) {
+            check.fault(word.span().start, "it judges once");
+        }
+        order.push(layer);
+    }
+    let idle = |layer, there: bool| there && !order.contains(&layer);
+    if idle(Layer::Rules, !table.rule.is_empty()) || idle(Layer::Worker, table.worker.is_some()) {
+        let at = words.first().map_or(0, |word| word.span().start);
+        check.fault(at, "order leaves out what is configured: name \"rules\" and \"worker\"");
+    }
+    order
+}
+
+fn worker(check: &mut Check<'_>, table: &Table) -> Option<WorkerPolicy> {
+    let command = table.worker.as_ref()?;
+    if command
+        .get_ref()
+        .first()
+        .is_none_or(|program| !program.starts_with('/'))
+    {
+        check.fault(command.span().start, "worker must start with a whole path");
+    }
+    if let Some(uid) = table.worker_uid.as_ref().filter(|uid| *uid.get_ref() == 0) {
+        check.fault(uid.span().start, "the program cannot run as root: name an ordinary user");
+    }
+    let timeout = check.span(table.timeout.as_ref(), TIMEOUT);
+    if !(LEAST_TIMEOUT..=MOST_TIMEOUT).contains(&timeout) {
+        let at = table.timeout.as_ref().map_or(0, |text| text.span().start);
+        check.fault(at, "timeout must be between 1s and 30s: every request may wait so long");
+    }
+    let fail_open = match table
+        .on_failure
+        .as_ref()
+        .map(|text| text.get_ref().as_str())
+    {
+        None | Some("closed") => false,
+        Some("open") => true,
+        Some(other) => {
+            let at = table
+                .on_failure
+                .as_ref()
+                .map_or(0, |text| text.span().start);
+            check.fault(at, format!("on_failure is \"closed\" or \"open\", not '{other}'"));
+            false
+        }
+    };
+    Some(WorkerPolicy {
+        command: command.get_ref().clone(),
+        uid: table
+            .worker_uid
+            .as_ref()
+            .map_or(NOBODY, |uid| *uid.get_ref()),
+        timeout: Duration::from_secs(u64::try_from(timeout.secs()).unwrap_or(1)),
+        memory: check.size(table.memory.as_ref()).unwrap_or(MEMORY),
+        network: table.worker_network.unwrap_or(false),
+        fail_open,
     })
 }
 
@@ -210,6 +306,17 @@ mod tests {
             "warn = 'x'\n[[submit.rule]]\nname = 'r'\nwarn = 'x'",
             "x:10: rule 'r' is there twice",
         );
+        let check_table = |lines: &str, want: &str| {
+            let text = format!("{BASE}[submit]\n{lines}\n");
+            let faults = parse(Path::new("x"), &text).unwrap_err().0;
+            assert!(faults.iter().any(|f| f.contains(want)), "{lines}: {faults:?} lacks {want}");
+        };
+        check_table("worker = ['judge']", "x:7: worker must start with a whole path");
+        check_table("worker = ['/j']\nworker_uid = 0", "x:8: the program cannot run as root");
+        check_table("worker = ['/j']\ntimeout = '2m'", "x:8: timeout must be between");
+        check_table("worker = ['/j']\non_failure = 'ajar'", "x:8: on_failure is");
+        check_table("worker = ['/j']\norder = ['rules']", "x:8: order leaves out");
+        check_table("order = ['lua']", "x:7: 'lua' judges nothing");
         let text = format!("{BASE}[submit.rule]\nname = 'r'\n");
         let faults = parse(Path::new("x"), &text).unwrap_err().0;
         assert!(faults[0].contains("[[submit.rule]]"), "{faults:?}");

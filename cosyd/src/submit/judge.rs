@@ -1,6 +1,7 @@
 //! What rules make of each kind of request.
 
-use super::policy::SubmitPolicy;
+use super::policy::{Layer, SubmitPolicy, WorkerPolicy};
+use super::worker::{Worker, ask};
 use cosy_control::{DescribedJob, changed};
 use cosy_model::api::{JobChange, Request, Submission};
 use cosy_model::reservation::ReservationSpec;
@@ -40,14 +41,24 @@ pub struct Judged {
 struct Judge<'a> {
     policy: &'a SubmitPolicy,
     reason: &'a Reason,
+    worker: &'a mut Option<Worker>,
+    /// The worker has failed at this request: it is not asked again.
+    worker_failed: bool,
     all: Outcome,
 }
 
 /// Judges a request; what no rules are about goes on as it is.
-pub fn judge(policy: &SubmitPolicy, reason: &Reason, mut request: Request) -> Judged {
+pub fn judge(
+    policy: &SubmitPolicy,
+    reason: &Reason,
+    worker: &mut Option<Worker>,
+    mut request: Request,
+) -> Judged {
     let mut judge = Judge {
         policy,
         reason,
+        worker,
+        worker_failed: false,
         all: Outcome::default(),
     };
     match &mut request {
@@ -104,7 +115,17 @@ impl Judge<'_> {
                 environment,
                 component,
             };
-            apply(&self.policy.rules, &mut subject, &mut outcome);
+            for layer in &self.policy.order {
+                match (layer, &self.policy.worker) {
+                    _ if !outcome.has_passed() => break,
+                    (Layer::Rules, _) => apply(&self.policy.rules, &mut subject, &mut outcome),
+                    (Layer::Worker, Some(policy)) if !self.worker_failed => {
+                        self.worker_failed =
+                            !ask_worker(self.worker, policy, &mut subject, &mut outcome);
+                    }
+                    (Layer::Worker, _) => {}
+                }
+            }
             changes.push(outcome.changes.clone());
             self.learn(outcome);
             if !self.all.has_passed() {
@@ -216,6 +237,36 @@ impl Judge<'_> {
             flow.account = account;
         }
     }
+}
+
+/// Asks the program of the site and does what it wants; false when it has failed.
+fn ask_worker(
+    kept: &mut Option<Worker>,
+    policy: &WorkerPolicy,
+    subject: &mut Subject<'_>,
+    outcome: &mut Outcome,
+) -> bool {
+    let done = ask(kept, policy, subject).and_then(|wanted| {
+        for (field, value) in wanted.set {
+            outcome.set(subject, field, value)?;
+        }
+        wanted
+            .remarks
+            .into_iter()
+            .for_each(|text| outcome.remark(text));
+        if let Some(message) = wanted.refuse {
+            outcome.refuse("worker", message);
+        }
+        Ok(())
+    });
+    let Err(why) = done else { return true };
+    let program = policy.command.first().map_or("", String::as_str);
+    tracing::error!("the program {program} that judges requests has failed: {why}");
+    if !policy.fail_open {
+        let message = "the program that judges requests here has failed, and nothing was changed: try again, or tell an administrator";
+        outcome.refuse("worker", message.to_owned());
+    }
+    false
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 mod judge;
 mod lines;
 mod policy;
+mod worker;
 
 pub use judge::{Judged, Reason, judge};
 pub use lines::UserLines;
-pub use policy::{Exempt, SubmitPolicy};
+pub use policy::{Exempt, Layer, SubmitPolicy, WorkerPolicy};
+pub use worker::Worker;
 
 use crate::clients::lock;
 use crate::pool::{Bounds, Pool};
@@ -27,7 +29,7 @@ use tokio::sync::OwnedMutexGuard;
 pub struct Gate {
     policy: Mutex<Option<Arc<SubmitPolicy>>>,
     lines: UserLines,
-    threads: OnceLock<Option<Pool<()>>>,
+    threads: OnceLock<Option<Pool<Option<Worker>>>>,
 }
 
 impl Gate {
@@ -58,7 +60,7 @@ impl Gate {
     ///
     /// # Errors
     /// The system gives none.
-    pub fn threads(&self) -> Result<&Pool<()>, Refusal> {
+    pub fn threads(&self) -> Result<&Pool<Option<Worker>>, Refusal> {
         let bounds = Bounds {
             threads: 5,
             per_user: 1,

@@ -33,13 +33,14 @@ fn setting(when: &str, field: &str, value: &str) -> Rule {
 fn judged(rule: Rule, jobs: Vec<DescribedJob>, request: Request) -> Judged {
     let policy = SubmitPolicy {
         rules: vec![rule],
+        order: vec![Layer::Rules],
         ..SubmitPolicy::default()
     };
     let reason = Reason {
         jobs,
         ..Reason::default()
     };
-    judge(&policy, &reason, request)
+    judge(&policy, &reason, &mut None, request)
 }
 
 fn job(gpus: u32) -> JobSpec {
@@ -202,4 +203,45 @@ fn workflows() {
 fn what_no_rule_is_about_goes_on() {
     let judged = judged(refusing("true", "no"), Vec::new(), Request::Ping);
     assert_eq!((judged.request, judged.refused), (Request::Ping, None));
+}
+
+fn worker(script: &str, fail_open: bool) -> WorkerPolicy {
+    WorkerPolicy {
+        command: ["/bin/sh", "-c", script].map(str::to_owned).into(),
+        uid: 65_534,
+        timeout: std::time::Duration::from_secs(60),
+        memory: cosy_model::MiB(512),
+        network: false,
+        fail_open,
+    }
+}
+
+#[test]
+fn a_worker_and_rules_in_their_order() {
+    let check = |script: &str, fail_open: bool, order: &[Layer], want: &str| {
+        let policy = SubmitPolicy {
+            rules: vec![
+                refusing("queue == 'gpu'", "no gpu"),
+                setting("true", "queue", "day"),
+            ],
+            worker: Some(worker(script, fail_open)),
+            order: order.to_vec(),
+            ..SubmitPolicy::default()
+        };
+        let judged = judge(&policy, &Reason::default(), &mut None, submit(0, None));
+        assert!(why(&judged).starts_with(want), "{script}: {judged:?}");
+        assert_eq!(why(&judged).is_empty(), want.is_empty(), "{script}");
+    };
+    let gpu = "read -r line; echo '{\"id\":1,\"set\":{\"queue\":\"gpu\"}}'";
+    check(gpu, false, &[Layer::Worker, Layer::Rules], "no gpu");
+    check(gpu, false, &[Layer::Rules, Layer::Worker], "");
+    let never = "read -r line; echo '{\"id\":1,\"refuse\":\"never\"}'";
+    check(never, true, &[Layer::Rules, Layer::Worker], "never");
+    for broken in ["exit 1", "read -r line; echo x", "read -r line; kill -9 $$"] {
+        check(broken, false, &[Layer::Rules, Layer::Worker], "the program that judges");
+        check(broken, true, &[Layer::Rules, Layer::Worker], "");
+        check(broken, true, &[Layer::Worker, Layer::Rules], "");
+    }
+    let negative = "read -r line; echo '{\"id\":1,\"set\":{\"nodes\":-1}}'";
+    check(negative, false, &[Layer::Worker], "the program that judges");
 }
