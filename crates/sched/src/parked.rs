@@ -10,7 +10,7 @@ use crate::resource_pool::classes::ClassId;
 use crate::resource_pool::{Need, PoolId};
 use crate::scheduler::Scheduler;
 use crate::waiting_line::{QueueKey, WaitingLine};
-use cosy_model::{JobId, Time};
+use cosy_model::{JobId, Span, Time};
 use std::sync::Arc;
 
 impl NodePool {
@@ -63,7 +63,14 @@ impl NodePool {
         self.promised.len() < before
     }
 
-    /// How many jobs are parked.
+    /// The longest limit of a job that is parked: it is a waiting job like others where nodes
+    /// are chosen in view of reservations.
+    pub fn parked_longest(&self) -> Span {
+        let lines = self.parked.iter().map(|(_, line)| line.known_longest());
+        lines.max().unwrap_or_default()
+    }
+
+    /// The jobs that are parked.
     pub fn parked_keys(&self) -> impl Iterator<Item = OrderKey> {
         let lines = self.parked.iter().map(|(_, line)| line);
         lines.flat_map(|line| line.keys().copied())

@@ -55,7 +55,10 @@ impl Scheduler {
         let asked = scratch.ask(job);
         let far = match known.bounds.is_empty() {
             true => Time::FAR,
-            false => now + at_least_one(known.line.known_longest().max(job.limit)),
+            false => {
+                let longest = known.line.known_longest().max(known.parked_longest());
+                now + at_least_one(longest.max(job.limit))
+            }
         };
         scratch.answer((queue.pool, now, far), &heads, &asked)
     }

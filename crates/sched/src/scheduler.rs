@@ -177,6 +177,7 @@ impl Scheduler {
             return;
         }
         known.starts = starts;
+        let mut broken = false;
         for waiting in self.waiting.sorted_by_key(|waiting| waiting.job.key) {
             if waiting.job.queue != queue {
                 continue;
@@ -188,7 +189,11 @@ impl Scheduler {
                 pool.change();
             } else {
                 pool.take_out(&waiting.job.key, self.classes.needs(waiting.class));
+                broken |= pool.break_promise(waiting.job.key.job);
             }
+        }
+        if broken {
+            self.touch_holders();
         }
     }
 

@@ -109,10 +109,13 @@ impl Scheduler {
         let group = self.groups.get(queue_key.group);
         let pool = &self.node_pools[pass.pool];
         let soon = Time(pass.now.0.saturating_add(1));
+        // A job that waits for a resource pool alone is not served by numbers of nodes.
+        let idle = self.machine.room(pass.pool).idle;
         if let Some(capacity) = group.alike
             && self.is_counted(pool, pass, group)
+            && let count = count_alike(group.demand.first(), capacity)?
+            && (!queue_key.class.holds() || count > idle)
         {
-            let count = count_alike(group.demand.first(), capacity)?;
             let (at, nodes) = self.earliest_counted(pass, group, count)?;
             if at + at_least_one(queue_key.limit) <= pool.reserved_from()
                 && self

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Cluster, Pair, QUEUES, Step, amounts, clusters, mask, policies, steps};
+use common::{Cluster, Pair, QUEUES, Step, amounts, clusters, mask, policies, pool_steps, steps};
 use cosy_model::{JobId, Time};
 use proptest::prelude::*;
 
@@ -20,6 +20,42 @@ proptest! {
         let mut pair = Pair::new(&cluster);
         for step in &steps {
             pair.step(step);
+            pair.schedule()?;
+        }
+    }
+
+    /// Resource pools of both kinds, which come, change and go, and reservations of them.
+    #[test]
+    fn same_starts_with_pools(
+        cluster in clusters(),
+        steps in prop::collection::vec(pool_steps(), 1..60),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        for step in &steps {
+            pair.step(step);
+            pair.schedule()?;
+        }
+    }
+
+    /// The same for whole nodes that are alike.
+    #[test]
+    fn same_starts_of_whole_nodes_with_pools(
+        nodes in 1usize..=6,
+        policy in policies(),
+        steps in prop::collection::vec(pool_steps(), 1..60),
+    ) {
+        let cluster = Cluster {
+            policy,
+            nodes: vec![amounts((2, 8, 0, 0)); nodes],
+            queues: vec![mask((1 << nodes) - 1); QUEUES],
+        };
+        let mut pair = Pair::new(&cluster);
+        for step in &steps {
+            let step = match step {
+                Step::Submit(request) => Step::Submit(request.whole()),
+                other => other.clone(),
+            };
+            pair.step(&step);
             pair.schedule()?;
         }
     }
@@ -70,20 +106,43 @@ proptest! {
                 pair.schedule()?;
             }
         }
-        let plan = pair.scheduler.plan(Time(pair.now), None);
-        let played = play(pair.clone());
-        for prediction in &plan.predictions {
-            let start = played.iter().find(|(job, _)| *job == prediction.job);
-            prop_assert_eq!(prediction.start, start.map(|s| Time(s.1)), "{:?}", prediction);
-            let one = pair.scheduler.predict(Time(pair.now), prediction.job);
-            prop_assert_eq!(one.as_ref(), Some(prediction));
-        }
-        prop_assert_eq!(plan.predictions.len(), pair.world.waiting.len());
-        for most in 0..plan.predictions.len() {
-            let some = pair.scheduler.plan(Time(pair.now), Some(most));
-            prop_assert_eq!(&some.predictions[..], &plan.predictions[..most]);
-        }
+        check_plan(&pair)?;
     }
+
+    /// The same with resource pools.
+    #[test]
+    fn same_plan_with_pools(
+        cluster in clusters(),
+        steps in prop::collection::vec(pool_steps(), 1..25),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        for (at, step) in steps.iter().enumerate() {
+            pair.step(step);
+            if at + 3 < steps.len() {
+                pair.schedule()?;
+            }
+        }
+        check_plan(&pair)?;
+    }
+}
+
+/// A plan is what the oracle decides when all jobs take their limits, as a whole, for one job and
+/// for the first few.
+fn check_plan(pair: &Pair) -> Result<(), TestCaseError> {
+    let plan = pair.scheduler.plan(Time(pair.now), None);
+    let played = play(pair.clone());
+    for prediction in &plan.predictions {
+        let start = played.iter().find(|(job, _)| *job == prediction.job);
+        prop_assert_eq!(prediction.start, start.map(|s| Time(s.1)), "{:?}", prediction);
+        let one = pair.scheduler.predict(Time(pair.now), prediction.job);
+        prop_assert_eq!(one.as_ref(), Some(prediction));
+    }
+    prop_assert_eq!(plan.predictions.len(), pair.world.waiting.len());
+    for most in 0..plan.predictions.len() {
+        let some = pair.scheduler.plan(Time(pair.now), Some(most));
+        prop_assert_eq!(&some.predictions[..], &plan.predictions[..most]);
+    }
+    Ok(())
 }
 
 /// Plays the oracle forward: jobs end at their expected ends.
@@ -100,7 +159,13 @@ fn play(mut pair: Pair) -> Vec<(JobId, i64)> {
                 taken.end
             };
         }
+        for held in pair.world.held.iter_mut().filter(|h| h.running) {
+            held.end = held.end.max(soon);
+        }
         let bounds = pair.world.taken.iter().flat_map(|t| [t.start, t.end]);
+        let bounds = bounds.chain(pair.world.held.iter().flat_map(|h| [h.start, h.end]));
+        let changes = pair.world.resources.values().flat_map(|r| &r.later);
+        let bounds = bounds.chain(changes.map(|(at, _)| *at));
         let Some(next) = bounds.filter(|at| *at > pair.now && *at < i64::MAX).min() else {
             return started;
         };

@@ -55,7 +55,7 @@ impl Scheduler {
         let known = &mut self.node_pools[pool];
         let far = match known.bounds.is_empty() && !watched {
             true => Time::FAR,
-            false => now + at_least_one(known.line.longest()),
+            false => now + at_least_one(known.line.longest().max(known.parked_longest())),
         };
         pass.begin(pool, now, far, known.has_endless());
         self.note_reserved(pool, now, far);

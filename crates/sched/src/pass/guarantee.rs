@@ -26,7 +26,7 @@ impl Scheduler {
         pass.given += 1;
         pass.pending.push((key.job, *queue_key));
         pass.head = Some((key, *queue_key));
-        if pass.endless || self.holds_shared(queue_key.class) {
+        if pass.endless || self.may_lack_place(queue_key.class) {
             self.find_places(pass);
         }
         pass.endless |= queue_key.limit >= ENDLESS;

@@ -157,12 +157,18 @@ impl Scheduler {
         }
     }
 
-    /// True when a place for the job is to be found at once: there may be none, and jobs of
-    /// other pools of nodes are to know of it.
-    pub(super) fn holds_shared(&self, class: ClassId) -> bool {
-        let needs = self.classes().needs(class).iter();
-        let mut pools = needs.filter_map(|need| self.resource_pools().get(need.pool));
-        pools.any(|pool| pool.capacity.is_some() && (!pool.is_own() || !pool.later.is_empty()))
+    /// True when a place for the job is to be found at once: there may be none, or jobs of other
+    /// pools of nodes are to know of it. Where a fixed amount of an own pool is free now, it is
+    /// later.
+    pub(super) fn may_lack_place(&self, class: ClassId) -> bool {
+        let mut needs = self.classes().needs(class).iter();
+        needs.any(|need| {
+            let pool = self.resource_pools().get(need.pool);
+            pool.is_some_and(|pool| {
+                let later = !pool.is_own() || pool.changes_later();
+                pool.capacity.is_some() && (later || !need.amount.is_fixed())
+            })
+        })
     }
 
     /// Keeps what the places of the pass hold of shared pools, for the passes of others. True

@@ -48,6 +48,11 @@ impl ResourcePool {
         self.kind == PoolKind::Own
     }
 
+    /// True when less of it may be free later, although nobody takes any.
+    pub fn changes_later(&self) -> bool {
+        !self.later.is_empty() || !self.reserved.is_empty()
+    }
+
     pub fn held(&self) -> u64 {
         self.amounts.saturating_add(self.nodes.len() as u64)
     }

@@ -7,11 +7,13 @@ pub mod oracle;
 
 use cosy_model::{
     AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
+    WaitReason,
 };
 use cosy_sched::{
-    Block, Component, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob,
+    Block, Component, Demand, Depth, Hold, HoldAmount, Holds, NodeMask, OrderKey, Policy, PoolId,
+    PoolKind, PoolSpec, Scheduler, WaitingJob,
 };
-use oracle::{Decision, Occupancy, World};
+use oracle::{Decision, Holding, Occupancy, Resource, World};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +41,11 @@ pub enum Step {
     Available(u32, bool),
     Queue(u16, bool),
     Wait(i64),
+    /// A pool is set: whether it is an own one, its capacity, and one from later on.
+    Pool(u32, bool, u64, Option<(i64, u64)>),
+    RemovePool(u32),
+    /// A reservation of an amount of a pool, from then on, for so long.
+    Keep(u32, u64, i64, i64),
 }
 
 /// A job in small numbers.
@@ -59,6 +66,8 @@ pub struct Request {
     pub required: u32,
     pub tiers: Vec<u32>,
     pub limit: i64,
+    /// Pools, and what is held of them.
+    pub holds: Vec<(u32, HoldAmount)>,
     /// Further components; their queue, order and limit are those of the first.
     pub further: Vec<Request>,
 }
@@ -176,9 +185,41 @@ pub fn single_requests() -> impl Strategy<Value = Request> {
             required: place.1,
             tiers: place.2,
             limit,
+            holds: Vec::new(),
             further: Vec::new(),
         }
     })
+}
+
+/// Jobs of which most hold something of one of six pools: those with even numbers are shared.
+pub fn holding_requests() -> impl Strategy<Value = Request> {
+    let amount = prop_oneof![
+        6 => (1u64..=4).prop_map(HoldAmount::Fixed),
+        1 => Just(HoldAmount::Cores),
+        1 => Just(HoldAmount::Nodes),
+        1 => Just(HoldAmount::Memory),
+    ];
+    let holds = prop::collection::btree_map(0u32..6, amount, 0..3);
+    (requests(), holds).prop_map(|(request, holds)| Request {
+        holds: holds.into_iter().collect(),
+        ..request
+    })
+}
+
+/// What can happen where there are pools.
+pub fn pool_steps() -> impl Strategy<Value = Step> {
+    let later = prop_oneof![2 => Just(None), 1 => (1i64..30, 0u64..8).prop_map(Some)];
+    prop_oneof![
+        16 => holding_requests().prop_map(Step::Submit),
+        24 => steps(1),
+        4 => (0u32..6, 0u64..8, later).prop_map(|(id, capacity, later)| {
+            Step::Pool(id, id % 2 == 1, capacity, later)
+        }),
+        1 => (0u32..6).prop_map(Step::RemovePool),
+        2 => (0u32..6, 1u64..4, 0i64..40, 1i64..20).prop_map(|(id, amount, at, length)| {
+            Step::Keep(id, amount, at, length)
+        }),
+    ]
 }
 
 pub fn steps(blocks: u32) -> impl Strategy<Value = Step> {
@@ -235,6 +276,8 @@ pub struct Pair {
     pub world: World,
     pub now: i64,
     pub blocks: BTreeMap<ReservationId, Block>,
+    /// What each job holds of pools.
+    holds: BTreeMap<JobId, Holds>,
     /// Whether something has happened to the pool of each queue since its last pass.
     touched: Vec<bool>,
     last: Vec<i64>,
@@ -261,6 +304,7 @@ impl Pair {
             },
             now: 1000,
             blocks: BTreeMap::new(),
+            holds: BTreeMap::new(),
             touched: vec![true; QUEUES],
             last: vec![0; QUEUES],
             next: 1,
@@ -298,10 +342,16 @@ impl Pair {
         let level = [AccessLevel::Prefer, AccessLevel::Allow, AccessLevel::Defer];
         let all = (1 << self.world.nodes.len()) - 1;
         let demand = demand(request, all);
+        let holds = request.holds.iter().map(|(pool, amount)| Hold {
+            pool: PoolId(*pool),
+            amount: *amount,
+        });
+        let holds: Holds = holds.collect();
         let job = JobId(self.next);
+        self.holds.insert(job, holds.clone());
         self.next += 1;
         WaitingJob {
-            holds: cosy_sched::Holds::NONE,
+            holds: holds.clone(),
             key: OrderKey {
                 queue_priority: i32::from(request.queue) / 2,
                 level: level[usize::from(request.level)],
@@ -341,6 +391,7 @@ impl Pair {
                         .taken
                         .retain(|t| t.job != Some(job) || t.node != node);
                     self.touch_node(node);
+                    self.shrink(job, NodeId(node as u32));
                 }
             }
             Step::Dequeue(n) if !self.world.waiting.is_empty() => {
@@ -350,6 +401,7 @@ impl Pair {
                 if self.world.starts[job.queue.index()] {
                     self.touch_queue(job.queue.index());
                 }
+                self.break_promises(&[job.key.job]);
             }
             Step::Dequeue(_) => {}
             Step::Extend(n, by) => {
@@ -380,8 +432,55 @@ impl Pair {
                     self.touch_queue(at);
                 }
                 self.world.starts[at] = *on;
+                if !*on {
+                    let jobs = self.world.waiting.iter().filter(|j| j.queue.index() == at);
+                    let jobs: Vec<JobId> = jobs.map(|j| j.key.job).collect();
+                    self.break_promises(&jobs);
+                }
             }
             Step::Wait(by) => self.now += by,
+            Step::Pool(id, own, capacity, later) => self.set_pool(*id, *own, *capacity, *later),
+            Step::RemovePool(id) => {
+                self.scheduler.remove_pool(PoolId(*id));
+                self.world.resources.remove(&PoolId(*id));
+                self.touch_holders();
+            }
+            Step::Keep(id, amount, start, length) => {
+                self.block_of(&[], (*start, *length), vec![(PoolId(*id), *amount)]);
+            }
+        }
+    }
+
+    /// Guaranteed places of jobs that wait no more hold nothing.
+    fn break_promises(&mut self, jobs: &[JobId]) {
+        let mut broken = false;
+        for places in self.world.promised.values_mut() {
+            let before = places.len();
+            places.retain(|place| place.job.is_none_or(|job| !jobs.contains(&job)));
+            broken |= places.len() < before;
+        }
+        if broken {
+            self.touch_holders();
+        }
+    }
+
+    /// A job has given back a node, and holds less where nodes are counted.
+    fn shrink(&mut self, job: JobId, node: NodeId) {
+        if self.shares(job).is_empty() {
+            self.give_back(job);
+            return;
+        }
+        let left: Vec<NodeShare> = self.scheduler.held_by(job);
+        let holds = self.holds.get(&job).cloned().unwrap_or_default();
+        for held in self.world.held.iter_mut().filter(|h| h.job == Some(job)) {
+            let hold = holds.iter().find(|hold| hold.pool == held.pool);
+            held.amount = hold.map_or(held.amount, |hold| oracle::amount(hold, &left));
+            if let Some(nodes) = &mut held.nodes {
+                nodes.retain(|other| *other != node);
+            }
+        }
+        if !holds.is_empty() {
+            self.touch_holders();
         }
     }
 
@@ -398,6 +497,11 @@ impl Pair {
             self.touch_node(node);
         }
         self.world.taken.retain(|t| !over(t));
+        let before = self.world.held.len();
+        self.world.held.retain(|h| !h.running || h.end > now);
+        if self.world.held.len() < before {
+            self.touch_holders();
+        }
     }
 
     pub fn end(&mut self, job: JobId) {
@@ -406,6 +510,16 @@ impl Pair {
             self.touch_node(node);
         }
         self.world.taken.retain(|t| t.job != Some(job));
+        self.give_back(job);
+    }
+
+    /// A job that has ended holds nothing any more.
+    fn give_back(&mut self, job: JobId) {
+        let before = self.world.held.len();
+        self.world.held.retain(|h| h.job != Some(job));
+        if self.world.held.len() < before {
+            self.touch_holders();
+        }
     }
 
     fn extend(&mut self, job: JobId, end: i64) {
@@ -417,9 +531,48 @@ impl Pair {
         taken
             .filter(|t| t.job == Some(job))
             .for_each(|t| t.end = end);
+        let held = self.world.held.iter_mut().filter(|h| h.job == Some(job));
+        if held.map(|h| h.end = end).count() > 0 {
+            self.touch_holders();
+        }
     }
 
     fn block(&mut self, shares: &[(u32, u32)], start: i64, length: i64) {
+        self.block_of(shares, (start, length), Vec::new());
+    }
+
+    /// Sets a pool. What was promised of one that is an own one now does not count.
+    fn set_pool(&mut self, id: u32, own: bool, capacity: u64, later: Option<(i64, u64)>) {
+        let id = PoolId(id);
+        let kind = if own { PoolKind::Own } else { PoolKind::Shared };
+        let later: Vec<(i64, u64)> = later.iter().map(|(at, c)| (self.now + at, *c)).collect();
+        let spec = PoolSpec {
+            later: later.iter().map(|(at, c)| (Time(*at), *c)).collect(),
+            ..PoolSpec::new(kind, WaitReason::Licenses, capacity)
+        };
+        self.scheduler.set_pool(id, spec);
+        let resource = Resource {
+            own,
+            capacity,
+            later,
+        };
+        self.world.resources.insert(id, resource);
+        self.touch_holders();
+    }
+
+    /// Where jobs wait that hold something, all is looked at again.
+    fn touch_holders(&mut self) {
+        if self.world.waiting.iter().any(|job| !job.holds.is_empty()) {
+            self.touched.fill(true);
+        }
+    }
+
+    fn block_of(
+        &mut self,
+        shares: &[(u32, u32)],
+        (start, length): (i64, i64),
+        holds: Vec<(PoolId, u64)>,
+    ) {
         let nodes = self.world.nodes.len() as u32;
         let reservation = ReservationId(self.next);
         self.next += 1;
@@ -433,7 +586,7 @@ impl Pair {
             },
         };
         let block = Block {
-            holds: Vec::new(),
+            holds,
             reservation,
             shares: shares.iter().map(share).collect(),
             start: Time(self.now + start),
@@ -451,7 +604,21 @@ impl Pair {
             });
             self.touch_node(share.node.index());
         }
+        let holding = |(pool, amount): &(PoolId, u64)| Holding {
+            pool: *pool,
+            start: block.start.0,
+            end: block.end.0,
+            amount: *amount,
+            job: None,
+            reservation: Some(reservation),
+            running: false,
+            nodes: None,
+        };
+        self.world.held.extend(block.holds.iter().map(holding));
         self.scheduler.add_block(block.clone());
+        if !block.holds.is_empty() {
+            self.touch_holders();
+        }
         self.blocks.insert(reservation, block);
     }
 
@@ -466,6 +633,10 @@ impl Pair {
             }
         }
         self.world.taken.retain(|t| t.reservation != Some(id));
+        self.world.held.retain(|h| h.reservation != Some(id));
+        if !block.holds.is_empty() {
+            self.touch_holders();
+        }
     }
 
     /// True when the passing of time alone asks for a pass over the pool.
@@ -475,6 +646,18 @@ impl Pair {
             pool.iter().any(|q| self.world.queues[*q].contains(id))
         };
         let passed = |at: i64| last < at && at <= self.now;
+        let shared = |pool: &PoolId| self.world.resources.get(pool).is_some_and(|r| !r.own);
+        let held = self.world.held.iter().filter(|h| shared(&h.pool));
+        let mut held = held.map(|h| {
+            let late = h.running && h.end <= last && last < self.now;
+            late || passed(h.end) || (h.reservation.is_some() && passed(h.start))
+        });
+        let changes = self.world.resources.values().flat_map(|r| &r.later);
+        let mut changes = changes.map(|(at, _)| passed(*at));
+        let holders = self.world.waiting.iter().any(|job| !job.holds.is_empty());
+        if holders && (held.any(|due| due) || changes.any(|due| due)) {
+            return true;
+        }
         self.world.taken.iter().filter(inside).any(|t| {
             let late = t.job.is_some() && t.end <= last && last < self.now;
             passed(t.end) || late || (t.reservation.is_some() && passed(t.start))
@@ -497,7 +680,27 @@ impl Pair {
             let any = self.world.waiting.iter().any(waits);
             let due = self.touched[queue] || self.time_counts(&pool, self.last[queue]);
             if any && due {
-                decisions.extend(self.world.decide(&pool, self.now));
+                let promised = self.world.promised.clone();
+                let waiting = self.world.waiting.clone();
+                let holders =
+                    |all: &[WaitingJob]| all.iter().filter(|j| !j.holds.is_empty()).count();
+                let mut left = holders(&waiting);
+                let decided = self.world.decide(&pool, self.now);
+                let mut touch = self.world.promised.get(&pool[0]) != promised.get(&pool[0])
+                    && !(promised.get(&pool[0]).is_none_or(Vec::is_empty)
+                        && self.world.promised.get(&pool[0]).is_none_or(Vec::is_empty))
+                    && holders(&self.world.waiting) > 0;
+                for (job, _) in &decided {
+                    let started = waiting.iter().find(|j| j.key.job == *job);
+                    if started.is_some_and(|j| !j.holds.is_empty()) {
+                        left -= 1;
+                        touch |= left > 0;
+                    }
+                }
+                if touch {
+                    self.touched.fill(true);
+                }
+                decisions.extend(decided);
                 for queue in pool {
                     self.touched[queue] = false;
                     self.last[queue] = self.now;
@@ -540,6 +743,13 @@ impl Pair {
             prop_assert!(alone, "node {} is shared with a whole-node job", at);
             let id = NodeId(at as u32);
             prop_assert_eq!(self.scheduler.used(id), used);
+        }
+        for id in (0..6).map(PoolId) {
+            let held = self
+                .scheduler
+                .pool_use(Time(self.now), id)
+                .map_or(0, |pool| pool.held);
+            prop_assert_eq!(held, self.world.held_now(id), "of {:?}", id);
         }
         prop_assert_eq!(self.scheduler.waiting_count(), self.world.waiting.len());
         prop_assert_eq!(self.scheduler.running_count(), self.running().len());

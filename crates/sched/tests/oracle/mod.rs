@@ -3,9 +3,9 @@
 //! types that jobs come in.
 
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, ReservationId};
-use cosy_sched::{Component, Depth, NodeMask, Policy, WaitingJob};
+use cosy_sched::{Component, Depth, Hold, HoldAmount, NodeMask, Policy, PoolId, WaitingJob};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of a node that is taken for some time.
 #[derive(Clone, Debug)]
@@ -19,8 +19,35 @@ pub struct Occupancy {
     pub reservation: Option<ReservationId>,
 }
 
+/// A resource pool.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    pub own: bool,
+    pub capacity: u64,
+    /// Capacities from later times on.
+    pub later: Vec<(i64, u64)>,
+}
+
+/// What somebody holds of a pool for some time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Holding {
+    pub pool: PoolId,
+    pub start: i64,
+    pub end: i64,
+    pub amount: u64,
+    pub job: Option<JobId>,
+    pub reservation: Option<ReservationId>,
+    /// It runs already, and only these nodes count.
+    pub running: bool,
+    pub nodes: Option<Vec<NodeId>>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct World {
+    pub resources: BTreeMap<PoolId, Resource>,
+    pub held: Vec<Holding>,
+    /// What the places of the last pass hold of shared pools, by the first queue of the pass.
+    pub promised: BTreeMap<usize, Vec<Holding>>,
     pub policy: Policy,
     pub nodes: Vec<Amounts>,
     pub open: Vec<bool>,
@@ -70,9 +97,20 @@ impl World {
         let mut plan = self.clone(); // in it late jobs still run, and guaranteed places are taken
         let running = plan.taken.iter_mut().filter(|t| t.job.is_some());
         running.for_each(|t| t.end = t.end.max(now + 1));
+        let running = plan.held.iter_mut().filter(|h| h.running);
+        running.for_each(|h| h.end = h.end.max(now + 1));
+        let foreign = self.promised.iter().filter(|(root, _)| **root != pool[0]);
+        plan.held.extend(foreign.flat_map(|(_, all)| all.clone()));
+        let mut places = Vec::new();
         let (mut guarantees, mut decisions) = (0, Vec::new());
         for job in jobs {
-            if let Some(shares) = plan.choose(&job, now) {
+            if plan.own_is_full(&job) {
+                continue;
+            }
+            let chosen = plan.choose(&job, now);
+            if let Some(shares) = chosen.filter(|shares| plan.may_hold(&job, shares, now)) {
+                plan.hold(&job, &shares, now, true);
+                self.hold(&job, &shares, now, true);
                 plan.take(&job, &shares, now);
                 self.take(&job, &shares, now);
                 self.waiting.retain(|other| other.key != job.key);
@@ -83,9 +121,12 @@ impl World {
                 && let Some((at, shares)) = plan.earliest(&job)
             {
                 plan.take(&job, &shares, at);
+                places.extend(plan.hold(&job, &shares, at, false));
                 guarantees += 1;
             }
         }
+        places.retain(|place| self.resources.get(&place.pool).is_some_and(|r| !r.own));
+        self.promised.insert(pool[0], places);
         decisions
     }
 
@@ -102,12 +143,109 @@ impl World {
         self.taken.extend(shares.iter().map(taken));
     }
 
+    /// What running jobs hold of a pool now; a node that several have counts once.
+    pub fn held_now(&self, pool: PoolId) -> u64 {
+        let here = self.held.iter().filter(|h| h.running && h.pool == pool);
+        let nodes = here.clone().filter_map(|h| h.nodes.as_ref()).flatten();
+        let nodes: BTreeSet<NodeId> = nodes.copied().collect();
+        let amounts = here.filter(|h| h.nodes.is_none()).map(|h| h.amount);
+        amounts.sum::<u64>() + nodes.len() as u64
+    }
+
+    fn capacity(&self, pool: PoolId, at: i64) -> Option<u64> {
+        let known = self.resources.get(&pool)?;
+        let past = known.later.iter().filter(|(from, _)| *from <= at);
+        let last = past.max_by_key(|(from, _)| *from);
+        Some(last.map_or(known.capacity, |(_, capacity)| *capacity))
+    }
+
+    /// What is held of a pool at a time.
+    fn held_at(&self, pool: PoolId, at: i64) -> u64 {
+        let here = self.held.iter().filter(|h| h.pool == pool);
+        let then = here.filter(|h| h.start <= at && at < h.end);
+        let sum = |running: bool| -> u64 {
+            let some = then.clone().filter(|h| h.running == running);
+            some.map(|h| h.amount).sum()
+        };
+        let running = match at > self.now {
+            true => sum(true).min(self.held_now(pool)),
+            false => self.held_now(pool),
+        };
+        running + sum(false)
+    }
+
+    /// A job whose own pool is full now, even for the least that it may hold.
+    fn own_is_full(&self, job: &WaitingJob) -> bool {
+        job.holds.iter().any(|hold| {
+            let own = self.resources.get(&hold.pool).is_some_and(|r| r.own);
+            let capacity = self.capacity(hold.pool, self.now).unwrap_or(u64::MAX);
+            own && self.held_now(hold.pool) + least(hold, job) > capacity && (least(hold, job) > 0)
+        })
+    }
+
+    /// Whether what a job would hold on these nodes from `at` on is free all the time.
+    fn may_hold(&self, job: &WaitingJob, shares: &[NodeShare], at: i64) -> bool {
+        let end = at.saturating_add(job.limit.0.max(1));
+        job.holds.iter().all(|hold| {
+            let own = self.resources.get(&hold.pool).is_some_and(|r| r.own);
+            let all = amount(hold, shares);
+            let wanted = match hold.amount {
+                HoldAmount::Nodes if own && at == self.now => {
+                    let here = self
+                        .held
+                        .iter()
+                        .filter(|h| h.running && h.pool == hold.pool);
+                    let had = here.filter_map(|h| h.nodes.as_ref()).flatten();
+                    let had: BTreeSet<NodeId> = had.copied().collect();
+                    shares.iter().filter(|s| !had.contains(&s.node)).count() as u64
+                }
+                _ => all,
+            };
+            let starts = self.held.iter().map(|h| h.start);
+            let changes = self.resources.get(&hold.pool).map(|r| r.later.clone());
+            let changes = changes.into_iter().flatten().map(|(from, _)| from);
+            let points = starts.chain(changes).filter(|p| at < *p && *p < end);
+            let mut points = points.chain([at]);
+            points.all(|p| {
+                let capacity = self.capacity(hold.pool, p).unwrap_or(u64::MAX);
+                wanted == 0 || self.held_at(hold.pool, p) + wanted <= capacity
+            })
+        })
+    }
+
+    fn hold(
+        &mut self,
+        job: &WaitingJob,
+        shares: &[NodeShare],
+        at: i64,
+        running: bool,
+    ) -> Vec<Holding> {
+        let holding = |hold: &Hold| Holding {
+            pool: hold.pool,
+            start: at,
+            end: at.saturating_add(job.limit.0.max(1)),
+            amount: amount(hold, shares),
+            job: Some(job.key.job),
+            reservation: None,
+            running,
+            nodes: (hold.amount == HoldAmount::Nodes)
+                .then(|| shares.iter().map(|share| share.node).collect()),
+        };
+        let all: Vec<Holding> = job.holds.iter().map(holding).collect();
+        self.held.extend(all.clone());
+        all
+    }
+
     /// When and where a job that cannot start now can start first.
     fn earliest(&self, job: &WaitingJob) -> Option<(i64, Vec<NodeShare>)> {
         let ends = self.taken.iter().map(|t| t.end);
+        let ends = ends.chain(self.held.iter().map(|h| h.end));
+        let changes = self.resources.values().flat_map(|r| &r.later);
+        let ends = ends.chain(changes.map(|(at, _)| *at));
         let times: BTreeSet<i64> = ends.filter(|at| self.now < *at && *at < i64::MAX).collect();
-        let mut places = times.into_iter().map(|at| (at, self.choose(job, at)));
-        places.find_map(|(at, shares)| Some((at, shares?)))
+        let places = times.into_iter().map(|at| (at, self.choose(job, at)));
+        let mut places = places.filter_map(|(at, shares)| Some((at, shares?)));
+        places.find(|(at, shares)| self.may_hold(job, shares, *at))
     }
 
     fn choose(&self, job: &WaitingJob, at: i64) -> Option<Vec<NodeShare>> {
@@ -271,4 +409,36 @@ fn best(demand: &Component, rooms: &[Room], nodes: Option<u32>) -> Option<Vec<Ro
 fn parts(a: &Amounts) -> [u64; 5] {
     let [gpus, cores, licences] = [a.gpus, a.cores, a.other.get("licence")].map(u64::from);
     [gpus, cores, a.memory.0, a.disk.0, licences]
+}
+
+/// What a hold comes to on these nodes.
+pub fn amount(hold: &Hold, shares: &[NodeShare]) -> u64 {
+    match hold.amount {
+        HoldAmount::Fixed(amount) => amount,
+        HoldAmount::Nodes => shares.len() as u64,
+        HoldAmount::Cores => shares.iter().map(|s| u64::from(s.amounts.cores)).sum(),
+        HoldAmount::Memory => shares.iter().map(|s| s.amounts.memory.0).sum(),
+        HoldAmount::Gpus => shares.iter().map(|s| u64::from(s.amounts.gpus)).sum(),
+    }
+}
+
+/// What a hold comes to at least.
+fn least(hold: &Hold, job: &WaitingJob) -> u64 {
+    let nodes = |one: &Component| {
+        let named = one.required.count().max(1);
+        u64::from(one.nodes.unwrap_or(1).max(named))
+    };
+    let each = |one: &Component| match hold.amount {
+        HoldAmount::Fixed(_) => 0,
+        HoldAmount::Nodes => nodes(one) * u64::from(one.exclusive),
+        HoldAmount::Cores => u64::from(one.per_task.cores * one.tasks),
+        HoldAmount::Memory => {
+            one.per_task.memory.0 * u64::from(one.tasks) + one.per_node.memory.0 * nodes(one)
+        }
+        HoldAmount::Gpus => u64::from(one.per_node.gpus) * nodes(one),
+    };
+    match hold.amount {
+        HoldAmount::Fixed(amount) => amount,
+        _ => job.demand.iter().map(each).sum(),
+    }
 }
