@@ -5,6 +5,7 @@ mod licenses;
 mod nodes;
 mod policy;
 mod presets;
+mod priority;
 mod queues;
 mod quotas;
 mod reservations;
@@ -99,6 +100,8 @@ struct File {
     #[serde(default)]
     policy: Policy,
     #[serde(default)]
+    priority: priority::Table,
+    #[serde(default)]
     users: Users,
     #[serde(default)]
     node: Vec<Node>,
@@ -181,6 +184,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         queues,
         default_queue,
         policy: policy(&mut check, &file.policy),
+        priority: priority::read(&mut check, &file.priority, &file.queue),
         reservations,
         queue_reservations,
         accounts: accounts::read(&mut check, &file.account),

@@ -70,6 +70,7 @@ const MIGRATIONS: &[&str] = &[
     OLDER,
     CLOCK,
     policy::TABLES,
+    USAGE,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -106,6 +107,11 @@ const OLDER: &str = "
 /// How the clocks of the controller that wrote last stood to each other: one row.
 const CLOCK: &str = "
     CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 1), row BLOB NOT NULL) STRICT;
+";
+
+/// What users have used in their accounts.
+const USAGE: &str = "
+    CREATE TABLE usage (name TEXT PRIMARY KEY, row BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
 /// An open store.
@@ -460,6 +466,10 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         } => flows::write_made(t, row, spec, environment),
         Record::Flow(row) => flows::write_flow(t, row),
         Record::FlowTask(row) => flows::write_task(t, row),
+        Record::Usage(row) => run(
+            "INSERT OR REPLACE INTO usage (name, row) VALUES (?1, ?2)",
+            params![format!("{} in {}", row.user, row.account), encode(&**row)?],
+        ),
         Record::HourPrice(row) => run(
             "INSERT OR REPLACE INTO hour_prices (hour, row) VALUES (?1, ?2)",
             params![row.hour, encode(row)?],

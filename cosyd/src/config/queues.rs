@@ -1,7 +1,8 @@
 //! `[[queue]]` of `cosy.toml`: its nodes, its limits, and who may use it.
 
 use super::nodes::known_hosts;
-use super::reservations;
+use super::values::Raw;
+use super::{priority, reservations};
 use cosy_config::{Check, Size};
 use cosy_model::{AccessLevel, QueueSpec, QueueState, Span, limits};
 use serde::Deserialize;
@@ -30,6 +31,9 @@ pub(super) struct Queue {
     exclusive: bool,
     mpi: Option<Spanned<String>>,
     state: Option<Spanned<String>>,
+    order: Option<Spanned<String>>,
+    pub(super) billing: Option<priority::Billing>,
+    pub(super) priority_factor: Option<Raw>,
     #[serde(default)]
     access: Access,
     pub(super) reservations: Option<reservations::Table>,
@@ -119,6 +123,7 @@ fn queue(
         mpi: mpi(check, table.mpi.as_ref()),
         others: others.unwrap_or_default(),
         state: queue_state(check, table.state.as_ref()),
+        order: priority::order(check, table.order.as_ref()),
     }
 }
 

@@ -131,7 +131,7 @@ fn decimal(value: &Value) -> Option<String> {
 }
 
 /// The value as written, if it is short.
-fn shown(value: &Raw) -> String {
+pub(super) fn shown(value: &Raw) -> String {
     let text = value.get_ref().to_string();
     match text.chars().count() {
         0..=60 => text,

@@ -6,7 +6,7 @@
 
 use super::set_aside::{Table, Unit, Unreadable};
 use super::{Store, StoreError, decode, encode};
-use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Loaded, ReservationRow};
+use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Loaded, ReservationRow, UsageRow};
 use cosy_model::reservation::LedgerEntry;
 use cosy_model::{ReservationId, Span, Su, Time, Uid, limits};
 use rusqlite::types::Value;
@@ -85,6 +85,8 @@ impl Store {
         loaded.figures = figures.into_iter().map(|(_, row)| row).collect();
         let prices = self.named::<i64, HourPriceRow>(Table::HourPrices, bad)?;
         loaded.hour_prices = prices.into_iter().map(|(_, row)| row).collect();
+        let usage = self.named::<String, UsageRow>(Table::Usage, bad)?;
+        loaded.usage = usage.into_iter().map(|(_, row)| row).collect();
         Ok(())
     }
 

@@ -4,7 +4,9 @@
 
 use super::{Store, StoreError, decode};
 use cosy_control::record::{OwnQueue, PolicyRow};
-use cosy_control::{AccountRow, FiguresRow, HourPriceRow, JobRow, NodeRow, ReservationRow};
+use cosy_control::{
+    AccountRow, FiguresRow, HourPriceRow, JobRow, NodeRow, ReservationRow, UsageRow,
+};
 use cosy_control::{ClockRow, OlderRow, StandingRow, SubmissionRow, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow};
 use cosy_kept::{MessagePackValue, lost_fields};
@@ -37,7 +39,7 @@ const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
 type Losses = fn(&[u8]) -> Vec<String>;
 
 /// Every column with records, and as what they are read.
-const RECORDS: [(&str, &str, Losses); 20] = [
+const RECORDS: [(&str, &str, Losses); 21] = [
     ("submissions", "row", lost_fields::<SubmissionRow>),
     ("bodies", "row", lost_fields::<SubmissionRow>),
     ("standings", "row", lost_fields::<StandingRow>),
@@ -52,6 +54,7 @@ const RECORDS: [(&str, &str, Losses); 20] = [
     ("policy", "row", lost_fields::<PolicyRow>),
     ("figures", "row", lost_fields::<FiguresRow>),
     ("hour_prices", "row", lost_fields::<HourPriceRow>),
+    ("usage", "row", lost_fields::<UsageRow>),
     ("flows", "row", lost_fields::<FlowRow>),
     ("flows", "spec", lost_fields::<FlowSpec>),
     ("flow_tasks", "row", lost_fields::<FlowTaskRow>),

@@ -50,6 +50,8 @@ pub enum Table {
     Figures,
     /// Prices of hours, by hour.
     HourPrices,
+    /// What users have used, by user and account.
+    Usage,
 }
 
 impl Table {
@@ -61,6 +63,7 @@ impl Table {
         Self::Policy,
         Self::Figures,
         Self::HourPrices,
+        Self::Usage,
     ];
 
     /// Its name in the store, the column of its names, and what one row is called.
@@ -73,6 +76,7 @@ impl Table {
             Self::Policy => ("policy", "name", "policy of"),
             Self::Figures => ("figures", "at", "figures"),
             Self::HourPrices => ("hour_prices", "hour", "price of hour"),
+            Self::Usage => ("usage", "name", "use of"),
         }
     }
 }

@@ -1,5 +1,9 @@
 //! The configuration as the controller uses it: checked, names expanded.
 
+mod priority;
+
+pub use priority::{PriorityConfig, QueuePriority};
+
 use cosy_model::policy::Enforce;
 use cosy_model::reservation::Rule;
 use cosy_model::{JobId, NodeSpec, QueueSpec, Span, Su, Uid};
@@ -292,6 +296,8 @@ pub struct ClusterConfig {
     pub default_queue: Option<String>,
     /// Times and bounds that hold for all queues.
     pub policy: PolicyConfig,
+    /// How queues order their jobs that do not serve first come, first served.
+    pub priority: PriorityConfig,
     /// Rules of admission where the queue has none of its own.
     pub reservations: ReservationPolicy,
     /// Reservations in queues that have rules of their own.

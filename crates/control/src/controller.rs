@@ -31,6 +31,7 @@ use crate::procedures::attending::{client_gone, lonely_due};
 use crate::procedures::bulk::next_piece;
 use crate::procedures::end::held_due;
 use crate::procedures::features::choose_again;
+use crate::procedures::keys::{all_keys_due, keys_due};
 use crate::procedures::launch::start_jobs;
 use crate::procedures::licenses::{licenses_due, licenses_left};
 use crate::procedures::node_changes::changes_due;
@@ -48,6 +49,7 @@ use crate::procedures::workflows::course::{flows_due, load_flows};
 use crate::procedures::workflows::replan::flow_planned;
 use crate::queues::Queues;
 use crate::queues::administered::OwnQueues;
+use crate::queues::scores::procedures::{charge, save_usage};
 use crate::record::{Loaded, NodeRow};
 use crate::reservations::load::procedures::load_reservations;
 use crate::reservations::procedures::save_reservations;
@@ -206,6 +208,7 @@ impl Controller {
         let mut steps = Steps::of_turn();
         review_line(&mut self.rooms, &mut self.turn, &mut steps);
         licenses_due(&mut self.rooms, &mut self.turn);
+        keys_due(&mut self.rooms, &mut self.turn);
         start_jobs(&mut self.rooms, &mut self.turn);
         inside_ends_due(&mut self.rooms, &mut self.turn);
         review_line(&mut self.rooms, &mut self.turn, &mut steps);
@@ -216,9 +219,11 @@ impl Controller {
         self.rooms.conversations.clear_left_waits();
         triggers_due(&mut self.rooms, &mut self.turn);
         for id in self.rooms.jobs.take_changed() {
+            charge(&self.rooms.config, &mut self.rooms.queues, &self.rooms.jobs, id);
             self.rooms.aside.works_on(Object::Job(id));
             save_job(&self.rooms.machine, &mut self.rooms.jobs, &mut self.turn, id);
         }
+        save_usage(&mut self.rooms.queues, &mut self.turn);
         self.rooms.reservations.drop_closed_planners();
         save_reservations(
             &self.rooms.machine,
@@ -235,7 +240,9 @@ impl Controller {
 
     /// What is left of long work is gone on with when this turn's batch is durable.
     fn go_on_when_durable(&mut self) {
-        let left = !self.rooms.jobs.are_reviewed() || self.rooms.conversations.is_unfinished();
+        let left = !self.rooms.jobs.are_reviewed()
+            || self.rooms.conversations.is_unfinished()
+            || self.rooms.queues.scores().is_due();
         if left {
             self.turn.tell_durable();
         }
@@ -257,6 +264,7 @@ impl Controller {
             self.rooms.workflows.next_due(),
             self.rooms.triggers.next_due(),
             self.rooms.machine.next_due(),
+            self.rooms.queues.scores().next_due(),
         ];
         next.into_iter().flatten().min()
     }
@@ -384,9 +392,10 @@ impl Controller {
         it.rooms.aside = Aside::new(loaded.set_aside);
         it.rooms.machine = Machine::restore(&it.rooms.config.nodes, &nodes, keys);
         close_unread_nodes(&mut it.rooms.machine, &it.rooms.aside);
-        build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states);
+        build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states, now);
         tell_planner(&mut it.rooms, &mut it.turn);
         it.rooms.policy = Policy::restore(loaded.policy);
+        it.rooms.queues.scores_mut().restore(loaded.usage, now);
         load_reservations(&mut it.rooms, &mut it.turn, reservations);
         books_are_in_the_tree(&mut it.rooms, &mut it.turn);
         let rows = RowsOfJobs {
@@ -395,6 +404,7 @@ impl Controller {
             standings: loaded.standings,
         };
         load_jobs(&mut it.rooms, &mut it.turn, loaded.submissions, rows);
+        all_keys_due(&mut it.rooms, &mut it.turn);
         it.rooms.jobs.load_steps(&loaded.steps);
         load_flows(&mut it.rooms, &mut it.turn, loaded.flows, loaded.next_flow);
         load_triggers(

@@ -35,7 +35,7 @@ mod turn;
 mod workflows;
 
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
-pub use config::{ClusterConfig, PolicyConfig, Visibility};
+pub use config::{ClusterConfig, PolicyConfig, PriorityConfig, QueuePriority, Visibility};
 pub use controller::Controller;
 pub use conversations::history::HistoryRows;
 pub use conversations::visible::Eyes;
@@ -48,7 +48,7 @@ pub use queues::access::{is_admin, may_come_from};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PartRow, PolicyKey, PolicyRow, Record,
-    SetAside, StandingRow, SubmissionRow,
+    SetAside, StandingRow, SubmissionRow, UsageRow,
 };
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{StepBatch, StepUse};

@@ -120,6 +120,30 @@ pub enum AccessLevel {
     Deny,
 }
 
+/// What decides, within a queue and a level, who comes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueOrder {
+    /// Who was submitted first (COSY).
+    #[default]
+    Fcfs,
+    /// Whose user has used least of what is the user's (Fair Tree), then who was submitted first.
+    FairShare,
+    /// The highest sum of weighted factors, then who was submitted first.
+    Weights,
+}
+
+impl QueueOrder {
+    /// The word for it in configuration and lists.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Fcfs => "fcfs",
+            Self::FairShare => "fair-share",
+            Self::Weights => "weights",
+        }
+    }
+}
+
 /// A queue as configured (Slurm: partition).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct QueueSpec {
@@ -163,6 +187,9 @@ pub struct QueueSpec {
     /// What it does with jobs at start; later changes are kept in the store.
     #[serde(default)]
     pub state: QueueState,
+    /// Who comes first in it.
+    #[serde(default)]
+    pub order: QueueOrder,
 }
 
 impl QueueState {

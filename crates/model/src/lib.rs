@@ -33,7 +33,9 @@ pub mod variables;
 mod wait_reason;
 pub mod workflow;
 
-pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState, RelayPolicy};
+pub use cluster::{
+    AccessLevel, NodeSpec, NodeState, QueueOrder, QueueSpec, QueueState, RelayPolicy,
+};
 pub use history::{EventKind, EventObject};
 pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};

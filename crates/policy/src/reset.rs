@@ -42,19 +42,48 @@ impl ResetPeriod {
 
     /// The first moment after `after` at which use is forgotten; `east`: how far local time is ahead of UTC.
     pub fn next(self, after: Time, east: Span) -> Option<Time> {
-        let day = after.0.saturating_add(east.0).div_euclid(DAY_MS);
-        let (year, month) = year_and_month(day);
+        let start = self.period_of(after, east)?;
         let next = match self {
             Self::None | Self::Now => return None,
-            Self::Daily => day + 1,
-            // 1970-01-01 was a Thursday: day 3 is a Sunday
-            Self::Weekly => day + 7 - (day + 4).rem_euclid(7),
-            Self::Monthly => first_of(year, month + 1),
-            Self::Quarterly => first_of(year, (month - 1) / 3 * 3 + 4),
-            Self::Yearly => first_of(year + 1, 1),
+            Self::Daily => start + 1,
+            Self::Weekly => start + 7,
+            Self::Monthly => month_after(start, 1),
+            Self::Quarterly => month_after(start, 3),
+            Self::Yearly => month_after(start, 12),
         };
-        Some(Time(next.saturating_mul(DAY_MS).saturating_sub(east.0)))
+        Some(moment(next, east))
     }
+
+    /// The last moment, not after `at`, at which use was forgotten.
+    pub fn last(self, at: Time, east: Span) -> Option<Time> {
+        self.period_of(at, east).map(|day| moment(day, east))
+    }
+
+    /// The day since 1970 on which the period began that `at` is in.
+    fn period_of(self, at: Time, east: Span) -> Option<i64> {
+        let day = at.0.saturating_add(east.0).div_euclid(DAY_MS);
+        let (year, month) = year_and_month(day);
+        match self {
+            Self::None | Self::Now => None,
+            Self::Daily => Some(day),
+            // 1970-01-01 was a Thursday: day 3 is a Sunday
+            Self::Weekly => Some(day - (day + 4).rem_euclid(7)),
+            Self::Monthly => Some(first_of(year, month)),
+            Self::Quarterly => Some(first_of(year, (month - 1) / 3 * 3 + 1)),
+            Self::Yearly => Some(first_of(year, 1)),
+        }
+    }
+}
+
+/// Midnight at the beginning of a day since 1970.
+const fn moment(day: i64, east: Span) -> Time {
+    Time(day.saturating_mul(DAY_MS).saturating_sub(east.0))
+}
+
+/// The first of a month, `months` after the one that begins on that day.
+fn month_after(first: i64, months: i64) -> i64 {
+    let (year, month) = year_and_month(first);
+    first_of(year, month + months)
 }
 
 /// Year and month (1 to 12) of a day since 1970. Source: Howard Hinnant, "chrono-Compatible Low-Level Date
@@ -96,6 +125,10 @@ mod tests {
         let check = |period: ResetPeriod, east_hours: i64, want: i64| {
             let next = period.next(now, Span(east_hours * 3_600_000));
             assert_eq!(next, Some(Time::from_secs(want)), "{period:?}");
+            let last = period.last(Time::from_secs(want), Span(east_hours * 3_600_000));
+            assert_eq!(last, next, "{period:?}: at its beginning");
+            let before = period.last(now, Span(east_hours * 3_600_000));
+            assert!(before.is_some_and(|before| before <= now), "{period:?}");
         };
         check(ResetPeriod::Daily, 0, 1_795_651_200); // 26 November
         check(ResetPeriod::Daily, 1, 1_795_647_600);

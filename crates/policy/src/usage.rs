@@ -144,6 +144,14 @@ impl Decay {
         Usage(shifted(then, whole.saturating_add(i64::from(FINE))))
     }
 
+    /// By how many bits use in this measure is shifted down to be in that one, where they differ by their
+    /// origins alone.
+    pub fn rebased_to(self, other: Self) -> Option<u32> {
+        let by = other.epoch.checked_sub(self.epoch)?;
+        let same = self.half_life == other.half_life && by >= 0;
+        same.then(|| u32::try_from(by.saturating_mul(EPOCH)).unwrap_or(u32::MAX))
+    }
+
     /// Moves the origin where it is time; `Some` says by how many bits all that is stored has to be
     /// shifted down ([`Usage::rebased`]).
     pub fn rebase(&mut self, now: Time) -> Option<u32> {

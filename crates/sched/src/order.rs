@@ -2,6 +2,8 @@
 //!
 //! Source: COSY paper, section 3.1: queue priority first, then the user's level within
 //! the queue, then first come, first served. `nice` lets a user step back in between.
+//! Where a site orders by more than that (fair share, weighted factors), the score says so between level
+//! and nice; it is 0 for all where it does not.
 
 use cosy_model::{AccessLevel, JobId, Time};
 use std::cmp::Ordering;
@@ -14,6 +16,8 @@ pub struct OrderKey {
     pub queue_priority: i32,
     /// The user's level in the queue.
     pub level: AccessLevel,
+    /// The higher is served first; 0 where it is first come, first served.
+    pub score: i64,
     /// The smaller is served first.
     pub nice: i64,
     /// When the job was submitted, or became eligible.
@@ -31,6 +35,7 @@ impl Ord for OrderKey {
             .queue_priority
             .cmp(&self.queue_priority)
             .then_with(|| self.level.cmp(&other.level))
+            .then_with(|| other.score.cmp(&self.score))
             .then_with(|| self.nice.cmp(&other.nice))
             .then_with(|| self.submit.cmp(&other.submit))
             .then_with(|| self.rank.cmp(&other.rank))
@@ -52,6 +57,7 @@ mod tests {
         OrderKey {
             queue_priority,
             level,
+            score: 0,
             nice,
             submit: Time(submit),
             rank: JobId(job),
@@ -70,6 +76,22 @@ mod tests {
             key(1, Allow, 0, 11, 7),
             key(1, Allow, 0, 11, 8),
             key(-3, Prefer, -9, 0, 0),
+        ];
+        assert!(served.is_sorted());
+    }
+
+    #[test]
+    fn a_score_outweighs_nice_and_no_level() {
+        use AccessLevel::{Allow, Prefer};
+        let scored = |score, level, nice| OrderKey {
+            score,
+            ..key(1, level, nice, 50, 50)
+        };
+        let served = [
+            scored(-9, Prefer, 9),
+            scored(8, Allow, 9),
+            scored(7, Allow, 0),
+            scored(-1, Allow, -9),
         ];
         assert!(served.is_sorted());
     }

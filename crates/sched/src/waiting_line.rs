@@ -313,6 +313,7 @@ mod tests {
         OrderKey {
             queue_priority: 0,
             level: AccessLevel::Allow,
+            score: 0,
             nice: 0,
             submit: Time(at as i64),
             rank: JobId(at),

@@ -34,6 +34,7 @@ fn whole_job(id: u64, nodes: u32, limit: i64, preferred: u32) -> WaitingJob {
         key: OrderKey {
             queue_priority: 0,
             level: AccessLevel::Allow,
+            score: 0,
             nice: 0,
             submit: Time(id as i64 - 1000),
             rank: JobId(id),

@@ -26,6 +26,7 @@ fn whole(id: u64, nodes: u32, limit: Span, allowed: NodeMask) -> WaitingJob {
         key: OrderKey {
             queue_priority: 0,
             level: AccessLevel::Allow,
+            score: 0,
             nice: 0,
             submit: Time(0),
             rank: JobId(id),

@@ -236,6 +236,7 @@ impl<'a> Play<'a> {
             key: OrderKey {
                 queue_priority: *queue_priority,
                 level,
+                score: 0,
                 nice: words.number("nice").unwrap_or(0),
                 submit: Time::from_secs(now),
                 rank: job,

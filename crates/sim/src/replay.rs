@@ -231,6 +231,7 @@ fn key(at: usize, job: &Job, priorities: &[i32]) -> OrderKey {
     OrderKey {
         queue_priority: priorities.get(job.queue as usize).copied().unwrap_or(0),
         level: AccessLevel::Allow,
+        score: 0,
         nice: 0,
         submit: job.submit,
         rank: JobId(at as u64),

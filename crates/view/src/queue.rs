@@ -77,6 +77,7 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         groups: _,
         others: _,
         state,
+        order,
     } = spec;
     let mebibytes = |amount: &Option<MiB>| amount.map(|m| m.0).into();
     vec![
@@ -84,6 +85,7 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         ("default", (*default).into()),
         ("state", state.word().into()),
         ("priority", i64::from(*priority).into()),
+        ("order", order.word().into()),
         ("nodes", own.as_ref().map(|n| cosy_model::fold(n)).into()),
         ("node_count", (*nodes).into()),
         ("nodes_up", (*nodes_up).into()),

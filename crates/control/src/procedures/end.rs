@@ -13,6 +13,7 @@ use crate::machine::changes::procedures::take_over_again;
 use crate::machine::reports::order_clean_up;
 use crate::planning::launch::procedures::count_running;
 use crate::procedures::reviews::{refill_array, refill_interactive, review};
+use crate::queues::scores::procedures::charge_end;
 use crate::record::{AfterRun, HeldBy};
 use crate::reservations::inside::procedures::{note_use, planner_of, update_available_inside};
 use crate::rooms::Rooms;
@@ -198,6 +199,7 @@ pub(crate) fn follow(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         false => run.hold_after(),
     };
     count_running(&rooms.config, &mut rooms.queues, &rooms.jobs, id, false);
+    charge_end(&rooms.config, &mut rooms.queues, &rooms.jobs, id, now);
     rooms.jobs.give_licenses(id);
     rooms.jobs.start_saved(id);
     let base = rooms.jobs.base_of(id);

@@ -12,6 +12,7 @@ pub(crate) mod attending;
 pub(crate) mod bulk;
 pub(crate) mod end;
 pub(crate) mod features;
+pub(crate) mod keys;
 pub(crate) mod launch;
 pub(crate) mod licenses;
 pub(crate) mod node_changes;

@@ -82,6 +82,6 @@ pub(crate) fn own_queues_changed(
     states.remove(name);
     states.extend(state.map(|state| (name.to_owned(), state)));
     rooms.queues.lay(&mut rooms.config);
-    build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states);
+    build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states, turn.now());
     machine_changed(rooms, turn);
 }

@@ -76,7 +76,7 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
     rooms.reservations.configure_accounts(&rooms.config, turn);
     books_are_in_the_tree(rooms, turn);
     rooms.triggers.watch_configuration();
-    build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states);
+    build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states, turn.now());
     machine_changed(rooms, turn);
     for id in there {
         configured_again(rooms, turn, id);

@@ -4,7 +4,7 @@ use crate::jobs::blocker::blocker;
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{hopeless, next_look, planner_job};
 use crate::jobs::end::end_hopeless;
-use crate::jobs::job::{Phase, TaskOutcome};
+use crate::jobs::job::{Phase, Place, TaskOutcome};
 use crate::jobs::licenses::procedures::stand_in_line;
 use crate::jobs::reviews::procedures::{next_within, still_wait};
 use crate::jobs::reviews::{AT_ONCE, Again, REFILL, STEPS_OF_END, Steps, weight};
@@ -43,15 +43,17 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
-    let (config, queues) = (&rooms.config, &rooms.queues);
-    let waiting = enqueue.then(|| planner_job(config, queues, &rooms.reservations, job));
+    let uid = job.submitted().uid;
     if let Some(job) = rooms.jobs.get_mut(&id) {
         job.was_reviewed(eligible, reason.clone());
         if reason == Some(WaitReason::Directory) {
-            let uid = job.submitted().uid;
             rooms.conversations.ask_user(turn, uid);
         }
     }
+    note_score(rooms, id, reason.as_ref());
+    let (config, queues) = (&rooms.config, &rooms.queues);
+    let job = rooms.jobs.get(&id).filter(|_| enqueue);
+    let waiting = job.map(|job| planner_job(config, queues, &rooms.reservations, job));
     if let Some(at) = next_look {
         rooms.jobs.begins_at(at, id);
     }
@@ -79,6 +81,28 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         rooms.jobs.licenses_mut().leave(id);
         rooms.jobs.count_queued(turn, base, false);
         refill_interactive(rooms, turn, id);
+    }
+}
+
+/// A job stands in a line by its score, or does not any more.
+fn note_score(rooms: &mut Rooms, id: JobId, reason: Option<&WaitReason>) {
+    let Some(job) = rooms
+        .jobs
+        .get(&id)
+        .filter(|_| rooms.queues.scores().is_on())
+    else {
+        return;
+    };
+    let queue = match &job.submitted().place {
+        Place::Good { queue, .. } => *queue,
+        Place::Lost | Place::Beyond { .. } => return,
+    };
+    match reason {
+        None | Some(WaitReason::Licenses) => {
+            let spec = rooms.queues.get(queue).spec().clone();
+            rooms.queues.scores_mut().stands(&spec, job);
+        }
+        Some(_) => rooms.queues.scores_mut().left(job),
     }
 }
 

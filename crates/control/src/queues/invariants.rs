@@ -8,7 +8,23 @@ use crate::rooms::Rooms;
 /// # Errors
 /// What does not hold, in words.
 pub(crate) fn check(it: &Rooms) -> Result<(), String> {
-    queues_count_their_jobs(it)
+    queues_count_their_jobs(it)?;
+    use_is_counted_once(it)
+}
+
+fn use_is_counted_once(it: &Rooms) -> Result<(), String> {
+    let scores = it.queues.scores();
+    let running = it
+        .jobs
+        .all()
+        .filter(|job| scores.is_on() && job.run().is_some());
+    if !running.map(|job| job.id()).eq(scores.shares().jobs()) {
+        return Err("jobs that are charged are not those that hold nodes".to_owned());
+    }
+    match scores.shares().sums_are_right() {
+        true => Ok(()),
+        false => Err("sums of running jobs are not those of each of them".to_owned()),
+    }
 }
 
 fn queues_count_their_jobs(it: &Rooms) -> Result<(), String> {

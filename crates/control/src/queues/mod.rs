@@ -11,12 +11,14 @@ pub(crate) mod order;
 pub(crate) mod over_limit;
 pub(crate) mod procedures;
 mod queue;
+pub(crate) mod scores;
 
 use crate::config::ClusterConfig;
 use crate::jobs::job::Submitted;
 use crate::queues::administered::OwnQueues;
 use crate::queues::joint::Joint;
 use crate::queues::order::Came;
+use crate::queues::scores::Scores;
 use cosy_model::{MonotonicTime, QueueId, QueueSpec, QueueState, Time, limits};
 use cosy_sched::NodeMask;
 use std::collections::BTreeMap;
@@ -32,6 +34,8 @@ pub(crate) struct Queues {
     joint: Joint,
     /// By which dates jobs stand in line.
     came: Came,
+    /// What else they stand by.
+    scores: Scores,
 }
 
 impl Queues {
@@ -134,6 +138,16 @@ impl Queues {
     /// Each queue is by itself again.
     pub fn part(&mut self) {
         self.joint.clear();
+    }
+
+    /// What jobs stand by in queues that order by more than dates.
+    pub const fn scores(&self) -> &Scores {
+        &self.scores
+    }
+
+    /// The same, for those who run, end and wait.
+    pub const fn scores_mut(&mut self) -> &mut Scores {
+        &mut self.scores
     }
 
     /// A submission has come, or was loaded; in the order of their ids.

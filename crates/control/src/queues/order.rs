@@ -10,8 +10,9 @@
 //! What always holds: of two jobs the one with the lesser base never has the later date in line.
 
 use crate::jobs::job::{Job, Submitted};
-use cosy_model::QueueSpec;
+use crate::queues::scores::Scores;
 use cosy_model::{AccessLevel, JobId, JobSpec, Time};
+use cosy_model::{QueueOrder, QueueSpec};
 use cosy_sched::OrderKey;
 use cosy_sched::appraise::Inquiry;
 use std::collections::BTreeMap;
@@ -22,13 +23,30 @@ const FIRST_PRIORITY: i64 = 4_294_901_760;
 /// So many steps back are remembered; of jobs before the first of them the dates count.
 const STEPS: usize = 64;
 
-/// The key of a job that waits: queue, level and nice first, then who came first. `submit`: its date
-/// in line ([`Came::in_line`]).
-pub(crate) fn of_job(queue: &QueueSpec, level: AccessLevel, job: &Job, submit: Time) -> OrderKey {
+/// The key of a job that waits: queue and level, what the queue orders by ([`QueueOrder`]), nice, then who
+/// came first. `submit`: its date in line ([`Came::in_line`]).
+pub(crate) fn of_job(
+    scores: &Scores,
+    queue: &QueueSpec,
+    level: AccessLevel,
+    job: &Job,
+    submit: Time,
+) -> OrderKey {
+    let spec = job.spec();
+    let nice = nice(spec, job.submitted().base);
+    let (score, nice) = match queue.order {
+        QueueOrder::Fcfs => (0, nice),
+        QueueOrder::FairShare => {
+            (scores.fair_share(job, spec.nice.saturating_sub(nice)), spec.nice)
+        }
+        // nice is a part of the score
+        QueueOrder::Weights => (scores.weighted(queue, job), 0),
+    };
     OrderKey {
         queue_priority: queue.priority,
         level,
-        nice: nice(job.spec(), job.submitted().base),
+        score,
+        nice,
         submit,
         rank: job.rank(),
         job: job.id(),
@@ -46,6 +64,7 @@ pub(crate) fn of_newcomer(
     OrderKey {
         queue_priority: queue.priority,
         level,
+        score: Scores::of_newcomer(queue),
         nice: 0,
         submit: now,
         rank: next,
@@ -67,6 +86,7 @@ pub(crate) const fn behind_all(job: JobId) -> OrderKey {
     OrderKey {
         queue_priority: i32::MIN,
         level: AccessLevel::Defer,
+        score: i64::MIN,
         nice: i64::MAX,
         submit: Time::FAR,
         rank: job,

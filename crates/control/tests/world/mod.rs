@@ -63,6 +63,7 @@ pub struct MemoryStore {
     pub ledger: Vec<reservation::LedgerEntry>,
     figures: BTreeMap<Time, FiguresRow>,
     hour_prices: BTreeMap<u8, HourPriceRow>,
+    pub usage: BTreeMap<(String, String), UsageRow>,
     pub triggers: BTreeMap<TriggerId, TriggerRow>,
     last_trigger: u64,
     /// Records of steps, in their order.
@@ -156,6 +157,10 @@ impl MemoryStore {
                     self.triggers.insert(row.id, *row);
                 }
                 Record::TriggerGone(id) => drop(self.triggers.remove(&id)),
+                Record::Usage(row) => {
+                    let key = (row.account.clone(), row.user.clone());
+                    self.usage.insert(key, *row);
+                }
                 Record::HourPrice(row) => drop(self.hour_prices.insert(row.hour, row)),
                 Record::Steps(batch) => self.keep_steps(*batch),
                 Record::FlowMade { row, spec, .. } => {
@@ -296,6 +301,7 @@ impl MemoryStore {
             last_entry: self.ledger.last().map_or(0, |e| e.seq),
             figures: self.figures.values().cloned().collect(),
             hour_prices: self.hour_prices.values().cloned().collect(),
+            usage: self.usage.values().cloned().collect(),
             steps: self.step_uses(),
             flows: self.flows.values().cloned().collect(),
             next_flow: self.flows.keys().last().map_or(1, |id| id.0 + 1),

@@ -161,6 +161,7 @@ fn job(id: u64, submit: i64, demand: &Arc<Demand>, limit: Span, runs: Span) -> J
     let key = OrderKey {
         queue_priority: 0,
         level: AccessLevel::Allow,
+        score: 0,
         nice: 0,
         submit: Time(submit),
         rank: JobId(id),

@@ -355,6 +355,7 @@ impl Pair {
             key: OrderKey {
                 queue_priority: i32::from(request.queue) / 2,
                 level: level[usize::from(request.level)],
+                score: 0,
                 nice: request.nice,
                 submit: Time(self.now),
                 rank: job,

@@ -62,6 +62,7 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
         max_jobs_per_user: _,
         mpi: _,
         users: _,
+        order: _,
     } = spec;
     let own: Vec<&NodeInfo> = nodes.iter().filter(|n| n.queues.contains(name)).collect();
     let names: Vec<&str> = own.iter().map(|n| n.name.as_str()).collect();

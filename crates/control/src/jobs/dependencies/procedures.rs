@@ -529,6 +529,7 @@ pub(crate) fn planner_job_at(
     };
     Some(WaitingJob {
         key: order::of_job(
+            queues.scores(),
             queues.get(*queue).spec(),
             *level,
             job,

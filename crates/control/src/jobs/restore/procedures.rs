@@ -23,6 +23,7 @@ use crate::planning::launch::procedures::count_running;
 use crate::planning::suspension::run_as_it_is;
 use crate::queues::Queues;
 use crate::queues::over_limit::place_or_wait;
+use crate::queues::scores::procedures::measure_machine;
 use crate::record::{JobRow, PartRow, Record, RunRow, StepUse, SubmissionRow};
 use crate::rooms::Rooms;
 use crate::set_aside::Aside;
@@ -61,9 +62,14 @@ pub(crate) fn build_queues(
     machine: &Machine,
     queues: &mut Queues,
     states: &BTreeMap<String, QueueState>,
+    now: Time,
 ) {
     let nodes = |spec: &cosy_model::QueueSpec| queue_nodes(machine, spec.nodes.as_deref());
     queues.build(&config.queues, states, nodes);
+    queues
+        .scores_mut()
+        .configure(&config.priority, &config.queues, now);
+    measure_machine(machine, queues);
 }
 
 pub(crate) fn load_submission(

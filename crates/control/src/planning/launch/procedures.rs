@@ -13,6 +13,7 @@ use crate::planning::Planning;
 use crate::planning::launch::{files, ticket_expiry, warn_steps};
 use crate::planning::suspension::lent_cores;
 use crate::queues::Queues;
+use crate::queues::scores::procedures::charge;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::job::OpenMode;
@@ -239,6 +240,9 @@ pub(crate) fn count_running(
     let Some(queue) = queues.queue_id(&submitted.queue) else {
         return;
     };
+    if more {
+        charge(config, queues, jobs, id);
+    }
     for (id, components) in entering(config, queues, &submitted.spec, queue) {
         let queue = queues.get_mut(id);
         match more {

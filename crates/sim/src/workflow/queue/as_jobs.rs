@@ -37,6 +37,7 @@ impl Run<'_> {
             key: OrderKey {
                 queue_priority: 0,
                 level: AccessLevel::Allow,
+                score: 0,
                 nice: 0,
                 submit: self.simulation.flows[of.flow].at,
                 rank: of.job(),

@@ -1,0 +1,61 @@
+//! Keys of the order of service are made anew where ranks have changed, and of jobs that age no more.
+
+use crate::jobs::dependencies::procedures::planner_job;
+use crate::procedures::reviews::review;
+use crate::queues::scores::procedures::measure_machine;
+use crate::reservations::inside::procedures::{is_queued, planner_of};
+use crate::rooms::Rooms;
+use crate::turn::Turn;
+use cosy_model::JobId;
+
+/// Keys that are made anew in one turn, at most.
+const KEYS_AT_ONCE: usize = 500;
+
+/// Ranks are given anew where it is time, and keys of those concerned are made anew: so many in one
+/// turn as others can wait for.
+pub(crate) fn keys_due(rooms: &mut Rooms, turn: &mut Turn) {
+    let now = turn.now();
+    if rooms
+        .queues
+        .scores()
+        .next_due()
+        .is_some_and(|due| due <= now)
+    {
+        measure_machine(&rooms.machine, &mut rooms.queues);
+        rooms.queues.scores_mut().look(now);
+    }
+    for _ in 0..KEYS_AT_ONCE {
+        let Some(id) = rooms.queues.scores_mut().next_job_due() else {
+            return;
+        };
+        turn.looked(1);
+        make_key_anew(rooms, turn, id);
+    }
+}
+
+/// The same at once for all, of jobs out of the store: nobody waits for an answer yet.
+pub(crate) fn all_keys_due(rooms: &mut Rooms, turn: &mut Turn) {
+    if !rooms.queues.scores().is_on() {
+        return;
+    }
+    rooms.queues.scores_mut().give_ranks(turn.now());
+    while let Some(id) = rooms.queues.scores_mut().next_job_due() {
+        make_key_anew(rooms, turn, id);
+    }
+}
+
+fn make_key_anew(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
+    let Some(job) = rooms.jobs.get(&id).filter(|job| job.is_waiting()) else {
+        return;
+    };
+    if !is_queued(&rooms.planning, &rooms.reservations, id) {
+        return review(rooms, turn, id); // it may stand in another line
+    }
+    let new = planner_job(&rooms.config, &rooms.queues, &rooms.reservations, job);
+    if let Some(new) = new {
+        let planner = planner_of(&mut rooms.planning, &mut rooms.reservations, id);
+        if planner.order_of(id) != Some(new.key) {
+            planner.enqueue(new);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What stands in the keys of jobs between level and nice, in queues that order by fair share or by
+//! weighted factors, and when it has to be made anew.
+//!
+//! Keys stay right while time goes by. Jobs of users whose rank has changed get new ones, and at each mark
+//! ([`PriorityConfig::period`]) those that have reached the longest age. Who is due is noted here, and
+//! looked at in pieces with the other reviews.
+//!
+//! What always holds: a job that has a score in a planner is noted with its user; without a queue that
+//! orders by more than dates nothing is noted and nothing is kept.
+
+pub(crate) mod procedures;
+pub(crate) mod shares;
+
+use crate::config::PriorityConfig;
+use crate::jobs::job::Job;
+use crate::queues::scores::shares::Shares;
+use crate::record::UsageRow;
+use cosy_model::{JobId, QueueOrder, QueueSpec, Span, Time};
+use cosy_policy::classic;
+use cosy_policy::fair_tree::Place;
+use cosy_policy::weights::{self, Ageing, Factors, JobSize, Terms};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ranks are given at most this often: each takes a walk over all users.
+const RANKS_APART: Span = Span::from_secs(1);
+
+/// Scores of the queues.
+#[derive(Debug, Default)]
+pub(crate) struct Scores {
+    config: PriorityConfig,
+    /// Some queue orders by more than dates.
+    on: bool,
+    shares: Shares,
+    /// Cores and nodes of the cluster, for the factor of size.
+    machine: (u32, u32),
+    /// Jobs in planners by their users.
+    standing: BTreeMap<Place, BTreeSet<JobId>>,
+    /// When jobs of queues with weighted factors stop ageing.
+    stops: BTreeSet<(Time, JobId)>,
+    /// Those that have: their keys are of the last mark.
+    full: BTreeSet<JobId>,
+    /// Whose keys have to be made anew.
+    due: BTreeSet<JobId>,
+    mark: Time,
+    ranked: Time,
+    /// Somebody has begun or ended to run, or was never seen before.
+    changed: bool,
+}
+
+impl Scores {
+    /// The configuration says so from now on. What jobs have used stays.
+    pub fn configure(&mut self, config: &PriorityConfig, queues: &[QueueSpec], now: Time) {
+        self.on = queues.iter().any(|queue| queue.order != QueueOrder::Fcfs);
+        self.config = config.clone();
+        self.shares.configure(config, now);
+        (self.mark, self.changed) = (now, self.on);
+        (self.ranked, self.full) = (Time(i64::MIN), BTreeSet::new());
+        self.standing.clear();
+        self.stops.clear();
+        self.due.clear();
+    }
+
+    /// The store has these rows; told once, after the configuration.
+    pub fn restore(&mut self, rows: Vec<UsageRow>, now: Time) {
+        self.shares.restore(rows, now);
+        self.shares.rank(self.config.committed, now);
+    }
+
+    /// The cluster has so many cores and nodes.
+    pub fn machine_has(&mut self, cores: u32, nodes: u32) {
+        self.machine = (cores, nodes);
+    }
+
+    /// Whether any queue orders by more than dates.
+    pub const fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// What was used, and ranks.
+    pub const fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
+    /// The same, for those who begin and end to run.
+    pub const fn shares_mut(&mut self) -> &mut Shares {
+        &mut self.shares
+    }
+
+    /// Ranks are to be given anew soon.
+    pub const fn has_changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// A job has entered a planner: its key may have to be made anew.
+    pub fn stands(&mut self, queue: &QueueSpec, job: &Job) {
+        if queue.order == QueueOrder::Fcfs {
+            return;
+        }
+        let submitted = job.submitted();
+        let (place, new) = self
+            .shares
+            .place_of(&submitted.spec.account, &submitted.user);
+        self.changed |= new;
+        self.standing.entry(place).or_default().insert(job.id());
+        if queue.order == QueueOrder::Weights
+            && let Some(stops) = self.terms(queue, job).stops_ageing()
+        {
+            match stops <= self.mark {
+                true => drop(self.full.insert(job.id())),
+                false => drop(self.stops.insert((stops, job.id()))),
+            }
+        }
+    }
+
+    /// A job runs, has ended, or waits for something else than its turn.
+    pub fn left(&mut self, job: &Job) {
+        let submitted = job.submitted();
+        let Some(place) = self.shares.known(&submitted.spec.account, &submitted.user) else {
+            return;
+        };
+        let id = job.id();
+        if let Some(jobs) = self.standing.get_mut(&place) {
+            jobs.remove(&id);
+            if jobs.is_empty() {
+                self.standing.remove(&place);
+            }
+        }
+        self.full.remove(&id);
+        self.due.remove(&id);
+    }
+
+    /// When ranks or marks are due; `None` when nothing is.
+    pub fn next_due(&self) -> Option<Time> {
+        self.on.then(|| {
+            let soon = self.changed.then(|| self.ranked + RANKS_APART);
+            let mark = self.mark + self.config.period;
+            soon.map_or(mark, |soon| soon.min(mark))
+        })
+    }
+
+    /// Gives ranks anew and notes whose keys change, where it is time.
+    pub fn look(&mut self, now: Time) {
+        if self.next_due().is_none_or(|due| now < due) {
+            return;
+        }
+        if now >= self.mark + self.config.period {
+            self.mark = now;
+            self.shares.mark(now);
+            while let Some((stops, job)) = self.stops.first().copied()
+                && stops <= now
+            {
+                self.stops.pop_first();
+                self.full.insert(job);
+            }
+            self.due.extend(&self.full);
+        }
+        self.give_ranks(now);
+    }
+
+    /// Gives ranks anew and notes whose keys change.
+    pub fn give_ranks(&mut self, now: Time) {
+        (self.ranked, self.changed) = (now, false);
+        let changed = self.shares.rank(self.config.committed, now);
+        let jobs = |place| self.standing.get(&place).into_iter().flatten();
+        self.due.extend(changed.into_iter().flat_map(jobs));
+    }
+
+    /// The next job whose key has to be made anew.
+    pub fn next_job_due(&mut self) -> Option<JobId> {
+        self.due.pop_first()
+    }
+
+    /// Whether keys have to be made anew.
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// The score of a job by fair share: its user's rank. What an administrator has given a priority goes
+    /// before all ranks or behind them.
+    pub(in crate::queues) fn fair_share(&self, job: &Job, ahead: i64) -> i64 {
+        let submitted = job.submitted();
+        let rank = self
+            .shares
+            .rank_of(&submitted.spec.account, &submitted.user);
+        match ahead {
+            0 => i64::from(rank),
+            1.. => i64::from(u32::MAX).saturating_add(ahead),
+            _ => ahead,
+        }
+    }
+
+    /// The score of somebody of whom nothing is known: behind all others.
+    pub(in crate::queues) const fn of_newcomer(queue: &QueueSpec) -> i64 {
+        match queue.order {
+            QueueOrder::Fcfs => 0,
+            QueueOrder::FairShare | QueueOrder::Weights => i64::MIN,
+        }
+    }
+
+    /// The key of a job by weighted factors, as of the last mark.
+    pub(in crate::queues) fn weighted(&self, queue: &QueueSpec, job: &Job) -> i64 {
+        self.terms(queue, job).key(self.mark)
+    }
+
+    /// What a job's priority is made of.
+    pub(crate) fn terms(&self, queue: &QueueSpec, job: &Job) -> Terms {
+        let (weights, max_age) = (&self.config.weights, self.config.max_age);
+        if let Some(priority) = job.spec().priority {
+            return weights.set_by_hand(priority, max_age);
+        }
+        let ageing = job.eligible().map_or(Ageing::Not, Ageing::Since);
+        weights.terms(&self.factors(queue, job), ageing, max_age)
+    }
+
+    /// The factors of a job but its age.
+    pub(crate) fn factors(&self, queue: &QueueSpec, job: &Job) -> Factors {
+        let submitted = job.submitted();
+        let factor = |name: &str| self.config.queues.get(name).map_or(0, |queue| queue.factor);
+        let most = self.config.queues.values().map(|queue| queue.factor).max();
+        let (cores, nodes) = self.machine;
+        let size = JobSize {
+            nodes: submitted.place.least().unwrap_or(1),
+            cores: cores_of(job),
+            limit: submitted.place.limit(),
+            all_nodes: nodes,
+            all_cores: cores,
+        };
+        Factors {
+            fair_share: self.fair_share_factor(job),
+            size: weights::size(self.config.size, size),
+            queue: weights::part_of(factor(&queue.name).into(), most.unwrap_or(0).into()),
+            nice: submitted.spec.nice,
+            ..Factors::default()
+        }
+    }
+
+    fn fair_share_factor(&self, job: &Job) -> u64 {
+        let submitted = job.submitted();
+        let (account, user) = (&submitted.spec.account, &submitted.user);
+        let tree = self.shares.tree();
+        match (self.config.classic, self.shares.known(account, user)) {
+            (Some(damping), Some(place)) => {
+                classic::factor(classic::standing(tree, place), damping)
+            }
+            _ => {
+                let rank = self.shares.rank_of(account, user);
+                weights::part_of(rank.into(), tree.users().max(1).into())
+            }
+        }
+    }
+}
+
+/// Cores that a job asks for, all components together.
+fn cores_of(job: &Job) -> u32 {
+    let cores = job.submitted().requests().map(|request| {
+        request
+            .tasks
+            .unwrap_or(1)
+            .saturating_mul(request.cores_per_task)
+    });
+    cores.fold(0, u32::saturating_add)
+}
