@@ -184,7 +184,11 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         queues,
         default_queue,
         policy: policy(&mut check, &file.policy),
-        priority: priority::read(&mut check, &file.priority, &file.queue),
+        priority: priority::read(
+            &mut check,
+            &file.priority,
+            file.queue.iter().map(Queue::priority),
+        ),
         reservations,
         queue_reservations,
         accounts: accounts::read(&mut check, &file.account),

@@ -466,10 +466,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         } => flows::write_made(t, row, spec, environment),
         Record::Flow(row) => flows::write_flow(t, row),
         Record::FlowTask(row) => flows::write_task(t, row),
-        Record::Usage(row) => run(
-            "INSERT OR REPLACE INTO usage (name, row) VALUES (?1, ?2)",
-            params![format!("{} in {}", row.user, row.account), encode(&**row)?],
-        ),
+        Record::Usage(row) => bookings::write_usage(t, row),
         Record::HourPrice(row) => run(
             "INSERT OR REPLACE INTO hour_prices (hour, row) VALUES (?1, ?2)",
             params![row.hour, encode(row)?],

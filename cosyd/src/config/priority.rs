@@ -1,6 +1,5 @@
 //! `[priority]` of `cosy.toml`, and what queues say of the order of their jobs.
 
-use super::queues::Queue;
 use super::values::{Raw, count, length, scaled, set, shown, some_time, switchable};
 use cosy_config::Check;
 use cosy_control::{PriorityConfig, QueuePriority};
@@ -39,6 +38,9 @@ struct WeightsTable {
     size: Option<Raw>,
     queue: Option<Raw>,
 }
+
+/// What a queue says of its billing and of its factor, with its name.
+pub(super) type OfQueue<'a> = (&'a str, Option<&'a Billing>, Option<&'a Raw>);
 
 /// `[queue.billing]`: what is billed for what a job holds.
 #[derive(Deserialize)]
@@ -98,7 +100,11 @@ pub(super) fn order(check: &mut Check<'_>, text: Option<&Spanned<String>>) -> Qu
     word(check, text, "order of a queue", &ORDERS)
 }
 
-pub(super) fn read(check: &mut Check<'_>, table: &Table, queues: &[Queue]) -> PriorityConfig {
+pub(super) fn read<'a>(
+    check: &mut Check<'_>,
+    table: &Table,
+    queues: impl Iterator<Item = OfQueue<'a>>,
+) -> PriorityConfig {
     let mut config = PriorityConfig {
         weights: weights(check, &table.weights),
         size: word(check, table.size_factor.as_ref(), "factor of size", &SIZES),
@@ -138,20 +144,15 @@ pub(super) fn read(check: &mut Check<'_>, table: &Table, queues: &[Queue]) -> Pr
     {
         check.fault(at.span().start, "period must be at least 1s");
     }
-    for queue in queues {
-        let (billing, factor) = (&queue.billing, &queue.priority_factor);
+    for (name, billing, factor) in queues {
         if billing.is_some() || factor.is_some() {
             let own = QueuePriority {
                 billing: billing
-                    .as_ref()
                     .map(|table| weighed(check, table))
                     .unwrap_or_default(),
-                factor: factor
-                    .as_ref()
-                    .map(|raw| job_factor(check, raw))
-                    .unwrap_or_default(),
+                factor: factor.map(|raw| job_factor(check, raw)).unwrap_or_default(),
             };
-            config.queues.insert(queue.name.get_ref().clone(), own);
+            config.queues.insert(name.to_owned(), own);
         }
     }
     config
@@ -200,4 +201,106 @@ fn billing_weight(check: &mut Check<'_>, raw: &Raw) -> Weight {
         check.fault(raw.span().start, what);
     }
     Weight::from(millionths.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+    use std::path::Path;
+
+    const BASE: &str = r#"
+[controller]
+state_dir = "/s"
+socket = "/s/sock"
+[[node]]
+names = "n1"
+cores = 8
+memory = "16G"
+[[queue]]
+name = "day"
+"#;
+
+    fn read(more: &str) -> Result<(QueueOrder, PriorityConfig), String> {
+        let config = parse(Path::new("x"), &format!("{BASE}{more}"));
+        let config = config.map_err(|faults| faults.0.join("\n"))?.cluster;
+        let order = config.queues.first().map(|queue| queue.order);
+        Ok((order.unwrap_or_default(), config.priority))
+    }
+
+    #[test]
+    fn without_a_word_it_is_first_come_first_served() {
+        assert_eq!(read(""), Ok((QueueOrder::Fcfs, PriorityConfig::default())));
+    }
+
+    #[test]
+    fn all_is_read() {
+        let text = r#"
+order = "weights"
+priority_factor = 10
+[queue.billing]
+core = 1
+memory_gib = 0.25
+devices = { gpu = 8 }
+[priority]
+half_life = "off"
+usage_reset = "weekly"
+billing = "max"
+committed = true
+tied_accounts = "one-by-one"
+period = "1m"
+max_age = "2d"
+size_factor = "small"
+classic_damping = 3
+[priority.weights]
+age = 1000
+fair_share = 20000
+"#;
+        let (order, priority) = read(text).unwrap();
+        let billing = BillingWeights {
+            core: 1_000_000,
+            memory_gib: 250_000,
+            devices: [("gpu".to_owned(), 8_000_000)].into(),
+            ..BillingWeights::default()
+        };
+        let queue = QueuePriority {
+            billing,
+            factor: 10,
+        };
+        let want = PriorityConfig {
+            weights: Weights {
+                age: 1000,
+                fair_share: 20_000,
+                ..Weights::default()
+            },
+            max_age: Span::from_secs(2 * 86_400),
+            size: SizeFactor::Small,
+            half_life: Span::ZERO,
+            reset: ResetPeriod::Weekly,
+            combine: Combine::MaxTres,
+            committed: true,
+            ties: Ties::OneByOne,
+            classic: Some(3),
+            period: Span::from_secs(60),
+            queues: [("day".to_owned(), queue)].into(),
+        };
+        assert_eq!((order, priority), (QueueOrder::Weights, want));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let check = |more: &str, want: &str| {
+            let told = read(more).unwrap_err();
+            assert!(told.contains(want), "{more}: {told}");
+        };
+        check("order = \"fifo\"", "use one of fcfs, fair-share, weights");
+        check("priority_factor = 70000", "between 0 and 65535");
+        check("[queue.billing]\ncore = -1", "no billing weight");
+        check("[priority]\nhalf_life = \"9999d\"", "at most 3660 days");
+        check("[priority]\nmax_age = \"5m\"", "at least 1h");
+        check("[priority]\nperiod = \"0\"", "at least 1s");
+        check("[priority]\nusage_reset = \"hourly\"", "use one of none, now, daily");
+        check("[priority]\nclassic_damping = 0", "between 1 and 65535");
+        check("[priority]\nwages = 1", "wages");
+    }
 }

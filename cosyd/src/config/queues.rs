@@ -32,11 +32,19 @@ pub(super) struct Queue {
     mpi: Option<Spanned<String>>,
     state: Option<Spanned<String>>,
     order: Option<Spanned<String>>,
-    pub(super) billing: Option<priority::Billing>,
-    pub(super) priority_factor: Option<Raw>,
+    billing: Option<priority::Billing>,
+    priority_factor: Option<Raw>,
     #[serde(default)]
     access: Access,
     pub(super) reservations: Option<reservations::Table>,
+}
+
+impl Queue {
+    /// What it says of billing, and its factor.
+    pub(super) fn priority(&self) -> priority::OfQueue<'_> {
+        let (billing, factor) = (self.billing.as_ref(), self.priority_factor.as_ref());
+        (self.name.get_ref(), billing, factor)
+    }
 }
 
 #[derive(Deserialize, Default)]

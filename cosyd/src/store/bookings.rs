@@ -43,6 +43,14 @@ pub(super) const TABLES: &str = "
 /// Reservations that have ended are remembered by the controller for so long.
 const REMEMBERED: Span = Span::from_secs(86_400);
 
+/// Keeps what a user has used in an account.
+pub(super) fn write_usage(transaction: &Transaction<'_>, row: &UsageRow) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO usage (name, row) VALUES (?1, ?2)")?
+        .execute(params![format!("{} in {}", row.user, row.account), encode(row)?])
+        .map(drop)
+}
+
 /// Which lines of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LedgerQuery {

@@ -55,7 +55,7 @@ pub enum Table {
 }
 
 impl Table {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Nodes,
         Self::Queues,
         Self::OwnQueues,

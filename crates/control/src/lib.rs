@@ -45,10 +45,11 @@ pub use event::{
 };
 pub use jobs::change::changed;
 pub use queues::access::{is_admin, may_come_from};
+pub use queues::scores::UsageRow;
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PartRow, PolicyKey, PolicyRow, Record,
-    SetAside, StandingRow, SubmissionRow, UsageRow,
+    SetAside, StandingRow, SubmissionRow,
 };
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{StepBatch, StepUse};

@@ -480,7 +480,7 @@ pub enum Record {
     /// What an hour of the week usually costs, new or anew.
     HourPrice(HourPriceRow),
     /// What a user has used in an account, new or anew.
-    Usage(Box<UsageRow>),
+    Usage(Box<crate::queues::scores::UsageRow>),
     /// Steps have ended. The same ones may come again, then with others behind them.
     Steps(Box<StepBatch>),
     /// A new workflow with what never changes of it.
@@ -698,23 +698,6 @@ pub struct FiguresRow {
     pub wait_s_core_ks: u64,
 }
 
-/// What the ended jobs of a user in an account have used.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct UsageRow {
-    /// Account, by name; empty for jobs that are in none.
-    pub account: String,
-    /// Login name.
-    pub user: String,
-    /// When it was written: what was used before a reset does not count.
-    pub at: Time,
-    /// The measure of what follows.
-    pub decay: cosy_policy::usage::Decay,
-    /// Use in that measure, its higher 64 bits.
-    pub used_high: u64,
-    /// The lower 64 bits.
-    pub used_low: u64,
-}
-
 /// What an hour of the week usually costs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct HourPriceRow {
@@ -843,7 +826,7 @@ pub struct Loaded {
     /// Prices of hours.
     pub hour_prices: Vec<HourPriceRow>,
     /// What users have used.
-    pub usage: Vec<UsageRow>,
+    pub usage: Vec<crate::queues::scores::UsageRow>,
     /// What the steps of the last attempts of live jobs have used.
     pub steps: Vec<(AttemptKey, StepUse)>,
     /// Live workflows, and those that were over within the last day.

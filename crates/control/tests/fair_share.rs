@@ -5,7 +5,6 @@ mod world;
 use cosy_control::{PriorityConfig, UsageRow};
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::*;
-use cosy_policy::usage::Usage;
 use cosy_policy::weights::Weights;
 use world::*;
 
@@ -59,10 +58,11 @@ fn served(world: &mut World, jobs: &[u64]) -> Vec<u64> {
 /// What a user's ended jobs have used, in core-seconds at the time of the row.
 fn used(world: &World, account: &str, user: &str) -> f64 {
     let key = (account.to_owned(), user.to_owned());
-    world.store.usage.get(&key).map_or(0.0, |row: &UsageRow| {
-        let usage = (u128::from(row.used_high) << 64) | u128::from(row.used_low);
-        row.decay.worth(Usage(usage), row.at) as f64 / 1e6
-    })
+    world
+        .store
+        .usage
+        .get(&key)
+        .map_or(0.0, |row: &UsageRow| row.decay.worth(row.used(), row.at) as f64 / 1e6)
 }
 
 fn four_of_ann_one_of_bob(order: QueueOrder) -> (World, Vec<u64>) {
@@ -170,10 +170,10 @@ fn weighted_factors_and_nice() {
 fn who_ages_no_more_is_overtaken() {
     let mut world = ordered(2, QueueOrder::Weights, weights(1000, 100));
     world.run_times.insert(JobId(1), Span::from_secs(2 * 3600));
-    let first = submit_as(&mut world, "ann", 2, |spec| {
-        spec.time_limit = Some(Span::from_secs(3 * 3600));
-    });
-    let small = submit_as(&mut world, "bob", 1, |_| {});
+    // nobody is so short that it could pass while one of two nodes is free
+    let long = |spec: &mut JobSpec| spec.time_limit = Some(Span::from_secs(3 * 3600));
+    let first = submit_as(&mut world, "ann", 2, long);
+    let small = submit_as(&mut world, "bob", 1, long);
     world.pass(1800);
     let large = submit_as(&mut world, "cyd", 2, |_| {});
     let order = served(&mut world, &[first, small, large]);
@@ -184,10 +184,10 @@ fn who_ages_no_more_is_overtaken() {
 fn the_older_is_ahead_while_both_age() {
     let mut world = ordered(2, QueueOrder::Weights, weights(1000, 100));
     world.run_times.insert(JobId(1), Span::from_secs(3000));
-    let first = submit_as(&mut world, "ann", 2, |spec| {
-        spec.time_limit = Some(Span::from_secs(3 * 3600));
-    });
-    let small = submit_as(&mut world, "bob", 1, |_| {});
+    // nobody is so short that it could pass while one of two nodes is free
+    let long = |spec: &mut JobSpec| spec.time_limit = Some(Span::from_secs(3 * 3600));
+    let first = submit_as(&mut world, "ann", 2, long);
+    let small = submit_as(&mut world, "bob", 1, long);
     world.pass(1800);
     let large = submit_as(&mut world, "cyd", 2, |_| {});
     let order = served(&mut world, &[first, small, large]);

@@ -9,12 +9,14 @@
 //! orders by more than dates nothing is noted and nothing is kept.
 
 pub(crate) mod procedures;
+mod row;
 pub(crate) mod shares;
+
+pub use row::UsageRow;
 
 use crate::config::PriorityConfig;
 use crate::jobs::job::Job;
 use crate::queues::scores::shares::Shares;
-use crate::record::UsageRow;
 use cosy_model::{JobId, QueueOrder, QueueSpec, Span, Time};
 use cosy_policy::classic;
 use cosy_policy::fair_tree::Place;

@@ -7,7 +7,7 @@
 //! suspended.
 
 use crate::config::PriorityConfig;
-use crate::record::UsageRow;
+use crate::queues::scores::row::UsageRow;
 use cosy_model::{JobId, Span, Time};
 use cosy_policy::fair_tree::{self, FairTree, Place};
 use cosy_policy::reset::ResetPeriod;
@@ -97,12 +97,12 @@ impl Shares {
     /// The store has these rows.
     pub fn restore(&mut self, rows: Vec<UsageRow>, now: Time) {
         for row in rows {
-            let used = (u128::from(row.used_high) << 64) | u128::from(row.used_low);
             let counts = row.at >= self.forgotten;
+            let used = row.used();
             let (place, _) = self.place_of(&Some(row.account), &row.user);
             let stored = match row.decay.rebased_to(self.decay) {
-                Some(bits) => Usage(used).rebased(bits),
-                None => Usage(used).measured_anew(row.decay, self.decay, now),
+                Some(bits) => used.rebased(bits),
+                None => used.measured_anew(row.decay, self.decay, now),
             };
             if let Some(holder) = self.holders.get_mut(&place).filter(|_| counts) {
                 holder.stored = stored;
