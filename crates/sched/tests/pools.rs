@@ -34,6 +34,7 @@ fn job(id: u64, queue: u16, nodes: u32, limit: i64, holds: &[(PoolId, HoldAmount
         key: OrderKey {
             queue_priority: 0,
             level: AccessLevel::Allow,
+            score: 0,
             nice: 0,
             submit: Time(0),
             rank: JobId(id),
