@@ -84,6 +84,8 @@ pub struct JobOptions {
     pub exclusive: bool,
     /// `--account`: the account that pays.
     pub account: Option<String>,
+    /// `--qos`: the quality of service.
+    pub qos: Option<String>,
     /// `--reservation`: the reservation to run in.
     pub reservation: Option<ReservationId>,
     /// `--comment`: any text.

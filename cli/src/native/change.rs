@@ -119,6 +119,7 @@ pub fn command() -> Command {
                 .value_parser(parse_name),
         )
         .arg(value("account", "NAME", "Account").value_parser(parse_name))
+        .arg(value("qos", "NAME", "Quality of service").value_parser(parse_name))
         .arg(value("comment", "TEXT", "Comment").value_parser(comment))
         .arg(
             value("time", "LIMIT", "Time limit")
@@ -209,6 +210,7 @@ fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {
         name: text("name"),
         queue: text("queue"),
         account: text("account"),
+        qos: text("qos"),
         comment: text("comment"),
         time_limit: m.get_one::<Span>("time").copied(),
         nodes: count("nodes"),

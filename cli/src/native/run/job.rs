@@ -23,6 +23,7 @@ pub fn allocation(
     let spec = JobSpec {
         queue: job.queue.clone(),
         account: job.account.clone(),
+        qos: job.qos.clone(),
         reservation: job.reservation,
         comment: job.comment.clone().unwrap_or_default(),
         request: submit::request(job),

@@ -16,7 +16,7 @@ use cosy_model::{Dialect, JobId, Span, StepId};
 use std::path::PathBuf;
 
 /// Options of `csub` that mean the same here.
-const SHARED: [&str; 30] = [
+const SHARED: [&str; 31] = [
     "nodes",
     "tasks",
     "tasks-per-node",
@@ -34,6 +34,7 @@ const SHARED: [&str; 30] = [
     "require",
     "sets",
     "account",
+    "qos",
     "reservation",
     "time",
     "begin",

@@ -157,6 +157,7 @@ fn spec(options: &JobOptions, target: Target) -> anyhow::Result<JobSpec> {
     Ok(JobSpec {
         queue: options.queue.clone(),
         account: options.account.clone(),
+        qos: options.qos.clone(),
         reservation: options.reservation,
         comment: options.comment.clone().unwrap_or_default(),
         request: request(options),
@@ -342,6 +343,8 @@ mod tests {
             "--exclusive",
             "--account",
             "acc",
+            "--qos",
+            "high",
             "--comment",
             "c c",
             "--signal",
@@ -375,6 +378,7 @@ mod tests {
         assert_eq!((r.sets.join("+"), r.features.join("+")), ("a+b".into(), "x+y".into()));
         assert_eq!(spec.begin.map(|t| t.secs()), Some(1_795_255_200));
         assert!(spec.hold && r.exclusive && !spec.requeue && spec.login_environment);
+        assert_eq!((spec.account.as_deref(), spec.qos.as_deref()), (Some("acc"), Some("high")));
         assert_eq!(spec.nice, -5);
         assert_eq!(spec.dependencies[0].kind, DependencyKind::AfterOk);
         assert_eq!(s.array.as_ref().map(|a| (a.count(), a.at_once)), Some((10, Some(2))));

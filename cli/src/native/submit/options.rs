@@ -79,7 +79,7 @@ fn resource_args() -> [Arg; 11] {
     ]
 }
 
-fn place_args() -> [Arg; 7] {
+fn place_args() -> [Arg; 8] {
     [
         value("queue", "NAME", "Queue")
             .short('q')
@@ -89,6 +89,8 @@ fn place_args() -> [Arg; 7] {
         value("require", "NODES", "Nodes that the job must get").value_parser(hosts),
         values("sets", "SET[,...]", "Node sets to take nodes from, in this order"),
         value("account", "NAME", "Account to charge").value_parser(parse_name),
+        value("qos", "NAME", "Quality of service, as 'cadm qos list' names it")
+            .value_parser(parse_name),
         value("reservation", "ID", "Run inside this reservation, as cresv list names it")
             .value_parser(parse_reservation),
     ]
@@ -212,6 +214,7 @@ impl JobOptions {
         }
         self.exclusive |= is_given(m, "exclusive");
         take(&mut self.account, m, "account");
+        take(&mut self.qos, m, "qos");
         take(&mut self.reservation, m, "reservation");
         take(&mut self.comment, m, "comment");
         take(&mut self.mpi, m, "mpi");
