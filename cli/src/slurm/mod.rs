@@ -9,6 +9,7 @@ pub mod accounts;
 pub mod command_line;
 pub mod messages;
 pub mod names;
+pub mod policy;
 pub mod records;
 pub mod reports;
 pub mod sacct;
