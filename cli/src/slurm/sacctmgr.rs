@@ -24,6 +24,8 @@ use cosy_slurm::show::config;
 use cosy_slurm::table::{self, Row};
 use jiff::tz::TimeZone;
 use std::io::{BufRead, Read};
+use std::sync::mpsc;
+use std::time::Duration;
 
 const OPTIONS: &[Row] = &[
     Row::flag(b'h', "help", "say what options there are, and exit"),
@@ -201,9 +203,7 @@ impl Manager<'_> {
                 return exit::FAILED;
             }
             Entity::Transaction => {
-                say(
-                    "sacctmgr: error: changes of the policy are in the log of the controller: see 'cadm log'",
-                );
+                say("sacctmgr: error: changes of the policy are in the history: see 'cadm events'");
                 return exit::FAILED;
             }
             _ => {}
@@ -402,11 +402,21 @@ fn cause(e: &std::io::Error) -> String {
         .to_owned()
 }
 
-/// Asks whether changes are to be made; no answer is no.
+/// How long somebody has to decide, as Slurm says it.
+const DECISION: Duration = Duration::from_secs(30);
+
+/// Asks whether changes are to be made; no answer within the time is no.
 fn agreed() -> bool {
     output::print("Would you like to commit changes? (You have 30 seconds to decide)\n");
+    let (sender, answer) = mpsc::channel();
+    // The thread ends with the program: reading cannot be broken off.
+    std::thread::spawn(move || sender.send(answer_read()));
+    answer.recv_timeout(DECISION).unwrap_or(false)
+}
+
+/// Reads until there is an answer, ten times at most; standard input that has ended gives none.
+fn answer_read() -> bool {
     let mut input = std::io::stdin().lock();
-    // Standard input that has ended gives no answer, however often it is asked.
     for _ in 0..10 {
         output::print("(N/y): ");
         let mut line = String::new();

@@ -31,6 +31,7 @@ pub mod show;
 pub mod sinfo;
 pub mod small_reports;
 pub mod squeue;
+pub mod sreport;
 pub mod sshare;
 pub mod state;
 pub mod step;
