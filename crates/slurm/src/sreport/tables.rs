@@ -283,7 +283,7 @@ mod tests {
     fn sums() {
         let running = JobUse {
             end: None,
-            ..job("cyd", "physics", 60, 13..0)
+            ..job("cyd", "physics", 60, 13..13)
         };
         // The first began before the time asked for, the last still runs.
         let jobs = [
