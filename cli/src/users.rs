@@ -25,6 +25,13 @@ pub fn name(uid: u32) -> String {
     found("passwd", 2, &id).map_or(id, |fields| fields[0].clone())
 }
 
+/// The name in full that the machine knows a user by: what comes first in the comment of the
+/// account.
+pub fn full_name(user: &str) -> Option<String> {
+    let fields = found("passwd", 0, user)?;
+    fields.get(4)?.split(',').next().map(str::to_owned)
+}
+
 /// Whether there is such a group, by name or number.
 pub fn group_exists(group: &str) -> bool {
     is_number(group) || (!group.is_empty() && found("group", 0, group).is_some())

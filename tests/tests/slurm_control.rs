@@ -105,17 +105,17 @@ fn accounts_come_and_go() {
     assert!(told.contains("\nAccountingStorageType   = accounting_storage/cosy\n"));
     assert!(told.contains("\nSLURM_CONF ") && !told.contains("KillWait"), "{told}");
     let told = run(&c, "sacctmgr --usage").expect(0).out;
-    assert!(told.contains("\n     add account                Names=\n"), "{told}");
+    assert!(told.contains("\n     add account                Names=, Description="), "{told}");
     run(&c, "sacctmgr -i add account physics").expect(0);
     for user in ["ann", "bob"] {
         run(&c, &format!("sacctmgr -i add user {user} account=physics")).expect(0);
     }
     let list = "sacctmgr -nP show assoc format=account,user";
-    check(&c, list, 0, "physics|\nphysics|ann\nphysics|bob\n", "");
+    check(&c, list, 0, "root|\nphysics|\nphysics|ann\nphysics|bob\n", "");
     run(&c, "sacctmgr -i delete user ann account=physics").expect(0);
-    check(&c, list, 0, "physics|\nphysics|bob\n", "");
+    check(&c, list, 0, "root|\nphysics|\nphysics|bob\n", "");
     run(&c, "sacctmgr -i delete account physics").expect(0);
-    check(&c, list, 0, "", "");
+    check(&c, list, 0, "root|\n", "");
 }
 
 /// A line of a shell whose standard error goes into the file `told`.

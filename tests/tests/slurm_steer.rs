@@ -546,7 +546,7 @@ fn small_things() {
     let add = ["sacctmgr", "-i", "add", "user", "ann", "account=physics"];
     assert_eq!(c.run(&add).code, 0);
     let list = ["sacctmgr", "-nP", "show", "assoc", "format=account,user"];
-    out(&list, "physics|\nphysics|ann\n");
+    out(&list, "root|\nphysics|\nphysics|ann\n");
     let tres = ["sacctmgr", "-nP", "list", "tres", "format=id,type"];
     out(&tres, "1|cpu\n2|mem\n3|energy\n4|node\n5|billing\n");
     // There are no limits per user: an empty cell, not a fault.

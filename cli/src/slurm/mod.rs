@@ -9,6 +9,7 @@ pub mod accounts;
 pub mod command_line;
 pub mod messages;
 pub mod names;
+pub mod policy;
 pub mod records;
 pub mod reports;
 pub mod sacct;
@@ -24,6 +25,7 @@ pub mod seff;
 pub mod sinfo;
 pub mod sprio;
 pub mod squeue;
+pub mod sreport;
 pub mod srun;
 pub mod sshare;
 pub mod sstat;
@@ -53,7 +55,7 @@ const fn entry(name: &'static str, about: &'static str, run: fn(&Context) -> u8)
 }
 
 /// The entries of all commands.
-pub static ALL: [Entry; 17] = [
+pub static ALL: [Entry; 18] = [
     entry("sacct", "lists jobs and steps, also those that are over", sacct::run),
     entry("sacctmgr", "shows and changes accounts and their users", sacctmgr::run),
     entry("salloc", "gets an allocation and runs a command in it", salloc::run),
@@ -67,6 +69,7 @@ pub static ALL: [Entry; 17] = [
     entry("sinfo", "lists partitions and nodes", sinfo::run),
     entry("sprio", "tells what the order of waiting jobs is made of", sprio::run),
     entry("squeue", "lists jobs that wait and run", squeue::run),
+    entry("sreport", "tells what the cluster, accounts and users have used", sreport::run),
     entry("srun", "runs a program on the nodes of an allocation, or gets one for it", srun::run),
     entry("sshare", "lists the shares of accounts", sshare::run),
     entry("sstat", "tells what running steps use", sstat::run),

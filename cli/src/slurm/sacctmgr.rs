@@ -1,27 +1,35 @@
-//! `sacctmgr`: the cluster's accounts in Slurm's words.
+//! `sacctmgr`: accounts, users, qualities of service and limits in Slurm's words.
 //!
-//! Shows accounts, users, associations, the cluster and its one quality of service; makes
-//! and removes accounts and their users. Limits of accounts are not kept in a database here
-//! but in `cosy.toml`. Source: sacctmgr(1).
+//! The policy is asked for whole, the command is planned on it, and what it changes is done as a
+//! whole or not at all. Source: sacctmgr(1).
 
 use super::command_line::VERSION;
 use super::messages::say;
+use super::policy;
 use crate::{Context, exit, output};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{AccountAction, AccountInfo};
+use cosy_model::policy::PolicyChange;
 use cosy_model::{RefusalCode, Settings};
-use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::getopt::{self, Order};
-use cosy_slurm::sacctmgr::former::{self as sacctmgr, List, TableStyle};
+use cosy_slurm::sacctmgr::columns::{self, Column, TableStyle};
+use cosy_slurm::sacctmgr::conditions::Conditions;
+use cosy_slurm::sacctmgr::entity::{Entity, no_entity};
+use cosy_slurm::sacctmgr::plan::{self, Plan, Verb};
+use cosy_slurm::sacctmgr::rows::{self, Cells};
+use cosy_slurm::sacctmgr::view::PolicyView;
+use cosy_slurm::sacctmgr::words::{Word, unquoted};
+use cosy_slurm::sacctmgr::{dump, help, load};
 use cosy_slurm::show::config;
 use cosy_slurm::table::{self, Row};
 use jiff::tz::TimeZone;
-use std::collections::BTreeMap;
+use std::io::{BufRead, Read};
+use std::sync::mpsc;
+use std::time::Duration;
 
 const OPTIONS: &[Row] = &[
     Row::flag(b'h', "help", "say what options there are, and exit"),
-    Row::flag(b'i', "immediate", "commit changes immediately: as always"),
+    Row::flag(b'i', "immediate", "commit changes without asking"),
     Row::flag(b'n', "noheader", "without the line of titles"),
     Row::flag(b'o', "oneliner", "accepted"),
     Row::flag(b'p', "parsable", "columns end with '|'"),
@@ -42,11 +50,11 @@ pub fn run(context: &Context) -> u8 {
         look: TableStyle::default(),
         with_associations: false,
         read_only: false,
-        quiet: false,
+        immediate: false,
     };
     for found in &parsed.found {
         match found.name {
-            "help" | "usage" => output::print(&sacctmgr::help(OPTIONS)),
+            "help" | "usage" => output::print(&help::help(OPTIONS)),
             "version" => output::print(&format!("{VERSION}\n")),
             name => {
                 it.option(name);
@@ -58,12 +66,11 @@ pub fn run(context: &Context) -> u8 {
     if let Some(mistake) = &parsed.mistake {
         return super::command_line::mistake(context, mistake);
     }
-    let words: Vec<String> = parsed
+    let words = parsed
         .words
         .iter()
-        .map(|w| w.to_string_lossy().into_owned())
-        .collect();
-    it.command(&words)
+        .map(|w| w.to_string_lossy().into_owned());
+    it.command(&words.collect::<Vec<String>>())
 }
 
 struct Manager<'a> {
@@ -71,11 +78,19 @@ struct Manager<'a> {
     look: TableStyle,
     with_associations: bool,
     read_only: bool,
-    quiet: bool,
+    immediate: bool,
 }
 
-/// A row of any list, by name of column.
-type Cells = BTreeMap<&'static str, String>;
+/// Prints lines on standard error; gives the exit code of a failure.
+fn complain(lines: &[String]) -> u8 {
+    lines.iter().for_each(|line| say(line));
+    exit::FAILED
+}
+
+fn print(lines: &[String]) {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    output::print(&text);
+}
 
 impl Manager<'_> {
     fn option(&mut self, name: &str) {
@@ -85,7 +100,7 @@ impl Manager<'_> {
             "parsable2" => self.look.parsable = true,
             "associations" => self.with_associations = true,
             "readonly" => self.read_only = true,
-            "quiet" => self.quiet = true,
+            "immediate" => self.immediate = true,
             _ => {}
         }
     }
@@ -95,84 +110,143 @@ impl Manager<'_> {
             say("sacctmgr: there is no interactive mode here: see --help");
             return exit::FAILED;
         };
-        let is = |word: &str, least: usize| {
-            command.len() >= least
-                && word
-                    .get(..command.len())
-                    .is_some_and(|w| w.eq_ignore_ascii_case(command))
-        };
+        let small = command.to_ascii_lowercase();
+        let is = |word: &str, least: usize| small.len() >= least && word.starts_with(&small);
         if is("help", 3) {
-            output::print(&sacctmgr::help(OPTIONS));
+            output::print(&help::help(OPTIONS));
             return exit::OK;
-        }
-        if is("list", 3) || is("show", 3) {
-            return self.show(rest);
         }
         if is("version", 4) {
             output::print(&format!("{VERSION}\n"));
             return exit::OK;
         }
-        let changes = is("add", 2) || is("create", 3) || is("delete", 3) || is("remove", 3);
-        if changes && self.read_only {
-            say("sacctmgr: nothing is changed in read-only mode");
+        if is("list", 3) || is("show", 3) {
+            return self.show(rest);
+        }
+        if is("dump", 3) {
+            return self.dump(rest);
+        }
+        let verb = Verb::of(command);
+        if (verb.is_some() || is("load", 3)) && self.read_only {
+            say("Can't run this command in readonly mode.");
             return exit::FAILED;
         }
-        if is("add", 2) || is("create", 3) {
-            return self.add(rest);
+        if let Some(verb) = verb {
+            return self.change(verb, rest);
         }
-        if is("delete", 3) || is("remove", 3) {
-            return self.delete(rest);
-        }
-        if is("modify", 1) || is("update", 1) {
-            say("sacctmgr: limits are set in cosy.toml: 'cadm reload' takes them over");
-            return exit::FAILED;
+        if is("load", 3) {
+            return self.load(rest);
         }
         say(&format!("invalid keyword: {command}"));
         exit::FAILED
     }
 
-    fn show(&mut self, words: &[String]) -> u8 {
-        let Some((first, rest)) = words.split_first() else {
-            say("No valid entity in list command");
-            say(
-                "Input line must include \"Account\", \"Association\", \"Cluster\", \"QOS\" or \"User\"",
-            );
-            return exit::FAILED;
+    /// The policy, or the exit code after a line about why it cannot be had.
+    fn view(&self) -> Result<PolicyView, u8> {
+        policy::view(self.context).map_err(|e| {
+            say(&format!("sacctmgr: error: {e}"));
+            exit::FAILED
+        })
+    }
+
+    fn change(&self, verb: Verb, words: &[String]) -> u8 {
+        let view = match self.view() {
+            Ok(view) => view,
+            Err(code) => return code,
         };
-        if "configuration".starts_with(&first.to_ascii_lowercase()) && first.len() >= 2 {
-            return self.show_configuration();
+        let plan = plan::of_words(verb, &view, words);
+        if plan.changes.is_empty() {
+            print(&plan.out);
+            complain(&plan.err);
+            return plan.code;
         }
-        let Some(list) = List::of(first) else {
-            say(&format!("No valid entity in list command: {first}"));
-            return exit::FAILED;
+        self.carry_out(&plan)
+    }
+
+    /// Says what is to be done, asks, and does it. Nothing is said to be done that the controller
+    /// refuses.
+    fn carry_out(&self, plan: &Plan) -> u8 {
+        if let Err(e) = self.send(&plan.changes, true) {
+            return refused(plan.problem, &e);
+        }
+        print(&plan.out);
+        if !self.immediate && !agreed() {
+            output::print(" Changes Discarded\n");
+            return exit::OK;
+        }
+        match self.send(&plan.changes, false) {
+            Ok(()) => exit::OK,
+            Err(e) => refused(plan.problem, &e),
+        }
+    }
+
+    fn send(&self, changes: &[PolicyChange], dry_run: bool) -> Result<(), CallError> {
+        let request = Request::ChangePolicy {
+            changes: changes.to_vec(),
+            dry_run,
         };
-        let filter = match RowFilter::read(rest) {
-            Ok(filter) => filter,
-            Err(why) => {
-                say(&why);
+        self.context.ask(request).map(drop)
+    }
+
+    fn show(&self, words: &[String]) -> u8 {
+        let entity = words
+            .split_first()
+            .and_then(|(first, rest)| Some((Entity::of(first)?, rest)));
+        let Some((entity, rest)) = entity else {
+            return complain(&no_entity("list"));
+        };
+        match entity {
+            Entity::Configuration => return self.show_configuration(),
+            Entity::Coordinator | Entity::Job => return complain(&no_entity("list")),
+            Entity::Stats => {
+                say("sacctmgr: error: there is no database beside the controller: see sdiag");
                 return exit::FAILED;
             }
-        };
-        let whole = self.with_associations || filter.with_associations;
-        let format = filter.format.clone();
-        let format = format.unwrap_or_else(|| list.usual(whole).to_owned());
-        let columns = match sacctmgr::columns(&format) {
+            Entity::Transaction => {
+                say("sacctmgr: error: changes of the policy are in the history: see 'cadm events'");
+                return exit::FAILED;
+            }
+            _ => {}
+        }
+        let mut conditions = Conditions::default();
+        for word in rest {
+            if !["where", "set"].contains(&word.to_ascii_lowercase().as_str())
+                && let Err(lines) = conditions.read(word)
+            {
+                return complain(&lines);
+            }
+        }
+        conditions.associations |= self.with_associations;
+        let columns = match chosen_columns(entity, &conditions) {
             Ok(columns) => columns,
-            Err(why) => {
-                say(&why);
-                return exit::FAILED;
-            }
+            Err(why) => return complain(&[why]),
         };
-        let rows = match self.rows(list, whole) {
-            Ok(rows) => rows,
-            Err(e) => {
-                say(&format!("sacctmgr: error: {e}"));
-                return exit::FAILED;
-            }
+        if entity == Entity::RunawayJobs {
+            let cluster = super::reports::cluster(self.context);
+            output::print(&format!("Runaway Jobs: No runaway jobs found on cluster {cluster}\n"));
+            return exit::OK;
+        }
+        self.list(entity, &conditions, &columns)
+    }
+
+    fn list(&self, entity: Entity, conditions: &Conditions, columns: &[Column]) -> u8 {
+        let view = match self.view() {
+            Ok(view) => view,
+            Err(code) => return code,
         };
-        let rows: Vec<Cells> = rows.into_iter().filter(|r| filter.passes(r)).collect();
+        let mut rows = rows::rows(entity, &view, conditions);
+        if conditions.tree && entity == Entity::Association {
+            rows::indent(&view, &mut rows);
+        }
+        if entity == Entity::Cluster
+            && let Ok(settings) = self.settings()
+        {
+            for row in &mut rows {
+                row.insert("ControlHost", settings.host.clone());
+            }
+        }
         let cell = |row: &Cells, name: &str| row.get(name).cloned().unwrap_or_default();
-        output::print(&sacctmgr::text(&columns, &rows, &self.look, cell));
+        output::print(&columns::text(columns, &rows, &self.look, cell));
         exit::OK
     }
 
@@ -196,13 +270,6 @@ impl Manager<'_> {
         exit::OK
     }
 
-    fn accounts(&self) -> Result<Vec<AccountInfo>, CallError> {
-        match self.context.ask(Request::Accounts { names: Vec::new() })? {
-            Reply::Accounts(all) => Ok(all),
-            _ => Err(CallError::Unexpected),
-        }
-    }
-
     fn settings(&self) -> Result<Settings, CallError> {
         match self.context.ask(Request::Settings)? {
             Reply::Settings(settings) => Ok(*settings),
@@ -210,305 +277,168 @@ impl Manager<'_> {
         }
     }
 
-    fn rows(&self, list: List, whole: bool) -> Result<Vec<Cells>, CallError> {
-        let settings = self.settings()?;
-        let accounts = self.accounts()?;
-        Ok(match list {
-            List::Accounts => accounts.iter().map(|a| account(a)).collect(),
-            List::Associations => associations(&accounts, &settings),
-            List::Users if whole => associations(&accounts, &settings)
-                .into_iter()
-                .filter(|r| r.get("User").is_some_and(|u| !u.is_empty()))
-                .map(|r| with_user(r, &settings))
-                .collect(),
-            List::Users => users(&accounts, &settings),
-            List::Clusters => vec![Cells::from([
-                ("Cluster", settings.cluster.clone()),
-                ("Name", settings.cluster.clone()),
-                ("ControlHost", settings.host.clone()),
-                ("Share", "1".to_owned()),
-                ("Fairshare", "1".to_owned()),
-                ("QOS", "normal".to_owned()),
-            ])],
-            List::Qos => vec![Cells::from([
-                ("Name", "normal".to_owned()),
-                ("Priority", "0".to_owned()),
-                ("GraceTime", "00:00:00".to_owned()),
-                ("PreemptMode", "cluster".to_owned()),
-                ("UsageFactor", "1.000000".to_owned()),
-            ])],
-            List::Tres => tres(),
-            List::Nothing(_) => Vec::new(),
-        })
-    }
-
-    fn add(&self, words: &[String]) -> u8 {
-        let Some((list, names, account)) = object(words) else {
-            say("No valid entity in add command");
+    fn dump(&self, words: &[String]) -> u8 {
+        let (cluster, file) = file_words(words);
+        let Some(cluster) = cluster else {
+            say(" We need a cluster to dump.");
             return exit::FAILED;
         };
-        match list {
-            List::Accounts => self.each(&names, "Adding Account(s)", |_| {
-                Ok(AccountAction::Create {
-                    members: Vec::new(),
-                    budget: None,
-                })
-            }),
-            List::Users => {
-                let Some(account) = account else {
-                    say(" Need a account to add a user to.");
-                    return exit::FAILED;
-                };
-                let all = self.accounts().unwrap_or_default();
-                let known = all.into_iter().find(|a| a.name == account);
-                let mut members = known.map_or_else(Vec::new, |a| a.members);
-                for name in &names {
-                    if !members.contains(name) {
-                        members.push(name.clone());
-                    }
-                }
-                let title = format!("Adding User(s) {}", names.join(","));
-                self.each(&[account], &title, |_| Ok(AccountAction::Members(members.clone())))
-            }
-            List::Associations | List::Clusters | List::Qos | List::Tres | List::Nothing(_) => {
-                say("sacctmgr: only accounts and users can be added here");
-                exit::FAILED
-            }
-        }
-    }
-
-    fn delete(&self, words: &[String]) -> u8 {
-        let Some((list, names, account)) = object(words) else {
-            say("No valid entity in delete command");
-            return exit::FAILED;
+        let view = match self.view() {
+            Ok(view) => view,
+            Err(code) => return code,
         };
-        match list {
-            List::Accounts => {
-                self.each(&names, "Deleting accounts...", |_| Ok(AccountAction::Remove))
-            }
-            List::Users => {
-                let all = self.accounts().unwrap_or_default();
-                let has = |a: &&AccountInfo| {
-                    account.as_ref().is_none_or(|name| *name == a.name)
-                        && a.members.iter().any(|m| names.contains(m))
-                };
-                let of: Vec<String> = all.iter().filter(has).map(|a| a.name.clone()).collect();
-                self.each(&of, "Deleting users...", |name| {
-                    let found = all.iter().find(|a| a.name == name);
-                    let members = found.map_or_else(Vec::new, |a| a.members.clone());
-                    let left: Vec<String> =
-                        members.into_iter().filter(|m| !names.contains(m)).collect();
-                    if left.is_empty() {
-                        return Err("an account without members is everybody's: delete it instead");
-                    }
-                    Ok(AccountAction::Members(left))
-                })
-            }
-            List::Associations | List::Clusters | List::Qos | List::Tres | List::Nothing(_) => {
-                say("sacctmgr: only accounts and users can be deleted here");
-                exit::FAILED
-            }
-        }
-    }
-
-    /// Sends an action for each account, and prints Slurm's lines about it.
-    fn each(
-        &self,
-        names: &[String],
-        title: &str,
-        action: impl Fn(&str) -> Result<AccountAction, &'static str>,
-    ) -> u8 {
-        if names.is_empty() {
-            say(" Nothing new added.");
+        if !cluster.eq_ignore_ascii_case(&view.cluster) {
+            say(&format!(" Cluster {cluster} doesn't exist."));
             return exit::FAILED;
         }
-        if !self.quiet {
-            output::print(&format!(" {title}\n"));
+        let path = file.unwrap_or_else(|| format!("{}.cfg", view.cluster));
+        if let Err(e) = std::fs::write(&path, dump::file(&view)) {
+            say(&format!(" Unable to write \"{path}\": {e}"));
+            return exit::FAILED;
         }
-        for name in names {
-            let done = action(name).map_err(str::to_owned).and_then(|action| {
-                let request = Request::AccountControl {
-                    name: name.clone(),
-                    action,
-                };
-                self.context.ask(request).map_err(|e| why(&e))
-            });
-            if let Err(why) = done {
-                say(&format!("sacctmgr: error: {name}: {why}"));
-                return exit::FAILED;
-            }
-            if !self.quiet {
-                output::print(&format!("  {name}\n"));
-            }
+        for line in dump::lines(&view) {
+            say(&format!("sacctmgr: {line}"));
         }
         exit::OK
     }
-}
 
-fn why(e: &CallError) -> String {
-    match e {
-        CallError::Refused(r) if r.code == RefusalCode::Forbidden => {
-            "Your user doesn't have privilege to perform this action".to_owned()
-        }
-        other => other.to_string(),
-    }
-}
-
-/// The objects of `add` and `delete`: their kind, their names, and the account of users.
-fn object(words: &[String]) -> Option<(List, Vec<String>, Option<String>)> {
-    let (first, rest) = words.split_first()?;
-    let list = List::of(first)?;
-    let (mut names, mut account) = (Vec::new(), None);
-    for word in rest {
-        let pair = Pair::of(word);
-        let key = pair.name.to_ascii_lowercase();
-        match (pair.value, key.as_str()) {
-            (None, "where" | "set") => {}
-            (None, _) => names.extend(word.split(',').map(str::to_owned)),
-            (Some(value), "name" | "names" | "user" | "users") => {
-                names.extend(value.split(',').map(str::to_owned));
+    fn load(&self, words: &[String]) -> u8 {
+        let clean = words.iter().any(|w| w.eq_ignore_ascii_case("clean"));
+        let named: Vec<String> = words
+            .iter()
+            .filter(|w| !w.eq_ignore_ascii_case("clean"))
+            .cloned()
+            .collect();
+        let (bare, file) = file_words(&named);
+        let Some(path) = file.or(bare) else {
+            say(" No filename given, specify one with file=''");
+            return exit::FAILED;
+        };
+        let text = match read(&path) {
+            Ok(text) => text,
+            Err(why) => {
+                say(&format!(" Unable to read \"{path}\": {why}"));
+                return exit::FAILED;
             }
-            (Some(value), "account" | "accounts" | "acct") if list == List::Accounts => {
-                names.extend(value.split(',').map(str::to_owned));
-            }
-            (Some(value), "account" | "accounts" | "acct" | "defaultaccount") => {
-                account = Some(value.to_owned());
-            }
-            (Some(_), _) => {} // descriptions and limits are not kept
-        }
-    }
-    Some((list, names, account))
-}
-
-/// The rows and columns that `show` prints.
-#[derive(Default)]
-struct RowFilter {
-    format: Option<String>,
-    with_associations: bool,
-    /// Names of columns, each with the values that pass.
-    conditions: Vec<(&'static str, Vec<String>)>,
-}
-
-impl RowFilter {
-    fn read(words: &[String]) -> Result<Self, String> {
-        let mut filter = Self::default();
-        for word in words {
-            let pair = Pair::of(word);
-            match (pair.name.to_ascii_lowercase().as_str(), pair.value) {
-                ("where" | "set" | "tree" | "wopinfo" | "wopi" | "wolimits" | "wopl", None) => {}
-                ("withassoc" | "withassociations" | "wa", None) => filter.with_associations = true,
-                (
-                    "withcoord" | "withcoordinator" | "withdeleted" | "onlydefaults"
-                    | "withsubaccounts",
-                    None,
-                ) => {}
-                ("format" | "formats", Some(format)) => filter.format = Some(format.to_owned()),
-                ("user" | "users", Some(v)) => filter.only("User", v),
-                ("account" | "accounts" | "acct" | "accts", Some(v)) => filter.only("Account", v),
-                ("cluster" | "clusters", Some(v)) => filter.only("Cluster", v),
-                ("name" | "names", Some(v)) => filter.only("Name", v),
-                ("partition" | "partitions", Some(_)) => {}
-                (_, None) => filter.only("Name", word),
-                (_, Some(_)) => return Err(format!(" Unknown condition: {word}")),
+        };
+        let view = match self.view() {
+            Ok(view) => view,
+            Err(code) => return code,
+        };
+        output::print(&format!("For cluster {}\n", view.cluster));
+        let loaded = match load::read(&view, &text, clean) {
+            Ok(loaded) => loaded,
+            Err(lines) => return complain(&lines),
+        };
+        let mut out = Vec::new();
+        for (title, names) in [("Accounts", &loaded.accounts), ("Users", &loaded.users)] {
+            if !names.is_empty() {
+                out.push(title.to_owned());
+                out.extend(names.iter().map(|n| format!("  {n}")));
             }
         }
-        Ok(filter)
-    }
-
-    fn only(&mut self, column: &'static str, values: &str) {
-        let values = values.split(',').map(str::to_owned).collect();
-        self.conditions.push((column, values));
-    }
-
-    fn passes(&self, row: &Cells) -> bool {
-        self.conditions.iter().all(|(column, values)| {
-            let cell = row.get(column);
-            cell.is_none_or(|cell| values.iter().any(|v| v == cell))
+        if loaded.changes.is_empty() {
+            output::print(" Nothing new added.\n");
+            return exit::OK;
+        }
+        self.carry_out(&Plan {
+            out,
+            changes: loaded.changes,
+            problem: " Problem with requests",
+            ..Plan::default()
         })
     }
 }
 
-/// The trackable resources, with the ids that Slurm gives them.
-fn tres() -> Vec<Cells> {
-    let kinds = [
-        ("1", "cpu"),
-        ("2", "mem"),
-        ("3", "energy"),
-        ("4", "node"),
-        ("5", "billing"),
-    ];
-    let row =
-        |(id, kind): (&str, &str)| Cells::from([("Type", kind.to_owned()), ("ID", id.to_owned())]);
-    kinds.into_iter().map(row).collect()
-}
-
-fn account(a: &AccountInfo) -> Cells {
-    Cells::from([
-        ("Account", a.name.clone()),
-        ("Name", a.name.clone()),
-        ("Description", a.name.clone()),
-        ("Organization", a.name.clone()),
-    ])
-}
-
-/// One row for each account, and one for each of its members; groups are expanded nowhere.
-fn associations(accounts: &[AccountInfo], settings: &Settings) -> Vec<Cells> {
-    let row = |account: &str, user: &str| {
-        Cells::from([
-            ("Cluster", settings.cluster.clone()),
-            ("Account", account.to_owned()),
-            ("User", user.to_owned()),
-            ("Name", user.to_owned()),
-            ("Share", "1".to_owned()),
-            ("Fairshare", "1".to_owned()),
-            ("QOS", "normal".to_owned()),
-        ])
-    };
-    let of = |a: &AccountInfo| {
-        let members = a.members.iter().filter(|m| !m.starts_with('@'));
-        let users: Vec<Cells> = members.map(|m| row(&a.name, m)).collect();
-        std::iter::once(row(&a.name, "")).chain(users)
-    };
-    accounts.iter().flat_map(of).collect()
-}
-
-fn level(user: &str, settings: &Settings) -> String {
-    let admin = user == "root" || settings.admins.iter().any(|a| a == user);
-    if admin { "Administrator" } else { "None" }.to_owned()
-}
-
-fn with_user(mut row: Cells, settings: &Settings) -> Cells {
-    let user = row.get("User").cloned().unwrap_or_default();
-    row.insert("AdminLevel", level(&user, settings));
-    let account = row.get("Account").cloned().unwrap_or_default();
-    row.insert("DefaultAccount", account);
-    row
-}
-
-/// Everyone who is named: by the accounts, as an administrator, and the one who asks.
-fn users(accounts: &[AccountInfo], settings: &Settings) -> Vec<Cells> {
-    let mut first: BTreeMap<String, String> = BTreeMap::new();
-    for a in accounts {
-        for member in a.members.iter().filter(|m| !m.starts_with('@')) {
-            let own = first.entry(member.clone()).or_default();
-            if own.is_empty() {
-                own.clone_from(&a.name);
-            }
+/// The columns that are named, or the usual ones.
+fn chosen_columns(entity: Entity, conditions: &Conditions) -> Result<Vec<Column>, String> {
+    let usual = columns::usual(entity, conditions.associations, conditions.coordinators);
+    let format = conditions.format.clone().unwrap_or(usual);
+    let mut columns = columns::columns(&format)?;
+    if conditions.tree {
+        for column in columns.iter_mut().filter(|c| c.field.name == "Account") {
+            (column.width, column.left) = (column.width.max(20), true);
         }
     }
-    for admin in settings.admins.iter().filter(|m| !m.starts_with('@')) {
-        first.entry(admin.clone()).or_default();
+    Ok(columns)
+}
+
+/// The word alone and the value of `file=` among the words of `dump` and `load`.
+fn file_words(words: &[String]) -> (Option<String>, Option<String>) {
+    let (mut alone, mut file) = (None, None);
+    for text in words {
+        let word = Word::of(text);
+        match word.value {
+            Some((_, value)) if word.name.eq_ignore_ascii_case("file") => {
+                file = Some(value.to_owned());
+            }
+            Some((_, value)) => alone = Some(value.to_owned()),
+            None => alone = Some(unquoted(text).to_owned()),
+        }
     }
-    if let Some(me) = crate::users::current_user() {
-        first.entry(me).or_default();
+    (alone, file)
+}
+
+/// A file, no longer than a dump may be.
+fn read(path: &str) -> Result<String, String> {
+    let file = std::fs::File::open(path).map_err(|e| cause(&e))?;
+    let mut text = String::new();
+    let most = u64::try_from(load::LONGEST).unwrap_or(u64::MAX);
+    file.take(most.saturating_add(1))
+        .read_to_string(&mut text)
+        .map_err(|e| cause(&e))?;
+    match text.len() > load::LONGEST {
+        true => Err(format!("it is longer than {} MiB", load::LONGEST >> 20)),
+        false => Ok(text),
     }
-    let row = |(user, account): (String, String)| {
-        Cells::from([
-            ("AdminLevel", level(&user, settings)),
-            ("Name", user.clone()),
-            ("User", user),
-            ("DefaultAccount", account),
-        ])
-    };
-    first.into_iter().map(row).collect()
+}
+
+/// The system's words for an error, without its number.
+fn cause(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// How long somebody has to decide, as Slurm says it.
+const DECISION: Duration = Duration::from_secs(30);
+
+/// Asks whether changes are to be made; no answer within the time is no.
+fn agreed() -> bool {
+    output::print("Would you like to commit changes? (You have 30 seconds to decide)\n");
+    let (sender, answer) = mpsc::channel();
+    // The thread ends with the program: reading cannot be broken off.
+    std::thread::spawn(move || sender.send(answer_read()));
+    answer.recv_timeout(DECISION).unwrap_or(false)
+}
+
+/// Reads until there is an answer, ten times at most; standard input that has ended gives none.
+fn answer_read() -> bool {
+    let mut input = std::io::stdin().lock();
+    for _ in 0..10 {
+        output::print("(N/y): ");
+        let mut line = String::new();
+        let read = input.by_ref().take(100).read_line(&mut line);
+        output::print("\n");
+        match (read, line.trim().chars().next()) {
+            (Ok(0) | Err(_), _) | (_, Some('n' | 'N')) => return false,
+            (_, Some('y' | 'Y')) => return true,
+            _ => output::print("Y or N please\n"),
+        }
+    }
+    false
+}
+
+/// Says that the controller refused; gives the exit code.
+fn refused(problem: &str, e: &CallError) -> u8 {
+    match e {
+        CallError::Refused(r) if r.code == RefusalCode::Forbidden => {
+            say("sacctmgr: error: Your user doesn't have privilege to perform this action");
+            say(&format!("{problem}: Access/permission denied"));
+        }
+        other => say(&format!("{problem}: {other}")),
+    }
+    exit::FAILED
 }

@@ -31,6 +31,8 @@ pub mod show;
 pub mod sinfo;
 pub mod small_reports;
 pub mod squeue;
+pub mod sreport;
+pub mod sshare;
 pub mod state;
 pub mod step;
 pub mod strigger;

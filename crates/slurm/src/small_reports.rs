@@ -92,77 +92,6 @@ pub fn read(table: &[Row], args: &[OsString]) -> Invocation {
     }
 }
 
-/// A column of `sshare`: name and width, below 0 aligned to the left.
-pub type ShareColumn = (&'static str, i32);
-
-/// Columns of `sshare`.
-pub const SHARES: [ShareColumn; 7] = [
-    ("Account", -20),
-    ("User", 10),
-    ("RawShares", 10),
-    ("NormShares", 11),
-    ("RawUsage", 11),
-    ("EffectvUsage", 13),
-    ("FairShare", 10),
-];
-/// Columns of `sshare` that only `--format` shows.
-pub const MORE_SHARES: [ShareColumn; 7] = [
-    ("Cluster", 10),
-    ("GrpTRESMins", 30),
-    ("GrpTRESRaw", 30),
-    ("ID", 6),
-    ("LevelFS", 10),
-    ("Partition", 10),
-    ("TRESRunMins", 30),
-];
-
-/// Reads `account,fairshare%20`.
-///
-/// # Errors
-/// The word that is no column.
-pub fn shares(text: &str) -> Result<Vec<ShareColumn>, String> {
-    let one = |word: &str| {
-        let (name, width) = match word.split_once('%') {
-            Some((name, width)) => (name, width.parse::<i32>().ok()),
-            None => (word, None),
-        };
-        let all = SHARES.iter().chain(&MORE_SHARES);
-        let begins = |s: &&ShareColumn| {
-            let start = s.0.get(..name.len());
-            !name.is_empty() && start.is_some_and(|s| s.eq_ignore_ascii_case(name))
-        };
-        let found = all.clone().find(begins).ok_or_else(|| name.to_owned())?;
-        let width = width.filter(|w| *w != 0).unwrap_or(found.1);
-        Ok((found.0, width.clamp(-1000, 1000)))
-    };
-    text.split(',').filter(|w| !w.is_empty()).map(one).collect()
-}
-
-/// The headings of `sshare`: in columns with dashes below, or with `|`: behind each
-/// (`Some(true)`) or between them.
-pub fn share_heading(columns: &[ShareColumn], separated: Option<bool>) -> String {
-    let names: Vec<&str> = columns.iter().map(|c| c.0).collect();
-    match separated {
-        Some(true) => format!("{}|\n", names.join("|")),
-        Some(false) => format!("{}\n", names.join("|")),
-        None => {
-            let (mut heads, mut dashes) = (String::new(), String::new());
-            for (name, width) in columns {
-                let size = usize::try_from(width.unsigned_abs()).unwrap_or(0);
-                let shown: String = name.chars().take(size).collect();
-                if *width < 0 {
-                    heads.push_str(&format!("{shown:<size$} "));
-                } else {
-                    heads.push_str(&format!("{shown:>size$} "));
-                }
-                dashes.push_str(&"-".repeat(size));
-                dashes.push(' ');
-            }
-            format!("{heads}\n{dashes}\n")
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,15 +102,5 @@ mod tests {
         assert!(matches!(read(SSHARE, &["-U".into()]), Invocation::Report(_)));
         assert!(matches!(read(SDIAG, &["-Y".into()]), Invocation::UsageError(_)));
         assert_eq!(read(SDIAG, &["-V".into()]), Invocation::Version);
-    }
-
-    #[test]
-    fn headings_as_captured() {
-        let want = "Account                    User  RawShares  NormShares    RawUsage  EffectvUsage  FairShare \n\
-            -------------------- ---------- ---------- ----------- ----------- ------------- ---------- \n";
-        assert_eq!(share_heading(&SHARES, None), want);
-        let columns = shares("account,fairshare").unwrap();
-        assert_eq!(share_heading(&columns, Some(false)), "Account|FairShare\n");
-        assert_eq!(shares("nosuch"), Err("nosuch".to_owned()));
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(super) const COMMANDS: [&str; 26] = [
     "cosy", "csub", "cstat", "cresv", "ccancel", "chist", "cadm", "calloc", "cbcast", "sacct",
     "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "seff",
-    "sinfo", "sprio", "squeue", "srun", "sshare", "sstat", "strigger",
+    "sinfo", "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger",
 ];
 
 pub(super) fn link_programs(bin: &Path) {

@@ -8,7 +8,6 @@ pub mod columns;
 pub mod conditions;
 pub mod dump;
 pub mod entity;
-pub mod former;
 pub mod help;
 pub mod load;
 pub mod plan;

@@ -1,0 +1,244 @@
+//! Reports as text: who used how much, summed out of jobs.
+
+use super::options::{Query, Report, Unit};
+use super::tables::{Cell, columns, table};
+use crate::times::TimeWriter;
+use cosy_model::Time;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One job as far as reports look at it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobUse {
+    /// Login name of its owner.
+    pub user: String,
+    /// Account that was charged; empty without one.
+    pub account: String,
+    /// Cores that it held.
+    pub cores: u64,
+    /// When it began to run.
+    pub start: Time,
+    /// When it ended; `None` while it runs.
+    pub end: Option<Time>,
+}
+
+/// What reports know of the cluster.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    /// Its name.
+    pub cluster: String,
+    /// Cores of all nodes.
+    pub cores: u64,
+    /// The account above each account; the root has none.
+    pub parents: BTreeMap<String, String>,
+    /// Names of users in full, by login name.
+    pub proper_names: BTreeMap<String, String>,
+}
+
+/// How it is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Style {
+    /// In what use is told.
+    pub unit: Unit,
+    /// Without headings.
+    pub bare: bool,
+    /// With `|` between columns, and with `true` behind the last too.
+    pub separated: Option<bool>,
+}
+
+/// The account of jobs that were charged to none.
+const ROOT: &str = "root";
+
+/// The whole report.
+///
+/// # Errors
+/// The line about a column that there is not.
+pub fn text(
+    query: &Query,
+    style: Style,
+    facts: &Facts,
+    jobs: &[JobUse],
+    writer: &TimeWriter,
+) -> Result<String, String> {
+    let columns = columns(query, style.unit)?;
+    let whole = u128::from(facts.cores) * u128::from(seconds(query.start, query.end));
+    let rows = match query.report {
+        Report::Utilization => vec![utilization(query, facts, jobs, whole)],
+        Report::AccountsByUser => by_account(query, facts, jobs),
+        Report::UsersByAccount => by_user(query, facts, jobs, usize::MAX),
+        Report::TopUsers => by_user(query, facts, jobs, query.top),
+        Report::Sizes => sizes(query, facts, jobs),
+    };
+    let mut out = String::new();
+    if !style.bare {
+        out.push_str(&heading(query, style.unit, writer));
+    }
+    out.push_str(&table(&columns, &rows, style, whole));
+    Ok(out)
+}
+
+fn heading(query: &Query, unit: Unit, writer: &TimeWriter) -> String {
+    let line = "-".repeat(80);
+    let last = Time(query.end.0.saturating_sub(1000));
+    let between = format!("{} - {}", writer.text(query.start), writer.text(last));
+    let length = seconds(query.start, query.end);
+    let title = match query.report {
+        Report::Utilization => format!("Cluster Utilization {between}"),
+        Report::AccountsByUser => {
+            format!("Cluster/Account/User Utilization {between} ({length} secs)")
+        }
+        Report::UsersByAccount => {
+            format!("Cluster/User/Account Utilization {between} ({length} secs)")
+        }
+        Report::TopUsers => format!("Top {} Users {between} ({length} secs)", query.top),
+        Report::Sizes => format!("Job Sizes {between} ({length} secs)"),
+    };
+    let what = match query.report {
+        Report::Sizes => "Time reported in",
+        _ => "Usage reported in CPU",
+    };
+    format!("{line}\n{title}\n{what} {}\n{line}\n", unit.name)
+}
+
+/// Whole seconds between two points.
+fn seconds(from: Time, to: Time) -> u64 {
+    u64::try_from(to.0.saturating_sub(from.0) / 1000).unwrap_or(0)
+}
+
+/// Core seconds of a job inside of the time asked for.
+fn used(query: &Query, job: &JobUse) -> u128 {
+    let from = job.start.max(query.start);
+    let to = job.end.map_or(query.end, |end| end.min(query.end));
+    u128::from(job.cores) * u128::from(seconds(from, to))
+}
+
+fn account(job: &JobUse) -> &str {
+    match job.account.as_str() {
+        "" => ROOT,
+        account => account,
+    }
+}
+
+fn counts<'a>(query: &'a Query, jobs: &'a [JobUse]) -> impl Iterator<Item = (&'a JobUse, u128)> {
+    let among = |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
+    jobs.iter()
+        .filter(move |j| among(&query.users, &j.user) && among(&query.accounts, account(j)))
+        .map(|job| (job, used(query, job)))
+        .filter(|(_, used)| *used > 0)
+}
+
+fn utilization(query: &Query, facts: &Facts, jobs: &[JobUse], whole: u128) -> Vec<Cell> {
+    let allocated: u128 = jobs.iter().map(|job| used(query, job)).sum();
+    let reported = whole.max(allocated);
+    vec![
+        Cell::Text(facts.cluster.clone()),
+        Cell::Use(allocated),
+        Cell::Use(0),
+        Cell::Use(0),
+        Cell::Use(reported - allocated),
+        Cell::Use(0),
+        Cell::Use(reported),
+    ]
+}
+
+/// Accounts under those above them, each with the use of all below it, then its users.
+fn by_account(query: &Query, facts: &Facts, jobs: &[JobUse]) -> Vec<Vec<Cell>> {
+    let mut sums: BTreeMap<&str, u128> = BTreeMap::new();
+    let mut users: BTreeMap<(&str, &str), u128> = BTreeMap::new();
+    for (job, used) in counts(query, jobs) {
+        *users.entry((account(job), &job.user)).or_default() += used;
+        let mut above = Some(account(job));
+        // A circle cannot be, but would end here.
+        for _ in 0..=facts.parents.len() + 1 {
+            let Some(name) = above else {
+                break;
+            };
+            *sums.entry(name).or_default() += used;
+            above = match facts.parents.get(name) {
+                Some(parent) => Some(parent.as_str()),
+                None => (name != ROOT).then_some(ROOT),
+            };
+        }
+    }
+    let mut rows = Vec::new();
+    let mut waiting = vec![ROOT];
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    while let Some(name) = waiting.pop() {
+        let Some(sum) = sums.get(name).filter(|_| done.insert(name)) else {
+            continue;
+        };
+        rows.push(row(facts, name, "", *sum, false));
+        let own = users
+            .range((name, "")..)
+            .take_while(|((a, _), _)| *a == name);
+        rows.extend(own.map(|((_, user), used)| row(facts, name, user, *used, false)));
+        let above = |child: &str| facts.parents.get(child).map_or(ROOT, String::as_str);
+        let below: Vec<&str> = sums
+            .keys()
+            .copied()
+            .filter(|child| *child != name && above(child) == name)
+            .collect();
+        waiting.extend(below.into_iter().rev());
+    }
+    rows
+}
+
+/// Users and their accounts, those who used most first.
+fn by_user(query: &Query, facts: &Facts, jobs: &[JobUse], most: usize) -> Vec<Vec<Cell>> {
+    let mut users: BTreeMap<(&str, &str), u128> = BTreeMap::new();
+    for (job, used) in counts(query, jobs) {
+        *users.entry((&job.user, account(job))).or_default() += used;
+    }
+    let mut all: Vec<((&str, &str), u128)> = users.into_iter().collect();
+    all.sort_by_key(|(_, used)| std::cmp::Reverse(*used));
+    let first = all.into_iter().take(most);
+    first
+        .map(|((user, account), used)| row(facts, account, user, used, true))
+        .collect()
+}
+
+fn row(facts: &Facts, account: &str, user: &str, used: u128, user_first: bool) -> Vec<Cell> {
+    let proper = facts.proper_names.get(user).cloned().unwrap_or_default();
+    let who = [Cell::Text(user.to_owned()), Cell::Text(proper)];
+    let account = Cell::Text(account.to_owned());
+    let mut cells = vec![Cell::Text(facts.cluster.clone())];
+    match user_first {
+        true => {
+            cells.extend(who);
+            cells.push(account);
+        }
+        false => {
+            cells.push(account);
+            cells.extend(who);
+        }
+    }
+    cells.extend([Cell::Use(used), Cell::Use(0)]);
+    cells
+}
+
+/// Use of accounts by the cores of jobs, and the part of each in the use of all.
+fn sizes(query: &Query, facts: &Facts, jobs: &[JobUse]) -> Vec<Vec<Cell>> {
+    let groups = query.grouping.len() + 1;
+    let mut sums: BTreeMap<&str, Vec<u128>> = BTreeMap::new();
+    for (job, used) in counts(query, jobs) {
+        let group = query
+            .grouping
+            .iter()
+            .filter(|size| job.cores >= **size)
+            .count();
+        let own = sums.entry(account(job)).or_insert_with(|| vec![0; groups]);
+        if let Some(sum) = own.get_mut(group) {
+            *sum += used;
+        }
+    }
+    let all: u128 = sums.values().flatten().sum();
+    let row = |(name, own): (&&str, &Vec<u128>)| {
+        let mut cells = vec![
+            Cell::Text(facts.cluster.clone()),
+            Cell::Text((*name).to_owned()),
+        ];
+        cells.extend(own.iter().map(|used| Cell::Use(*used)));
+        cells.push(Cell::Part(own.iter().sum(), all));
+        cells
+    };
+    sums.iter().map(row).collect()
+}
