@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Names of the one program of the commands: its own short ones and Slurm's.
-pub(super) const COMMANDS: [&str; 26] = [
+pub(super) const COMMANDS: [&str; 27] = [
     "cosy", "csub", "cstat", "cresv", "ccancel", "chist", "cadm", "calloc", "cbcast", "sacct",
     "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "seff",
     "sinfo", "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger",

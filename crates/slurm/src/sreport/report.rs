@@ -1,6 +1,7 @@
 //! Reports as text: who used how much, summed out of jobs.
 
-use super::options::{Query, Report, Unit};
+use super::options::{Query, Report};
+pub use super::tables::Style;
 use super::tables::{Cell, columns, table};
 use crate::times::TimeWriter;
 use cosy_model::Time;
@@ -32,17 +33,6 @@ pub struct Facts {
     pub parents: BTreeMap<String, String>,
     /// Names of users in full, by login name.
     pub proper_names: BTreeMap<String, String>,
-}
-
-/// How it is printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Style {
-    /// In what use is told.
-    pub unit: Unit,
-    /// Without headings.
-    pub bare: bool,
-    /// With `|` between columns, and with `true` behind the last too.
-    pub separated: Option<bool>,
 }
 
 /// The account of jobs that were charged to none.

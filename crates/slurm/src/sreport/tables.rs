@@ -1,8 +1,18 @@
 //! The columns of reports, and rows as text.
 
 use super::options::{Query, Report, Unit};
-use super::report::Style;
 use crate::show::clean;
+
+/// How it is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Style {
+    /// In what use is told.
+    pub unit: Unit,
+    /// Without headings.
+    pub bare: bool,
+    /// With `|` between columns, and with `true` behind the last too.
+    pub separated: Option<bool>,
+}
 
 /// A column.
 #[derive(Clone, PartialEq, Eq, Debug)]
