@@ -85,8 +85,10 @@ fn submissions_changes_and_quotes() {
     let id = small.to_string();
     c.run(&["cosy", "change", &id, "-c", "2"]).expect(0);
     assert_eq!(queue_of(&c, small), "wide");
-    c.run(&["cosy", "change", &id, "--name", "bad"])
-        .expect_refusal("change of");
+    let refused = c.run(&["cosy", "change", &id, "--name", "bad"]).expect(1);
+    let lines: Vec<&str> = refused.err.lines().collect();
+    assert_eq!(lines.len(), 2, "what a rule warns of, and the refusal: {lines:?}");
+    assert!(lines[1].starts_with("cosy change: change of"), "{lines:?}");
     let update = c.run(&[
         "scontrol",
         "update",
@@ -122,7 +124,7 @@ fn what_was_carried_out_is_not_judged_again() {
         o.queues = Some(format!("{QUEUES}{never}"));
     });
     c.cosyd.kill();
-    c.start_cosyd_only();
+    c.start_cosyd();
     assert_eq!(shown(&c, id, "%j"), "later");
     c.run(&["csub", "--", "true"]).expect_refusal("never");
     c.run(&["cosy", "release", &id.to_string()]).expect(0);

@@ -1,6 +1,6 @@
 //! Reports as text: who used how much, summed out of jobs.
 
-use super::options::{Query, Report};
+use super::options::{Query, Report, Unit};
 pub use super::tables::Style;
 use super::tables::{Cell, columns, table};
 use crate::times::TimeWriter;
