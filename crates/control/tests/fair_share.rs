@@ -4,6 +4,7 @@ mod world;
 
 use cosy_control::{PriorityConfig, UsageRow};
 use cosy_model::api::{Reply, Request, Submission};
+use cosy_model::policy::*;
 use cosy_model::*;
 use cosy_policy::weights::Weights;
 use world::*;
@@ -192,4 +193,120 @@ fn the_older_is_ahead_while_both_age() {
     let large = submit_as(&mut world, "cyd", 2, |_| {});
     let order = served(&mut world, &[first, small, large]);
     assert_eq!(order, [first, small, large]);
+}
+
+/// Asks for changes of the policy as root.
+fn changes(world: &mut World, changes: Vec<PolicyChange>) {
+    let id = world.id() as u8;
+    let request = Request::ChangePolicy {
+        changes,
+        dry_run: false,
+    };
+    let reply = world.ask_as(user(0, "root"), Some([id; 16]), request);
+    assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
+}
+
+fn settings(shares: u32) -> AssociationChange {
+    AssociationChange {
+        shares: Some(Shares::Count(shares)),
+        ..AssociationChange::default()
+    }
+}
+
+fn account(name: &str, parent: &str, shares: u32) -> PolicyChange {
+    PolicyChange::AddAccount {
+        name: name.to_owned(),
+        parent: Some(parent.to_owned()),
+        description: None,
+        organization: None,
+        set: settings(shares),
+    }
+}
+
+fn member(account: &str, user: &str, shares: u32) -> PolicyChange {
+    let key = AssociationKey {
+        account: account.to_owned(),
+        user: Some(user.to_owned()),
+        queue: None,
+    };
+    PolicyChange::AddAssociation {
+        key,
+        set: settings(shares),
+    }
+}
+
+/// Account, user, part of the siblings' shares and use in per cent, rank in per mille.
+fn shares(world: &mut World) -> Vec<String> {
+    let query = PolicyQuery::Associations {
+        accounts: Vec::new(),
+        users: Vec::new(),
+        usage: true,
+        skip: 0,
+    };
+    let reply = world.ask_as(user(0, "root"), None, Request::Policy(query));
+    let Reply::Policy(PolicyAnswer::Associations { rows, .. }) = reply else {
+        panic!("{reply:?}");
+    };
+    let line = |row: &AssociationInfo| {
+        let usage = row.usage.clone().unwrap_or_default();
+        let name = row.key.user.as_ref().unwrap_or(&row.key.account);
+        let rank = usage.fair_share_ppb.map(|rank| rank / 1_000_000);
+        let (shares, used) = (usage.norm_shares_ppb, usage.effective_usage_ppb);
+        format!("{name} {} {} {rank:?}", shares / 10_000_000, used / 10_000_000)
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Shares of the policy decide, and changing them counts at once, also after a crash.
+#[test]
+fn accounts_have_their_shares() {
+    let mut world = ordered(1, QueueOrder::FairShare, PriorityConfig::default());
+    let all = vec![
+        account("physics", "root", 3),
+        account("biology", "root", 1),
+        member("physics", "ann", 1),
+        member("biology", "bob", 1),
+        member("biology", "eve", 1),
+    ];
+    changes(&mut world, all);
+    // Each has used the same: physics, with three times the shares, goes first.
+    let first = [
+        submit_as(&mut world, "ann", 1, |_| {}),
+        submit_as(&mut world, "bob", 1, |_| {}),
+    ];
+    served(&mut world, &first);
+    let next = [
+        submit_as(&mut world, "zoe", 1, |_| {}),
+        submit_as(&mut world, "bob", 1, |_| {}),
+        submit_as(&mut world, "ann", 1, |_| {}),
+    ];
+    world.crash();
+    world.connect_all();
+    world.deliver_all();
+    let after = served(&mut world, &next[1..]);
+    assert_eq!(after, [next[2], next[1]]);
+    let told = shares(&mut world);
+    // Zoe is in no account, and has one share beside those of the accounts.
+    assert!(told[1].starts_with("biology 20 "), "{told:?}");
+    assert_eq!(told[2..4], ["bob 50 100 Some(250)", "eve 50 0 Some(500)"]);
+    assert!(told[4].starts_with("physics 60 "), "{told:?}");
+    assert!(told[5].starts_with("ann 100 100 "), "{told:?}");
+    let more = PolicyChange::ModifyAssociation {
+        key: AssociationKey {
+            account: "biology".to_owned(),
+            user: None,
+            queue: None,
+        },
+        set: settings(300),
+    };
+    changes(&mut world, vec![more]);
+    world.pass(2);
+    assert!(shares(&mut world)[2].starts_with("bob 50 100 "));
+    let rank = |told: &[String], who: &str| {
+        let line = told.iter().find(|line| line.starts_with(who));
+        line.and_then(|line| line.split_once("Some("))
+            .map(|(_, rank)| rank.to_owned())
+    };
+    let told = shares(&mut world);
+    assert!(rank(&told, "bob") > rank(&told, "ann"), "{told:?}");
 }

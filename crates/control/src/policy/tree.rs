@@ -1,8 +1,10 @@
 //! Questions to the tree: who is above and below, and what holds where.
 
 use super::Policy;
+use crate::queues::scores::layout::Layout;
 use cosy_model::policy::{
     AccountRecord, AssociationKey, AssociationRecord, AssociationSettings, LimitKey, LimitScope,
+    ROOT,
 };
 use std::collections::BTreeSet;
 
@@ -50,6 +52,21 @@ impl Policy {
             open.extend(below.into_iter().rev());
         }
         found
+    }
+
+    /// Tells all accounts, each behind that above it, and who is in them, with their shares.
+    pub(crate) fn lay_out(&self, layout: &mut Layout) {
+        for account in self.subtree(ROOT) {
+            let above = account.parent.as_deref().filter(|above| *above != ROOT);
+            if account.name != ROOT {
+                layout.account(&account.name, above.unwrap_or(""), account.settings.shares);
+            }
+            for row in self.users_in(&account.name) {
+                if let Some(user) = &row.key.user {
+                    layout.user(&account.name, user, row.settings.shares);
+                }
+            }
+        }
     }
 
     /// How many levels there are below an account; 0 where it has none below it.

@@ -5,22 +5,35 @@ use crate::policy::books::follow;
 use crate::policy::rights::Author;
 use crate::policy::show;
 use crate::queues::access::procedures::is_administrator;
+use crate::queues::scores::layout::Layout;
 use crate::reservations::account::account_control;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::Refusal;
 use cosy_model::api::Reply;
-use cosy_model::policy::{AssociationKey, PolicyChange, PolicyQuery};
+use cosy_model::policy::{AssociationKey, PolicyAnswer, PolicyChange, PolicyQuery};
 use cosy_model::reservation::AccountAction;
+use cosy_model::{Refusal, Time};
 use std::collections::BTreeSet;
 
 pub(crate) fn policy_query(
     rooms: &Rooms,
+    now: Time,
     caller: &Caller,
     query: &PolicyQuery,
 ) -> Result<Reply, Refusal> {
     let author = author(rooms, caller);
-    show::answer(&rooms.config, &rooms.policy, author, query).map(Reply::Policy)
+    let mut answer = show::answer(&rooms.config, &rooms.policy, author, query)?;
+    if let (
+        PolicyAnswer::Associations { rows, .. },
+        PolicyQuery::Associations { usage: true, .. },
+    ) = (&mut answer, query)
+    {
+        let shares = rooms.queues.scores().shares();
+        for row in rows {
+            row.usage = shares.told(&row.key.account, row.key.user.as_deref(), now);
+        }
+    }
+    Ok(Reply::Policy(answer))
 }
 
 pub(crate) fn change_policy(
@@ -52,10 +65,7 @@ pub(crate) fn change_policy(
             for said in said {
                 turn.happened(now, said.kind, &who, said.object, said.detail);
             }
-            rooms
-                .reservations
-                .books_mut()
-                .associate(rooms.policy.users_by_account());
+            tell_policy_to_others(rooms);
             Ok(done(changed))
         }
         other => {
@@ -110,8 +120,16 @@ pub(crate) fn books_are_in_the_tree(rooms: &mut Rooms, turn: &mut Turn) {
     let names = rooms.reservations.books().names().cloned();
     let names: Vec<String> = names.collect();
     rooms.policy.take_up(turn, names.into_iter());
+    tell_policy_to_others(rooms);
+}
+
+/// The books know who is in which account, and queues in which shares use is compared.
+fn tell_policy_to_others(rooms: &mut Rooms) {
     let users = rooms.policy.users_by_account();
     rooms.reservations.books_mut().associate(users);
+    let mut layout = Layout::default();
+    rooms.policy.lay_out(&mut layout);
+    rooms.queues.scores_mut().laid_out(layout);
 }
 
 /// Makes, funds, changes or removes an account in the books; the tree follows.

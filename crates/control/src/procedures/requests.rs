@@ -169,7 +169,7 @@ pub(crate) fn answer(
         | Request::Flows { .. } => {
             return flow_request(rooms, turn, asker, request);
         }
-        Request::Policy(query) => policy_query(rooms, caller, &query)?,
+        Request::Policy(query) => policy_query(rooms, turn.now(), caller, &query)?,
         Request::ChangePolicy { changes, dry_run } => {
             change_policy(rooms, turn, caller, &changes, dry_run)?
         }

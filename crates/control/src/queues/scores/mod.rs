@@ -8,14 +8,17 @@
 //! What always holds: a job that has a score in a planner is noted with its user; without a queue that
 //! orders by more than dates nothing is noted and nothing is kept.
 
+pub(crate) mod layout;
 pub(crate) mod procedures;
 mod row;
 pub(crate) mod shares;
+mod told;
 
 pub use row::UsageRow;
 
 use crate::config::PriorityConfig;
 use crate::jobs::job::Job;
+use crate::queues::scores::layout::Layout;
 use crate::queues::scores::shares::Shares;
 use cosy_model::{JobId, QueueOrder, QueueSpec, Span, Time};
 use cosy_policy::classic;
@@ -66,6 +69,15 @@ impl Scores {
     pub fn restore(&mut self, rows: Vec<UsageRow>, now: Time) {
         self.shares.restore(rows, now);
         self.shares.rank(self.config.committed, now);
+    }
+
+    /// Accounts, shares and who is in which account are so from now on.
+    pub fn laid_out(&mut self, layout: Layout) {
+        let moved = self.shares.laid_out(layout);
+        let standing = std::mem::take(&mut self.standing).into_iter();
+        let at = |place| moved.get(&place).copied().unwrap_or(place);
+        self.standing = standing.map(|(place, jobs)| (at(place), jobs)).collect();
+        self.changed = self.on;
     }
 
     /// The cluster has so many cores and nodes.

@@ -7,6 +7,7 @@
 //! suspended.
 
 use crate::config::PriorityConfig;
+use crate::queues::scores::layout::Layout;
 use crate::queues::scores::row::UsageRow;
 use cosy_model::{JobId, Span, Time};
 use cosy_policy::fair_tree::{self, FairTree, Place};
@@ -44,7 +45,9 @@ pub(crate) struct Holding {
 pub(crate) struct Shares {
     decay: Decay,
     reset: ResetPeriod,
+    ties: fair_tree::Ties,
     tree: FairTree,
+    layout: Layout,
     holders: BTreeMap<Place, Holder>,
     places: BTreeMap<(String, String), Place>,
     runs: BTreeMap<JobId, (Place, Holding)>,
@@ -59,7 +62,9 @@ impl Default for Shares {
         Self {
             decay: Decay::default(),
             reset: ResetPeriod::None,
+            ties: fair_tree::Ties::Merged,
             tree: FairTree::new(fair_tree::Ties::Merged),
+            layout: Layout::default(),
             holders: BTreeMap::new(),
             places: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -80,18 +85,55 @@ impl Shares {
             holder.stored = holder.stored.measured_anew(before, decay, now);
         }
         (self.decay, self.reset) = (decay, config.reset);
-        self.tree = FairTree::new(config.ties);
-        let holders = std::mem::take(&mut self.holders);
-        self.places.clear();
-        for holder in holders.into_values() {
-            let (account, user) = (holder.account.clone(), holder.user.clone());
-            let place = self.add(account, user);
-            self.holders.insert(place, holder);
-        }
+        self.ties = config.ties;
+        self.plant();
         if config.reset == ResetPeriod::Now {
             self.forget(now);
         }
         self.forget_what_is_due(now);
+    }
+
+    /// Accounts and users are so from now on. Gives the new places of those who had one.
+    pub fn laid_out(&mut self, layout: Layout) -> BTreeMap<Place, Place> {
+        self.layout = layout;
+        let moved = self.plant();
+        for (place, _) in self.runs.values_mut() {
+            *place = moved.get(place).copied().unwrap_or(*place);
+        }
+        let unsaved = std::mem::take(&mut self.unsaved).into_iter();
+        self.unsaved = unsaved
+            .filter_map(|place| moved.get(&place).copied())
+            .collect();
+        moved
+    }
+
+    /// Makes the tree anew: the accounts of the policy, everybody who is in one, and those who have used
+    /// something. Gives the new places of those who had one.
+    fn plant(&mut self) -> BTreeMap<Place, Place> {
+        self.tree = FairTree::new(self.ties);
+        self.places.clear();
+        let layout = std::mem::take(&mut self.layout);
+        for (name, above, shares) in layout.accounts() {
+            let above = self.places.get(&(above.to_owned(), String::new())).copied();
+            let place = self.tree.add_account(above.unwrap_or(Place::ROOT), shares);
+            self.places.insert((name.to_owned(), String::new()), place);
+        }
+        self.layout = layout;
+        let mut moved = BTreeMap::new();
+        for (before, holder) in std::mem::take(&mut self.holders) {
+            let (account, user) = (holder.account.clone(), holder.user.clone());
+            let place = self.add(account, user);
+            moved.insert(before, place);
+            self.holders.insert(place, holder);
+        }
+        let users = self.layout.users();
+        let users: Vec<(String, String)> = users
+            .map(|(account, user)| (account.to_owned(), user.to_owned()))
+            .collect();
+        for (account, user) in users {
+            self.place_of(&Some(account), &user);
+        }
+        moved
     }
 
     /// The store has these rows.
@@ -131,12 +173,13 @@ impl Shares {
             true => Place::ROOT,
             false => self.account(&account),
         };
-        let place = self.tree.add_user(above, fair_tree::Shares::Of(1));
+        let shares = self.layout.shares_of(&account, &user);
+        let place = self.tree.add_user(above, shares);
         self.places.insert((account, user), place);
         place
     }
 
-    /// The place of an account, which has one share below the root as long as nobody says otherwise.
+    /// The place of an account; one that the policy does not have has one share below the root.
     fn account(&mut self, name: &str) -> Place {
         let key = (name.to_owned(), String::new());
         if let Some(place) = self.places.get(&key) {
@@ -151,6 +194,16 @@ impl Shares {
     pub fn known(&self, account: &Option<String>, user: &str) -> Option<Place> {
         let key = (account.clone().unwrap_or_default(), user.to_owned());
         self.places.get(&key).copied()
+    }
+
+    /// The place of an account if it has one.
+    pub fn place_of_account(&self, name: &str) -> Option<Place> {
+        self.places.get(&(name.to_owned(), String::new())).copied()
+    }
+
+    /// What use is worth at that time, in thousandths of billing units times milliseconds.
+    pub fn worth(&self, usage: Usage, at: Time) -> u128 {
+        self.decay.worth(usage, at)
     }
 
     /// The rank of a user: the highest is served first. Who was never seen has used nothing.
