@@ -347,6 +347,7 @@ fn nonsense_in_every_option() {
         "--comment",
         "--name",
         "--account",
+        "--qos",
         "--output",
         "--error",
         "--input",
