@@ -332,6 +332,7 @@ fn jobs_get_what_their_user_has() {
     check(&mut w, "bob", Some("biology"), None, Err(About::Account));
     check(&mut w, "bob", Some("nowhere"), None, Err(About::Account));
     check(&mut w, "eve", None, None, Err(About::Account));
+    check(&mut w, "root", Some("nowhere"), None, Err(About::Account));
     check(&mut w, "root", None, None, Ok(&both("root", "normal")));
     check(&mut w, "bob", None, Some("high"), Err(About::Qos));
     check(&mut w, "bob", None, Some("nothing"), Err(About::Qos));

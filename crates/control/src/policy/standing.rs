@@ -85,7 +85,8 @@ impl Policy {
             };
         };
         let own = self.association_for(account, asked.user, asked.queue);
-        if bound && own.is_none() && !asked.is_member {
+        let known = self.account(account).is_some();
+        if bound && own.is_none() && !(asked.is_member && known) {
             return Err(no_account(self.not_in(account, asked)));
         }
         let key = own.unwrap_or_else(|| self.key_for(account, asked.user, asked.queue));
