@@ -70,11 +70,12 @@ fn the_example_shows_the_defaults() {
     assert_eq!(plain.policy, shown.policy);
 }
 
-/// A line with a key behind '#', without it.
+/// A line with a key, or the name of a section, behind '#', without it.
 fn uncommented(line: &str) -> &str {
     let key = |text: &str| {
         let word = text.split(" = ").next().unwrap_or_default();
-        text.contains(" = ") && word.bytes().all(|b| b == b'_' || b.is_ascii_lowercase())
+        let section = text.starts_with('[') && text.ends_with(']');
+        section || text.contains(" = ") && word.bytes().all(|b| b == b'_' || b.is_ascii_lowercase())
     };
     line.strip_prefix('#')
         .filter(|text| key(text))

@@ -774,7 +774,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -818,7 +818,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -1025,7 +1025,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -1129,7 +1129,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     drop(bench.saved(&running(1, 1000, Some(7))));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; PRAGMA user_version = 9;";
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
         "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",
