@@ -216,6 +216,26 @@ fn reservations_keep_amounts() {
     assert_eq!(scheduler.schedule(Time(1)), ids(&[1]));
 }
 
+/// Nothing happens when a reservation of an own pool is over but that time has passed: those who
+/// wait for what it kept are looked at all the same, and their starts are told.
+#[test]
+fn a_reservation_of_an_own_pool_ends() {
+    let mut scheduler = planner(false);
+    scheduler.set_pool(USER, limit(3));
+    scheduler.add_block(Block {
+        reservation: ReservationId(9),
+        shares: Vec::new(),
+        start: Time(0),
+        end: Time(10),
+        holds: vec![(USER, 1)],
+    });
+    scheduler.enqueue(job(1, 0, 1, 5, &[(USER, HoldAmount::Fixed(3))]));
+    assert!(scheduler.schedule(Time(0)).is_empty());
+    assert_eq!(start_of(&scheduler, 0, 1), Some(10));
+    assert!(scheduler.schedule(Time(9)).is_empty());
+    assert_eq!(scheduler.schedule(Time(10)), ids(&[1]));
+}
+
 /// What jobs hold is known before their pool is set, and of jobs that run already.
 #[test]
 fn what_is_held_is_remembered() {

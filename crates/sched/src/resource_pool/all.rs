@@ -1,7 +1,7 @@
 //! All resource pools by number, and what the planner's events do to them.
 
 use super::one::ResourcePool;
-use super::{Held, PoolId, PoolKind};
+use super::{Held, PoolId};
 use crate::cow_map::CowMap;
 use cosy_model::{JobId, NodeId, Time};
 use std::collections::BTreeSet;
@@ -15,8 +15,9 @@ pub(crate) struct ResourcePools {
     all: CowMap<PoolId, Arc<ResourcePool>>,
     /// Pools whose capacity changes later, by the first change.
     steps: BTreeSet<(Time, PoolId)>,
-    /// Pools that whoever waits for them is served in turn.
-    shared: BTreeSet<PoolId>,
+    /// Pools of which passing time alone may free something for those who wait: shared ones, and
+    /// own ones of which reservations keep amounts.
+    timed: BTreeSet<PoolId>,
 }
 
 impl ResourcePools {
@@ -41,15 +42,15 @@ impl ResourcePools {
         let old = pool.later.first().map(|(at, _)| *at);
         let result = change(pool);
         let new = pool.later.first().map(|(at, _)| *at);
-        let shared = pool.kind == PoolKind::Shared && pool.capacity.is_some();
+        let timed = pool.is_reserved() || !pool.is_own() && pool.capacity.is_some();
         let idle = pool.is_idle();
         if old != new {
             old.map(|at| self.steps.remove(&(at, id)));
             self.steps.extend(new.map(|at| (at, id)));
         }
-        match shared && !idle {
-            true => self.shared.insert(id),
-            false => self.shared.remove(&id),
+        match timed && !idle {
+            true => self.timed.insert(id),
+            false => self.timed.remove(&id),
         };
         if idle {
             self.all.remove(&id);
@@ -89,16 +90,16 @@ impl ResourcePools {
     /// The next time after now at which passing time alone may change what jobs that hold
     /// something are promised.
     pub fn next_due(&self, now: Time) -> Option<Time> {
-        let shared = self.shared.iter().filter_map(|id| self.get(*id));
-        let due = shared.filter_map(|pool| pool.next_due(now)).min();
+        let timed = self.timed.iter().filter_map(|id| self.get(*id));
+        let due = timed.filter_map(|pool| pool.next_due(now)).min();
         let step = self.steps.first().map(|(at, _)| *at);
         due.into_iter().chain(step).min()
     }
 
     /// The next bound of a reservation, or change of a capacity, after `at`.
     pub fn next_bound(&self, at: Time) -> Option<Time> {
-        let shared = self.shared.iter().filter_map(|id| self.get(*id));
-        let bound = shared.filter_map(|pool| pool.next_bound(at)).min();
+        let timed = self.timed.iter().filter_map(|id| self.get(*id));
+        let bound = timed.filter_map(|pool| pool.next_bound(at)).min();
         let mut steps = self.steps.iter().map(|(step, _)| *step);
         let step = steps.find(|step| *step > at);
         bound.into_iter().chain(step).min()

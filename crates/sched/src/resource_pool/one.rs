@@ -48,6 +48,11 @@ impl ResourcePool {
         self.kind == PoolKind::Own
     }
 
+    /// True when reservations keep something of it.
+    pub fn is_reserved(&self) -> bool {
+        !self.reserved.is_empty()
+    }
+
     /// True when less of it may be free later, although nobody takes any.
     pub fn changes_later(&self) -> bool {
         !self.later.is_empty() || !self.reserved.is_empty()
@@ -210,11 +215,12 @@ impl ResourcePool {
         others.chain(late).chain(ends).min()
     }
 
-    /// The next time after now at which passing time alone changes what is planned: an end or a
-    /// bound of a reservation; at once while a job is late.
+    /// The next time after now at which passing time alone changes what is planned: the bound of a
+    /// reservation, and of a shared pool an end; at once while a job is late.
     pub fn next_due(&self, now: Time) -> Option<Time> {
         let soon = Time(now.0.saturating_add(1));
-        let end = self.ends.keys().next().map(|(end, _)| (*end).max(soon));
+        let mut ends = self.ends.keys().take(usize::from(!self.is_own()));
+        let end = ends.next().map(|(end, _)| (*end).max(soon));
         let bounds = self.reserved.values().flat_map(|b| [b.start, b.end]);
         let changes = self.later.iter().map(|(at, _)| *at);
         let others = bounds.chain(changes).filter(|at| *at > now);

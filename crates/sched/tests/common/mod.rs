@@ -648,7 +648,8 @@ impl Pair {
         };
         let passed = |at: i64| last < at && at <= self.now;
         let shared = |pool: &PoolId| self.world.resources.get(pool).is_some_and(|r| !r.own);
-        let held = self.world.held.iter().filter(|h| shared(&h.pool));
+        let timed = |h: &&Holding| shared(&h.pool) || h.reservation.is_some();
+        let held = self.world.held.iter().filter(timed);
         let mut held = held.map(|h| {
             let late = h.running && h.end <= last && last < self.now;
             late || passed(h.end) || (h.reservation.is_some() && passed(h.start))
