@@ -1,5 +1,5 @@
 //! Who comes first by policy, as arithmetic: what somebody has used and how that fades
-//! ([`usage`]), what a job costs ([`billing`]), ranks by Fair Tree ([`fair_tree`]), the classic
+//! ([`usage`]), of every resource ([`meter`]), what a job costs ([`billing`]), ranks by Fair Tree ([`fair_tree`]), the classic
 //! fair-share factor ([`classic`]), weighted factors ([`weights`]), and what all that says about
 //! two users in words ([`standing`]).
 //!
@@ -10,6 +10,7 @@
 pub mod billing;
 pub mod classic;
 pub mod fair_tree;
+pub mod meter;
 pub mod power;
 pub mod reset;
 pub mod standing;

@@ -194,12 +194,13 @@ fn shifted(number: u128, by: i64) -> u128 {
     }
 }
 
-/// What the running jobs of one user hold, as two sums.
+/// What the running jobs of one user hold, as three sums. Jobs that are suspended have no rate and no
+/// rest; what they have used until then is taken off `at_start`, so that it is told with the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Running {
     /// Rates of all of them, in thousandths of billing units.
     rates: u64,
-    /// Each rate times the integral at its start.
+    /// Each rate times the integral at its start, as a number that may be below zero.
     at_start: u128,
     /// Each rate times its limit in milliseconds since 1970.
     at_limit: u128,
@@ -221,8 +222,8 @@ impl Running {
     pub fn begins(&mut self, decay: Decay, run: Run) {
         let rate = u128::from(run.rate);
         self.rates = self.rates.saturating_add(run.rate);
-        let start = rate.saturating_mul(decay.integral(run.start));
-        self.at_start = self.at_start.saturating_add(start);
+        let start = rate.wrapping_mul(decay.integral(run.start));
+        self.at_start = self.at_start.wrapping_add(start);
         self.at_limit = self.at_limit.saturating_add(rate * run.limit_ms());
     }
 
@@ -230,9 +231,24 @@ impl Running {
     pub fn ends(&mut self, decay: Decay, run: Run) {
         let rate = u128::from(run.rate);
         self.rates = self.rates.saturating_sub(run.rate);
-        let start = rate.saturating_mul(decay.integral(run.start));
-        self.at_start = self.at_start.saturating_sub(start);
+        let start = rate.wrapping_mul(decay.integral(run.start));
+        self.at_start = self.at_start.wrapping_sub(start);
         self.at_limit = self.at_limit.saturating_sub(rate * run.limit_ms());
+    }
+
+    /// A job that is suspended has used so much.
+    pub const fn pauses(&mut self, used: Usage) {
+        self.at_start = self.at_start.wrapping_sub(used.0);
+    }
+
+    /// That job is suspended no more.
+    pub const fn goes_on(&mut self, used: Usage) {
+        self.at_start = self.at_start.wrapping_add(used.0);
+    }
+
+    /// Whether nothing is counted in it.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
     }
 
     /// Rates of all that run, in thousandths of billing units.
@@ -243,14 +259,22 @@ impl Running {
     /// What they have used until now; `integral` is that of now.
     pub fn used(&self, integral: u128) -> Usage {
         let held = u128::from(self.rates).saturating_mul(integral);
-        Usage(held.saturating_sub(self.at_start))
+        // in two's complement: less than nothing where the clock was set back
+        let used = held.wrapping_sub(self.at_start);
+        Usage(if used >> 127 == 1 { 0 } else { used })
+    }
+
+    /// What is left of their limits, each times its rate, in thousandths of billing units times
+    /// milliseconds.
+    pub fn rest(&self, now: Time) -> u128 {
+        let passed = u128::from(self.rates) * u128::from(now.0.max(0).unsigned_abs());
+        self.at_limit.saturating_sub(passed)
     }
 
     /// What they have used, and what they may still use until their limits as if it were used now:
     /// committed use, which a burst of long jobs has at once.
     pub fn committed(&self, decay: Decay, now: Time) -> Usage {
-        let passed = u128::from(self.rates) * u128::from(now.0.max(0).unsigned_abs());
-        let rest = decay.of_worth(self.at_limit.saturating_sub(passed), now);
+        let rest = decay.of_worth(self.rest(now), now);
         self.used(decay.integral(now)).plus(rest)
     }
 }
