@@ -28,6 +28,8 @@ pub(super) struct Table {
     tied_accounts: Option<Spanned<String>>,
     classic_damping: Option<Raw>,
     period: Option<Raw>,
+    #[serde(default)]
+    keep_usage: bool,
 }
 
 #[derive(Deserialize, Default)]
@@ -37,6 +39,8 @@ struct WeightsTable {
     fair_share: Option<Raw>,
     size: Option<Raw>,
     queue: Option<Raw>,
+    qos: Option<Raw>,
+    association: Option<Raw>,
 }
 
 /// What a queue says of its billing and of its factor, with its name.
@@ -51,6 +55,8 @@ pub(super) struct Billing {
     node: Option<Raw>,
     #[serde(default)]
     devices: BTreeMap<String, Raw>,
+    #[serde(default)]
+    licenses: BTreeMap<String, Raw>,
 }
 
 const ORDERS: [(QueueOrder, &str); 3] = [
@@ -111,6 +117,7 @@ pub(super) fn read<'a>(
         reset: word(check, table.usage_reset.as_ref(), "time of a reset", &ResetPeriod::WORDS),
         combine: word(check, table.billing.as_ref(), "way to bill", &COMBINATIONS),
         committed: table.committed,
+        keep_usage: table.keep_usage,
         ties: word(check, table.tied_accounts.as_ref(), "way with tied accounts", &TIES),
         ..PriorityConfig::default()
     };
@@ -164,6 +171,8 @@ fn weights(check: &mut Check<'_>, table: &WeightsTable) -> Weights {
     set(check, table.fair_share.as_ref(), &mut weights.fair_share, count);
     set(check, table.size.as_ref(), &mut weights.size, count);
     set(check, table.queue.as_ref(), &mut weights.queue, count);
+    set(check, table.qos.as_ref(), &mut weights.qos, count);
+    set(check, table.association.as_ref(), &mut weights.association, count);
     weights
 }
 
@@ -177,16 +186,17 @@ fn job_factor(check: &mut Check<'_>, raw: &Raw) -> u16 {
 
 fn weighed(check: &mut Check<'_>, table: &Billing) -> BillingWeights {
     let mut one = |raw: Option<&Raw>| raw.map_or(0, |raw| billing_weight(check, raw));
+    let named = |all: &BTreeMap<String, Raw>, one: &mut dyn FnMut(Option<&Raw>) -> Weight| {
+        let all = all.iter();
+        all.map(|(name, raw)| (name.clone(), one(Some(raw))))
+            .collect()
+    };
     BillingWeights {
         core: one(table.core.as_ref()),
         memory_gib: one(table.memory_gib.as_ref()),
         node: one(table.node.as_ref()),
-        devices: table
-            .devices
-            .iter()
-            .map(|(name, raw)| (name.clone(), one(Some(raw))))
-            .collect(),
-        others: BTreeMap::new(),
+        devices: named(&table.devices, &mut one),
+        others: named(&table.licenses, &mut one),
     }
 }
 
@@ -242,6 +252,7 @@ priority_factor = 10
 core = 1
 memory_gib = 0.25
 devices = { gpu = 8 }
+licenses = { matlab = 2 }
 [priority]
 half_life = "off"
 usage_reset = "weekly"
@@ -252,15 +263,19 @@ period = "1m"
 max_age = "2d"
 size_factor = "small"
 classic_damping = 3
+keep_usage = true
 [priority.weights]
 age = 1000
 fair_share = 20000
+qos = 300
+association = 40
 "#;
         let (order, priority) = read(text).unwrap();
         let billing = BillingWeights {
             core: 1_000_000,
             memory_gib: 250_000,
             devices: [("gpu".to_owned(), 8_000_000)].into(),
+            others: [("matlab".to_owned(), 2_000_000)].into(),
             ..BillingWeights::default()
         };
         let queue = QueuePriority {
@@ -271,6 +286,8 @@ fair_share = 20000
             weights: Weights {
                 age: 1000,
                 fair_share: 20_000,
+                qos: 300,
+                association: 40,
                 ..Weights::default()
             },
             max_age: Span::from_secs(2 * 86_400),
@@ -282,6 +299,7 @@ fair_share = 20000
             ties: Ties::OneByOne,
             classic: Some(3),
             period: Span::from_secs(60),
+            keep_usage: true,
             queues: [("day".to_owned(), queue)].into(),
         };
         assert_eq!((order, priority), (QueueOrder::Weights, want));

@@ -47,7 +47,7 @@ const REMEMBERED: Span = Span::from_secs(86_400);
 pub(super) fn write_usage(transaction: &Transaction<'_>, row: &UsageRow) -> rusqlite::Result<()> {
     transaction
         .prepare_cached("INSERT OR REPLACE INTO usage (name, row) VALUES (?1, ?2)")?
-        .execute(params![format!("{} in {}", row.user, row.account), encode(row)?])
+        .execute(params![row.key().0, encode(row)?])
         .map(drop)
 }
 

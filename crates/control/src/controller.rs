@@ -219,7 +219,8 @@ impl Controller {
         self.rooms.conversations.clear_left_waits();
         triggers_due(&mut self.rooms, &mut self.turn);
         for id in self.rooms.jobs.take_changed() {
-            charge(&self.rooms.config, &mut self.rooms.queues, &self.rooms.jobs, id);
+            let rooms = &mut self.rooms;
+            charge(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id);
             self.rooms.aside.works_on(Object::Job(id));
             save_job(&self.rooms.machine, &mut self.rooms.jobs, &mut self.turn, id);
         }

@@ -45,7 +45,7 @@ pub use event::{
 };
 pub use jobs::change::changed;
 pub use queues::access::{is_admin, may_come_from};
-pub use queues::scores::UsageRow;
+pub use queues::scores::{UsageKey, UsageRow};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PartRow, PolicyKey, PolicyRow, Record,

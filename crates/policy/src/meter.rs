@@ -72,42 +72,42 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// Nothing was used.
+    pub const EMPTY: Self = Self {
+        stored: Vec::new(),
+        running: Vec::new(),
+    };
+
     /// A job holds nodes.
     pub fn begins(&mut self, measure: Measure, held: &Held) {
         for (resource, run) in held.runs(measure) {
-            let running = entry(&mut self.running, resource);
-            match held.suspended {
+            change(&mut self.running, resource, |running| match held.suspended {
                 None => running.begins(measure.decay, run),
                 Some(since) => running.pauses(measure.decay.used(run.rate, run.start, since)),
-            }
+            });
         }
     }
 
     /// It holds them no more, or in another way; told as it was told at its beginning.
     pub fn ends(&mut self, measure: Measure, held: &Held) {
         for (resource, run) in held.runs(measure) {
-            let running = entry(&mut self.running, resource);
-            match held.suspended {
+            change(&mut self.running, resource, |running| match held.suspended {
                 None => running.ends(measure.decay, run),
                 Some(since) => running.goes_on(measure.decay.used(run.rate, run.start, since)),
-            }
+            });
         }
         self.running.retain(|(_, running)| !running.is_nothing());
     }
 
-    /// What a job has used until then is stored. False when that is nothing.
-    pub fn stores(&mut self, measure: Measure, held: &Held, until: Time) -> bool {
+    /// What a job has used until then is stored.
+    pub fn stores(&mut self, measure: Measure, held: &Held, until: Time) {
         let until = held.suspended.map_or(until, |since| since.min(until));
-        let mut any = false;
         for (resource, run) in held.runs(measure) {
             let used = measure.decay.used(run.rate, run.start, until);
             if used.0 > 0 {
-                let stored = entry(&mut self.stored, resource);
-                *stored = stored.plus(used);
-                any = true;
+                change(&mut self.stored, resource, |stored| *stored = stored.plus(used));
             }
         }
-        any
     }
 
     /// What running jobs hold is forgotten, to be told anew.
@@ -122,12 +122,12 @@ impl Meter {
         any
     }
 
-    /// The measure of what is stored is another: `change` makes one of the other. What running jobs hold
+    /// The measure of what is stored is another: `anew` makes one of the other. What running jobs hold
     /// is to be told anew.
-    pub fn measured_anew(&mut self, change: impl Fn(Usage) -> Usage) {
+    pub fn measured_anew(&mut self, anew: impl Fn(Usage) -> Usage) {
         self.holds_nothing();
         for (_, usage) in &mut self.stored {
-            *usage = change(*usage);
+            *usage = anew(*usage);
         }
         self.stored.retain(|(_, usage)| usage.0 > 0);
     }
@@ -135,14 +135,13 @@ impl Meter {
     /// Adds what is stored of somebody below.
     pub fn adds_stored(&mut self, other: &Self) {
         for (resource, usage) in &other.stored {
-            let stored = entry(&mut self.stored, *resource);
-            *stored = stored.plus(*usage);
+            change(&mut self.stored, *resource, |stored| *stored = stored.plus(*usage));
         }
     }
 
     /// So much is stored of a resource.
     pub fn set_stored(&mut self, resource: Resource, usage: Usage) {
-        *entry(&mut self.stored, resource) = usage;
+        change(&mut self.stored, resource, |stored| *stored = usage);
         self.stored.retain(|(_, usage)| usage.0 > 0);
     }
 
@@ -177,23 +176,28 @@ impl Meter {
         all
     }
 
-    /// Whether running jobs hold the same in both.
-    pub fn holds_as(&self, other: &Self) -> bool {
-        self.running == other.running
+    /// Whether nothing was used, and nothing is held.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::EMPTY
     }
 }
 
-/// The entry of a resource, made where there is none.
-fn entry<T: Default>(list: &mut Vec<(Resource, T)>, resource: Resource) -> &mut T {
-    let at = match list.binary_search_by_key(&resource, |(r, _)| *r) {
-        Ok(at) => at,
-        Err(at) => {
+/// Changes the entry of a resource, made where there is none.
+fn change<T: Default>(
+    list: &mut Vec<(Resource, T)>,
+    resource: Resource,
+    change: impl FnOnce(&mut T),
+) {
+    let at = list.partition_point(|(r, _)| *r < resource);
+    match list.get_mut(at) {
+        Some((there, value)) if *there == resource => change(value),
+        _ => {
+            let mut value = T::default();
+            change(&mut value);
             list.reserve_exact(1);
-            list.insert(at, (resource, T::default()));
-            at
+            list.insert(at, (resource, value));
         }
-    };
-    &mut list[at].1
+    }
 }
 
 fn find<T: Copy + Default>(list: &[(Resource, T)], resource: Resource) -> T {
@@ -225,12 +229,17 @@ mod tests {
 
     fn held() -> impl Strategy<Value = Held> {
         let rates = prop::collection::btree_map(0..ALL, 1..1u64 << 30, 0..4);
-        (rates, 0..100i64, 1..50i64, prop::option::of(0..60i64)).prop_map(|(rates, start, hours, pause)| Held {
-            rates: rates.into_iter().map(|(r, rate)| (Resource(r), rate)).collect(),
-            start: later(start * HOUR),
-            limit: later((start + hours) * HOUR),
-            suspended: pause.map(|after| later((start + after) * HOUR)),
-        })
+        (rates, 0..100i64, 1..50i64, prop::option::of(0..60i64)).prop_map(
+            |(rates, start, hours, pause)| Held {
+                rates: rates
+                    .into_iter()
+                    .map(|(r, rate)| (Resource(r), rate))
+                    .collect(),
+                start: later(start * HOUR),
+                limit: later((start + hours) * HOUR),
+                suspended: pause.map(|after| later((start + after) * HOUR)),
+            },
+        )
     }
 
     /// Counted from the jobs themselves: those before `ended` have ended at their limit.
@@ -271,7 +280,7 @@ mod tests {
                 }
             }
             jobs[ended..].iter().for_each(|job| meter.ends(measure, job));
-            prop_assert!(meter.holds_as(&Meter::default()));
+            prop_assert_eq!(meter.stored().len(), meter.resources().len(), "running jobs are forgotten");
         }
     }
 
@@ -289,7 +298,8 @@ mod tests {
         meter.begins(measure, &job);
         assert_eq!(meter.used(decay, Resource(0), later(19 * HOUR)), Usage(0));
         assert!(meter.used(decay, Resource(0), later(21 * HOUR)) > Usage(0));
-        assert!(!meter.stores(measure, &job, later(19 * HOUR)));
+        meter.stores(measure, &job, later(19 * HOUR));
+        assert_eq!(meter.stored(), []);
         assert_eq!(meter.resources(), [Resource(0)]);
     }
 

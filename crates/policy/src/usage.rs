@@ -56,6 +56,12 @@ impl Usage {
 }
 
 impl Decay {
+    /// Use never fades.
+    pub const NONE: Self = Self {
+        half_life: Span::ZERO,
+        epoch: 0,
+    };
+
     /// Use counts half after `half_life`, at most [`LONGEST_HALF_LIFE`]; zero or less: it never fades.
     pub fn new(half_life: Span, now: Time) -> Self {
         let half_life = half_life.max(Span::ZERO).min(LONGEST_HALF_LIFE);

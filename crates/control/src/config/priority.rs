@@ -30,6 +30,8 @@ pub struct PriorityConfig {
     pub classic: Option<u16>,
     /// How often the use of running jobs, and jobs that age no more, are looked at.
     pub period: Span,
+    /// What was used is kept although no queue orders by it and no limits are enforced.
+    pub keep_usage: bool,
     /// What is said of single queues, by name.
     pub queues: BTreeMap<String, QueuePriority>,
 }
@@ -56,6 +58,7 @@ impl Default for PriorityConfig {
             ties: Ties::Merged,
             classic: None,
             period: Span::from_secs(300),
+            keep_usage: false,
             queues: BTreeMap::new(),
         }
     }

@@ -122,9 +122,7 @@ fn note_of_end(machine: &Machine, job: &Job, end: &End, note: &str) -> String {
 
 /// The job is in no queue any more and counts nowhere.
 fn leave_line(rooms: &mut Rooms, id: JobId, submitted: &Submitted) {
-    if let Some(job) = rooms.jobs.get(&id) {
-        rooms.queues.scores_mut().left(job);
-    }
+    rooms.queues.scores_mut().left(id);
     rooms.jobs.remove(&id);
     let (queues, jobs) = (&mut rooms.queues, &mut rooms.jobs);
     leave_queue(&rooms.config, queues, jobs, submitted);

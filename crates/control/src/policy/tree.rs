@@ -1,10 +1,10 @@
 //! Questions to the tree: who is above and below, and what holds where.
 
 use super::Policy;
-use crate::queues::scores::layout::Layout;
+use crate::queues::scores::layout::{Layout, QosFacts};
 use cosy_model::policy::{
     AccountRecord, AssociationKey, AssociationRecord, AssociationSettings, LimitKey, LimitScope,
-    ROOT,
+    QosFlag, ROOT,
 };
 use std::collections::BTreeSet;
 
@@ -61,11 +61,24 @@ impl Policy {
             if account.name != ROOT {
                 layout.account(&account.name, above.unwrap_or(""), account.settings.shares);
             }
+            let above = self.upward(&account.name);
+            let inherited = above.filter_map(|account| account.settings.priority).next();
             for row in self.users_in(&account.name) {
                 if let Some(user) = &row.key.user {
-                    layout.user(&account.name, user, row.settings.shares);
+                    let queue = row.key.queue.as_deref().unwrap_or("");
+                    let priority = row.settings.priority.or(inherited).unwrap_or(0);
+                    layout.user(&account.name, user, queue, row.settings.shares, priority);
                 }
             }
+        }
+        for (name, qos) in &self.qos {
+            let facts = QosFacts {
+                id: qos.id,
+                priority: qos.priority,
+                usage_factor_ppm: qos.usage_factor_ppm,
+                no_decay: qos.flags.contains(&QosFlag::NoDecay),
+            };
+            layout.qos(name, facts);
         }
     }
 

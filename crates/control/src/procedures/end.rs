@@ -198,8 +198,8 @@ pub(crate) fn follow(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         true => Some(HeldBy::Restored),
         false => run.hold_after(),
     };
-    count_running(&rooms.config, &mut rooms.queues, &rooms.jobs, id, false);
-    charge_end(&rooms.config, &mut rooms.queues, &rooms.jobs, id, now);
+    count_running(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id, false);
+    charge_end(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id, now);
     rooms.jobs.give_licenses(id);
     rooms.jobs.start_saved(id);
     let base = rooms.jobs.base_of(id);

@@ -84,7 +84,7 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
         return false;
     };
     job.starts(Run::new(now, limit, parts));
-    count_start(&rooms.config, &mut rooms.queues, &mut rooms.jobs, now, base, id);
+    count_start(&rooms.config, &rooms.machine, &mut rooms.queues, &mut rooms.jobs, now, base, id);
     note_start(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, now, id);
     note_mailing(&rooms.jobs, &mut rooms.conversations, id);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);

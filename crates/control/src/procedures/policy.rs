@@ -6,6 +6,7 @@ use crate::policy::rights::Author;
 use crate::policy::show;
 use crate::queues::access::procedures::is_administrator;
 use crate::queues::scores::layout::Layout;
+use crate::queues::scores::procedures::charge_anew;
 use crate::reservations::account::account_control;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
@@ -30,7 +31,13 @@ pub(crate) fn policy_query(
     {
         let shares = rooms.queues.scores().shares();
         for row in rows {
-            row.usage = shares.told(&row.key.account, row.key.user.as_deref(), now);
+            row.usage = shares.told(&row.key, now);
+        }
+    }
+    if let (PolicyAnswer::Qos(rows), PolicyQuery::Qos { usage: true, .. }) = (&mut answer, query) {
+        let shares = rooms.queues.scores().shares();
+        for row in rows {
+            row.usage = Some(shares.qos_told(&row.record.name, now));
         }
     }
     Ok(Reply::Policy(answer))
@@ -130,6 +137,7 @@ fn tell_policy_to_others(rooms: &mut Rooms) {
     let mut layout = Layout::default();
     rooms.policy.lay_out(&mut layout);
     rooms.queues.scores_mut().laid_out(layout);
+    charge_anew(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs);
 }
 
 /// Makes, funds, changes or removes an account in the books; the tree follows.

@@ -102,7 +102,7 @@ fn note_score(rooms: &mut Rooms, id: JobId, reason: Option<&WaitReason>) {
             let spec = rooms.queues.get(queue).spec().clone();
             rooms.queues.scores_mut().stands(&spec, job);
         }
-        Some(_) => rooms.queues.scores_mut().left(job),
+        Some(_) => rooms.queues.scores_mut().left(id),
     }
 }
 

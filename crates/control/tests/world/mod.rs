@@ -63,7 +63,7 @@ pub struct MemoryStore {
     pub ledger: Vec<reservation::LedgerEntry>,
     figures: BTreeMap<Time, FiguresRow>,
     hour_prices: BTreeMap<u8, HourPriceRow>,
-    pub usage: BTreeMap<(String, String), UsageRow>,
+    pub usage: BTreeMap<UsageKey, UsageRow>,
     pub triggers: BTreeMap<TriggerId, TriggerRow>,
     last_trigger: u64,
     /// Records of steps, in their order.
@@ -158,8 +158,7 @@ impl MemoryStore {
                 }
                 Record::TriggerGone(id) => drop(self.triggers.remove(&id)),
                 Record::Usage(row) => {
-                    let key = (row.account.clone(), row.user.clone());
-                    self.usage.insert(key, *row);
+                    self.usage.insert(row.key(), *row);
                 }
                 Record::HourPrice(row) => drop(self.hour_prices.insert(row.hour, row)),
                 Record::Steps(batch) => self.keep_steps(*batch),

@@ -66,9 +66,12 @@ pub(crate) fn build_queues(
 ) {
     let nodes = |spec: &cosy_model::QueueSpec| queue_nodes(machine, spec.nodes.as_deref());
     queues.build(&config.queues, states, nodes);
-    queues
-        .scores_mut()
-        .configure(&config.priority, &config.queues, now);
+    queues.scores_mut().configure(
+        &config.priority,
+        config.enforce.limits || config.enforce.safe,
+        &config.queues,
+        now,
+    );
     measure_machine(machine, queues);
 }
 
@@ -283,7 +286,7 @@ fn load_run(rooms: &mut Rooms, id: JobId, mut row: RunRow) {
     rooms.jobs.end_held_at(ends_at, id);
     rooms.jobs.take_licenses(id);
     run_as_it_is(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, id);
-    count_running(&rooms.config, &mut rooms.queues, &rooms.jobs, id, true);
+    count_running(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id, true);
     note_mailing(&rooms.jobs, &mut rooms.conversations, id);
     if let Some(group) = rooms.jobs.group_mut(&base) {
         group.running += 1;
@@ -330,7 +333,7 @@ pub(crate) fn place_all_again(rooms: &mut Rooms) {
         let (submitted, waits) = (job.submitted.clone(), job.is_waiting());
         count_in_queue(&rooms.config, &mut rooms.queues, &mut rooms.jobs, &submitted, 1);
         if !waits {
-            count_running(&rooms.config, &mut rooms.queues, &rooms.jobs, id, true);
+            count_running(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id, true);
         }
     }
 }

@@ -33,6 +33,7 @@ pub(crate) fn tell_other_group(jobs: &Jobs, turn: &mut Turn, id: JobId, user: &U
 
 pub(crate) fn count_start(
     config: &ClusterConfig,
+    machine: &Machine,
     queues: &mut Queues,
     jobs: &mut Jobs,
     now: Time,
@@ -43,7 +44,7 @@ pub(crate) fn count_start(
     if let Some(group) = jobs.group_mut(&base) {
         group.task_started(now, touched);
     }
-    count_running(config, queues, jobs, id, true);
+    count_running(config, machine, queues, jobs, id, true);
 }
 
 /// The job's part of a node.
@@ -229,6 +230,7 @@ pub(crate) fn order_hold(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: Jo
 /// Counts a job among those that hold nodes, each of its components in its queue.
 pub(crate) fn count_running(
     config: &ClusterConfig,
+    machine: &Machine,
     queues: &mut Queues,
     jobs: &Jobs,
     id: JobId,
@@ -241,7 +243,7 @@ pub(crate) fn count_running(
         return;
     };
     if more {
-        charge(config, queues, jobs, id);
+        charge(config, machine, queues, jobs, id);
     }
     for (id, components) in entering(config, queues, &submitted.spec, queue) {
         let queue = queues.get_mut(id);

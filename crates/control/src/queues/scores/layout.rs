@@ -1,4 +1,5 @@
-//! The accounts that shares are counted in, and who is in them, as the policy has them.
+//! The accounts that shares are counted in, who is in them, and the qualities of service, as the
+//! policy has them.
 
 use cosy_model::policy::Shares;
 use cosy_policy::fair_tree;
@@ -6,20 +7,58 @@ use std::collections::BTreeMap;
 
 /// An account with its place and its shares.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Account {
-    name: String,
+pub(super) struct Account {
+    pub name: String,
     /// Empty: below the root.
-    above: String,
-    shares: fair_tree::Shares,
+    pub above: String,
+    pub shares: fair_tree::Shares,
 }
 
-/// Accounts, each behind that above it, and users.
+/// A user in an account; an empty queue stands for all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct User {
+    pub account: String,
+    pub user: String,
+    pub queue: String,
+    pub standing: Standing,
+}
+
+/// What the policy says of somebody in an account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Standing {
+    pub shares: fair_tree::Shares,
+    /// Part of the priority of jobs, of its own or of an account above.
+    pub priority: u32,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self {
+            shares: fair_tree::Shares::Of(1),
+            priority: 0,
+        }
+    }
+}
+
+/// What counts of a quality of service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QosFacts {
+    /// Its number: one that was made anew under the same name is another.
+    pub id: u32,
+    /// Its part of the priority of jobs.
+    pub priority: u32,
+    /// By how much use counts, in millionths.
+    pub usage_factor_ppm: u32,
+    /// What is used in it never fades.
+    pub no_decay: bool,
+}
+
+/// Accounts, each behind that above it, users, and qualities of service.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Layout {
-    accounts: Vec<Account>,
-    /// By account and user. A user who is in an account for several queues has one place, with the
-    /// shares that come first.
-    users: BTreeMap<(String, String), fair_tree::Shares>,
+    pub(super) accounts: Vec<Account>,
+    pub(super) users: Vec<User>,
+    pub(super) qos: BTreeMap<String, QosFacts>,
 }
 
 impl Layout {
@@ -32,29 +71,22 @@ impl Layout {
         });
     }
 
-    /// A user in an account.
-    pub fn user(&mut self, account: &str, user: &str, shares: Shares) {
-        let key = (account.to_owned(), user.to_owned());
-        self.users.entry(key).or_insert(of(shares));
+    /// A user in an account, for one queue or (`""`) for all.
+    pub fn user(&mut self, account: &str, user: &str, queue: &str, shares: Shares, priority: u32) {
+        self.users.push(User {
+            account: account.to_owned(),
+            user: user.to_owned(),
+            queue: queue.to_owned(),
+            standing: Standing {
+                shares: of(shares),
+                priority,
+            },
+        });
     }
 
-    /// Name, name of the account above, shares.
-    pub fn accounts(&self) -> impl Iterator<Item = (&str, &str, fair_tree::Shares)> {
-        let all = self.accounts.iter();
-        all.map(|account| (account.name.as_str(), account.above.as_str(), account.shares))
-    }
-
-    /// Account and user of everybody who is in one.
-    pub fn users(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self.users.keys();
-        all.map(|(account, user)| (account.as_str(), user.as_str()))
-    }
-
-    /// Shares of a user in an account; one where nobody says otherwise.
-    pub fn shares_of(&self, account: &str, user: &str) -> fair_tree::Shares {
-        let key = (account.to_owned(), user.to_owned());
-        let own = self.users.get(&key).copied();
-        own.unwrap_or(fair_tree::Shares::Of(1))
+    /// A quality of service.
+    pub fn qos(&mut self, name: &str, facts: QosFacts) {
+        self.qos.insert(name.to_owned(), facts);
     }
 }
 

@@ -9,12 +9,19 @@
 //! orders by more than dates nothing is noted and nothing is kept.
 
 pub(crate) mod layout;
+mod places;
 pub(crate) mod procedures;
+mod qos_use;
+pub(crate) mod resources;
 mod row;
 pub(crate) mod shares;
 mod told;
 
-pub use row::UsageRow;
+pub(crate) use places::Member;
+pub use row::{UsageKey, UsageRow};
+// asked by those who judge limits
+#[allow(unused_imports)]
+pub(crate) use told::Level;
 
 use crate::config::PriorityConfig;
 use crate::jobs::job::Job;
@@ -34,12 +41,16 @@ const RANKS_APART: Span = Span::from_secs(1);
 pub(crate) struct Scores {
     config: PriorityConfig,
     /// Some queue orders by more than dates.
+    orders: bool,
+    /// Use is kept: for that, for limits of minutes, or because the configuration says so.
     on: bool,
     shares: Shares,
     /// Cores and nodes of the cluster, for the factor of size.
     machine: (u32, u32),
     /// Jobs in planners by their users.
     standing: BTreeMap<Place, BTreeSet<JobId>>,
+    /// At whose place each of them stands.
+    at: BTreeMap<JobId, Place>,
     /// When jobs of queues with weighted factors stop ageing.
     stops: BTreeSet<(Time, JobId)>,
     /// Those that have: their keys are of the last mark.
@@ -54,13 +65,21 @@ pub(crate) struct Scores {
 
 impl Scores {
     /// The configuration says so from now on. What jobs have used stays.
-    pub fn configure(&mut self, config: &PriorityConfig, queues: &[QueueSpec], now: Time) {
-        self.on = queues.iter().any(|queue| queue.order != QueueOrder::Fcfs);
+    pub fn configure(
+        &mut self,
+        config: &PriorityConfig,
+        limits: bool,
+        queues: &[QueueSpec],
+        now: Time,
+    ) {
+        self.orders = queues.iter().any(|queue| queue.order != QueueOrder::Fcfs);
+        self.on = self.orders || limits || config.keep_usage;
         self.config = config.clone();
         self.shares.configure(config, now);
         (self.mark, self.changed) = (now, self.on);
         (self.ranked, self.full) = (Time(i64::MIN), BTreeSet::new());
         self.standing.clear();
+        self.at.clear();
         self.stops.clear();
         self.due.clear();
     }
@@ -77,6 +96,7 @@ impl Scores {
         let standing = std::mem::take(&mut self.standing).into_iter();
         let at = |place| moved.get(&place).copied().unwrap_or(place);
         self.standing = standing.map(|(place, jobs)| (at(place), jobs)).collect();
+        self.at.values_mut().for_each(|place| *place = at(*place));
         self.changed = self.on;
     }
 
@@ -85,7 +105,7 @@ impl Scores {
         self.machine = (cores, nodes);
     }
 
-    /// Whether any queue orders by more than dates.
+    /// Whether use is kept.
     pub const fn is_on(&self) -> bool {
         self.on
     }
@@ -110,11 +130,16 @@ impl Scores {
         if queue.order == QueueOrder::Fcfs {
             return;
         }
-        let submitted = job.submitted();
-        let (place, new) = self
-            .shares
-            .place_of(&submitted.spec.account, &submitted.user);
+        let (place, new) = self.shares.place_of(member(job));
         self.changed |= new;
+        if self
+            .at
+            .get(&job.id())
+            .is_some_and(|before| *before != place)
+        {
+            self.leaves(job.id());
+        }
+        self.at.insert(job.id(), place);
         self.standing.entry(place).or_default().insert(job.id());
         if queue.order == QueueOrder::Weights
             && let Some(stops) = self.terms(queue, job).stops_ageing()
@@ -127,26 +152,28 @@ impl Scores {
     }
 
     /// A job runs, has ended, or waits for something else than its turn.
-    pub fn left(&mut self, job: &Job) {
-        let submitted = job.submitted();
-        let Some(place) = self.shares.known(&submitted.spec.account, &submitted.user) else {
+    pub fn left(&mut self, id: JobId) {
+        self.leaves(id);
+        self.full.remove(&id);
+        self.due.remove(&id);
+    }
+
+    fn leaves(&mut self, id: JobId) {
+        let Some(place) = self.at.remove(&id) else {
             return;
         };
-        let id = job.id();
         if let Some(jobs) = self.standing.get_mut(&place) {
             jobs.remove(&id);
             if jobs.is_empty() {
                 self.standing.remove(&place);
             }
         }
-        self.full.remove(&id);
-        self.due.remove(&id);
     }
 
     /// When ranks or marks are due; `None` when nothing is.
     pub fn next_due(&self) -> Option<Time> {
         self.on.then(|| {
-            let soon = self.changed.then(|| self.ranked + RANKS_APART);
+            let soon = (self.changed && self.orders).then(|| self.ranked + RANKS_APART);
             let mark = self.mark + self.config.period;
             soon.map_or(mark, |soon| soon.min(mark))
         })
@@ -192,10 +219,7 @@ impl Scores {
     /// The score of a job by fair share: its user's rank. What an administrator has given a priority goes
     /// before all ranks or behind them.
     pub(in crate::queues) fn fair_share(&self, job: &Job, ahead: i64) -> i64 {
-        let submitted = job.submitted();
-        let rank = self
-            .shares
-            .rank_of(&submitted.spec.account, &submitted.user);
+        let rank = self.shares.rank_of(member(job));
         match ahead {
             0 => i64::from(rank),
             1.. => i64::from(u32::MAX).saturating_add(ahead),
@@ -243,24 +267,49 @@ impl Scores {
             fair_share: self.fair_share_factor(job),
             size: weights::size(self.config.size, size),
             queue: weights::part_of(factor(&queue.name).into(), most.unwrap_or(0).into()),
+            qos: self.qos_factor(job),
+            association: self.association_factor(job),
             nice: submitted.spec.nice,
             ..Factors::default()
         }
     }
 
+    /// Priority of the job's quality of service, as a part of the highest of all.
+    fn qos_factor(&self, job: &Job) -> u64 {
+        let facts = job.spec().qos.as_deref();
+        let facts = facts.and_then(|name| self.shares.qos_facts(name));
+        let own = facts.map_or(0, |facts| facts.priority);
+        weights::part_of(own.into(), self.shares.most_qos_priority().into())
+    }
+
+    /// Priority of the job's association, as a part of the highest of all.
+    fn association_factor(&self, job: &Job) -> u64 {
+        let (own, most) = self.shares.priority_of(member(job));
+        weights::part_of(own.into(), most.into())
+    }
+
     fn fair_share_factor(&self, job: &Job) -> u64 {
-        let submitted = job.submitted();
-        let (account, user) = (&submitted.spec.account, &submitted.user);
+        let member = member(job);
         let tree = self.shares.tree();
-        match (self.config.classic, self.shares.known(account, user)) {
+        match (self.config.classic, self.shares.known(member)) {
             (Some(damping), Some(place)) => {
                 classic::factor(classic::standing(tree, place), damping)
             }
             _ => {
-                let rank = self.shares.rank_of(account, user);
+                let rank = self.shares.rank_of(member);
                 weights::part_of(rank.into(), tree.users().max(1).into())
             }
         }
+    }
+}
+
+/// Whose use a job is: its user in its account, for its queue.
+pub(crate) fn member(job: &Job) -> Member<'_> {
+    let submitted = job.submitted();
+    Member {
+        account: submitted.spec.account.as_deref().unwrap_or(""),
+        user: &submitted.user,
+        queue: &submitted.queue,
     }
 }
 

@@ -6,15 +6,24 @@ use crate::jobs::job::Job;
 use crate::jobs::run::Run as JobRun;
 use crate::machine::Machine;
 use crate::queues::Queues;
+use crate::queues::scores::member;
+use crate::queues::scores::resources::UseOf;
 use crate::queues::scores::shares::Holding;
 use crate::record::Record;
 use crate::turn::Turn;
-use cosy_model::{JobId, Time};
-use cosy_policy::billing::{BillingWeights, Held};
-use cosy_policy::usage::Run;
+use cosy_model::policy::Tres;
+use cosy_model::{JobId, Time, device};
+use cosy_policy::billing::{BillingWeights, Held, PER_UNIT};
+use std::collections::BTreeMap;
 
 /// A job holds nodes, or others than before.
-pub(crate) fn charge(config: &ClusterConfig, queues: &mut Queues, jobs: &Jobs, id: JobId) {
+pub(crate) fn charge(
+    config: &ClusterConfig,
+    machine: &Machine,
+    queues: &mut Queues,
+    jobs: &Jobs,
+    id: JobId,
+) {
     let scores = queues.scores_mut();
     let Some(job) = jobs.get(&id).filter(|_| scores.is_on()) else {
         return;
@@ -22,14 +31,16 @@ pub(crate) fn charge(config: &ClusterConfig, queues: &mut Queues, jobs: &Jobs, i
     let Some(run) = job.run() else {
         return;
     };
-    scores.left(job);
+    scores.left(id);
     scores.has_changed();
-    scores.shares_mut().holds(id, holding(config, job, run));
+    let holding = holding(config, machine, job, run);
+    scores.shares_mut().holds(id, holding);
 }
 
 /// A job has given its nodes back.
 pub(crate) fn charge_end(
     config: &ClusterConfig,
+    machine: &Machine,
     queues: &mut Queues,
     jobs: &Jobs,
     id: JobId,
@@ -43,43 +54,109 @@ pub(crate) fn charge_end(
         return;
     };
     scores.has_changed();
-    let last = holding(config, job, run);
+    let last = holding(config, machine, job, run);
     scores.shares_mut().held(id, last, now);
 }
 
+/// All that run are charged anew: what counts of their qualities of service may be something else.
+pub(crate) fn charge_anew(
+    config: &ClusterConfig,
+    machine: &Machine,
+    queues: &mut Queues,
+    jobs: &Jobs,
+) {
+    let running: Vec<JobId> = queues.scores().shares().jobs().collect();
+    for id in running {
+        charge(config, machine, queues, jobs, id);
+    }
+}
+
 /// How a job holds what it holds.
-fn holding(config: &ClusterConfig, job: &Job, run: &JobRun) -> Holding {
+fn holding(config: &ClusterConfig, machine: &Machine, job: &Job, run: &JobRun) -> Holding {
     let submitted = job.submitted();
-    let start = run.resized().unwrap_or(run.allocated()) + run.suspended_for();
+    let who = member(job);
     Holding {
-        account: submitted.spec.account.clone().unwrap_or_default(),
-        user: submitted.user.clone(),
-        run: Run {
-            rate: rate(config, &submitted.queue, run),
-            start,
-            limit: run.end_if_it_goes_on(),
-        },
+        account: who.account.to_owned(),
+        user: who.user.to_owned(),
+        queue: who.queue.to_owned(),
+        qos: submitted.spec.qos.iter().cloned().collect(),
+        amounts: amounts(config, machine, job, run),
+        start: run.resized().unwrap_or(run.allocated()) + run.suspended_for(),
+        resized: run.resized(),
+        limit: run.end_if_it_goes_on(),
         suspended: run.suspended(),
     }
 }
 
-/// What a run costs, in thousandths of billing units.
-fn rate(config: &ClusterConfig, queue: &str, run: &JobRun) -> u64 {
+/// What a run holds, in thousandths: of each resource, of what it costs, and of time.
+fn amounts(
+    config: &ClusterConfig,
+    machine: &Machine,
+    job: &Job,
+    run: &JobRun,
+) -> Vec<(UseOf, u64)> {
+    let held = held(machine, job, run);
+    let priority = &config.priority;
+    let free = BillingWeights::default();
+    let own = priority.queues.get(&job.submitted().queue);
+    let own = own.map(|own| &own.billing);
+    let billing = own.unwrap_or(&free).rate(priority.combine, &held);
+    let whole = |tres: Tres, amount: u64| (UseOf::Tres(tres), amount.saturating_mul(PER_UNIT));
+    let mut all = vec![
+        (UseOf::Tres(Tres::Billing), billing),
+        (UseOf::Wall, PER_UNIT),
+        whole(Tres::Cpu, held.cores),
+        whole(Tres::Memory, held.memory_mib),
+        whole(Tres::Node, held.nodes),
+    ];
+    for (name, amount) in held.devices {
+        let (name, kind) = match device::gpu_type(&name) {
+            Some(kind) => ("gpu", Some(kind.into())),
+            None => (name.as_str(), None),
+        };
+        let tres = Tres::Gres {
+            name: name.into(),
+            kind,
+        };
+        all.push(whole(tres, amount));
+    }
+    for (name, amount) in held.others {
+        all.push(whole(Tres::License(name.into()), amount));
+    }
+    all
+}
+
+/// The same as amounts; GPUs are among them with and without their types.
+fn held(machine: &Machine, job: &Job, run: &JobRun) -> Held {
     let mut held = Held::default();
+    let mut devices: BTreeMap<String, u64> = BTreeMap::new();
     for part in run.parts() {
         let amounts = part.amounts();
         held.nodes += 1;
         held.cores += u64::from(amounts.cores);
         held.memory_mib += amounts.memory.0;
-        let gpus = Some(("gpu", amounts.gpus)).filter(|(_, number)| *number > 0);
-        for (name, number) in gpus.into_iter().chain(amounts.other.iter()) {
-            *held.devices.entry(name.to_owned()).or_default() += u64::from(number);
+        let mut add = |name: &str, number: u32| {
+            *devices.entry(name.to_owned()).or_default() += u64::from(number);
+        };
+        if amounts.gpus > 0 {
+            add("gpu", amounts.gpus);
         }
+        let types = machine.node(part.node()).devices().types();
+        for gpu in part.gpus() {
+            if let Some(kind) = types.get(*gpu as usize) {
+                add(&device::gpu_key(kind), 1);
+            }
+        }
+        let others = amounts.other.iter();
+        let others = others.filter(|(name, _)| !device::is_of_gpus(name));
+        others.for_each(|(name, number)| add(name, number));
     }
-    let priority = &config.priority;
-    let free = BillingWeights::default();
-    let own = priority.queues.get(queue).map(|own| &own.billing);
-    own.unwrap_or(&free).rate(priority.combine, &held)
+    held.devices = devices;
+    let licenses = job.spec().licenses.iter();
+    held.others = licenses
+        .map(|(name, n)| (name.to_owned(), u64::from(n)))
+        .collect();
+    held
 }
 
 /// The cluster has so many cores and nodes.

@@ -1,60 +1,98 @@
 //! What users have used in their accounts, and their ranks by Fair Tree.
 //!
-//! What ended jobs have used is stored, one number for each user in an account, written in the batch that
+//! What ended jobs have used is stored, one row for each user in an account, written in the batch that
 //! says that the job has ended: a crash counts no job twice and loses none. What running jobs have used
-//! until now follows from their starts and is kept nowhere.
+//! until now follows from their starts and is kept nowhere. Use of accounts is the sum of all below.
 //! A run counts from its allocation (after nodes were given back: from then), later by as much as it was
-//! suspended.
+//! suspended. Use of qualities of service is beside it ([`super::qos_use`]).
 
 use crate::config::PriorityConfig;
-use crate::queues::scores::layout::Layout;
-use crate::queues::scores::row::UsageRow;
-use cosy_model::{JobId, Span, Time};
+use crate::queues::scores::layout::{self, Layout, QosFacts, Standing};
+use crate::queues::scores::places::{Member, Places};
+use crate::queues::scores::qos_use::QosUses;
+use crate::queues::scores::resources::{BILLING, Resources, UseOf};
+use crate::queues::scores::row::{UsageRow, fill, write};
+use cosy_model::{JobId, Time};
+use cosy_policy::billing::with_factor;
 use cosy_policy::fair_tree::{self, FairTree, Place};
+use cosy_policy::meter::{Held, Measure, Meter, Resource};
 use cosy_policy::reset::ResetPeriod;
-use cosy_policy::usage::{Decay, Run, Running, Usage};
+use cosy_policy::usage::{Decay, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Use is forgotten at midnight in UTC.
-const EAST: Span = Span::ZERO;
-
 /// What one user has in one account.
-#[derive(Debug, Default)]
-struct Holder {
-    account: String,
-    user: String,
-    /// What ended jobs have used.
-    stored: Usage,
-    running: Running,
-    /// What suspended jobs have used.
-    suspended: Usage,
+#[derive(Debug)]
+pub(super) struct Holder {
+    account: Box<str>,
+    user: Box<str>,
+    queue: Box<str>,
+    standing: Standing,
+    /// What was used before does not count.
+    since: Time,
+    pub(super) meter: Meter,
+}
+
+impl Holder {
+    fn member(&self) -> Member<'_> {
+        Member {
+            account: &self.account,
+            user: &self.user,
+            queue: &self.queue,
+        }
+    }
 }
 
 /// A job that holds nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holding {
+    /// Account; empty where it is in none.
     pub account: String,
     pub user: String,
-    pub run: Run,
+    /// The queue whose association counts.
+    pub queue: String,
+    /// Its own quality of service, by which its use is multiplied, then that of its queue.
+    pub qos: Vec<String>,
+    /// Thousandths of what it holds.
+    pub amounts: Vec<(UseOf, u64)>,
+    pub start: Time,
+    /// It has given nodes back then; what it held before is stored.
+    pub resized: Option<Time>,
+    /// When its limit is reached.
+    pub limit: Time,
     /// It is suspended since then.
     pub suspended: Option<Time>,
+}
+
+/// A run as it is counted.
+#[derive(Debug)]
+struct Charge {
+    place: Place,
+    qos: Vec<String>,
+    resized: Option<Time>,
+    held: Held,
 }
 
 /// Who has used what.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    decay: Decay,
+    pub(super) decay: Decay,
     reset: ResetPeriod,
     ties: fair_tree::Ties,
+    accounts: Vec<layout::Account>,
     tree: FairTree,
-    layout: Layout,
-    holders: BTreeMap<Place, Holder>,
-    places: BTreeMap<(String, String), Place>,
-    runs: BTreeMap<JobId, (Place, Holding)>,
+    places: Places,
+    pub(super) holders: BTreeMap<Place, Holder>,
+    /// Use of accounts with all below; that of the root is of all.
+    pub(super) sums: BTreeMap<Place, Meter>,
+    pub(super) qos: QosUses,
+    runs: BTreeMap<JobId, Charge>,
+    pub(super) resources: Resources,
     /// Whose rows have to be written.
     unsaved: BTreeSet<Place>,
     /// What was used before does not count.
     forgotten: Time,
+    /// The highest part of the priority that an association gives.
+    most_priority: u32,
 }
 
 impl Default for Shares {
@@ -63,13 +101,17 @@ impl Default for Shares {
             decay: Decay::default(),
             reset: ResetPeriod::None,
             ties: fair_tree::Ties::Merged,
+            accounts: Vec::new(),
             tree: FairTree::new(fair_tree::Ties::Merged),
-            layout: Layout::default(),
+            places: Places::default(),
             holders: BTreeMap::new(),
-            places: BTreeMap::new(),
+            sums: BTreeMap::new(),
+            qos: QosUses::default(),
             runs: BTreeMap::new(),
+            resources: Resources::default(),
             unsaved: BTreeSet::new(),
             forgotten: Time(i64::MIN),
+            most_priority: 0,
         }
     }
 }
@@ -81,9 +123,10 @@ impl Shares {
         let decay = Decay::new(config.half_life, now);
         self.runs.clear();
         for holder in self.holders.values_mut() {
-            (holder.running, holder.suspended) = (Running::default(), Usage(0));
-            holder.stored = holder.stored.measured_anew(before, decay, now);
+            let anew = |usage: Usage| usage.measured_anew(before, decay, now);
+            holder.meter.measured_anew(anew);
         }
+        self.qos.measured_anew(before, decay, now);
         (self.decay, self.reset) = (decay, config.reset);
         self.ties = config.ties;
         self.plant();
@@ -95,110 +138,188 @@ impl Shares {
 
     /// Accounts and users are so from now on. Gives the new places of those who had one.
     pub fn laid_out(&mut self, layout: Layout) -> BTreeMap<Place, Place> {
-        self.layout = layout;
-        let moved = self.plant();
-        for (place, _) in self.runs.values_mut() {
-            *place = moved.get(place).copied().unwrap_or(*place);
+        self.accounts = layout.accounts;
+        for holder in self.holders.values_mut() {
+            holder.standing = Standing::default();
         }
-        let unsaved = std::mem::take(&mut self.unsaved).into_iter();
-        self.unsaved = unsaved
-            .filter_map(|place| moved.get(&place).copied())
-            .collect();
-        moved
+        for user in layout.users {
+            let member = Member {
+                account: &user.account,
+                user: &user.user,
+                queue: &user.queue,
+            };
+            let place = self.places.exactly(member);
+            let place = place.unwrap_or_else(|| self.add(member));
+            if let Some(holder) = self.holders.get_mut(&place) {
+                holder.standing = user.standing;
+            }
+        }
+        let priorities = self.holders.values().map(|holder| holder.standing.priority);
+        self.most_priority = priorities.max().unwrap_or(0);
+        self.qos.told(layout.qos, self.forgotten);
+        self.plant()
     }
 
     /// Makes the tree anew: the accounts of the policy, everybody who is in one, and those who have used
     /// something. Gives the new places of those who had one.
     fn plant(&mut self) -> BTreeMap<Place, Place> {
         self.tree = FairTree::new(self.ties);
-        self.places.clear();
-        let layout = std::mem::take(&mut self.layout);
-        for (name, above, shares) in layout.accounts() {
-            let above = self.places.get(&(above.to_owned(), String::new())).copied();
-            let place = self.tree.add_account(above.unwrap_or(Place::ROOT), shares);
-            self.places.insert((name.to_owned(), String::new()), place);
+        self.places = Places::default();
+        for account in &self.accounts {
+            let above = self.places.account(&account.above);
+            let above = above.unwrap_or(Place::ROOT);
+            let place = self.tree.add_account(above, account.shares);
+            self.places.set_account(&account.name, place);
         }
-        self.layout = layout;
+        let mut before: Vec<(Place, Holder)> =
+            std::mem::take(&mut self.holders).into_iter().collect();
+        before.sort_by(|a, b| a.1.member().cmp(&b.1.member()));
         let mut moved = BTreeMap::new();
-        for (before, holder) in std::mem::take(&mut self.holders) {
-            let (account, user) = (holder.account.clone(), holder.user.clone());
-            let place = self.add(account, user);
-            moved.insert(before, place);
-            self.holders.insert(place, holder);
+        for (old, holder) in before {
+            let place = self.grow(holder);
+            moved.insert(old, place);
         }
-        let users = self.layout.users();
-        let users: Vec<(String, String)> = users
-            .map(|(account, user)| (account.to_owned(), user.to_owned()))
-            .collect();
-        for (account, user) in users {
-            self.place_of(&Some(account), &user);
+        let at = |place: &Place| moved.get(place).copied().unwrap_or(*place);
+        for charge in self.runs.values_mut() {
+            charge.place = at(&charge.place);
         }
+        self.unsaved = self.unsaved.iter().map(at).collect();
+        self.sum_anew();
         moved
+    }
+
+    /// A user grows below the account.
+    fn grow(&mut self, holder: Holder) -> Place {
+        let above = match &*holder.account {
+            "" => Place::ROOT,
+            account => self.account(account),
+        };
+        let place = self.tree.add_user(above, holder.standing.shares);
+        self.places.set(holder.member(), place);
+        self.holders.insert(place, holder);
+        place
+    }
+
+    fn add(&mut self, member: Member<'_>) -> Place {
+        self.grow(Holder {
+            account: member.account.into(),
+            user: member.user.into(),
+            queue: member.queue.into(),
+            standing: Standing::default(),
+            since: Time(i64::MIN),
+            meter: Meter::default(),
+        })
+    }
+
+    /// Sums of accounts and what running jobs hold, anew.
+    fn sum_anew(&mut self) {
+        self.sums.clear();
+        self.qos.hold_nothing();
+        for (place, holder) in &mut self.holders {
+            holder.meter.holds_nothing();
+            let mut at = *place;
+            while let Some(above) = self.tree.above(at) {
+                let sum = self.sums.entry(above).or_default();
+                sum.adds_stored(&holder.meter);
+                at = above;
+            }
+        }
+        for (id, charge) in std::mem::take(&mut self.runs) {
+            self.change(&charge, |meter, measure, held| meter.begins(measure, held));
+            self.runs.insert(id, charge);
+        }
+    }
+
+    /// Changes the meters that a run counts in: of its user, of the accounts above, of its qualities of
+    /// service.
+    fn change(&mut self, charge: &Charge, change: impl Fn(&mut Meter, Measure, &Held)) {
+        let Some(holder) = self.holders.get_mut(&charge.place) else {
+            return;
+        };
+        let measure = Measure {
+            decay: self.decay,
+            since: self.forgotten.max(holder.since),
+        };
+        change(&mut holder.meter, measure, &charge.held);
+        let mut at = charge.place;
+        while let Some(above) = self.tree.above(at) {
+            change(self.sums.entry(above).or_default(), measure, &charge.held);
+            at = above;
+        }
+        for qos in &charge.qos {
+            let common = Measure {
+                decay: self.decay,
+                since: self.forgotten,
+            };
+            if let Some((meter, measure)) = self.qos.meter(qos, common) {
+                change(meter, measure, &charge.held);
+            }
+        }
     }
 
     /// The store has these rows.
     pub fn restore(&mut self, rows: Vec<UsageRow>, now: Time) {
         for row in rows {
-            let counts = row.at >= self.forgotten;
-            let used = row.used();
-            let (place, _) = self.place_of(&Some(row.account), &row.user);
-            let stored = match row.decay.rebased_to(self.decay) {
-                Some(bits) => used.rebased(bits),
-                None => used.measured_anew(row.decay, self.decay, now),
+            if !row.qos.is_empty() {
+                self.qos.restore(&row, &mut self.resources, self.decay, now);
+                continue;
+            }
+            let member = Member {
+                account: &row.account,
+                user: &row.user,
+                queue: &row.queue,
             };
-            if let Some(holder) = self.holders.get_mut(&place).filter(|_| counts) {
-                holder.stored = stored;
+            let place = self.places.exactly(member);
+            let place = place.unwrap_or_else(|| self.add(member));
+            let Some(holder) = self.holders.get_mut(&place) else {
+                continue;
+            };
+            holder.since = row.since.unwrap_or(Time(i64::MIN));
+            match row.at >= self.forgotten {
+                true => fill(&mut holder.meter, &row, &mut self.resources, self.decay, now),
+                false => drop(self.unsaved.insert(place)),
             }
         }
+        self.sum_anew();
     }
 
     /// The place of a user in an account; true when nobody had asked for it before.
-    pub fn place_of(&mut self, account: &Option<String>, user: &str) -> (Place, bool) {
-        if let Some(place) = self.known(account, user) {
-            return (place, false);
+    pub fn place_of(&mut self, member: Member<'_>) -> (Place, bool) {
+        match self.places.of(member) {
+            Some(place) => (place, false),
+            None => (
+                self.add(Member {
+                    queue: "",
+                    ..member
+                }),
+                true,
+            ),
         }
-        let account = account.clone().unwrap_or_default();
-        let place = self.add(account.clone(), user.to_owned());
-        let holder = Holder {
-            account,
-            user: user.to_owned(),
-            ..Holder::default()
-        };
-        self.holders.insert(place, holder);
-        (place, true)
-    }
-
-    fn add(&mut self, account: String, user: String) -> Place {
-        let above = match account.is_empty() {
-            true => Place::ROOT,
-            false => self.account(&account),
-        };
-        let shares = self.layout.shares_of(&account, &user);
-        let place = self.tree.add_user(above, shares);
-        self.places.insert((account, user), place);
-        place
     }
 
     /// The place of an account; one that the policy does not have has one share below the root.
     fn account(&mut self, name: &str) -> Place {
-        let key = (name.to_owned(), String::new());
-        if let Some(place) = self.places.get(&key) {
-            return *place;
+        if let Some(place) = self.places.account(name) {
+            return place;
         }
         let place = self.tree.add_account(Place::ROOT, fair_tree::Shares::Of(1));
-        self.places.insert(key, place);
+        self.places.set_account(name, place);
         place
     }
 
-    /// The place of a user in an account if it has one.
-    pub fn known(&self, account: &Option<String>, user: &str) -> Option<Place> {
-        let key = (account.clone().unwrap_or_default(), user.to_owned());
-        self.places.get(&key).copied()
+    /// The place of a user in an account, for jobs in that queue, if there is one.
+    pub fn known(&self, member: Member<'_>) -> Option<Place> {
+        self.places.of(member)
+    }
+
+    /// The place of exactly that association if it has one.
+    pub fn exactly(&self, member: Member<'_>) -> Option<Place> {
+        self.places.exactly(member)
     }
 
     /// The place of an account if it has one.
     pub fn place_of_account(&self, name: &str) -> Option<Place> {
-        self.places.get(&(name.to_owned(), String::new())).copied()
+        self.places.account(name)
     }
 
     /// What use is worth at that time, in thousandths of billing units times milliseconds.
@@ -207,13 +328,29 @@ impl Shares {
     }
 
     /// The rank of a user: the highest is served first. Who was never seen has used nothing.
-    pub fn rank_of(&self, account: &Option<String>, user: &str) -> u32 {
-        let known = self
-            .known(account, user)
-            .map(|place| self.tree.rank_of(place));
+    pub fn rank_of(&self, member: Member<'_>) -> u32 {
+        let known = self.known(member).map(|place| self.tree.rank_of(place));
         known
             .filter(|rank| *rank > 0)
             .unwrap_or(self.tree.users().max(1))
+    }
+
+    /// Part of the priority that the policy gives somebody, and the highest that it gives.
+    pub fn priority_of(&self, member: Member<'_>) -> (u32, u32) {
+        let holder = self
+            .known(member)
+            .and_then(|place| self.holders.get(&place));
+        (holder.map_or(0, |holder| holder.standing.priority), self.most_priority)
+    }
+
+    /// What counts of a quality of service, if the policy has it.
+    pub fn qos_facts(&self, name: &str) -> Option<QosFacts> {
+        self.qos.facts(name)
+    }
+
+    /// The highest part of the priority that a quality of service gives.
+    pub fn most_qos_priority(&self) -> u32 {
+        self.qos.most_priority()
     }
 
     /// Shares, use and ranks as they were given last.
@@ -222,88 +359,86 @@ impl Shares {
     }
 
     /// A job holds nodes, perhaps others than before or for another price.
-    pub fn holds(&mut self, id: JobId, mut holding: Holding) {
-        holding.run.start = holding.run.start.max(self.forgotten);
-        if let Some((place, before)) = self.runs.remove(&id) {
-            self.take_out(place, &before);
-            if before.run.rate != holding.run.rate && before.run.start < holding.run.start {
-                let (from, to) = (before.run.start, holding.run.start);
-                self.store(place, self.decay.used(before.run.rate, from, to));
+    pub fn holds(&mut self, id: JobId, holding: Holding) {
+        let charge = self.charge(holding);
+        if let Some(before) = self.runs.remove(&id) {
+            self.change(&before, |meter, measure, held| meter.ends(measure, held));
+            if before.resized != charge.resized {
+                self.store(&before, charge.held.start);
             }
         }
-        let (place, _) = self.place_of(&Some(holding.account.clone()), &holding.user);
-        let Some(holder) = self.holders.get_mut(&place) else {
+        self.change(&charge, |meter, measure, held| meter.begins(measure, held));
+        self.runs.insert(id, charge);
+    }
+
+    /// A job holds no nodes any more: `last` is how it held them until then.
+    pub fn held(&mut self, id: JobId, last: Holding, now: Time) {
+        self.holds(id, last);
+        let Some(charge) = self.runs.remove(&id) else {
             return;
         };
-        match holding.suspended {
-            Some(since) => {
-                let used = self.decay.used(holding.run.rate, holding.run.start, since);
-                holder.suspended = holder.suspended.plus(used);
-            }
-            None => holder.running.begins(self.decay, holding.run),
-        }
-        self.runs.insert(id, (place, holding));
+        self.change(&charge, |meter, measure, held| meter.ends(measure, held));
+        self.store(&charge, now);
     }
 
-    /// A job holds no nodes any more: `last` is how it held them until then. True when it was counted.
-    pub fn held(&mut self, id: JobId, mut last: Holding, now: Time) -> bool {
-        last.run.start = last.run.start.max(self.forgotten);
-        self.holds(id, last.clone());
-        let Some((place, before)) = self.runs.remove(&id) else {
-            return false;
+    /// How a job counts: with numbers for what it holds, and the factor of its quality of service.
+    fn charge(&mut self, holding: Holding) -> Charge {
+        let factor = holding.qos.first().and_then(|name| self.qos.facts(name));
+        let factor = factor.map_or(1_000_000, |facts| u64::from(facts.usage_factor_ppm));
+        let rate = |(of, amount): (UseOf, u64)| {
+            let rate = with_factor(amount, factor);
+            let number = (rate > 0).then(|| self.resources.number_of(of));
+            Some((number??, rate))
         };
-        self.take_out(place, &before);
-        let until = last.suspended.unwrap_or(now);
-        self.store(place, self.decay.used(last.run.rate, last.run.start, until));
-        true
-    }
-
-    fn take_out(&mut self, place: Place, before: &Holding) {
-        let Some(holder) = self.holders.get_mut(&place) else {
-            return;
+        let mut rates: Vec<(Resource, u64)> =
+            holding.amounts.into_iter().filter_map(rate).collect();
+        rates.sort_unstable();
+        let member = Member {
+            account: &holding.account,
+            user: &holding.user,
+            queue: &holding.queue,
         };
-        match before.suspended {
-            Some(since) => {
-                let used = self.decay.used(before.run.rate, before.run.start, since);
-                holder.suspended = Usage(holder.suspended.0.saturating_sub(used.0));
-            }
-            None => holder.running.ends(self.decay, before.run),
+        let (place, _) = self.place_of(member);
+        Charge {
+            place,
+            qos: holding.qos,
+            resized: holding.resized,
+            held: Held {
+                rates: rates.into(),
+                start: holding.start,
+                limit: holding.limit,
+                suspended: holding.suspended,
+            },
         }
     }
 
-    fn store(&mut self, place: Place, used: Usage) {
-        if let Some(holder) = self.holders.get_mut(&place).filter(|_| used.0 > 0) {
-            holder.stored = holder.stored.plus(used);
-            self.unsaved.insert(place);
+    /// What a run has used until then is stored.
+    fn store(&mut self, charge: &Charge, until: Time) {
+        if charge.held.rates.is_empty() {
+            return; // it is free
         }
+        self.change(charge, |meter, measure, held| meter.stores(measure, held, until));
+        self.unsaved.insert(charge.place);
+        self.qos.note(&charge.qos);
     }
 
     /// From time to time: the measure is moved, and use forgotten, where it is due.
     pub fn mark(&mut self, now: Time) {
         self.forget_what_is_due(now);
+        let before = self.decay;
         let Some(bits) = self.decay.rebase(now) else {
             return;
         };
         for holder in self.holders.values_mut() {
-            holder.stored = holder.stored.rebased(bits);
-            (holder.running, holder.suspended) = (Running::default(), Usage(0));
+            holder.meter.measured_anew(|usage| usage.rebased(bits));
         }
-        self.hold_anew();
-    }
-
-    /// Runs are summed anew.
-    fn hold_anew(&mut self) {
-        for (id, (_, holding)) in std::mem::take(&mut self.runs) {
-            self.holds(id, holding);
-        }
+        self.qos.measured_anew(before, self.decay, now);
+        self.sum_anew();
     }
 
     fn forget_what_is_due(&mut self, now: Time) {
-        if let Some(last) = self
-            .reset
-            .last(now, EAST)
-            .filter(|last| *last > self.forgotten)
-        {
+        let last = self.reset.last(now, cosy_model::Span::ZERO);
+        if let Some(last) = last.filter(|last| *last > self.forgotten) {
             self.forget(last);
         }
     }
@@ -312,24 +447,24 @@ impl Shares {
     fn forget(&mut self, before: Time) {
         self.forgotten = before;
         for (place, holder) in &mut self.holders {
-            if holder.stored != Usage(0) {
+            if holder.meter.forget() {
                 self.unsaved.insert(*place);
             }
-            holder.stored = Usage(0);
-            (holder.running, holder.suspended) = (Running::default(), Usage(0));
         }
-        self.hold_anew();
+        self.qos.forget_what_fades();
+        self.sum_anew();
     }
 
     /// Gives ranks by what was used until now; tells whose have changed.
     pub fn rank(&mut self, committed: bool, now: Time) -> Vec<Place> {
         let integral = self.decay.integral(now);
         for (place, holder) in &self.holders {
+            let running = holder.meter.running_of(BILLING);
             let running = match committed {
-                true => holder.running.committed(self.decay, now),
-                false => holder.running.used(integral),
+                true => running.committed(self.decay, now),
+                false => running.used(integral),
             };
-            let all = holder.stored.plus(running).plus(holder.suspended);
+            let all = holder.meter.stored_of(BILLING).plus(running);
             self.tree.has_used(*place, all);
         }
         self.tree.rank()
@@ -337,33 +472,63 @@ impl Shares {
 
     /// What has to be written.
     pub fn take_unsaved(&mut self, now: Time) -> Vec<UsageRow> {
-        let row = |place: Place| {
-            let holder = self.holders.get(&place)?;
-            Some(UsageRow {
-                account: holder.account.clone(),
-                user: holder.user.clone(),
+        let row = |place: &Place| {
+            let holder = self.holders.get(place)?;
+            let mut row = UsageRow {
+                account: holder.account.to_string(),
+                user: holder.user.to_string(),
+                queue: holder.queue.to_string(),
                 at: now,
+                since: Some(holder.since).filter(|since| *since > Time(i64::MIN)),
                 decay: self.decay,
-                used_high: (holder.stored.0 >> 64) as u64,
-                used_low: holder.stored.0 as u64,
-            })
+                ..UsageRow::default()
+            };
+            write(&holder.meter, &mut row, &self.resources);
+            Some(row)
         };
         let unsaved = std::mem::take(&mut self.unsaved);
-        unsaved.into_iter().filter_map(row).collect()
+        let mut rows: Vec<UsageRow> = unsaved.iter().filter_map(row).collect();
+        rows.extend(self.qos.take_unsaved(&self.resources, self.decay, now));
+        rows
     }
 
-    /// Whether the sums of running jobs are those of each of them.
+    /// Whether sums are those of each job and of each user.
     pub fn sums_are_right(&self) -> bool {
-        let mut sums: BTreeMap<Place, Running> = BTreeMap::new();
-        for (place, holding) in self.runs.values().filter(|(_, h)| h.suspended.is_none()) {
-            sums.entry(*place)
-                .or_default()
-                .begins(self.decay, holding.run);
+        let mut again = Self {
+            decay: self.decay,
+            forgotten: self.forgotten,
+            tree: self.tree.clone(),
+            qos: self.qos.clone(),
+            ..Self::default()
+        };
+        for (place, holder) in &self.holders {
+            let holder = Holder {
+                account: holder.account.clone(),
+                user: holder.user.clone(),
+                queue: holder.queue.clone(),
+                meter: holder.meter.clone(),
+                ..*holder
+            };
+            again.holders.insert(*place, holder);
         }
-        let sum = |place| sums.get(place).copied().unwrap_or_default();
-        self.holders
-            .iter()
-            .all(|(place, holder)| holder.running == sum(place))
+        for (id, charge) in &self.runs {
+            let charge = Charge {
+                place: charge.place,
+                qos: charge.qos.clone(),
+                resized: charge.resized,
+                held: charge.held.clone(),
+            };
+            again.runs.insert(*id, charge);
+        }
+        again.sum_anew();
+        let users = self.holders.iter().zip(&again.holders);
+        again.sums.retain(|_, meter| !meter.is_nothing());
+        let sums = self.sums.iter().filter(|(_, meter)| !meter.is_nothing());
+        users
+            .into_iter()
+            .all(|((_, one), (_, two))| one.meter == two.meter)
+            && sums.eq(&again.sums)
+            && self.qos.counts_as(&again.qos)
     }
 
     /// Jobs that are counted.
