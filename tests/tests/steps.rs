@@ -428,9 +428,15 @@ fn pid_in(c: &Cluster, name: &str) -> i32 {
 fn node_daemons_are_killed_under_a_step() {
     let mut c = cluster(3);
     let text = "i=0; while [ $i -lt 2000 ]; do echo $COSY_TASK_RANK $i; i=$((i+1));\n\
-        [ $i -ne 500 ] || while ! [ -e go ]; do sleep 0.05; done; done; exit $COSY_TASK_RANK";
+        [ $i -ne 500 ] || { touch up.$COSY_TASK_RANK; while ! [ -e go ]; do sleep 0.05; done; }\n\
+        done; exit $COSY_TASK_RANK";
     let child = spawn(&mut c.command(&["cosy", "run", "-N3", "sh", "-c", text]));
-    only_running(&c);
+    // A job runs before its step does, and a daemon that is killed in between takes the step's
+    // beginning with it.
+    for rank in 0..3 {
+        let up = c.work().join(format!("up.{rank}"));
+        wait::until_true("the tasks are up", || up.exists());
+    }
     for at in 0..3 {
         c.nodes[at].kill();
         c.start_noded(at);
@@ -446,6 +452,28 @@ fn node_daemons_are_killed_under_a_step() {
         next[rank] += 1;
     }
     assert_eq!(next, [2000; 3]);
+    nothing_is_left(&c);
+}
+
+/// The step may not have begun on each node then: it runs as if nothing had happened, or it is ended
+/// everywhere and the command says so; nothing is left of it in either case.
+#[test]
+fn node_daemons_are_killed_while_a_step_begins() {
+    let mut c = cluster(3);
+    let text = "while ! [ -e go ]; do sleep 0.05; done; exit $COSY_TASK_RANK";
+    let child = spawn(&mut c.command(&["cosy", "run", "-N3", "sh", "-c", text]));
+    only_running(&c);
+    for at in [2, 1, 0] {
+        c.nodes[at].kill();
+        c.start_noded(at);
+        c.nodes[at].await_ready();
+    }
+    fs::write(c.work().join("go"), "").unwrap();
+    let out = finish(child, &[], TIMEOUT);
+    if out.code != 2 {
+        let out = out.expect(1);
+        assert!(out.err.contains("lost"), "{}", out.err);
+    }
     nothing_is_left(&c);
 }
 

@@ -370,7 +370,8 @@ fn what_is_used_stays() {
     ] {
         let refusal = change(&mut w, "root", &[bad]).unwrap_err();
         assert_eq!(refusal.code, RefusalCode::WrongState, "{}", refusal.message);
-        assert!(refusal.message.contains("jobs wait or run there"), "{}", refusal.message);
+        let words = format!("jobs wait or run there ({id}): 'cosy cancel {id}'");
+        assert!(refusal.message.contains(&words), "{}", refusal.message);
     }
     change(&mut w, "root", &[removes("biology")]).unwrap();
     assert_eq!(tree(&mut w, "ann"), "0root: 1science: 2physics: 3physics:ann ");

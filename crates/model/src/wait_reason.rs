@@ -93,9 +93,9 @@ wait_reasons! {
     AccountInvalid = "account_invalid";
     /// Its queue does not take jobs of its account.
     AccountNotAllowed = "account_not_allowed";
-    /// There is no such quality of service any more.
+    /// Its user may not have its quality of service any more, or there is none of that name.
     QosInvalid = "qos_invalid";
-    /// Its association, or its queue, does not allow its quality of service.
+    /// Its queue does not take jobs of its quality of service.
     QosNotAllowed = "qos_not_allowed";
 }
 

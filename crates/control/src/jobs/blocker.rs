@@ -4,8 +4,10 @@ use crate::conversations::interactive::procedures::interactive_is_full;
 use crate::jobs::arrays::procedures::array_is_full;
 use crate::jobs::dependencies::Met;
 use crate::jobs::dependencies::procedures::{is_fresh, met_by};
-use crate::jobs::job::{Job, Place};
+use crate::jobs::job::{Job, Place, Submitted};
 use crate::jobs::licenses::procedures::awaits_licenses;
+use crate::policy::rejudge::Charged;
+use crate::queues::access::may_be_administrator;
 use crate::reservations::inside::procedures::may_come_back;
 use crate::rooms::Rooms;
 use cosy_model::{Time, WaitReason};
@@ -40,6 +42,9 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
         Place::Lost => return Some(WaitReason::NeverFits),
         Place::Beyond { reason, .. } => return Some(reason.clone()),
     }
+    if let Some(reason) = barred_by_policy(rooms, &job.submitted) {
+        return Some(reason);
+    }
     if rooms.workflows.awaits_slot(job) {
         return Some(WaitReason::ReservationStart);
     }
@@ -70,4 +75,28 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
     }
     awaits_licenses(&rooms.config, &rooms.jobs, &rooms.planning, &rooms.reservations, job)
         .then_some(WaitReason::Licenses)
+}
+
+/// The account or the quality of service that it has is not its user's any more, while that is
+/// enforced.
+pub(crate) fn barred_by_policy(rooms: &Rooms, submitted: &Submitted) -> Option<WaitReason> {
+    let enforce = rooms.config.enforce;
+    if !enforce.binds() {
+        return None;
+    }
+    let by_books = |account: &str| {
+        let books = rooms.reservations.books();
+        may_be_administrator(&rooms.config, submitted.uid, &submitted.user)
+            || books.may_be_member(account, &submitted.user)
+    };
+    rooms.policy.barred(
+        enforce,
+        Charged {
+            user: &submitted.user,
+            account: submitted.spec.account.as_deref(),
+            qos: submitted.spec.qos.as_deref(),
+            queue: &submitted.queue,
+        },
+        by_books,
+    )
 }

@@ -25,6 +25,9 @@ pub(crate) struct Body {
     pub stored: bool,
     /// A row of an ended job names it.
     pub named: bool,
+    /// Waiting jobs that have it were found to have an account or a quality of service that they
+    /// may not have.
+    pub barred: bool,
 }
 
 impl Group {

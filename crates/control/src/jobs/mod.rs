@@ -29,7 +29,7 @@ pub(crate) mod steps;
 pub(crate) mod submit;
 pub(crate) mod variables;
 
-use crate::jobs::dependencies::Dependencies;
+use crate::jobs::dependencies::{Dependencies, Waiter};
 use crate::jobs::ended::{Ended, EndedJobs};
 use crate::jobs::job::{Group, Job, Phase, Submitted};
 use crate::jobs::licenses::Licenses;
@@ -37,7 +37,7 @@ use crate::jobs::reviews::{Again, Reviews};
 use crate::jobs::rows::UnsavedRows;
 use cosy_model::{ClockStep, CountedResources, JobId, Span, Time, Uid, WaitReason};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 
 /// Jobs that wait or run, and what ended lately.
 #[derive(Debug)]
@@ -186,6 +186,28 @@ impl Jobs {
     pub fn bodies(&self) -> Vec<std::sync::Arc<Submitted>> {
         let bodies = self.groups.values().flat_map(|group| group.bodies.values());
         bodies.map(|body| body.submitted.clone()).collect()
+    }
+
+    /// The next body after that one, in the order of submissions and numbers.
+    pub fn next_body(&self, after: Option<Waiter>) -> Option<&Submitted> {
+        let first = after.map_or(JobId(0), |after| after.base);
+        let mut groups = self.groups.range(first..);
+        groups.find_map(|(base, group)| {
+            let from = match after.filter(|after| after.base == *base) {
+                Some(after) => Bound::Excluded(after.body),
+                None => Bound::Unbounded,
+            };
+            let mut bodies = group.bodies.range((from, Bound::Unbounded));
+            bodies.next().map(|(_, body)| &*body.submitted)
+        })
+    }
+
+    /// Jobs that have this body may not have their account or quality of service, or may; tells
+    /// whether they might have before.
+    pub fn bars(&mut self, jobs: Waiter, barred: bool) -> bool {
+        let group = self.groups.get_mut(&jobs.base);
+        let body = group.and_then(|group| group.bodies.get_mut(&jobs.body));
+        body.is_some_and(|body| std::mem::replace(&mut body.barred, barred))
     }
 
     // ---- ids and numbers

@@ -56,6 +56,18 @@ pub(crate) struct Reviews {
     under_way: Option<(Waiter, usize)>,
     /// Users of whose interactive jobs one may be able to go. Never left for a later turn.
     interactive: BTreeSet<Uid>,
+    /// The policy has changed: all that jobs ask for is gone through once.
+    standings: Option<Standings>,
+}
+
+/// How far what jobs ask for has been compared with the policy.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standings {
+    /// The last that was looked at.
+    after: Option<Waiter>,
+    /// The policy has changed once more since it was begun: it is gone through again from the
+    /// beginning once the end is reached. So changes that never cease keep nobody unlooked at.
+    again: bool,
 }
 
 impl Reviews {
@@ -77,7 +89,30 @@ impl Reviews {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.line.is_empty() && self.under_way.is_none() && self.interactive.is_empty()
+        let line = self.line.is_empty() && self.under_way.is_none();
+        line && self.interactive.is_empty() && self.standings.is_none()
+    }
+
+    /// Accounts or qualities of service are not what they were.
+    pub fn policy_changed(&mut self) {
+        match &mut self.standings {
+            Some(under_way) => under_way.again = true,
+            none => *none = Some(Standings::default()),
+        }
+    }
+
+    /// What was looked at last, while the policy is compared with what jobs ask for.
+    pub fn standings(&self) -> Option<Option<Waiter>> {
+        self.standings.map(|all| all.after)
+    }
+
+    /// These were looked at; `None`: there are no more.
+    pub fn standings_until(&mut self, jobs: Option<Waiter>) {
+        let again = self.standings.is_some_and(|all| all.again);
+        self.standings = match jobs {
+            None => again.then(Standings::default),
+            after => Some(Standings { after, again }),
+        };
     }
 
     pub fn pop(&mut self) -> Option<Again> {

@@ -22,6 +22,7 @@ pub(crate) mod draft;
 mod effect;
 pub(crate) mod invariants;
 mod qos_changes;
+pub(crate) mod rejudge;
 pub(crate) mod rights;
 pub(crate) mod row;
 mod settings;

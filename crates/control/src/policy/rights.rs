@@ -7,8 +7,8 @@ use crate::config::ClusterConfig;
 use cosy_model::policy::{
     AdminLevel, AssociationChange, AssociationKey, PolicyChange, QosListChange,
 };
-use cosy_model::{Refusal, RefusalCode};
-use std::collections::BTreeSet;
+use cosy_model::{JobId, Refusal, RefusalCode};
+use std::collections::BTreeMap;
 
 /// Somebody who asks for a change.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,35 @@ pub(crate) struct Author<'a> {
     /// An administrator of the cluster.
     pub admin: bool,
 }
+
+/// Jobs that wait or run in an association.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct UsedBy {
+    /// The first of them, [`NAMED`] at most.
+    first: Vec<JobId>,
+    count: usize,
+}
+
+/// Jobs that a refusal names.
+const NAMED: usize = 5;
+
+impl UsedBy {
+    /// One more.
+    pub fn add(&mut self, id: JobId) {
+        self.count += 1;
+        if self.first.len() < NAMED {
+            self.first.push(id);
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        other.first.iter().for_each(|id| self.add(*id));
+        self.count += other.count - other.first.len();
+    }
+}
+
+/// Associations that jobs are in.
+pub(crate) type Used = BTreeMap<AssociationKey, UsedBy>;
 
 impl Policy {
     /// Carries out all of these changes, or none. `used`: associations that jobs are in, which
@@ -30,7 +59,7 @@ impl Policy {
         config: &ClusterConfig,
         author: Author<'_>,
         changes: &[PolicyChange],
-        used: &BTreeSet<AssociationKey>,
+        used: &Used,
     ) -> Result<(Draft<'_>, Effect), Refusal> {
         let mut draft = Draft::of(self);
         for (at, change) in changes.iter().enumerate() {
@@ -187,37 +216,41 @@ fn has_all(policy: &Policy, account: &str, set: &AssociationChange) -> bool {
 }
 
 /// Nothing that goes is used by a job.
-fn is_free(
-    policy: &Policy,
-    change: &PolicyChange,
-    used: &BTreeSet<AssociationKey>,
-) -> Result<(), Refusal> {
-    let user = match change {
+fn is_free(policy: &Policy, change: &PolicyChange, used: &Used) -> Result<(), Refusal> {
+    let (what, goes): (String, &dyn Fn(&AssociationKey) -> bool) = match change {
         PolicyChange::RemoveAccount { name } => {
-            let hit = used.iter().find(|key| policy.is_within(&key.account, name));
-            return hit.map_or(Ok(()), |key| Err(in_use(&format!("account {}", key.account))));
+            (format!("account {name}"), &|key| policy.is_within(&key.account, name))
         }
         PolicyChange::RemoveAssociation { key } => {
-            let hit = used.contains(key);
-            return match hit {
-                true => Err(in_use(&settings::described(key))),
-                false => Ok(()),
-            };
+            (settings::described(key), &move |used| used == key)
         }
-        PolicyChange::RemoveUser { name } => name,
+        PolicyChange::RemoveUser { name } => {
+            (format!("user {name}"), &|key| key.user.as_ref() == Some(name))
+        }
         _ => return Ok(()),
     };
-    let hit = used.iter().any(|key| key.user.as_deref() == Some(user));
-    match hit {
-        true => Err(in_use(&format!("user {user}"))),
-        false => Ok(()),
+    let mut hit = UsedBy::default();
+    for (_, jobs) in used.iter().filter(|(key, _)| goes(key)) {
+        hit.join(jobs);
+    }
+    match hit.count {
+        0 => Ok(()),
+        _ => Err(in_use(&what, &hit)),
     }
 }
 
-fn in_use(what: &str) -> Refusal {
+fn in_use(what: &str, jobs: &UsedBy) -> Refusal {
+    let ids: Vec<String> = jobs.first.iter().map(ToString::to_string).collect();
+    let ids = ids.join(" ");
+    let (listed, how) = match jobs.count - jobs.first.len() {
+        0 => (ids.clone(), format!("'cosy cancel {ids}' cancels them")),
+        more => (format!("{ids} and {more} more"), "cancel them".to_owned()),
+    };
     Refusal::new(
         RefusalCode::WrongState,
-        format!("{what}: jobs wait or run there; cancel them or wait until they have ended"),
+        format!(
+            "{what}: jobs wait or run there ({listed}): {how}, and it can go when they have ended"
+        ),
     )
 }
 

@@ -70,7 +70,7 @@ impl Policy {
         let default = self.user(asked.user);
         let default = default.and_then(|row| row.default_account.as_deref());
         let account = asked.account.or(default);
-        let bound = enforce.associations || enforce.limits || enforce.qos;
+        let bound = enforce.binds();
         let account = account.or((bound && asked.is_admin).then_some(ROOT));
         let Some(account) = account else {
             return match bound {

@@ -143,6 +143,17 @@ impl Policy {
         listed.unwrap_or_else(|| BTreeSet::from([cosy_model::policy::NORMAL.to_owned()]))
     }
 
+    /// Whether jobs of an association may have that quality of service: [`Self::allowed_qos`].
+    pub(crate) fn allows_qos(&self, key: &AssociationKey, qos: &str) -> bool {
+        let own = self.associations.get(key).map(|row| &row.settings);
+        let accounts = self.upward(&key.account).map(|account| &account.settings);
+        let mut lists = own.into_iter().chain(accounts).map(|set| &set.qos);
+        match lists.find_map(Option::as_ref) {
+            Some(listed) => listed.contains(qos),
+            None => qos == cosy_model::policy::NORMAL,
+        }
+    }
+
     /// Quality of service of jobs that name none: the nearest default, else the only one that is
     /// allowed, else the normal one where that is allowed.
     pub(crate) fn default_qos(&self, key: &AssociationKey) -> Option<String> {

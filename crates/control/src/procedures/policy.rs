@@ -2,7 +2,7 @@
 
 use crate::event::Caller;
 use crate::policy::books::follow;
-use crate::policy::rights::Author;
+use crate::policy::rights::{Author, Used};
 use crate::policy::show;
 use crate::queues::access::procedures::is_administrator;
 use crate::queues::scores::layout::Layout;
@@ -11,10 +11,9 @@ use crate::reservations::account::account_control;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::policy::{AssociationKey, PolicyAnswer, PolicyChange, PolicyQuery};
+use cosy_model::policy::{PolicyAnswer, PolicyChange, PolicyQuery};
 use cosy_model::reservation::AccountAction;
 use cosy_model::{Refusal, Time};
-use std::collections::BTreeSet;
 
 pub(crate) fn policy_query(
     rooms: &Rooms,
@@ -55,7 +54,7 @@ pub(crate) fn change_policy(
     let author = author(rooms, caller);
     let used = match changes.iter().any(takes_away) {
         true => used_by_jobs(rooms),
-        false => BTreeSet::new(),
+        false => Used::new(),
     };
     let draft = rooms.policy.draft(&rooms.config, author, changes, &used);
     let (draft, effect) = draft?;
@@ -73,6 +72,9 @@ pub(crate) fn change_policy(
                 turn.happened(now, said.kind, &who, said.object, said.detail);
             }
             tell_policy_to_others(rooms);
+            if rooms.config.enforce.binds() {
+                rooms.jobs.reviews_mut().policy_changed();
+            }
             Ok(done(changed))
         }
         other => {
@@ -107,19 +109,20 @@ const fn takes_away(change: &PolicyChange) -> bool {
 }
 
 /// Associations that jobs which wait or run are in.
-fn used_by_jobs(rooms: &Rooms) -> BTreeSet<AssociationKey> {
-    let jobs = rooms.jobs.all();
-    let keys = jobs.filter_map(|job| {
-        let account = job.spec().account.as_deref()?;
+fn used_by_jobs(rooms: &Rooms) -> Used {
+    let mut used = Used::new();
+    for job in rooms.jobs.all() {
         let submitted = job.submitted();
-        rooms.policy.account(account)?;
-        Some(
-            rooms
-                .policy
-                .key_for(account, &submitted.user, &submitted.queue),
-        )
-    });
-    keys.collect()
+        let account = job.spec().account.as_deref();
+        let Some(account) = account.filter(|account| rooms.policy.account(account).is_some())
+        else {
+            continue;
+        };
+        let policy = &rooms.policy;
+        let key = policy.key_for(account, &submitted.user, &submitted.queue);
+        used.entry(key).or_default().add(job.id());
+    }
+    used
 }
 
 /// The tree has every account of the books, and the books know who is in which account.

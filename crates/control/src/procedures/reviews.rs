@@ -1,6 +1,6 @@
 //! Waiting jobs are looked at again: may they stand in the planner's queue now?
 
-use crate::jobs::blocker::blocker;
+use crate::jobs::blocker::{barred_by_policy, blocker};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{hopeless, next_look, planner_job};
 use crate::jobs::end::end_hopeless;
@@ -44,12 +44,10 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         return;
     };
     let uid = job.submitted().uid;
-    if let Some(job) = rooms.jobs.get_mut(&id) {
-        job.was_reviewed(eligible, reason.clone());
-        if reason == Some(WaitReason::Directory) {
-            rooms.conversations.ask_user(turn, uid);
-        }
+    if reason == Some(WaitReason::Directory) {
+        rooms.conversations.ask_user(turn, uid);
     }
+    rooms.jobs.was_reviewed(id, eligible, reason.clone());
     note_score(rooms, id, reason.as_ref());
     let (config, queues) = (&rooms.config, &rooms.queues);
     let job = rooms.jobs.get(&id).filter(|_| enqueue);
@@ -161,9 +159,30 @@ pub(crate) fn review_line(rooms: &mut Rooms, turn: &mut Turn, steps: &mut Steps)
                 let looked = refill_array(rooms, turn, base);
                 steps.take(1 + looked);
             }
+            None if review_standing(rooms, turn, steps) => {}
             None => return,
         }
     }
+}
+
+/// Compares what the next jobs ask for with the policy, after that has changed. False: nothing is
+/// left to compare.
+fn review_standing(rooms: &mut Rooms, turn: &mut Turn, steps: &mut Steps) -> bool {
+    let Some(after) = rooms.jobs.reviews_mut().standings() else {
+        return false;
+    };
+    steps.take(1);
+    let next = rooms.jobs.next_body(after);
+    let next = next.map(|next| (Waiter::of(next), barred_by_policy(rooms, next).is_some()));
+    let jobs = next.map(|(jobs, _)| jobs);
+    rooms.jobs.reviews_mut().standings_until(jobs);
+    let Some((jobs, barred)) = next else {
+        return true;
+    };
+    if rooms.jobs.bars(jobs, barred) || barred {
+        review_jobs(rooms, turn, jobs, 0, steps);
+    }
+    true
 }
 
 pub(crate) fn review_step(rooms: &mut Rooms, turn: &mut Turn, id: JobId, steps: &mut Steps) {

@@ -20,6 +20,13 @@ pub struct Enforce {
     pub safe: bool,
 }
 
+impl Enforce {
+    /// Whether jobs need an account here: everything that can be enforced implies associations.
+    pub const fn binds(self) -> bool {
+        self.associations || self.limits || self.qos
+    }
+}
+
 /// The part of its siblings' use that an association is to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -114,12 +114,12 @@ fn of_policy(reason: &WaitReason, spec: &JobSpec, queue: &str) -> String {
         WaitReason::AccountNotAllowed => {
             format!("queue {queue} takes no jobs of account {account}")
         }
-        WaitReason::QosInvalid => {
-            format!("there is no quality of service '{qos}' any more: change the job's")
-        }
-        WaitReason::QosNotAllowed => format!(
-            "its account, its user or queue {queue} does not allow quality of service '{qos}'"
+        WaitReason::QosInvalid => format!(
+            "its user in account {account} may not have quality of service '{qos}' any more: change the job's ('cosy change --qos'), or an administrator can allow it again"
         ),
+        WaitReason::QosNotAllowed => {
+            format!("queue {queue} takes no jobs of quality of service '{qos}'")
+        }
         limit => format!("it would be beyond a limit ({})", limit.word()),
     }
 }

@@ -60,6 +60,7 @@ pub(crate) fn know_body(
         jobs: 0,
         stored,
         named: false,
+        barred: false,
     };
     group.bodies.insert(submitted.body, body);
     jobs.enter_name(submitted);

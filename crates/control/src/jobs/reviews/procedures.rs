@@ -6,7 +6,7 @@ use crate::jobs::dependencies::{Met, Waiter, waits_by_task};
 use crate::jobs::reviews::Again;
 use crate::planning::Planning;
 use crate::set_aside::Aside;
-use cosy_model::{JobId, ReservationId, Span, Time};
+use cosy_model::{JobId, ReservationId, Span, Time, WaitReason};
 use std::ops::Bound;
 
 pub(crate) fn next_within(
@@ -36,6 +36,24 @@ pub(crate) fn still_wait(jobs: &Jobs, aside: &Aside, now: Time, waiter: Waiter) 
 }
 
 impl Jobs {
+    /// A waiting job was looked at; what it waits for.
+    pub(crate) fn was_reviewed(
+        &mut self,
+        id: JobId,
+        eligible: Option<Time>,
+        reason: Option<WaitReason>,
+    ) {
+        let Some(job) = self.live.get_mut(&id) else {
+            return;
+        };
+        let of = Waiter::of(job.submitted());
+        let barred = matches!(reason, Some(WaitReason::AccountInvalid | WaitReason::QosInvalid));
+        job.was_reviewed(eligible, reason);
+        if barred {
+            self.bars(of, true);
+        }
+    }
+
     /// Has all jobs of a submission looked at.
     pub(crate) fn review_all_of(&mut self, base: JobId) {
         let bodies = self.groups.get(&base).into_iter();

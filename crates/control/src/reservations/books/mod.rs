@@ -141,6 +141,14 @@ impl Books {
         row.is_some_and(|row| self.charges(row, user))
     }
 
+    /// Whether somebody of whom only the login name is known may be able to charge the account: in a
+    /// group that is a member anybody may be.
+    pub(crate) fn may_be_member(&self, account: &str, name: &str) -> bool {
+        let is = |member: &String| member.starts_with('@') || member == name;
+        let row = self.accounts.get(account);
+        row.is_some_and(|row| row.members.is_empty() && !row.listed || row.members.iter().any(is))
+    }
+
     /// The policy puts these users into accounts: they may charge them beside the members.
     pub(crate) fn associate(&mut self, users: BTreeMap<String, BTreeSet<String>>) {
         self.associated = users;
