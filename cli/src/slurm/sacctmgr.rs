@@ -331,7 +331,12 @@ impl Manager<'_> {
             Err(lines) => return complain(&lines),
         };
         let mut out = Vec::new();
-        for (title, names) in [("Accounts", &loaded.accounts), ("Users", &loaded.users)] {
+        let new = [
+            ("QOS", &loaded.qos),
+            ("Accounts", &loaded.accounts),
+            ("Users", &loaded.users),
+        ];
+        for (title, names) in new {
             if !names.is_empty() {
                 out.push(title.to_owned());
                 out.extend(names.iter().map(|n| format!("  {n}")));

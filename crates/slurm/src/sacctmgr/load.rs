@@ -2,12 +2,14 @@
 //! sacctmgr(1), "FLAT FILE DUMP AND LOAD".
 //!
 //! A file is taken whole or not at all: the first line that is wrong ends it, with its number.
+//! Slurm's dumps have no qualities of service. Here a line `QOS - 'high':Priority=10` makes or changes
+//! one, anywhere in the file: they are carried out before all else.
 
 use super::settings::{Settings, Target};
 use super::view::PolicyView;
 use super::words::{Word, names, unquoted};
 use crate::show::clean;
-use cosy_model::policy::{AssociationKey, PolicyChange, ROOT};
+use cosy_model::policy::{AssociationKey, PolicyChange, QosChange, QosRecord, ROOT};
 use std::collections::BTreeSet;
 
 /// Longest file that is read, in bytes.
@@ -16,6 +18,8 @@ pub const LONGEST: usize = 64 << 20;
 /// What a file says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Loaded {
+    /// Qualities of service that are new.
+    pub qos: Vec<String>,
     /// Accounts that are new, as lines of a table.
     pub accounts: Vec<String>,
     /// Users in accounts that are new.
@@ -25,10 +29,18 @@ pub struct Loaded {
 }
 
 struct Reader<'a> {
+    /// The policy, and qualities of service that the file makes.
     view: &'a PolicyView,
+    /// Qualities of service that there are.
+    known_qos: BTreeSet<&'a str>,
     parent: String,
     accounts: BTreeSet<String>,
     keys: BTreeSet<AssociationKey>,
+    /// Account and user of each coordinator: a file names them in every line of the user.
+    leads: BTreeSet<(String, String)>,
+    /// Changes of qualities of service; whose jobs give way is said when all are there.
+    qos: Vec<PolicyChange>,
+    gives_way: Vec<PolicyChange>,
     loaded: Loaded,
 }
 
@@ -37,11 +49,16 @@ struct Reader<'a> {
 /// # Errors
 /// The lines about what is wrong.
 pub fn read(view: &PolicyView, text: &str, clean: bool) -> Result<Loaded, Vec<String>> {
+    let known = with_new_qos(view, text);
     let mut reader = Reader {
-        view,
+        view: &known,
+        known_qos: view.qos.iter().map(|qos| qos.name.as_str()).collect(),
         parent: ROOT.to_owned(),
         accounts: BTreeSet::from([ROOT.to_owned()]),
         keys: BTreeSet::new(),
+        leads: BTreeSet::new(),
+        qos: Vec::new(),
+        gives_way: Vec::new(),
         loaded: Loaded::default(),
     };
     let mut begun = false;
@@ -70,6 +87,7 @@ pub fn read(view: &PolicyView, text: &str, clean: bool) -> Result<Loaded, Vec<St
             "Parent" => reader.parent(number, &name),
             "Account" => reader.account(&name, &options),
             "User" => reader.user(&name, &options),
+            "QOS" => reader.quality(&name, &options),
             _ => return Err(misformatted(number, line)),
         };
         done.map_err(|lines| at_line(number, lines))?;
@@ -77,7 +95,26 @@ pub fn read(view: &PolicyView, text: &str, clean: bool) -> Result<Loaded, Vec<St
     if clean {
         reader.remove_others();
     }
-    Ok(reader.loaded)
+    Ok(reader.finished())
+}
+
+/// The policy with the qualities of service that a file makes: lists may name them.
+fn with_new_qos(view: &PolicyView, text: &str) -> PolicyView {
+    let mut view = view.clone();
+    let mut known: BTreeSet<String> = view.qos.iter().map(|qos| qos.name.clone()).collect();
+    let lines = text
+        .lines()
+        .filter_map(|line| line.trim().split_once(" - "));
+    for (_, rest) in lines.filter(|(kind, _)| kind.trim() == "QOS") {
+        let name = unquoted(parts(rest).0).to_lowercase();
+        if known.insert(name.clone()) {
+            view.qos.push(QosRecord {
+                name,
+                ..QosRecord::default()
+            });
+        }
+    }
+    view
 }
 
 fn misformatted(number: usize, line: &str) -> Vec<String> {
@@ -223,26 +260,77 @@ impl Reader<'_> {
         self.loaded.changes.push(change);
         // The default account may come later in the file: only where the user is in it by then.
         let default = settings.default_account.filter(|a| *a == self.parent);
-        let user = PolicyChange::SetUser {
-            name: name.to_owned(),
-            default_account: default,
-            admin_level: settings.admin_level,
-            default_wckey: settings.default_wckey,
-            add_wckeys: settings.wckeys,
-            remove_wckeys: BTreeSet::new(),
-        };
-        self.loaded.changes.push(user);
-        let leads = led
-            .into_iter()
-            .filter(|a| self.view.account(a).is_some() || self.accounts.contains(a));
-        let leads: Vec<String> = leads.collect();
-        for account in leads {
-            let user = name.to_owned();
-            self.loaded
-                .changes
-                .push(PolicyChange::AddCoordinator { account, user });
+        let says = default.is_some()
+            || settings.admin_level.is_some()
+            || settings.default_wckey.is_some()
+            || !settings.wckeys.is_empty();
+        if says {
+            self.loaded.changes.push(PolicyChange::SetUser {
+                name: name.to_owned(),
+                default_account: default,
+                admin_level: settings.admin_level,
+                default_wckey: settings.default_wckey,
+                add_wckeys: settings.wckeys,
+                remove_wckeys: BTreeSet::new(),
+            });
         }
+        let led = led.into_iter().map(|a| (a.to_lowercase(), name.to_owned()));
+        self.leads.extend(led);
         Ok(())
+    }
+
+    fn quality(&mut self, name: &str, options: &[&str]) -> Result<(), Vec<String>> {
+        let name = name.to_lowercase();
+        let mut set = self.settings(Target::Qos, options)?.qos;
+        let new = self.known_qos.iter().all(|known| *known != name) && !self.makes(&name);
+        if let Some(preempt) = set.preempt.take() {
+            self.gives_way.push(PolicyChange::ModifyQos {
+                name: name.clone(),
+                set: QosChange {
+                    preempt: Some(preempt),
+                    ..QosChange::default()
+                },
+            });
+        }
+        self.qos.push(match new {
+            true => {
+                self.loaded.qos.push(name.clone());
+                PolicyChange::AddQos { name, set }
+            }
+            false => PolicyChange::ModifyQos { name, set },
+        });
+        Ok(())
+    }
+
+    /// Whether the file has made that quality of service before.
+    fn makes(&self, name: &str) -> bool {
+        self.loaded.qos.iter().any(|made| made == name)
+    }
+
+    /// All changes in an order in which they can be carried out.
+    fn finished(mut self) -> Loaded {
+        let known = |account: &str, user: &str| {
+            let record = self.view.account(account);
+            record.is_some_and(|a| a.coordinators.contains(user))
+        };
+        let there =
+            |account: &str| self.accounts.contains(account) || self.view.account(account).is_some();
+        let new = self
+            .leads
+            .iter()
+            .filter(|(account, user)| there(account) && !known(account, user));
+        let leads: Vec<PolicyChange> = new
+            .map(|(account, user)| PolicyChange::AddCoordinator {
+                account: account.clone(),
+                user: user.clone(),
+            })
+            .collect();
+        let mut changes = self.qos;
+        changes.append(&mut self.gives_way);
+        changes.append(&mut self.loaded.changes);
+        changes.extend(leads);
+        self.loaded.changes = changes;
+        self.loaded
     }
 
     /// What is not in the file is deleted: associations first, then accounts.
@@ -267,5 +355,74 @@ impl Reader<'_> {
             tops.into_iter()
                 .map(|name| PolicyChange::RemoveAccount { name }),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words of the changes, in their order.
+    fn loaded(text: &str) -> Vec<String> {
+        let view = PolicyView {
+            qos: vec![QosRecord {
+                name: "normal".to_owned(),
+                ..QosRecord::default()
+            }],
+            ..PolicyView::default()
+        };
+        let all = read(&view, text, false).unwrap().changes;
+        let word = |change: &PolicyChange| match change {
+            PolicyChange::AddQos { name, set } => {
+                assert_eq!(set.preempt, None, "others may not be there yet");
+                format!("+qos {name}")
+            }
+            PolicyChange::ModifyQos { name, set } => format!("qos {name} {:?}", set.preempt),
+            PolicyChange::AddAccount { name, .. } => format!("+account {name}"),
+            PolicyChange::AddAssociation { key, .. } => {
+                format!("+{} in {}", key.user.clone().unwrap_or_default(), key.account)
+            }
+            PolicyChange::SetUser { name, .. } => format!("user {name}"),
+            PolicyChange::AddCoordinator { account, user } => format!("{user} leads {account}"),
+            other => format!("{other:?}"),
+        };
+        all.iter().map(word).collect()
+    }
+
+    #[test]
+    fn qualities_of_service_come_first() {
+        let text = "Cluster - 'base'\nAccount - 'a':QOS='high,normal':DefaultQOS='high'\n\
+            QOS - 'High':Priority=10:Preempt='low'\nQOS - 'low'\nQOS - 'normal':Priority=1\n";
+        let got = loaded(text);
+        let low = "qos high Some(Exactly({\"low\"}))";
+        assert_eq!(
+            got,
+            [
+                "+qos high",
+                "+qos low",
+                "qos normal None",
+                low,
+                "+account a"
+            ]
+        );
+    }
+
+    /// A dump names whom a user coordinates in each of the user's lines, and perhaps before the account.
+    #[test]
+    fn a_coordinator_is_named_once() {
+        let text = "Cluster - 'base'\nParent - 'root'\nAccount - 'a'\nParent - 'a'\n\
+            User - 'bob':DefaultAccount='b':Coordinator='B'\nParent - 'root'\nAccount - 'b'\n\
+            Parent - 'b'\nUser - 'bob':DefaultAccount='b':Coordinator='b'\nUser - 'cyd':Coordinator='gone'\n";
+        let got = loaded(text);
+        let want = [
+            "+account a",
+            "+bob in a",
+            "+account b",
+            "+bob in b",
+            "user bob",
+            "+cyd in b",
+            "bob leads b",
+        ];
+        assert_eq!(got, want);
     }
 }
