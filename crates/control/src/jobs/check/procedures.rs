@@ -80,7 +80,7 @@ fn standing(
         qos: spec.qos.as_deref(),
         queue,
         is_admin: admin,
-        is_member: admin || account.is_some_and(|account| books.is_member(account, owner)),
+        is_member: admin || account.is_some_and(|account| books.lists(account, owner)),
     };
     rooms.policy.standing(rooms.config.enforce, asked)
 }

@@ -149,6 +149,13 @@ impl Books {
         row.is_some_and(|row| row.members.is_empty() && !row.listed || row.members.iter().any(is))
     }
 
+    /// Whether the account's list of members has the user. Who is put into it by the policy, perhaps
+    /// for one queue alone, is not in that list.
+    pub(crate) fn lists(&self, account: &str, user: &User) -> bool {
+        let row = self.accounts.get(account);
+        row.is_some_and(|row| charges(row, user))
+    }
+
     /// The policy puts these users into accounts: they may charge them beside the members.
     pub(crate) fn associate(&mut self, users: BTreeMap<String, BTreeSet<String>>) {
         self.associated = users;
