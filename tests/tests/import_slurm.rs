@@ -18,13 +18,13 @@ fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn import(conf: &Path, words: &[&Path]) -> Output {
+fn import(conf: &Path, more: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(programs::folder().join("cosy"));
     command.arg0("cadm").arg("import-slurm").arg(conf);
-    for dump in words {
-        command.arg("--accounts").arg(dump);
+    for (option, file) in more {
+        command.arg(option).arg(file);
     }
-    run(&mut command).expect(0)
+    run(&mut command)
 }
 
 /// The check of a daemon.
@@ -40,9 +40,9 @@ fn check(program: &str, folder: &TempDir, text: &str) {
 /// A fixture as a configuration that has been checked, and what was said; the advice for
 /// `noded.toml` has been checked too.
 #[track_caller]
-fn imported(conf: &Path, dump: Option<&Path>) -> (String, String) {
+fn imported(conf: &Path, more: &[(&str, &Path)]) -> (String, String) {
     let folder = TempDir::new().unwrap();
-    let Output { out, err, .. } = import(conf, dump.as_slice());
+    let Output { out, err, .. } = import(conf, more).expect(0);
     check("cosyd", &folder, &out);
     let lines = err.lines().filter_map(|line| line.split_once(": write "));
     let advice = lines.filter_map(|(_, rest)| rest.strip_suffix(" into noded.toml"));
@@ -67,15 +67,28 @@ fn queue<'a>(toml: &'a str, name: &str) -> &'a str {
 
 const CLOSED: &str = "users = { \"root\" = \"allow\" }\nothers = \"deny\"\n";
 
+/// A fixture with its accounts: the configuration, the file of accounts, and what was said.
+fn with_accounts(conf: &Path) -> (String, String, String) {
+    let folder = TempDir::new().unwrap();
+    let policy = folder.path().join("policy");
+    let (dump, qos) = (conf.with_extension("dump"), conf.with_extension("qos"));
+    let more = [
+        ("--accounts", dump.as_path()),
+        ("--qos", qos.as_path()),
+        ("--policy", policy.as_path()),
+    ];
+    let (toml, said) = imported(conf, &more);
+    (toml, fs::read_to_string(&policy).unwrap(), said)
+}
+
 #[test]
 fn every_fixture_passes_the_check() {
     for file in fs::read_dir(fixture("")).unwrap() {
         let conf = file.unwrap().path();
         if conf.extension().is_some_and(|e| e == "conf") {
-            imported(&conf, None);
-            let dump = conf.with_extension("dump");
-            if dump.exists() {
-                imported(&conf, Some(&dump));
+            imported(&conf, &[]);
+            if conf.with_extension("dump").exists() {
+                with_accounts(&conf);
             }
         }
     }
@@ -83,7 +96,7 @@ fn every_fixture_passes_the_check() {
 
 #[test]
 fn what_limits_a_partition_leaves_it_closed() {
-    let (toml, said) = imported(&fixture("university.conf"), None);
+    let (toml, said) = imported(&fixture("university.conf"), &[]);
     for name in ["main", "physics", "gpu", "inside", "there", "later"] {
         let queue = queue(&toml, name);
         assert!(queue.contains(CLOSED), "{queue}");
@@ -101,7 +114,18 @@ fn what_limits_a_partition_leaves_it_closed() {
         "{short}"
     );
     // Users without an account are refused there, and nobody says who has one.
-    assert!(queue(&toml, "everybody").contains(CLOSED));
+    let enforce = "enforce = [\"associations\", \"limits\", \"qos\"]\n";
+    assert!(toml.contains(enforce), "{toml}");
+    assert!(said.contains("nobody but administrators may submit until accounts are there"));
+    let rule = "name = \"lua\"\nwhen = \"not admin\"\nrefuse = ";
+    assert!(toml.contains(rule), "{toml}");
+    let root = "name = \"DisableRootJobs\"\nwhen = \"user == \\\"root\\\" and request != \\\"change\\\"\"\nrefuse = ";
+    assert!(toml.contains(root), "{toml}");
+    let last = said.lines().last().unwrap();
+    assert_eq!(
+        last,
+        "cadm: for root and administrators alone until you say who else may use them: queue main, physics, gpu, inside, there, later, odd"
+    );
     for told in [
         "AllowQos=normal,high",
         "AllowAccounts=physics",
@@ -120,23 +144,98 @@ fn what_limits_a_partition_leaves_it_closed() {
 }
 
 #[test]
-fn with_a_dump_queues_are_for_those_who_have_an_account() {
-    let dump = fixture("university.dump");
-    let (toml, _) = imported(&fixture("university.conf"), Some(&dump));
-    let everybody = queue(&toml, "everybody");
-    let users = "users = { \"ann\" = \"allow\", \"bob\" = \"allow\", \"eve\" = \"allow\", \"root\" = \"allow\" }\nothers = \"deny\"\n";
-    assert!(everybody.contains(users), "{everybody}");
-    let physics = queue(&toml, "physics");
-    assert!(!physics.contains("ann"), "{physics}");
-    assert!(toml.contains("[account.\"science\"]\n# No user can be named: only root may charge it.\nmembers = [\"root\"]\n"), "{toml}");
-    assert!(!toml.contains("members = []"), "that would be everybody");
+fn accounts_come_along() {
+    let (toml, policy, said) = with_accounts(&fixture("university.conf"));
+    assert!(toml.contains("admins = [\"eve\", \"root\"]\n"), "{toml}");
+    assert!(!toml.contains("[account"), "accounts are in the tree: {toml}");
+    for want in [
+        "Cluster - 'uni':Fairshare=1:QOS='normal'\n",
+        "QOS - 'normal':Priority='10':PreemptMode='cluster':UsageFactor='1.000000'\n",
+        "QOS - 'high':Priority='100':GraceTime='00:02:00':PreemptMode='cancel':UsageFactor='2.000000':MaxTRESPerUser='cpu=256,gres/gpu=8':Preempt='scavenger'\n",
+        "# Flags=RequiresReservation is not carried over:\n#QOS - 'booked'",
+        "Account - 'physics':Description='physics':Organization='physics':Fairshare=10:GrpTRES=cpu=512\n",
+        "User - 'bob':DefaultAccount='physics':AdminLevel='Operator':MaxJobs=5\n",
+        "# no user can have that name here:\n#User - 'odd name':Fairshare=1\n",
+    ] {
+        assert!(policy.contains(want), "{want} in {policy}");
+    }
+    assert!(said.contains("university.dump:5: Account - 'grants'"), "{said}");
+}
+
+/// A file that is wrong is told with its line, and nothing is written.
+#[test]
+fn wrong_files_leave_nothing() {
+    let folder = TempDir::new().unwrap();
+    let put = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let conf = put("slurm.conf", b"NodeName=n1 CPUs=2\n");
+    let (toml, policy) = (folder.path().join("toml"), folder.path().join("policy"));
+    let fails = |conf: &Path, dump: &Path, want: &str| {
+        let more = [
+            ("--accounts", dump),
+            ("--policy", policy.as_path()),
+            ("--output", toml.as_path()),
+        ];
+        let out = import(conf, &more);
+        assert!(out.code != 0 && out.err.contains(want), "{}", out.err);
+        assert!(!toml.exists() && !policy.exists());
+    };
+    let dump = put("a.dump", b"Cluster - 'a'\r\nAccount - 'b':Fairshare=-7\r\n");
+    fails(&conf, &dump, "a.dump:2: Fairshare=-7: Invalid value for FairShare (-7)");
+    fails(&conf, &put("b.dump", &[0, 159, 146, 150, 10]), "b.dump:1: character \\u{0}");
+    fails(&conf, &put("c.dump", b""), "c.dump:1: no line of a cluster");
+    let good = put("good.dump", b"Cluster - 'a'\n");
+    fails(&put("l.conf", b"# ok\nInclude l.conf\n"), &good, "l.conf:2: ");
+    fails(&put("u.conf", b"# M\xfcller\nNodeName=n\xfc\n"), &good, "u.conf:2: letters");
+    let huge = folder.path().join("huge.conf");
+    fs::File::create(&huge).unwrap().set_len(17 << 20).unwrap();
+    fails(&huge, &good, "is larger than 16 MiB");
+    // What is there already stays.
+    fs::write(&policy, "mine").unwrap();
+    let more = [
+        ("--accounts", good.as_path()),
+        ("--policy", policy.as_path()),
+        ("--output", toml.as_path()),
+    ];
+    assert_eq!(import(&conf, &more).code, 1);
+    assert!(!toml.exists() && fs::read_to_string(&policy).unwrap() == "mine");
+}
+
+/// Devices of gres.conf are advice that a node daemon takes; switches are sets of nodes.
+#[test]
+fn files_beside_the_configuration() {
+    let folder = TempDir::new().unwrap();
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    put("slurm.conf", "NodeName=n[1-4] CPUs=2 RealMemory=100 Gres=gpu:a100:2,fpga:3\n");
+    put(
+        "gres.conf",
+        "AutoDetect=off\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-3\nName=fpga Count=3\n",
+    );
+    put(
+        "topology.conf",
+        "SwitchName=left Nodes=n[1-2]\nSwitchName=right Nodes=n[3-4]\nSwitchName=top Switches=left,right\n",
+    );
+    let (toml, said) = imported(&folder.path().join("slurm.conf"), &[]);
+    assert!(toml.contains("[[node_set]]\nname = \"left\"\nnodes = \"n[1-2]\"\n"), "{toml}");
+    assert!(said.contains("topology.conf:3: switch top is above others"), "{said}");
+    assert!(said.contains("gres.conf:2: Cores=0-3 is not carried over"), "{said}");
+    let key = "00".repeat(32);
+    for of in ["gpu of n[1-2]", "fpga of every node that has it"] {
+        let advice = said.split(&format!("{of}: write ")).nth(1).unwrap();
+        let advice = advice.split(" into their noded.toml").next().unwrap();
+        let node = format!("name = 'n'\ncontroller = 'x:1'\ncontroller_key = '{key}'\n{advice}\n");
+        check("noded", &folder, &node);
+    }
 }
 
 #[test]
 fn partitions_that_did_not_come_along_open_nothing() {
-    let (toml, _) = imported(&fixture("included.conf"), None);
+    let (toml, _) = imported(&fixture("included.conf"), &[]);
     assert!(queue(&toml, "main").contains(CLOSED), "{toml}");
-    let (toml, _) = imported(&fixture("empty.conf"), None);
+    let (toml, _) = imported(&fixture("empty.conf"), &[]);
     assert!(!queue(&toml, "main").contains("access"), "{toml}");
 }
 
@@ -160,7 +259,7 @@ fn the_advised_commands_do_what_slurm_does() {
     let text =
         format!("Prolog={}/*.sh\nMailProg=\"{}\"\n", folder.path().display(), mail.display());
     fs::write(&conf, text).unwrap();
-    let (toml, said) = imported(&conf, None);
+    let (toml, said) = imported(&conf, &[]);
     let prolog = said.split("prolog = ").nth(1).unwrap();
     let prolog = prolog.split(" into noded.toml").next().unwrap();
     let line = toml
@@ -214,6 +313,16 @@ fn any_file_becomes_a_configuration() {
         "Prolog",
         "OverSubscribe",
         "AccountingStorageEnforce",
+        "JobSubmitPlugins",
+        "DisableRootJobs",
+        "MinNodes",
+        "PriorityType",
+        "PriorityWeightAge",
+        "PriorityDecayHalfLife",
+        "PriorityCalcPeriod",
+        "PriorityMaxAge",
+        "PriorityJobFactor",
+        "TRESBillingWeights",
         "SelectType",
         "PrivateData",
     ];
@@ -252,6 +361,11 @@ fn any_file_becomes_a_configuration() {
         "",
         "\u{fc}",
         "grants",
+        "priority/multifactor",
+        "lua",
+        "all_partitions,a'\"b,require_timelimit",
+        "CPU=1.0,Mem=0.25G,GRES/gpu=2.0,energy=1",
+        "cpu=0.0000001,mem=9999T,gres/a b=1",
     ];
     let folder = TempDir::new().unwrap();
     let conf = folder.path().join("slurm.conf");
@@ -273,6 +387,10 @@ fn any_file_becomes_a_configuration() {
         fs::write(&conf, &text).unwrap();
         let out = import(&conf, &[]);
         eprintln!("{text}");
-        check("cosyd", &folder, &out.out);
+        match out.code {
+            0 => check("cosyd", &folder, &out.out),
+            // Or it is said which line is wrong, and nothing is written.
+            _ => assert!(out.out.is_empty() && out.err.contains("slurm.conf:"), "{}", out.err),
+        }
     }
 }

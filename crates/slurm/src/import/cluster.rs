@@ -1,17 +1,33 @@
 //! Parameters of the cluster as a whole.
 
+use super::enforced::enforced;
 use super::ignored_names::means_nothing;
 use super::lines::Line;
+use super::reader::Reader;
 use super::write::quoted;
-use super::{Cluster, Reader};
 use cosy_model::{Span, limits};
 
 /// The only one of `SchedulerParameters` that means something here.
 const BATCH_DELAY: &str = "batch_sched_delay=";
-/// Words of `AccountingStorageEnforce` that let everybody submit jobs.
-const NOT_ENFORCED: [&str; 4] = ["", "none", "nojobs", "nosteps"];
 /// A node says so often that it is alive: silence cannot be shorter.
 const HEARTBEAT: Span = Span::from_secs(10);
+
+/// Parameters without a counterpart, in small letters, and what is different without them.
+const LOST: &[(&str, &str)] = &[
+    ("clifilterplugins", "commands here call no such plugin; [submit] judges what arrives"),
+    ("defcpupergpu", "jobs get the cores that they ask for"),
+    ("defmempergpu", "jobs get the memory that they ask for"),
+    ("defmempernode", "write default_memory_per_core into the queues"),
+    ("enforcepartlimits", "jobs beyond a queue's limits are refused when they are submitted"),
+    ("jobrequeue", "jobs run again after a node was lost unless they say --no-requeue"),
+    ("maxmempercpu", "a job holds the memory and the cores that it asks for"),
+    ("overtimelimit", "jobs end at their time limit"),
+    ("preemptexempttime", "no queue's jobs are made to give way"),
+    ("preemptmode", "no queue's jobs are made to give way"),
+    ("preempttype", "no queue's jobs are made to give way"),
+    ("prologflags", "the prolog runs on every node before the job's first program there"),
+    ("topologyplugin", "switches of topology.conf are node sets; jobs ask for them with --sets"),
+];
 
 impl Reader {
     pub(super) fn parameter(&mut self, line: &Line, name: &str, value: &str) {
@@ -43,13 +59,13 @@ impl Reader {
             "privatedata" => {
                 self.cluster.private = value.to_ascii_lowercase().contains("jobs");
             }
-            "defmempercpu" => {
-                let mebibytes = value.parse().ok().filter(|n| *n <= super::nodes::MOST_MIB);
-                let mebibytes = self.told(line, name, value, mebibytes);
-                self.cluster.memory_per_core = mebibytes.filter(|n| *n > 0);
-            }
+            "defmempercpu" => self.cluster.memory_per_core = self.mebibytes(line, name, value),
+            "maxmempernode" => self.cluster.max_memory = self.mebibytes(line, name, value),
             "licenses" => self.licenses(line, value),
             "accountingstorageenforce" => self.cluster.enforced = enforced(value),
+            "jobsubmitplugins" => self.submit_plugins(line, value),
+            "disablerootjobs" if value.eq_ignore_ascii_case("yes") => self.no_root_jobs(),
+            "disablerootjobs" => {}
             "mailprog" => self.mail(line, value),
             "prolog" | "epilog" => self.hook(line, name, &name.to_ascii_lowercase(), value),
             "healthcheckprogram" => self.hook(line, name, "health_check", value),
@@ -63,30 +79,36 @@ impl Reader {
             },
             "include" => self.missing(line),
             _ if name.to_ascii_lowercase().starts_with("include") => self.missing(line),
-            _ if means_nothing(name) => {
-                self.without_meaning.insert(name.to_owned());
-            }
-            _ => self.note(line, &format!("{name}={value} is not carried over")),
+            _ => self.other(line, name, value),
         }
+    }
+
+    fn other(&mut self, line: &Line, name: &str, value: &str) {
+        if means_nothing(name) {
+            self.without_meaning.insert(name.to_owned());
+        } else if !self.priority(line, name, value) {
+            self.lost(line, name, value);
+        }
+    }
+
+    /// A parameter that has no counterpart, with what that means where it is known.
+    fn lost(&mut self, line: &Line, name: &str, value: &str) {
+        let meaning = LOST
+            .iter()
+            .find(|(lost, _)| lost.eq_ignore_ascii_case(name));
+        let meaning = meaning.map_or(String::new(), |(_, meaning)| format!(": {meaning}"));
+        self.note(line, &format!("{name}={value} is not carried over{meaning}"));
+    }
+
+    /// An amount of memory; 0 stands for none.
+    fn mebibytes(&mut self, line: &Line, name: &str, value: &str) -> Option<u64> {
+        let read = value.parse().ok().filter(|n| *n <= super::nodes::MOST_MIB);
+        self.told(line, name, value, read).filter(|n| *n > 0)
     }
 
     fn missing(&mut self, line: &Line) {
         self.incomplete = true;
         self.note(line, "an included file was not found");
-    }
-
-    /// What was read of a value; that nothing was is told.
-    pub(super) fn told<T>(
-        &mut self,
-        line: &Line,
-        name: &str,
-        value: &str,
-        read: Option<T>,
-    ) -> Option<T> {
-        if read.is_none() {
-            self.note(line, &format!("{name}={value} is not understood"));
-        }
-        read
     }
 
     fn seconds(&mut self, line: &Line, name: &str, value: &str) -> Option<Span> {
@@ -204,15 +226,6 @@ fn every(pattern: &str) -> String {
     format!("\"/bin/sh\", \"-c\", {}", quoted(&script))
 }
 
-/// Whether users without an account are refused, and by which words.
-fn enforced(value: &str) -> Option<String> {
-    let free = |word: &str| {
-        let word = word.trim();
-        word == "0" || NOT_ENFORCED.iter().any(|w| word.eq_ignore_ascii_case(w))
-    };
-    (!value.split(',').all(free)).then(|| value.to_owned())
-}
-
 /// How long batch jobs are not looked at, if it is said.
 fn batch_delay(parameters: &str) -> Option<Span> {
     let mut each = parameters.split(',').map(str::trim);
@@ -223,12 +236,4 @@ fn batch_delay(parameters: &str) -> Option<Span> {
 
 fn some_time(span: &Span) -> bool {
     *span > Span::ZERO
-}
-
-/// The name that the configuration gives the cluster.
-pub(super) fn name_of(cluster: &Cluster) -> &str {
-    match cluster.name.as_str() {
-        "" => "cluster",
-        name => name,
-    }
 }

@@ -1,14 +1,87 @@
-//! The lines of a `slurm.conf`: comments, continued lines, `Name=value` words. Source:
+//! The lines of Slurm's files: comments, continued lines, `Name=value` words. Source:
 //! slurm.conf(5).
+
+use std::fmt;
+use std::sync::Arc;
 
 /// Longest file that is read, in bytes.
 pub const FILE_BYTES: usize = 16 << 20;
+/// Longest line that is read, with those that continue it, in bytes.
+pub const LINE_BYTES: usize = 4 << 20;
+
+/// Where a line stands.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// Name of the file, as it is told.
+    pub file: Arc<str>,
+    /// Number of the line, from 1.
+    pub number: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.number)
+    }
+}
+
+/// Why nothing is imported.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{place}: {what}")]
+pub struct Fault {
+    /// Where it is wrong.
+    pub place: Place,
+    /// What is wrong, and what works.
+    pub what: String,
+}
+
+impl Fault {
+    /// A fault of that line.
+    pub fn new(place: &Place, what: impl Into<String>) -> Self {
+        let place = place.clone();
+        let what = what.into();
+        Self { place, what }
+    }
+}
+
+/// Lines of one file that stand together. Bytes that are no UTF-8 are replacement characters.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Piece {
+    /// Place of its first line.
+    pub place: Place,
+    /// The lines as they are in the file.
+    pub text: String,
+}
+
+impl Piece {
+    /// A whole file.
+    pub fn file(name: &str, text: &str) -> Self {
+        Self {
+            place: Place {
+                file: name.into(),
+                number: 1,
+            },
+            text: text.to_owned(),
+        }
+    }
+
+    /// Its lines with their places; line ends of DOS are none of the line.
+    pub fn lines(&self) -> impl Iterator<Item = (Place, &str)> {
+        let lines = self.text.lines().enumerate();
+        lines.map(|(at, line)| {
+            let place = Place {
+                file: Arc::clone(&self.place.file),
+                number: self.place.number + at,
+            };
+            (place, line)
+        })
+    }
+}
 
 /// The words of one line.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Line {
-    /// Its number in the file, from 1.
-    pub number: usize,
+    /// Where it begins.
+    pub place: Place,
     /// Names and values in their order; quotes taken off.
     pub words: Vec<(String, String)>,
 }
@@ -28,35 +101,76 @@ impl Line {
 }
 
 /// All lines that say something; a line ending with `\` goes on in the next.
-pub fn read(text: &str) -> Vec<Line> {
+///
+/// # Errors
+/// A line that is no text, or a quote that is not closed.
+pub fn read(pieces: &[Piece]) -> Result<Vec<Line>, Fault> {
     let mut lines = Vec::new();
-    let (mut whole, mut first) = (String::new(), 0);
-    for (at, line) in text.lines().enumerate() {
+    let (mut whole, mut first) = (String::new(), Place::default());
+    for (place, line) in pieces.iter().flat_map(Piece::lines) {
         if whole.is_empty() {
-            first = at + 1;
+            first = place.clone();
         }
-        let line = without_comment(line);
-        match line.trim_end().strip_suffix('\\') {
-            Some(part) => {
-                whole.push_str(part);
-                whole.push(' ');
-                continue;
-            }
-            None => whole.push_str(&line),
+        let line = without_comment(text(&place, line)?);
+        utf8(&place, &line)?;
+        if whole.len() + line.len() > LINE_BYTES {
+            return Err(too_long(&first));
         }
-        let words = words(&whole);
-        if !words.is_empty() {
-            let number = first;
-            lines.push(Line { number, words });
+        if let Some(part) = line.trim_end().strip_suffix('\\') {
+            whole.push_str(part);
+            whole.push(' ');
+            continue;
         }
+        whole.push_str(&line);
+        lines.extend(line_of(first.clone(), &whole)?);
         whole.clear();
     }
-    let words = words(&whole);
-    if !words.is_empty() {
-        let number = first;
-        lines.push(Line { number, words });
+    lines.extend(line_of(first, &whole)?);
+    Ok(lines)
+}
+
+fn line_of(place: Place, whole: &str) -> Result<Option<Line>, Fault> {
+    let words = words(whole).ok_or_else(|| Fault::new(&place, "a quote is not closed"))?;
+    Ok((!words.is_empty()).then_some(Line { place, words }))
+}
+
+/// A line that is text.
+///
+/// # Errors
+/// It is too long, or has control characters.
+pub fn text<'a>(place: &Place, line: &'a str) -> Result<&'a str, Fault> {
+    if line.len() > LINE_BYTES {
+        return Err(too_long(place));
     }
-    lines
+    let odd = |c: &char| c.is_control() && *c != '\t' && *c != '\r';
+    match line.chars().find(odd) {
+        None => Ok(line),
+        Some(c) => Err(Fault::new(
+            place,
+            format!("character {} is none of a text: is this the right file?", c.escape_unicode()),
+        )),
+    }
+}
+
+/// What it says can be read.
+///
+/// # Errors
+/// It had bytes that are no UTF-8.
+pub fn utf8(place: &Place, line: &str) -> Result<(), Fault> {
+    match line.contains(char::REPLACEMENT_CHARACTER) {
+        false => Ok(()),
+        true => Err(Fault::new(
+            place,
+            "letters that are no UTF-8: convert the file with 'iconv -f latin1 -t utf8' first (comments may have any)",
+        )),
+    }
+}
+
+fn too_long(place: &Place) -> Fault {
+    Fault::new(
+        place,
+        format!("a line of more than {} MiB: is this the right file?", LINE_BYTES >> 20),
+    )
 }
 
 /// `\#` stands for a `#` that begins no comment.
@@ -76,7 +190,8 @@ fn without_comment(line: &str) -> String {
     out
 }
 
-fn words(line: &str) -> Vec<(String, String)> {
+/// Names and values; `None` where a quote is not closed.
+fn words(line: &str) -> Option<Vec<(String, String)>> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars().chain([' ']) {
         match c {
@@ -91,7 +206,7 @@ fn words(line: &str) -> Vec<(String, String)> {
             c => word.push(c),
         }
     }
-    words
+    (!quoted).then_some(words)
 }
 
 #[cfg(test)]
@@ -101,22 +216,40 @@ mod tests {
 
     #[test]
     fn lines() {
-        let text = "# head\nClusterName=a # b\n\nNodeName=n[1-2] CPUs=4 \\\n  Feature=\"a,b c\" X=\\#1\ninclude /x/y\n";
-        let all = read(text);
+        let text = "# head\nClusterName=a # b\n\nNodeName=n[1-2] CPUs=4 \\\r\n  Feature=\"a,b c\" X=\\#1\r\ninclude /x/y\n";
+        let all = read(&[Piece::file("s.conf", text)]).unwrap();
         let shown: Vec<String> = all
             .iter()
-            .map(|l| format!("{}:{:?}", l.number, l.words))
+            .map(|l| format!("{}:{:?}", l.place, l.words))
             .collect();
         assert_eq!(
             shown,
             [
-                r#"2:[("ClusterName", "a")]"#,
-                r##"4:[("NodeName", "n[1-2]"), ("CPUs", "4"), ("Feature", "a,b c"), ("X", "#1")]"##,
-                r#"6:[("include", ""), ("/x/y", "")]"#,
+                r#"s.conf:2:[("ClusterName", "a")]"#,
+                r##"s.conf:4:[("NodeName", "n[1-2]"), ("CPUs", "4"), ("Feature", "a,b c"), ("X", "#1")]"##,
+                r#"s.conf:6:[("include", ""), ("/x/y", "")]"#,
             ]
         );
         assert_eq!(all[1].get("cpus"), Some("4"));
         assert!(all[1].begins("nodename"));
+    }
+
+    #[test]
+    fn what_is_no_text() {
+        let check = |text: &str, want: &str| {
+            let fault = read(&[Piece::file("s.conf", text)])
+                .unwrap_err()
+                .to_string();
+            assert!(fault.contains(want), "{fault}");
+        };
+        check("A=1\nB=\u{0}x\n", "s.conf:2: character \\u{0} is none");
+        check("A=\u{fffd}\n", "s.conf:1: letters that are no UTF-8");
+        check("A=1\nB=\"x\nC=2\n", "s.conf:2: a quote is not closed");
+        check(&format!("A={}\n", "x".repeat(LINE_BYTES)), "s.conf:1: a line of more than 4 MiB");
+        let many = format!("A={}\\\n", "x".repeat(LINE_BYTES / 2)).repeat(3);
+        check(&many, "s.conf:1: a line of more than 4 MiB");
+        // Remarks may be of any letters.
+        assert!(read(&[Piece::file("s.conf", "A=1 # \u{fffd}\n")]).is_ok());
     }
 
     proptest! {
@@ -124,7 +257,8 @@ mod tests {
 
         #[test]
         fn any_text(text in "[a-zA-Z=\"\\\\# \n]{0,80}") {
-            prop_assert!(read(&text).iter().all(|l| !l.words.is_empty()));
+            let lines = read(&[Piece::file("s.conf", &text)]).unwrap_or_default();
+            prop_assert!(lines.iter().all(|l| !l.words.is_empty()));
         }
     }
 }

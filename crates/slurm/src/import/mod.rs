@@ -1,141 +1,89 @@
-//! `cadm import-slurm`: a `slurm.conf`, and a dump of accounts beside it, as a `cosy.toml`.
+//! `cadm import-slurm`: a `slurm.conf` with what stands beside it, and the accounts of its
+//! database, as a `cosy.toml` and a file of accounts for `sacctmgr load`.
 //!
-//! Carries over nodes with cores, memory, disk, GPUs, other resources and features;
-//! partitions with limits, defaults, access and state; licences; the numbers of the policy;
-//! accounts and administrators. Everything else is listed, so that nothing gets lost without
-//! a word. What limits who may use a partition and cannot be carried over leaves its queue to
-//! root and the administrators, and what is written passes `cosyd --check`. Pure: texts in, texts out. Sources: slurm.conf(5), sacctmgr(1) "FLAT FILE DUMP
-//! AND LOAD".
+//! Everything that is not carried over is reported, so that nothing gets lost without a word. What
+//! keeps somebody out and cannot be carried over leaves its queue to root and the administrators,
+//! or its account or quality of service out; what is written passes `cosyd --check`. A file that is
+//! wrong is refused as a whole. Pure: texts in, texts out. Sources: slurm.conf(5), gres.conf(5),
+//! topology.conf(5), sacctmgr(1).
 
-pub mod accounts;
 mod cluster;
+mod dump;
+mod enforced;
+mod gres;
 mod ignored_names;
 pub mod lines;
 mod node_sets;
 mod nodes;
+mod priority;
+pub mod qos;
 mod queues;
+mod reader;
+mod records;
+mod tres;
 mod write;
 
-use cosy_model::Span;
-use lines::Line;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sacctmgr::load;
+use crate::sacctmgr::view::PolicyView;
+use cosy_model::limits;
+use cosy_model::policy::{NORMAL, QosRecord};
+use lines::{Fault, Line, Piece};
+use qos::AllQos;
+use reader::Reader;
+use records::{Access, Queue};
+use std::collections::BTreeSet;
+
+/// Most node sets and switches together.
+const MOST_SETS: usize = 10_000;
+
+/// All texts that are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sources<'a> {
+    /// `slurm.conf`, with the files that it includes in their places.
+    pub conf: &'a [Piece],
+    /// Lines of `gres.conf`.
+    pub gres: &'a [Piece],
+    /// Lines of `topology.conf`.
+    pub topology: &'a [Piece],
+    /// What `sacctmgr dump` wrote.
+    pub accounts: Option<&'a Piece>,
+    /// What [`qos::command`] wrote.
+    pub qos: Option<&'a Piece>,
+}
 
 /// A configuration, and what could not be carried over.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Imported {
     /// Text of the `cosy.toml`.
     pub toml: String,
-    /// One line each.
+    /// Accounts, users and qualities of service, for `sacctmgr load`; where there are any.
+    pub accounts: Option<String>,
+    /// What is not carried over, one line each.
     pub notes: Vec<String>,
+    /// Queues that only root and administrators may use, as something of them cannot be carried
+    /// over to them.
+    pub closed: Vec<String>,
 }
 
-/// A node line with its defaults.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Node {
-    names: String,
-    cores: Option<u64>,
-    /// `RealMemory`, in MiB.
-    memory: Option<u64>,
-    /// `TmpDisk`, in MiB.
-    disk: u64,
-    gpus: u64,
-    other: BTreeMap<String, u64>,
-    features: Vec<String>,
-}
-
-/// Which nodes a partition or a set has.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Members {
-    All,
-    /// As a host list, and names of sets; neither for none.
-    These(Option<String>, Vec<String>),
-}
-
-/// Who may use a queue.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Access {
-    Everybody,
-    /// Groups by name.
-    Groups(Vec<String>),
-    /// Users by name, and those who always may.
-    Users(BTreeSet<String>),
-    /// Only root and the administrators, because of these words of the partition.
-    Nobody(Vec<String>),
-}
-
-/// A partition line with its defaults.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Queue {
-    name: String,
-    default: bool,
-    priority: u32,
-    members: Members,
-    max_time: Option<Span>,
-    default_time: Option<Span>,
-    max_nodes: Option<u64>,
-    /// `MaxMemPerNode`, in MiB.
-    max_memory: Option<u64>,
-    /// `DefMemPerCPU`, in MiB.
-    memory_per_core: Option<u64>,
-    exclusive: bool,
-    state: &'static str,
-    access: Access,
-}
-
-/// The numbers and texts of the cluster as a whole.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Cluster {
-    name: String,
-    grace: Option<Span>,
-    node_timeout: Option<Span>,
-    keep_ended: Option<Span>,
-    max_array_tasks: Option<u64>,
-    first_job: Option<u64>,
-    batch_delay: Option<Span>,
-    no_backfill: bool,
-    private: bool,
-    /// `SelectType=select/linear`: jobs get whole nodes.
-    whole_nodes: bool,
-    /// `DefMemPerCPU` of the cluster, in MiB.
-    memory_per_core: Option<u64>,
-    licenses: BTreeMap<String, u32>,
-    /// Path of the program that sends mail as mail(1) does.
-    mail: Option<String>,
-    /// What `AccountingStorageEnforce` says, where users without an account are refused.
-    enforced: Option<String>,
-}
-
-/// All that is read.
-#[derive(Default)]
-struct Reader {
-    cluster: Cluster,
-    nodes: Vec<Node>,
-    /// Nodes that have been named.
-    known: BTreeSet<String>,
-    /// Lines of sets and of partitions, until all nodes are known.
-    sets: Vec<Line>,
-    partitions: Vec<(Line, BTreeMap<String, String>)>,
-    notes: Vec<String>,
-    /// Values of lines that are called `DEFAULT`.
-    node_defaults: BTreeMap<String, String>,
-    queue_defaults: BTreeMap<String, String>,
-    /// Names of parameters that mean nothing here.
-    without_meaning: BTreeSet<String>,
-    /// Programs beside jobs have been named.
-    hooks: bool,
-    /// An included file was not there: partitions may be missing.
-    incomplete: bool,
-}
-
-/// Makes a configuration of a `slurm.conf` whose included files have been put in their
-/// places, and of the dump of its accounts.
-pub fn import(conf: &str, dump: Option<&str>) -> Imported {
+/// Makes a configuration.
+///
+/// # Errors
+/// A file that is none of Slurm's, or a value in accounts that is none.
+pub fn import(sources: &Sources<'_>) -> Result<Imported, Fault> {
     let mut reader = Reader::default();
-    for line in lines::read(conf) {
+    for line in lines::read(sources.conf)? {
         reader.line(&line);
     }
-    let accounts = dump.map(|text| accounts::read(text, &mut reader.notes));
-    reader.finish(accounts)
+    for line in lines::read(sources.gres)? {
+        reader.gres_line(&line);
+    }
+    for line in lines::read(sources.topology)? {
+        reader.switch(&line);
+    }
+    if let Some(line) = reader.sets.get(MOST_SETS) {
+        return Err(Fault::new(&line.place, format!("more than {MOST_SETS} node sets")));
+    }
+    reader.finish(sources)
 }
 
 impl Reader {
@@ -156,33 +104,142 @@ impl Reader {
         }
     }
 
-    fn note(&mut self, line: &Line, text: &str) {
-        self.notes.push(match line.number {
-            0 => text.to_owned(),
-            number => format!("line {number}: {text}"),
-        });
+    fn finish(mut self, sources: &Sources<'_>) -> Result<Imported, Fault> {
+        let sets = self.node_sets();
+        let qos = self.all_qos(sources)?;
+        let queues = self.queues(&sets)?;
+        let names: BTreeSet<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
+        let around = dump::Around {
+            enforced: &self.cluster.enforced,
+            qos: &qos,
+            queues: &names,
+        };
+        let read = sources
+            .accounts
+            .map(|piece| dump::read(piece, &around, &mut self.report));
+        let accounts = read.transpose()?.unwrap_or_default();
+        self.about_access(sources, &accounts.admins);
+        self.about_the_rest();
+        let given = sources.accounts.is_some() || sources.qos.is_some();
+        let file = given.then(|| file(write::cluster_name(&self.cluster), &qos, &accounts.lines));
+        if let Some(text) = &file {
+            self.loadable(text)?;
+        }
+        Ok(Imported {
+            toml: write::text(&self.cluster, &self.nodes, &sets, &queues, &accounts.admins),
+            accounts: file,
+            closed: closed(&queues),
+            notes: self.report.finished(),
+        })
     }
 
-    fn finish(mut self, accounts: Option<accounts::Accounts>) -> Imported {
-        let sets = self.node_sets();
-        let mut queues = self.queues(&sets);
-        self.enforce(&mut queues, accounts.as_ref());
+    /// Qualities of service of the list, else those that the dump names.
+    fn all_qos(&mut self, sources: &Sources<'_>) -> Result<AllQos, Fault> {
+        let Some(piece) = sources.qos else {
+            let names = sources.accounts.map(dump::qos_names).unwrap_or_default();
+            return match sources.accounts {
+                Some(piece) if self.cluster.enforced.limits => Err(Fault::new(
+                    &piece.place,
+                    format!(
+                        "AccountingStorageEnforce={} binds jobs to limits of qualities of service, and a dump has none of them: write them with '{}' into a file and name it with --qos",
+                        self.cluster.enforced.words,
+                        qos::command()
+                    ),
+                )),
+                _ => Ok(AllQos::plain(names)),
+            };
+        };
+        let all = qos::read(piece, &self.cluster.enforced, &mut self.report)?;
+        let enforced = &mut self.cluster.enforced;
+        if all.lacks && enforced.limits && !enforced.qos {
+            enforced.qos = true;
+            self.report.say("enforce has \"qos\" too: without it jobs could name a quality of service that is left out, and had no limits");
+        }
+        Ok(all)
+    }
+
+    fn about_access(&mut self, sources: &Sources<'_>, admins: &BTreeSet<String>) {
+        let enforced = &self.cluster.enforced;
+        if enforced.associations && sources.accounts.is_none() {
+            self.report.say(format!(
+                "AccountingStorageEnforce={}: jobs need an account here too, and none is carried over: nobody but administrators may submit until accounts are there; --accounts DUMP carries them over",
+                enforced.words
+            ));
+        }
+        if enforced.wckeys {
+            self.report.say("AccountingStorageEnforce has wckeys: users without a key are left out; which of them a job names is not checked here");
+        }
+        if !admins.is_empty() {
+            let names: Vec<&str> = admins.iter().map(String::as_str).collect();
+            self.report.say(format!(
+                "administrators may use every queue and account here: {}",
+                names.join(", ")
+            ));
+        }
+    }
+
+    fn about_the_rest(&mut self) {
         if self.hooks {
-            self.notes.push(
-                "prolog, epilog and health check find COSY_JOB_ID, COSY_JOB_USER and so on in their environment here, not SLURM_*".into(),
+            self.report.say(
+                "prolog, epilog and health check find COSY_JOB_ID, COSY_JOB_USER and so on in their environment here, not SLURM_*",
             );
         }
         if !self.without_meaning.is_empty() {
             let names: Vec<&str> = self.without_meaning.iter().map(String::as_str).collect();
-            self.notes
-                .push(format!("mean nothing here: {}", names.join(", ")));
-        }
-        let accounts = accounts.unwrap_or_default();
-        Imported {
-            toml: write::text(&self.cluster, &self.nodes, &sets, &queues, &accounts),
-            notes: self.notes,
+            self.report
+                .say(format!("mean nothing here: {}", names.join(", ")));
         }
     }
+
+    /// The file of accounts is read as `sacctmgr load` will read it.
+    fn loadable(&mut self, text: &str) -> Result<(), Fault> {
+        let usual = QosRecord {
+            name: NORMAL.to_owned(),
+            ..QosRecord::default()
+        };
+        let fresh = PolicyView {
+            qos: vec![usual],
+            ..PolicyView::default()
+        };
+        let loaded = load::read(&fresh, text, false).map_err(|lines| {
+            let place = Piece::file("the file of accounts that would be written", "").place;
+            Fault::new(&place, lines.join(" "))
+        })?;
+        let (all, most) = (loaded.changes.len(), limits::POLICY_CHANGES);
+        if all > most {
+            self.report.say(format!(
+                "the file of accounts makes {all} changes, and one load takes {most}: cut it at a line of a parent, put its first line before each part, and load them one after another"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The file of accounts: that of a dump, with qualities of service.
+fn file(cluster: &str, qos: &AllQos, lines: &[String]) -> String {
+    let first = format!("Cluster - '{cluster}'");
+    let (head, rest) = lines
+        .split_first()
+        .map_or((first.as_str(), lines), |(first, rest)| (first.as_str(), rest));
+    let mut text = String::from(
+        "# Made by 'cadm import-slurm', for 'sacctmgr load'. Lines behind '#' were left out: what\n# stands above each says why. Who is in them may not submit jobs until they are added.\n",
+    );
+    let all = std::iter::once(head).chain(qos.lines.iter().map(String::as_str));
+    for line in all.chain(rest.iter().map(String::as_str)) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Queues that are closed for want of a word, and not by Slurm.
+fn closed(queues: &[Queue]) -> Vec<String> {
+    let shut = |queue: &&Queue| match &queue.access {
+        Access::Nobody(words) => *words != ["RootOnly=YES"],
+        Access::Everybody | Access::Groups(_) => false,
+    };
+    let shut = queues.iter().filter(shut);
+    shut.map(|queue| queue.name.clone()).collect()
 }
 
 #[cfg(test)]
@@ -200,9 +257,20 @@ mod tests {
         PartitionName=main Nodes=ALL Default=YES DefaultTime=60 MaxTime=INFINITE\n\
         PartitionName=short Nodes=n[1-2] MaxTime=30 AllowGroups=ops PriorityTier=10 State=DRAIN\n";
 
+    fn imported(conf: &str, dump: Option<&str>, qos: Option<&str>) -> Result<Imported, Fault> {
+        let file = |name: &str, text: Option<&str>| text.map(|text| Piece::file(name, text));
+        let (accounts, qos) = (file("a.dump", dump), file("q.txt", qos));
+        import(&Sources {
+            conf: &[Piece::file("slurm.conf", conf)],
+            accounts: accounts.as_ref(),
+            qos: qos.as_ref(),
+            ..Sources::default()
+        })
+    }
+
     #[test]
     fn a_whole_file() {
-        let got = import(CONF, None);
+        let got = imported(CONF, None, None).unwrap();
         let want = "\
 [cluster]
 name = \"base\"
@@ -252,30 +320,161 @@ others = \"deny\"
         assert_eq!(
             got.notes,
             [
-                "line 8: Prolog: write prolog = [\"/etc/p\"] into noded.toml",
-                "line 9: FooBar=1 is not carried over",
-                "line 14: Weight=3 is not carried over",
-                "line 14: types of GPUs (a100) are told by the nodes: [[gpu]] in noded.toml",
+                "slurm.conf:8: Prolog: write prolog = [\"/etc/p\"] into noded.toml",
+                "slurm.conf:9: FooBar=1 is not carried over",
+                "slurm.conf:14: Weight=3 is not carried over",
+                "slurm.conf:14: types of GPUs (a100) are told by the nodes: [[gpu]] in noded.toml",
                 "prolog, epilog and health check find COSY_JOB_ID, COSY_JOB_USER and so on in their environment here, not SLURM_*",
                 "mean nothing here: SchedulerParameters, SlurmctldHost, SlurmctldPort",
             ]
         );
     }
 
+    const DUMP: &str = "Cluster - 'base':Fairshare=1:QOS='normal,high,gone'\nParent - 'root'\n\
+        User - 'root':DefaultAccount='root':AdminLevel='Administrator'\n\
+        Account - 'physics':Description='p':GrpTRES=cpu=8,gres/gpu:a100=2\n\
+        Account - 'old':GrpTRES=energy=7\nAccount - 'grants'\n\
+        Parent - 'physics'\nUser - 'ann':Fairshare=1:DefaultQOS='high':MaxWizards=3\n\
+        User - 'bob':Partition='main':Coordinator='physics':DefaultQOS='gone'\n\
+        User - 'cyd':Partition='gone'\nUser - 'x y'\nParent - 'old'\nUser - 'bob'\n";
+
     #[test]
     fn accounts_of_a_dump() {
-        let dump = "Cluster - 'base':Fairshare=1\nParent - 'root'\n\
-            User - 'root':DefaultAccount='root':AdminLevel='Administrator'\n\
-            Account - 'physics':Description='p'\nParent - 'physics'\nUser - 'ann':Fairshare=1\n\
-            User - 'bob'\n";
-        let got = import("NodeName=n1 CPUs=2\n", Some(dump)).toml;
+        let got = imported("NodeName=n1 CPUs=2\n", Some(DUMP), None).unwrap();
         for want in [
             "admins = [\"root\"]\n",
-            "[account.\"physics\"]\nmembers = [\"ann\", \"bob\"]\n",
             "[[queue]]\nname = \"main\"\ndefault = true\n",
         ] {
-            assert!(got.contains(want), "{want} in {got}");
+            assert!(got.toml.contains(want), "{want} in {}", got.toml);
         }
+        let accounts = got.accounts.unwrap();
+        let lines: Vec<&str> = accounts.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "Cluster - 'base':Fairshare=1:QOS='gone,high,normal'",
+                "QOS - 'gone'",
+                "QOS - 'high'",
+                "QOS - 'normal'",
+                "Parent - 'root'",
+                "User - 'root':DefaultAccount='root':AdminLevel='Administrator'",
+                "Account - 'physics':Description='p':GrpTRES=cpu=8,gres/gpu:a100=2",
+                // Nothing is enforced, so what is lost bound nobody.
+                "Account - 'old'",
+                "# no account can have that name here:",
+                "#Account - 'grants'",
+                "Parent - 'physics'",
+                "User - 'ann':Fairshare=1:DefaultQOS='high'",
+                "User - 'bob':Partition='main':Coordinator='physics':DefaultQOS='gone'",
+                "# there is no partition 'gone':",
+                "#User - 'cyd':Partition='gone'",
+                "# no user can have that name here:",
+                "#User - 'x y'",
+                "Parent - 'old'",
+                "User - 'bob'",
+            ]
+        );
+    }
+
+    /// A list with those columns, of one row.
+    fn qos_list(name: &str, more: &[(&str, &str)]) -> String {
+        let command = qos::command();
+        let titles: Vec<&str> = command.split('=').nth(1).unwrap().split(',').collect();
+        let cell = |title: &&str| match *title {
+            "Name" => name.to_owned(),
+            title => {
+                let known = more.iter().find(|(t, _)| *t == title);
+                known.map_or(String::new(), |(_, value)| (*value).to_owned())
+            }
+        };
+        let cells: Vec<String> = titles.iter().map(cell).collect();
+        format!("{}\n{}\n", titles.join("|"), cells.join("|"))
+    }
+
+    #[test]
+    fn what_binds_and_is_lost_leaves_its_line_out() {
+        let conf = "NodeName=n1 CPUs=2\nPartitionName=main Nodes=n1\nAccountingStorageEnforce=limits,qos\n";
+        let list = qos_list(
+            "high",
+            &[
+                ("Priority", "5"),
+                ("GrpTRES", "cpu=8"),
+                ("MaxWall", "1-00:00:00"),
+                ("MaxSubmitPU", "9"),
+                ("Flags", "DenyOnLimit"),
+            ],
+        );
+        let got = imported(conf, Some(DUMP), Some(&list)).unwrap();
+        let text = got.accounts.unwrap();
+        let want = "QOS - 'high':Priority='5':Flags='DenyOnLimit':GrpTRES='cpu=8':MaxWall='1-00:00:00':MaxSubmitJobsPerUser='9'\n";
+        assert!(text.contains(want), "{text}");
+        for left_out in [
+            "# GrpTRES=energy=7 is not carried over:\n#Account - 'old'\n",
+            "# MaxWizards=3 is not carried over:\n#User - 'ann'",
+            "#Parent - 'old'\n#User - 'bob'\n",
+            "Cluster - 'base':Fairshare=1:QOS='high'\n",
+        ] {
+            assert!(text.contains(left_out), "{left_out} in {text}");
+        }
+        let enforce = "enforce = [\"associations\", \"limits\", \"qos\"]\n";
+        assert!(got.toml.contains(enforce), "{}", got.toml);
+        let lost = qos_list("high", &[("MaxTRES", "energy=5")]);
+        let conf = conf.replace(",qos", "");
+        let got = imported(&conf, Some(DUMP), Some(&lost)).unwrap();
+        assert!(got.accounts.unwrap().contains("\n#QOS - 'high'\n"));
+        assert!(got.toml.contains("\"qos\"]"), "limits of 'high' would bind nobody: {}", got.toml);
+    }
+
+    #[test]
+    fn files_that_are_wrong() {
+        let check = |conf: &str, dump: &str, want: &str| {
+            let fault = imported(conf, Some(dump), None).unwrap_err().to_string();
+            assert!(fault.starts_with(want), "{fault}");
+        };
+        let head = "Cluster - 'base'\n";
+        let limits = "AccountingStorageEnforce=safe\n";
+        check(limits, head, "a.dump:1: AccountingStorageEnforce=safe binds jobs to limits");
+        check("", "", "a.dump:1: no line of a cluster");
+        check("", "# nothing\n", "a.dump:1: no line of a cluster");
+        check("", "User - 'a'\n", "a.dump:1: the first line names the cluster");
+        check("", "Cluster - 'a'\nCluster - 'b'\n", "a.dump:2: a second cluster");
+        let line = |text: &str, want: &str| {
+            check("", &format!("{head}\n{text}\n"), &format!("a.dump:3: {want}"));
+        };
+        line("nonsense", "'nonsense' is no line of a dump");
+        line("Wizard - 'a'", "'Wizard - 'a'' is no line of a dump");
+        line("Parent - 'a'", "account 'a' is not there yet");
+        line("Account - 'a':Fairshare=-5", "Fairshare=-5: Invalid value for FairShare (-5)");
+        line("Account - 'a':GrpTRES=cpu=x", "GrpTRES=cpu=x: Invalid value for cpu (x)");
+        line("Account - 'a':Fairshare", "'Fairshare': an option is NAME=VALUE");
+        line("Account - 'a", "'Account - 'a': a quote is not closed");
+        line("Account - 'a'\0", "character \\u{0} is none of a text");
+        let circle = format!(
+            "{head}Account - 'a'\nParent - 'a'\nAccount - 'b'\nParent - 'b'\nAccount - 'a'\n"
+        );
+        check("", &circle, "a.dump:6: account a is there twice, below 'root' and 'b'");
+        let list = |text: &str, want: &str| {
+            let fault = imported("", Some(head), Some(text))
+                .unwrap_err()
+                .to_string();
+            assert!(fault.starts_with(want), "{fault}");
+        };
+        list("", "q.txt:1: nothing in it: write it with 'sacctmgr -P show qos format=Name,");
+        list("Name|Priority\nnormal|3\n", "q.txt:1: no column GraceTime");
+        list(&format!("{}a|b\n", qos_list("a", &[])), "q.txt:3: 2 columns, and 33 titles above");
+        list(&qos_list("a", &[("GrpJobs", "x")]), "q.txt:2: GrpJobs=x: Invalid value");
+        let twice = qos_list("a", &[]);
+        let row = twice.lines().nth(1).unwrap();
+        list(&format!("{twice}{row}\n"), "q.txt:3: 'a' is there twice");
+    }
+
+    /// Line ends of DOS change nothing.
+    #[test]
+    fn line_ends() {
+        let dos = |text: &str| text.replace('\n', "\r\n");
+        let unix = imported(CONF, Some(DUMP), Some(&qos_list("high", &[]))).unwrap();
+        let list = dos(&qos_list("high", &[]));
+        assert_eq!(imported(&dos(CONF), Some(&dos(DUMP)), Some(&list)), Ok(unix));
     }
 
     proptest! {
@@ -286,7 +485,8 @@ others = \"deny\"
             conf in "(NodeName|PartitionName|Licenses|X|DEFAULT|[=: ,\n\"*]|[0-9]|Gres|gpu|CPUs|Nodes){0,30}",
             dump in "(User|Account|Parent|[-:'= \n]|a|b){0,30}",
         ) {
-            let _ = import(&conf, Some(&dump));
+            let _ = imported(&conf, Some(&dump), None);
+            let _ = imported(&conf, None, Some(&dump));
         }
     }
 }

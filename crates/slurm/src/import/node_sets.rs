@@ -2,7 +2,8 @@
 //! be named below the partitions that have them; a name that stands for no node is left out.
 
 use super::lines::Line;
-use super::{Members, Reader};
+use super::reader::Reader;
+use super::records::{Members, Node};
 use cosy_model::{expand, fold};
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ impl Reader {
     }
 
     fn with_feature(&self, feature: &str) -> Vec<String> {
-        let having = |node: &&super::Node| node.features.iter().any(|f| f == feature);
+        let having = |node: &&Node| node.features.iter().any(|f| f == feature);
         let nodes = self.nodes.iter().filter(having);
         let names = nodes.flat_map(|node| expand(&node.names).unwrap_or_default());
         names.collect()

@@ -1,7 +1,8 @@
 //! The nodes that `NodeName` lines of a `slurm.conf` describe.
 
 use super::lines::Line;
-use super::{Node, Reader};
+use super::reader::Reader;
+use super::records::Node;
 use cosy_model::limits;
 use std::collections::BTreeMap;
 

@@ -1,10 +1,11 @@
 //! `PartitionName` lines. What says who may use a partition and has no counterpart leaves its
 //! queue to root and the administrators.
 
-use super::accounts::Accounts;
-use super::lines::Line;
+use super::enforced::BY_ROOT;
+use super::lines::{Fault, Line};
 use super::node_sets::NodeSets;
-use super::{Access, Queue, Reader};
+use super::reader::Reader;
+use super::records::{Access, Queue};
 use crate::submit::times::limit;
 use cosy_model::{Span, limits};
 use std::collections::BTreeMap;
@@ -23,9 +24,26 @@ const KNOWN: &[&str] = &[
     "shared",
     "state",
     "allowgroups",
-    "rootonly",
+    "disablerootjobs",
+    "minnodes",
+    "priorityjobfactor",
     "prioritytier",
     "priority",
+    "qos",
+    "rootonly",
+    "tresbillingweights",
+];
+
+/// Words without a counterpart that keep nobody out, in small letters, and what is different then.
+const LOST: &[(&str, &str)] = &[
+    ("exclusiveuser", "jobs of several users may share a node"),
+    ("gracetime", "a quality of service has a grace time here"),
+    ("hidden", "the queue is listed for everybody"),
+    ("maxcpuspernode", "a job may use all cores of a node"),
+    ("maxcpuspersocket", "a job may use all cores of a node"),
+    ("maxmempercpu", "a job holds the memory and the cores that it asks for"),
+    ("overtimelimit", "jobs end at their time limit"),
+    ("preemptmode", "the queue's jobs are not made to give way"),
 ];
 
 /// Words that say who may use a partition, as the manual page writes them, and the values that
@@ -50,6 +68,8 @@ struct Partition<'a> {
     line: &'a Line,
     name: &'a str,
     values: &'a BTreeMap<String, String>,
+    /// Words that keep somebody out, or limit jobs, and cannot be carried over.
+    closed: Vec<String>,
 }
 
 impl Partition<'_> {
@@ -76,7 +96,9 @@ impl Reader {
                 && !limits_access(&lower, value)
                 && !frees(&lower, value)
             {
-                let text = format!("partition {name}: {key}={value} is not carried over");
+                let meaning = LOST.iter().find(|(lost, _)| *lost == lower);
+                let meaning = meaning.map_or(String::new(), |(_, meaning)| format!(": {meaning}"));
+                let text = format!("partition {name}: {key}={value} is not carried over{meaning}");
                 self.note(line, &text);
             }
         }
@@ -88,8 +110,14 @@ impl Reader {
         }
     }
 
-    pub(super) fn queues(&mut self, sets: &NodeSets) -> Vec<Queue> {
+    /// # Errors
+    /// There are more partitions than there can be queues.
+    pub(super) fn queues(&mut self, sets: &NodeSets) -> Result<Vec<Queue>, Fault> {
         let mut queues: Vec<Queue> = Vec::new();
+        if let Some((line, _)) = self.partitions.get(limits::QUEUES) {
+            let most = limits::QUEUES;
+            return Err(Fault::new(&line.place, format!("more than {most} partitions")));
+        }
         for (line, values) in std::mem::take(&mut self.partitions) {
             let name = line.get("PartitionName").unwrap_or_default();
             let odd = |c: char| c.is_whitespace() || c.is_control() || c == ',';
@@ -102,8 +130,9 @@ impl Reader {
                     line: &line,
                     name,
                     values: &values,
+                    closed: Vec::new(),
                 };
-                let queue = self.queue(&partition, sets);
+                let queue = self.queue(partition, sets);
                 queues.push(queue);
             }
         }
@@ -111,28 +140,26 @@ impl Reader {
             queues.push(self.only_queue());
         }
         self.one_default(&mut queues);
-        queues
+        Ok(queues)
     }
 
     /// In place of partitions that are not there.
     fn only_queue(&mut self) -> Queue {
-        let line = Line {
-            number: 0,
-            words: Vec::new(),
-        };
+        let line = Line::default();
         let mut values = std::mem::take(&mut self.queue_defaults);
         values.insert("nodes".into(), "ALL".into());
         let partition = Partition {
             line: &line,
             name: "main",
             values: &values,
+            closed: Vec::new(),
         };
-        let mut queue = self.queue(&partition, &NodeSets::new());
+        let mut queue = self.queue(partition, &NodeSets::new());
         if self.incomplete {
             queue.access = Access::Nobody(vec!["a file that was not found".into()]);
         }
-        self.notes
-            .push("no partition is defined: a queue 'main' of all nodes was made".into());
+        self.report
+            .say("no partition is defined: a queue 'main' of all nodes was made");
         queue
     }
 
@@ -143,17 +170,17 @@ impl Reader {
         if let Some(last) = last {
             if others > 0 {
                 others += 1;
-                self.notes
-                    .push(format!("{others} partitions are the default: {last}, the last, is it"));
+                self.report
+                    .say(format!("{others} partitions are the default: {last}, the last, is it"));
             }
         } else if let [only] = queues {
             only.default = true;
         }
     }
 
-    fn queue(&mut self, p: &Partition<'_>, sets: &NodeSets) -> Queue {
-        let max_time = self.time(p, "maxtime");
-        let mut default_time = self.time(p, "defaulttime");
+    fn queue(&mut self, mut p: Partition<'_>, sets: &NodeSets) -> Queue {
+        let max_time = self.time(&mut p, "maxtime", "MaxTime");
+        let mut default_time = self.time(&mut p, "defaulttime", "DefaultTime");
         if let (Some(most), Some(usual)) = (max_time, default_time)
             && usual > most
         {
@@ -164,44 +191,88 @@ impl Reader {
             self.note(p.line, &text);
             default_time = Some(most);
         }
-        let tier = self.number(p, "prioritytier", u64::from(u16::MAX));
-        let tier = tier.or_else(|| self.number(p, "priority", u64::from(u16::MAX)));
-        let tier = tier.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
         let mebibytes = super::nodes::MOST_MIB;
+        let max_nodes = self.limit(&mut p, "maxnodes", "MaxNodes", u64::from(u32::MAX));
+        let max_memory = self.limit(&mut p, "maxmempernode", "MaxMemPerNode", mebibytes);
+        self.least_nodes(&mut p);
+        if p.yes("disablerootjobs") {
+            let refuse = format!("root runs no jobs in queue {}", p.name);
+            let rule = (BY_ROOT, String::new());
+            // Where there is no such rule root, who may do everything, is not kept out.
+            let made = self.queue_rule(p.name, "DisableRootJobs", rule, refuse);
+            if !made {
+                let text = format!("partition {}: DisableRootJobs is not carried over", p.name);
+                self.note(p.line, &text);
+            }
+        }
+        let factor = self.number(&p, "priorityjobfactor", u64::from(u16::MAX));
         Queue {
             name: p.name.to_owned(),
             default: p.yes("default"),
-            // Slurm's usual tier is 1, the usual priority here 0.
-            priority: if tier <= 1 { 0 } else { tier },
+            priority: self.tier(&p),
             members: self.members(p.line, p.get("nodes").unwrap_or_default(), sets),
             max_time,
             default_time,
-            max_nodes: self.number(p, "maxnodes", u64::from(u32::MAX)),
-            max_memory: self
-                .number(p, "maxmempernode", mebibytes)
+            max_nodes,
+            max_memory: max_memory.filter(|n| *n > 0).or(self.cluster.max_memory),
+            memory_per_core: self
+                .number(&p, "defmempercpu", mebibytes)
                 .filter(|n| *n > 0),
-            memory_per_core: self.number(p, "defmempercpu", mebibytes).filter(|n| *n > 0),
-            exclusive: self.whole_nodes(p),
-            state: self.state(p),
+            exclusive: self.whole_nodes(&p),
+            state: self.state(&p),
+            factor: factor.and_then(|n| u16::try_from(n).ok()).unwrap_or(0),
+            billing: self.billing(p.line, p.name, p.get("tresbillingweights")),
             access: self.access(p),
         }
     }
 
-    /// `None` for no limit, and for what is not understood, which is told.
-    fn number(&mut self, p: &Partition<'_>, key: &str, most: u64) -> Option<u64> {
-        let text = p.get(key)?;
-        if ["unlimited", "infinite", "-1"]
-            .iter()
-            .any(|w| text.eq_ignore_ascii_case(w))
-        {
-            return None;
-        }
-        let read = text.parse().ok().filter(|n| *n <= most);
-        let name = format!("partition {}: {key}", p.name);
-        self.told(p.line, &name, text, read)
+    /// Slurm's usual tier is 1, the usual priority here 0.
+    fn tier(&mut self, p: &Partition<'_>) -> u32 {
+        let tier = self.number(p, "prioritytier", u64::from(u16::MAX));
+        let tier = tier.or_else(|| self.number(p, "priority", u64::from(u16::MAX)));
+        let tier = tier.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+        if tier <= 1 { 0 } else { tier }
     }
 
-    fn time(&mut self, p: &Partition<'_>, key: &str) -> Option<Span> {
+    /// `MinNodes`, as a rule at submission.
+    fn least_nodes(&mut self, p: &mut Partition<'_>) {
+        let Some(text) = p.get("minnodes").map(str::to_owned) else {
+            return;
+        };
+        let least = text.parse::<u32>().ok();
+        if least.is_some_and(|n| n <= 1) {
+            return;
+        }
+        let made = least.is_some_and(|least| {
+            let rule = ("", format!("nodes >= {least}"));
+            let refuse = format!("jobs in queue {} have at least {least} nodes", p.name);
+            self.queue_rule(p.name, "MinNodes", rule, refuse)
+        });
+        if !made {
+            p.closed.push(format!("MinNodes={text}"));
+        }
+    }
+
+    /// A number that limits jobs; what is not understood closes the queue.
+    fn limit(&mut self, p: &mut Partition<'_>, key: &str, word: &str, most: u64) -> Option<u64> {
+        let text = p.get(key)?;
+        let read = bounded(text, most);
+        if read.is_none() {
+            p.closed.push(format!("{word}={text}"));
+        }
+        read.flatten()
+    }
+
+    /// `None` for no number, and for what is not understood, which is told.
+    fn number(&mut self, p: &Partition<'_>, key: &str, most: u64) -> Option<u64> {
+        let text = p.get(key)?;
+        let name = format!("partition {}: {key}", p.name);
+        let read = bounded(text, most);
+        self.told(p.line, &name, text, read).flatten()
+    }
+
+    /// A time limit; one that is not understood closes the queue.
+    fn time(&mut self, p: &mut Partition<'_>, key: &str, word: &str) -> Option<Span> {
         let text = p.get(key)?;
         let none = text.eq_ignore_ascii_case("none");
         let read = if none {
@@ -209,9 +280,10 @@ impl Reader {
         } else {
             limit(text)
         };
-        let name = format!("partition {}: {key}", p.name);
-        let read = self.told(p.line, &name, text, read)?;
-        (!read.is_unlimited()).then_some(read)
+        if read.is_none() {
+            p.closed.push(format!("{word}={text}"));
+        }
+        read.filter(|span| !span.is_unlimited())
     }
 
     /// Whether jobs get whole nodes. That cores are given out more than once is told.
@@ -252,26 +324,28 @@ impl Reader {
         }
     }
 
-    fn access(&mut self, p: &Partition<'_>) -> Access {
+    fn access(&mut self, mut p: Partition<'_>) -> Access {
         let limiting = p
             .values
             .iter()
             .filter(|(key, value)| limits_access(key, value));
-        let words: Vec<String> = limiting
-            .map(|(key, value)| format!("{}={value}", spelt(key)))
-            .collect();
-        if words == ["RootOnly=YES"] {
-            return Access::Nobody(words);
+        let words = limiting.map(|(key, value)| format!("{}={value}", spelt(key)));
+        p.closed.extend(words);
+        if let Some(qos) = p.get("qos").filter(|_| self.cluster.enforced.limits) {
+            p.closed.push(format!("QOS={qos}"));
         }
-        if !words.is_empty() {
+        if p.closed == ["RootOnly=YES"] {
+            return Access::Nobody(p.closed);
+        }
+        if !p.closed.is_empty() {
             let text = format!(
                 "partition {}: {} is not carried over: only root and administrators may use queue {} until its [queue.access] says who may",
                 p.name,
-                words.join(" "),
+                p.closed.join(" "),
                 p.name
             );
             self.note(p.line, &text);
-            return Access::Nobody(words);
+            return Access::Nobody(p.closed);
         }
         match p
             .get("allowgroups")
@@ -284,34 +358,15 @@ impl Reader {
             }
         }
     }
+}
 
-    /// Where users without an account are refused, queues are for those who have one.
-    pub(super) fn enforce(&mut self, queues: &mut [Queue], accounts: Option<&Accounts>) {
-        let Some(word) = self.cluster.enforced.clone() else {
-            return;
-        };
-        let word = format!("AccountingStorageEnforce={word}");
-        let users = accounts
-            .map(|a| &a.users)
-            .filter(|users| users.len() <= limits::ACCESS_NAMES);
-        let open = |queue: &&mut Queue| queue.access == Access::Everybody;
-        for queue in queues.iter_mut().filter(open) {
-            queue.access = match users {
-                Some(users) => Access::Users(users.clone()),
-                None => Access::Nobody(vec![word.clone()]),
-            };
-        }
-        let text = match users {
-            Some(users) => format!(
-                "{word}: queues are for the {} users of the dump; members of a queue's groups need no account here",
-                users.len()
-            ),
-            None => format!(
-                "{word}: only root and administrators may use the queues until [queue.access] says who may; with --accounts DUMP it says those who have an account"
-            ),
-        };
-        self.notes.push(text);
+/// A number up to that; inner `None` for none, outer for what is no number.
+fn bounded(text: &str, most: u64) -> Option<Option<u64>> {
+    let none = ["unlimited", "infinite", "-1"];
+    if none.iter().any(|w| text.eq_ignore_ascii_case(w)) {
+        return Some(None);
     }
+    text.parse().ok().filter(|n| *n <= most).map(Some)
 }
 
 /// Whether a word keeps somebody out of a partition who could use it otherwise. New releases

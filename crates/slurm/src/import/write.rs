@@ -1,9 +1,8 @@
 //! The `cosy.toml` that is written: whole and anew, as every file of ours, so that `toml_edit`, which
 //! changes a file and keeps the rest of it, has nothing to do here.
 
-use super::accounts::Accounts;
 use super::node_sets::NodeSets;
-use super::{Access, Cluster, Members, Node, Queue};
+use super::records::{Access, Billing, Cluster, Enforced, Members, Node, Priority, Queue, Rule};
 use cosy_model::{Span, fold};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -15,10 +14,10 @@ pub(super) fn text(
     nodes: &[Node],
     sets: &NodeSets,
     queues: &[Queue],
-    accounts: &Accounts,
+    admins: &BTreeSet<String>,
 ) -> String {
     let mut out = TomlOutput(String::new());
-    self::cluster(&mut out, cluster, &accounts.admins);
+    self::cluster(&mut out, cluster, admins);
     for node in nodes {
         self::node(&mut out, node);
     }
@@ -28,18 +27,11 @@ pub(super) fn text(
         out.text("nodes", &fold(nodes));
     }
     for queue in queues {
-        self::queue(&mut out, queue, cluster.memory_per_core);
-        access(&mut out, &queue.access, &accounts.admins);
+        self::queue(&mut out, queue, cluster);
+        access(&mut out, &queue.access, admins);
     }
-    for (name, members) in &accounts.members {
-        out.table(&format!("\n[account.{}]", quoted(name)));
-        if members.is_empty() {
-            out.comment("No user can be named: only root may charge it.");
-            out.list("members", ["root"].into_iter());
-        } else {
-            out.list("members", members.iter().map(String::as_str));
-        }
-    }
+    priority(&mut out, &cluster.priority);
+    rules(&mut out, &cluster.rules);
     out.0
 }
 
@@ -90,7 +82,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 fn cluster(out: &mut TomlOutput, cluster: &Cluster, admins: &BTreeSet<String>) {
     out.table("[cluster]");
-    out.text("name", super::cluster::name_of(cluster));
+    out.text("name", cluster_name(cluster));
     if !admins.is_empty() {
         out.list("admins", admins.iter().map(String::as_str));
     }
@@ -112,6 +104,7 @@ fn cluster(out: &mut TomlOutput, cluster: &Cluster, admins: &BTreeSet<String>) {
         out.plain("max_array_tasks", most);
     }
     out.text("visibility", if cluster.private { "own" } else { "all" });
+    enforced(out, &cluster.enforced);
     if let Some(program) = &cluster.mail {
         let script = format!("exec {} -s \"$2\" \"$1\"", in_shell(program));
         out.list("mail_command", ["/bin/sh", "-c", &script, "mail"].into_iter());
@@ -146,7 +139,97 @@ fn node(out: &mut TomlOutput, node: &Node) {
     }
 }
 
-fn queue(out: &mut TomlOutput, queue: &Queue, memory: Option<u64>) {
+/// What of the accounts binds jobs.
+fn enforced(out: &mut TomlOutput, enforced: &Enforced) {
+    let words = [
+        ("associations", enforced.associations),
+        ("limits", enforced.limits),
+        ("qos", enforced.qos),
+        ("safe", enforced.safe),
+    ];
+    let words = words.into_iter().filter(|(_, is)| *is);
+    let words: Vec<&str> = words.map(|(word, _)| word).collect();
+    if !words.is_empty() {
+        out.list("enforce", words.into_iter());
+    }
+}
+
+/// Nothing where no queue looks at it.
+fn priority(out: &mut TomlOutput, priority: &Priority) {
+    if !priority.orders() {
+        return;
+    }
+    out.table("\n[priority]");
+    match priority.half_life {
+        Some(Span::ZERO) => out.text("half_life", "off"),
+        half_life => out.seconds("half_life", half_life),
+    }
+    if let Some(reset) = priority.reset {
+        out.text("usage_reset", reset);
+    }
+    if let Some(way) = priority.billing {
+        out.text("billing", way);
+    }
+    out.seconds("period", priority.period);
+    out.seconds("max_age", priority.max_age);
+    let size = match (priority.favour_small, priority.relative_to_time) {
+        (false, false) => None,
+        (true, false) => Some("small"),
+        (false, true) => Some("large-by-time"),
+        (true, true) => Some("small-by-time"),
+    };
+    if let Some(size) = size {
+        out.text("size_factor", size);
+    }
+    if priority.classic {
+        out.plain("classic_damping", priority.damping.unwrap_or(1));
+    }
+    out.table("\n[priority.weights]");
+    for (name, weight) in &priority.weights {
+        out.plain(name, weight);
+    }
+}
+
+/// Rules at submission, which bind root and administrators too.
+fn rules(out: &mut TomlOutput, rules: &[Rule]) {
+    for rule in rules {
+        out.table("");
+        out.comment(&rule.comment);
+        out.table("[[submit.rule]]");
+        out.text("name", &rule.name);
+        if !rule.when.is_empty() {
+            out.text("when", &rule.when);
+        }
+        if !rule.require.is_empty() {
+            out.text("require", &rule.require);
+        }
+        out.text("refuse", &rule.refuse);
+    }
+}
+
+fn billing(out: &mut TomlOutput, billing: &Billing) {
+    if *billing == Billing::default() {
+        return;
+    }
+    out.table("\n[queue.billing]");
+    let one = [
+        ("core", &billing.core),
+        ("memory_gib", &billing.memory_gib),
+        ("node", &billing.node),
+    ];
+    for (key, weight) in one {
+        if let Some(weight) = weight {
+            out.plain(key, weight);
+        }
+    }
+    if !billing.devices.is_empty() {
+        let each = |(name, weight): (&String, &String)| format!("{} = {weight}", quoted(name));
+        let all: Vec<String> = billing.devices.iter().map(each).collect();
+        out.plain("devices", format!("{{ {} }}", all.join(", ")));
+    }
+}
+
+fn queue(out: &mut TomlOutput, queue: &Queue, cluster: &Cluster) {
     out.table("\n[[queue]]");
     out.text("name", &queue.name);
     if queue.default {
@@ -178,13 +261,20 @@ fn queue(out: &mut TomlOutput, queue: &Queue, memory: Option<u64>) {
         out.plain("max_nodes", most);
     }
     out.mebibytes("max_memory", queue.max_memory);
-    out.mebibytes("default_memory_per_core", queue.memory_per_core.or(memory));
+    out.mebibytes("default_memory_per_core", queue.memory_per_core.or(cluster.memory_per_core));
     if queue.exclusive {
         out.plain("exclusive", true);
     }
     if queue.state != "open" {
         out.text("state", queue.state);
     }
+    if cluster.priority.orders() {
+        out.text("order", "weights");
+    }
+    if queue.factor > 0 {
+        out.plain("priority_factor", queue.factor);
+    }
+    billing(out, &queue.billing);
 }
 
 fn access(out: &mut TomlOutput, access: &Access, admins: &BTreeSet<String>) {
@@ -208,12 +298,6 @@ fn access(out: &mut TomlOutput, access: &Access, admins: &BTreeSet<String>) {
                 out.plain("groups", allowed(&mut names.into_iter()));
             }
         }
-        Access::Users(users) => {
-            let names: BTreeSet<&str> = always().chain(users.iter().map(String::as_str)).collect();
-            out.table("");
-            table(out);
-            out.plain("users", allowed(&mut names.into_iter()));
-        }
         Access::Nobody(words) => {
             let names: BTreeSet<&str> = always().collect();
             out.table("");
@@ -230,4 +314,12 @@ fn access(out: &mut TomlOutput, access: &Access, admins: &BTreeSet<String>) {
 /// and the file that is written looks alike for every program.
 fn in_shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The name that the configuration gives the cluster.
+pub(super) fn cluster_name(cluster: &Cluster) -> &str {
+    match cluster.name.as_str() {
+        "" => "cluster",
+        name => name,
+    }
 }

@@ -134,7 +134,7 @@ fn at_line(number: usize, mut lines: Vec<String>) -> Vec<String> {
 }
 
 /// Name and options of a line; `:` inside of quotes ends nothing.
-fn parts(rest: &str) -> (&str, Vec<&str>) {
+pub(crate) fn parts(rest: &str) -> (&str, Vec<&str>) {
     let mut all = Vec::new();
     let (mut quote, mut from) = (None, 0);
     for (at, c) in rest.char_indices() {
