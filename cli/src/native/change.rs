@@ -149,6 +149,10 @@ pub fn command() -> Command {
         )
         .arg(value("begin", "TIME", "Not before this time"))
         .arg(value("nice", "N", "Nice value").value_parser(nice))
+        .arg(
+            value("site-factor", "N", "Points of the site in queues with weights (administrators)")
+                .value_parser(nice),
+        )
         .arg(value("requeue", "yes|no", "Run again after a node was lost").value_parser(yes_no))
         .arg(values("features", "NAME[,...]", "Features").short('C'))
         .arg(value("prefer", "NODES", "Nodes to take first").value_parser(hosts))
@@ -219,6 +223,7 @@ fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {
         memory: per_node.or(per_core),
         begin,
         nice: m.get_one::<i64>("nice").copied(),
+        site_factor: m.get_one::<i64>("site-factor").copied(),
         requeue: m.get_one::<bool>("requeue").copied(),
         features: names("features"),
         prefer: hosts("prefer"),

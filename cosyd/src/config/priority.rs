@@ -3,6 +3,7 @@
 use super::values::{Raw, count, length, scaled, set, shown, some_time, switchable};
 use cosy_config::Check;
 use cosy_control::{PriorityConfig, QueuePriority};
+use cosy_model::policy::Tres;
 use cosy_model::{QueueOrder, Span};
 use cosy_policy::billing::{BillingWeights, Combine, Weight};
 use cosy_policy::fair_tree::Ties;
@@ -41,6 +42,8 @@ struct WeightsTable {
     queue: Option<Raw>,
     qos: Option<Raw>,
     association: Option<Raw>,
+    #[serde(default)]
+    tres: BTreeMap<Spanned<String>, Raw>,
 }
 
 /// What a queue says of its billing and of its factor, with its name.
@@ -113,6 +116,7 @@ pub(super) fn read<'a>(
 ) -> PriorityConfig {
     let mut config = PriorityConfig {
         weights: weights(check, &table.weights),
+        tres_weights: tres_weights(check, &table.weights.tres),
         size: word(check, table.size_factor.as_ref(), "factor of size", &SIZES),
         reset: word(check, table.usage_reset.as_ref(), "time of a reset", &ResetPeriod::WORDS),
         combine: word(check, table.billing.as_ref(), "way to bill", &COMBINATIONS),
@@ -174,6 +178,27 @@ fn weights(check: &mut Check<'_>, table: &WeightsTable) -> Weights {
     set(check, table.qos.as_ref(), &mut weights.qos, count);
     set(check, table.association.as_ref(), &mut weights.association, count);
     weights
+}
+
+/// Weights of what is asked for, by name of the resource.
+fn tres_weights(
+    check: &mut Check<'_>,
+    table: &BTreeMap<Spanned<String>, Raw>,
+) -> BTreeMap<Tres, u32> {
+    let mut all = BTreeMap::new();
+    for (name, raw) in table {
+        let weight = count(check, raw);
+        match name.get_ref().parse::<Tres>() {
+            Ok(Tres::Billing) => {
+                let what =
+                    "billing is no resource that can be asked for: give a weight to what is billed";
+                check.fault(name.span().start, what);
+            }
+            Ok(tres) => drop(all.insert(tres, weight.unwrap_or(0))),
+            Err(why) => check.fault(name.span().start, why),
+        }
+    }
+    all
 }
 
 fn job_factor(check: &mut Check<'_>, raw: &Raw) -> u16 {
@@ -269,6 +294,7 @@ age = 1000
 fair_share = 20000
 qos = 300
 association = 40
+tres = { cpu = 5, "gres/gpu" = 6 }
 "#;
         let (order, priority) = read(text).unwrap();
         let billing = BillingWeights {
@@ -291,6 +317,7 @@ association = 40
                 ..Weights::default()
             },
             max_age: Span::from_secs(2 * 86_400),
+            tres_weights: [(Tres::Cpu, 5), (Tres::gpus(), 6)].into(),
             size: SizeFactor::Small,
             half_life: Span::ZERO,
             reset: ResetPeriod::Weekly,
@@ -320,5 +347,7 @@ association = 40
         check("[priority]\nusage_reset = \"hourly\"", "use one of none, now, daily");
         check("[priority]\nclassic_damping = 0", "between 1 and 65535");
         check("[priority]\nwages = 1", "wages");
+        check("[priority.weights.tres]\ngpus = 1", "no resource that can be limited");
+        check("[priority.weights.tres]\nbilling = 1", "what is billed");
     }
 }

@@ -5,9 +5,12 @@ use crate::config::{ClusterConfig, Visibility};
 use crate::event::Caller;
 use crate::jobs::Jobs;
 use crate::machine::Machine;
+use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
 use cosy_model::api::Reply;
-use cosy_model::{JobId, License, Settings, Time};
+use cosy_model::{JobId, License, PrioritySettings, QueueOrder, Settings, Time};
+use cosy_policy::reset::ResetPeriod;
+use cosy_policy::weights::SizeFactor;
 
 fn licenses_told(config: &ClusterConfig, jobs: &Jobs) -> Vec<License> {
     let told = |(name, total): (&str, u32)| License {
@@ -18,11 +21,46 @@ fn licenses_told(config: &ClusterConfig, jobs: &Jobs) -> Vec<License> {
     config.licenses.iter().map(told).collect()
 }
 
+/// How queues order that do so by more than dates.
+fn priority_told(config: &ClusterConfig, queues: &Queues) -> Option<PrioritySettings> {
+    let ordered = |order: QueueOrder| -> Vec<String> {
+        let all = config.queues.iter().filter(|queue| queue.order == order);
+        all.map(|queue| queue.name.clone()).collect()
+    };
+    let (weighted, by_share) = (ordered(QueueOrder::Weights), ordered(QueueOrder::FairShare));
+    if weighted.is_empty() && by_share.is_empty() {
+        return None;
+    }
+    let priority = &config.priority;
+    let reset = ResetPeriod::WORDS.iter();
+    let mut reset = reset.filter(|(period, _)| *period == priority.reset);
+    Some(PrioritySettings {
+        weighted,
+        by_share,
+        users: queues.scores().shares().tree().users(),
+        age: priority.weights.age,
+        association: priority.weights.association,
+        fair_share: priority.weights.fair_share,
+        size: priority.weights.size,
+        queue: priority.weights.queue,
+        qos: priority.weights.qos,
+        tres: priority.tres_weights.clone(),
+        max_age: priority.max_age,
+        half_life: priority.half_life,
+        reset: reset.next().map_or("", |(_, word)| *word).to_owned(),
+        favor_small: matches!(priority.size, SizeFactor::Small | SizeFactor::SmallByTime),
+        size_by_time: matches!(priority.size, SizeFactor::LargeByTime | SizeFactor::SmallByTime),
+        period: priority.period,
+        classic: priority.classic,
+    })
+}
+
 pub(crate) fn settings(
     config: &ClusterConfig,
     clocks: &Clocks,
     machine: &Machine,
     jobs: &Jobs,
+    queues: &Queues,
     now: Time,
     caller: &Caller,
 ) -> Reply {
@@ -50,5 +88,6 @@ pub(crate) fn settings(
         admins: config.admins.clone(),
         you_are_admin: is_administrator(config, caller),
         licenses: licenses_told(config, jobs),
+        priority: priority_told(config, queues),
     }))
 }

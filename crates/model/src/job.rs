@@ -183,6 +183,9 @@ pub struct JobSpec {
     /// Higher lets others go first, within queue and level.
     #[serde(default)]
     pub nice: i64,
+    /// Points that the site adds to its priority in queues with weighted factors; given by administrators.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub site_factor: i64,
     /// All must hold before the start.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
@@ -267,6 +270,10 @@ pub struct JobSpec {
     pub priority: Option<u32>,
 }
 
+const fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
 impl JobSpec {
     /// A job that asks for nothing beyond what is necessary, with one task.
     pub fn plain(name: impl Into<String>, program: Program, workdir: OsText) -> Self {
@@ -285,6 +292,7 @@ impl JobSpec {
             begin: None,
             hold: false,
             nice: 0,
+            site_factor: 0,
             dependencies: Vec::new(),
             requeue: false,
             workdir,

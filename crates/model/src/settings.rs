@@ -1,8 +1,10 @@
 //! How the cluster is set up, as far as commands tell it to everyone (`scontrol show
 //! config`, `show licenses`).
 
+use crate::policy::Tres;
 use crate::{JobId, Span, Time, Uid};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Answer to [`crate::api::Request::Settings`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -52,6 +54,49 @@ pub struct Settings {
     pub you_are_admin: bool,
     /// Licences of the cluster, with what is in use.
     pub licenses: Vec<License>,
+    /// How queues order that do so by more than dates; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<PrioritySettings>,
+}
+
+/// How queues order that do not serve first come, first served.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PrioritySettings {
+    /// Queues that order by weighted factors.
+    pub weighted: Vec<String>,
+    /// Queues that order by fair share alone.
+    pub by_share: Vec<String>,
+    /// Number of users in accounts: the highest rank.
+    pub users: u32,
+    /// Weight of the age.
+    pub age: u32,
+    /// Weight of the association.
+    pub association: u32,
+    /// Weight of fair share.
+    pub fair_share: u32,
+    /// Weight of the size.
+    pub size: u32,
+    /// Weight of the queue.
+    pub queue: u32,
+    /// Weight of the quality of service.
+    pub qos: u32,
+    /// Weights of what is asked for.
+    pub tres: BTreeMap<Tres, u32>,
+    /// At this age the factor of age is one.
+    pub max_age: Span,
+    /// After this time use counts half; zero when it never fades.
+    pub half_life: Span,
+    /// When use is forgotten as a whole, in one word.
+    pub reset: String,
+    /// Small jobs have the higher factor of size.
+    pub favor_small: bool,
+    /// Size is cores by the time limit.
+    pub size_by_time: bool,
+    /// How often running jobs are looked at.
+    pub period: Span,
+    /// The classic formula with this damping counts in place of Fair Tree.
+    pub classic: Option<u16>,
 }
 
 /// A licence that is counted over the whole cluster.

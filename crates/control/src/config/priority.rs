@@ -1,6 +1,7 @@
 //! How queues that do not serve first come, first served order their jobs.
 
 use cosy_model::Span;
+use cosy_model::policy::Tres;
 use cosy_policy::billing::{BillingWeights, Combine};
 use cosy_policy::fair_tree::Ties;
 use cosy_policy::reset::ResetPeriod;
@@ -12,6 +13,9 @@ use std::collections::BTreeMap;
 pub struct PriorityConfig {
     /// What each factor is multiplied with.
     pub weights: Weights,
+    /// What is asked for of each of these, as a part of what the queue's nodes have, is multiplied with.
+    /// Source: `slurm.conf(5)`, `PriorityWeightTRES`.
+    pub tres_weights: BTreeMap<Tres, u32>,
     /// At this age the factor of age is one.
     pub max_age: Span,
     /// How large a job counts.
@@ -49,6 +53,7 @@ impl Default for PriorityConfig {
     fn default() -> Self {
         Self {
             weights: Weights::default(),
+            tres_weights: BTreeMap::new(),
             max_age: Span::from_secs(7 * 86_400),
             size: SizeFactor::default(),
             half_life: Span::from_secs(7 * 86_400),

@@ -17,8 +17,8 @@ use crate::rooms::Rooms;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{End, JobId, OsText, Time};
 use cosy_view::job::{
-    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, OpenDependency, Reason,
-    RowName, Submission,
+    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, OpenDependency,
+    PriorityFactors, Reason, RowName, Submission,
 };
 use cosy_view::words::end_note::NEVER_NOTE;
 use std::collections::BTreeMap;
@@ -146,10 +146,29 @@ impl JobFacts for LiveFacts<'_> {
 
     fn priority(&self) -> i64 {
         let submitted = &self.job.submitted();
+        let scored = || {
+            let queues = &self.around.rooms.queues;
+            let queue = queues.get(queues.id_of(&submitted.queue)?).spec();
+            queues.scores().priority(queue, self.job, self.around.now)
+        };
         match self.job.held() {
             Some(_) => 0,
-            None => priority(&submitted.spec, submitted.rank()),
+            None => scored().unwrap_or_else(|| priority(&submitted.spec, submitted.rank())),
         }
+    }
+
+    fn factors(&self) -> Option<PriorityFactors> {
+        let queues = &self.around.rooms.queues;
+        let queue = queues.id_of(&self.job.submitted().queue)?;
+        let waits = self.job.is_waiting() && self.job.eligible().is_some();
+        let waits = waits && self.job.held().is_none();
+        let queue = queues.get(queue).spec();
+        let told = || {
+            queues
+                .scores()
+                .factors_told(queue, self.job, self.around.now)
+        };
+        waits.then(told).flatten()
     }
 
     fn place(&self) -> Option<i64> {
@@ -285,6 +304,10 @@ impl JobFacts for EndedFacts<'_> {
 
     fn priority(&self) -> i64 {
         priority(&self.submitted.spec, self.submitted.rank())
+    }
+
+    fn factors(&self) -> Option<PriorityFactors> {
+        None
     }
 
     fn place(&self) -> Option<i64> {

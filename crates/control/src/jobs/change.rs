@@ -50,6 +50,7 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     set(&mut spec.request.memory, &change.memory);
     set_some(&mut spec.begin, &change.begin);
     set(&mut spec.nice, &change.nice);
+    set(&mut spec.site_factor, &change.site_factor);
     set(&mut spec.requeue, &change.requeue);
     set(&mut spec.request.features, &change.features);
     set(&mut spec.request.prefer, &change.prefer);

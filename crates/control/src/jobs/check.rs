@@ -285,6 +285,13 @@ fn features_in(groups: &[Vec<String>]) -> usize {
 }
 
 fn check_numbers(spec: &JobSpec) -> Result<(), Refusal> {
+    if spec.site_factor.unsigned_abs() > limits::NICE.unsigned_abs() {
+        return Err(Refusal::invalid(format!(
+            "{} points of the site are beyond {}",
+            spec.site_factor,
+            limits::NICE
+        )));
+    }
     if spec.nice.unsigned_abs() > limits::NICE.unsigned_abs() {
         return Err(Refusal::invalid(format!("nice {} is beyond {}", spec.nice, limits::NICE)));
     }

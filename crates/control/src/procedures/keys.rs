@@ -21,7 +21,7 @@ pub(crate) fn keys_due(rooms: &mut Rooms, turn: &mut Turn) {
         .next_due()
         .is_some_and(|due| due <= now)
     {
-        measure_machine(&rooms.machine, &mut rooms.queues);
+        measure_machine(&rooms.config, &rooms.machine, &mut rooms.queues);
         rooms.queues.scores_mut().look(now);
     }
     for _ in 0..KEYS_AT_ONCE {

@@ -47,6 +47,9 @@ pub struct JobChange {
     pub begin: Option<Time>,
     /// Nice value; below 0 only for administrators.
     pub nice: Option<i64>,
+    /// Points that the site adds to the priority; only for administrators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site_factor: Option<i64>,
     /// Whether it runs again after a node was lost.
     pub requeue: Option<bool>,
     /// Features that each node must have, all of them anew.

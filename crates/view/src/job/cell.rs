@@ -50,6 +50,14 @@ pub fn cell<'a>(
         JobField::HeldBy => text(facts.status().held_by.map_or("", |held| held.word())),
         JobField::Place => facts.place().map_or(Cell::None, Cell::Number),
         JobField::Priority => Cell::Number(facts.priority()),
+        JobField::PriorityAge
+        | JobField::PriorityFairShare
+        | JobField::PrioritySize
+        | JobField::PriorityQueue
+        | JobField::PriorityQos
+        | JobField::PriorityAssociation
+        | JobField::PriorityTres
+        | JobField::PrioritySite => factor(facts, field),
         JobField::Nice => Cell::Number(spec().nice),
         JobField::Attempt => number(u64::from(facts.status().attempt.0)),
         JobField::Restarts => number(restarts(facts)),
@@ -146,6 +154,27 @@ pub fn cell<'a>(
         JobField::Oversubscribe => flag(asked().oversubscribe),
         JobField::Contiguous => flag(asked().contiguous),
         JobField::Gres => text(gres::write(asked())),
+    }
+}
+
+/// A factor of the priority; nothing where there are none.
+fn factor(facts: &impl JobFacts, field: JobField) -> Cell<'static> {
+    let Some(factors) = facts.factors() else {
+        return Cell::None;
+    };
+    match field {
+        JobField::PriorityAge => number(factors.age),
+        JobField::PriorityFairShare => number(factors.fair_share),
+        JobField::PrioritySize => number(factors.size),
+        JobField::PriorityQueue => number(factors.queue),
+        JobField::PriorityQos => number(factors.qos),
+        JobField::PriorityAssociation => number(factors.association),
+        JobField::PrioritySite => Cell::Number(factors.site),
+        _ => {
+            let all = factors.tres.iter();
+            let all: Vec<String> = all.map(|(tres, ppb)| format!("{tres}={ppb}")).collect();
+            text(all.join(","))
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub use crate::words::row_name::RowName;
 pub use cell::cell;
 pub use ended::{ended_fields, tone};
 pub use facts::{
-    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, Reason, Submission,
+    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, PriorityFactors, Reason,
+    Submission,
 };
 pub use why::{Waiting, why};

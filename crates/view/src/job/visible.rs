@@ -47,6 +47,14 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::HeldBy
         | JobField::Place
         | JobField::Priority
+        | JobField::PriorityAge
+        | JobField::PriorityFairShare
+        | JobField::PrioritySize
+        | JobField::PriorityQueue
+        | JobField::PriorityQos
+        | JobField::PriorityAssociation
+        | JobField::PriorityTres
+        | JobField::PrioritySite
         | JobField::Nice
         | JobField::Attempt
         | JobField::Restarts

@@ -50,6 +50,7 @@ pub(crate) fn change_running(
         wckey: change.wckey.clone(),
         priority: change.priority,
         nice: change.nice,
+        site_factor: change.site_factor,
         requeue: change.requeue,
         mail: change.mail.clone(),
         time_limit: change.time_limit,

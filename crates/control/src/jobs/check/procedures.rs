@@ -97,6 +97,10 @@ fn check_rights(
         require_admin(config, caller, "use a negative nice value")
             .map_err(|e| e.about(About::Priority))?;
     }
+    if spec.site_factor != old.map_or(0, |old| old.site_factor) {
+        require_admin(config, caller, "give a job points of the site")
+            .map_err(|e| e.about(About::Priority))?;
+    }
     let comment = &spec.admin_comment;
     if !comment.is_empty() && old.is_none_or(|old| old.admin_comment != *comment) {
         require_admin(config, caller, "make an administrator's comment")?;

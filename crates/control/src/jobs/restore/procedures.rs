@@ -72,7 +72,7 @@ pub(crate) fn build_queues(
         &config.queues,
         now,
     );
-    measure_machine(machine, queues);
+    measure_machine(config, machine, queues);
 }
 
 pub(crate) fn load_submission(

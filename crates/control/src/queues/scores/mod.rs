@@ -8,6 +8,7 @@
 //! What always holds: a job that has a score in a planner is noted with its user; without a queue that
 //! orders by more than dates nothing is noted and nothing is kept.
 
+mod factors;
 pub(crate) mod layout;
 mod places;
 pub(crate) mod procedures;
@@ -27,10 +28,9 @@ use crate::config::PriorityConfig;
 use crate::jobs::job::Job;
 use crate::queues::scores::layout::Layout;
 use crate::queues::scores::shares::Shares;
+use cosy_model::policy::Tres;
 use cosy_model::{JobId, QueueOrder, QueueSpec, Span, Time};
-use cosy_policy::classic;
 use cosy_policy::fair_tree::Place;
-use cosy_policy::weights::{self, Ageing, Factors, JobSize, Terms};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ranks are given at most this often: each takes a walk over all users.
@@ -47,6 +47,8 @@ pub(crate) struct Scores {
     shares: Shares,
     /// Cores and nodes of the cluster, for the factor of size.
     machine: (u32, u32),
+    /// What the nodes of each queue have of resources with a weight.
+    of_queues: BTreeMap<String, BTreeMap<Tres, u64>>,
     /// Jobs in planners by their users.
     standing: BTreeMap<Place, BTreeSet<JobId>>,
     /// At whose place each of them stands.
@@ -103,6 +105,16 @@ impl Scores {
     /// The cluster has so many cores and nodes.
     pub fn machine_has(&mut self, cores: u32, nodes: u32) {
         self.machine = (cores, nodes);
+    }
+
+    /// Resources with a weight, where some queue orders by weights.
+    pub fn weighted_resources(&self) -> impl Iterator<Item = &Tres> {
+        self.config.tres_weights.keys()
+    }
+
+    /// What the nodes of each queue have of them.
+    pub fn queues_have(&mut self, of_queues: BTreeMap<String, BTreeMap<Tres, u64>>) {
+        self.of_queues = of_queues;
     }
 
     /// Whether use is kept.
@@ -239,68 +251,6 @@ impl Scores {
     pub(in crate::queues) fn weighted(&self, queue: &QueueSpec, job: &Job) -> i64 {
         self.terms(queue, job).key(self.mark)
     }
-
-    /// What a job's priority is made of.
-    pub(crate) fn terms(&self, queue: &QueueSpec, job: &Job) -> Terms {
-        let (weights, max_age) = (&self.config.weights, self.config.max_age);
-        if let Some(priority) = job.spec().priority {
-            return weights.set_by_hand(priority, max_age);
-        }
-        let ageing = job.eligible().map_or(Ageing::Not, Ageing::Since);
-        weights.terms(&self.factors(queue, job), ageing, max_age)
-    }
-
-    /// The factors of a job but its age.
-    pub(crate) fn factors(&self, queue: &QueueSpec, job: &Job) -> Factors {
-        let submitted = job.submitted();
-        let factor = |name: &str| self.config.queues.get(name).map_or(0, |queue| queue.factor);
-        let most = self.config.queues.values().map(|queue| queue.factor).max();
-        let (cores, nodes) = self.machine;
-        let size = JobSize {
-            nodes: submitted.place.least().unwrap_or(1),
-            cores: cores_of(job),
-            limit: submitted.place.limit(),
-            all_nodes: nodes,
-            all_cores: cores,
-        };
-        Factors {
-            fair_share: self.fair_share_factor(job),
-            size: weights::size(self.config.size, size),
-            queue: weights::part_of(factor(&queue.name).into(), most.unwrap_or(0).into()),
-            qos: self.qos_factor(job),
-            association: self.association_factor(job),
-            nice: submitted.spec.nice,
-            ..Factors::default()
-        }
-    }
-
-    /// Priority of the job's quality of service, as a part of the highest of all.
-    fn qos_factor(&self, job: &Job) -> u64 {
-        let facts = job.spec().qos.as_deref();
-        let facts = facts.and_then(|name| self.shares.qos_facts(name));
-        let own = facts.map_or(0, |facts| facts.priority);
-        weights::part_of(own.into(), self.shares.most_qos_priority().into())
-    }
-
-    /// Priority of the job's association, as a part of the highest of all.
-    fn association_factor(&self, job: &Job) -> u64 {
-        let (own, most) = self.shares.priority_of(member(job));
-        weights::part_of(own.into(), most.into())
-    }
-
-    fn fair_share_factor(&self, job: &Job) -> u64 {
-        let member = member(job);
-        let tree = self.shares.tree();
-        match (self.config.classic, self.shares.known(member)) {
-            (Some(damping), Some(place)) => {
-                classic::factor(classic::standing(tree, place), damping)
-            }
-            _ => {
-                let rank = self.shares.rank_of(member);
-                weights::part_of(rank.into(), tree.users().max(1).into())
-            }
-        }
-    }
 }
 
 /// Whose use a job is: its user in its account, for its queue.
@@ -311,15 +261,4 @@ pub(crate) fn member(job: &Job) -> Member<'_> {
         user: &submitted.user,
         queue: &submitted.queue,
     }
-}
-
-/// Cores that a job asks for, all components together.
-fn cores_of(job: &Job) -> u32 {
-    let cores = job.submitted().requests().map(|request| {
-        request
-            .tasks
-            .unwrap_or(1)
-            .saturating_mul(request.cores_per_task)
-    });
-    cores.fold(0, u32::saturating_add)
 }

@@ -6,6 +6,7 @@ use crate::jobs::job::Job;
 use crate::jobs::run::Run as JobRun;
 use crate::machine::Machine;
 use crate::queues::Queues;
+use crate::queues::scores::factors::amount_of;
 use crate::queues::scores::member;
 use crate::queues::scores::resources::UseOf;
 use crate::queues::scores::shares::Holding;
@@ -160,12 +161,30 @@ fn held(machine: &Machine, job: &Job, run: &JobRun) -> Held {
 }
 
 /// The cluster has so many cores and nodes.
-pub(crate) fn measure_machine(machine: &Machine, queues: &mut Queues) {
+pub(crate) fn measure_machine(config: &ClusterConfig, machine: &Machine, queues: &mut Queues) {
     if queues.scores().is_on() {
         let nodes = machine.ids().map(|id| machine.node(id).amounts().cores);
         let (mut cores, mut count) = (0u32, 0u32);
         nodes.for_each(|n| (cores, count) = (cores.saturating_add(n), count + 1));
         queues.scores_mut().machine_has(cores, count);
+        let weighted: Vec<Tres> = queues.scores().weighted_resources().cloned().collect();
+        if !weighted.is_empty() {
+            let all = queues.all().iter();
+            let of_queues = all.map(|queue| {
+                let has = weighted.iter().map(|tres| {
+                    let nodes = queue.nodes().iter();
+                    let amounts = nodes.map(|id| amount_of(&machine.node(id).amounts(), tres));
+                    let licenses = match tres {
+                        Tres::License(name) => u64::from(config.licenses.get(name)),
+                        _ => 0,
+                    };
+                    (tres.clone(), amounts.fold(licenses, u64::saturating_add))
+                });
+                (queue.spec().name.clone(), has.collect())
+            });
+            let of_queues = of_queues.collect();
+            queues.scores_mut().queues_have(of_queues);
+        }
     }
 }
 
