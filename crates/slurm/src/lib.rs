@@ -30,6 +30,7 @@ pub mod sentences;
 pub mod show;
 pub mod sinfo;
 pub mod small_reports;
+pub mod sprio;
 pub mod squeue;
 pub mod sreport;
 pub mod sshare;

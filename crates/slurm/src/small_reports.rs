@@ -11,7 +11,7 @@ pub const SPRIO: &[Row] = &[
     Row::value(b'j', "jobs", "ID[,...]", "these jobs"),
     Row::flag(b'l', "long", "more columns"),
     Row::value(b'M', "cluster", "NAME", "ask this cluster: only the own one is there"),
-    Row::flag(b'n', "norm", "parts of the whole"),
+    Row::flag(b'n', "norm", "factors from 0 to 1, not points"),
     Row::value(b'o', "format", "FORMAT", "columns by letter"),
     Row::value(b'p', "partition", "NAME[,...]", "jobs in these partitions"),
     Row::value(b'S', "sort", "KEYS", "order"),

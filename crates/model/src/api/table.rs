@@ -207,24 +207,9 @@ job_fields! {
     /// running jobs of a queue that orders by weights the weighted sum, by fair share the rank of
     /// the user.
     Priority = "priority", Number;
-    /// Factors of its priority in billionths, where its queue orders by fair share or weights and it waits
-    /// for its turn: its age.
-    PriorityAge = "priority_age_ppb", Number;
-    /// The fair share of its user.
-    PriorityFairShare = "priority_fair_share_ppb", Number;
-    /// Its size.
-    PrioritySize = "priority_size_ppb", Number;
-    /// Its queue.
-    PriorityQueue = "priority_queue_ppb", Number;
-    /// Its quality of service.
-    PriorityQos = "priority_qos_ppb", Number;
-    /// Its association.
-    PriorityAssociation = "priority_association_ppb", Number;
-    /// What it asks for of each weighted resource, as a part of what its queue has:
-    /// `cpu=250000000,gres/gpu=0`.
-    PriorityTres = "priority_tres_ppb", Text;
-    /// Points that the site has given it.
-    PrioritySite = "priority_site", Number;
+    /// What its priority is made of, where its queue orders by more than dates and it waits for its
+    /// turn, in billionths: `age=0,fair_share=250000000,site=0,cpu=125000000`.
+    PriorityFactors = "priority_factors", Text;
     /// By whom it is held: `user`, `admin`, or nothing.
     HeldBy = "held_by", Text;
     /// What it waits for, with how each of them stands: `afterok:12_*(unfulfilled)`.

@@ -9,7 +9,7 @@
 use super::{clean, or_null};
 use crate::times;
 use cosy_model::limits::{STEP_TASKS, STEPS};
-use cosy_model::settings::{License, Settings};
+use cosy_model::settings::{License, PrioritySettings, Settings};
 use cosy_model::{MiB, Span};
 use jiff::tz::TimeZone;
 
@@ -38,7 +38,7 @@ pub fn parameters(facts: ConfigFacts<'_>) -> Vec<(&'static str, String)> {
     let host = or(&settings.host, "localhost");
     let memory = facts.memory;
     let fixed = |name, value: &str| (name, value.to_owned());
-    vec![
+    let mut all = vec![
         fixed("AccountingStorageEnforce", "none"),
         fixed("AccountingStorageHost", &host),
         fixed("AccountingStorageParameters", NULL),
@@ -101,7 +101,18 @@ pub fn parameters(facts: ConfigFacts<'_>) -> Vec<(&'static str, String)> {
         fixed("PowerPlugin", ""),
         fixed("PreemptMode", "OFF"),
         fixed("PreemptType", "preempt/none"),
-        fixed("PriorityType", "priority/basic"),
+    ];
+    all.extend(priority(settings.priority.as_ref()));
+    all.extend(after_priority(facts));
+    all
+}
+
+/// The parameters behind those of the order, by name.
+fn after_priority(facts: ConfigFacts<'_>) -> Vec<(&'static str, String)> {
+    let settings = facts.settings;
+    let host = or(&settings.host, "localhost");
+    let fixed = |name, value: &str| (name, value.to_owned());
+    vec![
         fixed("PrivateData", if settings.open { "none" } else { "jobs" }),
         fixed("ProctrackType", "proctrack/linuxproc"),
         fixed("Prolog", OF_NODES),
@@ -147,6 +158,41 @@ pub fn parameters(facts: ConfigFacts<'_>) -> Vec<(&'static str, String)> {
         fixed("TreeWidth", "16"),
         fixed("UsePam", "No"),
         fixed("WaitTime", "0 sec"),
+    ]
+}
+
+/// What is about the order of jobs: of the queues that order by more than dates, where there are some.
+fn priority(settings: Option<&PrioritySettings>) -> Vec<(&'static str, String)> {
+    let Some(priority) = settings else {
+        return vec![("PriorityType", "priority/basic".to_owned())];
+    };
+    let flags = [
+        (priority.size_by_time, "SMALL_RELATIVE_TO_TIME"),
+        (priority.classic.is_some(), "NO_FAIR_TREE"),
+    ];
+    let flags = flags
+        .into_iter()
+        .filter_map(|(is, word)| is.then_some(word));
+    let tres = priority.tres.iter();
+    let tres: Vec<String> = tres
+        .map(|(tres, weight)| format!("{tres}={weight}"))
+        .collect();
+    let small = if priority.favor_small { "Yes" } else { "No" };
+    vec![
+        ("PriorityDecayHalfLife", times::duration(priority.half_life)),
+        ("PriorityCalcPeriod", times::duration(priority.period)),
+        ("PriorityFavorSmall", small.to_owned()),
+        ("PriorityFlags", flags.collect::<Vec<_>>().join(",")),
+        ("PriorityMaxAge", times::duration(priority.max_age)),
+        ("PriorityUsageResetPeriod", priority.reset.to_uppercase()),
+        ("PriorityType", "priority/multifactor".to_owned()),
+        ("PriorityWeightAge", priority.age.to_string()),
+        ("PriorityWeightAssoc", priority.association.to_string()),
+        ("PriorityWeightFairShare", priority.fair_share.to_string()),
+        ("PriorityWeightJobSize", priority.size.to_string()),
+        ("PriorityWeightPartition", priority.queue.to_string()),
+        ("PriorityWeightQOS", priority.qos.to_string()),
+        ("PriorityWeightTRES", or(&tres.join(","), NULL)),
     ]
 }
 

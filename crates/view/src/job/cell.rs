@@ -2,7 +2,9 @@
 
 use super::facts::{JobFacts, Reason};
 use crate::table::{Cell, number, text};
-use crate::words::{by_node, counted, dependency, features, gres, ids_by_node, request, row_name};
+use crate::words::{
+    by_node, counted, dependency, features, gres, ids_by_node, priority_factors, request, row_name,
+};
 use cosy_model::api::JobField;
 use cosy_model::job::{MemoryRequest, OpenMode, ResourceRequest};
 use cosy_model::{JobState, Program, Span, Time, fold};
@@ -50,14 +52,7 @@ pub fn cell<'a>(
         JobField::HeldBy => text(facts.status().held_by.map_or("", |held| held.word())),
         JobField::Place => facts.place().map_or(Cell::None, Cell::Number),
         JobField::Priority => Cell::Number(facts.priority()),
-        JobField::PriorityAge
-        | JobField::PriorityFairShare
-        | JobField::PrioritySize
-        | JobField::PriorityQueue
-        | JobField::PriorityQos
-        | JobField::PriorityAssociation
-        | JobField::PriorityTres
-        | JobField::PrioritySite => factor(facts, field),
+        JobField::PriorityFactors => text(factors_of(facts)),
         JobField::Nice => Cell::Number(spec().nice),
         JobField::Attempt => number(u64::from(facts.status().attempt.0)),
         JobField::Restarts => number(restarts(facts)),
@@ -118,10 +113,7 @@ pub fn cell<'a>(
         JobField::Dialect => text(spec().dialect.word()),
         JobField::Batch => flag(matches!(spec().program, Program::Script { .. })),
         JobField::Rlimits => text(request::rlimits(spec())),
-        JobField::OpenMode => text(match spec().open_mode {
-            OpenMode::Truncate => "truncate",
-            OpenMode::Append => "append",
-        }),
+        JobField::OpenMode => text(open_mode(spec().open_mode)),
         JobField::MailTypes => text(request::mail_types(&spec().mail)),
         JobField::MailTo => text(&spec().mail.to),
         JobField::Umask => number(u64::from(spec().umask)),
@@ -136,10 +128,7 @@ pub fn cell<'a>(
             MemoryRequest::PerCore(memory) => number(memory.0),
             MemoryRequest::PerNode(_) | MemoryRequest::QueueDefault => Cell::None,
         },
-        JobField::MinMemoryPerNode => match asked().memory {
-            MemoryRequest::PerNode(memory) => number(memory.0),
-            MemoryRequest::PerCore(_) | MemoryRequest::QueueDefault => Cell::None,
-        },
+        JobField::MinMemoryPerNode => memory_by_node(asked().memory),
         JobField::MinDisk => number(asked().disk_per_node.0),
         JobField::MinNodes => maybe(asked().nodes),
         JobField::MaxNodes => maybe(asked().max_nodes),
@@ -157,24 +146,26 @@ pub fn cell<'a>(
     }
 }
 
-/// A factor of the priority; nothing where there are none.
-fn factor(facts: &impl JobFacts, field: JobField) -> Cell<'static> {
-    let Some(factors) = facts.factors() else {
-        return Cell::None;
-    };
-    match field {
-        JobField::PriorityAge => number(factors.age),
-        JobField::PriorityFairShare => number(factors.fair_share),
-        JobField::PrioritySize => number(factors.size),
-        JobField::PriorityQueue => number(factors.queue),
-        JobField::PriorityQos => number(factors.qos),
-        JobField::PriorityAssociation => number(factors.association),
-        JobField::PrioritySite => Cell::Number(factors.site),
-        _ => {
-            let all = factors.tres.iter();
-            let all: Vec<String> = all.map(|(tres, ppb)| format!("{tres}={ppb}")).collect();
-            text(all.join(","))
-        }
+fn factors_of(facts: &impl JobFacts) -> String {
+    let factors = facts.factors();
+    factors
+        .as_ref()
+        .map(priority_factors::write)
+        .unwrap_or_default()
+}
+
+/// Memory on each node, where it was asked for in that way.
+fn memory_by_node(memory: MemoryRequest) -> Cell<'static> {
+    match memory {
+        MemoryRequest::PerNode(memory) => number(memory.0),
+        MemoryRequest::PerCore(_) | MemoryRequest::QueueDefault => Cell::None,
+    }
+}
+
+const fn open_mode(mode: OpenMode) -> &'static str {
+    match mode {
+        OpenMode::Truncate => "truncate",
+        OpenMode::Append => "append",
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is true of a row of a list of jobs, as whoever has the jobs tells it.
 
 use crate::words::dependency::OpenDependency;
+use crate::words::priority_factors::PriorityFactors;
 use crate::words::row_name::RowName;
 use cosy_model::job::ResourceRequest;
-use cosy_model::policy::Tres;
 use cosy_model::{
     Amounts, Attempt, End, Gid, JobSpec, JobState, OsText, Span, Time, Uid, WaitReason,
 };
@@ -45,27 +45,6 @@ pub trait JobFacts {
     fn least_nodes(&self) -> Option<u32>;
     /// What each of its components asks for; of a row for one component what that asks for.
     fn requests(&self) -> impl Iterator<Item = &ResourceRequest>;
-}
-
-/// What a priority is made of: factors in billionths.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PriorityFactors {
-    /// Of the time that it could have run.
-    pub age: u64,
-    /// Of its user's fair share.
-    pub fair_share: u64,
-    /// Of its size.
-    pub size: u64,
-    /// Of its queue.
-    pub queue: u64,
-    /// Of its quality of service.
-    pub qos: u64,
-    /// Of its association.
-    pub association: u64,
-    /// Of each weighted resource.
-    pub tres: Vec<(Tres, u64)>,
-    /// Points of the site.
-    pub site: i64,
 }
 
 /// Who has asked for what.

@@ -11,11 +11,11 @@ pub mod visible;
 mod why;
 
 pub use crate::words::dependency::OpenDependency;
+pub use crate::words::priority_factors::PriorityFactors;
 pub use crate::words::row_name::RowName;
 pub use cell::cell;
 pub use ended::{ended_fields, tone};
 pub use facts::{
-    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, PriorityFactors, Reason,
-    Submission,
+    Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, Reason, Submission,
 };
 pub use why::{Waiting, why};

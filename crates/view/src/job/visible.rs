@@ -47,14 +47,7 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::HeldBy
         | JobField::Place
         | JobField::Priority
-        | JobField::PriorityAge
-        | JobField::PriorityFairShare
-        | JobField::PrioritySize
-        | JobField::PriorityQueue
-        | JobField::PriorityQos
-        | JobField::PriorityAssociation
-        | JobField::PriorityTres
-        | JobField::PrioritySite
+        | JobField::PriorityFactors
         | JobField::Nice
         | JobField::Attempt
         | JobField::Restarts
@@ -66,7 +59,7 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::Dialect => true,
         // A word of a waiting job; of one that is over what went wrong, with its files.
         JobField::Reason => !over,
-        // Sizes.
+        // Sizes and times.
         JobField::NodeCount
         | JobField::Nodes
         | JobField::BatchHost
@@ -87,9 +80,8 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::Oversubscribe
         | JobField::Contiguous
         | JobField::TasksByNode
-        | JobField::CoresByNode => true,
-        // Times.
-        JobField::Submit
+        | JobField::CoresByNode
+        | JobField::Submit
         | JobField::Eligible
         | JobField::Begin
         | JobField::Allocated

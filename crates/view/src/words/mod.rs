@@ -8,6 +8,7 @@ pub mod features;
 pub mod gres;
 pub mod ids_by_node;
 pub mod moment;
+pub mod priority_factors;
 pub mod request;
 pub mod row_name;
 pub mod slot_hint;

@@ -1,0 +1,146 @@
+//! Priorities as they are shown, and what they are made of.
+
+use super::usage::with_qos;
+use super::*;
+use cosy_view::words::priority_factors::{self, PriorityFactors};
+
+/// Priority and factors of all jobs, by id.
+fn priorities(
+    world: &mut World,
+) -> std::collections::BTreeMap<i64, (i64, Option<PriorityFactors>)> {
+    use api::JobField as F;
+    let request = Request::Jobs {
+        filter: api::JobFilter::default(),
+        fields: vec![F::Id, F::Priority, F::PriorityFactors],
+        fold_arrays: true,
+    };
+    let reply = world.ask_as(user(0, "root"), None, request);
+    let Reply::Jobs(table) = reply else {
+        panic!("{reply:?}");
+    };
+    let number = |at, field| table.number(at, field).expect("every job has one");
+    let row = |at: usize| {
+        let factors = priority_factors::read(table.text(at, F::PriorityFactors));
+        (number(at, F::Id), (number(at, F::Priority), factors))
+    };
+    (0..table.rows).map(row).collect()
+}
+
+/// What the columns of a priority say adds up to it, and it is what the order goes by.
+#[test]
+fn factors_add_up_to_the_priority_that_is_shown() {
+    let mut priority = PriorityConfig {
+        weights: Weights {
+            age: 1000,
+            fair_share: 10_000,
+            size: 100,
+            queue: 50,
+            qos: 2000,
+            association: 300,
+        },
+        tres_weights: [(Tres::Cpu, 500), (Tres::Node, 40)].into(),
+        max_age: Span::from_secs(7200),
+        ..PriorityConfig::default()
+    };
+    let queue = cosy_control::QueuePriority {
+        factor: 7,
+        ..cosy_control::QueuePriority::default()
+    };
+    priority.queues = [(config(2, 4).queues[0].name.clone(), queue)].into();
+    let mut world = ordered(2, QueueOrder::Weights, priority);
+    let with_priority = |priority| AssociationChange {
+        priority: Some(Some(priority)),
+        ..AssociationChange::default()
+    };
+    let key = |user: &str| AssociationKey {
+        account: "physics".to_owned(),
+        user: Some(user.to_owned()),
+        queue: None,
+    };
+    let urgent = PolicyChange::AddQos {
+        name: "urgent".to_owned(),
+        set: QosChange {
+            priority: Some(40),
+            ..QosChange::default()
+        },
+    };
+    let slow = PolicyChange::AddQos {
+        name: "slow".to_owned(),
+        set: QosChange {
+            priority: Some(10),
+            ..QosChange::default()
+        },
+    };
+    let all = vec![
+        account("physics", "root", 1),
+        PolicyChange::AddAssociation {
+            key: key("ann"),
+            set: with_priority(30),
+        },
+        PolicyChange::AddAssociation {
+            key: key("bob"),
+            set: with_priority(15),
+        },
+        urgent,
+        slow,
+    ];
+    changes(&mut world, all);
+    let first = submit_as(&mut world, "ann", 2, |_| {});
+    let slow = submit_as(&mut world, "bob", 1, |spec| {
+        spec.qos = Some("slow".to_owned());
+        spec.nice = 20;
+    });
+    let urgent = submit_as(&mut world, "bob", 2, with_qos("urgent"));
+    let held = submit_as(&mut world, "ann", 1, |spec| spec.hold = true);
+    world.pass(720);
+    let told = priorities(&mut world);
+    let ((shown, factors), running) = (&told[&(slow as i64)], &told[&(urgent as i64)]);
+    assert!(world.store.ends().contains_key(&JobId(first)), "{}", world.queue());
+    assert!(running.1.is_none(), "what runs has no factors: {told:?}");
+    assert!(running.0 > 2000, "{told:?}");
+    assert_eq!(told[&(held as i64)], (0, None));
+    let factors = factors.clone().expect("it waits for its turn");
+    let part = |ppb: u64| ppb as f64 / 1e9;
+    assert!((part(factors.age) - 720.0 / 7200.0).abs() < 0.01, "{factors:?}");
+    assert_eq!((factors.size, factors.queue), (312_500_000, 1_000_000_000));
+    assert_eq!((factors.qos, factors.association), (250_000_000, 500_000_000));
+    assert_eq!(factors.tres, [(Tres::Cpu, 125_000_000), (Tres::Node, 500_000_000)]);
+    let sum = 1000.0 * part(factors.age)
+        + 10_000.0 * part(factors.fair_share)
+        + 100.0 * 0.3125
+        + 50.0
+        + 2000.0 * 0.25
+        + 300.0 * 0.5
+        + (500.0 / 8.0 + 40.0 / 2.0)
+        - 20.0;
+    assert!((sum - *shown as f64).abs() <= 1.0, "{sum} is shown as {shown}");
+    let site = |points| Request::Change {
+        filter: api::JobFilter {
+            ids: vec![slow.to_string().parse().unwrap()],
+            ..api::JobFilter::default()
+        },
+        change: Box::new(api::JobChange {
+            site_factor: Some(points),
+            ..api::JobChange::default()
+        }),
+    };
+    let refused = world.ask_as(user(2098, "bob"), Some([77; 16]), site(5));
+    assert!(format!("{refused:?}").contains("points of the site"), "{refused:?}");
+    world.ask_as(user(0, "root"), Some([78; 16]), site(-200));
+    let (after, factors) = &priorities(&mut world)[&(slow as i64)];
+    assert_eq!(factors.as_ref().map(|factors| factors.site), Some(-200));
+    assert!((sum - 200.0 - *after as f64).abs() <= 1.0, "{sum} less 200 is shown as {after}");
+    let rank = columns_by_share();
+    assert_eq!(rank, (2, 1), "the rank is the priority where fair share orders");
+}
+
+/// Priorities of the job of a new user and of the job of one who runs.
+fn columns_by_share() -> (i64, i64) {
+    let mut world = ordered(1, QueueOrder::FairShare, PriorityConfig::default());
+    submit_as(&mut world, "ann", 1, |_| {});
+    let again = submit_as(&mut world, "ann", 1, |_| {});
+    let new = submit_as(&mut world, "bob", 1, |_| {});
+    world.pass(400);
+    let told = priorities(&mut world);
+    (told[&(new as i64)].0, told[&(again as i64)].0)
+}
