@@ -108,6 +108,9 @@ pub struct Refusal {
     /// What it is about, where the kind alone does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<About>,
+    /// Slurm's error number for it, where a script of the site gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slurm_number: Option<u32>,
 }
 
 impl Refusal {
@@ -117,6 +120,7 @@ impl Refusal {
             code,
             message: message.into(),
             about: None,
+            slurm_number: None,
         }
     }
 
@@ -169,9 +173,8 @@ impl Refusals {
         if let Some((code, about, count)) = self.more {
             let message = format!("{count} more were refused, which are not named here");
             let refusal = Refusal {
-                code,
-                message,
                 about,
+                ..Refusal::new(code, message)
             };
             all.push((format!("{count} more"), refusal));
         }

@@ -13,6 +13,7 @@ pub mod control;
 pub mod diagnosis;
 pub mod end_messages;
 pub mod environment;
+pub mod error_numbers;
 pub mod geometry;
 pub mod getopt;
 pub mod import;

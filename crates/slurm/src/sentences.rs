@@ -3,7 +3,7 @@
 //!
 //! Knows nothing of how a refusal came about. Source: captures of 22.05.
 
-use cosy_model::{About, RefusalCode};
+use cosy_model::{About, Refusal, RefusalCode};
 
 /// A component of a heterogeneous job cannot be dealt with alone.
 pub const NOT_A_COMPONENT: &str =
@@ -83,27 +83,22 @@ pub const NO_QOS: &str = "Invalid qos specification";
 /// Where no sentence of Slurm's fits.
 pub const UNSPECIFIED: &str = "Unspecified error";
 
-/// The sentences of Slurm's error numbers, as far as they are used here.
-const NUMBERS: &[(u32, &str)] = &[
-    (0, "No error"),
-    (2000, PARTITION_LIMIT),
-    (2001, NO_PARTITION),
-    (2002, DENIED),
-    (2010, NO_NODE),
-    (2014, NODE_CONFIG),
-    (2017, NO_JOB),
-    (2021, COMPLETED),
-    (2035, NOT_YOURS),
-];
-
 /// The sentence of an error number; Slurm gives the number back when it has none.
 pub fn of_number(text: &str) -> String {
-    let number = text.parse().ok();
-    let known = NUMBERS.iter().find(|(n, _)| Some(*n) == number);
+    let known = text.parse().ok().and_then(crate::error_numbers::sentence);
     known.map_or_else(
         || format!("Unknown error {}", text.chars().take(20).collect::<String>()),
-        |(_, sentence)| (*sentence).to_owned(),
+        str::to_owned,
     )
+}
+
+/// Slurm's sentence for a refused job: that of the number that a script of the site gave, if it
+/// gave one.
+pub fn about_refused(refusal: &Refusal) -> &'static str {
+    let named = refusal
+        .slurm_number
+        .and_then(crate::error_numbers::sentence);
+    named.unwrap_or(about_job(refusal.code))
 }
 
 /// Slurm's sentence for a refusal about a job.

@@ -144,7 +144,13 @@ impl Session<'_> {
             },
             Ok(_) => refused(sentences::UNSPECIFIED, word),
             Err(cosy_client::CallError::Refused(refusal)) => {
-                refused(self.why_not(&refusal, &change, &ids), word)
+                let why = self.why_not(&refusal, &change, &ids);
+                if refusal.code == RefusalCode::Admission {
+                    // What the site says in its own words.
+                    let lines = refusal.message.lines().filter(|line| *line != why);
+                    lines.for_each(|line| say(&format!("scontrol: error: {line}")));
+                }
+                refused(why, word)
             }
             Err(e) => refused(words::of_call(&e), word),
         }
@@ -251,7 +257,7 @@ impl Session<'_> {
                 sentences::NO_NODE
             }
             RefusalCode::WrongState => sentences::RUNNING,
-            code => sentences::about_job(code),
+            _ => sentences::about_refused(refusal),
         }
     }
 

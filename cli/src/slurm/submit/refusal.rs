@@ -95,13 +95,13 @@ const fn sentence(about: About) -> Option<&'static str> {
     }
 }
 
-/// A refusal without a sentence in Slurm: the controller's own words come first.
+/// A refusal without a sentence in Slurm: the controller's own words come first. A script of the
+/// site may have named the sentence.
 fn in_full(refusal: &Refusal) -> Fault {
-    let mut fault = Fault::refusal(sentences::about_job(refusal.code));
-    let lines = refusal
-        .message
-        .lines()
-        .map(|line| Line::Error(line.to_owned()));
+    let sentence = sentences::about_refused(refusal);
+    let mut fault = Fault::refusal(sentence);
+    let lines = refusal.message.lines().filter(|line| *line != sentence);
+    let lines = lines.map(|line| Line::Error(line.to_owned()));
     fault.lines.splice(0..0, lines);
     fault
 }
