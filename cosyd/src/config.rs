@@ -14,7 +14,7 @@ mod reservations_tests;
 mod submit;
 mod values;
 
-use crate::submit::SubmitPolicy;
+use crate::submit::{SubmitPolicy, load};
 use cosy_config::Check;
 pub use cosy_config::Faults;
 use cosy_control::{ClusterConfig, ReservationPolicy};
@@ -144,14 +144,18 @@ struct Users {
     lookup_command: Option<Vec<String>>,
 }
 
-/// Reads and checks a configuration file.
+/// Reads and checks a configuration file, and the script in Lua that it names.
 ///
 /// # Errors
 /// [`Faults`]: every fault found.
 pub fn read(path: &Path) -> Result<Config, Faults> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Faults(vec![format!("{}: {e}", path.display())]))?;
-    parse(path, &text)
+    let mut config = parse(path, &text)?;
+    if let Some(policy) = &mut config.submit {
+        load(Arc::make_mut(policy)).map_err(|fault| Faults(vec![fault]))?;
+    }
+    Ok(config)
 }
 
 /// Checks the text of a configuration file.

@@ -8,7 +8,7 @@
 
 use crate::budget::Share;
 use crate::clients::lock;
-use cosy_control::{ClientId, DescribedJob, LinkAnswer, LinkId};
+use cosy_control::{ClientId, Described, LinkAnswer, LinkId};
 use cosy_model::api::Reply;
 use cosy_model::node::NodeOrder;
 use cosy_model::{Refusal, RefusalCode};
@@ -89,7 +89,7 @@ impl Backlog {
 /// Descriptions of jobs, once they are there.
 #[derive(Debug)]
 pub struct Expected {
-    jobs: oneshot::Receiver<Vec<DescribedJob>>,
+    jobs: oneshot::Receiver<Described>,
     refusal: oneshot::Receiver<Reply>,
 }
 
@@ -98,7 +98,7 @@ impl Expected {
     ///
     /// # Errors
     /// The refusal that came instead.
-    pub async fn wait(self) -> Result<Vec<DescribedJob>, Refusal> {
+    pub async fn wait(self) -> Result<Described, Refusal> {
         if let Ok(jobs) = self.jobs.await {
             return Ok(jobs);
         }
@@ -117,7 +117,7 @@ pub struct Hub {
     next: AtomicU64,
     clients: Mutex<BTreeMap<ClientId, oneshot::Sender<Reply>>>,
     /// Those who wait for descriptions of jobs.
-    describing: Mutex<BTreeMap<ClientId, oneshot::Sender<Vec<DescribedJob>>>>,
+    describing: Mutex<BTreeMap<ClientId, oneshot::Sender<Described>>>,
     links: Mutex<BTreeMap<LinkId, NodeLink>>,
 }
 
@@ -143,10 +143,10 @@ impl Hub {
     }
 
     /// Hands descriptions over; nothing else is waited for by that client.
-    pub fn describe(&self, client: ClientId, jobs: Vec<DescribedJob>) {
+    pub fn describe(&self, client: ClientId, described: Described) {
         let sender = lock(&self.describing).remove(&client);
         if let Some(sender) = sender {
-            let _ = sender.send(jobs);
+            let _ = sender.send(described);
         }
         self.forget(client);
     }

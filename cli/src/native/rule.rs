@@ -118,6 +118,7 @@ fn as_object(tried: &RulesTried) -> String {
         "changes": changes,
         "remarks": tried.remarks,
         "refused": tried.refused,
+        "logged": tried.logged,
     });
     format!("{whole}\n")
 }
@@ -139,6 +140,9 @@ fn in_words(tried: &RulesTried) -> String {
     }
     for remark in &tried.remarks {
         text += &format!("  the user is told: {remark}\n");
+    }
+    for line in &tried.logged {
+        text += &format!("  the log: {line}\n");
     }
     text += &match &tried.refused {
         Some(why) => format!("the job is refused: {why}\n"),
@@ -262,8 +266,9 @@ mod tests {
             changes: vec![("queue".into(), "gpu".into())],
             remarks: vec!["moved".into()],
             refused: Some("no".into()),
+            logged: vec!["lua: seen".into()],
         };
-        let want = "rules that apply to this job of ann: gpu\n  queue becomes gpu\n  the user is told: moved\nthe job is refused: no\n";
+        let want = "rules that apply to this job of ann: gpu\n  queue becomes gpu\n  the user is told: moved\n  the log: lua: seen\nthe job is refused: no\n";
         assert_eq!(in_words(&tried), want);
         let object: serde_json::Value = serde_json::from_str(&as_object(&tried)).unwrap();
         assert_eq!(object["changes"]["queue"], "gpu");

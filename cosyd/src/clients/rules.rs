@@ -4,8 +4,8 @@ use super::lock::lock;
 use super::services::Services;
 use crate::budget::Requester;
 use crate::engine::Input;
-use crate::submit::{Judged, Reason, SubmitPolicy, Worker, judge};
-use cosy_control::{Caller, DescribedJob, DescriptionRequest, Event, is_admin};
+use crate::submit::{Judged, Reason, SubmitPolicy, Workers, judge};
+use cosy_control::{Caller, Described, DescriptionRequest, Event, is_admin};
 use cosy_model::api::{JobRef, Reply, Request, RulesTried};
 use cosy_model::{Gid, Refusal, RefusalCode};
 use std::sync::Arc;
@@ -112,7 +112,8 @@ impl Services {
                 tried.refused = judged.refused.map(|refusal| refusal.message);
                 let changes = judged.changes.into_iter();
                 let words = changes.map(|(field, value)| (field.name().into(), value.to_string()));
-                tried.changes = words.collect();
+                tried.changes = words.chain(judged.further).collect();
+                tried.logged = judged.logged;
                 Reply::RulesTried(Box::new(tried))
             }
             Err(refusal) => Reply::Refused(refusal),
@@ -135,7 +136,8 @@ impl Services {
                 ),
             ));
         }
-        let jobs = match &request {
+        let queues = policy.sees().queues;
+        let described = match &request {
             Request::Change { filter, .. } => {
                 let ids = filter.ids.len();
                 if ids == 0 || ids > CHANGED_JOBS {
@@ -143,35 +145,39 @@ impl Services {
                         "rules at submission look at every job that is changed: name the jobs by id, at most {CHANGED_JOBS} at once"
                     )));
                 }
-                self.described(caller, filter.ids.clone()).await?
+                self.described(caller, filter.ids.clone(), queues).await?
             }
-            _ => Vec::new(),
+            _ if queues => self.described(caller, Vec::new(), true).await?,
+            _ => Described::default(),
         };
         let reason = Reason {
             user: caller.user.clone(),
             admin,
             default_queue: lock(&self.cluster).default_queue.clone(),
-            jobs,
+            jobs: described.jobs,
+            queues: described.queues,
         };
         let who = Requester {
             uid: caller.user.uid,
             trusted: admin && caller.via.is_none(),
         };
-        let work = move |worker: &mut Option<Worker>| judge(&policy, &reason, worker, request);
+        let work = move |workers: &mut Workers| judge(&policy, &reason, workers, request);
         self.gate.threads()?.run(who, work).await
     }
 
-    /// The jobs of a change, as the core knows them.
+    /// The jobs of a change, as the core knows them, and the queues.
     async fn described(
         &self,
         caller: &Caller,
         jobs: Vec<JobRef>,
-    ) -> Result<Vec<DescribedJob>, Refusal> {
+        queues: bool,
+    ) -> Result<Described, Refusal> {
         let (client, expected) = self.hub.expect_descriptions();
         let event = Event::DescriptionsWanted(Box::new(DescriptionRequest {
             client,
             caller: caller.clone(),
             jobs,
+            queues,
         }));
         let sent = self.core.send(Input::Event(Box::new(event))).await;
         if sent.is_err() {

@@ -1,12 +1,15 @@
 //! `[submit]` of `cosy.toml`: rules at submission.
 
 use super::values::Raw;
-use crate::submit::{Exempt, Layer, SubmitPolicy, WorkerPolicy};
+use crate::submit::{Exempt, Layer, Script, SubmitPolicy, WorkerPolicy};
 use cosy_config::{Check, Size};
 use cosy_model::{MiB, Span, limits};
+use cosy_rules::protocol::Sees;
 use cosy_rules::{Assignment, Expression, Kind, RULES, Rule, Template};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use toml::{Spanned, Value};
 
@@ -18,6 +21,8 @@ const LEAST_TIMEOUT: Span = Span::from_secs(1);
 const MOST_TIMEOUT: Span = Span::from_secs(30);
 /// Address space of the program, unless it is said otherwise.
 const MEMORY: MiB = MiB(256);
+/// Least address space of the program that runs a script in Lua.
+const LEAST_LUA_MEMORY: MiB = MiB(64);
 /// The user that has no rights.
 const NOBODY: u32 = 65_534;
 
@@ -29,7 +34,9 @@ pub(super) struct Table {
     exempt: Vec<Spanned<String>>,
     exempt_admins: Option<bool>,
     order: Option<Vec<Spanned<String>>>,
+    lua: Option<Spanned<PathBuf>>,
     worker: Option<Spanned<Vec<String>>>,
+    worker_sees: Option<Vec<Spanned<String>>>,
     worker_uid: Option<Spanned<u32>>,
     worker_network: Option<bool>,
     memory: Option<Spanned<Size>>,
@@ -81,6 +88,7 @@ pub(super) fn read(check: &mut Check<'_>, table: Option<&Table>) -> Option<Submi
     }
     Some(SubmitPolicy {
         rules,
+        lua: lua(check, table),
         worker: worker(check, table),
         order: order(check, table),
         exempt: Exempt {
@@ -93,15 +101,17 @@ pub(super) fn read(check: &mut Check<'_>, table: Option<&Table>) -> Option<Submi
 /// Rules first unless it is said otherwise.
 fn order(check: &mut Check<'_>, table: &Table) -> Vec<Layer> {
     let Some(words) = &table.order else {
-        return vec![Layer::Rules, Layer::Worker];
+        return vec![Layer::Rules, Layer::Lua, Layer::Worker];
     };
     let mut order = Vec::new();
     for word in words {
         let layer = match word.get_ref().as_str() {
             "rules" => Layer::Rules,
+            "lua" => Layer::Lua,
             "worker" => Layer::Worker,
             other => {
-                let what = format!("'{other}' judges nothing: use \"rules\" and \"worker\"");
+                let what =
+                    format!("'{other}' judges nothing: use \"rules\", \"lua\" and \"worker\"");
                 check.fault(word.span().start, what);
                 continue;
             }
@@ -112,9 +122,17 @@ fn order(check: &mut Check<'_>, table: &Table) -> Vec<Layer> {
         order.push(layer);
     }
     let idle = |layer, there: bool| there && !order.contains(&layer);
-    if idle(Layer::Rules, !table.rule.is_empty()) || idle(Layer::Worker, table.worker.is_some()) {
+    let left_out = [
+        (Layer::Rules, !table.rule.is_empty(), "rules"),
+        (Layer::Lua, table.lua.is_some(), "lua"),
+        (Layer::Worker, table.worker.is_some(), "worker"),
+    ];
+    let mut left_out = left_out
+        .into_iter()
+        .filter(|(layer, there, _)| idle(*layer, *there));
+    if let Some((_, _, word)) = left_out.next() {
         let at = words.first().map_or(0, |word| word.span().start);
-        check.fault(at, "order leaves out what is configured: name \"rules\" and \"worker\"");
+        check.fault(at, format!("order leaves out what is configured: name \"{word}\" too"));
     }
     order
 }
@@ -128,6 +146,37 @@ fn worker(check: &mut Check<'_>, table: &Table) -> Option<WorkerPolicy> {
     {
         check.fault(command.span().start, "worker must start with a whole path");
     }
+    Some(WorkerPolicy {
+        command: command.get_ref().clone(),
+        sees: sees(check, table.worker_sees.as_deref().unwrap_or_default()),
+        ..program(check, table)
+    })
+}
+
+/// The program that runs a script; the script itself is read later.
+fn lua(check: &mut Check<'_>, table: &Table) -> Option<WorkerPolicy> {
+    let path = table.lua.as_ref()?;
+    if !path.get_ref().is_absolute() {
+        check.fault(path.span().start, "lua must be the whole path of a script");
+    }
+    let policy = program(check, table);
+    if policy.memory < LEAST_LUA_MEMORY {
+        let at = table.memory.as_ref().map_or(0, |size| size.span().start);
+        check.fault(at, format!("memory must be at least {LEAST_LUA_MEMORY} for lua"));
+    }
+    Some(WorkerPolicy {
+        network: false,
+        sees: Sees::ALL,
+        script: Some(Arc::new(Script {
+            path: path.get_ref().clone(),
+            text: String::new(),
+        })),
+        ..policy
+    })
+}
+
+/// What holds for all programs.
+fn program(check: &mut Check<'_>, table: &Table) -> WorkerPolicy {
     if let Some(uid) = table.worker_uid.as_ref().filter(|uid| *uid.get_ref() == 0) {
         check.fault(uid.span().start, "the program cannot run as root: name an ordinary user");
     }
@@ -136,33 +185,46 @@ fn worker(check: &mut Check<'_>, table: &Table) -> Option<WorkerPolicy> {
         let at = table.timeout.as_ref().map_or(0, |text| text.span().start);
         check.fault(at, "timeout must be between 1s and 30s: every request may wait so long");
     }
-    let fail_open = match table
-        .on_failure
-        .as_ref()
-        .map(|text| text.get_ref().as_str())
-    {
+    let on_failure = table.on_failure.as_ref();
+    let fail_open = match on_failure.map(|text| text.get_ref().as_str()) {
         None | Some("closed") => false,
         Some("open") => true,
         Some(other) => {
-            let at = table
-                .on_failure
-                .as_ref()
-                .map_or(0, |text| text.span().start);
+            let at = on_failure.map_or(0, |text| text.span().start);
             check.fault(at, format!("on_failure is \"closed\" or \"open\", not '{other}'"));
             false
         }
     };
-    Some(WorkerPolicy {
-        command: command.get_ref().clone(),
-        uid: table
-            .worker_uid
-            .as_ref()
-            .map_or(NOBODY, |uid| *uid.get_ref()),
+    let uid = table.worker_uid.as_ref();
+    WorkerPolicy {
+        command: Vec::new(),
+        uid: uid.map_or(NOBODY, |uid| *uid.get_ref()),
         timeout: Duration::from_secs(u64::try_from(timeout.secs()).unwrap_or(1)),
         memory: check.size(table.memory.as_ref()).unwrap_or(MEMORY),
         network: table.worker_network.unwrap_or(false),
         fail_open,
-    })
+        sees: Sees::default(),
+        script: None,
+    }
+}
+
+fn sees(check: &mut Check<'_>, words: &[Spanned<String>]) -> Sees {
+    let mut sees = Sees::default();
+    for word in words {
+        match word.get_ref().as_str() {
+            "script" => sees.script = true,
+            "environment" => sees.environment = true,
+            "queues" => sees.queues = true,
+            "old" => sees.old = true,
+            other => {
+                let what = format!(
+                    "a worker cannot see '{other}': use \"script\", \"environment\", \"queues\" and \"old\""
+                );
+                check.fault(word.span().start, what);
+            }
+        }
+    }
+    sees
 }
 
 fn exempt(check: &mut Check<'_>, names: &[Spanned<String>]) -> Vec<String> {
@@ -316,7 +378,11 @@ mod tests {
         check_table("worker = ['/j']\ntimeout = '2m'", "x:8: timeout must be between");
         check_table("worker = ['/j']\non_failure = 'ajar'", "x:8: on_failure is");
         check_table("worker = ['/j']\norder = ['rules']", "x:8: order leaves out");
-        check_table("order = ['lua']", "x:7: 'lua' judges nothing");
+        check_table("order = ['c']", "x:7: 'c' judges nothing");
+        check_table("lua = 'job_submit.lua'", "x:7: lua must be the whole path");
+        check_table("lua = '/j'\norder = ['rules']", "x:8: order leaves out");
+        check_table("lua = '/j'\nmemory = '1M'", "x:8: memory must be at least 64M");
+        check_table("worker = ['/j']\nworker_sees = ['all']", "x:8: a worker cannot see 'all'");
         let text = format!("{BASE}[submit.rule]\nname = 'r'\n");
         let faults = parse(Path::new("x"), &text).unwrap_err().0;
         assert!(faults[0].contains("[[submit.rule]]"), "{faults:?}");

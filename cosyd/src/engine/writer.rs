@@ -158,7 +158,7 @@ impl Writer {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { client, reply } => self.hub.answer(client, reply),
-            Effect::Describe { client, jobs } => self.hub.describe(client, jobs),
+            Effect::Describe { client, described } => self.hub.describe(client, described),
             Effect::LinkReply { link, answer } => self.hub.link_answer(link, answer),
             Effect::CloseLink(link) => self.hub.close_link(link),
             Effect::Order { link, order } => self.hub.order(link, &order),

@@ -11,12 +11,13 @@
 mod judge;
 mod lines;
 mod policy;
+mod script;
 mod worker;
 
-pub use judge::{Judged, Reason, judge};
+pub use judge::{Judged, Reason, Workers, judge};
 pub use lines::UserLines;
-pub use policy::{Exempt, Layer, SubmitPolicy, WorkerPolicy};
-pub use worker::Worker;
+pub use policy::{Exempt, Layer, Script, SubmitPolicy, WorkerPolicy};
+pub use script::load;
 
 use crate::clients::lock;
 use crate::pool::{Bounds, Pool};
@@ -29,7 +30,7 @@ use tokio::sync::OwnedMutexGuard;
 pub struct Gate {
     policy: Mutex<Option<Arc<SubmitPolicy>>>,
     lines: UserLines,
-    threads: OnceLock<Option<Pool<Option<Worker>>>>,
+    threads: OnceLock<Option<Pool<Workers>>>,
 }
 
 impl Gate {
@@ -60,7 +61,7 @@ impl Gate {
     ///
     /// # Errors
     /// The system gives none.
-    pub fn threads(&self) -> Result<&Pool<Option<Worker>>, Refusal> {
+    pub fn threads(&self) -> Result<&Pool<Workers>, Refusal> {
         let bounds = Bounds {
             threads: 5,
             per_user: 1,

@@ -3,6 +3,9 @@
 use cosy_control::Caller;
 use cosy_model::MiB;
 use cosy_rules::Rule;
+use cosy_rules::protocol::Sees;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Whom no rules bind.
@@ -12,6 +15,15 @@ pub struct Exempt {
     pub admins: bool,
     /// Login names, and groups behind `@`.
     pub names: Vec<String>,
+}
+
+/// A script that judges requests.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Script {
+    /// Its file, as the configuration has it.
+    pub path: PathBuf,
+    /// Its text; empty until it is read.
+    pub text: String,
 }
 
 /// A program of the site that judges requests.
@@ -29,6 +41,11 @@ pub struct WorkerPolicy {
     pub network: bool,
     /// Whether requests go on that it has not answered; they are refused otherwise.
     pub fail_open: bool,
+    /// What it is told beside the fields.
+    pub sees: Sees,
+    /// The script that it is given when it starts, where it is the program that runs
+    /// `job_submit.lua`.
+    pub script: Option<Arc<Script>>,
 }
 
 /// Who judges.
@@ -36,6 +53,8 @@ pub struct WorkerPolicy {
 pub enum Layer {
     /// The declarative rules.
     Rules,
+    /// The script of the site in Lua.
+    Lua,
     /// The program of the site.
     Worker,
 }
@@ -47,10 +66,27 @@ pub struct SubmitPolicy {
     pub rules: Vec<Rule>,
     /// The program that judges, if there is one.
     pub worker: Option<WorkerPolicy>,
+    /// The program that runs `job_submit.lua`, if there is one.
+    pub lua: Option<WorkerPolicy>,
     /// Who judges, in this order.
     pub order: Vec<Layer>,
     /// Whom no rules bind.
     pub exempt: Exempt,
+}
+
+impl SubmitPolicy {
+    /// What programs are told of a request beside its fields.
+    pub fn sees(&self) -> Sees {
+        let of =
+            |policy: &Option<WorkerPolicy>| policy.as_ref().map(|p| p.sees).unwrap_or_default();
+        let (worker, lua) = (of(&self.worker), of(&self.lua));
+        Sees {
+            script: worker.script || lua.script,
+            environment: worker.environment || lua.environment,
+            queues: worker.queues || lua.queues,
+            old: worker.old || lua.old,
+        }
+    }
 }
 
 impl Exempt {

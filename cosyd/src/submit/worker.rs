@@ -6,24 +6,20 @@
 //! answer in time, says something else, or ends, is killed with all that it has started, and
 //! started anew with the next request.
 
-use super::policy::WorkerPolicy;
-use cosy_model::{MiB, Span};
-use cosy_rules::{Field, Kind, Subject, Value};
+use super::policy::{Script, WorkerPolicy};
+use cosy_rules::protocol::{self, LogLevel, LogLine, QUESTION_BYTES, Question, Wanted};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::Deserialize;
-use serde_json::{Map, json};
+use serde::Serialize;
+use serde_json::json;
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Version of the protocol.
-pub const PROTOCOL: u32 = 1;
-/// Most bytes of an answer.
-const ANSWER_BYTES: usize = 64 << 10;
 /// Most open files of a worker.
 const FILES: u64 = 256;
 
@@ -37,30 +33,6 @@ pub struct Worker {
     next: u64,
 }
 
-/// What a worker answers.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Answer {
-    id: u64,
-    #[serde(default)]
-    set: Map<String, serde_json::Value>,
-    #[serde(default)]
-    remarks: Vec<String>,
-    #[serde(default)]
-    refuse: Option<String>,
-}
-
-/// What a worker wants of a request.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wanted {
-    /// Fields and what they become.
-    pub set: Vec<(Field, Value)>,
-    /// What the user is told.
-    pub remarks: Vec<String>,
-    /// Why the request is refused.
-    pub refuse: Option<String>,
-}
-
 /// Asks the worker that is kept, starting it where there is none of this configuration.
 ///
 /// # Errors
@@ -68,23 +40,44 @@ pub struct Wanted {
 pub fn ask(
     kept: &mut Option<Worker>,
     policy: &WorkerPolicy,
-    subject: &Subject<'_>,
+    question: Question,
 ) -> Result<Wanted, String> {
-    let present = kept.take().filter(|worker| worker.policy == *policy);
+    let until = Instant::now() + policy.timeout;
+    let mut present = kept.take().filter(|worker| worker.policy == *policy);
+    // One that has ended since the last request is nobody's fault who asks now.
+    let ended = |worker: &mut Worker| !matches!(worker.child.try_wait(), Ok(None));
+    if present.as_mut().is_some_and(ended) {
+        present = None;
+    }
     let mut worker = match present {
         Some(worker) => worker,
-        None => Worker::start(policy)?,
+        None => Worker::start(policy, until)?,
     };
     // Dropped, and so killed, unless it has answered as it should.
-    let wanted = worker.ask(subject)?;
+    let wanted = worker.ask(question, until)?;
     *kept = Some(worker);
     Ok(wanted)
 }
 
 impl Worker {
-    fn start(policy: &WorkerPolicy) -> Result<Self, String> {
+    /// Starts a worker, and has it load its script until then, if it has one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn start(policy: &WorkerPolicy, until: Instant) -> Result<Self, String> {
         let (program, args) = policy.command.split_first().ok_or("there is no program")?;
-        let mut command = Command::new(program);
+        let fault = |e: std::io::Error| format!("{program}: {e}");
+        // Opened here, as what is beside the controller may be out of reach for who it runs as.
+        let own = policy.script.as_ref().map(|_| File::open(program));
+        let own = own.transpose().map_err(fault)?;
+        let mut command = match &own {
+            Some(file) => {
+                let mut command = Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+                command.arg0(program);
+                command
+            }
+            None => Command::new(program),
+        };
         command
             .args(args)
             .env_clear()
@@ -94,7 +87,7 @@ impl Worker {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         confine(&mut command, policy, nix::unistd::geteuid().is_root());
-        let mut child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
+        let mut child = command.spawn().map_err(fault)?;
         let (input, output) = child
             .stdin
             .take()
@@ -103,37 +96,57 @@ impl Worker {
         for end in [input.as_fd(), output.as_fd()] {
             rustix::io::ioctl_fionbio(end, true).map_err(|e| e.to_string())?;
         }
-        Ok(Self {
+        let mut worker = Self {
             policy: policy.clone(),
             child,
             input,
             output,
             next: 1,
-        })
+        };
+        if let Some(script) = &policy.script {
+            worker.load(script, until)?;
+        }
+        Ok(worker)
     }
 
-    fn ask(&mut self, subject: &Subject<'_>) -> Result<Wanted, String> {
-        let until = Instant::now() + self.policy.timeout;
+    /// Hands the script over; a program that runs no script is never told of one.
+    fn load(&mut self, script: &Script, until: Instant) -> Result<(), String> {
+        let path = script.path.display().to_string();
+        let load = json!({
+            "version": protocol::VERSION,
+            "id": 0,
+            "load": { "path": path, "text": script.text, "memory": self.policy.memory.bytes() },
+        });
+        let loaded = self.exchange(0, &load, until)?;
+        for line in &loaded.log {
+            log("lua", line);
+        }
+        match loaded.failed {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    fn ask(&mut self, question: Question, until: Instant) -> Result<Wanted, String> {
         let id = self.next;
         self.next += 1;
-        let mut line = question(id, subject).to_string().into_bytes();
+        self.exchange(id, &Question { id, ..question }, until)
+    }
+
+    fn exchange(
+        &mut self,
+        id: u64,
+        question: &impl Serialize,
+        until: Instant,
+    ) -> Result<Wanted, String> {
+        let mut line = serde_json::to_vec(question).map_err(|e| e.to_string())?;
+        if line.len() > QUESTION_BYTES {
+            return Err(format!("the request has more than {QUESTION_BYTES} bytes"));
+        }
         line.push(b'\n');
         self.write(&line, until)?;
         let answer = self.read(until)?;
-        let answer: Answer =
-            serde_json::from_slice(&answer).map_err(|e| format!("its answer is none: {e}"))?;
-        if answer.id != id {
-            return Err(format!("it answers request {} and was asked {id}", answer.id));
-        }
-        let mut set = Vec::new();
-        for (name, value) in &answer.set {
-            set.push(setting(name, value)?);
-        }
-        Ok(Wanted {
-            set,
-            remarks: answer.remarks,
-            refuse: answer.refuse,
-        })
+        protocol::decode(&answer, id)
     }
 
     fn write(&mut self, mut rest: &[u8], until: Instant) -> Result<(), String> {
@@ -153,9 +166,11 @@ impl Worker {
 
     /// One line, and nothing behind it: what comes unasked belongs to no request.
     fn read(&mut self, until: Instant) -> Result<Vec<u8>, String> {
+        let most = self.policy.sees.answer_bytes();
         let mut line = Vec::new();
-        let mut chunk = [0u8; 4096];
+        let mut chunk = [0u8; 16 << 10];
         loop {
+            let seen = line.len();
             match self.output.read(&mut chunk) {
                 Ok(0) => return Err("it has ended".to_owned()),
                 Ok(n) => line.extend_from_slice(chunk.get(..n).unwrap_or_default()),
@@ -165,15 +180,35 @@ impl Worker {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e.to_string()),
             }
-            if line.len() > ANSWER_BYTES {
-                return Err(format!("its answer is longer than {ANSWER_BYTES} bytes"));
+            if line.len() > most {
+                return Err(format!("its answer is longer than {most} bytes"));
             }
-            match line.iter().position(|byte| *byte == b'\n') {
-                Some(end) if end + 1 == line.len() => return Ok(line),
+            let fresh = line.get(seen..).unwrap_or_default();
+            match fresh.iter().position(|byte| *byte == b'\n') {
+                Some(end) if seen + end + 1 == line.len() => return Ok(line),
                 Some(_) => return Err("it says more than one line".to_owned()),
+                None if Instant::now() > until => {
+                    return Err("it has not answered in time".to_owned());
+                }
                 None => {}
             }
         }
+    }
+}
+
+/// A text in which nothing begins another line of the log.
+pub fn one_line(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(plain).collect()
+}
+
+/// Writes a line of a program to the log.
+pub fn log(name: &str, line: &LogLine) {
+    let text = one_line(&line.text);
+    match line.level {
+        LogLevel::Error => tracing::error!("{name}: {text}"),
+        LogLevel::Info => tracing::info!("{name}: {text}"),
+        LogLevel::Debug => tracing::debug!("{name}: {text}"),
     }
 }
 
@@ -241,51 +276,6 @@ fn wait(end: &impl AsFd, what: PollFlags, until: Instant) -> Result<(), String> 
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
         Err(e) => Err(e.to_string()),
     }
-}
-
-/// A request as a worker is told of it: fields that are set. Sizes are MiB, times seconds.
-fn question(id: u64, subject: &Subject<'_>) -> serde_json::Value {
-    let mut fields = Map::new();
-    for field in Field::ALL {
-        let value = match subject.get(*field) {
-            Value::Unset => continue,
-            Value::Flag(yes) => json!(yes),
-            Value::Time(Value::NO_END) => json!("unlimited"),
-            Value::Number(n) | Value::Size(n) | Value::Time(n) => json!(n),
-            Value::Text(text) => json!(text),
-            Value::List(all) => json!(all),
-        };
-        fields.insert(field.name().to_owned(), value);
-    }
-    json!({ "version": PROTOCOL, "id": id, "fields": fields })
-}
-
-/// A field and its value as a worker wants it.
-fn setting(name: &str, value: &serde_json::Value) -> Result<(Field, Value), String> {
-    use serde_json::Value as Json;
-    let short: String = name.chars().take(60).collect();
-    let field = Field::named(name).filter(|field| field.is_settable());
-    let field = field.ok_or_else(|| format!("it sets '{short}', which cannot be set"))?;
-    let read = match (field.kind(), value) {
-        (Kind::Flag, Json::Bool(yes)) => Some(Value::Flag(*yes)),
-        (Kind::Number, Json::Number(n)) => n.as_i64().map(Value::Number),
-        (Kind::Size, Json::Number(n)) => n.as_i64().map(Value::Size),
-        (Kind::Size, Json::String(text)) => {
-            let size = text.parse::<MiB>().ok();
-            size.and_then(|mib| i64::try_from(mib.0).ok())
-                .map(Value::Size)
-        }
-        (Kind::Time, Json::Number(n)) => n.as_i64().map(Value::Time),
-        (Kind::Time, Json::String(text)) => text.parse::<Span>().ok().map(Value::of_span),
-        (Kind::Text, Json::String(text)) => Some(Value::Text(text.clone())),
-        (Kind::List, Json::Array(all)) => {
-            let texts = all.iter().map(|one| one.as_str().map(str::to_owned));
-            texts.collect::<Option<Vec<String>>>().map(Value::List)
-        }
-        _ => None,
-    };
-    let read = read.ok_or_else(|| format!("it sets {short} to what is not {}", field.kind()))?;
-    Ok((field, read))
 }
 
 #[cfg(test)]

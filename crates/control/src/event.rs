@@ -2,7 +2,7 @@
 
 use crate::config::ClusterConfig;
 use crate::record::Record;
-use cosy_model::api::{JobRef, Reply, Request};
+use cosy_model::api::{JobRef, QueueInfo, Reply, Request};
 use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport, StoreMark};
 use cosy_model::step::AllocationRoute;
 use cosy_model::{Gid, JobId, JobSpec, Refusal, Time, Uid, User};
@@ -104,10 +104,23 @@ pub struct Facts {
 pub struct DescribedJob {
     /// What it is called: `12`, `12_3`.
     pub name: String,
+    /// Whose it is.
+    pub uid: Uid,
+    /// Login name of its owner.
+    pub user: String,
     /// What it asks for, with the queue that it stands in, without its variables.
     pub spec: JobSpec,
     /// Number of the array's tasks; `None` where it is none.
     pub array: Option<u64>,
+}
+
+/// What rules at submission are to know before they judge.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Described {
+    /// Live jobs that ask for different things, each once.
+    pub jobs: Vec<DescribedJob>,
+    /// All queues, where they were asked for; without what is counted on their nodes.
+    pub queues: Vec<QueueInfo>,
 }
 
 /// Why a user could not be looked up.
@@ -156,6 +169,8 @@ pub struct DescriptionRequest {
     pub caller: Caller,
     /// Jobs, arrays, and tasks of arrays.
     pub jobs: Vec<JobRef>,
+    /// The queues are to be described too.
+    pub queues: bool,
 }
 
 /// What the controller is told of.
@@ -317,12 +332,12 @@ pub enum Effect {
         /// What is told to who asked.
         reply: Reply,
     },
-    /// Answer [`Event::DescriptionsWanted`]: live jobs that ask for different things, each once.
+    /// Answer [`Event::DescriptionsWanted`].
     Describe {
         /// Where the answer goes.
         client: ClientId,
-        /// The jobs.
-        jobs: Vec<DescribedJob>,
+        /// What was asked for.
+        described: Described,
     },
     /// Answer a node daemon's first word.
     LinkReply {

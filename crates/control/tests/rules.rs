@@ -56,8 +56,12 @@ fn jobs_are_described_to_their_own_user() {
             client,
             caller: Caller::known(who),
             jobs: all.to_vec(),
+            queues: true,
         })));
-        let jobs = world.described.remove(&client).unwrap();
+        let described = world.described.remove(&client).unwrap();
+        let (jobs, queues) = (described.jobs, described.queues);
+        assert!(queues.iter().any(|queue| queue.default));
+        assert!(jobs.iter().all(|job| job.user == format!("u{}", job.uid)));
         assert!(jobs.iter().all(|job| job.spec.queue.is_some()));
         jobs.into_iter()
             .map(|job| (job.spec.name, job.array))

@@ -1,8 +1,7 @@
 //! The fields of a request that rules read and set: name, kind, whether it can be set, meaning.
 
 use crate::value::{Kind, Value};
-use cosy_model::api::JobChange;
-use cosy_model::{CountedResources, MiB, job::MemoryRequest};
+use cosy_model::{CountedResources, MiB, ReservationId, Time};
 
 macro_rules! fields {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:ident, $set:literal;)+) => {
@@ -46,6 +45,8 @@ fields! {
     User = "user", Text, false;
     /// User id of who asks
     Uid = "uid", Number, false;
+    /// Group id of who asks
+    Gid = "gid", Number, false;
     /// Names of all groups of who asks
     Groups = "groups", List, false;
     /// Whether an administrator asks
@@ -69,11 +70,13 @@ fields! {
     /// Remark for administrators
     AdminComment = "admin_comment", Text, true;
     /// Number of the reservation that it runs in
-    Reservation = "reservation", Number, false;
+    Reservation = "reservation", Number, true;
     /// Whether a command stays with it (calloc, crun, salloc, srun)
     Interactive = "interactive", Flag, false;
     /// Whether it has a script
     Script = "script", Flag, false;
+    /// Script or program, and its arguments
+    Arguments = "arguments", List, false;
     /// Nodes that were asked for
     Nodes = "nodes", Number, true;
     /// Most nodes, where a range was asked for
@@ -98,14 +101,20 @@ fields! {
     Gpus = "gpus", Number, false;
     /// Type of the GPUs, where it is one
     GpuType = "gpu_type", Text, true;
-    /// Types of the GPUs
-    GpuTypes = "gpu_types", List, false;
+    /// Types of the GPUs; set as "TYPE:COUNT" of each node, which sets gpus_per_node too
+    GpuTypes = "gpu_types", List, true;
     /// Names of licences; set as "NAME" or "NAME:COUNT"
     Licenses = "licenses", List, true;
     /// Names of other resources of each node; set as "NAME" or "NAME:COUNT"
     Resources = "resources", List, true;
     /// Features that each node must have
     Features = "features", List, true;
+    /// Groups of features, "A&B", of which each node must have one whole
+    AnyFeatures = "any_features", List, true;
+    /// Groups of features, "A&B", of which all nodes must have the same one whole
+    SameFeatures = "same_features", List, true;
+    /// Numbers of nodes that have certain features, "A|B&C*2"
+    CountedFeatures = "counted_features", List, false;
     /// Node sets to take nodes from, in this order
     Sets = "sets", List, true;
     /// Nodes that it must get
@@ -118,10 +127,16 @@ fields! {
     Exclusive = "exclusive", Flag, true;
     /// Number of tasks of the array, where it is one
     Array = "array", Number, false;
+    /// Indices of the array as they are written, where it is one
+    ArrayIndices = "array_indices", Text, false;
     /// Longest run time
     TimeLimit = "time_limit", Time, true;
     /// Shortest useful time limit
     TimeMin = "time_min", Time, true;
+    /// Earliest start, in seconds since 1970
+    Begin = "begin", Number, true;
+    /// Latest end, in seconds since 1970
+    Deadline = "deadline", Number, true;
     /// Nice value, 0 unless asked for
     Nice = "nice", Number, true;
     /// Priority that was asked for
@@ -132,12 +147,24 @@ fields! {
     Requeue = "requeue", Flag, true;
     /// Number of jobs that it waits for
     Dependencies = "dependencies", Number, false;
+    /// Jobs that it waits for, as sbatch has them: "afterok:12"
+    Dependency = "dependency", Text, false;
     /// Whether mail is asked for
     Mail = "mail", Flag, false;
+    /// Events that mail is sent about: begin, end, fail, requeue, and hundredths of the time limit
+    MailTypes = "mail_types", List, true;
+    /// Who gets it; the user without
+    MailUser = "mail_user", Text, true;
     /// MPI plugin
     Mpi = "mpi", Text, true;
     /// Working directory
-    WorkingDirectory = "working_directory", Text, false;
+    WorkingDirectory = "working_directory", Text, true;
+    /// Pattern of the input file
+    Stdin = "stdin", Text, true;
+    /// Pattern of the output file
+    Stdout = "stdout", Text, true;
+    /// Pattern of the error file
+    Stderr = "stderr", Text, true;
     /// Number of the component that is judged, from 0
     Component = "component", Number, false;
     /// Number of components
@@ -191,51 +218,28 @@ pub(crate) fn misfit(field: Field, value: &Value) -> String {
     }
 }
 
-/// Puts a field that a rule has set into a change of a job.
-///
-/// # Errors
-/// A field that a change does not have, or a value that it cannot hold.
-pub fn apply_to_change(change: &mut JobChange, field: Field, value: Value) -> Result<(), String> {
-    use Field as F;
-    use Value as V;
-    match (field, value) {
-        (F::Name, V::Text(text)) => change.name = Some(text),
-        (F::Queue, V::Text(text)) => change.queue = Some(text),
-        (F::Account, V::Text(text)) => change.account = Some(text),
-        (F::Qos, V::Text(text)) => change.qos = Some(text),
-        (F::Wckey, V::Text(text)) => change.wckey = Some(text),
-        (F::Comment, V::Text(text)) => change.comment = Some(text),
-        (F::AdminComment, V::Text(text)) => change.admin_comment = Some(text),
-        (F::Nodes, V::Number(n)) => change.nodes = Some(number(field, n)?),
-        (F::MaxNodes, V::Number(n)) => change.max_nodes = Some(number(field, n)?),
-        (F::Tasks, V::Number(n)) => change.tasks = Some(number(field, n)?),
-        (F::TasksPerNode, V::Number(n)) => change.tasks_per_node = Some(number(field, n)?),
-        (F::CoresPerTask, V::Number(n)) => change.cores_per_task = Some(number(field, n)?),
-        (F::MemoryPerNode, V::Size(n)) => {
-            change.memory = Some(MemoryRequest::PerNode(size(field, n)?));
-        }
-        (F::MemoryPerCore, V::Size(n)) => {
-            change.memory = Some(MemoryRequest::PerCore(size(field, n)?));
-        }
-        (F::DiskPerNode, V::Size(n)) => change.disk_per_node = Some(size(field, n)?),
-        (F::GpusPerNode, V::Number(n)) => change.gpus_per_node = Some(number(field, n)?),
-        (F::Licenses, V::List(all)) => change.licenses = Some(counted(&all)?),
-        (F::Resources, V::List(all)) => change.other_per_node = Some(counted(&all)?),
-        (F::Features, V::List(all)) => change.features = Some(all),
-        (F::Sets, V::List(all)) => change.sets = Some(all),
-        (F::RequireNodes, V::List(all)) => change.require = Some(all),
-        (F::AvoidNodes, V::List(all)) => change.avoid = Some(all),
-        (F::PreferNodes, V::List(all)) => change.prefer = Some(all),
-        (F::Exclusive, V::Flag(yes)) => change.exclusive = Some(yes),
-        (F::TimeLimit, V::Time(secs)) => change.time_limit = Some(Value::span(secs)),
-        (F::TimeMin, V::Time(secs)) => change.time_min = Some(Value::span(secs)),
-        (F::Nice, V::Number(n)) => change.nice = Some(n),
-        (F::Priority, V::Number(n)) => change.priority = Some(number(field, n)?),
-        (F::Requeue, V::Flag(yes)) => change.requeue = Some(yes),
-        (F::Queues | F::GpuType | F::Hold | F::Mpi, _) => {
-            return Err(format!("a change cannot set {}", field.name()));
-        }
-        (field, value) => return Err(misfit(field, &value)),
-    }
-    Ok(())
+/// A point in time as a field has it.
+pub(crate) fn seconds(time: Time) -> i64 {
+    time.0.div_euclid(1000)
+}
+
+/// A point in time that a field can hold.
+pub(crate) fn point(field: Field, secs: i64) -> Result<Time, String> {
+    let millis = u32::try_from(secs).ok().map(|secs| i64::from(secs) * 1000);
+    millis
+        .map(Time)
+        .ok_or_else(|| format!("{} cannot be {secs}", field.name()))
+}
+
+/// The number of a reservation that a field can hold.
+pub(crate) fn reservation(field: Field, n: i64) -> Result<ReservationId, String> {
+    let id = u64::try_from(n).ok().filter(|n| *n > 0);
+    id.map(ReservationId)
+        .ok_or_else(|| format!("{} cannot be {n}", field.name()))
+}
+
+/// Groups of features: `a&b` is one whose features a node has all.
+pub(crate) fn groups(all: &[String]) -> Vec<Vec<String>> {
+    let group = |text: &String| text.split('&').map(str::to_owned).collect();
+    all.iter().map(group).collect()
 }

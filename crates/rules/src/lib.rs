@@ -12,19 +12,22 @@
 //!
 //! Source: HTCondor's `JOB_TRANSFORM_*` and `SUBMIT_REQUIREMENT_*` for the shape.
 
+mod change;
 mod evaluate;
 mod expression;
 mod field;
 mod function;
 mod lexer;
 mod parser;
+pub mod protocol;
 mod rule;
 mod subject;
 mod template;
 mod value;
 
+pub use change::{apply_to_change, asked_by};
 pub use expression::Expression;
-pub use field::{Field, apply_to_change};
+pub use field::Field;
 pub use rule::{Assignment, Outcome, Rule, Verdict, apply};
 pub use subject::{Requester, Subject};
 pub use template::Template;

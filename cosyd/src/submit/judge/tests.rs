@@ -5,7 +5,8 @@ use cosy_model::api::JobFilter;
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::StartChoice;
 use cosy_model::workflow::FlowTask;
-use cosy_model::{ArraySpec, Span};
+use cosy_model::{Span, Uid};
+use cosy_rules::protocol::Sees;
 use cosy_rules::{Assignment, Expression, Kind, Rule, Template};
 
 fn rule(when: &str) -> Rule {
@@ -40,7 +41,7 @@ fn judged(rule: Rule, jobs: Vec<DescribedJob>, request: Request) -> Judged {
         jobs,
         ..Reason::default()
     };
-    judge(&policy, &reason, &mut None, request)
+    judge(&policy, &reason, &mut Workers::default(), request)
 }
 
 fn job(gpus: u32) -> JobSpec {
@@ -80,6 +81,8 @@ fn submissions() {
 fn described(name: &str, gpus: u32) -> DescribedJob {
     DescribedJob {
         name: name.into(),
+        uid: Uid(7),
+        user: "ann".into(),
         spec: job(gpus),
         array: None,
     }
@@ -213,6 +216,8 @@ fn worker(script: &str, fail_open: bool) -> WorkerPolicy {
         memory: cosy_model::MiB(512),
         network: false,
         fail_open,
+        sees: Sees::default(),
+        script: None,
     }
 }
 
@@ -228,7 +233,7 @@ fn a_worker_and_rules_in_their_order() {
             order: order.to_vec(),
             ..SubmitPolicy::default()
         };
-        let judged = judge(&policy, &Reason::default(), &mut None, submit(0, None));
+        let judged = judge(&policy, &Reason::default(), &mut Workers::default(), submit(0, None));
         assert!(why(&judged).starts_with(want), "{script}: {judged:?}");
         assert_eq!(why(&judged).is_empty(), want.is_empty(), "{script}");
     };
@@ -244,4 +249,130 @@ fn a_worker_and_rules_in_their_order() {
     }
     let negative = "read -r line; echo '{\"id\":1,\"set\":{\"nodes\":-1}}'";
     check(negative, false, &[Layer::Worker], "the program that judges");
+}
+
+/// Judged by a worker of that script of the shell, which sees everything.
+fn seen(script: &str, fail_open: bool, jobs: Vec<DescribedJob>, request: Request) -> Judged {
+    let policy = SubmitPolicy {
+        worker: Some(WorkerPolicy {
+            sees: Sees::ALL,
+            ..worker(script, fail_open)
+        }),
+        order: vec![Layer::Worker],
+        ..SubmitPolicy::default()
+    };
+    let queue = |name: &str, your_level| QueueInfo {
+        spec: cosy_model::QueueSpec {
+            name: name.into(),
+            ..cosy_model::QueueSpec::default()
+        },
+        default: false,
+        waiting: 0,
+        running: 0,
+        nodes: 1,
+        nodes_up: 0,
+        cores: 0,
+        cores_used: 0,
+        your_level,
+    };
+    let reason = Reason {
+        jobs,
+        queues: vec![
+            queue("open", cosy_model::AccessLevel::Allow),
+            queue("secret", cosy_model::AccessLevel::Deny),
+        ],
+        ..Reason::default()
+    };
+    judge(&policy, &reason, &mut Workers::default(), request)
+}
+
+/// Answers with that if the question has all of these words, and none of those.
+fn answering(answer: &str, with: &[&str], without: &[&str]) -> String {
+    let has: String = with
+        .iter()
+        .map(|word| format!("case $line in *'{word}'*) ;; *) exit;; esac; "))
+        .collect();
+    let lacks: String = without
+        .iter()
+        .map(|word| format!("case $line in *'{word}'*) exit;; esac; "))
+        .collect();
+    format!("read -r line; {has}{lacks} echo '{answer}'; read -r line")
+}
+
+fn batch() -> Request {
+    let mut spec = job(0);
+    spec.program = Program::Script {
+        name: OsText::from("/j.sh"),
+        args: vec![OsText::from("arg")],
+    };
+    spec.environment = OsText(b"A=1\0B=\xff\0".to_vec());
+    Request::Submit(Box::new(Submission {
+        spec,
+        script: OsText::from("#!/bin/sh\necho"),
+        array: None,
+    }))
+}
+
+#[test]
+fn a_worker_sees_what_it_asks_for_and_may_set_it() {
+    let answer =
+        r#"{"id":1,"environment":{"A":"2","C":"3"},"script":"new","log":[{"text":"noted"}]}"#;
+    let with = [
+        "/bin/sh",
+        r#""script":"#,
+        r#""environment":{"A":"1""#,
+        r#""name":"open""#,
+        r#""arguments":["/j.sh","arg"]"#,
+    ];
+    let done = seen(&answering(answer, &with, &["secret", "asked"]), false, Vec::new(), batch());
+    assert_eq!(done.refused, None);
+    assert_eq!(done.logged, ["worker: noted"]);
+    let Request::Submit(new) = done.request else {
+        panic!("another request");
+    };
+    assert_eq!(new.script.0, b"new");
+    assert_eq!(new.spec.environment.0, b"B=\xff\0A=2\0C=3\0");
+    // An allocation has neither.
+    let answer = r#"{"id":1,"environment":{"A":"2"}}"#;
+    let bare = seen(&answering(answer, &[], &["environment"]), false, Vec::new(), submit(0, None));
+    assert!(why(&bare).contains("the program that judges"), "{bare:?}");
+}
+
+#[test]
+fn of_a_change_it_sees_the_job_as_it_is() {
+    let answer = r#"{"id":1,"set":{"name":"new"}}"#;
+    let with = [
+        r#""asked":["cores_per_task"]"#,
+        r#""old":{"#,
+        r#""job":"7""#,
+        r#""uid":7"#,
+    ];
+    let done = seen(
+        &answering(answer, &with, &["environment"]),
+        false,
+        vec![described("7", 1)],
+        change(5),
+    );
+    let Request::Change { change, .. } = done.request else {
+        panic!("another request");
+    };
+    assert_eq!((change.name.as_deref(), change.cores_per_task), (Some("new"), Some(5)));
+}
+
+#[test]
+fn what_fails_half_way_is_not_half_done() {
+    // Fields are set in the order of their names: the first is fine, the second cannot be.
+    let answer = r#"{"id":1,"set":{"account":"lab","nodes":-1}}"#;
+    let done = seen(&answering(answer, &[], &[]), true, Vec::new(), batch());
+    let Request::Submit(new) = done.request else {
+        panic!("another request");
+    };
+    assert_eq!((new.spec.account, done.refused, done.changes.len()), (None, None, 0));
+    let failed = r#"{"id":1,"failed":"as told","set":{"account":"lab"}}"#;
+    let done = seen(&answering(failed, &[], &[]), false, Vec::new(), batch());
+    assert!(why(&done).contains("nothing was changed"), "{done:?}");
+    assert!(done.logged[0].contains("as told"), "{done:?}");
+    let numbered = r#"{"id":1,"refuse":"no","number":2001}"#;
+    let done = seen(&answering(numbered, &[], &[]), false, Vec::new(), batch());
+    assert_eq!(done.refused.unwrap().slurm_number, Some(2001));
 }

@@ -1,8 +1,9 @@
 //! Workers that answer, hang, crash, eat memory and talk nonsense. Each is a script of the shell.
 
 use super::*;
-use cosy_model::{JobSpec, OsText, Program, User};
-use cosy_rules::Requester;
+use cosy_model::{JobSpec, MiB, OsText, Program, User};
+use cosy_rules::protocol::Sees;
+use cosy_rules::{Field, Requester, Subject, Value};
 
 fn policy(script: &str) -> WorkerPolicy {
     WorkerPolicy {
@@ -12,6 +13,8 @@ fn policy(script: &str) -> WorkerPolicy {
         memory: MiB(512),
         network: false,
         fail_open: false,
+        sees: Sees::default(),
+        script: None,
     }
 }
 
@@ -30,10 +33,16 @@ fn asked(kept: &mut Option<Worker>, policy: &WorkerPolicy) -> Result<Wanted, Str
         },
         spec: &mut spec,
         array: None,
+        indices: None,
         environment: None,
         component: 0,
     };
-    ask(kept, policy, &subject)
+    let question = Question {
+        version: protocol::VERSION,
+        fields: protocol::fields(&subject),
+        ..Question::default()
+    };
+    ask(kept, policy, question)
 }
 
 #[test]

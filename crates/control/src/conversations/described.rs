@@ -1,9 +1,10 @@
 //! Jobs as rules at submission are to know them before they judge a change.
 
-use crate::event::{DescribedJob, DescriptionRequest, Effect};
+use crate::event::{Described, DescribedJob, DescriptionRequest, Effect};
 use crate::jobs::Jobs;
 use crate::jobs::job::Submitted;
 use crate::queues::access::procedures::is_administrator;
+use crate::queues::procedures::queues_in_short;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::JobSpec;
@@ -25,6 +26,8 @@ pub(crate) fn describe(rooms: &Rooms, turn: &mut Turn, wanted: &DescriptionReque
                 let tasks = group.and_then(|group| group.indices());
                 all.push(DescribedJob {
                     name: target.to_string(),
+                    uid: submitted.uid,
+                    user: submitted.user.clone(),
                     spec: JobSpec {
                         queue: Some(submitted.queue.clone()),
                         ..submitted.spec.clone()
@@ -34,9 +37,13 @@ pub(crate) fn describe(rooms: &Rooms, turn: &mut Turn, wanted: &DescriptionReque
             }
         }
     }
+    let queues = match wanted.queues {
+        true => queues_in_short(&rooms.config, &rooms.queues, &caller.user),
+        false => Vec::new(),
+    };
     turn.effect(Effect::Describe {
         client: wanted.client,
-        jobs: all,
+        described: Described { jobs: all, queues },
     });
 }
 

@@ -10,7 +10,9 @@ use crate::queues::{Queue, Queues};
 use crate::record::Record;
 use crate::turn::Turn;
 use cosy_model::api::{QueueInfo, Reply};
-use cosy_model::{EventKind, EventObject, QueueId, QueueSpec, QueueState, Refusal, RefusalCode};
+use cosy_model::{
+    EventKind, EventObject, QueueId, QueueSpec, QueueState, Refusal, RefusalCode, User,
+};
 
 impl Queues {
     pub(crate) fn queue_id(&self, name: &str) -> Option<QueueId> {
@@ -82,6 +84,36 @@ pub(crate) fn queue_control(
     })
 }
 
+/// All queues without what is counted on their nodes: it costs nothing where there are many.
+pub(crate) fn queues_in_short(
+    config: &ClusterConfig,
+    queues: &Queues,
+    user: &User,
+) -> Vec<QueueInfo> {
+    queues
+        .all
+        .iter()
+        .map(|q| in_short(config, q, user))
+        .collect()
+}
+
+fn in_short(config: &ClusterConfig, q: &Queue, user: &User) -> QueueInfo {
+    QueueInfo {
+        spec: QueueSpec {
+            state: q.state(),
+            ..q.spec().clone()
+        },
+        default: config.default_queue.as_deref() == Some(&q.spec().name),
+        waiting: q.jobs() - q.running(),
+        running: q.running(),
+        nodes: q.nodes().count(),
+        nodes_up: 0,
+        cores: 0,
+        cores_used: 0,
+        your_level: crate::queues::access::level(q.spec(), user),
+    }
+}
+
 pub(crate) fn list_queues(
     config: &ClusterConfig,
     machine: &Machine,
@@ -98,18 +130,10 @@ pub(crate) fn list_queues(
             used = used.saturating_add(planning.cluster().used(node).cores);
         }
         QueueInfo {
-            spec: QueueSpec {
-                state: q.state(),
-                ..q.spec().clone()
-            },
-            default: config.default_queue.as_deref() == Some(&q.spec().name),
-            waiting: q.jobs() - q.running(),
-            running: q.running(),
-            nodes: q.nodes().count(),
             nodes_up: up,
             cores,
             cores_used: used,
-            your_level: crate::queues::access::level(q.spec(), &caller.user),
+            ..in_short(config, q, &caller.user)
         }
     };
     Reply::Queues(queues.all.iter().map(info).collect())

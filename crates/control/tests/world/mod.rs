@@ -410,7 +410,7 @@ pub struct World {
     pub orders: VecDeque<(LinkId, NodeOrder)>,
     pub replies: BTreeMap<ClientId, Reply>,
     /// Jobs described to rules.
-    pub described: BTreeMap<ClientId, Vec<DescribedJob>>,
+    pub described: BTreeMap<ClientId, Described>,
     /// Why rules at submission refuse whatever is asked.
     pub rules_refuse: Option<Refusal>,
     /// What first words of daemons were answered.
@@ -723,7 +723,9 @@ impl World {
             Effect::Reply { client, reply } => drop(self.replies.insert(client, reply)),
             Effect::LinkReply { link, answer } => drop(self.answers.insert(link, answer)),
             Effect::Reload { .. } => {}
-            Effect::Describe { client, jobs } => drop(self.described.insert(client, jobs)),
+            Effect::Describe { client, described } => {
+                drop(self.described.insert(client, described));
+            }
             Effect::CloseLink(link) => {
                 for node in self.nodes.iter_mut().filter(|n| n.link == Some(link)) {
                     node.link = None;

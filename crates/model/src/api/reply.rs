@@ -27,6 +27,9 @@ pub struct RulesTried {
     pub remarks: Vec<String>,
     /// Why the job would be refused; `None` when it would go on.
     pub refused: Option<String>,
+    /// What programs and scripts that judge have written for the log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logged: Vec<String>,
 }
 
 /// What the controller answers.

@@ -32,6 +32,7 @@ fn judge(rules: &[Rule], spec: &mut JobSpec) -> Outcome {
         },
         spec,
         array: None,
+        indices: None,
         environment: None,
         component: 0,
     };
@@ -238,6 +239,7 @@ fn every_component_is_judged() {
         },
         spec: &mut spec,
         array: None,
+        indices: None,
         environment: None,
         component: 1,
     };
