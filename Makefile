@@ -14,7 +14,7 @@ DESTDIR ?=
 CARGO_FLAGS ?=
 # Seconds for each fuzz target, and which.
 SECS ?= 60
-TARGETS ?= local link peer pmi pmix
+TARGETS ?= local link peer pmi pmix judge
 # Words for the benchmark.
 ARGS ?=
 
@@ -45,7 +45,7 @@ FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 help:
 	@echo "make demo       build, start a cluster of four nodes, run real jobs on it, stop it"
 	@echo "make test       build and run the whole test suite"
-	@echo "make build      build the programs: cosyd noded cosy cosy-sim"
+	@echo "make build      build the programs: cosyd noded cosy cosy-sim cosy-lua"
 	@echo "make test-machines RUN='...'  real machines with systemd; RUN boots one (not part of test)"
 	@echo "make lint       formatting, lints of Rust, links in doc comments, shell scripts"
 	@echo "make examples   check the example configurations in etc/"
@@ -62,7 +62,7 @@ need-cargo:
 	  echo "A Rust toolchain (cargo, 1.90 or later) is needed and was not found in PATH."; \
 	  echo "How to get one: https://www.rust-lang.org/tools/install"; exit 1; } >&2
 
-# SQLite is compiled in, so a C compiler is needed; the demo compiles a program too.
+# SQLite and Lua are compiled in, so a C compiler is needed; the demo compiles a program too.
 need-cc:
 	@command -v cc >/dev/null && exit 0; \
 	if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
@@ -107,7 +107,7 @@ need-fmt: need-cargo
 STATIC := -C target-feature=+crt-static -C relocation-model=static
 
 build: need-cargo need-cc
-	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy-sim
+	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy-sim -p cosy-lua
 	cargo rustc --release $(CARGO_FLAGS) -p cosy --bin cosy -- $(STATIC) \
 	  || cargo build --release $(CARGO_FLAGS) -p cosy
 
@@ -210,7 +210,7 @@ bench: build
 
 # Does not build when the programs are there, so that 'sudo make install' needs no cargo.
 install:
-	@for p in $(PROGRAMS); do \
+	@for p in $(PROGRAMS) cosy-lua; do \
 	  [[ -x "$(RELEASE)/$$p" ]] || { echo "$$p is not built: run 'make build' first" >&2; exit 1; }; \
 	done
 	install -d "$(BIN)" "$(UNITS)" "$(SYSUSERS)" "$(DOC)/pictures" "$(DOC)/policies" "$(MAN)" "$(MAN8)"
@@ -218,6 +218,7 @@ install:
 	for p in $(PROGRAMS); do install -m 755 "$(RELEASE)/$$p" "$(BIN)/$$p"; done
 	for n in $(NAMES); do ln -sf cosy "$(BIN)/$$n"; done
 	install -d "$(LIBEXEC)/slurm"
+	install -m 755 "$(RELEASE)/cosy-lua" "$(LIBEXEC)/cosy-lua"
 	for n in cosy $(NAMES) $(SLURM_NAMES); do ln -sf "$(PREFIX)/bin/cosy" "$(LIBEXEC)/slurm/$$n"; done
 	@there=$$(command -v sbatch || true); \
 	if [[ "$(SLURM)" == no ]]; then \

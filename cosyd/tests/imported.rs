@@ -17,7 +17,7 @@ use cosy_slurm::import::lines::Piece;
 use cosy_slurm::import::{Imported, Sources, import, qos};
 use cosy_slurm::sacctmgr::{load, view::PolicyView};
 use cosyd::config::Config;
-use cosyd::submit::{Reason, judge};
+use cosyd::submit::{Reason, Workers, judge};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use std::path::Path;
@@ -498,7 +498,7 @@ impl After {
                 admin: who.is_none(),
                 ..Reason::default()
             };
-            let judged = judge(rules, &reason, &mut None, request);
+            let judged = judge(rules, &reason, &mut Workers::default(), request);
             if judged.refused.is_some() {
                 return false;
             }

@@ -4,6 +4,7 @@
 //! spoiling the next. Each is decoded as the daemons decode it, and what passes is given to
 //! the code behind, down to the controller with its invariants and a restart from the store.
 
+pub mod judge;
 pub mod link;
 pub mod local;
 pub mod peer;

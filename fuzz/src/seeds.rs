@@ -44,6 +44,7 @@ pub fn if_asked(target: &str) {
         "peer" => peer(),
         "pmi" => pmi(),
         "pmix" => pmix(),
+        "judge" => crate::judge::seeds(),
         other => panic!("{other} has no seeds"),
     };
     let directory = Path::new(&directory);

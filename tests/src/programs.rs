@@ -9,7 +9,7 @@ use std::time::SystemTime;
 /// Names the folder of the programs; nothing is then built.
 pub const FOLDER_VARIABLE: &str = "COSY_BIN_DIR";
 /// Names of the programs that are built together.
-const PROGRAMS: [&str; 3] = ["cosy", "cosyd", "noded"];
+const PROGRAMS: [&str; 4] = ["cosy", "cosyd", "noded", "cosy-lua"];
 
 /// The folder of `cosy`, `cosyd` and `noded`; built with cargo when one is missing or
 /// older than the sources.
@@ -77,7 +77,10 @@ fn newest_below(folder: &Path) -> Option<SystemTime> {
             let name = entry.file_name();
             if path.is_dir() && name != "tests" && name != "target" {
                 newest_below(&path)
-            } else if path.extension().is_some_and(|e| e == "rs" || e == "sql") {
+            } else if path
+                .extension()
+                .is_some_and(|e| e == "rs" || e == "sql" || e == "lua")
+            {
                 modified(&path)
             } else {
                 None
