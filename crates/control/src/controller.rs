@@ -24,6 +24,7 @@ use crate::machine::nodes::procedures::{configured_again, link_closed};
 use crate::machine::older_store::LostStore;
 use crate::machine::reports::check_limits;
 use crate::planning::Planning;
+use crate::planning::pools::procedures::{configure_licenses, tell_holders};
 use crate::planning::rebuild::{part_queues, tell_planner};
 use crate::planning::suspension::resume_due;
 use crate::policy::Policy;
@@ -33,7 +34,6 @@ use crate::procedures::end::held_due;
 use crate::procedures::features::choose_again;
 use crate::procedures::keys::{all_keys_due, keys_due};
 use crate::procedures::launch::start_jobs;
-use crate::procedures::licenses::{licenses_due, licenses_left};
 use crate::procedures::node_changes::changes_due;
 use crate::procedures::node_lost::check_nodes;
 use crate::procedures::node_reports::link_reported;
@@ -207,7 +207,6 @@ impl Controller {
         inside_ends_due(&mut self.rooms, &mut self.turn);
         let mut steps = Steps::of_turn();
         review_line(&mut self.rooms, &mut self.turn, &mut steps);
-        licenses_due(&mut self.rooms, &mut self.turn);
         keys_due(&mut self.rooms, &mut self.turn);
         start_jobs(&mut self.rooms, &mut self.turn);
         inside_ends_due(&mut self.rooms, &mut self.turn);
@@ -305,7 +304,6 @@ impl Controller {
             &mut self.turn,
         );
         choose_again(&mut self.rooms, &mut self.turn);
-        licenses_left(&mut self.rooms, &mut self.turn);
         self.rooms.planning.tick();
         part_queues(&mut self.rooms, &mut self.turn);
         check_reservations(&mut self.rooms, &mut self.turn);
@@ -335,11 +333,6 @@ impl Controller {
         }
     }
 
-    /// How often jobs that want licences have been entered into planners' queues since the
-    /// start: a measure of work.
-    pub fn entered_for_licenses(&self) -> u64 {
-        self.rooms.jobs.licenses().entries()
-    }
     /// Has somebody watch what it works on.
     #[must_use]
     pub fn watched_by(mut self, witness: Arc<dyn Witness>) -> Self {
@@ -395,6 +388,7 @@ impl Controller {
         close_unread_nodes(&mut it.rooms.machine, &it.rooms.aside);
         build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states, now);
         tell_planner(&mut it.rooms, &mut it.turn);
+        configure_licenses(&it.rooms.config, &it.rooms.jobs, &mut it.rooms.planning);
         it.rooms.policy = Policy::restore(loaded.policy);
         it.rooms.queues.scores_mut().restore(loaded.usage, now);
         load_reservations(&mut it.rooms, &mut it.turn, reservations);
@@ -419,6 +413,7 @@ impl Controller {
         for id in it.rooms.machine.ids() {
             configured_again(&mut it.rooms, &mut it.turn, id);
         }
+        tell_holders(&mut it.rooms.planning, &mut it.rooms.reservations);
         it
     }
 }

@@ -68,6 +68,7 @@ impl Group {
             whole: if whole { nodes } else { 0 },
             cores: if whole { 0 } else { cores(demand) },
             class: ClassId::NONE,
+            needs: 0,
         }
     }
 

@@ -122,7 +122,7 @@ impl Scheduler {
     /// The same for a job that does not wait here.
     pub fn shortage_of(&self, now: Time, job: &WaitingJob) -> Option<PoolShortage> {
         let mut classes = crate::resource_pool::classes::HoldClasses::default();
-        let class = classes.join(&job.holds, &job.demand);
+        let class = classes.join(&job.holds, &job.demand, |_| false);
         let needs = classes.needs(class).iter();
         let wants = needs.map(|need| (need.pool, need.least));
         let length = at_least_one(job.limit);
@@ -206,6 +206,7 @@ impl Scheduler {
         for held in running.held.clone() {
             self.resource_pools_mut().take(job, &held, nodes.iter());
         }
+        self.note_run(id);
         self.touch_holders();
     }
 
@@ -217,6 +218,7 @@ impl Scheduler {
         for one in held {
             self.resource_pools_mut().give_back(job, one, nodes.iter());
         }
+        self.note_holder(job.0);
         self.touch_holders();
         held.iter().for_each(|one| self.pool_freed(one.pool));
     }
@@ -232,6 +234,7 @@ impl Scheduler {
             self.resource_pools_mut()
                 .change(held.pool, |pool| pool.move_end(job, from, to));
         }
+        self.note_holder(job);
         self.touch_holders();
     }
 

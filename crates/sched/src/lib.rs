@@ -18,6 +18,7 @@ mod components;
 mod counted_nodes;
 mod cow_map;
 mod demand;
+mod elsewhere;
 mod ends;
 mod forecast;
 mod group;
@@ -32,6 +33,7 @@ mod plan;
 mod policy;
 
 mod held_amounts;
+mod lacks;
 mod parked;
 mod profile;
 mod question;
@@ -51,6 +53,7 @@ mod whole_nodes;
 
 pub use blocks::Block;
 pub use demand::{Component, CountedNodes, Demand, PerComponent, Shortage};
+pub use elsewhere::{Holder, Promises};
 pub use forecast::Forecast;
 pub use mask::NodeMask;
 pub use nodeset::NodeSet;

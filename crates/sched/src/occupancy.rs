@@ -38,6 +38,7 @@ impl Scheduler {
     ) {
         self.dequeue(job);
         self.end(job);
+        self.let_go_elsewhere(job);
         let held = Self::held_on(holds, || shares.clone());
         if exclusive && self.are_whole(&shares) {
             let nodes = shares.iter().map(|share| share.node).collect();

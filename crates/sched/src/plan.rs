@@ -150,7 +150,8 @@ impl Scheduler {
             job.into_iter().chain(bound).min()
         };
         let pools = all.then(|| self.resource_pools().next_bound(now)).flatten();
-        let next = waiting.filter_map(next).chain(pools).min();
+        let elsewhere = self.first_end_elsewhere().filter(|_| all);
+        let next = waiting.filter_map(next).chain(pools).chain(elsewhere).min();
         next.filter(|at| *at < Time::FAR)
     }
 
@@ -164,6 +165,7 @@ impl Scheduler {
                 self.end(self.running.get(end.run).job);
             }
         }
+        self.end_due_elsewhere(now);
     }
 }
 
@@ -189,6 +191,7 @@ impl Replay {
         for (_, running) in late {
             clone.set_expected_end(running.job, Time(now.0.saturating_add(1)));
         }
+        clone.put_off_late_elsewhere(now);
         for pool in 0..clone.node_pools.len() {
             clone.node_pools[pool].dirty =
                 origin.node_pools[pool].dirty || origin.node_pools[pool].due <= now;

@@ -88,9 +88,10 @@ impl Scheduler {
     /// What a search would know of a job, with a group for it, without putting it in line.
     fn ask(&mut self, job: &WaitingJob) -> QueueKey {
         let group = self.join(job.queue, &mut Arc::clone(&job.demand));
-        let class = self.classes_mut().join(&job.holds, &job.demand);
+        let class = self.join_class(job);
         QueueKey {
             class,
+            needs: self.classes().bits(class),
             ..self.groups.get(group).queue_key(group, job.limit)
         }
     }

@@ -5,9 +5,10 @@
 //! the pool for its next pass.
 
 use crate::cow_map::CowMap;
+use crate::elsewhere::Holder;
 use crate::group::{Feasible, Groups};
 use crate::machine::Machine;
-use crate::node_pool::{NodePool, pools};
+use crate::node_pool::{NodePool, Promise, pools};
 use crate::nodeset::NodeSet;
 use crate::pass::Pass;
 use crate::resource_pool::all::ResourcePools;
@@ -17,6 +18,7 @@ use crate::table::JobTable;
 use crate::waiting_line::{GroupId, QueueKey};
 use crate::{Block, Demand, Holds, NodeMask, OrderKey, Policy};
 use cosy_model::{Amounts, JobId, NodeId, QueueId, ReservationId, Span, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A job that waits. Its id is in the key.
@@ -65,6 +67,13 @@ pub struct Scheduler {
     resource_pools: ResourcePools,
     waiting: JobTable<Waiting>,
     pub(crate) running: RunningJobs,
+    /// What jobs of other planners hold of resource pools, and when that ends.
+    pub(crate) elsewhere: CowMap<JobId, Holder>,
+    pub(crate) elsewhere_ends: CowMap<(Time, JobId), ()>,
+    /// What other planners have promised of shared pools.
+    pub(crate) promised_elsewhere: Vec<Promise>,
+    /// Jobs of which other planners are to be told what they hold, once they are watched.
+    pub(crate) holders_changed: Option<BTreeSet<JobId>>,
     pub(crate) blocks: CowMap<ReservationId, Arc<Block>>,
     /// Counts the changes of nodes and queues.
     epoch: u64,
@@ -90,6 +99,10 @@ impl Scheduler {
             resource_pools: ResourcePools::default(),
             waiting: JobTable::default(),
             running: RunningJobs::default(),
+            elsewhere: CowMap::default(),
+            elsewhere_ends: CowMap::default(),
+            promised_elsewhere: Vec::new(),
+            holders_changed: None,
             blocks: CowMap::default(),
             epoch: 0,
             passes: 0,
@@ -135,7 +148,7 @@ impl Scheduler {
         for waiting in self.waiting.sorted_by_key(|waiting| waiting.job.key) {
             let queue = self.queues.get(waiting.job.queue.index());
             if let Some(queue) = queue.filter(|queue| queue.starts) {
-                let queue_key = queue_key(&self.groups, waiting);
+                let queue_key = queue_key((&self.groups, &self.classes), waiting);
                 self.node_pools[queue.pool]
                     .line
                     .insert(waiting.job.key, queue_key);
@@ -184,7 +197,7 @@ impl Scheduler {
             }
             let pool = &mut self.node_pools[known.pool];
             if starts {
-                let queue_key = queue_key(&self.groups, waiting);
+                let queue_key = queue_key((&self.groups, &self.classes), waiting);
                 pool.line.insert(waiting.job.key, queue_key);
                 pool.change();
             } else {
@@ -205,10 +218,10 @@ impl Scheduler {
         if !job.demand.holds_whole_nodes() {
             self.machine.note_changes();
         }
-        let class = self.classes.join(&job.holds, &job.demand);
+        let class = self.join_class(&job);
         let (queue, key) = (job.queue, job.key);
         let waiting = Waiting { job, group, class };
-        let queue_key = queue_key(&self.groups, &waiting);
+        let queue_key = queue_key((&self.groups, &self.classes), &waiting);
         if let Some(old) = self.waiting.insert(id, waiting) {
             self.step_out(&old);
         }
@@ -325,13 +338,16 @@ impl Scheduler {
         self.groups.join(queue, demand, nodes)
     }
 
+    /// One more job that wants what this one does of resource pools.
+    pub(crate) fn join_class(&mut self, job: &WaitingJob) -> ClassId {
+        let pools = &self.resource_pools;
+        let shared = |id| pools.get(id).is_some_and(|pool| !pool.is_own());
+        self.classes.join(&job.holds, &job.demand, shared)
+    }
+
     /// What waiting jobs want of resource pools.
     pub(crate) fn classes(&self) -> &HoldClasses {
         &self.classes
-    }
-
-    pub(crate) fn classes_mut(&mut self) -> &mut HoldClasses {
-        &mut self.classes
     }
 
     pub(crate) fn resource_pools(&self) -> &ResourcePools {
@@ -440,6 +456,10 @@ impl Scheduler {
             resource_pools: self.resource_pools.clone(),
             waiting: JobTable::default(),
             running: self.running.clone(),
+            elsewhere: CowMap::default(), // what they hold is in the pools
+            elsewhere_ends: CowMap::default(),
+            promised_elsewhere: self.promised_elsewhere.clone(),
+            holders_changed: None,
             blocks: self.blocks.clone(),
             epoch: self.epoch,
             passes: self.passes,
@@ -476,10 +496,11 @@ impl Scheduler {
 }
 
 /// What a search needs to know of a waiting job.
-fn queue_key(groups: &Groups, waiting: &Waiting) -> QueueKey {
+fn queue_key((groups, classes): (&Groups, &HoldClasses), waiting: &Waiting) -> QueueKey {
     let group = groups.get(waiting.group);
     QueueKey {
         class: waiting.class,
+        needs: classes.bits(waiting.class),
         ..group.queue_key(waiting.group, waiting.job.limit)
     }
 }

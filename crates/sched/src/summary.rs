@@ -3,6 +3,7 @@
 //!
 //! What always holds: a summary never promises less than one of its jobs needs.
 
+use crate::lacks::Lacks;
 use crate::waiting_line::QueueKey;
 use cosy_model::Span;
 
@@ -12,7 +13,7 @@ const CLASSES: usize = 64;
 
 /// What can be had now: a job that needs more cannot start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Available {
+pub(crate) struct Available<'a> {
     /// Nodes without running jobs.
     pub idle: u32,
     /// The extra nodes among them: no guaranteed place and no reservation needs them.
@@ -24,10 +25,15 @@ pub(crate) struct Available {
     pub cores: u64,
     /// Bits of groups of which a job might start.
     pub groups: u64,
+    /// What is known to be lacking of shared pools.
+    pub lacks: Option<&'a Lacks>,
 }
 
-impl Available {
+impl Available<'_> {
     pub fn holds(&self, queue_key: &QueueKey) -> bool {
+        if queue_key.needs != 0 && self.lacks.is_some_and(|lacks| lacks.any_of(queue_key)) {
+            return false;
+        }
         if queue_key.whole == 0 {
             return queue_key.cores <= self.cores;
         }
@@ -63,10 +69,16 @@ pub(crate) struct Summary {
     limits: [u32; CLASSES],
     /// Bits of the groups.
     groups: u64,
+    /// Bits of the amounts of shared pools that all of them want, and the shortest limit, in
+    /// seconds.
+    needs: u32,
+    shortest: u32,
 }
 
 impl Summary {
     pub const NONE: Self = Self {
+        needs: u32::MAX,
+        shortest: u32::MAX,
         whole: u32::MAX,
         cores: u64::MAX,
         limits: [u32::MAX; CLASSES],
@@ -76,7 +88,7 @@ impl Summary {
     pub fn of(queue_keys: &[QueueKey]) -> Self {
         let mut all = Self::NONE;
         for queue_key in queue_keys {
-            all.groups |= 1 << queue_key.group.bit();
+            all.note(queue_key);
             if queue_key.whole == 0 {
                 all.cores = all.cores.min(queue_key.cores);
                 continue;
@@ -92,7 +104,7 @@ impl Summary {
     }
 
     pub fn add(&mut self, queue_key: &QueueKey) {
-        self.groups |= 1 << queue_key.group.bit();
+        self.note(queue_key);
         if queue_key.whole == 0 {
             self.cores = self.cores.min(queue_key.cores);
             return;
@@ -103,7 +115,15 @@ impl Summary {
         }
     }
 
+    fn note(&mut self, queue_key: &QueueKey) {
+        self.groups |= 1 << queue_key.group.bit();
+        self.needs &= queue_key.needs;
+        self.shortest = self.shortest.min(secs(queue_key.limit));
+    }
+
     pub fn join(&mut self, other: &Self) {
+        self.needs &= other.needs;
+        self.shortest = self.shortest.min(other.shortest);
         self.whole = self.whole.min(other.whole);
         self.cores = self.cores.min(other.cores);
         self.groups |= other.groups;
@@ -114,6 +134,10 @@ impl Summary {
 
     pub fn might_hold(&self, room: &Available) -> bool {
         if self.groups & room.groups == 0 {
+            return false;
+        }
+        let lacking = |lacks: &Lacks| lacks.any_of_all(self.needs, self.shortest);
+        if self.needs != 0 && room.lacks.is_some_and(lacking) {
             return false;
         }
         self.cores <= room.cores

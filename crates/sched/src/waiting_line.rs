@@ -43,6 +43,8 @@ pub(crate) struct QueueKey {
     pub cores: u64,
     /// What it holds of resource pools.
     pub class: ClassId,
+    /// Bits of the amounts of shared pools that it wants ([`crate::lacks`]).
+    pub needs: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -306,6 +308,7 @@ impl WaitingLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lacks::Lacks;
     use cosy_model::{AccessLevel, JobId, Time};
     use std::collections::BTreeMap;
 
@@ -333,6 +336,12 @@ mod tests {
             },
             cores: if shares { dice / 13 % 100 } else { 0 },
             class: ClassId::NONE,
+            // Most jobs beside each other want the same.
+            needs: if dice % 2000 < 1500 {
+                2
+            } else {
+                (dice / 17 % 4) as u32
+            },
         }
     }
 
@@ -365,7 +374,10 @@ mod tests {
             if step % 50 > 0 {
                 continue;
             }
+            let mut lacks = Lacks::default();
+            lacks.note(1, Span((dice / 19 % 60) as i64));
             let room = Available {
+                lacks: (step % 100 > 0).then_some(&lacks),
                 idle: (dice % 8) as u32,
                 extra: (dice % 3) as u32,
                 until_shadow: Span((dice / 5 % 40) as i64),

@@ -9,11 +9,12 @@ use crate::jobs::job::{Job, Phase, Place};
 use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::planning::late_starts::told_cut;
+use crate::planning::pools::PoolOf;
 use crate::reservations::Reservations;
 use crate::reservations::inside::procedures::planner_for;
 use cosy_model::api::{JobField, JobFilter};
 use cosy_model::{Time, WaitReason};
-use cosy_view::job::{Waiting, why};
+use cosy_view::job::{LicenseShortage, Waiting, why};
 
 /// A list as it is asked for.
 pub(crate) fn list_of(
@@ -79,6 +80,23 @@ pub(crate) fn planner_reason(
     reason
 }
 
+/// The licence for which a job waits, if for one.
+fn license_shortage<'a>(
+    planning: &'a Planning,
+    reservations: &Reservations,
+    now: Time,
+    job: &Job,
+) -> Option<LicenseShortage<'a>> {
+    let short = planner_for(planning, reservations, job.id()).pool_shortage(now, job.id())?;
+    let PoolOf::License(name) = planning.pools().of(short.pool)?;
+    Some(LicenseShortage {
+        name,
+        total: short.capacity,
+        used: short.held,
+        wanted: short.wanted,
+    })
+}
+
 /// Sentences about a job that has not ended. `place`: its place among all that wait, from 1.
 pub(crate) fn lines(
     config: &ClusterConfig,
@@ -103,6 +121,7 @@ pub(crate) fn lines(
     let reason = reason
         .clone()
         .unwrap_or_else(|| planner_reason(machine, planning, reservations, now, job));
+    let short = license_shortage(planning, reservations, now, job);
     let line = why(
         &reason,
         Waiting {
@@ -110,6 +129,7 @@ pub(crate) fn lines(
             queue: &job.submitted().queue,
             before: place.map(|place| place - 1),
             interactive_per_user: config.policy.interactive_per_user,
+            license: short.filter(|_| reason == WaitReason::Licenses),
         },
     );
     let mut lines = first;

@@ -5,7 +5,6 @@ use crate::jobs::arrays::procedures::array_is_full;
 use crate::jobs::dependencies::Met;
 use crate::jobs::dependencies::procedures::{is_fresh, met_by};
 use crate::jobs::job::{Job, Place, Submitted};
-use crate::jobs::licenses::procedures::awaits_licenses;
 use crate::policy::rejudge::Charged;
 use crate::queues::access::may_be_administrator;
 use crate::reservations::inside::procedures::may_come_back;
@@ -70,11 +69,7 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
     if interactive_is_full(rooms, job) {
         return Some(WaitReason::InteractiveLimit);
     }
-    if job.needs_user {
-        return Some(WaitReason::Directory);
-    }
-    awaits_licenses(&rooms.config, &rooms.jobs, &rooms.planning, &rooms.reservations, job)
-        .then_some(WaitReason::Licenses)
+    job.needs_user.then_some(WaitReason::Directory)
 }
 
 /// The account or the quality of service that it has is not its user's any more, while that is

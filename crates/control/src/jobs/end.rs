@@ -127,8 +127,6 @@ fn leave_line(rooms: &mut Rooms, id: JobId, submitted: &Submitted) {
     let (queues, jobs) = (&mut rooms.queues, &mut rooms.jobs);
     leave_queue(&rooms.config, queues, jobs, submitted);
     rooms.conversations.leave_interactive(id, submitted);
-    jobs.wants_no_licenses(id);
-    jobs.gives_back_licenses(id);
 }
 
 pub(crate) fn settle_fate(

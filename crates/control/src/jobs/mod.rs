@@ -64,7 +64,7 @@ pub(crate) struct Jobs {
     reviews: Reviews,
     /// Jobs whose rows are behind.
     rows: UnsavedRows,
-    /// Licences: held, waited for.
+    /// Licences that jobs hold.
     licenses: Licenses,
 }
 
@@ -414,16 +414,6 @@ impl Jobs {
 
     // ---- licences
 
-    /// The job holds no licences any more.
-    pub fn gives_back_licenses(&mut self, id: JobId) {
-        self.licenses.leave(id);
-    }
-
-    /// The job does not wait for licences any more.
-    pub fn wants_no_licenses(&mut self, id: JobId) {
-        self.licenses.leave_line(id);
-    }
-
     /// How many of that licence are held.
     pub fn licenses_used(&self, name: &str) -> u32 {
         self.licenses.used(name)
@@ -437,21 +427,6 @@ impl Jobs {
     /// Waiting jobs that are to be looked at again.
     pub fn reviews_mut(&mut self) -> &mut Reviews {
         &mut self.reviews
-    }
-
-    /// Licences: held, waited for.
-    pub fn licenses(&self) -> &Licenses {
-        &self.licenses
-    }
-
-    pub fn licenses_mut(&mut self) -> &mut Licenses {
-        &mut self.licenses
-    }
-
-    /// The job enters a planner's queue: what it wants counts.
-    pub fn enters_planner(&mut self, id: JobId) {
-        let wanted = &self.live[&id].submitted.spec.licenses;
-        self.licenses.enter(id, wanted);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::jobs::job::Job;
 use crate::planning::Planning;
 use crate::queues::{Queues, order};
 use crate::reservations::Reservations;
-use crate::reservations::inside::procedures::{planner_for, planner_of};
+use crate::reservations::inside::procedures::{planner_for, planner_of, starts_beside};
 use crate::rooms::Rooms;
 use cosy_model::device::ANY_GPU;
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time};
@@ -26,9 +26,14 @@ use std::sync::Arc;
 /// which other jobs were started on the way.
 pub(crate) fn widen(rooms: &mut Rooms, now: Time, id: JobId) -> Vec<JobId> {
     let mut others = Vec::new();
-    let Some((job, most)) =
-        further(&rooms.config, &rooms.queues, &rooms.jobs, &rooms.reservations, id)
-    else {
+    let Some((job, most)) = further(
+        &rooms.config,
+        &rooms.queues,
+        &rooms.jobs,
+        &rooms.planning,
+        &rooms.reservations,
+        id,
+    ) else {
         return others;
     };
     let mut left = at_most(&rooms.planning, &rooms.reservations, id, job.demand.first(), most);
@@ -50,6 +55,7 @@ fn further(
     config: &ClusterConfig,
     queues: &Queues,
     jobs: &Jobs,
+    planning: &Planning,
     reservations: &Reservations,
     id: JobId,
 ) -> Option<(WaitingJob, u32)> {
@@ -58,7 +64,7 @@ fn further(
         .filter(|job| !job.spec().has_several_components())?;
     let request = &job.spec().request;
     let most = request.max_nodes.filter(|_| request.tasks.is_none())?;
-    let waiting = planner_job(config, queues, reservations, job)?;
+    let waiting = planner_job(config, queues, planning, reservations, job)?;
     let demand = waiting.demand.first();
     let least = demand.nodes?;
     let most = demand.max_nodes.map_or(most, |n| n.min(most));
@@ -97,8 +103,8 @@ fn add_nodes(
     nodes: u32,
     others: &mut Vec<JobId>,
 ) -> bool {
+    others.extend(starts_beside(planning, reservations, now, id));
     let planner = planner_of(planning, reservations, id);
-    others.extend(planner.schedule(now));
     let held = planner.held_by(id);
     let Some(found) = planner.try_place(now, &further_nodes(id, job, &held, nodes)) else {
         return false;
@@ -108,7 +114,7 @@ fn add_nodes(
     shares.sort_by_key(|share| share.node);
     planner.end(id);
     let end = now + job.limit.max(Span(1));
-    planner.start_running(id, shares, end, job.demand.first().exclusive);
+    planner.start_running_holding(id, shares, end, job.demand.first().exclusive, &job.holds);
     true
 }
 
@@ -116,9 +122,14 @@ fn add_nodes(
 /// last nodes, where one at least is left. It was planned with as many on each node. True when
 /// there are such GPUs, which others may have.
 pub(crate) fn leave_spare_gpus(rooms: &mut Rooms, now: Time, id: JobId) -> bool {
-    let Some((waiting, all)) =
-        gpus_in_all(&rooms.config, &rooms.queues, &rooms.jobs, &rooms.reservations, id)
-    else {
+    let Some((waiting, all)) = gpus_in_all(
+        &rooms.config,
+        &rooms.queues,
+        &rooms.jobs,
+        &rooms.planning,
+        &rooms.reservations,
+        id,
+    ) else {
         return false;
     };
     let planner = planner_of(&mut rooms.planning, &mut rooms.reservations, id);
@@ -141,7 +152,13 @@ pub(crate) fn leave_spare_gpus(rooms: &mut Rooms, now: Time, id: JobId) -> bool 
     }
     planner.end(id);
     let end = now + waiting.limit.max(Span(1));
-    planner.start_running(id, shares, end, waiting.demand.first().exclusive);
+    planner.start_running_holding(
+        id,
+        shares,
+        end,
+        waiting.demand.first().exclusive,
+        &waiting.holds,
+    );
     true
 }
 
@@ -150,6 +167,7 @@ fn gpus_in_all(
     config: &ClusterConfig,
     queues: &Queues,
     jobs: &Jobs,
+    planning: &Planning,
     reservations: &Reservations,
     id: JobId,
 ) -> Option<(WaitingJob, u32)> {
@@ -157,7 +175,7 @@ fn gpus_in_all(
         .get(&id)
         .filter(|job| !job.spec().has_several_components())?;
     let all = job.spec().request.gpus_in_all?;
-    let waiting = planner_job(config, queues, reservations, job)?;
+    let waiting = planner_job(config, queues, planning, reservations, job)?;
     (!waiting.demand.first().exclusive).then_some((waiting, all))
 }
 
@@ -179,6 +197,7 @@ fn further_nodes(id: JobId, job: &WaitingJob, held: &[NodeShare], nodes: u32) ->
             allowed,
             ..demand.clone()
         })),
+        holds: job.holds.of_nodes(), // the others it has
         ..job.clone()
     }
 }

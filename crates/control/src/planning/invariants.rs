@@ -1,14 +1,52 @@
 //! What always holds of who is in which planner.
 
-use crate::reservations::inside::procedures::is_queued;
+use crate::reservations::inside::procedures::{is_queued, planner_for};
 use crate::rooms::Rooms;
+use cosy_model::Time;
+use cosy_sched::{Holder, PoolId};
+use std::collections::BTreeMap;
 
 /// Checks the room.
 ///
 /// # Errors
 /// What does not hold, in words.
 pub(crate) fn check(it: &Rooms) -> Result<(), String> {
-    planner_and_jobs_agree(it)
+    planner_and_jobs_agree(it)?;
+    pools_hold_what_jobs_hold(it)
+}
+
+/// What the planners say is held of each pool is what jobs hold that have nodes. What a job inside
+/// of a reservation has from that is counted there.
+fn pools_hold_what_jobs_hold(it: &Rooms) -> Result<(), String> {
+    let mut held: BTreeMap<PoolId, u64> = BTreeMap::new();
+    for job in it.jobs.all() {
+        let Some(run) = job.run() else { continue };
+        let holds = it.planning.pools().holds_of(job.spec());
+        for (pool, amount) in holds.on(&run.planned_shares()) {
+            *held.entry(pool).or_default() += amount;
+        }
+    }
+    let cluster = it.planning.cluster();
+    let told: BTreeMap<_, _> = cluster.holders_elsewhere().collect();
+    for (of, pool) in it.planning.pools().iter() {
+        let known = cluster.pool_use(Time::EPOCH, pool);
+        let mut known = known.map_or(0, |pool| pool.held);
+        for job in it.planning.all_inside().keys() {
+            let inside = planner_for(&it.planning, &it.reservations, *job);
+            let own = |holder: &Holder| -> u64 {
+                let held = holder.held().filter(|(other, _)| *other == pool);
+                held.map(|(_, amount)| amount).sum()
+            };
+            let all = inside.holder(*job).as_ref().map_or(0, own);
+            let told = told.get(job).copied().map_or(0, own);
+            known += all.saturating_sub(told);
+        }
+        let jobs = held.get(&pool).copied().unwrap_or(0);
+        if known != jobs {
+            return Err(format!("planners say that {known} of {of:?} are held, jobs hold {jobs}"));
+        }
+    }
+    Ok(())
 }
 
 fn planner_and_jobs_agree(it: &Rooms) -> Result<(), String> {

@@ -9,6 +9,7 @@ pub(crate) mod flexible_size;
 pub(crate) mod invariants;
 pub(crate) mod late_starts;
 pub(crate) mod launch;
+pub(crate) mod pools;
 pub(crate) mod rebuild;
 pub(crate) mod suspension;
 pub(crate) mod task_layout;
@@ -16,14 +17,17 @@ pub(crate) mod task_layout;
 use crate::jobs::dependencies::Waiter;
 use crate::planning::alternative_queues::Undecided;
 use crate::planning::choosers::Choosers;
+use crate::planning::pools::{PoolOf, Pools};
 use cosy_model::{JobId, ReservationId};
-use cosy_sched::Scheduler;
+use cosy_sched::{PoolSpec, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The cluster's planner, and which jobs others have or may go elsewhere.
 #[derive(Debug)]
 pub(crate) struct Planning {
     cluster: Scheduler,
+    /// What the resource pools of the planners are.
+    pools: Pools,
     /// Jobs that have a choice between groups of nodes.
     choosers: Choosers,
     /// Jobs that wait and may go to one of several queues.
@@ -43,6 +47,7 @@ impl Planning {
     pub fn new(cluster: Scheduler) -> Self {
         Self {
             cluster,
+            pools: Pools::default(),
             choosers: Choosers::default(),
             undecided: Undecided::default(),
             within: BTreeMap::new(),
@@ -60,6 +65,24 @@ impl Planning {
     /// The cluster's planner, to be told something.
     pub fn cluster_mut(&mut self) -> &mut Scheduler {
         &mut self.cluster
+    }
+
+    /// What the resource pools of the planners are.
+    pub fn pools(&self) -> &Pools {
+        &self.pools
+    }
+
+    /// So much there is of a pool from now on; one that is new gets a number.
+    pub fn set_pool(&mut self, of: &PoolOf, spec: PoolSpec) {
+        let id = self.pools.number(of);
+        self.cluster.set_pool(id, spec);
+    }
+
+    /// There is no such pool any more. No job names it.
+    pub fn forget_pool(&mut self, of: &PoolOf) {
+        if let Some(id) = self.pools.forget(of) {
+            self.cluster.remove_pool(id);
+        }
     }
 
     /// The reservation whose planner has the job.

@@ -51,7 +51,7 @@ fn make_key_anew(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if !is_queued(&rooms.planning, &rooms.reservations, id) {
         return review(rooms, turn, id); // it may stand in another line
     }
-    let new = planner_job(&rooms.config, &rooms.queues, &rooms.reservations, job);
+    let new = planner_job(&rooms.config, &rooms.queues, &rooms.planning, &rooms.reservations, job);
     if let Some(new) = new {
         let planner = planner_of(&mut rooms.planning, &mut rooms.reservations, id);
         if planner.order_of(id) != Some(new.key) {

@@ -12,7 +12,6 @@ use crate::planning::launch::procedures::{
 };
 use crate::planning::task_layout::dealt;
 use crate::procedures::alternative_queues::start_elsewhere;
-use crate::procedures::licenses::wait_for_licenses;
 use crate::procedures::reviews::{refill_interactive, review};
 use crate::reservations::inside::clearance::limit_from;
 use crate::reservations::inside::procedures::{note_start, planned_starts, planner_of};
@@ -63,16 +62,9 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
     };
     let (base, uid) = (job.submitted().base, job.submitted().uid);
     rooms.jobs.count_queued(turn, base, false);
-    rooms.jobs.gives_back_licenses(id);
     let Some(user) = rooms.conversations.fresh_user(&rooms.config, turn, uid) else {
         return wait_for_directory(rooms, turn, id);
     };
-    if rooms
-        .jobs
-        .lacks_licenses(&rooms.config, &rooms.jobs[&id].submitted().spec)
-    {
-        return wait_for_licenses(rooms, turn, id);
-    }
     let shares = planner_of(&mut rooms.planning, &mut rooms.reservations, id).held_by(id);
     let shares = dealt(&rooms.jobs, id, shares);
     let take = |share| take_share(&mut rooms.machine, &rooms.jobs, &rooms.planning, id, share);

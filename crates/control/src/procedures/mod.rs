@@ -14,7 +14,6 @@ pub(crate) mod end;
 pub(crate) mod features;
 pub(crate) mod keys;
 pub(crate) mod launch;
-pub(crate) mod licenses;
 pub(crate) mod node_changes;
 pub(crate) mod node_control;
 pub(crate) mod node_lost;

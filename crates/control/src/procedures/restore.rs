@@ -10,6 +10,7 @@ use crate::machine::availability::{drain_by_itself, tell_policy, welcome};
 use crate::machine::changes::procedures::configured_amounts;
 use crate::machine::nodes::NOT_CONFIGURED;
 use crate::machine::nodes::procedures::configured_again;
+use crate::planning::pools::procedures::configure_licenses;
 use crate::planning::rebuild::tell_planner;
 use crate::procedures::policy::books_are_in_the_tree;
 use crate::procedures::reviews::{review, review_loaded};
@@ -77,6 +78,7 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
     books_are_in_the_tree(rooms, turn);
     rooms.triggers.watch_configuration();
     build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states, turn.now());
+    configure_licenses(&rooms.config, &rooms.jobs, &mut rooms.planning);
     machine_changed(rooms, turn);
     for id in there {
         configured_again(rooms, turn, id);

@@ -5,7 +5,6 @@ use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{hopeless, next_look, planner_job};
 use crate::jobs::end::end_hopeless;
 use crate::jobs::job::{Phase, Place, TaskOutcome};
-use crate::jobs::licenses::procedures::stand_in_line;
 use crate::jobs::reviews::procedures::{next_within, still_wait};
 use crate::jobs::reviews::{AT_ONCE, Again, REFILL, STEPS_OF_END, Steps, weight};
 use crate::planning::rebuild::join_queues;
@@ -51,18 +50,11 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     note_score(rooms, id, reason.as_ref());
     let (config, queues) = (&rooms.config, &rooms.queues);
     let job = rooms.jobs.get(&id).filter(|_| enqueue);
-    let waiting = job.map(|job| planner_job(config, queues, &rooms.reservations, job));
+    let waiting =
+        job.map(|job| planner_job(config, queues, &rooms.planning, &rooms.reservations, job));
     if let Some(at) = next_look {
         rooms.jobs.begins_at(at, id);
     }
-    stand_in_line(
-        &rooms.config,
-        &rooms.queues,
-        &mut rooms.jobs,
-        &rooms.reservations,
-        id,
-        reason.as_ref(),
-    );
     if let Some(group) = rooms.jobs.group_mut(&base) {
         group.throttle(at, throttled);
     }
@@ -70,13 +62,11 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         if let Some(reservation) = within {
             rooms.planning.goes_inside(id, reservation);
         }
-        rooms.jobs.enters_planner(id);
         planner_of(&mut rooms.planning, &mut rooms.reservations, id).enqueue(waiting);
         rooms.jobs.count_queued(turn, base, true);
     } else if reason.is_some() && queued {
         planner_of(&mut rooms.planning, &mut rooms.reservations, id).dequeue(id);
         rooms.planning.left_inside(id);
-        rooms.jobs.licenses_mut().leave(id);
         rooms.jobs.count_queued(turn, base, false);
         refill_interactive(rooms, turn, id);
     }
@@ -96,7 +86,7 @@ fn note_score(rooms: &mut Rooms, id: JobId, reason: Option<&WaitReason>) {
         Place::Lost | Place::Beyond { .. } => return,
     };
     match reason {
-        None | Some(WaitReason::Licenses) => {
+        None => {
             let spec = rooms.queues.get(queue).spec().clone();
             rooms.queues.scores_mut().stands(&spec, job);
         }
@@ -112,7 +102,6 @@ const fn is_eligible(reason: Option<&WaitReason>) -> bool {
             WaitReason::ArrayLimit
                 | WaitReason::InteractiveLimit
                 | WaitReason::Directory
-                | WaitReason::Licenses
                 | WaitReason::NeverFits
                 | WaitReason::Fresh,
         )

@@ -9,6 +9,7 @@ use crate::jobs::arrays::Expanding;
 use crate::jobs::dependencies::procedures::planner_job;
 use crate::jobs::job::{Job, Phase};
 use crate::planning::Planning;
+use crate::planning::pools::procedures::tell_what_is_left;
 use crate::reservations::Reservations;
 use crate::reservations::inside::clearance::{holds_until, last_call};
 use crate::reservations::inside::procedures::{is_queued, jobs_inside, planner_inside};
@@ -118,17 +119,22 @@ fn inside_to_plan(
         if let Some(run) = running.run() {
             let end = holds_until(&rooms.config, &rooms.planning, running.id(), run);
             let whole = running.holds_whole_nodes();
-            scheduler.start_running(running.id(), run.planned_shares(), end, whole);
+            let holds = rooms.planning.pools().holds_of(running.spec());
+            let shares = run.planned_shares();
+            scheduler.start_running_holding(running.id(), shares, end, whole, &holds);
         }
     }
     let left = last_call(&rooms.config, reservation)
         .since(from)
         .max(Span(1));
     for job in jobs {
-        if let Some(planned) = planner_job(&rooms.config, &rooms.queues, &rooms.reservations, job) {
+        let (config, queues) = (&rooms.config, &rooms.queues);
+        let planned = planner_job(config, queues, &rooms.planning, &rooms.reservations, job);
+        if let Some(planned) = planned {
             let limit = job.submitted().place.limit().min(left);
             scheduler.enqueue(WaitingJob { limit, ..planned });
         }
     }
+    tell_what_is_left(&rooms.planning, &mut scheduler, id, now);
     Some(InsidePlan { scheduler, from })
 }

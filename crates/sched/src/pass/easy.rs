@@ -91,6 +91,8 @@ impl Scheduler {
         if room.is_some_and(|room| room.idle == 0 && !self.groups.share_nodes()) {
             return None; // there are only whole-node jobs
         }
+        let lacks = (!pass.lacks.is_empty()).then_some(&pass.lacks);
+        let room = room.map(|room| Available { lacks, ..room });
         let passes = self.pass_number();
         let (line, groups) = (&mut self.node_pools[pass.pool].line, &self.groups);
         line.next(cursor, room.as_ref(), |group, limit| groups.has_failed(group, passes, limit))
@@ -124,7 +126,7 @@ impl Scheduler {
                 let limit = self.as_hopeless(pass, queue_key.limit);
                 self.give_up(pass, queue_key.group, limit);
             }
-            Attempt::PoolsLack => {}
+            Attempt::PoolsLack => self.note_lacks(pass, queue_key),
         }
         let guaranteed = self.policy().depth.allows(pass.given);
         if guaranteed || !self.policy().backfill {
@@ -173,7 +175,7 @@ impl Scheduler {
     }
 
     /// What jobs may still take: everything until the shadow time, extra nodes beyond it.
-    pub(super) fn room(&mut self, pass: &mut Pass) -> Available {
+    pub(super) fn room(&mut self, pass: &mut Pass) -> Available<'static> {
         let free = self.machine.room(pass.pool);
         if let [(_, head)] = pass.pending[..]
             && free.idle > 0
@@ -193,6 +195,7 @@ impl Scheduler {
             until_shadow: shadow.time.since(pass.now),
             cores: free.cores,
             groups: pass.groups,
+            lacks: None,
         }
     }
 

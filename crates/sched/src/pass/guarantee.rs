@@ -53,7 +53,7 @@ impl Scheduler {
 
     /// What jobs may still take beside the places that are found: nodes on which nothing is
     /// booked ahead for as long as they like, the others until the last of what is booked begins.
-    pub(super) fn room_beside_places(&self, pass: &Pass, free: RegionRoom) -> Available {
+    pub(super) fn room_beside_places(&self, pass: &Pass, free: RegionRoom) -> Available<'static> {
         let pool = &self.node_pools[pass.pool];
         let (open, idle) = (&self.machine.open, &self.machine.idle);
         // No job reaches a reservation, and no place is booked node by node.
@@ -76,6 +76,7 @@ impl Scheduler {
             until_shadow: last.max(pass.last_start).since(pass.now),
             cores: free.cores,
             groups: pass.groups,
+            lacks: None,
         }
     }
 

@@ -25,6 +25,7 @@ impl Scheduler {
                 pass.promised.extend(&other.promised);
             }
         }
+        pass.promised.extend(&self.promised_elsewhere);
         pass.foreign = pass.promised.len();
     }
 
@@ -123,6 +124,20 @@ impl Scheduler {
         let window = (at, at + at_least_one(queue_key.limit));
         let wants = self.wanted_later(queue_key.class, &shares());
         self.are_held_free(pass, &wants, window)
+    }
+
+    /// A job could not have what it wants of pools: nor can others that want as much for as long.
+    pub(super) fn note_lacks(&self, pass: &mut Pass, queue_key: &QueueKey) {
+        for need in self.classes().needs(queue_key.class) {
+            let bit = self.classes().bit_of(need);
+            let (Some(bit), Some(pool)) = (bit, self.resource_pools().get(need.pool)) else {
+                continue;
+            };
+            let lack = pool.first_lack(need.least, pass.now, &places(pass, need.pool));
+            if let Some(lack) = lack {
+                pass.lacks.note(bit, lack.since(pass.now));
+            }
+        }
     }
 
     /// The next time after `at` at which more may be free of what a job holds.

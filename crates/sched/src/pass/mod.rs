@@ -12,6 +12,7 @@ mod guarantee;
 mod holds;
 
 use crate::group::BITS;
+use crate::lacks::Lacks;
 use crate::machine::Owner;
 use crate::node_pool::Promise;
 use crate::nodeset::NodeSet;
@@ -73,6 +74,8 @@ pub(crate) struct Pass {
     pub spare_set: Option<NodeSet>,
     /// What is free at most, once it is asked for.
     pub profile: Profile,
+    /// What is known to be lacking of shared pools.
+    pub lacks: Lacks,
 }
 
 impl Default for Pass {
@@ -103,6 +106,7 @@ impl Default for Pass {
             kept: NodeMask::default(),
             spare_set: None,
             profile: Profile::default(),
+            lacks: Lacks::default(),
         }
     }
 }
@@ -131,6 +135,7 @@ impl Pass {
         self.started.clear();
         self.kept.clear();
         self.profile.clear();
+        self.lacks.clear();
     }
 }
 

@@ -25,6 +25,11 @@ impl ResourcePools {
         self.all.get(&id).map(Arc::as_ref)
     }
 
+    /// True when nothing is known of any pool.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// All that are set, by number.
     pub fn iter(&self) -> impl Iterator<Item = (PoolId, &ResourcePool)> {
         self.all.iter().map(|(id, pool)| (*id, pool.as_ref()))

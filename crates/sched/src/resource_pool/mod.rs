@@ -82,6 +82,12 @@ impl Holds {
         all
     }
 
+    /// Those that grow with the nodes of the job.
+    pub fn of_nodes(&self) -> Self {
+        let grow = self.iter().filter(|hold| !hold.amount.is_fixed());
+        grow.copied().collect()
+    }
+
     /// True for a job that holds nothing of any pool.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

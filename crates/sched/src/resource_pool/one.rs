@@ -2,7 +2,7 @@
 
 use super::{HoldAmount, PoolKind, PoolUse};
 use cosy_model::{JobId, NodeId, ReservationId, Time, WaitReason};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Amounts that a reservation or a guaranteed place holds for some time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Booked {
 }
 
 impl Booked {
-    fn covers(&self, at: Time) -> bool {
+    pub fn covers(&self, at: Time) -> bool {
         self.start <= at && at < self.end
     }
 }
@@ -179,6 +179,54 @@ impl ResourcePool {
         reserved.fold(running, |sum, booked| sum.saturating_add(booked.amount))
     }
 
+    /// What is left to one planner of several, now and from later times on: what there is, without
+    /// what all jobs but its `own`, all reservations but `except`, and `places` hold. Of ends the
+    /// first `steps` are looked at: more may be left later than is told, never less.
+    pub fn left_over_time(
+        &self,
+        now: Time,
+        own: impl Fn(JobId) -> bool,
+        except: ReservationId,
+        places: &[Booked],
+        steps: usize,
+    ) -> (u64, Vec<(Time, u64)>) {
+        let others = self.reserved.iter().filter(|(id, _)| **id != except);
+        let kept: Vec<Booked> = others.map(|(_, booked)| *booked).collect();
+        let kept: Vec<Booked> = kept.iter().chain(places).copied().collect();
+        let mut held = self.held();
+        let mut ends = Vec::new();
+        let mut running = 0u64;
+        for ((end, job), amount) in &self.ends {
+            match own(*job) {
+                true => held = held.saturating_sub(*amount),
+                false => {
+                    running = running.saturating_add(*amount);
+                    ends.push((*end, *amount));
+                }
+            }
+        }
+        let left = |at: Time, running: u64| {
+            let kept = kept.iter().filter(|booked| booked.covers(at));
+            let taken = kept.fold(running, |sum, booked| sum.saturating_add(booked.amount));
+            let capacity = self.capacity_at(at).unwrap_or(u64::MAX);
+            capacity.saturating_sub(taken)
+        };
+        let soon = Time(now.0.saturating_add(1));
+        let bounds = kept.iter().flat_map(|b| [b.start, b.end]);
+        let changes = self.later.iter().map(|(at, _)| *at).chain([soon]);
+        let first = ends.iter().take(steps).map(|(end, _)| *end);
+        let times: BTreeSet<Time> = bounds.chain(changes).chain(first).collect();
+        let mut ends = ends.iter().take(steps).peekable();
+        let mut later: Vec<(Time, u64)> = Vec::new();
+        for at in times.into_iter().filter(|at| *at > now) {
+            while let Some((_, amount)) = ends.next_if(|(end, _)| *end <= at) {
+                running = running.saturating_sub(*amount);
+            }
+            later.push((at, left(at, running.min(held))));
+        }
+        (left(now, held), later)
+    }
+
     /// True when `wanted` is free for the whole of `[start, end)`, beside `places`.
     pub fn is_free(
         &self,
@@ -200,6 +248,24 @@ impl ResourcePool {
         let rises = rises.chain(self.later.iter().map(|(at, _)| *at));
         let mut rises = rises.filter(|at| start < *at && *at < end);
         fits(start) && rises.all(fits)
+    }
+
+    /// When less than `wanted` is free for the first time, from now on; `None`: never.
+    pub fn first_lack(&self, wanted: u64, now: Time, places: &[Booked]) -> Option<Time> {
+        let soon = Time(now.0.saturating_add(1));
+        let rises = self.reserved.values().chain(places).map(|b| b.start);
+        let rises = rises.chain(self.later.iter().map(|(at, _)| *at));
+        let mut rises: Vec<Time> = rises.filter(|at| *at > now).collect();
+        rises.sort_unstable();
+        let mut all = std::iter::once(now).chain(rises);
+        all.find(|at| {
+            let end = if *at == now {
+                soon
+            } else {
+                Time(at.0.saturating_add(1))
+            };
+            !self.is_free(wanted, (*at, end), now, places)
+        })
     }
 
     /// The next time after `at` at which something is given back, or the capacity changes.

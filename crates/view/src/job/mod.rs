@@ -18,4 +18,4 @@ pub use ended::{ended_fields, tone};
 pub use facts::{
     Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, Reason, Submission,
 };
-pub use why::{Waiting, why};
+pub use why::{LicenseShortage, Waiting, why};

@@ -14,6 +14,41 @@ pub struct Waiting<'a> {
     pub before: Option<i64>,
     /// Interactive jobs of one user that may run at once.
     pub interactive_per_user: u32,
+    /// The licence of which too little is free for it.
+    pub license: Option<LicenseShortage<'a>>,
+}
+
+/// A licence of which too little is free.
+#[derive(Clone, Copy, Debug)]
+pub struct LicenseShortage<'a> {
+    /// Which.
+    pub name: &'a str,
+    /// How many there are.
+    pub total: u64,
+    /// How many jobs and reservations have.
+    pub used: u64,
+    /// How many are wanted.
+    pub wanted: u64,
+}
+
+impl LicenseShortage<'_> {
+    fn told(&self) -> String {
+        let Self {
+            name,
+            total,
+            used,
+            wanted,
+        } = self;
+        let have =
+            format!("of the {total} licences '{name}' {used} are in use, and it wants {wanted}");
+        match wanted.saturating_add(*used) <= *total {
+            // What is free now is kept: for a reservation, or somebody's guaranteed start.
+            true => {
+                format!("{have}; those that are free are kept for others before it would be over")
+            }
+            false => have,
+        }
+    }
 }
 
 /// Why it waits.
@@ -23,6 +58,7 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         queue,
         before,
         interactive_per_user,
+        license,
     } = waiting;
     match reason {
         WaitReason::Fresh => "it is looked at in the next pass".to_owned(),
@@ -74,9 +110,12 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
             "the directory service does not tell the user's groups; it is asked again and again"
                 .to_owned()
         }
-        WaitReason::Licenses => {
-            format!("licences that it needs are in use ({})", counted::write(&spec.licenses))
-        }
+        WaitReason::Licenses => match license {
+            Some(license) => license.told(),
+            None => {
+                format!("licences that it needs are in use ({})", counted::write(&spec.licenses))
+            }
+        },
         WaitReason::AccountInvalid
         | WaitReason::AccountNotAllowed
         | WaitReason::QosInvalid

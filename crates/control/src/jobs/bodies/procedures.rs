@@ -6,6 +6,7 @@ use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::wait_for_others;
 use crate::jobs::job::{Group, Place, Submitted};
 use crate::planning::Planning;
+use crate::planning::pools::procedures::know_licenses;
 use crate::queues::Queues;
 use crate::record::{HeldBy, Record, StandingRow};
 use crate::set_aside::Aside;
@@ -64,6 +65,7 @@ pub(crate) fn know_body(
     };
     group.bodies.insert(submitted.body, body);
     jobs.enter_name(submitted);
+    know_licenses(planning, &submitted.spec);
     enter_within(planning, submitted);
 }
 

@@ -13,6 +13,7 @@ use crate::jobs::dependencies::{
 };
 use crate::jobs::job::{Group, Job, Member, Place, Submitted, TaskOutcome};
 use crate::jobs::reviews::Again;
+use crate::planning::Planning;
 use crate::queues::{Queues, order};
 use crate::reservations::Reservations;
 use crate::reservations::inside::clearance::with_clearance;
@@ -498,16 +499,18 @@ impl Jobs {
 pub(crate) fn planner_job(
     config: &ClusterConfig,
     queues: &Queues,
+    planning: &Planning,
     reservations: &Reservations,
     job: &Job,
 ) -> Option<WaitingJob> {
-    planner_job_at(config, queues, reservations, job, &job.submitted.place)
+    planner_job_at(config, queues, planning, reservations, job, &job.submitted.place)
 }
 
 /// The same, if it stood elsewhere.
 pub(crate) fn planner_job_at(
     config: &ClusterConfig,
     queues: &Queues,
+    planning: &Planning,
     reservations: &Reservations,
     job: &Job,
     place: &Place,
@@ -538,7 +541,7 @@ pub(crate) fn planner_job_at(
         queue: queue_in,
         demand: demand.clone(),
         limit,
-        holds: cosy_sched::Holds::NONE,
+        holds: planning.pools().holds_of(job.spec()),
     })
 }
 

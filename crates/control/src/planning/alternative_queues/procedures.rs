@@ -54,6 +54,7 @@ pub(crate) fn trial(rooms: &Rooms, job: &Job, queue: QueueId) -> Option<(Place, 
         user,
     )
     .ok()?;
-    let trial = planner_job_at(&rooms.config, &rooms.queues, &rooms.reservations, job, &place)?;
+    let (config, queues) = (&rooms.config, &rooms.queues);
+    let trial = planner_job_at(config, queues, &rooms.planning, &rooms.reservations, job, &place)?;
     Some((place, trial))
 }

@@ -144,11 +144,12 @@ pub(crate) fn close_inside(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId
     rooms.reservations.closes(id);
     for (job, shares) in running {
         rooms.planning.left_inside(job);
-        let whole = rooms.jobs.get(&job).is_some_and(Job::holds_whole_nodes);
-        rooms
-            .planning
-            .cluster_mut()
-            .start_running(job, shares, now, whole);
+        let known = rooms.jobs.get(&job);
+        let whole = known.is_some_and(Job::holds_whole_nodes);
+        let holds = known.map(|job| rooms.planning.pools().holds_of(job.spec()));
+        let holds = holds.unwrap_or_default();
+        let cluster = rooms.planning.cluster_mut();
+        cluster.start_running_holding(job, shares, now, whole, &holds);
     }
     review_within_at_once(rooms, turn, id);
 }

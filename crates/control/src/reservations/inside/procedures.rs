@@ -7,6 +7,9 @@ use crate::jobs::Jobs;
 use crate::jobs::job::Job;
 use crate::machine::Machine;
 use crate::planning::Planning;
+use crate::planning::pools::procedures::{
+    tell_holders, tell_holders_of, tell_promises, tell_what_is_left,
+};
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
 use crate::reservations::ask::procedures::reservation_policy;
@@ -71,13 +74,45 @@ pub(crate) fn planned_starts(
     reservations: &mut Reservations,
     now: Time,
 ) -> Vec<JobId> {
+    tell_holders(planning, reservations);
     let mut starts = planning.cluster_mut().schedule(now);
-    let Reservations { all, active, .. } = reservations;
-    for id in active.iter() {
-        let planner = all.get_mut(id).and_then(|r| r.planner.as_deref_mut());
-        starts.extend(planner.map(|p| p.schedule(now)).unwrap_or_default());
+    for id in reservations.active.iter().copied().collect::<Vec<_>>() {
+        starts.extend(starts_inside(planning, reservations, now, id));
+    }
+    tell_promises(planning, reservations);
+    starts
+}
+
+/// What the planner of a reservation starts now.
+fn starts_inside(
+    planning: &mut Planning,
+    reservations: &mut Reservations,
+    now: Time,
+    id: ReservationId,
+) -> Vec<JobId> {
+    let Some(planner) = reservations.get_mut(id).and_then(Reservation::planner_mut) else {
+        return Vec::new();
+    };
+    tell_what_is_left(planning, planner, id, now);
+    let starts = planner.schedule(now);
+    if !starts.is_empty() {
+        tell_holders_of(planning, reservations, id);
     }
     starts
+}
+
+/// What the planner that has a job starts now.
+pub(crate) fn starts_beside(
+    planning: &mut Planning,
+    reservations: &mut Reservations,
+    now: Time,
+    id: JobId,
+) -> Vec<JobId> {
+    let inside = planning.inside(id);
+    match inside.filter(|id| reservations.is_active(*id)) {
+        Some(id) => starts_inside(planning, reservations, now, id),
+        None => planning.cluster_mut().schedule(now),
+    }
 }
 
 impl Reservations {
@@ -165,6 +200,7 @@ pub(crate) fn planner_inside(
         planner.set_available(share.node, is_clear(machine, jobs, planning, reservation, share));
     }
     planner.add_block(closing(config, reservation));
+    planner.watch_holders();
     Box::new(planner)
 }
 
@@ -265,16 +301,11 @@ fn enter_running(
     reservations: &mut Reservations,
     id: ReservationId,
 ) {
-    let running: Vec<(JobId, Vec<NodeShare>, Time, bool)> = jobs_inside(planning, id)
-        .filter_map(|job| {
-            let job = jobs.get(&job)?;
-            let run = job.run()?;
-            let end = holds_until(config, planning, job.id(), run);
-            Some((job.id(), run.planned_shares(), end, job.holds_whole_nodes()))
-        })
-        .collect();
-    for (job, shares, end, whole) in running {
-        planner_of(planning, reservations, job).start_running(job, shares, end, whole);
+    let running: Vec<JobId> = jobs_inside(planning, id).collect();
+    for job in running.iter().filter_map(|job| jobs.get(job)) {
+        let Some(run) = job.run() else { continue };
+        let (shares, whole) = (run.planned_shares(), job.holds_whole_nodes());
+        run_again(config, jobs, planning, reservations, job.id(), shares, whole);
     }
 }
 
@@ -298,7 +329,11 @@ pub(crate) fn run_again(
     }
     let run = jobs.get(&id).and_then(Job::run);
     let end = run.map_or(Time::FAR, |run| holds_until(config, planning, id, run));
-    planner_of(planning, reservations, id).start_running(id, shares, end, whole);
+    let holds = jobs
+        .get(&id)
+        .map(|job| planning.pools().holds_of(job.spec()));
+    let holds = holds.unwrap_or_default();
+    planner_of(planning, reservations, id).start_running_holding(id, shares, end, whole, &holds);
 }
 
 impl Reservations {

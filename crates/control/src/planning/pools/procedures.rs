@@ -1,0 +1,138 @@
+//! What the planners are told of resource pools: what there is, and what jobs of each of them hold.
+//!
+//! The cluster's planner knows of all jobs what they hold, of those inside of reservations too. The
+//! planner of a reservation is told before each pass what is left to it, over time: what there is,
+//! less what jobs outside hold until their ends, other reservations keep and guaranteed places of
+//! others will take. So no pool is given out twice, and what planners predict stays true.
+
+use crate::config::ClusterConfig;
+use crate::jobs::Jobs;
+use crate::planning::Planning;
+use crate::planning::pools::PoolOf;
+use crate::reservations::Reservations;
+use crate::reservations::inside::procedures::jobs_inside;
+use cosy_model::{JobId, JobSpec, ReservationId, Time, WaitReason};
+use cosy_sched::{Holder, PoolKind, PoolSpec, Promises, Scheduler};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Jobs that name these licences are known: their pools are, too, where there are none any more.
+pub(crate) fn know_licenses(planning: &mut Planning, spec: &JobSpec) {
+    for (name, _) in spec.licenses.iter() {
+        if planning.pools().license(name).is_none() {
+            planning.set_pool(&PoolOf::License(name.to_owned()), license_spec(0));
+        }
+    }
+}
+
+/// A licence as planners know it: whoever waits for one is served in turn.
+pub(crate) const fn license_spec(count: u64) -> PoolSpec {
+    PoolSpec::new(PoolKind::Shared, WaitReason::Licenses, count)
+}
+
+/// The licences that there are by the configuration; those that it names no longer go as soon as
+/// no job names them.
+pub(crate) fn configure_licenses(config: &ClusterConfig, jobs: &Jobs, planning: &mut Planning) {
+    let named = planning.pools().iter().map(|(of, _)| of.clone());
+    let gone: Vec<PoolOf> = named
+        .filter(|PoolOf::License(name)| config.licenses.get(name) == 0)
+        .collect();
+    if !gone.is_empty() {
+        let bodies = jobs.bodies();
+        let wanted: BTreeSet<&str> = bodies
+            .iter()
+            .flat_map(|body| body.spec.licenses.iter())
+            .map(|(name, _)| name)
+            .collect();
+        for of in gone {
+            let PoolOf::License(name) = &of;
+            match wanted.contains(name.as_str()) {
+                true => planning.set_pool(&of, license_spec(0)),
+                false => planning.forget_pool(&of),
+            }
+        }
+    }
+    for (name, count) in config.licenses.iter() {
+        planning.set_pool(&PoolOf::License(name.to_owned()), license_spec(count.into()));
+    }
+}
+
+/// What jobs inside of reservations hold has changed: the cluster's planner is told. What their
+/// reservation keeps of a pool they take first.
+pub(crate) fn tell_holders(planning: &mut Planning, reservations: &mut Reservations) {
+    let active: Vec<ReservationId> = reservations.active().collect();
+    for id in active {
+        tell_holders_of(planning, reservations, id);
+    }
+}
+
+pub(crate) fn tell_holders_of(
+    planning: &mut Planning,
+    reservations: &mut Reservations,
+    id: ReservationId,
+) {
+    let Some(reservation) = reservations.get_mut(id) else {
+        return;
+    };
+    let block = reservation.block();
+    let Some(planner) = reservation.planner_mut() else {
+        return;
+    };
+    let mut changed = planner.take_changed_holders();
+    if changed.is_empty() {
+        return;
+    }
+    if !block.holds.is_empty() {
+        // Who draws how much of what is kept depends on all of them.
+        changed.extend(jobs_inside(planning, id));
+    }
+    let mut kept: BTreeMap<_, u64> = block.holds.iter().copied().collect();
+    let mut holders: Vec<(JobId, Option<Holder>)> = Vec::new();
+    for job in changed {
+        let mut holder = planner.holder(job);
+        if let Some(holder) = holder.as_mut().filter(|_| !kept.is_empty()) {
+            let held: Vec<_> = holder.held().collect();
+            for (pool, amount) in held {
+                if let Some(left) = kept.get_mut(&pool) {
+                    let drawn = amount.min(*left);
+                    *left -= drawn;
+                    holder.draws(pool, drawn);
+                }
+            }
+        }
+        holders.push((job, holder));
+    }
+    for (job, holder) in holders {
+        let inside = planning.inside(job) == Some(id);
+        match holder.filter(|_| inside) {
+            Some(holder) => planning.cluster_mut().hold_elsewhere(job, holder),
+            None => planning.cluster_mut().let_go_elsewhere(job),
+        }
+    }
+}
+
+/// The planner of a reservation is told what it may use of the pools that its waiting jobs want.
+pub(crate) fn tell_what_is_left(
+    planning: &Planning,
+    planner: &mut Scheduler,
+    id: ReservationId,
+    now: Time,
+) {
+    for pool in planner.wanted_pools() {
+        match planning.cluster().left_for(planner, id, pool, now) {
+            Some(spec) => planner.set_pool(pool, spec),
+            None => planner.remove_pool(pool),
+        }
+    }
+}
+
+/// The cluster's planner keeps to what planners of reservations have promised.
+pub(crate) fn tell_promises(planning: &mut Planning, reservations: &mut Reservations) {
+    let mut all = Promises::default();
+    for id in reservations.active().collect::<Vec<_>>() {
+        let planner = reservations.get_mut(id).and_then(|r| r.planner_mut());
+        if let Some(planner) = planner.filter(|planner| planner.has_holders()) {
+            all.add(planner.promises());
+        }
+    }
+    planning.cluster_mut().promise_elsewhere(all);
+}
