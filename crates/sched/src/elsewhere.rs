@@ -6,14 +6,11 @@
 //! told what it may use over time ([`Scheduler::left_for`]): what there is, without what all but
 //! its own jobs hold, have reserved and are promised.
 //!
-//! What always holds: a job runs here or holds elsewhere, never both; ends of what is held
-//! elsewhere are known by time.
+//! What always holds: a job runs here or holds elsewhere, never both.
 
-use crate::node_pool::Promise;
-use crate::nodeset::NodeSet;
 use crate::resource_pool::all::Booked;
-use crate::resource_pool::{Held, PoolId, PoolSpec};
-use crate::running::RunId;
+use crate::resource_pool::holder::{Holder, Promises};
+use crate::resource_pool::{PoolId, PoolSpec};
 use crate::scheduler::Scheduler;
 use cosy_model::{JobId, ReservationId, Time};
 use std::collections::BTreeSet;
@@ -25,115 +22,66 @@ const STEPS: usize = 64;
 /// Ends of jobs that are looked at for that.
 const ENDS: usize = 48;
 
-/// What a running job holds of resource pools, and until when.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Holder {
-    end: Time,
-    nodes: NodeSet,
-    held: Box<[Held]>,
-}
-
-impl Holder {
-    /// How much of which pool.
-    pub fn held(&self) -> impl Iterator<Item = (PoolId, u64)> {
-        self.held.iter().map(|held| (held.pool, held.count))
-    }
-
-    /// So much of a pool it has from somebody who is counted by themselves: its reservation.
-    pub fn draws(&mut self, pool: PoolId, amount: u64) {
-        if let Some(held) = self.held.iter_mut().find(|held| held.pool == pool) {
-            held.count = held.count.saturating_sub(amount);
-        }
-    }
-}
-
-/// What guaranteed places of a planner hold of shared pools, to be told to another planner.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Promises(Vec<Promise>);
-
-impl Promises {
-    /// True when nothing is promised.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// These too.
-    pub fn add(&mut self, others: Self) {
-        self.0.extend(others.0);
-    }
-}
-
 impl Scheduler {
     /// From now on it is noted which jobs have begun or ceased to hold something, or do so for
     /// another time.
     pub fn watch_holders(&mut self) {
-        self.holders_changed.get_or_insert_with(BTreeSet::new);
+        self.others_mut().watch();
     }
 
     /// Those jobs since it was asked last, once they are watched.
     pub fn take_changed_holders(&mut self) -> BTreeSet<JobId> {
-        let changed = self.holders_changed.as_mut();
-        changed.map(std::mem::take).unwrap_or_default()
-    }
-
-    pub(crate) fn note_holder(&mut self, job: JobId) {
-        if let Some(changed) = &mut self.holders_changed {
-            changed.insert(job);
-        }
+        self.others_mut().take_changed()
     }
 
     /// What a job that runs here holds; `None` when it holds nothing.
     pub fn holder(&self, job: JobId) -> Option<Holder> {
         let running = self.running.get(self.running.find(job)?);
-        (!running.held.is_empty()).then(|| Holder {
-            end: running.end,
-            nodes: running.nodes.clone(),
-            held: running.held.clone(),
-        })
+        let (nodes, held) = (&running.nodes, &running.held);
+        (!held.is_empty()).then(|| Holder::new(running.end, nodes.clone(), held.clone()))
     }
 
     /// A job that runs in another planner holds this.
     pub fn hold_elsewhere(&mut self, job: JobId, holder: Holder) {
-        if self.elsewhere.get(&job) == Some(&holder) {
+        if self.others().holder(job) == Some(&holder) {
             return;
         }
         self.let_go_elsewhere(job);
-        for held in &holder.held {
-            let until = (job, holder.end);
-            self.resource_pools_mut()
-                .take(until, held, holder.nodes.iter());
+        let (held, nodes) = holder.parts();
+        for held in held {
+            let until = (job, holder.end());
+            self.resource_pools_mut().take(until, held, nodes.iter());
         }
-        self.elsewhere_ends.insert((holder.end, job), ());
-        self.elsewhere.insert(job, holder);
+        self.others_mut().hold(job, holder);
         self.touch_holders();
     }
 
     /// A job of another planner holds nothing any more.
     pub fn let_go_elsewhere(&mut self, job: JobId) {
-        if let Some(holder) = self.elsewhere.remove(&job) {
-            self.elsewhere_ends.remove(&(holder.end, job));
-            self.give_back_held((job, holder.end), &holder.held, &holder.nodes);
+        if let Some(holder) = self.others_mut().let_go(job) {
+            let (held, nodes) = holder.parts();
+            self.give_back_held((job, holder.end()), held, nodes);
         }
     }
 
     /// The jobs of other planners that hold something, by id.
     pub fn holders_elsewhere(&self) -> impl Iterator<Item = (JobId, &Holder)> {
-        self.elsewhere.iter().map(|(job, holder)| (*job, holder))
+        self.others().holders()
     }
 
     /// In a plan: those that are late end right after now.
     pub(crate) fn put_off_late_elsewhere(&mut self, now: Time) {
         let soon = Time(now.0.saturating_add(1));
-        while let Some((end, job)) = self.elsewhere_ends.first().copied() {
-            let late = self.elsewhere.get(&job).filter(|_| end <= now).cloned();
+        while let Some((end, job)) = self.others().first() {
+            let late = self.others().holder(job).filter(|_| end <= now).cloned();
             let Some(late) = late else { return };
-            self.hold_elsewhere(job, Holder { end: soon, ..late });
+            self.hold_elsewhere(job, late.until(soon));
         }
     }
 
     /// In a plan: what is expected to have ended elsewhere by now holds nothing any more.
     pub(crate) fn end_due_elsewhere(&mut self, now: Time) {
-        while let Some((end, job)) = self.elsewhere_ends.first().copied() {
+        while let Some((end, job)) = self.others().first() {
             if end > now {
                 return;
             }
@@ -141,21 +89,15 @@ impl Scheduler {
         }
     }
 
-    /// The first end of what is held elsewhere.
-    pub(crate) fn first_end_elsewhere(&self) -> Option<Time> {
-        self.elsewhere_ends.first().map(|(end, _)| *end)
-    }
-
     /// What guaranteed places here hold of shared pools.
     pub fn promises(&self) -> Promises {
         let all = self.node_pools.iter().flat_map(|pool| &pool.promised);
-        Promises(all.copied().collect())
+        Promises::of(all.copied())
     }
 
     /// What guaranteed places in other planners hold of shared pools.
     pub fn promise_elsewhere(&mut self, promises: Promises) {
-        if self.promised_elsewhere != promises.0 {
-            self.promised_elsewhere = promises.0;
+        if self.others_mut().promise(promises) {
             self.touch_holders();
         }
     }
@@ -183,7 +125,7 @@ impl Scheduler {
         let (reason, _) = (pool.reason.clone()?, pool.capacity?);
         let own = |job: JobId| other.running.find(job).is_some();
         let here = self.node_pools.iter().flat_map(|pool| &pool.promised);
-        let promised = here.chain(&self.promised_elsewhere);
+        let promised = here.chain(self.others().promised().iter());
         let others = promised.filter(|p| p.pool == id && !other.is_waiting(p.job));
         let places: Vec<Booked> = others.map(|promise| promise.booked).collect();
         let (capacity, mut later) = pool.left_over_time(now, own, reservation, &places, ENDS);
@@ -199,12 +141,5 @@ impl Scheduler {
             capacity,
             later,
         })
-    }
-
-    /// Somebody else is told of what a running job holds.
-    pub(crate) fn note_run(&mut self, id: RunId) {
-        if self.holders_changed.is_some() {
-            self.note_holder(self.running.get(id).job);
-        }
     }
 }

@@ -206,7 +206,7 @@ impl Scheduler {
         for held in running.held.clone() {
             self.resource_pools_mut().take(job, &held, nodes.iter());
         }
-        self.note_run(id);
+        self.others_mut().note(job.0);
         self.touch_holders();
     }
 
@@ -218,7 +218,7 @@ impl Scheduler {
         for one in held {
             self.resource_pools_mut().give_back(job, one, nodes.iter());
         }
-        self.note_holder(job.0);
+        self.others_mut().note(job.0);
         self.touch_holders();
         held.iter().for_each(|one| self.pool_freed(one.pool));
     }
@@ -234,7 +234,7 @@ impl Scheduler {
             self.resource_pools_mut()
                 .change(held.pool, |pool| pool.move_end(job, from, to));
         }
-        self.note_holder(job);
+        self.others_mut().note(job);
         self.touch_holders();
     }
 

@@ -8,8 +8,6 @@
 //!
 //! What always holds: a job that is passed over could not start.
 
-use crate::pass::at_least_one;
-use crate::waiting_line::QueueKey;
 use cosy_model::Span;
 
 const BITS: usize = u32::BITS as usize;
@@ -51,17 +49,16 @@ impl Lacks {
         }
     }
 
-    /// True when the job cannot have one of the amounts that it wants.
-    pub fn any_of(&self, queue_key: &QueueKey) -> bool {
-        let limit = at_least_one(queue_key.limit);
-        self.bits_of(queue_key.needs).any(|longest| limit > longest)
+    /// True when a job cannot have one of the amounts that it wants for its whole limit.
+    pub fn any_of(&self, needs: u32, limit: Span) -> bool {
+        let limit = limit.max(Span(1));
+        self.bits_of(needs).any(|longest| limit > longest)
     }
 
     /// True when no job can start of some that all want these amounts, for `shortest_secs` or
     /// longer.
     pub fn any_of_all(&self, needs: u32, shortest_secs: u32) -> bool {
-        let shortest = at_least_one(Span::from_secs(i64::from(shortest_secs)));
-        self.bits_of(needs).any(|longest| shortest > longest)
+        self.any_of(needs, Span::from_secs(i64::from(shortest_secs)))
     }
 
     fn bits_of(&self, needs: u32) -> impl Iterator<Item = Span> + '_ {

@@ -53,13 +53,13 @@ mod whole_nodes;
 
 pub use blocks::Block;
 pub use demand::{Component, CountedNodes, Demand, PerComponent, Shortage};
-pub use elsewhere::{Holder, Promises};
 pub use forecast::Forecast;
 pub use mask::NodeMask;
 pub use nodeset::NodeSet;
 pub use order::OrderKey;
 pub use plan::{Plan, Prediction};
 pub use policy::{Depth, Policy};
+pub use resource_pool::holder::{Holder, Promises};
 pub use resource_pool::{
     Hold, HoldAmount, Holds, PoolId, PoolKind, PoolShortage, PoolSpec, PoolUse,
 };

@@ -3,7 +3,7 @@
 
 use crate::cow_map::CowMap;
 use crate::ends::Ends;
-use crate::resource_pool::all::Booked;
+use crate::resource_pool::holder::Promise;
 use crate::resource_pool::{Need, PoolId};
 use crate::timeline::Timeline;
 use crate::waiting_line::{QueueKey, WaitingLine};
@@ -13,14 +13,6 @@ use std::sync::Arc;
 
 /// So many jobs that have come between two passes are looked at alone; of more, all are.
 const MOST_FRESH: usize = 64;
-
-/// What the guaranteed place of a job holds of a shared pool.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Promise {
-    pub job: JobId,
-    pub pool: PoolId,
-    pub booked: Booked,
-}
 
 /// Queues that share nodes, with the jobs that wait and run there.
 #[derive(Clone, Default, Debug)]

@@ -150,7 +150,7 @@ impl Scheduler {
             job.into_iter().chain(bound).min()
         };
         let pools = all.then(|| self.resource_pools().next_bound(now)).flatten();
-        let elsewhere = self.first_end_elsewhere().filter(|_| all);
+        let elsewhere = self.others().first().map(|(end, _)| end).filter(|_| all);
         let next = waiting.filter_map(next).chain(pools).chain(elsewhere).min();
         next.filter(|at| *at < Time::FAR)
     }

@@ -5,20 +5,19 @@
 //! the pool for its next pass.
 
 use crate::cow_map::CowMap;
-use crate::elsewhere::Holder;
 use crate::group::{Feasible, Groups};
 use crate::machine::Machine;
-use crate::node_pool::{NodePool, Promise, pools};
+use crate::node_pool::{NodePool, pools};
 use crate::nodeset::NodeSet;
 use crate::pass::Pass;
 use crate::resource_pool::all::ResourcePools;
 use crate::resource_pool::classes::{ClassId, HoldClasses};
+use crate::resource_pool::holder::OtherPlanners;
 use crate::running::{RunId, RunningJobs};
 use crate::table::JobTable;
 use crate::waiting_line::{GroupId, QueueKey};
 use crate::{Block, Demand, Holds, NodeMask, OrderKey, Policy};
 use cosy_model::{Amounts, JobId, NodeId, QueueId, ReservationId, Span, Time};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A job that waits. Its id is in the key.
@@ -67,13 +66,8 @@ pub struct Scheduler {
     resource_pools: ResourcePools,
     waiting: JobTable<Waiting>,
     pub(crate) running: RunningJobs,
-    /// What jobs of other planners hold of resource pools, and when that ends.
-    pub(crate) elsewhere: CowMap<JobId, Holder>,
-    pub(crate) elsewhere_ends: CowMap<(Time, JobId), ()>,
-    /// What other planners have promised of shared pools.
-    pub(crate) promised_elsewhere: Vec<Promise>,
-    /// Jobs of which other planners are to be told what they hold, once they are watched.
-    pub(crate) holders_changed: Option<BTreeSet<JobId>>,
+    /// What other planners are told, and tell.
+    others: OtherPlanners,
     pub(crate) blocks: CowMap<ReservationId, Arc<Block>>,
     /// Counts the changes of nodes and queues.
     epoch: u64,
@@ -99,10 +93,7 @@ impl Scheduler {
             resource_pools: ResourcePools::default(),
             waiting: JobTable::default(),
             running: RunningJobs::default(),
-            elsewhere: CowMap::default(),
-            elsewhere_ends: CowMap::default(),
-            promised_elsewhere: Vec::new(),
-            holders_changed: None,
+            others: OtherPlanners::default(),
             blocks: CowMap::default(),
             epoch: 0,
             passes: 0,
@@ -350,6 +341,15 @@ impl Scheduler {
         &self.classes
     }
 
+    /// What other planners are told, and tell.
+    pub(crate) fn others(&self) -> &OtherPlanners {
+        &self.others
+    }
+
+    pub(crate) fn others_mut(&mut self) -> &mut OtherPlanners {
+        &mut self.others
+    }
+
     pub(crate) fn resource_pools(&self) -> &ResourcePools {
         &self.resource_pools
     }
@@ -456,10 +456,7 @@ impl Scheduler {
             resource_pools: self.resource_pools.clone(),
             waiting: JobTable::default(),
             running: self.running.clone(),
-            elsewhere: CowMap::default(), // what they hold is in the pools
-            elsewhere_ends: CowMap::default(),
-            promised_elsewhere: self.promised_elsewhere.clone(),
-            holders_changed: None,
+            others: self.others.promised_alone(),
             blocks: self.blocks.clone(),
             epoch: self.epoch,
             passes: self.passes,

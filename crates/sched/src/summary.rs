@@ -31,7 +31,11 @@ pub(crate) struct Available<'a> {
 
 impl Available<'_> {
     pub fn holds(&self, queue_key: &QueueKey) -> bool {
-        if queue_key.needs != 0 && self.lacks.is_some_and(|lacks| lacks.any_of(queue_key)) {
+        if queue_key.needs != 0
+            && self
+                .lacks
+                .is_some_and(|lacks| lacks.any_of(queue_key.needs, queue_key.limit))
+        {
             return false;
         }
         if queue_key.whole == 0 {

@@ -167,6 +167,71 @@ fn those_at_their_limits_come_back_in_order() {
     assert!(!scheduler.set_pool_capacity(PoolId(3), 9), "it has no limit any more");
 }
 
+/// 10,000 jobs wait for five licences: each end lets the next one in, in the order of service, and a
+/// job behind them that wants none is not kept off.
+#[test]
+fn thousands_wait_for_few_licences() {
+    let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 8], vec![mask(0xff); 2]);
+    scheduler.set_pool(LICENCE, licence(5));
+    let wide = |job: WaitingJob| WaitingJob {
+        demand: Arc::new(Demand::from(Component {
+            allowed: mask(0xff),
+            ..job.demand.first().clone()
+        })),
+        ..job
+    };
+    for id in 1..=10_000 {
+        scheduler.enqueue(wide(job(id, 0, 1, 50 + (id % 7) as i64, &one(LICENCE))));
+    }
+    scheduler.enqueue(wide(job(10_001, 0, 1, 40, &[])));
+    let mut first = ids(&[1, 2, 3, 4, 5, 10_001]);
+    assert_eq!(scheduler.schedule(Time(0)), first);
+    for id in 1..=200 {
+        assert!(scheduler.end(JobId(id)));
+        first = ids(&[id + 5]);
+        assert_eq!(scheduler.schedule(Time(0)), first);
+    }
+    assert_eq!(scheduler.pool_use(Time(0), LICENCE).unwrap().held, 5);
+}
+
+/// What jobs of another planner hold and are promised counts here, and what is left is told there.
+#[test]
+fn two_planners_share_a_pool() {
+    let (mut cluster, mut inside) = (planner(false), planner(false));
+    let within = ReservationId(1);
+    inside.watch_holders();
+    cluster.set_pool(LICENCE, licence(3));
+    cluster.enqueue(job(1, 0, 1, 100, &one(LICENCE)));
+    assert_eq!(cluster.schedule(Time(0)), ids(&[1]));
+    inside.enqueue(job(2, 0, 1, 50, &[(LICENCE, HoldAmount::Fixed(2))]));
+    inside.enqueue(job(3, 0, 1, 50, &one(LICENCE)));
+    let left = cluster.left_for(&inside, within, LICENCE, Time(0)).unwrap();
+    assert_eq!(left.capacity, 2);
+    inside.set_pool(LICENCE, left);
+    assert_eq!(inside.schedule(Time(0)), ids(&[2]));
+    assert_eq!(start_of(&inside, 0, 3), Some(50));
+    for job in inside.take_changed_holders() {
+        cluster.hold_elsewhere(job, inside.holder(job).unwrap());
+    }
+    assert_eq!(cluster.pool_use(Time(0), LICENCE).unwrap().held, 3);
+    cluster.promise_elsewhere(inside.promises());
+    // What is promised there from 50 on is not given away here.
+    cluster.enqueue(job(4, 0, 1, 60, &[(LICENCE, HoldAmount::Fixed(2))]));
+    assert!(cluster.schedule(Time(1)).is_empty());
+    assert_eq!(start_of(&cluster, 1, 4), Some(100));
+    inside.end(JobId(2));
+    for job in inside.take_changed_holders() {
+        cluster.let_go_elsewhere(job);
+    }
+    assert_eq!(cluster.pool_use(Time(1), LICENCE).unwrap().held, 1);
+    // Job 4 is promised two of them from 100 on.
+    let left = cluster.left_for(&inside, within, LICENCE, Time(1)).unwrap();
+    assert_eq!(
+        (left.capacity, left.later),
+        (2, vec![(Time(2), 2), (Time(100), 1), (Time(160), 3)])
+    );
+}
+
 #[test]
 fn capacities_change_with_time_and_below_what_is_held() {
     let mut scheduler = planner(false);

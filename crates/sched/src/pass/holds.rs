@@ -6,9 +6,9 @@
 //! a licence.
 
 use super::{Pass, at_least_one};
-use crate::node_pool::Promise;
 use crate::resource_pool::all::Booked;
 use crate::resource_pool::classes::ClassId;
+use crate::resource_pool::holder::Promise;
 use crate::resource_pool::{HoldAmount, Need, PoolId};
 use crate::scheduler::Scheduler;
 use crate::waiting_line::QueueKey;
@@ -25,7 +25,7 @@ impl Scheduler {
                 pass.promised.extend(&other.promised);
             }
         }
-        pass.promised.extend(&self.promised_elsewhere);
+        pass.promised.extend(self.others().promised().iter());
         pass.foreign = pass.promised.len();
     }
 

@@ -11,6 +11,7 @@
 
 pub(crate) mod all;
 pub(crate) mod classes;
+pub(crate) mod holder;
 mod one;
 
 use cosy_model::{NodeShare, Time, WaitReason};

@@ -21,7 +21,7 @@ pub struct Waiting<'a> {
 /// A licence of which too little is free.
 #[derive(Clone, Copy, Debug)]
 pub struct LicenseShortage<'a> {
-    /// Which.
+    /// Its name.
     pub name: &'a str,
     /// How many there are.
     pub total: u64,
@@ -110,12 +110,7 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
             "the directory service does not tell the user's groups; it is asked again and again"
                 .to_owned()
         }
-        WaitReason::Licenses => match license {
-            Some(license) => license.told(),
-            None => {
-                format!("licences that it needs are in use ({})", counted::write(&spec.licenses))
-            }
-        },
+        WaitReason::Licenses => of_licenses(spec, license),
         WaitReason::AccountInvalid
         | WaitReason::AccountNotAllowed
         | WaitReason::QosInvalid
@@ -139,6 +134,14 @@ const fn of_hold(reason: &WaitReason) -> &'static str {
             "it was put back into the queue and is held: 'cosy release' lets it go"
         }
         _ => "it is held by an administrator",
+    }
+}
+
+/// Which licence it waits for, as far as that is known.
+fn of_licenses(spec: &JobSpec, license: Option<LicenseShortage<'_>>) -> String {
+    match license {
+        Some(license) => license.told(),
+        None => format!("licences that it needs are in use ({})", counted::write(&spec.licenses)),
     }
 }
 

@@ -10,7 +10,6 @@ use crate::jobs::Jobs;
 use crate::planning::Planning;
 use crate::planning::pools::PoolOf;
 use crate::reservations::Reservations;
-use crate::reservations::inside::procedures::jobs_inside;
 use cosy_model::{JobId, JobSpec, ReservationId, Time, WaitReason};
 use cosy_sched::{Holder, PoolKind, PoolSpec, Promises, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +82,12 @@ pub(crate) fn tell_holders_of(
     }
     if !block.holds.is_empty() {
         // Who draws how much of what is kept depends on all of them.
-        changed.extend(jobs_inside(planning, id));
+        let inside = planning.all_inside().iter();
+        changed.extend(
+            inside
+                .filter(|(_, within)| **within == id)
+                .map(|(job, _)| *job),
+        );
     }
     let mut kept: BTreeMap<_, u64> = block.holds.iter().copied().collect();
     let mut holders: Vec<(JobId, Option<Holder>)> = Vec::new();
