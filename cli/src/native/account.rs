@@ -4,7 +4,7 @@
 //! controller decides; a user who asks sees the accounts that they may charge.
 
 use crate::native::arg::{self, flag, json, number, parse_name, parse_reservation, value, values};
-use crate::native::policy::tree;
+use crate::native::policy::{file, tree};
 use crate::native::record::{self, TimeStyle};
 use crate::native::table::TableStyle;
 use crate::native::{change, stat};
@@ -33,6 +33,8 @@ pub fn command() -> Command {
             members_command(),
             tree::set_command(),
             tree::command(),
+            file::dump_command(),
+            file::load_command(),
             account_command(
                 "remove",
                 "Remove an account; refused while reservations are charged to it",
@@ -149,6 +151,8 @@ pub fn run(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<
         "ledger" => return ledger(context, m),
         "tree" => return tree::run(context, m),
         "set" => return tree::set(context, m),
+        "dump" => return file::dump(context, m),
+        "load" => return file::load(context, m),
         "create" if m.contains_id("parent") => return tree::create(context, m),
         _ => {}
     }

@@ -3,8 +3,9 @@
 use crate::Context;
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
-use cosy_model::policy::{AssociationInfo, PolicyAnswer, PolicyQuery, UserEntry};
+use cosy_model::policy::{AssociationInfo, AssociationUsage, PolicyAnswer, PolicyQuery, UserEntry};
 use cosy_slurm::sacctmgr::view::PolicyView;
+use std::collections::BTreeMap;
 
 fn query(context: &Context, query: PolicyQuery) -> Result<PolicyAnswer, CallError> {
     match context.ask(Request::Policy(query))? {
@@ -38,6 +39,25 @@ pub fn view(context: &Context) -> Result<PolicyView, CallError> {
         associations: associations(context, false)?,
         qos,
     })
+}
+
+/// The same with what is used, of associations and by the names of qualities of service.
+///
+/// # Errors
+/// No answer, a refusal, or an answer to something else.
+pub fn with_usage(
+    context: &Context,
+) -> Result<(PolicyView, BTreeMap<String, AssociationUsage>), CallError> {
+    let mut view = view(context)?;
+    view.associations = associations(context, true)?;
+    let names = Vec::new();
+    let qos = match query(context, PolicyQuery::Qos { names, usage: true })? {
+        PolicyAnswer::Qos(rows) => rows,
+        _ => return Err(CallError::Unexpected),
+    };
+    let usage = qos.into_iter();
+    let usage = usage.filter_map(|row| Some((row.record.name, row.usage?)));
+    Ok((view, usage.collect()))
 }
 
 fn users(context: &Context) -> Result<Vec<UserEntry>, CallError> {

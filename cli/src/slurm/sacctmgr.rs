@@ -3,12 +3,14 @@
 //! The policy is asked for whole, the command is planned on it, and what it changes is done as a
 //! whole or not at all. Source: sacctmgr(1).
 
+mod history;
+
 use super::command_line::VERSION;
 use super::messages::say;
 use super::policy;
 use crate::{Context, exit, output};
 use cosy_client::CallError;
-use cosy_model::api::{Reply, Request};
+use cosy_model::api::{JobFilter, Reply, Request};
 use cosy_model::policy::PolicyChange;
 use cosy_model::{RefusalCode, Settings};
 use cosy_slurm::getopt::{self, Order};
@@ -137,8 +139,48 @@ impl Manager<'_> {
         if is("load", 3) {
             return self.load(rest);
         }
+        if let Some(code) = self.administer(&small, rest) {
+            return code;
+        }
         say(&format!("invalid keyword: {command}"));
         exit::FAILED
+    }
+
+    /// What Slurm has for its database.
+    fn administer(&self, command: &str, rest: &[String]) -> Option<u8> {
+        let is = |word: &str, least: usize| command.len() >= least && word.starts_with(command);
+        let first = rest.first().map(|word| word.to_ascii_lowercase());
+        let among = |words: &[&str]| {
+            let first = first.as_deref().filter(|first| !first.is_empty());
+            first.is_some_and(|first| words.iter().any(|word| word.starts_with(first)))
+        };
+        if is("archive", 3) {
+            return Some(complain(&match among(&["dump", "load"]) {
+                true => vec!["sacctmgr: error: there is no database to archive: history is in the controller's store, for as long as 'history' in cosy.toml says; 'sacct --parsable' writes it as text".to_owned()],
+                false => vec![
+                    "No valid entity in archive command".to_owned(),
+                    "Input line must include, \"Dump\", or \"load\"".to_owned(),
+                ],
+            }));
+        }
+        if is("clear", 3) {
+            return Some(complain(&match among(&["stats"]) {
+                true => vec!["sacctmgr: error: there are no statistics of a database that could begin anew: see sdiag".to_owned()],
+                false => vec![
+                    "No valid entity in list command".to_owned(),
+                    "Input line must include \"Stats\"".to_owned(),
+                ],
+            }));
+        }
+        if is("reconfigure", 3) {
+            return Some(match self.context.ask(Request::Reload) {
+                Ok(_) => exit::OK,
+                Err(e) => complain(&[format!("sacctmgr: error: {e}")]),
+            });
+        }
+        is("shutdown", 3).then(|| {
+            complain(&["sacctmgr: error: there is no slurmdbd here that could be shut down; the controller is a service of the system (systemctl stop cosyd)".to_owned()])
+        })
     }
 
     /// The policy, or the exit code after a line about why it cannot be had.
@@ -167,6 +209,11 @@ impl Manager<'_> {
     /// refuses.
     fn carry_out(&self, plan: &Plan) -> u8 {
         if let Err(e) = self.send(&plan.changes, true) {
+            let jobs = self.jobs_in_the_way(&plan.changes, &e);
+            if !jobs.is_empty() {
+                say(&format!("{}: Job(s) active, cancel job(s) before remove", plan.problem));
+                return complain(&jobs);
+            }
             return refused(plan.problem, &e);
         }
         print(&plan.out);
@@ -178,6 +225,38 @@ impl Manager<'_> {
             Ok(()) => exit::OK,
             Err(e) => refused(plan.problem, &e),
         }
+    }
+
+    /// Jobs for which something cannot be deleted.
+    fn jobs_in_the_way(&self, changes: &[PolicyChange], e: &CallError) -> Vec<String> {
+        let CallError::Refused(refusal) = e else {
+            return Vec::new();
+        };
+        if refusal.code != RefusalCode::WrongState {
+            return Vec::new();
+        }
+        let Ok(view) = self.view() else {
+            return Vec::new();
+        };
+        let mut filter = JobFilter::default();
+        for change in changes {
+            match change {
+                PolicyChange::RemoveAccount { name } => {
+                    let below = view
+                        .accounts
+                        .iter()
+                        .filter(|a| view.is_within(&a.name, name));
+                    filter.accounts.extend(below.map(|a| a.name.clone()));
+                }
+                PolicyChange::RemoveAssociation { key } => {
+                    filter.accounts.push(key.account.clone());
+                    filter.users.extend(key.user.clone());
+                }
+                PolicyChange::RemoveUser { name } => filter.users.push(name.clone()),
+                _ => return Vec::new(),
+            }
+        }
+        self.active_jobs(&view.cluster, filter)
     }
 
     fn send(&self, changes: &[PolicyChange], dry_run: bool) -> Result<(), CallError> {
@@ -199,11 +278,9 @@ impl Manager<'_> {
             Entity::Configuration => return self.show_configuration(),
             Entity::Coordinator | Entity::Job => return complain(&no_entity("list")),
             Entity::Stats => {
-                say("sacctmgr: error: there is no database beside the controller: see sdiag");
-                return exit::FAILED;
-            }
-            Entity::Transaction => {
-                say("sacctmgr: error: changes of the policy are in the history: see 'cadm events'");
+                say(
+                    "sacctmgr: error: there is no database beside the controller that would count its requests: sdiag tells what the controller has done",
+                );
                 return exit::FAILED;
             }
             _ => {}
@@ -221,12 +298,11 @@ impl Manager<'_> {
             Ok(columns) => columns,
             Err(why) => return complain(&[why]),
         };
-        if entity == Entity::RunawayJobs {
-            let cluster = super::reports::cluster(self.context);
-            output::print(&format!("Runaway Jobs: No runaway jobs found on cluster {cluster}\n"));
-            return exit::OK;
+        match entity {
+            Entity::RunawayJobs => self.show_runaways(&columns),
+            Entity::Event | Entity::Transaction => self.show_history(entity, &conditions, &columns),
+            _ => self.list(entity, &conditions, &columns),
         }
-        self.list(entity, &conditions, &columns)
     }
 
     fn list(&self, entity: Entity, conditions: &Conditions, columns: &[Column]) -> u8 {
@@ -238,11 +314,12 @@ impl Manager<'_> {
         if conditions.tree && entity == Entity::Association {
             rows::indent(&view, &mut rows);
         }
-        if entity == Entity::Cluster
-            && let Ok(settings) = self.settings()
-        {
+        if let (Entity::Cluster | Entity::Resource, Ok(settings)) = (entity, self.settings()) {
             for row in &mut rows {
                 row.insert("ControlHost", settings.host.clone());
+            }
+            if entity == Entity::Resource {
+                rows = rows::resources(&view.cluster, &settings.licenses, conditions);
             }
         }
         let cell = |row: &Cells, name: &str| row.get(name).cloned().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The tree of accounts, users in it and qualities of service: `cadm account`, `cadm user`,
 //! `cadm qos`. What is set is written as `NAME=VALUE`, with Slurm's names of limits.
 
+pub mod file;
 pub mod qos;
 pub mod settings;
 pub mod tree;

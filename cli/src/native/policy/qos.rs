@@ -112,7 +112,7 @@ fn joined<'a>(all: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Millionths as a decimal number.
-fn decimal(ppm: u32) -> String {
+pub(super) fn decimal(ppm: u32) -> String {
     let text = format!("{}.{:06}", ppm / 1_000_000, ppm % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

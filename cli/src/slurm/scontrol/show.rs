@@ -2,12 +2,12 @@
 
 use super::session::{Session, too_few};
 use crate::slurm::messages::{error, say};
-use crate::slurm::{names, reports, words};
+use crate::slurm::{names, policy, reports, words};
 use crate::{exit, output, times};
 use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, Reply, Request};
 use cosy_slurm::control::Entity;
-use cosy_slurm::show::{self, config, hosts, node, partition, reservation};
+use cosy_slurm::show::{self, assoc_mgr, config, hosts, node, partition, reservation};
 use cosy_slurm::times::timestamp;
 
 impl Session<'_> {
@@ -37,7 +37,7 @@ impl Session<'_> {
             Entity::Hostlist => show_hostlist(id, false),
             Entity::HostlistSorted => show_hostlist(id, true),
             Entity::Daemons => self.print("slurmctld slurmd\n"),
-            Entity::AssocMgr => self.show_associations(),
+            Entity::AssocMgr => self.show_associations(&ids),
             Entity::Topology => {
                 error(self.context, "No topology information available");
                 exit::OK
@@ -213,11 +213,25 @@ impl Session<'_> {
         }
     }
 
-    fn show_associations(&self) -> u8 {
-        self.print(
-            "Current Association Manager state\n\nNo users currently cached in Slurm.\n\n\n\
-             No associations currently cached in Slurm.\n\n\nNo QOS currently cached in Slurm.\n\n",
-        )
+    fn show_associations(&self, words: &[String]) -> u8 {
+        let selection = match assoc_mgr::Selection::read(words) {
+            Ok(selection) => selection,
+            Err((line, code)) => {
+                say(&line);
+                return code;
+            }
+        };
+        match policy::with_usage(self.context) {
+            Ok((view, qos_usage)) => {
+                let facts = assoc_mgr::Facts {
+                    qos_usage: &qos_usage,
+                    uid: &crate::users::number,
+                    one_line: self.one_line,
+                };
+                self.print(&assoc_mgr::text(&view, &selection, facts))
+            }
+            Err(e) => self.no_list("slurm_load_assoc_mgr_info", &e),
+        }
     }
 }
 

@@ -50,7 +50,8 @@ pub(super) fn add(
     };
     row.settings = change_settings(draft, AssociationSettings::default(), set, name, Some(parent))?;
     draft.put_account(row);
-    draft.say(Said::account(EventKind::Created, name, format!("below {parent}")));
+    let told = Said::account(EventKind::Created, name, format!("below {parent}"));
+    draft.say(told.with(&set.words()));
     Ok(())
 }
 
@@ -87,7 +88,9 @@ pub(super) fn modify(
     let parent = row.parent.clone();
     row.settings = change_settings(draft, row.settings, set, name, parent.as_deref())?;
     draft.put_account(row);
-    draft.say(Said::account(EventKind::Changed, name, String::new()));
+    let moved = texts.parent.map(|parent| format!("below {parent}"));
+    let told = Said::account(EventKind::Changed, name, moved.unwrap_or_default());
+    draft.say(told.with(&set.words()));
     Ok(())
 }
 

@@ -50,7 +50,7 @@ pub(super) fn add(
     row.default_account
         .get_or_insert_with(|| key.account.clone());
     draft.put_user(row);
-    draft.say(Said::association(EventKind::Created, key));
+    draft.say(Said::association(EventKind::Created, key).with(&set.words()));
     Ok(())
 }
 
@@ -63,7 +63,7 @@ pub(super) fn modify(
     let mut row = found.ok_or_else(|| missing(key))?;
     row.settings = change_settings(draft, row.settings, set, &key.account, Some(&key.account))?;
     draft.put_association(row);
-    draft.say(Said::association(EventKind::Changed, key));
+    draft.say(Said::association(EventKind::Changed, key).with(&set.words()));
     Ok(())
 }
 
@@ -112,6 +112,20 @@ pub(super) struct UserChange<'a> {
     pub remove_wckeys: &'a BTreeSet<String>,
 }
 
+impl UserChange<'_> {
+    /// What it sets, for the history.
+    fn words(&self) -> String {
+        let account = self.default_account;
+        let account = account.map(|account| format!("DefaultAccount={account}"));
+        let level = self
+            .admin_level
+            .map(|level| format!("AdminLevel={level:?}"));
+        let key = self.default_wckey.map(|key| format!("DefaultWCKey={key}"));
+        let all = [account, level, key];
+        all.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+}
+
 pub(super) fn set_user(
     draft: &mut Draft<'_>,
     name: &str,
@@ -149,7 +163,7 @@ pub(super) fn set_user(
         row.default_wckey = Some(key.to_owned()).filter(|key| !key.is_empty());
     }
     draft.put_user(row);
-    draft.say(Said::user(EventKind::Changed, name));
+    draft.say(Said::user(EventKind::Changed, name).with(&change.words()));
     Ok(())
 }
 

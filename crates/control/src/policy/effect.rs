@@ -32,6 +32,15 @@ impl Said {
         Self::account(kind, &key.account, detail)
     }
 
+    /// With what was set.
+    pub(super) fn with(mut self, words: &str) -> Self {
+        if !words.is_empty() {
+            let colon = if self.detail.is_empty() { "" } else { ": " };
+            self.detail = format!("{}{colon}{words}", self.detail);
+        }
+        self
+    }
+
     pub(super) fn user(kind: EventKind, name: &str) -> Self {
         Self {
             kind,

@@ -45,7 +45,7 @@ pub(super) fn add(draft: &mut Draft<'_>, name: &str, set: &QosChange) -> Result<
     draft.put_qos(row.clone());
     let row = changed(draft, row, set)?;
     draft.put_qos(row);
-    draft.say(Said::qos(EventKind::Created, name));
+    draft.say(Said::qos(EventKind::Created, name).with(&set.words()));
     Ok(())
 }
 
@@ -56,7 +56,7 @@ pub(super) fn modify(draft: &mut Draft<'_>, name: &str, set: &QosChange) -> Resu
     };
     let row = changed(draft, row, set)?;
     draft.put_qos(row);
-    draft.say(Said::qos(EventKind::Changed, name));
+    draft.say(Said::qos(EventKind::Changed, name).with(&set.words()));
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod change;
 mod info;
 mod limit;
 mod records;
+mod told;
 mod tres;
 
 pub use change::{AssociationChange, PolicyChange, QosChange, QosListChange};

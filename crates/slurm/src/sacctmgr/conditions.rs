@@ -34,6 +34,24 @@ pub enum Subject {
     DefaultAccount,
     /// The number of an association.
     Id,
+    /// From when on something happened.
+    Start,
+    /// Until when it happened.
+    End,
+    /// State that a node was in.
+    State,
+    /// The node that it happened to.
+    Node,
+    /// Events of nodes, or of the cluster.
+    Event,
+    /// What was done to the policy.
+    Action,
+    /// Who did it.
+    Actor,
+    /// Why a node was set down or drained.
+    Reason,
+    /// `Open`: only what still goes on.
+    CondFlags,
     /// Key of a user's jobs; or anything else by which nothing is chosen here.
     Other,
 }
@@ -57,14 +75,17 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("Servers", Subject::Other),
     ("ServerType", Subject::Other),
     ("Type", Subject::Other),
-    ("Start", Subject::Other),
-    ("End", Subject::Other),
-    ("States", Subject::Other),
-    ("Nodes", Subject::Other),
-    ("Events", Subject::Other),
-    ("Actions", Subject::Other),
-    ("Actors", Subject::Other),
-    ("Reason", Subject::Other),
+    ("Start", Subject::Start),
+    ("End", Subject::End),
+    ("States", Subject::State),
+    ("Nodes", Subject::Node),
+    ("Events", Subject::Event),
+    ("Actions", Subject::Action),
+    ("Actors", Subject::Actor),
+    ("Reason", Subject::Reason),
+    ("CondFlags", Subject::CondFlags),
+    ("MaxCPUs", Subject::Other),
+    ("MinCPUs", Subject::Other),
     ("PreemptMode", Subject::Other),
     ("DefaultWCKey", Subject::Other),
 ];

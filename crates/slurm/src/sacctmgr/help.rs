@@ -11,6 +11,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("load <FILE> [clean]", "add what a file has; clean: delete what it does not have"),
     ("modify <ENTITY> <SPECS>", "change entities: where CONDITIONS set SETTINGS"),
     ("show <ENTITY> [<SPECS>]", "the same as list"),
+    ("reconfigure", "read cosy.toml again, as 'cadm reload' does"),
     ("version", "display tool version number"),
 ];
 
@@ -25,6 +26,8 @@ const PAIRS: &[(&str, &str)] = &[
     ("delete qos", "Names="),
     ("delete user", "Names=, Accounts=, Partitions=, AdminLevel=, DefaultAccount="),
     ("list", "conditions as for delete, Format=, WithAssoc, WithCoordinators, Tree"),
+    ("list event", "Start=, End=, Nodes=, State=, Reason=, User=, Event=, CondFlags=Open"),
+    ("list transaction", "Start=, End=, Action=, Actor=, Accounts=, Users=, IDs="),
     ("modify", "the conditions of delete, then set and what add takes"),
     ("cluster, resource", "are listed; cosy.toml says what they are"),
 ];

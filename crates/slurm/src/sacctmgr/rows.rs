@@ -6,11 +6,12 @@ use super::entity::Entity;
 use super::values;
 use super::view::PolicyView;
 use crate::times;
-use cosy_model::Span;
 use cosy_model::policy::{
-    AssociationInfo, LimitKey, LimitKind, Measure, PreemptMode, QosRecord, Shares, Tres,
+    AccountRecord, AssociationInfo, LimitKey, LimitKind, Measure, PreemptMode, QosRecord, Shares,
+    Tres,
 };
-use std::collections::BTreeMap;
+use cosy_model::{License, Span};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A row of any list, by name of column.
 pub type Cells = BTreeMap<&'static str, String>;
@@ -225,6 +226,7 @@ pub fn rows(entity: Entity, view: &PolicyView, conditions: &Conditions) -> Vec<C
 
 fn accounts(view: &PolicyView, conditions: &Conditions) -> Vec<Cells> {
     let mut all = Vec::new();
+    let names = by_name(view);
     let mut chosen: Vec<_> = view
         .accounts
         .iter()
@@ -237,7 +239,7 @@ fn accounts(view: &PolicyView, conditions: &Conditions) -> Vec<Cells> {
         row.insert("Name", account.name.clone());
         row.insert("Description", account.description.clone());
         row.insert("Organization", account.organization.clone());
-        row.insert("Coordinators", coordinators(view, &account.name).join(","));
+        row.insert("Coordinators", coordinators(&names, &account.name).join(","));
         if !conditions.associations {
             all.push(row);
             continue;
@@ -255,12 +257,31 @@ fn accounts(view: &PolicyView, conditions: &Conditions) -> Vec<Cells> {
     all
 }
 
+/// Accounts by name, for walks upwards in trees of many thousand.
+fn by_name(view: &PolicyView) -> BTreeMap<&str, &AccountRecord> {
+    let all = view.accounts.iter();
+    all.map(|account| (account.name.as_str(), account))
+        .collect()
+}
+
+/// An account and all above it.
+fn upwards<'a>(
+    by_name: &BTreeMap<&'a str, &'a AccountRecord>,
+    account: &str,
+) -> Vec<&'a AccountRecord> {
+    let mut all = Vec::new();
+    let mut at = by_name.get(account).copied();
+    while let Some(account) = at.filter(|_| all.len() <= by_name.len()) {
+        all.push(account);
+        let above = account.parent.as_deref();
+        at = above.and_then(|above| by_name.get(above).copied());
+    }
+    all
+}
+
 /// Users who may change what is below an account, named at it or above it.
-fn coordinators(view: &PolicyView, account: &str) -> Vec<String> {
-    let above = view
-        .accounts
-        .iter()
-        .filter(|a| view.is_within(account, &a.name));
+fn coordinators(by_name: &BTreeMap<&str, &AccountRecord>, account: &str) -> Vec<String> {
+    let above = upwards(by_name, account).into_iter();
     let mut all: Vec<String> = above.flat_map(|a| a.coordinators.iter().cloned()).collect();
     all.sort();
     all.dedup();
@@ -327,7 +348,7 @@ fn tres(view: &PolicyView) -> Vec<Cells> {
             ("ID", id.to_string()),
         ])
     };
-    let mut named: std::collections::BTreeSet<Tres> = std::collections::BTreeSet::new();
+    let mut named: BTreeSet<Tres> = BTreeSet::new();
     let of_qos = view.qos.iter().flat_map(|q| q.limits.iter());
     let of_associations = view.associations.iter().flat_map(|a| a.own.limits.iter());
     named.extend(
@@ -343,6 +364,26 @@ fn tres(view: &PolicyView) -> Vec<Cells> {
         all.push(row(kind, name, 1001 + at));
     }
     all
+}
+
+/// Licences of the cluster, as resources that it has to itself.
+pub fn resources(cluster: &str, licenses: &[License], conditions: &Conditions) -> Vec<Cells> {
+    let chosen = licenses
+        .iter()
+        .filter(|l| conditions.passes(Subject::Name, &l.name));
+    let row = |license: &License| {
+        Cells::from([
+            ("Name", license.name.clone()),
+            ("Server", cluster.to_owned()),
+            ("Type", "License".to_owned()),
+            ("Count", license.total.to_string()),
+            ("Allocated", "100".to_owned()),
+            ("ServerType", String::new()),
+            ("Description", license.name.clone()),
+            ("Cluster", cluster.to_owned()),
+        ])
+    };
+    chosen.map(row).collect()
 }
 
 fn wckeys(view: &PolicyView, conditions: &Conditions) -> Vec<Cells> {
@@ -363,14 +404,23 @@ fn wckeys(view: &PolicyView, conditions: &Conditions) -> Vec<Cells> {
 }
 
 fn problems(view: &PolicyView) -> Vec<Cells> {
-    let empty = |name: &str| {
-        let mut below = view.associations.iter().filter(|i| i.key.user.is_some());
-        !below.any(|i| view.is_within(&i.key.account, name))
-    };
+    let names = by_name(view);
+    let mut used: BTreeSet<&str> = BTreeSet::new();
+    for row in view
+        .associations
+        .iter()
+        .filter(|row| row.key.user.is_some())
+    {
+        for account in upwards(&names, &row.key.account) {
+            if !used.insert(&account.name) {
+                break;
+            }
+        }
+    }
     let bare = view
         .accounts
         .iter()
-        .filter(|a| a.parent.is_some() && empty(&a.name));
+        .filter(|a| a.parent.is_some() && !used.contains(a.name.as_str()));
     bare.map(|account| {
         Cells::from([
             ("Cluster", view.cluster.clone()),
@@ -384,14 +434,11 @@ fn problems(view: &PolicyView) -> Vec<Cells> {
 /// The accounts of associations under those above them, as `tree` has them: each row's account
 /// with a blank for each level.
 pub fn indent(view: &PolicyView, rows: &mut [Cells]) {
+    let names = by_name(view);
     for row in rows {
         let account = row.get("Account").cloned().unwrap_or_default();
         let is_user = row.get("User").is_some_and(|u| !u.is_empty());
-        let above = view
-            .accounts
-            .iter()
-            .filter(|a| view.is_within(&account, &a.name))
-            .count();
+        let above = upwards(&names, &account).len();
         let depth = above.saturating_sub(1) + usize::from(is_user);
         row.insert("Account", format!("{}{account}", " ".repeat(depth)));
     }

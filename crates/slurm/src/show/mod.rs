@@ -3,6 +3,7 @@
 //! Pure: values in, text out. Tools read both forms word by word, so order, blanks and
 //! empty last lines are part of what is promised. Source: scontrol(1), captures of 22.05.
 
+pub mod assoc_mgr;
 pub mod config;
 mod held_by_node;
 pub mod hosts;
