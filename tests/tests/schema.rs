@@ -13,11 +13,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Schema by schema; all hold the same jobs.
-const FIXTURES: [&str; 3] = [
+const FIXTURES: [&str; 4] = [
     "cosy-0.1.0.db",
     "cosy-0.1.0-schema-2.db",
     "cosy-0.1.0-schema-12.db",
+    WITH_POLICY,
 ];
+/// The first with accounts, users, qualities of service and use.
+const WITH_POLICY: &str = "cosy-0.1.0-schema-15.db";
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -63,7 +66,16 @@ const IDS: u64 = 8;
 #[test]
 #[ignore = "makes a fixture for a new release"]
 fn make_fixture() {
-    let mut c = Cluster::start(1, Options::default());
+    let queues = "[[queue]]\nname = \"batch\"\nnodes = \"n1\"\norder = \"fair-share\"\n";
+    let mut c = Cluster::start(
+        1,
+        Options {
+            queues: Some(queues.to_owned()),
+            ..Options::default()
+        },
+    );
+    fs::write(c.work().join("site.toml"), SITE).unwrap();
+    c.run(&["cadm", "account", "load", "site.toml"]).expect(0);
     fill(&c);
     c.cosyd.signal(nix::sys::signal::Signal::SIGTERM);
     assert!(c.cosyd.await_end().success());
@@ -81,6 +93,87 @@ fn make_fixture() {
     let schema = u32::from_be_bytes(*header[60..].first_chunk().unwrap());
     let name = format!("cosy-{}-schema-{schema}.db", env!("CARGO_PKG_VERSION"));
     fs::copy(database, fixture(&name)).unwrap();
+}
+
+/// The policy that fixtures have since there is one; every kind of row with all that it can have.
+const SITE: &str = r#"
+[[qos]]
+name = "normal"
+description = "Normal QOS default"
+priority = 0
+[[qos]]
+name = "high"
+description = "for what cannot wait"
+priority = 100
+flags = "DenyOnLimit,NoDecay"
+usage-factor = "2.5"
+preempt = "normal"
+preempt-mode = "requeue"
+preempt-exempt = "00:10:00"
+grace = "00:01:00"
+MaxWall = "12:00:00"
+MaxTRESPerUser = "cpu=128,mem=64G,gres/gpu:a100=4"
+[[account]]
+name = "root"
+description = "default root account"
+organization = "root"
+GrpJobs = "1000"
+[[account]]
+name = "science"
+parent = "root"
+description = "ünï"
+organization = "faculty"
+coordinators = "ann"
+shares = 4
+qos = "high,normal"
+default-qos = "normal"
+priority = 7
+comment = "since 2026"
+GrpTRES = "cpu=512"
+[[account]]
+name = "physics"
+parent = "science"
+description = "physics"
+organization = "faculty"
+shares = "parent"
+[[user]]
+name = "ann"
+default = "physics"
+level = "operator"
+wckeys = "a,b"
+default-wckey = "a"
+[[user.in]]
+account = "physics"
+shares = 2
+MaxJobs = "20"
+[[user.in]]
+account = "science"
+queue = "batch"
+"#;
+
+/// What a fixture has of the policy is as it was loaded, word by word.
+fn policy_is_kept(c: &Cluster) {
+    fs::write(c.work().join("site.toml"), SITE).unwrap();
+    let load = [
+        "cadm",
+        "account",
+        "load",
+        "--prune",
+        "--dry-run",
+        "site.toml",
+    ];
+    let told = c.run(&load).expect(0).out;
+    assert_eq!(told, "everything is as the file says\n");
+    let transactions = [
+        "sacctmgr",
+        "-nP",
+        "show",
+        "transaction",
+        "format=action,where",
+    ];
+    let told = c.run(&transactions).expect(0).out;
+    let first = "Add QOS|high\nModify QOS|high\nModify Accounts|root\nAdd Accounts|science\n";
+    assert!(told.contains(first), "{told}");
 }
 
 #[test]
@@ -119,6 +212,9 @@ fn reads(name: &str) {
     let reason = |id: u64| c.row(JobId(id)).reason;
     assert_eq!(reason(3), "held_by_user");
     assert_eq!(reason(7), "dependency");
+    if name == WITH_POLICY {
+        policy_is_kept(&c);
+    }
     let shown = c.run(&["cstat", "--json", "3"]).expect(0).out;
     assert!(shown.contains("ünï"), "{shown}");
     let kept = c.run(&["cstat", "--script", "3"]).expect(0).out;

@@ -156,7 +156,7 @@ impl Manager<'_> {
         };
         if is("archive", 3) {
             return Some(complain(&match among(&["dump", "load"]) {
-                true => vec!["sacctmgr: error: there is no database to archive: history is in the controller's store, for as long as 'history' in cosy.toml says; 'sacct --parsable' writes it as text".to_owned()],
+                true => vec!["sacctmgr: error: there is no database to archive: history is in the controller's store; 'sacct --parsable' writes it as text".to_owned()],
                 false => vec![
                     "No valid entity in archive command".to_owned(),
                     "Input line must include, \"Dump\", or \"load\"".to_owned(),

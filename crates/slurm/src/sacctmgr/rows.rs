@@ -149,6 +149,11 @@ fn priority(view: &PolicyView, info: &AssociationInfo) -> Option<u32> {
     if info.own.priority.is_some() {
         return info.own.priority;
     }
+    // Most sites set none: nothing is walked up then, of thousands of rows.
+    let set = |account: &AccountRecord| account.settings.priority.is_some();
+    if !view.accounts.iter().any(set) {
+        return None;
+    }
     let mut account = Some(info.key.account.as_str());
     for _ in 0..=view.accounts.len() {
         let record = view.account(account?)?;

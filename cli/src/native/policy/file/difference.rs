@@ -38,11 +38,10 @@ fn qualities(all: &mut Vec<Told>, present: &Site, wanted: &Site) {
     for row in wanted.qos.values() {
         match present.qos.get(&row.name) {
             None => {
-                let usual = QosRecord::default();
-                let (set, _) = qos_change(&usual, row);
+                let (set, mut words) = qos_change(&QosRecord::default(), row);
+                words.retain(|word| word != "description");
                 let name = row.name.clone();
-                let line =
-                    format!("add qos {name}{}", told(&limit_words(&usual.limits, &row.limits)));
+                let line = format!("add qos {name}{}", told(&words));
                 all.push((PolicyChange::AddQos { name, set }, line));
             }
             Some(old) => {
@@ -111,6 +110,9 @@ fn qos_change(old: &QosRecord, new: &QosRecord) -> (QosChange, Vec<String>) {
         grace: differs("grace", old.grace != new.grace).then_some(new.grace),
         ..QosChange::default()
     };
+    for word in words.iter_mut().filter(|word| *word == "priority") {
+        *word = format!("priority={}", new.priority);
+    }
     words.extend(limit_words(&old.limits, &new.limits));
     (set, words)
 }

@@ -65,7 +65,11 @@ pub fn dump(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
 pub fn load(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     let path = super::named(m, "file");
     let text = text_of(&path).map_err(|why| anyhow::anyhow!("{path} cannot be read: {why}"))?;
-    let wrong = |why: String| exit::usage(&format!("{path}: {why}; nothing was changed"));
+    let from = match path.as_str() {
+        "-" => "standard input",
+        path => path,
+    };
+    let wrong = |why: String| exit::usage(&format!("{from}: {why}; nothing was changed"));
     let wanted = read::site(&text).map_err(wrong)?;
     let present = present::site(context)?;
     let all = difference::between(&present, &wanted, m.get_flag("prune")).map_err(wrong)?;

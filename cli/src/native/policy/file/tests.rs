@@ -109,7 +109,7 @@ fn what_would_change() {
     assert_eq!(
         lines(&fresh(), &wanted, false),
         [
-            "add qos urgent: MaxWall=12:00:00, MaxTRESPerUser=cpu=128, MaxTRESPerUser=gres/gpu=4",
+            "add qos urgent: priority=100, flags, usage-factor, preempt-mode, grace, MaxWall=12:00:00, MaxTRESPerUser=cpu=128, MaxTRESPerUser=gres/gpu=4",
             "change qos urgent: preempts normal",
             "add account science: below root, organization, qos=normal,urgent",
             "add account physics: below science, shares=4, GrpTRES=cpu=512, GrpTRES=mem=2048G",
