@@ -264,21 +264,44 @@ fn association(
 ) -> Vec<String> {
     let none = AssociationUsage::default();
     let usage = row.usage.as_ref().unwrap_or(&none);
-    let user = row.key.user.as_deref();
     let own = |kind| limit_or_n(row.own.limits.get(&LimitKey::plain(kind)));
-    // Limits of single jobs and users are inherited: those that hold are shown.
-    let holds: Vec<(&LimitKey, u64)> = row.effective.iter().map(|(k, v, _)| (k, *v)).collect();
-    let of_kind = |kind| {
-        holds
-            .iter()
-            .find(|(key, _)| key.kind == kind)
-            .map(|(_, v)| *v)
-    };
-    let counted = |kind, used: u32| match of_kind(kind) {
-        Some(limit) => format!("{limit}({used})"),
-        None => String::new(),
-    };
-    let single = |kind| of_kind(kind).map_or_else(String::new, |limit| limit.to_string());
+    let mut lines = vec![whose(view, row, uid)];
+    lines.extend(place(tree, row, usage));
+    lines.push(format!(
+        "GrpJobs={}({}) GrpJobsAccrue={}({})",
+        own(LimitKind::GrpJobs),
+        usage.running,
+        own(LimitKind::GrpJobsAccrue),
+        usage.accruing
+    ));
+    lines.push(format!(
+        "GrpSubmitJobs={}({}) GrpWall={}({})",
+        own(LimitKind::GrpSubmitJobs),
+        usage.submitted,
+        own(LimitKind::GrpWall),
+        minutes(usage.wall_seconds)
+    ));
+    lines.extend(groups(&row.own.limits, tree, usage));
+    lines.extend(of_one(row, usage));
+    lines
+}
+
+/// Which association it is.
+fn whose(view: &PolicyView, row: &AssociationInfo, uid: &dyn Fn(&str) -> Option<i64>) -> String {
+    let user = row.key.user.as_deref();
+    format!(
+        "ClusterName={} Account={} UserName={} Partition={} Priority={} ID={}",
+        view.cluster,
+        row.key.account,
+        user.map_or_else(String::new, |user| with_uid(user, uid)),
+        row.key.queue.as_deref().unwrap_or_default(),
+        row.own.priority.unwrap_or_default(),
+        row.id
+    )
+}
+
+/// Shares, use and place in the tree.
+fn place(tree: &Tree<'_>, row: &AssociationInfo, usage: &AssociationUsage) -> [String; 3] {
     let shares = match row.own.shares {
         Shares::Count(count) => count.to_string(),
         Shares::Parent => "parent".to_owned(),
@@ -287,17 +310,7 @@ fn association(
         true => String::new(),
         false => format!("{}({})", row.parent, row.parent_id),
     };
-    let [grp, mins, run] = groups(&row.own.limits, tree, usage);
-    vec![
-        format!(
-            "ClusterName={} Account={} UserName={} Partition={} Priority={} ID={}",
-            view.cluster,
-            row.key.account,
-            user.map_or_else(String::new, |user| with_uid(user, uid)),
-            row.key.queue.as_deref().unwrap_or_default(),
-            row.own.priority.unwrap_or_default(),
-            row.id
-        ),
+    [
         format!(
             "SharesRaw/Norm/Level/Factor={shares}/{}/{}/{}",
             hundredths(usage.norm_shares_ppb),
@@ -315,23 +328,24 @@ fn association(
             tree.lft.get(&row.id).copied().unwrap_or_default(),
             if row.is_default { "Yes" } else { "No" }
         ),
-        format!(
-            "GrpJobs={}({}) GrpJobsAccrue={}({})",
-            own(LimitKind::GrpJobs),
-            usage.running,
-            own(LimitKind::GrpJobsAccrue),
-            usage.accruing
-        ),
-        format!(
-            "GrpSubmitJobs={}({}) GrpWall={}({})",
-            own(LimitKind::GrpSubmitJobs),
-            usage.submitted,
-            own(LimitKind::GrpWall),
-            minutes(usage.wall_seconds)
-        ),
-        grp,
-        mins,
-        run,
+    ]
+}
+
+/// Limits of single jobs and users: they are inherited, so those that hold are shown.
+fn of_one(row: &AssociationInfo, usage: &AssociationUsage) -> [String; 5] {
+    let holds: Vec<(&LimitKey, u64)> = row.effective.iter().map(|(k, v, _)| (k, *v)).collect();
+    let of_kind = |kind| {
+        holds
+            .iter()
+            .find(|(key, _)| key.kind == kind)
+            .map(|(_, v)| *v)
+    };
+    let counted = |kind, used: u32| match of_kind(kind) {
+        Some(limit) => format!("{limit}({used})"),
+        None => String::new(),
+    };
+    let single = |kind| of_kind(kind).map_or_else(String::new, |limit| limit.to_string());
+    [
         format!(
             "MaxJobs={} MaxJobsAccrue={} MaxSubmitJobs={} MaxWallPJ={}",
             counted(LimitKind::MaxJobs, usage.running),
@@ -530,9 +544,9 @@ mod tests {
         });
         let kept = lines.filter(|line| {
             let counter = ["MaxJobsPA=", "MaxTRESPA=", "MaxJobsPU=", "MaxTRESPU="];
+            let words = line.trim_start_matches("1 ").trim();
             !counter.iter().any(|word| line.contains(word))
-                && !line.trim_start().starts_with("No ")
-                && !matches!(line.trim(), "quarks" | "33")
+                && !matches!(words, "No Accounts" | "No Users" | "quarks" | "33")
         });
         kept.map(|line| format!("{line}\n")).collect()
     }
