@@ -45,6 +45,7 @@ fn jobs(count: u64) -> Vec<Job> {
             None => 1 + dice.below(64) as u32,
         };
         Job {
+            qos: 0,
             id,
             line: 0,
             submit: Time(submit),

@@ -1,8 +1,11 @@
 //! Policies as they are written on a command line and in a file.
 //!
 //! A file has the words of the controller's configuration, as far as a replay can follow
-//! them: `[policy]` with `backfill` and `backfill_depth`, and the priority of each queue.
+//! them: `[policy]` with `backfill`, `backfill_depth`, `order` and `enforce`, `[priority]`, and what is
+//! said of each queue.
 
+use crate::order::{self, Order, WordError};
+use cosy_model::QueueOrder;
 use cosy_sched::{Depth, Policy};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -21,6 +24,9 @@ pub enum PolicyError {
     /// `backfill_depth` of a file is no number of places.
     #[error("backfill_depth is {0}: it must be a number from 0 to {MAX_DEPTH}, or \"all\"")]
     Depth(String),
+    /// A word of a file that is none of those that there are.
+    #[error(transparent)]
+    Word(#[from] WordError),
     /// In a file: no TOML, or a key that there is not. It tells line and column.
     #[error("{0}")]
     File(String),
@@ -79,6 +85,8 @@ pub struct PolicyFile {
     pub policy: Policy,
     /// By name of the queue: the higher is served first. Queues that are not named have 0.
     pub priorities: BTreeMap<String, i32>,
+    /// Who comes first within a queue, and what of the accounts binds jobs.
+    pub order: Order,
 }
 
 #[derive(Deserialize, Default)]
@@ -86,6 +94,8 @@ pub struct PolicyFile {
 struct File {
     #[serde(default)]
     policy: PolicyTable,
+    #[serde(default)]
+    priority: order::Table,
     #[serde(default)]
     queues: BTreeMap<String, QueueTable>,
 }
@@ -95,12 +105,19 @@ struct File {
 struct PolicyTable {
     backfill: Option<bool>,
     backfill_depth: Option<toml::Value>,
+    order: Option<String>,
+    #[serde(default)]
+    enforce: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueueTable {
+    #[serde(default)]
     priority: i32,
+    order: Option<String>,
+    #[serde(default)]
+    priority_factor: u16,
 }
 
 impl PolicyFile {
@@ -111,14 +128,35 @@ impl PolicyFile {
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let file: File = toml::from_str(text)
             .map_err(|error| PolicyError::File(error.to_string().trim_end().to_owned()))?;
+        let mut order = Order::read(&file.priority)?;
+        order.usual = order::order_of(file.policy.order.as_deref())?;
+        order.enforce = order::enforce(&file.policy.enforce)?;
+        for (name, queue) in &file.queues {
+            let own = match &queue.order {
+                Some(own) => order::order_of(Some(own))?,
+                None => order.usual,
+            };
+            order.queue(name, own, queue.priority_factor);
+        }
         let queues = file.queues.into_iter();
         Ok(Self {
+            order,
             policy: Policy {
                 depth: depth(file.policy.backfill_depth)?,
                 backfill: file.policy.backfill.unwrap_or(true),
             },
             priorities: queues.map(|(name, queue)| (name, queue.priority)).collect(),
         })
+    }
+
+    /// First come, first served by the planner alone; `fair-share` by the word of that name.
+    pub fn of_word(text: &str) -> Result<Self, PolicyError> {
+        let mut file = Self::default();
+        match text {
+            "fair-share" => file.order.usual = QueueOrder::FairShare,
+            _ => file.policy = parse(text)?,
+        }
+        Ok(file)
     }
 
     /// The priority of each of `queues`, by their index.
@@ -214,10 +252,10 @@ mod tests {
         check("[policy]\nbackfill_depth = -1", Err("backfill_depth is -1"));
         check("[policy]\nbackfill_depth = 1000001", Err("1000000, or"));
         check("[policy]\nbackfill_depth = 1.5", Err("backfill_depth is 1.5"));
-        check("[policy]\n\ndepth = 1", Err("expected `backfill` or `backfill_depth`"));
+        check("[policy]\n\ndepth = 1", Err("expected one of `backfill`, `backfill_depth`"));
         check("[policy]\n\ndepth = 1", Err("line 3"));
-        check("[nodes]", Err("expected `policy` or `queues`"));
-        check("[queues.a]\nnice = 1", Err("expected `priority`"));
+        check("[nodes]", Err("expected one of `policy`, `priority`, `queues`"));
+        check("[queues.a]\nnice = 1", Err("expected one of `priority`"));
         check("[queues.a]\npriority = 99999999999", Err("line 2"));
         check("nonsense", Err("line 1"));
     }

@@ -34,6 +34,8 @@ pub struct Job {
     pub account: u32,
     /// Index into [`Workload::queues`].
     pub queue: u32,
+    /// Index into [`Workload::qos`].
+    pub qos: u32,
 }
 
 /// Jobs of a source, and the names in it.
@@ -47,6 +49,8 @@ pub struct Workload {
     pub accounts: Vec<String>,
     /// Names of queues (partitions); index 0 stands for unknown ones.
     pub queues: Vec<String>,
+    /// Names of qualities of service; index 0 stands for unknown ones. Empty where the source has none.
+    pub qos: Vec<String>,
     /// Processors of the machine, where the source says so.
     pub machine: Option<u32>,
     /// Why rows were left out, with how many.

@@ -299,6 +299,7 @@ fn workload() -> impl Strategy<Value = Workload> {
         }
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Workload {
+            qos: Vec::new(),
             jobs,
             machine,
             users: names(&["unknown", "eve", "17"]),

@@ -172,8 +172,8 @@ fn what_is_refused_says_why() {
     let with = |policy: &str, want: &str| {
         check(&["--sacct", history, "--machine", "4", "--policy", policy], want);
     };
-    with(&file("a.toml", "[policy]\nnice = 1\n"), "expected `backfill` or `backfill_depth`");
-    with(&file("b.toml", "[queue.x]\n"), "expected `policy` or `queues`");
+    with(&file("a.toml", "[policy]\nnice = 1\n"), "expected one of `backfill`, `backfill_depth`");
+    with(&file("b.toml", "[queue.x]\n"), "expected one of `policy`, `priority`, `queues`");
     with(&file("c.toml", "[queues.x]\npriority = 1\n"), "it has unknown, day, fast");
     with(&file("d.toml", "[policy]\nbackfill_depth = -3\n"), "backfill_depth is -3");
     with("depth=-1", "'depth=-1' is no policy");
@@ -184,4 +184,146 @@ fn what_is_refused_says_why() {
     let unknown = ["--sacct", &log, "--machine", "4", "--policy", "easy"];
     check(&unknown, "name the old policy with --against");
     check(&["--sacct", "/nowhere", "--machine", "4", "--policy", "easy"], "/nowhere");
+}
+
+const LINE: &str = "JobID|User|Account|QOS|Partition|AllocCPUS|Submit|Start|End|Timelimit|State\n";
+
+/// One user has ten jobs of an hour in the line of one processor, another's comes a second later.
+/// Both have waited for half an hour.
+fn heavy_and_light(dir: &Path) -> PathBuf {
+    let mut text = LINE.to_owned();
+    let users = (0..10)
+        .map(|at| (at, "hal", "big"))
+        .chain([(10, "lea", "small")]);
+    for (at, user, account) in users {
+        let submit = if at == 10 { 1 } else { 0 };
+        let (start, end) = (submit + 1800, submit + 1800 + 3600);
+        let (submit, start, end) = (time(submit), time(start), time(end));
+        text += &format!(
+            "{at}|{user}|{account}|normal|day|1|{submit}|{start}|{end}|01:00:00|COMPLETED\n"
+        );
+    }
+    let path = dir.join("line.txt");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+const DUMP: &str = "Cluster - 'c'\nParent - 'root'\nAccount - 'big':Fairshare=1\n\
+    Account - 'small':Fairshare=1\nParent - 'big'\nUser - 'hal':DefaultAccount='big'\n\
+    Parent - 'small'\nUser - 'lea':DefaultAccount='small'\n";
+
+/// Mean waits after, and what was told of accounts.
+fn waits(args: &[&str]) -> (Vec<(String, f64)>, Vec<String>) {
+    let got = figures(args);
+    let users = got["users"].as_array().unwrap().iter();
+    let wait = |line: &Value| {
+        let name = line["name"].as_str().unwrap().to_owned();
+        (name, line["mean_wait_after"].as_f64().unwrap())
+    };
+    let remarks = got["remarks"].as_array().unwrap().iter();
+    let remarks = remarks.map(|text| text.as_str().unwrap().to_owned());
+    let mut users: Vec<(String, f64)> = users.map(wait).collect();
+    users.sort_by(|a, b| a.0.cmp(&b.0));
+    (users, remarks.collect())
+}
+
+#[test]
+fn accounts_and_orders() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let history = heavy_and_light(dir.path());
+    let history = history.to_str().unwrap();
+    let dump = file("a.dump", DUMP);
+    let with = |policy: &str, more: &[&str]| {
+        let args = ["--sacct", history, "--machine", "1", "--policy", policy];
+        waits(&[&args[..], more].concat())
+    };
+    let accounts = ["--accounts", dump.as_str()];
+    let hal = |hours: f64| ("hal".to_owned(), hours * 3600.0);
+    let lea = |hours: f64| ("lea".to_owned(), hours * 3600.0 - 1.0);
+    // First come, first served: the ten wait 0 to 9 hours, the last for all of them.
+    assert_eq!(with("easy", &[]), (vec![hal(4.5), lea(10.0)], vec![]));
+    // Who has used nothing comes when the first of the ten has ended.
+    let fair = (vec![hal(5.4), lea(1.0)], vec![]);
+    assert_eq!(with("fair-share", &accounts), fair);
+    let shares = file(
+        "w.toml",
+        "[queues.day]\norder = \"weights\"\n[priority.weights]\nfair_share = 1000\n",
+    );
+    assert_eq!(with(&shares, &accounts), fair);
+    // An account with no shares stands behind.
+    let none = file("n.dump", &DUMP.replace("'small':Fairshare=1", "'small':Fairshare=0"));
+    assert_eq!(with("fair-share", &["--accounts", &none]).0, [hal(4.5), lea(10.0)]);
+    // Who is in no account is refused where accounts bind, and told.
+    let bound = file("b.toml", "[policy]\nenforce = [\"associations\"]\n");
+    let only_hal = file("h.dump", &DUMP.replace("User - 'lea'", "User - 'leo'"));
+    let (users, remarks) = with(&bound, &["--accounts", &only_hal]);
+    assert_eq!(users, [hal(4.5)]);
+    let told = remarks.join("\n");
+    assert!(told.contains("1 jobs of users who are not in the account"), "{told}");
+    assert!(told.contains("1 jobs were refused; the first: user lea is in no account"), "{told}");
+}
+
+#[test]
+fn medians_and_what_is_not_modelled() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = heavy_and_light(dir.path());
+    let history = history.to_str().unwrap();
+    let args = [
+        "--sacct",
+        history,
+        "--machine",
+        "1",
+        "--policy",
+        "fair-share",
+        "--against",
+        "easy",
+    ];
+    let got = figures(&args);
+    let lea = &got["users"][0];
+    assert_eq!(
+        (lea["name"].as_str(), lea["difference"].as_f64()),
+        (Some("lea"), Some(-9.0 * 3600.0))
+    );
+    let hal = &got["users"][1];
+    let hours = |key: &str| hal[key].as_f64().unwrap() / 3600.0;
+    assert_eq!((hours("median_wait_before"), hours("p95_wait_before")), (4.0, 9.0));
+    assert_eq!((hours("median_wait_after"), hours("p95_wait_after")), (5.0, 10.0));
+    let text = String::from_utf8(tried(&args).stdout).unwrap();
+    assert!(text.contains("\nlea                              1     09:59:59     00:59:59      09:59:59     00:59:59     -09:00:00"), "{text}");
+    assert!(text.contains("Not modelled: memory, GPUs and licences; held jobs"), "{text}");
+}
+
+#[test]
+fn accounts_that_are_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = heavy_and_light(dir.path());
+    let history = history.to_str().unwrap();
+    let check = |policy: &str, dump: &str, want: &str| {
+        let (path, file) = (dir.path().join("x.dump"), dir.path().join("x.toml"));
+        std::fs::write(&path, dump).unwrap();
+        std::fs::write(&file, policy).unwrap();
+        let (path, file) = (path.to_str().unwrap(), file.to_str().unwrap());
+        let args = [
+            "--sacct",
+            history,
+            "--machine",
+            "1",
+            "--policy",
+            file,
+            "--accounts",
+            path,
+        ];
+        let output = tried(&args);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && errors.contains(want), "{errors}");
+    };
+    check("", "nonsense", "x.dump:1: 'nonsense' is no line of a dump");
+    check("", "Cluster - 'c'\nAccount - 'a':Fairshare=-1x\n", "x.dump:2: Fairshare=-1x");
+    check("[policy]\nenforce = [\"limits\"]", DUMP, "name it with --qos");
+    check("[policy]\norder = \"sjf\"", DUMP, "order is 'sjf': use fcfs, fair-share, weights");
 }

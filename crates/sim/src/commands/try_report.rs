@@ -53,6 +53,10 @@ pub struct TryReport {
     pub after: WaitSource,
     /// Waits before and after, of all jobs and of groups.
     pub comparison: Comparison,
+    /// Of accounts: what was not carried over, and who was not in them.
+    pub remarks: Vec<String>,
+    /// One side at least went through the controller with accounts or an order.
+    pub by_controller: bool,
 }
 
 impl WaitSource {
@@ -78,7 +82,23 @@ impl WaitSource {
     }
 }
 
+/// What no replay knows.
+const NOT_MODELLED: [&str; 4] = [
+    "memory, GPUs and licences",
+    "held jobs and dependencies",
+    "nodes that were down",
+    "what differs between nodes",
+];
+
 impl TryReport {
+    fn not_modelled(&self) -> Vec<&'static str> {
+        let mut all = NOT_MODELLED.to_vec();
+        if !self.by_controller {
+            all.push("accounts, qualities of service and their limits");
+        }
+        all
+    }
+
     /// Times are in seconds.
     ///
     /// # Errors
@@ -96,8 +116,11 @@ impl TryReport {
             "unknown": comparison.unknown,
             "all": line_json(&comparison.whole),
             "accounts": lines(&comparison.accounts),
+            "users": lines(&comparison.users),
             "sizes": lines(&comparison.sizes),
             "queues": lines(&comparison.queues),
+            "remarks": self.remarks,
+            "not_modelled": self.not_modelled(),
         });
         let text = serde_json::to_string_pretty(&value).context("figures as JSON")?;
         Ok(text + "\n")
@@ -110,6 +133,10 @@ fn line_json(line: &ComparisonRow) -> Value {
         "jobs": line.jobs,
         "mean_wait_before": line.before,
         "mean_wait_after": line.after,
+        "median_wait_before": line.median.0,
+        "median_wait_after": line.median.1,
+        "p95_wait_before": line.p95.0,
+        "p95_wait_after": line.p95.1,
         "difference": line.difference,
         "difference_from": line.spread.map(|spread| spread.0),
         "difference_to": line.spread.map(|spread| spread.1),
@@ -131,6 +158,9 @@ impl fmt::Display for TryReport {
             let unknown = comparison.unknown;
             writeln!(f, "{:<12} {unknown} jobs whose wait one side does not know", "not compared")?;
         }
+        for remark in self.remarks.iter().take(SHOWN) {
+            writeln!(f, "{:<12} {remark}", "accounts")?;
+        }
         table(f, "", std::slice::from_ref(&comparison.whole))?;
         let sections = [
             ("by account", &comparison.accounts),
@@ -140,11 +170,16 @@ impl fmt::Display for TryReport {
         for (title, lines) in sections.iter().filter(|(_, lines)| lines.len() > 1) {
             table(f, title, lines)?;
         }
+        if comparison.users.len() > 1 {
+            spread(f, "by user, most changed", &comparison.users)?;
+            spread(f, "by account", &comparison.accounts)?;
+        }
         write!(f, "\n{}\n", likely(comparison.weeks))?;
         if let WaitSource::Recorded = self.before {
             f.write_str(RECORDED)?;
         }
-        f.write_str(CAVEAT)
+        f.write_str(CAVEAT)?;
+        writeln!(f, "Not modelled: {}.", self.not_modelled().join("; "))
     }
 }
 
@@ -197,6 +232,33 @@ fn table(f: &mut fmt::Formatter<'_>, title: &str, lines: &[ComparisonRow]) -> fm
             line.jobs,
             span(line.before),
             span(line.after),
+            signed(line.difference),
+            line.verdict.words(),
+        )?;
+    }
+    match lines.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        Some(more) => writeln!(f, "... and {more} more: --json has them all"),
+        None => Ok(()),
+    }
+}
+
+/// Medians and what 95 of 100 jobs wait at most, before and after.
+fn spread(f: &mut fmt::Formatter<'_>, title: &str, lines: &[ComparisonRow]) -> fmt::Result {
+    writeln!(
+        f,
+        "\n{title:<NAME$} {:>9} {:>12} {:>12} {:>13} {:>12} {:>13}  they wait",
+        "jobs", "median wait", "after", "95 % at most", "after", "mean change"
+    )?;
+    for line in lines.iter().take(SHOWN) {
+        let name: String = line.name.chars().take(NAME).collect();
+        writeln!(
+            f,
+            "{name:<NAME$} {:>9} {:>12} {:>12} {:>13} {:>12} {:>13}  {}",
+            line.jobs,
+            span(line.median.0),
+            span(line.median.1),
+            span(line.p95.0),
+            span(line.p95.1),
             signed(line.difference),
             line.verdict.words(),
         )?;

@@ -60,6 +60,10 @@ pub struct ComparisonRow {
     pub before: f64,
     /// Mean wait under the new policy.
     pub after: f64,
+    /// Half of the jobs waited no longer, before and after.
+    pub median: (f64, f64),
+    /// 95 of 100 jobs waited no longer, before and after.
+    pub p95: (f64, f64),
     /// After less before: above zero they wait longer.
     pub difference: f64,
     /// Nine in ten draws of weeks have a difference from the first to the second.
@@ -79,6 +83,8 @@ pub struct Comparison {
     pub whole: ComparisonRow,
     /// By account, those with most jobs first.
     pub accounts: Vec<ComparisonRow>,
+    /// By user, those whose mean wait changes most first.
+    pub users: Vec<ComparisonRow>,
     /// By number of processors, smallest first.
     pub sizes: Vec<ComparisonRow>,
     /// By queue, those with most jobs first.
@@ -119,6 +125,7 @@ pub fn compare(
         for key in [
             GroupKey::Whole,
             GroupKey::Account(job.account),
+            GroupKey::User(job.user),
             GroupKey::Size(size_class(job.processors)),
             GroupKey::Queue(job.queue),
         ] {
@@ -135,6 +142,7 @@ pub fn compare(
 enum GroupKey {
     Whole,
     Account(u32),
+    User(u32),
     Size(u32),
     Queue(u32),
 }
@@ -148,6 +156,7 @@ impl GroupKey {
         match self {
             Self::Whole => "all jobs".to_owned(),
             Self::Account(at) => known(&workload.accounts, at),
+            Self::User(at) => known(&workload.users, at),
             Self::Size(class) => size_name(class),
             Self::Queue(at) => known(&workload.queues, at),
         }
@@ -174,6 +183,8 @@ struct GroupSums {
     before: i128,
     after: i128,
     weeks: BTreeMap<i64, WeekSums>,
+    /// Wait of each job, before and after.
+    waits: [Vec<i64>; 2],
 }
 
 impl GroupSums {
@@ -183,6 +194,21 @@ impl GroupSums {
         let sums = self.weeks.entry(week).or_default();
         sums.jobs += 1;
         sums.difference += i128::from(after.0) - i128::from(before.0);
+        self.waits[0].push(before.0);
+        self.waits[1].push(after.0);
+    }
+
+    /// The wait that so many in 100 jobs did not exceed, before and after, in seconds.
+    fn waited(&self, in_hundred: usize) -> (f64, f64) {
+        let of = |waits: &Vec<i64>| {
+            let rank = (waits.len() * in_hundred).div_ceil(100).max(1) - 1;
+            let mut waits = waits.clone();
+            match waits.is_empty() {
+                true => 0.0,
+                false => *waits.select_nth_unstable(rank).1 as f64 / 1000.0,
+            }
+        };
+        (of(&self.waits[0]), of(&self.waits[1]))
     }
 
     fn line(&self, name: String, spread: Option<(f64, f64)>) -> ComparisonRow {
@@ -193,6 +219,8 @@ impl GroupSums {
             jobs: jobs as u64,
             before: mean(self.before),
             after: mean(self.after),
+            median: self.waited(50),
+            p95: self.waited(95),
             difference: mean(self.after - self.before),
             spread,
             verdict: Verdict::of(spread),
@@ -218,10 +246,12 @@ fn sorted_into(
     weeks: u64,
 ) -> Option<Comparison> {
     let (mut whole, mut accounts, mut sizes, mut queues) = (None, vec![], vec![], vec![]);
+    let mut users = vec![];
     for (key, line) in lines {
         match key {
             GroupKey::Whole => whole = Some(line),
             GroupKey::Account(_) => accounts.push(line),
+            GroupKey::User(_) => users.push(line),
             GroupKey::Size(_) => sizes.push(line),
             GroupKey::Queue(_) => queues.push(line),
         }
@@ -229,7 +259,12 @@ fn sorted_into(
     for by_jobs in [&mut accounts, &mut queues] {
         by_jobs.sort_by(|a, b| b.jobs.cmp(&a.jobs).then_with(|| a.name.cmp(&b.name)));
     }
+    users.sort_by(|a: &ComparisonRow, b| {
+        let by_change = b.difference.abs().total_cmp(&a.difference.abs());
+        by_change.then_with(|| a.name.cmp(&b.name))
+    });
     Some(Comparison {
+        users,
         unknown,
         weeks,
         whole: whole?,
@@ -296,6 +331,7 @@ mod tests {
         assert_eq!(row(&got.whole), ("all jobs".to_owned(), 3, 40.0, 30.0));
         assert_eq!(got.whole.difference, -10.0);
         assert_eq!(got.whole.verdict, Verdict::TooFewWeeks);
+        assert_eq!((got.whole.median, got.whole.p95), ((20.0, 30.0), (100.0, 40.0)));
         let accounts: Vec<_> = got.accounts.iter().map(row).collect();
         let unknown = "(unknown)".to_owned();
         assert_eq!(accounts, [("bio".to_owned(), 2, 60.0, 30.0), (unknown, 1, 0.0, 30.0)]);

@@ -13,20 +13,24 @@ use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_control::{
     Caller, ClientId, ClusterConfig, Controller, Effect, Event, Facts, LinkHello, LinkId, Loaded,
-    PolicyConfig, ReservationPolicy,
+    PolicyConfig, PriorityConfig, ReservationPolicy,
 };
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::{AllocationKey, NodeReport, NodeSelf};
+use cosy_model::policy::{Enforce, PolicyChange};
 use cosy_model::{
     Amounts, End, EndCause, Gid, Group, JobId, JobSpec, MiB, NodeSpec, OsText, Program, QueueSpec,
-    Span, Time, Uid, User,
+    Span, Time, Uid, User, limits,
 };
 use cosy_sched::Policy;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 const QUEUE: &str = "main";
+/// So long after the last submission or end a site's jobs that still wait are waited for: use may
+/// have to fade before they may start.
+const PATIENCE: Span = Span::from_secs(60 * 86_400);
 /// Uid of the workload's user 0.
 const FIRST_UID: u32 = 1000;
 
@@ -49,6 +53,22 @@ pub struct Setup<'a> {
     pub reservations: ReservationPolicy,
     /// All jobs, sorted by submit time.
     pub jobs: &'a [Job],
+    /// Queues, accounts and the order of jobs, where there is more than one queue of all.
+    pub site: Option<&'a Site<'a>>,
+}
+
+/// What a controller is told beside its machine.
+pub struct Site<'a> {
+    /// Login name of each of the workload's users.
+    pub users: &'a [String],
+    /// All queues.
+    pub queues: Vec<QueueSpec>,
+    /// How queues order their jobs.
+    pub priority: PriorityConfig,
+    /// What of the accounts binds jobs.
+    pub enforce: Enforce,
+    /// Accounts, users and qualities of service.
+    pub policy: Vec<PolicyChange>,
 }
 
 /// Users who submit every job to the queue and reserve nothing.
@@ -75,6 +95,7 @@ pub fn starts(machine: Machine, policy: Policy, jobs: &[Job]) -> Vec<Option<Time
         policy,
         reservations: ReservationPolicy::default(),
         jobs,
+        site: None,
     };
     run(&setup, &mut QueueUsers { machine, jobs })
 }
@@ -82,16 +103,26 @@ pub fn starts(machine: Machine, policy: Policy, jobs: &[Job]) -> Vec<Option<Time
 /// Lets `users` ask for the jobs of `setup`, and answers when each started, in the queue or
 /// with its reservation.
 pub fn run(setup: &Setup<'_>, users: &mut dyn Users) -> Vec<Option<Time>> {
+    // Without a site nothing is asked of the controller that it could refuse as a whole.
+    run_site(setup, users).unwrap_or_default()
+}
+
+/// The same, with what the controller is told of a site.
+///
+/// # Errors
+/// Why it refuses the accounts.
+pub fn run_site(setup: &Setup<'_>, users: &mut dyn Users) -> Result<Vec<Option<Time>>, String> {
     let began = setup.jobs.first().map_or(Time::EPOCH, |job| job.submit);
     let mut run = ControllerReplay::new(setup, users, began);
     run.connect(began);
+    run.tell_policy(began)?;
     while let Some(now) = run.next_instant() {
         run.now = now;
         run.end_due(now);
         run.submit_due(now);
         run.settle(now);
     }
-    run.starts
+    Ok(run.starts)
 }
 
 /// What an attempt holds: the nodes' connections and names, that of the program last.
@@ -109,7 +140,16 @@ struct ControllerReplay<'a> {
     attempt_nodes: BTreeMap<AllocationKey, AttemptNodes>,
     ends: BinaryHeap<Reverse<(Time, AllocationKey)>>,
     starts: Vec<Option<Time>>,
+    /// How many of them there are.
+    started: usize,
+    /// When something was submitted or ended last.
+    busy: Time,
+    /// Why the accounts were refused.
+    refused: Option<String>,
 }
+
+/// The administrator who tells the accounts.
+const ADMIN: ClientId = ClientId(u64::MAX);
 
 impl<'a> ControllerReplay<'a> {
     fn new(setup: &'a Setup<'a>, users: &'a mut dyn Users, began: Time) -> Self {
@@ -127,6 +167,44 @@ impl<'a> ControllerReplay<'a> {
             attempt_nodes: BTreeMap::new(),
             ends: BinaryHeap::new(),
             starts: vec![None; setup.jobs.len()],
+            started: 0,
+            busy: began,
+            refused: None,
+        }
+    }
+
+    /// An administrator makes accounts, users and qualities of service.
+    fn tell_policy(&mut self, now: Time) -> Result<(), String> {
+        let site = self.setup.site.filter(|site| !site.policy.is_empty());
+        let Some(site) = site else {
+            return Ok(());
+        };
+        for (at, part) in site.policy.chunks(limits::POLICY_CHANGES).enumerate() {
+            let request = Request::ChangePolicy {
+                changes: part.to_vec(),
+                dry_run: false,
+            };
+            let mut key = [0; 16];
+            key[..8].copy_from_slice(&(at as u64).to_le_bytes());
+            let asked = Event::Asked {
+                client: ADMIN,
+                caller: Box::new(Caller::known(person(Uid(0), "root"))),
+                key: Some(key),
+                request,
+                facts: Facts::default(),
+            };
+            self.controller.handle(now, asked);
+            self.settle(now);
+        }
+        self.refused.take().map_or(Ok(()), Err)
+    }
+
+    fn user(&self, uid: Uid) -> User {
+        let at = uid.0.saturating_sub(FIRST_UID) as usize;
+        let known = self.setup.site.and_then(|site| site.users.get(at));
+        match known.filter(|name| !name.is_empty()) {
+            Some(name) => person(uid, name),
+            None => person(uid, &format!("user{uid}")),
         }
     }
 
@@ -171,6 +249,11 @@ impl<'a> ControllerReplay<'a> {
         // What was due is done: the controller is never asked twice at the same instant.
         let due = self.controller.next_due();
         let due = due.map(|due| due.max(self.now + Span(1)));
+        // A site's controller looks at what was used again and again, for ever.
+        let over = submit.is_none() && end.is_none() && self.setup.site.is_some();
+        let in_vain = self.known.len() <= self.started
+            || due.is_some_and(|due| due.since(self.busy) > PATIENCE);
+        let due = due.filter(|_| !over || !in_vain);
         submit.into_iter().chain(end).chain(due).min()
     }
 
@@ -178,6 +261,7 @@ impl<'a> ControllerReplay<'a> {
         while let Some(Reverse((_, key))) = self.ends.peek().filter(|end| end.0.0 <= now) {
             let key = *key;
             self.ends.pop();
+            self.busy = now;
             self.end(now, key);
         }
     }
@@ -206,6 +290,7 @@ impl<'a> ControllerReplay<'a> {
         while jobs.get(self.next).is_some_and(|job| job.submit <= now) {
             let at = self.next;
             self.next += 1;
+            self.busy = now;
             let request = self.users.first_request(now, at, &self.controller);
             self.send(now, at, request);
         }
@@ -214,7 +299,7 @@ impl<'a> ControllerReplay<'a> {
     fn send(&mut self, now: Time, at: usize, request: Request) {
         let asked = Event::Asked {
             client: ClientId(at as u64),
-            caller: Box::new(Caller::known(user(uid(&self.setup.jobs[at])))),
+            caller: Box::new(Caller::known(self.user(uid(&self.setup.jobs[at])))),
             key: None,
             request,
             facts: Facts::default(),
@@ -245,7 +330,7 @@ impl<'a> ControllerReplay<'a> {
                 self.launch(now, link, launch.allocation.key, launch.allocation.node);
             }
             Effect::ResolveUser(uid) => {
-                let result = Ok(user(uid));
+                let result = Ok(self.user(uid));
                 let resolved = Event::UserResolved { uid, result };
                 self.controller.handle(now, resolved);
             }
@@ -286,6 +371,12 @@ impl<'a> ControllerReplay<'a> {
     }
 
     fn replied(&mut self, now: Time, client: ClientId, reply: &Reply) {
+        if client == ADMIN {
+            if let Reply::Refused(refusal) = reply {
+                self.refused = Some(refusal.message.clone());
+            }
+            return;
+        }
         let at = client.0 as usize;
         if let Reply::Submitted { job, .. } = reply {
             self.known.insert(*job, at);
@@ -311,7 +402,8 @@ impl<'a> ControllerReplay<'a> {
         held.push((link, node.clone()));
         if let Some(at) = key.job().and_then(|own| self.known.get(&own.job)) {
             let job = &self.setup.jobs[*at];
-            self.starts[*at] = Some(now);
+            let first = self.starts[*at].replace(now).is_none();
+            self.started += usize::from(first);
             let end = now + job.run.min(job.limit).max(Span(1));
             self.ends.push(Reverse((end, key)));
         }
@@ -346,14 +438,24 @@ fn config(setup: &Setup<'_>) -> ClusterConfig {
         key: Some(name(node)),
         ..NodeSpec::default()
     };
+    let only = || {
+        vec![QueueSpec {
+            name: QUEUE.to_owned(),
+            ..QueueSpec::default()
+        }]
+    };
+    let queues = setup.site.map_or_else(only, |site| site.queues.clone());
+    let default_queue = queues.first().map(|queue| queue.name.clone());
     ClusterConfig {
         name: "simulated".to_owned(),
         nodes: (0..machine.nodes).map(node).collect(),
-        queues: vec![QueueSpec {
-            name: QUEUE.to_owned(),
-            ..QueueSpec::default()
-        }],
-        default_queue: Some(QUEUE.to_owned()),
+        queues,
+        default_queue,
+        priority: setup
+            .site
+            .map(|site| site.priority.clone())
+            .unwrap_or_default(),
+        enforce: setup.site.map(|site| site.enforce).unwrap_or_default(),
         policy: PolicyConfig {
             backfill: policy.backfill,
             depth: policy.depth,
@@ -370,8 +472,8 @@ fn uid(job: &Job) -> Uid {
     Uid(FIRST_UID.saturating_add(job.user))
 }
 
-fn user(uid: Uid) -> User {
-    let name = format!("user{uid}");
+fn person(uid: Uid, name: &str) -> User {
+    let name = name.to_owned();
     User {
         uid,
         name: name.clone(),

@@ -141,6 +141,7 @@ pub fn generate(settings: &Settings) -> Workload {
         users: vec![UNKNOWN.to_owned()],
         accounts: vec![UNKNOWN.to_owned()],
         queues: vec![UNKNOWN.to_owned()],
+        qos: Vec::new(),
         machine: Some(settings.nodes.max(1)),
         dropped: Vec::new(),
     }

@@ -135,6 +135,7 @@ pub fn generate(settings: &Settings) -> Workload {
         users: vec![UNKNOWN.to_owned()],
         accounts: vec![UNKNOWN.to_owned()],
         queues: queues.iter().map(|name| (*name).to_owned()).collect(),
+        qos: Vec::new(),
         machine: Some(settings.nodes.max(1)),
         dropped: Vec::new(),
     }

@@ -90,6 +90,7 @@ impl Month {
             policy: self.policy,
             reservations: setting.rule_set.policy(&self.curve, self.candidates),
             jobs: &self.jobs,
+            site: None,
         };
         let starts = run(&setup, &mut users);
         Outcome {

@@ -22,16 +22,17 @@ pub enum Column {
     User,
     Account,
     Partition,
+    Qos,
     State,
 }
 
 use Column::{
     Account, AllocCpus, AllocNodes, Elapsed, ElapsedRaw, Eligible, End, JobId, JobIdRaw, NCpus,
-    NNodes, Partition, ReqCpus, ReqNodes, Start, State, Submit, TimeLimit, TimeLimitRaw, User,
+    NNodes, Partition, Qos, ReqCpus, ReqNodes, Start, State, Submit, TimeLimit, TimeLimitRaw, User,
 };
 
 /// All of them in the order of their declaration, as `sacct` spells them.
-const SPELLED: [(Column, &str); 20] = [
+const SPELLED: [(Column, &str); 21] = [
     (JobId, "JobID"),
     (JobIdRaw, "JobIDRaw"),
     (Submit, "Submit"),
@@ -51,6 +52,7 @@ const SPELLED: [(Column, &str); 20] = [
     (User, "User"),
     (Account, "Account"),
     (Partition, "Partition"),
+    (Qos, "QOS"),
     (State, "State"),
 ];
 

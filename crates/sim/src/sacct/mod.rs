@@ -51,6 +51,7 @@ pub fn read(name: &str, input: impl BufRead, strictness: Strictness) -> Result<W
         users: Names::default(),
         accounts: Names::default(),
         queues: Names::default(),
+        qos: Names::default(),
     };
     let mut lines = Lines::new(log_input::unpack(input));
     loop {
@@ -85,6 +86,7 @@ struct Dump {
     users: Names<String>,
     accounts: Names<String>,
     queues: Names<String>,
+    qos: Names<String>,
 }
 
 impl Dump {
@@ -133,6 +135,7 @@ impl Dump {
             user: index(&mut self.users, cells.get(Column::User)),
             account: index(&mut self.accounts, cells.get(Column::Account)),
             queue: index(&mut self.queues, cells.get(Column::Partition)),
+            qos: index(&mut self.qos, cells.get(Column::Qos)),
             ..Job::default()
         });
     }
@@ -157,6 +160,7 @@ impl Dump {
             users: self.users.into_names(),
             accounts: self.accounts.into_names(),
             queues: self.queues.into_names(),
+            qos: self.qos.into_names(),
             machine: None,
             dropped,
         })

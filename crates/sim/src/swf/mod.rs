@@ -109,6 +109,7 @@ impl Log {
             user: index(&mut header.users, row[Field::USER.0]),
             account: index(&mut header.accounts, row[Field::GROUP.0]),
             queue: index(&mut header.queues, row[Field::QUEUE.0]),
+            qos: 0,
         })
     }
 
@@ -139,6 +140,7 @@ impl Log {
         Ok(Workload {
             dropped: self.faults.finish(self.jobs.len())?,
             jobs: self.jobs,
+            qos: Vec::new(),
             machine: self.header.machine(),
             users: self.header.users.into_names(),
             accounts: self.header.accounts.into_names(),
