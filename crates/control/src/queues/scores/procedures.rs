@@ -173,7 +173,7 @@ pub(crate) fn measure_machine(config: &ClusterConfig, machine: &Machine, queues:
             let of_queues = all.map(|queue| {
                 let has = weighted.iter().map(|tres| {
                     let nodes = queue.nodes().iter();
-                    let amounts = nodes.map(|id| amount_of(&machine.node(id).amounts(), tres));
+                    let amounts = nodes.map(|id| amount_of(machine.node(id).amounts(), tres));
                     let licenses = match tres {
                         Tres::License(name) => u64::from(config.licenses.get(name)),
                         _ => 0,
