@@ -86,8 +86,14 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     let accounts = path("accounts").map(|p| whole(p, load::LONGEST));
     let qos = path("qos").map(|p| whole(p, FILE_BYTES));
+    let lua = conf
+        .parent()
+        .unwrap_or(Path::new(""))
+        .join("job_submit.lua");
+    let lua = lua.canonicalize().ok().filter(|lua| lua.is_file());
     let imported = import::import(&Sources {
         conf: &read_with_includes(conf)?,
+        lua: lua.as_ref().and_then(|lua| lua.to_str()),
         gres: &beside("gres", "gres.conf")?,
         topology: &beside("topology", "topology.conf")?,
         accounts: accounts.transpose()?.as_ref(),

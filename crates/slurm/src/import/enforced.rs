@@ -59,6 +59,9 @@ impl Reader {
                     require: "time_limit is set".into(),
                     refuse: "a job needs a time limit here: use --time".into(),
                 });
+            } else if let Some(path) = self.lua.clone().filter(|_| name == "lua") {
+                self.note(line, &format!("JobSubmitPlugins={plugin}: {path} judges submissions here too; 'cadm rule test' tries it"));
+                self.cluster.lua = Some(path);
             } else {
                 self.unknown_plugin(line, plugin);
             }

@@ -45,6 +45,8 @@ pub struct Sources<'a> {
     pub gres: &'a [Piece],
     /// Lines of `topology.conf`.
     pub topology: &'a [Piece],
+    /// Path of the `job_submit.lua` beside it, if there is one.
+    pub lua: Option<&'a str>,
     /// What `sacctmgr dump` wrote.
     pub accounts: Option<&'a Piece>,
     /// What [`qos::command`] wrote.
@@ -70,7 +72,10 @@ pub struct Imported {
 /// # Errors
 /// A file that is none of Slurm's, or a value in accounts that is none.
 pub fn import(sources: &Sources<'_>) -> Result<Imported, Fault> {
-    let mut reader = Reader::default();
+    let mut reader = Reader {
+        lua: sources.lua.map(str::to_owned),
+        ..Reader::default()
+    };
     for line in lines::read(sources.conf)? {
         reader.line(&line);
     }
@@ -423,6 +428,52 @@ others = \"deny\"
         let got = imported(&conf, Some(DUMP), Some(&lost)).unwrap();
         assert!(got.accounts.unwrap().contains("\n#QOS - 'high'\n"));
         assert!(got.toml.contains("\"qos\"]"), "limits of 'high' would bind nobody: {}", got.toml);
+    }
+
+    #[test]
+    fn what_decides_the_order() {
+        let conf = "NodeName=n1 CPUs=2\nJobSubmitPlugins=lua\nPriorityType=priority/multifactor\n\
+            PriorityWeightAge=100\nPriorityWeightQOS=7\n\
+            PriorityWeightTRES=CPU=10,GRES/gpu=20,energy=1\nPriorityDecayHalfLife=14-0\n\
+            PriorityMaxAge=7-0\nPriorityFavorSmall=YES\n\
+            PriorityFlags=SMALL_RELATIVE_TO_TIME,MAX_TRES,INCR_ONLY\nPartitionName=a Nodes=n1 \
+            PriorityJobFactor=5 TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu=2.5\n";
+        let got = import(&Sources {
+            conf: &[Piece::file("slurm.conf", conf)],
+            lua: Some("/etc/slurm/job_submit.lua"),
+            ..Sources::default()
+        });
+        let got = got.unwrap();
+        let want = "\
+nodes = \"n1\"
+order = \"weights\"
+priority_factor = 5
+
+[queue.billing]
+core = 1
+memory_gib = 0.25
+devices = { \"gpu\" = 2.5 }
+
+[priority]
+half_life = \"1209600s\"
+billing = \"max\"
+max_age = \"604800s\"
+size_factor = \"small-by-time\"
+
+[priority.weights]
+age = 100
+qos = 7
+tres = { \"cpu\" = 10, \"gres/gpu\" = 20 }
+
+[submit]
+lua = \"/etc/slurm/job_submit.lua\"
+";
+        assert!(got.toml.ends_with(want), "{}", got.toml);
+        let lost = ["PriorityWeightTRES=energy=1", "PriorityFlags=INCR_ONLY"];
+        for lost in lost {
+            let told = format!("{lost} is not carried over");
+            assert!(got.notes.iter().any(|note| note.ends_with(&told)), "{:?}", got.notes);
+        }
     }
 
     #[test]

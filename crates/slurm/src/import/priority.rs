@@ -6,13 +6,16 @@ use super::reader::Reader;
 use super::records::Billing;
 use crate::submit::times::limit;
 use cosy_model::Span;
+use cosy_model::policy::Tres;
 
 /// Names of weights there and in `[priority.weights]`.
 const WEIGHTS: &[(&str, &str)] = &[
     ("priorityweightage", "age"),
+    ("priorityweightassoc", "association"),
     ("priorityweightfairshare", "fair_share"),
     ("priorityweightjobsize", "size"),
     ("priorityweightpartition", "queue"),
+    ("priorityweightqos", "qos"),
 ];
 /// Names of reset periods there and here.
 const RESETS: &[&str] = &[
@@ -68,6 +71,7 @@ impl Reader {
                 let damping = value.parse().ok().filter(|n: &u16| *n > 0);
                 self.cluster.priority.damping = self.told(line, name, value, damping);
             }
+            "priorityweighttres" => self.tres_weights(line, value),
             "priorityflags" => self.priority_flags(line, value),
             _ => return false,
         }
@@ -86,6 +90,23 @@ impl Reader {
             self.note(line, &format!("{name}={value}: use counts half after 3660 days here"));
         }
         self.cluster.priority.half_life = Some(read.min(LONGEST_HALF_LIFE));
+    }
+
+    /// `CPU=1000,Mem=2000,GRES/gpu=3000`.
+    fn tres_weights(&mut self, line: &Line, value: &str) {
+        for item in value.split(',').map(str::trim).filter(|i| !i.is_empty()) {
+            let read = item.split_once('=').and_then(|(name, weight)| {
+                let tres: Tres = name.to_lowercase().parse().ok()?;
+                let weight = weight.parse::<u32>().ok()?;
+                (tres != Tres::Billing).then_some((tres, weight))
+            });
+            match read {
+                Some((tres, weight)) => {
+                    self.cluster.priority.tres.insert(tres.to_string(), weight);
+                }
+                None => self.note(line, &format!("PriorityWeightTRES={item} is not carried over")),
+            }
+        }
     }
 
     fn priority_flags(&mut self, line: &Line, value: &str) {

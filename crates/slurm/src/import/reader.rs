@@ -60,6 +60,8 @@ pub(super) struct Reader {
     pub without_meaning: BTreeSet<String>,
     /// Programs beside jobs have been named.
     pub hooks: bool,
+    /// Path of the site's `job_submit.lua`, where there is one.
+    pub lua: Option<String>,
     /// An included file was not there: partitions may be missing.
     pub incomplete: bool,
 }

@@ -86,6 +86,8 @@ pub(super) struct Priority {
     pub multifactor: bool,
     /// Weights by their names in `[priority.weights]`.
     pub weights: BTreeMap<&'static str, u64>,
+    /// Weights of resources, by their names.
+    pub tres: BTreeMap<String, u32>,
     /// `Span::ZERO`: use never fades.
     pub half_life: Option<Span>,
     pub reset: Option<&'static str>,
@@ -102,7 +104,8 @@ pub(super) struct Priority {
 impl Priority {
     /// Whether queues are served by weighted factors.
     pub(super) fn orders(&self) -> bool {
-        self.multifactor && self.weights.values().any(|weight| *weight > 0)
+        let weighs = self.weights.values().any(|weight| *weight > 0);
+        self.multifactor && (weighs || self.tres.values().any(|weight| *weight > 0))
     }
 }
 
@@ -143,4 +146,6 @@ pub(super) struct Cluster {
     pub enforced: Enforced,
     pub priority: Priority,
     pub rules: Vec<Rule>,
+    /// The script that judges submissions.
+    pub lua: Option<String>,
 }

@@ -31,6 +31,10 @@ pub(super) fn text(
         access(&mut out, &queue.access, admins);
     }
     priority(&mut out, &cluster.priority);
+    if let Some(path) = &cluster.lua {
+        out.table("\n[submit]");
+        out.text("lua", path);
+    }
     rules(&mut out, &cluster.rules);
     out.0
 }
@@ -187,6 +191,11 @@ fn priority(out: &mut TomlOutput, priority: &Priority) {
     out.table("\n[priority.weights]");
     for (name, weight) in &priority.weights {
         out.plain(name, weight);
+    }
+    if !priority.tres.is_empty() {
+        let each = |(name, weight): (&String, &u32)| format!("{} = {weight}", quoted(name));
+        let all: Vec<String> = priority.tres.iter().map(each).collect();
+        out.plain("tres", format!("{{ {} }}", all.join(", ")));
     }
 }
 
