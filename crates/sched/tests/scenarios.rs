@@ -8,15 +8,20 @@
 //! queue day priority=5 nodes=0-3
 //! at 0 submit A queue=day nodes=2 limit=10 runs=8 user=prefer nice=0 whole
 //!      also: tasks= cores= memory= gpus= (of each task), prefer=0-1/2 avoid= require=
+//! pool matlab shared 2       a licence; `own`: a limit, which others may pass. holds=matlab:1
+//!      of submit and reserve; its number at=TIME:COUNT later
+//! at 2 predict A             writes down when A would start if running jobs took their limits
 //! at 3 cancel A | down 1 | up 1 | close day | open day | reserve R nodes=0-1 from=5 to=9
 //! ```
 #![allow(clippy::unwrap_used)] // tests
 
 use cosy_model::{
     AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
+    WaitReason,
 };
 use cosy_sched::{
-    Block, Component, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob,
+    Block, Component, Demand, Depth, Hold, HoldAmount, NodeMask, OrderKey, Policy, PoolId,
+    PoolKind, PoolSpec, Scheduler, WaitingJob,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -31,6 +36,7 @@ struct Scenario {
     policy: Policy,
     queues: Vec<(String, i32, NodeMask)>,
     events: Vec<(i64, String)>,
+    pools: Vec<(String, PoolSpec)>,
 }
 
 /// `word key=value key=value flag`.
@@ -86,6 +92,22 @@ fn parse(text: &str) -> Scenario {
                 let nodes = mask(words.get("nodes").expect("nodes of the queue"));
                 scenario.queues.push((words.0[0].into(), priority, nodes));
             }
+            "pool" => {
+                let (kind, count) = (words.0[1], words.0[2].parse().unwrap());
+                let (kind, reason) = match kind {
+                    "own" => (PoolKind::Own, WaitReason::ArrayLimit),
+                    _ => (PoolKind::Shared, WaitReason::Licenses),
+                };
+                let later = words.get("at").map(|at| at.split_once(':').unwrap());
+                let later = later.map(|(at, count)| {
+                    (Time::from_secs(at.parse().unwrap()), count.parse().unwrap())
+                });
+                let spec = PoolSpec {
+                    later: later.into_iter().collect(),
+                    ..PoolSpec::new(kind, reason, count)
+                };
+                scenario.pools.push((words.0[0].into(), spec));
+            }
             "at" => {
                 let (at, event) = rest.split_once(' ').unwrap();
                 scenario.events.push((at.parse().unwrap(), event.into()));
@@ -126,9 +148,13 @@ struct Play<'a> {
 impl<'a> Play<'a> {
     fn new(scenario: &'a Scenario) -> Self {
         let queues = scenario.queues.iter().map(|q| q.2.clone()).collect();
+        let mut scheduler = Scheduler::new(scenario.policy, scenario.nodes.clone(), queues);
+        for (at, (_, spec)) in scenario.pools.iter().enumerate() {
+            scheduler.set_pool(PoolId(at as u32), spec.clone());
+        }
         Self {
             scenario,
-            scheduler: Scheduler::new(scenario.policy, scenario.nodes.clone(), queues),
+            scheduler,
             names: Vec::new(),
             runs: BTreeMap::new(),
             ends: BTreeMap::new(),
@@ -147,6 +173,27 @@ impl<'a> Play<'a> {
         names
             .position(|queue| queue.0 == name)
             .expect("a known queue") as u16
+    }
+
+    /// `matlab:2,user:1`.
+    fn holds(&self, words: &Words) -> Vec<(PoolId, u64)> {
+        let one = |text: &str| {
+            let (name, count) = text.split_once(':').expect("a count");
+            let at = self.scenario.pools.iter().position(|pool| pool.0 == name);
+            (PoolId(at.expect("a known pool") as u32), count.parse().unwrap())
+        };
+        let holds = words.get("holds").into_iter();
+        holds.flat_map(|all| all.split(',')).map(one).collect()
+    }
+
+    fn predict(&mut self, now: i64, name: &str) {
+        let job = JobId(self.id(name));
+        let told = self.scheduler.predict(Time::from_secs(now), job).unwrap();
+        let start = told
+            .start
+            .map_or("never".into(), |at| (at.0 / 1000).to_string());
+        let why = told.reason.word();
+        writeln!(self.list, "{name} at {now}: starts {start}, {why}").unwrap();
     }
 
     fn run(mut self) -> String {
@@ -184,6 +231,7 @@ impl<'a> Play<'a> {
         match word {
             "submit" => self.submit(now, object, &words),
             "reserve" => self.reserve(object, &words),
+            "predict" => self.predict(now, object),
             "cancel" => drop(self.scheduler.dequeue(JobId(self.id(object)))),
             "down" | "up" => {
                 let node = NodeId(object.parse().unwrap());
@@ -232,7 +280,7 @@ impl<'a> Play<'a> {
             return;
         }
         self.scheduler.enqueue(WaitingJob {
-            holds: cosy_sched::Holds::NONE,
+            holds: self.holds(words).into_iter().map(hold).collect(),
             key: OrderKey {
                 queue_priority: *queue_priority,
                 level,
@@ -258,11 +306,11 @@ impl<'a> Play<'a> {
             tasks: 1,
             amounts: self.scenario.nodes[node.index()].clone(),
         };
-        let nodes = mask(words.get("nodes").unwrap());
+        let nodes = words.get("nodes").map(mask).unwrap_or_default();
         let shares: Vec<NodeShare> = nodes.iter().map(share).collect();
         self.chart.draw(name, &shares, from, to);
         self.scheduler.add_block(Block {
-            holds: Vec::new(),
+            holds: self.holds(words),
             reservation,
             shares,
             start: Time::from_secs(from),
@@ -279,6 +327,13 @@ impl<'a> Play<'a> {
         let part = |share: &NodeShare| format!("{}x{}", share.node, share.tasks);
         let parts: Vec<String> = shares.iter().map(part).collect();
         writeln!(self.list, "{name} {now}-{end} on {}", parts.join(" ")).unwrap();
+    }
+}
+
+fn hold((pool, amount): (PoolId, u64)) -> Hold {
+    Hold {
+        pool,
+        amount: HoldAmount::Fixed(amount),
     }
 }
 
