@@ -39,6 +39,7 @@ pub fn command() -> Command {
                 "remove",
                 "Remove an account; refused while reservations are charged to it",
             ),
+            tree::reset_command(),
             list_command(),
             ledger_command(),
         ])
@@ -153,6 +154,7 @@ pub fn run(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<
         "set" => return tree::set(context, m),
         "dump" => return file::dump(context, m),
         "load" => return file::load(context, m),
+        "reset-usage" => return tree::reset(context, m),
         "create" if m.contains_id("parent") => return tree::create(context, m),
         _ => {}
     }

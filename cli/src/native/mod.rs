@@ -28,6 +28,7 @@ pub mod reservations;
 pub mod resv;
 pub mod rule;
 pub mod run;
+pub mod share;
 pub mod stat;
 pub mod steps;
 pub mod submit;

@@ -21,11 +21,11 @@ use std::time::Duration;
 /// The command line of `cstat`.
 pub fn command() -> Command {
     arg::command("stat", "Show jobs and reservations, one job in full, queues, nodes, the plan")
-        .override_usage("cstat [OPTIONS] [ID...]\n       cstat [OPTIONS] queues|nodes|plan")
+        .override_usage("cstat [OPTIONS] [ID...]\n       cstat [OPTIONS] queues|nodes|plan|share")
         .arg(
             Arg::new("what")
-                .value_name("ID|queues|nodes|plan")
-                .help("Jobs in full (12, 12_3), all queues, all nodes, or the plan as a chart")
+                .value_name("ID|queues|nodes|plan|share")
+                .help("Jobs in full (12, 12_3), all queues, all nodes, the plan as a chart, or your place by fair share")
                 .num_args(0..),
         )
         .arg(flag("all", "Jobs of all users").short('A'))
@@ -83,6 +83,7 @@ enum Subject {
     Queues,
     Nodes,
     Plan,
+    Share,
 }
 
 fn subject(matches: &ArgMatches) -> anyhow::Result<Subject> {
@@ -93,6 +94,7 @@ fn subject(matches: &ArgMatches) -> anyhow::Result<Subject> {
         ["queues" | "queue"] => return Ok(Subject::Queues),
         ["nodes" | "node"] => return Ok(Subject::Nodes),
         ["plan"] => return Ok(Subject::Plan),
+        ["share" | "shares"] => return Ok(Subject::Share),
         ["job" | "jobs", ids @ ..] => ids,
         ids => ids,
     };
@@ -144,6 +146,7 @@ fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Resu
         Subject::Jobs(ids) => job_details(context, ids, as_json, style),
         Subject::List => fine(list(context, matches, as_json, style)?),
         Subject::Plan => fine(plan_text(context, matches, as_json)?),
+        Subject::Share => fine(super::share::text(context, &arg::list(matches, "user"), as_json)?),
         Subject::Queues => match context.ask(Request::Queues)? {
             Reply::Queues(all) if as_json => {
                 fine(json_text(&json!({ "queues": queues_json(&all) })))
@@ -410,6 +413,7 @@ mod tests {
                 Subject::Queues => 100,
                 Subject::Nodes => 101,
                 Subject::Plan => 102,
+                Subject::Share => 103,
             });
             assert_eq!(got, want, "{args:?}");
         };
@@ -425,6 +429,8 @@ mod tests {
         check(&["queues", "nodes"], None);
         check(&["plan", "--until", "now+3d", "--node", "n1"], Some(102));
         check(&["plan", "12"], None);
+        check(&["share"], Some(103));
+        check(&["share", "12"], None);
     }
 
     #[test]

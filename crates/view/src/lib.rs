@@ -31,6 +31,7 @@ pub mod phrase;
 pub mod queue;
 pub mod quote;
 pub mod reservation;
+pub mod standing;
 pub mod step;
 mod table;
 pub mod value;

@@ -30,6 +30,38 @@ pub fn set_command() -> Command {
     .arg(value("organization", "TEXT", "Whose it is"))
 }
 
+/// The command line of `cadm account reset-usage`.
+pub fn reset_command() -> Command {
+    changing(
+        "reset-usage",
+        "Forget what an account, with all below it, or one of its users has used",
+    )
+    .arg(super::name("name", "ACCOUNT", "Account"))
+    .arg(value("user", "USER", "Only this user in it").value_parser(parse_name))
+    .arg(
+        value("queue", "QUEUE", "The user's association for this queue")
+            .requires("user")
+            .value_parser(parse_name),
+    )
+}
+
+/// Runs `cadm account reset-usage`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn reset(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
+    let key = AssociationKey {
+        account: named(m, "name"),
+        user: m.get_one::<String>("user").cloned(),
+        queue: m.get_one::<String>("queue").cloned(),
+    };
+    let change = PolicyChange::ResetUsage {
+        association: Some(key),
+        qos: None,
+    };
+    carry_out(context, vec![change], m)
+}
+
 /// The command line of `cadm account tree`.
 pub fn command() -> Command {
     Command::new("tree")

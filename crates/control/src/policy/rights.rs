@@ -1,13 +1,13 @@
 //! Who may change what, and a list of changes as a whole.
 
 use super::draft::Draft;
-use super::effect::Effect;
+use super::effect::{Effect, Said};
 use super::{Policy, account_changes, association_changes, qos_changes, settings};
 use crate::config::ClusterConfig;
 use cosy_model::policy::{
     AdminLevel, AssociationChange, AssociationKey, PolicyChange, QosListChange,
 };
-use cosy_model::{JobId, Refusal, RefusalCode};
+use cosy_model::{EventKind, JobId, Refusal, RefusalCode};
 use std::collections::BTreeMap;
 
 /// Somebody who asks for a change.
@@ -313,10 +313,41 @@ fn carry_out(
         PolicyChange::AddQos { name, set } => qos_changes::add(draft, name, set),
         PolicyChange::ModifyQos { name, set } => qos_changes::modify(draft, name, set),
         PolicyChange::RemoveQos { name } => qos_changes::remove(draft, name),
-        PolicyChange::ResetUsage { .. } => Err(Refusal::invalid(
-            "no use is counted here: no queue orders jobs by it and no limit measures it",
-        )),
+        PolicyChange::ResetUsage { association, qos } => {
+            reset_usage(draft, association.as_ref(), qos.as_deref())
+        }
     }
+}
+
+/// What was used is forgotten: whose, has to be there. Where it is kept knows how.
+fn reset_usage(
+    draft: &mut Draft<'_>,
+    association: Option<&AssociationKey>,
+    qos: Option<&str>,
+) -> Result<(), Refusal> {
+    const WHAT: &str = "its use is forgotten";
+    if let Some(key) = association {
+        settings::account(draft, &key.account)?;
+        if key.user.is_some() && draft.policy().association(key).is_none() {
+            return Err(settings::not_found(format!(
+                "it is not so that {}",
+                settings::described(key)
+            )));
+        }
+        let mut said = Said::account(EventKind::Changed, &key.account, WHAT.to_owned());
+        if key.user.is_some() {
+            said = Said::association(EventKind::Changed, key);
+            said.detail.push_str(": use is forgotten");
+        }
+        draft.say(said);
+    }
+    if let Some(name) = qos {
+        settings::known_qos(draft, name)?;
+        let mut said = Said::qos(EventKind::Changed, name);
+        WHAT.clone_into(&mut said.detail);
+        draft.say(said);
+    }
+    Ok(())
 }
 
 fn texts<'a>(

@@ -57,6 +57,8 @@ pub(crate) fn answer(
                 enforce: config.enforce,
             })
         }
+        // filled in by whoever knows the order
+        PolicyQuery::Standing { .. } => Ok(PolicyAnswer::Standing(Vec::new())),
         PolicyQuery::Qos { names, usage: _ } => {
             missing("quality of service", names, |name| policy.qos(name).is_some())?;
             let all = policy.qos.values();

@@ -1,5 +1,6 @@
 //! Accounts, users and qualities of service are asked for and changed.
 
+use crate::config::Visibility;
 use crate::event::Caller;
 use crate::policy::books::follow;
 use crate::policy::rights::{Author, Used};
@@ -11,9 +12,9 @@ use crate::reservations::account::account_control;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::policy::{PolicyAnswer, PolicyChange, PolicyQuery};
+use cosy_model::policy::{AdminLevel, PolicyAnswer, PolicyChange, PolicyQuery};
 use cosy_model::reservation::AccountAction;
-use cosy_model::{Refusal, Time};
+use cosy_model::{Refusal, RefusalCode, Time};
 
 pub(crate) fn policy_query(
     rooms: &Rooms,
@@ -22,6 +23,9 @@ pub(crate) fn policy_query(
     query: &PolicyQuery,
 ) -> Result<Reply, Refusal> {
     let author = author(rooms, caller);
+    if let PolicyQuery::Standing { user } = query {
+        return standing(rooms, now, caller, user.as_deref());
+    }
     let mut answer = show::answer(&rooms.config, &rooms.policy, author, query)?;
     if let (
         PolicyAnswer::Associations { rows, .. },
@@ -40,6 +44,33 @@ pub(crate) fn policy_query(
         }
     }
     Ok(Reply::Policy(answer))
+}
+
+/// Where a user stands: the asking one, or any for who may see everything. Names of other users are told
+/// where the cluster tells whose jobs there are.
+fn standing(
+    rooms: &Rooms,
+    now: Time,
+    caller: &Caller,
+    user: Option<&str>,
+) -> Result<Reply, Refusal> {
+    let own = &caller.user.name;
+    let user = user.unwrap_or(own);
+    let all = rooms.policy.level(author(rooms, caller)) != AdminLevel::None;
+    if user != own && !all {
+        return Err(Refusal::new(
+            RefusalCode::AccessDenied,
+            format!("where {user} stands is told to {user} and to administrators"),
+        ));
+    }
+    let scores = rooms.queues.scores();
+    if !scores.orders() {
+        return Err(Refusal::invalid(
+            "no queue orders jobs by use: within a level they go first come, first served",
+        ));
+    }
+    let names = all || rooms.config.policy.visibility != Visibility::Own;
+    Ok(Reply::Policy(PolicyAnswer::Standing(scores.standing_of(user, names, now))))
 }
 
 pub(crate) fn change_policy(
@@ -71,6 +102,7 @@ pub(crate) fn change_policy(
             for said in said {
                 turn.happened(now, said.kind, &who, said.object, said.detail);
             }
+            let changed = changed + forget_usage(rooms, now, changes);
             tell_policy_to_others(rooms);
             if rooms.config.enforce.binds() {
                 rooms.jobs.reviews_mut().policy_changed();
@@ -83,6 +115,25 @@ pub(crate) fn change_policy(
             other.map(|_| done(0))
         }
     }
+}
+
+/// Forgets what was used where changes say so; tells how many do.
+fn forget_usage(rooms: &mut Rooms, now: Time, changes: &[PolicyChange]) -> u64 {
+    let scores = rooms.queues.scores_mut();
+    let mut resets = 0;
+    for change in changes {
+        if let PolicyChange::ResetUsage { association, qos } = change {
+            resets += 1;
+            if let Some(key) = association {
+                scores.shares_mut().reset(key, now);
+            }
+            if let Some(name) = qos {
+                scores.shares_mut().reset_qos(name, now);
+            }
+            scores.has_changed();
+        }
+    }
+    resets
 }
 
 fn author<'a>(rooms: &Rooms, caller: &'a Caller) -> Author<'a> {

@@ -144,3 +144,58 @@ fn columns_by_share() -> (i64, i64) {
     let told = priorities(&mut world);
     (told[&(new as i64)].0, told[&(again as i64)].0)
 }
+
+/// Who is ahead at which level with what use, and when one overtakes.
+#[test]
+fn a_user_is_told_who_is_ahead() {
+    let mut world = ordered(1, QueueOrder::FairShare, PriorityConfig::default());
+    let all = vec![
+        account("physics", "root", 1),
+        account("biology", "root", 1),
+        member("physics", "ann", 1),
+        member("biology", "bob", 1),
+    ];
+    changes(&mut world, all);
+    let first = submit_as(&mut world, "ann", 1, |_| {});
+    served(&mut world, &[first]);
+    submit_as(&mut world, "bob", 1, |_| {});
+    let waits = submit_as(&mut world, "ann", 1, |_| {});
+    world.pass(120);
+    let ask = |world: &mut World, who: &str, about: Option<&str>| {
+        let uid = 2000 + u32::from(who.as_bytes()[0]);
+        let about = about.map(str::to_owned);
+        let query = Request::Policy(PolicyQuery::Standing { user: about });
+        world.ask_as(user(uid, who), None, query)
+    };
+    let Reply::Policy(PolicyAnswer::Standing(told)) = ask(&mut world, "ann", None) else {
+        panic!("ann may know where ann stands");
+    };
+    assert_eq!((told.len(), told[0].rank, told[0].users), (1, 1, 2), "{told:?}");
+    let (account, own) = (&told[0].levels[0], &told[0].levels[1]);
+    assert_eq!((account.name.as_str(), account.ahead, account.of), ("physics", 1, 2));
+    assert_eq!((own.name.as_str(), own.ahead, own.next.as_ref()), ("ann", 0, None));
+    let next = account.next.as_ref().expect("biology is ahead");
+    assert_eq!((next.name.as_str(), next.shares), ("biology", Some(1)));
+    assert!(next.used < account.used, "{account:?}");
+    let more = next.until_overtaken.expect("both have shares");
+    assert!(more.abs_diff(account.used - next.used) <= 1, "{account:?}");
+    // bob's job goes on with four cores
+    let at = next.overtaken_at.expect("bob's job runs");
+    let secs = at.since(world.now).secs() as u64;
+    assert!(secs.abs_diff(more / 4) < 30, "{secs} for {more}");
+    let refused = ask(&mut world, "ann", Some("bob"));
+    assert!(matches!(refused, Reply::Refused(_)), "{refused:?}");
+    let reply = world.ask_as(
+        user(2097, "ann"),
+        None,
+        Request::Explain {
+            job: waits.to_string().parse().unwrap(),
+        },
+    );
+    let Reply::Explained { lines, .. } = reply else {
+        panic!("{reply:?}");
+    };
+    let text = lines.join("\n");
+    assert!(text.contains("only by a job that overtakes it"), "{text}");
+    assert!(text.contains("1 of 2 come before it, at last biology"), "{text}");
+}

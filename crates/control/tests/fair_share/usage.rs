@@ -195,3 +195,55 @@ fn a_changed_factor_counts_for_what_runs_and_a_removed_quality_of_service_is_for
     let own = amounts(&mut world)["optics/bob"].raw_usage;
     assert!(own > 0, "the user's use stays");
 }
+
+fn reset(account: &str, user: Option<&str>) -> PolicyChange {
+    PolicyChange::ResetUsage {
+        association: Some(AssociationKey {
+            account: account.to_owned(),
+            user: user.map(str::to_owned),
+            queue: None,
+        }),
+        qos: None,
+    }
+}
+
+/// What was used before an administrator said so does not count, of running jobs neither, also after a crash.
+#[test]
+fn use_is_forgotten_where_an_administrator_says_so() {
+    let mut world = kept(2, Span::ZERO);
+    let first = submit_as(&mut world, "ann", 1, |_| {});
+    served(&mut world, &[first]);
+    submit_as(&mut world, "bob", 1, with_qos("half"));
+    submit_as(&mut world, "ann", 1, |_| {});
+    world.pass(300);
+    let cpu = |world: &mut World, name: &str| {
+        let told = amounts(world)[name].used_seconds.clone();
+        told.get(&Tres::Cpu).copied().unwrap_or(0)
+    };
+    let (ann, bob) = (cpu(&mut world, "physics/ann"), cpu(&mut world, "optics/bob"));
+    assert!(ann > 3000 && bob > 500, "{ann} {bob}");
+    changes(&mut world, vec![reset("physics", Some("ann"))]);
+    assert_eq!(cpu(&mut world, "physics/ann"), 0);
+    assert_eq!(cpu(&mut world, "root"), bob, "what others have used stays");
+    world.pass(60);
+    world.crash();
+    world.connect_all();
+    world.deliver_all();
+    let since = cpu(&mut world, "physics/ann");
+    assert!((230..=260).contains(&since), "{since} of one minute");
+    changes(&mut world, vec![reset("physics", None)]);
+    assert_eq!(cpu(&mut world, "root"), 0, "optics is below physics");
+    assert!(qos_amounts(&mut world, "half").raw_usage > 0);
+    let of_qos = PolicyChange::ResetUsage {
+        association: None,
+        qos: Some("half".to_owned()),
+    };
+    changes(&mut world, vec![of_qos]);
+    assert_eq!(qos_amounts(&mut world, "half").raw_usage, 0);
+    let unknown = Request::ChangePolicy {
+        changes: vec![reset("physics", Some("eve"))],
+        dry_run: false,
+    };
+    let reply = world.ask_as(user(0, "root"), Some([99; 16]), unknown);
+    assert!(matches!(&reply, Reply::Refused(_)), "{reply:?}");
+}

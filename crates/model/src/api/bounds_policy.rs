@@ -22,6 +22,7 @@ pub(super) fn query(query: &PolicyQuery) -> Bounded {
             names("accounts", accounts)?;
             names("users", users)
         }
+        PolicyQuery::Standing { user } => optional("user", user.as_deref()),
     }
 }
 

@@ -4,6 +4,7 @@ use super::{
     AccountRecord, AdminLevel, AssociationKey, AssociationSettings, Enforce, LimitKey, QosRecord,
     Tres, UserRecord,
 };
+use crate::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -42,6 +43,11 @@ pub enum PolicyQuery {
         /// With what is used.
         usage: bool,
     },
+    /// Where somebody stands in the order of queues that go by use. Answer: [`PolicyAnswer::Standing`].
+    Standing {
+        /// Login name; the asking user without.
+        user: Option<String>,
+    },
 }
 
 /// Answer to a [`PolicyQuery`].
@@ -69,6 +75,68 @@ pub enum PolicyAnswer {
     },
     /// Qualities of service, by number.
     Qos(Vec<QosInfo>),
+    /// Where a user stands, by account and queue.
+    Standing(Vec<Standing>),
+}
+
+/// Where a user stands in one account, in the order of queues that go by use. Use is in billing units
+/// times seconds.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Standing {
+    /// Account; empty of a user whose jobs are in none.
+    pub account: String,
+    /// Login name.
+    pub user: String,
+    /// Only for jobs in this queue; empty for all others.
+    pub queue: String,
+    /// Rank: the highest is served first.
+    pub rank: u32,
+    /// The highest rank.
+    pub users: u32,
+    /// From the first level below the root down to the user.
+    pub levels: Vec<LevelStanding>,
+}
+
+/// Where an account, or at last the user, stands among its siblings.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LevelStanding {
+    /// Account; at last the user.
+    pub name: String,
+    /// Its shares; `None` counts as the account above (`parent`).
+    pub shares: Option<u32>,
+    /// Shares of all at this level.
+    pub all_shares: u64,
+    /// What it has used.
+    pub used: u64,
+    /// What all at this level have used.
+    pub all_used: u64,
+    /// What its running jobs may still use until their limits.
+    pub committed: u64,
+    /// How many of the level come before it.
+    pub ahead: u32,
+    /// How many there are at the level.
+    pub of: u32,
+    /// The nearest of those before it.
+    pub next: Option<NextAhead>,
+}
+
+/// Who comes right before somebody at a level.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NextAhead {
+    /// Account or user; empty where that is not told.
+    pub name: String,
+    /// Its shares.
+    pub shares: Option<u32>,
+    /// What it has used.
+    pub used: u64,
+    /// So much it has to use, while nobody else at the level uses anything, until it is overtaken; `None`
+    /// where use changes nothing, because one of the two has no shares.
+    pub until_overtaken: Option<u64>,
+    /// When it is overtaken if all that runs now goes on; `None` where that is not within a year.
+    pub overtaken_at: Option<Time>,
 }
 
 /// An account as it is told.

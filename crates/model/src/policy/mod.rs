@@ -13,7 +13,8 @@ mod tres;
 
 pub use change::{AssociationChange, PolicyChange, QosChange, QosListChange};
 pub use info::{
-    AccountEntry, AssociationInfo, AssociationUsage, PolicyAnswer, PolicyQuery, QosInfo, UserEntry,
+    AccountEntry, AssociationInfo, AssociationUsage, LevelStanding, NextAhead, PolicyAnswer,
+    PolicyQuery, QosInfo, Standing, UserEntry,
 };
 pub use limit::{LimitHit, LimitKey, LimitKind, LimitPlace, LimitScope, Limits, Measure};
 pub use records::{

@@ -1,6 +1,6 @@
 //! Lists are begun, gone on with piece by piece, and answered.
 
-use crate::config::ClusterConfig;
+use crate::config::{ClusterConfig, Visibility};
 use crate::conversations::choosing::Sieve;
 use crate::conversations::choosing::procedures::sieve;
 use crate::conversations::explain::{lines, planner_reason};
@@ -14,6 +14,7 @@ use crate::conversations::replies::reply_to;
 use crate::conversations::requests::no_job;
 use crate::conversations::visible::{is_told_all, may_find, may_see};
 use crate::conversations::waits::procedures::go_on_waiting;
+use crate::event::Caller;
 use crate::jobs::Jobs;
 use crate::jobs::arrays::Names;
 use crate::jobs::components::{component_of, rows_by_component};
@@ -21,6 +22,7 @@ use crate::jobs::ended::Ended;
 use crate::jobs::job::{Job, Submitted};
 use crate::machine::nodes::procedures::list_nodes_piece;
 use crate::planning::Planning;
+use crate::queues::access::procedures::is_administrator;
 use crate::queues::demand::procedures::least_nodes;
 use crate::record::JobRow;
 use crate::reservations::show::procedures::list_reservations_piece;
@@ -458,7 +460,7 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
             let starts = listing.starts.as_ref().unwrap_or(&none);
             let lines = first.map_or_else(Vec::new, |job| {
                 let place = listing.places.get(&job.id()).copied();
-                lines(
+                let mut all = lines(
                     &rooms.config,
                     &rooms.machine,
                     &rooms.planning,
@@ -466,7 +468,9 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
                     now,
                     job,
                     (starts, place),
-                )
+                );
+                all.extend(standing_lines(rooms, now, &listing.caller, job));
+                all
             });
             Reply::Explained { table, lines }
         }
@@ -491,4 +495,15 @@ pub(crate) fn jobs_by_component(rooms: &Rooms, now: Time, job: &Job) -> Vec<Job>
     };
     let numbers = 0..job.spec().component_count() as u16;
     numbers.map(of_component).collect()
+}
+
+/// Sentences about the place of a job whose queue orders by more than dates.
+fn standing_lines(rooms: &Rooms, now: Time, caller: &Caller, job: &Job) -> Vec<String> {
+    let Some(queue) = rooms.queues.id_of(&job.submitted().queue) else {
+        return Vec::new();
+    };
+    let names = rooms.config.policy.visibility != Visibility::Own
+        || is_administrator(&rooms.config, caller);
+    let queue = rooms.queues.get(queue).spec();
+    rooms.queues.scores().lines_of(queue, job, names, now)
 }

@@ -16,6 +16,7 @@ mod qos_use;
 pub(crate) mod resources;
 mod row;
 pub(crate) mod shares;
+mod standing;
 mod told;
 
 pub(crate) use places::Member;
@@ -115,6 +116,11 @@ impl Scores {
     /// What the nodes of each queue have of them.
     pub fn queues_have(&mut self, of_queues: BTreeMap<String, BTreeMap<Tres, u64>>) {
         self.of_queues = of_queues;
+    }
+
+    /// Whether some queue orders by more than dates.
+    pub const fn orders(&self) -> bool {
+        self.orders
     }
 
     /// Whether use is kept.

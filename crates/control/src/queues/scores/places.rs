@@ -53,6 +53,24 @@ impl Places {
         }
     }
 
+    /// The name of the account at a place. It looks at all of them.
+    pub fn account_at(&self, place: Place) -> Option<&str> {
+        let mut all = self.0.iter();
+        let found = all.find(|(_, account)| account.own == Some(place));
+        found.map(|(name, _)| &**name)
+    }
+
+    /// Places of a user in all accounts, by account.
+    pub fn of_user(&self, user: &str) -> Vec<Place> {
+        let all = self.0.values();
+        let all = all.filter_map(|account| account.users.get(user));
+        let places = all.flat_map(|own| {
+            let by_queue = own.by_queue.iter().map(|(_, place)| *place);
+            own.everywhere.into_iter().chain(by_queue)
+        });
+        places.collect()
+    }
+
     /// The member has that place.
     pub fn set(&mut self, member: Member<'_>, place: Place) {
         let account = self.0.entry(member.account.into()).or_default();

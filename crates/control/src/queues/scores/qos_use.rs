@@ -152,6 +152,15 @@ impl QosUses {
         }
     }
 
+    /// What was used with one until then does not count any more.
+    pub fn reset(&mut self, name: &str, now: Time) {
+        if let Some(own) = self.all.get_mut(name) {
+            own.since = now;
+            own.meter.forget();
+            self.unsaved.insert(name.to_owned());
+        }
+    }
+
     /// The store has that row. Whether it fades is only known when the policy is told: until then it is
     /// measured as the row says.
     pub fn restore(&mut self, row: &UsageRow, resources: &mut Resources, common: Decay, now: Time) {

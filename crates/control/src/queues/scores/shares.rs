@@ -12,6 +12,7 @@ use crate::queues::scores::places::{Member, Places};
 use crate::queues::scores::qos_use::QosUses;
 use crate::queues::scores::resources::{BILLING, Resources, UseOf};
 use crate::queues::scores::row::{UsageRow, fill, write};
+use cosy_model::policy::{AssociationKey, ROOT};
 use cosy_model::{JobId, Time};
 use cosy_policy::billing::with_factor;
 use cosy_policy::fair_tree::{self, FairTree, Place};
@@ -322,6 +323,21 @@ impl Shares {
         self.places.account(name)
     }
 
+    /// Who is at a place: account, user, queue; `None` for accounts.
+    pub fn member_at(&self, place: Place) -> Option<Member<'_>> {
+        self.holders.get(&place).map(Holder::member)
+    }
+
+    /// The name of the account at a place.
+    pub fn account_at(&self, place: Place) -> Option<&str> {
+        self.places.account_at(place)
+    }
+
+    /// Places of a user in all accounts.
+    pub fn places_of_user(&self, user: &str) -> Vec<Place> {
+        self.places.of_user(user)
+    }
+
     /// What use is worth at that time, in thousandths of billing units times milliseconds.
     pub fn worth(&self, usage: Usage, at: Time) -> u128 {
         self.decay.worth(usage, at)
@@ -452,6 +468,38 @@ impl Shares {
             }
         }
         self.qos.forget_what_fades();
+        self.sum_anew();
+    }
+
+    /// What an association has used until now does not count any more; of an account's own association
+    /// nothing of all below it.
+    pub fn reset(&mut self, key: &AssociationKey, now: Time) {
+        let top = match &key.user {
+            Some(user) => self.exactly(Member {
+                account: &key.account,
+                user,
+                queue: key.queue.as_deref().unwrap_or(""),
+            }),
+            None if key.account == ROOT => Some(Place::ROOT),
+            None => self.place_of_account(&key.account),
+        };
+        let Some(top) = top else {
+            return; // nothing was ever used there
+        };
+        for (place, holder) in &mut self.holders {
+            let up = std::iter::successors(Some(*place), |at| self.tree.above(*at));
+            if up.into_iter().any(|at| at == top) {
+                holder.since = now;
+                holder.meter.forget();
+                self.unsaved.insert(*place);
+            }
+        }
+        self.sum_anew();
+    }
+
+    /// What was used with a quality of service until now does not count any more.
+    pub fn reset_qos(&mut self, name: &str, now: Time) {
+        self.qos.reset(name, now);
         self.sum_anew();
     }
 
