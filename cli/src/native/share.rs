@@ -1,8 +1,7 @@
 //! `cstat share`: where one stands in the order of queues that go by use, and how to read it.
 
-use crate::native::policy::ask;
-use crate::native::stat::json_text;
 use crate::{Context, times};
+use cosy_model::api::{Reply, Request};
 use cosy_model::policy::{PolicyAnswer, PolicyQuery, Standing};
 use cosy_view::standing::lines;
 use serde_json::json;
@@ -18,13 +17,13 @@ pub fn text(context: &Context, users: &[String], as_json: bool) -> anyhow::Resul
     };
     let mut all: Vec<Standing> = Vec::new();
     for user in asked {
-        match ask(context, PolicyQuery::Standing { user })? {
-            PolicyAnswer::Standing(told) => all.extend(told),
+        match context.ask(Request::Policy(PolicyQuery::Standing { user }))? {
+            Reply::Policy(PolicyAnswer::Standing(told)) => all.extend(told),
             _ => return Err(cosy_client::CallError::Unexpected.into()),
         }
     }
     if as_json {
-        return Ok(json_text(&json!({ "standing": all })));
+        return Ok(format!("{:#}\n", json!({ "standing": all })));
     }
     if all.is_empty() {
         return Ok(

@@ -65,7 +65,7 @@ fn carry_out(
     }
 }
 
-pub(super) fn ask(context: &Context, query: PolicyQuery) -> anyhow::Result<PolicyAnswer> {
+fn ask(context: &Context, query: PolicyQuery) -> anyhow::Result<PolicyAnswer> {
     match context.ask(Request::Policy(query))? {
         Reply::Policy(answer) => Ok(answer),
         _ => Err(cosy_client::CallError::Unexpected.into()),
