@@ -69,7 +69,7 @@ pub fn load(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
         "-" => "standard input",
         path => path,
     };
-    let wrong = |why: String| exit::usage(&format!("{from}: {why}; nothing was changed"));
+    let wrong = |why: String| exit::usage(format!("{from}: {why}; nothing was changed"));
     let wanted = read::site(&text).map_err(wrong)?;
     let present = present::site(context)?;
     let all = difference::between(&present, &wanted, m.get_flag("prune")).map_err(wrong)?;
