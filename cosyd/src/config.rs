@@ -21,7 +21,7 @@ use cosy_control::{ClusterConfig, ReservationPolicy};
 use cosy_model::{JobId, Uid, limits};
 use nodes::{Node, NodeSet, nodes, sets};
 use policy::{Policy, policy};
-use queues::{Queue, default_queue, queues};
+use queues::{Queue, admitted_is_enforced, default_queue, queues};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -172,6 +172,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     let sets = sets(&mut check, &file.node_set, &known);
     let queues = queues(&mut check, &file.queue, &known, &sets);
     let default_queue = default_queue(&mut check, &file.queue);
+    let enforce = policy::enforce(&mut check, &file.policy);
+    admitted_is_enforced(&mut check, &file.queue, enforce);
     let (reservations, queue_reservations) = reservation_rules(&mut check, &file);
     let cluster = ClusterConfig {
         name: cluster_name(&mut check, file.cluster.as_ref()),
@@ -196,7 +198,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         reservations,
         queue_reservations,
         accounts: accounts::read(&mut check, &file.account),
-        enforce: policy::enforce(&mut check, &file.policy),
+        enforce,
         licenses: licenses::read(&mut check, &file.licenses),
         end_if_never: file.policy.end_if_never,
     };

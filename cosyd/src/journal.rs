@@ -62,6 +62,7 @@ fn loudness(event: &Event) -> LogLevel {
         | K::Granted
         | K::Held
         | K::LimitCut
+        | K::LimitUsedUp
         | K::LowUse
         | K::Made
         | K::Moved

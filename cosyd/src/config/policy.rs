@@ -28,6 +28,8 @@ pub(super) struct Policy {
     attend_grace: Option<Spanned<String>>,
     batch_delay: Option<Spanned<String>>,
     enforce: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    limits_pend: bool,
     pub(super) mail_command: Option<Vec<String>>,
     #[serde(default)]
     pub(super) end_if_never: bool,
@@ -86,6 +88,7 @@ pub(super) fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
             .unwrap_or(standard.interactive_per_user),
         attend_grace: check.span(table.attend_grace.as_ref(), standard.attend_grace),
         batch_delay: batch_delay(check, table.batch_delay.as_ref(), standard.batch_delay),
+        limits_pend: table.limits_pend,
     };
     if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
         let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());

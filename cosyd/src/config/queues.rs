@@ -4,7 +4,8 @@ use super::nodes::known_hosts;
 use super::values::Raw;
 use super::{priority, reservations};
 use cosy_config::{Check, Size};
-use cosy_model::{AccessLevel, QueueSpec, QueueState, Span, limits};
+use cosy_model::policy::Enforce;
+use cosy_model::{AccessLevel, QueueAdmits, QueueSpec, QueueState, Span, limits};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
@@ -34,6 +35,11 @@ pub(super) struct Queue {
     order: Option<Spanned<String>>,
     billing: Option<priority::Billing>,
     priority_factor: Option<Raw>,
+    qos: Option<Spanned<String>>,
+    allow_accounts: Option<Spanned<Vec<String>>>,
+    deny_accounts: Option<Spanned<Vec<String>>>,
+    allow_qos: Option<Spanned<Vec<String>>>,
+    deny_qos: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     access: Access,
     pub(super) reservations: Option<reservations::Table>,
@@ -132,7 +138,87 @@ fn queue(
         others: others.unwrap_or_default(),
         state: queue_state(check, table.state.as_ref()),
         order: priority::order(check, table.order.as_ref()),
+        admits: admits(check, table),
     }
+}
+
+/// Accounts and qualities of service of its jobs. Which there are is in the controller's store, so
+/// only what contradicts itself is found here.
+fn admits(check: &mut Check<'_>, table: &Queue) -> QueueAdmits {
+    let accounts = (&table.allow_accounts, &table.deny_accounts);
+    let qos = (&table.allow_qos, &table.deny_qos);
+    for (what, (allow, deny)) in [("accounts", accounts), ("qos", qos)] {
+        if let (Some(_), Some(deny)) = (allow, deny) {
+            let why = format!(
+                "allow_{what} and deny_{what} together: where some are allowed all others are denied, so leave out deny_{what}"
+            );
+            check.fault(deny.span().start, why);
+        }
+        for list in [allow, deny].into_iter().flatten() {
+            names(check, what, list);
+        }
+        if let Some(list) = allow.as_ref().filter(|list| list.get_ref().is_empty()) {
+            let why = format!(
+                "allow_{what} is empty: nobody could use the queue; leave it out to allow all"
+            );
+            check.fault(list.span().start, why);
+        }
+    }
+    let list = |list: &Option<Spanned<Vec<String>>>| list.as_ref().map(|l| l.get_ref().clone());
+    let qos = table.qos.as_ref();
+    if let Some(name) = qos.filter(|name| !sound(name.get_ref())) {
+        check.fault(name.span().start, "the name of a quality of service is one word");
+    }
+    QueueAdmits {
+        allow_accounts: list(&table.allow_accounts),
+        deny_accounts: list(&table.deny_accounts).unwrap_or_default(),
+        allow_qos: list(&table.allow_qos),
+        deny_qos: list(&table.deny_qos).unwrap_or_default(),
+        qos: qos.map(|name| name.get_ref().clone()),
+    }
+}
+
+/// Lists of accounts and of qualities of service shut nobody out as long as users may name what they
+/// like, and a queue's quality of service does nothing while limits do not bind.
+pub(super) fn admitted_is_enforced(check: &mut Check<'_>, tables: &[Queue], enforce: Enforce) {
+    for table in tables {
+        let accounts = [&table.allow_accounts, &table.deny_accounts];
+        let qos = [&table.allow_qos, &table.deny_qos];
+        let at = |list: &Option<Spanned<Vec<String>>>| list.as_ref().map(|l| l.span().start);
+        let accounts = accounts.into_iter().find_map(at);
+        let qos = qos.into_iter().find_map(at);
+        let own = table.qos.as_ref().map(|name| name.span().start);
+        let wants = [
+            (accounts, enforce.associations, "accounts", "associations"),
+            (qos, enforce.qos, "qualities of service", "qos"),
+            (own, enforce.limits, "the limits of a queue's quality of service", "limits"),
+        ];
+        for (at, enforced, what, word) in wants {
+            if let (Some(at), false) = (at, enforced) {
+                let why = format!(
+                    "{what} bind nobody without enforce = [\"{word}\"] in [policy]: write it there, or leave this out"
+                );
+                check.fault(at, why);
+            }
+        }
+    }
+}
+
+fn names(check: &mut Check<'_>, what: &str, list: &Spanned<Vec<String>>) {
+    let at = list.span().start;
+    if list.get_ref().len() > limits::ADMITTED {
+        let why = format!("more than {} names of {what}", limits::ADMITTED);
+        check.fault(at, why);
+    }
+    if let Some(name) = list.get_ref().iter().find(|name| !sound(name)) {
+        let why = format!("'{}' is no name: names are single words", name.escape_debug());
+        check.fault(at, why);
+    }
+}
+
+fn sound(name: &str) -> bool {
+    let odd = |c: char| c.is_whitespace() || c.is_control() || ",:@".contains(c);
+    !name.is_empty() && name.len() <= limits::NAME_BYTES && !name.contains(odd)
 }
 
 fn mpi(check: &mut Check<'_>, name: Option<&Spanned<String>>) -> Option<String> {

@@ -64,6 +64,9 @@ pub struct PolicyConfig {
     pub attend_grace: Span,
     /// A batch job starts this long after its submission at the earliest. Source: slurm.conf(5), `batch_sched_delay`.
     pub batch_delay: Span,
+    /// What can never fit into a limit of the accounts' policy waits instead of being refused, unless
+    /// its quality of service says `DenyOnLimit` or it has none.
+    pub limits_pend: bool,
 }
 
 /// How requests are weighed in the shares and waits of the notice rule.
@@ -267,6 +270,7 @@ impl Default for PolicyConfig {
             interactive_per_user: 1,
             attend_grace: Span::from_secs(60),
             batch_delay: Span::ZERO,
+            limits_pend: false,
         }
     }
 }

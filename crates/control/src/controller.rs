@@ -14,6 +14,7 @@ use crate::conversations::requests::procedures::check_users;
 use crate::event::{Batch, Event};
 use crate::jobs::Jobs;
 use crate::jobs::dependencies::Dependencies;
+use crate::jobs::limits::procedures::{count_anew, runs};
 use crate::jobs::restore::procedures::{build_queues, load_answers};
 use crate::jobs::restore::{RowsOfJobs, policy};
 use crate::jobs::reviews::Steps;
@@ -34,6 +35,7 @@ use crate::procedures::end::held_due;
 use crate::procedures::features::choose_again;
 use crate::procedures::keys::{all_keys_due, keys_due};
 use crate::procedures::launch::start_jobs;
+use crate::procedures::limits::{limits_due, minutes_due};
 use crate::procedures::node_changes::changes_due;
 use crate::procedures::node_lost::check_nodes;
 use crate::procedures::node_reports::link_reported;
@@ -207,6 +209,7 @@ impl Controller {
         inside_ends_due(&mut self.rooms, &mut self.turn);
         let mut steps = Steps::of_turn();
         review_line(&mut self.rooms, &mut self.turn, &mut steps);
+        limits_due(&mut self.rooms, &mut self.turn);
         keys_due(&mut self.rooms, &mut self.turn);
         start_jobs(&mut self.rooms, &mut self.turn);
         inside_ends_due(&mut self.rooms, &mut self.turn);
@@ -220,6 +223,7 @@ impl Controller {
         for id in self.rooms.jobs.take_changed() {
             let rooms = &mut self.rooms;
             charge(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id);
+            runs(rooms, id);
             self.rooms.aside.works_on(Object::Job(id));
             save_job(&self.rooms.machine, &mut self.rooms.jobs, &mut self.turn, id);
         }
@@ -242,7 +246,8 @@ impl Controller {
     fn go_on_when_durable(&mut self) {
         let left = !self.rooms.jobs.are_reviewed()
             || self.rooms.conversations.is_unfinished()
-            || self.rooms.queues.scores().is_due();
+            || self.rooms.queues.scores().is_due()
+            || self.rooms.jobs.parked().is_due();
         if left {
             self.turn.tell_durable();
         }
@@ -304,6 +309,7 @@ impl Controller {
             &mut self.turn,
         );
         choose_again(&mut self.rooms, &mut self.turn);
+        minutes_due(&mut self.rooms, &mut self.turn);
         self.rooms.planning.tick();
         part_queues(&mut self.rooms, &mut self.turn);
         check_reservations(&mut self.rooms, &mut self.turn);
@@ -390,6 +396,7 @@ impl Controller {
         tell_planner(&mut it.rooms, &mut it.turn);
         configure_licenses(&it.rooms.config, &it.rooms.jobs, &mut it.rooms.planning);
         it.rooms.policy = Policy::restore(loaded.policy);
+        count_anew(&mut it.rooms);
         it.rooms.queues.scores_mut().restore(loaded.usage, now);
         load_reservations(&mut it.rooms, &mut it.turn, reservations);
         books_are_in_the_tree(&mut it.rooms, &mut it.turn);

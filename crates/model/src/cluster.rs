@@ -190,6 +190,43 @@ pub struct QueueSpec {
     /// Who comes first in it.
     #[serde(default)]
     pub order: QueueOrder,
+    /// Which accounts and qualities of service its jobs may have, and its own.
+    #[serde(default)]
+    pub admits: QueueAdmits,
+}
+
+/// Accounts and qualities of service of a queue. Source: slurm.conf(5), `AllowAccounts`,
+/// `DenyAccounts`, `AllowQos`, `DenyQos`, `QOS`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueAdmits {
+    /// Only jobs of these accounts; `None`: of all that are not denied.
+    pub allow_accounts: Option<Vec<String>>,
+    /// No jobs of these accounts.
+    pub deny_accounts: Vec<String>,
+    /// Only jobs of these qualities of service; `None`: of all that are not denied.
+    pub allow_qos: Option<Vec<String>>,
+    /// No jobs of these qualities of service.
+    pub deny_qos: Vec<String>,
+    /// Its own quality of service: its limits hold for all jobs in the queue.
+    pub qos: Option<String>,
+}
+
+impl QueueAdmits {
+    /// Whether jobs of that account may be in it; a job without an account only where all may.
+    pub fn account(&self, name: Option<&str>) -> bool {
+        admits(self.allow_accounts.as_deref(), &self.deny_accounts, name)
+    }
+
+    /// Whether jobs of that quality of service may be in it; a job without one only where all may.
+    pub fn quality(&self, name: Option<&str>) -> bool {
+        admits(self.allow_qos.as_deref(), &self.deny_qos, name)
+    }
+}
+
+fn admits(allow: Option<&[String]>, deny: &[String], name: Option<&str>) -> bool {
+    let named = |list: &[String]| name.is_some_and(|name| list.iter().any(|one| one == name));
+    allow.is_none_or(named) && !named(deny)
 }
 
 impl QueueState {

@@ -86,6 +86,8 @@ kinds! {
     Joined => "joined",
     /// A job has less time, because its nodes are promised.
     LimitCut => "limit_cut",
+    /// A job is ended because a limit on minutes is used up.
+    LimitUsedUp => "limit_used_up",
     /// A node's link is gone for too long.
     Lost => "lost",
     /// A reservation was used little.

@@ -34,7 +34,7 @@ mod wait_reason;
 pub mod workflow;
 
 pub use cluster::{
-    AccessLevel, NodeSpec, NodeState, QueueOrder, QueueSpec, QueueState, RelayPolicy,
+    AccessLevel, NodeSpec, NodeState, QueueAdmits, QueueOrder, QueueSpec, QueueState, RelayPolicy,
 };
 pub use history::{EventKind, EventObject};
 pub use hostlist::{HostListError, expand, fold};

@@ -69,6 +69,8 @@ pub const RLIMITS: usize = 32;
 pub const GROUPS: usize = 65_536;
 /// Most cores of a node.
 pub const NODE_CORES: u32 = 8192;
+/// Most accounts, or qualities of service, that a queue allows or denies by name.
+pub const ADMITTED: usize = 10_000;
 /// Most queues of a cluster.
 pub const QUEUES: usize = 10_000;
 /// Most nodes of a cluster.

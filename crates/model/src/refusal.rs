@@ -1,6 +1,7 @@
 //! Why a request was refused: a value with a stable code, not an exception.
 
 use crate::limits;
+use crate::policy::LimitHit;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -111,6 +112,9 @@ pub struct Refusal {
     /// Slurm's error number for it, where a script of the site gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slurm_number: Option<u32>,
+    /// The limit of an association or a quality of service that refuses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitHit>,
 }
 
 impl Refusal {
@@ -121,6 +125,7 @@ impl Refusal {
             message: message.into(),
             about: None,
             slurm_number: None,
+            limit: None,
         }
     }
 
@@ -128,6 +133,13 @@ impl Refusal {
     #[must_use]
     pub fn about(mut self, about: About) -> Self {
         self.about = Some(about);
+        self
+    }
+
+    /// The same, and which limit refuses it.
+    #[must_use]
+    pub fn by_limit(mut self, limit: LimitHit) -> Self {
+        self.limit = Some(limit);
         self
     }
 

@@ -44,6 +44,14 @@ pub const fn level(level: AccessLevel) -> &'static str {
     }
 }
 
+fn joined(names: Option<&Vec<String>>) -> Option<String> {
+    names.map(|names| names.join(","))
+}
+
+fn some(names: &Vec<String>) -> Option<&Vec<String>> {
+    Some(names).filter(|names| !names.is_empty())
+}
+
 /// All fields of a queue that JSON tells.
 pub fn fields(queue: &QueueInfo) -> Fields<'_> {
     let QueueInfo {
@@ -78,6 +86,7 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         others: _,
         state,
         order,
+        admits,
     } = spec;
     let mebibytes = |amount: &Option<MiB>| amount.map(|m| m.0).into();
     vec![
@@ -102,6 +111,11 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         ("max_jobs_per_user", (*max_jobs_per_user).into()),
         ("default_memory_per_core_mib", mebibytes(default_memory_per_core)),
         ("exclusive", (*exclusive).into()),
+        ("qos", admits.qos.clone().into()),
+        ("allow_accounts", joined(admits.allow_accounts.as_ref()).into()),
+        ("deny_accounts", joined(some(&admits.deny_accounts)).into()),
+        ("allow_qos", joined(admits.allow_qos.as_ref()).into()),
+        ("deny_qos", joined(some(&admits.deny_qos)).into()),
         ("your_level", level(*your_level).into()),
     ]
 }

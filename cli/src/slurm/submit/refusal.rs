@@ -10,8 +10,8 @@ use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::NODE_CORES;
 use cosy_model::{About, ArraySpec, JobSpec, Refusal, RefusalCode, ReservationId};
-use cosy_slurm::sentences;
 use cosy_slurm::submit::{Fault, Line, array, depend, gres};
+use cosy_slurm::{limit_reason, sentences};
 
 /// The reservation of that name.
 ///
@@ -35,6 +35,13 @@ pub fn explain(
         && let Some(sentence) = refusal.about.and_then(sentence)
     {
         return refusal_after(&refusal.message, sentence); // whose account, which there are
+    }
+    if let Some(limit) = &refusal.limit {
+        // In the original the reason alone; in front of it which limit, with its figures.
+        let mut fault =
+            refusal_after(limit_reason::reason(limit), sentences::about_job(refusal.code));
+        fault.lines.insert(0, Line::Error(refusal.message.clone()));
+        return fault;
     }
     if let Some(sentence) = refusal.about.and_then(sentence) {
         return Fault::refusal(sentence);

@@ -105,7 +105,7 @@ pub(crate) fn lines(
     reservations: &Reservations,
     now: Time,
     job: &Job,
-    (starts, place): (&Starts, Option<i64>),
+    (starts, place, limit): (&Starts, Option<i64>, Option<&str>),
 ) -> Vec<String> {
     let mut first = Vec::new();
     if job.spec().attended {
@@ -130,6 +130,7 @@ pub(crate) fn lines(
             before: place.map(|place| place - 1),
             interactive_per_user: config.policy.interactive_per_user,
             license: short.filter(|_| reason == WaitReason::Licenses),
+            limit,
         },
     );
     let mut lines = first;

@@ -5,6 +5,7 @@ use crate::jobs::arrays::procedures::array_is_full;
 use crate::jobs::dependencies::Met;
 use crate::jobs::dependencies::procedures::{is_fresh, met_by};
 use crate::jobs::job::{Job, Place, Submitted};
+use crate::jobs::limits::procedures::waits_for;
 use crate::policy::rejudge::Charged;
 use crate::queues::access::may_be_administrator;
 use crate::reservations::inside::procedures::may_come_back;
@@ -41,7 +42,9 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
         Place::Lost => return Some(WaitReason::NeverFits),
         Place::Beyond { reason, .. } => return Some(reason.clone()),
     }
-    if let Some(reason) = barred_by_policy(rooms, &job.submitted) {
+    if let Some(reason) =
+        barred_by_policy(rooms, &job.submitted).or_else(|| not_admitted(rooms, job))
+    {
         return Some(reason);
     }
     if rooms.workflows.awaits_slot(job) {
@@ -69,7 +72,10 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
     if interactive_is_full(rooms, job) {
         return Some(WaitReason::InteractiveLimit);
     }
-    job.needs_user.then_some(WaitReason::Directory)
+    if job.needs_user {
+        return Some(WaitReason::Directory);
+    }
+    waits_for(rooms, now, job).map(|waits| WaitReason::Limit(waits.hit))
 }
 
 /// The account or the quality of service that it has is not its user's any more, while that is
@@ -94,4 +100,21 @@ pub(crate) fn barred_by_policy(rooms: &Rooms, submitted: &Submitted) -> Option<W
         },
         by_books,
     )
+}
+
+/// Why its queue does not take a job of its account, or of its quality of service, any more.
+fn not_admitted(rooms: &Rooms, job: &Job) -> Option<WaitReason> {
+    let queue = rooms.queues.id_of(&job.submitted().queue)?;
+    let admits = &rooms.queues.get(queue).spec().admits;
+    let spec = job.spec();
+    if !admits.account(spec.account.as_deref()) {
+        return Some(WaitReason::AccountNotAllowed);
+    }
+    if !admits.quality(spec.qos.as_deref()) {
+        return Some(WaitReason::QosNotAllowed);
+    }
+    let enforced = rooms.config.enforce.limits;
+    let gone = |name: &String| enforced && rooms.policy.qos(name).is_none();
+    let of_queue = admits.qos.as_ref().filter(|name| gone(name));
+    of_queue.map(|_| WaitReason::QosInvalid)
 }

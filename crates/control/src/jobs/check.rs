@@ -20,6 +20,7 @@ pub(crate) type Coming = BTreeMap<QueueId, usize>;
 static NOBODY: Coming = Coming::new();
 
 /// What a request would leave of a job, or of several that are alike.
+#[derive(Clone, Copy)]
 pub(crate) struct Outcome<'a> {
     /// The job's user.
     pub owner: &'a User,
@@ -72,6 +73,8 @@ pub(crate) struct Judged {
     pub place: Place,
     /// Its account and its quality of service, as named or filled in.
     pub standing: Standing,
+    /// Its time limit, as named or filled in.
+    pub time_limit: Option<Span>,
 }
 
 /// Takes from a count; what comes to nothing is not kept.

@@ -15,6 +15,7 @@ use crate::jobs::dependencies::procedures::keep_facts;
 use crate::jobs::dependencies::{Progress, Waiter};
 use crate::jobs::ended::Ended;
 use crate::jobs::job::{Job, Submitted};
+use crate::jobs::limits::procedures::leaves;
 use crate::machine::Machine;
 use crate::record::Record;
 use crate::reservations::inside::procedures::{planner_of, uncount_job};
@@ -123,6 +124,7 @@ fn note_of_end(machine: &Machine, job: &Job, end: &End, note: &str) -> String {
 /// The job is in no queue any more and counts nowhere.
 fn leave_line(rooms: &mut Rooms, id: JobId, submitted: &Submitted) {
     rooms.queues.scores_mut().left(id);
+    leaves(rooms, id);
     rooms.jobs.remove(&id);
     let (queues, jobs) = (&mut rooms.queues, &mut rooms.jobs);
     leave_queue(&rooms.config, queues, jobs, submitted);

@@ -17,6 +17,7 @@ pub(crate) mod file_names;
 pub(crate) mod invariants;
 pub(crate) mod job;
 pub(crate) mod licenses;
+pub(crate) mod limits;
 pub(crate) mod requeue;
 pub(crate) mod resize;
 pub(crate) mod restore;
@@ -33,6 +34,7 @@ use crate::jobs::dependencies::{Dependencies, Waiter};
 use crate::jobs::ended::{Ended, EndedJobs};
 use crate::jobs::job::{Group, Job, Phase, Submitted};
 use crate::jobs::licenses::Licenses;
+use crate::jobs::limits::parked::Parked;
 use crate::jobs::reviews::{Again, Reviews};
 use crate::jobs::rows::UnsavedRows;
 use cosy_model::{ClockStep, CountedResources, JobId, Span, Time, Uid, WaitReason};
@@ -66,6 +68,8 @@ pub(crate) struct Jobs {
     rows: UnsavedRows,
     /// Licences that jobs hold.
     licenses: Licenses,
+    /// Jobs that wait for limits.
+    parked: Parked,
 }
 
 impl Jobs {
@@ -85,6 +89,7 @@ impl Jobs {
             reviews: Reviews::default(),
             rows: UnsavedRows::default(),
             licenses: Licenses::default(),
+            parked: Parked::default(),
         }
     }
 
@@ -298,7 +303,8 @@ impl Jobs {
     pub fn next_due(&self) -> Option<Time> {
         let begin = self.begins.first().map(|(begin, _)| *begin);
         let held = self.held_ends.first().map(|(end, _)| *end);
-        begin.into_iter().chain(held).min()
+        let limits = self.parked.next_due();
+        begin.into_iter().chain(held).chain(limits).min()
     }
 
     /// The clock on the wall was set: dates that the controller has made are other ones now.
@@ -427,6 +433,16 @@ impl Jobs {
     /// Waiting jobs that are to be looked at again.
     pub fn reviews_mut(&mut self) -> &mut Reviews {
         &mut self.reviews
+    }
+
+    /// Jobs that wait for limits.
+    pub const fn parked(&self) -> &Parked {
+        &self.parked
+    }
+
+    /// The same, for those who come and go.
+    pub const fn parked_mut(&mut self) -> &mut Parked {
+        &mut self.parked
     }
 }
 

@@ -8,6 +8,7 @@ use crate::jobs::bodies::procedures::join_body;
 use crate::jobs::check::procedures::count_in_queue;
 use crate::jobs::ended::Ended;
 use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome};
+use crate::jobs::limits::procedures::comes;
 use crate::jobs::steer::procedures::owner;
 use crate::jobs::submit::procedures::add_group;
 use crate::record::{HeldBy, Numbering, Record};
@@ -129,6 +130,7 @@ fn join_group(
         phase: Phase::Waiting(Some(WaitReason::Fresh)),
     });
     count_in_queue(&rooms.config, &mut rooms.queues, &mut rooms.jobs, submitted, 1);
+    comes(rooms, id);
     join_body(&mut rooms.jobs, &mut rooms.planning, &rooms.aside, submitted);
     rooms.jobs.is_stored(submitted, stored);
 }

@@ -1,15 +1,69 @@
 //! What always holds of the policy.
 
 use super::Policy;
+use crate::jobs::job::Phase;
+use crate::jobs::limits::{held, party_of};
 use crate::rooms::Rooms;
-use cosy_model::policy::{NORMAL, ROOT};
+use cosy_model::WaitReason;
+use cosy_model::policy::{NORMAL, ROOT, Tres};
 
 /// Checks the room.
 ///
 /// # Errors
 /// What does not hold, in words.
 pub(crate) fn check(it: &Rooms) -> Result<(), String> {
-    it.policy.check()
+    it.policy.check()?;
+    limits_count_their_jobs(it)?;
+    who_waits_for_a_limit_waits(it)
+}
+
+/// What is counted for limits is what jobs are and hold, counted anew.
+fn limits_count_their_jobs(it: &Rooms) -> Result<(), String> {
+    let counts = it.policy.counts();
+    if counts.is_on() != it.config.enforce.limits {
+        return Err("limits are counted though they are not enforced, or the other way".to_owned());
+    }
+    let live = it.jobs.ids().filter(|_| counts.is_on());
+    if !live.eq(counts.jobs()) {
+        return Err("jobs that are counted for limits are not those that live".to_owned());
+    }
+    let limited = |tres: &Tres| counts.is_limited(tres);
+    for job in it.jobs.all().filter(|_| counts.is_on()) {
+        let of = counts.of(job.id());
+        let party = party_of(&it.queues, job.submitted());
+        if of.is_none_or(|of| of.party != party || of.rules != it.policy.rules(&party)) {
+            return Err(format!("job {} is counted with others, or by old limits", job.id()));
+        }
+        let run = job.run();
+        let want = run.map(|run| held(&it.config, &it.machine, &limited, job, run));
+        if counts.held_by(job.id()) != want.as_ref() {
+            return Err(format!(
+                "job {} is counted with {:?}, it holds {want:?}",
+                job.id(),
+                counts.held_by(job.id())
+            ));
+        }
+    }
+    match *counts.tallies() == counts.recounted() {
+        true => Ok(()),
+        false => Err(format!(
+            "limits count {:?}, counted anew it is {:?}",
+            counts.tallies(),
+            counts.recounted()
+        )),
+    }
+}
+
+fn who_waits_for_a_limit_waits(it: &Rooms) -> Result<(), String> {
+    for id in it.jobs.parked().ids() {
+        let job = it.jobs.get(&id);
+        let waits = job
+            .is_some_and(|job| matches!(job.phase(), Phase::Waiting(Some(WaitReason::Limit(_)))));
+        if !waits {
+            return Err(format!("job {id} is kept among those that wait for limits"));
+        }
+    }
+    Ok(())
 }
 
 impl Policy {

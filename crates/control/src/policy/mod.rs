@@ -21,6 +21,7 @@ pub(crate) mod books;
 pub(crate) mod draft;
 mod effect;
 pub(crate) mod invariants;
+pub(crate) mod limits;
 mod qos_changes;
 pub(crate) mod rejudge;
 pub(crate) mod rights;
@@ -31,6 +32,7 @@ pub(crate) mod standing;
 mod tree;
 
 use self::effect::kept;
+use self::limits::counts::Counts;
 use self::row::PolicyRow;
 use crate::turn::Turn;
 use cosy_model::policy::{
@@ -65,6 +67,8 @@ pub(crate) struct Policy {
     children: BTreeMap<String, BTreeSet<String>>,
     /// Associations of each user.
     of_user: BTreeMap<String, BTreeSet<AssociationKey>>,
+    /// What is counted of jobs for the sake of limits.
+    counts: Counts,
 }
 
 impl Default for Policy {
@@ -93,6 +97,7 @@ impl Default for Policy {
             },
             children: BTreeMap::new(),
             of_user: BTreeMap::new(),
+            counts: Counts::default(),
         }
     }
 }

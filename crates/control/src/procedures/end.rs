@@ -8,6 +8,7 @@ use crate::conversations::mail::procedures::mail_of;
 use crate::jobs::allocations::{order_end_held, with_steps};
 use crate::jobs::end::end_job;
 use crate::jobs::job::Job;
+use crate::jobs::limits::procedures::stops;
 use crate::jobs::save::save_job;
 use crate::machine::changes::procedures::take_over_again;
 use crate::machine::reports::order_clean_up;
@@ -201,6 +202,7 @@ pub(crate) fn follow(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     count_running(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id, false);
     charge_end(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id, now);
     rooms.jobs.give_licenses(id);
+    stops(rooms, id);
     rooms.jobs.start_saved(id);
     let base = rooms.jobs.base_of(id);
     if let Some(group) = rooms.jobs.group_mut(&base) {

@@ -3,6 +3,7 @@
 use crate::conversations::attending::tell_started;
 use crate::conversations::mail::News;
 use crate::conversations::mail::procedures::{mail_of, note_mailing};
+use crate::jobs::limits::procedures::runs;
 use crate::jobs::run::{Part, Run};
 use crate::jobs::save::save_job;
 use crate::machine::names::node_list;
@@ -12,6 +13,7 @@ use crate::planning::launch::procedures::{
 };
 use crate::planning::task_layout::dealt;
 use crate::procedures::alternative_queues::start_elsewhere;
+use crate::procedures::limits::turned_away;
 use crate::procedures::reviews::{refill_interactive, review};
 use crate::reservations::inside::clearance::limit_from;
 use crate::reservations::inside::procedures::{note_start, planned_starts, planner_of};
@@ -67,6 +69,9 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
     };
     let shares = planner_of(&mut rooms.planning, &mut rooms.reservations, id).held_by(id);
     let shares = dealt(&rooms.jobs, id, shares);
+    if turned_away(rooms, turn, id, &shares) {
+        return false;
+    }
     let take = |share| take_share(&mut rooms.machine, &rooms.jobs, &rooms.planning, id, share);
     let parts: Vec<Part> = shares.into_iter().map(take).collect();
     let limit =
@@ -76,6 +81,7 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
         return false;
     };
     job.starts(Run::new(now, limit, parts));
+    runs(rooms, id);
     count_start(&rooms.config, &rooms.machine, &mut rooms.queues, &mut rooms.jobs, now, base, id);
     note_start(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, now, id);
     note_mailing(&rooms.jobs, &mut rooms.conversations, id);

@@ -2,9 +2,12 @@
 
 use crate::config::Visibility;
 use crate::event::Caller;
+use crate::jobs::limits::procedures::counted_now;
 use crate::policy::books::follow;
+use crate::policy::limits::party::Meter;
 use crate::policy::rights::{Author, Used};
 use crate::policy::show;
+use crate::procedures::limits::policy_changed;
 use crate::queues::access::procedures::is_administrator;
 use crate::queues::scores::layout::Layout;
 use crate::queues::scores::procedures::charge_anew;
@@ -34,13 +37,18 @@ pub(crate) fn policy_query(
     {
         let shares = rooms.queues.scores().shares();
         for row in rows {
-            row.usage = shares.told(&row.key, now);
+            let known = shares.told(&row.key, now);
+            let mut told = known.clone().unwrap_or_default();
+            let counted = counted_now(rooms, Meter::Association(row.id), now, &mut told);
+            row.usage = known.map(|_| told.clone()).or(counted.then_some(told));
         }
     }
     if let (PolicyAnswer::Qos(rows), PolicyQuery::Qos { usage: true, .. }) = (&mut answer, query) {
         let shares = rooms.queues.scores().shares();
         for row in rows {
-            row.usage = Some(shares.qos_told(&row.record.name, now));
+            let mut told = shares.qos_told(&row.record.name, now);
+            counted_now(rooms, Meter::Qos(row.record.id), now, &mut told);
+            row.usage = Some(told);
         }
     }
     Ok(Reply::Policy(answer))
@@ -107,6 +115,7 @@ pub(crate) fn change_policy(
             if rooms.config.enforce.binds() {
                 rooms.jobs.reviews_mut().policy_changed();
             }
+            policy_changed(rooms);
             Ok(done(changed))
         }
         other => {

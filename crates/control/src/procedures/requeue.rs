@@ -112,8 +112,10 @@ pub(crate) fn revive(
         queue,
         place,
         standing,
+        time_limit,
     } = check_result(rooms, caller, &outcome)?;
     (spec.account, spec.qos) = (standing.account, standing.qos);
+    spec.time_limit = time_limit;
     let queue = rooms.queues.name(queue).to_owned();
     // What an administrator held, only one lets go.
     let hold = match ended.row.held {

@@ -2,6 +2,7 @@
 
 use crate::config::ClusterConfig;
 use crate::conversations::attending::expect_again;
+use crate::jobs::limits::procedures::count_anew;
 use crate::jobs::restore::RowsOfJobs;
 use crate::jobs::restore::procedures::{
     build_queues, load_submission, place_all_again, wait_again_for_others,
@@ -79,6 +80,7 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
     rooms.triggers.watch_configuration();
     build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states, turn.now());
     configure_licenses(&rooms.config, &rooms.jobs, &mut rooms.planning);
+    count_anew(rooms);
     machine_changed(rooms, turn);
     for id in there {
         configured_again(rooms, turn, id);

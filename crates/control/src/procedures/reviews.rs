@@ -5,6 +5,7 @@ use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{hopeless, next_look, planner_job};
 use crate::jobs::end::end_hopeless;
 use crate::jobs::job::{Phase, Place, TaskOutcome};
+use crate::jobs::limits::procedures::{stand_aside, stands_in_line};
 use crate::jobs::reviews::procedures::{next_within, still_wait};
 use crate::jobs::reviews::{AT_ONCE, Again, REFILL, STEPS_OF_END, Steps, weight};
 use crate::planning::rebuild::join_queues;
@@ -55,6 +56,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if let Some(at) = next_look {
         rooms.jobs.begins_at(at, id);
     }
+    stand_aside(rooms, now, id, reason.as_ref());
     if let Some(group) = rooms.jobs.group_mut(&base) {
         group.throttle(at, throttled);
     }
@@ -62,6 +64,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         if let Some(reservation) = within {
             rooms.planning.goes_inside(id, reservation);
         }
+        stands_in_line(rooms, id);
         planner_of(&mut rooms.planning, &mut rooms.reservations, id).enqueue(waiting);
         rooms.jobs.count_queued(turn, base, true);
     } else if reason.is_some() && queued {
@@ -102,6 +105,7 @@ const fn is_eligible(reason: Option<&WaitReason>) -> bool {
             WaitReason::ArrayLimit
                 | WaitReason::InteractiveLimit
                 | WaitReason::Directory
+                | WaitReason::Limit(_)
                 | WaitReason::NeverFits
                 | WaitReason::Fresh,
         )

@@ -11,7 +11,7 @@ use crate::job::CountedFeatures;
 use crate::reservation::{AccountAction, NamesChange, ReservationFilter, ReservationSpec, Sharing};
 use crate::trigger::TriggerTarget;
 use crate::workflow::{FlowFilter, FlowSpec};
-use crate::{JobSpec, QueueSpec, Refusal, job::ResourceRequest, limits};
+use crate::{JobSpec, QueueAdmits, QueueSpec, Refusal, job::ResourceRequest, limits};
 
 impl Request {
     /// Whether all that it holds is within bounds.
@@ -239,6 +239,21 @@ fn queue(spec: &QueueSpec) -> Bounded {
         most("names in an access list", levels.len(), limits::ACCESS_NAMES)?;
         levels.keys().try_for_each(|one| name("access list", one))?;
     }
+    let QueueAdmits {
+        allow_accounts,
+        deny_accounts,
+        allow_qos,
+        deny_qos,
+        qos,
+    } = &spec.admits;
+    let allowed = [allow_accounts, allow_qos].into_iter().flatten();
+    for list in allowed.chain([deny_accounts, deny_qos]) {
+        most("accounts or qualities of service", list.len(), limits::ADMITTED)?;
+        list.iter()
+            .try_for_each(|one| name("account or quality of service", one))?;
+    }
+    qos.as_deref()
+        .map_or(Ok(()), |qos| name("quality of service", qos))?;
     spec.mpi
         .as_deref()
         .map_or(Ok(()), |mpi| name("MPI plugin", mpi))

@@ -23,6 +23,11 @@ const NAMES: &[&str] = &[
     "Priority",
     "PriorityTier",
     "AllowGroups",
+    "AllowAccounts",
+    "DenyAccounts",
+    "AllowQos",
+    "DenyQos",
+    "QoS",
     "OverSubscribe",
     "Shared",
     "DefMemPerCPU",
@@ -32,13 +37,9 @@ const NAMES: &[&str] = &[
 /// Parameters that queues do not have, and the values that say so.
 const NEUTRAL: &[(&str, &[&str])] = &[
     ("AllocNodes", &["", "ALL"]),
-    ("AllowAccounts", &["", "ALL"]),
-    ("AllowQos", &["", "ALL"]),
     ("Alternate", &["", "NONE"]),
     ("CpuBind", &["", "NONE", "OFF"]),
     ("DefMemPerNode", &["", "0", "UNLIMITED"]),
-    ("DenyAccounts", &["", "NONE"]),
-    ("DenyQos", &["", "NONE"]),
     ("DisableRootJobs", &["", "NO"]),
     ("ExclusiveUser", &["", "NO"]),
     ("GraceTime", &["", "0"]),
@@ -50,7 +51,6 @@ const NEUTRAL: &[(&str, &[&str])] = &[
     ("OverTimeLimit", &["", "0", "NONE"]),
     ("PreemptMode", &["", "OFF"]),
     ("PriorityJobFactor", &["", "1"]),
-    ("QoS", &["", "N/A"]),
     ("ReqResv", &["", "NO"]),
     ("RootOnly", &["", "NO"]),
     ("TRESBillingWeights", &[""]),
@@ -73,6 +73,11 @@ pub struct PartitionUpdate {
     max_nodes: Option<Option<u32>>,
     priority: Option<i32>,
     groups: Option<Vec<String>>,
+    allow_accounts: Option<Option<Vec<String>>>,
+    deny_accounts: Option<Vec<String>>,
+    allow_qos: Option<Option<Vec<String>>>,
+    deny_qos: Option<Vec<String>>,
+    qos: Option<Option<String>>,
     exclusive: Option<bool>,
     memory_per_core: Option<Option<MiB>>,
     max_memory: Option<Option<MiB>>,
@@ -94,6 +99,12 @@ impl PartitionUpdate {
         set(&mut spec.exclusive, self.exclusive.as_ref());
         set(&mut spec.default_memory_per_core, self.memory_per_core.as_ref());
         set(&mut spec.max_memory, self.max_memory.as_ref());
+        let admits = &mut spec.admits;
+        set(&mut admits.allow_accounts, self.allow_accounts.as_ref());
+        set(&mut admits.deny_accounts, self.deny_accounts.as_ref());
+        set(&mut admits.allow_qos, self.allow_qos.as_ref());
+        set(&mut admits.deny_qos, self.deny_qos.as_ref());
+        set(&mut admits.qos, self.qos.as_ref());
         if let Some(groups) = &self.groups {
             spec.others = match groups.is_empty() {
                 true => AccessLevel::Allow,
@@ -160,6 +171,11 @@ fn set(update: &mut PartitionUpdate, key: &str, pair: &Pair<'_>) -> Result<(), U
         "MinNodes" if matches!(text, "0" | "1") => {}
         "MinNodes" => return Err(UpdateError::unsupported(pair.word)),
         "AllowGroups" => update.groups = Some(groups(text)),
+        "AllowAccounts" => update.allow_accounts = Some(allowed(text)),
+        "DenyAccounts" => update.deny_accounts = Some(denied(text)),
+        "AllowQos" => update.allow_qos = Some(allowed(text)),
+        "DenyQos" => update.deny_qos = Some(denied(text)),
+        "QoS" => update.qos = Some(Some(text.to_owned()).filter(|name| is_named(name))),
         "Priority" | "PriorityTier" => {
             let tier: u16 = text.parse().map_err(|_| bad())?;
             update.priority = Some(tier.into());
@@ -223,6 +239,23 @@ fn groups(text: &str) -> Vec<String> {
     }
     let names = text.split(',').filter(|name| !name.is_empty());
     names.map(str::to_owned).collect()
+}
+
+/// Names that alone may; none: everybody.
+fn allowed(text: &str) -> Option<Vec<String>> {
+    Some(groups(text)).filter(|names| !names.is_empty())
+}
+
+/// Names that may not.
+fn denied(text: &str) -> Vec<String> {
+    match text.eq_ignore_ascii_case("NONE") {
+        true => Vec::new(),
+        false => groups(text),
+    }
+}
+
+fn is_named(text: &str) -> bool {
+    !text.is_empty() && !text.eq_ignore_ascii_case("N/A")
 }
 
 /// Jobs never share cores here, so only whether they get whole nodes counts.

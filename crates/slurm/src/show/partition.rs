@@ -5,7 +5,7 @@ use super::{Sheet, clean, mebibytes, or_null};
 use crate::partition::{allowed_groups, oversubscribe, priority_tier};
 use crate::times;
 use cosy_model::api::{NodeInfo, QueueInfo};
-use cosy_model::{MiB, QueueSpec, QueueState, Span};
+use cosy_model::{MiB, QueueAdmits, QueueSpec, QueueState, Span};
 use std::fmt::Display;
 
 /// Slurm's word for what a queue does with jobs.
@@ -63,14 +63,20 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
         mpi: _,
         users: _,
         order: _,
+        admits,
     } = spec;
     let own: Vec<&NodeInfo> = nodes.iter().filter(|n| n.queues.contains(name)).collect();
     let names: Vec<&str> = own.iter().map(|n| n.name.as_str()).collect();
     let mut sheet = Sheet::new();
     sheet
         .line(format!("PartitionName={}", clean(name)))
-        .line(format!("AllowGroups={} AllowAccounts=ALL AllowQos=ALL", groups(spec)))
-        .line(format!("AllocNodes=ALL Default={} QoS=N/A", yes(*default)))
+        .line(format!(
+            "AllowGroups={} {} {}",
+            groups(spec),
+            named("Accounts", admits.allow_accounts.as_deref(), &admits.deny_accounts),
+            named("Qos", admits.allow_qos.as_deref(), &admits.deny_qos)
+        ))
+        .line(format!("AllocNodes=ALL Default={} QoS={}", yes(*default), qos(admits)))
         .line(format!(
             "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
             default_time.map_or("NONE".to_owned(), times::duration)
@@ -124,6 +130,22 @@ fn groups(spec: &QueueSpec) -> String {
         None => "ALL".to_owned(),
         Some(groups) => or_null(&clean(&groups.join(","))).to_owned(),
     }
+}
+
+/// `AllowAccounts=ALL`; what is denied stands there only where nothing is said of who is allowed.
+fn named(what: &str, allow: Option<&[String]>, deny: &[String]) -> String {
+    match (allow, deny) {
+        (Some(names), _) => format!("Allow{what}={}", clean(&names.join(","))),
+        (None, []) => format!("Allow{what}=ALL"),
+        (None, names) => format!("Deny{what}={}", clean(&names.join(","))),
+    }
+}
+
+fn qos(admits: &QueueAdmits) -> String {
+    admits
+        .qos
+        .as_deref()
+        .map_or_else(|| "N/A".to_owned(), clean)
 }
 
 const fn yes(flag: bool) -> &'static str {

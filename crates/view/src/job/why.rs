@@ -16,6 +16,8 @@ pub struct Waiting<'a> {
     pub interactive_per_user: u32,
     /// The licence of which too little is free for it.
     pub license: Option<LicenseShortage<'a>>,
+    /// The limit for which it waits, with level, use and request.
+    pub limit: Option<&'a str>,
 }
 
 /// A licence of which too little is free.
@@ -59,6 +61,7 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         before,
         interactive_per_user,
         license,
+        limit,
     } = waiting;
     match reason {
         WaitReason::Fresh => "it is looked at in the next pass".to_owned(),
@@ -115,7 +118,7 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         | WaitReason::AccountNotAllowed
         | WaitReason::QosInvalid
         | WaitReason::QosNotAllowed
-        | WaitReason::Limit(_) => of_policy(reason, spec, queue),
+        | WaitReason::Limit(_) => of_policy(reason, spec, (queue, limit)),
         WaitReason::Deadline => "it cannot be over at its deadline".to_owned(),
         WaitReason::NeverFits => {
             format!("queue {queue} as configured now can never run it: change it or cancel it")
@@ -146,7 +149,7 @@ fn of_licenses(spec: &JobSpec, license: Option<LicenseShortage<'_>>) -> String {
 }
 
 /// What of accounts, qualities of service and limits it waits for.
-fn of_policy(reason: &WaitReason, spec: &JobSpec, queue: &str) -> String {
+fn of_policy(reason: &WaitReason, spec: &JobSpec, (queue, limit): (&str, Option<&str>)) -> String {
     let account = spec.account.as_deref().unwrap_or("(none)");
     let qos = spec.qos.as_deref().unwrap_or("");
     match reason {
@@ -162,6 +165,9 @@ fn of_policy(reason: &WaitReason, spec: &JobSpec, queue: &str) -> String {
         WaitReason::QosNotAllowed => {
             format!("queue {queue} takes no jobs of quality of service '{qos}'")
         }
-        limit => format!("it would be beyond a limit ({})", limit.word()),
+        hit => match limit {
+            Some(limit) => format!("it would be beyond a limit: {limit}"),
+            None => format!("it would be beyond a limit ({})", hit.word()),
+        },
     }
 }

@@ -20,6 +20,7 @@ use crate::jobs::arrays::Names;
 use crate::jobs::components::{component_of, rows_by_component};
 use crate::jobs::ended::Ended;
 use crate::jobs::job::{Job, Submitted};
+use crate::jobs::limits::procedures::sentence;
 use crate::machine::nodes::procedures::list_nodes_piece;
 use crate::planning::Planning;
 use crate::queues::access::procedures::is_administrator;
@@ -460,6 +461,7 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
             let starts = listing.starts.as_ref().unwrap_or(&none);
             let lines = first.map_or_else(Vec::new, |job| {
                 let place = listing.places.get(&job.id()).copied();
+                let limit = sentence(rooms, now, job);
                 let mut all = lines(
                     &rooms.config,
                     &rooms.machine,
@@ -467,7 +469,7 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
                     &rooms.reservations,
                     now,
                     job,
-                    (starts, place),
+                    (starts, place, limit.as_deref()),
                 );
                 all.extend(standing_lines(rooms, now, &listing.caller, job));
                 all

@@ -7,6 +7,7 @@ use crate::jobs::check::{Coming, Judged, Outcome, check_spec};
 use crate::jobs::components::procedures::check_components;
 use crate::jobs::job::Submitted;
 use crate::jobs::licenses::procedures::check_licenses;
+use crate::jobs::limits::procedures::{check_limits, default_limit};
 use crate::planning::alternative_queues::procedures::check_queues;
 use crate::policy::standing::{Asked, Standing};
 use crate::queues::access::procedures::{is_administrator, may_submit, require_admin};
@@ -15,6 +16,7 @@ use crate::queues::{Queues, order};
 use crate::reservations::Reservations;
 use crate::reservations::inside::procedures::check_inside;
 use crate::rooms::Rooms;
+use cosy_model::policy::{QosFlag, QosRecord};
 use cosy_model::{About, JobSpec, QueueId, Refusal, RefusalCode, User, limits};
 
 /// Judges what a request would leave behind.
@@ -34,6 +36,15 @@ pub(crate) fn check_result(
     check_queues(&rooms.config, &rooms.queues, &spec.queues)?;
     check_components(&rooms.config, &rooms.queues, spec)?;
     check_licenses(&rooms.config, &spec.licenses)?;
+    let standing = standing(rooms, caller, outcome, queue)?;
+    check_admitted(rooms, queue, &standing)?;
+    check_reserved(rooms, spec, &standing)?;
+    let time_limit = default_limit(rooms, outcome, queue, &standing);
+    let limited = time_limit.map(|limit| JobSpec {
+        time_limit: Some(limit),
+        ..spec.clone()
+    });
+    let spec = limited.as_ref().unwrap_or(spec);
     let place = place_or_wait(
         &rooms.config,
         &rooms.machine,
@@ -43,12 +54,69 @@ pub(crate) fn check_result(
         queue,
         owner,
     )?;
-    let standing = standing(rooms, caller, outcome, queue)?;
+    let outcome = Outcome { spec, ..*outcome };
+    let by_admin = is_administrator(&rooms.config, caller);
+    check_limits(rooms, &outcome, (queue, &place), &standing, by_admin)?;
     Ok(Judged {
         queue,
         place,
         standing,
+        time_limit: spec.time_limit,
     })
+}
+
+/// A quality of service that is only for jobs in reservations.
+fn check_reserved(rooms: &Rooms, spec: &JobSpec, standing: &Standing) -> Result<(), Refusal> {
+    let qos = standing
+        .qos
+        .as_deref()
+        .and_then(|name| rooms.policy.qos(name));
+    let wants = |row: &&QosRecord| row.flags.contains(&QosFlag::RequiresReservation);
+    match qos.filter(wants).filter(|_| spec.reservation.is_none()) {
+        Some(row) if rooms.config.enforce.qos => {
+            let why = format!(
+                "quality of service {} is only for jobs in reservations: name one with --reservation",
+                row.name
+            );
+            Err(Refusal::new(RefusalCode::AccessDenied, why).about(About::Qos))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The queue takes jobs of that account and of that quality of service, and its own is there.
+///
+/// # Errors
+/// What it takes.
+fn check_admitted(rooms: &Rooms, queue: QueueId, standing: &Standing) -> Result<(), Refusal> {
+    let queue = rooms.queues.get(queue).spec();
+    let admits = &queue.admits;
+    let refused = |about, what: &str, name: &Option<String>, allow: &Option<Vec<String>>| {
+        let name = name.as_deref().unwrap_or("none");
+        let allowed = match allow {
+            Some(names) => format!("those of {}", names.join(",")),
+            None => "those of others".to_owned(),
+        };
+        let why = format!("queue {} takes no jobs of {what} {name}, but {allowed}", queue.name);
+        Err(Refusal::new(RefusalCode::AccessDenied, why).about(about))
+    };
+    if !admits.account(standing.account.as_deref()) {
+        return refused(About::Account, "account", &standing.account, &admits.allow_accounts);
+    }
+    if !admits.quality(standing.qos.as_deref()) {
+        return refused(About::Qos, "quality of service", &standing.qos, &admits.allow_qos);
+    }
+    let own = admits.qos.as_ref().filter(|_| rooms.config.enforce.limits);
+    match own.filter(|name| rooms.policy.qos(name).is_none()) {
+        Some(name) => {
+            let why = format!(
+                "queue {} has the quality of service {name}, which is not there: an administrator can make it (cadm qos create {name})",
+                queue.name
+            );
+            Err(Refusal::new(RefusalCode::AccessDenied, why).about(About::Qos))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The account and the quality of service that it gets. What is there already and is not changed

@@ -13,6 +13,7 @@ use crate::jobs::check::procedures::{count_in_queue, leave_queue};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::wait_for_others;
 use crate::jobs::job::{Group, Job, Phase, Place, Submitted};
+use crate::jobs::limits::procedures::{leaves, runs};
 use crate::jobs::restore::{RowsOfSubmission, of_row, queue_nodes, unplaced};
 use crate::jobs::run::rows::RestoredParts;
 use crate::jobs::run::{Part, Run};
@@ -222,6 +223,7 @@ fn load_job(
 }
 
 fn load_ended(rooms: &mut Rooms, turn: &mut Turn, row: &JobRow, at: usize) {
+    leaves(rooms, row.id);
     if let Some(job) = rooms.jobs.remove(&row.id) {
         leave_queue(&rooms.config, &mut rooms.queues, &mut rooms.jobs, &job.submitted);
         leave_body(&mut rooms.jobs, &mut rooms.planning, turn, &job.submitted, false);
@@ -287,6 +289,7 @@ fn load_run(rooms: &mut Rooms, id: JobId, mut row: RunRow) {
     rooms.jobs.take_licenses(id);
     run_as_it_is(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, id);
     count_running(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs, id, true);
+    runs(rooms, id);
     note_mailing(&rooms.jobs, &mut rooms.conversations, id);
     if let Some(group) = rooms.jobs.group_mut(&base) {
         group.running += 1;

@@ -12,6 +12,7 @@ use crate::jobs::check::procedures::{check_result, count_in_queue, leave_queue, 
 use crate::jobs::check::{Judged, Outcome};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::job::Submitted;
+use crate::jobs::limits::procedures::comes;
 use crate::jobs::steer::{Recipients, may_release};
 use crate::machine::Machine;
 use crate::queues::access::procedures::{is_administrator, may_submit};
@@ -155,8 +156,10 @@ pub(crate) fn changed_body(
             queue,
             place,
             standing,
+            time_limit,
         } = judged;
         (spec.account, spec.qos) = (standing.account, standing.qos);
+        spec.time_limit = time_limit;
         let queue = rooms.queues.name(queue).to_owned();
         match queue == old.queue && spec == old.spec {
             true => old.clone(),
@@ -244,5 +247,7 @@ pub(crate) fn take_body(rooms: &mut Rooms, turn: &mut Turn, id: JobId, new: &Arc
     if let Some(job) = rooms.jobs.get_mut(&id) {
         job.submitted = new.clone();
     }
+    rooms.jobs.parked_mut().goes(id);
+    comes(rooms, id);
     leave_body(&mut rooms.jobs, &mut rooms.planning, turn, &old, false);
 }

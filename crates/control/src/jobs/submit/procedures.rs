@@ -8,6 +8,7 @@ use crate::jobs::check::{Coming, Judged, Outcome, check_program};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{check_dependencies, forget_unknown};
 use crate::jobs::job::{Group, Job, Member, Phase};
+use crate::jobs::limits::procedures::all_come;
 use crate::jobs::submit::{Ready, group_note};
 use crate::machine::Machine;
 use crate::queues::Queues;
@@ -56,8 +57,10 @@ pub(crate) fn ready(
         queue,
         place,
         standing,
+        time_limit,
     } = check_result(rooms, caller, &outcome)?;
     (spec.account, spec.qos) = (standing.account, standing.qos);
+    spec.time_limit = time_limit;
     forget_unknown(&rooms.config, &rooms.jobs, caller, &mut spec, facts);
     check_dependencies(&rooms.config, &rooms.jobs, caller, &spec.dependencies, facts)?;
     Ok(Ready {
@@ -116,6 +119,7 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
         }
     }
     rooms.jobs.enter_group(base, group);
+    all_come(rooms, base);
     know_body(&mut rooms.jobs, &mut rooms.planning, &submitted, submitted.body == 0);
     let group = rooms.jobs.group_mut(&base);
     if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {

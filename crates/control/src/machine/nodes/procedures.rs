@@ -5,6 +5,7 @@ use crate::clock::procedures::note_clock;
 use crate::clock::{TICK, told_skew};
 use crate::config::ClusterConfig;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
+use crate::jobs::limits::procedures::runs;
 use crate::jobs::run::Run;
 use crate::machine::availability::{alone, update_available};
 use crate::machine::changes::procedures::told_amounts;
@@ -21,7 +22,7 @@ use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::NodeInfo;
 use cosy_model::node::{Figures, NodeSelf};
-use cosy_model::{EventKind, EventObject, NodeId, NodeState, Refusal, Span, limits};
+use cosy_model::{EventKind, EventObject, JobId, NodeId, NodeState, Refusal, Span, limits};
 use std::net::IpAddr;
 
 impl Machine {
@@ -192,6 +193,9 @@ pub(crate) fn register_one(
     if renamed || first {
         rooms.machine.save_node(turn, id);
     }
+    // Limits on types of GPUs count what jobs there hold.
+    let here: Vec<JobId> = rooms.machine.node(id).jobs().iter().copied().collect();
+    here.into_iter().for_each(|job| runs(rooms, job));
     if back {
         let object = EventObject::Node(rooms.machine.nodes[id.index()].spec.name.clone());
         turn.happened(now, EventKind::Back, "controller", object, String::new());

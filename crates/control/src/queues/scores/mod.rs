@@ -21,8 +21,6 @@ mod told;
 
 pub(crate) use places::Member;
 pub use row::{UsageKey, UsageRow};
-// asked by those who judge limits
-#[allow(unused_imports)]
 pub(crate) use told::Level;
 
 use crate::config::PriorityConfig;

@@ -97,11 +97,7 @@ fn amounts(
     run: &JobRun,
 ) -> Vec<(UseOf, u64)> {
     let held = held(machine, job, run);
-    let priority = &config.priority;
-    let free = BillingWeights::default();
-    let own = priority.queues.get(&job.submitted().queue);
-    let own = own.map(|own| &own.billing);
-    let billing = own.unwrap_or(&free).rate(priority.combine, &held);
+    let billing = rate_of(config, &job.submitted().queue, &held);
     let whole = |tres: Tres, amount: u64| (UseOf::Tres(tres), amount.saturating_mul(PER_UNIT));
     let mut all = vec![
         (UseOf::Tres(Tres::Billing), billing),
@@ -158,6 +154,14 @@ fn held(machine: &Machine, job: &Job, run: &JobRun) -> Held {
         .map(|(name, n)| (name.to_owned(), u64::from(n)))
         .collect();
     held
+}
+
+/// What it costs to hold this in a queue, in thousandths of billing units.
+pub(crate) fn rate_of(config: &ClusterConfig, queue: &str, held: &Held) -> u64 {
+    let priority = &config.priority;
+    let free = BillingWeights::default();
+    let own = priority.queues.get(queue).map(|own| &own.billing);
+    own.unwrap_or(&free).rate(priority.combine, held)
 }
 
 /// The cluster has so many cores and nodes.

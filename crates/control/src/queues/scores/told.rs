@@ -54,7 +54,6 @@ impl Shares {
 
     /// What was used of something at a level, by ended jobs and by running ones until now, decayed: amounts
     /// times milliseconds, in thousandths.
-    #[allow(dead_code, reason = "asked by those who judge limits")]
     fn used(&self, level: Level<'_>, of: &UseOf, now: Time) -> u128 {
         let (Some((meter, decay)), Some(number)) = (self.meter(level), self.resources.number(of))
         else {
@@ -65,13 +64,11 @@ impl Shares {
 
     /// Minutes times an amount that were used at a level (memory: MiB), with the factors of qualities of
     /// service. Source: sacctmgr(1), `GrpTRESMins`.
-    #[allow(dead_code, reason = "asked by those who judge limits")]
     pub fn minutes_used(&self, level: Level<'_>, tres: &Tres, now: Time) -> u64 {
         small(self.used(level, &UseOf::Tres(tres.clone()), now) / (60 * FINE))
     }
 
     /// Minutes for which jobs of a level held nodes, each job by itself. Source: sacctmgr(1), `GrpWall`.
-    #[allow(dead_code, reason = "asked by those who judge limits")]
     pub fn wall_minutes_used(&self, level: Level<'_>, now: Time) -> u64 {
         small(self.used(level, &UseOf::Wall, now) / (60 * FINE))
     }

@@ -1,0 +1,291 @@
+//! Jobs beside the limits of accounts and qualities of service: with whom they are counted, what they
+//! want and what they hold. Which jobs wait for a limit that no planner knows is in [`parked`].
+
+pub(crate) mod parked;
+pub(crate) mod procedures;
+
+use crate::config::ClusterConfig;
+use crate::jobs::job::{Job, Place, Submitted};
+use crate::jobs::run::{Part, Run};
+use crate::machine::Machine;
+use crate::policy::limits::judge::Wanted;
+use crate::policy::limits::party::Party;
+use crate::policy::limits::tally::{Amounts, Held, LONGEST, Rest};
+use crate::queues::Queues;
+use crate::queues::scores::procedures::rate_of;
+use cosy_model::policy::Tres;
+use cosy_model::{JobSpec, NodeShare, Span, device};
+use cosy_policy::billing;
+use cosy_sched::Component;
+use std::collections::BTreeSet;
+
+/// Which resources some limit is about: of the others nothing has to be known.
+pub(crate) type Limited<'a> = &'a dyn Fn(&Tres) -> bool;
+
+/// With whom a job is counted.
+pub(crate) fn party_of(queues: &Queues, submitted: &Submitted) -> Party {
+    let spec = &submitted.spec;
+    let id = queues.id_of(&submitted.queue);
+    Party {
+        uid: submitted.uid,
+        user: submitted.user.clone(),
+        account: spec.account.clone(),
+        qos: spec.qos.clone(),
+        queue_qos: id.and_then(|id| queues.get(id).spec().admits.qos.clone()),
+        queue: submitted.queue.clone(),
+    }
+}
+
+/// What a job wants at least, as long as its nodes are not chosen.
+pub(crate) fn wanted(
+    config: &ClusterConfig,
+    machine: &Machine,
+    limited: Limited<'_>,
+    queue: &str,
+    (spec, place): (&JobSpec, &Place),
+) -> Wanted {
+    let mut wanted = Wanted {
+        amounts: Amounts::new(),
+        on_node: Amounts::new(),
+        nodes: None,
+        limit: place.limit(),
+        jobs: 1,
+    };
+    add(&mut wanted.amounts, Tres::Node, place.least().unwrap_or(1).into());
+    licenses(&mut wanted.amounts, spec);
+    if let Place::Good { demand, .. } = place {
+        for component in demand.iter() {
+            least_of(machine, limited, component, &mut wanted);
+        }
+    }
+    let held = billed(&wanted.amounts);
+    add(&mut wanted.amounts, Tres::Billing, rate_of(config, queue, &held) / billing::PER_UNIT);
+    wanted.amounts.retain(|tres, _| limited(tres));
+    wanted
+}
+
+/// What a component holds at least, in all and on one of its nodes.
+fn least_of(machine: &Machine, limited: Limited<'_>, component: &Component, wanted: &mut Wanted) {
+    let nodes = component.nodes.unwrap_or(1).max(1);
+    let mut one = component.per_node.clone();
+    let on_one = component
+        .nodes
+        .map_or(1, |nodes| component.tasks.div_ceil(nodes.max(1)));
+    (0..on_one.min(LOOPS)).for_each(|_| one.give(&component.per_task));
+    let mut sum = Amounts::new();
+    add_amounts(&mut sum, &component.per_task, component.tasks.into());
+    add_amounts(&mut sum, &component.per_node, nodes.into());
+    let mut on_node = Amounts::new();
+    add_amounts(&mut on_node, &one, 1);
+    if component.exclusive {
+        // A whole node: at least the cores of the smallest that it can get.
+        let known = component.allowed.iter().map(|id| machine.node(id));
+        let known = known.filter(|node| node.known());
+        let each = known.map(|node| node.amounts().cores).min().unwrap_or(0);
+        raise(&mut sum, &Tres::Cpu, u64::from(each).saturating_mul(nodes.into()));
+        raise(&mut on_node, &Tres::Cpu, each.into());
+    }
+    if let Some(kind) = only_type(machine, limited, component) {
+        let gpus = sum.get(&Tres::gpus()).copied().unwrap_or(0);
+        raise(&mut sum, &kind, gpus);
+    }
+    for (tres, amount) in sum {
+        add(&mut wanted.amounts, tres, amount);
+    }
+    for (tres, amount) in on_node {
+        raise(&mut wanted.on_node, &tres, amount);
+    }
+}
+
+/// More tasks than that on one node are not counted one by one.
+const LOOPS: u32 = 1 << 16;
+
+/// The type of the GPUs that a component gets whichever nodes it gets, though it names none.
+fn only_type(machine: &Machine, limited: Limited<'_>, component: &Component) -> Option<Tres> {
+    let mut types: BTreeSet<&str> = BTreeSet::new();
+    if component.per_node.gpus == 0 && component.per_task.gpus == 0 {
+        return None;
+    }
+    for node in component.allowed.iter().map(|id| machine.node(id)) {
+        let amounts = node.amounts();
+        let own = amounts
+            .other
+            .iter()
+            .filter_map(|(name, _)| device::gpu_type(name));
+        let before = types.len();
+        types.extend(own);
+        let without_type = amounts.gpus > 0 && types.len() == before && types.is_empty();
+        if types.len() > 1 || without_type {
+            return None;
+        }
+    }
+    let tres = types.first().map(|kind| gpu_type(kind))?;
+    limited(&tres).then_some(tres)
+}
+
+/// What a job holds that runs.
+pub(crate) fn held(
+    config: &ClusterConfig,
+    machine: &Machine,
+    limited: Limited<'_>,
+    job: &Job,
+    run: &Run,
+) -> Held {
+    let submitted = job.submitted();
+    let mut amounts = Amounts::new();
+    for part in run.parts() {
+        add_part(machine, &mut amounts, part);
+    }
+    licenses(&mut amounts, &submitted.spec);
+    let nodes: BTreeSet<_> = run.parts().iter().map(Part::node).collect();
+    add(&mut amounts, Tres::Node, nodes.len() as u64);
+    let cost = rate_of(config, &submitted.queue, &billed(&amounts));
+    add(&mut amounts, Tres::Billing, cost / billing::PER_UNIT);
+    amounts.retain(|tres, _| limited(tres));
+    let limit = run.limit().min(LONGEST);
+    let rest = match run.suspended() {
+        Some(since) => Rest::Of(Span(limit.0.saturating_sub(run.elapsed(since).0).max(0))),
+        None if run.limit().is_unlimited() => Rest::Until(run.allocated() + limit),
+        None => Rest::Until(run.end_if_it_goes_on()),
+    };
+    Held {
+        nodes: match limited(&Tres::Node) {
+            true => nodes.into_iter().collect(),
+            false => Box::default(),
+        },
+        amounts,
+        rest,
+    }
+}
+
+/// What a job would hold on these shares, in all, on one node, and on which nodes.
+pub(crate) fn wanted_on(
+    config: &ClusterConfig,
+    machine: &Machine,
+    limited: Limited<'_>,
+    job: &Job,
+    shares: &[NodeShare],
+    limit: Span,
+) -> Wanted {
+    let submitted = job.submitted();
+    let (mut amounts, mut on_node) = (Amounts::new(), Amounts::new());
+    let mut nodes = BTreeSet::new();
+    for share in shares {
+        let mut one = Amounts::new();
+        add_amounts(&mut one, &share.amounts, 1);
+        let types = machine.node(share.node).amounts().other.iter();
+        let mut types = types.filter_map(|(name, _)| device::gpu_type(name));
+        // Whoever names no type gets it only where all GPUs of the node are alike.
+        if let (Some(kind), None) = (types.next(), types.next()) {
+            raise(&mut one, &gpu_type(kind), share.amounts.gpus.into());
+        }
+        for (tres, amount) in one {
+            raise(&mut on_node, &tres, amount);
+            add(&mut amounts, tres, amount);
+        }
+        nodes.insert(share.node);
+    }
+    licenses(&mut amounts, &submitted.spec);
+    add(&mut amounts, Tres::Node, nodes.len() as u64);
+    let cost = rate_of(config, &submitted.queue, &billed(&amounts));
+    add(&mut amounts, Tres::Billing, cost / billing::PER_UNIT);
+    amounts.retain(|tres, _| limited(tres));
+    Wanted {
+        amounts,
+        on_node,
+        nodes: Some(nodes.into_iter().collect()),
+        limit,
+        jobs: 1,
+    }
+}
+
+/// A part with the types of the GPUs that it was given, by their numbers.
+fn add_part(machine: &Machine, amounts: &mut Amounts, part: &Part) {
+    let mut own = Amounts::new();
+    add_amounts(&mut own, part.amounts(), 1);
+    let types = machine.node(part.node()).devices().types();
+    let mut given = Amounts::new();
+    for number in part.gpus() {
+        if let Some(kind) = types.get(*number as usize).filter(|kind| !kind.is_empty()) {
+            add(&mut given, gpu_type(kind), 1);
+        }
+    }
+    for (tres, count) in given {
+        raise(&mut own, &tres, count);
+    }
+    for (tres, amount) in own {
+        add(amounts, tres, amount);
+    }
+}
+
+fn gpu_type(kind: &str) -> Tres {
+    Tres::Gres {
+        name: "gpu".into(),
+        kind: Some(kind.into()),
+    }
+}
+
+fn licenses(amounts: &mut Amounts, spec: &JobSpec) {
+    for (name, count) in spec.licenses.iter() {
+        add(amounts, Tres::License(name.into()), count.into());
+    }
+}
+
+/// `times` as much of all that is counted.
+fn add_amounts(to: &mut Amounts, amounts: &cosy_model::Amounts, times: u64) {
+    add(to, Tres::Cpu, times.saturating_mul(amounts.cores.into()));
+    add(to, Tres::Memory, times.saturating_mul(amounts.memory.0));
+    add(to, Tres::gpus(), times.saturating_mul(amounts.gpus.into()));
+    for (name, count) in amounts.other.iter() {
+        let tres = match device::gpu_type(name) {
+            Some(kind) => gpu_type(kind),
+            None if device::is_of_gpus(name) => continue,
+            None => Tres::Gres {
+                name: name.into(),
+                kind: None,
+            },
+        };
+        add(to, tres, times.saturating_mul(count.into()));
+    }
+}
+
+fn add(to: &mut Amounts, tres: Tres, amount: u64) {
+    if amount > 0 {
+        let known = to.entry(tres).or_default();
+        *known = known.saturating_add(amount);
+    }
+}
+
+/// At least so much.
+fn raise(to: &mut Amounts, tres: &Tres, amount: u64) {
+    if amount > 0 {
+        let known = to.entry(tres.clone()).or_default();
+        *known = amount.max(*known);
+    }
+}
+
+/// Amounts as billing weights know them.
+fn billed(amounts: &Amounts) -> billing::Held {
+    let mut held = billing::Held::default();
+    for (tres, amount) in amounts {
+        match tres {
+            Tres::Cpu => held.cores = *amount,
+            Tres::Memory => held.memory_mib = *amount,
+            Tres::Node => held.nodes = *amount,
+            Tres::Billing => {}
+            Tres::Gres { name, kind: None } => {
+                held.devices.insert(name.to_string(), *amount);
+            }
+            Tres::Gres {
+                name,
+                kind: Some(kind),
+            } => {
+                held.devices.insert(format!("{name}:{kind}"), *amount);
+            }
+            Tres::License(name) => {
+                held.others.insert(name.to_string(), *amount);
+            }
+        }
+    }
+    held
+}

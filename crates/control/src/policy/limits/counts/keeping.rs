@@ -1,0 +1,124 @@
+//! What is counted is kept beside the policy, and follows its changes.
+
+use super::{Counted, Counts};
+use crate::policy::Policy;
+use crate::policy::limits::party::Party;
+use cosy_model::JobId;
+use cosy_model::policy::{AssociationSettings, Tres};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl Policy {
+    /// What is counted of jobs.
+    pub(crate) const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The same, for those who come, run and go.
+    pub(crate) const fn counts_mut(&mut self) -> &mut Counts {
+        &mut self.counts
+    }
+
+    /// The limits of a party, and what its jobs share.
+    pub(crate) fn counted(&self, party: Party) -> Arc<Counted> {
+        if let Some(known) = self.counts.parties.get(&party) {
+            return known.clone();
+        }
+        let rules = self.rules(&party);
+        Arc::new(Counted { party, rules })
+    }
+
+    /// A job waits from now on, or belongs to somebody else.
+    pub(crate) fn comes(&mut self, id: JobId, party: Party) {
+        if !self.counts.on {
+            return;
+        }
+        let of = self.join_party(party);
+        self.counts.comes(id, of);
+    }
+
+    /// What the jobs of a party share, of which one comes now.
+    pub(crate) fn join_party(&mut self, party: Party) -> Arc<Counted> {
+        let of = self.counted(party);
+        self.counts
+            .parties
+            .entry(of.party.clone())
+            .or_insert_with(|| of.clone());
+        of
+    }
+
+    /// Limits are enforced from now on, or are not: then nothing is kept. True when that is another
+    /// thing than before.
+    pub(crate) fn enforces_limits(&mut self, on: bool) -> bool {
+        if self.counts.on == on {
+            return false;
+        }
+        self.counts = Counts {
+            on,
+            ..Counts::default()
+        };
+        self.counts.limited = self.limited();
+        true
+    }
+
+    /// The policy has changed: limits are worked out anew, and whoever belongs elsewhere now is counted
+    /// there. Tells whose limits are others, and whether resources are limited that were not.
+    pub(crate) fn limits_changed(&mut self) -> (BTreeSet<JobId>, bool) {
+        let mut concerned = BTreeSet::new();
+        if !self.counts.on {
+            return (concerned, false);
+        }
+        let mut anew: BTreeMap<Party, Arc<Counted>> = BTreeMap::new();
+        for (party, before) in &self.counts.parties {
+            let rules = self.rules(party);
+            if rules != before.rules {
+                let party = party.clone();
+                anew.insert(party.clone(), Arc::new(Counted { party, rules }));
+            }
+        }
+        let jobs = self.counts.jobs.iter();
+        let moved = jobs.filter(|(_, entry)| anew.contains_key(&entry.of.party));
+        let moved: Vec<JobId> = moved.map(|(id, _)| *id).collect();
+        for id in moved {
+            let Some(entry) = self.counts.jobs.get(&id) else {
+                continue;
+            };
+            let Some(of) = anew.get(&entry.of.party).cloned() else {
+                continue;
+            };
+            let (held, accrues) = (entry.held.clone(), entry.accrues);
+            let queued = entry.queued.clone();
+            self.counts.leaves(id);
+            self.counts.parties.insert(of.party.clone(), of.clone());
+            self.counts.comes(id, of);
+            if let Some(held) = held {
+                self.counts.runs(id, *held);
+            }
+            if let Some(queued) = queued {
+                self.counts.queues(id, *queued);
+            }
+            self.counts.accrues(id, accrues);
+            concerned.insert(id);
+        }
+        let limited = self.limited();
+        let others = limited != self.counts.limited;
+        self.counts.limited = limited;
+        (concerned, others)
+    }
+
+    /// Every resource that a limit is about, wherever it is set.
+    fn limited(&self) -> BTreeSet<Tres> {
+        let own = self.associations.values().map(|row| &row.settings);
+        let all = self.accounts.values().map(|row| &row.settings).chain(own);
+        let limits = |settings: &'_ AssociationSettings| {
+            let keys = settings
+                .limits
+                .iter()
+                .filter_map(|(key, _)| key.tres.clone());
+            keys.collect::<Vec<_>>()
+        };
+        let qos = self.qos.values().flat_map(|row| row.limits.iter());
+        let qos = qos.filter_map(|(key, _)| key.tres.clone());
+        all.flat_map(limits).chain(qos).collect()
+    }
+}

@@ -1,0 +1,105 @@
+//! Limits of accounts and qualities of service: who waits for one is looked at when something is given
+//! back or the policy changes, and who hits one at the start has not started.
+
+use crate::jobs::job::Job;
+use crate::jobs::limits::procedures::{beyond_on, ended_by_limits, runs, waits_for};
+use crate::jobs::reviews::Again;
+use crate::procedures::reviews::{refill_interactive, review};
+use crate::procedures::steer::kill_job;
+use crate::reservations::inside::clearance::limit_from;
+use crate::reservations::inside::procedures::planner_of;
+use crate::rooms::Rooms;
+use crate::turn::Turn;
+use cosy_model::node::KillCause;
+use cosy_model::{EventKind, EventObject, JobId, NodeShare, WaitReason};
+
+/// Jobs that wait for limits are looked at so many at once in a turn.
+const LOOKS: usize = 1000;
+
+/// Accounts, users or qualities of service have changed: limits are others, for waiting jobs at once.
+/// Running ones stay, whatever limits say now.
+pub(crate) fn policy_changed(rooms: &mut Rooms) {
+    let (concerned, others) = rooms.policy.limits_changed();
+    if others {
+        let running = rooms.jobs.all().filter(|job| !job.is_waiting());
+        let running: Vec<JobId> = running.map(Job::id).collect();
+        running.into_iter().for_each(|id| runs(rooms, id));
+    }
+    rooms.jobs.parked_mut().all_freed();
+    for id in concerned {
+        if rooms.jobs.get(&id).is_some_and(Job::is_waiting) {
+            rooms.jobs.review_later(Again::Job(id));
+        }
+    }
+}
+
+/// Looks at jobs that wait for limits and may go, so many as others can wait for.
+pub(crate) fn limits_due(rooms: &mut Rooms, turn: &mut Turn) {
+    let now = turn.now();
+    for _ in 0..LOOKS {
+        let Some(id) = rooms.jobs.parked_mut().next(now) else {
+            return;
+        };
+        turn.looked(1);
+        let again = match rooms
+            .jobs
+            .parked()
+            .get(id)
+            .is_some_and(|waits| waits.by_nodes.is_some())
+        {
+            true => None,
+            false => rooms
+                .jobs
+                .get(&id)
+                .and_then(|job| waits_for(rooms, now, job)),
+        };
+        match again {
+            Some(waits) => rooms.jobs.parked_mut().still_waits(id, waits),
+            None => {
+                rooms.jobs.parked_mut().goes(id);
+                review(rooms, turn, id);
+            }
+        }
+    }
+}
+
+/// A job that a planner has started turns out to be beyond a limit on the nodes that it got: it has not
+/// started. True when that is so.
+pub(crate) fn turned_away(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    id: JobId,
+    shares: &[NodeShare],
+) -> bool {
+    let now = turn.now();
+    if !rooms.policy.counts().is_on() {
+        return false;
+    }
+    let (planning, reservations) = (&rooms.planning, &rooms.reservations);
+    let limit = limit_from(&rooms.config, &rooms.jobs, planning, reservations, now, id);
+    let Some(waits) = beyond_on(rooms, now, id, shares, limit) else {
+        return false;
+    };
+    let reason = WaitReason::Limit(waits.hit.clone());
+    planner_of(&mut rooms.planning, &mut rooms.reservations, id).end(id);
+    rooms.planning.left_inside(id);
+    rooms.jobs.parked_mut().park(id, waits);
+    if let Some(job) = rooms.jobs.get_mut(&id) {
+        job.waits_for(Some(reason));
+    }
+    review(rooms, turn, id);
+    refill_interactive(rooms, turn, id);
+    true
+}
+
+/// From time to time: jobs that have used up a limit on minutes are ended like those whose time is over.
+pub(crate) fn minutes_due(rooms: &mut Rooms, turn: &mut Turn) {
+    let now = turn.now();
+    if !rooms.jobs.parked_mut().minutes_are_due(now) {
+        return;
+    }
+    for (id, why) in ended_by_limits(rooms, now) {
+        turn.happened(now, EventKind::LimitUsedUp, "controller", EventObject::Job(id), why);
+        kill_job(rooms, turn, id, KillCause::TimeLimit);
+    }
+}
