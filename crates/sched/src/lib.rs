@@ -48,6 +48,7 @@ mod shortage;
 mod summary;
 mod table;
 mod timeline;
+mod victims;
 mod waiting_line;
 mod whole_nodes;
 
@@ -64,3 +65,4 @@ pub use resource_pool::{
     Hold, HoldAmount, Holds, PoolId, PoolKind, PoolShortage, PoolSpec, PoolUse,
 };
 pub use scheduler::{Scheduler, WaitingJob};
+pub use victims::Candidate;

@@ -194,6 +194,13 @@ impl Machine {
         self.nodes[id.index()].wholes > 0
     }
 
+    /// True when `job` is booked on the node and keeps others off it.
+    pub fn has_alone(&self, job: JobId, id: NodeId) -> bool {
+        let running = self.nodes.get(id.index()).map(|node| node.running.iter());
+        let mut running = running.into_iter().flatten();
+        running.any(|booking| booking.owner == Owner::Job(job) && booking.whole)
+    }
+
     /// From now on changes are noted.
     pub fn note_changes(&mut self) {
         self.changes.want();

@@ -86,6 +86,16 @@ impl Scheduler {
         self.list(job, nodes, holding, end);
     }
 
+    /// A job runs that keeps others off none of its nodes, with what it holds of pools.
+    pub(crate) fn runs_on_with(
+        &mut self,
+        job: JobId,
+        holding: (Vec<NodeShare>, Box<[Held]>),
+        end: Time,
+    ) {
+        self.run_listed(job, holding, end, false);
+    }
+
     fn run_listed(
         &mut self,
         job: JobId,
