@@ -65,9 +65,13 @@ fn loudness(event: &Event) -> LogLevel {
         | K::LimitUsedUp
         | K::LowUse
         | K::Made
+        | K::MakesRoom
         | K::Moved
         | K::NotReplanned
         | K::Opened
+        | K::Preempted
+        | K::Spared
+        | K::StartMoved
         | K::Regrouped
         | K::Released
         | K::Removed

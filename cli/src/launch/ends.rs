@@ -139,7 +139,7 @@ impl Ends {
         let failure = match &end.end.cause {
             EndCause::Exited => return,
             EndCause::TimeLimit | EndCause::Deadline => NodeFailure::TimeLimit,
-            EndCause::Cancelled => NodeFailure::Cancelled,
+            EndCause::Cancelled | EndCause::Preempted => NodeFailure::Cancelled,
             EndCause::OutOfMemory => NodeFailure::OutOfMemory,
             EndCause::LaunchFailed(why) => {
                 let why = without_node_name(why, self.node_name(node));

@@ -1,7 +1,9 @@
 //! The configuration as the controller uses it: checked, names expanded.
 
+mod preemption;
 mod priority;
 
+pub use preemption::{PreemptBy, PreemptionConfig, QueuePreemption};
 pub use priority::{PriorityConfig, QueuePriority};
 
 use cosy_model::policy::Enforce;
@@ -302,6 +304,8 @@ pub struct ClusterConfig {
     pub policy: PolicyConfig,
     /// How queues order their jobs that do not serve first come, first served.
     pub priority: PriorityConfig,
+    /// Who may preempt whom.
+    pub preemption: PreemptionConfig,
     /// Rules of admission where the queue has none of its own.
     pub reservations: ReservationPolicy,
     /// Reservations in queues that have rules of their own.

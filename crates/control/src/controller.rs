@@ -40,6 +40,7 @@ use crate::procedures::node_changes::changes_due;
 use crate::procedures::node_lost::check_nodes;
 use crate::procedures::node_reports::link_reported;
 use crate::procedures::policy::books_are_in_the_tree;
+use crate::procedures::preemption::{make_room, room_is_due};
 use crate::procedures::requests::{asked, user_resolved};
 use crate::procedures::reservations::appraisal::appraised;
 use crate::procedures::reservations::course::reservations_due;
@@ -202,6 +203,7 @@ impl Controller {
         changes_due(&mut self.rooms, &mut self.turn);
         self.rooms.jobs.begin_due(now);
         reservations_due(&mut self.rooms, &mut self.turn);
+        room_is_due(&mut self.rooms, &mut self.turn);
         held_due(&mut self.rooms, &mut self.turn);
         resume_due(&mut self.rooms, &mut self.turn);
         lonely_due(&mut self.rooms, &mut self.turn);
@@ -212,6 +214,7 @@ impl Controller {
         limits_due(&mut self.rooms, &mut self.turn);
         keys_due(&mut self.rooms, &mut self.turn);
         start_jobs(&mut self.rooms, &mut self.turn);
+        make_room(&mut self.rooms, &mut self.turn);
         inside_ends_due(&mut self.rooms, &mut self.turn);
         review_line(&mut self.rooms, &mut self.turn, &mut steps);
         flows_due(&mut self.rooms, &mut self.turn); // what could not be started may have ended
@@ -270,6 +273,7 @@ impl Controller {
             self.rooms.triggers.next_due(),
             self.rooms.machine.next_due(),
             self.rooms.queues.scores().next_due(),
+            self.rooms.planning.room().next_due(),
         ];
         next.into_iter().flatten().min()
     }

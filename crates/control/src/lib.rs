@@ -36,6 +36,7 @@ mod workflows;
 
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 pub use config::{ClusterConfig, PolicyConfig, PriorityConfig, QueuePriority, Visibility};
+pub use config::{PreemptBy, PreemptionConfig, QueuePreemption};
 pub use controller::Controller;
 pub use conversations::history::HistoryRows;
 pub use conversations::visible::Eyes;

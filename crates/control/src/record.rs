@@ -9,6 +9,7 @@ pub use crate::reservations::books::row::AccountRow;
 use crate::triggers::TriggerRow;
 use cosy_model::history;
 use cosy_model::node::{AttemptKey, StoreMark};
+use cosy_model::policy::PreemptMode;
 use cosy_model::reservation::{LedgerEntry, ReservationSpec, ReservationState};
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
@@ -185,12 +186,34 @@ pub struct RunRow {
     /// Held as special when it waits again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub special_after: bool,
+    /// It is to make room, or stands still for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempted: Option<PreemptedRow>,
+    /// Until then its work is safe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Time>,
     /// Nodes whose loss ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
     /// The store was restored since: whether it still runs, its nodes have to tell.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
+}
+
+/// An attempt that makes room for another job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PreemptedRow {
+    /// The job that it makes room for.
+    pub by: JobId,
+    /// Since when.
+    pub at: Time,
+    /// Until then it may end by itself; when it only stands still, the same as `at`.
+    pub until: Time,
+    /// How it makes room; one that could not run again is cancelled.
+    pub mode: PreemptMode,
+    /// It was told: from then on it cannot be spared any more.
+    #[serde(default)]
+    pub told: bool,
 }
 
 /// What follows an attempt.

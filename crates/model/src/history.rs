@@ -92,6 +92,8 @@ kinds! {
     Lost => "lost",
     /// A reservation was used little.
     LowUse => "low_use",
+    /// Running jobs make room for a job that waits.
+    MakesRoom => "makes_room",
     /// A queue was made by an administrator.
     Made => "made",
     /// A job goes to another queue, a reservation to another time.
@@ -102,6 +104,12 @@ kinds! {
     NotReplanned => "not_replanned",
     /// A queue takes and starts jobs.
     Opened => "opened",
+    /// A running job makes room for another one.
+    Preempted => "preempted",
+    /// A job that was to make room need not any more.
+    Spared => "spared",
+    /// A guaranteed start is later, since others made room for another job.
+    StartMoved => "start_moved",
     /// A job runs with another group than it asked for.
     Regrouped => "regrouped",
     /// A job that was held may start.

@@ -3,7 +3,8 @@
 //! Source: COSY paper, section 3.1: queue priority first, then the user's level within
 //! the queue, then first come, first served. `nice` lets a user step back in between.
 //! Where a site orders by more than that (fair share, weighted factors), the score says so between level
-//! and nice; it is 0 for all where it does not.
+//! and nice; it is 0 for all where it does not. Before all of that come jobs
+//! for which others are made to make room.
 
 use cosy_model::{AccessLevel, JobId, Time};
 use std::cmp::Ordering;
@@ -12,6 +13,9 @@ use std::cmp::Ordering;
 /// never have equal keys, because the id is part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OrderKey {
+    /// Running jobs make room for it: it stands before everybody, and its place is kept however few
+    /// places the policy guarantees.
+    pub ahead: bool,
     /// Priority of the queue: the higher is served first.
     pub queue_priority: i32,
     /// The user's level in the queue.
@@ -32,8 +36,9 @@ pub struct OrderKey {
 impl Ord for OrderKey {
     fn cmp(&self, other: &Self) -> Ordering {
         other
-            .queue_priority
-            .cmp(&self.queue_priority)
+            .ahead
+            .cmp(&self.ahead)
+            .then_with(|| other.queue_priority.cmp(&self.queue_priority))
             .then_with(|| self.level.cmp(&other.level))
             .then_with(|| other.score.cmp(&self.score))
             .then_with(|| self.nice.cmp(&other.nice))
@@ -55,6 +60,7 @@ mod tests {
 
     fn key(queue_priority: i32, level: AccessLevel, nice: i64, submit: i64, job: u64) -> OrderKey {
         OrderKey {
+            ahead: false,
             queue_priority,
             level,
             score: 0,
@@ -68,7 +74,12 @@ mod tests {
     #[test]
     fn each_part_outweighs_the_later_ones() {
         use AccessLevel::{Allow, Defer, Prefer};
+        let first = OrderKey {
+            ahead: true,
+            ..key(-9, Defer, 9, 99, 99)
+        };
         let served = [
+            first,
             key(9, Defer, 5, 50, 50),
             key(1, Prefer, 5, 50, 50),
             key(1, Allow, -1, 50, 50),

@@ -14,7 +14,7 @@ use crate::node_pool::NodePool;
 use crate::pass::{Pass, at_least_one};
 use crate::scheduler::{Queue, Scheduler, WaitingJob};
 use crate::waiting_line::QueueKey;
-use cosy_model::{NodeShare, Time};
+use cosy_model::{JobId, NodeShare, Time};
 use std::sync::Arc;
 
 impl Scheduler {
@@ -33,6 +33,22 @@ impl Scheduler {
             return settled.try_place_beside(queue, now, job);
         }
         self.try_place_beside(queue, now, job)
+    }
+
+    /// When the jobs with guaranteed places in the queues that share nodes with `queue` would start,
+    /// if running jobs take their limits and nobody else comes.
+    pub fn guaranteed_starts(&self, now: Time, queue: cosy_model::QueueId) -> Vec<(JobId, Time)> {
+        let Some(pool) = self.queue(queue).map(|queue| queue.pool) else {
+            return Vec::new();
+        };
+        let mut scratch = self.scratch(pool);
+        for head in self.heads_of(queue) {
+            scratch.enqueue(head.clone());
+        }
+        let predictions = scratch.plan(now, None).predictions.into_iter();
+        predictions
+            .filter_map(|one| Some((one.job, one.start?)))
+            .collect()
     }
 
     /// The same where everybody waits who cannot start.

@@ -251,6 +251,22 @@ impl Scheduler {
         self.waiting.get(job).map(|waiting| waiting.job.key)
     }
 
+    /// A waiting job as it was entered.
+    pub fn waiting(&self, job: JobId) -> Option<&WaitingJob> {
+        self.waiting.get(job).map(|waiting| &waiting.job)
+    }
+
+    /// The waiting jobs of the queues that share nodes with `queue` which have a guaranteed place,
+    /// or stopped the last pass, in the order of service.
+    pub fn heads_of(&self, queue: QueueId) -> Vec<&WaitingJob> {
+        let pool = self.queue(queue).map(|queue| queue.pool);
+        let pool = pool.and_then(|pool| self.node_pools.get(pool));
+        let heads = pool.into_iter().flat_map(|pool| &pool.heads);
+        let mut heads: Vec<&WaitingJob> = heads.filter_map(|(job, _)| self.waiting(*job)).collect();
+        heads.sort_by_key(|head| head.key);
+        heads
+    }
+
     /// True when the job runs.
     pub fn is_running(&self, job: JobId) -> bool {
         self.running.find(job).is_some()

@@ -6,7 +6,7 @@
 //! nodes 4 cores=1            nodes alike, named by number
 //! policy easy                fcfs, easy, conservative, or a number (depth, with backfill)
 //! queue day priority=5 nodes=0-3
-//! at 0 submit A queue=day nodes=2 limit=10 runs=8 user=prefer nice=0 whole
+//! at 0 submit A queue=day nodes=2 limit=10 runs=8 user=prefer nice=0 whole ahead
 //!      also: tasks= cores= memory= gpus= (of each task), prefer=0-1/2 avoid= require=
 //! pool matlab shared 2       a licence; `own`: a limit, which others may pass. holds=matlab:1
 //!      of submit and reserve; its number at=TIME:COUNT later
@@ -282,6 +282,7 @@ impl<'a> Play<'a> {
         self.scheduler.enqueue(WaitingJob {
             holds: self.holds(words).into_iter().map(hold).collect(),
             key: OrderKey {
+                ahead: words.0.contains(&"ahead"),
                 queue_priority: *queue_priority,
                 level,
                 score: 0,

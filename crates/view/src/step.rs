@@ -69,6 +69,7 @@ fn reason(cause: &EndCause) -> &str {
         EndCause::SupervisorLost => "its supervisor on a node was killed",
         EndCause::NodeLost => "a node was lost",
         EndCause::Deadline => "it could not be over at its deadline",
+        EndCause::Preempted => "it was preempted: a more important job needed its nodes",
         EndCause::Exited | EndCause::TimeLimit | EndCause::Cancelled | EndCause::OutOfMemory => "",
     }
 }

@@ -38,9 +38,11 @@ fn cause_at_shutdown(cause: EndCause) -> EndCause {
         | EndCause::LaunchFailed(_)
         | EndCause::SupervisorLost
         | EndCause::NodeLost => EndCause::NodeLost,
-        EndCause::Cancelled | EndCause::TimeLimit | EndCause::OutOfMemory | EndCause::Deadline => {
-            cause
-        }
+        EndCause::Cancelled
+        | EndCause::TimeLimit
+        | EndCause::OutOfMemory
+        | EndCause::Deadline
+        | EndCause::Preempted => cause,
     }
 }
 

@@ -107,6 +107,7 @@ fn clock_set(rooms: &mut Rooms, turn: &mut Turn, now: Time, step: ClockStep) {
     rooms.conversations.clock_set(step, rooms.clocks.steady);
     runs_go_on(rooms, turn, now, step);
     rooms.jobs.clock_set(step);
+    rooms.planning.room_mut().clock_set(step);
     for id in rooms.reservations.clock_set(step) {
         touch_reservation(&rooms.config, &mut rooms.reservations, id);
     }

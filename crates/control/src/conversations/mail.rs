@@ -12,6 +12,8 @@ pub(crate) enum News<'a> {
     Began,
     Ended(&'a End),
     Requeued,
+    /// Its guaranteed start is later: others make room for that job.
+    StartMoved(JobId),
     /// So many hundredths of the time limit are over.
     Share(u8),
 }

@@ -153,6 +153,8 @@ pub(crate) struct Job {
     pub(in crate::jobs) eligible: Option<Time>,
     /// It waits again, and not before then.
     pub(in crate::jobs) not_before: Option<Time>,
+    /// Running jobs make room for it.
+    pub(in crate::jobs) room_is_made: bool,
     pub(in crate::jobs) phase: Phase,
 }
 
@@ -202,6 +204,11 @@ impl Job {
         self.not_before
     }
 
+    /// Running jobs make room for it, so it stands before all others.
+    pub fn room_is_made(&self) -> bool {
+        self.room_is_made
+    }
+
     pub fn phase(&self) -> &Phase {
         &self.phase
     }
@@ -229,7 +236,13 @@ impl Job {
     pub fn starts(&mut self, run: Run) {
         self.attempt = Attempt(self.attempt.0 + 1);
         self.not_before = None;
+        self.room_is_made = false;
         self.phase = Phase::Run(Box::new(run));
+    }
+
+    /// Others make room for it from now on, or do not any more.
+    pub fn makes_others_go(&mut self, room_is_made: bool) {
+        self.room_is_made = room_is_made;
     }
 
     /// It waits: in the planner's queue when there is no reason, else out of it.
@@ -295,6 +308,7 @@ impl Job {
             attempt: self.attempt,
             eligible: self.eligible,
             not_before: self.not_before,
+            room_is_made: self.room_is_made,
             phase: match &self.phase {
                 Phase::Waiting(known) => Phase::Waiting(Some(known.clone().unwrap_or_else(reason))),
                 Phase::Run(run) => Phase::Run(Box::new(run.of_component(number))),

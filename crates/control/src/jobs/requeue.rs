@@ -127,6 +127,7 @@ fn join_group(
         attempt: ended.row.attempt,
         eligible: None,
         not_before: None,
+        room_is_made: false,
         phase: Phase::Waiting(Some(WaitReason::Fresh)),
     });
     count_in_queue(&rooms.config, &mut rooms.queues, &mut rooms.jobs, submitted, 1);

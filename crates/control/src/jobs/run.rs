@@ -13,8 +13,9 @@
 mod events;
 pub(crate) mod rows;
 
-use crate::record::{AfterRun, HeldBy, StepUse};
+use crate::record::{AfterRun, HeldBy, PreemptedRow, StepUse};
 use cosy_model::node::KillCause;
+use cosy_model::policy::PreemptMode;
 use cosy_model::{Amounts, JobState, MiB, NodeId, NodeShare, Span, Time, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +36,10 @@ pub(crate) struct Run {
     /// When it has given nodes back last.
     resized: Option<Time>,
     hold_after: Option<HeldBy>,
+    /// It makes room for another job.
+    preempted: Option<PreemptedRow>,
+    /// Until then its work is safe.
+    checkpoint: Option<Time>,
     lost: BTreeSet<NodeId>,
     steps: StepUse,
     doubtful: bool,
@@ -312,6 +317,21 @@ impl Run {
         self.from_store
     }
 
+    /// It makes room for another job, or stands still for that.
+    pub fn preempted(&self) -> Option<PreemptedRow> {
+        self.preempted
+    }
+
+    /// It is ended to make room for another job.
+    pub fn gives_way(&self) -> Option<PreemptedRow> {
+        self.preempted.filter(|p| p.mode != PreemptMode::Suspend)
+    }
+
+    /// Until then its work is safe, as it says itself.
+    pub fn checkpoint(&self) -> Option<Time> {
+        self.checkpoint
+    }
+
     /// Nodes whose loss ends it.
     pub fn lost(&self) -> &BTreeSet<NodeId> {
         &self.lost
@@ -360,7 +380,8 @@ impl Run {
 
     /// The same, were it not suspended any more.
     pub fn end_if_it_goes_on(&self) -> Time {
-        self.counts_from() + self.limit + self.suspended_for
+        let end = self.counts_from() + self.limit + self.suspended_for;
+        self.gives_way().map_or(end, |way| end.min(way.until))
     }
 
     /// From when its limit counts: its allocation, or the start of its program where that

@@ -9,8 +9,10 @@ pub(crate) mod flexible_size;
 pub(crate) mod invariants;
 pub(crate) mod late_starts;
 pub(crate) mod launch;
+pub(crate) mod making_room;
 pub(crate) mod pools;
 pub(crate) mod rebuild;
+pub(crate) mod room_making;
 pub(crate) mod suspension;
 pub(crate) mod task_layout;
 
@@ -18,6 +20,7 @@ use crate::jobs::dependencies::Waiter;
 use crate::planning::alternative_queues::Undecided;
 use crate::planning::choosers::Choosers;
 use crate::planning::pools::{PoolOf, Pools};
+use crate::planning::room_making::RoomMaking;
 use cosy_model::{JobId, ReservationId};
 use cosy_sched::{PoolSpec, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +41,8 @@ pub(crate) struct Planning {
     inside: BTreeMap<JobId, ReservationId>,
     /// Jobs whose cores others may have.
     lending: BTreeSet<JobId>,
+    /// Who makes room for whom.
+    room: RoomMaking,
     /// How often every waiting job was entered anew.
     placings: u64,
 }
@@ -53,6 +58,7 @@ impl Planning {
             within: BTreeMap::new(),
             inside: BTreeMap::new(),
             lending: BTreeSet::new(),
+            room: RoomMaking::default(),
             placings: 0,
         }
     }
@@ -60,6 +66,16 @@ impl Planning {
     /// The cluster's planner.
     pub fn cluster(&self) -> &Scheduler {
         &self.cluster
+    }
+
+    /// Who makes room for whom.
+    pub fn room(&self) -> &RoomMaking {
+        &self.room
+    }
+
+    /// Who makes room for whom, to be told something.
+    pub fn room_mut(&mut self) -> &mut RoomMaking {
+        &mut self.room
     }
 
     /// The cluster's planner, to be told something.

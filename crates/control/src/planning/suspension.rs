@@ -76,6 +76,17 @@ pub(crate) fn suspend_job(
     Ok(())
 }
 
+/// What a running job would hold if it were suspended.
+pub(crate) fn held_if_suspended(job: &Job) -> Vec<cosy_model::NodeShare> {
+    let uncounted = job.submitted().is_exclusive() && !job.submitted().asks_for_room();
+    let mut shares = job.run().map(|run| run.shares()).unwrap_or_default();
+    for share in &mut shares {
+        share.amounts = kept(&share.amounts, uncounted);
+    }
+    shares.retain(|share| share.amounts != Amounts::default());
+    shares
+}
+
 /// Others may have the cores of a job from now on.
 fn lend_cores(machine: &mut Machine, jobs: &Jobs, planning: &mut Planning, id: JobId) {
     planning.lending.insert(id);

@@ -22,6 +22,7 @@ pub(crate) mod draft;
 mod effect;
 pub(crate) mod invariants;
 pub(crate) mod limits;
+pub(crate) mod preempt;
 mod qos_changes;
 pub(crate) mod rejudge;
 pub(crate) mod rights;

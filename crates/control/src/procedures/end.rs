@@ -9,6 +9,7 @@ use crate::jobs::allocations::{order_end_held, with_steps};
 use crate::jobs::end::end_job;
 use crate::jobs::job::Job;
 use crate::jobs::limits::procedures::stops;
+use crate::jobs::run::Run;
 use crate::jobs::save::save_job;
 use crate::machine::changes::procedures::take_over_again;
 use crate::machine::reports::order_clean_up;
@@ -22,6 +23,7 @@ use crate::triggers::watch::procedures::watch_node;
 use crate::turn::Turn;
 use crate::workflows::course::procedures::flow_tries_again;
 use cosy_model::node::KillCause;
+use cosy_model::policy::PreemptMode;
 use cosy_model::{End, EndCause, EventKind, EventObject, JobId, NodeId, Span, Time};
 
 /// Jobs whose time is over.
@@ -99,6 +101,7 @@ pub(crate) fn comes_to_end(rooms: &mut Rooms, turn: &mut Turn, id: JobId, after:
         return;
     };
     let end = run.ends_at();
+    let after = as_preempted(run, after);
     if !run.ends(now, after) {
         return;
     }
@@ -106,6 +109,22 @@ pub(crate) fn comes_to_end(rooms: &mut Rooms, turn: &mut Turn, id: JobId, after:
         rooms.jobs.end_held_no_more(at, id);
     }
     refill_interactive(rooms, turn, id);
+}
+
+/// What follows an attempt that was told to make room: whatever its end is put down to, it has been
+/// preempted, unless somebody has cancelled it.
+fn as_preempted(run: &Run, after: AfterRun) -> AfterRun {
+    let Some(way) = run.gives_way().filter(|way| way.told) else {
+        return after;
+    };
+    match (way.mode, after) {
+        (_, after) if run.canceller().is_some() => after,
+        (PreemptMode::Requeue, _) | (_, AfterRun::Requeue) => AfterRun::Requeue,
+        (_, AfterRun::End(end)) => AfterRun::End(End {
+            cause: EndCause::Preempted,
+            ..end
+        }),
+    }
 }
 
 /// Ends an attempt: what follows is settled, `clean` has nothing left, the other

@@ -1,6 +1,7 @@
 //! Keys of the order of service are made anew where ranks have changed, and of jobs that age no more.
 
 use crate::jobs::dependencies::procedures::planner_job;
+use crate::planning::making_room::may_ask_for_room;
 use crate::procedures::reviews::review;
 use crate::queues::scores::procedures::measure_machine;
 use crate::reservations::inside::procedures::{is_queued, planner_of};
@@ -53,6 +54,14 @@ fn make_key_anew(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     }
     let new = planner_job(&rooms.config, &rooms.queues, &rooms.planning, &rooms.reservations, job);
     if let Some(new) = new {
+        may_ask_for_room(
+            &rooms.config,
+            &rooms.queues,
+            &rooms.policy,
+            &mut rooms.planning,
+            (job, new.key),
+            turn.now(),
+        );
         let planner = planner_of(&mut rooms.planning, &mut rooms.reservations, id);
         if planner.order_of(id) != Some(new.key) {
             planner.enqueue(new);

@@ -214,6 +214,7 @@ pub(crate) fn unknown_is_over(
         | EndCause::TimeLimit
         | EndCause::OutOfMemory
         | EndCause::Deadline
+        | EndCause::Preempted
         | EndCause::SupervisorLost => end.start.is_some(),
         EndCause::Cancelled | EndCause::NodeLost | EndCause::LaunchFailed(_) => false,
     };

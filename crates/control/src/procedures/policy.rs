@@ -201,6 +201,7 @@ fn tell_policy_to_others(rooms: &mut Rooms) {
     rooms.policy.lay_out(&mut layout);
     rooms.queues.scores_mut().laid_out(layout);
     charge_anew(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs);
+    rooms.planning.room_mut().ask_all_anew();
 }
 
 /// Makes, funds, changes or removes an account in the books; the tree follows.

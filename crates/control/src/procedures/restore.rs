@@ -11,6 +11,7 @@ use crate::machine::availability::{drain_by_itself, tell_policy, welcome};
 use crate::machine::changes::procedures::configured_amounts;
 use crate::machine::nodes::NOT_CONFIGURED;
 use crate::machine::nodes::procedures::configured_again;
+use crate::planning::making_room::room_is_made_again;
 use crate::planning::pools::procedures::configure_licenses;
 use crate::planning::rebuild::tell_planner;
 use crate::procedures::policy::books_are_in_the_tree;
@@ -35,6 +36,8 @@ pub(crate) fn load_jobs(
         load_submission(rooms, turn, &row, rows);
     }
     wait_again_for_others(&mut rooms.jobs, &rooms.aside);
+    rooms.planning.room_mut().ask_all_anew();
+    room_is_made_again(&mut rooms.jobs, &mut rooms.planning);
     let ids: Vec<JobId> = rooms.jobs.ids().collect();
     for id in ids {
         review_loaded(rooms, turn, id);
@@ -72,6 +75,7 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
     rooms.jobs.go_on_at(config.first_job.0);
     let told = welcome(&rooms.config, &rooms.clocks, Vec::new(), Vec::new());
     rooms.config = config;
+    rooms.planning.room_mut().ask_all_anew();
     if told != welcome(&rooms.config, &rooms.clocks, Vec::new(), Vec::new()) {
         tell_policy(&rooms.config, &rooms.clocks, &rooms.machine, turn);
     }

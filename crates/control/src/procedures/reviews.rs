@@ -8,6 +8,7 @@ use crate::jobs::job::{Phase, Place, TaskOutcome};
 use crate::jobs::limits::procedures::{stand_aside, stands_in_line};
 use crate::jobs::reviews::procedures::{next_within, still_wait};
 use crate::jobs::reviews::{AT_ONCE, Again, REFILL, STEPS_OF_END, Steps, weight};
+use crate::planning::making_room::may_ask_for_room;
 use crate::planning::rebuild::join_queues;
 use crate::reservations::inside::procedures::{is_queued, planner_of};
 use crate::rooms::Rooms;
@@ -65,6 +66,11 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
             rooms.planning.goes_inside(id, reservation);
         }
         stands_in_line(rooms, id);
+        if let Some(job) = rooms.jobs.get(&id) {
+            let (config, queues, policy) = (&rooms.config, &rooms.queues, &rooms.policy);
+            let at = (job, waiting.key);
+            may_ask_for_room(config, queues, policy, &mut rooms.planning, at, now);
+        }
         planner_of(&mut rooms.planning, &mut rooms.reservations, id).enqueue(waiting);
         rooms.jobs.count_queued(turn, base, true);
     } else if reason.is_some() && queued {

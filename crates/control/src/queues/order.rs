@@ -43,6 +43,7 @@ pub(crate) fn of_job(
         QueueOrder::Weights => (scores.weighted(queue, job), 0),
     };
     OrderKey {
+        ahead: job.room_is_made(),
         queue_priority: queue.priority,
         level,
         score,
@@ -62,6 +63,7 @@ pub(crate) fn of_newcomer(
     next: JobId,
 ) -> OrderKey {
     OrderKey {
+        ahead: false,
         queue_priority: queue.priority,
         level,
         score: Scores::of_newcomer(queue),
@@ -84,6 +86,7 @@ pub(crate) fn number_anew(inquiry: &mut Inquiry, next: JobId) {
 /// The key of what comes behind everybody: what `job` takes when nobody else can use it.
 pub(crate) const fn behind_all(job: JobId) -> OrderKey {
     OrderKey {
+        ahead: false,
         queue_priority: i32::MIN,
         level: AccessLevel::Defer,
         score: i64::MIN,

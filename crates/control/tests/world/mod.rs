@@ -54,6 +54,8 @@ pub struct MemoryStore {
     pub ended: BTreeMap<String, String>,
     /// What happened to nodes and clocks.
     pub told: Vec<api::HistoryEvent>,
+    /// Who made room for whom.
+    pub room: Vec<api::HistoryEvent>,
     /// What happened to triggers.
     pub happened: Vec<api::HistoryEvent>,
     pub reservations: BTreeMap<ReservationId, ReservationRow>,
@@ -130,6 +132,10 @@ impl MemoryStore {
                     let of = |word: &str| event.object.starts_with(word);
                     if of("node ") || of("clock ") {
                         self.told.push(event.clone());
+                    }
+                    const ROOM: [&str; 4] = ["makes_room", "preempted", "spared", "start_moved"];
+                    if ROOM.contains(&event.what.as_str()) {
+                        self.room.push(event.clone());
                     }
                     if event.what.starts_with("trigger") {
                         self.happened.push(event);
@@ -420,6 +426,8 @@ pub struct World {
     pub programs: Vec<Launch>,
     /// What jobs were told.
     pub notes: Vec<(JobId, String)>,
+    /// Signals that jobs were sent.
+    pub signals: Vec<(JobId, i32)>,
     pub directory_down: bool,
     next_id: u64,
     /// Where nodes listen, other than at port 7818.
@@ -573,6 +581,7 @@ impl World {
             mails: Vec::new(),
             programs: Vec::new(),
             notes: Vec::new(),
+            signals: Vec::new(),
             directory_down: false,
             next_id: 1,
             ports: BTreeMap::new(),
@@ -997,8 +1006,8 @@ impl World {
             NodeOrder::Limit { key, limit, .. } => self.limit(n, key, limit),
             NodeOrder::StepsTaken { .. } | NodeOrder::Passage { .. } | NodeOrder::Moved { .. } => {}
             NodeOrder::Heard { .. } | NodeOrder::Leaving => {}
-            NodeOrder::Welcome { .. } | NodeOrder::Signal { .. } | NodeOrder::RelayReply { .. } => {
-            }
+            NodeOrder::Signal { key, signal, .. } => self.signals.push((key.job, signal)),
+            NodeOrder::Welcome { .. } | NodeOrder::RelayReply { .. } => {}
         }
         let _ = now;
     }

@@ -136,6 +136,8 @@ pub enum EndCause {
     NodeLost,
     /// It could not be over at its deadline.
     Deadline,
+    /// Something more important needed its nodes.
+    Preempted,
 }
 
 /// How an attempt ended and what it used.
@@ -186,6 +188,7 @@ impl End {
             EndCause::SupervisorLost => JobState::Failed,
             EndCause::NodeLost => JobState::NodeFailed,
             EndCause::Deadline => JobState::Deadline,
+            EndCause::Preempted => JobState::Preempted,
         }
     }
 }

@@ -155,6 +155,21 @@ pub enum PreemptMode {
     Suspend,
 }
 
+impl PreemptMode {
+    /// Every mode.
+    pub const ALL: [Self; 4] = [Self::Off, Self::Cancel, Self::Requeue, Self::Suspend];
+
+    /// The word for it, in settings and in what is shown.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Cancel => "cancel",
+            Self::Requeue => "requeue",
+            Self::Suspend => "suspend",
+        }
+    }
+}
+
 macro_rules! qos_flags {
     ($($(#[$doc:meta])* $name:ident = $word:literal;)+) => {
         /// A flag of a quality of service. Source: sacctmgr(1), "SPECIFICATIONS FOR QOS", `Flags`.

@@ -86,7 +86,7 @@ impl Scheduler {
         pass: &mut Pass,
         cursor: &mut Cursor,
     ) -> Option<(OrderKey, QueueKey)> {
-        let every = !self.policy().backfill || self.policy().depth.allows(pass.given);
+        let every = !self.policy().backfill || self.gives_places(pass);
         let room = (!every).then(|| self.room(pass));
         if room.is_some_and(|room| room.idle == 0 && !self.groups.share_nodes()) {
             return None; // there are only whole-node jobs
@@ -128,7 +128,7 @@ impl Scheduler {
             }
             Attempt::PoolsLack => self.note_lacks(pass, queue_key),
         }
-        let guaranteed = self.policy().depth.allows(pass.given);
+        let guaranteed = key.ahead || self.gives_places(pass);
         if guaranteed || !self.policy().backfill {
             let reason = self.reason_of_head(pass, queue_key);
             pass.heads.push((key.job, reason));

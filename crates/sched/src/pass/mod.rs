@@ -38,6 +38,8 @@ pub(crate) struct Pass {
     pub far: Time,
     /// Guarantees given, found or still to find.
     given: usize,
+    /// Those among them of jobs that others make room for: the policy does not count them.
+    ahead: usize,
     /// Those whose places are still to find.
     pending: Vec<(JobId, QueueKey)>,
     /// What places hold of resource pools; first those of other pools of nodes, so many.
@@ -85,6 +87,7 @@ impl Default for Pass {
             now: Time::EPOCH,
             far: Time::FAR,
             given: 0,
+            ahead: 0,
             pending: Vec::new(),
             promised: Vec::new(),
             foreign: 0,
@@ -117,6 +120,7 @@ impl Pass {
         (self.pool, self.now, self.last_start) = (pool, now, now);
         self.far = far;
         (self.given, self.endless, self.shadow) = (0, endless, None);
+        self.ahead = 0;
         self.head = None;
         if self.gave_up {
             self.groups = u64::MAX;
@@ -177,6 +181,13 @@ impl Scheduler {
             false => group.eligible().count_and(&self.machine.idle),
         };
         idle < queue_key.whole
+    }
+
+    /// True when one more job gets a guaranteed place.
+    fn gives_places(&self, pass: &Pass) -> bool {
+        self.policy()
+            .depth
+            .allows(pass.given.saturating_sub(pass.ahead))
     }
 
     /// Why a job that cannot start waits, when nobody else is before it.

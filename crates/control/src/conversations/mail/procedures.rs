@@ -15,6 +15,9 @@ pub(crate) fn mail_of(config: &ClusterConfig, job: &Job, news: &News<'_>) -> Opt
     let (wanted, what) = match news {
         News::Began => (mail.begin, "began".to_owned()),
         News::Requeued => (mail.requeue, "was requeued".to_owned()),
+        News::StartMoved(by) => {
+            (mail.begin, format!("will start later: room is made for job {by}"))
+        }
         News::Share(share) => {
             let what = match *share {
                 WHOLE => "has reached its time limit".to_owned(),

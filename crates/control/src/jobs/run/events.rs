@@ -1,7 +1,7 @@
 //! What happens to an attempt.
 
 use crate::jobs::run::{GivenBack, Launching, Part, PartStep, Run, RunPhase};
-use crate::record::{AfterRun, HeldBy, StepUse};
+use crate::record::{AfterRun, HeldBy, PreemptedRow, StepUse};
 use cosy_model::node::KillCause;
 use cosy_model::{Amounts, ClockStep, NodeId, Span, Time};
 use std::collections::BTreeSet;
@@ -22,6 +22,8 @@ impl Run {
             leaving: Vec::new(),
             resized: None,
             hold_after: None,
+            preempted: None,
+            checkpoint: None,
             lost: BTreeSet::new(),
             steps: StepUse::default(),
             doubtful: false,
@@ -183,6 +185,25 @@ impl Run {
         }
     }
 
+    // ---- preemption
+
+    /// It makes room for another job from now on, or need not any more.
+    pub fn makes_room(&mut self, preempted: Option<PreemptedRow>) {
+        self.preempted = preempted;
+    }
+
+    /// It was told to make room.
+    pub fn told_to_make_room(&mut self) {
+        if let Some(preempted) = &mut self.preempted {
+            preempted.told = true;
+        }
+    }
+
+    /// Its work is safe until then; dates do not go back.
+    pub fn is_safe_until(&mut self, at: Time) {
+        self.checkpoint = self.checkpoint.max(Some(at));
+    }
+
     // ---- its end
 
     /// Who cancelled it; the first one stays.
@@ -243,6 +264,11 @@ impl Run {
         let set = |date: &mut Time| *date = date.set_by(step);
         set(&mut self.allocated);
         self.resized.iter_mut().for_each(set);
+        self.checkpoint.iter_mut().for_each(set);
+        if let Some(preempted) = &mut self.preempted {
+            set(&mut preempted.at);
+            set(&mut preempted.until);
+        }
         match &mut self.phase {
             RunPhase::Starting => {}
             RunPhase::Running { started } => set(started),

@@ -92,6 +92,8 @@ impl Run {
             leaving: restored.leaving,
             resized: row.resized,
             hold_after: HeldBy::after_requeue(row.hold_after, row.special_after),
+            preempted: row.preempted,
+            checkpoint: row.checkpoint,
             lost: restored.lost,
             steps: StepUse::default(),
             doubtful: row.doubtful,
@@ -118,6 +120,8 @@ impl Run {
             resized: self.resized,
             hold_after: self.hold_after.is_some(),
             special_after: self.hold_after == Some(HeldBy::Special),
+            preempted: self.preempted,
+            checkpoint: self.checkpoint,
             lost: self.lost.iter().map(|node| names(*node)).collect(),
             doubtful: self.doubtful,
         }

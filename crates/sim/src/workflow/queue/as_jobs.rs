@@ -35,6 +35,7 @@ impl Run<'_> {
         WaitingJob {
             holds: cosy_sched::Holds::NONE,
             key: OrderKey {
+                ahead: false,
                 queue_priority: 0,
                 level: AccessLevel::Allow,
                 score: 0,

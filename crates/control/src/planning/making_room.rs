@@ -1,0 +1,188 @@
+//! Who of the waiting jobs may ask for room, which running ones could make it, and at what cost.
+
+use crate::config::ClusterConfig;
+use crate::jobs::Jobs;
+use crate::jobs::dependencies::procedures::planner_job;
+use crate::jobs::job::{Job, Place};
+use crate::planning::Planning;
+use crate::planning::suspension::held_if_suspended;
+use crate::policy::Policy;
+use crate::policy::preempt::{Side, Way, exempt, is_above, may_preempt, way};
+use crate::queues::Queues;
+use crate::queues::order;
+use crate::rooms::Rooms;
+use cosy_model::policy::{NORMAL, PreemptMode};
+use cosy_model::{JobId, Span, Time};
+use cosy_sched::{Candidate, OrderKey, WaitingJob};
+use std::collections::BTreeMap;
+
+/// What is known of a job where it is compared with others.
+pub(crate) fn side<'a>(queues: &'a Queues, policy: &'a Policy, job: &Job) -> Option<Side<'a>> {
+    let Place::Good { queue, .. } = &job.submitted().place else {
+        return None;
+    };
+    let qos = job.spec().qos.as_deref().unwrap_or(NORMAL);
+    Some(Side {
+        qos: policy.qos(qos),
+        queue: queues.get(*queue).spec(),
+    })
+}
+
+/// Notes whether a job that stands in the cluster's line now may ask for room.
+pub(crate) fn may_ask_for_room(
+    config: &ClusterConfig,
+    queues: &Queues,
+    policy: &Policy,
+    planning: &mut Planning,
+    (job, key): (&Job, OrderKey),
+    now: Time,
+) {
+    if !config.preemption.is_on() {
+        return;
+    }
+    let lowest = config.queues.iter().map(|queue| queue.priority).min();
+    let side = side(queues, policy, job).filter(|_| job.spec().reservation.is_none());
+    let may = side.is_some_and(|s| may_preempt(&config.preemption, s, lowest.unwrap_or(0)));
+    planning.room_mut().stands(key, may, now);
+}
+
+/// Who makes room for whom, of the rows: before waiting jobs are entered into planners.
+pub(crate) fn room_is_made_again(jobs: &mut Jobs, planning: &mut Planning) {
+    let preempted = jobs.all().filter_map(|job| {
+        let run = job.run()?;
+        let row = run.preempted()?;
+        let ends = run.gives_way().is_some();
+        let forced = ends && run.killed().is_none() && !run.is_over();
+        Some((job.id(), row, ends, forced))
+    });
+    for (id, row, ends, forced) in preempted.collect::<Vec<_>>() {
+        let room = planning.room_mut();
+        room.makes_room(id, row.by, forced.then_some(row.until));
+        if forced {
+            room.may_not_have_heard(id);
+        }
+        let job = jobs.get_mut(&row.by).filter(|job| job.is_waiting());
+        if let Some(job) = job {
+            job.makes_others_go(true);
+        } else if ends {
+            planning.room_mut().makes_none(id, row.by);
+        }
+    }
+}
+
+/// A question to the planner: for whom, whom it must not push back, and who may be made to go.
+pub(crate) struct RoomQuestion {
+    pub job: WaitingJob,
+    pub before: Vec<JobId>,
+    pub candidates: Vec<Candidate>,
+    /// How each of them would make room.
+    pub ways: BTreeMap<JobId, Way>,
+}
+
+/// The question for a job that waits in the cluster's line.
+pub(crate) fn question(rooms: &Rooms, now: Time, id: JobId) -> Option<RoomQuestion> {
+    let (queues, policy) = (&rooms.queues, &rooms.policy);
+    let job = rooms.jobs.get(&id)?;
+    let own = side(queues, policy, job)?;
+    let planner = rooms.planning.cluster();
+    let waiting = planner.waiting(id)?;
+    let (mut candidates, mut ways) = (Vec::new(), BTreeMap::new());
+    for (running, _) in planner.running_jobs() {
+        let Some(victim) = rooms.jobs.get(&running) else {
+            continue;
+        };
+        let way = way_of(rooms, now, (own, &waiting.key), victim);
+        if let Some(way) = way {
+            let keeps = way.mode == PreemptMode::Suspend;
+            candidates.push(Candidate {
+                job: running,
+                cost: lost_work(victim, now),
+                since: victim.run().and_then(|run| run.started()).unwrap_or(now),
+                keeps: keeps.then(|| held_if_suspended(victim)),
+            });
+            ways.insert(running, way);
+        }
+    }
+    let before = planner.heads_of(waiting.queue).into_iter().filter(|head| {
+        let other = rooms.jobs.get(&head.key.job);
+        let other = other.and_then(|other| side(queues, policy, other));
+        let above =
+            other.is_some_and(|other| is_above(&rooms.config.preemption, own, other, false));
+        head.key < waiting.key && (head.key.ahead || !above)
+    });
+    let grace = ways.values().map(|way| way.grace).max();
+    let mut asked = waiting.clone();
+    asked.limit = asked.limit + grace.unwrap_or(Span::ZERO);
+    Some(RoomQuestion {
+        before: before.map(|head| head.key.job).collect(),
+        job: asked,
+        candidates,
+        ways,
+    })
+}
+
+/// How a running job may be made to make room, if it may.
+fn way_of(
+    rooms: &Rooms,
+    now: Time,
+    (own, key): (Side<'_>, &OrderKey),
+    victim: &Job,
+) -> Option<Way> {
+    let config = &rooms.config.preemption;
+    let run = victim.run()?;
+    let started = run.started()?;
+    let free = !run.is_over()
+        && run.killed().is_none()
+        && run.preempted().is_none()
+        && !run.is_doubtful()
+        && victim.spec().reservation.is_none()
+        && !rooms.planning.is_inside(victim.id());
+    let side = side(&rooms.queues, &rooms.policy, victim)?;
+    let interactive = config.of_queue(&side.queue.name).interactive;
+    if !free || (victim.spec().attended && !interactive) {
+        return None;
+    }
+    if now < started + exempt(config, side) || is_too_important(rooms, victim) {
+        return None;
+    }
+    let first = config.within && stands_before(rooms, key, victim);
+    let mut way = way(config, own, side, first)?;
+    if way.mode == PreemptMode::Requeue && !may_be_requeued(victim) {
+        way.mode = PreemptMode::Cancel;
+    }
+    let suspends = way.mode == PreemptMode::Suspend;
+    let stands_still = run.suspended().is_some() || rooms.machine.lacking(run, "suspend").is_some();
+    (!suspends || !stands_still).then_some(way)
+}
+
+/// Commands that stay with a job are told of this attempt alone.
+fn may_be_requeued(victim: &Job) -> bool {
+    victim.submitted().may_run_again() && !victim.spec().attended
+}
+
+fn is_too_important(rooms: &Rooms, victim: &Job) -> bool {
+    let most = rooms.config.preemption.exempt_priority;
+    let told = order::priority(victim.spec(), victim.submitted().base);
+    most.is_some_and(|most| told > most)
+}
+
+/// True when a job with that key stands before the other by the order of service.
+fn stands_before(rooms: &Rooms, key: &OrderKey, victim: &Job) -> bool {
+    let other = planner_job(&rooms.config, &rooms.queues, &rooms.reservations, victim);
+    other.is_some_and(|other| *key < other.key)
+}
+
+/// What is lost when a running job goes: core-seconds since its start, or since its work was safe.
+pub(crate) fn lost_work(job: &Job, now: Time) -> u64 {
+    let Some(run) = job.run() else { return 0 };
+    let cores = run
+        .parts()
+        .iter()
+        .map(|part| u64::from(part.amounts().cores));
+    let elapsed = run.elapsed(now);
+    let since = run
+        .checkpoint()
+        .map_or(elapsed, |safe| now.since(safe).min(elapsed));
+    let secs = u64::try_from(since.secs()).unwrap_or(0);
+    cores.sum::<u64>().saturating_mul(secs)
+}
