@@ -4,6 +4,7 @@ mod accounts;
 mod licenses;
 mod nodes;
 mod policy;
+mod preemption;
 mod presets;
 mod priority;
 mod queues;
@@ -102,6 +103,8 @@ struct File {
     #[serde(default)]
     priority: priority::Table,
     #[serde(default)]
+    preemption: preemption::Table,
+    #[serde(default)]
     users: Users,
     #[serde(default)]
     node: Vec<Node>,
@@ -194,6 +197,11 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
             &mut check,
             &file.priority,
             file.queue.iter().map(Queue::priority),
+        ),
+        preemption: preemption::read(
+            &mut check,
+            &file.preemption,
+            file.queue.iter().map(Queue::preemption),
         ),
         reservations,
         queue_reservations,

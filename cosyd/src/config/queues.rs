@@ -2,7 +2,7 @@
 
 use super::nodes::known_hosts;
 use super::values::Raw;
-use super::{priority, reservations};
+use super::{preemption, priority, reservations};
 use cosy_config::{Check, Size};
 use cosy_model::policy::Enforce;
 use cosy_model::{AccessLevel, QueueAdmits, QueueSpec, QueueState, Span, limits};
@@ -40,12 +40,18 @@ pub(super) struct Queue {
     deny_accounts: Option<Spanned<Vec<String>>>,
     allow_qos: Option<Spanned<Vec<String>>>,
     deny_qos: Option<Spanned<Vec<String>>>,
+    preemption: Option<preemption::OfQueue>,
     #[serde(default)]
     access: Access,
     pub(super) reservations: Option<reservations::Table>,
 }
 
 impl Queue {
+    /// What it says of the preemption of its jobs.
+    pub(super) fn preemption(&self) -> (&str, Option<&preemption::OfQueue>) {
+        (self.name.get_ref(), self.preemption.as_ref())
+    }
+
     /// What it says of billing, and its factor.
     pub(super) fn priority(&self) -> priority::OfQueue<'_> {
         let (billing, factor) = (self.billing.as_ref(), self.priority_factor.as_ref());
