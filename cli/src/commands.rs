@@ -5,8 +5,8 @@
 
 use crate::native::entry::{Action, Entry};
 use crate::native::{
-    admin, alloc, cancel, cast, change, dev, flow, generate, history, mpi, resv, run, stat, submit,
-    wait,
+    admin, alloc, cancel, cast, change, dev, flow, generate, history, job, mpi, resv, run, stat,
+    submit, wait,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -35,7 +35,7 @@ const fn reserved(name: &'static str, short: Option<&'static str>) -> Entry {
 }
 
 /// All commands of Cosy's own.
-pub static ALL: [Entry; 19] = [
+pub static ALL: [Entry; 20] = [
     entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
     entry("alloc", Some("calloc"), alloc::command, alloc::run),
@@ -49,6 +49,7 @@ pub static ALL: [Entry; 19] = [
     entry("release", None, change::release_command, change::release),
     entry("requeue", None, change::requeue_command, change::requeue),
     entry("change", None, change::command, change::run),
+    entry("job", None, job::command, job::run),
     entry("wait", None, wait::command, wait::run),
     entry("adm", Some("cadm"), admin::command, admin::run),
     entry("mpi", None, mpi::command, mpi::run),

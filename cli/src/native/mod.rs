@@ -18,6 +18,7 @@ pub mod gantt;
 pub mod generate;
 pub mod history;
 pub mod import;
+pub mod job;
 pub mod job_table;
 pub mod meter;
 pub mod mpi;

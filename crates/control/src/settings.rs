@@ -1,14 +1,14 @@
 //! How the cluster is set up, as everyone is told.
 
 use crate::clock::Clocks;
-use crate::config::{ClusterConfig, Visibility};
+use crate::config::{ClusterConfig, PreemptBy, Visibility};
 use crate::event::Caller;
 use crate::jobs::Jobs;
 use crate::machine::Machine;
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
 use cosy_model::api::Reply;
-use cosy_model::{JobId, License, PrioritySettings, QueueOrder, Settings, Time};
+use cosy_model::{JobId, License, PreemptionSettings, PrioritySettings, QueueOrder, Settings, Time};
 use cosy_policy::reset::ResetPeriod;
 use cosy_policy::weights::SizeFactor;
 
@@ -55,6 +55,16 @@ fn priority_told(config: &ClusterConfig, queues: &Queues) -> Option<PrioritySett
     })
 }
 
+fn preemption_told(config: &ClusterConfig) -> Option<PreemptionSettings> {
+    let preemption = &config.preemption;
+    preemption.is_on().then(|| PreemptionSettings {
+        by_qos: preemption.by.contains(&PreemptBy::Qos),
+        by_queue: preemption.by.contains(&PreemptBy::Queue),
+        mode: preemption.mode,
+        exempt: preemption.exempt,
+    })
+}
+
 pub(crate) fn settings(
     config: &ClusterConfig,
     clocks: &Clocks,
@@ -89,5 +99,6 @@ pub(crate) fn settings(
         you_are_admin: is_administrator(config, caller),
         licenses: licenses_told(config, jobs),
         priority: priority_told(config, queues),
+        preemption: preemption_told(config),
     }))
 }

@@ -5,7 +5,7 @@
 
 mod world;
 
-use cosy_control::{ClusterConfig, PreemptBy, PreemptionConfig, QueuePreemption};
+use cosy_control::{PreemptBy, PreemptionConfig, QueuePreemption};
 use cosy_model::api::{Reply, Request};
 use cosy_model::policy::*;
 use cosy_model::*;
@@ -527,4 +527,74 @@ fn who_is_pushed_back_is_told() {
         ]
     );
     assert_eq!(w.mails, ["test job 2 (low) will start later: room is made for job 3"]);
+}
+
+fn lines(w: &mut World, id: u64) -> Vec<String> {
+    let job = api::JobRef {
+        job: JobId(id),
+        task: None,
+    };
+    match w.ask(Request::Explain { job }) {
+        Reply::Explained { lines, .. } => lines,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn checkpoint(w: &mut World, who: User, id: u64) -> Result<(), String> {
+    let change = api::JobChange {
+        checkpointed: true,
+        ..api::JobChange::default()
+    };
+    let filter = ids(&[id]);
+    let change = Box::new(change);
+    match w.ask_as(who, None, Request::Change { filter, change }) {
+        Reply::Done { refused, .. } => refused
+            .first()
+            .map_or(Ok(()), |(_, r)| Err(r.message.clone())),
+        Reply::Refused(refusal) => Err(refusal.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Who has told a safe point loses less, and goes before those who have not.
+#[test]
+fn safe_points() {
+    let mut w = site(|_| {});
+    submits(&mut w, job("low", 1));
+    w.pass(20);
+    submits(&mut w, job("low", 1));
+    w.pass(60);
+    assert!(checkpoint(&mut w, user(1001, "bob"), 1).is_err());
+    let own = user(1000, "u1000");
+    assert_eq!(checkpoint(&mut w, own.clone(), 1), Ok(()));
+    w.pass(3);
+    let soon = "job 1 has told a safe point 00:00:03 ago: one in 00:00:10 is enough".to_owned();
+    assert_eq!(checkpoint(&mut w, own.clone(), 1), Err(soon));
+    assert_eq!(checkpoint(&mut w, user(0, "root"), 2), Ok(()));
+    reconnects(&mut w);
+    w.pass(20);
+    assert_eq!(checkpoint(&mut w, own, 1), Ok(()));
+    submits(&mut w, job("high", 1));
+    w.pass(1);
+    assert_eq!(w.queue(), "1:waiting/resources 2:running 3:running");
+    let why = "job 1 does not run: there is no work of it to be safe".to_owned();
+    assert_eq!(checkpoint(&mut w, user(0, "root"), 1), Err(why));
+}
+
+#[test]
+fn what_is_told_of_it() {
+    let mut w = site_of(2, mode(PreemptMode::Cancel, 60), |c| c.exempt = Span::from_secs(100));
+    submits(&mut w, job("low", 2));
+    w.pass(10);
+    assert_eq!(lines(&mut w, 1), [""; 0]);
+    submits(&mut w, job("high", 1));
+    assert_eq!(
+        lines(&mut w, 1),
+        [
+            "more important jobs that wait and may take its nodes in 00:01:30: 1; it is cancelled then, and loses 80 core-seconds ('cosy job checkpointed' tells a safe point)"
+        ]
+    );
+    w.pass(100);
+    assert_eq!(lines(&mut w, 1), ["it makes room for job 2: it ends within 00:00:50"]);
+    assert_eq!(lines(&mut w, 2)[1..], ["jobs make room for it, within 00:00:50: 1"]);
 }

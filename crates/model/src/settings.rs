@@ -1,7 +1,7 @@
 //! How the cluster is set up, as far as commands tell it to everyone (`scontrol show
 //! config`, `show licenses`).
 
-use crate::policy::Tres;
+use crate::policy::{PreemptMode, Tres};
 use crate::{JobId, Span, Time, Uid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +57,9 @@ pub struct Settings {
     /// How queues order that do so by more than dates; `None` where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<PrioritySettings>,
+    /// Who preempts whom; `None`: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<PreemptionSettings>,
 }
 
 /// How queues order that do not serve first come, first served.
@@ -97,6 +100,19 @@ pub struct PrioritySettings {
     pub period: Span,
     /// The classic formula with this damping counts in place of Fair Tree.
     pub classic: Option<u16>,
+}
+
+/// How jobs are made to make room for more important ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PreemptionSettings {
+    /// By quality of service.
+    pub by_qos: bool,
+    /// By the priority of queues.
+    pub by_queue: bool,
+    /// How, where nobody says it of the job.
+    pub mode: PreemptMode,
+    /// So long a job is spared, where nobody says it of the job.
+    pub exempt: Span,
 }
 
 /// A licence that is counted over the whole cluster.

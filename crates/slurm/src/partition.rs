@@ -24,6 +24,16 @@ pub fn allowed_groups(spec: &QueueSpec) -> Option<Vec<&str>> {
     (spec.others == AccessLevel::Deny).then(|| groups.filter_map(may).collect())
 }
 
+/// How jobs are made to make room, in Slurm's words.
+pub const fn preempt_mode(mode: Option<cosy_model::policy::PreemptMode>) -> &'static str {
+    match mode {
+        None | Some(cosy_model::policy::PreemptMode::Off) => "OFF",
+        Some(cosy_model::policy::PreemptMode::Cancel) => "CANCEL",
+        Some(cosy_model::policy::PreemptMode::Requeue) => "REQUEUE",
+        Some(cosy_model::policy::PreemptMode::Suspend) => "GANG,SUSPEND",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,6 +64,8 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         cores,
         cores_used,
         your_level,
+        preempt,
+        grace,
     } = queue;
     let QueueSpec {
         name,
@@ -117,5 +119,7 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         ("allow_qos", joined(admits.allow_qos.as_ref()).into()),
         ("deny_qos", joined(some(&admits.deny_qos)).into()),
         ("your_level", level(*your_level).into()),
+        ("preempt_mode", preempt.map_or("off", |mode| mode.word()).into()),
+        ("preempt_grace", (*grace).into()),
     ]
 }

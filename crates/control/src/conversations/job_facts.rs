@@ -11,6 +11,7 @@ use crate::conversations::plans::Starts;
 use crate::jobs::job::{Job, Submitted};
 use crate::jobs::run::Part;
 use crate::planning::launch::procedures::files_of_run;
+use crate::planning::making_room::preemptible_from;
 use crate::queues::order::priority;
 use crate::record::{HeldBy, JobRow, PartRow};
 use crate::rooms::Rooms;
@@ -114,6 +115,9 @@ impl JobFacts for LiveFacts<'_> {
             suspended_for: run.map(|run| run.suspended_for()),
             suspended_since: run.and_then(|run| run.suspended()),
             resized: run.and_then(|run| run.resized()),
+            preempted: run.and_then(|run| run.preempted()).map(|row| row.at),
+            preemptible: preemptible_from(self.around.rooms, self.job),
+            checkpoint: run.and_then(|run| run.checkpoint()),
             derived: run.map(|run| (run.steps().exit_code, run.steps().signal)),
         }
     }
@@ -279,6 +283,9 @@ impl JobFacts for EndedFacts<'_> {
             suspended_for: run.map(|run| run.suspended_for),
             suspended_since: None,
             resized: run.and_then(|run| run.resized),
+            preempted: run.and_then(|run| run.preempted).map(|row| row.at),
+            preemptible: None,
+            checkpoint: run.and_then(|run| run.checkpoint),
             derived: Some(self.row.derived),
         }
     }

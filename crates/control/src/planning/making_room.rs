@@ -186,3 +186,78 @@ pub(crate) fn lost_work(job: &Job, now: Time) -> u64 {
     let secs = u64::try_from(since.secs()).unwrap_or(0);
     cores.sum::<u64>().saturating_mul(secs)
 }
+
+/// Since when a running job may be preempted, or from when on; `None` where nobody may preempt it.
+pub(crate) fn preemptible_from(rooms: &Rooms, job: &Job) -> Option<Time> {
+    let config = &rooms.config.preemption;
+    let started = job.run().filter(|run| !run.is_over())?.started()?;
+    let side = side(&rooms.queues, &rooms.policy, job)?;
+    (config.is_on() && job.spec().reservation.is_none()).then(|| started + exempt(config, side))
+}
+
+/// Sentences about who makes room for a job, and for whom it makes room or might have to.
+pub(crate) fn room_lines(rooms: &Rooms, now: Time, job: &Job) -> Vec<String> {
+    let room = rooms.planning.room();
+    let mut lines = Vec::new();
+    if job.is_waiting() && job.room_is_made() {
+        let makers = room.for_job(job.id());
+        let runs = makers.filter_map(|id| Some((id, rooms.jobs.get(&id)?.run()?.preempted()?)));
+        let runs: Vec<_> = runs.collect();
+        let last = runs.iter().map(|(_, row)| row.until).max();
+        let names: Vec<String> = runs.iter().map(|(id, _)| id.to_string()).collect();
+        if let Some(last) = last {
+            let within = last.since(now).max(Span::ZERO);
+            lines.push(format!("jobs make room for it, within {within}: {}", names.join(", ")));
+        }
+    }
+    if let Some((by, span)) = room.moved(job.id()).filter(|_| job.is_waiting()) {
+        lines.push(format!(
+            "its guaranteed start is later by {span}, since room was made for job {by}, which comes first"
+        ));
+    }
+    lines.extend(own_lines(rooms, now, job));
+    lines
+}
+
+fn own_lines(rooms: &Rooms, now: Time, job: &Job) -> Option<String> {
+    let run = job.run().filter(|run| !run.is_over())?;
+    if let Some(row) = run.preempted() {
+        let left = row.until.since(now).max(Span::ZERO);
+        let by = row.by;
+        return Some(match row.mode {
+            PreemptMode::Suspend => {
+                format!("it stands still until job {by} is over, which comes first")
+            }
+            PreemptMode::Requeue => {
+                format!("it makes room for job {by}: within {left} it goes back into the queue")
+            }
+            PreemptMode::Cancel | PreemptMode::Off => {
+                format!("it makes room for job {by}: it ends within {left}")
+            }
+        });
+    }
+    let from = preemptible_from(rooms, job)?;
+    let asking = rooms.planning.room().first_asking();
+    let over = asking.filter_map(|id| {
+        let other = rooms.jobs.get(&id)?;
+        let own = side(&rooms.queues, &rooms.policy, other)?;
+        let key = rooms.planning.cluster().waiting(id)?.key;
+        way_of(rooms, now.max(from), (own, &key), job)
+    });
+    let ways: Vec<Way> = over.collect();
+    let mode = ways.first()?.mode;
+    let what = match mode {
+        PreemptMode::Requeue => "goes back into the queue",
+        PreemptMode::Suspend => "is suspended",
+        PreemptMode::Cancel | PreemptMode::Off => "is cancelled",
+    };
+    let when = match from > now {
+        true => format!("in {} ", from.since(now)),
+        false => String::new(),
+    };
+    let lost = lost_work(job, now);
+    Some(format!(
+        "more important jobs that wait and may take its nodes {when}: {}; it {what} then, and loses {lost} core-seconds ('cosy job checkpointed' tells a safe point)",
+        ways.len()
+    ).replace("  ", " ").replace(" :", ":"))
+}

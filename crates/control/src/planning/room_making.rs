@@ -15,6 +15,9 @@ const PAUSE: Span = Span(250);
 /// Among so many of the first the next one is chosen whose time has come.
 const FIRST: usize = 64;
 
+/// Of so many waiting jobs it is told whether they are a risk to a running one.
+const MOST_TOLD: usize = 1000;
+
 /// Waiting jobs that may preempt others, and running ones that make room.
 #[derive(Debug, Default)]
 pub(crate) struct RoomMaking {
@@ -163,14 +166,20 @@ impl RoomMaking {
         self.moved.insert(job, (by, first, to));
     }
 
-    /// For which job its guaranteed start was moved, from when, and to when.
-    pub fn moved(&self, job: JobId) -> Option<(JobId, Time, Time)> {
-        self.moved.get(&job).copied()
+    /// For which job its guaranteed start was moved, and by how much in all.
+    pub fn moved(&self, job: JobId) -> Option<(JobId, Span)> {
+        let (by, from, to) = self.moved.get(&job)?;
+        Some((*by, to.since(*from)))
     }
 
     /// Forgets what was said of jobs that wait no more.
     pub fn forget(&mut self, waits: impl Fn(JobId) -> bool) {
         self.moved.retain(|job, _| waits(*job));
+    }
+
+    /// Waiting jobs that may ask for room, the first of them.
+    pub fn first_asking(&self) -> impl Iterator<Item = JobId> {
+        self.asking.keys().take(MOST_TOLD).map(|key| key.job)
     }
 
     /// When there is something to do.

@@ -8,7 +8,9 @@ use crate::conversations::interactive::gone;
 use crate::conversations::replies::steered;
 use crate::event::Caller;
 use crate::jobs::arrays::procedures::name_of;
-use crate::jobs::change::procedures::{change_running, held_by_priority, may_prioritize};
+use crate::jobs::change::procedures::{
+    change_running, checkpointed, held_by_priority, may_prioritize,
+};
 use crate::jobs::end::end_job;
 use crate::jobs::job::Phase;
 use crate::jobs::save::save_job;
@@ -208,6 +210,9 @@ pub(crate) fn change_one(
     id: JobId,
     change: &JobChange,
 ) -> Result<(), Refusal> {
+    if change.checkpointed {
+        return checkpointed(&rooms.machine, &mut rooms.jobs, turn, id);
+    }
     let Some(job) = rooms.jobs.get(&id) else {
         return Ok(());
     };

@@ -10,8 +10,9 @@ use crate::queues::{Queue, Queues};
 use crate::record::Record;
 use crate::turn::Turn;
 use cosy_model::api::{QueueInfo, Reply};
+use cosy_model::policy::PreemptMode;
 use cosy_model::{
-    EventKind, EventObject, QueueId, QueueSpec, QueueState, Refusal, RefusalCode, User,
+    EventKind, EventObject, QueueId, QueueSpec, QueueState, Refusal, RefusalCode, Span, User,
 };
 
 impl Queues {
@@ -98,6 +99,10 @@ pub(crate) fn queues_in_short(
 }
 
 fn in_short(config: &ClusterConfig, q: &Queue, user: &User) -> QueueInfo {
+    let preemption = &config.preemption;
+    let own = preemption.of_queue(&q.spec().name);
+    let mode = own.mode.unwrap_or(preemption.mode);
+    let preempt = preemption.is_on() && mode != PreemptMode::Off;
     QueueInfo {
         spec: QueueSpec {
             state: q.state(),
@@ -111,6 +116,8 @@ fn in_short(config: &ClusterConfig, q: &Queue, user: &User) -> QueueInfo {
         cores: 0,
         cores_used: 0,
         your_level: crate::queues::access::level(q.spec(), user),
+        preempt: preempt.then_some(mode),
+        grace: own.grace.unwrap_or(Span::ZERO),
     }
 }
 

@@ -115,6 +115,9 @@ pub struct JobChange {
     /// says how many, the first ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_nodes: Option<Vec<String>>,
+    /// What a running job has done so far is safe: if it had to run again, it would go on from here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checkpointed: bool,
 }
 
 /// What to do with nodes.

@@ -88,6 +88,12 @@ pub struct QueueInfo {
     pub cores_used: u32,
     /// The asking user's level.
     pub your_level: crate::AccessLevel,
+    /// How its jobs make room for more important ones; `None`: they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempt: Option<crate::policy::PreemptMode>,
+    /// Between the order to make room and its force.
+    #[serde(default)]
+    pub grace: crate::Span,
 }
 
 /// A node as commands show it.

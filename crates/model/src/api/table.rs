@@ -248,6 +248,12 @@ job_fields! {
     SuspendedSince = "suspended_since", Time;
     /// When it gave nodes back last.
     Resized = "resized", Time;
+    /// When it was told to make room for a more important job.
+    PreemptTime = "preempt_time", Time;
+    /// From when on it may have to make room for one.
+    PreemptEligible = "preempt_eligible", Time;
+    /// Until when its work is safe, as it has told itself.
+    Checkpoint = "checkpoint", Time;
     /// A command stays with it.
     Attended = "attended", Flag;
     /// Signal before its limit: `10@60`, with `B:` before it when only for the script.

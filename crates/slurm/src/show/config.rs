@@ -7,9 +7,10 @@
 //! of 22.05.
 
 use super::{clean, or_null};
+use crate::partition::preempt_mode;
 use crate::times;
 use cosy_model::limits::{STEP_TASKS, STEPS};
-use cosy_model::settings::{License, PrioritySettings, Settings};
+use cosy_model::settings::{License, PreemptionSettings, PrioritySettings, Settings};
 use cosy_model::{MiB, Span};
 use jiff::tz::TimeZone;
 
@@ -99,8 +100,8 @@ pub fn parameters(facts: ConfigFacts<'_>) -> Vec<(&'static str, String)> {
         fixed("NodeFeaturesPlugins", NULL),
         fixed("OverTimeLimit", "0 min"),
         fixed("PowerPlugin", ""),
-        fixed("PreemptMode", "OFF"),
-        fixed("PreemptType", "preempt/none"),
+        ("PreemptMode", preempt_mode(settings.preemption.map(|p| p.mode)).to_owned()),
+        fixed("PreemptType", preempt_type(settings.preemption)),
     ];
     all.extend(priority(settings.priority.as_ref()));
     all.extend(after_priority(facts));
@@ -230,6 +231,15 @@ fn lines(facts: ConfigFacts<'_>, wanted: impl Fn(&str) -> bool) -> String {
         }
     }
     text
+}
+
+/// By what jobs preempt others; where they do by both, quality of service comes first.
+const fn preempt_type(settings: Option<PreemptionSettings>) -> &'static str {
+    match settings {
+        Some(settings) if settings.by_qos => "preempt/qos",
+        Some(settings) if settings.by_queue => "preempt/partition_prio",
+        Some(_) | None => "preempt/none",
+    }
 }
 
 fn line(name: &str, value: &str) -> String {

@@ -61,6 +61,8 @@ pub const FIELDS: &[JobField] = &[
     JobField::Deadline,
     JobField::SuspendedFor,
     JobField::SuspendedSince,
+    JobField::PreemptTime,
+    JobField::PreemptEligible,
     JobField::Resized,
     JobField::Queue,
     JobField::Queues,
@@ -226,7 +228,20 @@ fn times(sheet: &mut Sheet, job: &JobView<'_>, zone: &TimeZone) {
             stamp(end, "Unknown"),
             stamp(job.time(JobField::Deadline), "N/A")
         ))
+        .maybe(preemption(job, zone))
         .line(suspended(job, zone));
+}
+
+/// Where jobs may be preempted: from when on this one, and when it was.
+fn preemption(job: &JobView<'_>, zone: &TimeZone) -> Option<String> {
+    let at = job.time(JobField::PreemptTime);
+    let from = job.time(JobField::PreemptEligible);
+    let from = from.or_else(|| at.and(job.start()))?;
+    Some(format!(
+        "PreemptEligibleTime={} PreemptTime={}",
+        times::timestamp_or(Some(from), zone, "None"),
+        times::timestamp_or(at, zone, "None"),
+    ))
 }
 
 /// Since when nothing but nodes is missing; a held job has no such time.

@@ -2,7 +2,7 @@
 //! captures of 22.05.
 
 use super::{Sheet, clean, mebibytes, or_null};
-use crate::partition::{allowed_groups, oversubscribe, priority_tier};
+use crate::partition::{allowed_groups, oversubscribe, preempt_mode, priority_tier};
 use crate::times;
 use cosy_model::api::{NodeInfo, QueueInfo};
 use cosy_model::{MiB, QueueAdmits, QueueSpec, QueueState, Span};
@@ -33,6 +33,8 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
         default,
         nodes: node_count,
         cores,
+        preempt,
+        grace,
         // `squeue` and `sinfo` tell what there is in it now; a level is a word of Cosy's.
         waiting: _,
         running: _,
@@ -78,8 +80,9 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
         ))
         .line(format!("AllocNodes=ALL Default={} QoS={}", yes(*default), qos(admits)))
         .line(format!(
-            "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
-            default_time.map_or("NONE".to_owned(), times::duration)
+            "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime={} Hidden=NO",
+            default_time.map_or("NONE".to_owned(), times::duration),
+            grace.secs()
         ))
         .line(format!(
             "MaxNodes={} MaxTime={} MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
@@ -92,7 +95,7 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
             priority_tier(spec),
             oversubscribe(spec)
         ))
-        .line("OverTimeLimit=NONE PreemptMode=OFF")
+        .line(format!("OverTimeLimit=NONE PreemptMode={}", preempt_mode(*preempt)))
         .line(format!(
             "State={} TotalCPUs={cores} TotalNodes={node_count} SelectTypeParameters=NONE",
             self::state(*state),
@@ -177,6 +180,8 @@ mod tests {
             cores: 32,
             cores_used: 0,
             your_level: AccessLevel::Allow,
+            preempt: None,
+            grace: Span::ZERO,
         }
     }
 

@@ -4,7 +4,7 @@
 use super::fields::Field;
 use super::groups::{Group, NodeWithState};
 use crate::node::{BaseState, address, gres, gres_in_use, host_name, load};
-use crate::partition::{allowed_groups, oversubscribe, priority_tier};
+use crate::partition::{allowed_groups, oversubscribe, preempt_mode, priority_tier};
 use crate::show::{clean, or_null};
 use crate::times::{self, TimeWriter};
 use cosy_model::api::QueueInfo;
@@ -70,7 +70,9 @@ pub fn cell(field: Field, group: &Group<'_>, look: &ValueStyle, out: &mut String
         }
         Field::Memory => range(out, group, |k| Some(k.node.amounts.memory.0)),
         Field::AllocMem => range(out, group, |k| Some(k.node.used.memory.0)),
-        Field::PreemptMode => out.push_str("OFF"),
+        Field::PreemptMode => {
+            out.push_str(preempt_mode(group.partition.and_then(|p| p.preempt)));
+        }
         Field::HostNames => first(out, group, |k| clean(host_name(k.node))),
         Field::NodeList => out.push_str(&node_list(group)),
         Field::NodeAddr => first(out, group, |k| clean(address(k.node))),

@@ -191,6 +191,8 @@ mod tests {
             cores: 0,
             cores_used: 0,
             your_level: AccessLevel::Allow,
+            preempt: None,
+            grace: Span::ZERO,
         }
     }
 

@@ -116,7 +116,11 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &ValueStyle, out: &mut String
         Field::NtPerNode => number(out, job.count(F::TasksPerNode)),
         Field::NumTasks => number(out, job.count(F::Tasks)),
         Field::PendingTime => pending(out, job, look),
-        Field::PreemptableTime => stamp_or(out, job.time(F::Start), look, "N/A"),
+        Field::PreemptableTime => {
+            let at = job.time(F::PreemptEligible).or_else(|| job.time(F::Start));
+            stamp_or(out, at, look, "N/A");
+        }
+        Field::PreemptTime => stamp_or(out, job.time(F::PreemptTime), look, "N/A"),
         Field::Prefer => text(out, job, F::Prefer),
         Field::Requeue => number(out, job.count(F::Requeue)),
         Field::RestartCount => number(out, job.count(F::Restarts)),
@@ -135,7 +139,6 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &ValueStyle, out: &mut String
         | Field::NtPerSocket
         | Field::Origin
         | Field::OriginRaw
-        | Field::PreemptTime
         | Field::CoreSpec
         | Field::CpuFreq
         | Field::BoardsPerNode

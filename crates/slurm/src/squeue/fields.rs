@@ -131,8 +131,8 @@ fields! {
     Origin ' ' ["origin"] "ORIGIN" &[];
     OriginRaw ' ' ["originraw"] "ORIGIN_RAW" &[];
     PendingTime ' ' ["pendingtime"] "PENDING_TIME" &[F::Start, F::Submit];
-    PreemptTime ' ' ["preempttime"] "PREEMPT_TIME" &[];
-    PreemptableTime ' ' ["preemptabletime"] "PREEMPTABLE_TIME" &[F::Start];
+    PreemptTime ' ' ["preempttime"] "PREEMPT_TIME" &[F::PreemptTime];
+    PreemptableTime ' ' ["preemptabletime"] "PREEMPTABLE_TIME" &[F::Start, F::PreemptEligible];
     Prefer ' ' ["prefer"] "PREFER" &[F::Prefer];
     Profile ' ' ["profile"] "PROFILE" &[];
     Reboot ' ' ["reboot"] "REBOOT" &[];

@@ -102,6 +102,12 @@ pub struct AttemptTimes {
     pub suspended_since: Option<Time>,
     /// When it gave nodes back last.
     pub resized: Option<Time>,
+    /// When it was told to make room for a more important job.
+    pub preempted: Option<Time>,
+    /// From when on it may have to make room for one.
+    pub preemptible: Option<Time>,
+    /// Until when its work is safe, as it has told itself.
+    pub checkpoint: Option<Time>,
     /// Largest exit code of its steps, and the signal of that step.
     pub derived: Option<(i32, i32)>,
 }

@@ -95,7 +95,10 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::Deadline
         | JobField::SuspendedFor
         | JobField::SuspendedSince
-        | JobField::Resized => true,
+        | JobField::Resized
+        | JobField::PreemptTime
+        | JobField::PreemptEligible
+        | JobField::Checkpoint => true,
         // What its user has written, and who pays.
         JobField::Name
         | JobField::Account

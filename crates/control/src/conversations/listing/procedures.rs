@@ -23,6 +23,7 @@ use crate::jobs::job::{Job, Submitted};
 use crate::jobs::limits::procedures::sentence;
 use crate::machine::nodes::procedures::list_nodes_piece;
 use crate::planning::Planning;
+use crate::planning::making_room::room_lines;
 use crate::queues::access::procedures::is_administrator;
 use crate::queues::demand::procedures::least_nodes;
 use crate::record::JobRow;
@@ -471,6 +472,7 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
                     job,
                     (starts, place, limit.as_deref()),
                 );
+                all.extend(room_lines(rooms, now, job));
                 all.extend(standing_lines(rooms, now, &listing.caller, job));
                 all
             });

@@ -11,7 +11,10 @@ use crate::jobs::change::apply;
 use crate::jobs::check::check_spec;
 use crate::jobs::job::{Job, Submitted};
 use crate::jobs::resize::{leave_nodes, nodes_left};
+use crate::jobs::run::Run;
+use crate::jobs::save::save_job;
 use crate::jobs::steer::runs_already;
+use crate::machine::Machine;
 use crate::planning::suspension::{expect_held_end, plan_end_again};
 use crate::queues::access::procedures::{is_administrator, require_admin};
 use crate::queues::order;
@@ -89,6 +92,37 @@ pub(crate) fn change_running(
     }
     leave_body(&mut rooms.jobs, &mut rooms.planning, turn, &old, false);
     steered(&rooms.machine, &mut rooms.jobs, turn, bulk, id);
+    Ok(())
+}
+
+/// Safe points of a job are taken at most so often.
+const SAFE_POINTS: Span = Span::from_secs(10);
+
+/// What a running job has done so far is safe.
+pub(crate) fn checkpointed(
+    machine: &Machine,
+    jobs: &mut Jobs,
+    turn: &mut Turn,
+    id: JobId,
+) -> Result<(), Refusal> {
+    let now = turn.now();
+    let name = name_of(jobs, id);
+    let run = jobs.get_mut(&id).and_then(Job::run_mut);
+    let runs = |run: &&mut Run| run.started().is_some() && !run.is_over();
+    let Some(run) = run.filter(runs) else {
+        let why = format!("job {name} does not run: there is no work of it to be safe");
+        return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Waiting));
+    };
+    let soon = run.checkpoint().filter(|last| now < *last + SAFE_POINTS);
+    if let Some(last) = soon {
+        let why = format!(
+            "job {name} has told a safe point {} ago: one in {SAFE_POINTS} is enough",
+            now.since(last)
+        );
+        return Err(Refusal::new(RefusalCode::WrongState, why));
+    }
+    run.is_safe_until(now);
+    save_job(machine, jobs, turn, id);
     Ok(())
 }
 
