@@ -21,7 +21,7 @@ pub(super) struct Table {
     own_signal: bool,
 }
 
-/// `[queue.preemption]`.
+/// `[queue.preemption]`: what a queue says of its jobs where others may preempt them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OfQueue {

@@ -4,12 +4,14 @@
 //! being like the others (it starts or ends, or is held or changed alone). A task without a
 //! row waits as submitted, or as the array's [`StandingRow`] says.
 
+mod held_by;
+mod preempted;
+
 pub use crate::policy::row::{PolicyKey, PolicyRow};
 pub use crate::reservations::books::row::AccountRow;
 use crate::triggers::TriggerRow;
 use cosy_model::history;
 use cosy_model::node::{AttemptKey, StoreMark};
-use cosy_model::policy::PreemptMode;
 use cosy_model::reservation::{LedgerEntry, ReservationSpec, ReservationState};
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
@@ -17,6 +19,8 @@ use cosy_model::{
     Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueSpec,
     QueueState, ReservationId, Span, Su, Time, TriggerId, Uid, resources::is_first,
 };
+pub use held_by::HeldBy;
+pub use preempted::PreemptedRow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -200,22 +204,6 @@ pub struct RunRow {
     pub doubtful: bool,
 }
 
-/// An attempt that makes room for another job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PreemptedRow {
-    /// The job that it makes room for.
-    pub by: JobId,
-    /// Since when.
-    pub at: Time,
-    /// Until then it may end by itself; when it only stands still, the same as `at`.
-    pub until: Time,
-    /// How it makes room; one that could not run again is cancelled.
-    pub mode: PreemptMode,
-    /// It was told: from then on it cannot be spared any more.
-    #[serde(default)]
-    pub told: bool,
-}
-
 /// What follows an attempt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -241,41 +229,6 @@ pub struct NodeRow {
     /// It was down, or silent for too long, and that was told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
-}
-
-/// Who holds a job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HeldBy {
-    /// Its own user, who may release it.
-    User,
-    /// An administrator, who alone may release it.
-    Admin,
-    /// Its user, by putting it back into the queue.
-    Requeued,
-    /// The same, with a mark that it ended in a special way.
-    Special,
-    /// The controller, because the store was restored and nobody knows whether it has run.
-    Restored,
-}
-
-impl HeldBy {
-    /// What holds a job that is held already: an administrator's hold stays one.
-    pub(crate) const fn upon(self, old: Option<Self>) -> Self {
-        match old {
-            Some(Self::Admin) => Self::Admin,
-            Some(Self::User | Self::Requeued | Self::Special | Self::Restored) | None => self,
-        }
-    }
-
-    /// What holds a job that was put back into the queue, to be held there or even marked.
-    pub(crate) const fn after_requeue(hold: bool, special: bool) -> Option<Self> {
-        match (special, hold) {
-            (true, _) => Some(Self::Special),
-            (false, true) => Some(Self::Requeued),
-            (false, false) => None,
-        }
-    }
 }
 
 /// A job that is not as submitted any more.

@@ -117,7 +117,6 @@ impl JobFacts for LiveFacts<'_> {
             resized: run.and_then(|run| run.resized()),
             preempted: run.and_then(|run| run.preempted()).map(|row| row.at),
             preemptible: preemptible_from(self.around.rooms, self.job),
-            checkpoint: run.and_then(|run| run.checkpoint()),
             derived: run.map(|run| (run.steps().exit_code, run.steps().signal)),
         }
     }
@@ -285,7 +284,6 @@ impl JobFacts for EndedFacts<'_> {
             resized: run.and_then(|run| run.resized),
             preempted: run.and_then(|run| run.preempted).map(|row| row.at),
             preemptible: None,
-            checkpoint: run.and_then(|run| run.checkpoint),
             derived: Some(self.row.derived),
         }
     }

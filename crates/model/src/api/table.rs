@@ -252,8 +252,6 @@ job_fields! {
     PreemptTime = "preempt_time", Time;
     /// From when on it may have to make room for one.
     PreemptEligible = "preempt_eligible", Time;
-    /// Until when its work is safe, as it has told itself.
-    Checkpoint = "checkpoint", Time;
     /// A command stays with it.
     Attended = "attended", Flag;
     /// Signal before its limit: `10@60`, with `B:` before it when only for the script.

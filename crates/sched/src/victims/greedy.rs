@@ -1,8 +1,8 @@
 //! Sets that are enough, put together quickly: node by node, or job by job. Who can be left out
 //! again is left out, the dearest first.
 
-use super::room::Room;
-use super::{Holder, Question, Set};
+use super::question::{Question, Set};
+use super::room::{Holder, Room};
 use cosy_model::NodeId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -12,57 +12,22 @@
 //! rest would be enough; nobody is in it whose nodes do not help; the work is bounded; the answer
 //! depends on nothing but what was asked.
 
+mod candidate;
 mod greedy;
+mod question;
 mod room;
 mod search;
 
 use crate::scheduler::{Scheduler, WaitingJob};
-use cosy_model::{JobId, NodeShare, Time};
+use cosy_model::{JobId, Time};
+use question::{Question, Set};
 use room::{Holder, Room};
 use std::cmp::Reverse;
 
+pub use candidate::Candidate;
+
 /// Work that one question may take: about so many looks at a node.
 const WORK: u64 = 20_000_000;
-
-/// A look at a copy of the planner is worth so many looks at each of its nodes.
-const COPY: u64 = 40;
-
-/// A running job that may be made to make room.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Candidate {
-    /// Its id.
-    pub job: JobId,
-    /// What is lost when it goes; in any measure, the sum counts.
-    pub cost: u64,
-    /// Since when it runs: of equal cost the youngest goes first.
-    pub since: Time,
-    /// What it goes on holding of nodes, for one that is only stopped: it keeps its amounts of
-    /// resource pools too. `None`: it goes with all that it holds.
-    pub keeps: Option<Vec<NodeShare>>,
-}
-
-/// A set of candidates, by their numbers in ascending order, and what it costs.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Set {
-    cost: u128,
-    count: usize,
-    who: Vec<usize>,
-}
-
-/// The question with everything that the search looks at.
-struct Question<'a> {
-    planner: &'a Scheduler,
-    now: Time,
-    job: &'a WaitingJob,
-    before: Vec<WaitingJob>,
-    /// Those who may help; cheap and young ones first.
-    order: Vec<&'a Candidate>,
-    holders: Vec<Holder>,
-    /// What numbers tell is true: the copy is asked at the end alone.
-    plain: bool,
-    /// Work that is left.
-    left: u64,
-}
 
 impl Scheduler {
     /// The running jobs without which `job` could start now, the cheapest set of `candidates`:
@@ -202,56 +167,6 @@ impl Question<'_> {
             rest.truncate(last);
         }
         Some(self.set(sorted(&kept, &[])))
-    }
-
-    /// True when the job could start without these, which `room` is without.
-    fn is_enough(&mut self, room: &Room<'_>, who: &[usize]) -> bool {
-        self.work(1);
-        room.fits() && (self.plain && !who.is_empty() || self.starts_without(who))
-    }
-
-    /// Asks a copy of the planner in which these jobs are not there.
-    fn starts_without(&mut self, who: &[usize]) -> bool {
-        self.work(COPY * self.planner.machine.len() as u64);
-        if self.left == 0 {
-            return false;
-        }
-        let Some(queue) = self.planner.queue(self.job.queue) else {
-            return false;
-        };
-        let mut scratch = self.planner.scratch(queue.pool);
-        for waiting in &self.before {
-            scratch.enqueue(waiting.clone());
-        }
-        for one in who.iter().filter_map(|at| self.order.get(*at)) {
-            scratch.makes_room(one);
-        }
-        scratch.try_place(self.now, self.job).is_some()
-    }
-
-    fn set(&self, who: Vec<usize>) -> Set {
-        let cost = who.iter().filter_map(|at| self.order.get(*at));
-        Set {
-            cost: cost.map(|one| u128::from(one.cost)).sum(),
-            count: who.len(),
-            who,
-        }
-    }
-
-    fn work(&mut self, looks: u64) {
-        self.left = self.left.saturating_sub(looks);
-    }
-}
-
-impl Scheduler {
-    /// A running job goes, or keeps what it says.
-    fn makes_room(&mut self, one: &Candidate) {
-        let held = self.running.find(one.job);
-        let held = held.map(|id| self.running.get(id).held.clone());
-        self.end(one.job);
-        if let (Some(keeps), Some(held)) = (&one.keeps, held) {
-            self.runs_on_with(one.job, (keeps.clone(), held), Time::FAR);
-        }
     }
 }
 

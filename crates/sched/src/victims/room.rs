@@ -4,7 +4,7 @@
 //! one component without numbers of nodes by set, where nobody stands before the job and nobody
 //! else has a claim to a pool.
 
-use super::Candidate;
+use super::candidate::Candidate;
 use crate::machine::{Machine, ReservationHorizon};
 use crate::nodeset::NodeSet;
 use crate::pass::at_least_one;

@@ -4,8 +4,8 @@
 //! gone in it cost as much as the best set known, or when the job would not fit even if everybody
 //! went who is not decided on.
 
-use super::room::Room;
-use super::{Question, Set};
+use super::question::{Question, Set};
+use super::room::{Holder, Room};
 
 /// With more who could help, the search would not come far.
 const MOST: usize = 48;
@@ -79,12 +79,7 @@ impl Search<'_, '_, '_> {
         self.change(next, |room, at, holder| room.free(at, holder), true);
     }
 
-    fn change(
-        &mut self,
-        at: usize,
-        what: impl Fn(&mut Room<'_>, usize, &super::Holder),
-        high: bool,
-    ) {
+    fn change(&mut self, at: usize, what: impl Fn(&mut Room<'_>, usize, &Holder), high: bool) {
         let Some(holder) = self.question.holders.get(at) else {
             return;
         };

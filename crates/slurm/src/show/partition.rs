@@ -84,11 +84,7 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
             default_time.map_or("NONE".to_owned(), times::duration),
             grace.secs()
         ))
-        .line(format!(
-            "MaxNodes={} MaxTime={} MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
-            or_unlimited(*max_nodes),
-            times::duration(max_time.unwrap_or(Span::UNLIMITED))
-        ))
+        .line(most(*max_nodes, *max_time))
         .line(format!("Nodes={}", or_null(&cosy_model::fold(&names))))
         .line(format!(
             "PriorityJobFactor=1 PriorityTier={} RootOnly=NO ReqResv=NO OverSubscribe={}",
@@ -104,6 +100,14 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
         .line(memory(spec, common))
         .line(tres(&own));
     sheet
+}
+
+fn most(nodes: Option<u32>, time: Option<Span>) -> String {
+    format!(
+        "MaxNodes={} MaxTime={} MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
+        or_unlimited(nodes),
+        times::duration(time.unwrap_or(Span::UNLIMITED))
+    )
 }
 
 fn memory(spec: &QueueSpec, common: Option<MiB>) -> String {

@@ -70,9 +70,7 @@ pub fn cell(field: Field, group: &Group<'_>, look: &ValueStyle, out: &mut String
         }
         Field::Memory => range(out, group, |k| Some(k.node.amounts.memory.0)),
         Field::AllocMem => range(out, group, |k| Some(k.node.used.memory.0)),
-        Field::PreemptMode => {
-            out.push_str(preempt_mode(group.partition.and_then(|p| p.preempt)));
-        }
+        Field::PreemptMode => out.push_str(preempts(group)),
         Field::HostNames => first(out, group, |k| clean(host_name(k.node))),
         Field::NodeList => out.push_str(&node_list(group)),
         Field::NodeAddr => first(out, group, |k| clean(address(k.node))),
@@ -221,4 +219,8 @@ fn limit(out: &mut String, span: Option<Span>, without: &str) {
 
 fn or_none(text: Option<String>) -> String {
     text.unwrap_or_else(|| "(null)".to_owned())
+}
+
+fn preempts(group: &Group<'_>) -> &'static str {
+    preempt_mode(group.partition.and_then(|partition| partition.preempt))
 }

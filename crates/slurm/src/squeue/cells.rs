@@ -116,10 +116,7 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &ValueStyle, out: &mut String
         Field::NtPerNode => number(out, job.count(F::TasksPerNode)),
         Field::NumTasks => number(out, job.count(F::Tasks)),
         Field::PendingTime => pending(out, job, look),
-        Field::PreemptableTime => {
-            let at = job.time(F::PreemptEligible).or_else(|| job.time(F::Start));
-            stamp_or(out, at, look, "N/A");
-        }
+        Field::PreemptableTime => stamp_or(out, preemptable(job), look, "N/A"),
         Field::PreemptTime => stamp_or(out, job.time(F::PreemptTime), look, "N/A"),
         Field::Prefer => text(out, job, F::Prefer),
         Field::Requeue => number(out, job.count(F::Requeue)),
@@ -369,4 +366,8 @@ pub fn needs(fields: impl Iterator<Item = Field>) -> Vec<F> {
         }
     }
     all
+}
+
+fn preemptable(job: &JobView<'_>) -> Option<cosy_model::Time> {
+    job.time(F::PreemptEligible).or_else(|| job.time(F::Start))
 }

@@ -69,12 +69,9 @@ pub fn cell<'a>(
         JobField::TimeLimit => span(facts.attempt_times().limit),
         JobField::TimeMin => span(spec().time_min),
         JobField::Deadline => time(spec().deadline),
-        JobField::SuspendedFor => span(facts.attempt_times().suspended_for),
-        JobField::SuspendedSince => time(facts.attempt_times().suspended_since),
+        JobField::SuspendedFor | JobField::SuspendedSince => suspension(facts, field),
         JobField::Resized => time(facts.attempt_times().resized),
-        JobField::PreemptTime => time(facts.attempt_times().preempted),
-        JobField::PreemptEligible => time(facts.attempt_times().preemptible),
-        JobField::Checkpoint => time(facts.attempt_times().checkpoint),
+        JobField::PreemptTime | JobField::PreemptEligible => preemption(facts, field),
         JobField::NodeCount => number(node_count(facts)),
         JobField::Nodes => text(fold(&facts.held().map(|held| held.node).collect::<Vec<_>>())),
         JobField::BatchHost => text(facts.held().next().map_or("", |held| held.node)),
@@ -178,6 +175,20 @@ fn maybe(n: Option<impl Into<u64>>) -> Cell<'static> {
 
 fn signed(n: Option<i32>) -> Cell<'static> {
     n.map_or(Cell::None, |n| Cell::Number(i64::from(n)))
+}
+
+fn suspension<'a>(facts: &impl JobFacts, field: JobField) -> Cell<'a> {
+    match field {
+        JobField::SuspendedFor => span(facts.attempt_times().suspended_for),
+        _ => time(facts.attempt_times().suspended_since),
+    }
+}
+
+fn preemption<'a>(facts: &impl JobFacts, field: JobField) -> Cell<'a> {
+    match field {
+        JobField::PreemptTime => time(facts.attempt_times().preempted),
+        _ => time(facts.attempt_times().preemptible),
+    }
 }
 
 fn time(t: Option<Time>) -> Cell<'static> {

@@ -106,8 +106,6 @@ pub struct AttemptTimes {
     pub preempted: Option<Time>,
     /// From when on it may have to make room for one.
     pub preemptible: Option<Time>,
-    /// Until when its work is safe, as it has told itself.
-    pub checkpoint: Option<Time>,
     /// Largest exit code of its steps, and the signal of that step.
     pub derived: Option<(i32, i32)>,
 }

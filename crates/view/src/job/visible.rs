@@ -92,13 +92,9 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::Elapsed
         | JobField::TimeLimit
         | JobField::TimeMin
-        | JobField::Deadline
-        | JobField::SuspendedFor
-        | JobField::SuspendedSince
-        | JobField::Resized
-        | JobField::PreemptTime
-        | JobField::PreemptEligible
-        | JobField::Checkpoint => true,
+        | JobField::Deadline => true,
+        JobField::SuspendedFor | JobField::SuspendedSince | JobField::Resized => true,
+        JobField::PreemptTime | JobField::PreemptEligible => true,
         // What its user has written, and who pays.
         JobField::Name
         | JobField::Account
