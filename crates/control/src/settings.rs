@@ -8,7 +8,9 @@ use crate::machine::Machine;
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
 use cosy_model::api::Reply;
-use cosy_model::{JobId, License, PreemptionSettings, PrioritySettings, QueueOrder, Settings, Time};
+use cosy_model::{
+    JobId, License, PreemptionSettings, PrioritySettings, QueueOrder, Settings, Time,
+};
 use cosy_policy::reset::ResetPeriod;
 use cosy_policy::weights::SizeFactor;
 

@@ -150,7 +150,7 @@ fn stand_ahead(rooms: &mut Rooms, turn: &Turn, id: JobId, ahead: bool) {
         return;
     };
     let (config, queues) = (&rooms.config, &rooms.queues);
-    if let Some(waiting) = planner_job(config, queues, &rooms.reservations, job) {
+    if let Some(waiting) = planner_job(config, queues, &rooms.planning, &rooms.reservations, job) {
         let at = (job, waiting.key);
         may_ask_for_room(config, queues, &rooms.policy, &mut rooms.planning, at, turn.now());
         rooms.planning.cluster_mut().enqueue(waiting);

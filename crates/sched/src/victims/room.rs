@@ -102,7 +102,7 @@ impl<'a> Room<'a> {
             by_tasks: BTreeMap::new(),
         };
         let mut classes = crate::resource_pool::classes::HoldClasses::default();
-        let class = classes.join(&job.holds, &job.demand);
+        let class = classes.join(&job.holds, &job.demand, |_| false);
         let mut pools: Vec<Lack> = Vec::new();
         for need in classes.needs(class) {
             match pools.iter_mut().find(|known| known.pool == need.pool) {
