@@ -274,6 +274,8 @@ fn seen(script: &str, fail_open: bool, jobs: Vec<DescribedJob>, request: Request
         cores: 0,
         cores_used: 0,
         your_level,
+        preempt: None,
+        grace: cosy_model::Span::ZERO,
     };
     let reason = Reason {
         jobs,
