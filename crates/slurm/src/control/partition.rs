@@ -246,7 +246,7 @@ fn allowed(text: &str) -> Option<Vec<String>> {
     Some(groups(text)).filter(|names| !names.is_empty())
 }
 
-/// Names that may not.
+/// Names of those who are shut out; `NONE` shuts out nobody.
 fn denied(text: &str) -> Vec<String> {
     match text.eq_ignore_ascii_case("NONE") {
         true => Vec::new(),

@@ -72,12 +72,7 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
     let mut sheet = Sheet::new();
     sheet
         .line(format!("PartitionName={}", clean(name)))
-        .line(format!(
-            "AllowGroups={} {} {}",
-            groups(spec),
-            named("Accounts", admits.allow_accounts.as_deref(), &admits.deny_accounts),
-            named("Qos", admits.allow_qos.as_deref(), &admits.deny_qos)
-        ))
+        .line(access(spec))
         .line(format!("AllocNodes=ALL Default={} QoS={}", yes(*default), qos(admits)))
         .line(format!(
             "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime={} Hidden=NO",
@@ -137,6 +132,16 @@ fn groups(spec: &QueueSpec) -> String {
         None => "ALL".to_owned(),
         Some(groups) => or_null(&clean(&groups.join(","))).to_owned(),
     }
+}
+
+fn access(spec: &QueueSpec) -> String {
+    let admits = &spec.admits;
+    format!(
+        "AllowGroups={} {} {}",
+        groups(spec),
+        named("Accounts", admits.allow_accounts.as_deref(), &admits.deny_accounts),
+        named("Qos", admits.allow_qos.as_deref(), &admits.deny_qos)
+    )
 }
 
 /// `AllowAccounts=ALL`; what is denied stands there only where nothing is said of who is allowed.

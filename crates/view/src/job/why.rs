@@ -97,8 +97,7 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         WaitReason::QueueClosed => format!("queue {queue} is closed: it starts no jobs now"),
         WaitReason::ArrayLimit => "as many tasks of its array run as may run at once".to_owned(),
         WaitReason::InteractiveLimit => format!(
-            "as many interactive jobs of its user run as may run at once ({})",
-            interactive_per_user
+            "as many interactive jobs of its user run as may run at once ({interactive_per_user})"
         ),
         WaitReason::NodesUnavailable => {
             "nodes that it needs are down, drained or not connected".to_owned()
