@@ -66,7 +66,7 @@ const IDS: u64 = 8;
 #[test]
 #[ignore = "makes a fixture for a new release"]
 fn make_fixture() {
-    let queues = "[[queue]]\nname = \"batch\"\nnodes = \"n1\"\norder = \"fair-share\"\n";
+    let queues = "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n1\"\norder = \"fair-share\"\n";
     let mut c = Cluster::start(
         1,
         Options {
@@ -148,7 +148,7 @@ shares = 2
 MaxJobs = "20"
 [[user.in]]
 account = "science"
-queue = "batch"
+queue = "main"
 "#;
 
 /// What a fixture has of the policy is as it was loaded, word by word.
