@@ -92,7 +92,7 @@ impl Reader {
         self.cluster.priority.half_life = Some(read.min(LONGEST_HALF_LIFE));
     }
 
-    /// `CPU=1000,Mem=2000,GRES/gpu=3000`.
+    /// Reads weights of resources, such as `CPU=1000,Mem=2000,GRES/gpu=3000`.
     fn tres_weights(&mut self, line: &Line, value: &str) {
         for item in value.split(',').map(str::trim).filter(|i| !i.is_empty()) {
             let read = item.split_once('=').and_then(|(name, weight)| {
