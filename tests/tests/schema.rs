@@ -66,7 +66,8 @@ const IDS: u64 = 8;
 #[test]
 #[ignore = "makes a fixture for a new release"]
 fn make_fixture() {
-    let queues = "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n1\"\norder = \"fair-share\"\n";
+    let queues =
+        "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n1\"\norder = \"fair-share\"\n";
     let mut c = Cluster::start(
         1,
         Options {
