@@ -53,6 +53,9 @@ struct Association {
     option: &'static str,
 }
 
+/// Numbers of a user and of an account, and the partition that it is for; `None`: all.
+type Place = (usize, usize, Option<&'static str>);
+
 #[derive(Clone, Debug)]
 struct Site {
     enforce: Vec<&'static str>,
@@ -62,7 +65,7 @@ struct Site {
     /// In the order of [`ACCOUNTS`], each below one before it or the root.
     accounts: Vec<(usize, Association)>,
     /// User, account, partition.
-    users: Vec<((usize, usize, Option<&'static str>), Association)>,
+    users: Vec<(Place, Association)>,
     root_qos: Option<Vec<&'static str>>,
     /// Qualities of service that are listed, each with a cell of its own.
     qos: Vec<(&'static str, (&'static str, &'static str))>,
@@ -305,7 +308,7 @@ impl Site {
     }
 
     fn may(&self, job: Job, account: &str, qos: &str) -> bool {
-        !self.plugins.is_some_and(|plugin| plugin == "lua")
+        self.plugins.is_none_or(|plugin| plugin != "lua")
             && self.partition_takes(job, account, qos)
             && (!self.enforces("associations") || self.has(job, account, qos))
     }

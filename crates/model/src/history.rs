@@ -257,11 +257,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Every word that is in stores and that tools look for: none may change.
-    const WORDS: &str = "back began booked cancelled changed cleared clock_right clock_set \
-        clock_wrong closed confirmed created dates_set degraded deleted down drained ended expired \
-        extended failed found found_ended granted held joined limit_cut lost low_use made moved \
-        node_lost not_replanned opened regrouped released removed repaired replanned requeue \
-        requeued resized resumed resuming retried revoked set shared shortened started stopped \
+    const WORDS: &str = "\
+        back began booked cancelled changed cleared clock_right clock_set clock_wrong \
+        closed confirmed created dates_set degraded deleted down drained ended expired \
+        extended failed found found_ended granted held joined limit_cut limit_used_up lost \
+        low_use makes_room made moved node_lost not_replanned opened preempted spared \
+        start_moved regrouped released removed repaired replanned requeue requeued resized \
+        resumed resuming retried revoked set shared shortened started stopped \
         store_restored submitted suspended task_failed token triggered trigger_ended \
         trigger_failed unused withdrawn";
 
