@@ -185,14 +185,14 @@ fuzz-check: export CUSTOM_LIBFUZZER_PATH = /nowhere/libfuzzer.a
 fuzz-check: need-cargo need-cc
 	cargo check $(CARGO_FLAGS) --manifest-path fuzz/Cargo.toml --target-dir "$(abspath $(TARGET))/fuzz-check"
 
-# The example configurations, as they are and with every key that they only tell of.
+# The example configurations, as they are and with every section and key that they only tell of.
 examples: need-cargo need-cc
 	@cargo build -q $(CARGO_FLAGS) -p cosyd -p noded
 	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
 	for pair in cosyd:cosy noded:noded; do \
 	  file=etc/$${pair#*:}.toml; \
 	  "$(TARGET)/debug/$${pair%:*}" --check --config $$file; \
-	  sed 's/^#\([a-z_]* = \)/\1/' $$file > "$$work/$${file##*/}"; \
+	  sed -e 's/^#\([a-z_]* = \)/\1/' -e 's/^#\(\[.*\]\)$$/\1/' $$file > "$$work/$${file##*/}"; \
 	  "$(TARGET)/debug/$${pair%:*}" --check --config "$$work/$${file##*/}" >/dev/null; \
 	done
 
