@@ -616,7 +616,7 @@ fn a_slurm_conf_becomes_a_configuration() {
     ];
     let got = c.run(&words);
     assert_eq!(got.code, 0, "{}", got.err);
-    assert!(got.err.contains("line 4: Foo=1 is not carried over"), "{}", got.err);
+    assert!(got.err.contains("slurm.conf:4: Foo=1 is not carried over"), "{}", got.err);
     let checked = std::process::Command::new(cosy_tests::programs::folder().join("cosyd"))
         .args(["--check", "--config"])
         .arg(&to)
