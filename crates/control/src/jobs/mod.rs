@@ -14,6 +14,7 @@ pub(crate) mod dependencies;
 pub(crate) mod end;
 pub(crate) mod ended;
 pub(crate) mod file_names;
+pub(crate) mod held_amounts;
 pub(crate) mod invariants;
 pub(crate) mod job;
 pub(crate) mod licenses;

@@ -242,8 +242,8 @@ fn member(account: &str, user: &str, shares: u32) -> PolicyChange {
     }
 }
 
-/// Account, user, part of the siblings' shares and use in per cent, rank in per mille.
-fn shares(world: &mut World) -> Vec<String> {
+/// All associations with what they have used.
+fn associations(world: &mut World) -> Vec<AssociationInfo> {
     let query = PolicyQuery::Associations {
         accounts: Vec::new(),
         users: Vec::new(),
@@ -254,6 +254,12 @@ fn shares(world: &mut World) -> Vec<String> {
     let Reply::Policy(PolicyAnswer::Associations { rows, .. }) = reply else {
         panic!("{reply:?}");
     };
+    rows
+}
+
+/// Account, user, part of the siblings' shares and use in per cent, rank in per mille.
+fn shares(world: &mut World) -> Vec<String> {
+    let rows = associations(world);
     let line = |row: &AssociationInfo| {
         let usage = row.usage.clone().unwrap_or_default();
         let name = row.key.user.as_ref().unwrap_or(&row.key.account);

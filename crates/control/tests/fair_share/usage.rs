@@ -4,16 +4,7 @@ use super::*;
 
 /// What is told of the use of an association, with accounts by name and users as `account/user`.
 fn amounts(world: &mut World) -> std::collections::BTreeMap<String, AssociationUsage> {
-    let query = PolicyQuery::Associations {
-        accounts: Vec::new(),
-        users: Vec::new(),
-        usage: true,
-        skip: 0,
-    };
-    let reply = world.ask_as(user(0, "root"), None, Request::Policy(query));
-    let Reply::Policy(PolicyAnswer::Associations { rows, .. }) = reply else {
-        panic!("{reply:?}");
-    };
+    let rows = associations(world);
     let name = |key: &AssociationKey| {
         let parts = [Some(&key.account), key.user.as_ref(), key.queue.as_ref()];
         let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
@@ -246,4 +237,26 @@ fn use_is_forgotten_where_an_administrator_says_so() {
     };
     let reply = world.ask_as(user(0, "root"), Some([99; 16]), unknown);
     assert!(matches!(&reply, Reply::Refused(_)), "{reply:?}");
+}
+
+/// A GPU of which the node tells no type is counted as a GPU alone, also after a crash.
+#[test]
+fn gpus_without_a_type_are_counted_as_gpus() {
+    let mut world = kept(1, Span::ZERO);
+    world.nodes[0].gpu_types = vec!["a".to_owned(), String::new()];
+    world.connect(0);
+    world.deliver_all();
+    let job = submit_as(&mut world, "ann", 1, |_| {});
+    served(&mut world, &[job]);
+    let used = amounts(&mut world)["physics/ann"].used_seconds.clone();
+    world.crash();
+    assert_eq!(amounts(&mut world)["physics/ann"].used_seconds, used);
+    let gpus = |kind: Option<&str>| Tres::Gres {
+        name: "gpu".into(),
+        kind: kind.map(Into::into),
+    };
+    let all = used[&gpus(None)];
+    assert!(all > 0);
+    assert_eq!(used.get(&gpus(Some("a"))), Some(&(all / 2)));
+    assert_eq!(used.get(&gpus(Some(""))), None);
 }

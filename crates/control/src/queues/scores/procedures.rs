@@ -2,6 +2,7 @@
 
 use crate::config::ClusterConfig;
 use crate::jobs::Jobs;
+use crate::jobs::held_amounts::{billed, held_amounts};
 use crate::jobs::job::Job;
 use crate::jobs::run::Run as JobRun;
 use crate::machine::Machine;
@@ -13,9 +14,8 @@ use crate::queues::scores::shares::Holding;
 use crate::record::Record;
 use crate::turn::Turn;
 use cosy_model::policy::Tres;
-use cosy_model::{JobId, Time, device};
+use cosy_model::{JobId, Time};
 use cosy_policy::billing::{BillingWeights, Held, PER_UNIT};
-use std::collections::BTreeMap;
 
 /// A job holds nodes, or others than before.
 pub(crate) fn charge(
@@ -96,64 +96,16 @@ fn amounts(
     job: &Job,
     run: &JobRun,
 ) -> Vec<(UseOf, u64)> {
-    let held = held(machine, job, run);
-    let billing = rate_of(config, &job.submitted().queue, &held);
-    let whole = |tres: Tres, amount: u64| (UseOf::Tres(tres), amount.saturating_mul(PER_UNIT));
+    let submitted = job.submitted();
+    let held = held_amounts(machine, &submitted.spec, run);
+    let billing = rate_of(config, &submitted.queue, &billed(&held));
     let mut all = vec![
         (UseOf::Tres(Tres::Billing), billing),
         (UseOf::Wall, PER_UNIT),
-        whole(Tres::Cpu, held.cores),
-        whole(Tres::Memory, held.memory_mib),
-        whole(Tres::Node, held.nodes),
     ];
-    for (name, amount) in held.devices {
-        let (name, kind) = match device::gpu_type(&name) {
-            Some(kind) => ("gpu", Some(kind.into())),
-            None => (name.as_str(), None),
-        };
-        let tres = Tres::Gres {
-            name: name.into(),
-            kind,
-        };
-        all.push(whole(tres, amount));
-    }
-    for (name, amount) in held.others {
-        all.push(whole(Tres::License(name.into()), amount));
-    }
+    let whole = |(tres, amount): (Tres, u64)| (UseOf::Tres(tres), amount.saturating_mul(PER_UNIT));
+    all.extend(held.into_iter().map(whole));
     all
-}
-
-/// The same as amounts; GPUs are among them with and without their types.
-fn held(machine: &Machine, job: &Job, run: &JobRun) -> Held {
-    let mut held = Held::default();
-    let mut devices: BTreeMap<String, u64> = BTreeMap::new();
-    for part in run.parts() {
-        let amounts = part.amounts();
-        held.nodes += 1;
-        held.cores += u64::from(amounts.cores);
-        held.memory_mib += amounts.memory.0;
-        let mut add = |name: &str, number: u32| {
-            *devices.entry(name.to_owned()).or_default() += u64::from(number);
-        };
-        if amounts.gpus > 0 {
-            add("gpu", amounts.gpus);
-        }
-        let types = machine.node(part.node()).devices().types();
-        for gpu in part.gpus() {
-            if let Some(kind) = types.get(*gpu as usize) {
-                add(&device::gpu_key(kind), 1);
-            }
-        }
-        let others = amounts.other.iter();
-        let others = others.filter(|(name, _)| !device::is_of_gpus(name));
-        others.for_each(|(name, number)| add(name, number));
-    }
-    held.devices = devices;
-    let licenses = job.spec().licenses.iter();
-    held.others = licenses
-        .map(|(name, n)| (name.to_owned(), u64::from(n)))
-        .collect();
-    held
 }
 
 /// What it costs to hold this in a queue, in thousandths of billing units.
