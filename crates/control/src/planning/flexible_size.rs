@@ -8,12 +8,10 @@
 //! Always holds: the nodes by which the job was started stay, whatever comes to them.
 //! Source: sbatch(1), `--nodes`.
 
-use crate::config::ClusterConfig;
-use crate::jobs::Jobs;
 use crate::jobs::dependencies::procedures::planner_job;
 use crate::jobs::job::Job;
 use crate::planning::Planning;
-use crate::queues::{Queues, order};
+use crate::queues::order;
 use crate::reservations::Reservations;
 use crate::reservations::inside::procedures::{planner_for, planner_of, starts_beside};
 use crate::rooms::Rooms;
@@ -26,14 +24,7 @@ use std::sync::Arc;
 /// which other jobs were started on the way.
 pub(crate) fn widen(rooms: &mut Rooms, now: Time, id: JobId) -> Vec<JobId> {
     let mut others = Vec::new();
-    let Some((job, most)) = further(
-        &rooms.config,
-        &rooms.queues,
-        &rooms.jobs,
-        &rooms.planning,
-        &rooms.reservations,
-        id,
-    ) else {
+    let Some((job, most)) = further(rooms, id) else {
         return others;
     };
     let mut left = at_most(&rooms.planning, &rooms.reservations, id, job.demand.first(), most);
@@ -51,25 +42,26 @@ pub(crate) fn widen(rooms: &mut Rooms, now: Time, id: JobId) -> Vec<JobId> {
 }
 
 /// The job as it waited, and how many nodes more it may have.
-fn further(
-    config: &ClusterConfig,
-    queues: &Queues,
-    jobs: &Jobs,
-    planning: &Planning,
-    reservations: &Reservations,
-    id: JobId,
-) -> Option<(WaitingJob, u32)> {
-    let job: &Job = jobs
-        .get(&id)
-        .filter(|job| !job.spec().has_several_components())?;
+fn further(rooms: &Rooms, id: JobId) -> Option<(WaitingJob, u32)> {
+    let job = of_one_component(rooms, id)?;
     let request = &job.spec().request;
     let most = request.max_nodes.filter(|_| request.tasks.is_none())?;
-    let waiting = planner_job(config, queues, planning, reservations, job)?;
+    let waiting = as_it_waited(rooms, job)?;
     let demand = waiting.demand.first();
     let least = demand.nodes?;
     let most = demand.max_nodes.map_or(most, |n| n.min(most));
     let more = most.checked_sub(least).filter(|more| *more > 0)?;
     Some((waiting, more))
+}
+
+/// The job, if it has one component only.
+fn of_one_component(rooms: &Rooms, id: JobId) -> Option<&Job> {
+    let job = rooms.jobs.get(&id);
+    job.filter(|job| !job.spec().has_several_components())
+}
+
+fn as_it_waited(rooms: &Rooms, job: &Job) -> Option<WaitingJob> {
+    planner_job(&rooms.config, &rooms.queues, &rooms.planning, &rooms.reservations, job)
 }
 
 /// How many of them there can be at all.
@@ -122,14 +114,7 @@ fn add_nodes(
 /// last nodes, where one at least is left. It was planned with as many on each node. True when
 /// there are such GPUs, which others may have.
 pub(crate) fn leave_spare_gpus(rooms: &mut Rooms, now: Time, id: JobId) -> bool {
-    let Some((waiting, all)) = gpus_in_all(
-        &rooms.config,
-        &rooms.queues,
-        &rooms.jobs,
-        &rooms.planning,
-        &rooms.reservations,
-        id,
-    ) else {
+    let Some((waiting, all)) = gpus_in_all(rooms, id) else {
         return false;
     };
     let planner = planner_of(&mut rooms.planning, &mut rooms.reservations, id);
@@ -163,19 +148,10 @@ pub(crate) fn leave_spare_gpus(rooms: &mut Rooms, now: Time, id: JobId) -> bool 
 }
 
 /// The job as it waited, and its GPUs in all where these are told.
-fn gpus_in_all(
-    config: &ClusterConfig,
-    queues: &Queues,
-    jobs: &Jobs,
-    planning: &Planning,
-    reservations: &Reservations,
-    id: JobId,
-) -> Option<(WaitingJob, u32)> {
-    let job: &Job = jobs
-        .get(&id)
-        .filter(|job| !job.spec().has_several_components())?;
+fn gpus_in_all(rooms: &Rooms, id: JobId) -> Option<(WaitingJob, u32)> {
+    let job = of_one_component(rooms, id)?;
     let all = job.spec().request.gpus_in_all?;
-    let waiting = planner_job(config, queues, planning, reservations, job)?;
+    let waiting = as_it_waited(rooms, job)?;
     (!waiting.demand.first().exclusive).then_some((waiting, all))
 }
 
