@@ -105,15 +105,7 @@ pub(crate) fn enter(
     let reply = Reply::Submitted {
         job: base,
         tasks: row.indices.as_ref().map_or(0, |i| i.len() as u32),
-        note: note_for(
-            &rooms.config,
-            &rooms.machine,
-            &rooms.queues,
-            &rooms.reservations,
-            caller,
-            queue,
-            &row.spec,
-        ),
+        note: note_for(rooms, caller, queue, &row.spec),
     };
     let group = Group::of_row(&row, submitted.clone());
     turn.record(Record::Submitted {

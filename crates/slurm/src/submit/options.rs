@@ -210,9 +210,6 @@ impl SubmitOptions {
             return Ok(());
         };
         match entry.status {
-            OptionSupport::Done if found.name == "qos" && scene.program != Program::Srun => {
-                self.remark_on_qos(&found.text());
-            }
             OptionSupport::Done => {}
             OptionSupport::Accepted(_) => ignored_values::check(found)?,
             OptionSupport::Ignored(why) => {
@@ -240,16 +237,6 @@ impl SubmitOptions {
              (AllowSpecResourcesUsage = No)"
         ));
         Ok(())
-    }
-
-    /// One that is only recorded.
-    fn remark_on_qos(&mut self, name: &str) {
-        if !matches!(name, "" | "normal") {
-            let name = super::count::cut(name);
-            self.remark(format!(
-                "--qos={name} is recorded and has no effect: there is one quality of service, normal"
-            ));
-        }
     }
 
     fn remark(&mut self, line: String) {
@@ -594,11 +581,8 @@ mod tests {
         assert!(read("--contiguous", false).unwrap().contiguous);
         let remarks = |line: &str| read(line, false).unwrap().remarks;
         assert_eq!(remarks("--hint=nomultithread --hint=nomultithread").len(), 1);
-        assert_eq!(
-            remarks("--qos=nosuch"),
-            ["--qos=nosuch is recorded and has no effect: there is one quality of service, normal"]
-        );
-        assert_eq!(remarks("--qos=normal"), [""; 0]);
+        // Whether there is such a quality of service is for the controller to say.
+        assert_eq!(remarks("--qos=nosuch"), [""; 0]);
         assert_eq!(
             read("--contiguous --contiguous", false)
                 .unwrap()

@@ -368,7 +368,7 @@ pub static TABLE: [OptionEntry; 150] = [
         "which limits the job gets",
     ),
     long(SRUN, "pty", Perhaps, "[=FD]", Done, "a terminal for task 0"),
-    both(ALL, b'q', "qos", Value, "=NAME", Done, "quality of service; recorded"),
+    both(ALL, b'q', "qos", Value, "=NAME", Done, "quality of service"),
     both(ALL, b'Q', "quiet", Nothing, "", Done, "say no more than needed"),
     long(SRUN, "quit-on-interrupt", Nothing, "", Done, "end at the first Ctrl-C"),
     long(

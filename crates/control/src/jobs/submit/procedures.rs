@@ -11,6 +11,7 @@ use crate::jobs::job::{Group, Job, Member, Phase};
 use crate::jobs::limits::procedures::all_come;
 use crate::jobs::submit::{Ready, group_note};
 use crate::machine::Machine;
+use crate::policy::Policy;
 use crate::queues::Queues;
 use crate::reservations::Reservations;
 use crate::rooms::Rooms;
@@ -152,20 +153,13 @@ fn array_indices(
 }
 
 /// What the user is told beside the number of the job.
-pub(crate) fn note_for(
-    config: &ClusterConfig,
-    machine: &Machine,
-    queues: &Queues,
-    reservations: &Reservations,
-    caller: &Caller,
-    queue: QueueId,
-    spec: &JobSpec,
-) -> String {
+pub(crate) fn note_for(rooms: &Rooms, caller: &Caller, queue: QueueId, spec: &JobSpec) -> String {
     let notes = [
-        queue_note(machine, queues, queue),
+        queue_note(&rooms.machine, &rooms.queues, queue),
         group_note(caller),
-        account_note(reservations, caller, spec),
-        mail_note(config, spec),
+        account_note(&rooms.reservations, caller, spec),
+        qos_note(&rooms.policy, spec),
+        mail_note(&rooms.config, spec),
     ];
     let mut notes = Vec::from(notes);
     notes.retain(|note| !note.is_empty());
@@ -181,6 +175,20 @@ fn account_note(reservations: &Reservations, caller: &Caller, spec: &JobSpec) ->
     match reservations.books().payer(&caller.user, Some(name)) {
         Ok(_) => String::new(),
         Err(why) => format!("{why}; the job is recorded with it all the same"),
+    }
+}
+
+/// A quality of service that nobody has made is a word, where none is enforced.
+fn qos_note(policy: &Policy, spec: &JobSpec) -> String {
+    match spec
+        .qos
+        .as_deref()
+        .filter(|name| policy.qos(name).is_none())
+    {
+        Some(name) => format!(
+            "there is no quality of service '{name}'; the job is recorded with it all the same"
+        ),
+        None => String::new(),
     }
 }
 
