@@ -10,6 +10,7 @@ use cosy_policy::fair_tree::Ties;
 use cosy_policy::reset::ResetPeriod;
 use cosy_policy::usage::LONGEST_HALF_LIFE;
 use cosy_policy::weights::{SHORTEST_MAX_AGE, SizeFactor, Weights};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -23,6 +24,7 @@ pub(super) struct Table {
     size_factor: Option<Spanned<String>>,
     half_life: Option<Raw>,
     usage_reset: Option<Spanned<String>>,
+    time_zone: Option<Spanned<String>>,
     billing: Option<Spanned<String>>,
     #[serde(default)]
     committed: bool,
@@ -109,6 +111,21 @@ pub(super) fn order(check: &mut Check<'_>, text: Option<&Spanned<String>>) -> Qu
     word(check, text, "order of a queue", &ORDERS)
 }
 
+/// Where a day begins at which use is forgotten: the zone that is named, or else this machine's.
+fn zone(check: &mut Check<'_>, name: Option<&Spanned<String>>) -> TimeZone {
+    let Some(name) = name else {
+        return TimeZone::system();
+    };
+    TimeZone::get(name.get_ref()).unwrap_or_else(|_| {
+        let what = format!(
+            "there is no time zone '{}' on this machine: use a name like Europe/Berlin or UTC",
+            name.get_ref()
+        );
+        check.fault(name.span().start, what);
+        TimeZone::UTC
+    })
+}
+
 pub(super) fn read<'a>(
     check: &mut Check<'_>,
     table: &Table,
@@ -119,6 +136,7 @@ pub(super) fn read<'a>(
         tres_weights: tres_weights(check, &table.weights.tres),
         size: word(check, table.size_factor.as_ref(), "factor of size", &SIZES),
         reset: word(check, table.usage_reset.as_ref(), "time of a reset", &ResetPeriod::WORDS),
+        zone: zone(check, table.time_zone.as_ref()),
         combine: word(check, table.billing.as_ref(), "way to bill", &COMBINATIONS),
         committed: table.committed,
         keep_usage: table.keep_usage,
@@ -265,7 +283,11 @@ name = "day"
 
     #[test]
     fn without_a_word_it_is_first_come_first_served() {
-        assert_eq!(read(""), Ok((QueueOrder::Fcfs, PriorityConfig::default())));
+        let want = PriorityConfig {
+            zone: TimeZone::system(),
+            ..PriorityConfig::default()
+        };
+        assert_eq!(read(""), Ok((QueueOrder::Fcfs, want)));
     }
 
     #[test]
@@ -281,6 +303,7 @@ licenses = { matlab = 2 }
 [priority]
 half_life = "off"
 usage_reset = "weekly"
+time_zone = "UTC"
 billing = "max"
 committed = true
 tied_accounts = "one-by-one"
@@ -321,6 +344,7 @@ tres = { cpu = 5, "gres/gpu" = 6 }
             size: SizeFactor::Small,
             half_life: Span::ZERO,
             reset: ResetPeriod::Weekly,
+            zone: TimeZone::UTC,
             combine: Combine::MaxTres,
             committed: true,
             ties: Ties::OneByOne,
@@ -345,6 +369,7 @@ tres = { cpu = 5, "gres/gpu" = 6 }
         check("[priority]\nmax_age = \"5m\"", "at least 1h");
         check("[priority]\nperiod = \"0\"", "at least 1s");
         check("[priority]\nusage_reset = \"hourly\"", "use one of none, now, daily");
+        check("[priority]\ntime_zone = \"Mars/Base\"", "no time zone 'Mars/Base'");
         check("[priority]\nclassic_damping = 0", "between 1 and 65535");
         check("[priority]\nwages = 1", "wages");
         check("[priority.weights.tres]\ngpus = 1", "no resource that can be limited");

@@ -6,6 +6,7 @@ use cosy_policy::billing::{BillingWeights, Combine};
 use cosy_policy::fair_tree::Ties;
 use cosy_policy::reset::ResetPeriod;
 use cosy_policy::weights::{SizeFactor, Weights};
+use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 
 /// Settings of fair share and of weighted factors. Source of the words: `slurm.conf(5)`, `Priority*`.
@@ -22,8 +23,10 @@ pub struct PriorityConfig {
     pub size: SizeFactor,
     /// After this time use counts half; zero when it never fades.
     pub half_life: Span,
-    /// When use is forgotten as a whole, in UTC.
+    /// When use is forgotten as a whole.
     pub reset: ResetPeriod,
+    /// Where a day begins at which use is forgotten.
+    pub zone: TimeZone,
     /// How the weighted amounts of a job become one.
     pub combine: Combine,
     /// What running jobs may still use counts as used.
@@ -58,6 +61,7 @@ impl Default for PriorityConfig {
             size: SizeFactor::default(),
             half_life: Span::from_secs(7 * 86_400),
             reset: ResetPeriod::None,
+            zone: TimeZone::UTC,
             combine: Combine::Sum,
             committed: false,
             ties: Ties::Merged,

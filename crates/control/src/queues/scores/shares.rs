@@ -19,6 +19,7 @@ use cosy_policy::fair_tree::{self, FairTree, Place};
 use cosy_policy::meter::{Held, Measure, Meter, Resource};
 use cosy_policy::reset::ResetPeriod;
 use cosy_policy::usage::{Decay, Usage};
+use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one user has in one account.
@@ -78,6 +79,7 @@ struct Charge {
 pub(crate) struct Shares {
     pub(super) decay: Decay,
     reset: ResetPeriod,
+    zone: TimeZone,
     ties: fair_tree::Ties,
     accounts: Vec<layout::Account>,
     tree: FairTree,
@@ -101,6 +103,7 @@ impl Default for Shares {
         Self {
             decay: Decay::default(),
             reset: ResetPeriod::None,
+            zone: TimeZone::UTC,
             ties: fair_tree::Ties::Merged,
             accounts: Vec::new(),
             tree: FairTree::new(fair_tree::Ties::Merged),
@@ -129,6 +132,7 @@ impl Shares {
         }
         self.qos.measured_anew(before, decay, now);
         (self.decay, self.reset) = (decay, config.reset);
+        self.zone.clone_from(&config.zone);
         self.ties = config.ties;
         self.plant();
         if config.reset == ResetPeriod::Now {
@@ -453,7 +457,7 @@ impl Shares {
     }
 
     fn forget_what_is_due(&mut self, now: Time) {
-        let last = self.reset.last(now, cosy_model::Span::ZERO);
+        let last = self.reset.last(now, &self.zone);
         if let Some(last) = last.filter(|last| *last > self.forgotten) {
             self.forget(last);
         }
