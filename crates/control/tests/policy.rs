@@ -355,6 +355,26 @@ fn without_enforcement_nobody_needs_an_account() {
     }
 }
 
+/// Slurm asks for a reservation whatever it enforces.
+#[test]
+fn only_for_reservations_is_said_whatever_is_enforced() {
+    for enforce in [Enforce::default(), ALL] {
+        let mut w = site(enforce);
+        let reserved = PolicyChange::ModifyQos {
+            name: "normal".to_owned(),
+            set: QosChange {
+                add_flags: [QosFlag::RequiresReservation].into(),
+                ..QosChange::default()
+            },
+        };
+        submit_as(&mut w, "ann", charged(None, Some("normal"))).unwrap();
+        change(&mut w, "root", &[reserved]).unwrap();
+        let refusal = submit_as(&mut w, "ann", charged(None, Some("normal"))).unwrap_err();
+        assert_eq!(refusal.about, Some(About::Qos), "{}", refusal.message);
+        assert!(refusal.message.contains("--reservation"), "{}", refusal.message);
+    }
+}
+
 #[test]
 fn what_is_used_stays() {
     let mut w = site(ALL);

@@ -73,14 +73,14 @@ fn check_reserved(rooms: &Rooms, spec: &JobSpec, standing: &Standing) -> Result<
         .and_then(|name| rooms.policy.qos(name));
     let wants = |row: &&QosRecord| row.flags.contains(&QosFlag::RequiresReservation);
     match qos.filter(wants).filter(|_| spec.reservation.is_none()) {
-        Some(row) if rooms.config.enforce.qos => {
+        Some(row) => {
             let why = format!(
                 "quality of service {} is only for jobs in reservations: name one with --reservation",
                 row.name
             );
             Err(Refusal::new(RefusalCode::AccessDenied, why).about(About::Qos))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
