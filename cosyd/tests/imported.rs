@@ -136,6 +136,8 @@ fn association() -> impl Strategy<Value = Association> {
         1 => Just("GrpJobs=5"),
         1 => Just("GrpTRES=energy=5"),
         1 => Just("MaxWizards=3"),
+        1 => Just("GrpSubmitJobs=0"),
+        1 => Just("MaxSubmitJobs=0"),
         1 => Just("Fairshare=7"),
     ];
     let default = prop_oneof![3 => Just(None), 1 => select(QOS.to_vec()).prop_map(Some)];
@@ -345,7 +347,7 @@ impl Site {
             && ["AllocNodes", "ReqResv", "AllowWizards"]
                 .iter()
                 .all(|w| word(w).is_none())
-            && !(self.enforces("limits") && word("QOS").is_some())
+            && (word("QOS").is_none() || self.counts("high"))
             && fits("MaxTime", job.minutes, false)
             && fits("MaxNodes", nodes, false)
             && fits("MinNodes", nodes, true)
@@ -379,11 +381,23 @@ impl Site {
         };
         // What nothing here counts lets nobody in; users have no keys in these dumps.
         let odd = |a: &&Association| a.option == "MaxWizards=3" || a.option == "GrpTRES=energy=5";
-        (!self.enforces("qos") || allowed && self.qos.iter().any(|(name, _)| *name == qos))
+        let shut = |a: &&Association| a.option == "GrpSubmitJobs=0";
+        let nearest = chain.iter().find(|a| a.option.starts_with("MaxSubmitJobs"));
+        let listed = self.qos.iter().any(|(name, _)| *name == qos);
+        (!self.enforces("qos") || allowed && listed)
             && !self.enforces("wckeys")
             && !(chain.iter().any(odd) && self.enforces("limits"))
-            && !(self.enforces("limits")
-                && self.qos.iter().any(|q| q.0 == qos && q.1.1 == "energy=5"))
+            && !(chain.iter().any(shut) && self.enforces("limits"))
+            && !(nearest.is_some() && self.enforces("limits"))
+            && self.counts(qos)
+    }
+
+    /// Whether what a quality of service limits is counted here, and lets a job outside of
+    /// reservations in; a partition's own as that of a job.
+    fn counts(&self, qos: &str) -> bool {
+        let odd = ["energy=5", "RequiresReservation"];
+        let listed = self.qos.iter().find(|(name, _)| *name == qos);
+        !self.enforces("limits") || listed.is_none_or(|(_, (_, value))| !odd.contains(value))
     }
 }
 

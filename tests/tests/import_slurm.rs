@@ -97,11 +97,20 @@ fn every_fixture_passes_the_check() {
 #[test]
 fn what_limits_a_partition_leaves_it_closed() {
     let (toml, said) = imported(&fixture("university.conf"), &[]);
-    for name in ["main", "physics", "gpu", "inside", "there", "later"] {
+    for name in ["inside", "there", "later"] {
         let queue = queue(&toml, name);
         assert!(queue.contains(CLOSED), "{queue}");
         assert!(queue.contains("# In Slurm: "), "{queue}");
     }
+    for (name, list) in [
+        ("main", "allow_qos = [\"high\", \"normal\"]\n"),
+        ("physics", "allow_accounts = [\"physics\"]\n"),
+        ("gpu", "deny_qos = [\"scavenger\"]\n"),
+    ] {
+        let queue = queue(&toml, name);
+        assert!(queue.contains(list) && !queue.contains("[queue.access]"), "{queue}");
+    }
+    assert!(toml.contains("[preemption]\nby = [\"queue\"]\nmode = \"requeue\"\n"), "{toml}");
     // Root alone, whatever groups there are.
     let root = queue(&toml, "root");
     assert!(root.contains(CLOSED) && !root.contains("groups"), "{root}");
@@ -124,15 +133,12 @@ fn what_limits_a_partition_leaves_it_closed() {
     let last = said.lines().last().unwrap();
     assert_eq!(
         last,
-        "cadm: for root and administrators alone until you say who else may use them: queue main, physics, gpu, inside, there, later, odd"
+        "cadm: for root and administrators alone until you say who else may use them: queue inside, there, later, odd"
     );
     for told in [
-        "AllowQos=normal,high",
-        "AllowAccounts=physics",
-        "DenyQos=scavenger",
+        "MaxNodes=many",
         "OverSubscribe=FORCE:4",
         "JobSubmitPlugins=lua",
-        "PreemptType=preempt/partition_prio",
         "health_interval = \"300s\"",
         "HealthCheckNodeState=ANY",
         "ansys@flex1:20",
@@ -152,7 +158,7 @@ fn accounts_come_along() {
         "Cluster - 'uni':Fairshare=1:QOS='normal'\n",
         "QOS - 'normal':Priority='10':PreemptMode='cluster':UsageFactor='1.000000'\n",
         "QOS - 'high':Priority='100':GraceTime='00:02:00':PreemptMode='cancel':UsageFactor='2.000000':MaxTRESPerUser='cpu=256,gres/gpu=8':Preempt='scavenger'\n",
-        "# Flags=RequiresReservation is not carried over:\n#QOS - 'booked'",
+        "\nQOS - 'booked':Flags='RequiresReservation':UsageFactor='1.000000'\n",
         "Account - 'physics':Description='physics':Organization='physics':Fairshare=10:GrpTRES=cpu=512\n",
         "User - 'bob':DefaultAccount='physics':AdminLevel='Operator':MaxJobs=5\n",
         "# no user can have that name here:\n#User - 'odd name':Fairshare=1\n",

@@ -22,9 +22,6 @@ const LOST: &[(&str, &str)] = &[
     ("jobrequeue", "jobs run again after a node was lost unless they say --no-requeue"),
     ("maxmempercpu", "a job holds the memory and the cores that it asks for"),
     ("overtimelimit", "jobs end at their time limit"),
-    ("preemptexempttime", "no queue's jobs are made to give way"),
-    ("preemptmode", "no queue's jobs are made to give way"),
-    ("preempttype", "no queue's jobs are made to give way"),
     ("prologflags", "the prolog runs on every node before the job's first program there"),
     ("topologyplugin", "switches of topology.conf are node sets; jobs ask for them with --sets"),
 ];
@@ -86,7 +83,7 @@ impl Reader {
     fn other(&mut self, line: &Line, name: &str, value: &str) {
         if means_nothing(name) {
             self.without_meaning.insert(name.to_owned());
-        } else if !self.priority(line, name, value) {
+        } else if !self.priority(line, name, value) && !self.preempt(line, name, value) {
             self.lost(line, name, value);
         }
     }

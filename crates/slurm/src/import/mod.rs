@@ -7,6 +7,7 @@
 //! wrong is refused as a whole. Pure: texts in, texts out. Sources: slurm.conf(5), gres.conf(5),
 //! topology.conf(5), sacctmgr(1).
 
+mod admits;
 mod cluster;
 mod dump;
 mod enforced;
@@ -15,6 +16,7 @@ mod ignored_names;
 pub mod lines;
 mod node_sets;
 mod nodes;
+mod preemption;
 mod priority;
 pub mod qos;
 mod queues;
@@ -112,7 +114,7 @@ impl Reader {
     fn finish(mut self, sources: &Sources<'_>) -> Result<Imported, Fault> {
         let sets = self.node_sets();
         let qos = self.all_qos(sources)?;
-        let queues = self.queues(&sets)?;
+        let queues = self.queues(&sets, &qos)?;
         let names: BTreeSet<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
         let around = dump::Around {
             enforced: &self.cluster.enforced,

@@ -49,11 +49,7 @@ const COLUMNS: &[(&str, &str)] = &[
 ];
 
 /// Flags that bind jobs in Slurm and bind none here.
-const UNBOUND: &[QosFlag] = &[
-    QosFlag::EnforceUsageThreshold,
-    QosFlag::Relative,
-    QosFlag::RequiresReservation,
-];
+const UNBOUND: &[QosFlag] = &[QosFlag::EnforceUsageThreshold, QosFlag::Relative];
 
 /// The command whose output is read.
 pub fn command() -> String {

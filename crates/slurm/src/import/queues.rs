@@ -1,9 +1,11 @@
 //! `PartitionName` lines. What says who may use a partition and has no counterpart leaves its
 //! queue to root and the administrators.
 
+use super::admits::admits;
 use super::enforced::BY_ROOT;
 use super::lines::{Fault, Line};
 use super::node_sets::NodeSets;
+use super::qos::AllQos;
 use super::reader::Reader;
 use super::records::{Access, Queue};
 use crate::submit::times::limit;
@@ -23,9 +25,15 @@ const KNOWN: &[&str] = &[
     "oversubscribe",
     "shared",
     "state",
+    "allowaccounts",
     "allowgroups",
+    "allowqos",
+    "denyaccounts",
+    "denyqos",
     "disablerootjobs",
+    "gracetime",
     "minnodes",
+    "preemptmode",
     "priorityjobfactor",
     "prioritytier",
     "priority",
@@ -37,24 +45,18 @@ const KNOWN: &[&str] = &[
 /// Words without a counterpart that keep nobody out, in small letters, and what is different then.
 const LOST: &[(&str, &str)] = &[
     ("exclusiveuser", "jobs of several users may share a node"),
-    ("gracetime", "a quality of service has a grace time here"),
     ("hidden", "the queue is listed for everybody"),
     ("maxcpuspernode", "a job may use all cores of a node"),
     ("maxcpuspersocket", "a job may use all cores of a node"),
     ("maxmempercpu", "a job holds the memory and the cores that it asks for"),
     ("overtimelimit", "jobs end at their time limit"),
-    ("preemptmode", "the queue's jobs are not made to give way"),
 ];
 
-/// Words that say who may use a partition, as the manual page writes them, and the values that
-/// let everybody in.
+/// Words that say who may use a partition and have no counterpart, as the manual page writes them,
+/// and the values that let everybody in.
 const LIMITING: &[(&str, &[&str])] = &[
-    ("AllowAccounts", &["all"]),
     ("AllowAllocNodes", &["all"]),
-    ("AllowQos", &["all"]),
     ("AllocNodes", &["all"]),
-    ("DenyAccounts", &[""]),
-    ("DenyQos", &[""]),
     ("ReqResv", NO),
     ("RootOnly", NO),
 ];
@@ -112,7 +114,7 @@ impl Reader {
 
     /// # Errors
     /// There are more partitions than there can be queues.
-    pub(super) fn queues(&mut self, sets: &NodeSets) -> Result<Vec<Queue>, Fault> {
+    pub(super) fn queues(&mut self, sets: &NodeSets, qos: &AllQos) -> Result<Vec<Queue>, Fault> {
         let mut queues: Vec<Queue> = Vec::new();
         if let Some((line, _)) = self.partitions.get(limits::QUEUES) {
             let most = limits::QUEUES;
@@ -132,19 +134,19 @@ impl Reader {
                     values: &values,
                     closed: Vec::new(),
                 };
-                let queue = self.queue(partition, sets);
+                let queue = self.queue(partition, sets, qos);
                 queues.push(queue);
             }
         }
         if queues.is_empty() {
-            queues.push(self.only_queue());
+            queues.push(self.only_queue(qos));
         }
         self.one_default(&mut queues);
         Ok(queues)
     }
 
     /// In place of partitions that are not there.
-    fn only_queue(&mut self) -> Queue {
+    fn only_queue(&mut self, qos: &AllQos) -> Queue {
         let line = Line::default();
         let mut values = std::mem::take(&mut self.queue_defaults);
         values.insert("nodes".into(), "ALL".into());
@@ -154,7 +156,7 @@ impl Reader {
             values: &values,
             closed: Vec::new(),
         };
-        let mut queue = self.queue(partition, &NodeSets::new());
+        let mut queue = self.queue(partition, &NodeSets::new(), qos);
         if self.incomplete {
             queue.access = Access::Nobody(vec!["a file that was not found".into()]);
         }
@@ -178,7 +180,7 @@ impl Reader {
         }
     }
 
-    fn queue(&mut self, mut p: Partition<'_>, sets: &NodeSets) -> Queue {
+    fn queue(&mut self, mut p: Partition<'_>, sets: &NodeSets, qos: &AllQos) -> Queue {
         let max_time = self.time(&mut p, "maxtime", "MaxTime");
         let mut default_time = self.time(&mut p, "defaulttime", "DefaultTime");
         if let (Some(most), Some(usual)) = (max_time, default_time)
@@ -205,6 +207,9 @@ impl Reader {
                 self.note(p.line, &text);
             }
         }
+        let admits = admits(p.values, &self.cluster.enforced, qos, &mut p.closed);
+        let said = (p.get("preemptmode"), p.get("gracetime"));
+        let (preempt_mode, preempt_grace) = self.partition_preempt(p.line, p.name, said);
         let factor = self.number(&p, "priorityjobfactor", u64::from(u16::MAX));
         Queue {
             name: p.name.to_owned(),
@@ -223,6 +228,9 @@ impl Reader {
             factor: factor.and_then(|n| u16::try_from(n).ok()).unwrap_or(0),
             billing: self.billing(p.line, p.name, p.get("tresbillingweights")),
             access: self.access(p),
+            admits,
+            preempt_mode,
+            preempt_grace,
         }
     }
 
@@ -331,9 +339,6 @@ impl Reader {
             .filter(|(key, value)| limits_access(key, value));
         let words = limiting.map(|(key, value)| format!("{}={value}", spelt(key)));
         p.closed.extend(words);
-        if let Some(qos) = p.get("qos").filter(|_| self.cluster.enforced.limits) {
-            p.closed.push(format!("QOS={qos}"));
-        }
         if p.closed == ["RootOnly=YES"] {
             return Access::Nobody(p.closed);
         }
@@ -372,7 +377,7 @@ fn bounded(text: &str, most: u64) -> Option<Option<u64>> {
 /// Whether a word keeps somebody out of a partition who could use it otherwise. New releases
 /// may know more of them.
 fn limits_access(key: &str, value: &str) -> bool {
-    let like = (key.starts_with("allow") || key.starts_with("deny")) && key != "allowgroups";
+    let like = (key.starts_with("allow") || key.starts_with("deny")) && !KNOWN.contains(&key);
     (known(key).is_some() || like) && !frees(key, value)
 }
 

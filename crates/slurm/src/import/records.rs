@@ -52,9 +52,24 @@ pub(super) struct Queue {
     pub exclusive: bool,
     pub state: &'static str,
     pub access: Access,
+    pub admits: Admits,
+    /// `PreemptMode` of the partition.
+    pub preempt_mode: Option<&'static str>,
+    /// `GraceTime` of the partition.
+    pub preempt_grace: Option<Span>,
     /// `PriorityJobFactor` of the partition.
     pub factor: u16,
     pub billing: Billing,
+}
+
+/// Accounts and qualities of service of a queue's jobs, and its own. Empty lists say nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Admits {
+    pub allow_accounts: Vec<String>,
+    pub deny_accounts: Vec<String>,
+    pub allow_qos: Vec<String>,
+    pub deny_qos: Vec<String>,
+    pub qos: Option<String>,
 }
 
 /// What is billed for what a job holds: decimal numbers as they are written.
@@ -109,6 +124,19 @@ impl Priority {
     }
 }
 
+/// Who makes room for whom: `Preempt...`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Preemption {
+    /// `PreemptType`: by quality of service, or by queue.
+    pub by: Option<&'static str>,
+    pub mode: Option<&'static str>,
+    pub exempt: Option<Span>,
+    pub exempt_priority: Option<u32>,
+    pub within: bool,
+    /// Jobs get the signal that they asked for in place of SIGTERM.
+    pub own_signal: bool,
+}
+
 /// A rule at submission.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Rule {
@@ -145,6 +173,7 @@ pub(super) struct Cluster {
     pub mail: Option<String>,
     pub enforced: Enforced,
     pub priority: Priority,
+    pub preemption: Preemption,
     pub rules: Vec<Rule>,
     /// The script that judges submissions.
     pub lua: Option<String>,

@@ -2,7 +2,9 @@
 //! changes a file and keeps the rest of it, has nothing to do here.
 
 use super::node_sets::NodeSets;
-use super::records::{Access, Billing, Cluster, Enforced, Members, Node, Priority, Queue, Rule};
+use super::records::{
+    Access, Admits, Billing, Cluster, Enforced, Members, Node, Preemption, Priority, Queue, Rule,
+};
 use cosy_model::{Span, fold};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -31,6 +33,7 @@ pub(super) fn text(
         access(&mut out, &queue.access, admins);
     }
     priority(&mut out, &cluster.priority);
+    preemption(&mut out, &cluster.preemption);
     if let Some(path) = &cluster.lua {
         out.table("\n[submit]");
         out.text("lua", path);
@@ -156,6 +159,10 @@ fn enforced(out: &mut TomlOutput, enforced: &Enforced) {
     if !words.is_empty() {
         out.list("enforce", words.into_iter());
     }
+    // As Slurm does without the flag DenyOnLimit.
+    if enforced.limits {
+        out.plain("limits_pend", true);
+    }
 }
 
 /// Nothing where no queue looks at it.
@@ -199,6 +206,28 @@ fn priority(out: &mut TomlOutput, priority: &Priority) {
     }
 }
 
+/// Nothing where nobody makes room.
+fn preemption(out: &mut TomlOutput, preemption: &Preemption) {
+    let Some(by) = preemption.by else {
+        return;
+    };
+    out.table("\n[preemption]");
+    out.list("by", [by].into_iter());
+    if let Some(mode) = preemption.mode {
+        out.text("mode", mode);
+    }
+    out.seconds("exempt", preemption.exempt);
+    if let Some(least) = preemption.exempt_priority {
+        out.plain("exempt_priority", least);
+    }
+    if preemption.within {
+        out.plain("within", true);
+    }
+    if preemption.own_signal {
+        out.plain("own_signal", true);
+    }
+}
+
 /// Rules at submission, which bind root and administrators too.
 fn rules(out: &mut TomlOutput, rules: &[Rule]) {
     for rule in rules {
@@ -213,6 +242,21 @@ fn rules(out: &mut TomlOutput, rules: &[Rule]) {
             out.text("require", &rule.require);
         }
         out.text("refuse", &rule.refuse);
+    }
+}
+
+fn admits(out: &mut TomlOutput, admits: &Admits) {
+    let lists = [
+        ("allow_accounts", &admits.allow_accounts),
+        ("deny_accounts", &admits.deny_accounts),
+        ("allow_qos", &admits.allow_qos),
+        ("deny_qos", &admits.deny_qos),
+    ];
+    for (key, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        out.list(key, list.iter().map(String::as_str));
+    }
+    if let Some(qos) = &admits.qos {
+        out.text("qos", qos);
     }
 }
 
@@ -277,6 +321,7 @@ fn queue(out: &mut TomlOutput, queue: &Queue, cluster: &Cluster) {
     if queue.state != "open" {
         out.text("state", queue.state);
     }
+    admits(out, &queue.admits);
     if cluster.priority.orders() {
         out.text("order", "weights");
     }
@@ -284,6 +329,13 @@ fn queue(out: &mut TomlOutput, queue: &Queue, cluster: &Cluster) {
         out.plain("priority_factor", queue.factor);
     }
     billing(out, &queue.billing);
+    if queue.preempt_mode.is_some() || queue.preempt_grace.is_some() {
+        out.table("\n[queue.preemption]");
+        if let Some(mode) = queue.preempt_mode {
+            out.text("mode", mode);
+        }
+        out.seconds("grace", queue.preempt_grace);
+    }
 }
 
 fn access(out: &mut TomlOutput, access: &Access, admins: &BTreeSet<String>) {
