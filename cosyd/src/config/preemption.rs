@@ -32,8 +32,7 @@ pub(super) struct OfQueue {
 }
 
 fn mode(check: &mut Check<'_>, text: &Spanned<String>) -> Option<PreemptMode> {
-    let all = PreemptMode::ALL;
-    let found = all.into_iter().find(|mode| mode.word() == text.get_ref());
+    let found = PreemptMode::of_word(text.get_ref());
     if found.is_none() {
         let what = format!(
             "'{}' is no way to preempt: use cancel, requeue, suspend or off",

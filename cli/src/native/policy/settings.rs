@@ -163,18 +163,12 @@ fn factor(value: &str) -> Result<u32, String> {
 }
 
 fn mode(value: &str) -> Result<Option<PreemptMode>, String> {
-    Ok(Some(match value {
-        "off" => PreemptMode::Off,
-        "cancel" => PreemptMode::Cancel,
-        "requeue" => PreemptMode::Requeue,
-        "suspend" => PreemptMode::Suspend,
-        _ if optional(value).is_none() => return Ok(None),
-        _ => {
-            return Err(format!(
-                "'{value}': jobs give way by 'cancel', 'requeue' or 'suspend'; 'off' keeps them, 'none' is as the cluster says"
-            ));
-        }
-    }))
+    match PreemptMode::of_word(value) {
+        None if optional(value).is_some() => Err(format!(
+            "'{value}': jobs give way by 'cancel', 'requeue' or 'suspend'; 'off' keeps them, 'none' is as the cluster says"
+        )),
+        mode => Ok(mode),
+    }
 }
 
 /// Limits that a setting names: several where it is a list of resources.

@@ -168,6 +168,11 @@ impl PreemptMode {
             Self::Suspend => "suspend",
         }
     }
+
+    /// The mode with exactly that word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.word() == word)
+    }
 }
 
 macro_rules! qos_flags {

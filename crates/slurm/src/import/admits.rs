@@ -7,7 +7,7 @@ use super::qos::{AllQos, sound_name};
 use super::records::{Admits, Enforced};
 use std::collections::BTreeMap;
 
-/// Most names of one list; `limits::ADMITTED` where there is one.
+/// Most names of one list that are carried over; a queue may have more, `limits::ADMITTED`.
 const MOST_NAMES: usize = 1000;
 
 /// What a partition says, and the words of it that close the queue.
@@ -30,11 +30,10 @@ pub(super) fn admits(
         let mut mine = allow.map(|text| names(text)).unwrap_or_default();
         let others = deny.map(|text| names(text)).unwrap_or_default();
         mine.retain(|name| !others.contains(name));
-        let most = MOST_NAMES;
         let fine = is_enforced
             && (allow.is_none() || !mine.is_empty())
-            && mine.len() <= most
-            && others.len() <= most;
+            && mine.len() <= MOST_NAMES
+            && others.len() <= MOST_NAMES;
         if !fine {
             let both = words.iter().zip([allow, deny]);
             let both = both.filter_map(|(word, text)| Some(format!("{word}={}", text?)));

@@ -6,9 +6,8 @@ use super::reader::Reader;
 use crate::sacctmgr::values::seconds;
 use crate::submit::times::limit;
 use cosy_model::Span;
+use cosy_model::policy::PreemptMode;
 
-/// Modes there and here.
-const MODES: [&str; 4] = ["cancel", "off", "requeue", "suspend"];
 /// Longest grace time that is carried over.
 const LONGEST: Span = Span::from_secs(366 * 86_400);
 
@@ -30,7 +29,7 @@ impl Reader {
                 for word in value.split(',').map(str::trim).filter(|w| !w.is_empty()) {
                     match word.to_ascii_lowercase().as_str() {
                         "within" => self.cluster.preemption.within = true,
-                        lower => match mode(lower) {
+                        lower => match PreemptMode::of_word(lower) {
                             Some(mode) => self.cluster.preemption.mode = Some(mode),
                             None => self.note(line, &format!("{name}={word} is not carried over")),
                         },
@@ -69,8 +68,8 @@ impl Reader {
         line: &Line,
         queue: &str,
         (said, grace): (Option<&str>, Option<&str>),
-    ) -> (Option<&'static str>, Option<Span>) {
-        let own = said.and_then(|text| mode(&text.to_ascii_lowercase()));
+    ) -> (Option<PreemptMode>, Option<Span>) {
+        let own = said.and_then(|text| PreemptMode::of_word(&text.to_ascii_lowercase()));
         if let (Some(text), None) = (said, own) {
             let text = format!("partition {queue}: PreemptMode={text} is not carried over");
             self.note(line, &text);
@@ -82,8 +81,4 @@ impl Reader {
         }
         (own, time.filter(|span| *span > Span::ZERO))
     }
-}
-
-fn mode(lower: &str) -> Option<&'static str> {
-    MODES.into_iter().find(|mode| *mode == lower)
 }

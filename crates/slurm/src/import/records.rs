@@ -1,6 +1,7 @@
 //! What is carried over: nodes, queues, the cluster, as they are written into a `cosy.toml`.
 
 use cosy_model::Span;
+use cosy_model::policy::PreemptMode;
 use std::collections::BTreeMap;
 
 /// A node line with its defaults.
@@ -54,7 +55,7 @@ pub(super) struct Queue {
     pub access: Access,
     pub admits: Admits,
     /// `PreemptMode` of the partition.
-    pub preempt_mode: Option<&'static str>,
+    pub preempt_mode: Option<PreemptMode>,
     /// `GraceTime` of the partition.
     pub preempt_grace: Option<Span>,
     /// `PriorityJobFactor` of the partition.
@@ -129,7 +130,7 @@ impl Priority {
 pub(super) struct Preemption {
     /// `PreemptType`: by quality of service, or by queue.
     pub by: Option<&'static str>,
-    pub mode: Option<&'static str>,
+    pub mode: Option<PreemptMode>,
     pub exempt: Option<Span>,
     pub exempt_priority: Option<u32>,
     pub within: bool,

@@ -214,7 +214,7 @@ fn preemption(out: &mut TomlOutput, preemption: &Preemption) {
     out.table("\n[preemption]");
     out.list("by", [by].into_iter());
     if let Some(mode) = preemption.mode {
-        out.text("mode", mode);
+        out.text("mode", mode.word());
     }
     out.seconds("exempt", preemption.exempt);
     if let Some(least) = preemption.exempt_priority {
@@ -332,7 +332,7 @@ fn queue(out: &mut TomlOutput, queue: &Queue, cluster: &Cluster) {
     if queue.preempt_mode.is_some() || queue.preempt_grace.is_some() {
         out.table("\n[queue.preemption]");
         if let Some(mode) = queue.preempt_mode {
-            out.text("mode", mode);
+            out.text("mode", mode.word());
         }
         out.seconds("grace", queue.preempt_grace);
     }

@@ -190,10 +190,7 @@ pub fn qos(record: &QosRecord) -> Cells {
 const fn mode(mode: Option<PreemptMode>) -> &'static str {
     match mode {
         None => "cluster",
-        Some(PreemptMode::Off) => "off",
-        Some(PreemptMode::Cancel) => "cancel",
-        Some(PreemptMode::Requeue) => "requeue",
-        Some(PreemptMode::Suspend) => "suspend",
+        Some(mode) => mode.word(),
     }
 }
 

@@ -318,18 +318,10 @@ fn admin_level(value: &str) -> Result<AdminLevel, String> {
 }
 
 fn preempt_mode(value: &str) -> Option<Option<PreemptMode>> {
-    let modes = [
-        ("cluster", None),
-        ("off", Some(PreemptMode::Off)),
-        ("cancel", Some(PreemptMode::Cancel)),
-        ("requeue", Some(PreemptMode::Requeue)),
-        ("suspend", Some(PreemptMode::Suspend)),
-        ("-1", None),
-    ];
-    let found = modes
-        .iter()
-        .find(|(word, _)| word.eq_ignore_ascii_case(value));
-    found.map(|(_, mode)| *mode)
+    match value.to_ascii_lowercase().as_str() {
+        "cluster" | "-1" => Some(None),
+        word => PreemptMode::of_word(word).map(Some),
+    }
 }
 
 fn known_qos(view: &PolicyView, name: &str) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use super::super::settings::written;
 use super::site::{Account, Site, User};
 use cosy_model::policy::{
-    AdminLevel, AssociationSettings, LimitKey, Limits, PreemptMode, QosRecord, ROOT, Shares,
+    AdminLevel, AssociationSettings, LimitKey, Limits, QosRecord, ROOT, Shares,
 };
 use std::collections::BTreeMap;
 use toml_writer::{ToTomlKey as _, ToTomlValue as _, TomlKeyBuilder, TomlStringBuilder};
@@ -86,7 +86,7 @@ fn qos(text: &mut String, row: &QosRecord) {
         list(text, "preempt", &row.preempt);
     }
     if let Some(mode) = row.preempt_mode {
-        line(text, "preempt-mode", mode_word(mode));
+        line(text, "preempt-mode", mode.word());
     }
     if let Some(exempt) = row.preempt_exempt {
         line(text, "preempt-exempt", &exempt.to_string());
@@ -95,15 +95,6 @@ fn qos(text: &mut String, row: &QosRecord) {
         line(text, "grace", &row.grace.to_string());
     }
     limits(text, &row.limits);
-}
-
-const fn mode_word(mode: PreemptMode) -> &'static str {
-    match mode {
-        PreemptMode::Off => "off",
-        PreemptMode::Cancel => "cancel",
-        PreemptMode::Requeue => "requeue",
-        PreemptMode::Suspend => "suspend",
-    }
 }
 
 fn account(text: &mut String, name: &str, row: &Account) {
