@@ -343,6 +343,30 @@ fn jobs_get_what_their_user_has() {
     check(&mut w, "bob", None, Some("normal"), Err(About::Qos));
 }
 
+/// The default of an account is none of a user whose own list is without it.
+#[test]
+fn a_default_that_is_not_allowed_is_not_given() {
+    for (enforce, given) in [(ALL, false), (Enforce::default(), true)] {
+        let mut w = site(enforce);
+        let default = AssociationChange {
+            default_qos: Some(Some("normal".into())),
+            ..AssociationChange::default()
+        };
+        let all = [
+            sets(key("physics", None, None), default),
+            sets(key("physics", Some("ann"), None), allows(&["high"])),
+        ];
+        change(&mut w, "root", &all).unwrap();
+        submit_as(&mut w, "ann", charged(Some("physics"), Some("high"))).unwrap();
+        let without = submit_as(&mut w, "ann", charged(Some("physics"), None));
+        assert_eq!(without.is_ok(), given, "{without:?}");
+        if let Err(refusal) = without {
+            assert_eq!(refusal.about, Some(About::Qos));
+            assert!(refusal.message.contains("'normal' cannot be had"), "{}", refusal.message);
+        }
+    }
+}
+
 #[test]
 fn without_enforcement_nobody_needs_an_account() {
     let mut w = site(Enforce::default());

@@ -103,27 +103,28 @@ impl Policy {
         key: &AssociationKey,
         asked: Asked<'_>,
     ) -> Result<Option<String>, Refusal> {
-        let Some(name) = asked.qos else {
-            let default = match self.is_in_use() && self.account(&key.account).is_some() {
-                true => self.default_qos(key),
-                false => None,
-            };
-            return match default {
-                None if enforce.qos => Err(no_qos(format!(
+        let default = || {
+            let known = self.is_in_use() && self.account(&key.account).is_some();
+            known.then(|| self.default_qos(key)).flatten()
+        };
+        let Some(name) = asked.qos.map(str::to_owned).or_else(default) else {
+            return match enforce.qos {
+                true => Err(no_qos(format!(
                     "user {} has no default quality of service in account {}: name one of {}",
                     asked.user,
                     key.account,
                     listed(self.allowed_qos(key))
                 ))),
-                default => Ok(default),
+                false => Ok(None),
             };
         };
         if !enforce.qos {
-            return Ok(Some(name.to_owned()));
+            return Ok(Some(name));
         }
+        // A default comes from an account above, whose list is not that of the user.
         let allowed = self.allowed_qos(key);
-        if self.qos(name).is_none() || !allowed.contains(name) {
-            let why = match self.qos(name) {
+        if self.qos(&name).is_none() || !allowed.contains(&name) {
+            let why = match self.qos(&name) {
                 None => "there is none of that name".to_owned(),
                 Some(_) => format!("user {} in account {} has none such", asked.user, key.account),
             };
@@ -132,7 +133,7 @@ impl Policy {
                 listed(allowed)
             )));
         }
-        Ok(Some(name.to_owned()))
+        Ok(Some(name))
     }
 
     fn not_in(&self, account: &str, asked: Asked<'_>) -> String {
