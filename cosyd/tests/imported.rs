@@ -390,14 +390,20 @@ impl Site {
             && !(chain.iter().any(shut) && self.enforces("limits"))
             && !(nearest.is_some() && self.enforces("limits"))
             && self.counts(qos)
+            // whatever is enforced
+            && self.value(qos) != Some("RequiresReservation")
+    }
+
+    fn value(&self, qos: &str) -> Option<&str> {
+        let listed = self.qos.iter().find(|(name, _)| *name == qos);
+        listed.map(|(_, (_, value))| *value)
     }
 
     /// Whether what a quality of service limits is counted here, and lets a job outside of
     /// reservations in; a partition's own as that of a job.
     fn counts(&self, qos: &str) -> bool {
         let odd = ["energy=5", "RequiresReservation"];
-        let listed = self.qos.iter().find(|(name, _)| *name == qos);
-        !self.enforces("limits") || listed.is_none_or(|(_, (_, value))| !odd.contains(value))
+        !self.enforces("limits") || self.value(qos).is_none_or(|value| !odd.contains(&value))
     }
 }
 

@@ -67,7 +67,8 @@ fn own(
     let text = values.get("qos").map(|text| text.trim());
     let text = text.filter(|text| !text.is_empty() && enforced.limits)?;
     let name = text.to_lowercase();
-    if !qos.names.contains(&name) {
+    // A queue's own quality of service asks nobody for a reservation here.
+    if !qos.names.contains(&name) || qos.reserved.contains(&name) {
         closed.push(format!("QOS={text}"));
         return None;
     }
@@ -91,7 +92,8 @@ mod tests {
     fn lists() {
         let enforced = super::super::enforced::enforced("limits,qos");
         let qos = AllQos {
-            names: ["normal".to_owned()].into(),
+            names: ["normal".to_owned(), "booked".to_owned()].into(),
+            reserved: ["booked".to_owned()].into(),
             ..AllQos::default()
         };
         let check = |words: &[(&str, &str)], enforced: &Enforced, want: &str, shut: &[&str]| {
@@ -129,6 +131,7 @@ mod tests {
         check(&[("denyqos", "a")], &none, "|||", &["DenyQos=a"]);
         check(&[("qos", "Normal")], &enforced, "||| normal", &[]);
         check(&[("qos", "gone")], &enforced, "|||", &["QOS=gone"]);
+        check(&[("qos", "booked")], &enforced, "|||", &["QOS=booked"]);
         check(&[("qos", "gone")], &none, "|||", &[]);
     }
 }

@@ -53,6 +53,10 @@ struct Reader<'a> {
     accounts: BTreeMap<String, Account>,
     parent: String,
     users: BTreeSet<(String, String, Option<String>)>,
+    /// Where the line of a user for all queues is, by account and name.
+    general: BTreeMap<(String, String), usize>,
+    /// Users of whose lines in an account one for a queue is left out.
+    shut: BTreeSet<(String, String)>,
     read: Accounts,
 }
 
@@ -99,6 +103,8 @@ pub(super) fn read(
         accounts: BTreeMap::new(),
         parent: ROOT.to_owned(),
         users: BTreeSet::new(),
+        general: BTreeMap::new(),
+        shut: BTreeSet::new(),
         read: Accounts::default(),
     };
     for (place, line) in piece.lines() {
@@ -113,7 +119,7 @@ pub(super) fn read(
             &piece.place,
             "no line of a cluster: write this file with 'sacctmgr dump CLUSTER file=FILE'",
         )),
-        false => Ok(reader.read),
+        false => Ok(reader.closed()),
     }
 }
 
@@ -251,7 +257,7 @@ impl Reader<'_> {
         {
             entry.out = Some("AccountingStorageEnforce has wckeys, and the user has no key".into());
         }
-        let key = (self.parent.clone(), name.to_owned(), queue);
+        let key = (self.parent.clone(), name.to_owned(), queue.clone());
         if !self.users.insert(key) {
             let text = format!("user {} is there twice in {}", shown(name), self.parent);
             self.report.at(place, format!("{text}: the first counts"));
@@ -266,9 +272,40 @@ impl Reader<'_> {
             let why = "no quality of service that the user may have is carried over";
             entry.out.get_or_insert(why.into());
         }
+        let own = (self.parent.clone(), name.to_owned());
+        match (queue, above_out || entry.out.is_some()) {
+            (None, false) => drop(self.general.insert(own, self.read.lines.len())),
+            (Some(queue), true) if self.around.queues.contains(queue.as_str()) => {
+                self.shut.insert(own);
+            }
+            _ => {}
+        }
         let text = format!("and cannot use account {}", self.parent);
         self.keep(&entry, above_out, &text);
         Ok(())
+    }
+
+    /// What is carried over, without the lines for all queues of users of whom one for a queue is left out:
+    /// without it that for all would hold there.
+    fn closed(self) -> Accounts {
+        let shut = self.shut.iter().filter_map(|own| self.general.get(own));
+        let shut: BTreeSet<usize> = shut.copied().collect();
+        let mut lines = Vec::with_capacity(self.read.lines.len() + shut.len());
+        for (at, line) in self.read.lines.into_iter().enumerate() {
+            if shut.contains(&at) {
+                lines.push(
+                    "# it would hold for the partition of which the user's own line is left out:"
+                        .to_owned(),
+                );
+                lines.push(format!("#{line}"));
+            } else {
+                lines.push(line);
+            }
+        }
+        Accounts {
+            lines,
+            admins: self.read.admins,
+        }
     }
 
     /// Writes a line, behind `#` where it is left out.

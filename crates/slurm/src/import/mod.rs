@@ -432,6 +432,31 @@ others = \"deny\"
         assert!(got.toml.contains("\"qos\"]"), "limits of 'high' would bind nobody: {}", got.toml);
     }
 
+    /// A user's line for all queues would hold where the one for a queue is left out.
+    #[test]
+    fn a_line_left_out_lets_nobody_in_by_another() {
+        let conf =
+            "NodeName=n1 CPUs=2\nPartitionName=main Nodes=n1\nAccountingStorageEnforce=limits\n";
+        let check = |lines: &str, want: &[&str]| {
+            let dump = format!("Cluster - 'base'\nParent - 'root'\n{lines}");
+            let list = qos_list("normal", &[]);
+            let got = imported(conf, Some(&dump), Some(&list)).unwrap();
+            let text = got.accounts.unwrap();
+            let users = text.lines().filter(|line| line.contains("User - "));
+            assert_eq!(users.collect::<Vec<_>>(), want, "{text}");
+        };
+        let (general, own) = ("User - 'ann'", "User - 'ann':Partition='main':MaxWizards=3");
+        let out = ["#User - 'ann'", "#User - 'ann':Partition='main'"];
+        check(&format!("{general}\n{own}\n"), &out);
+        check(&format!("{own}\n{general}\n"), &[out[1], out[0]]);
+        // Nobody can ask for a queue that is not there, and others are not concerned.
+        let elsewhere = "User - 'ann':Partition='gone'";
+        let want = [general, "#User - 'ann':Partition='gone'"];
+        check(&format!("{general}\n{elsewhere}\n"), &want);
+        let want = ["User - 'bob'", out[1]];
+        check(&format!("User - 'bob'\n{own}\n"), &want);
+    }
+
     #[test]
     fn what_decides_the_order() {
         let conf = "NodeName=n1 CPUs=2\nJobSubmitPlugins=lua\nPriorityType=priority/multifactor\n\

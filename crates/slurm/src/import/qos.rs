@@ -65,6 +65,8 @@ struct Row {
     /// Options of its line in the file of accounts, but `Preempt`.
     options: Vec<String>,
     preempt: BTreeSet<String>,
+    /// It is for jobs in reservations only.
+    reserved: bool,
     /// Why it is left out.
     out: Option<String>,
 }
@@ -74,6 +76,8 @@ struct Row {
 pub(super) struct AllQos {
     /// Names of those that are carried over.
     pub names: BTreeSet<String>,
+    /// Those that are for jobs in reservations only.
+    pub reserved: BTreeSet<String>,
     /// Lines for the file of accounts; those that are left out behind `#`.
     pub lines: Vec<String>,
     /// Some are left out.
@@ -89,7 +93,7 @@ impl AllQos {
         Self {
             lines: lines.collect(),
             names,
-            lacks: false,
+            ..Self::default()
         }
     }
 }
@@ -230,7 +234,10 @@ fn flags(row: &mut Row, cell: &str, enforced: &Enforced, report: &mut Report) {
     let mut kept = Vec::new();
     for word in cell.split(',').map(str::trim).filter(|w| !w.is_empty()) {
         match QosFlag::of_word(word) {
-            Some(flag) if !UNBOUND.contains(&flag) => kept.push(flag.word()),
+            Some(flag) if !UNBOUND.contains(&flag) => {
+                row.reserved |= flag == QosFlag::RequiresReservation;
+                kept.push(flag.word());
+            }
             _ => row.lose(&format!("Flags={word}"), enforced.associations, report),
         }
     }
@@ -264,6 +271,8 @@ fn finished(rows: Vec<Row>, report: &mut Report) -> AllQos {
     let mut all = AllQos::default();
     let kept = rows.iter().filter(|row| row.out.is_none());
     all.names = kept.map(|row| row.name.clone()).collect();
+    let reserved = rows.iter().filter(|row| row.reserved);
+    all.reserved = reserved.map(|row| row.name.clone()).collect();
     let mut over: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for row in &rows {
         let mut line = format!("QOS - '{}'", row.name);
