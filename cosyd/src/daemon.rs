@@ -8,6 +8,7 @@ use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
 use crate::links::{self, Switchboard};
 use crate::meter::Meter;
+use crate::output::print;
 use crate::recovery::{self, Recovered};
 use crate::store::Store;
 use crate::submit::Gate;
@@ -83,17 +84,18 @@ pub fn set_aside(config: &Config, command: SetAsideCommand) -> anyhow::Result<()
     let mut store = Store::open(&database)?;
     let done = match command {
         SetAsideCommand::List => {
+            let mut text = String::new();
             for aside in store.all_aside()? {
                 let (id, at) = (aside.id, aside.at.0 / 1000);
-                println!("{id}\t{}\tsince @{at}\t{}", aside.unit, aside.why);
+                text.push_str(&format!("{id}\t{}\tsince @{at}\t{}\n", aside.unit, aside.why));
             }
-            return Ok(());
+            return Ok(print(&text)?);
         }
         SetAsideCommand::PutBack(id) => (id, store.put_back(id)?, "is taken up at the next start"),
         SetAsideCommand::GiveUp(id) => (id, store.give_up(id)?, "is given up"),
     };
     match done {
-        (_, Some(unit), what) => println!("{unit} {what}"),
+        (_, Some(unit), what) => print(&format!("{unit} {what}\n"))?,
         (id, None, _) => bail!("nothing that is set aside has number {id}"),
     }
     Ok(())

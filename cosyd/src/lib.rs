@@ -23,6 +23,7 @@ mod journal;
 pub mod ledger;
 pub mod links;
 pub mod meter;
+pub mod output;
 mod payloads;
 pub mod pool;
 pub mod recovery;

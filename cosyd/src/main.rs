@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use cosyd::config;
 use cosyd::daemon::{self, Options, SetAsideCommand};
+use cosyd::output::print;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -53,11 +54,12 @@ fn run(options: &Options) -> anyhow::Result<()> {
         anyhow::anyhow!("the configuration has faults:\n{lines}")
     })?;
     if options.check {
-        println!("{}: no faults", options.config.display());
+        let mut text = format!("{}: no faults\n", options.config.display());
         for line in cosy_control::reservations_in_words(&config.cluster) {
-            println!("{line}");
+            text.push_str(&line);
+            text.push('\n');
         }
-        return Ok(());
+        return Ok(print(&text)?);
     }
     match options.aside {
         Some(command) => daemon::set_aside(&config, command),
@@ -101,11 +103,11 @@ fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<Opti
             "--put-back" => options.aside = Some(SetAsideCommand::PutBack(number(&value()?)?)),
             "--give-up" => options.aside = Some(SetAsideCommand::GiveUp(number(&value()?)?)),
             "-h" | "--help" => {
-                print!("{HELP}");
+                print(HELP)?;
                 return Ok(None);
             }
             "-V" | "--version" => {
-                println!("cosyd {}", env!("CARGO_PKG_VERSION"));
+                print(concat!("cosyd ", env!("CARGO_PKG_VERSION"), "\n"))?;
                 return Ok(None);
             }
             other => bail!("'{other}' is no option"),
