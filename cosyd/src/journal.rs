@@ -61,6 +61,7 @@ fn loudness(event: &Event) -> LogLevel {
         | K::Failed
         | K::Granted
         | K::Held
+        | K::InUse
         | K::LimitCut
         | K::LimitUsedUp
         | K::LowUse

@@ -10,6 +10,7 @@ pub mod bookings;
 mod earlier_tests;
 mod flows;
 pub mod history;
+mod licenses;
 mod load;
 pub mod outcomes;
 mod policy;
@@ -71,6 +72,7 @@ const MIGRATIONS: &[&str] = &[
     CLOCK,
     policy::TABLES,
     USAGE,
+    licenses::TABLES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -401,6 +403,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             "INSERT OR REPLACE INTO queues (name, row) VALUES (?1, ?2)",
             params![name, encode(state)?],
         ),
+        Record::LicenseUse { license, row } => licenses::write(t, license, row),
         Record::OwnQueue { name, row } => queues::write(t, name, row.as_deref()),
         Record::Policy { key, row } => policy::write(t, &key.0, row.as_deref()),
         Record::NodeKey { name, key } => {
@@ -467,9 +470,6 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         Record::Flow(row) => flows::write_flow(t, row),
         Record::FlowTask(row) => flows::write_task(t, row),
         Record::Usage(row) => bookings::write_usage(t, row),
-        Record::HourPrice(row) => run(
-            "INSERT OR REPLACE INTO hour_prices (hour, row) VALUES (?1, ?2)",
-            params![row.hour, encode(row)?],
-        ),
+        Record::HourPrice(row) => bookings::write_hour_price(t, row),
     }
 }

@@ -254,6 +254,7 @@ fn requests() -> Vec<Request> {
             nodes: vec!["n[1-2]".into()],
             action: NodeAction::Features { names: vec!["a".into()] },
         },
+        Request::UseLicense { license: "matlab".into(), in_use: 7 },
         Request::QueueControl { queue: "main".into(), state: QueueState::Stopped },
         Request::SetQueue {
             spec: Box::new(QueueSpec { name: "own".into(), ..QueueSpec::default() }),

@@ -2,7 +2,7 @@
 
 use crate::native::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::native::submit::options::{comment, hosts};
-use crate::native::{account, change, import, meter, policy, record, rule, stat};
+use crate::native::{account, change, import, license, meter, policy, record, rule, stat};
 use crate::{Context, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The command line of `cadm`.
 pub fn command() -> Command {
-    arg::command("adm", "Administer nodes, queues, accounts, the controller")
+    arg::command("adm", "Administer nodes, queues, accounts, licences, the controller")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(node_command())
@@ -21,6 +21,7 @@ pub fn command() -> Command {
         .subcommand(account::command())
         .subcommand(policy::user::command())
         .subcommand(policy::qos::command())
+        .subcommand(license::command())
         .subcommand(import::command())
         .subcommand(rule::command())
         .subcommand(
@@ -156,6 +157,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         ("account", m) => account::run(context, m.subcommand().ok_or_else(nothing)?),
         ("user", m) => policy::user::run(context, m.subcommand().ok_or_else(nothing)?),
         ("qos", m) => policy::qos::run(context, m.subcommand().ok_or_else(nothing)?),
+        ("license", m) => license::run(context, m.subcommand().ok_or_else(nothing)?),
         ("import-slurm", m) => import::run(context, m),
         ("rule", m) => rule::run(context, m.subcommand().ok_or_else(nothing)?),
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),
@@ -163,20 +165,6 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         ("ping", m) => meter::ping(context, m.get_flag("json"), m.get_flag("verbose")),
         ("events", m) => events(context, m),
         _ => Err(nothing()),
-    }
-}
-
-/// Carries out and reports; silent when all is well.
-fn carry_out(context: &Context, request: Request, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let reply = context.ask(request)?;
-    let as_json = matches.get_flag("json");
-    match reply {
-        // Already as it was asked to be: that is no trouble.
-        Reply::Done {
-            changed: 0,
-            refused,
-        } if refused.is_empty() && !as_json => Ok(exit::OK),
-        reply => change::report(context, reply, as_json),
     }
 }
 
@@ -201,7 +189,7 @@ fn node(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8>
     };
     let nodes: Vec<Vec<String>> = arg::list(m, "nodes");
     let nodes = nodes.concat();
-    carry_out(context, Request::NodeControl { nodes, action }, m)
+    change::carry_out(context, Request::NodeControl { nodes, action }, m)
 }
 
 fn token(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
@@ -236,7 +224,7 @@ fn queue(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8
         "close" => QueueState::Closed,
         _ => QueueState::Open,
     };
-    carry_out(context, Request::QueueControl { queue, state }, m)
+    change::carry_out(context, Request::QueueControl { queue, state }, m)
 }
 
 /// Events that are asked for at once.

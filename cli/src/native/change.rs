@@ -105,6 +105,20 @@ pub fn report(context: &Context, reply: Reply, as_json: bool) -> anyhow::Result<
     })
 }
 
+/// Carries out and reports; silent when all is well.
+pub fn carry_out(context: &Context, request: Request, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let reply = context.ask(request)?;
+    let as_json = matches.get_flag("json");
+    match reply {
+        // Already as it was asked to be: that is no trouble.
+        Reply::Done {
+            changed: 0,
+            refused,
+        } if refused.is_empty() && !as_json => Ok(exit::OK),
+        reply => report(context, reply, as_json),
+    }
+}
+
 /// The command line of `cosy change`.
 pub fn command() -> Command {
     ids_command("change", "Change waiting jobs")

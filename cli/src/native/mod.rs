@@ -20,6 +20,7 @@ pub mod history;
 pub mod import;
 pub mod job;
 pub mod job_table;
+pub mod license;
 pub mod meter;
 pub mod mpi;
 pub mod plan;

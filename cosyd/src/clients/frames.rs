@@ -146,6 +146,7 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::QueueControl { .. }
         | Request::SetQueue { .. }
         | Request::DeleteQueue { .. }
+        | Request::UseLicense { .. }
         | Request::Reload
         | Request::JoinToken { .. }
         | Request::Reserve { .. }

@@ -51,6 +51,17 @@ pub(super) fn write_usage(transaction: &Transaction<'_>, row: &UsageRow) -> rusq
         .map(drop)
 }
 
+/// Keeps what an hour of the week usually costs.
+pub(super) fn write_hour_price(
+    transaction: &Transaction<'_>,
+    row: &HourPriceRow,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO hour_prices (hour, row) VALUES (?1, ?2)")?
+        .execute(params![row.hour, encode(row)?])
+        .map(drop)
+}
+
 /// Which lines of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LedgerQuery {

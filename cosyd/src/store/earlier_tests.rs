@@ -10,10 +10,10 @@ use cosy_control::{
 use cosy_control::{ClockRow, OlderRow, StandingRow, SubmissionRow, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow};
 use cosy_kept::{MessagePackValue, lost_fields};
-use cosy_model::QueueState;
 use cosy_model::api::Reply;
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::FlowSpec;
+use cosy_model::{LicenseUse, QueueState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ const ALL: [&str; 4] = [
 ];
 
 /// Tables that it does not have yet.
-const LATER: [&str; 3] = ["clock", "policy", "usage"];
+const LATER: [&str; 4] = ["clock", "policy", "usage", "license_use"];
 
 /// Stores whose records are maps with names; those of the first schemas had lists.
 const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
@@ -39,7 +39,7 @@ const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
 type Losses = fn(&[u8]) -> Vec<String>;
 
 /// Every column with records, and as what they are read.
-const RECORDS: [(&str, &str, Losses); 21] = [
+const RECORDS: [(&str, &str, Losses); 22] = [
     ("submissions", "row", lost_fields::<SubmissionRow>),
     ("bodies", "row", lost_fields::<SubmissionRow>),
     ("standings", "row", lost_fields::<StandingRow>),
@@ -55,6 +55,7 @@ const RECORDS: [(&str, &str, Losses); 21] = [
     ("figures", "row", lost_fields::<FiguresRow>),
     ("hour_prices", "row", lost_fields::<HourPriceRow>),
     ("usage", "row", lost_fields::<UsageRow>),
+    ("license_use", "row", lost_fields::<LicenseUse>),
     ("flows", "row", lost_fields::<FlowRow>),
     ("flows", "spec", lost_fields::<FlowSpec>),
     ("flow_tasks", "row", lost_fields::<FlowTaskRow>),

@@ -8,7 +8,7 @@ use cosy_control::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PolicyRow, SubmissionRow,
 };
 use cosy_model::api::JobRef;
-use cosy_model::{JobId, QueueState, Time, Uid, limits};
+use cosy_model::{JobId, LicenseUse, QueueState, Time, Uid, limits};
 use rusqlite::OptionalExtension;
 use rusqlite::types::FromSql;
 use serde::de::DeserializeOwned;
@@ -44,6 +44,7 @@ impl Store {
         loaded.nodes = self.named::<String, NodeRow>(Table::Nodes, &mut bad)?;
         loaded.queues = self.named::<String, QueueState>(Table::Queues, &mut bad)?;
         loaded.own_queues = self.named::<String, OwnQueue>(Table::OwnQueues, &mut bad)?;
+        loaded.license_use = self.named::<String, LicenseUse>(Table::LicenseUse, &mut bad)?;
         let policy = self.named::<String, PolicyRow>(Table::Policy, &mut bad)?;
         loaded.policy = policy.into_iter().map(|(_, row)| row).collect();
         loaded.node_keys = self.sql(|c| {

@@ -52,10 +52,12 @@ pub enum Table {
     HourPrices,
     /// What users have used, by user and account.
     Usage,
+    /// How many of a licence are in use, by licence.
+    LicenseUse,
 }
 
 impl Table {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Nodes,
         Self::Queues,
         Self::OwnQueues,
@@ -64,6 +66,7 @@ impl Table {
         Self::Figures,
         Self::HourPrices,
         Self::Usage,
+        Self::LicenseUse,
     ];
 
     /// Its name in the store, the column of its names, and what one row is called.
@@ -77,6 +80,7 @@ impl Table {
             Self::Figures => ("figures", "at", "figures"),
             Self::HourPrices => ("hour_prices", "hour", "price of hour"),
             Self::Usage => ("usage", "name", "use of"),
+            Self::LicenseUse => ("license_use", "name", "use of licence"),
         }
     }
 }

@@ -20,7 +20,7 @@ use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{Amounts, FlowId, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
 use cosy_model::{Attempt, End, EndCause, JobState, NodeState, OsText, limits};
-use cosy_model::{JobSpec, NodeId, NodeShare, Program};
+use cosy_model::{JobSpec, LicenseUse, NodeId, NodeShare, Program};
 use cosy_model::{TriggerEvent, TriggerId, TriggerSpec, TriggerTarget};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -423,6 +423,28 @@ fn a_revoked_key_is_remembered_and_its_node_has_none() {
     assert_eq!(loaded.revoked_keys, [revoked]);
 }
 
+#[test]
+fn the_last_word_on_licences_is_remembered() {
+    let bench = Bench::new();
+    let told = |license: &str, in_use, at| Record::LicenseUse {
+        license: license.to_owned(),
+        row: LicenseUse {
+            in_use,
+            outside: in_use / 2,
+            at: Time(at),
+            by: "root".into(),
+        },
+    };
+    let said = [told("l", 3, 7), told("m", 1, 8), told("l", 4, 9)];
+    let store = bench.saved(&said);
+    let kept = |record: &Record| match record {
+        Record::LicenseUse { license, row } => Some((license.clone(), row.clone())),
+        _ => None,
+    };
+    let want: Vec<_> = [&said[2], &said[1]].into_iter().filter_map(kept).collect();
+    assert_eq!(whole(&store).license_use, want);
+}
+
 /// Rows and messages call components of jobs what they were called when these were made first.
 #[test]
 fn components_keep_their_names_outside() {
@@ -774,7 +796,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -818,7 +840,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -1025,7 +1047,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -1129,7 +1151,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     drop(bench.saved(&running(1, 1000, Some(7))));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; PRAGMA user_version = 9;";
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
         "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",

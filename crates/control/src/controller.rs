@@ -401,6 +401,7 @@ impl Controller {
         close_unread_nodes(&mut it.rooms.machine, &it.rooms.aside);
         build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states, now);
         tell_planner(&mut it.rooms, &mut it.turn);
+        it.rooms.jobs.restore_license_use(loaded.license_use);
         configure_licenses(&it.rooms.config, &it.rooms.jobs, &mut it.rooms.planning);
         it.rooms.policy = Policy::restore(loaded.policy);
         count_anew(&mut it.rooms);

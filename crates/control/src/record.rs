@@ -4,6 +4,7 @@
 //! being like the others (it starts or ends, or is held or changed alone). A task without a
 //! row waits as submitted, or as the array's [`StandingRow`] says.
 
+mod figures;
 mod held_by;
 mod preempted;
 
@@ -16,9 +17,10 @@ use cosy_model::reservation::{LedgerEntry, ReservationSpec, ReservationState};
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
-    Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueSpec,
-    QueueState, ReservationId, Span, Su, Time, TriggerId, Uid, resources::is_first,
+    Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, LicenseUse, NodeState, OsText,
+    QueueSpec, QueueState, ReservationId, Span, Su, Time, TriggerId, Uid, resources::is_first,
 };
+pub use figures::{FiguresRow, HourPriceRow};
 pub use held_by::HeldBy;
 pub use preempted::PreemptedRow;
 use serde::{Deserialize, Serialize};
@@ -367,6 +369,13 @@ pub enum Record {
         /// What it is.
         row: Option<Box<OwnQueue>>,
     },
+    /// How many of a licence are in use, as somebody has told anew.
+    LicenseUse {
+        /// The licence by name.
+        license: String,
+        /// What was told.
+        row: LicenseUse,
+    },
     /// The public key of a node that joined.
     NodeKey {
         /// The node by name.
@@ -651,40 +660,6 @@ pub struct ShareRow {
     pub amounts: Amounts,
 }
 
-/// Figures for the notice rule, of one stretch of time.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct FiguresRow {
-    /// Begin of the stretch.
-    pub at: Time,
-    /// Jobs accepted in the time that the row is about.
-    pub jobs: u64,
-    /// Core-seconds that they ask for.
-    pub jobs_core_s: u64,
-    /// Reservations accepted in the time that the row is about.
-    pub reservations: u64,
-    /// Core-seconds of these reservations.
-    pub reservations_core_s: u64,
-    /// Queued jobs started.
-    pub started: u64,
-    /// The sum of their waits.
-    pub wait_ms: u64,
-    /// Core-seconds that the started ask for.
-    pub started_core_s: u64,
-    /// The sum over the started of wait in seconds times core-seconds, in thousands.
-    pub wait_s_core_ks: u64,
-}
-
-/// What an hour of the week usually costs.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct HourPriceRow {
-    /// Hour of the week in UTC, 0 is Monday 00 to 01.
-    pub hour: u8,
-    /// Sum of f over the reservations that began in it.
-    pub extra: Su,
-    /// Sum of their core-seconds.
-    pub core_s: u64,
-}
-
 /// What the steps of an attempt have used, and how many of their records are durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StepUse {
@@ -779,6 +754,8 @@ pub struct Loaded {
     pub queues: Vec<(String, QueueState)>,
     /// Queues that were made, changed or taken away at run time.
     pub own_queues: Vec<(String, OwnQueue)>,
+    /// How many of each licence are in use, as was last told.
+    pub license_use: Vec<(String, LicenseUse)>,
     /// Keys of nodes that joined.
     pub node_keys: Vec<(String, String)>,
     /// Revoked keys: key, node, when.

@@ -18,7 +18,8 @@ fn licenses_told(config: &ClusterConfig, jobs: &Jobs) -> Vec<License> {
     let told = |(name, total): (&str, u32)| License {
         name: name.to_owned(),
         total,
-        used: jobs.licenses_used(name),
+        used: jobs.licenses().used(name),
+        told: jobs.licenses().told(name).cloned(),
     };
     config.licenses.iter().map(told).collect()
 }

@@ -4,8 +4,8 @@
 
 mod world;
 
-use cosy_control::ClusterConfig;
-use cosy_model::api::{JobField, JobRef, Reply, Request, Table};
+use cosy_control::{ClusterConfig, Event};
+use cosy_model::api::{JobField, JobRef, Reply, Request, Submission, Table};
 use cosy_model::reservation::*;
 use cosy_model::*;
 use world::*;
@@ -165,4 +165,278 @@ fn inside_and_outside_share_what_there_is() {
     for id in all {
         assert_eq!(world.state_of(id), JobState::Completed, "job {id}");
     }
+}
+
+fn root() -> User {
+    user(0, "root")
+}
+
+fn tell(world: &mut World, license: &str, in_use: u32) -> Reply {
+    let license = license.to_owned();
+    world.ask_as(root(), None, Request::UseLicense { license, in_use })
+}
+
+const TOLD: Reply = Reply::Done {
+    changed: 1,
+    refused: Vec::new(),
+};
+const TOLD_AGAIN: Reply = Reply::Done {
+    changed: 0,
+    refused: Vec::new(),
+};
+
+fn license(world: &mut World, name: &str) -> License {
+    let Reply::Settings(settings) = world.ask(Request::Settings) else {
+        panic!("settings");
+    };
+    let mut licenses = settings.licenses.into_iter();
+    licenses.find(|l| l.name == name).unwrap()
+}
+
+/// How many are in use here, outside, and free.
+fn figures(world: &mut World, name: &str) -> (u32, u32, u32) {
+    let license = license(world, name);
+    (license.used, license.outside(), license.free())
+}
+
+/// What others have is not there for new jobs, who runs keeps what it holds, and what is given back
+/// is there at once.
+#[test]
+fn use_outside_of_the_cluster_makes_new_jobs_wait() {
+    let mut world = World::new(licensed(&[("l", 6)], 4));
+    world.run_time = Span::from_secs(1000);
+    let first = world.submit(wants(&[("l", 2)], 600));
+    world.deliver_all();
+    assert_eq!(figures(&mut world, "l"), (2, 0, 4));
+    assert_eq!(tell(&mut world, "l", 5), TOLD);
+    assert_eq!(figures(&mut world, "l"), (2, 3, 1));
+    let second = world.submit(wants(&[("l", 2)], 60));
+    world.deliver_all();
+    let lines = told(&mut world, second);
+    let sentence =
+        "of the 6 licences 'l' 2 are in use and 3 outside of the cluster, and it wants 2";
+    assert!(lines.contains(sentence) && !lines.contains("are free"), "{lines}");
+    let third = world.submit(wants(&[("l", 1)], 60));
+    world.deliver_all();
+    assert_eq!(running(&mut world, &[first, second, third]), [first, third], "third ends in time");
+    assert_eq!(tell(&mut world, "l", 5), TOLD, "of those five one more is a job's now");
+    assert_eq!(figures(&mut world, "l"), (3, 2, 1));
+    assert_eq!(tell(&mut world, "l", 4), TOLD);
+    world.deliver_all();
+    assert_eq!(running(&mut world, &[first, second, third]), [first, second, third]);
+    assert_eq!(figures(&mut world, "l"), (5, 1, 0));
+    assert_eq!(tell(&mut world, "l", 9), TOLD);
+    assert_eq!(running(&mut world, &[first, second, third]), [first, second, third]);
+    assert_eq!(figures(&mut world, "l"), (5, 4, 0));
+}
+
+/// Source: Slurm's deficit, which is what is in use more than jobs held when it was told.
+#[test]
+fn what_others_have_is_what_jobs_do_not_hold() {
+    let mut world = World::new(licensed(&[("l", 10)], 4));
+    world.run_time = Span::from_secs(50);
+    world.submit(wants(&[("l", 4)], 60));
+    world.deliver_all();
+    for (in_use, outside, free) in [(0, 0, 6), (3, 0, 6), (4, 0, 6), (5, 1, 5), (30, 26, 0)] {
+        tell(&mut world, "l", in_use);
+        assert_eq!(figures(&mut world, "l"), (4, outside, free), "{in_use} in use");
+    }
+    assert_eq!(tell(&mut world, "l", 6), TOLD);
+    world.submit(wants(&[("l", 3)], 20));
+    world.deliver_all();
+    assert_eq!(figures(&mut world, "l"), (7, 2, 1), "a start takes none from others");
+    world.pass(60);
+    assert_eq!(figures(&mut world, "l"), (0, 2, 8), "and an end gives none to them");
+}
+
+/// Each word is kept with who said it and when; the same word again is not told again.
+#[test]
+fn what_was_told_is_kept_and_told() {
+    let mut world = World::new(licensed(&[("l", 3), ("m", 1)], 4));
+    assert_eq!(tell(&mut world, "l", 2), TOLD);
+    let before = world.now;
+    world.pass(5);
+    assert_eq!(tell(&mut world, "l", 2), TOLD_AGAIN);
+    tell(&mut world, "m", 1);
+    let events = world.store.told_of_licenses.clone();
+    let told = |e: &api::HistoryEvent| {
+        (e.at, format!("{} {} by {}: {}", e.object, e.what, e.who, e.detail))
+    };
+    let told: Vec<_> = events.iter().map(told).collect();
+    let of = "2 in use, 2 of them outside of the cluster, of 3";
+    let of_m = "1 in use, 1 of them outside of the cluster, of 1";
+    assert_eq!(
+        told,
+        [
+            (before, format!("license l in_use by root: {of}")),
+            (world.now, format!("license m in_use by root: {of_m}")),
+        ]
+    );
+    let waits = world.submit(wants(&[("l", 2)], 60));
+    let whole = license(&mut world, "l");
+    let last = whole.told.clone().unwrap();
+    assert_eq!((last.at, last.by.as_str()), (world.now, "root"), "the last word counts");
+    world.crash();
+    assert_eq!(license(&mut world, "l"), whole);
+    world.connect_all();
+    world.pass(2);
+    assert_eq!(running(&mut world, &[waits]), [0u64; 0]);
+    // A configuration without it, and one in which it is back.
+    let mut without = world.config.clone();
+    without.licenses.set("l", 0);
+    world.event(Event::Reconfigured(Box::new(without)));
+    world.event(Event::Reconfigured(Box::new(world.config.clone())));
+    assert_eq!(license(&mut world, "l"), whole);
+    world.pass(2);
+    assert_eq!(running(&mut world, &[waits]), [0u64; 0]);
+    tell(&mut world, "l", 0);
+    world.deliver_all();
+    assert_eq!(running(&mut world, &[waits]), [waits]);
+}
+
+#[test]
+fn who_may_tell_what() {
+    let mut world = World::new(licensed(&[("matlab", 3)], 1));
+    let mut check = |who: User, license: &str, code: RefusalCode, want: &str| {
+        let license = license.to_owned();
+        let request = Request::UseLicense { license, in_use: 1 };
+        let Reply::Refused(refusal) = world.ask_as(who, None, request) else {
+            panic!("{want}");
+        };
+        assert_eq!((refusal.code, refusal.message.as_str()), (code, want));
+    };
+    check(
+        user(1000, "u1000"),
+        "matlab",
+        RefusalCode::Forbidden,
+        "only administrators may tell how many licences are in use; u1000 is none",
+    );
+    check(root(), "matlap", RefusalCode::NotFound, "there is no licence 'matlap': 'matlab' is one");
+    check(
+        root(),
+        "comsol",
+        RefusalCode::NotFound,
+        "there is no licence 'comsol': 'cadm license list' lists those of [licenses] in cosy.toml",
+    );
+    assert!(world.store.license_use.is_empty() && world.store.told_of_licenses.is_empty());
+    assert_eq!(tell(&mut world, "matlab", u32::MAX), TOLD);
+    assert_eq!(figures(&mut world, "matlab"), (0, u32::MAX, 0));
+    let mut none = World::new(licensed(&[], 1));
+    let Reply::Refused(refusal) = tell(&mut none, "matlab", 1) else {
+        panic!("refused");
+    };
+    assert_eq!(refusal.message, "there is no licence 'matlab': [licenses] of cosy.toml names none");
+}
+
+/// Jobs inside of a reservation find as many fewer as those outside.
+#[test]
+fn inside_of_reservations_others_count_too() {
+    let mut world = World::new(licensed(&[("l", 3)], 4));
+    world.run_time = Span::from_secs(100);
+    let ask =
+        ReservationSpec::plain(whole_nodes(2), Span::from_secs(2000), StartChoice::At(world.now));
+    let request = Request::Reserve {
+        ask: Box::new(ask),
+        hold: false,
+        job: None,
+    };
+    let Reply::Reserved { reservations, .. } = world.ask(request) else {
+        panic!("reserved");
+    };
+    let reservation = Some(reservations[0].id);
+    world.pass(1);
+    tell(&mut world, "l", 2);
+    let outside = world.submit(wants(&[("l", 1)], 200));
+    let inside = world.submit(JobSpec {
+        reservation,
+        ..wants(&[("l", 1)], 60)
+    });
+    world.deliver_all();
+    world.pass(1);
+    assert_eq!(running(&mut world, &[outside, inside]), [outside]);
+    let lines = told(&mut world, inside);
+    let sentence =
+        "of the 3 licences 'l' 1 are in use and 2 outside of the cluster, and it wants 1";
+    assert!(lines.contains(sentence), "{lines}");
+    tell(&mut world, "l", 2);
+    world.deliver_all();
+    assert_eq!(running(&mut world, &[outside, inside]), [outside, inside]);
+    assert_eq!(figures(&mut world, "l"), (2, 1, 0));
+}
+
+/// Licences that running jobs hold, by their rows.
+fn held(world: &World, specs: &[(u64, u32)]) -> u32 {
+    let holds = |(id, count): &(u64, u32)| {
+        let row = world.store.jobs.get(&JobId(*id));
+        row.filter(|row| row.run.is_some() && row.end.is_none())
+            .map(|_| *count)
+    };
+    specs.iter().filter_map(holds).sum()
+}
+
+/// Whatever is told and happens, and wherever the controller dies: what is said to be held is what
+/// jobs hold, what others have is what was told last, and nobody starts beyond what is left.
+#[test]
+fn random_histories_are_counted_exactly() {
+    for seed in 0..10 {
+        let mut dice = Dice(seed);
+        let total = 1 + dice.below(8) as u32;
+        let mut world = World::new(licensed(&[("l", total)], 4));
+        world.run_time = Span::from_secs(3 + dice.below(20) as i64);
+        let (mut specs, mut outside, mut known) = (Vec::new(), 0, Vec::new());
+        for step in 0..120 {
+            if dice.chance(15) {
+                let death = [Death::BeforeCommit, Death::AfterCommit][dice.below(2) as usize];
+                world.dies = Some((dice.below(3) as u32, death));
+            }
+            let before = (held(&world, &specs), world.store.license_use.get("l").cloned());
+            match dice.below(10) {
+                0..3 => {
+                    let count = 1 + dice.below(total.into()) as u32;
+                    let request = Request::Submit(Box::new(Submission {
+                        spec: wants(&[("l", count)], 30),
+                        script: OsText::default(),
+                        array: None,
+                    }));
+                    let next = world.store.submissions.len();
+                    world.ask(request);
+                    if world.store.submissions.len() > next {
+                        let base = *world.store.submissions.last_key_value().unwrap().0;
+                        specs.push((base.0, count));
+                    }
+                }
+                3..5 => {
+                    let in_use = dice.below(12) as u32;
+                    world.now = world.now + Span::from_secs(1);
+                    tell(&mut world, "l", in_use);
+                    let now = world.store.license_use.get("l").cloned();
+                    if now != before.1 {
+                        outside = in_use.saturating_sub(before.0);
+                    }
+                }
+                5 if !specs.is_empty() => {
+                    let at = dice.below(specs.len() as u64) as usize;
+                    let request = cancels(ids(&[specs[at].0]));
+                    world.ask_as(root(), None, request);
+                }
+                _ => world.pass(1 + dice.below(4) as i64),
+            }
+            world.connect_all();
+            let dead = world.dies.take().is_none();
+            world.pass(1);
+            let got = license(&mut world, "l");
+            assert_eq!(got.used, held(&world, &specs), "held, seed {seed} step {step}");
+            assert_eq!(got.outside(), outside, "outside, seed {seed} step {step}");
+            let runs: Vec<u64> = running(&mut world, &known_ids(&specs));
+            let started = runs.iter().any(|id| !known.contains(id));
+            let within = got.used + outside <= total;
+            assert!(!started || within || dead, "{got:?}, seed {seed} step {step}");
+            known = runs;
+        }
+        assert!(seed > 0 || !specs.is_empty());
+    }
+}
+
+fn known_ids(specs: &[(u64, u32)]) -> Vec<u64> {
+    specs.iter().map(|(id, _)| *id).collect()
 }

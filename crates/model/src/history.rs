@@ -82,6 +82,8 @@ kinds! {
     Granted => "granted",
     /// A job may not start, a reservation or workflow is not final.
     Held => "held",
+    /// So many of a licence are in use, as somebody has told.
+    InUse => "in_use",
     /// A node came with a token.
     Joined => "joined",
     /// A job has less time, because its nodes are promised.
@@ -193,6 +195,8 @@ pub enum EventObject {
     User(String),
     /// A quality of service, by its name.
     Qos(String),
+    /// A licence of the cluster, by its name.
+    License(String),
     /// The controller's store.
     Store,
     /// The clock of the controller's machine.
@@ -211,6 +215,7 @@ impl fmt::Display for EventObject {
             Self::Account(name) => write!(f, "account {name}"),
             Self::User(name) => write!(f, "user {name}"),
             Self::Qos(name) => write!(f, "qos {name}"),
+            Self::License(name) => write!(f, "license {name}"),
             Self::Store => f.write_str("store"),
             Self::ControllerClock => f.write_str("clock of the controller"),
         }
@@ -260,7 +265,7 @@ mod tests {
     const WORDS: &str = "\
         back began booked cancelled changed cleared clock_right clock_set clock_wrong \
         closed confirmed created dates_set degraded deleted down drained ended expired \
-        extended failed found found_ended granted held joined limit_cut limit_used_up lost \
+        extended failed found found_ended granted held in_use joined limit_cut limit_used_up lost \
         low_use makes_room made moved node_lost not_replanned opened preempted spared \
         start_moved regrouped released removed repaired replanned requeue requeued resized \
         resumed resuming retried revoked set shared shortened started stopped \
@@ -286,6 +291,7 @@ mod tests {
         check(O::Workflow(FlowId(4)), "workflow 4");
         check(O::Trigger(TriggerId(5)), "trigger 5");
         check(O::Account("bio".into()), "account bio");
+        check(O::License("matlab".into()), "license matlab");
         check(O::Store, "store");
         check(O::ControllerClock, "clock of the controller");
     }

@@ -45,7 +45,7 @@ pub use job::{
 pub use money::Su;
 pub use refusal::{About, Refusal, RefusalCode, Refusals};
 pub use resources::{Amounts, CountedResources, MiB, NodeShare};
-pub use settings::{License, PreemptionSettings, PrioritySettings, Settings};
+pub use settings::{License, LicenseUse, PreemptionSettings, PrioritySettings, Settings};
 pub use step::{StepId, StepKey};
 pub use text::OsText;
 pub use time::{BootId, ClockReading, ClockStep, MonotonicTime, Span, Time};

@@ -124,4 +124,34 @@ pub struct License {
     pub total: u32,
     /// Number of licences that jobs hold.
     pub used: u32,
+    /// How many are in use in all, as was last told; `None`: nobody has told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<LicenseUse>,
+}
+
+impl License {
+    /// Number of licences that are in use outside of the cluster.
+    pub fn outside(&self) -> u32 {
+        self.told.as_ref().map_or(0, |told| told.outside)
+    }
+
+    /// Number of licences that jobs can have now.
+    pub fn free(&self) -> u32 {
+        let taken = self.used.saturating_add(self.outside());
+        self.total.saturating_sub(taken)
+    }
+}
+
+/// How many of a licence are in use, as the licence server says and somebody has told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LicenseUse {
+    /// Number in use in all, by the cluster and outside of it.
+    pub in_use: u32,
+    /// Of these more than jobs held when it was told: others have them until it is told anew.
+    /// Source: Slurm's deficit, `max(0, LastConsumed - Used)` (licenses.c).
+    pub outside: u32,
+    /// When it was told.
+    pub at: Time,
+    /// User who told it, by login name.
+    pub by: String,
 }

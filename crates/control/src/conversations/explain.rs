@@ -80,8 +80,10 @@ pub(crate) fn planner_reason(
     reason
 }
 
-/// The licence for which a job waits, if for one.
+/// The licence for which a job waits, if for one. A reservation's planner knows only of what is left
+/// to it: what jobs outside of the reservation hold is added, so that figures are of the cluster.
 fn license_shortage<'a>(
+    config: &ClusterConfig,
     planning: &'a Planning,
     reservations: &Reservations,
     now: Time,
@@ -89,10 +91,15 @@ fn license_shortage<'a>(
 ) -> Option<LicenseShortage<'a>> {
     let short = planner_for(planning, reservations, job.id()).pool_shortage(now, job.id())?;
     let PoolOf::License(name) = planning.pools().of(short.pool)?;
+    let total = u64::from(config.licenses.get(name));
+    let known = planning.cluster().pool_use(now, short.pool);
+    let here = known.and_then(|pool| pool.capacity).unwrap_or(total);
+    let elsewhere = here.saturating_sub(short.capacity);
     Some(LicenseShortage {
         name,
-        total: short.capacity,
-        used: short.held,
+        total,
+        used: short.held.saturating_add(elsewhere),
+        outside: total.saturating_sub(here),
         wanted: short.wanted,
     })
 }
@@ -121,7 +128,7 @@ pub(crate) fn lines(
     let reason = reason
         .clone()
         .unwrap_or_else(|| planner_reason(machine, planning, reservations, now, job));
-    let short = license_shortage(planning, reservations, now, job);
+    let short = license_shortage(config, planning, reservations, now, job);
     let line = why(
         &reason,
         Waiting {

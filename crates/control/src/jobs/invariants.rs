@@ -23,10 +23,10 @@ pub(crate) fn check(it: &Rooms) -> Result<(), String> {
 /// What is counted as held is what jobs that have nodes hold.
 fn licenses_are_held_once(it: &Rooms) -> Result<(), String> {
     let held = it.jobs.count_licenses();
-    if *it.jobs.all_licenses_used() != held {
+    if *it.jobs.licenses().all_used() != held {
         return Err(format!(
             "{:?} licences are counted as held, jobs hold {held:?}",
-            it.jobs.all_licenses_used()
+            it.jobs.licenses().all_used()
         ));
     }
     Ok(())

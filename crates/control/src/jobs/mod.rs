@@ -38,7 +38,7 @@ use crate::jobs::licenses::Licenses;
 use crate::jobs::limits::parked::Parked;
 use crate::jobs::reviews::{Again, Reviews};
 use crate::jobs::rows::UnsavedRows;
-use cosy_model::{ClockStep, CountedResources, JobId, Span, Time, Uid, WaitReason};
+use cosy_model::{ClockStep, JobId, Span, Time, Uid, WaitReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
 
@@ -421,14 +421,9 @@ impl Jobs {
 
     // ---- licences
 
-    /// How many of that licence are held.
-    pub fn licenses_used(&self, name: &str) -> u32 {
-        self.licenses.used(name)
-    }
-
-    /// How many are held of each licence.
-    pub fn all_licenses_used(&self) -> &CountedResources {
-        self.licenses.all_used()
+    /// Licences: what jobs hold, and what others have.
+    pub const fn licenses(&self) -> &Licenses {
+        &self.licenses
     }
 
     /// Waiting jobs that are to be looked at again.

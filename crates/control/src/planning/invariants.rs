@@ -1,5 +1,7 @@
 //! What always holds of who is in which planner.
 
+use crate::planning::pools::PoolOf;
+use crate::planning::pools::procedures::license_count;
 use crate::reservations::inside::procedures::{is_queued, planner_for};
 use crate::rooms::Rooms;
 use cosy_model::Time;
@@ -12,7 +14,22 @@ use std::collections::BTreeMap;
 /// What does not hold, in words.
 pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     planner_and_jobs_agree(it)?;
-    pools_hold_what_jobs_hold(it)
+    pools_hold_what_jobs_hold(it)?;
+    pools_have_what_there_is(it)
+}
+
+/// Of a licence planners know what the configuration has, less what others have.
+fn pools_have_what_there_is(it: &Rooms) -> Result<(), String> {
+    for (of, pool) in it.planning.pools().iter() {
+        let PoolOf::License(name) = of;
+        let known = it.planning.cluster().pool_use(Time::EPOCH, pool);
+        let known = known.and_then(|pool| pool.capacity);
+        let count = license_count(&it.config, &it.jobs, name);
+        if known != Some(count.into()) {
+            return Err(format!("planners know {known:?} of licence '{name}', there are {count}"));
+        }
+    }
+    Ok(())
 }
 
 /// What the planners say is held of each pool is what jobs hold that have nodes. What a job inside

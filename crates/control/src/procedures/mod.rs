@@ -14,6 +14,7 @@ pub(crate) mod end;
 pub(crate) mod features;
 pub(crate) mod keys;
 pub(crate) mod launch;
+pub(crate) mod licenses;
 pub(crate) mod limits;
 pub(crate) mod node_changes;
 pub(crate) mod node_control;

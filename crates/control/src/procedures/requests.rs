@@ -12,6 +12,7 @@ use crate::event::{Effect, Facts, LookupFailure};
 use crate::machine::passages::procedures::passages_of;
 use crate::machine::reports::order_late;
 use crate::procedures::bulk::bulk_request;
+use crate::procedures::licenses::use_license;
 use crate::procedures::node_control::node_control;
 use crate::procedures::policy::{change_policy, policy_query};
 use crate::procedures::queues::{delete_queue, set_queue};
@@ -134,11 +135,7 @@ pub(crate) fn answer(
         Request::Explain { job } => return explain(rooms, turn, client, caller, job),
         Request::Wait { jobs } => return wait(rooms, turn, client, caller, jobs, facts),
         Request::Nodes => return Ok(list_nodes(rooms, turn, client)),
-        Request::Reload => {
-            require_admin(&rooms.config, caller, "reload the configuration")?;
-            turn.effect(Effect::Reload { client });
-            return Ok(None);
-        }
+        Request::Reload => return reload(rooms, turn, asker),
         Request::Queues
         | Request::Settings
         | Request::SetTrigger(_)
@@ -148,6 +145,7 @@ pub(crate) fn answer(
         | Request::QueueControl { .. }
         | Request::SetQueue { .. }
         | Request::DeleteQueue { .. }
+        | Request::UseLicense { .. }
         | Request::JoinToken { .. } => cluster_request(rooms, turn, caller, request, &facts)?,
         Request::Quote { .. }
         | Request::Reserve { .. }
@@ -184,6 +182,14 @@ pub(crate) fn answer(
         }
     };
     Ok(Some(reply))
+}
+
+/// The answer comes when the configuration has been read.
+fn reload(rooms: &Rooms, turn: &mut Turn, asker: Asker<'_>) -> Result<Option<Reply>, Refusal> {
+    require_admin(&rooms.config, asker.caller, "reload the configuration")?;
+    let client = asker.client;
+    turn.effect(Effect::Reload { client });
+    Ok(None)
 }
 
 fn pong(rooms: &Rooms, turn: &Turn, caller: &Caller) -> Reply {
@@ -249,6 +255,9 @@ fn cluster_request(
             set_queue(rooms, turn, caller, *spec, new, default)?
         }
         Request::DeleteQueue { queue } => delete_queue(rooms, turn, caller, &queue)?,
+        Request::UseLicense { license, in_use } => {
+            use_license(rooms, turn, caller, &license, in_use)?
+        }
         Request::JoinToken { node, valid } => join_token(
             &rooms.config,
             &mut rooms.machine,

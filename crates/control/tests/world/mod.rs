@@ -41,6 +41,9 @@ pub struct MemoryStore {
     pub nodes: BTreeMap<String, NodeRow>,
     queues: BTreeMap<String, QueueState>,
     own_queues: BTreeMap<String, OwnQueue>,
+    pub license_use: BTreeMap<String, LicenseUse>,
+    /// What was told of licences.
+    pub told_of_licenses: Vec<api::HistoryEvent>,
     revoked: Vec<(String, String, Time)>,
     pub answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
@@ -107,6 +110,7 @@ impl MemoryStore {
                 Record::SubmissionDone(base) => self.submissions.get_mut(&base).unwrap().1 = false,
                 Record::Node { name, row } => drop(self.nodes.insert(name, row)),
                 Record::Queue { name, state } => drop(self.queues.insert(name, state)),
+                Record::LicenseUse { license, row } => drop(self.license_use.insert(license, row)),
                 Record::OwnQueue { name, row } => self.keep_queue(name, row),
                 Record::Answered {
                     uid,
@@ -128,6 +132,9 @@ impl MemoryStore {
                     if event.what == "ended" {
                         self.ended
                             .insert(event.object.clone(), event.detail.clone());
+                    }
+                    if event.object.starts_with("license ") {
+                        self.told_of_licenses.push(event.clone());
                     }
                     let of = |word: &str| event.object.starts_with(word);
                     if of("node ") || of("clock ") {
@@ -292,6 +299,7 @@ impl MemoryStore {
             nodes: self.nodes.clone().into_iter().collect(),
             queues: self.queues.clone().into_iter().collect(),
             own_queues: self.own_queues.clone().into_iter().collect(),
+            license_use: self.license_use.clone().into_iter().collect(),
             facts,
             revoked_keys: self.revoked.clone(),
             answers: self

@@ -9,7 +9,7 @@ use super::bounds_policy;
 use super::{JobChange, JobField, JobFilter, NodeAction, Request, Submission};
 use crate::job::CountedFeatures;
 use crate::reservation::{AccountAction, NamesChange, ReservationFilter, ReservationSpec, Sharing};
-use crate::trigger::TriggerTarget;
+use crate::trigger::{TriggerSpec, TriggerTarget};
 use crate::workflow::{FlowFilter, FlowSpec};
 use crate::{JobSpec, QueueAdmits, QueueSpec, Refusal, job::ResourceRequest, limits};
 
@@ -64,13 +64,7 @@ impl Request {
                 most("columns", fields.len(), known)?;
                 jobs(filter)
             }
-            Self::SetTrigger(spec) => {
-                if let TriggerTarget::Nodes(all) = &spec.on {
-                    hosts("nodes", all)?;
-                }
-                bytes("program", &spec.program, limits::PATH_BYTES)?;
-                bytes("environment", &spec.environment, limits::TRIGGER_ENVIRONMENT)
-            }
+            Self::SetTrigger(spec) => trigger(spec),
             Self::NodeControl { nodes, action } => {
                 hosts("nodes", nodes)?;
                 match action {
@@ -85,6 +79,7 @@ impl Request {
             }
             Self::QueueControl { queue, .. } | Self::DeleteQueue { queue } => name("queue", queue),
             Self::SetQueue { spec, .. } => queue(spec),
+            Self::UseLicense { license, .. } => name("licence", license),
             Self::JoinToken { node, .. } => name("node", node),
             Self::Quote { ask, .. } => asked(ask),
             Self::Reserve { ask, job, .. } => {
@@ -119,6 +114,14 @@ impl Request {
             Self::ChangePolicy { changes, .. } => bounds_policy::changes(changes),
         }
     }
+}
+
+fn trigger(spec: &TriggerSpec) -> Bounded {
+    if let TriggerTarget::Nodes(all) = &spec.on {
+        hosts("nodes", all)?;
+    }
+    bytes("program", &spec.program, limits::PATH_BYTES)?;
+    bytes("environment", &spec.environment, limits::TRIGGER_ENVIRONMENT)
 }
 
 /// A filter of a list.

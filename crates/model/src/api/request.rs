@@ -222,6 +222,14 @@ pub enum Request {
         /// Name of the queue.
         queue: String,
     },
+    /// Tells how many of a licence are in use, by the cluster and outside of it (administrators).
+    /// Answer: [`Reply::Done`].
+    UseLicense {
+        /// Name of the licence.
+        license: String,
+        /// Number in use, as the licence server says.
+        in_use: u32,
+    },
     /// Reads the configuration again (administrators). Answer: [`Reply::Done`].
     Reload,
     /// A one-time token with which a host joins (administrators). Answer: [`Reply::Token`].
@@ -409,6 +417,7 @@ impl Request {
             Self::QueueControl { .. } => "queue_control",
             Self::SetQueue { .. } => "set_queue",
             Self::DeleteQueue { .. } => "delete_queue",
+            Self::UseLicense { .. } => "use_license",
             Self::Reload => "reload",
             Self::JoinToken { .. } => "join_token",
             Self::Events { .. } => "events",
@@ -453,6 +462,7 @@ impl Request {
             | Self::QueueControl { .. }
             | Self::SetQueue { .. }
             | Self::DeleteQueue { .. }
+            | Self::UseLicense { .. }
             | Self::Reload
             | Self::JoinToken { .. }
             | Self::Reserve { .. }
@@ -552,6 +562,7 @@ impl Request {
             | Self::QueueControl { .. }
             | Self::SetQueue { .. }
             | Self::DeleteQueue { .. }
+            | Self::UseLicense { .. }
             | Self::Reload
             | Self::ChangePolicy { .. }
             | Self::JoinToken { .. } => false,

@@ -252,15 +252,16 @@ pub fn ping(host: &str, up: bool) -> String {
     format!("Slurmctld(primary) at {} is {word}\n", or(host, "localhost"))
 }
 
-/// One licence of `scontrol show licenses`.
+/// One licence of `scontrol show licenses`. 22.05 has no word for use outside of the cluster
+/// (`LastConsumed` and `LastDeficit` came later): it only makes fewer free.
 pub fn license(license: &License, one_line: bool) -> String {
     let gap = if one_line { " " } else { "\n    " };
-    let free = license.total.saturating_sub(license.used);
     format!(
-        "LicenseName={}{gap}Total={} Used={} Free={free} Reserved=0 Remote=no\n",
+        "LicenseName={}{gap}Total={} Used={} Free={} Reserved=0 Remote=no\n",
         clean(&license.name),
         license.total,
-        license.used
+        license.used,
+        license.free()
     )
 }
 
@@ -296,7 +297,7 @@ fn or(text: &str, other: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::{JobId, Time};
+    use cosy_model::{JobId, LicenseUse, Time};
 
     fn settings() -> Settings {
         Settings {
@@ -313,6 +314,7 @@ mod tests {
                 name: "lic".into(),
                 total: 2,
                 used: 0,
+                told: None,
             }],
             ..Settings::default()
         }
@@ -371,6 +373,18 @@ mod tests {
             license(&settings().licenses[0], false),
             "LicenseName=lic\n    Total=2 Used=0 Free=2 Reserved=0 Remote=no\n"
         );
+        let outside = License {
+            used: 1,
+            told: Some(LicenseUse {
+                in_use: 2,
+                outside: 1,
+                at: Time(0),
+                by: "root".into(),
+            }),
+            ..settings().licenses[0].clone()
+        };
+        let want = "LicenseName=lic Total=2 Used=1 Free=0 Reserved=0 Remote=no\n";
+        assert_eq!(license(&outside, true), want);
         assert_eq!(ping("vm", true), "Slurmctld(primary) at vm is UP\n");
         assert_eq!(ping("", false), "Slurmctld(primary) at localhost is DOWN\n");
     }

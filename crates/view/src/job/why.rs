@@ -29,6 +29,8 @@ pub struct LicenseShortage<'a> {
     pub total: u64,
     /// How many jobs and reservations have.
     pub used: u64,
+    /// How many are in use outside of the cluster, as an administrator has told.
+    pub outside: u64,
     /// How many are wanted.
     pub wanted: u64,
 }
@@ -39,11 +41,17 @@ impl LicenseShortage<'_> {
             name,
             total,
             used,
+            outside,
             wanted,
         } = self;
-        let have =
-            format!("of the {total} licences '{name}' {used} are in use, and it wants {wanted}");
-        match wanted.saturating_add(*used) <= *total {
+        let others = match outside {
+            0 => String::new(),
+            _ => format!(" and {outside} outside of the cluster"),
+        };
+        let have = format!(
+            "of the {total} licences '{name}' {used} are in use{others}, and it wants {wanted}"
+        );
+        match wanted.saturating_add(*used).saturating_add(*outside) <= *total {
             // What is free now is kept: for a reservation, or somebody's guaranteed start.
             true => {
                 format!("{have}; those that are free are kept for others before it would be over")

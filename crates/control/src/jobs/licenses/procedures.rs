@@ -1,9 +1,12 @@
-//! Jobs take licences when they start and give them back when they are over.
+//! Jobs take licences when they start and give them back when they are over; what others have is
+//! told.
 
 use crate::config::ClusterConfig;
 use crate::jobs::Jobs;
 use crate::jobs::job::Job;
-use cosy_model::{About, CountedResources, JobId, Refusal, RefusalCode};
+use crate::record::Record;
+use crate::turn::Turn;
+use cosy_model::{About, CountedResources, JobId, LicenseUse, Refusal, RefusalCode};
 
 /// Refuses what there never is.
 pub(crate) fn check_licenses(
@@ -33,6 +36,36 @@ impl Jobs {
     /// The job has given its licences back.
     pub(crate) fn give_licenses(&mut self, id: JobId) {
         self.change_licenses(id, u32::saturating_sub);
+    }
+
+    /// What was told of its use before the controller was restarted.
+    pub(crate) fn restore_license_use(&mut self, all: Vec<(String, LicenseUse)>) {
+        for (name, told) in all {
+            self.licenses.is_told(&name, told);
+        }
+    }
+
+    /// So many of a licence are in use in all. Those that jobs do not hold others have, until it is
+    /// told anew: what jobs take or give back in the meantime does not change that.
+    pub(crate) fn license_is_told(
+        &mut self,
+        turn: &mut Turn,
+        by: &str,
+        license: &str,
+        in_use: u32,
+    ) -> LicenseUse {
+        let row = LicenseUse {
+            in_use,
+            outside: in_use.saturating_sub(self.licenses.used(license)),
+            at: turn.now(),
+            by: by.to_owned(),
+        };
+        self.licenses.is_told(license, row.clone());
+        turn.record(Record::LicenseUse {
+            license: license.to_owned(),
+            row: row.clone(),
+        });
+        row
     }
 
     fn change_licenses(&mut self, id: JobId, change: fn(u32, u32) -> u32) {

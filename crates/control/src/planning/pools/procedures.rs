@@ -50,9 +50,27 @@ pub(crate) fn configure_licenses(config: &ClusterConfig, jobs: &Jobs, planning: 
             }
         }
     }
-    for (name, count) in config.licenses.iter() {
-        planning.set_pool(&PoolOf::License(name.to_owned()), license_spec(count.into()));
+    for (name, _) in config.licenses.iter() {
+        tell_license_count(config, jobs, planning, name);
     }
+}
+
+/// Planners give out what there is of a licence less what is in use outside of the cluster. Where
+/// others have all of it none is left: jobs that hold some keep it.
+pub(crate) fn tell_license_count(
+    config: &ClusterConfig,
+    jobs: &Jobs,
+    planning: &mut Planning,
+    name: &str,
+) {
+    let spec = license_spec(license_count(config, jobs, name).into());
+    planning.set_pool(&PoolOf::License(name.to_owned()), spec);
+}
+
+/// Number of licences that are there for jobs.
+pub(crate) fn license_count(config: &ClusterConfig, jobs: &Jobs, name: &str) -> u32 {
+    let outside = jobs.licenses().outside(name);
+    config.licenses.get(name).saturating_sub(outside)
 }
 
 /// What jobs inside of reservations hold has changed: the cluster's planner is told. What their

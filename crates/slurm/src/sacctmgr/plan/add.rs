@@ -43,7 +43,7 @@ pub(super) fn plan(entity: Entity, view: &PolicyView, words: &[String]) -> Plan 
 pub(super) fn not_here(entity: Entity) -> String {
     match entity {
         Entity::Resource => {
-            "sacctmgr: error: licences are set by [licenses] of cosy.toml and 'cadm reload'"
+            "sacctmgr: error: licences are set by [licenses] of cosy.toml and 'cadm reload', those in use elsewhere by 'cadm license use'"
                 .to_owned()
         }
         _ => "sacctmgr: error: there is one cluster: cosy.toml says what it is".to_owned(),

@@ -1,0 +1,100 @@
+//! Licences with real daemons and Slurm's commands: what is in use outside of the cluster, told with
+//! `cadm license use`, what waits for it, and what is left of it after the controller was killed.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_model::{JobId, JobState};
+use cosy_tests::{Cluster, Options, run};
+
+/// A job that runs until it is cancelled.
+#[track_caller]
+fn submit(c: &Cluster, licenses: &str) -> JobId {
+    let words = [
+        "sbatch",
+        "--parsable",
+        "-o",
+        "/dev/null",
+        "-n1",
+        "-L",
+        licenses,
+        "--wrap",
+    ];
+    let output = c.run(&[&words[..], &["sleep 1000"]].concat()).expect(0);
+    JobId(output.out.trim().parse().unwrap())
+}
+
+#[track_caller]
+fn prints(c: &Cluster, line: &str, want: &str) {
+    let words: Vec<&str> = line.split(' ').collect();
+    assert_eq!(c.run(&words).expect(0).out, want, "{line}");
+}
+
+#[track_caller]
+fn is_refused(c: &Cluster, line: &str, want: &str) {
+    let words: Vec<&str> = line.split(' ').collect();
+    let told = c.run(&words);
+    assert!(told.code != 0 && told.err.contains(want), "{line}: {} {}", told.code, told.err);
+}
+
+#[test]
+fn licences_that_others_have_are_not_there_for_jobs() {
+    let options = Options {
+        head: "[licenses]\nlic = 3\nother = 1\n".to_owned(),
+        ..Options::default()
+    };
+    let mut c = Cluster::start(1, options);
+    let first = submit(&c, "lic");
+    c.until_state(first, JobState::Running);
+    prints(&c, "cadm license use lic 3", "");
+    let shown = |used: u32, free: u32| {
+        format!("LicenseName=lic Total=3 Used={used} Free={free} Reserved=0 Remote=no\n")
+    };
+    prints(&c, "scontrol -o show lic lic", &shown(1, 0));
+    let second = submit(&c, "lic:2");
+    c.until(second, "waiting for licences", |row| row.reason == "licenses");
+    let waits = |c: &Cluster| {
+        prints(c, &format!("squeue -h -j {second} -o %t|%r"), "PD|Licenses\n");
+        let why = c.run(&["cstat", &second.to_string()]).expect(0).out;
+        let sentence = "of the 3 licences 'lic' 1 are in use and 2 outside of the cluster, \
+            and it wants 2";
+        assert!(why.contains(sentence), "{why}");
+    };
+    waits(&c);
+
+    c.cosyd.kill();
+    c.start_cosyd();
+    let before = c.until_state(first, JobState::Running);
+    waits(&c);
+    prints(&c, "scontrol -o show lic lic", &shown(1, 0));
+    is_refused(&c, "cadm license use lid 1", "there is no licence 'lid': 'lic' is one");
+    is_refused(&c, "cadm license show lid", "there is no licence 'lid': 'lic' is one");
+    is_refused(&c, "cadm license use lic -1", "a whole number from 0 to 4294967295 is needed");
+    is_refused(&c, "cadm license use lic 5000000000", "a whole number from 0 to 4294967295");
+    let mut user = c.command(&["cadm", "license", "use", "lic", "0"]);
+    let told = run::run(user.env("COSY_AS_USER", "1"));
+    assert!(told.err.contains("only administrators may tell"), "{}", told.err);
+    waits(&c);
+    let list = c.run(&["cadm", "license", "list", "--json"]).expect(0).out;
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let one = &list["licenses"][0];
+    let figures = ["total", "used", "outside", "free", "told_in_use"].map(|of| one[of].as_u64());
+    assert_eq!(figures, [3, 1, 2, 0, 3].map(Some), "{list}");
+    let show = c.run(&["cadm", "license", "show", "other"]).expect(0).out;
+    assert!(show.starts_with("licence other\n") && !show.contains("told"), "{show}");
+
+    // Those of others come back: the job starts, and the running one has gone on all the time.
+    prints(&c, "cadm license use lic 1", "");
+    c.until_state(second, JobState::Running);
+    prints(&c, "scontrol -o show lic lic", &shown(3, 0));
+    prints(&c, "cadm license use lic 30", "");
+    prints(&c, "scontrol -o show lic lic", &shown(3, 0));
+    let now = c.until_state(first, JobState::Running);
+    assert_eq!((now.attempt, now.start), (before.attempt, before.start));
+    let events = c.run(&["cadm", "events"]).expect(0).out;
+    let told = "license lic in_use 3 in use, 2 of them outside of the cluster, of 3 (";
+    assert!(events.contains(told), "{events}");
+    for job in [first, second] {
+        c.cancel(job);
+        c.until_end(job);
+    }
+}
