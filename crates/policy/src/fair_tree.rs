@@ -20,6 +20,7 @@
 //! What always holds: the use of an account is its own and that of its children; a line of children is
 //! in order unless it is marked; only accounts with users below are in lines.
 
+use crate::ordinals;
 use crate::usage::Usage;
 use crate::wide::Fraction;
 use std::cmp::Reverse;
@@ -89,7 +90,26 @@ struct Node {
     line: Vec<Place>,
     /// The line has to be ordered anew.
     marked: bool,
-    rank: u32,
+    standing: Ranked,
+}
+
+/// How a user stands among all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ranked {
+    /// From the number of all users downwards: the highest is served first. Zero before it is given.
+    pub rank: u32,
+    /// In the order of ranks, but few change when ranks do: see [`crate::ordinals`]. Zero before it is
+    /// given.
+    pub ordinal: i64,
+}
+
+/// Who stands otherwise than before.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Moved {
+    /// Users with another rank.
+    pub ranks: Vec<Place>,
+    /// Users with another ordinal.
+    pub ordinals: Vec<Place>,
 }
 
 impl Node {
@@ -105,7 +125,7 @@ impl Node {
             users: 0,
             line: Vec::new(),
             marked: false,
-            rank: 0,
+            standing: Ranked::default(),
         }
     }
 
@@ -122,6 +142,8 @@ pub struct FairTree {
     ties: Ties,
     /// Ranks are not those of the tree as it is.
     stale: bool,
+    /// The ordinal of who is served first.
+    first: i64,
 }
 
 /// A line that is being walked.
@@ -142,6 +164,7 @@ impl FairTree {
             nodes: vec![root],
             ties,
             stale: false,
+            first: 0,
         }
     }
 
@@ -231,7 +254,31 @@ impl FairTree {
     /// The rank of a user when ranks were last given, from N downwards: the highest is served first. Zero
     /// for accounts, and for users that had no rank yet.
     pub fn rank_of(&self, user: Place) -> u32 {
-        self.node(user).map_or(0, |node| node.rank)
+        self.standing_of(user).rank
+    }
+
+    /// How a user stood when ranks were last given.
+    pub fn standing_of(&self, user: Place) -> Ranked {
+        self.node(user)
+            .map_or_else(Ranked::default, |node| node.standing)
+    }
+
+    /// Ranks by place when they were last given; zero for accounts.
+    pub fn ranks(&self) -> Vec<u32> {
+        self.nodes.iter().map(|node| node.standing.rank).collect()
+    }
+
+    /// The ordinal of those who were served first when ranks were last given; zero where there was nobody.
+    pub const fn first_ordinal(&self) -> i64 {
+        self.first
+    }
+
+    /// A user stood like that in a tree before this one.
+    pub fn stood(&mut self, user: Place, standing: Ranked) {
+        if let Some(node) = self.nodes.get_mut(user.index()) {
+            node.standing = standing;
+            self.first = self.first.max(standing.ordinal);
+        }
     }
 
     /// The account above; `None` for the root.
@@ -286,10 +333,10 @@ impl FairTree {
         })
     }
 
-    /// Gives ranks anew, and tells which users have another one than before.
-    pub fn rank(&mut self) -> Vec<Place> {
+    /// Gives ranks anew, and tells which users stand otherwise than before.
+    pub fn rank(&mut self) -> Moved {
         if !std::mem::take(&mut self.stale) {
-            return Vec::new();
+            return Moved::default();
         }
         for at in 0..self.nodes.len() {
             let Some(node) = self.nodes.get_mut(at) else {
@@ -304,16 +351,44 @@ impl FairTree {
                 node.line = line;
             }
         }
-        let mut changed = Vec::new();
-        for (user, rank) in self.walk() {
-            if let Some(node) = self.nodes.get_mut(user.index())
-                && node.rank != rank
-            {
-                node.rank = rank;
-                changed.push(user);
+        let walked = self.walk();
+        let ordinals = self.ordinals(&walked);
+        self.first = ordinals.last().copied().unwrap_or(0);
+        let mut moved = Moved::default();
+        let mut ordinals = ordinals.into_iter().rev();
+        let mut now = Ranked::default();
+        for (user, rank) in walked {
+            if now.rank != rank {
+                let ordinal = ordinals.next().unwrap_or(0);
+                now = Ranked { rank, ordinal };
+            }
+            let Some(node) = self.nodes.get_mut(user.index()) else {
+                continue;
+            };
+            let before = std::mem::replace(&mut node.standing, now);
+            if before.rank != now.rank {
+                moved.ranks.push(user);
+            }
+            if before.ordinal != now.ordinal {
+                moved.ordinals.push(user);
             }
         }
-        changed
+        moved
+    }
+
+    /// Ordinals of those who were walked, for each rank from the lowest on.
+    fn ordinals(&self, walked: &[(Place, u32)]) -> Vec<i64> {
+        let (mut group, mut of) = (0, None);
+        let members: Vec<(usize, Option<i64>)> = walked
+            .iter()
+            .rev()
+            .map(|(user, rank)| {
+                group += usize::from(of.replace(*rank).is_some_and(|before| before != *rank));
+                let before = self.standing_of(*user).ordinal;
+                (group, Some(before).filter(|ordinal| *ordinal > 0))
+            })
+            .collect();
+        ordinals::numbers(&members)
     }
 
     /// From the highest level fair share down, users before accounts, then as they were made.
@@ -402,13 +477,15 @@ mod tests {
             user(&mut tree, biology, 1, 100),
         ];
         assert_eq!(ranks(&mut tree, &users), [1, 2, 3, 4]);
-        assert!(tree.rank().is_empty(), "nothing has changed");
+        assert_eq!(tree.rank(), Moved::default(), "nothing has changed");
         tree.has_used(users[3], Usage(700));
         // biology is at 1,000 now, and physics at 900
-        assert_eq!(tree.rank(), [users[1], users[0], users[2], users[3]]);
+        let moved = tree.rank();
+        assert_eq!(moved.ranks, [users[1], users[0], users[2], users[3]]);
+        assert_eq!(moved.ordinals.len(), 2, "two of four go on in the same order");
         assert_eq!(ranks(&mut tree, &users), [3, 4, 2, 1]);
         tree.has_used(users[3], Usage(701));
-        assert!(tree.rank().is_empty(), "use without a change of ranks tells nobody");
+        assert_eq!(tree.rank(), Moved::default(), "use without a change of ranks tells nobody");
     }
 
     #[test]

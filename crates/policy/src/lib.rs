@@ -1,6 +1,6 @@
 //! Who comes first by policy, as arithmetic: what somebody has used and how that fades
 //! ([`usage`]), of every resource ([`meter`]), what a job costs ([`billing`]), ranks by Fair Tree ([`fair_tree`]), the classic
-//! fair-share factor ([`classic`]), weighted factors ([`weights`]), and what all that says about
+//! fair-share factor ([`classic`]), numbers for an order that changes little ([`ordinals`]), weighted factors ([`weights`]), and what all that says about
 //! two users in words ([`standing`]).
 //!
 //! It knows no names, jobs, clocks or stores: numbers of accounts and users, amounts, times.
@@ -11,6 +11,7 @@ pub mod billing;
 pub mod classic;
 pub mod fair_tree;
 pub mod meter;
+pub mod ordinals;
 pub mod power;
 pub mod reset;
 pub mod standing;

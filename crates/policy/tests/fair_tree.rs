@@ -1,6 +1,6 @@
 //! Fair Tree against brute force written from the words of the documentation, on random trees.
 
-use cosy_policy::fair_tree::{FairTree, Place, Shares, Ties};
+use cosy_policy::fair_tree::{FairTree, Moved, Place, Shares, Ties};
 use cosy_policy::usage::Usage;
 use proptest::prelude::*;
 use std::cmp::Ordering;
@@ -185,12 +185,24 @@ proptest! {
             let before = ranks(&tree, &users);
             tree.has_used(user, Usage(u128::from(used * 6)));
             set(&mut root, user, used * 6);
-            let mut told = tree.rank();
+            let stood: Vec<i64> = users.iter().map(|user| tree.standing_of(*user).ordinal).collect();
+            let moved = tree.rank();
+            let (mut told, mut numbered) = (moved.ranks, moved.ordinals);
             told.sort_unstable();
+            numbered.sort_unstable();
             let after = ranks(&tree, &users);
             prop_assert_eq!(&after, &brute(&root));
             let differ = before.iter().zip(&after).filter(|(a, b)| a != b);
             prop_assert_eq!(told, differ.map(|(a, _)| a.0).collect::<Vec<_>>());
+            let stand = users.iter().map(|user| (*user, tree.standing_of(*user).ordinal));
+            let differ = stood.iter().zip(stand).filter(|(a, b)| **a != b.1);
+            prop_assert_eq!(numbered, differ.map(|(_, b)| b.0).collect::<Vec<_>>());
+            for one in &users {
+                for other in &users {
+                    let (one, other) = (tree.standing_of(*one), tree.standing_of(*other));
+                    prop_assert_eq!(one.rank.cmp(&other.rank), one.ordinal.cmp(&other.ordinal));
+                }
+            }
         }
     }
 }
@@ -209,10 +221,12 @@ fn a_large_tree() {
     for (n, user) in users.iter().enumerate() {
         tree.has_used(*user, Usage((n as u128 * 7919 % 10_007 + 1) << 60));
     }
-    assert_eq!(tree.rank().len(), 10_000);
+    assert_eq!(tree.rank().ranks.len(), 10_000);
     tree.has_used(users[0], tree.usage_of(users[0]).plus(Usage(1)));
-    assert_eq!(tree.rank(), []);
+    assert_eq!(tree.rank(), Moved::default());
     tree.has_used(users[77], Usage(0));
     let told = tree.rank();
-    assert!(told.contains(&users[77]) && told.len() < 10_000, "{}", told.len());
+    assert!(told.ranks.contains(&users[77]) && told.ranks.len() < 10_000, "{}", told.ranks.len());
+    // Of all others only those of its account may stand otherwise among themselves and others.
+    assert!(told.ordinals.contains(&users[77]) && told.ordinals.len() <= 10, "{told:?}");
 }

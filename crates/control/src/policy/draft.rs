@@ -102,14 +102,16 @@ impl<'a> Draft<'a> {
         self.before.entry(which).or_insert(before);
     }
 
-    /// Accounts that are new, and those that are gone.
+    /// Accounts that are new, those that are gone, and what else was touched.
     pub fn effect(&self) -> Effect {
         let mut effect = Effect::default();
         for (which, before) in &self.before {
+            let now = get(self.it, which);
+            effect.touched.note(before.as_ref(), now.as_ref());
             let Which::Account(name) = which else {
                 continue;
             };
-            match (before.is_some(), self.it.accounts.contains_key(name)) {
+            match (before.is_some(), now.is_some()) {
                 (false, true) => effect.made.push(name.clone()),
                 (true, false) => effect.gone.push(name.clone()),
                 _ => {}
@@ -223,10 +225,14 @@ fn set_association(
         None => it.associations.remove(key),
     };
     let own = it.of_user.entry(user.clone()).or_default();
-    match there {
-        true => own.insert(key.clone()),
-        false => own.remove(key),
-    };
+    match (there, own.binary_search(key)) {
+        (true, Err(at)) => {
+            own.reserve_exact(1);
+            own.insert(at, key.clone());
+        }
+        (false, Ok(at)) => drop(own.remove(at)),
+        (true, Ok(_)) | (false, Err(_)) => {}
+    }
     if own.is_empty() {
         it.of_user.remove(&user);
     }

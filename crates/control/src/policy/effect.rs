@@ -1,9 +1,11 @@
 //! What changes of the policy mean elsewhere: history, books.
 
 use super::row::PolicyRow;
+use crate::queues::scores::layout::QosFacts;
 use crate::record::Record;
-use cosy_model::policy::AssociationKey;
+use cosy_model::policy::{AssociationKey, QosFlag, QosRecord, Shares};
 use cosy_model::{EventKind, EventObject};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of history to be written.
 #[derive(Debug)]
@@ -65,6 +67,79 @@ pub(crate) struct Effect {
     pub made: Vec<String>,
     /// Accounts that are gone.
     pub gone: Vec<String>,
+    /// Which records are new, gone or others.
+    pub touched: Touched,
+}
+
+/// Which records a list of changes has touched: what is derived from others stays as it is.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// Accounts by name.
+    pub accounts: BTreeSet<String>,
+    /// Login names of those of whom an association was touched, by account.
+    pub users: BTreeMap<String, BTreeSet<String>>,
+    /// Qualities of service by name.
+    pub qos: BTreeSet<String>,
+    /// Somebody came or went, or what counts in the order of jobs is another.
+    pub layout: bool,
+}
+
+impl Touched {
+    /// A record was touched: `before` as it was, `now` as it is.
+    pub(super) fn note(&mut self, before: Option<&PolicyRow>, now: Option<&PolicyRow>) {
+        self.layout |= before.map(in_layout) != now.map(in_layout);
+        for row in before.into_iter().chain(now) {
+            match row {
+                PolicyRow::Account(row) => drop(self.accounts.insert(row.name.clone())),
+                PolicyRow::Association(row) => {
+                    let users = self.users.entry(row.key.account.clone()).or_default();
+                    users.extend(row.key.user.clone());
+                }
+                PolicyRow::Qos(row) => drop(self.qos.insert(row.name.clone())),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a user of an account is touched there; not by what is above the account.
+    pub fn has_user(&self, account: &str, user: &str) -> bool {
+        self.users
+            .get(account)
+            .is_some_and(|users| users.contains(user))
+    }
+}
+
+/// What of a record counts in the order of jobs.
+#[derive(PartialEq, Eq)]
+enum InLayout<'a> {
+    Account(Option<&'a str>, Shares, Option<u32>),
+    Association(Shares, Option<u32>),
+    Qos(QosFacts),
+    Nothing,
+}
+
+fn in_layout(row: &PolicyRow) -> InLayout<'_> {
+    match row {
+        PolicyRow::Account(row) => {
+            let set = &row.settings;
+            InLayout::Account(row.parent.as_deref(), set.shares, set.priority)
+        }
+        PolicyRow::Association(row) => {
+            InLayout::Association(row.settings.shares, row.settings.priority)
+        }
+        PolicyRow::Qos(row) => InLayout::Qos(facts(row)),
+        _ => InLayout::Nothing,
+    }
+}
+
+/// What counts of a quality of service.
+pub(super) fn facts(qos: &QosRecord) -> QosFacts {
+    QosFacts {
+        id: qos.id,
+        priority: qos.priority,
+        usage_factor_ppm: qos.usage_factor_ppm,
+        no_decay: qos.flags.contains(&QosFlag::NoDecay),
+    }
 }
 
 /// The row is new or another.

@@ -19,7 +19,7 @@ mod account_changes;
 mod association_changes;
 pub(crate) mod books;
 pub(crate) mod draft;
-mod effect;
+pub(crate) mod effect;
 pub(crate) mod invariants;
 pub(crate) mod limits;
 pub(crate) mod preempt;
@@ -66,8 +66,8 @@ pub(crate) struct Policy {
     next: Numbers,
     /// Accounts below each account, by name.
     children: BTreeMap<String, BTreeSet<String>>,
-    /// Associations of each user.
-    of_user: BTreeMap<String, BTreeSet<AssociationKey>>,
+    /// Associations of each user, in order: most have one.
+    of_user: BTreeMap<String, Vec<AssociationKey>>,
     /// What is counted of jobs for the sake of limits.
     counts: Counts,
 }
@@ -159,7 +159,8 @@ impl Policy {
         for key in self.associations.keys() {
             if let Some(user) = &key.user {
                 let own = self.of_user.entry(user.clone()).or_default();
-                own.insert(key.clone());
+                own.reserve_exact(1);
+                own.push(key.clone());
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Questions to the tree: who is above and below, and what holds where.
 
 use super::Policy;
-use crate::queues::scores::layout::{Layout, QosFacts};
+use super::effect::facts;
+use crate::queues::scores::layout::Layout;
 use cosy_model::policy::{
     AccountRecord, AssociationKey, AssociationRecord, AssociationSettings, LimitKey, LimitScope,
-    QosFlag, ROOT,
+    ROOT,
 };
 use std::collections::BTreeSet;
 
@@ -72,13 +73,7 @@ impl Policy {
             }
         }
         for (name, qos) in &self.qos {
-            let facts = QosFacts {
-                id: qos.id,
-                priority: qos.priority,
-                usage_factor_ppm: qos.usage_factor_ppm,
-                no_decay: qos.flags.contains(&QosFlag::NoDecay),
-            };
-            layout.qos(name, facts);
+            layout.qos(name, facts(qos));
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::jobs::job::Job;
 use crate::jobs::limits::procedures::{beyond_on, ended_by_limits, runs, waits_for};
 use crate::jobs::reviews::Again;
+use crate::policy::effect::Touched;
 use crate::procedures::reviews::{refill_interactive, review};
 use crate::procedures::steer::kill_job;
 use crate::reservations::inside::clearance::limit_from;
@@ -18,8 +19,8 @@ const LOOKS: usize = 1000;
 
 /// Accounts, users or qualities of service have changed: limits are others, for waiting jobs at once.
 /// Running ones stay, whatever limits say now.
-pub(crate) fn policy_changed(rooms: &mut Rooms) {
-    let (concerned, others) = rooms.policy.limits_changed();
+pub(crate) fn policy_changed(rooms: &mut Rooms, touched: &Touched) {
+    let (concerned, others) = rooms.policy.limits_changed(touched);
     if others {
         let running = rooms.jobs.all().filter(|job| !job.is_waiting());
         let running: Vec<JobId> = running.map(Job::id).collect();

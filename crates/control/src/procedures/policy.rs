@@ -111,11 +111,14 @@ pub(crate) fn change_policy(
                 turn.happened(now, said.kind, &who, said.object, said.detail);
             }
             let changed = changed + forget_usage(rooms, now, changes);
-            tell_policy_to_others(rooms);
+            if effect.touched.layout {
+                tell_policy_to_others(rooms);
+            }
+            rooms.planning.room_mut().ask_all_anew();
             if rooms.config.enforce.binds() {
                 rooms.jobs.reviews_mut().policy_changed();
             }
-            policy_changed(rooms);
+            policy_changed(rooms, &effect.touched);
             Ok(done(changed))
         }
         other => {
@@ -191,6 +194,7 @@ pub(crate) fn books_are_in_the_tree(rooms: &mut Rooms, turn: &mut Turn) {
     let names: Vec<String> = names.collect();
     rooms.policy.take_up(turn, names.into_iter());
     tell_policy_to_others(rooms);
+    rooms.planning.room_mut().ask_all_anew();
 }
 
 /// The books know who is in which account, and queues in which shares use is compared.
@@ -201,7 +205,6 @@ fn tell_policy_to_others(rooms: &mut Rooms) {
     rooms.policy.lay_out(&mut layout);
     rooms.queues.scores_mut().laid_out(layout);
     charge_anew(&rooms.config, &rooms.machine, &mut rooms.queues, &rooms.jobs);
-    rooms.planning.room_mut().ask_all_anew();
 }
 
 /// Makes, funds, changes or removes an account in the books; the tree follows.

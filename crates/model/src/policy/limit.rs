@@ -241,22 +241,36 @@ impl FromStr for LimitKey {
     }
 }
 
-/// The limits that are set at one place. Amounts of memory are in MiB, wall times in minutes.
+/// The limits that are set at one place, few as a rule. Amounts of memory are in MiB, wall times in minutes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Limits(BTreeMap<LimitKey, u64>);
+#[serde(from = "BTreeMap<LimitKey, u64>", into = "BTreeMap<LimitKey, u64>")]
+pub struct Limits(Vec<(LimitKey, u64)>);
 
 impl Limits {
+    fn place(&self, key: &LimitKey) -> Result<usize, usize> {
+        self.0.binary_search_by(|(own, _)| own.cmp(key))
+    }
+
     /// What is set for that limit.
     pub fn get(&self, key: &LimitKey) -> Option<u64> {
-        self.0.get(key).copied()
+        let at = self.place(key).ok()?;
+        self.0.get(at).map(|(_, value)| *value)
     }
 
     /// Sets a limit, or with `None` sets it no more.
     pub fn set(&mut self, key: LimitKey, value: Option<u64>) {
-        match value {
-            Some(value) => drop(self.0.insert(key, value)),
-            None => drop(self.0.remove(&key)),
+        match (self.place(&key), value) {
+            (Ok(at), Some(value)) => {
+                if let Some(own) = self.0.get_mut(at) {
+                    own.1 = value;
+                }
+            }
+            (Err(at), Some(value)) => {
+                self.0.reserve_exact(1);
+                self.0.insert(at, (key, value));
+            }
+            (Ok(at), None) => drop(self.0.remove(at)),
+            (Err(_), None) => {}
         }
     }
 
@@ -267,10 +281,9 @@ impl Limits {
 
     /// All of one kind, by resource.
     pub fn of_kind(&self, kind: LimitKind) -> impl Iterator<Item = (&LimitKey, u64)> {
-        let first = LimitKey::plain(kind);
-        let from = self.0.range(first..);
+        let first = self.0.partition_point(|(key, _)| key.kind < kind);
+        let from = self.iter().skip(first);
         from.take_while(move |(key, _)| key.kind == kind)
-            .map(|(key, value)| (key, *value))
     }
 
     /// How many are set.
@@ -281,6 +294,18 @@ impl Limits {
     /// True where none is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl From<BTreeMap<LimitKey, u64>> for Limits {
+    fn from(all: BTreeMap<LimitKey, u64>) -> Self {
+        Self(all.into_iter().collect())
+    }
+}
+
+impl From<Limits> for BTreeMap<LimitKey, u64> {
+    fn from(limits: Limits) -> Self {
+        limits.0.into_iter().collect()
     }
 }
 

@@ -23,7 +23,7 @@ use cosy_model::{
     Amounts, End, EndCause, Gid, Group, JobId, JobSpec, MiB, NodeSpec, OsText, Program, QueueSpec,
     Span, Time, Uid, User, limits,
 };
-use cosy_sched::Policy;
+use cosy_sched::{Policy, Scheduler};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -41,6 +41,33 @@ pub trait Users {
 
     /// What that user asks next after `reply`.
     fn next_request(&mut self, at: usize, reply: &Reply) -> Option<Request>;
+
+    /// The controller begins a piece of work; for those who measure it.
+    fn begins(&mut self, _: Work) {}
+
+    /// It is done with that.
+    fn has_done(&mut self, _: Work) {}
+
+    /// The controller hands out a copy of its planner, to be planned with aside.
+    fn plans(&mut self, _: Time, _: &Scheduler) {}
+
+    /// Whether all has been seen that is to be seen: the rest of the jobs is left alone.
+    fn have_seen_all(&self) -> bool {
+        false
+    }
+}
+
+/// A piece of work of the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// It takes changes of the accounts.
+    Accounts,
+    /// It takes a job, or what else its user asks for.
+    Request,
+    /// It takes the end of a job on one node.
+    End,
+    /// It does what one turn asks for.
+    Turn,
 }
 
 /// A machine, the rules of its controller, and the jobs that come.
@@ -116,7 +143,7 @@ pub fn run_site(setup: &Setup<'_>, users: &mut dyn Users) -> Result<Vec<Option<T
     let mut run = ControllerReplay::new(setup, users, began);
     run.connect(began);
     run.tell_policy(began)?;
-    while let Some(now) = run.next_instant() {
+    while let Some(now) = run.next_instant().filter(|_| !run.users.have_seen_all()) {
         run.now = now;
         run.end_due(now);
         run.submit_due(now);
@@ -193,7 +220,7 @@ impl<'a> ControllerReplay<'a> {
                 request,
                 facts: Facts::default(),
             };
-            self.controller.handle(now, asked);
+            self.take(now, Work::Accounts, asked);
             self.settle(now);
         }
         self.refused.take().map_or(Ok(()), Err)
@@ -278,11 +305,19 @@ impl<'a> ControllerReplay<'a> {
             end: End::never_ran(EndCause::Exited, now),
             drain: None,
         };
-        self.report(now, link, ended);
+        let reported = |link, report| Event::LinkReported { link, report };
+        self.take(now, Work::End, reported(link, ended));
         for (link, node) in attempt_nodes {
             let drain = None;
-            self.report(now, link, NodeReport::Released { key, node, drain });
+            let released = NodeReport::Released { key, node, drain };
+            self.take(now, Work::End, reported(link, released));
         }
+    }
+
+    fn take(&mut self, now: Time, work: Work, event: Event) {
+        self.users.begins(work);
+        self.controller.handle(now, event);
+        self.users.has_done(work);
     }
 
     fn submit_due(&mut self, now: Time) {
@@ -304,13 +339,15 @@ impl<'a> ControllerReplay<'a> {
             request,
             facts: Facts::default(),
         };
-        self.controller.handle(now, asked);
+        self.take(now, Work::Request, asked);
     }
 
     /// Turns of the controller until nothing is left to do at this instant.
     fn settle(&mut self, now: Time) {
         loop {
+            self.users.begins(Work::Turn);
             let batch = self.controller.settle(now);
+            self.users.has_done(Work::Turn);
             if batch.is_empty() {
                 return;
             }
@@ -354,9 +391,10 @@ impl<'a> ControllerReplay<'a> {
                 let planned = Event::FlowPlanned { plan, result };
                 self.controller.handle(now, planned);
             }
+            Effect::Plan { scheduler, .. } => self.users.plans(now, &scheduler),
             Effect::TellDurable => self.controller.handle(now, Event::BecameDurable),
             // Nothing is left on a node that it could be told to clean up, and nobody asks
-            // for plans or new configurations.
+            // for new configurations.
             Effect::Order { .. }
             | Effect::Heard { .. }
             | Effect::Describe { .. }
@@ -364,7 +402,6 @@ impl<'a> ControllerReplay<'a> {
             | Effect::CloseLink(_)
             | Effect::Passage { .. }
             | Effect::RunProgram { .. }
-            | Effect::Plan { .. }
             | Effect::Reload { .. }
             | Effect::Mail { .. } => {}
         }

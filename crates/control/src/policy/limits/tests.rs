@@ -9,6 +9,7 @@ use super::party::{Meter, Party};
 use super::rules::Owner;
 use super::tally::{Amounts, Held, Rest};
 use crate::policy::Policy;
+use crate::policy::effect::Touched;
 use cosy_model::policy::*;
 use cosy_model::{JobId, NodeId, Span, Time, Uid};
 use proptest::prelude::*;
@@ -102,20 +103,22 @@ impl Site {
         it
     }
 
-    fn set(&self, it: &mut Policy, place: usize, key: LimitKey, value: u64) {
+    fn set(&self, it: &mut Policy, place: usize, key: LimitKey, value: u64) -> Touched {
         let accounts = self.parents.len() + 1;
+        let mut touched = Touched::default();
         let limits = if place < accounts {
-            &mut it
-                .accounts
-                .get_mut(&account_name(place))
-                .unwrap()
-                .settings
-                .limits
+            let name = account_name(place);
+            touched.accounts.insert(name.clone());
+            &mut it.accounts.get_mut(&name).unwrap().settings.limits
         } else if let Some(member) = self.members.get(place - accounts) {
             let key = self.key(*member);
+            let users = touched.users.entry(key.account.clone()).or_default();
+            users.extend(key.user.clone());
             &mut it.associations.get_mut(&key).unwrap().settings.limits
         } else {
-            &mut it.qos.get_mut(QOS[place % QOS.len()]).unwrap().limits
+            let name = QOS[place % QOS.len()];
+            touched.qos.insert(name.to_owned());
+            &mut it.qos.get_mut(name).unwrap().limits
         };
         let fits = match place < accounts + self.members.len() {
             true => key.kind.of_associations(),
@@ -124,6 +127,7 @@ impl Site {
         if fits {
             limits.set(key, Some(value));
         }
+        touched
     }
 }
 
@@ -473,8 +477,9 @@ fn play(site: &Site, steps: &[Step]) {
                 // A limit changes.
                 let kind = LimitKind::ALL[*cores as usize % LimitKind::ALL.len()];
                 let tres = kind.measure().by_tres().then_some(Tres::Cpu);
-                site.set(&mut policy, who.1, LimitKey { kind, tres }, *minutes);
-                let (_, others) = policy.limits_changed();
+                let key = LimitKey { kind, tres };
+                let touched = site.set(&mut policy, who.1, key, *minutes);
+                let (_, others) = policy.limits_changed(&touched);
                 let running = jobs.iter().filter(|(_, job)| others && job.end.is_some());
                 for (id, job) in running {
                     let held = held(policy.counts(), job, job.end.unwrap());

@@ -66,7 +66,7 @@ impl Scores {
                 classic::factor(classic::standing(tree, place), damping)
             }
             _ => {
-                let rank = self.shares.rank_of(member);
+                let rank = self.weighed_rank(member);
                 weights::part_of(rank.into(), tree.users().max(1).into())
             }
         }

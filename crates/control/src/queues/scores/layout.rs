@@ -1,6 +1,7 @@
 //! The accounts that shares are counted in, who is in them, and the qualities of service, as the
 //! policy has them.
 
+use super::places::Member;
 use cosy_model::policy::Shares;
 use cosy_policy::fair_tree;
 use std::collections::BTreeMap;
@@ -21,6 +22,16 @@ pub(super) struct User {
     pub user: String,
     pub queue: String,
     pub standing: Standing,
+}
+
+impl User {
+    pub fn member(&self) -> Member<'_> {
+        Member {
+            account: &self.account,
+            user: &self.user,
+            queue: &self.queue,
+        }
+    }
 }
 
 /// What the policy says of somebody in an account.

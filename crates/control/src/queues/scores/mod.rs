@@ -30,10 +30,15 @@ use crate::queues::scores::shares::Shares;
 use cosy_model::policy::Tres;
 use cosy_model::{JobId, QueueOrder, QueueSpec, Span, Time};
 use cosy_policy::fair_tree::Place;
+use cosy_policy::ordinals;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ranks are given at most this often: each takes a walk over all users.
 const RANKS_APART: Span = Span::from_secs(1);
+/// In queues with weighted factors a rank is a number that counts, so one user's use changes the keys of
+/// many: after as many as this the next are made a second later. Source: Slurm makes all anew every
+/// `PriorityCalcPeriod`, five minutes.
+const KEYS_IN_A_SECOND: i64 = 5000;
 
 /// Scores of the queues.
 #[derive(Debug, Default)]
@@ -48,8 +53,16 @@ pub(crate) struct Scores {
     machine: (u32, u32),
     /// What the nodes of each queue have of resources with a weight.
     of_queues: BTreeMap<String, BTreeMap<Tres, u64>>,
-    /// Jobs in planners by their users.
-    standing: BTreeMap<Place, BTreeSet<JobId>>,
+    /// Jobs in planners by their users, in queues that order by fair share.
+    by_share: BTreeMap<Place, BTreeSet<JobId>>,
+    /// The same in queues with weighted factors.
+    by_weights: BTreeMap<Place, BTreeSet<JobId>>,
+    /// Ranks by place as the keys there were made with them.
+    weighed: Vec<u32>,
+    /// Ranks are not these any more.
+    weigh: bool,
+    /// Before then no others are taken there.
+    weigh_from: Time,
     /// At whose place each of them stands.
     at: BTreeMap<JobId, Place>,
     /// When jobs of queues with weighted factors stop ageing.
@@ -79,7 +92,9 @@ impl Scores {
         self.shares.configure(config, now);
         (self.mark, self.changed) = (now, self.on);
         (self.ranked, self.full) = (Time(i64::MIN), BTreeSet::new());
-        self.standing.clear();
+        self.by_share.clear();
+        self.by_weights.clear();
+        (self.weigh, self.weigh_from) = (self.on, now);
         self.at.clear();
         self.stops.clear();
         self.due.clear();
@@ -89,15 +104,29 @@ impl Scores {
     pub fn restore(&mut self, rows: Vec<UsageRow>, now: Time) {
         self.shares.restore(rows, now);
         self.shares.rank(self.config.committed, now);
+        self.weighed = self.shares.tree().ranks();
     }
 
     /// Accounts, shares and who is in which account are so from now on.
     pub fn laid_out(&mut self, layout: Layout) {
         let moved = self.shares.laid_out(layout);
-        let standing = std::mem::take(&mut self.standing).into_iter();
-        let at = |place| moved.get(&place).copied().unwrap_or(place);
-        self.standing = standing.map(|(place, jobs)| (at(place), jobs)).collect();
-        self.at.values_mut().for_each(|place| *place = at(*place));
+        if !moved.is_empty() {
+            let at = |place: Place| moved.get(&place).copied().unwrap_or(place);
+            for standing in [&mut self.by_share, &mut self.by_weights] {
+                let jobs = std::mem::take(standing).into_iter();
+                *standing = jobs.map(|(place, jobs)| (at(place), jobs)).collect();
+            }
+            self.at.values_mut().for_each(|place| *place = at(*place));
+            let mut weighed = Vec::new();
+            for (before, place) in &moved {
+                let rank = self.weighed.get(before.index()).copied().unwrap_or(0);
+                weighed.resize(weighed.len().max(place.index() + 1), 0);
+                if let Some(own) = weighed.get_mut(place.index()) {
+                    *own = rank;
+                }
+            }
+            self.weighed = weighed;
+        }
         self.changed = self.on;
     }
 
@@ -156,7 +185,11 @@ impl Scores {
             self.leaves(job.id());
         }
         self.at.insert(job.id(), place);
-        self.standing.entry(place).or_default().insert(job.id());
+        let standing = match queue.order {
+            QueueOrder::Weights => &mut self.by_weights,
+            QueueOrder::Fcfs | QueueOrder::FairShare => &mut self.by_share,
+        };
+        standing.entry(place).or_default().insert(job.id());
         if queue.order == QueueOrder::Weights
             && let Some(stops) = self.terms(queue, job).stops_ageing()
         {
@@ -178,10 +211,12 @@ impl Scores {
         let Some(place) = self.at.remove(&id) else {
             return;
         };
-        if let Some(jobs) = self.standing.get_mut(&place) {
-            jobs.remove(&id);
-            if jobs.is_empty() {
-                self.standing.remove(&place);
+        for standing in [&mut self.by_share, &mut self.by_weights] {
+            if let Some(jobs) = standing.get_mut(&place) {
+                jobs.remove(&id);
+                if jobs.is_empty() {
+                    standing.remove(&place);
+                }
             }
         }
     }
@@ -190,8 +225,9 @@ impl Scores {
     pub fn next_due(&self) -> Option<Time> {
         self.on.then(|| {
             let soon = (self.changed && self.orders).then(|| self.ranked + RANKS_APART);
+            let weigh = (self.weigh && !self.by_weights.is_empty()).then_some(self.weigh_from);
             let mark = self.mark + self.config.period;
-            soon.map_or(mark, |soon| soon.min(mark))
+            soon.into_iter().chain(weigh).fold(mark, Time::min)
         })
     }
 
@@ -217,9 +253,31 @@ impl Scores {
     /// Gives ranks anew and notes whose keys change.
     pub fn give_ranks(&mut self, now: Time) {
         (self.ranked, self.changed) = (now, false);
-        let changed = self.shares.rank(self.config.committed, now);
-        let jobs = |place| self.standing.get(&place).into_iter().flatten();
-        self.due.extend(changed.into_iter().flat_map(jobs));
+        let moved = self.shares.rank(self.config.committed, now);
+        self.weigh |= !moved.ranks.is_empty();
+        let jobs = |place| self.by_share.get(&place).into_iter().flatten();
+        self.due.extend(moved.ordinals.into_iter().flat_map(jobs));
+        if self.weigh && self.weigh_from <= now {
+            self.weigh_anew(now);
+        }
+    }
+
+    /// Ranks as they are count in queues with weighted factors.
+    fn weigh_anew(&mut self, now: Time) {
+        self.weigh = false;
+        let ranks = self.shares.tree().ranks();
+        let before = std::mem::replace(&mut self.weighed, ranks);
+        let mut keys = 0;
+        if self.config.weights.fair_share > 0 {
+            let rank = |ranks: &[u32], place: Place| ranks.get(place.index()).copied().unwrap_or(0);
+            for (place, jobs) in &self.by_weights {
+                if rank(&before, *place) != rank(&self.weighed, *place) {
+                    keys += i64::try_from(jobs.len()).unwrap_or(i64::MAX);
+                    self.due.extend(jobs);
+                }
+            }
+        }
+        self.weigh_from = now + RANKS_APART + Span::from_secs(keys / KEYS_IN_A_SECOND);
     }
 
     /// The next job whose key has to be made anew.
@@ -232,15 +290,23 @@ impl Scores {
         !self.due.is_empty()
     }
 
-    /// The score of a job by fair share: its user's rank. What an administrator has given a priority goes
-    /// before all ranks or behind them.
+    /// The score of a job by fair share: a number in the order of ranks. What an administrator has given a
+    /// priority goes before all ranks or behind them.
     pub(in crate::queues) fn fair_share(&self, job: &Job, ahead: i64) -> i64 {
-        let rank = self.shares.rank_of(member(job));
         match ahead {
-            0 => i64::from(rank),
-            1.. => i64::from(u32::MAX).saturating_add(ahead),
+            0 => self.shares.ordinal_of(member(job)),
+            1.. => ordinals::MOST.saturating_add(ahead),
             _ => ahead,
         }
+    }
+
+    /// The rank of a user as it counts in queues with weighted factors. Who was never seen has used
+    /// nothing.
+    fn weighed_rank(&self, member: Member<'_>) -> u32 {
+        let known = self.shares.known(member);
+        let rank = known.and_then(|place| self.weighed.get(place.index()));
+        let rank = rank.copied().filter(|rank| *rank > 0);
+        rank.unwrap_or_else(|| self.shares.rank_of(member))
     }
 
     /// The score of somebody of whom nothing is known: behind all others.

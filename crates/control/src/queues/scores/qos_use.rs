@@ -50,6 +50,8 @@ const UNKNOWN: QosUse = QosUse {
 #[derive(Clone, Debug, Default)]
 pub(super) struct QosUses {
     all: BTreeMap<String, QosUse>,
+    /// The highest part of the priority that one that the policy has gives.
+    most_priority: u32,
     /// Names whose rows have to be written.
     unsaved: BTreeSet<String>,
     /// In which measure those that fade are.
@@ -69,6 +71,8 @@ impl QosUses {
             }
             own.known = false;
         }
+        let priorities = facts.values().map(|facts| facts.priority);
+        self.most_priority = priorities.max().unwrap_or(0);
         for (name, facts) in facts {
             let own = self.all.entry(name.clone()).or_insert(UNKNOWN);
             let before = own.decay(self.common);
@@ -84,6 +88,12 @@ impl QosUses {
         }
     }
 
+    /// Whether the policy has these and no others.
+    pub fn are(&self, facts: &BTreeMap<String, QosFacts>) -> bool {
+        let known = self.all.iter().filter(|(_, own)| own.known);
+        known.map(|(name, own)| (name, &own.facts)).eq(facts)
+    }
+
     /// What counts of one, if the policy has it.
     pub fn facts(&self, name: &str) -> Option<QosFacts> {
         self.all
@@ -93,9 +103,8 @@ impl QosUses {
     }
 
     /// The highest part of the priority that one of them gives.
-    pub fn most_priority(&self) -> u32 {
-        let all = self.all.values().filter(|own| own.known);
-        all.map(|own| own.facts.priority).max().unwrap_or(0)
+    pub const fn most_priority(&self) -> u32 {
+        self.most_priority
     }
 
     /// The meter of one that the policy has, and how it is read; `common`: how those that fade are.
@@ -197,8 +206,11 @@ impl QosUses {
 
     /// Whether the same is counted in both.
     pub fn counts_as(&self, other: &Self) -> bool {
+        let known = self.all.values().filter(|own| own.known);
+        let most = known.map(|own| own.facts.priority).max().unwrap_or(0);
         let pairs = self.all.iter().zip(&other.all);
-        self.all.len() == other.all.len()
+        self.most_priority == most
+            && self.all.len() == other.all.len()
             && pairs
                 .into_iter()
                 .all(|(one, two)| one.0 == two.0 && one.1.meter == two.1.meter)

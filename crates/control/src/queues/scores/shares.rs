@@ -15,7 +15,7 @@ use crate::queues::scores::row::{UsageRow, fill, write};
 use cosy_model::policy::{AssociationKey, ROOT};
 use cosy_model::{JobId, Time};
 use cosy_policy::billing::with_factor;
-use cosy_policy::fair_tree::{self, FairTree, Place};
+use cosy_policy::fair_tree::{self, FairTree, Moved, Place};
 use cosy_policy::meter::{Held, Measure, Meter, Resource};
 use cosy_policy::reset::ResetPeriod;
 use cosy_policy::usage::{Decay, Usage};
@@ -141,34 +141,55 @@ impl Shares {
         self.forget_what_is_due(now);
     }
 
-    /// Accounts and users are so from now on. Gives the new places of those who had one.
+    /// Accounts and users are so from now on. Gives the new places of those who had one, if it had to move
+    /// them: where only users came the tree grows.
     pub fn laid_out(&mut self, layout: Layout) -> BTreeMap<Place, Place> {
+        let grows = self.grows_to(&layout);
         self.accounts = layout.accounts;
         for holder in self.holders.values_mut() {
             holder.standing = Standing::default();
         }
         for user in layout.users {
-            let member = Member {
-                account: &user.account,
-                user: &user.user,
-                queue: &user.queue,
-            };
-            let place = self.places.exactly(member);
-            let place = place.unwrap_or_else(|| self.add(member));
+            let place = self.places.exactly(user.member());
+            let place = place.unwrap_or_else(|| self.add(user.member(), user.standing));
             if let Some(holder) = self.holders.get_mut(&place) {
                 holder.standing = user.standing;
             }
         }
         let priorities = self.holders.values().map(|holder| holder.standing.priority);
         self.most_priority = priorities.max().unwrap_or(0);
+        if grows {
+            return BTreeMap::new();
+        }
         self.qos.told(layout.qos, self.forgotten);
         self.plant()
+    }
+
+    /// Whether nothing but new users tells this layout from what there is.
+    fn grows_to(&self, layout: &Layout) -> bool {
+        let usual = Standing::default().shares;
+        let has_own = |standing: &Standing| standing.shares != usual;
+        let mut known = 0;
+        let same = layout.users.iter().all(|user| {
+            let place = self.places.exactly(user.member());
+            let holder = place.and_then(|place| self.holders.get(&place));
+            known += usize::from(holder.is_some() && has_own(&user.standing));
+            holder.is_none_or(|holder| holder.standing.shares == user.standing.shares)
+        });
+        // Whoever is in no account any more goes on with one share: nobody who had others.
+        let others = || {
+            self.holders
+                .values()
+                .filter(|own| has_own(&own.standing))
+                .count()
+        };
+        same && self.accounts == layout.accounts && self.qos.are(&layout.qos) && others() == known
     }
 
     /// Makes the tree anew: the accounts of the policy, everybody who is in one, and those who have used
     /// something. Gives the new places of those who had one.
     fn plant(&mut self) -> BTreeMap<Place, Place> {
-        self.tree = FairTree::new(self.ties);
+        let before_tree = std::mem::replace(&mut self.tree, FairTree::new(self.ties));
         self.places = Places::default();
         for account in &self.accounts {
             let above = self.places.account(&account.above);
@@ -182,6 +203,7 @@ impl Shares {
         let mut moved = BTreeMap::new();
         for (old, holder) in before {
             let place = self.grow(holder);
+            self.tree.stood(place, before_tree.standing_of(old));
             moved.insert(old, place);
         }
         let at = |place: &Place| moved.get(place).copied().unwrap_or(*place);
@@ -205,12 +227,12 @@ impl Shares {
         place
     }
 
-    fn add(&mut self, member: Member<'_>) -> Place {
+    fn add(&mut self, member: Member<'_>, standing: Standing) -> Place {
         self.grow(Holder {
             account: member.account.into(),
             user: member.user.into(),
             queue: member.queue.into(),
-            standing: Standing::default(),
+            standing,
             since: Time(i64::MIN),
             meter: Meter::default(),
         })
@@ -275,7 +297,7 @@ impl Shares {
                 queue: &row.queue,
             };
             let place = self.places.exactly(member);
-            let place = place.unwrap_or_else(|| self.add(member));
+            let place = place.unwrap_or_else(|| self.add(member, Standing::default()));
             let Some(holder) = self.holders.get_mut(&place) else {
                 continue;
             };
@@ -292,13 +314,13 @@ impl Shares {
     pub fn place_of(&mut self, member: Member<'_>) -> (Place, bool) {
         match self.places.of(member) {
             Some(place) => (place, false),
-            None => (
-                self.add(Member {
+            None => {
+                let everywhere = Member {
                     queue: "",
                     ..member
-                }),
-                true,
-            ),
+                };
+                (self.add(everywhere, Standing::default()), true)
+            }
         }
     }
 
@@ -353,6 +375,15 @@ impl Shares {
         known
             .filter(|rank| *rank > 0)
             .unwrap_or(self.tree.users().max(1))
+    }
+
+    /// A number in the order of ranks. Who was never seen has used nothing and stands beside the first.
+    pub fn ordinal_of(&self, member: Member<'_>) -> i64 {
+        let known = self
+            .known(member)
+            .map(|place| self.tree.standing_of(place).ordinal);
+        let known = known.filter(|ordinal| *ordinal > 0);
+        known.unwrap_or_else(|| self.tree.first_ordinal().max(1))
     }
 
     /// Part of the priority that the policy gives somebody, and the highest that it gives.
@@ -507,8 +538,8 @@ impl Shares {
         self.sum_anew();
     }
 
-    /// Gives ranks by what was used until now; tells whose have changed.
-    pub fn rank(&mut self, committed: bool, now: Time) -> Vec<Place> {
+    /// Gives ranks by what was used until now; tells who stands otherwise than before.
+    pub fn rank(&mut self, committed: bool, now: Time) -> Moved {
         let integral = self.decay.integral(now);
         for (place, holder) in &self.holders {
             let running = holder.meter.running_of(BILLING);

@@ -2,9 +2,10 @@
 
 use super::{Counted, Counts};
 use crate::policy::Policy;
+use crate::policy::effect::Touched;
 use crate::policy::limits::party::Party;
 use cosy_model::JobId;
-use cosy_model::policy::{AssociationSettings, Tres};
+use cosy_model::policy::{Limits, Tres};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -63,13 +64,14 @@ impl Policy {
 
     /// The policy has changed: limits are worked out anew, and whoever belongs elsewhere now is counted
     /// there. Tells whose limits are others, and whether resources are limited that were not.
-    pub(crate) fn limits_changed(&mut self) -> (BTreeSet<JobId>, bool) {
+    pub(crate) fn limits_changed(&mut self, touched: &Touched) -> (BTreeSet<JobId>, bool) {
         let mut concerned = BTreeSet::new();
         if !self.counts.on {
             return (concerned, false);
         }
         let mut anew: BTreeMap<Party, Arc<Counted>> = BTreeMap::new();
-        for (party, before) in &self.counts.parties {
+        let parties = self.counts.parties.iter();
+        for (party, before) in parties.filter(|(party, _)| self.is_touched(party, touched)) {
             let rules = self.rules(party);
             if rules != before.rules {
                 let party = party.clone();
@@ -106,19 +108,32 @@ impl Policy {
         (concerned, others)
     }
 
+    /// Whether a touched record says something of that party's limits.
+    fn is_touched(&self, party: &Party, touched: &Touched) -> bool {
+        let qos = party.qos.iter().chain(&party.queue_qos);
+        let account = party.account.as_deref();
+        qos.into_iter().any(|name| touched.qos.contains(name))
+            || account.is_some_and(|account| {
+                touched.has_user(account, &party.user)
+                    || touched.accounts.contains(account)
+                    || !touched.accounts.is_empty()
+                        && self
+                            .upward(account)
+                            .any(|above| touched.accounts.contains(&above.name))
+            })
+    }
+
     /// Every resource that a limit is about, wherever it is set.
     fn limited(&self) -> BTreeSet<Tres> {
-        let own = self.associations.values().map(|row| &row.settings);
-        let all = self.accounts.values().map(|row| &row.settings).chain(own);
-        let limits = |settings: &'_ AssociationSettings| {
-            let keys = settings
-                .limits
-                .iter()
-                .filter_map(|(key, _)| key.tres.clone());
-            keys.collect::<Vec<_>>()
-        };
-        let qos = self.qos.values().flat_map(|row| row.limits.iter());
-        let qos = qos.filter_map(|(key, _)| key.tres.clone());
-        all.flat_map(limits).chain(qos).collect()
+        let own = self.associations.values().map(|row| &row.settings.limits);
+        let all = self.accounts.values().map(|row| &row.settings.limits);
+        let qos = self.qos.values().map(|row| &row.limits);
+        let mut limited: BTreeSet<Tres> = BTreeSet::new();
+        for (key, _) in all.chain(own).chain(qos).flat_map(Limits::iter) {
+            if let Some(tres) = key.tres.as_ref().filter(|tres| !limited.contains(tres)) {
+                limited.insert(tres.clone());
+            }
+        }
+        limited
     }
 }
