@@ -73,6 +73,7 @@ const MIGRATIONS: &[&str] = &[
     policy::TABLES,
     USAGE,
     licenses::TABLES,
+    history::TABLES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -366,23 +367,8 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             "INSERT OR REPLACE INTO standings (base, row) VALUES (?1, ?2)",
             params![row.base.0, encode(row)?],
         ),
-        Record::Job(row) => {
-            let end = row.end.as_ref();
-            let started = row.run.as_ref().and_then(|r| r.started);
-            let start = end.and_then(|e| e.start).or(started);
-            run(
-                "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![
-                    row.id.0,
-                    row.base.0,
-                    row.state.word(),
-                    start.map(|t| t.0),
-                    end.map(|e| e.end.0),
-                    encode(row)?,
-                    row.body
-                ],
-            )
-        }
+        Record::Job(row) => write_job(t, row),
+        Record::EarlierRun(row) => history::write_run(t, row),
         Record::SubmissionLives(base) => lives(*base),
         Record::Older(row) => {
             run("INSERT INTO older (at, row) VALUES (?1, ?2)", params![row.at.0, encode(row)?])
@@ -472,4 +458,25 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         Record::Usage(row) => bookings::write_usage(t, row),
         Record::HourPrice(row) => bookings::write_hour_price(t, row),
     }
+}
+
+fn write_job(t: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()> {
+    let end = row.end.as_ref();
+    let started = row.run.as_ref().and_then(|r| r.started);
+    let start = end.and_then(|e| e.start).or(started);
+    let row_and_columns = params![
+        row.id.0,
+        row.base.0,
+        row.state.word(),
+        start.map(|t| t.0),
+        end.map(|e| e.end.0),
+        encode(row)?,
+        row.body
+    ];
+    t.prepare_cached(
+        "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(row_and_columns)
+    .map(drop)
 }

@@ -76,6 +76,14 @@ fn sacct(c: &Cluster, job: JobId) -> String {
     c.run(&words).expect(0).out
 }
 
+/// With the runs that another one followed, and their scripts.
+fn runs(c: &Cluster, job: JobId) -> Vec<String> {
+    let job = job.to_string();
+    let words = ["sacct", "-nPDj", &job, "-o", "jobid,state,exitcode"];
+    let told = c.run(&words).expect(0).out;
+    told.lines().map(str::to_owned).collect()
+}
+
 fn squeue(c: &Cluster, job: JobId) -> String {
     let job = job.to_string();
     let words = ["squeue", "-h", "-tall", "-j", &job, "-o", "%i %T %t"];
@@ -156,6 +164,61 @@ fn a_job_is_requeued() {
     assert_eq!(heard(&c, job), "run 0\nterm\nrun 1\n");
     assert_eq!(sacct(&c, job), format!("{job}|COMPLETED|0:0\n"));
     shows(&c, job, &["JobState=COMPLETED Reason=None", "Restarts=1 "]);
+    let told = [
+        format!("{job}|PREEMPTED|7:0"),
+        format!("{job}.batch|FAILED|7:0"),
+        format!("{job}|COMPLETED|0:0"),
+        format!("{job}.batch|COMPLETED|0:0"),
+    ];
+    assert_eq!(runs(&c, job), told);
+}
+
+/// Runs that were put back, ended and put back, and lost with their node.
+#[test]
+fn each_run_has_a_record() {
+    let mut c = cluster(1, "requeue", "5m");
+    let job = sbatch(&c, "normal", "while [ ! -e stop ]; do sleep 0.1; done");
+    let id = job.to_string();
+    let runs_as = |c: &Cluster, attempt: i64| {
+        let what = format!("running as attempt {attempt}");
+        c.until(job, &what, |row| row.attempt == attempt && row.state == JobState::Running);
+    };
+    runs_as(&c, 1);
+    c.run(&["scontrol", "requeue", &id]).expect(0);
+    c.until(job, "waiting again", |row| row.state == JobState::Waiting);
+    let first = [
+        format!("{job}|REQUEUED|0:0"),
+        format!("{job}.batch|CANCELLED|0:15"),
+    ];
+    assert_eq!(runs(&c, job)[..2], first);
+    assert_eq!(sacct(&c, job), format!("{job}|PENDING|0:0\n"));
+    runs_as(&c, 2);
+    fs::write(c.work().join("stop"), "").unwrap();
+    c.until_end(job);
+    fs::remove_file(c.work().join("stop")).unwrap();
+    c.run(&["scontrol", "requeue", &id]).expect(0);
+    runs_as(&c, 3);
+    c.lose_node(0);
+    c.start_noded(0);
+    runs_as(&c, 4);
+    c.cosyd.kill();
+    c.start_cosyd();
+    runs_as(&c, 4);
+    let whole: Vec<String> = runs(&c, job);
+    let whole: Vec<&String> = whole
+        .iter()
+        .filter(|line| !line.contains("batch"))
+        .collect();
+    let told = [
+        format!("{job}|REQUEUED|0:0"),
+        format!("{job}|COMPLETED|0:0"),
+        format!("{job}|NODE_FAIL|0:0"),
+        format!("{job}|RUNNING|0:0"),
+    ];
+    assert_eq!(whole, told.iter().collect::<Vec<_>>());
+    assert_eq!(sacct(&c, job), format!("{job}|RUNNING|0:0\n"));
+    c.cancel(job);
+    c.until_end(job);
 }
 
 /// While it makes room it runs on, and says until when.

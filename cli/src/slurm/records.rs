@@ -16,18 +16,24 @@ use std::collections::{BTreeMap, BTreeSet};
 /// are shown.
 const ASKED_NODES: usize = 64;
 
+/// Ended steps by job and attempt.
+type Steps = BTreeMap<(String, i64), Vec<StepRow>>;
+
 /// The jobs and steps of a report, with what it takes to show them.
 pub struct Records {
     live: Table,
     ended: Table,
-    steps: BTreeMap<String, Vec<StepRow>>,
+    /// Runs that another one followed.
+    earlier: Option<Table>,
+    steps: Steps,
     running: BTreeMap<String, Vec<StepInfo>>,
     around: ClusterFacts,
     cancellers: BTreeMap<String, i64>,
     now: Time,
 }
 
-/// Fetches the jobs that pass `filter`, and their steps unless `whole`.
+/// Fetches the jobs that pass `filter`, and their steps unless `whole`. With `filter.earlier_runs`
+/// also those of their runs that another one followed.
 ///
 /// # Errors
 /// No answer.
@@ -37,6 +43,14 @@ pub fn fetch(
     whole: bool,
     now: Time,
 ) -> Result<Records, CallError> {
+    let earlier = match filter.earlier_runs {
+        true => Some(reports::table(context, ended_request(filter))?),
+        false => None,
+    };
+    let filter = &JobFilter {
+        earlier_runs: false,
+        ..filter.clone()
+    };
     let live = reports::table(context, live_request(filter))?;
     let ended = reports::table(context, ended_request(filter))?;
     let needed = reports::NeededFacts {
@@ -61,6 +75,7 @@ pub fn fetch(
         cancellers: cancellers(&ended),
         live,
         ended,
+        earlier,
         steps: BTreeMap::new(),
         running: BTreeMap::new(),
         around,
@@ -136,38 +151,61 @@ impl Records {
         all
     }
 
-    /// The records of all jobs, by job.
+    /// Runs that another one followed. One that is the job's last still is told with that.
+    fn earlier_views(&self) -> Vec<JobView<'_>> {
+        let Some(table) = &self.earlier else {
+            return Vec::new();
+        };
+        let run = |job: &JobView<'_>| {
+            let start = job.time(JobField::Start);
+            (job.text(JobField::Ref).to_owned(), job.count(JobField::Restarts), start)
+        };
+        let last: BTreeSet<_> = self.views().iter().map(run).collect();
+        let all = (0..table.rows).map(|row| JobView::new(table, row, &self.around));
+        all.filter(|job| !last.contains(&run(job))).collect()
+    }
+
+    /// The records of all jobs, by job and run.
     pub fn rows(&self) -> Vec<Vec<Row<'_>>> {
-        let none: (&[StepRow], &[StepInfo]) = (&[], &[]);
-        let views = self.views().into_iter();
-        views
-            .map(|job| {
-                let id = &whole_ref(&job).unwrap_or_default();
-                let steps = self.steps.get(id).map_or(none.0, Vec::as_slice);
-                let running = self.running.get(id).map_or(none.1, Vec::as_slice);
+        let last = self.views().into_iter().map(|job| (job, false));
+        let earlier = self.earlier_views().into_iter().map(|job| (job, true));
+        let mut all: Vec<(JobView<'_>, bool)> = last.chain(earlier).collect();
+        all.sort_by_key(|(job, earlier)| {
+            let run = job.count(JobField::Restarts);
+            (job.base_id(), job.task(), job.raw_id(), !earlier, run)
+        });
+        all.into_iter()
+            .map(|(job, earlier)| {
+                let id = whole_ref(&job).unwrap_or_default();
+                let steps = self.steps.get(&(id.clone(), attempt(&job)));
+                let steps = steps.map_or(&[][..], Vec::as_slice);
+                if earlier {
+                    return Row::of_earlier_run(job, steps, self.now);
+                }
+                let running = self.running.get(&id).map_or(&[][..], Vec::as_slice);
                 let canceller = self.cancellers.get(job.text(JobField::Ref)).copied();
                 Row::of_job(job, steps, running, canceller, self.now)
             })
             .collect()
     }
 
-    /// References of the jobs that have started.
+    /// References of the jobs that have started, each once.
     fn started(&self) -> Vec<JobRef> {
         let started = |j: &JobView<'_>| j.time(JobField::Start).is_some();
-        let views = self.views().into_iter().filter(started);
-        views.filter_map(|j| whole_ref(&j)?.parse().ok()).collect()
+        let views = self.views().into_iter().chain(self.earlier_views());
+        let refs = views.filter(started);
+        let refs: BTreeSet<JobRef> = refs.filter_map(|j| whole_ref(&j)?.parse().ok()).collect();
+        refs.into_iter().collect()
     }
 
-    fn ended_steps(&self, context: &Context) -> Result<BTreeMap<String, Vec<StepRow>>, CallError> {
-        let mut all: BTreeMap<String, Vec<StepRow>> = BTreeMap::new();
+    fn ended_steps(&self, context: &Context) -> Result<Steps, CallError> {
+        let mut all = Steps::new();
         let rows = cosy_client::pages::steps(|request| context.ask(request), &self.started())?;
         for row in rows {
-            all.entry(row.job.to_string()).or_default().push(row);
+            let run = (row.job.to_string(), i64::from(row.attempt.0));
+            all.entry(run).or_default().push(row);
         }
         for steps in all.values_mut() {
-            // Of a requeued job only the steps of the last attempt are shown.
-            let last = steps.iter().map(|s| s.attempt).max();
-            steps.retain(|s| Some(s.attempt) == last);
             steps.sort_by_key(|s| s.record.step);
         }
         Ok(all)
@@ -188,6 +226,11 @@ impl Records {
             })
             .collect()
     }
+}
+
+/// The attempt that a record is about. One that waits again has no steps of the next.
+fn attempt(job: &JobView<'_>) -> i64 {
+    job.count(JobField::Restarts) + 1
 }
 
 /// The key of a job's steps. Steps of a heterogeneous job belong to its first component; further

@@ -150,6 +150,7 @@ fn filter(
         nodes,
         since: query.since,
         until: query.until,
+        earlier_runs: query.duplicates,
         ..JobFilter::default()
     })
 }

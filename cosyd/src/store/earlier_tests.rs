@@ -30,7 +30,7 @@ const ALL: [&str; 4] = [
 ];
 
 /// Tables that it does not have yet.
-const LATER: [&str; 4] = ["clock", "policy", "usage", "license_use"];
+const LATER: [&str; 5] = ["clock", "policy", "usage", "license_use", "runs"];
 
 /// Stores whose records are maps with names; those of the first schemas had lists.
 const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
@@ -39,11 +39,12 @@ const NAMED: [&str; 2] = ["cosy-0.1.0-schema-12.db", WHOLE];
 type Losses = fn(&[u8]) -> Vec<String>;
 
 /// Every column with records, and as what they are read.
-const RECORDS: [(&str, &str, Losses); 22] = [
+const RECORDS: [(&str, &str, Losses); 23] = [
     ("submissions", "row", lost_fields::<SubmissionRow>),
     ("bodies", "row", lost_fields::<SubmissionRow>),
     ("standings", "row", lost_fields::<StandingRow>),
     ("jobs", "row", lost_fields::<JobRow>),
+    ("runs", "row", lost_fields::<JobRow>),
     ("steps", "records", lost_fields::<Vec<StepRecord>>),
     ("nodes", "row", lost_fields::<NodeRow>),
     ("queues", "row", lost_fields::<QueueState>),

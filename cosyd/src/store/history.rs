@@ -5,12 +5,12 @@
 //! each other, a reader that has enough ends the query, and one page looks through
 //! [`limits::HISTORY_IDS`] ids however few of them are meant.
 
-use super::{Query, Store, StoreError, decode};
+use super::{Query, Store, StoreError, decode, encode};
 use cosy_control::{JobRow, SubmissionRow};
 use cosy_model::api::{Cursor, JobFilter, JobRef};
 use cosy_model::{JobId, Uid, limits};
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ type PreviousBody = ((JobId, u32), Arc<SubmissionRow>);
 struct Conditions {
     text: String,
     values: Vec<Value>,
+    /// Not of jobs, but of their earlier runs: a job may have several, which are told together.
+    runs: bool,
 }
 
 impl Store {
@@ -134,6 +136,7 @@ impl Store {
         let mut rows = query
             .query(rusqlite::params_from_iter(conditions.of(window)))
             .map_err(sql)?;
+        let mut full: Option<JobId> = None;
         while let Some(found) = rows.next().map_err(sql)? {
             let blob = found
                 .get_ref(0)
@@ -143,8 +146,12 @@ impl Store {
             if row.id.0 == at.last_array {
                 continue; // the last task of its array, which came before the others
             }
+            if full.is_some_and(|last| last != row.id) {
+                return Ok(Continuation::Enough);
+            }
             let of = self.submission(row.base, submission)?;
-            if of.id_at(0) != of.base
+            if !conditions.runs
+                && of.id_at(0) != of.base
                 && of.tasks() > 1
                 && at.last_array != of.base.0
                 && row.id != of.base
@@ -164,11 +171,17 @@ impl Store {
                 }
             }
             at.before = row.id.0;
-            if take(&row, &*self.body(&row, &of, body)?) == Continuation::Enough {
-                return Ok(Continuation::Enough);
+            let enough = take(&row, &*self.body(&row, &of, body)?) == Continuation::Enough;
+            match conditions.runs {
+                true => full = full.or(enough.then_some(row.id)),
+                false if enough => return Ok(Continuation::Enough),
+                false => {}
             }
         }
-        Ok(Continuation::More)
+        Ok(match full {
+            Some(_) => Continuation::Enough,
+            None => Continuation::More,
+        })
     }
 
     /// The row with that id; only of that user's.
@@ -309,15 +322,53 @@ fn conditions(filter: &JobFilter, only: Option<Uid>) -> Conditions {
         query.and("COALESCE(j.start, s.submit) < ?", [Value::from(until.0)]);
     }
     // CROSS: jobs are gone through by their ids, whatever else there is.
+    let (table, order) = match filter.earlier_runs {
+        true => ("runs", "j.id DESC, j.attempt DESC"),
+        false => ("jobs", "j.id DESC"),
+    };
     let text = format!(
-        "SELECT j.row FROM jobs j CROSS JOIN submissions s ON s.base = j.base
-         WHERE j.id >= ? AND j.id < ? {} ORDER BY j.id DESC",
+        "SELECT j.row FROM {table} j CROSS JOIN submissions s ON s.base = j.base
+         WHERE j.id >= ? AND j.id < ? {} ORDER BY {order}",
         query.text
     );
     Conditions {
         text,
         values: query.values,
+        runs: filter.earlier_runs,
     }
+}
+
+/// Tables that schema 17 added. The columns that history is searched by are those of `jobs`.
+pub(super) const TABLES: &str = "
+    CREATE TABLE runs (
+        id INTEGER NOT NULL, attempt INTEGER NOT NULL, base INTEGER NOT NULL, state TEXT NOT NULL,
+        start INTEGER, ended INTEGER, row BLOB NOT NULL,
+        PRIMARY KEY (id, attempt)) STRICT;
+";
+
+/// Keeps a run that another one followed. Of a job no more than [`limits::EARLIER_RUNS`] are kept,
+/// the latest.
+pub(super) fn write_run(t: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()> {
+    let end = row.end.as_ref();
+    t.prepare_cached(
+        "INSERT OR REPLACE INTO runs (id, attempt, base, state, start, ended, row)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        row.id.0,
+        row.attempt.0,
+        row.base.0,
+        row.state.word(),
+        end.and_then(|end| end.start).map(|at| at.0),
+        end.map(|end| end.end.0),
+        encode(row)?
+    ])?;
+    t.prepare_cached("DELETE FROM runs WHERE id = ?1 AND attempt <= ?2")?
+        .execute(params![
+            row.id.0,
+            i64::from(row.attempt.0) - i64::from(limits::EARLIER_RUNS)
+        ])
+        .map(drop)
 }
 
 fn ran_on(job: &JobRow, names: &BTreeSet<&str>) -> bool {
@@ -397,7 +448,7 @@ mod tests {
         }
     }
 
-    /// All rows in pages of so many, or of so many ids; the earliest first.
+    /// All rows in pages of at least so many, or of so many ids; the earliest first.
     fn pages(store: &Store, filter: &JobFilter, rows: usize, ids: u64) -> String {
         let mut all: Vec<String> = Vec::new();
         let mut filter = filter.clone();
@@ -411,7 +462,7 @@ mod tests {
             let more = store.history(reading, |row, of| {
                 assert_eq!(row.base, of.base);
                 all.push(name(row));
-                left -= 1;
+                left = left.saturating_sub(1);
                 if left == 0 {
                     Continuation::Enough
                 } else {
@@ -474,6 +525,57 @@ mod tests {
             ..JobFilter::default()
         };
         check(&late, "6_2 6_3 10 500_1 500_2");
+    }
+
+    /// The same job as if it had run so often before.
+    fn earlier(of: &SubmissionRow, place: usize, attempts: std::ops::Range<u32>) -> Vec<Record> {
+        let Record::Job(row) = ended(of, place) else {
+            unreachable!()
+        };
+        let run = |attempt| {
+            Record::EarlierRun(Box::new(JobRow {
+                attempt: Attempt(attempt),
+                state: JobState::Preempted,
+                ..*row.clone()
+            }))
+        };
+        attempts.map(run).collect()
+    }
+
+    /// All runs of a job are in one page, and of too many the latest are kept.
+    #[test]
+    fn earlier_runs() {
+        let all = [submission(1, 1, 7, false), submission(2, 3, 8, true)];
+        let (_dir, mut store) = store(&all);
+        store.commit(&earlier(&all[0], 0, 1..4)).unwrap();
+        store.commit(&earlier(&all[1], 1, 1..3)).unwrap();
+        store.commit(&earlier(&all[1], 2, 1..2)).unwrap();
+        let filter = JobFilter {
+            earlier_runs: true,
+            ..JobFilter::default()
+        };
+        let told = |filter: &JobFilter| {
+            let whole = pages(&store, filter, 100, u64::MAX);
+            for (rows, ids) in [(1, 100), (2, 100), (3, 1), (100, 1), (4, 2)] {
+                assert_eq!(pages(&store, filter, rows, ids), whole, "{rows} {ids}");
+            }
+            whole
+        };
+        assert_eq!(told(&filter), "1 1 1 2_3 2_2 2_2");
+        let of = |text: &str| JobFilter {
+            earlier_runs: true,
+            ..refs(text)
+        };
+        assert_eq!(told(&of("2")), "2_3 2_2 2_2");
+        assert_eq!(told(&of("1 2_1")), "1 1 1");
+        let states = |state| JobFilter {
+            states: vec![state],
+            ..filter.clone()
+        };
+        assert_eq!(told(&states(JobState::Completed)), "");
+        store.commit(&earlier(&all[0], 0, 4..160)).unwrap();
+        let many = pages(&store, &of("1"), 1000, u64::MAX);
+        assert_eq!(many.split(' ').count(), cosy_model::limits::EARLIER_RUNS as usize);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod figures;
 mod held_by;
+mod part;
 mod preempted;
 
 pub use crate::policy::row::{PolicyKey, PolicyRow};
@@ -18,10 +19,11 @@ use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
     Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, LicenseUse, NodeState, OsText,
-    QueueSpec, QueueState, ReservationId, Span, Su, Time, TriggerId, Uid, resources::is_first,
+    QueueSpec, QueueState, ReservationId, Span, Su, Time, TriggerId, Uid,
 };
 pub use figures::{FiguresRow, HourPriceRow};
 pub use held_by::HeldBy;
+pub use part::PartRow;
 pub use preempted::PreemptedRow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -120,35 +122,6 @@ impl SubmissionRow {
     }
 }
 
-/// The share of a node that an attempt holds.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PartRow {
-    /// The node by name.
-    pub node: String,
-    /// Tasks on that node.
-    pub tasks: u32,
-    /// What is held of that node.
-    pub amounts: Amounts,
-    /// For which component of the job.
-    #[serde(default, rename = "bundle", skip_serializing_if = "is_first")]
-    pub component: u16,
-    /// Cores by number.
-    pub cores: Vec<u32>,
-    /// GPUs by number.
-    pub gpus: Vec<u32>,
-    /// Pieces of other resources by number.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub devices: BTreeMap<String, Vec<u32>>,
-    /// Boot of the node that it was ordered in.
-    pub boot_id: String,
-    /// All that it holds while the job is suspended and its cores are lent to others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<Amounts>,
-    /// The node has given it back; others of the attempt may not have.
-    #[serde(default)]
-    pub released: bool,
-}
-
 /// The attempt that a job is at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RunRow {
@@ -204,6 +177,9 @@ pub struct RunRow {
     /// The store was restored since: whether it still runs, its nodes have to tell.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
+    /// How its program ended, where the job waits again after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<End>,
 }
 
 /// What follows an attempt.
@@ -339,6 +315,8 @@ pub enum Record {
     Standing(StandingRow),
     /// A job's row, new or anew.
     Job(Box<JobRow>),
+    /// A run of a job that waits again: the row as if the job had ended with that run.
+    EarlierRun(Box<JobRow>),
     /// The store is older than what nodes have seen.
     Older(OlderRow),
     /// How clocks stand to each other from now on.

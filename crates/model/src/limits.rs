@@ -117,6 +117,8 @@ pub const CONNECTIONS_PER_USER: u64 = 65_536;
 pub const PAGE_BYTES: usize = 4 << 20;
 /// Most rows that one page of history holds.
 pub const HISTORY_ROWS: usize = 10_000;
+/// Runs of a job that are kept beside its last one; older ones are forgotten.
+pub const EARLIER_RUNS: u32 = 100;
 /// Ids of jobs that are looked through for one page of history, whether there are rows or not.
 pub const HISTORY_IDS: u64 = 200_000;
 /// Most rows of history or of steps in the one answer to a command that asks for no pages.

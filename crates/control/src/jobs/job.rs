@@ -389,7 +389,11 @@ impl Job {
             state: end.state(),
             end: Some(end.clone()),
             note: note.to_owned(),
-            run: row.run.map(|run| RunRow { after: None, ..run }),
+            run: row.run.map(|run| RunRow {
+                after: None,
+                reported: None,
+                ..run
+            }),
             ..row
         }
     }

@@ -16,7 +16,7 @@ pub(crate) mod rows;
 use crate::record::{AfterRun, HeldBy, PreemptedRow, StepUse};
 use cosy_model::node::KillCause;
 use cosy_model::policy::PreemptMode;
-use cosy_model::{Amounts, JobState, MiB, NodeId, NodeShare, Span, Time, limits};
+use cosy_model::{Amounts, End, JobState, MiB, NodeId, NodeShare, Span, Time, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One attempt of a job, from its nodes to their clean-up.
@@ -44,6 +44,8 @@ pub(crate) struct Run {
     steps: StepUse,
     doubtful: bool,
     from_store: bool,
+    /// How its program ended, where the job waits again after it.
+    reported: Option<End>,
 }
 
 #[derive(Clone, Debug)]
@@ -330,6 +332,11 @@ impl Run {
     /// Until then its work is safe, as it says itself.
     pub fn checkpoint(&self) -> Option<Time> {
         self.checkpoint
+    }
+
+    /// How its program ended, where the job waits again after it and its node has told.
+    pub fn reported(&self) -> Option<&End> {
+        self.reported.as_ref()
     }
 
     /// Nodes whose loss ends it.

@@ -5,18 +5,20 @@
 
 use crate::conversations::mail::News;
 use crate::conversations::mail::procedures::mail_of;
+use crate::jobs::Jobs;
 use crate::jobs::allocations::{order_end_held, with_steps};
 use crate::jobs::end::end_job;
 use crate::jobs::job::Job;
 use crate::jobs::limits::procedures::stops;
 use crate::jobs::run::Run;
 use crate::jobs::save::save_job;
+use crate::machine::Machine;
 use crate::machine::changes::procedures::take_over_again;
 use crate::machine::reports::order_clean_up;
 use crate::planning::launch::procedures::count_running;
 use crate::procedures::reviews::{refill_array, refill_interactive, review};
 use crate::queues::scores::procedures::charge_end;
-use crate::record::{AfterRun, HeldBy};
+use crate::record::{AfterRun, HeldBy, Record};
 use crate::reservations::inside::procedures::{note_use, planner_of, update_available_inside};
 use crate::rooms::Rooms;
 use crate::triggers::watch::procedures::watch_node;
@@ -239,12 +241,45 @@ pub(crate) fn follow(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
                 &end,
             ) =>
         {
+            keep_run(&rooms.machine, &rooms.jobs, turn, id, Some(end));
             wait_again(rooms, turn, id, held);
         }
         AfterRun::End(end) => end_job(rooms, turn, id, &end, ""),
-        AfterRun::Requeue => wait_again(rooms, turn, id, held),
+        AfterRun::Requeue => {
+            keep_run(&rooms.machine, &rooms.jobs, turn, id, None);
+            wait_again(rooms, turn, id, held);
+        }
     }
     refill_array(rooms, turn, base);
+}
+
+/// Notes a run that another one follows: how it ended and what it used. One whose program never
+/// began is not told.
+fn keep_run(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: JobId, end: Option<End>) {
+    let now = turn.now();
+    let Some(job) = jobs.get(&id) else { return };
+    let Some(run) = job.run().filter(|run| run.started().is_some()) else {
+        return;
+    };
+    let lost = machine.lost_words(job);
+    let way = run.gives_way().filter(|way| way.told);
+    let (cause, note) = match (way, lost) {
+        (Some(way), _) => (EndCause::Preempted, format!("it made room for job {}", way.by)),
+        (None, Some(lost)) => (EndCause::NodeLost, lost),
+        (None, None) => (EndCause::Cancelled, "it went back into the queue".to_owned()),
+    };
+    let end = end.unwrap_or_else(|| {
+        let known = run.reported().cloned();
+        let known = known.unwrap_or_else(|| End::never_ran(cause.clone(), now));
+        let start = known.start.or(run.started());
+        End {
+            cause,
+            start,
+            ..known
+        }
+    });
+    let row = job.end_row(&with_steps(now, job, end), &note, &|n| machine.name(n).to_owned());
+    turn.record(Record::EarlierRun(Box::new(row)));
 }
 
 pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Option<HeldBy>) {

@@ -319,6 +319,7 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
     if let Some(start) = end.start {
         run.began(start);
     }
+    run.program_ended(&end);
     let after = match (run.killed(), &end.cause) {
         (Some(KillCause::Requeued), _) => AfterRun::Requeue,
         // Its node says that it had the order.

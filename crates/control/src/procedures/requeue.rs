@@ -14,7 +14,7 @@ use crate::jobs::save::save_job;
 use crate::procedures::reviews::review;
 use crate::procedures::steer::kill_job;
 use crate::queues::access::procedures::{is_administrator, may_touch};
-use crate::record::HeldBy;
+use crate::record::{HeldBy, Record};
 use crate::reservations::inside::procedures::may_come_back;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
@@ -125,6 +125,14 @@ pub(crate) fn revive(
     let Some(ended) = rooms.jobs.lives_again(id) else {
         return Ok(());
     };
+    if ended
+        .row
+        .run
+        .as_ref()
+        .is_some_and(|run| run.started.is_some())
+    {
+        turn.record(Record::EarlierRun(ended.row.clone()));
+    }
     put_back(rooms, turn, id, &ended, (spec, queue, place), hold);
     lives_again(&mut rooms.jobs, &rooms.aside, ended.submitted.base);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);

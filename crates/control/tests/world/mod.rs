@@ -57,6 +57,8 @@ pub struct MemoryStore {
     pub ended: BTreeMap<String, String>,
     /// What happened to nodes and clocks.
     pub told: Vec<api::HistoryEvent>,
+    /// Runs that another one followed.
+    pub earlier_runs: Vec<JobRow>,
     /// Who made room for whom.
     pub room: Vec<api::HistoryEvent>,
     /// What happened to triggers.
@@ -104,6 +106,7 @@ impl MemoryStore {
                     }
                     self.jobs.insert(row.id, *row);
                 }
+                Record::EarlierRun(row) => self.earlier_runs.push(*row),
                 Record::Older(row) => self.older.push(row),
                 Record::Clock(row) => self.clock = Some(row),
                 Record::SubmissionLives(base) => self.submissions.get_mut(&base).unwrap().1 = true,

@@ -137,6 +137,7 @@ fn jobs(filter: &JobFilter) -> Bounded {
         since: _,
         until: _,
         most: _,
+        earlier_runs: _,
         pages: _,
         after: _,
     } = filter;

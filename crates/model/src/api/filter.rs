@@ -76,6 +76,9 @@ pub struct JobFilter {
     pub until: Option<Time>,
     /// History: at most so many rows, the latest.
     pub most: Option<u32>,
+    /// History: in place of jobs those of their runs that another one followed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub earlier_runs: bool,
     /// Lists: the command asks for the rest when the answer is only a part
     /// ([`crate::api::Table::more`]). Without, a list that does not fit into one answer is refused.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -109,6 +112,7 @@ impl JobFilter {
             since,
             until,
             most,
+            earlier_runs: _,
             pages: _,
             after: _,
         } = self;

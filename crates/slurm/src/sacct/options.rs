@@ -23,7 +23,7 @@ pub const OPTIONS: &[Row] = &[
     Row::flag(b'c', "completion", "refused: there are no records of that kind"),
     Row::value(b'C', "constraints", "FEATURE[,...]", "jobs that asked for all of these features"),
     Row::long_value("delimiter", "TEXT", "what stands between values with -p and -P"),
-    Row::flag(b'D', "duplicates", "earlier attempts too: as without, they are one record"),
+    Row::flag(b'D', "duplicates", "runs of requeued jobs too that another one followed"),
     Row::value(
         b'E',
         "endtime",
@@ -141,6 +141,8 @@ pub struct Query {
     pub now: Time,
     /// Only jobs, without their steps (`--allocations`).
     pub whole: bool,
+    /// Runs too that another one followed (`--duplicates`).
+    pub duplicates: bool,
     /// Columns from left to right.
     pub columns: Vec<Column>,
     /// Without headings (`--noheader`).
@@ -333,6 +335,7 @@ fn take(
         "user" => query.users = names(),
         "wckeys" => query.wckeys = names(),
         "allocations" => query.whole = true,
+        "duplicates" => query.duplicates = true,
         // One cluster, one kind of record.
         _ => {}
     }

@@ -119,6 +119,8 @@ pub struct Row<'t> {
     pub part: Part<'t>,
     /// Number of the user who cancelled it, where one did.
     pub canceller: Option<i64>,
+    /// A run that another one followed (`--duplicates`).
+    pub earlier: bool,
     /// What it has used so far, where its node was asked.
     pub live: Option<Usage>,
     /// When the list is made.
@@ -149,6 +151,7 @@ impl<'t> Row<'t> {
             job,
             part,
             canceller,
+            earlier: false,
             live: None,
             now,
         };
@@ -162,6 +165,13 @@ impl<'t> Row<'t> {
         }
         all.extend(steps.iter().map(|s| row(Part::Step(s.into()))));
         all.extend(running.iter().map(|s| row(Part::Step(s.into()))));
+        all
+    }
+
+    /// All records of a run that another one followed.
+    pub fn of_earlier_run(job: JobView<'t>, steps: &'t [StepRow], now: Time) -> Vec<Self> {
+        let mut all = Self::of_job(job, steps, &[], None, now);
+        all.iter_mut().for_each(|row| row.earlier = true);
         all
     }
 
@@ -205,10 +215,19 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// State in Slurm's words; a batch step of a job at its time limit counts as cancelled.
+    /// State in Slurm's words; a batch step of a job at its time limit counts as cancelled. A run
+    /// that somebody put back is kept as cancelled.
     pub fn state(&self) -> SlurmState {
         match self.part {
+            Part::Whole if self.earlier && self.job.our_state() == JobState::Cancelled => {
+                SlurmState::Requeued
+            }
             Part::Batch if self.job.our_state() == JobState::TimedOut => SlurmState::Cancelled,
+            Part::Batch if self.job.our_state() == JobState::Preempted => match self.job.exit() {
+                (0, 0) => SlurmState::Completed,
+                (_, 0) => SlurmState::Failed,
+                (_, _) => SlurmState::Cancelled,
+            },
             Part::Whole | Part::Batch => accounted(self.job.our_state()),
             Part::Step(s) => s.state,
         }

@@ -20,6 +20,7 @@ pub const fn asks_private(filter: &JobFilter) -> bool {
         since: _,
         until: _,
         most: _,
+        earlier_runs: _,
         pages: _,
         after: _,
     } = filter;

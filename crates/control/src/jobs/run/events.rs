@@ -3,7 +3,7 @@
 use crate::jobs::run::{GivenBack, Launching, Part, PartStep, Run, RunPhase};
 use crate::record::{AfterRun, HeldBy, PreemptedRow, StepUse};
 use cosy_model::node::KillCause;
-use cosy_model::{Amounts, ClockStep, NodeId, Span, Time};
+use cosy_model::{Amounts, ClockStep, End, NodeId, Span, Time};
 use std::collections::BTreeSet;
 
 impl Run {
@@ -28,6 +28,7 @@ impl Run {
             steps: StepUse::default(),
             doubtful: false,
             from_store: false,
+            reported: None,
         }
     }
 
@@ -221,12 +222,20 @@ impl Run {
         self.hold_after = by.or(self.hold_after);
     }
 
+    /// Its node tells how its program ended.
+    pub fn program_ended(&mut self, end: &End) {
+        self.reported = Some(end.clone());
+    }
+
     /// What follows it is settled; false when that was settled before.
     pub fn ends(&mut self, now: Time, after: AfterRun) -> bool {
         if self.is_over() {
             return false;
         }
         self.goes_on(now);
+        if let AfterRun::End(_) = after {
+            self.reported = None; // it is told there
+        }
         self.phase = RunPhase::Completing {
             started: self.started(),
             after,
@@ -276,6 +285,10 @@ impl Run {
                 [started, since].into_iter().for_each(set)
             }
             RunPhase::Completing { started, .. } => started.iter_mut().for_each(set),
+        }
+        if let Some(end) = &mut self.reported {
+            end.start.iter_mut().for_each(set);
+            set(&mut end.end);
         }
     }
 }

@@ -98,6 +98,7 @@ impl Run {
             steps: StepUse::default(),
             doubtful: row.doubtful,
             from_store: true,
+            reported: row.reported,
         }
     }
 
@@ -124,6 +125,7 @@ impl Run {
             checkpoint: self.checkpoint,
             lost: self.lost.iter().map(|node| names(*node)).collect(),
             doubtful: self.doubtful,
+            reported: self.reported.clone(),
         }
     }
 }
