@@ -382,6 +382,7 @@ mod tests {
             end: None,
             note: String::new(),
             derived: (0, 0),
+            moved: None,
         }
     }
 

@@ -423,6 +423,7 @@ mod tests {
             end: Some(End::never_ran(EndCause::Exited, Time(of.id_at(place).0 as i64))),
             note: String::new(),
             derived: (0, 0),
+            moved: None,
         }))
     }
 

@@ -613,6 +613,7 @@ fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
         end: None,
         note: String::new(),
         derived: (0, 0),
+        moved: None,
     }));
     vec![submitted, row]
 }

@@ -331,9 +331,6 @@ impl Controller {
     fn forget_old(&mut self, now: Time) {
         let keep = self.rooms.config.policy.keep_ended;
         self.rooms.jobs.forget_ended(now, keep);
-        let jobs = &self.rooms.jobs;
-        let waits = |id| jobs.get(&id).is_some_and(|job| job.is_waiting());
-        self.rooms.planning.room_mut().forget(waits);
         let steady = self.rooms.clocks.steady;
         if self.rooms.clocks.is_time_to_forget() {
             self.rooms

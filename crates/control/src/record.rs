@@ -24,7 +24,7 @@ use cosy_model::{
 pub use figures::{FiguresRow, HourPriceRow};
 pub use held_by::HeldBy;
 pub use part::PartRow;
-pub use preempted::PreemptedRow;
+pub use preempted::{MovedRow, PreemptedRow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -242,6 +242,9 @@ pub struct JobRow {
     /// Largest exit code of the steps of its last attempt, and that step's signal.
     #[serde(default)]
     pub derived: (i32, i32),
+    /// Its guaranteed start was moved, since room was made for another job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<MovedRow>,
 }
 
 /// How the tasks of an array stand that have no row of their own. Without it they stand as

@@ -114,6 +114,13 @@ fn a_job_is_requeued_for_a_more_important_one() {
     w.pass(1);
     assert_eq!(w.queue(), "2:running 3:running");
     assert_eq!(w.store.row(2).attempt, Attempt(2));
+    let [run] = &w.store.earlier_runs[..] else {
+        panic!("{:?}", w.store.earlier_runs);
+    };
+    assert_eq!((run.id, run.attempt, run.state), (JobId(2), Attempt(1), JobState::Preempted));
+    assert_eq!(run.note, "it made room for job 3");
+    let end = run.end.as_ref().unwrap();
+    assert_eq!(end.start, Some(Time::from_secs(1_000_000)));
 }
 
 #[test]
@@ -527,6 +534,14 @@ fn who_is_pushed_back_is_told() {
         ]
     );
     assert_eq!(w.mails, ["test job 2 (low) will start later: room is made for job 3"]);
+    let told = "its guaranteed start is later by 00:10:10, since room was made for job 3, which comes first";
+    assert_eq!(lines(&mut w, 2).last().map(String::as_str), Some(told));
+    reconnects(&mut w);
+    assert_eq!(lines(&mut w, 2).last().map(String::as_str), Some(told));
+    w.pass(4000);
+    assert_eq!(w.state_of(2), JobState::Completed);
+    reconnects(&mut w);
+    assert_eq!(w.store.row(2).moved, None);
 }
 
 fn lines(w: &mut World, id: u64) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use crate::jobs::bodies::Body;
 use crate::jobs::run::Run;
-use crate::record::{HeldBy, JobRow, Numbering, OfFlow, RunRow, SubmissionRow};
+use crate::record::{HeldBy, JobRow, MovedRow, Numbering, OfFlow, RunRow, SubmissionRow};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::AttemptKey;
 use cosy_model::{
@@ -155,6 +155,8 @@ pub(crate) struct Job {
     pub(in crate::jobs) not_before: Option<Time>,
     /// Running jobs make room for it.
     pub(in crate::jobs) room_is_made: bool,
+    /// Its guaranteed start was moved for another one.
+    pub(in crate::jobs) moved: Option<MovedRow>,
     pub(in crate::jobs) phase: Phase,
 }
 
@@ -204,11 +206,6 @@ impl Job {
         self.not_before
     }
 
-    /// Running jobs make room for it, so it stands before all others.
-    pub fn room_is_made(&self) -> bool {
-        self.room_is_made
-    }
-
     pub fn phase(&self) -> &Phase {
         &self.phase
     }
@@ -237,12 +234,8 @@ impl Job {
         self.attempt = Attempt(self.attempt.0 + 1);
         self.not_before = None;
         self.room_is_made = false;
+        self.moved = None;
         self.phase = Phase::Run(Box::new(run));
-    }
-
-    /// Others make room for it from now on, or do not any more.
-    pub fn makes_others_go(&mut self, room_is_made: bool) {
-        self.room_is_made = room_is_made;
     }
 
     /// It waits: in the planner's queue when there is no reason, else out of it.
@@ -309,6 +302,7 @@ impl Job {
             eligible: self.eligible,
             not_before: self.not_before,
             room_is_made: self.room_is_made,
+            moved: self.moved,
             phase: match &self.phase {
                 Phase::Waiting(known) => Phase::Waiting(Some(known.clone().unwrap_or_else(reason))),
                 Phase::Run(run) => Phase::Run(Box::new(run.of_component(number))),
@@ -379,6 +373,7 @@ impl Job {
             derived: self
                 .run()
                 .map_or((0, 0), |run| (run.steps().exit_code, run.steps().signal)),
+            moved: self.moved,
         }
     }
 

@@ -23,6 +23,7 @@ pub(crate) mod requeue;
 pub(crate) mod resize;
 pub(crate) mod restore;
 pub(crate) mod reviews;
+pub(crate) mod room;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod save;

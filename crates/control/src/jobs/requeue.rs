@@ -128,6 +128,7 @@ fn join_group(
         eligible: None,
         not_before: None,
         room_is_made: false,
+        moved: None,
         phase: Phase::Waiting(Some(WaitReason::Fresh)),
     });
     count_in_queue(&rooms.config, &mut rooms.queues, &mut rooms.jobs, submitted, 1);

@@ -211,7 +211,8 @@ pub(crate) fn room_lines(rooms: &Rooms, now: Time, job: &Job) -> Vec<String> {
             lines.push(format!("jobs make room for it, within {within}: {}", names.join(", ")));
         }
     }
-    if let Some((by, span)) = room.moved(job.id()).filter(|_| job.is_waiting()) {
+    if let Some(moved) = job.moved().filter(|_| job.is_waiting()) {
+        let (by, span) = (moved.by, moved.to.since(moved.from));
         lines.push(format!(
             "its guaranteed start is later by {span}, since room was made for job {by}, which comes first"
         ));

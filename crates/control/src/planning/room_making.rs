@@ -36,8 +36,6 @@ pub(crate) struct RoomMaking {
     forced: BTreeSet<(Time, JobId)>,
     /// Who may not have heard of it: the controller has died since.
     unheard: BTreeSet<JobId>,
-    /// Guaranteed starts that have become later: for whom, and what it was.
-    moved: BTreeMap<JobId, (JobId, Time, Time)>,
 }
 
 impl RoomMaking {
@@ -158,23 +156,6 @@ impl RoomMaking {
             return None;
         }
         self.forced.pop_first().map(|(_, id)| id)
-    }
-
-    /// The guaranteed start of a job is later since others make room for `by`.
-    pub fn moves(&mut self, job: JobId, by: JobId, (from, to): (Time, Time)) {
-        let first = self.moved.get(&job).map_or(from, |(_, first, _)| *first);
-        self.moved.insert(job, (by, first, to));
-    }
-
-    /// For which job its guaranteed start was moved, and by how much in all.
-    pub fn moved(&self, job: JobId) -> Option<(JobId, Span)> {
-        let (by, from, to) = self.moved.get(&job)?;
-        Some((*by, to.since(*from)))
-    }
-
-    /// Forgets what was said of jobs that wait no more.
-    pub fn forget(&mut self, waits: impl Fn(JobId) -> bool) {
-        self.moved.retain(|job, _| waits(*job));
     }
 
     /// Waiting jobs that may ask for room, the first of them.

@@ -128,7 +128,10 @@ fn tell_moved(rooms: &mut Rooms, turn: &mut Turn, by: JobId, before: &[(JobId, T
         let Some(new) = new.filter(|new| new > old) else {
             continue;
         };
-        rooms.planning.room_mut().moves(*id, by, (*old, new));
+        if let Some(job) = rooms.jobs.get_mut(id) {
+            job.start_is_moved(by, (*old, new));
+        }
+        save_job(&rooms.machine, &mut rooms.jobs, turn, *id);
         let detail = format!("by {}: room is made for job {by}", new.since(*old));
         turn.happened(now, EventKind::StartMoved, "controller", EventObject::Job(*id), detail);
         let mail = rooms.jobs.get(id);

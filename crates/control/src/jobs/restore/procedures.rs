@@ -213,6 +213,7 @@ fn load_job(
         job.held = row.held;
         job.attempt = row.attempt;
         job.eligible = row.eligible;
+        job.moved = row.moved;
     }
     if let Some(group) = rooms.jobs.group_mut(&row.base) {
         group.touched += u32::from(row.attempt.0 > 0);

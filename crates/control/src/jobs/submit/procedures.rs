@@ -98,6 +98,7 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
             eligible: None,
             not_before: None,
             room_is_made: false,
+            moved: None,
             phase: Phase::Waiting(Some(cosy_model::WaitReason::Fresh)),
         });
     }
