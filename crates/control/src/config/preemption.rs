@@ -20,7 +20,8 @@ pub struct PreemptionConfig {
     pub by: BTreeSet<PreemptBy>,
     /// How jobs are made to make room where neither their quality of service nor their queue says.
     pub mode: PreemptMode,
-    /// Jobs are spared until they have run for so long, where their quality of service does not say.
+    /// Jobs are spared until they have run for so long, where neither their queue's quality of service
+    /// nor their own says.
     pub exempt: Span,
     /// Jobs whose priority is above are spared.
     pub exempt_priority: Option<i64>,

@@ -22,9 +22,15 @@ pub(crate) fn side<'a>(queues: &'a Queues, policy: &'a Policy, job: &Job) -> Opt
         return None;
     };
     let qos = job.spec().qos.as_deref().unwrap_or(NORMAL);
+    let queue = queues.get(*queue).spec();
     Some(Side {
         qos: policy.qos(qos),
-        queue: queues.get(*queue).spec(),
+        queue_qos: queue
+            .admits
+            .qos
+            .as_deref()
+            .and_then(|name| policy.qos(name)),
+        queue,
     })
 }
 

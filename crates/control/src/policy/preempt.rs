@@ -2,7 +2,7 @@
 //! `PreemptExemptTime`.
 
 use crate::config::{PreemptBy, PreemptionConfig};
-use cosy_model::policy::{PreemptMode, QosRecord};
+use cosy_model::policy::{PreemptMode, QosFlag, QosRecord};
 use cosy_model::{QueueSpec, Span};
 
 /// One of two jobs of which one might preempt the other.
@@ -10,6 +10,8 @@ use cosy_model::{QueueSpec, Span};
 pub(crate) struct Side<'a> {
     /// Its quality of service, where there is one of that name.
     pub qos: Option<&'a QosRecord>,
+    /// The queue's own, where there is one.
+    pub queue_qos: Option<&'a QosRecord>,
     pub queue: &'a QueueSpec,
 }
 
@@ -80,10 +82,17 @@ pub(crate) fn way(
     })
 }
 
-/// So long a job runs before it may be preempted.
+/// So long a job runs before it may be preempted: what the queue's quality of service says, then
+/// the job's own, whose `OverPartQOS` swaps these two, then the cluster.
 pub(crate) fn exempt(config: &PreemptionConfig, victim: Side<'_>) -> Span {
-    let own = victim.qos.and_then(|qos| qos.preempt_exempt);
-    own.unwrap_or(config.exempt)
+    let over = |qos: &QosRecord| qos.flags.contains(&QosFlag::OverPartQos);
+    let (first, second) = match victim.qos.is_some_and(over) {
+        true => (victim.qos, victim.queue_qos),
+        false => (victim.queue_qos, victim.qos),
+    };
+    let mut both = first.into_iter().chain(second);
+    let said = both.find_map(|qos| qos.preempt_exempt);
+    said.unwrap_or(config.exempt)
 }
 
 #[cfg(test)]
@@ -135,6 +144,7 @@ mod tests {
             config.queues.insert("slow".to_owned(), own);
             let side = |(qos, queue)| Side {
                 qos: Some(qos),
+                queue_qos: None,
                 queue,
             };
             let got = way(&config, side(job), side(victim), first);
@@ -158,5 +168,33 @@ mod tests {
         check(&queue, (&low, &slow), (&high, &fast), false, None);
         check(&queue, (&low, &fast), (&high, &fast), false, None);
         check(&both, (&high, &fast), (&mid, &slow), false, Some((Suspend, 7)));
+    }
+
+    #[test]
+    fn who_is_spared_for_how_long() {
+        let qos = |exempt: Option<i64>, over: bool| QosRecord {
+            preempt_exempt: exempt.map(Span::from_secs),
+            flags: over.then_some(QosFlag::OverPartQos).into_iter().collect(),
+            ..QosRecord::default()
+        };
+        let check = |own: Option<QosRecord>, of_queue: Option<QosRecord>, want: i64| {
+            let config = PreemptionConfig {
+                exempt: Span::from_secs(9),
+                ..PreemptionConfig::default()
+            };
+            let victim = Side {
+                qos: own.as_ref(),
+                queue_qos: of_queue.as_ref(),
+                queue: &queue("main", 1),
+            };
+            assert_eq!(exempt(&config, victim).secs(), want, "{own:?} {of_queue:?}");
+        };
+        check(None, None, 9);
+        check(Some(qos(None, false)), Some(qos(None, false)), 9);
+        check(Some(qos(Some(5), false)), None, 5);
+        check(Some(qos(Some(5), false)), Some(qos(None, false)), 5);
+        check(Some(qos(Some(5), false)), Some(qos(Some(0), false)), 0);
+        check(Some(qos(Some(5), true)), Some(qos(Some(0), false)), 5);
+        check(Some(qos(None, true)), Some(qos(Some(0), false)), 0);
     }
 }
