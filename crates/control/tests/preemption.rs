@@ -5,7 +5,7 @@
 
 mod world;
 
-use cosy_control::{PreemptBy, PreemptionConfig, QueuePreemption};
+use cosy_control::{Event, PreemptBy, PreemptionConfig, QueuePreemption};
 use cosy_model::api::{Reply, Request};
 use cosy_model::policy::*;
 use cosy_model::*;
@@ -333,6 +333,64 @@ fn modes_exempt_times_and_who_is_spared() {
         ..QueuePreemption::default()
     };
     check(plain(), &|c| _ = c.queues.insert("main".to_owned(), own), attended, ["2:running"; 2]);
+}
+
+/// One quality of service lets its jobs preempt each other: those that stand behind go.
+#[test]
+fn within_one_quality_of_service() {
+    for within in [false, true] {
+        let low = QosChange {
+            preempt_within: Some(within),
+            ..QosChange::default()
+        };
+        let mut w = site_of(1, low, |_| {});
+        let behind = |qos: &str, nice| JobSpec {
+            nice,
+            ..job(qos, 1)
+        };
+        submits(&mut w, behind("low", 100));
+        submits(&mut w, behind("low", 100));
+        w.pass(10);
+        assert_eq!(w.queue(), "1:running 2:waiting/resources");
+        submits(&mut w, behind("low", 0));
+        w.pass(10);
+        let gone = "1:waiting/resources 2:waiting/priority 3:running";
+        let stays = "1:running 2:waiting/priority 3:waiting/resources";
+        assert_eq!(w.queue(), if within { gone } else { stays });
+        // Jobs of another one do not.
+        let mut w = site_of(1, QosChange::default(), |_| {});
+        submits(&mut w, behind("high", 100));
+        submits(&mut w, behind("high", 0));
+        w.pass(20);
+        assert_eq!(w.queue(), "1:running 2:waiting/resources");
+    }
+}
+
+/// How long jobs of a queue are spared, its quality of service says first.
+#[test]
+fn the_quality_of_service_of_the_queue_spares() {
+    let exempt = |secs| QosChange {
+        preempt_exempt: Some(Some(Span::from_secs(secs))),
+        ..QosChange::default()
+    };
+    let mut w = site_of(1, exempt(5000), |_| {});
+    let request = Request::ChangePolicy {
+        changes: vec![PolicyChange::AddQos {
+            name: "here".to_owned(),
+            set: exempt(60),
+        }],
+        dry_run: false,
+    };
+    w.ask_as(user(0, "root"), Some([2; 16]), request);
+    let mut config = w.config.clone();
+    config.queues[0].admits.qos = Some("here".to_owned());
+    w.event(Event::Reconfigured(Box::new(config)));
+    submits(&mut w, job("low", 1));
+    submits(&mut w, job("high", 1));
+    w.pass(50);
+    assert_eq!(w.queue(), "1:running 2:waiting/resources");
+    w.pass(20);
+    assert_eq!(w.queue(), "1:waiting/resources 2:running");
 }
 
 /// The controller dies at each batch, before or after it is written: what comes of it is the same.

@@ -132,6 +132,7 @@ fn as_json(qos: &QosRecord) -> Json {
         "flags": qos.flags.iter().map(|flag| flag.word()).collect::<Vec<_>>(),
         "preempt": qos.preempt,
         "preempt_mode": qos.preempt_mode,
+        "preempt_within": qos.preempt_within,
         "preempt_exempt_seconds": qos.preempt_exempt.map(|span| span.secs()),
         "grace_seconds": qos.grace.secs(),
         "limits": limits,

@@ -60,7 +60,11 @@ pub fn qos(all: &[String]) -> Result<QosChange, String> {
             "flags" => flags(&mut change, value)?,
             "usage-factor" => change.usage_factor_ppm = Some(factor(value)?),
             "preempt" => change.preempt = Some(qos_list(value)),
-            "preempt-mode" => change.preempt_mode = Some(mode(value)?),
+            "preempt-mode" => {
+                let (mode, within) = mode(value)?;
+                change.preempt_mode = Some(mode);
+                change.preempt_within = Some(within);
+            }
             "preempt-exempt" => {
                 change.preempt_exempt = Some(optional(value).map(span).transpose()?)
             }
@@ -162,13 +166,15 @@ fn factor(value: &str) -> Result<u32, String> {
         .ok_or_else(bad)
 }
 
-fn mode(value: &str) -> Result<Option<PreemptMode>, String> {
-    match PreemptMode::of_word(value) {
-        None if optional(value).is_some() => Err(format!(
-            "'{value}': jobs give way by 'cancel', 'requeue' or 'suspend'; 'off' keeps them, 'none' is as the cluster says"
-        )),
-        mode => Ok(mode),
+fn mode(value: &str) -> Result<(Option<PreemptMode>, bool), String> {
+    if optional(value).is_none() {
+        return Ok((None, false));
     }
+    PreemptMode::of_words(value).ok_or_else(|| {
+        format!(
+            "'{value}': jobs give way by 'cancel', 'requeue' or 'suspend'; 'off' keeps them, 'none' is as the cluster says; 'within' lets jobs of this one preempt each other, also as 'within,cancel'"
+        )
+    })
 }
 
 /// Limits that a setting names: several where it is a list of resources.
@@ -312,6 +318,7 @@ mod tests {
         check("usage-factor=1e9", Err("a number like"));
         check("usage-factor=", Err("a number like"));
         check("flags=Nothing", Err("DenyOnLimit"));
+        check("preempt-mode=within,within", Err("'cancel', 'requeue' or 'suspend'"));
         check("preempt-mode=gang", Err("'cancel', 'requeue' or 'suspend'"));
         check("MaxJobs=3", Err("cannot be set here"));
     }

@@ -7,7 +7,7 @@ use crate::jobs::job::{Job, Place};
 use crate::planning::Planning;
 use crate::planning::suspension::held_if_suspended;
 use crate::policy::Policy;
-use crate::policy::preempt::{Side, Way, exempt, is_above, may_preempt, way};
+use crate::policy::preempt::{Side, Way, exempt, is_above, may_preempt, way, within};
 use crate::queues::Queues;
 use crate::queues::order;
 use crate::rooms::Rooms;
@@ -151,7 +151,7 @@ fn way_of(
     if now < started + exempt(config, side) || is_too_important(rooms, victim) {
         return None;
     }
-    let first = config.within && stands_before(rooms, key, victim);
+    let first = within(config, own) && stands_before(rooms, key, victim);
     let mut way = way(config, own, side, first)?;
     if way.mode == PreemptMode::Requeue && !may_be_requeued(victim) {
         way.mode = PreemptMode::Cancel;

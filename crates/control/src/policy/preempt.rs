@@ -29,9 +29,14 @@ pub(crate) struct Way {
 pub(crate) fn may_preempt(config: &PreemptionConfig, job: Side<'_>, lowest: i32) -> bool {
     let by_qos = job
         .qos
-        .is_some_and(|qos| config.within || !qos.preempt.is_empty());
+        .is_some_and(|qos| within(config, job) || !qos.preempt.is_empty());
     (by_qos && config.by.contains(&PreemptBy::Qos))
         || (config.by.contains(&PreemptBy::Queue) && job.queue.priority > lowest)
+}
+
+/// True when `job` may preempt those of its own quality of service that stand behind it.
+pub(crate) fn within(config: &PreemptionConfig, job: Side<'_>) -> bool {
+    config.within || job.qos.is_some_and(|qos| qos.preempt_within)
 }
 
 /// True when `job` is of a class before which `other` makes room. `first`: the job stands before
@@ -50,7 +55,7 @@ fn by_qos(config: &PreemptionConfig, job: Side<'_>, other: Side<'_>, first: bool
         return false;
     };
     let listed = own.preempt.contains(&its.name);
-    let within = config.within && own.name == its.name && first;
+    let within = within(config, job) && own.name == its.name && first;
     config.by.contains(&PreemptBy::Qos) && (listed || within)
 }
 

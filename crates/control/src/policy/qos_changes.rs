@@ -132,6 +132,9 @@ fn changed(draft: &Draft<'_>, mut row: QosRecord, set: &QosChange) -> Result<Qos
     if let Some(mode) = set.preempt_mode {
         row.preempt_mode = mode;
     }
+    if let Some(within) = set.preempt_within {
+        row.preempt_within = within;
+    }
     if let Some(exempt) = set.preempt_exempt {
         row.preempt_exempt = exempt;
     }

@@ -59,6 +59,9 @@ pub struct QosChange {
     pub preempt: Option<QosListChange>,
     /// How its jobs give way; inner `None`: as the cluster says.
     pub preempt_mode: Option<Option<PreemptMode>>,
+    /// Whether its jobs give way to those of it that stand before them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preempt_within: Option<bool>,
     /// How long its jobs need not give way; inner `None`: as the cluster says.
     pub preempt_exempt: Option<Option<Span>>,
     /// Between the order to give way and its force.

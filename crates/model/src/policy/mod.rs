@@ -19,7 +19,7 @@ pub use info::{
 pub use limit::{LimitHit, LimitKey, LimitKind, LimitPlace, LimitScope, Limits, Measure};
 pub use records::{
     AccountRecord, AdminLevel, AssociationKey, AssociationRecord, AssociationSettings, Enforce,
-    PreemptMode, QosFlag, QosRecord, Shares, UserRecord,
+    PreemptMode, QosFlag, QosRecord, Shares, UserRecord, WITHIN,
 };
 pub use tres::Tres;
 

@@ -141,6 +141,9 @@ pub struct AssociationRecord {
     pub settings: AssociationSettings,
 }
 
+/// The word for jobs that preempt those of their own quality of service that stand behind them.
+pub const WITHIN: &str = "within";
+
 /// How jobs are made to give way. Source: slurm.conf(5), `PreemptMode`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -172,6 +175,25 @@ impl PreemptMode {
     /// The mode with exactly that word.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.word() == word)
+    }
+
+    /// What a quality of service says: a mode, [`WITHIN`] or both, with a comma between them, and
+    /// whether `within` is among them.
+    pub fn of_words(text: &str) -> Option<(Option<Self>, bool)> {
+        let (mut mode, mut within) = (None, false);
+        for word in text.split(',').map(str::trim) {
+            let known = match word {
+                WITHIN => !std::mem::replace(&mut within, true),
+                word => {
+                    let one = Self::of_word(word);
+                    one.is_some() && std::mem::replace(&mut mode, one).is_none()
+                }
+            };
+            if !known {
+                return None;
+            }
+        }
+        Some((mode, within))
     }
 }
 
@@ -247,6 +269,9 @@ pub struct QosRecord {
     pub preempt: BTreeSet<String>,
     /// How its jobs are made to give way; `None` as the cluster says.
     pub preempt_mode: Option<PreemptMode>,
+    /// Its jobs give way to those of it that stand before them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub preempt_within: bool,
     /// Its jobs do not give way before they have run for so long.
     pub preempt_exempt: Option<Span>,
     /// Between the order to give way and its force.
@@ -265,8 +290,58 @@ impl Default for QosRecord {
             usage_factor_ppm: 1_000_000,
             preempt: BTreeSet::new(),
             preempt_mode: None,
+            preempt_within: false,
             preempt_exempt: None,
             grace: Span::ZERO,
         }
+    }
+}
+
+impl QosRecord {
+    /// How its jobs give way, in the words of settings; `None`: as the cluster says.
+    pub fn preempt_words(&self) -> Option<String> {
+        let within = self.preempt_within.then_some(WITHIN);
+        let words = within
+            .into_iter()
+            .chain(self.preempt_mode.map(PreemptMode::word));
+        let words: Vec<&str> = words.collect();
+        (!words.is_empty()).then(|| words.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_and_within() {
+        let check = |text: &str, want: Option<(Option<PreemptMode>, bool)>| {
+            assert_eq!(PreemptMode::of_words(text), want, "{text}");
+        };
+        check("cancel", Some((Some(PreemptMode::Cancel), false)));
+        check("within", Some((None, true)));
+        check("within,requeue", Some((Some(PreemptMode::Requeue), true)));
+        check("suspend, within", Some((Some(PreemptMode::Suspend), true)));
+        for bad in [
+            "",
+            ",",
+            "gang",
+            "cancel,requeue",
+            "within,within",
+            "within,",
+            "cancel,cancel",
+        ] {
+            check(bad, None);
+        }
+        for text in ["cancel", "within", "within,off"] {
+            let (preempt_mode, preempt_within) = PreemptMode::of_words(text).unwrap();
+            let row = QosRecord {
+                preempt_mode,
+                preempt_within,
+                ..QosRecord::default()
+            };
+            assert_eq!(row.preempt_words().as_deref(), Some(text));
+        }
+        assert_eq!(QosRecord::default().preempt_words(), None);
     }
 }

@@ -107,8 +107,12 @@ impl QosChange {
             words.list("Preempt", list);
         }
         if let Some(mode) = self.preempt_mode {
+            let within = self.preempt_within.filter(|within| *within);
+            let within = within.map(|_| "Within".to_owned());
             let mode = mode.map(|mode| format!("{mode:?}"));
-            words.add("PreemptMode", mode.as_deref().unwrap_or("cluster"));
+            let both: Vec<String> = within.into_iter().chain(mode).collect();
+            let cluster = both.is_empty().then_some("cluster");
+            words.add("PreemptMode", cluster.unwrap_or(&both.join(",")));
         }
         if let Some(exempt) = self.preempt_exempt {
             words.number("PreemptExemptTime", exempt.map(Span::secs));

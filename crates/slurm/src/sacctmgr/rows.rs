@@ -7,8 +7,7 @@ use super::values;
 use super::view::PolicyView;
 use crate::times;
 use cosy_model::policy::{
-    AccountRecord, AssociationInfo, LimitKey, LimitKind, Measure, PreemptMode, QosRecord, Shares,
-    Tres,
+    AccountRecord, AssociationInfo, LimitKey, LimitKind, Measure, QosRecord, Shares, Tres,
 };
 use cosy_model::{License, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,7 +175,8 @@ pub fn qos(record: &QosRecord) -> Cells {
     row.insert("Priority", record.priority.to_string());
     row.insert("GraceTime", times::duration(record.grace));
     row.insert("Preempt", preempt.join(","));
-    row.insert("PreemptMode", mode(record.preempt_mode).to_owned());
+    let mode = record.preempt_words();
+    row.insert("PreemptMode", mode.unwrap_or_else(|| "cluster".to_owned()));
     row.insert("Flags", flags.join(","));
     row.insert("UsageFactor", values::factor(record.usage_factor_ppm));
     if let Some(exempt) = record.preempt_exempt {
@@ -185,13 +185,6 @@ pub fn qos(record: &QosRecord) -> Cells {
     let all: Vec<(&LimitKey, u64)> = record.limits.iter().collect();
     limits(&mut row, QOS, &all);
     row
-}
-
-const fn mode(mode: Option<PreemptMode>) -> &'static str {
-    match mode {
-        None => "cluster",
-        Some(mode) => mode.word(),
-    }
 }
 
 /// The rows of a list; lists of what is not here are empty.

@@ -195,9 +195,10 @@ impl Settings {
                 self.qos.preempt = Some(listed);
             }
             Setting::PreemptMode => {
-                let mode = preempt_mode(value)
+                let (mode, within) = preempt_mode(value)
                     .ok_or_else(|| format!(" Bad Preempt Mode given: {}", clean(word)))?;
                 self.qos.preempt_mode = Some(mode);
+                self.qos.preempt_within = Some(within);
                 self.lines.push(wide("PreemptMode", &value.to_uppercase()));
             }
             Setting::PreemptExempt => {
@@ -317,10 +318,11 @@ fn admin_level(value: &str) -> Result<AdminLevel, String> {
     })
 }
 
-fn preempt_mode(value: &str) -> Option<Option<PreemptMode>> {
+/// A mode, and whether jobs of the same quality of service preempt each other.
+fn preempt_mode(value: &str) -> Option<(Option<PreemptMode>, bool)> {
     match value.to_ascii_lowercase().as_str() {
-        "cluster" | "-1" => Some(None),
-        word => PreemptMode::of_word(word).map(Some),
+        "cluster" | "-1" => Some((None, false)),
+        words => PreemptMode::of_words(words),
     }
 }
 

@@ -7,8 +7,8 @@ use crate::sacctmgr::view::PolicyView;
 use crate::sacctmgr::words::names;
 use crate::show::clean;
 use cosy_model::policy::{
-    AdminLevel, AssociationInfo, AssociationUsage, LimitKey, LimitKind, Limits, PreemptMode,
-    QosRecord, Shares, Tres,
+    AdminLevel, AssociationInfo, AssociationUsage, LimitKey, LimitKind, Limits, QosRecord, Shares,
+    Tres,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -402,12 +402,9 @@ fn quality(qos: &QosRecord, tree: &Tree<'_>, facts: Facts<'_>) -> Vec<String> {
         format!("MinTRESPJ={}", plain(&all, LimitKind::MinTresPerJob)),
         format!(
             "PreemptMode={}",
-            match qos.preempt_mode {
-                None | Some(PreemptMode::Off) => "OFF",
-                Some(PreemptMode::Cancel) => "CANCEL",
-                Some(PreemptMode::Requeue) => "REQUEUE",
-                Some(PreemptMode::Suspend) => "SUSPEND",
-            }
+            qos.preempt_words()
+                .unwrap_or("off".to_owned())
+                .to_uppercase()
         ),
         format!("Priority={}", qos.priority),
         accounts,

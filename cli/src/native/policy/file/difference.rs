@@ -95,6 +95,7 @@ fn qos_change(old: &QosRecord, new: &QosRecord) -> (QosChange, Vec<String>) {
         }
         differs
     };
+    let mode = |row: &QosRecord| (row.preempt_mode, row.preempt_within);
     let set = QosChange {
         description: differs("description", old.description != new.description)
             .then(|| new.description.clone()),
@@ -103,8 +104,8 @@ fn qos_change(old: &QosRecord, new: &QosRecord) -> (QosChange, Vec<String>) {
         flags: differs("flags", old.flags != new.flags).then(|| new.flags.clone()),
         usage_factor_ppm: differs("usage-factor", old.usage_factor_ppm != new.usage_factor_ppm)
             .then_some(new.usage_factor_ppm),
-        preempt_mode: differs("preempt-mode", old.preempt_mode != new.preempt_mode)
-            .then_some(new.preempt_mode),
+        preempt_mode: differs("preempt-mode", mode(old) != mode(new)).then_some(new.preempt_mode),
+        preempt_within: (mode(old) != mode(new)).then_some(new.preempt_within),
         preempt_exempt: differs("preempt-exempt", old.preempt_exempt != new.preempt_exempt)
             .then_some(new.preempt_exempt),
         grace: differs("grace", old.grace != new.grace).then_some(new.grace),

@@ -132,6 +132,7 @@ fn qos_of(name: &str, change: QosChange) -> Result<QosRecord, String> {
         description: change.description.unwrap_or_else(|| name.to_owned()),
         priority: change.priority.unwrap_or_default(),
         preempt_mode: change.preempt_mode.flatten(),
+        preempt_within: change.preempt_within.unwrap_or_default(),
         preempt_exempt: change.preempt_exempt.flatten(),
         grace: change.grace.unwrap_or_default(),
         ..QosRecord::default()

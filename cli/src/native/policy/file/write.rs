@@ -85,8 +85,8 @@ fn qos(text: &mut String, row: &QosRecord) {
     if !row.preempt.is_empty() {
         list(text, "preempt", &row.preempt);
     }
-    if let Some(mode) = row.preempt_mode {
-        line(text, "preempt-mode", mode.word());
+    if let Some(words) = row.preempt_words() {
+        line(text, "preempt-mode", &words);
     }
     if let Some(exempt) = row.preempt_exempt {
         line(text, "preempt-exempt", &exempt.to_string());
