@@ -59,6 +59,9 @@ pub struct MemoryStore {
     pub told: Vec<api::HistoryEvent>,
     /// Runs that another one followed.
     pub earlier_runs: Vec<JobRow>,
+    /// Each time that room was made: rows of jobs before and behind the batch, where it was made
+    /// once in it.
+    pub around_room: Vec<Option<[BTreeMap<JobId, JobRow>; 2]>>,
     /// Who made room for whom.
     pub room: Vec<api::HistoryEvent>,
     /// What happened to triggers.
@@ -80,6 +83,12 @@ pub struct MemoryStore {
 impl MemoryStore {
     pub fn commit(&mut self, records: Vec<Record>) {
         let mut gone = false;
+        let made = |record: &&Record| match record {
+            Record::Happened(event) => event.kind == EventKind::MakesRoom,
+            _ => false,
+        };
+        let made = records.iter().filter(made).count();
+        let before = (made == 1).then(|| self.jobs.clone());
         for record in records {
             match record {
                 Record::Submitted { row, .. } => {
@@ -211,6 +220,10 @@ impl MemoryStore {
         }
         if gone {
             self.assert_bodies();
+        }
+        match before {
+            Some(before) => self.around_room.push(Some([before, self.jobs.clone()])),
+            None => self.around_room.extend(vec![None; made]),
         }
     }
 
