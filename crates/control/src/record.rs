@@ -26,7 +26,6 @@ pub use held_by::HeldBy;
 pub use part::PartRow;
 pub use preempted::{MovedRow, PreemptedRow};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Which of the ids that an array takes each of its tasks has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
