@@ -797,7 +797,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -841,7 +841,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -1048,7 +1048,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -1152,7 +1152,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     drop(bench.saved(&running(1, 1000, Some(7))));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; PRAGMA user_version = 9;";
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
         "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",
