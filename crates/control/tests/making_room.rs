@@ -223,11 +223,13 @@ impl History {
         {
             return Ok(());
         }
+        let asks = id;
+        // Who started in this turn, before the question, holds its cores as the others do.
         let runs = |id: &JobId| {
-            let same = before.get(id).zip(after.get(id));
-            same.filter(|(old, new)| {
-                let there = old.run.is_some() && new.run.is_some() && new.end.is_none();
-                there && old.attempt == new.attempt
+            after.get(id).filter(|new| {
+                let old = before.get(id);
+                let went_on = old.is_none_or(|old| old.attempt == new.attempt);
+                *id != asks && new.run.is_some() && new.end.is_none() && went_on
             })
         };
         let holders: Vec<JobId> = self
@@ -274,20 +276,29 @@ impl History {
             .iter()
             .copied()
             .filter(|victim| {
-                let run = before[victim].run.as_ref().unwrap();
+                let run = before.get(victim).and_then(|row| row.run.as_ref());
+                let Some(run) = run else {
+                    return false; // it starts in this turn
+                };
                 let old = event.at >= began(run) + Span::from_secs(self.exempt);
                 self.asked[victim].0 < class
                     && old
-                    && run.suspended.is_none()
+                    && (run.suspended.is_none() || run.resuming && gone.contains(victim)) // it went on in this turn
                     && run.killed.is_none()
             })
             .collect();
         prop_assert!(gone.iter().all(|one| candidates.contains(one)), "{event:?}: {candidates:?}");
         let lost = |id: &JobId| {
             let run = before[id].run.as_ref().unwrap();
-            let since = run.checkpoint.unwrap_or(Time(0)).max(began(run));
+            let still = run
+                .suspended
+                .map_or(0, |since| event.at.since(since).secs());
+            let ran = event.at.since(began(run)).secs() - run.suspended_for.secs() - still;
+            let unsafe_for = run
+                .checkpoint
+                .map_or(ran, |safe| event.at.since(safe).secs());
             let cores: u32 = run.parts.iter().map(|part| part.amounts.cores).sum();
-            i64::from(cores) * event.at.since(since).secs()
+            i64::from(cores) * ran.min(unsafe_for)
         };
         let cost = |gone: &BTreeSet<JobId>| gone.iter().map(lost).sum::<i64>();
         let all = (0..1usize << candidates.len()).map(|bits| -> BTreeSet<JobId> {

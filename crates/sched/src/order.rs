@@ -13,9 +13,9 @@ use std::cmp::Ordering;
 /// never have equal keys, because the id is part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OrderKey {
-    /// Running jobs make room for it: it stands before everybody, and its place is kept however few
-    /// places the policy guarantees.
-    pub ahead: bool,
+    /// Since when running jobs make room for it: it stands before everybody, behind those for which
+    /// room has been made longer, and its place is kept however few places the policy guarantees.
+    pub ahead: Option<Time>,
     /// Priority of the queue: the higher is served first.
     pub queue_priority: i32,
     /// The user's level in the queue.
@@ -35,9 +35,9 @@ pub struct OrderKey {
 
 impl Ord for OrderKey {
     fn cmp(&self, other: &Self) -> Ordering {
-        other
-            .ahead
-            .cmp(&self.ahead)
+        let ahead = |key: &Self| key.ahead.unwrap_or(Time(i64::MAX));
+        ahead(self)
+            .cmp(&ahead(other))
             .then_with(|| other.queue_priority.cmp(&self.queue_priority))
             .then_with(|| self.level.cmp(&other.level))
             .then_with(|| other.score.cmp(&self.score))
@@ -60,7 +60,7 @@ mod tests {
 
     fn key(queue_priority: i32, level: AccessLevel, nice: i64, submit: i64, job: u64) -> OrderKey {
         OrderKey {
-            ahead: false,
+            ahead: None,
             queue_priority,
             level,
             score: 0,
@@ -75,10 +75,15 @@ mod tests {
     fn each_part_outweighs_the_later_ones() {
         use AccessLevel::{Allow, Defer, Prefer};
         let first = OrderKey {
-            ahead: true,
+            ahead: Some(Time(9)),
             ..key(-9, Defer, 9, 99, 99)
         };
+        let longer = OrderKey {
+            ahead: Some(Time(8)),
+            ..key(-9, Defer, 10, 99, 99)
+        };
         let served = [
+            longer,
             first,
             key(9, Defer, 5, 50, 50),
             key(1, Prefer, 5, 50, 50),

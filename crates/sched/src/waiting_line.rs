@@ -314,7 +314,7 @@ mod tests {
 
     fn key(at: u64) -> OrderKey {
         OrderKey {
-            ahead: false,
+            ahead: None,
             queue_priority: 0,
             level: AccessLevel::Allow,
             score: 0,

@@ -32,7 +32,7 @@ fn whole_job(id: u64, nodes: u32, limit: i64, preferred: u32) -> WaitingJob {
     WaitingJob {
         holds: cosy_sched::Holds::NONE,
         key: OrderKey {
-            ahead: false,
+            ahead: None,
             queue_priority: 0,
             level: AccessLevel::Allow,
             score: 0,

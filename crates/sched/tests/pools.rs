@@ -32,7 +32,7 @@ fn job(id: u64, queue: u16, nodes: u32, limit: i64, holds: &[(PoolId, HoldAmount
     };
     WaitingJob {
         key: OrderKey {
-            ahead: false,
+            ahead: None,
             queue_priority: 0,
             level: AccessLevel::Allow,
             score: 0,

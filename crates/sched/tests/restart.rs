@@ -24,7 +24,7 @@ fn whole(id: u64, nodes: u32, limit: Span, allowed: NodeMask) -> WaitingJob {
     WaitingJob {
         holds: cosy_sched::Holds::NONE,
         key: OrderKey {
-            ahead: false,
+            ahead: None,
             queue_priority: 0,
             level: AccessLevel::Allow,
             score: 0,

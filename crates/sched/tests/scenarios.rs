@@ -282,7 +282,7 @@ impl<'a> Play<'a> {
         self.scheduler.enqueue(WaitingJob {
             holds: self.holds(words).into_iter().map(hold).collect(),
             key: OrderKey {
-                ahead: words.0.contains(&"ahead"),
+                ahead: words.0.contains(&"ahead").then_some(Time(0)),
                 queue_priority: *queue_priority,
                 level,
                 score: 0,

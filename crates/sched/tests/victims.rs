@@ -351,7 +351,7 @@ fn a_large_machine() {
             planner.set_pool(PoolId(1), spec);
         }
         let key = OrderKey {
-            ahead: false,
+            ahead: None,
             queue_priority: 9,
             level: AccessLevel::Allow,
             score: 0,

@@ -229,7 +229,7 @@ pub(crate) fn waiting(at: u64, job: &Job, demand: &Arc<Demand>) -> WaitingJob {
 /// Within a priority the order of service is that of the indices.
 fn key(at: usize, job: &Job, priorities: &[i32]) -> OrderKey {
     OrderKey {
-        ahead: false,
+        ahead: None,
         queue_priority: priorities.get(job.queue as usize).copied().unwrap_or(0),
         level: AccessLevel::Allow,
         score: 0,

@@ -153,8 +153,8 @@ pub(crate) struct Job {
     pub(in crate::jobs) eligible: Option<Time>,
     /// It waits again, and not before then.
     pub(in crate::jobs) not_before: Option<Time>,
-    /// Running jobs make room for it.
-    pub(in crate::jobs) room_is_made: bool,
+    /// Since when running jobs make room for it.
+    pub(in crate::jobs) room_is_made: Option<Time>,
     /// Its guaranteed start was moved for another one.
     pub(in crate::jobs) moved: Option<MovedRow>,
     pub(in crate::jobs) phase: Phase,
@@ -233,7 +233,7 @@ impl Job {
     pub fn starts(&mut self, run: Run) {
         self.attempt = Attempt(self.attempt.0 + 1);
         self.not_before = None;
-        self.room_is_made = false;
+        self.room_is_made = None;
         self.moved = None;
         self.phase = Phase::Run(Box::new(run));
     }

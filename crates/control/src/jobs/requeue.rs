@@ -127,7 +127,7 @@ fn join_group(
         attempt: ended.row.attempt,
         eligible: None,
         not_before: None,
-        room_is_made: false,
+        room_is_made: None,
         moved: None,
         phase: Phase::Waiting(Some(WaitReason::Fresh)),
     });

@@ -5,8 +5,8 @@ use crate::record::MovedRow;
 use cosy_model::{JobId, Time};
 
 impl Job {
-    /// Running jobs make room for it, so it stands before all others.
-    pub fn room_is_made(&self) -> bool {
+    /// Since when running jobs make room for it, so that it stands before all others.
+    pub fn room_is_made(&self) -> Option<Time> {
         self.room_is_made
     }
 
@@ -15,9 +15,9 @@ impl Job {
         self.moved
     }
 
-    /// Others make room for it from now on, or do not any more.
-    pub fn makes_others_go(&mut self, room_is_made: bool) {
-        self.room_is_made = room_is_made;
+    /// Others have made room for it since then, or do not any more.
+    pub fn makes_others_go(&mut self, since: Option<Time>) {
+        self.room_is_made = since;
     }
 
     /// Its guaranteed start is later since room is made for `by`; how much in all is kept.

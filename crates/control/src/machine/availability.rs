@@ -12,6 +12,10 @@ use cosy_model::node::NodeOrder;
 use cosy_model::{EventKind, EventObject, NodeId, NodeState, Span};
 
 pub(crate) fn update_available(rooms: &mut Rooms, turn: &mut Turn, id: NodeId) {
+    let node = &rooms.machine.nodes[id.index()];
+    if node.link.is_some() || node.state != NodeState::Open || node.lost {
+        rooms.machine.returning.is_settled(id);
+    }
     let available =
         rooms.machine.nodes[id.index()].takes_jobs() && !rooms.machine.changes.concern(id);
     rooms.planning.cluster_mut().set_available(id, available);

@@ -15,6 +15,7 @@ pub(crate) mod nodes;
 pub(crate) mod older_store;
 pub(crate) mod passages;
 pub(crate) mod reports;
+pub(crate) mod returning;
 pub(crate) mod revocation;
 
 pub(crate) use changes::SHORT;
@@ -24,6 +25,7 @@ use crate::machine::changes::Changes;
 use crate::machine::keys::Keys;
 use crate::machine::nodes::{Link, Node};
 use crate::machine::passages::Passages;
+use crate::machine::returning::Returning;
 use crate::record::NodeRow;
 use cosy_model::node::AttemptKey;
 use cosy_model::{ClockStep, JobId, NodeId, NodeSpec, NodeState, Span, Time};
@@ -45,22 +47,39 @@ pub(crate) struct Machine {
     unordered: BTreeSet<(JobId, NodeId)>,
     /// What nodes have become and was not acted upon yet.
     changes: Changes,
+    /// Nodes that are waited for since the controller has started.
+    returning: Returning,
 }
 
 impl Machine {
     /// The nodes of the configuration, with what the store knows of them.
-    pub fn restore(specs: &[NodeSpec], known: &BTreeMap<String, NodeRow>, keys: Keys) -> Self {
+    pub fn restore(
+        specs: &[NodeSpec],
+        known: &BTreeMap<String, NodeRow>,
+        keys: Keys,
+        now: Time,
+    ) -> Self {
         let mut it = Self {
             keys,
             ..Self::default()
         };
+        let mut returning = BTreeSet::new();
         for spec in specs {
             let id = it.add(spec.clone());
             if let Some(row) = known.get(&spec.name) {
                 it.node_mut(id).load(row);
+                if row.state == NodeState::Open && !row.lost && row.amounts.is_some() {
+                    returning.insert(id);
+                }
             }
         }
+        it.returning = Returning::new(returning, now);
         it
+    }
+
+    /// Whether nodes are waited for that were in service when the controller stopped.
+    pub fn awaits_nodes(&mut self, now: Time) -> bool {
+        self.returning.awaits(now)
     }
 
     /// A node that was not in the configuration until now; its number.
@@ -187,11 +206,13 @@ impl Machine {
             node.clock.forget();
         }
         self.changes.clock_set(step);
+        self.returning.clock_set(step);
     }
 
     /// When there is something to do next because nodes have changed.
     pub fn next_due(&self) -> Option<Time> {
-        self.changes.next_due()
+        let changes = self.changes.next_due();
+        changes.into_iter().chain(self.returning.next_due()).min()
     }
 
     /// Keys that nodes joined with, revoked ones, tokens.

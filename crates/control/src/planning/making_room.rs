@@ -52,16 +52,17 @@ pub(crate) fn may_ask_for_room(
     planning.room_mut().stands(key, may, now);
 }
 
-/// Who makes room for whom, of the rows: before waiting jobs are entered into planners.
+/// Who makes room for whom, of the rows: before waiting jobs are entered into planners. Who was told
+/// goes also when the other one has started meanwhile, as without a restart.
 pub(crate) fn room_is_made_again(jobs: &mut Jobs, planning: &mut Planning) {
     let preempted = jobs.all().filter_map(|job| {
         let run = job.run()?;
         let row = run.preempted()?;
         let ends = run.gives_way().is_some();
         let forced = ends && run.killed().is_none() && !run.is_over();
-        Some((job.id(), row, ends, forced))
+        Some((job.id(), row, forced))
     });
-    for (id, row, ends, forced) in preempted.collect::<Vec<_>>() {
+    for (id, row, forced) in preempted.collect::<Vec<_>>() {
         let room = planning.room_mut();
         room.makes_room(id, row.by, forced.then_some(row.until));
         if forced {
@@ -69,9 +70,8 @@ pub(crate) fn room_is_made_again(jobs: &mut Jobs, planning: &mut Planning) {
         }
         let job = jobs.get_mut(&row.by).filter(|job| job.is_waiting());
         if let Some(job) = job {
-            job.makes_others_go(true);
-        } else if ends {
-            planning.room_mut().makes_none(id, row.by);
+            let first = job.room_is_made().map_or(row.at, |at| at.min(row.at));
+            job.makes_others_go(Some(first));
         }
     }
 }
@@ -114,7 +114,7 @@ pub(crate) fn question(rooms: &Rooms, now: Time, id: JobId) -> Option<RoomQuesti
         let other = other.and_then(|other| side(queues, policy, other));
         let above =
             other.is_some_and(|other| is_above(&rooms.config.preemption, own, other, false));
-        head.key < waiting.key && (head.key.ahead || !above)
+        head.key < waiting.key && (head.key.ahead.is_some() || !above)
     });
     let grace = ways.values().map(|way| way.grace).max();
     let mut asked = waiting.clone();
@@ -206,7 +206,7 @@ pub(crate) fn preemptible_from(rooms: &Rooms, job: &Job) -> Option<Time> {
 pub(crate) fn room_lines(rooms: &Rooms, now: Time, job: &Job) -> Vec<String> {
     let room = rooms.planning.room();
     let mut lines = Vec::new();
-    if job.is_waiting() && job.room_is_made() {
+    if job.is_waiting() && job.room_is_made().is_some() {
         let makers = room.for_job(job.id());
         let runs = makers.filter_map(|id| Some((id, rooms.jobs.get(&id)?.run()?.preempted()?)));
         let runs: Vec<_> = runs.collect();

@@ -44,7 +44,7 @@ impl RoomMaking {
         let before = self.keys.get(&key.job).copied();
         let again = before.and_then(|old| self.asking.remove(&old));
         self.keys.remove(&key.job);
-        if may && !key.ahead {
+        if may && key.ahead.is_none() {
             self.keys.insert(key.job, key);
             self.asking.insert(key, again.unwrap_or(now));
             self.next_look = Some(

@@ -22,9 +22,12 @@ use crate::set_aside::Object;
 use crate::turn::Turn;
 use cosy_model::{EventKind, EventObject, JobId};
 
-/// Starts what the planner says can start.
+/// Starts what the planner says can start, once the nodes are back after a start of the controller.
 pub(crate) fn start_jobs(rooms: &mut Rooms, turn: &mut Turn) {
     let now = turn.now();
+    if rooms.machine.awaits_nodes(now) {
+        return;
+    }
     loop {
         let mut starts = planned_starts(&mut rooms.planning, &mut rooms.reservations, now);
         if starts.is_empty() {

@@ -48,6 +48,9 @@ pub(crate) fn make_room(rooms: &mut Rooms, turn: &mut Turn) {
         ask_all_anew(rooms, turn);
     }
     let now = turn.now();
+    if rooms.machine.awaits_nodes(now) {
+        return; // with their nodes, fewer might have to go
+    }
     for _ in 0..QUESTIONS {
         let Some(id) = rooms.planning.room_mut().next_asking(now) else {
             return;
@@ -102,7 +105,7 @@ fn give_room(
     let queue = question.job.queue;
     let before = rooms.planning.cluster().guaranteed_starts(now, queue);
     rooms.planning.room_mut().room_is_made_for(id);
-    stand_ahead(rooms, turn, id, true);
+    stand_ahead(rooms, turn, id, Some(now));
     let mut names = Vec::new();
     for victim in victims {
         if let Some(way) = question.ways.get(victim) {
@@ -140,8 +143,8 @@ fn tell_moved(rooms: &mut Rooms, turn: &mut Turn, by: JobId, before: &[(JobId, T
     }
 }
 
-/// The job stands before all others, or where it would without that.
-fn stand_ahead(rooms: &mut Rooms, turn: &Turn, id: JobId, ahead: bool) {
+/// The job stands before all others since then, or where it would without that.
+fn stand_ahead(rooms: &mut Rooms, turn: &Turn, id: JobId, ahead: Option<Time>) {
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return;
     };
@@ -299,7 +302,7 @@ fn settle_room(rooms: &mut Rooms, turn: &mut Turn) {
     let all: Vec<JobId> = rooms.planning.room().all().keys().copied().collect();
     for id in all {
         let job = rooms.jobs.get(&id);
-        let needed = job.is_some_and(|job| job.room_is_made() && waits_for_its_turn(job));
+        let needed = job.is_some_and(|job| job.room_is_made().is_some() && waits_for_its_turn(job));
         let runs = job.and_then(Job::run).is_some_and(|run| !run.is_over());
         let makers: Vec<JobId> = rooms.planning.room().for_job(id).collect();
         let mut left = 0;
@@ -343,7 +346,10 @@ fn settle_one(rooms: &mut Rooms, turn: &mut Turn, (id, needed): (JobId, bool), l
         let run = rooms.jobs.get(&maker).and_then(Job::run);
         run.is_some_and(|run| run.gives_way().is_none())
     });
-    let has_job = rooms.jobs.get(&id).is_some_and(Job::room_is_made);
+    let has_job = rooms
+        .jobs
+        .get(&id)
+        .is_some_and(|job| job.room_is_made().is_some());
     let in_line = rooms.planning.cluster().is_waiting(id);
     if needed && in_line && (left == 0 || still) {
         // All have gone, and it could not start: others may be asked.
@@ -352,11 +358,11 @@ fn settle_one(rooms: &mut Rooms, turn: &mut Turn, (id, needed): (JobId, bool), l
             goes_on(rooms, turn, maker, id);
         }
         rooms.planning.room_mut().is_settled(id);
-        stand_ahead(rooms, turn, id, false);
+        stand_ahead(rooms, turn, id, None);
         rooms.planning.room_mut().in_vain(id, turn.now());
     } else if !needed {
         if has_job {
-            stand_ahead(rooms, turn, id, false);
+            stand_ahead(rooms, turn, id, None);
         }
         if left == 0 {
             rooms.planning.room_mut().is_settled(id);

@@ -63,7 +63,7 @@ pub(crate) fn of_newcomer(
     next: JobId,
 ) -> OrderKey {
     OrderKey {
-        ahead: false,
+        ahead: None,
         queue_priority: queue.priority,
         level,
         score: Scores::of_newcomer(queue),
@@ -86,7 +86,7 @@ pub(crate) fn number_anew(inquiry: &mut Inquiry, next: JobId) {
 /// The key of what comes behind everybody: what `job` takes when nobody else can use it.
 pub(crate) const fn behind_all(job: JobId) -> OrderKey {
     OrderKey {
-        ahead: false,
+        ahead: None,
         queue_priority: i32::MIN,
         level: AccessLevel::Defer,
         score: i64::MIN,

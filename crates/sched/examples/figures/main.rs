@@ -159,7 +159,7 @@ struct Job {
 
 fn job(id: u64, submit: i64, demand: &Arc<Demand>, limit: Span, runs: Span) -> Job {
     let key = OrderKey {
-        ahead: false,
+        ahead: None,
         queue_priority: 0,
         level: AccessLevel::Allow,
         score: 0,

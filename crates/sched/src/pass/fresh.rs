@@ -23,7 +23,12 @@ impl Scheduler {
             return false;
         };
         let behind = pool.fresh.iter().all(|(fresh, _)| *fresh > key);
-        if key.ahead || !behind || pool.due <= pass.now || pass.endless || !self.is_plain() {
+        if key.ahead.is_some()
+            || !behind
+            || pool.due <= pass.now
+            || pass.endless
+            || !self.is_plain()
+        {
             return false;
         }
         pass.given = 1;

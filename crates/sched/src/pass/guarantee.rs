@@ -24,7 +24,7 @@ impl Scheduler {
     /// Gives a job a guaranteed place, found at once only where there may be none.
     pub(super) fn guarantee(&mut self, pass: &mut Pass, key: OrderKey, queue_key: &QueueKey) {
         pass.given += 1;
-        pass.ahead += usize::from(key.ahead);
+        pass.ahead += usize::from(key.ahead.is_some());
         pass.pending.push((key.job, *queue_key));
         pass.head = Some((key, *queue_key));
         if pass.endless || self.may_lack_place(queue_key.class) {
@@ -45,7 +45,7 @@ impl Scheduler {
                 return false;
             }
             let feasible = self.feasible(queue_key.group) == Feasible::Now;
-            if feasible && (key.ahead || self.gives_places(pass)) {
+            if feasible && (key.ahead.is_some() || self.gives_places(pass)) {
                 self.guarantee(pass, key, &queue_key);
             }
         }

@@ -353,7 +353,7 @@ impl Pair {
         WaitingJob {
             holds: holds.clone(),
             key: OrderKey {
-                ahead: false,
+                ahead: None,
                 queue_priority: i32::from(request.queue) / 2,
                 level: level[usize::from(request.level)],
                 score: 0,

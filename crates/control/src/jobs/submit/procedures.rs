@@ -97,7 +97,7 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
             attempt: Attempt(0),
             eligible: None,
             not_before: None,
-            room_is_made: false,
+            room_is_made: None,
             moved: None,
             phase: Phase::Waiting(Some(cosy_model::WaitReason::Fresh)),
         });

@@ -35,7 +35,7 @@ impl Run<'_> {
         WaitingJob {
             holds: cosy_sched::Holds::NONE,
             key: OrderKey {
-                ahead: false,
+                ahead: None,
                 queue_priority: 0,
                 level: AccessLevel::Allow,
                 score: 0,
