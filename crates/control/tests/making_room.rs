@@ -102,6 +102,16 @@ fn began(run: &cosy_control::record::RunRow) -> Time {
     run.started.unwrap_or(run.allocated)
 }
 
+/// What a job for which others go may count on.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    /// How often it had started.
+    attempt: Attempt,
+    /// When it starts at the latest. Unknown while room is made for another one too: that one may
+    /// start elsewhere than where it was thought to.
+    at: Option<Time>,
+}
+
 /// What the test knows of the jobs.
 struct History {
     world: World,
@@ -112,8 +122,8 @@ struct History {
     /// Events that have been looked at.
     told: usize,
     exempt: i64,
-    /// Jobs for which others go: how often they had started, and when they start at the latest.
-    owed: BTreeMap<JobId, (Attempt, Time)>,
+    /// Jobs for which others go.
+    owed: BTreeMap<JobId, Owed>,
 }
 
 impl History {
@@ -179,8 +189,8 @@ impl History {
             jobs.get(id)
                 .is_some_and(|row| row.attempt > *attempt || row.end.is_some())
         };
-        self.owed.retain(|id, (attempt, _)| !over(id, attempt));
-        let late = self.owed.iter().find(|(_, (_, at))| now > *at);
+        self.owed.retain(|id, owed| !over(id, &owed.attempt));
+        let late = self.owed.iter().find(|(_, owed)| owed.at.is_some_and(|at| now > at));
         prop_assert!(late.is_none(), "{late:?} has not started: {:?}", self.world.queue());
         Ok(())
     }
@@ -209,7 +219,12 @@ impl History {
         });
         let latest = until.max().unwrap_or(event.at).max(event.at);
         let attempt = before.get(&id).map_or(Attempt(0), |row| row.attempt);
-        self.owed.insert(id, (attempt, latest + Span::from_secs(5)));
+        let alone = self.owed.keys().all(|other| *other == id);
+        if !alone {
+            self.owed.values_mut().for_each(|owed| owed.at = None);
+        }
+        let at = alone.then(|| latest + Span::from_secs(5));
+        self.owed.insert(id, Owed { attempt, at });
         let (class, nodes, cores) = self.asked[&id];
         // Whoever it must not push back has a place that these numbers do not tell of.
         let equal = |other: &JobId, row: Option<&JobRow>| {

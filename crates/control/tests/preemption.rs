@@ -671,3 +671,39 @@ fn what_is_told_of_it() {
     assert_eq!(lines(&mut w, 1), ["it makes room for job 2: it ends within 00:00:50"]);
     assert_eq!(lines(&mut w, 2)[1..], ["jobs make room for it, within 00:00:50: 1"]);
 }
+
+/// Room is made for two at once, and the first takes a node that the second one's victim leaves:
+/// the second stands before those who made room and wait again, and has the next node.
+#[test]
+fn who_finds_its_room_taken_stays_ahead() {
+    let mut w = site_of(3, mode(PreemptMode::Requeue, 12), |_| {});
+    let some = |qos: &str, nodes: u32, cores: u32| {
+        let mut spec = job(qos, nodes);
+        spec.request.exclusive = false;
+        spec.request.tasks = Some(nodes);
+        spec.request.cores_per_task = cores;
+        spec.time_limit = Some(Span::from_secs(100));
+        spec
+    };
+    let all = [
+        (some("low", 2, 2), 13),
+        (some("low", 2, 1), 13),
+        (some("low", 1, 4), 13),
+        (some("high", 2, 2), 5),
+        (some("high", 1, 4), 5),
+        (some("high", 2, 1), 17),
+    ];
+    for (id, (spec, secs)) in (1..).zip(all) {
+        w.run_times.insert(JobId(id), Span::from_secs(secs));
+        submits(&mut w, spec);
+    }
+    for _ in 0..40 {
+        w.pass(1);
+        let row = |id: u64| &w.store.jobs[&JobId(id)];
+        let again = |id: u64| row(id).attempt > Attempt(1);
+        if row(5).attempt == Attempt(0) {
+            assert!(!again(1) && !again(2) && !again(3), "{:?}", w.queue());
+        }
+    }
+    assert!(w.store.jobs[&JobId(5)].end.is_some(), "{:?}", w.queue());
+}

@@ -12,7 +12,7 @@ use cosy_model::node::NodeOrder;
 use cosy_model::{EventKind, EventObject, NodeId, NodeState, Span};
 
 pub(crate) fn update_available(rooms: &mut Rooms, turn: &mut Turn, id: NodeId) {
-    let node = &rooms.machine.nodes[id.index()];
+    let node = rooms.machine.node(id);
     if node.link.is_some() || node.state != NodeState::Open || node.lost {
         rooms.machine.returning.is_settled(id);
     }

@@ -18,6 +18,16 @@ const FIRST: usize = 64;
 /// Of so many waiting jobs it is told whether they are a risk to a running one.
 const MOST_TOLD: usize = 1000;
 
+/// Who makes room for one job.
+#[derive(Debug, Default)]
+struct Makers {
+    jobs: BTreeSet<JobId>,
+    /// Some have ended for it.
+    have_gone: bool,
+    /// All have gone and it could not start: it stands where it stood and may ask for others.
+    asks_again: bool,
+}
+
 /// Waiting jobs that may preempt others, and running ones that make room.
 #[derive(Debug, Default)]
 pub(crate) struct RoomMaking {
@@ -31,7 +41,7 @@ pub(crate) struct RoomMaking {
     /// All waiting jobs are to be asked anew whether they may preempt.
     all_anew: bool,
     /// Who makes room, by the job for which.
-    by_job: BTreeMap<JobId, BTreeSet<JobId>>,
+    by_job: BTreeMap<JobId, Makers>,
     /// When those are ended with force.
     forced: BTreeSet<(Time, JobId)>,
     /// Who may not have heard of it: the controller has died since.
@@ -44,7 +54,8 @@ impl RoomMaking {
         let before = self.keys.get(&key.job).copied();
         let again = before.and_then(|old| self.asking.remove(&old));
         self.keys.remove(&key.job);
-        if may && key.ahead.is_none() {
+        let makers = self.by_job.get(&key.job);
+        if may && makers.is_none_or(|makers| makers.asks_again) {
             self.keys.insert(key.job, key);
             self.asking.insert(key, again.unwrap_or(now));
             self.next_look = Some(
@@ -100,7 +111,7 @@ impl RoomMaking {
 
     /// `victim` makes room for `job`; it is ended with force then, if it is to end.
     pub fn makes_room(&mut self, victim: JobId, job: JobId, forced: Option<Time>) {
-        self.by_job.entry(job).or_default().insert(victim);
+        self.by_job.entry(job).or_default().jobs.insert(victim);
         self.forced.extend(forced.map(|at| (at, victim)));
     }
 
@@ -121,14 +132,37 @@ impl RoomMaking {
 
     /// Room is made for the job, also when nobody has to go.
     pub fn room_is_made_for(&mut self, job: JobId) {
-        self.by_job.entry(job).or_default();
+        let makers = self.by_job.entry(job).or_default();
+        (makers.have_gone, makers.asks_again) = (false, false);
         self.asks_no_more(job);
+    }
+
+    /// It has ended for the job.
+    pub fn has_gone(&mut self, victim: JobId, job: JobId) {
+        self.makes_none(victim, job);
+        if let Some(makers) = self.by_job.get_mut(&job) {
+            makers.have_gone = true;
+        }
+    }
+
+    /// All have gone and the job could not start, because others for which room is made needed more
+    /// of it than was thought. True the first time: then it may ask for others.
+    pub fn is_short_of_room(&mut self, job: JobId) -> bool {
+        let makers = self.by_job.get_mut(&job);
+        makers.is_some_and(|makers| !std::mem::replace(&mut makers.asks_again, true))
+    }
+
+    /// Whether some have ended for the job.
+    pub fn have_gone(&self, job: JobId) -> bool {
+        self.by_job
+            .get(&job)
+            .is_some_and(|makers| makers.have_gone)
     }
 
     /// It makes no room for anybody.
     pub fn makes_none(&mut self, victim: JobId, job: JobId) {
-        if let Some(all) = self.by_job.get_mut(&job) {
-            all.remove(&victim);
+        if let Some(makers) = self.by_job.get_mut(&job) {
+            makers.jobs.remove(&victim);
         }
         self.forced.retain(|(_, id)| *id != victim);
         self.unheard.remove(&victim);
@@ -139,14 +173,15 @@ impl RoomMaking {
         self.by_job.remove(&job);
     }
 
-    /// Jobs for which others make room, with those.
-    pub fn all(&self) -> &BTreeMap<JobId, BTreeSet<JobId>> {
-        &self.by_job
+    /// Jobs for which others make room.
+    pub fn all(&self) -> impl Iterator<Item = JobId> {
+        self.by_job.keys().copied()
     }
 
     /// Who makes room for a job.
     pub fn for_job(&self, job: JobId) -> impl Iterator<Item = JobId> {
-        self.by_job.get(&job).into_iter().flatten().copied()
+        let makers = self.by_job.get(&job);
+        makers.into_iter().flat_map(|makers| &makers.jobs).copied()
     }
 
     /// A job that is to be ended with force by now; it is told once.

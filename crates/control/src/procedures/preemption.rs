@@ -105,7 +105,8 @@ fn give_room(
     let queue = question.job.queue;
     let before = rooms.planning.cluster().guaranteed_starts(now, queue);
     rooms.planning.room_mut().room_is_made_for(id);
-    stand_ahead(rooms, turn, id, Some(now));
+    let since = rooms.jobs.get(&id).and_then(Job::room_is_made);
+    stand_ahead(rooms, turn, id, Some(since.unwrap_or(now)));
     let mut names = Vec::new();
     for victim in victims {
         if let Some(way) = question.ways.get(victim) {
@@ -299,7 +300,7 @@ pub(crate) fn room_is_due(rooms: &mut Rooms, turn: &mut Turn) {
 /// needs their room and they do not know of it yet; who stands still goes on when the other one is
 /// over.
 fn settle_room(rooms: &mut Rooms, turn: &mut Turn) {
-    let all: Vec<JobId> = rooms.planning.room().all().keys().copied().collect();
+    let all: Vec<JobId> = rooms.planning.room().all().collect();
     for id in all {
         let job = rooms.jobs.get(&id);
         let needed = job.is_some_and(|job| job.room_is_made().is_some() && waits_for_its_turn(job));
@@ -310,7 +311,7 @@ fn settle_room(rooms: &mut Rooms, turn: &mut Turn) {
             let run = rooms.jobs.get(&maker).and_then(Job::run);
             let row = run.and_then(|run| run.preempted().filter(|row| row.by == id));
             let (Some(run), Some(row)) = (run, row) else {
-                rooms.planning.room_mut().makes_none(maker, id);
+                rooms.planning.room_mut().has_gone(maker, id);
                 continue;
             };
             let still = row.mode == PreemptMode::Suspend;
@@ -351,8 +352,15 @@ fn settle_one(rooms: &mut Rooms, turn: &mut Turn, (id, needed): (JobId, bool), l
         .get(&id)
         .is_some_and(|job| job.room_is_made().is_some());
     let in_line = rooms.planning.cluster().is_waiting(id);
-    if needed && in_line && (left == 0 || still) {
-        // All have gone, and it could not start: others may be asked.
+    if needed && in_line && left == 0 && rooms.planning.room().have_gone(id) {
+        // It keeps its place before all others, for it has cost them their work.
+        if rooms.planning.room_mut().is_short_of_room(id) {
+            let since = rooms.jobs.get(&id).and_then(Job::room_is_made);
+            stand_ahead(rooms, turn, id, since);
+            rooms.planning.room_mut().in_vain(id, turn.now());
+        }
+    } else if needed && in_line && (left == 0 || still) {
+        // Nobody has gone, and it could not start: others may be asked.
         let makers: Vec<JobId> = rooms.planning.room().for_job(id).collect();
         for maker in makers {
             goes_on(rooms, turn, maker, id);
