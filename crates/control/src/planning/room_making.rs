@@ -154,9 +154,7 @@ impl RoomMaking {
 
     /// Whether some have ended for the job.
     pub fn have_gone(&self, job: JobId) -> bool {
-        self.by_job
-            .get(&job)
-            .is_some_and(|makers| makers.have_gone)
+        self.by_job.get(&job).is_some_and(|makers| makers.have_gone)
     }
 
     /// It makes no room for anybody.
