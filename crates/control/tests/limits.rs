@@ -114,11 +114,18 @@ fn set(words: &[&str]) -> PolicyChange {
         [what, name, rest @ ..] => (*what, *name, rest),
         _ => panic!("{words:?}"),
     };
-    let mut flags = BTreeSet::new();
+    let (mut flags, mut gone) = (BTreeSet::new(), BTreeSet::new());
     let mut limits = Vec::new();
     for word in rest {
         match word.strip_prefix("flags=") {
-            Some(all) => flags.extend(all.split(',').map(|flag| QosFlag::of_word(flag).unwrap())),
+            Some(all) => {
+                for flag in all.split(',') {
+                    match flag.strip_prefix('-') {
+                        Some(flag) => gone.insert(QosFlag::of_word(flag).unwrap()),
+                        None => flags.insert(QosFlag::of_word(flag).unwrap()),
+                    };
+                }
+            }
             None => limits.push(limit(word)),
         }
     }
@@ -140,6 +147,7 @@ fn set(words: &[&str]) -> PolicyChange {
             set: QosChange {
                 limits,
                 add_flags: flags,
+                remove_flags: gone,
                 ..QosChange::default()
             },
         },
@@ -165,6 +173,8 @@ fn job(words: &[&str]) -> (JobSpec, Option<String>) {
             request.memory = MemoryRequest::PerNode(MiB(n.parse().unwrap()));
         } else if let Some(text) = word.strip_prefix("--time=") {
             spec.time_limit = (text != "none").then(|| Span::from_minutes(text.parse().unwrap()));
+        } else if *word == "--slurm" {
+            spec.dialect = cosy_model::Dialect::Slurm;
         } else if *word == "--exclusive" {
             request.exclusive = true;
         } else if let Some(text) = word.strip_prefix("--gpus=") {

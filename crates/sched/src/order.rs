@@ -16,6 +16,8 @@ pub struct OrderKey {
     /// Since when running jobs make room for it: it stands before everybody, behind those for which
     /// room has been made longer, and its place is kept however few places the policy guarantees.
     pub ahead: Option<Time>,
+    /// It gets no guaranteed start: it starts in what others leave free. Not for one that is ahead.
+    pub no_place: bool,
     /// Priority of the queue: the higher is served first.
     pub queue_priority: i32,
     /// The user's level in the queue.
@@ -61,6 +63,7 @@ mod tests {
     fn key(queue_priority: i32, level: AccessLevel, nice: i64, submit: i64, job: u64) -> OrderKey {
         OrderKey {
             ahead: None,
+            no_place: false,
             queue_priority,
             level,
             score: 0,

@@ -315,6 +315,7 @@ mod tests {
     fn key(at: u64) -> OrderKey {
         OrderKey {
             ahead: None,
+            no_place: false,
             queue_priority: 0,
             level: AccessLevel::Allow,
             score: 0,

@@ -33,6 +33,7 @@ fn whole_job(id: u64, nodes: u32, limit: i64, preferred: u32) -> WaitingJob {
         holds: cosy_sched::Holds::NONE,
         key: OrderKey {
             ahead: None,
+            no_place: false,
             queue_priority: 0,
             level: AccessLevel::Allow,
             score: 0,

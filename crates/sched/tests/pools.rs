@@ -33,6 +33,7 @@ fn job(id: u64, queue: u16, nodes: u32, limit: i64, holds: &[(PoolId, HoldAmount
     WaitingJob {
         key: OrderKey {
             ahead: None,
+            no_place: false,
             queue_priority: 0,
             level: AccessLevel::Allow,
             score: 0,

@@ -25,6 +25,7 @@ fn whole(id: u64, nodes: u32, limit: Span, allowed: NodeMask) -> WaitingJob {
         holds: cosy_sched::Holds::NONE,
         key: OrderKey {
             ahead: None,
+            no_place: false,
             queue_priority: 0,
             level: AccessLevel::Allow,
             score: 0,

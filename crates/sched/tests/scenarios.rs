@@ -283,6 +283,7 @@ impl<'a> Play<'a> {
             holds: self.holds(words).into_iter().map(hold).collect(),
             key: OrderKey {
                 ahead: words.0.contains(&"ahead").then_some(Time(0)),
+                no_place: false,
                 queue_priority: *queue_priority,
                 level,
                 score: 0,

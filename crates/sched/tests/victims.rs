@@ -352,6 +352,7 @@ fn a_large_machine() {
         }
         let key = OrderKey {
             ahead: None,
+            no_place: false,
             queue_priority: 9,
             level: AccessLevel::Allow,
             score: 0,

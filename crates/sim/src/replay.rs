@@ -230,6 +230,7 @@ pub(crate) fn waiting(at: u64, job: &Job, demand: &Arc<Demand>) -> WaitingJob {
 fn key(at: usize, job: &Job, priorities: &[i32]) -> OrderKey {
     OrderKey {
         ahead: None,
+        no_place: false,
         queue_priority: priorities.get(job.queue as usize).copied().unwrap_or(0),
         level: AccessLevel::Allow,
         score: 0,

@@ -61,7 +61,7 @@ fn of_one_component(rooms: &Rooms, id: JobId) -> Option<&Job> {
 }
 
 fn as_it_waited(rooms: &Rooms, job: &Job) -> Option<WaitingJob> {
-    planner_job(&rooms.config, &rooms.queues, &rooms.planning, &rooms.reservations, job)
+    planner_job(rooms, job)
 }
 
 /// How many of them there can be at all.

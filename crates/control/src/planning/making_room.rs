@@ -174,8 +174,7 @@ fn is_too_important(rooms: &Rooms, victim: &Job) -> bool {
 
 /// True when a job with that key stands before the other by the order of service.
 fn stands_before(rooms: &Rooms, key: &OrderKey, victim: &Job) -> bool {
-    let other =
-        planner_job(&rooms.config, &rooms.queues, &rooms.planning, &rooms.reservations, victim);
+    let other = planner_job(rooms, victim);
     other.is_some_and(|other| *key < other.key)
 }
 

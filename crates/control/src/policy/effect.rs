@@ -1,6 +1,7 @@
 //! What changes of the policy mean elsewhere: history, books.
 
 use super::row::PolicyRow;
+use crate::policy::standing::lifted_by;
 use crate::queues::scores::layout::QosFacts;
 use crate::record::Record;
 use cosy_model::policy::{AssociationKey, QosFlag, QosRecord, Shares};
@@ -80,6 +81,8 @@ pub(crate) struct Touched {
     pub users: BTreeMap<String, BTreeSet<String>>,
     /// Qualities of service by name.
     pub qos: BTreeSet<String>,
+    /// Those of them that lift other limits of queues than before, or no more.
+    pub lifting: BTreeSet<String>,
     /// Somebody came or went, or what counts in the order of jobs is another.
     pub layout: bool,
 }
@@ -88,6 +91,11 @@ impl Touched {
     /// A record was touched: `before` as it was, `now` as it is.
     pub(super) fn note(&mut self, before: Option<&PolicyRow>, now: Option<&PolicyRow>) {
         self.layout |= before.map(in_layout) != now.map(in_layout);
+        if let (Some(PolicyRow::Qos(before)), Some(PolicyRow::Qos(now))) = (before, now)
+            && lifted_by(before) != lifted_by(now)
+        {
+            self.lifting.insert(now.name.clone());
+        }
         for row in before.into_iter().chain(now) {
             match row {
                 PolicyRow::Account(row) => drop(self.accounts.insert(row.name.clone())),

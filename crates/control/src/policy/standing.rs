@@ -2,7 +2,8 @@
 //! may be there. Source: slurm.conf(5), `AccountingStorageEnforce`; sbatch(1), `--account`, `--qos`.
 
 use super::Policy;
-use cosy_model::policy::{AssociationKey, Enforce, ROOT};
+use crate::queues::demand::Lifted;
+use cosy_model::policy::{AssociationKey, Enforce, QosFlag, QosRecord, ROOT};
 use cosy_model::{About, Refusal, RefusalCode};
 
 /// An account and a quality of service that a job gets.
@@ -31,7 +32,22 @@ pub(crate) struct Asked<'a> {
     pub is_admin: bool,
 }
 
+/// What a quality of service lifts of the limits of queues. Source: sacctmgr(1), `PartitionTimeLimit`,
+/// `PartitionMaxNodes`.
+pub(crate) fn lifted_by(qos: &QosRecord) -> Lifted {
+    Lifted {
+        time: qos.flags.contains(&QosFlag::PartitionTimeLimit),
+        nodes: qos.flags.contains(&QosFlag::PartitionMaxNodes),
+    }
+}
+
 impl Policy {
+    /// What of the limits of queues does not bind jobs of that quality of service.
+    pub(crate) fn lifted(&self, qos: Option<&str>) -> Lifted {
+        let row = qos.and_then(|name| self.qos(name));
+        row.map_or_else(Lifted::default, lifted_by)
+    }
+
     /// The association of a user in an account that counts for a queue: that of the queue, else that
     /// of all queues.
     pub(crate) fn association_for(

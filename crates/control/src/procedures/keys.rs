@@ -52,7 +52,7 @@ fn make_key_anew(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if !is_queued(&rooms.planning, &rooms.reservations, id) {
         return review(rooms, turn, id); // it may stand in another line
     }
-    let new = planner_job(&rooms.config, &rooms.queues, &rooms.planning, &rooms.reservations, job);
+    let new = planner_job(rooms, job);
     if let Some(new) = new {
         may_ask_for_room(
             &rooms.config,

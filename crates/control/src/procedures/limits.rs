@@ -1,8 +1,11 @@
 //! Limits of accounts and qualities of service: who waits for one is looked at when something is given
 //! back or the policy changes, and who hits one at the start has not started.
 
-use crate::jobs::job::Job;
+use crate::jobs::bodies::procedures::place_body;
+use crate::jobs::dependencies::Waiter;
+use crate::jobs::job::{Job, Submitted};
 use crate::jobs::limits::procedures::{beyond_on, ended_by_limits, runs, waits_for};
+use crate::jobs::restore::procedures::placed_again;
 use crate::jobs::reviews::Again;
 use crate::policy::effect::Touched;
 use crate::procedures::reviews::{refill_interactive, review};
@@ -12,14 +15,16 @@ use crate::reservations::inside::procedures::planner_of;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::node::KillCause;
-use cosy_model::{EventKind, EventObject, JobId, NodeShare, WaitReason};
+use cosy_model::{EventKind, EventObject, JobId, JobSpec, NodeShare, WaitReason};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Jobs that wait for limits are looked at so many at once in a turn.
 const LOOKS: usize = 1000;
 
 /// Accounts, users or qualities of service have changed: limits are others, for waiting jobs at once.
 /// Running ones stay, whatever limits say now.
-pub(crate) fn policy_changed(rooms: &mut Rooms, touched: &Touched) {
+pub(crate) fn policy_changed(rooms: &mut Rooms, turn: &mut Turn, touched: &Touched) {
     let (concerned, others) = rooms.policy.limits_changed(touched);
     if others {
         let running = rooms.jobs.all().filter(|job| !job.is_waiting());
@@ -30,6 +35,39 @@ pub(crate) fn policy_changed(rooms: &mut Rooms, touched: &Touched) {
     for id in concerned {
         if rooms.jobs.get(&id).is_some_and(Job::is_waiting) {
             rooms.jobs.review_later(Again::Job(id));
+            rooms.queues.scores_mut().is_another(id);
+        }
+    }
+    places_changed(rooms, turn, touched);
+}
+
+/// Jobs of qualities of service that have changed may get guaranteed starts or none, and may be bound
+/// by other limits of their queues.
+fn places_changed(rooms: &mut Rooms, turn: &mut Turn, touched: &Touched) {
+    if touched.qos.is_empty() {
+        return;
+    }
+    let has = |names: &BTreeSet<String>, spec: &JobSpec| {
+        spec.qos.as_ref().is_some_and(|qos| names.contains(qos))
+    };
+    let waiting = rooms.jobs.all().filter(|job| job.is_waiting());
+    let waiting = waiting.filter(|job| has(&touched.qos, job.spec()));
+    let waiting: Vec<JobId> = waiting.map(Job::id).collect();
+    for id in waiting {
+        rooms.queues.scores_mut().is_another(id);
+    }
+    let bodies = rooms.jobs.bodies().into_iter();
+    let lifted: Vec<Arc<Submitted>> = bodies
+        .filter(|body| has(&touched.lifting, &body.spec))
+        .collect();
+    for old in lifted {
+        let new = Arc::new(placed_again(rooms, &old));
+        for id in place_body(&mut rooms.jobs, Waiter::of(&old), &new) {
+            if planner_of(&mut rooms.planning, &mut rooms.reservations, id).dequeue(id) {
+                rooms.planning.left_inside(id);
+                rooms.jobs.count_queued(turn, old.base, false);
+            }
+            review(rooms, turn, id);
         }
     }
 }

@@ -118,7 +118,7 @@ pub(crate) fn change_policy(
             if rooms.config.enforce.binds() {
                 rooms.jobs.reviews_mut().policy_changed();
             }
-            policy_changed(rooms, &effect.touched);
+            policy_changed(rooms, turn, &effect.touched);
             Ok(done(changed))
         }
         other => {

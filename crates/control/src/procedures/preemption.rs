@@ -156,8 +156,8 @@ fn stand_ahead(rooms: &mut Rooms, turn: &Turn, id: JobId, ahead: Option<Time>) {
     let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
-    let (config, queues) = (&rooms.config, &rooms.queues);
-    if let Some(waiting) = planner_job(config, queues, &rooms.planning, &rooms.reservations, job) {
+    if let Some(waiting) = planner_job(rooms, job) {
+        let (config, queues) = (&rooms.config, &rooms.queues);
         let at = (job, waiting.key);
         may_ask_for_room(config, queues, &rooms.policy, &mut rooms.planning, at, turn.now());
         rooms.planning.cluster_mut().enqueue(waiting);

@@ -5,6 +5,7 @@ use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{hopeless, next_look, planner_job};
 use crate::jobs::end::end_hopeless;
 use crate::jobs::job::{Phase, Place, TaskOutcome};
+use crate::jobs::limits::guarantee::threshold;
 use crate::jobs::limits::procedures::{stand_aside, stands_in_line};
 use crate::jobs::reviews::procedures::{next_within, still_wait};
 use crate::jobs::reviews::{AT_ONCE, Again, REFILL, STEPS_OF_END, Steps, weight};
@@ -50,10 +51,8 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     }
     rooms.jobs.was_reviewed(id, eligible, reason.clone());
     note_score(rooms, id, reason.as_ref());
-    let (config, queues) = (&rooms.config, &rooms.queues);
     let job = rooms.jobs.get(&id).filter(|_| enqueue);
-    let waiting =
-        job.map(|job| planner_job(config, queues, &rooms.planning, &rooms.reservations, job));
+    let waiting = job.map(|job| planner_job(rooms, job));
     if let Some(at) = next_look {
         rooms.jobs.begins_at(at, id);
     }
@@ -97,7 +96,11 @@ fn note_score(rooms: &mut Rooms, id: JobId, reason: Option<&WaitReason>) {
     match reason {
         None => {
             let spec = rooms.queues.get(queue).spec().clone();
+            let watched = threshold(&rooms.policy, job).is_some();
             rooms.queues.scores_mut().stands(&spec, job);
+            if watched {
+                rooms.queues.scores_mut().watch(id);
+            }
         }
         Some(_) => rooms.queues.scores_mut().left(id),
     }

@@ -9,6 +9,15 @@ use cosy_model::limits;
 use cosy_model::{About, Amounts, JobSpec, MiB, Refusal, RefusalCode, Span};
 use cosy_sched::{Component, Shortage};
 
+/// What of a queue's limits does not bind a job, because its quality of service lifts it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Lifted {
+    /// The longest time limit.
+    pub time: bool,
+    /// The most nodes.
+    pub nodes: bool,
+}
+
 /// Number of nodes, if fixed, and number of tasks.
 fn counts(request: &ResourceRequest) -> Result<(Option<u32>, u32), Refusal> {
     let zero = [
@@ -112,7 +121,7 @@ fn tasks_cap(
     }
 }
 
-fn time_limit(spec: &JobSpec, queue: &Queue) -> Result<Span, Refusal> {
+fn time_limit(spec: &JobSpec, queue: &Queue, lifted: Lifted) -> Result<Span, Refusal> {
     let max = queue.spec().max_time.unwrap_or(Span::UNLIMITED);
     let Some(asked) = spec.time_limit else {
         return Ok(queue.spec().default_time.unwrap_or(max).min(max));
@@ -120,7 +129,7 @@ fn time_limit(spec: &JobSpec, queue: &Queue) -> Result<Span, Refusal> {
     if asked <= Span::ZERO {
         return Err(Refusal::invalid("a time limit of 0 cannot be asked for"));
     }
-    if asked > max {
+    if asked > max && !lifted.time {
         return Err(over(queue, &format!("a time limit of {asked}"), &max.to_string())
             .about(About::TimeLimit));
     }

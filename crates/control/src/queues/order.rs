@@ -24,12 +24,12 @@ const FIRST_PRIORITY: i64 = 4_294_901_760;
 const STEPS: usize = 64;
 
 /// The key of a job that waits: queue and level, what the queue orders by ([`QueueOrder`]), nice, then who
-/// came first. `submit`: its date in line ([`Came::in_line`]).
+/// came first. `submit`: its date in line ([`Came::in_line`]). `no_place`: it gets no guaranteed start.
 pub(crate) fn of_job(
     scores: &Scores,
     queue: &QueueSpec,
     level: AccessLevel,
-    job: &Job,
+    (job, no_place): (&Job, bool),
     submit: Time,
 ) -> OrderKey {
     let spec = job.spec();
@@ -44,6 +44,7 @@ pub(crate) fn of_job(
     };
     OrderKey {
         ahead: job.room_is_made(),
+        no_place,
         queue_priority: queue.priority,
         level,
         score,
@@ -64,6 +65,7 @@ pub(crate) fn of_newcomer(
 ) -> OrderKey {
     OrderKey {
         ahead: None,
+        no_place: false,
         queue_priority: queue.priority,
         level,
         score: Scores::of_newcomer(queue),
@@ -87,6 +89,7 @@ pub(crate) fn number_anew(inquiry: &mut Inquiry, next: JobId) {
 pub(crate) const fn behind_all(job: JobId) -> OrderKey {
     OrderKey {
         ahead: None,
+        no_place: false,
         queue_priority: i32::MIN,
         level: AccessLevel::Defer,
         score: i64::MIN,

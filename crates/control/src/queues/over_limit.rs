@@ -7,6 +7,7 @@ use crate::jobs::job::Place;
 use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::queues::Queues;
+use crate::queues::demand::Lifted;
 use crate::queues::demand::procedures::{least_nodes, place};
 use cosy_model::{About, Dialect, JobSpec, QueueId, Refusal, RefusalCode, Span, User, WaitReason};
 
@@ -18,10 +19,11 @@ pub(crate) fn place_or_wait(
     queues: &Queues,
     planning: &Planning,
     spec: &JobSpec,
-    queue: QueueId,
+    at: (QueueId, Lifted),
     user: &User,
 ) -> Result<Place, Refusal> {
-    let refusal = match place(config, machine, queues, planning, spec, queue, user) {
+    let (queue, _) = at;
+    let refusal = match place(config, machine, queues, planning, spec, at, user) {
         Ok(place) => return Ok(place),
         Err(refusal) => refusal,
     };

@@ -128,8 +128,7 @@ fn inside_to_plan(
         .since(from)
         .max(Span(1));
     for job in jobs {
-        let (config, queues) = (&rooms.config, &rooms.queues);
-        let planned = planner_job(config, queues, &rooms.planning, &rooms.reservations, job);
+        let planned = planner_job(rooms, job);
         if let Some(planned) = planned {
             let limit = job.submitted().place.limit().min(left);
             scheduler.enqueue(WaitingJob { limit, ..planned });

@@ -160,6 +160,7 @@ struct Job {
 fn job(id: u64, submit: i64, demand: &Arc<Demand>, limit: Span, runs: Span) -> Job {
     let key = OrderKey {
         ahead: None,
+        no_place: false,
         queue_priority: 0,
         level: AccessLevel::Allow,
         score: 0,

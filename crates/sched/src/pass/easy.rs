@@ -128,7 +128,7 @@ impl Scheduler {
             }
             Attempt::PoolsLack => self.note_lacks(pass, queue_key),
         }
-        let guaranteed = key.ahead.is_some() || self.gives_places(pass);
+        let guaranteed = self.gets_place(pass, key);
         if guaranteed || !self.policy().backfill {
             let reason = self.reason_of_head(pass, queue_key);
             pass.heads.push((key.job, reason));

@@ -45,7 +45,7 @@ impl Scheduler {
                 return false;
             }
             let feasible = self.feasible(queue_key.group) == Feasible::Now;
-            if feasible && (key.ahead.is_some() || self.gives_places(pass)) {
+            if feasible && self.gets_place(pass, key) {
                 self.guarantee(pass, key, &queue_key);
             }
         }

@@ -190,6 +190,11 @@ impl Scheduler {
             .allows(pass.given.saturating_sub(pass.ahead))
     }
 
+    /// True when a job that stands there and cannot start gets a guaranteed place.
+    fn gets_place(&self, pass: &Pass, key: OrderKey) -> bool {
+        key.ahead.is_some() || !key.no_place && self.gives_places(pass)
+    }
+
     /// Why a job that cannot start waits, when nobody else is before it.
     fn reason_of_head(&mut self, pass: &Pass, queue_key: &QueueKey) -> WaitReason {
         let reserved = self.node_pools[pass.pool].reserved_from() < pass.far;

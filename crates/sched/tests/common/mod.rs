@@ -354,6 +354,7 @@ impl Pair {
             holds: holds.clone(),
             key: OrderKey {
                 ahead: None,
+                no_place: false,
                 queue_priority: i32::from(request.queue) / 2,
                 level: level[usize::from(request.level)],
                 score: 0,

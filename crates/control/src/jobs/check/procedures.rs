@@ -51,7 +51,7 @@ pub(crate) fn check_result(
         &rooms.queues,
         &rooms.planning,
         spec,
-        queue,
+        (queue, rooms.policy.lifted(standing.qos.as_deref())),
         owner,
     )?;
     let outcome = Outcome { spec, ..*outcome };

@@ -12,11 +12,11 @@ use crate::jobs::dependencies::{
     BEGINS, Met, Progress, Standing, Waiter, latest_start, met, target_of, waits_by_task,
 };
 use crate::jobs::job::{Group, Job, Member, Place, Submitted, TaskOutcome};
+use crate::jobs::limits::guarantee::no_place;
 use crate::jobs::reviews::Again;
-use crate::planning::Planning;
-use crate::queues::{Queues, order};
-use crate::reservations::Reservations;
+use crate::queues::order;
 use crate::reservations::inside::clearance::with_clearance;
+use crate::rooms::Rooms;
 use crate::set_aside::Aside;
 use cosy_model::api::JobRef;
 use cosy_model::{
@@ -496,25 +496,13 @@ impl Jobs {
 }
 
 /// The job as the planner knows it.
-pub(crate) fn planner_job(
-    config: &ClusterConfig,
-    queues: &Queues,
-    planning: &Planning,
-    reservations: &Reservations,
-    job: &Job,
-) -> Option<WaitingJob> {
-    planner_job_at(config, queues, planning, reservations, job, &job.submitted.place)
+pub(crate) fn planner_job(rooms: &Rooms, job: &Job) -> Option<WaitingJob> {
+    planner_job_at(rooms, job, &job.submitted.place)
 }
 
 /// The same, if it stood elsewhere.
-pub(crate) fn planner_job_at(
-    config: &ClusterConfig,
-    queues: &Queues,
-    planning: &Planning,
-    reservations: &Reservations,
-    job: &Job,
-    place: &Place,
-) -> Option<WaitingJob> {
+pub(crate) fn planner_job_at(rooms: &Rooms, job: &Job, place: &Place) -> Option<WaitingJob> {
+    let (config, queues) = (&rooms.config, &rooms.queues);
     let Place::Good {
         queue,
         level,
@@ -527,7 +515,7 @@ pub(crate) fn planner_job_at(
     };
     let (queue_in, limit) = match job.spec().reservation {
         // Inside a reservation there is one queue.
-        Some(_) => (QueueId(0), reservations.limit_inside(job, *limit)),
+        Some(_) => (QueueId(0), rooms.reservations.limit_inside(job, *limit)),
         None => (planner_queue(config, queues, job.spec(), *queue), with_clearance(config, *limit)),
     };
     Some(WaitingJob {
@@ -535,13 +523,13 @@ pub(crate) fn planner_job_at(
             queues.scores(),
             queues.get(*queue).spec(),
             *level,
-            job,
+            (job, no_place(queues, &rooms.policy, job).is_some()),
             queues.date_in_line(&job.submitted),
         ),
         queue: queue_in,
         demand: demand.clone(),
         limit,
-        holds: planning.pools().holds_of(job.spec()),
+        holds: rooms.planning.pools().holds_of(job.spec()),
     })
 }
 

@@ -318,7 +318,7 @@ pub(crate) fn place_again(rooms: &Rooms, job: &Submitted) -> Place {
         &rooms.queues,
         &rooms.planning,
         &job.spec,
-        queue,
+        (queue, rooms.policy.lifted(job.spec.qos.as_deref())),
         &user,
     );
     place.unwrap_or(Place::Lost)

@@ -50,11 +50,10 @@ pub(crate) fn trial(rooms: &Rooms, job: &Job, queue: QueueId) -> Option<(Place, 
         &rooms.queues,
         &rooms.planning,
         job.spec(),
-        queue,
+        (queue, rooms.policy.lifted(job.spec().qos.as_deref())),
         user,
     )
     .ok()?;
-    let (config, queues) = (&rooms.config, &rooms.queues);
-    let trial = planner_job_at(config, queues, &rooms.planning, &rooms.reservations, job, &place)?;
+    let trial = planner_job_at(rooms, job, &place)?;
     Some((place, trial))
 }

@@ -4,7 +4,7 @@ use crate::config::ClusterConfig;
 use crate::jobs::job::Place;
 use crate::machine::Machine;
 use crate::planning::Planning;
-use crate::queues::demand::{about, amounts, counts, over, tasks_cap, time_limit};
+use crate::queues::demand::{Lifted, about, amounts, counts, over, tasks_cap, time_limit};
 use crate::queues::{Queue, Queues};
 use cosy_model::job::{FurtherComponent, ResourceRequest};
 use cosy_model::{About, JobSpec, QueueId, Refusal, RefusalCode, Span, User, device};
@@ -22,14 +22,15 @@ pub(crate) fn place(
     queues: &Queues,
     planning: &Planning,
     spec: &JobSpec,
-    queue_id: QueueId,
+    (queue_id, lifted): (QueueId, Lifted),
     user: &User,
 ) -> Result<Place, Refusal> {
     let queue = &queues.all[queue_id.index()];
-    let limit = time_limit(spec, queue)?;
-    let first = demand(config, machine, planning, &spec.request, queue)?;
+    let limit = time_limit(spec, queue, lifted)?;
+    let first = demand(config, machine, planning, &spec.request, (queue, lifted))?;
+    let further = (spec, lifted);
     let demand =
-        Demand::new(first, further_demands(config, machine, queues, planning, spec, limit)?);
+        Demand::new(first, further_demands(config, machine, queues, planning, further, limit)?);
     if demand.only().is_none() {
         fit_side_by_side(machine, planning, &demand, queue)?;
     }
@@ -94,11 +95,11 @@ pub(crate) fn demand(
     machine: &Machine,
     planning: &Planning,
     request: &ResourceRequest,
-    queue: &Queue,
+    (queue, lifted): (&Queue, Lifted),
 ) -> Result<Component, Refusal> {
     let (mut nodes, tasks) = counts(request)?;
-    let mut max_nodes = queue.spec().max_nodes;
-    if let (Some(max), Some(asked)) = (queue.spec().max_nodes, nodes)
+    let mut max_nodes = queue.spec().max_nodes.filter(|_| !lifted.nodes);
+    if let (Some(max), Some(asked)) = (max_nodes, nodes)
         && asked > max
     {
         return Err(
@@ -280,16 +281,17 @@ pub(crate) fn further_demands(
     machine: &Machine,
     queues: &Queues,
     planning: &Planning,
-    spec: &JobSpec,
+    (spec, lifted): (&JobSpec, Lifted),
     limit: Span,
 ) -> Result<Vec<Component>, Refusal> {
     let demand = |component: &FurtherComponent| {
         let queue = queues.get(queues.find_queue(config, component.queue.as_deref())?);
-        if let Some(max) = queue.spec().max_time.filter(|max| limit > *max) {
+        let max = queue.spec().max_time.filter(|_| !lifted.time);
+        if let Some(max) = max.filter(|max| limit > *max) {
             let asked = format!("a time limit of {limit}");
             return Err(over(queue, &asked, &max.to_string()).about(About::TimeLimit));
         }
-        demand(config, machine, planning, &component.request, queue)
+        demand(config, machine, planning, &component.request, (queue, lifted))
     };
     spec.further_components.iter().map(demand).collect()
 }

@@ -107,6 +107,11 @@ impl Scores {
         }
     }
 
+    /// The same when priorities were last looked at.
+    pub(crate) fn priority_at_mark(&self, queue: &QueueSpec, job: &Job) -> Option<i64> {
+        self.priority(queue, job, self.mark)
+    }
+
     /// What the priority of a job is made of, in billionths.
     pub(crate) fn factors_told(
         &self,

@@ -69,6 +69,8 @@ pub(crate) struct Scores {
     stops: BTreeSet<(Time, JobId)>,
     /// Those that have: their keys are of the last mark.
     full: BTreeSet<JobId>,
+    /// Whose priority matters beside the order, as it is at each mark.
+    watched: BTreeSet<JobId>,
     /// Whose keys have to be made anew.
     due: BTreeSet<JobId>,
     mark: Time,
@@ -97,6 +99,7 @@ impl Scores {
         (self.weigh, self.weigh_from) = (self.on, now);
         self.at.clear();
         self.stops.clear();
+        self.watched.clear();
         self.due.clear();
     }
 
@@ -200,10 +203,21 @@ impl Scores {
         }
     }
 
+    /// The key of a job is looked at again at each mark: its priority grows.
+    pub fn watch(&mut self, id: JobId) {
+        self.watched.insert(id);
+    }
+
+    /// The key of a job has to be made anew.
+    pub fn is_another(&mut self, id: JobId) {
+        self.due.insert(id);
+    }
+
     /// A job runs, has ended, or waits for something else than its turn.
     pub fn left(&mut self, id: JobId) {
         self.leaves(id);
         self.full.remove(&id);
+        self.watched.remove(&id);
         self.due.remove(&id);
     }
 
@@ -246,6 +260,7 @@ impl Scores {
                 self.full.insert(job);
             }
             self.due.extend(&self.full);
+            self.due.extend(&self.watched);
         }
         self.give_ranks(now);
     }

@@ -5,6 +5,7 @@ use crate::event::Caller;
 use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::queues::access::procedures::{is_administrator, may_enter};
+use crate::queues::demand::Lifted;
 use crate::queues::demand::procedures::demand;
 use crate::queues::{Queues, order};
 use crate::reservations::Reservations;
@@ -125,7 +126,8 @@ pub(crate) fn demand_in(
     request: &ResourceRequest,
     queue: QueueId,
 ) -> Result<Component, Refusal> {
-    demand(config, machine, planning, request, queues.get(queue))
+    let queue = (queues.get(queue), Lifted::default());
+    demand(config, machine, planning, request, queue)
 }
 
 /// What is to be appraised.

@@ -36,6 +36,7 @@ impl Run<'_> {
             holds: cosy_sched::Holds::NONE,
             key: OrderKey {
                 ahead: None,
+                no_place: false,
                 queue_priority: 0,
                 level: AccessLevel::Allow,
                 score: 0,
