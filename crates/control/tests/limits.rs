@@ -173,6 +173,8 @@ fn job(words: &[&str]) -> (JobSpec, Option<String>) {
             request.memory = MemoryRequest::PerNode(MiB(n.parse().unwrap()));
         } else if let Some(text) = word.strip_prefix("--time=") {
             spec.time_limit = (text != "none").then(|| Span::from_minutes(text.parse().unwrap()));
+        } else if let Some(names) = word.strip_prefix("-p") {
+            spec.queues = names.split(',').map(str::to_owned).collect();
         } else if *word == "--slurm" {
             spec.dialect = cosy_model::Dialect::Slurm;
         } else if *word == "--exclusive" {
@@ -204,6 +206,18 @@ fn configured(words: &[&str], config: &mut ClusterConfig) {
     match words {
         ["limits_pend"] => config.policy.limits_pend = true,
         ["safe"] => config.enforce.safe = true,
+        ["second", rest @ ..] => {
+            let second = QueueSpec {
+                name: "second".to_owned(),
+                nodes: Some(vec!["n3".to_owned()]),
+                ..config.queues[0].clone()
+            };
+            config.queues[0].nodes = Some(vec!["n1".to_owned(), "n2".to_owned()]);
+            config.queues.push(second);
+            config.queues.reverse();
+            configured(&[&["queue"], rest].concat(), config);
+            config.queues.reverse();
+        }
         ["queue", word] => {
             let (name, value) = word.split_once('=').unwrap();
             let list = || value.split(',').map(str::to_owned).collect::<Vec<String>>();

@@ -10,7 +10,7 @@ use crate::policy::rejudge::Charged;
 use crate::queues::access::may_be_administrator;
 use crate::reservations::inside::procedures::may_come_back;
 use crate::rooms::Rooms;
-use cosy_model::{Time, WaitReason};
+use cosy_model::{JobSpec, QueueId, Time, WaitReason};
 
 pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason> {
     use crate::record::HeldBy;
@@ -105,8 +105,12 @@ pub(crate) fn barred_by_policy(rooms: &Rooms, submitted: &Submitted) -> Option<W
 /// Why its queue does not take a job of its account, or of its quality of service, any more.
 fn not_admitted(rooms: &Rooms, job: &Job) -> Option<WaitReason> {
     let queue = rooms.queues.id_of(&job.submitted().queue)?;
+    not_admitted_to(rooms, queue, job.spec())
+}
+
+/// Why a queue does not take a job of that account, or of that quality of service.
+pub(crate) fn not_admitted_to(rooms: &Rooms, queue: QueueId, spec: &JobSpec) -> Option<WaitReason> {
     let admits = &rooms.queues.get(queue).spec().admits;
-    let spec = job.spec();
     if !admits.account(spec.account.as_deref()) {
         return Some(WaitReason::AccountNotAllowed);
     }

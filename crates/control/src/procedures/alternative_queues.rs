@@ -31,7 +31,7 @@ pub(crate) fn try_queues(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> Vec<J
     let now = turn.now();
     let mut starts = Vec::new();
     for queue in other_queues(&rooms.queues, &rooms.jobs[&id]) {
-        let Some((place, trial)) = trial(rooms, &rooms.jobs[&id], queue) else {
+        let Some((place, trial)) = trial(rooms, now, &rooms.jobs[&id], queue) else {
             continue;
         };
         if rooms.planning.cluster().try_place(now, &trial).is_none() {

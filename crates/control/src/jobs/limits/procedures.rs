@@ -216,6 +216,27 @@ pub(crate) fn waits_for(rooms: &Rooms, now: Time, job: &Job) -> Option<Waits> {
     Some(waits(&hit, &wanted, (rooms, now), None))
 }
 
+/// Whether a job would wait for a limit in another queue, where it would stand so.
+pub(crate) fn would_wait_in(
+    rooms: &Rooms,
+    now: Time,
+    job: &Job,
+    (queue, place): (QueueId, &Place),
+) -> bool {
+    if !rooms.policy.counts().is_on() {
+        return false;
+    }
+    let (submitted, queue) = (job.submitted(), rooms.queues.get(queue).spec());
+    let of = rooms.policy.counted(Party {
+        queue: queue.name.clone(),
+        queue_qos: queue.admits.qos.clone(),
+        ..party_of(&rooms.queues, submitted)
+    });
+    let wanted = wanted_by(rooms, &of, &queue.name, &submitted.spec, place);
+    let pends = |of: &Counted| of.rules.never_fits(&wanted).is_some();
+    pends(&of) || hit_now(rooms, now, &of, &wanted, looked_at_in_line).is_some()
+}
+
 /// The limit for which others that count with a job are in planners' queues, as many as could start and
 /// more: so how many jobs wait for a limit of their own costs planners nothing.
 fn crowded<'a>(

@@ -2,13 +2,15 @@
 
 use crate::config::ClusterConfig;
 use crate::event::Caller;
+use crate::jobs::blocker::not_admitted_to;
 use crate::jobs::dependencies::procedures::planner_job_at;
 use crate::jobs::job::{Job, Place};
+use crate::jobs::limits::procedures::would_wait_in;
 use crate::queues::Queues;
 use crate::queues::access::procedures::may_submit;
 use crate::queues::demand::procedures::place;
 use crate::rooms::Rooms;
-use cosy_model::{QueueId, Refusal};
+use cosy_model::{QueueId, Refusal, Time};
 use cosy_sched::WaitingJob;
 
 /// Checks the names of the queues that a job may go to.
@@ -36,14 +38,23 @@ pub(crate) fn other_queues(queues: &Queues, job: &Job) -> Vec<QueueId> {
     found
 }
 
-/// The job as it would stand in `queue`, if it may go there and keeps its limits.
-pub(crate) fn trial(rooms: &Rooms, job: &Job, queue: QueueId) -> Option<(Place, WaitingJob)> {
+/// The job as it would stand in `queue`, if it may go there and keeps its limits: those of the queue,
+/// and those of accounts and qualities of service as they are there.
+pub(crate) fn trial(
+    rooms: &Rooms,
+    now: Time,
+    job: &Job,
+    queue: QueueId,
+) -> Option<(Place, WaitingJob)> {
     let user = rooms.conversations.user(&job.submitted().uid)?.user();
     if user.name.is_empty() || !rooms.queues.get(queue).state().starts_jobs() {
         return None;
     }
     let rights = Caller::known(user.clone());
     may_submit(&rooms.config, &rooms.queues, &rights, queue, 1).ok()?;
+    if not_admitted_to(rooms, queue, job.spec()).is_some() {
+        return None;
+    }
     let place = place(
         &rooms.config,
         &rooms.machine,
@@ -54,6 +65,9 @@ pub(crate) fn trial(rooms: &Rooms, job: &Job, queue: QueueId) -> Option<(Place, 
         user,
     )
     .ok()?;
+    if would_wait_in(rooms, now, job, (queue, &place)) {
+        return None;
+    }
     let trial = planner_job_at(rooms, job, &place)?;
     Some((place, trial))
 }
