@@ -14,6 +14,7 @@ use crate::conversations::requests::procedures::check_users;
 use crate::event::{Batch, Event};
 use crate::jobs::Jobs;
 use crate::jobs::dependencies::Dependencies;
+use crate::jobs::limits::ageing::ages_due;
 use crate::jobs::limits::procedures::{count_anew, runs};
 use crate::jobs::restore::procedures::{build_queues, load_answers};
 use crate::jobs::restore::{RowsOfJobs, policy};
@@ -212,6 +213,7 @@ impl Controller {
         let mut steps = Steps::of_turn();
         review_line(&mut self.rooms, &mut self.turn, &mut steps);
         limits_due(&mut self.rooms, &mut self.turn);
+        ages_due(&mut self.rooms, &mut self.turn);
         keys_due(&mut self.rooms, &mut self.turn);
         start_jobs(&mut self.rooms, &mut self.turn);
         make_room(&mut self.rooms, &mut self.turn);
@@ -250,6 +252,7 @@ impl Controller {
         let left = !self.rooms.jobs.are_reviewed()
             || self.rooms.conversations.is_unfinished()
             || self.rooms.queues.scores().is_due()
+            || self.rooms.policy.counts().age_is_due()
             || self.rooms.jobs.parked().is_due();
         if left {
             self.turn.tell_durable();

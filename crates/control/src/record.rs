@@ -232,6 +232,9 @@ pub struct JobRow {
     pub queue: Option<String>,
     /// When it could first have started.
     pub eligible: Option<Time>,
+    /// Since when it gathers age, where limits say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ages_from: Option<Time>,
     /// The attempt that it is at.
     pub run: Option<RunRow>,
     /// How it ended.

@@ -137,6 +137,16 @@ pub(crate) struct Member {
     pub at: u32,
 }
 
+/// Since when a waiting job gathers age.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Ages {
+    /// Since it could first have started: no limit says otherwise.
+    #[default]
+    WhenEligible,
+    /// Limits let only so many jobs gather age: it has done so since then, or waits until it may.
+    Limited(Option<Time>),
+}
+
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(in crate::jobs) id: JobId,
@@ -151,6 +161,8 @@ pub(crate) struct Job {
     pub(in crate::jobs) needs_user: bool,
     pub(in crate::jobs) attempt: Attempt,
     pub(in crate::jobs) eligible: Option<Time>,
+    /// Whether limits say since when it gathers age.
+    pub(in crate::jobs) ages: Ages,
     /// It waits again, and not before then.
     pub(in crate::jobs) not_before: Option<Time>,
     /// Since when running jobs make room for it.
@@ -201,6 +213,24 @@ impl Job {
         self.eligible
     }
 
+    /// Whether limits say since when it gathers age.
+    pub fn ages(&self) -> Ages {
+        self.ages
+    }
+
+    /// Limits say that of it from now on.
+    pub fn gathers_age(&mut self, ages: Ages) {
+        self.ages = ages;
+    }
+
+    /// Since when it gathers age, if it does.
+    pub fn ages_since(&self) -> Option<Time> {
+        match self.ages {
+            Ages::WhenEligible => self.eligible,
+            Ages::Limited(since) => since.filter(|_| self.eligible.is_some()),
+        }
+    }
+
     /// It waits again, and not before then.
     pub fn not_before(&self) -> Option<Time> {
         self.not_before
@@ -233,6 +263,7 @@ impl Job {
     pub fn starts(&mut self, run: Run) {
         self.attempt = Attempt(self.attempt.0 + 1);
         self.not_before = None;
+        self.ages = Ages::WhenEligible;
         self.room_is_made = None;
         self.moved = None;
         self.phase = Phase::Run(Box::new(run));
@@ -300,6 +331,7 @@ impl Job {
             needs_user: self.needs_user,
             attempt: self.attempt,
             eligible: self.eligible,
+            ages: self.ages,
             not_before: self.not_before,
             room_is_made: self.room_is_made,
             moved: self.moved,
@@ -367,6 +399,10 @@ impl Job {
             changed: None,
             queue: None,
             eligible: self.eligible,
+            ages_from: match self.ages {
+                Ages::WhenEligible => None,
+                Ages::Limited(since) => since,
+            },
             run: self.run().map(|r| r.row(names)),
             end: None,
             note: String::new(),

@@ -1,6 +1,7 @@
 //! Jobs beside the limits of accounts and qualities of service: with whom they are counted, what they
 //! want and what they hold. Which jobs wait for a limit that no planner knows is in [`parked`].
 
+pub(crate) mod ageing;
 pub(crate) mod guarantee;
 pub(crate) mod parked;
 pub(crate) mod procedures;

@@ -7,6 +7,7 @@ use crate::jobs::Jobs;
 use crate::jobs::bodies::procedures::join_body;
 use crate::jobs::check::procedures::count_in_queue;
 use crate::jobs::ended::Ended;
+use crate::jobs::job::Ages;
 use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome};
 use crate::jobs::limits::procedures::comes;
 use crate::jobs::steer::procedures::owner;
@@ -126,6 +127,7 @@ fn join_group(
         needs_user: false,
         attempt: ended.row.attempt,
         eligible: None,
+        ages: Ages::WhenEligible,
         not_before: None,
         room_is_made: None,
         moved: None,

@@ -1,7 +1,7 @@
 //! What always holds of the policy.
 
 use super::Policy;
-use crate::jobs::job::Phase;
+use crate::jobs::job::{Ages, Phase};
 use crate::jobs::limits::{held, party_of};
 use crate::rooms::Rooms;
 use cosy_model::WaitReason;
@@ -33,6 +33,11 @@ fn limits_count_their_jobs(it: &Rooms) -> Result<(), String> {
         let party = party_of(&it.queues, job.submitted());
         if of.is_none_or(|of| of.party != party || of.rules != it.policy.rules(&party)) {
             return Err(format!("job {} is counted with others, or by old limits", job.id()));
+        }
+        let ages = job.is_waiting() && matches!(job.ages(), Ages::Limited(Some(_)));
+        let limited_age = of.is_some_and(|of| of.rules.limits_age);
+        if counts.is_accruing(job.id()) != (ages && limited_age) {
+            return Err(format!("job {} is counted as one that gathers age, or is not", job.id()));
         }
         let run = job.run();
         let want = run.map(|run| held(&it.config, &it.machine, &limited, job, run));

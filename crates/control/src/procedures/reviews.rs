@@ -5,6 +5,7 @@ use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{hopeless, next_look, planner_job};
 use crate::jobs::end::end_hopeless;
 use crate::jobs::job::{Phase, Place, TaskOutcome};
+use crate::jobs::limits::ageing::look_at_age;
 use crate::jobs::limits::guarantee::threshold;
 use crate::jobs::limits::procedures::{stand_aside, stands_in_line};
 use crate::jobs::reviews::procedures::{next_within, still_wait};
@@ -50,6 +51,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         rooms.conversations.ask_user(turn, uid);
     }
     rooms.jobs.was_reviewed(id, eligible, reason.clone());
+    look_at_age(rooms, turn, id);
     note_score(rooms, id, reason.as_ref());
     let job = rooms.jobs.get(&id).filter(|_| enqueue);
     let waiting = job.map(|job| planner_job(rooms, job));

@@ -20,8 +20,8 @@ use crate::jobs::arrays::Names;
 use crate::jobs::components::{component_of, rows_by_component};
 use crate::jobs::ended::Ended;
 use crate::jobs::job::{Job, Submitted};
-use crate::jobs::limits::guarantee;
 use crate::jobs::limits::procedures::sentence;
+use crate::jobs::limits::{ageing, guarantee};
 use crate::machine::nodes::procedures::list_nodes_piece;
 use crate::planning::Planning;
 use crate::planning::making_room::room_lines;
@@ -474,6 +474,7 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
                     (starts, place, limit.as_deref()),
                 );
                 all.extend(guarantee::line(rooms, job));
+                all.extend(ageing::line(rooms, job.id()));
                 all.extend(room_lines(rooms, now, job));
                 all.extend(standing_lines(rooms, now, &listing.caller, job));
                 all

@@ -3,6 +3,7 @@
 
 use crate::jobs::check::Outcome;
 use crate::jobs::job::{Job, Place};
+use crate::jobs::limits::ageing::goes_on_ageing;
 use crate::jobs::limits::parked::Waits;
 use crate::jobs::limits::{held, party_of, wanted, wanted_on};
 use crate::jobs::reviews::Again;
@@ -42,6 +43,7 @@ pub(crate) fn comes(rooms: &mut Rooms, id: JobId) {
     };
     let party = party_of(&rooms.queues, job.submitted());
     rooms.policy.comes(id, party);
+    goes_on_ageing(rooms, id);
 }
 
 /// All jobs of a new submission wait from now on.

@@ -12,7 +12,9 @@ use crate::jobs::bodies::procedures::{know_body, leave_body};
 use crate::jobs::check::procedures::{count_in_queue, leave_queue};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::wait_for_others;
+use crate::jobs::job::Ages;
 use crate::jobs::job::{Group, Job, Phase, Place, Submitted};
+use crate::jobs::limits::ageing::goes_on_ageing;
 use crate::jobs::limits::procedures::{leaves, runs};
 use crate::jobs::restore::{RowsOfSubmission, of_row, queue_nodes, unplaced};
 use crate::jobs::run::rows::RestoredParts;
@@ -213,11 +215,15 @@ fn load_job(
         job.held = row.held;
         job.attempt = row.attempt;
         job.eligible = row.eligible;
+        if row.ages_from.is_some() {
+            job.ages = Ages::Limited(row.ages_from);
+        }
         job.moved = row.moved;
     }
     if let Some(group) = rooms.jobs.group_mut(&row.base) {
         group.touched += u32::from(row.attempt.0 > 0);
     }
+    goes_on_ageing(rooms, row.id);
     if let Some(run) = row.run {
         load_run(rooms, row.id, run);
     }

@@ -7,6 +7,7 @@ use crate::jobs::check::procedures::{check_result, count_in_queue};
 use crate::jobs::check::{Coming, Judged, Outcome, check_program};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{check_dependencies, forget_unknown};
+use crate::jobs::job::Ages;
 use crate::jobs::job::{Group, Job, Member, Phase};
 use crate::jobs::limits::procedures::all_come;
 use crate::jobs::submit::{Ready, group_note};
@@ -96,6 +97,7 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
             needs_user: false,
             attempt: Attempt(0),
             eligible: None,
+            ages: Ages::WhenEligible,
             not_before: None,
             room_is_made: None,
             moved: None,

@@ -53,6 +53,10 @@ pub(crate) struct Counts {
     tallies: BTreeMap<Meter, Tally>,
     /// Who is in planners' queues, where what runs is limited.
     queued: BTreeMap<Meter, Queued>,
+    /// Who may not gather age because others do, by each limit that says so.
+    to_age: BTreeMap<Meter, BTreeSet<JobId>>,
+    /// Where fewer gather age than before: who waits there is looked at.
+    age_freed: BTreeSet<Meter>,
     /// Resources that some limit is about.
     limited: BTreeSet<Tres>,
     /// Limits are enforced.
@@ -166,6 +170,7 @@ impl Counts {
         self.stops(id);
         self.unqueues(id);
         self.accrues(id, false);
+        self.waits_to_age_no_more(id);
         let Some(entry) = self.jobs.remove(&id) else {
             return;
         };
@@ -184,6 +189,7 @@ impl Counts {
         let before = self.stops(id);
         self.unqueues(id);
         self.accrues(id, false);
+        self.waits_to_age_no_more(id);
         let entry = self.jobs.get_mut(&id)?;
         let meters = entry.of.rules.meters.clone();
         self.change(&meters, |tally| tally.takes(&held));
@@ -210,11 +216,68 @@ impl Counts {
         if std::mem::replace(&mut entry.accrues, accrues) == accrues {
             return;
         }
-        let meters = entry.of.rules.meters.clone();
-        self.change(&meters, |tally| match accrues {
+        let of = entry.of.clone();
+        self.change(&of.rules.meters, |tally| match accrues {
             true => tally.accruing += 1,
             false => tally.accruing = tally.accruing.saturating_sub(1),
         });
+        if !accrues {
+            self.age_freed.extend(of.rules.of_age());
+        }
+    }
+
+    /// Whether a waiting job gathers age under limits.
+    pub fn is_accruing(&self, id: JobId) -> bool {
+        self.jobs.get(&id).is_some_and(|entry| entry.accrues)
+    }
+
+    /// Whether one more job like it may gather age.
+    pub fn may_accrue(&self, id: JobId) -> bool {
+        let Some(entry) = self.jobs.get(&id) else {
+            return false;
+        };
+        let mut rules = entry.of.rules.all.iter().filter(|rule| rule.limits_age());
+        rules.all(|rule| {
+            let accruing = self.tally(rule.meter).map_or(0, |tally| tally.accruing);
+            u64::from(accruing) < rule.value
+        })
+    }
+
+    /// It waits until it may gather age.
+    pub fn waits_to_age(&mut self, id: JobId) {
+        let Some(entry) = self.jobs.get(&id) else {
+            return;
+        };
+        for meter in entry.of.rules.of_age() {
+            self.to_age.entry(meter).or_default().insert(id);
+        }
+    }
+
+    /// It does not wait for that any more.
+    pub fn waits_to_age_no_more(&mut self, id: JobId) {
+        let Some(entry) = self.jobs.get(&id).filter(|entry| entry.of.rules.limits_age) else {
+            return;
+        };
+        for meter in entry.of.rules.of_age() {
+            if let Some(all) = self.to_age.get_mut(&meter) {
+                all.remove(&id);
+                if all.is_empty() {
+                    self.to_age.remove(&meter);
+                }
+            }
+        }
+    }
+
+    /// Whether somebody may gather age who could not.
+    pub fn age_is_due(&self) -> bool {
+        !self.age_freed.is_empty()
+    }
+
+    /// A place where fewer gather age than before, once, with the first who wait for it.
+    pub fn next_age_freed(&mut self, most: usize) -> Option<Vec<JobId>> {
+        let meter = self.age_freed.pop_first()?;
+        let waiting = self.to_age.get(&meter).into_iter().flatten();
+        Some(waiting.copied().take(most).collect())
     }
 
     /// Running jobs with what they hold, by party, of those whose limits may end jobs.

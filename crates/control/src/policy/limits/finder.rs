@@ -43,6 +43,7 @@ impl Policy {
             row.is_some_and(|row| row.flags.contains(&QosFlag::DenyOnLimit))
         };
         Rules {
+            limits_age: rules.iter().any(|(_, rule)| rule.limits_age()),
             meters: meters(self, &at, party, account),
             all: rules.into_iter().map(|(_, rule)| rule).collect(),
             has_qos: !at.qos.is_empty(),

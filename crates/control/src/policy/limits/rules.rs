@@ -47,9 +47,17 @@ pub(crate) struct Rules {
     pub has_qos: bool,
     /// One of these refuses what is beyond a limit.
     pub denies: bool,
+    /// Only so many of its waiting jobs gather age.
+    pub limits_age: bool,
 }
 
 impl Rules {
+    /// Where jobs are counted together of which only so many gather age.
+    pub fn of_age(&self) -> BTreeSet<Meter> {
+        let rules = self.all.iter().filter(|rule| rule.limits_age());
+        rules.map(|rule| rule.meter).collect()
+    }
+
     /// Where jobs are counted together of which only so many, or so much, may run; each once.
     pub fn of_running(&self) -> BTreeSet<Meter> {
         let running = self.all.iter().filter(|rule| rule.limits_running());
@@ -58,6 +66,11 @@ impl Rules {
 }
 
 impl Rule {
+    /// It limits how many waiting jobs gather age.
+    pub fn limits_age(&self) -> bool {
+        self.key.kind.measure() == Measure::JobsAccrue
+    }
+
     /// It limits how many jobs run at once, or what they hold together.
     pub fn limits_running(&self) -> bool {
         let kind = self.key.kind;

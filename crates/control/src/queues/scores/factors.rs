@@ -15,7 +15,7 @@ impl Scores {
         if let Some(priority) = job.spec().priority {
             return weights.set_by_hand(priority, max_age);
         }
-        let ageing = job.eligible().map_or(Ageing::Not, Ageing::Since);
+        let ageing = job.ages_since().map_or(Ageing::Not, Ageing::Since);
         weights.terms(&self.factors(queue, job), ageing, max_age)
     }
 

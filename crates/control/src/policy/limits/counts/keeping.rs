@@ -88,7 +88,8 @@ impl Policy {
             let Some(of) = anew.get(&entry.of.party).cloned() else {
                 continue;
             };
-            let (held, accrues) = (entry.held.clone(), entry.accrues);
+            let accrues = entry.accrues && of.rules.limits_age;
+            let held = entry.held.clone();
             let queued = entry.queued.clone();
             self.counts.leaves(id);
             self.counts.parties.insert(of.party.clone(), of.clone());
