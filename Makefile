@@ -199,6 +199,7 @@ examples: need-cargo need-cc
 bench: build
 	cargo build --release $(CARGO_FLAGS) -p cosy-sched --example figures
 	tests/bench/planner.sh "$(RELEASE)"
+	cargo run --release $(CARGO_FLAGS) -p cosy-sim --example policy
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench -- $(ARGS)
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-reserve
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-steps

@@ -378,6 +378,7 @@ mod tests {
             changed: None,
             queue: None,
             eligible: None,
+            ages_from: None,
             run: None,
             end: None,
             note: String::new(),

@@ -419,6 +419,7 @@ mod tests {
             changed: None,
             queue: None,
             eligible: None,
+            ages_from: None,
             run: None,
             end: Some(End::never_ran(EndCause::Exited, Time(of.id_at(place).0 as i64))),
             note: String::new(),

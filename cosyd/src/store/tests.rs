@@ -609,6 +609,7 @@ fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
         changed: None,
         queue: None,
         eligible: None,
+        ages_from: None,
         run: serde_json::from_value(run).unwrap(),
         end: None,
         note: String::new(),
