@@ -1,5 +1,6 @@
 //! A job in memory.
 
+use crate::jobs::ages::Ages;
 use crate::jobs::bodies::Body;
 use crate::jobs::run::Run;
 use crate::record::{HeldBy, JobRow, MovedRow, Numbering, OfFlow, RunRow, SubmissionRow};
@@ -137,16 +138,6 @@ pub(crate) struct Member {
     pub at: u32,
 }
 
-/// Since when a waiting job gathers age.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Ages {
-    /// Since it could first have started: no limit says otherwise.
-    #[default]
-    WhenEligible,
-    /// Limits let only so many jobs gather age: it has done so since then, or waits until it may.
-    Limited(Option<Time>),
-}
-
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(in crate::jobs) id: JobId,
@@ -211,24 +202,6 @@ impl Job {
 
     pub fn eligible(&self) -> Option<Time> {
         self.eligible
-    }
-
-    /// Whether limits say since when it gathers age.
-    pub fn ages(&self) -> Ages {
-        self.ages
-    }
-
-    /// Limits say that of it from now on.
-    pub fn gathers_age(&mut self, ages: Ages) {
-        self.ages = ages;
-    }
-
-    /// Since when it gathers age, if it does.
-    pub fn ages_since(&self) -> Option<Time> {
-        match self.ages {
-            Ages::WhenEligible => self.eligible,
-            Ages::Limited(since) => since.filter(|_| self.eligible.is_some()),
-        }
     }
 
     /// It waits again, and not before then.
@@ -399,10 +372,7 @@ impl Job {
             changed: None,
             queue: None,
             eligible: self.eligible,
-            ages_from: match self.ages {
-                Ages::WhenEligible => None,
-                Ages::Limited(since) => since,
-            },
+            ages_from: self.ages.stored(),
             run: self.run().map(|r| r.row(names)),
             end: None,
             note: String::new(),

@@ -3,6 +3,7 @@
 //! What always holds: each live job is in one group, that of its submission; what is in a row of
 //! the store and has changed since is written at the end of the turn.
 
+pub(crate) mod ages;
 pub(crate) mod allocations;
 pub(crate) mod arrays;
 pub(crate) mod blocker;

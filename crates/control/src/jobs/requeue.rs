@@ -4,10 +4,10 @@
 use crate::conversations::Conversations;
 use crate::event::Caller;
 use crate::jobs::Jobs;
+use crate::jobs::ages::Ages;
 use crate::jobs::bodies::procedures::join_body;
 use crate::jobs::check::procedures::count_in_queue;
 use crate::jobs::ended::Ended;
-use crate::jobs::job::Ages;
 use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome};
 use crate::jobs::limits::procedures::comes;
 use crate::jobs::steer::procedures::owner;

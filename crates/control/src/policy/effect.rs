@@ -1,7 +1,7 @@
 //! What changes of the policy mean elsewhere: history, books.
 
 use super::row::PolicyRow;
-use crate::policy::standing::lifted_by;
+use crate::policy::lifted::lifted_by;
 use crate::queues::scores::layout::QosFacts;
 use crate::record::Record;
 use cosy_model::policy::{AssociationKey, QosFlag, QosRecord, Shares};

@@ -1,7 +1,8 @@
 //! What always holds of the policy.
 
 use super::Policy;
-use crate::jobs::job::{Ages, Phase};
+use crate::jobs::ages::Ages;
+use crate::jobs::job::Phase;
 use crate::jobs::limits::{held, party_of};
 use crate::rooms::Rooms;
 use cosy_model::WaitReason;

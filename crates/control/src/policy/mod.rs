@@ -21,6 +21,7 @@ pub(crate) mod books;
 pub(crate) mod draft;
 pub(crate) mod effect;
 pub(crate) mod invariants;
+mod lifted;
 pub(crate) mod limits;
 pub(crate) mod preempt;
 mod qos_changes;

@@ -2,8 +2,9 @@
 //! may be there. Source: slurm.conf(5), `AccountingStorageEnforce`; sbatch(1), `--account`, `--qos`.
 
 use super::Policy;
+use super::lifted::lifted_by;
 use crate::queues::demand::Lifted;
-use cosy_model::policy::{AssociationKey, Enforce, QosFlag, QosRecord, ROOT};
+use cosy_model::policy::{AssociationKey, Enforce, ROOT};
 use cosy_model::{About, Refusal, RefusalCode};
 
 /// An account and a quality of service that a job gets.
@@ -30,15 +31,6 @@ pub(crate) struct Asked<'a> {
     pub is_member: bool,
     /// The user is an administrator of the cluster, whom the root account is for.
     pub is_admin: bool,
-}
-
-/// What a quality of service lifts of the limits of queues. Source: sacctmgr(1), `PartitionTimeLimit`,
-/// `PartitionMaxNodes`.
-pub(crate) fn lifted_by(qos: &QosRecord) -> Lifted {
-    Lifted {
-        time: qos.flags.contains(&QosFlag::PartitionTimeLimit),
-        nodes: qos.flags.contains(&QosFlag::PartitionMaxNodes),
-    }
 }
 
 impl Policy {

@@ -4,15 +4,36 @@
 //! with it starts, ends or is held: the first that was submitted comes first. Since when it does is in
 //! its row. A limit that is lowered takes nobody's age away. Source: sacctmgr(1), `MaxJobsAccrue`.
 
-use crate::jobs::job::Ages;
+use crate::jobs::ages::Ages;
+use crate::jobs::job::Job;
 use crate::jobs::save::save_job;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::JobId;
+use cosy_model::{JobId, Time};
 
 /// Jobs of one limit that are looked at when it has room again, at most: so many more could wait for
 /// another limit, too.
 const LOOKS: usize = 64;
+
+impl Job {
+    /// Whether limits say since when it gathers age.
+    pub fn ages(&self) -> Ages {
+        self.ages
+    }
+
+    /// Limits say that of it from now on.
+    pub fn gathers_age(&mut self, ages: Ages) {
+        self.ages = ages;
+    }
+
+    /// Since when it gathers age, if it does.
+    pub fn ages_since(&self) -> Option<Time> {
+        match self.ages {
+            Ages::WhenEligible => self.eligible,
+            Ages::Limited(since) => since.filter(|_| self.eligible.is_some()),
+        }
+    }
+}
 
 /// A waiting job was looked at: it gathers age from now on if limits say that it may, or does not any
 /// more.

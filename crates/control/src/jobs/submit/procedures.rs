@@ -2,12 +2,12 @@
 
 use crate::config::ClusterConfig;
 use crate::event::{Caller, Facts};
+use crate::jobs::ages::Ages;
 use crate::jobs::bodies::procedures::know_body;
 use crate::jobs::check::procedures::{check_result, count_in_queue};
 use crate::jobs::check::{Coming, Judged, Outcome, check_program};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{check_dependencies, forget_unknown};
-use crate::jobs::job::Ages;
 use crate::jobs::job::{Group, Job, Member, Phase};
 use crate::jobs::limits::procedures::all_come;
 use crate::jobs::submit::{Ready, group_note};
