@@ -6,8 +6,8 @@
 use cosy_model::{JobId, JobState, Span};
 use cosy_tests::mpi::{Mpi, python_or_skip};
 use cosy_tests::mpi_jobs::{
-    Innocent, options, plugin_folder, plugin_line, ranks_by_node, read, story, submit, until_gone,
-    until_nothing_is_left,
+    Innocent, options, options_with_losses, plugin_folder, plugin_line, ranks_by_node, read, story,
+    submit, until_gone, until_nothing_is_left,
 };
 use cosy_tests::run::run;
 use cosy_tests::{Cluster, Options, namespaces, people, system, wait};
@@ -235,13 +235,14 @@ fn cancelled_and_timed_out(mpi: Mpi) {
     let c = Cluster::start(4, options());
     let (job, pids) = waiting(&c, mpi, &folder, Span::from_minutes(5));
     c.cancel(job);
-    assert_eq!(c.until_end(job).state, JobState::Cancelled);
+    assert_eq!(c.until_end(job).state, JobState::Cancelled, "{}", story(&c));
     until_nothing_is_left(&c, &pids);
     for rank in 0..8 {
         fs::remove_file(c.work().join(format!("up.{rank}"))).unwrap();
     }
     let (job, pids) = waiting(&c, mpi, &folder, Span::from_secs(12));
-    assert_eq!(c.until_end(job).state, JobState::TimedOut, "{}", story(&c));
+    let row = c.until_end(job);
+    assert_eq!(row.state, JobState::TimedOut, "{row:?}\n{}", story(&c));
     until_nothing_is_left(&c, &pids);
 }
 
@@ -260,7 +261,7 @@ fn a_lost_node(mpi: Mpi) {
     let Some(folder) = mpi.programs_or_skip() else {
         return;
     };
-    let mut c = Cluster::start(4, options());
+    let mut c = Cluster::start(4, options_with_losses());
     let (job, pids) = waiting(&c, mpi, &folder, Span::from_minutes(5));
     c.lose_node(2);
     let row = c.until_end(job);

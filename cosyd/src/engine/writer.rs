@@ -56,8 +56,8 @@ pub(super) struct Writer {
     pub(super) key: KeyPair,
     pub(super) payloads: Payloads,
     pub(super) failure: Failure,
-    /// The generation whose commit failed: its batches are refused.
-    pub(super) failed: Option<u64>,
+    /// The generation whose commit failed, and why: its batches are refused.
+    pub(super) failed: Option<(u64, String)>,
     /// Something large is on its way to the disk.
     pub(super) writes_large: Arc<AtomicBool>,
     /// The latest mark that was signed, with its signature.
@@ -94,7 +94,7 @@ impl Writer {
                         // As if it could not be written: memory is rebuilt.
                         let why = format!("a fault in the writer: {why}");
                         tracing::error!("{why}");
-                        self.failed = Some(generation);
+                        self.failed = Some((generation, why.clone()));
                         self.failure.tell(generation, why);
                     }
                     if large {
@@ -117,10 +117,11 @@ impl Writer {
     }
 
     fn write(&mut self, generation: u64, mut batches: Vec<Batch>) {
-        if let Some(failed) = self.failed
-            && failed == generation
+        if let Some((failed, why)) = &self.failed
+            && *failed == generation
         {
-            return self.refuse(batches, "an earlier change could not be made durable");
+            let why = format!("an earlier change could not be made durable: {why}");
+            return self.refuse(batches, &why);
         }
         let records: Vec<Record> = batches
             .iter_mut()
@@ -130,7 +131,7 @@ impl Writer {
             && let Err(e) = self.store.commit(&records)
         {
             let why = short(&e);
-            self.failed = Some(generation);
+            self.failed = Some((generation, why.clone()));
             self.refuse(batches, &why);
             return self.failure.tell(generation, why);
         }
