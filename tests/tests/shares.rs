@@ -129,4 +129,13 @@ fn who_has_used_less_goes_first_and_is_told_so() {
     let told = c.run_as(ANN, &reset);
     assert!(told.code != 0, "{}", told.out);
     c.run(&reset).expect(0);
+    let told = rows(c.run(&[
+        "sshare",
+        "-nP",
+        "-A",
+        "physics",
+        "-o",
+        "account,user,rawusage",
+    ]));
+    assert_eq!(told.concat(), ["physics||0"]);
 }

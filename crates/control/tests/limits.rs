@@ -7,6 +7,7 @@
 //! 1 ann submits -n4 : runs               the job is known as 1 from now on
 //! 2 ann submits -n4 : waits assoc:GrpTRES=cpu : account physics: ...
 //! - ann submits -n6 : refused assoc:GrpTRES=cpu : account physics: ...
+//! 1 starts in SECONDS                    what is told, - for nothing
 //! 1 ends | pass SECONDS | crash | 2 : runs
 //! ```
 //!
@@ -21,7 +22,7 @@ use cosy_control::ClusterConfig;
 use cosy_model::api::{JobField, JobRef, Reply, Request, Submission};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::policy::*;
-use cosy_model::{JobId, JobSpec, MiB, OsText, QueueSpec, Refusal, Span, WaitReason};
+use cosy_model::{JobId, JobSpec, MiB, OsText, QueueSpec, Refusal, Span, Time, WaitReason};
 use std::collections::{BTreeMap, BTreeSet};
 use world::*;
 
@@ -297,6 +298,22 @@ impl Play {
         }
     }
 
+    /// In how many seconds a job is told to start, if it is.
+    fn starts_in(&mut self, id: u64) -> Option<i64> {
+        let job = JobRef {
+            job: JobId(id),
+            task: None,
+        };
+        let reply = self
+            .w
+            .ask_as(person("root"), None, Request::Explain { job });
+        let Reply::Explained { table, .. } = reply else {
+            panic!("{reply:?}");
+        };
+        let start = Time(table.number(0, JobField::PredictedStart)?);
+        Some(start.since(self.w.now).ms() / 1000)
+    }
+
     fn end(&mut self, id: u64) {
         for n in 0..self.w.nodes.len() {
             let known: Vec<_> = self.w.nodes[n].known.keys().copied().collect();
@@ -321,6 +338,10 @@ impl Play {
                 let all = set(rest);
                 change(&mut self.w, vec![all]).unwrap();
                 self.w.deliver_all();
+            }
+            [name, "starts", "in", secs] => {
+                let secs = (*secs != "-").then(|| secs.parse().unwrap());
+                assert_eq!(self.starts_in(self.jobs[*name]), secs, "{name} starts in");
             }
             ["pass", secs] => self.w.pass(secs.parse().unwrap()),
             ["crash"] => {

@@ -10,6 +10,7 @@ use crate::conversations::requests::no_job;
 use crate::conversations::visible::may_see;
 use crate::event::{Caller, ClientId};
 use crate::jobs::arrays::procedures::first_queued;
+use crate::jobs::limits::in_plans::may_be_planned;
 use crate::reservations::chart::charted;
 use crate::reservations::planned::first_inside_that_awaits_turn;
 use crate::rooms::Rooms;
@@ -58,7 +59,10 @@ pub(crate) fn explain(
     if !submitted.is_some_and(|job| may_see(&rooms.config, caller, job)) {
         return Err(no_job(target));
     }
-    let queued = first_queued(&rooms.jobs, &rooms.planning, target);
+    let queued = first_queued(&rooms.jobs, &rooms.planning, target).or_else(|| {
+        let mut all = rooms.jobs.ids_of(target).into_iter();
+        all.find(|id| may_be_planned(rooms, *id))
+    });
     let waiting = queued.or_else(|| {
         first_inside_that_awaits_turn(&rooms.jobs, &rooms.planning, &rooms.reservations, target)
     });

@@ -3,6 +3,7 @@
 
 pub(crate) mod ageing;
 pub(crate) mod guarantee;
+pub(crate) mod in_plans;
 pub(crate) mod parked;
 pub(crate) mod procedures;
 

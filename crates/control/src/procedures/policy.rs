@@ -142,8 +142,10 @@ fn forget_usage(rooms: &mut Rooms, now: Time, changes: &[PolicyChange]) -> u64 {
             if let Some(name) = qos {
                 scores.shares_mut().reset_qos(name, now);
             }
-            scores.has_changed();
         }
+    }
+    if resets > 0 {
+        scores.give_ranks(now); // who asks next is told what it is now
     }
     resets
 }

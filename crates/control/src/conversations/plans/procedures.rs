@@ -3,6 +3,7 @@
 use crate::conversations::plans::PendingPlan;
 use crate::conversations::requests::{PLAN_AT_ONCE, PLAN_MOST};
 use crate::event::Effect;
+use crate::jobs::limits::in_plans::{anybody_waits, tell_limits};
 use crate::reservations::planned::{any_awaits_turn_inside, insides_to_plan};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
@@ -18,7 +19,8 @@ pub(crate) fn ask_plan(
 ) {
     let now = turn.now();
     let plan = rooms.conversations.plans.ask(pending);
-    let scheduler = Box::new(rooms.planning.cluster().clone());
+    let mut scheduler = Box::new(rooms.planning.cluster().clone());
+    tell_limits(rooms, &mut scheduler, only);
     let inside = insides_to_plan(rooms, now, only);
     turn.effect(Effect::Plan {
         plan,
@@ -36,6 +38,7 @@ pub(crate) fn must_plan(rooms: &mut Rooms, turn: &mut Turn) -> bool {
     let waiting = rooms.planning.cluster().waiting_count();
     if waiting <= PLAN_AT_ONCE {
         return (waiting > 0
+            || anybody_waits(rooms)
             || any_awaits_turn_inside(&rooms.jobs, &rooms.planning, &rooms.reservations))
             && rooms.conversations.plans.have_room();
     }

@@ -137,6 +137,12 @@ impl Parked {
         !self.due.is_empty()
     }
 
+    /// Those who wait until jobs there have ended, by id.
+    pub fn waiting_for(&self, meter: Meter) -> impl Iterator<Item = JobId> {
+        let own = self.by_meter.get(&meter).into_iter().flatten();
+        own.copied()
+    }
+
     /// All that wait here, by id.
     pub fn ids(&self) -> impl Iterator<Item = JobId> {
         self.jobs.keys().copied()

@@ -184,7 +184,14 @@ fn limit_of(spec: &JobSpec, of: &Counted, limit: Span) -> Span {
     }
 }
 
-fn wanted_by(rooms: &Rooms, of: &Counted, queue: &str, spec: &JobSpec, place: &Place) -> Wanted {
+/// What a job wants at least, as limits measure it.
+pub(crate) fn wanted_by(
+    rooms: &Rooms,
+    of: &Counted,
+    queue: &str,
+    spec: &JobSpec,
+    place: &Place,
+) -> Wanted {
     let counts = rooms.policy.counts();
     let limited = |tres: &Tres| counts.is_limited(tres);
     let mut wanted = wanted(&rooms.config, &rooms.machine, &limited, queue, (spec, place));

@@ -65,6 +65,15 @@ impl Rules {
     }
 }
 
+/// Such limits are on how many jobs run at once, or what they hold together.
+pub(crate) fn limits_running(kind: LimitKind) -> bool {
+    let amounts = matches!(
+        kind,
+        LimitKind::GrpTres | LimitKind::MaxTresPerUser | LimitKind::MaxTresPerAccount
+    );
+    amounts || kind.measure() == Measure::Jobs
+}
+
 impl Rule {
     /// It limits how many waiting jobs gather age.
     pub fn limits_age(&self) -> bool {
@@ -73,12 +82,7 @@ impl Rule {
 
     /// It limits how many jobs run at once, or what they hold together.
     pub fn limits_running(&self) -> bool {
-        let kind = self.key.kind;
-        let amounts = matches!(
-            kind,
-            LimitKind::GrpTres | LimitKind::MaxTresPerUser | LimitKind::MaxTresPerAccount
-        );
-        amounts || kind.measure() == Measure::Jobs
+        limits_running(self.key.kind)
     }
 
     pub fn hit(&self) -> LimitHit {
