@@ -144,6 +144,8 @@ pub struct FairTree {
     stale: bool,
     /// The ordinal of who is served first.
     first: i64,
+    /// Users with their ranks, in the order of the last walk.
+    walked: Vec<(Place, u32)>,
 }
 
 /// A line that is being walked.
@@ -165,6 +167,7 @@ impl FairTree {
             ties,
             stale: false,
             first: 0,
+            walked: Vec::new(),
         }
     }
 
@@ -277,6 +280,7 @@ impl FairTree {
     pub fn stood(&mut self, user: Place, standing: Ranked) {
         if let Some(node) = self.nodes.get_mut(user.index()) {
             node.standing = standing;
+            self.walked.clear(); // its ranks are none of this tree
             self.first = self.first.max(standing.ordinal);
         }
     }
@@ -308,6 +312,11 @@ impl FairTree {
     /// The children of a level that have users, the first to be served first, as of the last ranks.
     pub fn line_of(&self, level: Place) -> &[Place] {
         self.node(level).map_or(&[], |node| &node.line)
+    }
+
+    /// What it has used itself, as it was told last.
+    pub fn own_use_of(&self, place: Place) -> Usage {
+        self.node(place).map_or(Usage(0), |node| node.own)
     }
 
     /// Whether that place is a user and no account.
@@ -352,12 +361,15 @@ impl FairTree {
             }
         }
         let walked = self.walk();
+        if walked == self.walked {
+            return Moved::default();
+        }
         let ordinals = self.ordinals(&walked);
         self.first = ordinals.last().copied().unwrap_or(0);
         let mut moved = Moved::default();
         let mut ordinals = ordinals.into_iter().rev();
         let mut now = Ranked::default();
-        for (user, rank) in walked {
+        for (user, rank) in walked.iter().copied() {
             if now.rank != rank {
                 let ordinal = ordinals.next().unwrap_or(0);
                 now = Ranked { rank, ordinal };
@@ -373,6 +385,7 @@ impl FairTree {
                 moved.ordinals.push(user);
             }
         }
+        self.walked = walked;
         moved
     }
 
@@ -393,12 +406,8 @@ impl FairTree {
 
     /// From the highest level fair share down, users before accounts, then as they were made.
     fn put_in_order(&self, line: &mut [Place]) {
-        line.sort_by(|a, b| {
-            let share = |place: Place| Reverse(self.level_fair_share(place));
-            let kind = |place: Place| (!self.is_user(place), place);
-            share(*a)
-                .cmp(&share(*b))
-                .then_with(|| kind(*a).cmp(&kind(*b)))
+        line.sort_by_cached_key(|place| {
+            (Reverse(self.level_fair_share(*place)), !self.is_user(*place), *place)
         });
     }
 

@@ -10,8 +10,6 @@
 //! What always holds: of two groups the one behind has the greater number, and numbers lie between 0 and
 //! [`MOST`], neither of which is given.
 
-use std::collections::BTreeMap;
-
 /// Above all numbers.
 pub const MOST: i64 = 1 << 61;
 /// Between neighbours where room is made.
@@ -39,17 +37,23 @@ pub fn numbers(members: &[(usize, Option<i64>)]) -> Vec<i64> {
 /// The number that each group may keep: the one that most of its members have, where none of the others
 /// has more members with it.
 fn owned(members: &[(usize, Option<i64>)], count: usize) -> Vec<Option<i64>> {
-    let mut with: BTreeMap<(i64, usize), u32> = BTreeMap::new();
-    for (group, number) in members {
-        if let Some(number) = number.filter(|number| (1..MOST).contains(number)) {
-            *with.entry((number, *group)).or_default() += 1;
-        }
-    }
-    let mut owner: BTreeMap<i64, (u32, usize)> = BTreeMap::new();
-    for ((number, group), have) in with {
-        let best = owner.entry(number).or_insert((have, group));
-        if have > best.0 {
-            *best = (have, group);
+    let known = members.iter().filter_map(|(group, number)| {
+        let number = number.filter(|number| (1..MOST).contains(number))?;
+        Some((number, *group))
+    });
+    let mut known: Vec<(i64, usize)> = known.collect();
+    known.sort_unstable();
+    // Each number with who has most members with it; of equal ones the first group.
+    let mut owner: Vec<(i64, (usize, usize))> = Vec::new();
+    for alike in known.chunk_by(|one, next| one == next) {
+        let Some((number, group)) = alike.first().copied() else {
+            continue;
+        };
+        let have = alike.len();
+        match owner.last_mut().filter(|(last, _)| *last == number) {
+            Some((_, best)) if have > best.0 => *best = (have, group),
+            Some(_) => {}
+            None => owner.push((number, (have, group))),
         }
     }
     let mut best = vec![(0, None); count];

@@ -2,19 +2,26 @@
 
 use std::cmp::Ordering;
 
-/// A fraction of two numbers of 192 bits, each a product of 64 and 128 bits.
+/// A fraction of two products, each of 64 and 128 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fraction {
-    over: [u64; 3],
-    under: [u64; 3],
+    over: (u64, u128),
+    under: (u64, u128),
+    /// About as much: tells fractions that are far from each other.
+    about: f64,
 }
+
+/// Fractions that differ by more than this part of the larger are told by their approximations, whose
+/// errors are far smaller.
+const FAR: f64 = 1e-9;
 
 impl Fraction {
     /// `(a * b) / (c * d)`; `c` and `d` are not zero.
     pub fn new((a, b): (u64, u128), (c, d): (u64, u128)) -> Self {
         Self {
-            over: product(&[a], &halves(b)),
-            under: product(&[c], &halves(d)),
+            over: (a, b),
+            under: (c, d),
+            about: (a as f64 * b as f64) / (c as f64 * d as f64),
         }
     }
 }
@@ -29,8 +36,13 @@ impl Eq for Fraction {}
 
 impl Ord for Fraction {
     fn cmp(&self, other: &Self) -> Ordering {
-        let here: [u64; 6] = product(&self.over, &other.under);
-        let there: [u64; 6] = product(&other.over, &self.under);
+        let (one, two) = (self.about, other.about);
+        if (one - two).abs() > FAR * one.max(two) {
+            return one.total_cmp(&two);
+        }
+        let wide = |(a, b): (u64, u128)| -> [u64; 3] { product(&[a], &halves(b)) };
+        let here: [u64; 6] = product(&wide(self.over), &wide(other.under));
+        let there: [u64; 6] = product(&wide(other.over), &wide(self.under));
         here.iter().rev().cmp(there.iter().rev())
     }
 }

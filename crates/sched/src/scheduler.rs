@@ -221,6 +221,23 @@ impl Scheduler {
         }
     }
 
+    /// A waiting job has this key from now on: what it wants is the same as before. False when it does
+    /// not wait.
+    pub fn set_order(&mut self, key: OrderKey) -> bool {
+        let Some(mut waiting) = self.waiting.remove(key.job) else {
+            return false;
+        };
+        self.out_of_line(&waiting);
+        waiting.job.key = key;
+        let queue = waiting.job.queue;
+        let queue_key = queue_key((&self.groups, &self.classes), &waiting);
+        self.waiting.insert(key.job, waiting);
+        if self.queues.get(queue.index()).is_some_and(|q| q.starts) {
+            self.line_up(queue, key, queue_key);
+        }
+        true
+    }
+
     /// Puts a job into the line of its queue, or beside the pool of its own that is full.
     fn line_up(&mut self, queue: QueueId, key: OrderKey, queue_key: QueueKey) {
         let full = self.full_own_pool(queue_key.class);
@@ -488,6 +505,12 @@ impl Scheduler {
 
     /// A job that waits no more leaves its line.
     fn step_out(&mut self, waiting: &Waiting) {
+        self.out_of_line(waiting);
+        self.groups.leave(waiting.group);
+        self.classes.leave(waiting.class);
+    }
+
+    fn out_of_line(&mut self, waiting: &Waiting) {
         let (queue, key) = (waiting.job.queue, waiting.job.key);
         if let Some(queue) = self.queues.get(queue.index())
             && let Some(pool) = self.node_pools.get_mut(queue.pool)
@@ -497,8 +520,6 @@ impl Scheduler {
                 self.touch_holders();
             }
         }
-        self.groups.leave(waiting.group);
-        self.classes.leave(waiting.class);
     }
 
     pub(crate) fn touch(&mut self, node: NodeId) {

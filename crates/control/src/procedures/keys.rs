@@ -1,6 +1,6 @@
 //! Keys of the order of service are made anew where ranks have changed, and of jobs that age no more.
 
-use crate::jobs::dependencies::procedures::planner_job;
+use crate::jobs::dependencies::procedures::key_at;
 use crate::planning::making_room::may_ask_for_room;
 use crate::procedures::reviews::review;
 use crate::queues::scores::procedures::measure_machine;
@@ -52,19 +52,18 @@ fn make_key_anew(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if !is_queued(&rooms.planning, &rooms.reservations, id) {
         return review(rooms, turn, id); // it may stand in another line
     }
-    let new = planner_job(rooms, job);
-    if let Some(new) = new {
+    if let Some(key) = key_at(rooms, job, &job.submitted().place) {
         may_ask_for_room(
             &rooms.config,
             &rooms.queues,
             &rooms.policy,
             &mut rooms.planning,
-            (job, new.key),
+            (job, key),
             turn.now(),
         );
         let planner = planner_of(&mut rooms.planning, &mut rooms.reservations, id);
-        if planner.order_of(id) != Some(new.key) {
-            planner.enqueue(new);
+        if planner.order_of(id) != Some(key) {
+            planner.set_order(key);
         }
     }
 }

@@ -20,11 +20,16 @@ use cosy_model::reservation::AccountAction;
 use cosy_model::{Refusal, RefusalCode, Time};
 
 pub(crate) fn policy_query(
-    rooms: &Rooms,
+    rooms: &mut Rooms,
     now: Time,
     caller: &Caller,
     query: &PolicyQuery,
 ) -> Result<Reply, Refusal> {
+    if matches!(query, PolicyQuery::Standing { .. } | PolicyQuery::Associations { usage: true, .. })
+    {
+        rooms.queues.scores_mut().asked(now);
+    }
+    let rooms = &*rooms;
     let author = author(rooms, caller);
     if let PolicyQuery::Standing { user } = query {
         return standing(rooms, now, caller, user.as_deref());

@@ -21,6 +21,9 @@ fn use_is_counted_once(it: &Rooms) -> Result<(), String> {
     if !running.map(|job| job.id()).eq(scores.shares().jobs()) {
         return Err("jobs that are charged are not those that hold nodes".to_owned());
     }
+    if !scores.stops_are_right() {
+        return Err("dates when jobs stop ageing are not those of jobs in planners".to_owned());
+    }
     match scores.shares().sums_are_right() {
         true => Ok(()),
         false => Err("sums of running jobs are not those of each of them".to_owned()),

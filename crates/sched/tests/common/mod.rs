@@ -35,6 +35,8 @@ pub enum Step {
     End(usize),
     Release(usize, usize),
     Dequeue(usize),
+    /// A waiting job stands elsewhere in its line.
+    Reorder(usize, i64),
     Extend(usize, i64),
     Block(Vec<(u32, u32)>, i64, i64),
     Unblock(usize),
@@ -229,6 +231,7 @@ pub fn steps(blocks: u32) -> impl Strategy<Value = Step> {
         8 => (0usize..20).prop_map(Step::End),
         1 => (0usize..20, 0usize..4).prop_map(|(j, n)| Step::Release(j, n)),
         1 => (0usize..20).prop_map(Step::Dequeue),
+        2 => (0usize..20, -3i64..3).prop_map(|(j, nice)| Step::Reorder(j, nice)),
         1 => (0usize..20, -5i64..20).prop_map(|(j, d)| Step::Extend(j, d)),
         blocks => (shares, -3i64..60, 1i64..20).prop_map(|(s, at, d)| Step::Block(s, at, d)),
         1 => (0usize..5).prop_map(Step::Unblock),
@@ -406,7 +409,18 @@ impl Pair {
                 }
                 self.break_promises(&[job.key.job]);
             }
-            Step::Dequeue(_) => {}
+            Step::Reorder(n, nice) if !self.world.waiting.is_empty() => {
+                let at = n % self.world.waiting.len();
+                let job = &mut self.world.waiting[at];
+                job.key.nice = *nice;
+                let (key, queue) = (job.key, job.queue.index());
+                assert!(self.scheduler.set_order(key));
+                if self.world.starts[queue] {
+                    self.touch_queue(queue);
+                }
+                self.break_promises(&[key.job]);
+            }
+            Step::Dequeue(_) | Step::Reorder(..) => {}
             Step::Extend(n, by) => {
                 if let Some(job) = pick(n) {
                     self.extend(job, self.now + by);

@@ -22,7 +22,7 @@ use cosy_model::api::JobRef;
 use cosy_model::{
     Dependency, DependencyKind, Dialect, EndCause, JobId, JobSpec, QueueId, Refusal, Span, Time,
 };
-use cosy_sched::WaitingJob;
+use cosy_sched::{OrderKey, WaitingJob};
 use cosy_view::words::end_note::NEVER_NOTE;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -500,12 +500,27 @@ pub(crate) fn planner_job(rooms: &Rooms, job: &Job) -> Option<WaitingJob> {
     planner_job_at(rooms, job, &job.submitted.place)
 }
 
+/// Where a waiting job stands in the line of its queue; `None` where it can be in none.
+pub(crate) fn key_at(rooms: &Rooms, job: &Job, place: &Place) -> Option<OrderKey> {
+    let Place::Good { queue, level, .. } = place else {
+        return None;
+    };
+    let queues = &rooms.queues;
+    Some(order::of_job(
+        queues.scores(),
+        queues.get(*queue).spec(),
+        *level,
+        (job, no_place(queues, &rooms.policy, job).is_some()),
+        queues.date_in_line(&job.submitted),
+    ))
+}
+
 /// The same, if it stood elsewhere.
 pub(crate) fn planner_job_at(rooms: &Rooms, job: &Job, place: &Place) -> Option<WaitingJob> {
     let (config, queues) = (&rooms.config, &rooms.queues);
     let Place::Good {
         queue,
-        level,
+        level: _,
         demand,
         limit,
         least: _,
@@ -519,13 +534,7 @@ pub(crate) fn planner_job_at(rooms: &Rooms, job: &Job, place: &Place) -> Option<
         None => (planner_queue(config, queues, job.spec(), *queue), with_clearance(config, *limit)),
     };
     Some(WaitingJob {
-        key: order::of_job(
-            queues.scores(),
-            queues.get(*queue).spec(),
-            *level,
-            (job, no_place(queues, &rooms.policy, job).is_some()),
-            queues.date_in_line(&job.submitted),
-        ),
+        key: key_at(rooms, job, place)?,
         queue: queue_in,
         demand: demand.clone(),
         limit,

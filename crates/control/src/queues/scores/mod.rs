@@ -63,8 +63,8 @@ pub(crate) struct Scores {
     weigh: bool,
     /// Before then no others are taken there.
     weigh_from: Time,
-    /// At whose place each of them stands.
-    at: BTreeMap<JobId, Place>,
+    /// At whose place each of them stands, and when it stops ageing, where it is in [`Self::stops`].
+    at: BTreeMap<JobId, (Place, Option<Time>)>,
     /// When jobs of queues with weighted factors stop ageing.
     stops: BTreeSet<(Time, JobId)>,
     /// Those that have: their keys are of the last mark.
@@ -119,7 +119,9 @@ impl Scores {
                 let jobs = std::mem::take(standing).into_iter();
                 *standing = jobs.map(|(place, jobs)| (at(place), jobs)).collect();
             }
-            self.at.values_mut().for_each(|place| *place = at(*place));
+            self.at
+                .values_mut()
+                .for_each(|(place, _)| *place = at(*place));
             let mut weighed = Vec::new();
             for (before, place) in &moved {
                 let rank = self.weighed.get(before.index()).copied().unwrap_or(0);
@@ -130,7 +132,8 @@ impl Scores {
             }
             self.weighed = weighed;
         }
-        self.changed = self.on;
+        // what the tree knows may be nothing yet: whoever asks next has ranks given anew
+        (self.changed, self.ranked) = (self.on, Time(i64::MIN));
     }
 
     /// The cluster has so many cores and nodes.
@@ -183,23 +186,27 @@ impl Scores {
         if self
             .at
             .get(&job.id())
-            .is_some_and(|before| *before != place)
+            .is_some_and(|(before, _)| *before != place)
         {
             self.leaves(job.id());
         }
-        self.at.insert(job.id(), place);
         let standing = match queue.order {
             QueueOrder::Weights => &mut self.by_weights,
             QueueOrder::Fcfs | QueueOrder::FairShare => &mut self.by_share,
         };
         standing.entry(place).or_default().insert(job.id());
-        if queue.order == QueueOrder::Weights
-            && let Some(stops) = self.terms(queue, job).stops_ageing()
-        {
-            match stops <= self.mark {
-                true => drop(self.full.insert(job.id())),
-                false => drop(self.stops.insert((stops, job.id()))),
-            }
+        let stops = match queue.order {
+            QueueOrder::Weights => self.terms(queue, job).stops_ageing(),
+            QueueOrder::Fcfs | QueueOrder::FairShare => None,
+        };
+        if stops.is_some_and(|stops| stops <= self.mark) {
+            self.full.insert(job.id());
+        }
+        let stops = stops.filter(|stops| *stops > self.mark);
+        self.stops.extend(stops.map(|stops| (stops, job.id())));
+        let before = self.at.insert(job.id(), (place, stops));
+        if let Some((_, Some(before))) = before.filter(|(_, before)| *before != stops) {
+            self.stops.remove(&(before, job.id()));
         }
     }
 
@@ -222,9 +229,12 @@ impl Scores {
     }
 
     fn leaves(&mut self, id: JobId) {
-        let Some(place) = self.at.remove(&id) else {
+        let Some((place, stops)) = self.at.remove(&id) else {
             return;
         };
+        if let Some(stops) = stops {
+            self.stops.remove(&(stops, id));
+        }
         for standing in [&mut self.by_share, &mut self.by_weights] {
             if let Some(jobs) = standing.get_mut(&place) {
                 jobs.remove(&id);
@@ -235,10 +245,17 @@ impl Scores {
         }
     }
 
+    /// Whether somebody stands in a planner whose key has a rank in it: for nobody ranks are given only
+    /// when somebody asks for them.
+    fn anybody_stands(&self) -> bool {
+        !(self.by_share.is_empty() && self.by_weights.is_empty())
+    }
+
     /// When ranks or marks are due; `None` when nothing is.
     pub fn next_due(&self) -> Option<Time> {
         self.on.then(|| {
-            let soon = (self.changed && self.orders).then(|| self.ranked + RANKS_APART);
+            let ranks = self.changed && self.orders && self.anybody_stands();
+            let soon = ranks.then(|| self.ranked + RANKS_APART);
             let weigh = (self.weigh && !self.by_weights.is_empty()).then_some(self.weigh_from);
             let mark = self.mark + self.config.period;
             soon.into_iter().chain(weigh).fold(mark, Time::min)
@@ -258,11 +275,33 @@ impl Scores {
             {
                 self.stops.pop_first();
                 self.full.insert(job);
+                if let Some((_, own)) = self.at.get_mut(&job) {
+                    *own = None;
+                }
             }
             self.due.extend(&self.full);
             self.due.extend(&self.watched);
         }
-        self.give_ranks(now);
+        match self.anybody_stands() {
+            true => self.give_ranks(now),
+            false => self.changed = true,
+        }
+    }
+
+    /// Somebody asks for use and ranks: they are given anew where they are older than it takes.
+    pub fn asked(&mut self, now: Time) {
+        if self.on && (now < self.ranked || now >= self.ranked + RANKS_APART) {
+            self.give_ranks(now);
+        }
+    }
+
+    /// Who stops ageing stands in a planner.
+    pub fn stops_are_right(&self) -> bool {
+        let at = |(stops, id): &(Time, JobId)| {
+            self.at.get(id).is_some_and(|(_, own)| *own == Some(*stops))
+        };
+        let own = self.at.values().filter(|(_, stops)| stops.is_some());
+        self.stops.iter().all(at) && own.count() == self.stops.len()
     }
 
     /// Gives ranks anew and notes whose keys change.

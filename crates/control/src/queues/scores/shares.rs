@@ -92,6 +92,8 @@ pub(crate) struct Shares {
     pub(super) qos: QosUses,
     runs: BTreeMap<JobId, Charge>,
     pub(super) resources: Resources,
+    /// Whose use may be another than the tree knows: who runs something, or has since ranks were given.
+    touched: BTreeSet<Place>,
     /// Whose rows have to be written.
     unsaved: BTreeSet<Place>,
     /// What was used before does not count.
@@ -115,6 +117,7 @@ impl Default for Shares {
             qos: QosUses::default(),
             runs: BTreeMap::new(),
             resources: Resources::default(),
+            touched: BTreeSet::new(),
             unsaved: BTreeSet::new(),
             forgotten: Time(i64::MIN),
             most_priority: 0,
@@ -147,6 +150,7 @@ impl Shares {
     fn sum_anew(&mut self) {
         self.sums.clear();
         self.qos.hold_nothing();
+        self.touched = self.holders.keys().copied().collect();
         for (place, holder) in &mut self.holders {
             holder.meter.holds_nothing();
             let mut at = *place;
@@ -168,6 +172,7 @@ impl Shares {
         let Some(holder) = self.holders.get_mut(&charge.place) else {
             return;
         };
+        self.touched.insert(charge.place);
         let measure = Measure {
             decay: self.decay,
             since: self.forgotten.max(holder.since),
@@ -446,15 +451,19 @@ impl Shares {
     /// Gives ranks by what was used until now; tells who stands otherwise than before.
     pub fn rank(&mut self, committed: bool, now: Time) -> Moved {
         let integral = self.decay.integral(now);
-        for (place, holder) in &self.holders {
-            let running = holder.meter.running_of(BILLING);
-            let running = match committed {
-                true => running.committed(self.decay, now),
-                false => running.used(integral),
+        let (decay, holders, tree) = (self.decay, &self.holders, &mut self.tree);
+        self.touched.retain(|place| {
+            let Some(holder) = holders.get(place) else {
+                return false;
             };
-            let all = holder.meter.stored_of(BILLING).plus(running);
-            self.tree.has_used(*place, all);
-        }
+            let held = holder.meter.running_of(BILLING);
+            let running = match committed {
+                true => held.committed(decay, now),
+                false => held.used(integral),
+            };
+            tree.has_used(*place, holder.meter.stored_of(BILLING).plus(running));
+            !held.is_nothing() // of the others use fades alike: nothing changes until they run again
+        });
         self.tree.rank()
     }
 
@@ -509,10 +518,17 @@ impl Shares {
             again.runs.insert(*id, charge);
         }
         again.sum_anew();
+        let others = self.holders.iter();
+        let mut others = others.filter(|(place, _)| !self.touched.contains(place));
+        let told = others.all(|(place, holder)| {
+            let stored = holder.meter.stored_of(BILLING);
+            let runs = !holder.meter.running_of(BILLING).is_nothing();
+            !runs && self.tree.own_use_of(*place) == stored
+        });
         let users = self.holders.iter().zip(&again.holders);
         again.sums.retain(|_, meter| !meter.is_nothing());
         let sums = self.sums.iter().filter(|(_, meter)| !meter.is_nothing());
-        users
+        told && users
             .into_iter()
             .all(|((_, one), (_, two))| one.meter == two.meter)
             && sums.eq(&again.sums)
