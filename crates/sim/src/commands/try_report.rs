@@ -117,6 +117,7 @@ impl TryReport {
             "all": line_json(&comparison.whole),
             "accounts": lines(&comparison.accounts),
             "users": lines(&comparison.users),
+            "users_by_use": lines(&comparison.weights),
             "sizes": lines(&comparison.sizes),
             "queues": lines(&comparison.queues),
             "remarks": self.remarks,
@@ -171,6 +172,7 @@ impl fmt::Display for TryReport {
             table(f, title, lines)?;
         }
         if comparison.users.len() > 1 {
+            spread(f, "by use of users", &comparison.weights)?;
             spread(f, "by user, most changed", &comparison.users)?;
             spread(f, "by account", &comparison.accounts)?;
         }

@@ -85,6 +85,8 @@ pub struct Comparison {
     pub accounts: Vec<ComparisonRow>,
     /// By user, those whose mean wait changes most first.
     pub users: Vec<ComparisonRow>,
+    /// By how much their users have used in all, the lightest first.
+    pub weights: Vec<ComparisonRow>,
     /// By number of processors, smallest first.
     pub sizes: Vec<ComparisonRow>,
     /// By queue, those with most jobs first.
@@ -114,6 +116,7 @@ pub fn compare(
 ) -> Option<Comparison> {
     let mut groups: BTreeMap<GroupKey, GroupSums> = BTreeMap::new();
     let first = workload.jobs.first()?.submit;
+    let heavy = Heaviness::of_users(workload);
     let mut unknown = 0;
     for (at, job) in workload.jobs.iter().enumerate() {
         let known = |side: &[Option<Span>]| side.get(at).copied().flatten();
@@ -126,6 +129,7 @@ pub fn compare(
             GroupKey::Whole,
             GroupKey::Account(job.account),
             GroupKey::User(job.user),
+            GroupKey::Heaviness(heavy.get(&job.user).copied().unwrap_or_default()),
             GroupKey::Size(size_class(job.processors)),
             GroupKey::Queue(job.queue),
         ] {
@@ -143,8 +147,54 @@ enum GroupKey {
     Whole,
     Account(u32),
     User(u32),
+    Heaviness(Heaviness),
     Size(u32),
     Queue(u32),
+}
+
+/// How much a user has used beside the others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+enum Heaviness {
+    /// Of those who have used least: together a tenth of all, at most.
+    #[default]
+    Light,
+    /// Between the two.
+    Middle,
+    /// Of those who have used most: together half of all, at least.
+    Heavy,
+}
+
+impl Heaviness {
+    /// Of each user, by processors times run time in all.
+    fn of_users(workload: &Workload) -> BTreeMap<u32, Self> {
+        let mut work: BTreeMap<u32, i128> = BTreeMap::new();
+        for job in &workload.jobs {
+            let run = i128::from(job.run.0.max(0));
+            *work.entry(job.user).or_default() += i128::from(job.processors) * run;
+        }
+        let all: i128 = work.values().sum();
+        let mut users: Vec<(i128, u32)> = work.iter().map(|(user, work)| (*work, *user)).collect();
+        users.sort_unstable();
+        let mut sum = 0;
+        let class = |(work, user): (i128, u32)| {
+            sum += work;
+            let class = match () {
+                () if 10 * sum <= all => Self::Light,
+                () if 2 * sum <= all => Self::Middle,
+                () => Self::Heavy,
+            };
+            (user, class)
+        };
+        users.into_iter().map(class).collect()
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Light => "light: a tenth of all",
+            Self::Middle => "middle",
+            Self::Heavy => "heavy: half of all",
+        }
+    }
 }
 
 impl GroupKey {
@@ -157,6 +207,7 @@ impl GroupKey {
             Self::Whole => "all jobs".to_owned(),
             Self::Account(at) => known(&workload.accounts, at),
             Self::User(at) => known(&workload.users, at),
+            Self::Heaviness(class) => class.words().to_owned(),
             Self::Size(class) => size_name(class),
             Self::Queue(at) => known(&workload.queues, at),
         }
@@ -246,12 +297,13 @@ fn sorted_into(
     weeks: u64,
 ) -> Option<Comparison> {
     let (mut whole, mut accounts, mut sizes, mut queues) = (None, vec![], vec![], vec![]);
-    let mut users = vec![];
+    let (mut users, mut weights) = (vec![], vec![]);
     for (key, line) in lines {
         match key {
             GroupKey::Whole => whole = Some(line),
             GroupKey::Account(_) => accounts.push(line),
             GroupKey::User(_) => users.push(line),
+            GroupKey::Heaviness(_) => weights.push(line),
             GroupKey::Size(_) => sizes.push(line),
             GroupKey::Queue(_) => queues.push(line),
         }
@@ -265,6 +317,7 @@ fn sorted_into(
     });
     Some(Comparison {
         users,
+        weights,
         unknown,
         weeks,
         whole: whole?,
@@ -346,6 +399,33 @@ mod tests {
         assert_eq!(row(&got.queues[0]), ("day".to_owned(), 3, 40.0, 30.0));
         assert_eq!(compared(&[(0, 1, 1, None, Some(1))]), None);
         assert_eq!(compared(&[]), None);
+    }
+
+    #[test]
+    fn who_is_light_and_who_is_heavy() {
+        let job = |user: u32, run: i64| Job {
+            user,
+            processors: 2,
+            run: Span::from_secs(run),
+            ..Job::default()
+        };
+        let check = |works: &[i64], want: &[Heaviness]| {
+            let jobs = works
+                .iter()
+                .enumerate()
+                .map(|(at, run)| job(at as u32 + 1, *run));
+            let workload = Workload {
+                jobs: jobs.collect(),
+                ..Workload::default()
+            };
+            let got: Vec<_> = Heaviness::of_users(&workload).into_values().collect();
+            assert_eq!(got, want, "{works:?}");
+        };
+        use Heaviness::{Heavy, Light, Middle};
+        check(&[60, 4, 30, 6], &[Heavy, Light, Middle, Light]);
+        check(&[1, 1], &[Middle, Heavy]);
+        check(&[5], &[Heavy]);
+        check(&[0, 0], &[Light, Light]);
     }
 
     #[test]
