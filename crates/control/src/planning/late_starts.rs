@@ -47,13 +47,17 @@ pub(crate) fn program_began(rooms: &mut Rooms, turn: &mut Turn, id: JobId, at: T
         || is_booked(&rooms.config, &rooms.jobs, &rooms.planning, &rooms.reservations, now, id)
     {
         true => cut_limit(rooms, turn, now, id, late, "its program began late"),
-        false => plan_end_again(
-            &rooms.config,
-            &rooms.jobs,
-            &mut rooms.planning,
-            &mut rooms.reservations,
-            id,
-        ),
+        false => {
+            // It is expected to end later: what is charged and counted of it is another.
+            rooms.jobs.changed(id);
+            plan_end_again(
+                &rooms.config,
+                &rooms.jobs,
+                &mut rooms.planning,
+                &mut rooms.reservations,
+                id,
+            );
+        }
     }
 }
 
