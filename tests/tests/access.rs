@@ -405,7 +405,8 @@ impl Link {
 
 #[test]
 fn reports_of_a_later_release_are_passed_over() {
-    let c = Cluster::start(2, Options::default());
+    let mut c = Cluster::start(2, Options::default());
+    c.nodes[1].kill(); // it would come back and take the link over
     let mut link = Link::open(&c, 1);
     link.register(&["n2"]);
     c.until_node("n2", "registered", |n| n.version == "0");
