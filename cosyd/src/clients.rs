@@ -339,7 +339,7 @@ impl Services {
     async fn decide(
         &self,
         talk: &Conversation,
-        caller: Caller,
+        mut caller: Caller,
         key: Option<[u8; 16]>,
         request: Request,
         notices: &mut Vec<String>,
@@ -362,6 +362,7 @@ impl Services {
             Err(refusal) => return Resolved::Reply(Reply::Refused(refusal)),
         };
         facts.refused = passage.refused;
+        caller.given = passage.given;
         let (client, answer) = self.hub.expect_answer();
         let presence = talk.presence(client, self.core.clone(), self.hub.clone());
         let event = Event::Asked {

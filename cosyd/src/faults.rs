@@ -226,6 +226,7 @@ mod tests {
                 resolved: true,
                 via: None,
                 as_user: false,
+                given: Vec::new(),
             }),
             key: None,
             request,

@@ -63,6 +63,7 @@ pub fn run(bytes: &[u8]) {
                         resolved: true,
                         via: Some(Via { node, link: LINK }),
                         as_user: ask.as_user,
+                        given: Vec::new(),
                     }),
                     key: ask.key.map(|k| k.0),
                     request: ask.request,

@@ -5,7 +5,7 @@ use super::services::Services;
 use crate::budget::Requester;
 use crate::engine::Input;
 use crate::submit::{Judged, Reason, SubmitPolicy, Workers, judge};
-use cosy_control::{Caller, Described, DescriptionRequest, Event, is_admin};
+use cosy_control::{AdminField, Caller, Described, DescriptionRequest, Event, is_admin};
 use cosy_model::api::{JobRef, Reply, Request, RulesTried};
 use cosy_model::{Gid, Refusal, RefusalCode};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(super) struct Passage {
     pub refused: Option<Refusal>,
     /// What the user is told.
     pub remarks: Vec<String>,
+    /// What rules have given that only administrators may give otherwise.
+    pub given: Vec<AdminField>,
     /// The user's next request waits until this one is with the core.
     pub turn: Option<OwnedMutexGuard<()>>,
 }
@@ -47,6 +49,7 @@ impl Services {
             request,
             refused: None,
             remarks: Vec::new(),
+            given: Vec::new(),
             turn: None,
         };
         let Some(policy) = self.gate.policy() else {
@@ -67,6 +70,7 @@ impl Services {
                 passage.request = judged.request;
                 passage.refused = judged.refused;
                 passage.remarks = judged.remarks;
+                passage.given = judged.given;
             }
             Err(refusal) => passage.refused = Some(refusal),
         }
@@ -136,7 +140,7 @@ impl Services {
                 ),
             ));
         }
-        let queues = policy.sees().queues;
+        let (queues, accounts) = (policy.sees().queues, policy.sees().accounts);
         let described = match &request {
             Request::Change { filter, .. } => {
                 let ids = filter.ids.len();
@@ -145,9 +149,10 @@ impl Services {
                         "rules at submission look at every job that is changed: name the jobs by id, at most {CHANGED_JOBS} at once"
                     )));
                 }
-                self.described(caller, filter.ids.clone(), queues).await?
+                self.described(caller, filter.ids.clone(), queues, accounts)
+                    .await?
             }
-            _ if queues => self.described(caller, Vec::new(), true).await?,
+            _ if queues || accounts => self.described(caller, Vec::new(), queues, accounts).await?,
             _ => Described::default(),
         };
         let reason = Reason {
@@ -156,6 +161,7 @@ impl Services {
             default_queue: lock(&self.cluster).default_queue.clone(),
             jobs: described.jobs,
             queues: described.queues,
+            accounts: described.accounts,
         };
         let who = Requester {
             uid: caller.user.uid,
@@ -165,12 +171,13 @@ impl Services {
         self.gate.threads()?.run(who, work).await
     }
 
-    /// The jobs of a change, as the core knows them, and the queues.
+    /// The jobs of a change, as the core knows them, the queues and the accounts.
     async fn described(
         &self,
         caller: &Caller,
         jobs: Vec<JobRef>,
         queues: bool,
+        accounts: bool,
     ) -> Result<Described, Refusal> {
         let (client, expected) = self.hub.expect_descriptions();
         let event = Event::DescriptionsWanted(Box::new(DescriptionRequest {
@@ -178,6 +185,7 @@ impl Services {
             caller: caller.clone(),
             jobs,
             queues,
+            accounts,
         }));
         let sent = self.core.send(Input::Event(Box::new(event))).await;
         if sent.is_err() {

@@ -28,6 +28,7 @@ impl Services {
                 resolved: true,
                 via,
                 as_user: false,
+                given: Vec::new(),
             },
             Err(_) => Caller {
                 user: User {
@@ -40,6 +41,7 @@ impl Services {
                 resolved: false,
                 via,
                 as_user: false,
+                given: Vec::new(),
             },
         }
     }

@@ -216,9 +216,10 @@ fn sees(check: &mut Check<'_>, words: &[Spanned<String>]) -> Sees {
             "environment" => sees.environment = true,
             "queues" => sees.queues = true,
             "old" => sees.old = true,
+            "accounts" => sees.accounts = true,
             other => {
                 let what = format!(
-                    "a worker cannot see '{other}': use \"script\", \"environment\", \"queues\" and \"old\""
+                    "a worker cannot see '{other}': use \"script\", \"environment\", \"queues\", \"old\" and \"accounts\""
                 );
                 check.fault(word.span().start, what);
             }
@@ -359,6 +360,16 @@ mod tests {
         check("when = 'true'", "x:7: this rule does nothing");
         check("set = { quue = 'a' }", "x:8: there is no field 'quue'; did you mean 'queue'?");
         check("set = { user = 'a' }", "x:8: user cannot be set");
+        check(
+            "set = { site_factr = 5 }",
+            "x:8: there is no field 'site_factr'; did you mean 'site_factor'?",
+        );
+        check("set = { site_factor = 'high' }", "x:8: there is no field 'high'");
+        check("set = { site_factor = true }", "x:8: 'true' is yes or no, where a number is needed");
+        check("set = { tres_per_job = 'gres/gpu:1' }", "x:8: tres_per_job cannot be set");
+        check("require = 'tres_per_nod is set'", "did you mean 'tres_per_node'?");
+        check("require = 'tres_per_job > 2'", "x:8: ");
+        check("require = 'memory_per_node == 0'", "x:8: ");
         check("set = { nodes = 1.5 }", "x:8: nodes: 1.5 cannot be a value");
         check("set = { time_limit = 'soon' }", "x:8: there is no field 'soon'");
         check("add = { queue = 'x' }", "queue is no list");
@@ -383,6 +394,7 @@ mod tests {
         check_table("lua = '/j'\norder = ['rules']", "x:8: order leaves out");
         check_table("lua = '/j'\nmemory = '1M'", "x:8: memory must be at least 64M");
         check_table("worker = ['/j']\nworker_sees = ['all']", "x:8: a worker cannot see 'all'");
+        check_table("worker = ['/j']\nworker_sees = ['account']", "\"old\" and \"accounts\"");
         let text = format!("{BASE}[submit.rule]\nname = 'r'\n");
         let faults = parse(Path::new("x"), &text).unwrap_err().0;
         assert!(faults[0].contains("[[submit.rule]]"), "{faults:?}");

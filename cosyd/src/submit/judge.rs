@@ -1,16 +1,19 @@
 //! What rules make of each kind of request.
 
+use super::given::{self, Given};
 use super::policy::{Layer, SubmitPolicy, WorkerPolicy};
 use super::worker::{Worker, ask, log, one_line};
-use cosy_control::{DescribedJob, changed};
+use cosy_control::{AdminField, DescribedJob, changed};
 use cosy_model::api::{JobChange, QueueInfo, Request, Submission};
+use cosy_model::policy::UserAccounts;
 use cosy_model::reservation::ReservationSpec;
 use cosy_model::workflow::FlowSpec;
 use cosy_model::{ArraySpec, JobSpec, OsText, Program, Refusal, RefusalCode, User};
-use cosy_rules::protocol::{self, QUEUES, Question, QueueRow, Wanted};
+use cosy_rules::protocol::{self, Question, QueueRow, Wanted};
 use cosy_rules::{
     Field, Outcome, Requester, Subject, Value, Verdict, apply, apply_to_change, asked_by,
 };
+use std::collections::BTreeMap;
 
 /// Most lines that are kept to be shown to whoever tries rules.
 const LOGGED: usize = 200;
@@ -28,6 +31,8 @@ pub struct Reason {
     pub jobs: Vec<DescribedJob>,
     /// The queues, where programs are told of them.
     pub queues: Vec<QueueInfo>,
+    /// Accounts by login name, where programs are told of them.
+    pub accounts: BTreeMap<String, UserAccounts>,
 }
 
 /// What became of a request.
@@ -43,6 +48,9 @@ pub struct Judged {
     pub applied: Vec<String>,
     /// Fields that rules have set.
     pub changes: Vec<(Field, Value)>,
+    /// Those among them that only administrators may set themselves, and that nobody has asked for
+    /// beside what rules have set.
+    pub given: Vec<AdminField>,
     /// What else was set: variables and the script.
     pub further: Vec<(String, String)>,
     /// What programs have written for the log.
@@ -70,6 +78,7 @@ struct Judge<'a> {
     number: Option<u32>,
     further: Vec<(String, String)>,
     logged: Vec<String>,
+    given: Given,
 }
 
 /// A job, or what stands for one, that is judged.
@@ -102,6 +111,7 @@ pub fn judge(
         number: None,
         further: Vec::new(),
         logged: Vec::new(),
+        given: Given::default(),
     };
     match &mut request {
         Request::Submit(new) | Request::Allocate(new) => judge.submission(new),
@@ -132,6 +142,7 @@ pub fn judge(
         remarks: judge.all.remarks,
         applied: judge.all.applied,
         changes: judge.all.changes,
+        given: judge.given.all(),
         further: judge.further,
         logged: judge.logged,
     }
@@ -142,6 +153,7 @@ impl Judge<'_> {
     fn components(&mut self, mut case: Case<'_>) -> Vec<Vec<(Field, Value)>> {
         let count = u16::try_from(case.spec.component_count()).unwrap_or(u16::MAX);
         let mut changes = Vec::new();
+        let asked = given::asked_for(case.spec, case.old.map(|(_, fields)| fields));
         for component in 0..count {
             let outcome = self.component(&mut case, component);
             changes.push(outcome.changes.clone());
@@ -150,6 +162,8 @@ impl Judge<'_> {
                 break;
             }
         }
+        let set = changes.iter().flatten().map(|(field, _)| *field);
+        self.given.learn(asked, set);
         changes
     }
 
@@ -464,13 +478,15 @@ fn question(
     let text = |script: &&mut OsText| std::str::from_utf8(&script.0).ok().map(str::to_owned);
     let script = case.script.as_ref().filter(|_| sees.script).and_then(text);
     let old = case.old.filter(|_| sees.old);
-    let rows = || reason.queues.iter().filter_map(QueueRow::of).take(QUEUES);
+    let of_whom = case.old.map_or(&reason.user.name, |(job, _)| &job.user);
+    let accounts = || reason.accounts.get(of_whom).cloned().unwrap_or_default();
     Question {
         version: protocol::VERSION,
         id: 0,
         asked: old.map(|(_, asked)| asked.iter().map(|f| f.name().to_owned()).collect()),
         old: old.map(|(job, _)| old_fields(reason, job, component)),
-        queues: sees.queues.then(|| rows().collect()),
+        queues: sees.queues.then(|| QueueRow::all_of(&reason.queues)),
+        accounts: sees.accounts.then(accounts),
         script: script.filter(|text| !text.is_empty()),
         environment,
         fields: protocol::fields(&subject(reason, case, component)),

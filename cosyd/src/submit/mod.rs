@@ -8,6 +8,7 @@
 //! which they came, also where some of them are judged and others are not; a user whose rules take
 //! long holds up nobody else.
 
+mod given;
 mod judge;
 mod lines;
 mod policy;

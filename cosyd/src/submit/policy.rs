@@ -85,6 +85,7 @@ impl SubmitPolicy {
             environment: worker.environment || lua.environment,
             queues: worker.queues || lua.queues,
             old: worker.old || lua.old,
+            accounts: worker.accounts || lua.accounts,
         }
     }
 }

@@ -4,11 +4,13 @@ use crate::config::ClusterConfig;
 use crate::record::Record;
 use cosy_model::api::{JobRef, QueueInfo, Reply, Request};
 use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport, StoreMark};
+use cosy_model::policy::UserAccounts;
 use cosy_model::step::AllocationRoute;
 use cosy_model::{Gid, JobId, JobSpec, Refusal, Time, Uid, User};
 use cosy_sched::appraise::{Appraisal, Inquiry};
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
 use cosy_sched::{Prediction, Scheduler};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// A command's connection, numbered by the shell around the controller.
@@ -33,6 +35,21 @@ pub struct Caller {
     pub via: Option<Via>,
     /// Asks as an ordinary user would, whoever it is.
     pub as_user: bool,
+    /// What rules at submission have given to what is asked for.
+    pub given: Vec<AdminField>,
+}
+
+/// What only administrators may give a job, and what rules at submission may give any.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum AdminField {
+    /// A remark for administrators.
+    AdminComment,
+    /// A nice value below 0.
+    Nice,
+    /// A priority in the place of its own.
+    Priority,
+    /// Points of the site.
+    SiteFactor,
 }
 
 impl Caller {
@@ -44,6 +61,7 @@ impl Caller {
             resolved: true,
             via: None,
             as_user: false,
+            given: Vec::new(),
         }
     }
 
@@ -121,6 +139,9 @@ pub struct Described {
     pub jobs: Vec<DescribedJob>,
     /// All queues, where they were asked for; without what is counted on their nodes.
     pub queues: Vec<QueueInfo>,
+    /// Accounts of the owners of the jobs by login name, without jobs of who asks, where they were
+    /// asked for.
+    pub accounts: BTreeMap<String, UserAccounts>,
 }
 
 /// Why a user could not be looked up.
@@ -171,6 +192,8 @@ pub struct DescriptionRequest {
     pub jobs: Vec<JobRef>,
     /// The queues are to be described too.
     pub queues: bool,
+    /// Accounts are to be described too.
+    pub accounts: bool,
 }
 
 /// What the controller is told of.

@@ -41,9 +41,9 @@ pub use controller::Controller;
 pub use conversations::history::HistoryRows;
 pub use conversations::visible::Eyes;
 pub use event::{
-    Batch, Caller, ClientId, CommandEvent, Described, DescribedJob, DescriptionRequest, Effect,
-    Event, Facts, InsidePlan, LinkAnswer, LinkHello, LinkId, LookupFailure, OldJob, TokenSeed, Via,
-    predictions,
+    AdminField, Batch, Caller, ClientId, CommandEvent, Described, DescribedJob, DescriptionRequest,
+    Effect, Event, Facts, InsidePlan, LinkAnswer, LinkHello, LinkId, LookupFailure, OldJob,
+    TokenSeed, Via, predictions,
 };
 pub use jobs::change::changed;
 pub use queues::access::{is_admin, may_come_from};

@@ -176,6 +176,7 @@ fn a_task_that_starts_meanwhile_keeps_what_it_started_with() {
         gid: Gid(1000),
         via: None,
         as_user: false,
+        given: Vec::new(),
     };
     let asked = Event::Asked {
         client: ClientId(900),
@@ -240,6 +241,7 @@ fn requests_for_one_array_come_one_after_the_other() {
             gid: Gid(1000),
             via: None,
             as_user: false,
+            given: Vec::new(),
         };
         let asked = Event::Asked {
             client,
@@ -273,6 +275,7 @@ fn many_long_requests_of_one_user_are_all_done() {
             gid: Gid(1000),
             via: None,
             as_user: false,
+            given: Vec::new(),
         };
         let asked = Event::Asked {
             client: ClientId(client),

@@ -4,7 +4,8 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{JobRef, Reply, Request, Submission};
+use cosy_model::api::{JobChange, JobFilter, JobRef, Reply, Request, Submission};
+use cosy_model::policy::*;
 use cosy_model::*;
 use world::*;
 
@@ -57,6 +58,7 @@ fn jobs_are_described_to_their_own_user() {
             caller: Caller::known(who),
             jobs: all.to_vec(),
             queues: true,
+            accounts: true,
         })));
         let described = world.described.remove(&client).unwrap();
         let (jobs, queues) = (described.jobs, described.queues);
@@ -71,4 +73,173 @@ fn jobs_are_described_to_their_own_user() {
     assert_eq!(described(user(1000, "u1000")), both);
     assert_eq!(described(user(0, "root")), both);
     assert_eq!(described(user(1001, "u1001")), []);
+}
+
+/// Asks to change a job.
+fn changed(world: &mut World, job: u64, change: JobChange) -> Reply {
+    let filter = JobFilter {
+        ids: vec![job.to_string().parse().expect("the id of a job")],
+        ..JobFilter::default()
+    };
+    let change = Box::new(change);
+    world.ask(Request::Change { filter, change })
+}
+
+#[test]
+fn what_rules_give_needs_no_administrator() {
+    type Give = fn(&mut JobSpec);
+    let all: [(AdminField, Give); 4] = [
+        (AdminField::SiteFactor, |spec| spec.site_factor = 500),
+        (AdminField::Nice, |spec| spec.nice = -5),
+        (AdminField::Priority, |spec| spec.priority = Some(4_000_000_000)),
+        (AdminField::AdminComment, |spec| spec.admin_comment = "x".into()),
+    ];
+    for (field, give) in all {
+        let mut world = World::new(config(1, 4));
+        let mut wanted = spec("a");
+        give(&mut wanted);
+        let others = all.iter().map(|(field, _)| *field);
+        world.rules_give = others.filter(|other| *other != field).collect();
+        let refused = world.try_submit(wanted.clone(), None).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::Forbidden, "{field:?}: {refused:?}");
+        world.rules_give = vec![field];
+        let job = world.submit(wanted.clone());
+        // It is kept, and neither a restart nor the user's own changes ask for it again.
+        world.crash();
+        world.rules_give = Vec::new();
+        let comment = JobChange {
+            comment: Some("mine".into()),
+            ..JobChange::default()
+        };
+        let done = changed(&mut world, job, comment);
+        assert!(!matches!(done, Reply::Refused(_)), "{field:?}: {done:?}");
+    }
+}
+
+#[test]
+fn what_rules_give_to_a_change_needs_no_administrator() {
+    let all = [
+        (
+            AdminField::SiteFactor,
+            JobChange {
+                site_factor: Some(500),
+                ..JobChange::default()
+            },
+        ),
+        (
+            AdminField::Nice,
+            JobChange {
+                nice: Some(-5),
+                ..JobChange::default()
+            },
+        ),
+        (
+            AdminField::Priority,
+            JobChange {
+                priority: Some(4_294_901_761),
+                ..JobChange::default()
+            },
+        ),
+        (
+            AdminField::AdminComment,
+            JobChange {
+                admin_comment: Some("x".into()),
+                ..JobChange::default()
+            },
+        ),
+    ];
+    for (field, change) in all {
+        let mut world = World::new(config(1, 1));
+        world.submit(spec("runs"));
+        let job = world.submit(spec("waits"));
+        let done = changed(&mut world, job, change.clone());
+        let told = format!("{done:?}");
+        assert!(told.contains("only administrators"), "{field:?}: {told}");
+        world.rules_give = vec![field];
+        let done = changed(&mut world, job, change);
+        let told = format!("{done:?}");
+        assert!(!told.contains("only administrators"), "{field:?}: {told}");
+    }
+}
+
+/// All that accounts are told of, and nothing of whom nobody asks for.
+#[test]
+fn accounts_are_described() {
+    let mut world = World::new(config(1, 4));
+    let key = |account: &str, user: Option<&str>, queue: Option<&str>| AssociationKey {
+        account: account.to_owned(),
+        user: user.map(str::to_owned),
+        queue: queue.map(str::to_owned),
+    };
+    let account = |name: &str, qos: &[&str]| PolicyChange::AddAccount {
+        name: name.to_owned(),
+        parent: None,
+        description: None,
+        organization: None,
+        set: AssociationChange {
+            qos: Some(QosListChange::Exactly(qos.iter().map(|q| (*q).to_owned()).collect())),
+            ..AssociationChange::default()
+        },
+    };
+    let member = |key| PolicyChange::AddAssociation {
+        key,
+        set: AssociationChange::default(),
+    };
+    let qos = |name: &str| PolicyChange::AddQos {
+        name: name.to_owned(),
+        set: QosChange::default(),
+    };
+    let changes = vec![
+        qos("high"),
+        account("zoo", &["high", "normal"]),
+        account("lab", &["high"]),
+        member(key("zoo", Some("u1000"), None)),
+        member(key("lab", Some("u1000"), None)),
+        member(key("lab", Some("u1001"), None)),
+    ];
+    let made = world.ask_as(
+        user(0, "root"),
+        None,
+        Request::ChangePolicy {
+            changes,
+            dry_run: false,
+        },
+    );
+    assert!(!matches!(made, Reply::Refused(_)), "{made:?}");
+    let mine = world.submit(spec("mine"));
+    let mut described = |who: User, jobs: &[u64], accounts: bool| {
+        let client = ClientId(77_778);
+        let jobs = jobs.iter().map(|job| JobRef {
+            job: JobId(*job),
+            task: None,
+        });
+        world.event(Event::DescriptionsWanted(Box::new(DescriptionRequest {
+            client,
+            caller: Caller::known(who),
+            jobs: jobs.collect(),
+            queues: false,
+            accounts,
+        })));
+        world.described.remove(&client).map(|all| all.accounts)
+    };
+    assert_eq!(described(user(1000, "u1000"), &[], false), Some([].into()));
+    let one = |account: &str, default_qos: &str, qos: &[&str]| UserAccount {
+        account: account.to_owned(),
+        queue: None,
+        default_qos: Some(default_qos.to_owned()),
+        qos: qos.iter().map(|q| (*q).to_owned()).collect(),
+    };
+    let own = UserAccounts {
+        default_account: Some("zoo".to_owned()),
+        accounts: vec![
+            one("zoo", "normal", &["high", "normal"]),
+            one("lab", "high", &["high"]),
+        ],
+    };
+    let want = std::collections::BTreeMap::from([("u1000".to_owned(), own)]);
+    assert_eq!(described(user(1000, "u1000"), &[], true), Some(want.clone()));
+    // Of a change those of the job's owner, whoever changes it.
+    assert_eq!(described(user(0, "root"), &[mine], true), Some(want));
+    let stranger = described(user(1002, "u1002"), &[], true).unwrap_or_default();
+    assert_eq!(stranger["u1002"], UserAccounts::default());
 }

@@ -56,8 +56,9 @@ struct Traces {
 #[derive(Debug, Default)]
 struct Request {
     description: RefCell<Description>,
-    variables: Option<BTreeMap<String, String>>,
     set_variables: RefCell<BTreeMap<String, Option<String>>>,
+    /// What was asked.
+    question: Question,
 }
 
 /// A Lua in which the script is loaded.
@@ -142,10 +143,11 @@ impl Machine {
         let before = records::job_desc(&question);
         let request = Rc::new(Request {
             description: RefCell::new(before.clone()),
-            variables: question.environment.clone(),
+            question,
             ..Request::default()
         });
-        let returned = loaded.call(&question, &request).map_err(|e| told(&e))?;
+        let question = &request.question;
+        let returned = loaded.call(question, &request).map_err(|e| told(&e))?;
         // Finalizers of the script run now, and a script whose finalizers never end is one that
         // does not answer this question.
         drop(loaded);
@@ -221,7 +223,9 @@ impl Loaded {
         let lua = &self.lua;
         let of = request.clone();
         let get = lua.create_function(move |lua, name: String| {
-            let slot = of.description.borrow().get(&name);
+            let description = of.description.borrow();
+            let slot = description.get(&name);
+            let slot = slot.or_else(|| records::of_policy(&of.question, &description, &name));
             slot.map_or(Ok(Value::Nil), |slot| value(lua, &slot))
         })?;
         let (of, traces) = (request.clone(), self.traces.clone());
@@ -239,7 +243,8 @@ impl Loaded {
         let variable = lua.create_function(move |_, name: String| {
             let set = of.set_variables.borrow().get(&name).cloned();
             let asked = || {
-                of.variables
+                of.question
+                    .environment
                     .as_ref()
                     .and_then(|all| all.get(&name).cloned())
             };
@@ -248,7 +253,7 @@ impl Loaded {
         let (of, traces) = (request.clone(), self.traces.clone());
         let set_variable =
             lua.create_function(move |_, (name, value): (String, Option<String>)| {
-                if of.variables.is_none() {
+                if of.question.environment.is_none() {
                     traces.log(LogLevel::Info, "job_desc.environment is there for batch jobs only");
                     return Ok(());
                 }

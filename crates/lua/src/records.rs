@@ -53,7 +53,7 @@ fn minutes(secs: i64) -> i64 {
 }
 
 /// Numbers that Cosy does not have, with what they are where nothing was asked for.
-const NOT_SET: [(&str, i64); 24] = [
+const NOT_SET: [(&str, i64); 23] = [
     ("bitflags", 0),
     ("boards_per_node", NO_VAL16),
     ("contiguous", NO_VAL16),
@@ -71,7 +71,6 @@ const NOT_SET: [(&str, i64); 24] = [
     ("pn_min_cpus", NO_VAL16),
     ("reboot", NO_VAL16),
     ("req_switch", NO_VAL),
-    ("site_factor", NO_VAL),
     ("sockets_per_board", NO_VAL16),
     ("sockets_per_node", NO_VAL16),
     ("spank_job_env_size", 0),
@@ -236,6 +235,16 @@ fn amounts(fields: &Fields<'_>, description: &mut Description) {
     ] {
         description.put(name, fields.number(field).map(Slot::Number));
     }
+    let written = ["tres_per_job", "tres_per_socket", "tres_per_task"];
+    for name in written {
+        description.put(name, fields.text(name).map(Slot::Text));
+    }
+    if written.iter().any(|name| fields.text(name).is_some()) {
+        // GPUs of nodes follow from those of the job, of sockets or of tasks, and are none that were
+        // asked for.
+        let text = fields.text("tres_per_node").map(Slot::Text);
+        return description.put("tres_per_node", text);
+    }
     let typed = fields.list("gpu_types").into_iter();
     let mut resources: Vec<String> = typed.map(|kind| format!("gres/gpu:{kind}")).collect();
     let gpus = fields.number("gpus_per_node").unwrap_or(0);
@@ -261,6 +270,8 @@ fn course(fields: &Fields<'_>, description: &mut Description) {
     put("end_time", fields.number("deadline").unwrap_or(0));
     let nice = fields.number("nice").filter(|nice| *nice != 0);
     put("nice", nice.map_or(NO_VAL, |nice| NICE_OFFSET + nice));
+    let site = fields.number("site_factor").filter(|points| *points != 0);
+    put("site_factor", site.map_or(NO_VAL, |points| NICE_OFFSET.saturating_add(points)));
     let held = fields.flag("hold") == Some(true);
     let priority = if held {
         Some(0)
@@ -284,6 +295,23 @@ fn course(fields: &Fields<'_>, description: &mut Description) {
     put("mail_type", asked.fold(0, |bits, (bit, _)| bits | bit));
 }
 
+/// What the policy says of the account and the partition that a script finds in `job_desc` now.
+pub fn of_policy(question: &Question, description: &Description, name: &str) -> Option<Slot> {
+    let accounts = question.accounts.as_ref()?;
+    let own = || {
+        let target = question.fields.get("target_queue").and_then(Json::as_str);
+        let queue = description.text("partition").or(target);
+        accounts.of(description.text("account"), queue)
+    };
+    let text = match name {
+        "default_account" => accounts.default_account.clone(),
+        "default_qos" => own().and_then(|own| own.default_qos.clone()),
+        "assoc_qos" => own().map(|own| own.qos.join(",")),
+        _ => None,
+    };
+    text.filter(|text| !text.is_empty()).map(Slot::Text)
+}
+
 /// A partition by the names that scripts know.
 pub fn partition(row: &QueueRow) -> Vec<(&'static str, Slot)> {
     let limit = |secs: Option<i64>, unset| secs.map_or(unset, minutes);
@@ -303,6 +331,7 @@ pub fn partition(row: &QueueRow) -> Vec<(&'static str, Slot)> {
         ("max_nodes_orig", Slot::Number(number(row.max_nodes, INFINITE))),
         ("min_nodes", Slot::Number(0)),
         ("min_nodes_orig", Slot::Number(0)),
+        ("max_cpus_per_node", Slot::Number(INFINITE)),
         ("total_nodes", Slot::Number(row.nodes.into())),
         ("state_up", Slot::Number(state)),
         ("priority", Slot::Number(row.priority.into())),
@@ -314,9 +343,22 @@ pub fn partition(row: &QueueRow) -> Vec<(&'static str, Slot)> {
     if !row.node_list.is_empty() {
         all.push(("nodes", Slot::Text(row.node_list.clone())));
     }
-    if let Some(groups) = &row.groups {
-        all.push(("allow_groups", Slot::Text(groups.join(","))));
+    let listed = |list: &[String]| Slot::Text(list.join(","));
+    let allowed = [
+        ("allow_accounts", &row.allow_accounts),
+        ("allow_groups", &row.groups),
+        ("allow_qos", &row.allow_qos),
+    ];
+    for (name, list) in allowed {
+        all.extend(list.as_deref().map(|list| (name, listed(list))));
     }
+    for (name, list) in [
+        ("deny_accounts", &row.deny_accounts),
+        ("deny_qos", &row.deny_qos),
+    ] {
+        all.extend((!list.is_empty()).then(|| (name, listed(list))));
+    }
+    all.extend(row.qos.clone().map(|qos| ("qos", Slot::Text(qos))));
     let sizes = [
         ("max_mem_per_node", row.max_memory),
         ("def_mem_per_cpu", row.default_memory_per_core),

@@ -95,13 +95,19 @@ impl Change<'_> {
             "req_nodes" => return self.nodes("require_nodes", text.as_deref()),
             "licenses" => return self.licenses(text.as_deref()),
             "tres_per_node" => return self.resources(text.as_deref().unwrap_or_default()),
-            "tres_per_job" => return self.gpus_of_job(text.as_deref().unwrap_or_default()),
+            "tres_per_job" | "tres_per_socket" | "tres_per_task" => {
+                return self.gpus_of(name, text.as_deref().unwrap_or_default());
+            }
             "time_limit" | "time_min" => self.time(name, number),
             "min_nodes" | "max_nodes" => self.node_counts(),
             "min_mem_per_node" | "min_mem_per_cpu" => self.memory(),
-            "nice" => {
-                let nice = number.filter(|nice| *nice != NO_VAL);
-                self.put("nice", json!(nice.map_or(0, |nice| nice - NICE_OFFSET)));
+            "nice" | "site_factor" => {
+                if let Some(odd @ Slot::Float(_)) = self.after.get(name) {
+                    return Err(not_here(name, Some(odd)));
+                }
+                let points = number.filter(|points| *points != NO_VAL);
+                let points = points.map_or(0, |points| points.saturating_sub(NICE_OFFSET));
+                self.put(name, json!(points));
             }
             "priority" => self.priority(number.unwrap_or(NO_VAL)),
             "requeue" => self.put("requeue", json!(number == Some(1))),
@@ -203,23 +209,40 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// GPUs of the whole job, the same on each node.
-    fn gpus_of_job(&mut self, text: &str) -> Result<(), String> {
-        let refuse = |why: &str| Err(format!("job_desc.tres_per_job is set to '{text}': {why}"));
+    /// GPUs of the whole job, or of each task: the same on each node.
+    fn gpus_of(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let of_nodes = self.after.text("tres_per_node").unwrap_or_default();
+        if text.is_empty() {
+            // What is left is what nodes have.
+            return self.resources(of_nodes);
+        }
+        let refuse = |why: &str| Err(format!("job_desc.{name} is set to '{text}': {why}"));
         let Ok(read) = Amounts::read(text) else {
             return refuse("that is no gres here");
         };
-        let nodes = self.after.number("min_nodes").filter(|n| *n != NO_VAL);
-        let nodes = nodes
-            .and_then(|n| u32::try_from(n).ok())
-            .unwrap_or(1)
-            .max(1);
-        let even = read.gpu_types.iter().all(|(_, n)| n % nodes == 0) && read.gpus % nodes == 0;
-        if !even || !read.other.is_empty() || self.modify {
+        let typed = read.gpu_types.iter().map(|(_, n)| n);
+        let mixed = ![0, read.gpus].contains(&typed.fold(0, u32::saturating_add));
+        let given = |name| {
+            let number = self.after.number(name);
+            let number = number.filter(|n| ![NO_VAL, NO_VAL16].contains(n));
+            number
+                .and_then(|n| u32::try_from(n).ok())
+                .filter(|n| *n > 0)
+        };
+        let (nodes, tasks) = (given("min_nodes").unwrap_or(1), given("num_tasks"));
+        let on_each = given("ntasks_per_node").or(tasks.map(|tasks| tasks.div_ceil(nodes)));
+        let each = match name {
+            "tres_per_job" if read.is_divisible(nodes) => Some(read.divided(nodes)),
+            "tres_per_task" => on_each.map(|tasks| read.times(tasks)),
+            _ => None,
+        };
+        let Some(each) = each.filter(|_| !mixed && read.other.is_empty() && !self.modify) else {
             return refuse("set job_desc.tres_per_node instead, which says what each node has");
-        }
-        let each = read.divided(nodes);
+        };
         self.put("nodes", json!(nodes));
+        if name == "tres_per_task" {
+            self.put("tasks_per_node", json!(on_each));
+        }
         self.put("gpu_types", json!(entries(&each.gpu_types)));
         self.put("gpus_per_node", json!(each.gpus));
         Ok(())
@@ -251,13 +274,6 @@ impl Change<'_> {
         let (node, core) =
             (self.after.number("min_mem_per_node"), self.after.number("min_mem_per_cpu"));
         match (node, core) {
-            // All memory of a node is there only where nobody else is.
-            (Some(0), _) => {
-                self.put("exclusive", json!(true));
-                if !self.modify {
-                    self.put("memory_per_node", Json::Null);
-                }
-            }
             (Some(mib), _) => self.put("memory_per_node", json!(mib)),
             (None, Some(mib)) => self.put("memory_per_core", json!(mib)),
             (None, None) if self.modify => {}

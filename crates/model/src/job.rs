@@ -6,7 +6,9 @@ mod request;
 
 pub use array::{ArrayError, ArraySpec};
 pub use end::{End, EndCause, JobState, KillCause};
-pub use request::{CountedFeatures, FurtherComponent, MemoryRequest, ResourceRequest};
+pub use request::{
+    AskedAmounts, CountedFeatures, FurtherComponent, MemoryRequest, ResourceRequest,
+};
 
 use crate::{JobId, OsText, Span, Time};
 use serde::{Deserialize, Serialize};

@@ -289,3 +289,10 @@ pub const SKIPPED_EVENTS: u64 = 1_000_000;
 
 /// Most signals that are kept for a job or step until its program can take them.
 pub const EARLY_SIGNALS: usize = 64;
+
+/// Most bytes of a list of GPUs as it was asked for.
+pub const ASKED_BYTES: usize = 4096;
+/// Most accounts of a user that rules at submission are told of.
+pub const TOLD_ACCOUNTS: usize = 200;
+/// Most qualities of service of each of them.
+pub const TOLD_QOS: usize = 250;

@@ -46,6 +46,7 @@ pub fn asked_by(change: &JobChange) -> Vec<Field> {
         (F::Begin, change.begin.is_some()),
         (F::Deadline, change.deadline.is_some()),
         (F::Nice, change.nice.is_some()),
+        (F::SiteFactor, change.site_factor.is_some()),
         (F::Priority, change.priority.is_some()),
         (F::Requeue, change.requeue.is_some()),
         (F::Dependency, change.dependencies.is_some()),
@@ -125,6 +126,7 @@ fn set_other(change: &mut JobChange, field: Field, value: Value) -> Result<(), S
         (F::Deadline, V::Number(secs)) => change.deadline = Some(point(field, secs)?),
         (F::Reservation, V::Number(n)) => change.reservation = Some(reservation(field, n)?),
         (F::Nice, V::Number(n)) => change.nice = Some(n),
+        (F::SiteFactor, V::Number(n)) => change.site_factor = Some(n),
         (F::Priority, V::Number(n)) => change.priority = Some(number(field, n)?),
         (F::Requeue, V::Flag(yes)) => change.requeue = Some(yes),
         (field, V::Unset) if field.is_settable() => {

@@ -89,7 +89,7 @@ fields! {
     CoresPerTask = "cores_per_task", Number, true;
     /// Cores of all tasks together
     Cores = "cores", Number, false;
-    /// Memory of each node, where it was asked for so
+    /// Memory of each node, where it was asked for so; 0 is all that each node has
     MemoryPerNode = "memory_per_node", Size, true;
     /// Memory of each core, where it was asked for so
     MemoryPerCore = "memory_per_core", Size, true;
@@ -107,6 +107,15 @@ fields! {
     Licenses = "licenses", List, true;
     /// Names of other resources of each node; set as "NAME" or "NAME:COUNT"
     Resources = "resources", List, true;
+    /// GPUs and resources of each node as Slurm writes them, "gres/gpu:a100:2,gres/fpga:1";
+    /// without GPUs that were asked for by one of the next three
+    TresPerNode = "tres_per_node", Text, false;
+    /// GPUs that were asked for of the whole job (sbatch --gpus), "gres/gpu:4"
+    TresPerJob = "tres_per_job", Text, false;
+    /// GPUs that were asked for of each socket (sbatch --gpus-per-socket)
+    TresPerSocket = "tres_per_socket", Text, false;
+    /// GPUs that were asked for of each task (sbatch --gpus-per-task)
+    TresPerTask = "tres_per_task", Text, false;
     /// Features that each node must have
     Features = "features", List, true;
     /// Groups of features, "A&B", of which each node must have one whole
@@ -141,6 +150,8 @@ fields! {
     Nice = "nice", Number, true;
     /// Priority that was asked for
     Priority = "priority", Number, true;
+    /// Points of the site in queues with weighted factors, 0 unless given
+    SiteFactor = "site_factor", Number, true;
     /// Whether it waits until it is released
     Hold = "hold", Flag, true;
     /// Whether it runs again after a node was lost

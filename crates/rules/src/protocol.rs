@@ -8,6 +8,7 @@ use crate::field::Field;
 use crate::subject::Subject;
 use crate::value::{Kind, Value};
 use cosy_model::api::QueueInfo;
+use cosy_model::policy::UserAccounts;
 use cosy_model::{AccessLevel, MiB, OsText, Span};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
@@ -23,7 +24,9 @@ pub const SCRIPT_ANSWER_BYTES: usize = ANSWER_BYTES + 6 * cosy_model::limits::SC
 /// Most bytes of a question: a script and variables of the most bytes, with every byte escaped.
 pub const QUESTION_BYTES: usize = 64 << 20;
 /// Most queues that a question lists.
-pub const QUEUES: usize = 1000;
+const QUEUES: usize = 1000;
+/// Most bytes of the lists of accounts and qualities of service of all queues together.
+const ADMITS_BYTES: usize = 4 << 20;
 /// Most bytes of the list of a queue's nodes.
 const NODE_LIST_BYTES: usize = 4096;
 /// Most variables that an answer sets.
@@ -45,6 +48,8 @@ pub struct Sees {
     pub queues: bool,
     /// Of a change: the job as it is, and what is asked for.
     pub old: bool,
+    /// The accounts of the user, with qualities of service.
+    pub accounts: bool,
 }
 
 impl Sees {
@@ -54,6 +59,7 @@ impl Sees {
         environment: true,
         queues: true,
         old: true,
+        accounts: true,
     };
 
     /// Most bytes of an answer.
@@ -83,6 +89,9 @@ pub struct Question {
     /// Queues that the user may use, as they are shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<Vec<QueueRow>>,
+    /// Accounts of the user, of a change those of the job's owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<UserAccounts>,
     /// Text of the script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
@@ -128,6 +137,24 @@ pub struct QueueRow {
     /// Groups that may use it, where not everybody may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<String>>,
+    /// Accounts that alone may use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_accounts: Option<Vec<String>>,
+    /// Accounts that may not use it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny_accounts: Vec<String>,
+    /// Qualities of service that jobs in it may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_qos: Option<Vec<String>>,
+    /// Qualities of service that jobs in it may not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny_qos: Vec<String>,
+    /// Its own quality of service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<String>,
+    /// There is no room for its lists of accounts and qualities of service.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lists_left_out: bool,
 }
 
 /// Why a line is for the log.
@@ -291,7 +318,43 @@ impl QueueRow {
             default_memory_per_core: spec.default_memory_per_core.map(|mib| mib.0),
             exclusive: spec.exclusive,
             groups: (spec.others == AccessLevel::Deny).then(groups),
+            allow_accounts: spec.admits.allow_accounts.clone(),
+            deny_accounts: spec.admits.deny_accounts.clone(),
+            allow_qos: spec.admits.allow_qos.clone(),
+            deny_qos: spec.admits.deny_qos.clone(),
+            qos: spec.admits.qos.clone(),
+            lists_left_out: false,
         })
+    }
+
+    /// The queues that the user may use, within the bounds of a question.
+    pub fn all_of(queues: &[QueueInfo]) -> Vec<Self> {
+        let mut room = ADMITS_BYTES;
+        let fitting = |mut row: Self| {
+            match room.checked_sub(row.admits_bytes()) {
+                Some(left) => room = left,
+                None => row.leave_lists_out(),
+            }
+            row
+        };
+        let rows = queues.iter().filter_map(Self::of).take(QUEUES);
+        rows.map(fitting).collect()
+    }
+
+    /// Bytes that its lists of accounts and qualities of service take, with their quotes.
+    fn admits_bytes(&self) -> usize {
+        let allowed = [&self.allow_accounts, &self.allow_qos]
+            .into_iter()
+            .flatten();
+        let lists = allowed.chain([&self.deny_accounts, &self.deny_qos]);
+        lists.flatten().map(|name| name.len() + 3).sum()
+    }
+
+    fn leave_lists_out(&mut self) {
+        (self.allow_accounts, self.allow_qos) = (None, None);
+        self.deny_accounts.clear();
+        self.deny_qos.clear();
+        self.lists_left_out = true;
     }
 }
 

@@ -72,7 +72,9 @@ impl Subject<'_> {
         match (field, self.get(field)) {
             (_, Value::Unset | Value::Flag(false)) => false,
             (Field::CoresPerTask, value) => value != Value::Number(1),
-            (Field::GpusPerNode | Field::Gpus | Field::Nice, value) => value != Value::Number(0),
+            (Field::GpusPerNode | Field::Gpus | Field::Nice | Field::SiteFactor, value) => {
+                value != Value::Number(0)
+            }
             (_, Value::List(all)) => !all.is_empty(),
             _ => true,
         }

@@ -378,3 +378,73 @@ fn what_fails_half_way_is_not_half_done() {
     let done = seen(&answering(numbered, &[], &[]), false, Vec::new(), batch());
     assert_eq!(done.refused.unwrap().slurm_number, Some(2001));
 }
+
+#[test]
+fn what_rules_give() {
+    let rule = || setting("name == 'job'", "site_factor", "500");
+    let done = judged(rule(), Vec::new(), submit(0, None));
+    assert_eq!(done.given, [AdminField::SiteFactor]);
+    let Request::Submit(new) = done.request else {
+        panic!("another request");
+    };
+    assert_eq!(new.spec.site_factor, 500);
+    // What the user asks for is the user's, whatever rules say of something else.
+    let Request::Submit(mut own) = submit(0, None) else {
+        panic!("another request");
+    };
+    (own.spec.name, own.spec.site_factor) = ("own".into(), 900);
+    let done = judged(rule(), Vec::new(), Request::Submit(own));
+    assert_eq!(done.given, []);
+    let done = judged(rule(), vec![described("7", 0)], change(5));
+    assert_eq!(done.given, [AdminField::SiteFactor]);
+    let Request::Change { change: new, .. } = done.request else {
+        panic!("another request");
+    };
+    assert_eq!((new.site_factor, new.cores_per_task), (Some(500), Some(5)));
+    let refused = judged(refusing("true", "no"), Vec::new(), submit(0, None));
+    assert_eq!(refused.given, []);
+}
+
+/// One task's own points are not given because rules give some to another.
+#[test]
+fn what_rules_give_in_a_workflow() {
+    let asking = |points: i64| {
+        let Request::SubmitFlow { mut spec, hold } = flow(&[1, 0]) else {
+            panic!("another request");
+        };
+        spec.tasks[1].spec.site_factor = points;
+        Request::SubmitFlow { spec, hold }
+    };
+    let rule = || setting("gpus > 0", "site_factor", "500");
+    assert_eq!(judged(rule(), Vec::new(), asking(0)).given, [AdminField::SiteFactor]);
+    assert_eq!(judged(rule(), Vec::new(), asking(900)).given, []);
+}
+
+#[test]
+fn a_worker_is_told_of_accounts() {
+    let accounts = UserAccounts {
+        default_account: Some("physics".into()),
+        ..UserAccounts::default()
+    };
+    let reason = || Reason {
+        accounts: [("ann".to_owned(), accounts.clone())].into(),
+        jobs: vec![described("7", 0)],
+        ..Reason::default()
+    };
+    let with = [r#""accounts":{"default_account":"physics""#];
+    let answer = r#"{"id":1,"set":{"site_factor":-3}}"#;
+    let policy = SubmitPolicy {
+        worker: Some(WorkerPolicy {
+            sees: Sees {
+                accounts: true,
+                ..Sees::default()
+            },
+            ..worker(&answering(answer, &with, &["\"old\""]), false)
+        }),
+        order: vec![Layer::Worker],
+        ..SubmitPolicy::default()
+    };
+    // Those of the job's owner.
+    let done = judge(&policy, &reason(), &mut Workers::default(), change(5));
+    assert_eq!((done.refused, done.given), (None, vec![AdminField::SiteFactor]));
+}

@@ -1,4 +1,4 @@
-//! Jobs as rules at submission are to know them before they judge a change.
+//! Jobs, queues and accounts as rules at submission are to know them before they judge.
 
 use crate::event::{Described, DescribedJob, DescriptionRequest, Effect};
 use crate::jobs::Jobs;
@@ -9,7 +9,7 @@ use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::JobSpec;
 use cosy_model::api::JobRef;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Describes live jobs of the caller, an administrator's any; of alike ones the first. What is
 /// not there is left out: the change itself is told so.
@@ -41,9 +41,23 @@ pub(crate) fn describe(rooms: &Rooms, turn: &mut Turn, wanted: &DescriptionReque
         true => queues_in_short(&rooms.config, &rooms.queues, &caller.user),
         false => Vec::new(),
     };
+    let mut accounts = BTreeMap::new();
+    if wanted.accounts {
+        let owners = all.iter().map(|job| job.user.as_str());
+        let asker = wanted.jobs.is_empty().then_some(&*caller.user.name);
+        for name in owners.chain(asker) {
+            if !accounts.contains_key(name) {
+                accounts.insert(name.to_owned(), rooms.policy.accounts_of(name));
+            }
+        }
+    }
     turn.effect(Effect::Describe {
         client: wanted.client,
-        described: Described { jobs: all, queues },
+        described: Described {
+            jobs: all,
+            queues,
+            accounts,
+        },
     });
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod procedures;
 
 use crate::jobs::check::check_spec;
 use cosy_model::api::JobChange;
+use cosy_model::job::ResourceRequest;
 use cosy_model::{JobSpec, OsText, Program, Refusal};
 
 /// Refuses what could be left of no job: the change is judged as what it makes of a plain one.
@@ -22,6 +23,21 @@ pub(crate) fn check(change: &JobChange) -> Result<(), Refusal> {
 pub fn changed(mut spec: JobSpec, change: &JobChange) -> JobSpec {
     apply(&mut spec, change);
     spec
+}
+
+/// Memory, whole nodes and GPUs, in whatever words they were asked for before.
+fn apply_asked(request: &mut ResourceRequest, change: &JobChange) {
+    if let Some(memory) = change.memory {
+        request.ask_memory(memory);
+    }
+    if let Some(exclusive) = change.exclusive {
+        request.ask_whole_nodes(exclusive);
+    }
+    if let Some(gpus) = change.gpus_per_node {
+        request.gpus_per_node = gpus;
+        request.gpus_in_all = None;
+        request.asked.forget_gpus();
+    }
 }
 
 pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
@@ -47,7 +63,6 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     set_some(&mut spec.request.nodes, &change.nodes);
     set_some(&mut spec.request.tasks, &change.tasks);
     set(&mut spec.request.cores_per_task, &change.cores_per_task);
-    set(&mut spec.request.memory, &change.memory);
     set_some(&mut spec.begin, &change.begin);
     set(&mut spec.nice, &change.nice);
     set(&mut spec.site_factor, &change.site_factor);
@@ -59,14 +74,10 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     set(&mut spec.dependencies, &change.dependencies);
     let request = &mut spec.request;
     set(&mut request.require, &change.require);
-    set(&mut request.exclusive, &change.exclusive);
+    apply_asked(request, change);
     set_some(&mut request.max_nodes, &change.max_nodes);
     set_some(&mut request.tasks_per_node, &change.tasks_per_node);
     set(&mut request.disk_per_node, &change.disk_per_node);
-    set(&mut request.gpus_per_node, &change.gpus_per_node);
-    if change.gpus_per_node.is_some() {
-        request.gpus_in_all = None;
-    }
     set(&mut request.other_per_node, &change.other_per_node);
     set(&mut request.any_features, &change.any_features);
     set(&mut request.same_features, &change.same_features);

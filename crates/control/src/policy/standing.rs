@@ -4,8 +4,8 @@
 use super::Policy;
 use super::lifted::lifted_by;
 use crate::queues::demand::Lifted;
-use cosy_model::policy::{AssociationKey, Enforce, ROOT};
-use cosy_model::{About, Refusal, RefusalCode};
+use cosy_model::policy::{AssociationKey, Enforce, ROOT, UserAccount, UserAccounts};
+use cosy_model::{About, Refusal, RefusalCode, limits};
 
 /// An account and a quality of service that a job gets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -67,6 +67,34 @@ impl Policy {
                 user: None,
                 queue: None,
             })
+    }
+
+    /// The accounts of a user, the default one first, with what qualities of service jobs may have
+    /// there.
+    pub(crate) fn accounts_of(&self, user: &str) -> UserAccounts {
+        let default_account = self.user(user).and_then(|row| row.default_account.clone());
+        let all: Vec<&AssociationKey> = self.associations_of(user).map(|row| &row.key).collect();
+        let is_default = |key: &&&AssociationKey| Some(&key.account) == default_account.as_ref();
+        let first = all.iter().filter(is_default);
+        let others = all.iter().filter(|key| !is_default(key));
+        let one = |key: &&AssociationKey| UserAccount {
+            account: key.account.clone(),
+            queue: key.queue.clone(),
+            default_qos: self.default_qos(key),
+            qos: self
+                .allowed_qos(key)
+                .into_iter()
+                .take(limits::TOLD_QOS)
+                .collect(),
+        };
+        UserAccounts {
+            accounts: first
+                .chain(others)
+                .take(limits::TOLD_ACCOUNTS)
+                .map(one)
+                .collect(),
+            default_account,
+        }
     }
 
     /// The account and quality of service of a job that asks for that. Names are filled in where the

@@ -6,7 +6,7 @@ use crate::conversations::bulk::procedures::{
 use crate::conversations::bulk::{BulkRequest, PIECE, Work, order_of_ends};
 use crate::conversations::choosing::Choosing;
 use crate::conversations::messages::notify_job;
-use crate::event::{Caller, Facts};
+use crate::event::{AdminField, Caller, Facts};
 use crate::jobs::arrays::procedures::name_of;
 use crate::jobs::dependencies::procedures::check_dependencies;
 use crate::jobs::job::Job;
@@ -288,11 +288,12 @@ pub(crate) fn change_jobs(
     facts: &Facts,
 ) -> Result<Option<Reply>, Refusal> {
     let caller = asker.caller;
-    if change.nice.is_some_and(|n| n < 0) {
+    let asked = |field| !caller.given.contains(&field);
+    if asked(AdminField::Nice) && change.nice.is_some_and(|n| n < 0) {
         require_admin(&rooms.config, caller, "use a negative nice value")
             .map_err(|e| e.about(About::Priority))?;
     }
-    if change.admin_comment.is_some() {
+    if asked(AdminField::AdminComment) && change.admin_comment.is_some() {
         require_admin(&rooms.config, caller, "make an administrator's comment")?;
     }
     if let Some(dependencies) = &change.dependencies {

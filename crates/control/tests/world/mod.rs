@@ -441,6 +441,8 @@ pub struct World {
     pub replies: BTreeMap<ClientId, Reply>,
     /// Jobs described to rules.
     pub described: BTreeMap<ClientId, Described>,
+    /// What rules at submission have given whatever is asked.
+    pub rules_give: Vec<AdminField>,
     /// Why rules at submission refuse whatever is asked.
     pub rules_refuse: Option<Refusal>,
     /// What first words of daemons were answered.
@@ -600,6 +602,7 @@ impl World {
             quick_nodes: false,
             replies: BTreeMap::new(),
             described: BTreeMap::new(),
+            rules_give: Vec::new(),
             rules_refuse: None,
             answers: BTreeMap::new(),
             mails: Vec::new(),
@@ -1316,7 +1319,10 @@ impl World {
             .collect();
         self.event(Event::Asked {
             client,
-            caller: Box::new(Caller::known(who)),
+            caller: Box::new(Caller {
+                given: self.rules_give.clone(),
+                ..Caller::known(who)
+            }),
             key,
             request,
             facts: Facts {

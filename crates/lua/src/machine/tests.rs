@@ -84,6 +84,12 @@ fn what_was_not_asked_for() {
         "gres",
         "tres_per_node",
         "licenses",
+        "tres_per_job",
+        "tres_per_socket",
+        "tres_per_task",
+        "default_account",
+        "default_qos",
+        "assoc_qos",
     ] {
         check(&format!("job_desc.{name}"), "nil");
     }
@@ -103,6 +109,7 @@ fn what_was_not_asked_for() {
         "num_tasks",
         "priority",
         "nice",
+        "site_factor",
     ] {
         check(&format!("job_desc.{name} == slurm.NO_VAL"), "true");
     }
@@ -145,6 +152,9 @@ fn what_was_asked_for() {
     check("job_desc.max_nodes", json!({"nodes": 2}), "2");
     check("job_desc.nice - slurm.NICE_OFFSET", json!({"nice": -5}), "-5");
     check("job_desc.priority", json!({"hold": true}), "0");
+    check("job_desc.site_factor - slurm.NICE_OFFSET", json!({"site_factor": -7}), "-7");
+    check("job_desc.min_mem_per_node", json!({"memory_per_node": 0}), "0");
+    check("job_desc.pn_min_memory", json!({"memory_per_node": 0}), "0");
     check("job_desc.shared", json!({"exclusive": true}), "0");
     check("job_desc.mail_type", json!({"mail_types": ["begin", "80"]}), "65");
     check("job_desc.exc_nodes", json!({"avoid_nodes": ["n1", "n2"]}), "n[1-2]");
@@ -181,6 +191,25 @@ fn what_scripts_set() {
     check("job_desc.account = 5", json!({}), json!({"account": "5"}));
     check("job_desc.nice = slurm.NICE_OFFSET + 10", json!({}), json!({"nice": 10}));
     check("job_desc.priority = 0", json!({}), json!({"hold": true}));
+    check("job_desc.site_factor = slurm.NICE_OFFSET + 5", json!({}), json!({"site_factor": 5}));
+    check("job_desc.site_factor = slurm.NICE_OFFSET - 5", json!({}), json!({"site_factor": -5}));
+    check("job_desc.site_factor = 0", json!({}), json!({"site_factor": -2_147_483_648_i64}));
+    check("job_desc.min_mem_per_node = 0", json!({}), json!({"memory_per_node": 0}));
+    check(
+        "job_desc.tres_per_task = 'gres/gpu:2'",
+        json!({"nodes": 2, "tasks": 6}),
+        json!({
+            "nodes": 2, "tasks_per_node": 3, "gpus_per_node": 6, "gpu_types": []
+        }),
+    );
+    let asked = json!({"gpus_per_node": 4, "tres_per_job": "gres/gpu:4"});
+    check(
+        "job_desc.tres_per_job = ''",
+        asked,
+        json!({
+            "gpus_per_node": 0, "gpu_types": [], "resources": []
+        }),
+    );
     check("job_desc.shared = 0", json!({}), json!({"exclusive": true}));
     check(
         "job_desc.features = 'a&b'",
@@ -295,13 +324,15 @@ fn what_cosy_cannot_do_is_refused() {
     };
     check("job_desc.burst_buffer = 'x'", "burst_buffer is set to 'x', which Cosy cannot do");
     check("job_desc.threads_per_core = 1", "threads_per_core is set to 1");
-    check("job_desc.tres_per_task = 'gres/gpu:1'", "tres_per_task is set to 'gres/gpu:1'");
+    check("job_desc.tres_per_task = 'gres/gpu:1'", "tres_per_task is set to 'gres/gpu:1': set");
+    check("job_desc.tres_per_socket = 'gres/gpu:1'", "tres_per_socket is set to 'gres/gpu:1': set");
     check("job_desc.tres_per_job = 'gpu:3' job_desc.min_nodes = 2", "set job_desc.tres_per_node");
     check("job_desc.gres = 'gpu:x:y:z'", "no gres here");
     check("job_desc.gres = 'gpu:1,gpu:a100:1'", "cannot be mixed");
     check("job_desc.features = 'a*2'", "no constraint here");
     check("job_desc.reservation = 'mine'", "by number");
     check("job_desc.shared = slurm.JOB_SHARED_USER", "shared is set to 2");
+    check("job_desc.site_factor = 1e19", "site_factor is set to 10000000000000000000");
     check("job_desc.mail_type = slurm.MAIL_ARRAY_TASKS", "mail_type is set to 512");
     check("job_desc.dependency = 'afterok:1'", "dependency is set to");
     check("job_desc.array_inx = '1-9'", "array_inx is set to");
@@ -484,4 +515,94 @@ fn what_is_said_is_bounded() {
     let answer = judged(body, json!({}));
     assert_eq!((answer.remarks.len(), answer.log.len()), (LINES, LINES));
     assert!(answer.remarks.iter().all(|line| line.len() <= LINE_BYTES));
+}
+
+/// Public scripts go through all four, and add up what they find.
+#[test]
+fn gpus_are_told_in_the_words_in_which_they_were_asked_for() {
+    let all = "tostring(job_desc.tres_per_node) .. ' ' .. tostring(job_desc.tres_per_job) .. ' ' ..
+        tostring(job_desc.tres_per_socket) .. ' ' .. tostring(job_desc.tres_per_task)";
+    let check = |more: Json, want: &str| assert_eq!(shown(all, more), want);
+    check(json!({"gpus_per_node": 2}), "gres/gpu:2 nil nil nil");
+    let job = json!({"gpus_per_node": 2, "tres_per_job": "gres/gpu:4"});
+    check(job, "nil gres/gpu:4 nil nil");
+    let both = json!({
+        "gpus_per_node": 2, "tres_per_job": "gres/gpu:4", "tres_per_node": "gres/gpu:2,gres/fpga:1"
+    });
+    check(both, "gres/gpu:2,gres/fpga:1 gres/gpu:4 nil nil");
+    let task = json!({"gpus_per_node": 2, "tres_per_task": "gres/gpu:a100:1"});
+    check(task, "nil nil nil gres/gpu:a100:1");
+    let socket = json!({"gpus_per_node": 2, "tres_per_socket": "gres/gpu:1"});
+    check(socket, "nil nil gres/gpu:1 nil");
+}
+
+#[test]
+fn accounts_and_qualities_of_service_of_the_user() {
+    let accounts = json!({
+        "default_account": "physics",
+        "accounts": [
+            {"account": "physics", "default_qos": "normal", "qos": ["high", "normal"]},
+            {"account": "physics", "queue": "gpu", "qos": ["gpu"]},
+            {"account": "lab", "default_qos": "lab", "qos": ["lab"]},
+        ],
+    });
+    let asked = |more: Json| Question {
+        accounts: Some(serde_json::from_value(accounts.clone()).unwrap()),
+        ..question(more)
+    };
+    let judge = |body: &str, question: Question| {
+        let (machine, _) = load(&submitting(&format!("{body} return slurm.SUCCESS")));
+        let answer = machine.judge(question);
+        assert_eq!((&answer.failed, &answer.refuse), (&None, &None), "{body}");
+        answer
+    };
+    let body =
+        "slurm.log_user('%s %s %s', job_desc.default_account, tostring(job_desc.default_qos),
+        tostring(job_desc.assoc_qos))";
+    let check = |before: &str, more: Json, want: &str| {
+        let answer = judge(&format!("{before} {body}"), asked(more));
+        assert_eq!(answer.remarks, [want], "{before}");
+    };
+    check("", json!({}), "physics normal high,normal");
+    check("", json!({"target_queue": "gpu"}), "physics nil gpu");
+    check("", json!({"account": "lab"}), "physics lab lab");
+    check("", json!({"account": "none"}), "physics nil nil");
+    // As in Slurm they follow what the script sets.
+    check("job_desc.account = 'lab'", json!({}), "physics lab lab");
+    check("job_desc.partition = 'gpu'", json!({}), "physics nil gpu");
+    let fills = "if job_desc.qos == nil then job_desc.qos = job_desc.default_qos end";
+    assert_eq!(Json::Object(judge(fills, asked(json!({}))).set), json!({"qos": "normal"}));
+    // Nobody sets them, and a user whom the policy does not know has none.
+    let sets = "job_desc.default_qos = 'x' slurm.log_user('%s', job_desc.default_qos)";
+    assert_eq!(judge(sets, asked(json!({}))).remarks, ["normal"]);
+    let nobody = Question {
+        accounts: Some(Default::default()),
+        ..question(json!({"account": "lab"}))
+    };
+    let none = "slurm.log_user('%s', tostring(job_desc.default_account or job_desc.assoc_qos))";
+    assert_eq!(judge(none, nobody).remarks, ["nil"]);
+}
+
+#[test]
+fn lists_of_partitions() {
+    let body = "local p = part_list.gpu
+        slurm.log_user('%s %s %s %s %s', p.allow_accounts, p.deny_accounts, p.allow_qos, p.deny_qos, p.qos)
+        local d = part_list.day
+        if d.allow_accounts or d.deny_accounts or d.allow_qos or d.deny_qos or d.qos then return 1 end
+        return slurm.SUCCESS";
+    let names = |all: &[&str]| {
+        all.iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut question = question(json!({}));
+    let gpu = &mut question.queues.as_mut().unwrap()[1];
+    gpu.allow_accounts = Some(names(&["physics", "lab"]));
+    gpu.deny_accounts = names(&["guests"]);
+    gpu.allow_qos = Some(names(&["gpu"]));
+    gpu.deny_qos = names(&["low", "free"]);
+    gpu.qos = Some("part".to_owned());
+    let (machine, _) = load(&submitting(body));
+    let answer = machine.judge(question);
+    assert_eq!(answer.remarks, ["physics,lab guests gpu low,free part"], "{answer:?}");
 }

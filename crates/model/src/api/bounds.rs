@@ -187,6 +187,15 @@ fn request(request: &ResourceRequest) -> Bounded {
     hosts("nodes", &request.require)?;
     hosts("nodes", &request.avoid)?;
     hosts("nodes", &request.prefer)?;
+    let asked = &request.asked;
+    let texts = [
+        &asked.per_job,
+        &asked.per_node,
+        &asked.per_socket,
+        &asked.per_task,
+    ];
+    let longest = texts.into_iter().map(String::len).max();
+    most("bytes of a list of GPUs", longest.unwrap_or(0), limits::ASKED_BYTES)?;
     names("node sets", &request.sets)
 }
 

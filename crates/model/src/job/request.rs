@@ -16,6 +16,57 @@ pub enum MemoryRequest {
     PerCore(MiB),
 }
 
+/// In which words amounts were asked for, where the request has only what follows from them. Rules
+/// at submission look at it, and nothing else does.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AskedAmounts {
+    /// All memory of each node (`--mem=0`): the request has whole nodes for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all_memory: bool,
+    /// Whole nodes were asked for beside all memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exclusive: bool,
+    /// GPUs of the whole job (`--gpus`), as `gres/gpu:TYPE:COUNT`, separated by commas.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub per_job: String,
+    /// GPUs of each node, where others than these were asked for beside them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub per_node: String,
+    /// GPUs of each socket (`--gpus-per-socket`).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub per_socket: String,
+    /// GPUs of each task (`--gpus-per-task`).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub per_task: String,
+}
+
+impl AskedAmounts {
+    /// Whether nothing was asked for in other words.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether GPUs were asked for in other words than those of each node.
+    pub fn has_gpus(&self) -> bool {
+        [&self.per_job, &self.per_socket, &self.per_task]
+            .into_iter()
+            .any(|text| !text.is_empty())
+    }
+
+    /// GPUs are asked for anew.
+    pub fn forget_gpus(&mut self) {
+        for text in [
+            &mut self.per_job,
+            &mut self.per_node,
+            &mut self.per_socket,
+            &mut self.per_task,
+        ] {
+            text.clear();
+        }
+    }
+}
+
 /// Resources and places that a job asks for, by name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ResourceRequest {
@@ -96,6 +147,9 @@ pub struct ResourceRequest {
     /// Node sets to take nodes from, in this order (soft).
     #[serde(default)]
     pub sets: Vec<String>,
+    /// In which words amounts were asked for.
+    #[serde(default, skip_serializing_if = "AskedAmounts::is_empty")]
+    pub asked: AskedAmounts,
 }
 
 impl Default for ResourceRequest {
@@ -125,7 +179,32 @@ impl Default for ResourceRequest {
             avoid: Vec::new(),
             prefer: Vec::new(),
             sets: Vec::new(),
+            asked: AskedAmounts::default(),
         }
+    }
+}
+
+impl ResourceRequest {
+    /// Asks for that memory. 0 of each node is all that it has, which is there only where nobody
+    /// else is; whole nodes that were taken for it alone are given up with it.
+    pub fn ask_memory(&mut self, memory: MemoryRequest) {
+        if self.asked.all_memory {
+            self.exclusive = self.asked.exclusive;
+        }
+        let all = memory == MemoryRequest::PerNode(MiB(0));
+        self.asked.exclusive = all && self.exclusive;
+        self.asked.all_memory = all;
+        self.exclusive |= all;
+        self.memory = match all {
+            true => MemoryRequest::QueueDefault,
+            false => memory,
+        };
+    }
+
+    /// Asks for whole nodes, or for no such.
+    pub fn ask_whole_nodes(&mut self, exclusive: bool) {
+        self.asked.exclusive = exclusive && self.asked.all_memory;
+        self.exclusive = exclusive || self.asked.all_memory;
     }
 }
 

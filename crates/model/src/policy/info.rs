@@ -185,6 +185,48 @@ pub struct AssociationInfo {
     pub usage: Option<AssociationUsage>,
 }
 
+/// Accounts of a user as rules at submission are told of them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UserAccounts {
+    /// Account of jobs that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_account: Option<String>,
+    /// Accounts that the user is in, the default one first; at most
+    /// [`limits::TOLD_ACCOUNTS`](crate::limits::TOLD_ACCOUNTS).
+    pub accounts: Vec<UserAccount>,
+}
+
+/// An account that a user is in.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UserAccount {
+    /// Its name.
+    pub account: String,
+    /// Only for jobs in this queue, for which it comes before one of all queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Quality of service of jobs that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_qos: Option<String>,
+    /// Qualities of service that jobs may have; at most
+    /// [`limits::TOLD_QOS`](crate::limits::TOLD_QOS).
+    pub qos: Vec<String>,
+}
+
+impl UserAccounts {
+    /// What holds for jobs of that account in that queue; for those that name none the default
+    /// account.
+    pub fn of(&self, account: Option<&str>, queue: Option<&str>) -> Option<&UserAccount> {
+        let account = account.or(self.default_account.as_deref())?;
+        let mut own = self.accounts.iter().filter(|row| row.account == account);
+        let here = own
+            .clone()
+            .find(|row| row.queue.is_some() && row.queue.as_deref() == queue);
+        here.or_else(|| own.find(|row| row.queue.is_none()))
+    }
+}
+
 /// What an association, or a quality of service, has used and holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

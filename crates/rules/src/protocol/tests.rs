@@ -96,3 +96,39 @@ proptest! {
         let _ = decode(format!("{{\"id\":7,\"set\":{{\"{name}\":{value}}}}}").as_bytes(), 7);
     }
 }
+
+#[test]
+fn lists_of_queues_have_a_bound_together() {
+    let queue = |number: usize, names: usize| QueueInfo {
+        spec: cosy_model::QueueSpec {
+            name: format!("q{number}"),
+            admits: cosy_model::QueueAdmits {
+                deny_accounts: (0..names).map(|n| format!("{n:01000}")).collect(),
+                qos: Some("own".into()),
+                ..cosy_model::QueueAdmits::default()
+            },
+            ..cosy_model::QueueSpec::default()
+        },
+        default: false,
+        waiting: 0,
+        running: 0,
+        nodes: 1,
+        nodes_up: 0,
+        cores: 0,
+        cores_used: 0,
+        your_level: AccessLevel::Allow,
+        preempt: None,
+        grace: Span::ZERO,
+    };
+    // 10,000 names of 1,000 bytes fit nowhere; what is behind them does.
+    let rows = QueueRow::all_of(&[queue(0, 10), queue(1, 10_000), queue(2, 10)]);
+    let told = rows
+        .iter()
+        .map(|row| (row.deny_accounts.len(), row.lists_left_out));
+    assert_eq!(told.collect::<Vec<_>>(), [(10, false), (0, true), (10, false)]);
+    assert!(rows.iter().all(|row| row.qos.as_deref() == Some("own")));
+    let many: Vec<QueueInfo> = (0..5000).map(|n| queue(n, 1)).collect();
+    let rows = QueueRow::all_of(&many);
+    assert_eq!(rows.len(), QUEUES);
+    assert!(serde_json::to_vec(&rows).unwrap().len() < 8 << 20);
+}

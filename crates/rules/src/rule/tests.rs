@@ -251,3 +251,84 @@ fn every_component_is_judged() {
     assert_eq!(spec.queue, None);
     assert_eq!(spec.further_components[0].queue.as_deref(), Some("gpu"));
 }
+
+#[test]
+fn all_memory_of_a_node() {
+    let set = |field: &str, value: &str| Rule {
+        set: vec![Assignment::read(field, value).unwrap()],
+        ..rule("memory_per_node == 0M")
+    };
+    let all = || {
+        let mut spec = job();
+        spec.request.ask_memory(MemoryRequest::PerNode(MiB(0)));
+        spec
+    };
+    let mut spec = job();
+    assert!(
+        judge(&[rule("memory_per_node == 0M")], &mut spec)
+            .applied
+            .is_empty()
+    );
+    let mut spec = all();
+    assert_eq!(judge(&[rule("memory_per_node == 0M and exclusive")], &mut spec).applied, ["r"]);
+    // Less memory needs no whole nodes, unless they were asked for.
+    judge(&[set("memory_per_node", "4G")], &mut spec);
+    assert_eq!(spec.request.memory, MemoryRequest::PerNode(MiB(4096)));
+    assert!(!spec.request.exclusive && !spec.request.asked.all_memory);
+    let mut spec = all();
+    spec.request.ask_whole_nodes(true);
+    judge(&[set("memory_per_core", "1G")], &mut spec);
+    assert!(spec.request.exclusive);
+    let mut spec = job();
+    let rules = [Rule {
+        when: None,
+        ..set("memory_per_node", "0M")
+    }];
+    judge(&rules, &mut spec);
+    assert_eq!(spec.request.memory, MemoryRequest::QueueDefault);
+    assert!(spec.request.exclusive && spec.request.asked.all_memory);
+}
+
+#[test]
+fn words_in_which_gpus_were_asked_for() {
+    let check = |spec: &JobSpec, when: &str, want: bool| {
+        let applied = judge(&[rule(when)], &mut spec.clone()).applied;
+        assert_eq!(!applied.is_empty(), want, "{when}");
+    };
+    let mut spec = job();
+    check(&spec, "tres_per_node is unset and tres_per_job is unset", true);
+    spec.request.gpus_per_node = 2;
+    spec.request.other_per_node.set("fpga", 1);
+    check(&spec, "tres_per_node == 'gres/gpu:2,gres/fpga:1'", true);
+    spec.request.gpu_types.set("a100", 2);
+    check(&spec, "tres_per_node == 'gres/gpu:a100:2,gres/fpga:1'", true);
+    spec.request.asked.per_job = "gres/gpu:a100:4".into();
+    check(&spec, "tres_per_node == 'gres/fpga:1' and tres_per_job like '*a100*'", true);
+    check(&spec, "tres_per_socket is set or tres_per_task is set", false);
+    spec.request.asked.per_node = "gres/gpu:a100:2".into();
+    check(&spec, "tres_per_node == 'gres/gpu:a100:2,gres/fpga:1'", true);
+    // Who sets GPUs sets those of nodes, and nothing else is left.
+    let rules = [Rule {
+        set: vec![Assignment::read("gpus_per_node", "1").unwrap()],
+        ..rule("true")
+    }];
+    judge(&rules, &mut spec);
+    check(&spec, "tres_per_job is unset and tres_per_node like 'gres/gpu:a100:1*'", true);
+    let why = Assignment::read("tres_per_job", "'gres/gpu:1'").unwrap_err();
+    assert_eq!(why, "tres_per_job cannot be set: it says what is asked for");
+}
+
+#[test]
+fn points_of_the_site() {
+    let given = |points: &str| Rule {
+        default: vec![Assignment::read("site_factor", points).unwrap()],
+        ..rule("user == 'ann'")
+    };
+    let mut spec = job();
+    let outcome = judge(&[given("500")], &mut spec);
+    assert_eq!((spec.site_factor, outcome.changes.len()), (500, 1));
+    judge(&[given("0 - 7")], &mut spec);
+    assert_eq!(spec.site_factor, 500, "a default is for what has none");
+    let why = Assignment::read("site_factor", "'high'").unwrap_err();
+    assert_eq!(why, "''high'' is a text, where a number is needed");
+}

@@ -26,6 +26,9 @@ impl Subject<'_> {
                 places(self.request(), field)
             }
             F::RequireNodes | F::AvoidNodes | F::PreferNodes => places(self.request(), field),
+            F::TresPerNode | F::TresPerJob | F::TresPerSocket | F::TresPerTask => {
+                written(self.request(), field)
+            }
             F::Exclusive => Value::Flag(self.request().exclusive),
             F::Queue => optional(self.queue()),
             F::Queues => Value::List(self.spec.queues.clone()),
@@ -40,7 +43,9 @@ impl Subject<'_> {
                 program(self.spec, field)
             }
             F::Interactive | F::Script => program(self.spec, field),
-            F::Nice | F::Priority | F::Hold | F::Requeue => course(self.spec, field),
+            F::Nice | F::Priority | F::SiteFactor | F::Hold | F::Requeue => {
+                course(self.spec, field)
+            }
             F::Dependencies | F::Dependency => course(self.spec, field),
             F::Name | F::Account | F::Qos | F::Wckey | F::Comment => texts(self.spec, field),
             F::AdminComment | F::Mpi | F::SubmitHost | F::Dialect => texts(self.spec, field),
@@ -89,6 +94,7 @@ fn counts(request: &ResourceRequest, field: Field) -> Value {
 fn sizes(request: &ResourceRequest, field: Field) -> Value {
     let of = |mib: MiB| Value::Size(i64::try_from(mib.0).unwrap_or(i64::MAX));
     match (field, request.memory) {
+        (Field::MemoryPerNode, _) if request.asked.all_memory => Value::Size(0),
         (Field::MemoryPerNode, MemoryRequest::PerNode(mib)) => of(mib),
         (Field::MemoryPerCore, MemoryRequest::PerCore(mib)) => of(mib),
         (Field::DiskPerNode, _) if request.disk_per_node != MiB(0) => of(request.disk_per_node),
@@ -107,6 +113,43 @@ fn devices(request: &ResourceRequest, field: Field) -> Value {
         Field::GpuType => only_type(request).map_or(Value::Unset, Value::Text),
         Field::GpuTypes => names(&request.gpu_types),
         _ => names(&request.other_per_node),
+    }
+}
+
+/// GPUs and resources in Slurm's words, as they were asked for.
+fn written(request: &ResourceRequest, field: Field) -> Value {
+    let asked = &request.asked;
+    let text = match field {
+        Field::TresPerJob => asked.per_job.clone(),
+        Field::TresPerSocket => asked.per_socket.clone(),
+        Field::TresPerTask => asked.per_task.clone(),
+        _ => {
+            let gpus = match asked.has_gpus() {
+                true => asked.per_node.clone(),
+                false => gpus_of_a_node(request),
+            };
+            let others = request.other_per_node.iter();
+            let others = others.map(|(name, count)| format!("gres/{name}:{count}"));
+            let all: Vec<String> = std::iter::once(gpus).chain(others).collect();
+            let mut all = all.join(",");
+            if all.starts_with(',') {
+                all.remove(0);
+            }
+            all
+        }
+    };
+    optional(Some(&*text).filter(|text| !text.is_empty()))
+}
+
+fn gpus_of_a_node(request: &ResourceRequest) -> String {
+    let typed = request.gpu_types.iter();
+    let typed: Vec<String> = typed
+        .map(|(kind, n)| format!("gres/gpu:{kind}:{n}"))
+        .collect();
+    match (typed.is_empty(), request.gpus_per_node) {
+        (true, 0) => String::new(),
+        (true, gpus) => format!("gres/gpu:{gpus}"),
+        (false, _) => typed.join(","),
     }
 }
 
@@ -184,6 +227,7 @@ fn course(spec: &JobSpec, field: Field) -> Value {
     match field {
         Field::Nice => Value::Number(spec.nice),
         Field::Priority => amount(spec.priority),
+        Field::SiteFactor => Value::Number(spec.site_factor),
         Field::Hold => Value::Flag(spec.hold),
         Field::Requeue => Value::Flag(spec.requeue),
         Field::Dependencies => amount(Some(spec.dependencies.len() as u64)),

@@ -106,7 +106,7 @@ fn clear_request(request: &mut ResourceRequest, field: Field) {
         F::Tasks => request.tasks = None,
         F::TasksPerNode => request.tasks_per_node = None,
         F::CoresPerTask => request.cores_per_task = 1,
-        F::MemoryPerNode | F::MemoryPerCore => request.memory = MemoryRequest::QueueDefault,
+        F::MemoryPerNode | F::MemoryPerCore => request.ask_memory(MemoryRequest::QueueDefault),
         _ => {}
     }
 }
@@ -126,13 +126,18 @@ fn set_amount(
         (F::Tasks, V::Number(n)) => request.tasks = Some(whole(n)?),
         (F::TasksPerNode, V::Number(n)) => request.tasks_per_node = Some(whole(n)?),
         (F::CoresPerTask, V::Number(n)) => request.cores_per_task = whole(n)?,
-        (F::MemoryPerNode, V::Size(n)) => request.memory = MemoryRequest::PerNode(size(field, n)?),
-        (F::MemoryPerCore, V::Size(n)) => request.memory = MemoryRequest::PerCore(size(field, n)?),
+        (F::MemoryPerNode, V::Size(n)) => {
+            request.ask_memory(MemoryRequest::PerNode(size(field, n)?));
+        }
+        (F::MemoryPerCore, V::Size(n)) => {
+            request.ask_memory(MemoryRequest::PerCore(size(field, n)?));
+        }
         (F::DiskPerNode, V::Size(n)) => request.disk_per_node = size(field, n)?,
         (F::DiskPerNode, V::Unset) => request.disk_per_node = MiB(0),
         (F::GpusPerNode, V::Number(n)) => {
             request.gpus_per_node = whole(n)?;
             request.gpus_in_all = None;
+            request.asked.forget_gpus();
             // Those of one type stay of it.
             if let Some(name) = only_type(request) {
                 request.gpu_types.set(&name, request.gpus_per_node);
@@ -142,9 +147,11 @@ fn set_amount(
             let mut types = CountedResources::default();
             types.set(&text, request.gpus_per_node);
             request.gpu_types = types;
+            request.asked.forget_gpus();
         }
         (F::GpuTypes, V::List(all)) => {
             request.gpu_types = counted(&all)?;
+            request.asked.forget_gpus();
             if !all.is_empty() {
                 let counts = request.gpu_types.iter().map(|(_, count)| count);
                 request.gpus_per_node = counts.fold(0, u32::saturating_add);
@@ -173,7 +180,7 @@ fn set_place(
         (F::RequireNodes, V::List(all)) => request.require = all,
         (F::AvoidNodes, V::List(all)) => request.avoid = all,
         (F::PreferNodes, V::List(all)) => request.prefer = all,
-        (F::Exclusive, V::Flag(yes)) => request.exclusive = yes,
+        (F::Exclusive, V::Flag(yes)) => request.ask_whole_nodes(yes),
         (_, value) => return Ok(Some(value)),
     }
     Ok(None)
@@ -214,6 +221,7 @@ fn set_course(spec: &mut JobSpec, field: Field, value: Value) -> Result<(), Stri
         (F::Begin, V::Number(secs)) => spec.begin = Some(point(field, secs)?),
         (F::Deadline, V::Number(secs)) => spec.deadline = Some(point(field, secs)?),
         (F::Nice, V::Number(n)) => spec.nice = n,
+        (F::SiteFactor, V::Number(n)) => spec.site_factor = n,
         (F::Priority, V::Number(n)) => spec.priority = Some(number(field, n)?),
         (F::Hold, V::Flag(yes)) => spec.hold = yes,
         (F::Requeue, V::Flag(yes)) => spec.requeue = yes,

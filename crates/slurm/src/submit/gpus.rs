@@ -5,7 +5,7 @@
 use super::Fault;
 use super::gres::{self, Amounts};
 use super::options::SubmitOptions;
-use cosy_model::job::ResourceRequest;
+use cosy_model::job::{AskedAmounts, ResourceRequest};
 
 /// What was asked for, each as it was given.
 struct RequestedAmounts {
@@ -46,6 +46,7 @@ pub fn devices(job_options: &SubmitOptions, request: &mut ResourceRequest) -> Re
     if job_options.cores_per_gpu.is_some() && job_options.cores_per_task.is_some() {
         return Err(Fault::error("--cpus-per-gpu is mutually exclusive with --cpus-per-task"));
     }
+    as_asked(&asked, &mut request.asked);
     check_order(&asked)?;
     check_job(&asked, request)?;
     check_tasks(&asked, request)?;
@@ -58,6 +59,17 @@ pub fn devices(job_options: &SubmitOptions, request: &mut ResourceRequest) -> Re
     let nodes = request.max_nodes.or(request.nodes).unwrap_or(1);
     request.gpus_in_all = in_all.filter(|all| *all < nodes.saturating_mul(request.gpus_per_node));
     Ok(())
+}
+
+/// Keeps the words: the request has GPUs of each node, whatever they were asked for by.
+fn as_asked(asked: &RequestedAmounts, kept: &mut AskedAmounts) {
+    let text = |amounts: Option<&Amounts>| amounts.map(Amounts::gpus_text).unwrap_or_default();
+    kept.per_job = text(asked.job.as_ref());
+    kept.per_task = text(asked.task.as_ref());
+    kept.per_socket = text(asked.socket.as_ref().map(|(each, _)| each));
+    if kept.has_gpus() {
+        kept.per_node = text(asked.node.as_ref());
+    }
 }
 
 const SOCKETS: &str = "--gpus-per-socket option requires --sockets-per-node specification";

@@ -111,6 +111,13 @@ impl Amounts {
         }
     }
 
+    /// Whether GPUs of each type can be shared out evenly.
+    pub fn is_divisible(&self, parts: u32) -> bool {
+        let parts = parts.max(1);
+        self.gpus.is_multiple_of(parts)
+            && self.gpu_types.iter().all(|(_, n)| n.is_multiple_of(parts))
+    }
+
     /// A share of each of `parts`, rounded up.
     pub fn divided(&self, parts: u32) -> Self {
         let parts = parts.max(1);
@@ -128,6 +135,22 @@ impl Amounts {
             gpu_types: types,
             other: self.other.clone(),
         }
+    }
+
+    /// The GPUs as the controller of the original has them: `gres/gpu:a100:2,gres/gpu:1`.
+    pub fn gpus_text(&self) -> String {
+        let typed = self.gpu_types.iter();
+        let mut all: Vec<String> = typed
+            .map(|(kind, n)| format!("gres/gpu:{kind}:{n}"))
+            .collect();
+        let of_types = self.gpu_types.iter().map(|(_, n)| n);
+        let rest = self
+            .gpus
+            .saturating_sub(of_types.fold(0, u32::saturating_add));
+        if rest > 0 {
+            all.push(format!("gres/gpu:{rest}"));
+        }
+        all.join(",")
     }
 
     /// Whether anything is asked for.

@@ -259,21 +259,16 @@ fn cores_on_each_node(least: u32, request: &mut ResourceRequest) {
 }
 
 fn memory(asked: Memory, request: &mut ResourceRequest) {
-    request.memory = match asked {
+    request.ask_memory(match asked {
         Memory::Default => MemoryRequest::QueueDefault,
-        Memory::PerNode(MiB(0)) => {
-            // All memory of a node is there only where nobody else is.
-            request.exclusive = true;
-            MemoryRequest::QueueDefault
-        }
-        Memory::PerCore(MiB(0)) => MemoryRequest::QueueDefault,
+        Memory::PerCore(MiB(0)) | Memory::PerGpu(MiB(0)) => MemoryRequest::QueueDefault,
         Memory::PerNode(size) => MemoryRequest::PerNode(size),
         Memory::PerCore(size) => MemoryRequest::PerCore(size),
         Memory::PerGpu(MiB(size)) => {
             let gpus = u64::from(request.gpus_per_node.max(1));
             MemoryRequest::PerNode(MiB(size.saturating_mul(gpus)))
         }
-    };
+    });
 }
 
 #[cfg(test)]
@@ -368,6 +363,37 @@ mod tests {
         check("--mincpus=5 -N2 -n4", "N2 M- n4 p2 c3 g0 QueueDefault");
         check("--mincpus=4 -n8", "N1 M- n8 p8 c1 g0 QueueDefault");
         check("--gpus-per-node=2 --mem-per-gpu=10", "N- M- n- p- c1 g2 PerNode(MiB(20))");
+    }
+
+    /// What rules at submission see of `--mem=0`, `--gpus` and its like.
+    #[test]
+    fn words_are_kept() {
+        let check = |line: &str, want: [&str; 4]| {
+            let asked = request(&job_options(line)).unwrap().asked;
+            let got = [
+                &*asked.per_job,
+                &*asked.per_node,
+                &*asked.per_socket,
+                &*asked.per_task,
+            ];
+            assert_eq!(got, want, "{line}");
+        };
+        check("--gres=gpu:2", [""; 4]);
+        check("--gpus-per-node=a100:2", [""; 4]);
+        check("-G 4", ["gres/gpu:4", "", "", ""]);
+        check("-G a100:2,v100:1 -N1", ["gres/gpu:a100:2,gres/gpu:v100:1", "", "", ""]);
+        check("-G 4 --gres=gpu:2", ["gres/gpu:4", "gres/gpu:2", "", ""]);
+        check("-n4 --gpus-per-task=a100:1", ["", "", "", "gres/gpu:a100:1"]);
+        check("--gpus-per-socket=2 --sockets-per-node=2", ["", "", "gres/gpu:2", ""]);
+        let memory = |line: &str| {
+            let request = request(&job_options(line)).unwrap();
+            let asked = request.asked;
+            (asked.all_memory, asked.exclusive, request.exclusive)
+        };
+        assert_eq!(memory("--mem=0"), (true, false, true));
+        assert_eq!(memory("--mem=0 --exclusive"), (true, true, true));
+        assert_eq!(memory("--exclusive"), (false, false, true));
+        assert_eq!(memory("--mem-per-cpu=0"), (false, false, false));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The result of a request is judged by the rules of the cluster, the queue and the user.
 
 use crate::config::ClusterConfig;
-use crate::event::Caller;
+use crate::event::{AdminField, Caller};
 use crate::jobs::Jobs;
 use crate::jobs::check::{Coming, Judged, Outcome, check_spec};
 use crate::jobs::components::procedures::check_components;
@@ -161,23 +161,26 @@ fn check_rights(
 ) -> Result<(), Refusal> {
     let (spec, before) = (outcome.spec, outcome.before);
     let old = before.map(|before| &before.spec);
-    if spec.nice < 0 && old.is_none_or(|old| old.nice != spec.nice) {
+    let asked = |field| !caller.given.contains(&field);
+    if asked(AdminField::Nice) && spec.nice < 0 && old.is_none_or(|old| old.nice != spec.nice) {
         require_admin(config, caller, "use a negative nice value")
             .map_err(|e| e.about(About::Priority))?;
     }
-    if spec.site_factor != old.map_or(0, |old| old.site_factor) {
+    let site = old.map_or(0, |old| old.site_factor);
+    if asked(AdminField::SiteFactor) && spec.site_factor != site {
         require_admin(config, caller, "give a job points of the site")
             .map_err(|e| e.about(About::Priority))?;
     }
     let comment = &spec.admin_comment;
-    if !comment.is_empty() && old.is_none_or(|old| old.admin_comment != *comment) {
+    let commented = asked(AdminField::AdminComment) && !comment.is_empty();
+    if commented && old.is_none_or(|old| old.admin_comment != *comment) {
         require_admin(config, caller, "make an administrator's comment")?;
     }
     let raised = before.is_none_or(|before| {
         let number = |spec| order::priority(spec, before.base);
         before.spec.priority != spec.priority && number(spec) > number(&before.spec)
     });
-    if spec.priority.is_some() && raised {
+    if asked(AdminField::Priority) && spec.priority.is_some() && raised {
         require_admin(config, caller, "give a job a priority")
             .map_err(|e| e.about(About::Priority))?;
     }
