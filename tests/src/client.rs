@@ -59,16 +59,46 @@ impl Client {
     /// # Errors
     /// The connection broke, or what came was no answer.
     pub fn ask_with(&mut self, request: Request, key: Option<RequestKey>) -> io::Result<Reply> {
-        let ask = RequestFrame::new(request, key);
-        let failed = |e: frame::FrameError| io::Error::other(e.to_string());
         // There may be a refusal to read also where writing failed.
-        let written = frame::write(&mut self.stream, &ask, usize::MAX >> 1);
-        let answer = frame::read::<ReplyFrame>(&mut self.stream, ANSWER_BYTES);
-        match (answer, written) {
-            (Ok(Some(answer)), _) => Ok(answer.reply),
-            (_, Err(e)) | (Err(e), Ok(())) => Err(failed(e)),
-            (Ok(None), Ok(())) => Err(io::ErrorKind::UnexpectedEof.into()),
+        let sent = self.send(request, key);
+        let answer = self.receive();
+        match sent {
+            Err(e) if answer.is_err() => Err(e),
+            _ => answer,
         }
+    }
+
+    /// Asks, and waits for no answer.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send(&mut self, request: Request, key: Option<RequestKey>) -> io::Result<()> {
+        let ask = RequestFrame::new(request, key);
+        frame::write(&mut self.stream, &ask, usize::MAX >> 1)
+            .map_err(|e| io::Error::other(e.to_string()))
+    }
+
+    /// The answer to what was asked.
+    ///
+    /// # Errors
+    /// The connection broke, or what came was no answer.
+    pub fn receive(&mut self) -> io::Result<Reply> {
+        match frame::read::<ReplyFrame>(&mut self.stream, ANSWER_BYTES) {
+            Ok(Some(answer)) => Ok(answer.reply),
+            Ok(None) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(e) => Err(io::Error::other(e.to_string())),
+        }
+    }
+
+    /// Whether an answer, or its beginning, has come.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn has_answer(&self) -> io::Result<bool> {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::fd::AsFd;
+        let mut ends = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+        Ok(poll(&mut ends, PollTimeout::ZERO)? > 0)
     }
 
     /// Submits; the id, or the refusal.

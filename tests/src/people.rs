@@ -38,6 +38,22 @@ pub fn start(nodes: usize, mut options: Options) -> Cluster {
     cluster
 }
 
+/// A controller, its node not started, that knows these users and gives each so many connections.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn start_with_connections(per_user: u64, options: Options) -> Cluster {
+    let mut cluster = prepare(1, options);
+    cluster.reconfigure(|o| {
+        o.controller = format!(
+            "connections_per_user = {per_user}\n[users]\nlookup_command = [\"DIR/lookup\"]\n{}",
+            o.controller
+        );
+    });
+    cluster.start_cosyd();
+    cluster
+}
+
 /// A cluster with what is needed to look these users up, where its configuration says so; not
 /// started.
 ///

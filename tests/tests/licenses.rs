@@ -98,3 +98,36 @@ fn licences_that_others_have_are_not_there_for_jobs() {
         c.until_end(job);
     }
 }
+
+/// A licence of the cluster that one job gives back starts the next.
+#[test]
+fn a_job_waits_for_a_licence_until_another_gives_it_back() {
+    let options = Options {
+        head: "[licenses]\nlic = 1\nother = 1\n".to_owned(),
+        ..Options::default()
+    };
+    let c = Cluster::start(1, options);
+    let first = submit(&c, "lic");
+    c.until_state(first, JobState::Running);
+    let second = submit(&c, "other,lic");
+    c.until(second, "waiting for licences", |row| row.reason == "licenses");
+    prints(&c, &format!("squeue -h -j {second} -o %t|%r|%W"), "PD|Licenses|lic:1,other:1\n");
+    let why = c.run(&["cstat", &second.to_string()]).expect(0).out;
+    assert!(why.contains("1 licences 'lic'"), "{why}");
+    is_refused(&c, "sbatch -L nothing --wrap true", "Invalid license specification");
+    c.cancel(first);
+    c.until_end(first);
+    c.until_state(second, JobState::Running);
+    prints(
+        &c,
+        "scontrol -o show lic other",
+        "LicenseName=other Total=1 Used=1 Free=0 Reserved=0 Remote=no\n",
+    );
+    c.cancel(second);
+    c.until_end(second);
+    prints(
+        &c,
+        "scontrol -o show lic lic",
+        "LicenseName=lic Total=1 Used=0 Free=1 Reserved=0 Remote=no\n",
+    );
+}

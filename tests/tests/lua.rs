@@ -3,14 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
+use cosy_model::api::Request;
+use cosy_tests::client::new_key;
 use cosy_tests::people::{self, ANN, BOB};
-use cosy_tests::{Cluster, Options, system};
+use cosy_tests::{Client, Cluster, Options, system};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
 const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\nmax_time = \"8h\"\n\
     [[queue]]\nname = \"gpu\"\n[licenses]\nscratch = 9\n";
+
+/// Requests of a burst.
+const BURST: u64 = 1000;
 
 /// A script in a folder of its own, and the queues and settings that name it.
 struct Site {
@@ -230,7 +235,7 @@ fn a_policy_as_sites_have_it() {
 #[test]
 fn tried_and_read_again() {
     let site = Site::new(POLICY);
-    let c = Cluster::start(1, site.options(""));
+    let c = Cluster::start(1, site.options("timeout = \"30s\""));
     let file = script(&c, "slurm.sh", "#!/bin/sh\n#SBATCH --mem=2G -t 5\ntrue\n");
     let done = c.run(&["cadm", "rule", "test", &file]).expect(1);
     assert!(done.out.contains("at most 1000 MB on a node"), "{}", done.out);
@@ -280,6 +285,98 @@ fn tried_and_read_again() {
     );
 }
 
+/// Tells what it reads, gives points, and forbids `--mem=0`.
+const READS: &str = r#"
+function slurm_job_submit(d, parts)
+    if d.min_mem_per_node == 0 or d.tres_per_job ~= nil then
+        slurm.log_user("mem %s job %s node %s", tostring(d.min_mem_per_node), tostring(d.tres_per_job),
+            tostring(d.tres_per_node))
+        return slurm.ERROR
+    end
+    slurm.log_user("%s %s %s", d.default_account, d.default_qos, d.assoc_qos)
+    slurm.log_user("%s %s", parts.main.allow_accounts, parts.main.deny_qos)
+    if d.name == "points" then d.site_factor = slurm.NICE_OFFSET + 500 end
+    return slurm.SUCCESS
+end
+function slurm_job_modify(d, rec)
+    if d.comment ~= nil and rec.site_factor == slurm.NO_VAL then d.site_factor = slurm.NICE_OFFSET - 7 end
+    return slurm.SUCCESS
+end
+"#;
+
+#[test]
+fn accounts_are_read_and_points_of_the_site_given() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let site = Site::new(READS);
+    let queue = "[[queue]]\nname = \"main\"\ndefault = true\norder = \"weights\"\n\
+        allow_accounts = [\"physics\", \"chem\"]\ndeny_qos = [\"low\"]\n";
+    let with = |more: &str| Options {
+        policy: "enforce = [\"qos\"]\n".into(),
+        head: "[priority.weights]\nage = 10\n".into(),
+        queues: Some(format!("{queue}{more}")),
+        ..Options::default()
+    };
+    let submit = format!("[submit]\nlua = {:?}\n", site.file());
+    let mut c = people::start(1, with(&submit));
+    let people = "[[qos]]\nname='high'\n[[account]]\nname='physics'\nqos='high,normal'\n\
+        [[user]]\nname='ann'\n[[user.in]]\naccount='physics'\ndefault-qos='high'\n";
+    fs::write(c.work().join("site.toml"), people).unwrap();
+    c.run(&["cadm", "account", "load", "site.toml"]).expect(0);
+    // What is submitted waits.
+    c.run(&["cadm", "queue", "stop", "main"]).expect(0);
+    let submits = |c: &Cluster, name: &str| {
+        let words = ["sbatch", "-J", name, "--parsable", "--wrap", "true"];
+        c.run_as(ANN, &words).expect(0)
+    };
+    let given = submits(&c, "points");
+    let lines: Vec<&str> = given.err.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "sbatch: physics high high,normal",
+            "sbatch: physics,chem low"
+        ]
+    );
+    let (given, plain) = (given.out.trim().to_owned(), submits(&c, "plain").out);
+    let plain = plain.trim().to_owned();
+    let points = |c: &Cluster, job: &str| {
+        let words = ["sprio", "-h", "-o", "%S", "-j", job];
+        c.run(&words).expect(0).out.trim().to_owned()
+    };
+    assert_eq!(points(&c, &given), "500");
+    assert_eq!(points(&c, &plain), "0");
+    let update = [
+        "scontrol",
+        "update",
+        &format!("JobId={plain}"),
+        "Comment=mine",
+    ];
+    c.run_as(ANN, &update).expect(0);
+    assert_eq!(points(&c, &plain), "-7");
+    let own = [
+        "scontrol",
+        "update",
+        &format!("JobId={plain}"),
+        "SiteFactor=900",
+    ];
+    assert_ne!(c.run_as(ANN, &own).code, 0, "points that no script gives are an administrator's");
+    for (words, told) in [
+        (["--mem=0", "-n1"], "mem 0 job nil node nil"),
+        (["-G", "2"], "mem nil job gres/gpu:2 node nil"),
+    ] {
+        let words = [&["sbatch"], &words[..], &["--wrap", "true"]].concat();
+        let refused = c.run_as(ANN, &words).expect(1);
+        assert!(refused.err.contains(told), "{words:?}: {}", refused.err);
+    }
+    // What came out is kept: a controller without the script knows it.
+    c.reconfigure(|o| o.queues = with("").queues);
+    c.cosyd.kill();
+    c.start_cosyd();
+    assert_eq!((points(&c, &given).as_str(), points(&c, &plain).as_str()), ("500", "-7"));
+}
+
 /// What a script does, by the name of the job.
 const ATTACKS: &str = r#"
 function slurm_job_submit(d)
@@ -319,30 +416,26 @@ fn a_user_who_hangs_it_holds_up_nobody_else() {
         return;
     }
     let site = Site::new(ATTACKS);
-    let c = people::start(1, site.options("timeout = \"1s\""));
-    let hang = ["csub", "-H", "-J", "pattern", "--", "true"];
-    // One after the other is judged, of one user one at a time.
-    let script = "for n in $(seq 200); do csub -H -J pattern -- true >/dev/null 2>&1 & done; wait";
-    let mut burst = std::process::Command::new("/bin/sh");
-    burst.args(["-c", script]);
-    for (name, value) in c.command(&["csub"]).get_envs() {
-        if let Some(value) = value {
-            burst.env(name, value);
-        }
-    }
-    std::os::unix::process::CommandExt::uid(&mut burst, ANN);
-    std::os::unix::process::CommandExt::process_group(&mut burst, 0);
-    let mut burst = cosy_tests::run::spawn(&mut burst);
-    c.run_as(ANN, &hang)
+    let c = people::start_with_connections(BURST, site.options("timeout = \"1s\""));
+    c.run_as(ANN, &["csub", "-H", "-J", "pattern", "--", "true"])
         .expect_refusal("the script that judges requests here has failed");
+    // One after the other is judged, of one user one at a time: each takes a second.
+    let mut burst: Vec<Client> = people::as_user(ANN, || {
+        let connect = |_| Client::connect(&c.socket()).unwrap();
+        (0..BURST).map(connect).collect()
+    });
+    let mut job = cosy_tests::script(&c.work(), "exit 0");
+    (job.spec.name, job.spec.hold) = ("pattern".into(), true);
+    for client in &mut burst {
+        let request = Request::Submit(Box::new(job.clone()));
+        client.send(request, Some(new_key())).unwrap();
+    }
     for _ in 0..3 {
         c.run_as(BOB, &["csub", "-H", "-J", "fine", "--", "true"])
             .expect(0);
     }
-    assert!(burst.try_wait().unwrap().is_none(), "the burst was over before others asked");
-    let group = nix::unistd::Pid::from_raw(-i32::try_from(burst.id()).unwrap());
-    nix::sys::signal::kill(group, nix::sys::signal::Signal::SIGKILL).unwrap();
-    burst.wait().unwrap();
+    let waiting = burst.iter().filter(|client| !client.has_answer().unwrap());
+    assert!(waiting.count() > 0, "the burst was over before others asked");
 }
 
 #[test]

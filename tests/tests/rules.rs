@@ -3,10 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
+use cosy_model::api::{Reply, Request};
 use cosy_model::{JobId, JobState};
-use cosy_tests::people::{self, ANN};
-use cosy_tests::{Cluster, Options, system};
+use cosy_tests::client::new_key;
+use cosy_tests::people::{self, ANN, BOB};
+use cosy_tests::{Client, Cluster, Options, system};
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\n[[queue]]\nname = \"wide\"\n";
 
@@ -178,4 +182,70 @@ fn users_and_those_who_are_exempt() {
     c.run_as(ANN, &["cadm", "rule", "test", "--user", &uid, &file])
         .expect_refusal("only administrators");
     c.run_as(ANN, &["cadm", "rule", "test", &file]).expect(1);
+}
+
+/// Requests of a burst.
+const BURST: u64 = 1000;
+
+/// A program that judges keeps ANN's first request until others were answered; behind it stand all
+/// the others of ANN's, no more of them than one user may have connections.
+#[test]
+fn a_burst_is_judged_to_the_last_and_holds_up_nobody_else() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let go = folder.path().join("go");
+    let judge = format!(
+        "n=0; while read -r line; do n=$((n+1)); case $line in *'\"user\":\"ann\"'*) \
+         until [ -e {} ]; do sleep 0.01; done;; esac; echo \"{{\\\"id\\\":$n}}\"; done",
+        go.display()
+    );
+    let submit = format!(
+        "[submit]\nworker = [\"/bin/sh\", \"-c\", {judge:?}]\ntimeout = \"30s\"\non_failure = \"open\"\n\
+         [[submit.rule]]\nname = \"wide\"\nset = {{ queue = \"wide\" }}\n"
+    );
+    let options = Options {
+        queues: Some(format!("{QUEUES}{submit}")),
+        ..Options::default()
+    };
+    let c = people::start_with_connections(BURST, options);
+    let connect = || Client::connect(&c.socket()).unwrap();
+    let mut burst: Vec<Client> = people::as_user(ANN, || (0..BURST).map(|_| connect()).collect());
+    let mut job = cosy_tests::script(&c.work(), "exit 0");
+    job.spec.hold = true;
+    for client in &mut burst {
+        let request = Request::Submit(Box::new(job.clone()));
+        client.send(request, Some(new_key())).unwrap();
+    }
+    for _ in 0..3 {
+        c.run_as(BOB, &["csub", "-H", "--", "true"]).expect(0);
+    }
+    let waits = |client: &Client| !client.has_answer().unwrap();
+    assert!(burst.iter().all(waits), "others had to wait for the burst");
+    let mut beyond = people::as_user(ANN, connect);
+    match beyond.ask(Request::Ping).unwrap() {
+        Reply::Refused(refusal) => {
+            let told = format!("user {ANN} has {BURST} connections");
+            assert!(refusal.message.contains(&told), "{}", refusal.message);
+        }
+        other => panic!("one connection too many is taken: {other:?}"),
+    }
+    fs::write(&go, "").unwrap();
+    let mut answered = BTreeSet::new();
+    for client in &mut burst {
+        match client.receive().unwrap() {
+            Reply::Submitted { job, .. } => assert!(answered.insert(job), "{job} came twice"),
+            other => panic!("not submitted: {other:?}"),
+        }
+    }
+    let listed = c
+        .run(&["squeue", "-h", "-o", "%i %P", "-u", "ann"])
+        .expect(0)
+        .out;
+    let listed: BTreeSet<String> = listed.lines().map(str::to_owned).collect();
+    let want: BTreeSet<String> = answered.iter().map(|job| format!("{job} wide")).collect();
+    assert_eq!(want.len() as u64, BURST);
+    assert_eq!(listed, want, "what was answered is there, once, and was judged");
 }
