@@ -163,11 +163,7 @@ struct Ends<'a> {
 /// Running jobs that count there, by their expected ends.
 fn ends<'a>(rooms: &'a Rooms, scheduler: &Scheduler, meters: &BTreeSet<Meter>) -> Vec<Ends<'a>> {
     let counts = rooms.policy.counts();
-    let inside = rooms
-        .planning
-        .all_inside()
-        .iter()
-        .map(|(id, _)| (*id, None));
+    let inside = rooms.planning.all_inside().keys().map(|id| (*id, None));
     let cluster = scheduler.running_jobs().map(|(id, end)| (id, Some(end)));
     let mut ends = Vec::new();
     for (id, end) in cluster.chain(inside) {
