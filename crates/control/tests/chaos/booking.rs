@@ -58,10 +58,19 @@ pub fn random_job(play: &mut Play) -> JobSpec {
         program,
         queues,
         queue: queue(play),
+        licenses: licenses(play),
         time_limit: Some(Span::from_secs(10 + play.dice.below(250) as i64)),
         requeue: play.dice.chance(50),
         ..spec("job")
     }
+}
+
+fn licenses(play: &mut Play) -> CountedResources {
+    let mut licenses = CountedResources::default();
+    if play.dice.chance(25) {
+        licenses.set("l", 1 + play.dice.below(3) as u32);
+    }
+    licenses
 }
 
 fn random_ask(play: &mut Play) -> ReservationSpec {

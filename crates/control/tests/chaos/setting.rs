@@ -23,6 +23,7 @@ pub fn random(dice: &mut Dice) -> ClusterConfig {
         nodes: Some(vec!["n1".to_owned(), "n2".to_owned()]),
         ..config.queues[0].clone()
     });
+    config.licenses.set("l", 2 + dice.below(3) as u32);
     config.policy.grace = Span::from_secs(5);
     config.policy.clearance = Span::from_secs(5);
     config.policy.backfill = dice.chance(85);

@@ -1,6 +1,7 @@
 //! Reservations end, and so do the jobs that were submitted with them.
 
 use crate::jobs::job::Job;
+use crate::planning::pools::procedures::tell_holders_of;
 use crate::procedures::bulk::cancel_all;
 use crate::procedures::reviews::review_within_at_once;
 use crate::procedures::steer::cancel_job;
@@ -141,6 +142,8 @@ pub(crate) fn close_inside(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId
             planner.end(job);
         }
     }
+    // The cluster's planner knew them as holders elsewhere: they are none any more.
+    tell_holders_of(&mut rooms.planning, &mut rooms.reservations, id);
     rooms.reservations.closes(id);
     for (job, shares) in running {
         rooms.planning.left_inside(job);

@@ -209,6 +209,8 @@ pub(crate) fn open_inside(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId)
     if rooms.reservations.closed.remove(&id) {
         leave_inside(&mut rooms.jobs, &mut rooms.planning, &mut rooms.reservations, turn, id); // those that were not looked at since
     }
+    // Nobody asks the planner that was there any more who has ended.
+    tell_holders_of(&mut rooms.planning, &mut rooms.reservations, id);
     let Some(reservation) = rooms.reservations.get(id) else {
         return;
     };
