@@ -3,7 +3,7 @@
 
 use cosy_model::device::GpuRequest;
 use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, WarnSignal};
-use cosy_model::{ArraySpec, Dependency, MiB, OsText, ReservationId, Span};
+use cosy_model::{ArraySpec, CountedResources, Dependency, MiB, OsText, ReservationId, Span};
 use std::ffi::OsString;
 
 /// How much of the caller's environment the job gets.
@@ -40,6 +40,8 @@ pub struct JobOptions {
     pub gpus: Option<GpuRequest>,
     /// `--other`: other resources on each node, with their amounts.
     pub other: Vec<(String, u32)>,
+    /// `--licenses`: licences, counted over the cluster.
+    pub licenses: Option<CountedResources>,
     /// `--time`: time limit.
     pub time: Option<Span>,
     /// `--name`: the job's name.

@@ -27,6 +27,7 @@ pub fn allocation(
         reservation: job.reservation,
         comment: job.comment.clone().unwrap_or_default(),
         request: submit::request(job),
+        licenses: job.licenses.clone().unwrap_or_default(),
         time_limit: job.time,
         begin: submit::begin(job)?,
         nice: job.nice.unwrap_or(0),

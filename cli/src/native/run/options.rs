@@ -16,7 +16,7 @@ use cosy_model::{Dialect, JobId, Span, StepId};
 use std::path::PathBuf;
 
 /// Options of `csub` that mean the same here.
-const SHARED: [&str; 31] = [
+const SHARED: [&str; 32] = [
     "nodes",
     "tasks",
     "tasks-per-node",
@@ -26,6 +26,7 @@ const SHARED: [&str; 31] = [
     "disk",
     "gpus",
     "other",
+    "licenses",
     "exclusive",
     "features",
     "queue",

@@ -161,6 +161,7 @@ fn spec(options: &JobOptions, target: Target) -> anyhow::Result<JobSpec> {
         reservation: options.reservation,
         comment: options.comment.clone().unwrap_or_default(),
         request: request(options),
+        licenses: options.licenses.clone().unwrap_or_default(),
         time_limit: options.time,
         begin,
         hold: options.hold,

@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use cosy_model::device::{DeviceError, GpuRequest};
 use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, WarnSignal};
 use cosy_model::limits::{COMMENT_BYTES, NICE, NODE_CORES, NODES, PATH_BYTES};
-use cosy_model::{ArraySpec, MiB, OsText, Span};
+use cosy_model::{ArraySpec, CountedResources, MiB, OsText, Span};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
@@ -54,7 +54,7 @@ index), %x (job name), %u (user), %N (first node), %% (a percent sign).
 Exit codes: 0 submitted, 1 refused, 2 mistake on the command line, 3 no controller; with
 --wait the job's own (128 and the signal when a signal ended it).";
 
-fn resource_args() -> [Arg; 11] {
+fn resource_args() -> [Arg; 12] {
     [
         value("nodes", "N", "Number of nodes")
             .short('N')
@@ -74,6 +74,9 @@ fn resource_args() -> [Arg; 11] {
             .value_parser(gpus),
         value("other", "NAME=N[,...]", "Other countable resources on each node")
             .value_parser(other),
+        value("licenses", "NAME[:N][,...]", "Licences, counted over the cluster, like matlab:2")
+            .short('L')
+            .value_parser(licenses),
         flag("exclusive", "Whole nodes, shared with nobody"),
         values("features", "NAME[,...]", "Features that every node must have").short('C'),
     ]
@@ -190,6 +193,7 @@ impl JobOptions {
         take(&mut self.disk, m, "disk");
         take(&mut self.gpus, m, "gpus");
         replace(&mut self.other, m, "other");
+        take(&mut self.licenses, m, "licenses");
         take(&mut self.time, m, "time");
         take(&mut self.name, m, "name");
         path(&mut self.output, m, "output")?;
@@ -329,6 +333,12 @@ fn other(text: &str) -> Result<Vec<(String, u32)>, String> {
         Ok((parse_name(name)?, number(0, u32::MAX)(n)?))
     };
     text.split(',').map(one).collect()
+}
+
+/// Licences, as Slurm's commands read them too.
+fn licenses(text: &str) -> Result<CountedResources, String> {
+    let all = cosy_slurm::submit::gres::licenses(text);
+    all.map_err(|_| "names and numbers are needed, like matlab:2,ansys".to_owned())
 }
 
 /// A nice value; for `csub` and `cosy change`.
