@@ -37,6 +37,7 @@ fn info(id: u64, state: ReservationState) -> ReservationInfo {
         node_count: 4,
         cores: 16,
         gpus: 0,
+        licenses: Default::default(),
         base: Su::whole(32),
         extra: Su(1_500_000),
         charged: Su::ZERO,
@@ -72,6 +73,7 @@ fn quote(choice: Option<u32>) -> Quote {
         availability_ppm: 900_000,
         by_load: true,
         base: Su::whole(32),
+        license_price: Su::ZERO,
         extra: Su(500_000),
         delayed_jobs: 1,
         total_delay: Span::from_minutes(5),
@@ -87,6 +89,7 @@ fn quote(choice: Option<u32>) -> Quote {
         notice_earliest: None,
         rules: vec!["price: 1 SU a core-hour".into()],
         account: Some(("phys".into(), Some(Su::whole(100)))),
+        licenses: Default::default(),
     }
 }
 

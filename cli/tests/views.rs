@@ -39,6 +39,7 @@ fn reservation(id: u64, state: ReservationState) -> ReservationInfo {
         node_count: 4,
         cores: 16,
         gpus: 0,
+        licenses: Default::default(),
         base: Su::whole(16),
         extra: Su::whole(2),
         charged: Su::whole(18),

@@ -253,11 +253,11 @@ fn reservation_rules(
     check: &mut Check<'_>,
     file: &File,
 ) -> (ReservationPolicy, BTreeMap<String, ReservationPolicy>) {
-    let names: BTreeSet<&str> = file
-        .queue
-        .iter()
-        .map(|q| q.name.get_ref().as_str())
-        .collect();
+    let queues = file.queue.iter().map(|q| q.name.get_ref().as_str());
+    let names = reservations::Names {
+        queues: queues.collect(),
+        licenses: file.licenses.keys().map(String::as_str).collect(),
+    };
     let mut cluster = reservations::Rules::default();
     cluster.lay(check, &file.reservations, &names);
     let mut queues = BTreeMap::new();

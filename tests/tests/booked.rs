@@ -52,6 +52,7 @@ fn in_hours(c: &Cluster, hours: i64) -> ReservationSpec {
         length: Span(HOUR),
         earliest: None,
         latest_end: None,
+        licenses: Default::default(),
         pick: StartChoice::At(Time(now(c).0 + hours * HOUR)),
         repeat: None,
         account: Some("physics".into()),

@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
+use cosy_model::reservation::ReservationState;
 use cosy_model::{JobId, JobState};
-use cosy_tests::{Cluster, Options, run};
+use cosy_tests::people::{self, ANN, BOB};
+use cosy_tests::{Cluster, Options, Output, run, system};
 
 /// A job that runs until it is cancelled.
 #[track_caller]
@@ -130,4 +132,107 @@ fn a_job_waits_for_a_licence_until_another_gives_it_back() {
         "scontrol -o show lic lic",
         "LicenseName=lic Total=1 Used=0 Free=1 Reserved=0 Remote=no\n",
     );
+}
+
+/// No rule and no share stands in the way; a licence for an hour costs 36 SU.
+const RULES: &str = "[reservations]\nall_of = []\nlicense_hour = { lic = 36 }\n\
+    [reservations.per_user]\nopen = 4\nshare = \"off\"\n";
+
+#[track_caller]
+fn of_user(c: &Cluster, uid: u32, line: &str) -> Output {
+    c.run_as(uid, &line.split(' ').collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn job_of(c: &Cluster, uid: u32, line: &str) -> JobId {
+    let line = format!("csub --parsable -n 1 -o /dev/null {line} -- sleep 1000");
+    JobId(of_user(c, uid, &line).expect(0).out.trim().parse().unwrap())
+}
+
+/// Ann books a node and two licences: bob, who is outside, does not get them, her jobs do, and that is
+/// shown by all commands; also after the controller was killed.
+#[test]
+fn a_reservation_keeps_licences() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let options = Options {
+        head: "[licenses]\nlic = 3\n".to_owned(),
+        controller: RULES.to_owned(),
+        ..Options::default()
+    };
+    let mut c = people::start(2, options);
+    let slot = "-N 1 --exclusive -t 10";
+    let quote = of_user(&c, ANN, &format!("cresv quote {slot} -L lic:2 --at now+1h"));
+    let text = quote.expect(0).out;
+    let sentence = "It keeps the licences lic:2: 12 SU of what the time costs.\n";
+    assert!(text.contains(sentence), "{text}");
+    let refused = |c: &Cluster, line: &str, code: i32, want: &str| {
+        let told = of_user(c, BOB, &format!("cresv book {slot} {line}")).expect(code);
+        assert!(told.err.contains(want), "{line}: {}", told.err);
+    };
+    refused(&c, "--soonest -L lid", 1, "there is no licence 'lid': 'lic' is one");
+    refused(&c, "--soonest -L lic:4", 1, "4 licences 'lic' are more than the 3 there are");
+    refused(&c, "--soonest -L lic:x", 2, "names and numbers are needed, like matlab:2,ansys");
+
+    let book = format!("cresv book {slot} --licenses lic:2 --soonest --parsable");
+    let id = of_user(&c, ANN, &book).id();
+    c.until_resv_state(id, ReservationState::Active);
+    refused(&c, "--at now+1m -L lic:2", 1, "not enough licences 'lic' are free from");
+    let show = of_user(&c, BOB, &format!("cresv show {id}")).expect(0).out;
+    let line = show
+        .lines()
+        .find(|line| line.trim_start().starts_with("licences"));
+    assert!(line.is_some_and(|line| line.ends_with(" lic:2")), "{show}");
+    let json = of_user(&c, BOB, &format!("cresv show {id} --json"))
+        .expect(0)
+        .out;
+    assert!(json.contains("\"licenses\": \"lic:2\""), "{json}");
+    let sheet = c
+        .run(&["scontrol", "-o", "show", "reservation"])
+        .expect(0)
+        .out;
+    assert!(sheet.contains(" Licenses=lic:2 State=ACTIVE"), "{sheet}");
+    let shown = |c: &Cluster, used: u32, free: u32, reserved: u32| {
+        let want = format!(
+            "LicenseName=lic Total=3 Used={used} Free={free} Reserved={reserved} Remote=no\n"
+        );
+        prints(c, "scontrol -o show lic lic", &want);
+    };
+    shown(&c, 0, 1, 2);
+
+    let outside = job_of(&c, BOB, "-t 60 --licenses lic:2");
+    c.until(outside, "waiting for licences", |row| row.reason == "licenses");
+    let inside = job_of(&c, ANN, &format!("--reservation {id} -L lic:2"));
+    c.until_state(inside, JobState::Running);
+    shown(&c, 2, 1, 2);
+    c.cosyd.kill();
+    c.start_cosyd();
+    c.until_state(inside, JobState::Running);
+    shown(&c, 2, 1, 2);
+    c.until(outside, "waiting for licences", |row| row.reason == "licenses");
+    let list = c.run(&["cadm", "license", "list", "--json"]).expect(0).out;
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let one = &list["licenses"][0];
+    let figures = ["used", "reserved", "reserved_in_use", "free"].map(|of| one[of].as_u64());
+    assert_eq!(figures, [2, 2, 2, 1].map(Some), "{list}");
+
+    // Slurm's words for the same, of an administrator.
+    let create = "scontrol create reservation reservationname=course starttime=now+1day \
+        duration=30 users=root nodecnt=1";
+    prints(&c, &format!("{create} licenses=lic:3"), "Reservation created: course\n");
+    let sheet = c
+        .run(&["scontrol", "-o", "show", "reservation", "course"])
+        .expect(0)
+        .out;
+    assert!(sheet.contains(" Licenses=lic:3 State=INACTIVE"), "{sheet}");
+    is_refused(&c, &format!("{create} licenses=lic:x"), "Invalid licenses licenses=lic:x");
+
+    // Given back, they are there for bob.
+    of_user(&c, ANN, &format!("cresv cancel {id}")).expect(0);
+    c.until_end(inside);
+    c.until_state(outside, JobState::Running);
+    shown(&c, 2, 1, 0);
+    c.cancel(outside);
+    c.until_end(outside);
 }

@@ -43,6 +43,7 @@ fn core(account: &str, hours: i64) -> Request {
         name: String::new(),
         queue: None,
         request: ResourceRequest::default(),
+        licenses: Default::default(),
         length: Span(HOUR),
         earliest: None,
         latest_end: None,

@@ -59,6 +59,7 @@ pub fn sample(id: u64, user: &str, state: ReservationState) -> ReservationInfo {
         node_count: 2,
         cores: 8,
         gpus: 0,
+        licenses: Default::default(),
         base: Su::whole(16),
         extra: Su(2_500_000),
         charged: Su::ZERO,

@@ -39,6 +39,8 @@ pub(super) struct Table {
     gpu_hour: Option<Raw>,
     delay_core_hour: Option<Raw>,
     #[serde(default)]
+    license_hour: BTreeMap<String, Raw>,
+    #[serde(default)]
     delay_cost: BTreeMap<String, Raw>,
     price_floor: Option<bool>,
     delay_cap: Option<Raw>,
@@ -60,6 +62,14 @@ pub(super) struct Table {
     account: BTreeMap<String, quotas::Table>,
 }
 
+/// Names in the file that rules may speak of.
+pub(super) struct Names<'a> {
+    /// Queues that the file has.
+    pub queues: BTreeSet<&'a str>,
+    /// Licences that `[licenses]` names.
+    pub licenses: BTreeSet<&'a str>,
+}
+
 /// Rules under way.
 #[derive(Clone, Default)]
 pub(super) struct Rules {
@@ -69,22 +79,22 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Lays a table over what is there. `queues` are the names that exist.
-    pub(super) fn lay(&mut self, check: &mut Check<'_>, table: &Table, queues: &BTreeSet<&str>) {
+    /// Lays a table over what is there. `names` are those that exist.
+    pub(super) fn lay(&mut self, check: &mut Check<'_>, table: &Table, names: &Names<'_>) {
         if let Some(name) = &table.policy {
             *self = Self::default();
             presets::read(check, name, |inner, table| {
                 // Its own `policy` was told as a fault already.
-                self.lay_keys(inner, table, queues);
+                self.lay_keys(inner, table, names);
             });
         }
-        self.lay_keys(check, table, queues);
+        self.lay_keys(check, table, names);
     }
 
-    fn lay_keys(&mut self, check: &mut Check<'_>, table: &Table, queues: &BTreeSet<&str>) {
+    fn lay_keys(&mut self, check: &mut Check<'_>, table: &Table, names: &Names<'_>) {
         self.admission(check, table);
         self.notice(check, table);
-        self.prices(check, table, queues);
+        self.prices(check, table, names);
         self.protections(check, table);
         self.quotas(check, table);
     }
@@ -131,15 +141,24 @@ impl Rules {
         copy(table.together, &mut notice.together);
     }
 
-    fn prices(&mut self, check: &mut Check<'_>, table: &Table, queues: &BTreeSet<&str>) {
+    fn prices(&mut self, check: &mut Check<'_>, table: &Table, names: &Names<'_>) {
         let tariff = &mut self.policy.tariff;
         set(check, table.core_hour.as_ref(), &mut tariff.core_hour, values::sum);
         set(check, table.gpu_hour.as_ref(), &mut tariff.gpu_hour, values::sum);
         let delay = table.delay_core_hour.as_ref();
         set(check, delay, &mut tariff.delay_core_hour, values::sum);
         copy(table.price_floor, &mut self.policy.price_floor);
+        for (license, value) in &table.license_hour {
+            if !names.licenses.contains(license.as_str()) {
+                let why = format!("[licenses] names no licence '{license}'");
+                check.fault(value.span().start, why);
+            }
+            if let Some(price) = values::sum(check, value) {
+                self.policy.license_hour.insert(license.clone(), price);
+            }
+        }
         for (queue, value) in &table.delay_cost {
-            if !queues.contains(queue.as_str()) {
+            if !names.queues.contains(queue.as_str()) {
                 check.fault(value.span().start, format!("there is no queue '{queue}'"));
             }
             if let Some(weight) = values::weight(check, value) {

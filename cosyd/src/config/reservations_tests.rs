@@ -96,7 +96,7 @@ fn the_example_names_every_key() {
 }
 
 /// Keys of `[reservations]`, of quotas and of accounts.
-const KEYS: [&str; 35] = [
+const KEYS: [&str; 36] = [
     "policy",
     "enabled",
     "all_of",
@@ -113,6 +113,7 @@ const KEYS: [&str; 35] = [
     "core_hour",
     "gpu_hour",
     "delay_core_hour",
+    "license_hour",
     "delay_cost",
     "price_floor",
     "delay_cap",
@@ -137,6 +138,8 @@ const KEYS: [&str; 35] = [
 #[test]
 fn every_key_does_what_it_says() {
     let text = r#"
+[licenses]
+matlab = 4
 [reservations]
 enabled = false
 all_of = ["price", "what-if"]
@@ -153,6 +156,7 @@ makespan_weight = 0
 core_hour = 0.1
 gpu_hour = 12
 delay_core_hour = "0.000001"
+license_hour = { matlab = 2.5 }
 delay_cost = { day = 2.5, night = 0 }
 price_floor = false
 delay_cap = "0"
@@ -210,7 +214,9 @@ share = 12.5
             gpu_hour: Su::whole(12),
             delay_core_hour: Su(1),
             queue_permille: Vec::new(),
+            pool_hour: Vec::new(),
         },
+        license_hour: [("matlab".to_owned(), Su(2_500_000))].into(),
         delay_cost: [("day".to_owned(), 2500), ("night".to_owned(), 0)].into(),
         price_floor: false,
         users: BTreeMap::from([(
@@ -429,6 +435,7 @@ fn faults_are_all_told_with_their_lines() {
         "delay_cost = { dusk = 1, day = -1 }\n",
         &[(9, "-1 is no weight"), (9, "no queue 'dusk'")],
     );
+    check("license_hour = { matlab = -1 }\n", &[(9, "-1 is no sum"), (9, "names no licence")]);
     check("hold = 'soon'\n", &[(9, "'soon' is no length of time")]);
     check("hold = 5\n", &[(9, "5 is no length of time: use text")]);
     check("hold = '0s'\n", &[(9, "longer than 0")]);

@@ -74,6 +74,7 @@ fn reservation(id: u64, state: ReservationState, end: i64) -> ReservationRow {
             name: "talk".into(),
             queue: Some("day".into()),
             request: ResourceRequest::default(),
+            licenses: Default::default(),
             length: Span(HOUR),
             earliest: Some(Time(5)),
             latest_end: None,

@@ -378,7 +378,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What a reservation has in common with a job: queue, account, resources, length.
+    /// What a reservation has in common with a job: queue, account, resources, licences, length.
     fn reservation(&mut self, request: &'static str, ask: &mut ReservationSpec) {
         let nothing = Program::Command { argv: Vec::new() };
         let mut spec = JobSpec {
@@ -386,6 +386,7 @@ impl Judge<'_> {
             account: ask.account.clone(),
             comment: ask.comment.clone(),
             request: ask.request.clone(),
+            licenses: ask.licenses.clone(),
             time_limit: Some(ask.length),
             ..JobSpec::plain(ask.name.clone(), nothing, OsText::from("/"))
         };
@@ -394,6 +395,7 @@ impl Judge<'_> {
         ask.account = spec.account;
         ask.comment = spec.comment;
         ask.request = spec.request;
+        ask.licenses = spec.licenses;
         ask.length = spec.time_limit.unwrap_or(ask.length);
     }
 

@@ -164,8 +164,11 @@ pub struct ReservationPolicy {
     pub availability_ppm: u32,
     /// Weight of the makespan in the availability, in millionths.
     pub makespan_weight_ppm: u32,
-    /// Prices. Weights of queues are by name in [`ReservationPolicy::delay_cost`].
+    /// Prices. Weights of queues are by name in [`ReservationPolicy::delay_cost`], prices of
+    /// licences in [`ReservationPolicy::license_hour`].
     pub tariff: Tariff,
+    /// For one licence for one hour, by its name; nothing where none is given.
+    pub license_hour: BTreeMap<String, Su>,
     /// Weight of delays by queue, in thousandths.
     pub delay_cost: BTreeMap<String, u32>,
     /// Behind the end of the present plan, f is at least what that hour of the week
@@ -223,6 +226,7 @@ impl Default for ReservationPolicy {
             availability_ppm: 900_000,
             makespan_weight_ppm: 500_000,
             tariff: Tariff::default(),
+            license_hour: BTreeMap::new(),
             delay_cost: BTreeMap::new(),
             price_floor: true,
             per_user: Quotas::default(),

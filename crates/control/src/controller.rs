@@ -402,7 +402,7 @@ impl Controller {
         build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states, now);
         tell_planner(&mut it.rooms, &mut it.turn);
         it.rooms.jobs.restore_license_use(loaded.license_use);
-        configure_licenses(&it.rooms.config, &it.rooms.jobs, &mut it.rooms.planning);
+        configure_licenses(&mut it.rooms);
         it.rooms.policy = Policy::restore(loaded.policy);
         count_anew(&mut it.rooms);
         it.rooms.queues.scores_mut().restore(loaded.usage, now);

@@ -1,12 +1,14 @@
 //! How the cluster is set up, as everyone is told.
 
-use crate::clock::Clocks;
 use crate::config::{ClusterConfig, PreemptBy, Visibility};
 use crate::event::Caller;
 use crate::jobs::Jobs;
-use crate::machine::Machine;
+use crate::planning::Planning;
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
+use crate::reservations::Reservations;
+use crate::reservations::inside::kept::license_kept;
+use crate::rooms::Rooms;
 use cosy_model::api::Reply;
 use cosy_model::{
     JobId, License, PreemptionSettings, PrioritySettings, QueueOrder, Settings, Time,
@@ -14,12 +16,22 @@ use cosy_model::{
 use cosy_policy::reset::ResetPeriod;
 use cosy_policy::weights::SizeFactor;
 
-fn licenses_told(config: &ClusterConfig, jobs: &Jobs) -> Vec<License> {
-    let told = |(name, total): (&str, u32)| License {
-        name: name.to_owned(),
-        total,
-        used: jobs.licenses().used(name),
-        told: jobs.licenses().told(name).cloned(),
+fn licenses_told(
+    config: &ClusterConfig,
+    jobs: &Jobs,
+    planning: &Planning,
+    reservations: &Reservations,
+) -> Vec<License> {
+    let told = |(name, total): (&str, u32)| {
+        let (reserved, reserved_in_use) = license_kept(planning, reservations, name, None);
+        License {
+            name: name.to_owned(),
+            total,
+            used: jobs.licenses().used(name),
+            reserved,
+            reserved_in_use,
+            told: jobs.licenses().told(name).cloned(),
+        }
     };
     config.licenses.iter().map(told).collect()
 }
@@ -68,15 +80,17 @@ fn preemption_told(config: &ClusterConfig) -> Option<PreemptionSettings> {
     })
 }
 
-pub(crate) fn settings(
-    config: &ClusterConfig,
-    clocks: &Clocks,
-    machine: &Machine,
-    jobs: &Jobs,
-    queues: &Queues,
-    now: Time,
-    caller: &Caller,
-) -> Reply {
+pub(crate) fn settings(rooms: &Rooms, now: Time, caller: &Caller) -> Reply {
+    let Rooms {
+        config,
+        clocks,
+        machine,
+        jobs,
+        queues,
+        planning,
+        reservations,
+        ..
+    } = rooms;
     let policy = &config.policy;
     Reply::Settings(Box::new(Settings {
         cluster: config.name.clone(),
@@ -100,7 +114,7 @@ pub(crate) fn settings(
         default_queue: config.default_queue.clone().unwrap_or_default(),
         admins: config.admins.clone(),
         you_are_admin: is_administrator(config, caller),
-        licenses: licenses_told(config, jobs),
+        licenses: licenses_told(config, jobs, planning, reservations),
         priority: priority_told(config, queues),
         preemption: preemption_told(config),
     }))

@@ -126,6 +126,7 @@ impl Wanted {
             length: Span::from_secs(self.length_s),
             earliest: window,
             latest_end: window.map(|w| w + Span::from_secs(self.window_s)),
+            licenses: Default::default(),
             pick: match kind {
                 0 => StartChoice::At(start),
                 1 => StartChoice::Soonest,

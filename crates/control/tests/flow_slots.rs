@@ -10,7 +10,7 @@ use cosy_control::ClusterConfig;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::ReservationState;
 use cosy_model::workflow::*;
-use cosy_model::{FlowId, RefusalCode, ReservationId, Span, Su};
+use cosy_model::{FlowId, JobId, JobState, RefusalCode, ReservationId, Span, Su, Time};
 use flows::*;
 use world::*;
 
@@ -236,4 +236,76 @@ fn it_goes_on_after_a_restart() {
     }
     let want = "completed: a done, b done, c done, d done";
     assert_eq!(states(&mut w, info.id), want);
+}
+
+/// Tasks that want the only licence have their slots one after another, whatever nodes are free, and
+/// others do not get it in the meantime.
+#[test]
+fn slots_keep_the_licences_of_their_tasks() {
+    let mut rules = free(4, 4);
+    rules.licenses.set("l", 2);
+    rules.reservations.price_floor = false;
+    rules
+        .reservations
+        .license_hour
+        .insert("l".to_owned(), Su::whole(3600));
+    let mut w = World::new(rules);
+    w.run_time = Span::from_secs(60);
+    let licensed = |licenses: &[u32]| {
+        let mut spec = planned("abcd", &["ab", "ac", "ad"], 0);
+        for (task, count) in spec.tasks.iter_mut().zip(licenses) {
+            task.spec.licenses.set("l", *count);
+        }
+        spec
+    };
+    let without = submit(&mut w, licensed(&[0, 0, 0, 0])).unwrap();
+    let slots_of = |info: &FlowInfo| -> Vec<(Time, Time)> {
+        let slots = info.tasks.iter();
+        slots
+            .map(|t| (t.slot_start.unwrap(), t.slot_end.unwrap()))
+            .collect()
+    };
+    let all = slots_of(&without);
+    assert!(all[1].0 == all[2].0 && all[2].0 == all[3].0, "{all:?}");
+    w.pass(600);
+    let info = submit(&mut w, licensed(&[0, 2, 1, 1])).unwrap();
+    let all = slots_of(&info);
+    let (b, c, d) = (all[1], all[2], all[3]);
+    assert!(b.1 <= c.0 || c.1 <= b.0, "{all:?}");
+    assert!(c.0 == d.0, "{all:?}");
+    let ms = |slot: (Time, Time)| slot.1.since(slot.0).ms();
+    let for_licences = Su((2 * ms(b) + ms(c) + ms(d)) * 1000);
+    let for_cores = w.config.reservations.tariff.core_hour;
+    let core_ms = 4 * all.iter().map(|slot| ms(*slot)).sum::<i64>();
+    let for_cores = Su::of_core_ms(i128::from(core_ms), for_cores);
+    let difference = info.price.0 - for_licences.0 - for_cores.0;
+    assert!((0..10).contains(&difference), "{} {for_licences} {for_cores}", info.price);
+    let kept: Vec<u32> = w
+        .store
+        .reservations
+        .values()
+        .rev()
+        .take(4)
+        .map(|r| r.ask.licenses.get("l"))
+        .collect();
+    assert_eq!(kept, [1, 1, 2, 0]);
+    let mut job = spec("outside");
+    job.licenses.set("l", 1);
+    job.time_limit = Some(Span::from_secs(500));
+    let outside = w.submit(job);
+    w.deliver_all();
+    w.pass(1);
+    let row = w.store.jobs.get(&JobId(outside));
+    assert!(row.is_none_or(|row| row.run.is_none()), "it would run into a slot");
+    w.pass(1200);
+    let want = "completed: a done, b done, c done, d done";
+    assert_eq!(states(&mut w, info.id), want);
+    assert_eq!(w.state_of(outside), JobState::Completed);
+    let refused = submit(&mut w, licensed(&[3, 0, 0, 0])).unwrap_err();
+    assert!(
+        refused
+            .message
+            .contains("3 licences 'l' are more than the 2 there are"),
+        "{refused}"
+    );
 }

@@ -437,6 +437,7 @@ fn slot(start: Time, secs: i64) -> ReservationSpec {
         name: String::new(),
         queue: None,
         request: job::ResourceRequest::default(),
+        licenses: Default::default(),
         length: Span::from_secs(secs),
         earliest: None,
         latest_end: None,

@@ -4,7 +4,7 @@
 //! sections 2 and 3.
 
 use crate::job::ResourceRequest;
-use crate::{JobId, ReservationId, Span, Su, Time, Uid};
+use crate::{CountedResources, JobId, ReservationId, Span, Su, Time, Uid};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -121,6 +121,9 @@ pub struct ReservationSpec {
     pub queue: Option<String>,
     /// Resources and places, as for jobs.
     pub request: ResourceRequest,
+    /// Licences that it keeps for the jobs inside, counted over the cluster.
+    #[serde(default, skip_serializing_if = "CountedResources::is_empty")]
+    pub licenses: CountedResources,
     /// How long the reservation lasts.
     pub length: Span,
     /// Not before; now without. With [`StartChoice::FinishBy`] also the earliest start that it is
@@ -159,6 +162,7 @@ impl ReservationSpec {
             name: String::new(),
             queue: None,
             request,
+            licenses: CountedResources::default(),
             length,
             earliest: None,
             latest_end: None,
@@ -295,8 +299,11 @@ pub struct QuotedSlot {
     pub availability_ppm: u32,
     /// Availability by load: yes or no (what-if paper, eq. 1).
     pub by_load: bool,
-    /// p·n·d: for the time itself.
+    /// p·n·d: for the time itself, licences included.
     pub base: Su,
+    /// The part of that which is for licences.
+    #[serde(default)]
+    pub license_price: Su,
     /// f: for the delay of others (pricing paper, figure 2), or the floor if that is more.
     pub extra: Su,
     /// Number of waiting jobs that would start later than planned.
@@ -336,6 +343,9 @@ pub struct Quote {
     pub rules: Vec<String>,
     /// The account that would pay, and what it has left.
     pub account: Option<(String, Option<Su>)>,
+    /// Licences that a slot would keep.
+    #[serde(default, skip_serializing_if = "CountedResources::is_empty")]
+    pub licenses: CountedResources,
 }
 
 /// A reservation as commands show it.
@@ -382,6 +392,9 @@ pub struct ReservationInfo {
     pub cores: u64,
     /// Number of GPUs.
     pub gpus: u64,
+    /// Licences that it keeps for the jobs inside.
+    #[serde(default, skip_serializing_if = "CountedResources::is_empty")]
+    pub licenses: CountedResources,
     /// Price of the nodes' time, p·n·d in the theory of notice.
     pub base: Su,
     /// Fee on top for what it costs others, f in the theory of notice.

@@ -124,6 +124,12 @@ pub struct License {
     pub total: u32,
     /// Number of licences that jobs hold.
     pub used: u32,
+    /// Number of licences that reservations keep whose time is now.
+    #[serde(default)]
+    pub reserved: u32,
+    /// Number of those that jobs inside hold; they are among [`License::used`] too.
+    #[serde(default)]
+    pub reserved_in_use: u32,
     /// How many are in use in all, as was last told; `None`: nobody has told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<LicenseUse>,
@@ -135,10 +141,11 @@ impl License {
         self.told.as_ref().map_or(0, |told| told.outside)
     }
 
-    /// Number of licences that jobs can have now.
+    /// Number of licences that jobs outside of reservations can have now.
     pub fn free(&self) -> u32 {
+        let kept = self.reserved.saturating_sub(self.reserved_in_use);
         let taken = self.used.saturating_add(self.outside());
-        self.total.saturating_sub(taken)
+        self.total.saturating_sub(taken.saturating_add(kept))
     }
 }
 

@@ -60,6 +60,12 @@ impl Scheduler {
         self.blocks.get(&reservation).is_some()
     }
 
+    /// What such a reservation holds of resource pools, by number.
+    pub fn amounts_kept(&self, reservation: ReservationId) -> &[(PoolId, u64)] {
+        let block = self.blocks.get(&reservation);
+        block.map_or(&[], |block| &block.holds)
+    }
+
     /// Removes a reservation: it was cancelled, or its job has started. False when there is
     /// none.
     pub fn remove_block(&mut self, reservation: ReservationId) -> bool {

@@ -9,7 +9,7 @@
 //! What always holds: a job runs here or holds elsewhere, never both.
 
 use crate::resource_pool::all::Booked;
-use crate::resource_pool::holder::{Holder, Promises};
+use crate::resource_pool::holder::{Holder, Promise, Promises};
 use crate::resource_pool::{PoolId, PoolSpec};
 use crate::scheduler::Scheduler;
 use cosy_model::{JobId, ReservationId, Time};
@@ -93,6 +93,29 @@ impl Scheduler {
     pub fn promises(&self) -> Promises {
         let all = self.node_pools.iter().flat_map(|pool| &pool.promised);
         Promises::of(all.copied())
+    }
+
+    /// The same where a reservation keeps amounts for the jobs here: what places hold beyond that.
+    /// What running jobs hold at the start of a place they have out of what is kept.
+    pub fn promises_beyond(&self, now: Time, kept: &[(PoolId, u64)]) -> Promises {
+        let mut all: Vec<Promise> = self.promises().iter().copied().collect();
+        all.sort_by_key(|promise| (promise.booked.start, promise.job));
+        let mut drawn: Vec<(PoolId, Booked)> = Vec::new();
+        for promise in &mut all {
+            let (pool, booked) = (promise.pool, promise.booked);
+            let Some((_, kept)) = kept.iter().find(|(id, _)| *id == pool) else {
+                continue;
+            };
+            let known = self.resource_pools().get(pool);
+            let running = known.map_or(0, |known| known.held_at(booked.start, now));
+            let overlaps = |other: &Booked| other.start < booked.end && booked.start < other.end;
+            let before = drawn.iter().filter(|(id, of)| *id == pool && overlaps(of));
+            let taken = before.fold(running, |sum, (_, of)| sum.saturating_add(of.amount));
+            let amount = booked.amount.min(kept.saturating_sub(taken));
+            drawn.push((pool, Booked { amount, ..booked }));
+            promise.booked.amount -= amount;
+        }
+        Promises::of(all.into_iter().filter(|promise| promise.booked.amount > 0))
     }
 
     /// What guaranteed places in other planners hold of shared pools.

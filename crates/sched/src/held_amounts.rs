@@ -156,6 +156,36 @@ impl Scheduler {
         short.map_or(Ok(()), Err)
     }
 
+    /// True when all of `shares`, and these amounts beside them, are free for
+    /// `[start, start + length)`, if running jobs take their limits.
+    pub fn are_all_free(
+        &self,
+        now: Time,
+        (shares, wants): (&[NodeShare], &[(PoolId, u64)]),
+        start: Time,
+        length: Span,
+    ) -> bool {
+        self.are_free(now, shares, start, length)
+            && self.are_amounts_free(now, wants, start, length).is_ok()
+    }
+
+    /// True when these amounts would be free, if a reservation kept nothing.
+    pub fn would_be_free_without(
+        &self,
+        reservation: ReservationId,
+        now: Time,
+        wants: &[(PoolId, u64)],
+        (start, length): (Time, Span),
+    ) -> bool {
+        wants.iter().all(|(id, wanted)| {
+            self.resource_pools().get(*id).is_none_or(|pool| {
+                let mut without = pool.clone();
+                without.unreserve(reservation);
+                without.is_free(*wanted, (start, start + length), now, &[])
+            })
+        })
+    }
+
     fn shortage_from(
         &self,
         now: Time,

@@ -235,6 +235,7 @@ fn tariffs() -> impl Strategy<Value = Tariff> {
             gpu_hour: Su(gpu),
             delay_core_hour: Su(delay),
             queue_permille,
+            pool_hour: Vec::new(),
         },
     )
 }
@@ -779,6 +780,7 @@ proptest! {
             gpu_hour: Su(gpu),
             delay_core_hour: Su(delay),
             queue_permille: weights,
+            pool_hour: Vec::new(),
         };
         inquiry.makespan_weight_ppm = weight;
         inquiry.starts = match window {

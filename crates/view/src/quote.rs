@@ -3,6 +3,7 @@
 use crate::column::{Column, Fields};
 use crate::phrase;
 use crate::value::{FieldValue, Tone};
+use crate::words::counted;
 use crate::words::slot_hint::bare_reason;
 use cosy_model::reservation::{Quote, QuotedSlot};
 
@@ -101,6 +102,7 @@ pub fn fields(quote: &Quote) -> Fields<'_> {
         notice_earliest,
         rules,
         account,
+        licenses,
     } = quote;
     let account = account.as_ref().map(|(name, left)| {
         FieldValue::record(vec![("name", name.into()), ("left", (*left).into())])
@@ -113,6 +115,7 @@ pub fn fields(quote: &Quote) -> Fields<'_> {
         ("notice_earliest", FieldValue::Time(*notice_earliest)),
         ("rules", FieldValue::texts(rules)),
         ("account", account.into()),
+        ("licenses", counted::write(licenses).into()),
     ]
 }
 
@@ -127,6 +130,7 @@ pub fn slot_fields(slot: &QuotedSlot) -> Fields<'_> {
         availability_ppm,
         by_load,
         base,
+        license_price,
         extra,
         delayed_jobs,
         total_delay,
@@ -145,6 +149,7 @@ pub fn slot_fields(slot: &QuotedSlot) -> Fields<'_> {
         ("availability", availability(*availability_ppm)),
         ("available_by_load", (*by_load).into()),
         ("base", (*base).into()),
+        ("license_price", (*license_price).into()),
         ("extra", (*extra).into()),
         ("price", slot.price().into()),
         ("delayed_jobs", (*delayed_jobs).into()),
@@ -200,6 +205,7 @@ pub fn cluster_slot_fields(slot: &QuotedSlot) -> Fields<'_> {
         availability_ppm,
         by_load,
         base,
+        license_price,
         extra,
         delayed_jobs,
         total_delay,
@@ -216,6 +222,7 @@ pub fn cluster_slot_fields(slot: &QuotedSlot) -> Fields<'_> {
         ("availability", availability(*availability_ppm)),
         ("by_load", (*by_load).into()),
         ("base", (*base).into()),
+        ("license_price", (*license_price).into()),
         ("extra", (*extra).into()),
         ("price", slot.price().into()),
         ("delayed_jobs", (*delayed_jobs).into()),
@@ -237,6 +244,7 @@ pub fn cluster_fields(quote: &Quote) -> Fields<'_> {
         rules,
         // Accounts of one cluster mean nothing on another.
         account: _,
+        licenses,
     } = quote;
     let slots = slots.iter().map(cluster_slot_fields);
     vec![
@@ -245,6 +253,7 @@ pub fn cluster_fields(quote: &Quote) -> Fields<'_> {
         ("plain_start", FieldValue::Time(*plain_start)),
         ("notice_earliest", FieldValue::Time(*notice_earliest)),
         ("rules", FieldValue::texts(rules)),
+        ("licenses", counted::write(licenses).into()),
         ("slots", FieldValue::List(slots.map(FieldValue::record).collect())),
     ]
 }

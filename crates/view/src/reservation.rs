@@ -5,6 +5,7 @@
 use crate::column::{Column, Details, Fields};
 use crate::phrase;
 use crate::value::{FieldValue, Tone};
+use crate::words::counted;
 use cosy_model::reservation::{ReservationInfo, ReservationState, Sharing};
 use cosy_model::{Span, Su};
 
@@ -172,9 +173,6 @@ pub fn fields(r: &ReservationInfo) -> Fields<'_> {
         state,
         degraded,
         nodes,
-        node_count,
-        cores,
-        gpus,
         base,
         extra,
         charged,
@@ -186,6 +184,11 @@ pub fn fields(r: &ReservationInfo) -> Fields<'_> {
         rule,
         comment,
         note,
+        // `amount_fields` tells these.
+        node_count: _,
+        cores: _,
+        gpus: _,
+        licenses: _,
         // `time_fields` tells these.
         start: _,
         end: _,
@@ -210,9 +213,6 @@ pub fn fields(r: &ReservationInfo) -> Fields<'_> {
         ("state", state.word().into()),
         ("degraded", (*degraded).into()),
         ("nodes", nodes.into()),
-        ("node_count", (*node_count).into()),
-        ("cores", (*cores).into()),
-        ("gpus", (*gpus).into()),
         ("base", (*base).into()),
         ("extra", (*extra).into()),
         ("charged", (*charged).into()),
@@ -224,6 +224,7 @@ pub fn fields(r: &ReservationInfo) -> Fields<'_> {
         ("comment", comment.into()),
         ("note", note.into()),
     ];
+    fields.extend(amount_fields(r));
     fields.extend(time_fields(r));
     fields.extend(sharing_fields(sharing));
     fields
@@ -231,6 +232,15 @@ pub fn fields(r: &ReservationInfo) -> Fields<'_> {
 
 fn seconds<'a>(ms: i64) -> FieldValue<'a> {
     FieldValue::Real(ms as f64 / 1000.0)
+}
+
+fn amount_fields(r: &ReservationInfo) -> [(&'static str, FieldValue<'_>); 4] {
+    [
+        ("node_count", r.node_count.into()),
+        ("cores", r.cores.into()),
+        ("gpus", r.gpus.into()),
+        ("licenses", counted::write(&r.licenses).into()),
+    ]
 }
 
 fn time_fields(r: &ReservationInfo) -> [(&'static str, FieldValue<'_>); 6] {
@@ -271,6 +281,7 @@ pub fn details(r: &ReservationInfo) -> Details<'_> {
         movable_from,
         hold_until,
         free_until,
+        licenses,
         base,
         extra,
         charged,
@@ -311,6 +322,7 @@ pub fn details(r: &ReservationInfo) -> Details<'_> {
         ("length", end.since(*start).into()),
         ("movable from", FieldValue::Time(*movable_from)),
         ("nodes", place(r).into()),
+        ("licences", counted::write(licenses).into()),
         ("job", job.map(|job| job.0).into()),
         ("held until", FieldValue::Time(*hold_until)),
         ("free to cancel until", FieldValue::Time(*free_until)),

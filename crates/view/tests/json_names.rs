@@ -42,6 +42,7 @@ fn slot() -> QuotedSlot {
         availability_ppm: 1_000_000,
         by_load: true,
         base: Su(1),
+        license_price: Su(1),
         extra: Su(1),
         delayed_jobs: 1,
         total_delay: Span(1),
@@ -61,20 +62,21 @@ fn of_quotes() {
         notice_earliest: None,
         rules: Vec::new(),
         account: Some(("phys".into(), None)),
+        licenses: Default::default(),
     };
     assert_eq!(
         names(&quote::fields(&all)),
-        "now queue plain_start choice notice_earliest rules account{name left}"
+        "now queue plain_start choice notice_earliest rules account{name left} licenses"
     );
     assert_eq!(
         names(&quote::slot_fields(&slot())),
-        "start end feasible admitted reason availability available_by_load base extra price \
+        "start end feasible admitted reason availability available_by_load base license_price extra price \
          delayed_jobs total_delay own_delayed{job delay} nodes"
     );
     assert_eq!(
         names(&quote::cluster_fields(&all)),
-        "now queue plain_start notice_earliest rules slots{start end feasible admitted reason \
-         availability by_load base extra price delayed_jobs total_delay nodes}"
+        "now queue plain_start notice_earliest rules licenses slots{start end feasible admitted reason \
+         availability by_load base license_price extra price delayed_jobs total_delay nodes}"
     );
 }
 

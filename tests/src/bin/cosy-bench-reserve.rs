@@ -217,6 +217,7 @@ fn series(starts: Vec<Time>) -> ReservationSpec {
         length: Span::from_minutes(50),
         earliest: None,
         latest_end: None,
+        licenses: Default::default(),
         pick: StartChoice::At(starts.first().copied().unwrap_or_default()),
         repeat: Some(Repeat {
             rule: "FREQ=HOURLY".into(),

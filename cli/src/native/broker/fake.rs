@@ -42,6 +42,7 @@ pub fn slot(start_minutes: i64, price: i64, availability_ppm: u32) -> QuotedSlot
         availability_ppm,
         by_load: true,
         base: Su::whole(price),
+        license_price: Su::ZERO,
         extra: Su::ZERO,
         delayed_jobs: 0,
         total_delay: Span::ZERO,
@@ -70,6 +71,7 @@ pub fn quote(slots: Vec<QuotedSlot>) -> Quote {
         notice_earliest: None,
         rules: Vec::new(),
         account: None,
+        licenses: Default::default(),
     }
 }
 

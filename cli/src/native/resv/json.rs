@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn names_stay() {
         let quote = quote(&crate::native::resv::slots::sample::quote());
-        let whole = "account choice notice_earliest notice_earliest_ms now now_ms plain_start \
+        let whole = "account choice licenses notice_earliest notice_earliest_ms now now_ms plain_start \
              plain_start_ms queue rules slots";
         assert_eq!(names(&quote), whole);
         let slot = "admitted availability available_by_load base delayed_jobs end end_ms extra \
-             feasible nodes own_delayed price reason start start_ms total_delay";
+             feasible license_price nodes own_delayed price reason start start_ms total_delay";
         assert_eq!(names(&quote["slots"][0]), slot);
         let info = crate::native::reservations::sample(12, "ann", ReservationState::Confirmed);
         let one = "account accounts base charged comment cores degraded delayed_jobs end end_ms \
-             extra free_until free_until_ms gpus groups hold_until hold_until_ms id job made \
+             extra free_until free_until_ms gpus groups hold_until hold_until_ms id job licenses made \
              made_ms movable_from movable_from_ms name node_count nodes note price queue rule \
              series start start_ms state total_delay uid usable used_core_seconds user users";
         assert_eq!(names(&reservation(&info)), one);

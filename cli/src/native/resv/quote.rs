@@ -170,6 +170,7 @@ mod tests {
             name: String::new(),
             queue: None,
             request: ResourceRequest::default(),
+            licenses: Default::default(),
             length: cosy_model::Span::from_minutes(120),
             earliest: Some(Time(1)),
             latest_end: Some(Time(2)),

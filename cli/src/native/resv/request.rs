@@ -163,6 +163,7 @@ fn read_at(
         name: options.name.take().unwrap_or_default(),
         queue: options.queue.clone(),
         request: submit::request(&options),
+        licenses: options.licenses.clone().unwrap_or_default(),
         length,
         earliest: window.earliest,
         latest_end: window.latest_end,

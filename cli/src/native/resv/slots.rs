@@ -5,9 +5,10 @@ use crate::native::record::{self, TimeStyle};
 use crate::native::resv::chart::{self, ChartStyle};
 use crate::native::resv::words;
 use crate::native::table::TableStyle;
-use cosy_model::reservation::Quote;
+use cosy_model::reservation::{Quote, QuotedSlot};
 use cosy_model::{JobId, Span, Su, Time};
 use cosy_view::quote::{slot_columns, slot_rows};
+use cosy_view::words::counted;
 use jiff::Zoned;
 
 /// A quote as text; at most `most` slots in the table, all without.
@@ -116,6 +117,7 @@ fn pick_lines(quote: &Quote, now: &Zoned) -> String {
         slot.base,
         slot.extra
     );
+    text.push_str(&licenses_line(quote, slot));
     if !slot.own_delayed.is_empty() {
         text.push_str(&format!(
             "It delays jobs of yours: {}.\n",
@@ -123,6 +125,19 @@ fn pick_lines(quote: &Quote, now: &Zoned) -> String {
         ));
     }
     text
+}
+
+fn licenses_line(quote: &Quote, slot: &QuotedSlot) -> String {
+    if quote.licenses.is_empty() {
+        return String::new();
+    }
+    let licences = words::clean(&counted::write(&quote.licenses));
+    match slot.license_price {
+        Su::ZERO => format!("It keeps the licences {licences}, which cost nothing.\n"),
+        price => {
+            format!("It keeps the licences {licences}: {price} SU of what the time costs.\n")
+        }
+    }
 }
 
 fn delayed_jobs_list(jobs: &[(JobId, Span)]) -> String {
@@ -164,7 +179,7 @@ fn account(name: &str, left: Su) -> String {
 pub mod sample {
     use super::*;
     use crate::times::{self, Direction};
-    use cosy_model::reservation::QuotedSlot;
+    use cosy_model::CountedResources;
 
     /// The present of the tests.
     pub fn now() -> Zoned {
@@ -186,6 +201,7 @@ pub mod sample {
             availability_ppm: 1_000_000 - jobs * 100_000,
             by_load: jobs < 2,
             base: Su::whole(8),
+            license_price: Su::ZERO,
             extra: Su(extra),
             delayed_jobs: jobs,
             total_delay: Span::from_minutes(minutes),
@@ -225,6 +241,7 @@ pub mod sample {
             notice_earliest: Some(at("13:52")),
             rules: vec!["notice: n(p) 1.9 x mean wait 58 min".to_owned()],
             account: Some(("phys".to_owned(), Some(Su(100_250_000)))),
+            licenses: CountedResources::default(),
         }
     }
 }

@@ -60,6 +60,7 @@ fn ask(context: &Context, spec: &JobSpec) -> ReservationSpec {
         name: String::new(),
         queue: spec.queue.clone(),
         request: spec.request.clone(),
+        licenses: spec.licenses.clone(),
         length: limit.filter(|l| !l.is_unlimited()).unwrap_or(WITHOUT_LIMIT),
         earliest: spec.begin,
         latest_end: spec.deadline,

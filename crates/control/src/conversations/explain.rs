@@ -11,6 +11,7 @@ use crate::planning::Planning;
 use crate::planning::late_starts::told_cut;
 use crate::planning::pools::PoolOf;
 use crate::reservations::Reservations;
+use crate::reservations::inside::kept::license_kept;
 use crate::reservations::inside::procedures::planner_for;
 use cosy_model::api::{JobField, JobFilter};
 use cosy_model::{Time, WaitReason};
@@ -95,10 +96,15 @@ fn license_shortage<'a>(
     let known = planning.cluster().pool_use(now, short.pool);
     let here = known.and_then(|pool| pool.capacity).unwrap_or(total);
     let elsewhere = here.saturating_sub(short.capacity);
+    let own = planning.inside(job.id());
+    let (kept, of_these) = license_kept(planning, reservations, name, own);
+    let kept = u64::from(kept.saturating_sub(of_these));
+    let taken = short.held.saturating_add(elsewhere);
     Some(LicenseShortage {
         name,
         total,
-        used: short.held.saturating_add(elsewhere),
+        used: taken.saturating_sub(kept),
+        kept: kept.min(taken),
         outside: total.saturating_sub(here),
         wanted: short.wanted,
     })

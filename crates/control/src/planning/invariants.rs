@@ -2,6 +2,7 @@
 
 use crate::planning::pools::PoolOf;
 use crate::planning::pools::procedures::license_count;
+use crate::reservations::inside::kept::license_kept;
 use crate::reservations::inside::procedures::{is_queued, planner_for};
 use crate::rooms::Rooms;
 use cosy_model::Time;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     planner_and_jobs_agree(it)?;
     pools_hold_what_jobs_hold(it)?;
+    pools_are_kept_for_reservations(it)?;
     pools_have_what_there_is(it)
 }
 
@@ -61,6 +63,28 @@ fn pools_hold_what_jobs_hold(it: &Rooms) -> Result<(), String> {
         let jobs = held.get(&pool).copied().unwrap_or(0);
         if known != jobs {
             return Err(format!("planners say that {known} of {of:?} are held, jobs hold {jobs}"));
+        }
+    }
+    Ok(())
+}
+
+/// What planners keep of each pool for a reservation is what it has asked for, and jobs inside have of
+/// that no more than there is of it.
+fn pools_are_kept_for_reservations(it: &Rooms) -> Result<(), String> {
+    let cluster = it.planning.cluster();
+    for reservation in it.reservations.live() {
+        let id = reservation.row().id;
+        let asked = reservation.holds(it.planning.pools());
+        let kept = cluster.amounts_kept(id);
+        let named = reservation.row().ask.licenses.iter().count();
+        if kept != asked || asked.len() != named {
+            return Err(format!("planners keep {kept:?} for reservation {id}, not {asked:?}"));
+        }
+    }
+    for (name, _) in it.config.licenses.iter() {
+        let (kept, drawn) = license_kept(&it.planning, &it.reservations, name, None);
+        if drawn > kept {
+            return Err(format!("jobs have {drawn} of the {kept} '{name}' that reservations keep"));
         }
     }
     Ok(())

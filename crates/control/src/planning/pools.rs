@@ -5,11 +5,12 @@
 //! starts, out of the store and in another planner.
 //!
 //! What always holds: two pools have two numbers; a number is given out again only when its pool
-//! was forgotten, and a pool is forgotten only when no job holds or wants something of it.
+//! was forgotten, and a pool is forgotten only when no job holds or wants something of it and no
+//! reservation keeps any.
 
 pub(crate) mod procedures;
 
-use cosy_model::JobSpec;
+use cosy_model::{CountedResources, JobSpec};
 use cosy_sched::{Hold, HoldAmount, Holds, PoolId};
 use std::collections::BTreeMap;
 
@@ -73,11 +74,16 @@ impl Pools {
 
     /// What jobs with that specification hold from their start to their end.
     pub fn holds_of(&self, spec: &JobSpec) -> Holds {
+        self.of_licenses(&spec.licenses)
+    }
+
+    /// What somebody with these licences holds.
+    pub fn of_licenses(&self, licenses: &CountedResources) -> Holds {
         let license = |(name, count): (&str, u32)| {
             let pool = self.license(name)?;
             let amount = HoldAmount::Fixed(count.into());
             Some(Hold { pool, amount })
         };
-        spec.licenses.iter().filter_map(license).collect()
+        licenses.iter().filter_map(license).collect()
     }
 }

@@ -1,12 +1,12 @@
 //! Administrators tell how many of a licence are in use, by the cluster and outside of it.
 
 use crate::event::Caller;
+use crate::jobs::licenses::procedures::no_license;
 use crate::planning::pools::procedures::tell_license_count;
 use crate::queues::access::procedures::require_admin;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::near::nearest;
 use cosy_model::{About, EventKind, EventObject, Refusal, RefusalCode};
 
 /// New jobs find as many fewer as others have; who runs keeps what it holds. Told again without a
@@ -21,7 +21,8 @@ pub(crate) fn use_license(
     require_admin(&rooms.config, caller, "tell how many licences are in use")?;
     let total = rooms.config.licenses.get(license);
     if total == 0 {
-        return Err(no_license(rooms, license));
+        let why = no_license(&rooms.config, license);
+        return Err(Refusal::new(RefusalCode::NotFound, why).about(About::License));
     }
     let by = caller.user.name.as_str();
     let before = rooms.jobs.licenses().told(license).cloned();
@@ -43,15 +44,4 @@ const fn done(changed: u64) -> Reply {
         changed,
         refused: Vec::new(),
     }
-}
-
-fn no_license(rooms: &Rooms, name: &str) -> Refusal {
-    let all = || rooms.config.licenses.iter().map(|(name, _)| name);
-    let hint = match nearest(name, all()) {
-        Some(near) => format!("'{near}' is one"),
-        None if all().next().is_none() => "[licenses] of cosy.toml names none".to_owned(),
-        None => "'cadm license list' lists those of [licenses] in cosy.toml".to_owned(),
-    };
-    let why = format!("there is no licence '{name}': {hint}");
-    Refusal::new(RefusalCode::NotFound, why).about(About::License)
 }

@@ -217,15 +217,7 @@ fn cluster_request(
         Request::Queues => {
             list_queues(&rooms.config, &rooms.machine, &rooms.queues, &rooms.planning, caller)
         }
-        Request::Settings => settings(
-            &rooms.config,
-            &rooms.clocks,
-            &rooms.machine,
-            &rooms.jobs,
-            &rooms.queues,
-            now,
-            caller,
-        ),
+        Request::Settings => settings(rooms, now, caller),
         Request::SetTrigger(spec) => set_trigger(
             &rooms.config,
             &rooms.machine,

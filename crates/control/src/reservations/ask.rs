@@ -5,7 +5,7 @@ pub(crate) mod procedures;
 
 use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::{AccessLevel, QueueId, Refusal, Span, Time, limits};
-use cosy_sched::Component;
+use cosy_sched::{Component, Holds};
 use std::sync::Arc;
 
 /// Delays are looked for among so many waiting jobs, the first in line. The same for quotes
@@ -22,6 +22,8 @@ pub(crate) struct ReservationRequest {
     pub ask: ReservationSpec,
     pub queue: QueueId,
     pub demand: Arc<Component>,
+    /// What it asks for of resource pools.
+    pub holds: Holds,
     pub level: AccessLevel,
     /// First instant at which it may begin.
     pub earliest: Time,

@@ -12,7 +12,7 @@ use crate::reservations::{Reservation, Reservations};
 use crate::rooms::Rooms;
 use cosy_model::{Span, Time};
 use cosy_sched::appraise::JointRequest;
-use cosy_sched::{Component, WaitingJob};
+use cosy_sched::{Component, Holds, WaitingJob};
 use std::sync::Arc;
 
 /// The live bookings of the same payer that overlap or adjoin a slot, as one; `wait` is
@@ -103,6 +103,7 @@ pub(crate) fn joint_job(
     Some(JointRequest {
         job: WaitingJob {
             demand: Arc::new(demand.into()),
+            holds: joint_holds(rooms, wish, &near, slot),
             limit: until.since(from),
             ..alone.clone()
         },
@@ -132,6 +133,29 @@ fn asked_cores(machine: &Machine, demand: &Component) -> u64 {
     let first = demand.allowed.iter().next();
     let each = first.map_or(1, |n| machine.node(n).amounts().cores);
     u64::from(demand.nodes.unwrap_or(1)) * u64::from(each)
+}
+
+/// The licences of the request and the most that bookings keep beside it, no more than there are.
+fn joint_holds(
+    rooms: &Rooms,
+    wish: &ReservationRequest,
+    near: &[&Reservation],
+    (start, end): (Time, Time),
+) -> Holds {
+    let mut all = wish.ask.licenses.clone();
+    let beside = || near.iter().filter(|r| r.overlaps(start, end));
+    let at = |name: &str, time: Time| -> u32 {
+        let then = beside().filter(|r| r.row.start <= time && time < r.row.end);
+        let each = then.map(|r| r.row.ask.licenses.get(name));
+        each.fold(0, u32::saturating_add)
+    };
+    for (name, there) in rooms.config.licenses.iter() {
+        let times = beside().map(|r| r.row.start.max(start));
+        let most = times.map(|time| at(name, time)).max().unwrap_or(0);
+        let own = wish.ask.licenses.get(name);
+        all.set(name, own.saturating_add(most).min(there.max(own)));
+    }
+    rooms.planning.pools().of_licenses(&all)
 }
 
 /// Most cores that bookings have at one time during a slot.

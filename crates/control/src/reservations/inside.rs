@@ -5,6 +5,7 @@
 //! waiting or running; else the cluster's planner has it.
 
 pub(crate) mod clearance;
+pub(crate) mod kept;
 pub(crate) mod procedures;
 
 use crate::jobs::job::Submitted;

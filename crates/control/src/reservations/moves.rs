@@ -70,6 +70,7 @@ pub(crate) fn ask_for_move(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId
         ask: row.ask.clone(),
         queue,
         demand: Arc::new(demand),
+        holds: rooms.planning.pools().of_licenses(&row.ask.licenses),
         level: cosy_model::AccessLevel::Allow,
         earliest,
         latest: row.start - WORTH,

@@ -1,9 +1,10 @@
 //! A reservation in memory, and what happens to it.
 
+use crate::planning::pools::Pools;
 use crate::record::ReservationRow;
 use cosy_model::reservation::ReservationState;
 use cosy_model::{JobId, NodeId, NodeShare, ReservationId, Span, Su, Time};
-use cosy_sched::{Block, Scheduler};
+use cosy_sched::{Block, PoolId, Scheduler};
 
 /// A reservation in memory.
 #[derive(Debug)]
@@ -119,13 +120,18 @@ impl Reservation {
         self.row.state.is_live()
     }
 
-    pub fn block(&self) -> Block {
+    /// What it keeps of resource pools.
+    pub fn holds(&self, pools: &Pools) -> Vec<(PoolId, u64)> {
+        pools.of_licenses(&self.row.ask.licenses).on(&self.shares)
+    }
+
+    pub fn block(&self, pools: &Pools) -> Block {
         Block {
             reservation: self.row.id,
             shares: self.shares.clone(),
             start: self.row.start,
             end: self.row.end,
-            holds: Vec::new(),
+            holds: self.holds(pools),
         }
     }
 
@@ -135,6 +141,10 @@ impl Reservation {
 
     pub fn cores(&self) -> u64 {
         self.shares.iter().map(|s| u64::from(s.amounts.cores)).sum()
+    }
+
+    pub fn gpus(&self) -> u64 {
+        self.shares.iter().map(|s| u64::from(s.amounts.gpus)).sum()
     }
 
     /// Core-milliseconds of the whole slot.

@@ -35,7 +35,7 @@ pub(crate) fn shorten(
         let row = &mut reservation.row;
         row.end = end;
         row.ask.length = end.since(row.start);
-        let block = reservation.block();
+        let block = reservation.block(rooms.planning.pools());
         rooms.planning.cluster_mut().add_block(block);
     }
     keep_open(&rooms.config, &mut rooms.reservations, id);

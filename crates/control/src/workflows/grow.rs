@@ -14,7 +14,7 @@ use crate::jobs::save::save_job;
 use crate::planning::Planning;
 use crate::record::OfFlow;
 use crate::reservations::Reservations;
-use crate::reservations::ask::procedures::reservation_policy;
+use crate::reservations::ask::procedures::{reservation_policy, tariff};
 use crate::reservations::inside::clearance::{holds_until, last_call};
 use crate::reservations::inside::procedures::{keep_open, planner_of};
 use crate::reservations::moves::ask_for_move;
@@ -94,10 +94,10 @@ pub(crate) fn grow_slot(
     let Some(by) = free_behind(&rooms.planning, &rooms.reservations, now, id, by) else {
         rooms
             .workflows
-            .cannot_grow(of, "its nodes are taken from the end of its slot on");
+            .cannot_grow(of, "what it holds is taken from the end of its slot on");
         return false;
     };
-    match pay_growth(&rooms.config, &mut rooms.reservations, turn, id, by) {
+    match pay_growth(rooms, turn, id, by) {
         Ok(()) => grown(rooms, turn, id, of, by),
         Err(refusal) => rooms.workflows.cannot_grow(of, &refusal.message),
     }
@@ -134,25 +134,31 @@ fn free_behind(
     let (end, shares) = (reservation.row().end, &reservation.shares());
     let halves = std::iter::successors(Some(by), |span| Some(Span(span.ms() / 2)));
     let mut worth = halves.take_while(|span| *span >= LEAST);
-    worth.find(|span| planning.cluster().are_free(now, shares, end, *span))
+    let holds = reservation.holds(planning.pools());
+    worth.find(|span| {
+        planning
+            .cluster()
+            .are_all_free(now, (shares, &holds), end, *span)
+    })
 }
 
 fn pay_growth(
-    config: &ClusterConfig,
-    reservations: &mut Reservations,
+    rooms: &mut Rooms,
     turn: &mut Turn,
     id: ReservationId,
     by: Span,
 ) -> Result<(), cosy_model::Refusal> {
-    let Some(reservation) = reservations.get(id) else {
+    let Some(reservation) = rooms.reservations.get(id) else {
         return Ok(());
     };
-    let tariff = reservation_policy(config, &reservation.row().queue)
-        .tariff
-        .clone();
-    let base = crate::workflows::price::base(&tariff, reservation.shares(), by);
+    let pools = rooms.planning.pools();
+    let policy = reservation_policy(&rooms.config, &reservation.row().queue);
+    let tariff = tariff(&rooms.queues, pools, policy);
+    let base = tariff.base(reservation.shares(), &reservation.holds(pools), by);
     let who = reservation.row().user.clone();
-    reservations.pay_extension(turn, id, (base, Su::ZERO), &who)
+    rooms
+        .reservations
+        .pay_extension(turn, id, (base, Su::ZERO), &who)
 }
 
 fn grown(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId, of: OfFlow, by: Span) {
@@ -161,7 +167,7 @@ fn grown(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId, of: OfFlow, by: 
         return;
     };
     reservation.grows(by);
-    let (block, price) = (reservation.block(), reservation.row().base);
+    let (block, price) = (reservation.block(rooms.planning.pools()), reservation.row().base);
     let price = price.plus(reservation.row().extra);
     rooms.planning.cluster_mut().add_block(block);
     keep_open(&rooms.config, &mut rooms.reservations, id);

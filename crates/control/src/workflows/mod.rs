@@ -19,7 +19,6 @@ pub(crate) mod grow;
 pub(crate) mod hold;
 pub(crate) mod invariants;
 pub(crate) mod plan;
-pub(crate) mod price;
 pub(crate) mod procedures;
 pub(crate) mod replan;
 pub(crate) mod resolve;

@@ -14,6 +14,7 @@ use cosy_model::workflow::FlowSpec;
 use cosy_model::{About, FlowId, Refusal, RefusalCode, Time, Uid};
 use cosy_sched::workflow::DagError;
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
+use cosy_view::words::counted;
 use cosy_view::words::moment::utc;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -118,6 +119,18 @@ impl FlowPlans {
     }
 }
 
+/// Why a task finds no place, however late.
+fn no_place(spec: &FlowSpec, task: usize) -> String {
+    let licensed = spec.tasks.get(task).map(|task| &task.spec.licenses);
+    let licensed = licensed.filter(|licenses| !licenses.is_empty());
+    let licences = licensed.map_or(String::new(), |all| {
+        format!(", or there are too few of its licences ({})", counted::write(all))
+    });
+    format!(
+        "the nodes of no set that are in service now are large enough or many enough for it, all of one set{licences}"
+    )
+}
+
 /// Why there is no plan, with the tasks' names.
 pub(crate) fn flow_refusal(spec: &FlowSpec, error: &LiveError) -> Refusal {
     let name = |task: &usize| spec.tasks.get(*task).map_or("", |task| task.name.as_str());
@@ -131,13 +144,9 @@ pub(crate) fn flow_refusal(spec: &FlowSpec, error: &LiveError) -> Refusal {
                 names.first().copied().unwrap_or_default()
             ))
         }
-        LiveError::Graph(DagError::Nowhere(task)) | LiveError::Nowhere { task } => of_task(
-            name(task),
-            Refusal::new(
-                RefusalCode::NeverFits,
-                "the nodes of no set that are in service now are large enough or many enough for it, all of one set",
-            ),
-        ),
+        LiveError::Graph(DagError::Nowhere(task)) | LiveError::Nowhere { task } => {
+            of_task(name(task), Refusal::new(RefusalCode::NeverFits, no_place(spec, *task)))
+        }
         LiveError::Graph(DagError::Estimate(task)) => of_task(
             name(task),
             Refusal::invalid("its estimated run time is below 0 or far too long"),

@@ -29,8 +29,7 @@ pub(crate) fn plan_to_show(
     wish: &ResolvedFlow,
     plan: &LivePlan,
 ) -> FlowPlan {
-    let booked =
-        flow_slots(&rooms.config, &rooms.queues, &rooms.reservations, now, wish, plan.clone());
+    let booked = flow_slots(rooms, now, wish, plan.clone());
     let slots = plan.slots.iter().zip(&booked).enumerate();
     let tasks: Vec<PlannedTask> = slots
         .map(|(task, (slot, booked))| {

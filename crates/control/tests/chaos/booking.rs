@@ -77,6 +77,7 @@ fn random_ask(play: &mut Play) -> ReservationSpec {
     let now = play.world.now;
     let request = resources(play);
     let queue = queue(play);
+    let licenses = licenses(play);
     let dice = &mut play.dice;
     let length = Span::from_secs(60 + dice.below(240) as i64);
     let from = now + Span(dice.below(900) as i64 * 1000);
@@ -100,6 +101,7 @@ fn random_ask(play: &mut Play) -> ReservationSpec {
         name: String::new(),
         queue,
         request,
+        licenses,
         length,
         earliest,
         latest_end,

@@ -281,6 +281,11 @@ fn asked(ask: &ReservationSpec) -> Bounded {
         .try_for_each(|one| name("queue or account", one))?;
     text("comment", &ask.comment, limits::COMMENT_BYTES)?;
     names("flags", &ask.flags)?;
+    most("licences", ask.licenses.iter().count(), limits::DEPENDENCIES)?;
+    let licenses = ask.licenses.iter();
+    licenses
+        .map(|(one, _)| one)
+        .try_for_each(|one| name("licence", one))?;
     if let Some(repeat) = &ask.repeat {
         text("rule", &repeat.rule, limits::COMMENT_BYTES)?;
         most("starts", repeat.starts.len(), limits::REPEATS)?;

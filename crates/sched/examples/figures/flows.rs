@@ -114,6 +114,7 @@ fn work(tasks: usize, fan: bool, scheduler: FlowScheduler, policy: FlowSlackPoli
                 1 => part.clone(),
                 _ => one.clone(),
             },
+            holds: cosy_sched::Holds::NONE,
             estimates: vec![Span(slow), Span(slow * 2 / 3)],
             tariff: 0,
             fixed: None,

@@ -20,7 +20,7 @@ use super::{Appraisal, Estimate, Inquiry, Starts};
 use crate::machine::ReservationHorizon;
 use crate::plan::Replay;
 use crate::scheduler::Scheduler;
-use crate::{Block, Component, Forecast, Plan, WaitingJob};
+use crate::{Block, Component, Forecast, Plan, PoolShortage, WaitingJob};
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -199,7 +199,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The instants at which free resources of the queue's nodes change in the plan.
+    /// The instants at which free resources of the queue's nodes, and of the resource pools that
+    /// are asked for, change in the plan.
     fn changes(&self, scheduler: &Scheduler) -> Vec<Time> {
         let queue = self.inquiry.job.queue;
         let Some(pool) = scheduler.pool_of_queue(queue) else {
@@ -210,7 +211,10 @@ impl<'a> Judge<'a> {
         let ends = known.ends.iter().map(|end| end.at.max(soon));
         let bounds = known.bounds.iter().map(|((at, _), ())| *at);
         let planned = self.queue.planned(&self.before);
-        ends.chain(bounds).chain(planned).collect()
+        let holds = self.inquiry.job.holds.iter();
+        let pools = holds.filter_map(|hold| scheduler.resource_pools().get(hold.pool));
+        let of_pools = pools.flat_map(|pool| pool.changes()).map(|at| at.max(soon));
+        ends.chain(bounds).chain(planned).chain(of_pools).collect()
     }
 
     /// The plan with the placeholder job.
@@ -235,7 +239,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What a start would take and do, if it is possible. Of a series it is accepted.
-    fn judge(&mut self, start: Time) -> Option<(Vec<NodeShare>, Effect)> {
+    fn judge(&mut self, start: Time) -> Result<(Vec<NodeShare>, Effect), Option<PoolShortage>> {
         let shares = self.shares(start)?;
         let block = Block {
             reservation: self.ground.spare_reservation(),
@@ -258,10 +262,12 @@ impl<'a> Judge<'a> {
             }
             Starts::At(_) | Starts::Window { .. } => drop(self.accepted.pop()),
         }
-        Some((shares, effect))
+        Ok((shares, effect))
     }
 
-    fn shares(&self, start: Time) -> Option<Vec<NodeShare>> {
+    /// The nodes that it would get. Where they are free, but too little of a resource pool is, the
+    /// error names that.
+    fn shares(&self, start: Time) -> Result<Vec<NodeShare>, Option<PoolShortage>> {
         let length = self.inquiry.job.limit;
         let lasts = start + length > start;
         let shares = match &self.inquiry.fixed {
@@ -272,21 +278,21 @@ impl<'a> Judge<'a> {
                 free.then(|| shares.clone())
             }
         };
-        shares.filter(|shares| {
-            let wants = self.inquiry.job.holds.on(shares);
-            self.ground
-                .are_amounts_free(self.now, &wants, start, length)
-                .is_ok()
-        })
+        let shares = shares.ok_or(None)?;
+        let wants = self.inquiry.job.holds.on(&shares);
+        self.ground
+            .are_amounts_free(self.now, &wants, start, length)?;
+        Ok(shares)
     }
 
     fn estimate(
         &self,
         start: Time,
-        judged: Option<(Vec<NodeShare>, Effect)>,
+        judged: Result<(Vec<NodeShare>, Effect), Option<PoolShortage>>,
         best: Score,
     ) -> Estimate {
-        let (shares, effect) = judged.unzip();
+        let lacks = judged.as_ref().err().copied().flatten();
+        let (shares, effect) = judged.ok().unzip();
         let base = shares
             .as_deref()
             .map_or(Su::ZERO, |shares| self.base(shares));
@@ -306,17 +312,15 @@ impl<'a> Judge<'a> {
             extra: effect.price(self.inquiry.tariff.delay_core_hour),
             delays: effect.delays,
             shares,
+            lacks,
         }
     }
 
     /// Price by the tariff: p·n·d (pricing paper, section 3).
     fn base(&self, shares: &[NodeShare]) -> Su {
-        let length = i128::from(self.inquiry.job.limit.0);
-        let cores: i128 = shares.iter().map(|s| i128::from(s.amounts.cores)).sum();
-        let gpus: i128 = shares.iter().map(|s| i128::from(s.amounts.gpus)).sum();
-        let tariff = &self.inquiry.tariff;
-        let cores = Su::of_core_ms(cores.saturating_mul(length), tariff.core_hour);
-        cores.plus(Su::of_core_ms(gpus.saturating_mul(length), tariff.gpu_hour))
+        let job = &self.inquiry.job;
+        let holds = job.holds.on(shares);
+        self.inquiry.tariff.base(shares, &holds, job.limit)
     }
 }
 

@@ -16,7 +16,7 @@ mod load;
 
 pub use groups::{GroupAppraisal, GroupEffect};
 
-use crate::WaitingJob;
+use crate::{PoolId, PoolShortage, WaitingJob};
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -125,6 +125,31 @@ pub struct Tariff {
     /// Weight of delays by queue in thousandths (section 4: a delay cost for each queue);
     /// 1000 where none is given.
     pub queue_permille: Vec<u32>,
+    /// For one of a resource pool for one hour, beside the nodes; nothing where none is given.
+    pub pool_hour: Vec<(PoolId, Su)>,
+}
+
+impl Tariff {
+    /// Price of shares of nodes, and of amounts of resource pools beside them, for so long: p·n·d
+    /// (pricing paper, section 3).
+    pub fn base(&self, shares: &[NodeShare], holds: &[(PoolId, u64)], length: Span) -> Su {
+        let ms = i128::from(length.0);
+        let cores: i128 = shares.iter().map(|s| i128::from(s.amounts.cores)).sum();
+        let gpus: i128 = shares.iter().map(|s| i128::from(s.amounts.gpus)).sum();
+        let cores = Su::of_core_ms(cores.saturating_mul(ms), self.core_hour);
+        let gpus = Su::of_core_ms(gpus.saturating_mul(ms), self.gpu_hour);
+        cores.plus(gpus).plus(self.of_pools(holds, length))
+    }
+
+    /// The part of that which is for resource pools.
+    pub fn of_pools(&self, holds: &[(PoolId, u64)], length: Span) -> Su {
+        let each = holds.iter().filter_map(|(pool, amount)| {
+            let (_, rate) = self.pool_hour.iter().find(|(priced, _)| priced == pool)?;
+            let amount_ms = i128::from(*amount).saturating_mul(i128::from(length.0));
+            Some(Su::of_core_ms(amount_ms, *rate))
+        });
+        each.fold(Su::ZERO, Su::plus)
+    }
 }
 
 impl Default for Tariff {
@@ -135,6 +160,7 @@ impl Default for Tariff {
             gpu_hour: Su::ZERO,
             delay_core_hour: Su(Su::ONE),
             queue_permille: Vec::new(),
+            pool_hour: Vec::new(),
         }
     }
 }
@@ -167,6 +193,8 @@ pub struct Estimate {
     /// The nodes that it would get; `None`: running jobs or accepted reservations are in
     /// the way, or it is in the past.
     pub shares: Option<Vec<NodeShare>>,
+    /// Why it is not possible where its nodes are free: the resource pool of which too little is.
+    pub lacks: Option<PoolShortage>,
     /// It would delay the first waiting job: its availability is 0.
     pub before_head: bool,
     /// Availability by what-if in millionths (eq. 4).

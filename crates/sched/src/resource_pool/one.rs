@@ -250,6 +250,43 @@ impl ResourcePool {
         fits(start) && rises.all(fits)
     }
 
+    /// The most that there ever is of it from now on, and what is taken of that over time, if
+    /// running jobs take their limits; `None` where it has no limit. What it once has less counts
+    /// as taken.
+    pub fn over_time(&self, now: Time) -> Option<(u64, Vec<Booked>)> {
+        let mut capacities = vec![(now, self.capacity?)];
+        capacities.extend(self.later.iter().copied());
+        let total = capacities.iter().map(|(_, there)| *there).max()?;
+        let soon = Time(now.0.saturating_add(1));
+        let running = self.ends.iter().map(|((end, _), amount)| Booked {
+            start: now,
+            end: (*end).max(soon),
+            amount: *amount,
+        });
+        let until = capacities.iter().skip(1).map(|(at, _)| *at);
+        let until = until.chain([Time::FAR]);
+        let less = capacities
+            .iter()
+            .zip(until)
+            .map(|((start, there), end)| Booked {
+                start: *start,
+                end,
+                amount: total - there,
+            });
+        let reserved = self.reserved.values().copied();
+        let taken = running.chain(less).chain(reserved);
+        Some((total, taken.filter(|booked| booked.amount > 0).collect()))
+    }
+
+    /// The instants at which more or less of it is free, in any order: ends of running jobs, bounds
+    /// of reservations, other capacities.
+    pub fn changes(&self) -> impl Iterator<Item = Time> {
+        let ends = self.ends.keys().map(|(end, _)| *end);
+        let bounds = self.reserved.values().flat_map(|b| [b.start, b.end]);
+        let capacities = self.later.iter().map(|(at, _)| *at);
+        ends.chain(bounds).chain(capacities)
+    }
+
     /// When less than `wanted` is free for the first time, from now on; `None`: never.
     pub fn first_lack(&self, wanted: u64, now: Time, places: &[Booked]) -> Option<Time> {
         let soon = Time(now.0.saturating_add(1));

@@ -3,12 +3,13 @@
 
 use super::job::UpdateError;
 use super::pairs::Pair;
+use crate::submit::gres;
 use crate::submit::times::{PastTime, limit, point};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
     NamesChange, Repeat, ReservationSpec, Sharing, SharingChange, StartChoice,
 };
-use cosy_model::{Span, Time};
+use cosy_model::{CountedResources, Span, Time};
 use jiff::{ToSpan, Zoned};
 
 /// The parameters that are read.
@@ -21,6 +22,7 @@ const NAMES: &[&str] = &[
     "Features",
     "Flags",
     "Groups",
+    "Licenses",
     "NodeCnt",
     "Nodes",
     "PartitionName",
@@ -92,6 +94,8 @@ pub struct ReservationChange {
     pub partition: Option<String>,
     /// Features that nodes must have.
     pub features: Vec<String>,
+    /// Licences that it keeps.
+    pub licenses: CountedResources,
     /// Flags, in capital letters.
     pub flags: Vec<String>,
     /// Words that change something beside the end and who may use it.
@@ -179,6 +183,9 @@ fn set(
         "Nodes" => wanted.nodes = cosy_model::expand(text).map_err(|_| bad("node list"))?,
         "NodeCnt" => wanted.node_count = Some(number("node count")?),
         "CoreCnt" => wanted.cores = Some(number("core count")?),
+        "Licenses" => {
+            wanted.licenses = gres::licenses(text).map_err(|_| bad("licenses"))?;
+        }
         "PartitionName" => wanted.partition = Some(text.to_owned()),
         "Features" => {
             let words = text.split(['&', ',']).filter(|w| !w.is_empty());
@@ -262,6 +269,7 @@ impl ReservationChange {
             queue: self.partition.clone(),
             latest_end: at_once.then(|| present + length + SLACK),
             repeat,
+            licenses: self.licenses.clone(),
             sharing: self.sharing.clone(),
             flags: self.kept_flags(),
             ..ReservationSpec::plain(request, length, pick)

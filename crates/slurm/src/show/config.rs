@@ -257,11 +257,12 @@ pub fn ping(host: &str, up: bool) -> String {
 pub fn license(license: &License, one_line: bool) -> String {
     let gap = if one_line { " " } else { "\n    " };
     format!(
-        "LicenseName={}{gap}Total={} Used={} Free={} Reserved=0 Remote=no\n",
+        "LicenseName={}{gap}Total={} Used={} Free={} Reserved={} Remote=no\n",
         clean(&license.name),
         license.total,
         license.used,
-        license.free()
+        license.free(),
+        license.reserved
     )
 }
 
@@ -314,6 +315,8 @@ mod tests {
                 name: "lic".into(),
                 total: 2,
                 used: 0,
+                reserved: 0,
+                reserved_in_use: 0,
                 told: None,
             }],
             ..Settings::default()

@@ -5,7 +5,9 @@
 
 use super::{Sheet, clean, or_null};
 use crate::times;
+use cosy_model::CountedResources;
 use cosy_model::reservation::{ReservationInfo, ReservationState, Sharing};
+use cosy_view::words::counted;
 use jiff::tz::TimeZone;
 
 /// The name that it goes by: as given, or of its first user and number; one that the
@@ -45,6 +47,7 @@ pub fn sheet(r: &ReservationInfo, zone: &TimeZone) -> Sheet {
         nodes,
         node_count,
         cores,
+        licenses,
         sharing,
         named,
         // `name` and `flags` tell these.
@@ -95,13 +98,13 @@ pub fn sheet(r: &ReservationInfo, zone: &TimeZone) -> Sheet {
             flags(r)
         ))
         .line(format!("TRES=cpu={cores}"))
-        .line(who_may(user, sharing, self::state(*state)))
+        .line(who_may(user, sharing, licenses, self::state(*state)))
         .line("MaxStartDelay=(null)");
     sheet
 }
 
-/// Who may use it, and whether it is on.
-fn who_may(owner: &str, sharing: &Sharing, state: &str) -> String {
+/// Who may use it, which licences it keeps, and whether it is on.
+fn who_may(owner: &str, sharing: &Sharing, licenses: &CountedResources, state: &str) -> String {
     let Sharing {
         users,
         groups,
@@ -113,9 +116,10 @@ fn who_may(owner: &str, sharing: &Sharing, state: &str) -> String {
         false => list(users),
     };
     format!(
-        "Users={users} Groups={} Accounts={} Licenses=(null) State={state} BurstBuffer=(null) Watts=n/a",
+        "Users={users} Groups={} Accounts={} Licenses={} State={state} BurstBuffer=(null) Watts=n/a",
         list(groups),
         list(accounts),
+        or_null(&clean(&counted::write(licenses))),
     )
 }
 
@@ -184,6 +188,7 @@ mod tests {
             node_count: 1,
             cores: 16,
             gpus: 0,
+            licenses: Default::default(),
             base: Su::ZERO,
             extra: Su::ZERO,
             charged: Su::ZERO,

@@ -27,8 +27,10 @@ pub struct LicenseShortage<'a> {
     pub name: &'a str,
     /// How many there are.
     pub total: u64,
-    /// How many jobs and reservations have.
+    /// How many jobs have.
     pub used: u64,
+    /// How many more reservations keep for jobs inside.
+    pub kept: u64,
     /// How many are in use outside of the cluster, as an administrator has told.
     pub outside: u64,
     /// How many are wanted.
@@ -41,6 +43,7 @@ impl LicenseShortage<'_> {
             name,
             total,
             used,
+            kept,
             outside,
             wanted,
         } = self;
@@ -48,10 +51,15 @@ impl LicenseShortage<'_> {
             0 => String::new(),
             _ => format!(" and {outside} outside of the cluster"),
         };
+        let kept_too = match kept {
+            0 => String::new(),
+            _ => format!(", {kept} are kept for reservations"),
+        };
         let have = format!(
-            "of the {total} licences '{name}' {used} are in use{others}, and it wants {wanted}"
+            "of the {total} licences '{name}' {used} are in use{others}{kept_too}, and it wants {wanted}"
         );
-        match wanted.saturating_add(*used).saturating_add(*outside) <= *total {
+        let taken = used.saturating_add(*kept).saturating_add(*outside);
+        match wanted.saturating_add(taken) <= *total {
             // What is free now is kept: for a reservation, or somebody's guaranteed start.
             true => {
                 format!("{have}; those that are free are kept for others before it would be over")

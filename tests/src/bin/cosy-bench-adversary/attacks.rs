@@ -275,6 +275,7 @@ fn plans(bench: &Bench) -> Vec<Attack> {
         name: "slot".into(),
         queue: None,
         request: command(&bench.work, &["true"]).spec.request,
+        licenses: Default::default(),
         length: Span::from_secs(3600),
         earliest: None,
         latest_end: None,

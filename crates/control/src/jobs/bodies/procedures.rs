@@ -65,7 +65,7 @@ pub(crate) fn know_body(
     };
     group.bodies.insert(submitted.body, body);
     jobs.enter_name(submitted);
-    know_licenses(planning, &submitted.spec);
+    know_licenses(planning, &submitted.spec.licenses);
     enter_within(planning, submitted);
 }
 

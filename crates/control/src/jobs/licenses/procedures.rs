@@ -6,6 +6,7 @@ use crate::jobs::Jobs;
 use crate::jobs::job::Job;
 use crate::record::Record;
 use crate::turn::Turn;
+use cosy_model::near::nearest;
 use cosy_model::{About, CountedResources, JobId, LicenseUse, Refusal, RefusalCode};
 
 /// Refuses what there never is.
@@ -19,12 +20,23 @@ pub(crate) fn check_licenses(
             continue;
         }
         let why = match have {
-            0 => format!("there is no licence '{name}'"),
+            0 => no_license(config, name),
             _ => format!("{count} licences '{name}' are more than the {have} there are"),
         };
         return Err(Refusal::new(RefusalCode::NeverFits, why).about(About::License));
     }
     Ok(())
+}
+
+/// There is no such licence, and which there are.
+pub(crate) fn no_license(config: &ClusterConfig, name: &str) -> String {
+    let all = || config.licenses.iter().map(|(name, _)| name);
+    let hint = match nearest(name, all()) {
+        Some(near) => format!("'{near}' is one"),
+        None if all().next().is_none() => "[licenses] of cosy.toml names none".to_owned(),
+        None => "'cadm license list' lists those of [licenses] in cosy.toml".to_owned(),
+    };
+    format!("there is no licence '{name}': {hint}")
 }
 
 impl Jobs {

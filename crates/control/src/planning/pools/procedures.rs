@@ -10,13 +10,15 @@ use crate::jobs::Jobs;
 use crate::planning::Planning;
 use crate::planning::pools::PoolOf;
 use crate::reservations::Reservations;
-use cosy_model::{JobId, JobSpec, ReservationId, Time, WaitReason};
+use crate::rooms::Rooms;
+use cosy_model::{CountedResources, JobId, ReservationId, Time, WaitReason};
 use cosy_sched::{Holder, PoolKind, PoolSpec, Promises, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Jobs that name these licences are known: their pools are, too, where there are none any more.
-pub(crate) fn know_licenses(planning: &mut Planning, spec: &JobSpec) {
-    for (name, _) in spec.licenses.iter() {
+/// Jobs or reservations that name these licences are known: their pools are, too, where there are
+/// none any more.
+pub(crate) fn know_licenses(planning: &mut Planning, licenses: &CountedResources) {
+    for (name, _) in licenses.iter() {
         if planning.pools().license(name).is_none() {
             planning.set_pool(&PoolOf::License(name.to_owned()), license_spec(0));
         }
@@ -29,17 +31,26 @@ pub(crate) const fn license_spec(count: u64) -> PoolSpec {
 }
 
 /// The licences that there are by the configuration; those that it names no longer go as soon as
-/// no job names them.
-pub(crate) fn configure_licenses(config: &ClusterConfig, jobs: &Jobs, planning: &mut Planning) {
+/// no job and no live reservation names them.
+pub(crate) fn configure_licenses(rooms: &mut Rooms) {
+    let Rooms {
+        config,
+        jobs,
+        reservations,
+        planning,
+        ..
+    } = rooms;
     let named = planning.pools().iter().map(|(of, _)| of.clone());
     let gone: Vec<PoolOf> = named
         .filter(|PoolOf::License(name)| config.licenses.get(name) == 0)
         .collect();
     if !gone.is_empty() {
         let bodies = jobs.bodies();
-        let wanted: BTreeSet<&str> = bodies
-            .iter()
-            .flat_map(|body| body.spec.licenses.iter())
+        let of_jobs = bodies.iter().map(|body| &body.spec.licenses);
+        let kept = reservations.live().map(|r| &r.row().ask.licenses);
+        let wanted: BTreeSet<&str> = of_jobs
+            .chain(kept)
+            .flat_map(CountedResources::iter)
             .map(|(name, _)| name)
             .collect();
         for of in gone {
@@ -90,7 +101,7 @@ pub(crate) fn tell_holders_of(
     let Some(reservation) = reservations.get_mut(id) else {
         return;
     };
-    let block = reservation.block();
+    let kept = reservation.holds(planning.pools());
     let Some(planner) = reservation.planner_mut() else {
         return;
     };
@@ -98,7 +109,7 @@ pub(crate) fn tell_holders_of(
     if changed.is_empty() {
         return;
     }
-    if !block.holds.is_empty() {
+    if !kept.is_empty() {
         // Who draws how much of what is kept depends on all of them.
         let inside = planning.all_inside().iter();
         changed.extend(
@@ -107,7 +118,7 @@ pub(crate) fn tell_holders_of(
                 .map(|(job, _)| *job),
         );
     }
-    let mut kept: BTreeMap<_, u64> = block.holds.iter().copied().collect();
+    let mut kept: BTreeMap<_, u64> = kept.into_iter().collect();
     let mut holders: Vec<(JobId, Option<Holder>)> = Vec::new();
     for job in changed {
         let mut holder = planner.holder(job);
@@ -147,13 +158,18 @@ pub(crate) fn tell_what_is_left(
     }
 }
 
-/// The cluster's planner keeps to what planners of reservations have promised.
-pub(crate) fn tell_promises(planning: &mut Planning, reservations: &mut Reservations) {
+/// The cluster's planner keeps to what planners of reservations have promised, beyond what their
+/// reservations keep anyway.
+pub(crate) fn tell_promises(planning: &mut Planning, reservations: &mut Reservations, now: Time) {
     let mut all = Promises::default();
     for id in reservations.active().collect::<Vec<_>>() {
-        let planner = reservations.get_mut(id).and_then(|r| r.planner_mut());
+        let Some(reservation) = reservations.get_mut(id) else {
+            continue;
+        };
+        let kept = reservation.holds(planning.pools());
+        let planner = reservation.planner_mut();
         if let Some(planner) = planner.filter(|planner| planner.has_holders()) {
-            all.add(planner.promises());
+            all.add(planner.promises_beyond(now, &kept));
         }
     }
     planning.cluster_mut().promise_elsewhere(all);

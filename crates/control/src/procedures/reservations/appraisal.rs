@@ -44,6 +44,10 @@ pub(crate) fn appraised_move(
     let Some(shares) = planner.place_instead_of(id, now, &demand, start, length) else {
         return;
     };
+    let holds = reservation.holds(rooms.planning.pools());
+    if !planner.would_be_free_without(id, now, &holds, (start, length)) {
+        return;
+    }
     if let Some(reservation) = rooms.reservations.get_mut(id) {
         reservation.moves_to(start);
     }

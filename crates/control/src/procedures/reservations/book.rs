@@ -229,7 +229,8 @@ pub(crate) fn take(
     lines.into_iter().for_each(|line| turn.record(line));
     rooms.reservations.number_taken();
     let reservation = Reservation::new(row, taken.shares);
-    rooms.planning.cluster_mut().add_block(reservation.block());
+    let block = reservation.block(rooms.planning.pools());
+    rooms.planning.cluster_mut().add_block(block);
     rooms.reservations.enter(reservation);
     rooms.reservations.add_delays(&taken.estimate.delays.listed);
     if let Err(refusal) = attach(rooms, turn, booking, id) {

@@ -87,7 +87,7 @@ pub(crate) fn take_shares(
         return;
     };
     reservation.takes(shares);
-    let block = reservation.block();
+    let block = reservation.block(rooms.planning.pools());
     let active = rooms.reservations.is_active(id);
     rooms.planning.cluster_mut().add_block(block);
     if active {

@@ -57,8 +57,7 @@ pub(crate) fn book_flow(
     rooms.workflows.may_have_flow()?;
     may_have_reservations(&rooms.reservations, plan.slots.len())?;
     let deadline = plan.deadline;
-    let slots =
-        flow_slots(&rooms.config, &rooms.queues, &rooms.reservations, now, &booking.wish, plan);
+    let slots = flow_slots(rooms, now, &booking.wish, plan);
     admit_slots(rooms, now, booking, &slots)?;
     // Scripts stay in the booking: it may have to be planned anew.
     let mut spec = booking.wish.spec.clone();

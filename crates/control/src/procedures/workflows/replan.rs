@@ -87,7 +87,7 @@ pub(crate) fn move_slots(
         .iter()
         .map(|(task, id)| (*task, *id, &plan.slots[*task as usize]))
         .collect();
-    let more = price_of_move(&rooms.config, &rooms.reservations, &slots);
+    let more = price_of_move(rooms, &slots);
     let account = rooms
         .workflows
         .get(replan.flow)
@@ -140,7 +140,7 @@ pub(crate) fn move_slot(
     let base = rooms
         .reservations
         .get(id)
-        .map(|r| slot_base(&rooms.config, &r.row().queue, slot));
+        .map(|r| slot_base(rooms, r, slot));
     let base = base.unwrap_or_default();
     let live = rooms.reservations.get(id).is_some_and(|r| r.is_live());
     if live {
@@ -152,7 +152,7 @@ pub(crate) fn move_slot(
     };
     let who = reservation.row().user.clone();
     let paid = reservation.is_planned_again(slot.start.max(now), slot.end, &slot.shares);
-    let block = reservation.block();
+    let block = reservation.block(rooms.planning.pools());
     if active {
         close_inside(rooms, turn, id);
     }

@@ -54,8 +54,10 @@ pub(crate) struct Slot {
     pub start: Time,
     /// First instant after the slot.
     pub end: Time,
-    /// The nodes are free then.
+    /// The nodes and licences are free then.
     pub feasible: bool,
+    /// Where the nodes are free: the licence of which too little is.
+    pub lacks: Option<LicenseLack>,
     /// Availability by what-if in millionths (what-if paper, eq. 4).
     pub availability_ppm: u32,
     /// Availability by load (what-if paper, eq. 1).
@@ -64,6 +66,23 @@ pub(crate) struct Slot {
     pub price: Su,
     /// The job that reservations would then push back the most in all, and by how much.
     pub worst_delay: Option<(JobId, Span)>,
+}
+
+/// A licence of which too little is free for a slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LicenseLack {
+    /// Its name.
+    pub name: String,
+    /// How many there are.
+    pub total: u64,
+    /// How many running jobs, to their limits, and reservations hold then.
+    pub held: u64,
+    /// How many are in use outside of the cluster.
+    pub outside: u64,
+    /// How many are wanted.
+    pub wanted: u64,
+    /// When enough of them are free for as long; `None`: cannot be told.
+    pub frees: Option<Time>,
 }
 
 /// Whether the slot is admitted.
@@ -129,6 +148,9 @@ fn feasible(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
     if slot.feasible {
         return Ok(());
     }
+    if let Some(lack) = &slot.lacks {
+        return Err(Refusal::new(RefusalCode::NotFree, lacking(slot, lack)));
+    }
     Err(Refusal::new(
         RefusalCode::NotFree,
         format!(
@@ -137,6 +159,27 @@ fn feasible(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
             utc(slot.end)
         ),
     ))
+}
+
+fn lacking(slot: &Slot, lack: &LicenseLack) -> String {
+    let LicenseLack {
+        name,
+        total,
+        held,
+        outside,
+        wanted,
+        frees,
+    } = lack;
+    let others = match outside {
+        0 => String::new(),
+        _ => format!(" and {outside} are in use outside of the cluster"),
+    };
+    let frees = frees.map_or(String::new(), |at| format!("; enough are free from {}", utc(at)));
+    format!(
+        "not enough licences '{name}' are free from {} to {}: of the {total} there are, running jobs and accepted reservations hold {held}{others}, and {wanted} are asked for{frees}",
+        utc(slot.start),
+        utc(slot.end)
+    )
 }
 
 fn price_limit(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {

@@ -62,6 +62,7 @@ fn slot() -> Slot {
         start: at(120),
         end: at(180),
         feasible: true,
+        lacks: None,
         availability_ppm: 900_000,
         by_load: true,
         price: Su::whole(10),

@@ -2,8 +2,10 @@
 
 use crate::config::{ClusterConfig, ReservationPolicy};
 use crate::event::Caller;
+use crate::jobs::licenses::procedures::check_licenses;
 use crate::machine::Machine;
 use crate::planning::Planning;
+use crate::planning::pools::Pools;
 use crate::queues::access::procedures::{is_administrator, may_enter};
 use crate::queues::demand::Lifted;
 use crate::queues::demand::procedures::demand;
@@ -13,9 +15,9 @@ use crate::reservations::ask::{JOBS_LOOKED_AT, ReservationRequest, check_ask, wi
 use crate::rooms::Rooms;
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::ReservationSpec;
-use cosy_model::{AccessLevel, QueueId, Refusal, RefusalCode, Span, Time};
+use cosy_model::{AccessLevel, CountedResources, QueueId, Refusal, RefusalCode, Span, Su, Time};
 use cosy_sched::appraise::{Inquiry, Listed, Starts, Tariff};
-use cosy_sched::{Component, WaitingJob};
+use cosy_sched::{Component, Holds, WaitingJob};
 use std::sync::Arc;
 
 pub(crate) fn reservation_policy<'a>(
@@ -42,7 +44,7 @@ pub(crate) fn wish(
     rooms: &Rooms,
     now: Time,
     caller: &Caller,
-    ask: ReservationSpec,
+    mut ask: ReservationSpec,
 ) -> Result<ReservationRequest, Refusal> {
     if !caller.resolved {
         return Err(Refusal::new(
@@ -66,17 +68,30 @@ pub(crate) fn wish(
         &ask.request,
         queue,
     )?);
+    ask.licenses = each_once(&ask.licenses);
+    check_licenses(&rooms.config, &ask.licenses)?;
+    let holds = rooms.planning.pools().of_licenses(&ask.licenses);
     let (earliest, latest) = window(now, &ask)?;
     let account = payer(&rooms.config, &rooms.reservations, caller, ask.account.as_deref())?;
     Ok(ReservationRequest {
         ask,
         queue,
         demand,
+        holds,
         level,
         earliest,
         latest,
         account,
     })
+}
+
+/// The same with each name once, whatever a client has sent.
+fn each_once(licenses: &CountedResources) -> CountedResources {
+    let mut all = CountedResources::default();
+    for (name, count) in licenses.iter() {
+        all.set(name, all.get(name).saturating_add(count));
+    }
+    all
 }
 
 /// Who pays; an administrator who belongs to no account need not.
@@ -142,7 +157,7 @@ pub(crate) fn inquiry(
     Inquiry {
         starts,
         listed,
-        ..inquiry_for(rooms, now, place, &wish.demand, wish.ask.length)
+        ..inquiry_for(rooms, now, place, (&wish.demand, &wish.holds), wish.ask.length)
     }
 }
 
@@ -151,7 +166,7 @@ pub(crate) fn inquiry_for(
     rooms: &Rooms,
     now: Time,
     (queue, level): (QueueId, AccessLevel),
-    demand: &Component,
+    (demand, holds): (&Component, &Holds),
     length: Span,
 ) -> Inquiry {
     let spec = rooms.queues.get(queue).spec();
@@ -162,10 +177,10 @@ pub(crate) fn inquiry_for(
             queue,
             demand: Arc::new(demand.clone().into()),
             limit: length,
-            holds: cosy_sched::Holds::NONE,
+            holds: holds.clone(),
         },
         starts: Starts::At(Vec::new()),
-        tariff: tariff(&rooms.queues, policy),
+        tariff: tariff(&rooms.queues, rooms.planning.pools(), policy),
         makespan_weight_ppm: policy.makespan_weight_ppm,
         most_jobs: JOBS_LOOKED_AT,
         replaces: None,
@@ -176,11 +191,13 @@ pub(crate) fn inquiry_for(
     }
 }
 
-/// Prices with the delay costs of queues by number.
-pub(crate) fn tariff(queues: &Queues, policy: &ReservationPolicy) -> Tariff {
+/// Prices with the delay costs of queues, and prices of licences, by number.
+pub(crate) fn tariff(queues: &Queues, pools: &Pools, policy: &ReservationPolicy) -> Tariff {
+    let of_license = |(name, price): (&String, &Su)| Some((pools.license(name)?, *price));
     let cost = |name: &String| policy.delay_cost.get(name).copied().unwrap_or(1000);
     Tariff {
         queue_permille: queues.all().iter().map(|q| cost(&q.spec().name)).collect(),
+        pool_hour: policy.license_hour.iter().filter_map(of_license).collect(),
         ..policy.tariff.clone()
     }
 }

@@ -148,7 +148,7 @@ fn none_admitted(judged: &[(&Estimate, Result<(), Refusal>)]) -> Refusal {
     })
 }
 
-/// The nodes that a slot gets as things are now.
+/// The nodes that a slot gets as things are now, if its licences are free too.
 pub(crate) fn free_now(
     planning: &Planning,
     now: Time,
@@ -158,7 +158,14 @@ pub(crate) fn free_now(
     let start = estimate.start.max(now);
     let length = estimate.end.since(estimate.start);
     let shares = planning.cluster().place(now, &wish.demand, start, length);
-    shares.ok_or_else(|| {
+    let licensed = |shares: &Vec<NodeShare>| {
+        let wants = wish.holds.on(shares);
+        let free = planning
+            .cluster()
+            .are_amounts_free(now, &wants, start, length);
+        free.is_ok()
+    };
+    shares.filter(licensed).ok_or_else(|| {
         Refusal::new(
             RefusalCode::NotFree,
             "the slot was taken a moment ago; nothing was booked: ask for a new quote",

@@ -132,10 +132,11 @@ fn take_extension(
     }
     admit_longer(rooms, now, caller, wish, result, estimate, found.row.start)?;
     let cluster = rooms.planning.cluster();
-    if !cluster.are_free(now, &found.shares, estimate.start, wish.ask.length) {
+    let wanted = (&found.shares[..], &wish.holds.on(&found.shares)[..]);
+    if !cluster.are_all_free(now, wanted, estimate.start, wish.ask.length) {
         return Err(Refusal::new(
             RefusalCode::NotFree,
-            format!("its nodes are taken from its end on; reservation {id} was not extended"),
+            format!("what it holds is taken from its end on; reservation {id} was not extended"),
         ));
     }
     let extra = extra_of(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate);
@@ -148,7 +149,7 @@ fn take_extension(
         row.end = row.end + by;
         row.ask.length = row.ask.length + by;
         merge(&mut row.delays, &estimate.delays.listed);
-        let block = reservation.block();
+        let block = reservation.block(rooms.planning.pools());
         rooms.planning.cluster_mut().add_block(block);
     }
     keep_open(&rooms.config, &mut rooms.reservations, id);

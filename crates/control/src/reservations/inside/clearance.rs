@@ -77,9 +77,11 @@ pub(crate) fn with_clearance_after(config: &ClusterConfig, end: Time) -> Time {
 /// What keeps jobs that name their limit from starting too late.
 pub(crate) fn closing(config: &ClusterConfig, reservation: &Reservation) -> Block {
     Block {
+        reservation: reservation.row.id,
+        shares: reservation.shares.clone(),
         start: last_call(config, reservation),
         end: Time::FAR,
-        ..reservation.block()
+        holds: Vec::new(),
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn planned_starts(
     for id in reservations.active.iter().copied().collect::<Vec<_>>() {
         starts.extend(starts_inside(planning, reservations, now, id));
     }
-    tell_promises(planning, reservations);
+    tell_promises(planning, reservations, now);
     starts
 }
 

@@ -2,6 +2,7 @@
 
 use crate::config::ClusterConfig;
 use crate::machine::Machine;
+use crate::planning::pools::procedures::know_licenses;
 use crate::record::{ReservationRow, ShareRow};
 use crate::reservations::admission::figures::Figures;
 use crate::reservations::admission::hours::HourPrices;
@@ -45,7 +46,9 @@ fn load_reservation(rooms: &mut Rooms, turn: &mut Turn, row: ReservationRow) {
     let due = due_of(&rooms.config, &reservation);
     if live {
         rooms.reservations.add_delays(&reservation.row.delays);
-        rooms.planning.cluster_mut().add_block(reservation.block());
+        know_licenses(&mut rooms.planning, &reservation.row.ask.licenses);
+        let block = reservation.block(rooms.planning.pools());
+        rooms.planning.cluster_mut().add_block(block);
     }
     rooms.reservations.all.insert(id, reservation);
     rooms.reservations.set_due(id, due);

@@ -4,16 +4,17 @@ use crate::config::ClusterConfig;
 use crate::conversations::replies::reply_to;
 use crate::event::{Caller, ClientId};
 use crate::planning::Planning;
+use crate::planning::pools::PoolOf;
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
 use crate::reservations::Reservations;
 use crate::reservations::admission::judge::{
-    Request, Slot, delay_cap, judge, rule_lines, with_hint,
+    LicenseLack, Request, Slot, delay_cap, judge, rule_lines, with_hint,
 };
 use crate::reservations::admission::notice::{Together, earliest_by_notice};
 use crate::reservations::appraisal::Pending;
 use crate::reservations::appraisal::procedures::appraise;
-use crate::reservations::ask::procedures::{inquiry, policy_of, wish};
+use crate::reservations::ask::procedures::{inquiry, policy_of, tariff, wish};
 use crate::reservations::ask::{JOBS_LOOKED_AT, ReservationRequest};
 use crate::reservations::booked::{Booked, booked};
 use crate::reservations::facts::together;
@@ -24,6 +25,7 @@ use crate::turn::Turn;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Quote, QuotedSlot, ReservationSpec, StartChoice};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, limits};
+use cosy_sched::PoolShortage;
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
 
 pub(crate) fn quote(
@@ -116,6 +118,7 @@ pub(crate) fn quoted(
         rules: lines_of_quote(&rooms.planning, &request),
         slots,
         account: account.map(|name| (name, left)),
+        licenses: wish.ask.licenses.clone(),
     };
     reply_to(turn, client, Reply::Quote(Box::new(quote)));
 }
@@ -153,12 +156,23 @@ fn quoted_slot(
         availability_ppm: estimate.availability_ppm,
         by_load: estimate.by_load,
         base: estimate.base,
+        license_price: license_price(rooms, wish, estimate),
         extra: extra_of(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate),
         delayed_jobs: estimate.delays.jobs,
         total_delay: estimate.delays.total,
         own_delayed: own,
         nodes: names_of_shares(&rooms.machine, shares),
     }
+}
+
+/// What of its price is for licences.
+fn license_price(rooms: &Rooms, wish: &ReservationRequest, estimate: &Estimate) -> Su {
+    let Some(shares) = &estimate.shares else {
+        return Su::ZERO;
+    };
+    let policy = policy_of(&rooms.config, &rooms.queues, wish);
+    let tariff = tariff(&rooms.queues, rooms.planning.pools(), policy);
+    tariff.of_pools(&wish.holds.on(shares), wish.ask.length)
 }
 
 /// Every candidate with the verdict of quotas and rules; the refused ones say which
@@ -174,17 +188,7 @@ pub(crate) fn judge_all<'a>(
     let booked =
         booked(&rooms.config, &rooms.machine, &rooms.queues, &rooms.reservations, caller, wish);
     let verdict = |estimate: &Estimate| {
-        judge(
-            &request,
-            &slot_to_judge(
-                &rooms.config,
-                &rooms.queues,
-                &rooms.reservations,
-                wish,
-                result,
-                estimate,
-            ),
-        )?;
+        judge(&request, &slot_to_judge(rooms, wish, result, estimate))?;
         booked.check(now, wish, estimate)
     };
     let verdicts: Vec<_> = result.slots.iter().map(verdict).collect();
@@ -226,10 +230,7 @@ fn judge_one(
     let together =
         together_of(&rooms.config, &rooms.queues, &rooms.reservations, caller, wish, result, slot);
     let request = circumstances(rooms, now, caller, wish, result, &together);
-    judge(
-        &request,
-        &slot_to_judge(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate),
-    )
+    judge(&request, &slot_to_judge(rooms, wish, result, estimate))
 }
 
 /// Whether no waiting job would be pushed back too much, as things are now.
@@ -242,10 +243,7 @@ pub(crate) fn keeps_delay_cap(
     estimate: &Estimate,
 ) -> Result<(), Refusal> {
     let request = circumstances(rooms, now, caller, wish, result, &[]);
-    delay_cap(
-        &request,
-        &slot_to_judge(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate),
-    )
+    delay_cap(&request, &slot_to_judge(rooms, wish, result, estimate))
 }
 
 /// The same for the difference of an extension, whose quotas are those of the whole.
@@ -264,9 +262,7 @@ pub(crate) fn admit_longer(
 }
 
 fn slot_to_judge(
-    config: &ClusterConfig,
-    queues: &Queues,
-    reservations: &Reservations,
+    rooms: &Rooms,
     wish: &ReservationRequest,
     result: &Appraisal,
     estimate: &Estimate,
@@ -275,11 +271,26 @@ fn slot_to_judge(
         start: estimate.start,
         end: estimate.end,
         feasible: estimate.shares.is_some(),
+        lacks: estimate.lacks.and_then(|short| license_lack(rooms, short)),
         availability_ppm: estimate.availability_ppm,
         by_load: estimate.by_load,
-        price: price_of(config, queues, reservations, wish, result, estimate),
-        worst_delay: reservations.worst_delay(estimate),
+        price: price_of(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate),
+        worst_delay: rooms.reservations.worst_delay(estimate),
     }
+}
+
+/// The licence of which too little is free, by name.
+fn license_lack(rooms: &Rooms, short: PoolShortage) -> Option<LicenseLack> {
+    let PoolOf::License(name) = rooms.planning.pools().of(short.pool)?;
+    let total = u64::from(rooms.config.licenses.get(name));
+    Some(LicenseLack {
+        name: name.clone(),
+        total,
+        held: short.held,
+        outside: total.saturating_sub(short.capacity),
+        wanted: short.wanted,
+        frees: short.frees,
+    })
 }
 
 impl Reservations {

@@ -98,11 +98,8 @@ pub(crate) fn info(
         nodes: names_of_shares(machine, &reservation.shares),
         node_count: reservation.shares.len() as u32,
         cores: reservation.cores(),
-        gpus: reservation
-            .shares
-            .iter()
-            .map(|s| u64::from(s.amounts.gpus))
-            .sum(),
+        gpus: reservation.gpus(),
+        licenses: row.ask.licenses.clone(),
         base: row.base,
         extra: row.extra,
         charged: row.charged,

@@ -20,7 +20,6 @@ use crate::workflows::book::{FlowBooking, FlowSlot, HOLD_LEAST, NotTaken};
 use crate::workflows::check::Graph;
 use crate::workflows::plan::FlowPending;
 use crate::workflows::plan::procedures::have_planned;
-use crate::workflows::price;
 use crate::workflows::resolve::procedures::{flow_wish, live_flow};
 use crate::workflows::resolve::{ResolvedFlow, of_task};
 use crate::workflows::submit::{job_ids, ready_tasks};
@@ -104,9 +103,7 @@ pub(crate) fn plan_to_book(
 
 /// Each slot as if it were a reservation by itself, in the order of the tasks.
 pub(crate) fn flow_slots(
-    config: &ClusterConfig,
-    queues: &Queues,
-    reservations: &Reservations,
+    rooms: &Rooms,
     now: Time,
     of: &ResolvedFlow,
     mut plan: LivePlan,
@@ -115,10 +112,17 @@ pub(crate) fn flow_slots(
     let slot = |(task, planned): (usize, LiveSlot)| {
         let mut planned = planned;
         planned.start = planned.start.max(now);
-        let wish = slot_wish(queues, of, task, &planned, plan.deadline);
+        let wish = slot_wish(rooms, of, task, &planned, plan.deadline);
         let figures = plan.figures_of(task);
-        let figures = figures.unwrap_or_else(|| slot_figures(config, queues, now, &wish, &planned));
-        let extra = extra_of(config, queues, reservations, &wish, &figures, &figures.slots[0]);
+        let figures = figures.unwrap_or_else(|| slot_figures(rooms, now, &wish, &planned));
+        let extra = extra_of(
+            &rooms.config,
+            &rooms.queues,
+            &rooms.reservations,
+            &wish,
+            &figures,
+            &figures.slots[0],
+        );
         FlowSlot {
             wish,
             figures,
@@ -131,7 +135,7 @@ pub(crate) fn flow_slots(
 
 /// A slot of a task in the words of reservations.
 pub(crate) fn slot_wish(
-    queues: &Queues,
+    rooms: &Rooms,
     wish: &ResolvedFlow,
     task: usize,
     slot: &LiveSlot,
@@ -147,7 +151,8 @@ pub(crate) fn slot_wish(
     ReservationRequest {
         ask: ReservationSpec {
             name: format!("{}.{}", wish.spec.name, asked.name),
-            queue: Some(queues.name(place.queue).to_owned()),
+            queue: Some(rooms.queues.name(place.queue).to_owned()),
+            licenses: asked.spec.licenses.clone(),
             earliest: early.then_some(wish.spec.earliest).flatten(),
             latest_end: early.then_some(deadline),
             account: wish.account.clone(),
@@ -156,6 +161,7 @@ pub(crate) fn slot_wish(
         },
         queue: place.queue,
         demand: place.demand.clone(),
+        holds: rooms.planning.pools().holds_of(&asked.spec),
         level: place.level,
         earliest: slot.start,
         latest: slot.start,
@@ -165,13 +171,13 @@ pub(crate) fn slot_wish(
 
 /// What a slot costs and does.
 pub(crate) fn slot_figures(
-    config: &ClusterConfig,
-    queues: &Queues,
+    rooms: &Rooms,
     now: Time,
     wish: &ReservationRequest,
     slot: &LiveSlot,
 ) -> Appraisal {
-    let tariff = tariff(queues, policy_of(config, queues, wish));
+    let policy = policy_of(&rooms.config, &rooms.queues, wish);
+    let tariff = tariff(&rooms.queues, rooms.planning.pools(), policy);
     let length = slot.end.since(slot.start);
     Appraisal {
         now,
@@ -183,10 +189,11 @@ pub(crate) fn slot_figures(
             start: slot.start,
             end: slot.end,
             shares: Some(slot.shares.clone()),
+            lacks: None,
             before_head: false,
             availability_ppm: 1_000_000,
             by_load: true,
-            base: price::base(&tariff, &slot.shares, length),
+            base: tariff.base(&slot.shares, &wish.holds.on(&slot.shares), length),
             extra: Su::ZERO,
             delays: Delays::default(),
         }],
@@ -406,11 +413,12 @@ fn place_slot(
 ) -> Result<ReservationId, NotTaken> {
     let planned = &slot.planned;
     let length = planned.end.since(planned.start);
+    let wanted = (&planned.shares[..], &slot.wish.holds.on(&planned.shares)[..]);
     if planned.start < now
         || !rooms
             .planning
             .cluster()
-            .are_free(now, &planned.shares, planned.start, length)
+            .are_all_free(now, wanted, planned.start, length)
     {
         return Err(NotTaken::Gone);
     }
@@ -437,7 +445,8 @@ fn place_slot(
         )
     };
     let reservation = Reservation::new(row, planned.shares.clone());
-    rooms.planning.cluster_mut().add_block(reservation.block());
+    let block = reservation.block(rooms.planning.pools());
+    rooms.planning.cluster_mut().add_block(block);
     rooms.reservations.enter(reservation);
     Ok(id)
 }

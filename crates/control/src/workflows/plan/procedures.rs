@@ -102,7 +102,7 @@ pub(crate) fn next_flow_plan(
     }
     let mut scheduler = Box::new(planning.cluster().clone());
     if let Some(FlowPending::Replan(replan)) = workflows.plans.under_way.get(&plan)
-        && let Some(grown) = grown_block(reservations, workflows, replan)
+        && let Some(grown) = grown_block(planning, reservations, workflows, replan)
     {
         for id in &flow.replaces {
             scheduler.remove_block(*id);
@@ -119,13 +119,14 @@ pub(crate) fn next_flow_plan(
 
 /// The block of a slot that grows, as it is going to be.
 pub(crate) fn grown_block(
+    planning: &Planning,
     reservations: &Reservations,
     workflows: &Workflows,
     replan: &Replan,
 ) -> Option<Block> {
     let (of, by) = replan.grows?;
     let slot = workflows.task(of)?.reservation?;
-    let mut block = reservations.get(slot)?.block();
+    let mut block = reservations.get(slot)?.block(planning.pools());
     block.end = block.end + by;
     Some(block)
 }

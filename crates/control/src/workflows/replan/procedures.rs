@@ -4,16 +4,16 @@ use crate::config::ClusterConfig;
 use crate::jobs::Jobs;
 use crate::planning::Planning;
 use crate::record::OfFlow;
-use crate::reservations::Reservations;
-use crate::reservations::ask::procedures::{demand_in, reservation_policy};
+use crate::reservations::ask::procedures::{demand_in, reservation_policy, tariff};
+use crate::reservations::{Reservation, Reservations};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
+use crate::workflows::Workflows;
 use crate::workflows::plan::FlowPending;
 use crate::workflows::plan::procedures::{grown_block, have_planned};
 use crate::workflows::replan::{AGAIN, Replan};
 use crate::workflows::resolve::procedures::{live_flow, set_names};
 use crate::workflows::resolve::{ResolvedFlow, TaskPlace};
-use crate::workflows::{Workflows, price};
 use cosy_model::workflow::{FlowDeadline, FlowState, FlowTaskState, Overrun};
 use cosy_model::{AccessLevel, EventKind, FlowId, Refusal, ReservationId, Span, Su, Time};
 use cosy_sched::Block;
@@ -94,11 +94,19 @@ pub(crate) fn grow_over_own(
         return;
     };
     let (end, shares) = (slot.row().end, slot.shares());
-    let own = movable_blocks(&rooms.jobs, &rooms.reservations, &rooms.workflows, of.flow);
+    let holds = slot.holds(rooms.planning.pools());
+    let own = movable_blocks(
+        &rooms.jobs,
+        &rooms.planning,
+        &rooms.reservations,
+        &rooms.workflows,
+        of.flow,
+    );
     for block in &own {
         rooms.planning.cluster_mut().remove_block(block.reservation);
     }
-    let free = rooms.planning.cluster().are_free(now, shares, end, by);
+    let cluster = rooms.planning.cluster();
+    let free = cluster.are_all_free(now, (shares, &holds), end, by);
     own.into_iter()
         .for_each(|block| rooms.planning.cluster_mut().add_block(block));
     if free {
@@ -108,13 +116,16 @@ pub(crate) fn grow_over_own(
 
 fn movable_blocks(
     jobs: &Jobs,
+    planning: &Planning,
     reservations: &Reservations,
     workflows: &Workflows,
     id: FlowId,
 ) -> Vec<Block> {
     let moved = movable(jobs, workflows, id).into_iter();
     let live = moved.filter_map(|(_, id)| reservations.get(id));
-    live.filter(|r| r.is_live()).map(|r| r.block()).collect()
+    live.filter(|r| r.is_live())
+        .map(|r| r.block(planning.pools()))
+        .collect()
 }
 
 pub(crate) fn movable(jobs: &Jobs, workflows: &Workflows, id: FlowId) -> Vec<(u32, ReservationId)> {
@@ -250,15 +261,11 @@ impl Workflows {
 }
 
 /// What the new slots cost beyond what is paid for the old ones.
-pub(crate) fn price_of_move(
-    config: &ClusterConfig,
-    reservations: &Reservations,
-    slots: &[(u32, ReservationId, &LiveSlot)],
-) -> Su {
+pub(crate) fn price_of_move(rooms: &Rooms, slots: &[(u32, ReservationId, &LiveSlot)]) -> Su {
     let each = slots.iter().map(|(_, id, slot)| {
-        let known = reservations.get(*id);
+        let known = rooms.reservations.get(*id);
         known.map_or(Su::ZERO, |r| {
-            let base = slot_base(config, &r.row().queue, slot);
+            let base = slot_base(rooms, r, slot);
             let paid = if r.is_live() { r.row().base } else { Su::ZERO };
             base.minus(paid).max(Su::ZERO)
         })
@@ -266,9 +273,13 @@ pub(crate) fn price_of_move(
     each.fold(Su::ZERO, Su::plus)
 }
 
-pub(crate) fn slot_base(config: &ClusterConfig, queue: &str, slot: &LiveSlot) -> Su {
-    let tariff = &reservation_policy(config, queue).tariff;
-    price::base(tariff, &slot.shares, slot.end.since(slot.start))
+/// The price of a reservation in that slot, by the tariff.
+pub(crate) fn slot_base(rooms: &Rooms, reservation: &Reservation, slot: &LiveSlot) -> Su {
+    let pools = rooms.planning.pools();
+    let policy = reservation_policy(&rooms.config, &reservation.row().queue);
+    let tariff = tariff(&rooms.queues, pools, policy);
+    let length = slot.end.since(slot.start);
+    tariff.base(&slot.shares, &reservation.holds(pools), length)
 }
 
 /// Whether all new slots are free once the old ones are gone. If not, nothing has
@@ -282,12 +293,12 @@ pub(crate) fn fit_instead(
     replan: &Replan,
     slots: &[(u32, ReservationId, &LiveSlot)],
 ) -> bool {
-    let old = movable_blocks(jobs, reservations, workflows, replan.flow);
-    let grown = grown_block(reservations, workflows, replan);
+    let old = movable_blocks(jobs, planning, reservations, workflows, replan.flow);
+    let grown = grown_block(planning, reservations, workflows, replan);
     let before = grown
         .as_ref()
         .and_then(|block| reservations.get(block.reservation));
-    let before = before.map(|r| r.block());
+    let before = before.map(|r| r.block(planning.pools()));
     for block in &old {
         planning.cluster_mut().remove_block(block.reservation);
     }
@@ -296,7 +307,8 @@ pub(crate) fn fit_instead(
         .zip(grown.as_ref())
         .is_none_or(|(old, new)| {
             let by = new.end.since(old.end);
-            planning.cluster().are_free(now, &new.shares, old.end, by)
+            let wanted = (&new.shares[..], &new.holds[..]);
+            planning.cluster().are_all_free(now, wanted, old.end, by)
         });
     if let Some(block) = grown {
         planning.cluster_mut().add_block(block);
@@ -304,16 +316,16 @@ pub(crate) fn fit_instead(
     for (_, id, slot) in slots {
         let start = slot.start.max(now);
         let length = slot.end.since(start);
-        fits = fits
-            && planning
-                .cluster()
-                .are_free(now, &slot.shares, start, length);
+        let known = reservations.get(*id);
+        let holds = known.map_or(Vec::new(), |r| r.holds(planning.pools()));
+        let wanted = (&slot.shares[..], &holds[..]);
+        fits = fits && planning.cluster().are_all_free(now, wanted, start, length);
         planning.cluster_mut().add_block(Block {
             reservation: *id,
             shares: slot.shares.clone(),
             start,
             end: slot.end,
-            holds: Vec::new(),
+            holds,
         });
     }
     // As it was: what is moved gets its block with its row.

@@ -2,6 +2,7 @@
 
 use crate::config::ClusterConfig;
 use crate::event::Caller;
+use crate::jobs::licenses::procedures::check_licenses;
 use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::queues::Queues;
@@ -54,6 +55,10 @@ pub(crate) fn flow_wish(
             task,
             &mut known,
         );
+        let place = place.and_then(|place| {
+            check_licenses(&rooms.config, &task.spec.licenses)?;
+            Ok(place)
+        });
         places.push(place.map_err(|refusal| of_task(&task.name, refusal))?);
     }
     let set_names = set_names(&rooms.config, &spec)?;
@@ -137,6 +142,7 @@ pub(crate) fn live_flow(
     let tasks = spec.tasks.iter().zip(&wish.places);
     let tasks = tasks.map(|(task, place)| LiveTask {
         demand: place.demand.clone(),
+        holds: rooms.planning.pools().holds_of(&task.spec),
         estimates: estimates(spec, task, &wish.set_names),
         tariff: ids.iter().position(|id| *id == place.queue).unwrap_or(0),
         fixed: None,
@@ -166,13 +172,15 @@ fn pricing(rooms: &Rooms, now: Time, wish: &ResolvedFlow, ids: &[QueueId]) -> Op
         cores * i128::from(task.estimate.0)
     };
     let (task, place) = tasks.max_by_key(work)?;
+    let pools = rooms.planning.pools();
+    let wants = (&*place.demand, &pools.holds_of(&task.spec));
     let inquiry = Inquiry {
         listed: Listed::Everyone,
-        ..inquiry_for(rooms, now, (place.queue, place.level), &place.demand, task.estimate)
+        ..inquiry_for(rooms, now, (place.queue, place.level), wants, task.estimate)
     };
     let tariff = |id: &QueueId| {
         let queue = rooms.queues.name(*id);
-        tariff(&rooms.queues, reservation_policy(&rooms.config, queue))
+        tariff(&rooms.queues, pools, reservation_policy(&rooms.config, queue))
     };
     Some(Pricing {
         inquiry,

@@ -7,8 +7,8 @@
 use super::planning::without;
 use super::{LiveFlow, LiveSlot, Pricing};
 use crate::appraise::{Appraisal, Delays, Estimate, GroupAppraisal, GroupEffect, Tariff};
-use crate::{Block, Scheduler};
-use cosy_model::{NodeShare, ReservationId, Su, Time};
+use crate::{Block, Holds, Scheduler};
+use cosy_model::{ReservationId, Su, Time};
 
 /// Each costs a plan of the queue.
 const GROUPS: usize = 64;
@@ -33,14 +33,17 @@ pub(super) fn of(
         .map(|group| {
             group
                 .iter()
-                .map(|task| block(&slots[*task], &mut ids))
+                .map(|task| block(flow, *task, &slots[*task], &mut ids))
                 .collect()
         })
         .collect();
     let several = resources.appraise_groups(now, &pricing.inquiry, &blocks);
     let none = GroupEffect::default();
     let mut estimates: Vec<Estimate> = (0..slots.len())
-        .map(|task| estimate(&slots[task], &several, tariff(flow, pricing, task), &none))
+        .map(|task| {
+            let prices = (tariff(flow, pricing, task), &flow.holds(task));
+            estimate(&slots[task], &several, prices, &none)
+        })
         .collect();
     for (group, effect) in groups.iter().zip(&several.effects) {
         let work = |task: &&usize| core_ms(&slots[**task]);
@@ -48,7 +51,7 @@ pub(super) fn of(
             continue;
         };
         for task in *group {
-            let prices = tariff(flow, pricing, *task);
+            let prices = (tariff(flow, pricing, *task), &flow.holds(*task));
             let mut figures = estimate(&slots[*task], &several, prices, effect);
             if task != most {
                 figures.delays = Delays::default();
@@ -78,13 +81,18 @@ fn spare_ids(scheduler: &Scheduler) -> impl Iterator<Item = ReservationId> + '_ 
     ids.filter(|id| !scheduler.has_block(*id))
 }
 
-fn block(slot: &LiveSlot, ids: &mut impl Iterator<Item = ReservationId>) -> Block {
+fn block(
+    flow: &LiveFlow,
+    task: usize,
+    slot: &LiveSlot,
+    ids: &mut impl Iterator<Item = ReservationId>,
+) -> Block {
     Block {
         reservation: ids.next().unwrap_or(ReservationId(0)),
         shares: slot.shares.clone(),
         start: slot.start,
         end: slot.end,
-        holds: Vec::new(),
+        holds: flow.holds(task).on(&slot.shares),
     }
 }
 
@@ -99,26 +107,19 @@ fn core_ms(slot: &LiveSlot) -> i128 {
 fn estimate(
     slot: &LiveSlot,
     several: &GroupAppraisal,
-    tariff: &Tariff,
+    (tariff, holds): (&Tariff, &Holds),
     effect: &GroupEffect,
 ) -> Estimate {
     Estimate {
         start: slot.start,
         end: slot.end,
         shares: Some(slot.shares.clone()),
+        lacks: None,
         before_head: effect.before_head,
         availability_ppm: effect.availability_ppm,
         by_load: slot.start >= several.load_end,
-        base: base(slot, &slot.shares, tariff),
+        base: tariff.base(&slot.shares, &holds.on(&slot.shares), slot.end.since(slot.start)),
         extra: effect.price(tariff.delay_core_hour),
         delays: effect.delays.clone(),
     }
-}
-
-/// Price by the tariff: p·n·d (pricing paper, section 3).
-fn base(slot: &LiveSlot, shares: &[NodeShare], tariff: &Tariff) -> Su {
-    let length = i128::from(slot.end.since(slot.start).0);
-    let gpus = shares.iter().map(|share| i128::from(share.amounts.gpus));
-    let cores = Su::of_core_ms(core_ms(slot), tariff.core_hour);
-    cores.plus(Su::of_core_ms(gpus.sum::<i128>().saturating_mul(length), tariff.gpu_hour))
 }

@@ -1,4 +1,6 @@
-//! What is free of each node over time: what others hold, and the slots given so far.
+//! What is free of each node, and of each resource pool, over time: what others hold, and the
+//! slots given so far. A pool that tasks hold something of is one more node, behind all nodes,
+//! with so many cores as there is of it.
 //!
 //! Amounts are rows of numbers here, one for each kind of resource that any task asks for,
 //! and one more that says how many share the node: whoever wants it alone takes all of it.
@@ -7,8 +9,9 @@
 //! each counts until the next, and at the last nothing is taken but what never ends.
 
 use crate::machine::Commitment;
-use crate::{Component, Scheduler};
+use crate::{Component, Holds, PoolId, Scheduler};
 use cosy_model::{Amounts, NodeId, Time};
+use std::collections::BTreeSet;
 
 /// All of a node, when it is counted who shares it.
 const ALONE: u64 = 1 << 32;
@@ -38,6 +41,15 @@ impl Kinds {
 
     fn count(&self) -> usize {
         5 + self.others.len()
+    }
+
+    /// So much of a resource pool.
+    fn row_of_pool(&self, amount: u64) -> Vec<u64> {
+        let mut row = vec![0; self.count()];
+        if let Some(cores) = row.get_mut(1) {
+            *cores = amount;
+        }
+        row
     }
 
     fn row(&self, sharing: u64, amounts: &Amounts) -> Vec<u64> {
@@ -166,10 +178,12 @@ impl Node {
     }
 }
 
-/// All nodes; times are milliseconds from some instant.
+/// All nodes, and behind them resource pools; times are milliseconds from some instant.
 #[derive(Clone, Debug)]
 pub(super) struct FreeProfile {
     nodes: Vec<Node>,
+    /// Of each pool its place among the nodes.
+    pools: Vec<(PoolId, NodeId)>,
 }
 
 /// When a node could take part of a task, and how much.
@@ -181,8 +195,13 @@ pub(super) struct Free {
 }
 
 impl FreeProfile {
-    /// What others hold, from `begin` on.
-    pub fn new(scheduler: &Scheduler, kinds: &Kinds, now: Time, begin: Time) -> Self {
+    /// What others hold, from `begin` on, of the nodes and of these pools.
+    pub fn new(
+        scheduler: &Scheduler,
+        kinds: &Kinds,
+        pools: &BTreeSet<PoolId>,
+        (now, begin): (Time, Time),
+    ) -> Self {
         let width = kinds.count();
         let node = |id: NodeId| {
             let mut node = Node {
@@ -203,9 +222,37 @@ impl FreeProfile {
             node
         };
         let count = scheduler.machine.len() as u32;
-        Self {
-            nodes: (0..count).map(|at| node(NodeId(at))).collect(),
+        let mut nodes: Vec<Node> = (0..count).map(|at| node(NodeId(at))).collect();
+        let limited = pools
+            .iter()
+            .filter_map(|id| Some((*id, scheduler.resource_pools().get(*id)?.over_time(now)?)));
+        let mut placed = Vec::new();
+        for (id, (total, taken)) in limited {
+            let mut pool = Node {
+                total: kinds.row_of_pool(total),
+                at: vec![-NEVER],
+                occupancy: vec![0; width],
+            };
+            for booked in taken {
+                let (start, end) = (since(begin, booked.start), since(begin, booked.end));
+                pool.take(start, end, &kinds.row_of_pool(booked.amount));
+            }
+            placed.push((id, NodeId(nodes.len() as u32)));
+            nodes.push(pool);
         }
+        Self {
+            nodes,
+            pools: placed,
+        }
+    }
+
+    /// What these holds take, with the places of their pools; nothing of a pool without limit.
+    pub fn rows_of(&self, kinds: &Kinds, holds: &Holds) -> Vec<(NodeId, Vec<u64>)> {
+        let row = |(id, amount): (PoolId, u64)| {
+            let (_, place) = self.pools.iter().find(|(pool, _)| *pool == id)?;
+            Some((*place, kinds.row_of_pool(amount)))
+        };
+        holds.on(&[]).into_iter().filter_map(row).collect()
     }
 
     /// True when nothing is taken of any node, now or later.

@@ -14,7 +14,7 @@
 
 use super::DagError;
 use crate::appraise::{Appraisal, Inquiry, Tariff};
-use crate::{Component, NodeMask, Scheduler};
+use crate::{Component, Holds, NodeMask, Scheduler};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy};
 use cosy_model::{NodeShare, ReservationId, Span, Time};
 use std::sync::Arc;
@@ -74,6 +74,8 @@ pub struct Pricing {
 pub struct LiveTask {
     /// What it asks for. `allowed` are the nodes that it may have at all.
     pub demand: Arc<Component>,
+    /// What it holds of resource pools, wherever it is.
+    pub holds: Holds,
     /// Estimated run time on the nodes of each set.
     pub estimates: Vec<Span>,
     /// Its prices, by place in [`Pricing::tariffs`].
@@ -157,7 +159,7 @@ pub enum LiveError {
     #[error(transparent)]
     Graph(#[from] DagError),
     /// The task finds no place in any set, however late: nodes are too small, too few, or
-    /// out of service.
+    /// out of service, or there is too little of a resource pool.
     #[error("task {task} fits the nodes of no set")]
     Nowhere {
         /// Index of the task in the workflow.
@@ -184,6 +186,12 @@ impl LiveFlow {
             .clamp(1, free_profile::NEVER);
         let margin = self.margin.0.max(0).min(estimate / 9 + 1);
         estimate.saturating_add(if self.margin.0 > 0 { margin } else { 0 })
+    }
+
+    /// What a task holds of resource pools.
+    fn holds(&self, task: usize) -> Holds {
+        let known = self.tasks.get(task);
+        known.map(|task| task.holds.clone()).unwrap_or_default()
     }
 
     /// How long that many MiB take, rounded up.

@@ -1,7 +1,7 @@
 //! Tasks on nodes: each, in the order of the schedule on lanes, where it can begin first on
 //! the nodes of its set; and then slots that grow on these nodes.
 
-use super::free_profile::{FreeProfile, NEVER};
+use super::free_profile::{FreeProfile, Kinds, NEVER};
 use super::kinds::AllKinds;
 use super::lanes::AllLanes;
 use super::search::SlotQuery;
@@ -14,10 +14,11 @@ use cosy_model::NodeId;
 use cosy_model::workflow::FlowScheduler;
 use std::collections::BTreeMap;
 
-/// A task's part of a node.
+/// A task's part of a node, or of a resource pool.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub pick: NodeTasks,
+    pub is_pool: bool,
     row: Vec<u64>,
 }
 
@@ -39,7 +40,7 @@ impl<'a> Placement<'a> {
     /// [`LiveError::Nowhere`].
     pub fn put(
         flow: &'a LiveFlow,
-        (tasks, kinds, profile): (&[usize], &AllKinds, &'a FreeProfile),
+        (tasks, kinds, rows, profile): (&[usize], &AllKinds, &Kinds, &'a FreeProfile),
         (dag, lanes, on_lanes): (&Dag, &AllLanes, &Schedule),
     ) -> Result<(Self, Schedule), LiveError> {
         let mut placed = Self {
@@ -53,26 +54,33 @@ impl<'a> Placement<'a> {
         // A gap before an earlier task is used only by the scheduler that does.
         let in_line = flow.scheduler != FlowScheduler::Heft;
         for at in by_start(dag, on_lanes) {
+            let task = tasks[at];
             let set = lanes.set_of[on_lanes.slots()[at].machine];
             let before = on_lanes.before(at).iter().map(|t| slots[*t].start_ms);
             let before = before.max().filter(|_| in_line).unwrap_or(0);
             let ready = placed.ready_ms(dag, &slots, at, set).max(before);
-            let kind = kinds.kind(tasks[at]);
-            let nowhere = LiveError::Nowhere { task: tasks[at] };
+            let kind = kinds.kind(task);
+            let nowhere = LiveError::Nowhere { task };
             let place = kind.on[set].as_ref().ok_or_else(|| nowhere.clone())?;
-            let length = flow.length_ms(tasks[at], set);
+            let length = flow.length_ms(task, set);
             let wanted = SlotQuery {
                 demand: &kind.demand,
                 print: &kind.print,
                 nodes: &place.nodes,
                 length,
             };
-            let (start_ms, picks) = occupancy.earliest(wanted, ready).ok_or(nowhere)?;
+            let pools = profile.rows_of(rows, &flow.holds(task));
+            let found = earliest(&occupancy, wanted, &pools, ready);
+            let (start_ms, picks) = found.ok_or(nowhere)?;
             let part = |pick: NodeTasks| Part {
                 pick,
+                is_pool: false,
                 row: kind.print.row(pick.tasks),
             };
-            placed.parts[at] = picks.into_iter().map(part).collect();
+            let on_nodes = picks.into_iter().map(part);
+            placed.parts[at] = on_nodes
+                .chain(pools.into_iter().map(Part::of_pool))
+                .collect();
             slots[at] = Slot {
                 machine: set,
                 start_ms,
@@ -133,6 +141,43 @@ impl<'a> Placement<'a> {
                 free == slot.start_ms
             })
         })
+    }
+}
+
+impl Part {
+    fn of_pool((node, row): (NodeId, Vec<u64>)) -> Self {
+        Self {
+            pick: NodeTasks {
+                component: 0,
+                node,
+                tasks: 0,
+            },
+            is_pool: true,
+            row,
+        }
+    }
+}
+
+/// The earliest start from `ready` on at which the nodes and the pools have room. `None`: never.
+fn earliest(
+    occupancy: &FreeProfile,
+    wanted: SlotQuery<'_>,
+    pools: &[(NodeId, Vec<u64>)],
+    ready: i64,
+) -> Option<(i64, Vec<NodeTasks>)> {
+    let mut ready = ready;
+    loop {
+        let (start, picks) = occupancy.earliest(wanted, ready)?;
+        let free = pools
+            .iter()
+            .map(|(pool, row)| occupancy.free_row(*pool, row, start, wanted.length));
+        ready = free.max().unwrap_or(start);
+        if ready <= start {
+            return Some((start, picks));
+        }
+        if ready >= NEVER {
+            return None;
+        }
     }
 }
 

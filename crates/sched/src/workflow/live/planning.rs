@@ -6,14 +6,15 @@ use super::kinds::AllKinds;
 use super::lanes::{AllLanes, mib};
 use super::placement::Placement;
 use super::{LiveError, LiveFlow, LivePlan, LiveSlot, StartedSlot};
-use crate::Scheduler;
 use crate::workflow::critical::critical_path;
 use crate::workflow::dag::{Dag, DagError, Machines};
 use crate::workflow::schedule::Schedule;
 use crate::workflow::{schedule, share_out};
+use crate::{PoolId, Scheduler};
 use cosy_model::workflow::FlowDeadline;
 use cosy_model::{NodeShare, Span, Time};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// A plan.
 ///
@@ -28,7 +29,9 @@ pub(super) fn plan(
     let scheduler = without(scheduler, flow);
     let begin = flow.earliest.max(now);
     let rows = Kinds::of(flow.tasks.iter().map(|task| &*task.demand));
-    let profile = FreeProfile::new(&scheduler, &rows, now, begin);
+    let holds = flow.tasks.iter().flat_map(|task| task.holds.iter());
+    let pools: BTreeSet<PoolId> = holds.map(|hold| hold.pool).collect();
+    let profile = FreeProfile::new(&scheduler, &rows, &pools, (now, begin));
     let kinds = AllKinds::of(&scheduler, flow, &rows, &profile)?;
     let tasks: Vec<usize> = (0..flow.tasks.len())
         .filter(|task| flow.tasks[*task].fixed.is_none())
@@ -48,7 +51,7 @@ pub(super) fn plan(
         .map_err(|e| named(e, &tasks))?;
     let first = schedule(flow.scheduler, &on_lanes, &lanes.machines);
     let dag = by_set(flow, begin, &tasks, &kinds).map_err(|e| named(e, &tasks))?;
-    let parts = (&tasks[..], &kinds, &profile);
+    let parts = (&tasks[..], &kinds, &rows, &profile);
     let (placed, first) = Placement::put(flow, parts, (&dag, &lanes, &first))?;
     let deadline_ms = deadline_ms(flow, begin, first.end_ms());
     if deadline_ms < first.end_ms() {
@@ -207,7 +210,8 @@ impl PlanDraft<'_> {
         for (at, &task) in tasks.iter().enumerate() {
             let slot = &plan.slots()[at];
             let demand = &self.flow.tasks[task].demand;
-            let picks: Vec<_> = placed.parts[at].iter().map(|part| part.pick).collect();
+            let on_nodes = placed.parts[at].iter().filter(|part| !part.is_pool);
+            let picks: Vec<_> = on_nodes.map(|part| part.pick).collect();
             let shares: Vec<NodeShare> = self.scheduler.shares_of_component(demand, &picks);
             self.slots[task] = Some(LiveSlot {
                 start: self.begin + Span(slot.start_ms),

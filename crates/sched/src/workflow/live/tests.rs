@@ -39,6 +39,7 @@ fn mask(nodes: impl IntoIterator<Item = usize>) -> NodeMask {
 fn task(demand: &Arc<Component>, estimates: &[i64]) -> LiveTask {
     LiveTask {
         demand: demand.clone(),
+        holds: Holds::NONE,
         estimates: estimates.iter().map(|ms| Span(*ms)).collect(),
         tariff: 0,
         fixed: None,

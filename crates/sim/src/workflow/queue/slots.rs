@@ -45,6 +45,7 @@ impl Run<'_> {
         let tasks = workflow.estimates.iter().zip(&self.states[flow].tasks);
         let task = |(estimate, task): (&Span, &TaskState)| LiveTask {
             demand: Arc::clone(&self.task),
+            holds: cosy_sched::Holds::NONE,
             estimates: vec![*estimate],
             tariff: 0,
             fixed: fixed(task),
