@@ -1,6 +1,7 @@
 //! Queues that order by fair share and by weighted factors.
 
 mod priorities;
+mod promises;
 mod usage;
 #[path = "../world/mod.rs"]
 mod world;
