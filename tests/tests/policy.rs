@@ -307,3 +307,70 @@ fn many_accounts_and_users() {
         .expect(0);
     assert!(told.out.ends_with("changes made: 10400\n"), "{}", &told.out[told.out.len() - 99..]);
 }
+
+/// Changes of an administrator, each until it was answered; those that were acknowledged.
+fn changes_by(c: &Cluster, admin: u32, count: u32) -> Vec<(String, u32)> {
+    let mut done = Vec::new();
+    for n in 0..count {
+        let name = format!("lab{admin}x{n}");
+        let jobs = format!("GrpJobs={}", 1000 * admin + n);
+        let own = format!("MaxJobs={}", n + 1);
+        let all: [&[&str]; 3] = [
+            &[
+                "sacctmgr",
+                "-i",
+                "add",
+                "account",
+                &name,
+                "parent=common",
+                &own,
+            ],
+            &[
+                "sacctmgr", "-i", "modify", "account", "common", "set", &jobs,
+            ],
+            &["cadm", "account", "set", &name, "GrpJobs=7"],
+        ];
+        if all.iter().all(|words| c.run(words).code == 0) {
+            done.push((name, n));
+        }
+    }
+    done
+}
+
+/// Two administrators change the same tree at once: what was acknowledged is there, whole, also after
+/// the controller was killed.
+#[test]
+fn two_administrators_at_once() {
+    if !system::root_or_skip() {
+        return;
+    }
+    const EACH: u32 = 15;
+    let mut c = Cluster::start(1, Options::default());
+    c.run(&["sacctmgr", "-i", "add", "account", "common"])
+        .expect(0);
+    let (one, two) = std::thread::scope(|all| {
+        let one = all.spawn(|| changes_by(&c, 1, EACH));
+        let two = all.spawn(|| changes_by(&c, 2, EACH));
+        (one.join().unwrap(), two.join().unwrap())
+    });
+    assert_eq!((one.len(), two.len()), (EACH as usize, EACH as usize), "each change is made");
+    let look = |c: &Cluster| {
+        let format = "format=account,user,maxjobs,grpjobs";
+        let words = ["sacctmgr", "-nP", "show", "associations", format];
+        c.run(&words).expect(0).out
+    };
+    let before = look(&c);
+    for (name, n) in one.iter().chain(&two) {
+        let row = format!("{name}||{}|7", n + 1);
+        assert!(before.lines().any(|line| line == row), "{row}: {before}");
+    }
+    let last: Vec<String> = (1..=2)
+        .map(|admin| format!("common|||{}", 1000 * admin + EACH - 1))
+        .collect();
+    let common = before.lines().filter(|line| line.starts_with("common|"));
+    let common: Vec<&str> = common.collect();
+    assert!(common.len() == 1 && last.iter().any(|row| row == common[0]), "{common:?}");
+    c.cosyd.kill();
+    c.start_cosyd();
+    assert_eq!(look(&c), before);
+}
