@@ -178,6 +178,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     let enforce = policy::enforce(&mut check, &file.policy);
     admitted_is_enforced(&mut check, &file.queue, enforce);
     let (reservations, queue_reservations) = reservation_rules(&mut check, &file);
+    let priority = file.queue.iter().map(Queue::priority);
+    let priority = priority::read(&mut check, &file.priority, priority);
     let cluster = ClusterConfig {
         name: cluster_name(&mut check, file.cluster.as_ref()),
         first_job: first_job(&mut check, file.cluster.as_ref()),
@@ -193,11 +195,6 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         queues,
         default_queue,
         policy: policy(&mut check, &file.policy),
-        priority: priority::read(
-            &mut check,
-            &file.priority,
-            file.queue.iter().map(Queue::priority),
-        ),
         preemption: preemption::read(
             &mut check,
             &file.preemption,
@@ -208,6 +205,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         accounts: accounts::read(&mut check, &file.account),
         enforce,
         licenses: licenses::read(&mut check, &file.licenses),
+        license_times: licenses::times(&mut check, &file.licenses, &priority.zone),
+        priority,
         end_if_never: file.policy.end_if_never,
     };
     let submit = submit::read(&mut check, file.submit.as_ref()).map(Arc::new);

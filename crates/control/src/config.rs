@@ -9,6 +9,7 @@ pub use priority::{PriorityConfig, QueuePriority};
 use cosy_model::policy::Enforce;
 use cosy_model::reservation::Rule;
 use cosy_model::{JobId, NodeSpec, QueueSpec, Span, Su, Uid};
+use cosy_policy::day_times::DayTimes;
 use cosy_sched::Depth;
 use cosy_sched::appraise::Tariff;
 use cosy_sched::notice::Curve;
@@ -318,8 +319,10 @@ pub struct ClusterConfig {
     pub accounts: BTreeMap<String, AccountConfig>,
     /// What of the policy binds jobs.
     pub enforce: Enforce,
-    /// Licences and how many of each there are.
+    /// Licences and how many of each there are, at most.
     pub licenses: cosy_model::CountedResources,
+    /// Of those whose number depends on the time of day, by name.
+    pub license_times: BTreeMap<String, DayTimes>,
     /// The least id that a job gets. Source: slurm.conf(5), `FirstJobId`.
     pub first_job: JobId,
     /// Whether a job is ended when what it waits for can no longer happen, unless it says

@@ -26,7 +26,7 @@ use crate::machine::nodes::procedures::{configured_again, link_closed};
 use crate::machine::older_store::LostStore;
 use crate::machine::reports::check_limits;
 use crate::planning::Planning;
-use crate::planning::pools::procedures::{configure_licenses, tell_holders};
+use crate::planning::pools::procedures::{configure_licenses, license_times_pass, tell_holders};
 use crate::planning::rebuild::{part_queues, tell_planner};
 use crate::planning::suspension::resume_due;
 use crate::policy::Policy;
@@ -318,6 +318,7 @@ impl Controller {
         choose_again(&mut self.rooms, &mut self.turn);
         minutes_due(&mut self.rooms, &mut self.turn);
         self.rooms.planning.tick();
+        license_times_pass(&mut self.rooms, now);
         part_queues(&mut self.rooms, &mut self.turn);
         check_reservations(&mut self.rooms, &mut self.turn);
         check_overruns(&mut self.rooms, &mut self.turn);
@@ -402,7 +403,7 @@ impl Controller {
         build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states, now);
         tell_planner(&mut it.rooms, &mut it.turn);
         it.rooms.jobs.restore_license_use(loaded.license_use);
-        configure_licenses(&mut it.rooms);
+        configure_licenses(&mut it.rooms, now);
         it.rooms.policy = Policy::restore(loaded.policy);
         count_anew(&mut it.rooms);
         it.rooms.queues.scores_mut().restore(loaded.usage, now);

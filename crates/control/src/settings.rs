@@ -4,6 +4,7 @@ use crate::config::{ClusterConfig, PreemptBy, Visibility};
 use crate::event::Caller;
 use crate::jobs::Jobs;
 use crate::planning::Planning;
+use crate::planning::pools::procedures::licenses_at;
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
 use crate::reservations::Reservations;
@@ -21,12 +22,13 @@ fn licenses_told(
     jobs: &Jobs,
     planning: &Planning,
     reservations: &Reservations,
+    now: Time,
 ) -> Vec<License> {
-    let told = |(name, total): (&str, u32)| {
+    let told = |(name, _): (&str, u32)| {
         let (reserved, reserved_in_use) = license_kept(planning, reservations, name, None);
         License {
             name: name.to_owned(),
-            total,
+            total: licenses_at(config, now, name),
             used: jobs.licenses().used(name),
             reserved,
             reserved_in_use,
@@ -114,7 +116,7 @@ pub(crate) fn settings(rooms: &Rooms, now: Time, caller: &Caller) -> Reply {
         default_queue: config.default_queue.clone().unwrap_or_default(),
         admins: config.admins.clone(),
         you_are_admin: is_administrator(config, caller),
-        licenses: licenses_told(config, jobs, planning, reservations),
+        licenses: licenses_told(config, jobs, planning, reservations, now),
         priority: priority_told(config, queues),
         preemption: preemption_told(config),
     }))

@@ -364,6 +364,79 @@ fn inside_of_reservations_others_count_too() {
     assert_eq!(figures(&mut world, "l"), (2, 1, 0));
 }
 
+/// Eight, but three between ten and twenty past each full hour of the day that the world begins in.
+fn by_time(world_begins: Time) -> cosy_policy::day_times::DayTimes {
+    use cosy_policy::day_times::{DayTimes, Window};
+    let usual = DayTimes {
+        usual: 8,
+        windows: Vec::new(),
+        zone: jiff::tz::TimeZone::UTC,
+    };
+    let minute = (world_begins.since(usual.day_of(world_begins)).ms() / 60_000) as u16;
+    let part = |from: u16, count: u32| Window {
+        days: Default::default(),
+        from: minute + from,
+        until: minute + from + 10,
+        count,
+    };
+    DayTimes {
+        windows: vec![part(10, 3), part(40, 1)],
+        ..usual
+    }
+}
+
+/// A job that would hold more than there is at a later time of the day waits until it can keep them;
+/// shorter ones and those that want less go before it, and planners see days that come nearer.
+#[test]
+fn there_are_fewer_at_some_times_of_the_day() {
+    let begins = World::new(licensed(&[("l", 8)], 4)).now;
+    let mut config = licensed(&[("l", 8)], 4);
+    config.license_times.insert("l".to_owned(), by_time(begins));
+    let mut world = World::new(config);
+    world.run_time = Span::from_secs(240);
+    world.pass(1);
+    let total = |world: &mut World| figures_of(world, "l");
+    assert_eq!(total(&mut world), 8);
+    let long = world.submit(wants(&[("l", 5)], 900));
+    let short = world.submit(wants(&[("l", 5)], 300));
+    let few = world.submit(wants(&[("l", 3)], 900));
+    world.deliver_all();
+    world.pass(1);
+    assert_eq!(running(&mut world, &[long, short, few]), [short, few]);
+    // Both are over; the long one would be in the way of the ten minutes with three.
+    world.pass(400);
+    assert_eq!(running(&mut world, &[long, short, few]), [0u64; 0]);
+    world.pass(300);
+    assert_eq!(total(&mut world), 3);
+    let (two, four) = (world.submit(wants(&[("l", 2)], 60)), world.submit(wants(&[("l", 4)], 60)));
+    world.deliver_all();
+    world.pass(1);
+    assert_eq!(running(&mut world, &[two, four]), [two]);
+    let lines = told(&mut world, four);
+    assert!(lines.contains("of the 3 licences 'l'"), "{lines}");
+    world.crash();
+    world.connect_all();
+    world.pass(2);
+    assert_eq!(total(&mut world), 3);
+    assert_eq!(running(&mut world, &[four]), [0u64; 0]);
+    world.pass(1000);
+    let started = |world: &World, id: u64| world.store.row(id).attempt > Attempt(0);
+    assert!(started(&world, long) && started(&world, four), "{}", world.queue());
+    // Days have the same times that are farther than planners were told of at the start.
+    world.now = world.now + Span::from_secs(20 * 86_400 - 1000);
+    world.connect_all();
+    world.pass(2);
+    assert_eq!(total(&mut world), 3);
+    let again = world.submit(wants(&[("l", 4)], 60));
+    world.deliver_all();
+    world.pass(1);
+    assert_eq!(running(&mut world, &[again]), [0u64; 0]);
+}
+
+fn figures_of(world: &mut World, name: &str) -> u32 {
+    license(world, name).total
+}
+
 /// Licences that running jobs hold, by their rows.
 fn held(world: &World, specs: &[(u64, u32)]) -> u32 {
     let holds = |(id, count): &(u64, u32)| {

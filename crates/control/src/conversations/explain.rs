@@ -10,6 +10,7 @@ use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::planning::late_starts::told_cut;
 use crate::planning::pools::PoolOf;
+use crate::planning::pools::procedures::licenses_at;
 use crate::reservations::Reservations;
 use crate::reservations::inside::kept::license_kept;
 use crate::reservations::inside::procedures::planner_for;
@@ -92,7 +93,7 @@ fn license_shortage<'a>(
 ) -> Option<LicenseShortage<'a>> {
     let short = planner_for(planning, reservations, job.id()).pool_shortage(now, job.id())?;
     let PoolOf::License(name) = planning.pools().of(short.pool)?;
-    let total = u64::from(config.licenses.get(name));
+    let total = u64::from(licenses_at(config, now, name));
     let known = planning.cluster().pool_use(now, short.pool);
     let here = known.and_then(|pool| pool.capacity).unwrap_or(total);
     let elsewhere = here.saturating_sub(short.capacity);

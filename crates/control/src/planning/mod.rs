@@ -21,7 +21,7 @@ use crate::planning::alternative_queues::Undecided;
 use crate::planning::choosers::Choosers;
 use crate::planning::pools::{PoolOf, Pools};
 use crate::planning::room_making::RoomMaking;
-use cosy_model::{JobId, ReservationId};
+use cosy_model::{JobId, ReservationId, Span, Time};
 use cosy_sched::{PoolSpec, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,12 @@ pub(crate) struct Planning {
     room: RoomMaking,
     /// How often every waiting job was entered anew.
     placings: u64,
+    /// When it was told last what there is of licences whose number depends on the time of day.
+    license_times: Option<Time>,
 }
+
+/// So often.
+const LICENSE_TIMES_APART: Span = Span::from_secs(60);
 
 impl Planning {
     /// Nothing waits and nothing runs.
@@ -58,6 +63,7 @@ impl Planning {
             within: BTreeMap::new(),
             inside: BTreeMap::new(),
             lending: BTreeSet::new(),
+            license_times: None,
             room: RoomMaking::default(),
             placings: 0,
         }
@@ -179,6 +185,16 @@ impl Planning {
     /// Another second is over.
     pub fn tick(&mut self) {
         self.undecided.tick();
+    }
+
+    /// Whether it has to be told again what there is of licences at which time. True once.
+    pub fn license_times_are_due(&mut self, now: Time) -> bool {
+        let good = |at: Time| at <= now && now < at + LICENSE_TIMES_APART;
+        let due = !self.license_times.is_some_and(good);
+        if due {
+            self.license_times = Some(now);
+        }
+        due
     }
 
     /// Every waiting job is entered anew.

@@ -2,7 +2,7 @@
 
 use crate::event::Caller;
 use crate::jobs::licenses::procedures::no_license;
-use crate::planning::pools::procedures::tell_license_count;
+use crate::planning::pools::procedures::{licenses_at, tell_license_count};
 use crate::queues::access::procedures::require_admin;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
@@ -19,11 +19,11 @@ pub(crate) fn use_license(
     in_use: u32,
 ) -> Result<Reply, Refusal> {
     require_admin(&rooms.config, caller, "tell how many licences are in use")?;
-    let total = rooms.config.licenses.get(license);
-    if total == 0 {
+    if rooms.config.licenses.get(license) == 0 {
         let why = no_license(&rooms.config, license);
         return Err(Refusal::new(RefusalCode::NotFound, why).about(About::License));
     }
+    let total = licenses_at(&rooms.config, turn.now(), license);
     let by = caller.user.name.as_str();
     let before = rooms.jobs.licenses().told(license).cloned();
     let told = rooms.jobs.license_is_told(turn, by, license, in_use);
@@ -31,7 +31,7 @@ pub(crate) fn use_license(
     if before.as_ref().map(figures) == Some(figures(&told)) {
         return Ok(done(0));
     }
-    tell_license_count(&rooms.config, &rooms.jobs, &mut rooms.planning, license);
+    tell_license_count(&rooms.config, &rooms.jobs, &mut rooms.planning, turn.now(), license);
     let outside = told.outside;
     let detail = format!("{in_use} in use, {outside} of them outside of the cluster, of {total}");
     let (now, object) = (turn.now(), EventObject::License(license.to_owned()));

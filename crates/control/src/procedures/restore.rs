@@ -83,7 +83,7 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
     books_are_in_the_tree(rooms, turn);
     rooms.triggers.watch_configuration();
     build_queues(&rooms.config, &rooms.machine, &mut rooms.queues, &states, turn.now());
-    configure_licenses(rooms);
+    configure_licenses(rooms, turn.now());
     count_anew(rooms);
     machine_changed(rooms, turn);
     for id in there {

@@ -11,7 +11,7 @@ use crate::planning::Planning;
 use crate::planning::pools::PoolOf;
 use crate::reservations::Reservations;
 use crate::rooms::Rooms;
-use cosy_model::{CountedResources, JobId, ReservationId, Time, WaitReason};
+use cosy_model::{CountedResources, JobId, ReservationId, Span, Time, WaitReason};
 use cosy_sched::{Holder, PoolKind, PoolSpec, Promises, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub(crate) const fn license_spec(count: u64) -> PoolSpec {
 
 /// The licences that there are by the configuration; those that it names no longer go as soon as
 /// no job and no live reservation names them.
-pub(crate) fn configure_licenses(rooms: &mut Rooms) {
+pub(crate) fn configure_licenses(rooms: &mut Rooms, now: Time) {
     let Rooms {
         config,
         jobs,
@@ -62,7 +62,27 @@ pub(crate) fn configure_licenses(rooms: &mut Rooms) {
         }
     }
     for (name, _) in config.licenses.iter() {
-        tell_license_count(config, jobs, planning, name);
+        tell_license_count(config, jobs, planning, now, name);
+    }
+}
+
+/// Planners know of numbers that depend on the time of day for so long.
+const KNOWN_AHEAD: Span = Span::from_secs(14 * 86_400);
+
+/// From time to time planners are told of the days that have come nearer, and, where the clock was set,
+/// what holds now.
+pub(crate) fn license_times_pass(rooms: &mut Rooms, now: Time) {
+    let Rooms {
+        config,
+        jobs,
+        planning,
+        ..
+    } = rooms;
+    if config.license_times.is_empty() || !planning.license_times_are_due(now) {
+        return;
+    }
+    for name in config.license_times.keys() {
+        tell_license_count(config, jobs, planning, now, name);
     }
 }
 
@@ -72,16 +92,32 @@ pub(crate) fn tell_license_count(
     config: &ClusterConfig,
     jobs: &Jobs,
     planning: &mut Planning,
+    now: Time,
     name: &str,
 ) {
-    let spec = license_spec(license_count(config, jobs, name).into());
+    let outside = jobs.licenses().outside(name);
+    let mut spec = license_spec(license_count(config, jobs, now, name).into());
+    if let Some(times) = config.license_times.get(name) {
+        // Up to the end of a day, so that this is the same all day long.
+        let until = times.day_of(now) + KNOWN_AHEAD;
+        let later = times.changes(now, until).into_iter();
+        spec.later = later
+            .map(|(at, count)| (at, count.saturating_sub(outside).into()))
+            .collect();
+    }
     planning.set_pool(&PoolOf::License(name.to_owned()), spec);
 }
 
 /// Number of licences that are there for jobs.
-pub(crate) fn license_count(config: &ClusterConfig, jobs: &Jobs, name: &str) -> u32 {
+pub(crate) fn license_count(config: &ClusterConfig, jobs: &Jobs, now: Time, name: &str) -> u32 {
     let outside = jobs.licenses().outside(name);
-    config.licenses.get(name).saturating_sub(outside)
+    licenses_at(config, now, name).saturating_sub(outside)
+}
+
+/// Number of licences that there are at that time.
+pub(crate) fn licenses_at(config: &ClusterConfig, at: Time, name: &str) -> u32 {
+    let times = config.license_times.get(name);
+    times.map_or_else(|| config.licenses.get(name), |times| times.at(at))
 }
 
 /// What jobs inside of reservations hold has changed: the cluster's planner is told. What their

@@ -5,6 +5,7 @@ use crate::conversations::replies::reply_to;
 use crate::event::{Caller, ClientId};
 use crate::planning::Planning;
 use crate::planning::pools::PoolOf;
+use crate::planning::pools::procedures::licenses_at;
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
 use crate::reservations::Reservations;
@@ -271,7 +272,9 @@ fn slot_to_judge(
         start: estimate.start,
         end: estimate.end,
         feasible: estimate.shares.is_some(),
-        lacks: estimate.lacks.and_then(|short| license_lack(rooms, short)),
+        lacks: estimate
+            .lacks
+            .and_then(|short| license_lack(rooms, short, estimate.start)),
         availability_ppm: estimate.availability_ppm,
         by_load: estimate.by_load,
         price: price_of(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate),
@@ -280,9 +283,9 @@ fn slot_to_judge(
 }
 
 /// The licence of which too little is free, by name.
-fn license_lack(rooms: &Rooms, short: PoolShortage) -> Option<LicenseLack> {
+fn license_lack(rooms: &Rooms, short: PoolShortage, start: Time) -> Option<LicenseLack> {
     let PoolOf::License(name) = rooms.planning.pools().of(short.pool)?;
-    let total = u64::from(rooms.config.licenses.get(name));
+    let total = u64::from(licenses_at(&rooms.config, start, name));
     Some(LicenseLack {
         name: name.clone(),
         total,
