@@ -16,7 +16,7 @@ pub type Table = BTreeMap<String, Spanned<Count>>;
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "a number, or { count = 10, at = [{ from = \"08:00\", until = \"18:00\", count = 4 }] }"
+    expecting = "how many there are is a number, or { count = 10, at = [{ from = \"08:00\", until = \"18:00\", count = 4 }] }"
 )]
 pub enum Count {
     /// Always as many.
@@ -167,5 +167,41 @@ mod tests {
         );
         assert!(part(&[], "08:00", "08:00").is_err());
         assert!(part(&[], "24:00", "08:00").is_err());
+    }
+
+    const BASE: &str = "[controller]\nstate_dir = '/s'\nsocket = '/s/sock'\n[[queue]]\nname = 'day'\n\
+        [priority]\ntime_zone = 'UTC'\n[licenses]\n";
+
+    #[test]
+    fn counts_by_the_time_of_day_are_read() {
+        let parse = |text: &str| {
+            let text = format!("{BASE}{text}\n");
+            super::super::parse(std::path::Path::new("x"), &text)
+        };
+        let text = "m = 5\nl = { count = 2, at = [{ days = ['fri'], from = '08:00', until = '18:00', count = 4 }] }";
+        let cluster = parse(text).unwrap().cluster;
+        assert_eq!((cluster.licenses.get("m"), cluster.licenses.get("l")), (5, 4), "the most");
+        let own = &cluster.license_times["l"];
+        assert_eq!((cluster.license_times.len(), own.usual, own.windows.len()), (1, 2, 1));
+        assert_eq!(own.zone, cluster.priority.zone);
+        let check = |text: &str, want: &str| {
+            let told = parse(text).unwrap_err().to_string();
+            assert!(told.contains("x:9: ") && told.contains(want), "{text}: {told}");
+        };
+        let part = "from = '08:00', until = '18:00', count = 4";
+        check("l = 'many'", "is a number, or { count");
+        check("l = -1", "is a number, or { count");
+        check("l = { count = 2 }", "is a number, or { count");
+        check(&format!("l = {{ count = 2, at = [{{ {part}, more = 1 }}] }}"), "is a number, or");
+        check(
+            &format!("l = {{ count = 2, at = [{{ days = ['fr'], {part} }}] }}"),
+            "'fr' is no day",
+        );
+        check(
+            "l = { count = 2, at = [{ from = '8', until = '18:00', count = 4 }] }",
+            "'8' is no time",
+        );
+        let many = vec![format!("{{ {part} }}"); WINDOWS + 1].join(", ");
+        check(&format!("l = {{ count = 2, at = [{many}] }}"), "more than 20 times");
     }
 }
