@@ -84,7 +84,7 @@ fn a_guaranteed_start_is_moved_only_by_who_overtakes() {
             {
                 let passes = |other: &&u64| {
                     let other = **other;
-                    let came = !before.get(&other).is_some_and(|told| !told.waits);
+                    let came = before.get(&other).is_none_or(|told| told.waits);
                     let ahead = |look| stands_before(look, other, first);
                     other != first && came && (ahead(&before) || ahead(&now))
                 };
