@@ -132,6 +132,7 @@ fn filter() -> JobFilter {
 
 fn slot() -> Box<ReservationSpec> {
     Box::new(ReservationSpec {
+        licenses: Default::default(),
         name: "slot".into(),
         queue: None,
         request: rich().request,
