@@ -121,11 +121,13 @@ fn window(part: &Part) -> Result<Window, String> {
 fn minute(text: &str) -> Result<u16, String> {
     let read = || {
         let (hours, minutes) = text.split_once(':')?;
-        let digits = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
-        let both = digits(hours) && digits(minutes);
-        let (hours, minutes): (u16, u16) = (hours.parse().ok()?, minutes.parse().ok()?);
+        let two_digits = |part: &str| -> Option<u16> {
+            let fine = part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+            part.parse().ok().filter(|_| fine)
+        };
+        let (hours, minutes) = (two_digits(hours)?, two_digits(minutes)?);
         let minute = hours * 60 + minutes;
-        (both && minutes < 60 && minute <= DAY).then_some(minute)
+        (minutes < 60 && minute <= DAY).then_some(minute)
     };
     read().ok_or_else(|| format!("'{text}' is no time of the day: 08:30, up to 24:00"))
 }
@@ -141,7 +143,7 @@ mod tests {
         check("08:30", Some(510));
         check("24:00", Some(DAY));
         for bad in [
-            "", "8:30", "24:01", "12:60", "+1:00", "08:3x", "0830", "99:99",
+            "", "8:30", "24:01", "12:60", "+1:00", "08:3x", "0830", "99:99", "2000:00", "00:65535",
         ] {
             check(bad, None);
         }
