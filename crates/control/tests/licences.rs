@@ -5,7 +5,7 @@
 mod world;
 
 use cosy_control::{ClusterConfig, Event};
-use cosy_model::api::{JobField, JobRef, Reply, Request, Submission, Table};
+use cosy_model::api::{JobField, Reply, Request, Submission, Table};
 use cosy_model::reservation::*;
 use cosy_model::*;
 use world::*;
@@ -93,17 +93,6 @@ fn who_wants_all_is_not_passed_for_ever() {
     assert_eq!(running(&mut world, &late), [0u64; 0], "none of them came between");
 }
 
-fn told(world: &mut World, id: u64) -> String {
-    let job = JobRef {
-        job: JobId(id),
-        task: None,
-    };
-    let Reply::Explained { lines, .. } = world.ask(Request::Explain { job }) else {
-        panic!("explained");
-    };
-    lines.join("; ")
-}
-
 /// A job that waits for a licence is told which, how many there are, and when it starts.
 #[test]
 fn who_waits_is_told_for_what() {
@@ -114,7 +103,7 @@ fn who_waits_is_told_for_what() {
     world.pass(1);
     let second = world.submit(wants(&[("l", 2)], 60));
     world.pass(1);
-    let lines = told(&mut world, second);
+    let lines = world.explained(second);
     let wanted = "of the 3 licences 'l' 2 are in use, and it wants 2";
     assert!(lines.contains(wanted), "{lines}");
     let table: Table = world.jobs(&[JobField::Id, JobField::Reason]);
@@ -212,7 +201,7 @@ fn use_outside_of_the_cluster_makes_new_jobs_wait() {
     assert_eq!(figures(&mut world, "l"), (2, 3, 1));
     let second = world.submit(wants(&[("l", 2)], 60));
     world.deliver_all();
-    let lines = told(&mut world, second);
+    let lines = world.explained(second);
     let sentence =
         "of the 6 licences 'l' 2 are in use and 3 outside of the cluster, and it wants 2";
     assert!(lines.contains(sentence) && !lines.contains("are free"), "{lines}");
@@ -354,7 +343,7 @@ fn inside_of_reservations_others_count_too() {
     world.deliver_all();
     world.pass(1);
     assert_eq!(running(&mut world, &[outside, inside]), [outside]);
-    let lines = told(&mut world, inside);
+    let lines = world.explained(inside);
     let sentence =
         "of the 3 licences 'l' 1 are in use and 2 outside of the cluster, and it wants 1";
     assert!(lines.contains(sentence), "{lines}");
@@ -412,7 +401,7 @@ fn there_are_fewer_at_some_times_of_the_day() {
     world.deliver_all();
     world.pass(1);
     assert_eq!(running(&mut world, &[two, four]), [two]);
-    let lines = told(&mut world, four);
+    let lines = world.explained(four);
     assert!(lines.contains("of the 3 licences 'l'"), "{lines}");
     world.crash();
     world.connect_all();

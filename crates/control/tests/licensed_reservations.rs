@@ -4,7 +4,7 @@
 mod world;
 
 use cosy_control::{ClusterConfig, Event};
-use cosy_model::api::{JobRef, Reply, Request};
+use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::*;
 use cosy_model::*;
 use world::*;
@@ -99,17 +99,6 @@ fn figures(world: &mut World) -> (u32, u32, u32, u32) {
     (one.used, one.reserved, one.reserved_in_use, one.free())
 }
 
-fn told(world: &mut World, id: u64) -> String {
-    let job = JobRef {
-        job: JobId(id),
-        task: None,
-    };
-    let Reply::Explained { lines, .. } = world.ask(Request::Explain { job }) else {
-        panic!("explained");
-    };
-    lines.join("; ")
-}
-
 #[test]
 fn a_slot_keeps_licences_for_the_jobs_inside() {
     let mut world = World::new(licensed(3, 4));
@@ -132,13 +121,17 @@ fn a_slot_keeps_licences_for_the_jobs_inside() {
     world.deliver_all();
     world.pass(1);
     assert_eq!(running(&world, &[own, other, long]), [own, other]);
-    assert!(told(&mut world, long).contains("of the 3 licences 'l' 3 are in use, and"));
+    assert!(
+        world
+            .explained(long)
+            .contains("of the 3 licences 'l' 3 are in use, and")
+    );
     assert_eq!(figures(&mut world), (3, 2, 2, 0), "what is used inside is not kept beside");
     // They go back to the slot, not to those outside.
     world.pass(60);
     let sentence =
         "of the 3 licences 'l' 0 are in use, 2 are kept for reservations, and it wants 2";
-    let lines = told(&mut world, long);
+    let lines = world.explained(long);
     assert!(lines.contains(sentence) && !lines.contains("are free"), "{lines}");
     assert_eq!(running(&world, &[long]), [0u64; 0]);
     assert_eq!(figures(&mut world), (0, 2, 0, 1));

@@ -266,16 +266,9 @@ fn seen(script: &str, fail_open: bool, jobs: Vec<DescribedJob>, request: Request
             name: name.into(),
             ..cosy_model::QueueSpec::default()
         },
-        default: false,
-        waiting: 0,
-        running: 0,
         nodes: 1,
-        nodes_up: 0,
-        cores: 0,
-        cores_used: 0,
         your_level,
-        preempt: None,
-        grace: cosy_model::Span::ZERO,
+        ..QueueInfo::default()
     };
     let reason = Reason {
         jobs,

@@ -1373,6 +1373,18 @@ impl World {
         }
     }
 
+    /// What is told of a job in words.
+    pub fn explained(&mut self, id: u64) -> String {
+        let job = api::JobRef {
+            job: JobId(id),
+            task: None,
+        };
+        let Reply::Explained { lines, .. } = self.ask(Request::Explain { job }) else {
+            panic!("explained");
+        };
+        lines.join("; ")
+    }
+
     /// `id:state/reason` of every live job.
     pub fn queue(&mut self) -> String {
         let table = self.jobs(&[JobField::Ref, JobField::State, JobField::Reason]);

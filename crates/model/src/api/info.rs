@@ -68,7 +68,7 @@ pub struct BudgetRow {
 }
 
 /// A queue as commands show it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct QueueInfo {
     /// As configured; the state is the present one.
     pub spec: crate::QueueSpec,

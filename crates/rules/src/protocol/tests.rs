@@ -109,16 +109,9 @@ fn lists_of_queues_have_a_bound_together() {
             },
             ..cosy_model::QueueSpec::default()
         },
-        default: false,
-        waiting: 0,
-        running: 0,
         nodes: 1,
-        nodes_up: 0,
-        cores: 0,
-        cores_used: 0,
         your_level: AccessLevel::Allow,
-        preempt: None,
-        grace: Span::ZERO,
+        ..QueueInfo::default()
     };
     // 10,000 names of 1,000 bytes fit nowhere; what is behind them does.
     let rows = QueueRow::all_of(&[queue(0, 10), queue(1, 10_000), queue(2, 10)]);

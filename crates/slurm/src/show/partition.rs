@@ -181,16 +181,11 @@ mod tests {
                 default_memory_per_core: Some(MiB(100)),
                 ..QueueSpec::default()
             },
-            default: false,
-            waiting: 0,
-            running: 0,
             nodes: 2,
             nodes_up: 2,
             cores: 32,
-            cores_used: 0,
             your_level: AccessLevel::Allow,
-            preempt: None,
-            grace: Span::ZERO,
+            ..QueueInfo::default()
         }
     }
 

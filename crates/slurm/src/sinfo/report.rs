@@ -184,15 +184,8 @@ mod tests {
                 ..QueueSpec::default()
             },
             default: limit.is_none(),
-            waiting: 0,
-            running: 0,
-            nodes: 0,
-            nodes_up: 0,
-            cores: 0,
-            cores_used: 0,
             your_level: AccessLevel::Allow,
-            preempt: None,
-            grace: Span::ZERO,
+            ..QueueInfo::default()
         }
     }
 
