@@ -3,6 +3,7 @@
 //! Windows are of local time, so that summer time moves them as it moves people; a time that is skipped
 //! or comes twice on the day of a change is taken as the calendar's library takes it.
 
+use crate::reset::ResetPeriod;
 use cosy_model::Time;
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
@@ -84,13 +85,7 @@ impl DayTimes {
 
     /// The day, counted in that zone, begins then; the time itself where no calendar has it.
     pub fn day_of(&self, time: Time) -> Time {
-        let begins = || {
-            let at = Timestamp::from_millisecond(time.0).ok()?;
-            let day = self.zone.to_datetime(at).date();
-            let begins = day.to_zoned(self.zone.clone()).ok()?;
-            Some(Time(begins.timestamp().as_millisecond()))
-        };
-        begins().unwrap_or(time)
+        ResetPeriod::Daily.last(time, &self.zone).unwrap_or(time)
     }
 
     /// When another number holds, behind `from` and before `until`, in the order of time.

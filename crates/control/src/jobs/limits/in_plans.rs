@@ -21,8 +21,8 @@ use cosy_model::{JobId, NodeId, Time, WaitReason};
 use cosy_sched::{Hold, HoldAmount, Holds, PoolId, PoolKind, PoolSpec, Scheduler, WaitingJob};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Jobs that wait for limits which are put into a copy, at most; so many of those in the line that count
-/// with them are looked at, too.
+/// Jobs that wait for limits which are put into a copy, at most: those of the limits in question, as many
+/// that wait for others first, and as many of those in the line that count with them.
 const MOST: usize = 500;
 /// Among so many that wait for other limits those are looked for that count for the same ones, too.
 const LOOKED_AT: usize = 5000;

@@ -96,22 +96,15 @@ pub(crate) fn tell_license_count(
     name: &str,
 ) {
     let outside = jobs.licenses().outside(name);
-    let mut spec = license_spec(license_count(config, jobs, now, name).into());
+    let left = |count: u32| u64::from(count.saturating_sub(outside));
+    let mut spec = license_spec(left(licenses_at(config, now, name)));
     if let Some(times) = config.license_times.get(name) {
         // Up to the end of a day, so that this is the same all day long.
         let until = times.day_of(now) + KNOWN_AHEAD;
         let later = times.changes(now, until).into_iter();
-        spec.later = later
-            .map(|(at, count)| (at, count.saturating_sub(outside).into()))
-            .collect();
+        spec.later = later.map(|(at, count)| (at, left(count))).collect();
     }
     planning.set_pool(&PoolOf::License(name.to_owned()), spec);
-}
-
-/// Number of licences that are there for jobs.
-pub(crate) fn license_count(config: &ClusterConfig, jobs: &Jobs, now: Time, name: &str) -> u32 {
-    let outside = jobs.licenses().outside(name);
-    licenses_at(config, now, name).saturating_sub(outside)
 }
 
 /// Number of licences that there are at that time.

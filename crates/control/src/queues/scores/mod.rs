@@ -183,13 +183,7 @@ impl Scores {
         }
         let (place, new) = self.shares.place_of(member(job));
         self.changed |= new;
-        if self
-            .at
-            .get(&job.id())
-            .is_some_and(|(before, _)| *before != place)
-        {
-            self.leaves(job.id());
-        }
+        self.leaves(job.id()); // it may have stood elsewhere
         let standing = match queue.order {
             QueueOrder::Weights => &mut self.by_weights,
             QueueOrder::Fcfs | QueueOrder::FairShare => &mut self.by_share,
@@ -204,10 +198,7 @@ impl Scores {
         }
         let stops = stops.filter(|stops| *stops > self.mark);
         self.stops.extend(stops.map(|stops| (stops, job.id())));
-        let before = self.at.insert(job.id(), (place, stops));
-        if let Some((_, Some(before))) = before.filter(|(_, before)| *before != stops) {
-            self.stops.remove(&(before, job.id()));
-        }
+        self.at.insert(job.id(), (place, stops));
     }
 
     /// The key of a job is looked at again at each mark: its priority grows.

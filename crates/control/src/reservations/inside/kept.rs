@@ -19,11 +19,6 @@ pub(crate) fn license_kept(
     let Some(pool) = planning.pools().license(name) else {
         return (kept, in_use);
     };
-    let told: BTreeMap<_, _> = planning.cluster().holders_elsewhere().collect();
-    let of_pool = |holder: &Holder| -> u64 {
-        let held = holder.held().filter(|(id, _)| *id == pool);
-        held.map(|(_, amount)| amount).sum()
-    };
     let active = reservations.active().filter(|id| Some(*id) != without);
     for reservation in active.filter_map(|id| reservations.get(id)) {
         kept = kept.saturating_add(reservation.row().ask.licenses.get(name));
@@ -31,6 +26,11 @@ pub(crate) fn license_kept(
     if kept == 0 {
         return (kept, in_use);
     }
+    let told: BTreeMap<_, _> = planning.cluster().holders_elsewhere().collect();
+    let of_pool = |holder: &Holder| -> u64 {
+        let held = holder.held().filter(|(id, _)| *id == pool);
+        held.map(|(_, amount)| amount).sum()
+    };
     let inside = planning.all_inside().iter();
     for (job, _) in inside.filter(|(_, within)| Some(**within) != without) {
         let inside = planner_for(planning, reservations, *job).holder(*job);
