@@ -17,8 +17,11 @@
 //! last user of the first. Cosy merges: then equal accounts are treated alike, whatever order they were
 //! made in, and what users can read is what happens.
 //!
-//! What always holds: the use of an account is its own and that of its children; a line of children is
-//! in order unless it is marked; only accounts with users below are in lines.
+//! What always holds: the use of an account is its own and that of its children; only accounts with users
+//! below are in lines; when ranks were given a line of children is in order, and until they are given anew
+//! whoever has used something since is noted, and whose line has grown.
+
+mod walk;
 
 use crate::ordinals;
 use crate::usage::Usage;
@@ -86,10 +89,14 @@ struct Node {
     all_shares: u64,
     /// Users below.
     users: u32,
-    /// The children of its level, in order unless it is marked.
+    /// The children of its level, as they stood when ranks were given.
     line: Vec<Place>,
-    /// The line has to be ordered anew.
-    marked: bool,
+    /// Its place in the line of its level.
+    at: usize,
+    /// It stands as high as the one before it in that line.
+    tied: bool,
+    /// Its use has changed since ranks were given.
+    noted: bool,
     standing: Ranked,
 }
 
@@ -124,13 +131,20 @@ impl Node {
             all_shares: 0,
             users: 0,
             line: Vec::new(),
-            marked: false,
+            at: 0,
+            tied: false,
+            noted: false,
             standing: Ranked::default(),
         }
     }
 
     fn is_level(&self) -> bool {
         !self.is_user && self.shares != Shares::Parent
+    }
+
+    /// Whether it stands in the line of its level.
+    fn is_in_line(&self) -> bool {
+        self.users > 0 && (self.is_user || self.is_level())
     }
 }
 
@@ -140,22 +154,17 @@ impl Node {
 pub struct FairTree {
     nodes: Vec<Node>,
     ties: Ties,
-    /// Ranks are not those of the tree as it is.
-    stale: bool,
+    /// Whose use has changed since ranks were given.
+    noted: Vec<Place>,
+    /// Levels whose line has grown since then.
+    grown: Vec<Place>,
+    /// Children of accounts that are tied were walked as one list: whoever uses something there may change
+    /// ranks though no line is in another order.
+    merged: bool,
     /// The ordinal of who is served first.
     first: i64,
     /// Users with their ranks, in the order of the last walk.
     walked: Vec<(Place, u32)>,
-}
-
-/// A line that is being walked.
-struct Walk {
-    line: Vec<Place>,
-    at: usize,
-    /// The level fair share of the one before; for the first: whether it is tied with what came before
-    /// its account.
-    before: Option<LevelFairShare>,
-    tied: bool,
 }
 
 impl FairTree {
@@ -165,7 +174,9 @@ impl FairTree {
         Self {
             nodes: vec![root],
             ties,
-            stale: false,
+            noted: Vec::new(),
+            grown: Vec::new(),
+            merged: false,
             first: 0,
             walked: Vec::new(),
         }
@@ -190,7 +201,6 @@ impl FairTree {
         };
         let place = Place(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.nodes.push(Node::new(above, level, is_user, shares));
-        self.stale = true;
         if let (Shares::Of(shares), Some(level)) = (shares, self.nodes.get_mut(level.index())) {
             level.all_shares += u64::from(shares);
         }
@@ -209,13 +219,13 @@ impl FairTree {
             };
             node.users += 1;
             let (above, level) = (node.above, node.level);
-            let first = node.users == 1 && (node.is_user || node.is_level());
+            let first = node.users == 1 && node.is_in_line();
             if place == Place::ROOT {
                 return;
             }
-            if let (true, Some(level)) = (first, self.nodes.get_mut(level.index())) {
-                level.line.push(place);
-                level.marked = true;
+            if let (true, Some(line)) = (first, self.nodes.get_mut(level.index())) {
+                line.line.push(place);
+                self.grown.push(level);
             }
             place = above;
         }
@@ -230,18 +240,16 @@ impl FairTree {
         if old == usage {
             return;
         }
-        self.stale = true;
         let mut at = place;
         while let Some(node) = self.nodes.get_mut(at.index()) {
             node.usage = Usage(node.usage.0.saturating_sub(old.0)).plus(usage);
-            let (level, above) = (node.level, node.above);
             if at == Place::ROOT {
                 return;
             }
-            if let Some(level) = self.nodes.get_mut(level.index()) {
-                level.marked = true;
+            if !std::mem::replace(&mut node.noted, true) {
+                self.noted.push(at);
             }
-            at = above;
+            at = node.above;
         }
     }
 
@@ -344,23 +352,12 @@ impl FairTree {
 
     /// Gives ranks anew, and tells which users stand otherwise than before.
     pub fn rank(&mut self) -> Moved {
-        if !std::mem::take(&mut self.stale) {
+        let changed = self.order_lines();
+        if !changed && !self.merged && self.walked.len() == self.users() as usize {
             return Moved::default();
         }
-        for at in 0..self.nodes.len() {
-            let Some(node) = self.nodes.get_mut(at) else {
-                continue;
-            };
-            if !std::mem::take(&mut node.marked) {
-                continue;
-            }
-            let mut line = std::mem::take(&mut node.line);
-            self.put_in_order(&mut line);
-            if let Some(node) = self.nodes.get_mut(at) {
-                node.line = line;
-            }
-        }
-        let walked = self.walk();
+        let (walked, merged) = walk::walk(self);
+        self.merged = merged;
         if walked == self.walked {
             return Moved::default();
         }
@@ -404,58 +401,73 @@ impl FairTree {
         ordinals::numbers(&members)
     }
 
-    /// From the highest level fair share down, users before accounts, then as they were made.
-    fn put_in_order(&self, line: &mut [Place]) {
-        line.sort_by_cached_key(|place| {
-            (Reverse(self.level_fair_share(*place)), !self.is_user(*place), *place)
-        });
+    /// Puts the lines in order in which somebody has overtaken or come. False: none of them has changed.
+    fn order_lines(&mut self) -> bool {
+        let mut levels = std::mem::take(&mut self.grown);
+        for place in std::mem::take(&mut self.noted) {
+            if let Some(node) = self.nodes.get_mut(place.index()) {
+                node.noted = false;
+            }
+            if !self.stands_right(place) {
+                levels.push(self.level_of(place));
+            }
+        }
+        levels.sort_unstable();
+        levels.dedup();
+        for level in &levels {
+            self.put_line_in_order(*level);
+        }
+        !levels.is_empty()
     }
 
-    /// Each user with its rank, in the order of the walk.
-    fn walk(&self) -> Vec<(Place, u32)> {
-        let mut next = self.users();
-        let mut given = next;
-        let mut ranks = Vec::with_capacity(next as usize);
-        let start = |line: Vec<Place>, tied| Walk {
-            line,
-            at: 0,
-            before: None,
-            tied,
+    /// Whether it stands between those beside it in its line as it did. It is enough to ask this of whoever
+    /// has used something: by how much another uses more or less than the sum of its level changes nothing
+    /// between two others.
+    fn stands_right(&self, place: Place) -> bool {
+        let Some(node) = self.node(place).filter(|node| node.is_in_line()) else {
+            return true; // it stands nowhere
         };
-        let mut under_way = vec![start(self.line_of(Place::ROOT).to_vec(), false)];
-        while let Some(walk) = under_way.last_mut() {
-            let Some(place) = walk.line.get(walk.at).copied() else {
-                under_way.pop();
-                continue;
+        let line = self.line_of(node.level);
+        let as_before = |first: Option<&Place>, second: Option<&Place>| {
+            let (Some(first), Some(second)) = (first, second) else {
+                return true;
             };
-            walk.at += 1;
-            let share = self.level_fair_share(place);
-            let tied = walk.before.map_or(walk.tied, |before| before == share);
-            walk.before = Some(share);
-            if self.is_user(place) {
-                if !tied {
-                    given = next;
-                }
-                ranks.push((place, given));
-                next = next.saturating_sub(1);
-                continue;
+            let tied = self.node(*second).is_some_and(|node| node.tied);
+            let (one, two) = (self.order_of(*first), self.order_of(*second));
+            one < two && tied == (one.0 == two.0)
+        };
+        let before = node.at.checked_sub(1).and_then(|at| line.get(at));
+        let itself = line.get(node.at);
+        as_before(before, itself) && as_before(itself, line.get(node.at + 1))
+    }
+
+    fn put_line_in_order(&mut self, level: Place) {
+        let Some(node) = self.nodes.get_mut(level.index()) else {
+            return;
+        };
+        let mut line = std::mem::take(&mut node.line);
+        self.put_in_order(&mut line);
+        let mut before = None;
+        for (at, place) in line.iter().enumerate() {
+            let share = self.level_fair_share(*place);
+            let tied = before.replace(share) == Some(share);
+            if let Some(node) = self.nodes.get_mut(place.index()) {
+                (node.at, node.tied) = (at, tied);
             }
-            let mut line = self.line_of(place).to_vec();
-            if self.ties == Ties::Merged {
-                let first = line.len();
-                while let Some(next) = walk.line.get(walk.at)
-                    && self.level_fair_share(*next) == share
-                {
-                    line.extend_from_slice(self.line_of(*next));
-                    walk.at += 1;
-                }
-                if line.len() > first {
-                    self.put_in_order(&mut line);
-                }
-            }
-            under_way.push(start(line, tied));
         }
-        ranks
+        if let Some(node) = self.nodes.get_mut(level.index()) {
+            node.line = line;
+        }
+    }
+
+    /// From the highest level fair share down, users before accounts, then as they were made.
+    fn put_in_order(&self, line: &mut [Place]) {
+        line.sort_by_cached_key(|place| self.order_of(*place));
+    }
+
+    /// The lesser is walked first.
+    fn order_of(&self, place: Place) -> (Reverse<LevelFairShare>, bool, Place) {
+        (Reverse(self.level_fair_share(place)), !self.is_user(place), place)
     }
 }
 

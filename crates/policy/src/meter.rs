@@ -42,16 +42,29 @@ pub struct Held {
 }
 
 impl Held {
+    /// From when on it counts.
+    fn counts_from(&self, measure: Measure) -> Time {
+        self.start.max(measure.since)
+    }
+
     /// Each resource as a run of its own, as far as it counts.
     fn runs(&self, measure: Measure) -> impl Iterator<Item = (Resource, Run)> {
+        let start = measure.decay.integral(self.counts_from(measure));
         let run = move |rate| Run {
             rate,
-            start: self.start.max(measure.since),
+            start,
             limit: self.limit,
         };
         self.rates
             .iter()
             .map(move |(resource, rate)| (*resource, run(*rate)))
+    }
+
+    /// Of one that is suspended: what a rate of one has used until then.
+    fn until_paused(&self, measure: Measure) -> Option<u128> {
+        let from = self.counts_from(measure);
+        let used = |since| measure.decay.between(from, since);
+        self.suspended.map(used)
     }
 
     /// The rate of one resource.
@@ -80,20 +93,22 @@ impl Meter {
 
     /// A job holds nodes.
     pub fn begins(&mut self, measure: Measure, held: &Held) {
+        let paused = held.until_paused(measure);
         for (resource, run) in held.runs(measure) {
-            change(&mut self.running, resource, |running| match held.suspended {
-                None => running.begins(measure.decay, run),
-                Some(since) => running.pauses(measure.decay.used(run.rate, run.start, since)),
+            change(&mut self.running, resource, |running| match paused {
+                None => running.begins(run),
+                Some(held) => running.pauses(Usage(held.saturating_mul(run.rate.into()))),
             });
         }
     }
 
     /// It holds them no more, or in another way; told as it was told at its beginning.
     pub fn ends(&mut self, measure: Measure, held: &Held) {
+        let paused = held.until_paused(measure);
         for (resource, run) in held.runs(measure) {
-            change(&mut self.running, resource, |running| match held.suspended {
-                None => running.ends(measure.decay, run),
-                Some(since) => running.goes_on(measure.decay.used(run.rate, run.start, since)),
+            change(&mut self.running, resource, |running| match paused {
+                None => running.ends(run),
+                Some(held) => running.goes_on(Usage(held.saturating_mul(run.rate.into()))),
             });
         }
         self.running.retain(|(_, running)| !running.is_nothing());
@@ -102,10 +117,11 @@ impl Meter {
     /// What a job has used until then is stored.
     pub fn stores(&mut self, measure: Measure, held: &Held, until: Time) {
         let until = held.suspended.map_or(until, |since| since.min(until));
-        for (resource, run) in held.runs(measure) {
-            let used = measure.decay.used(run.rate, run.start, until);
+        let one = measure.decay.between(held.counts_from(measure), until);
+        for (resource, rate) in &held.rates {
+            let used = Usage(one.saturating_mul(u128::from(*rate)));
             if used.0 > 0 {
-                change(&mut self.stored, resource, |stored| *stored = stored.plus(used));
+                change(&mut self.stored, *resource, |stored| *stored = stored.plus(used));
             }
         }
     }

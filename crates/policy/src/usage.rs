@@ -109,10 +109,13 @@ impl Decay {
     /// What `rate` (thousandths of a billing unit) adds when it is held from one time to the other.
     /// Pieces of a run add up to exactly the whole.
     pub fn used(self, rate: u64, from: Time, to: Time) -> Usage {
-        let held = self
-            .integral(to)
-            .saturating_sub(self.integral(from.min(to)));
-        Usage(held.saturating_mul(u128::from(rate)))
+        Usage(self.between(from, to).saturating_mul(u128::from(rate)))
+    }
+
+    /// What a rate of one adds from one time to the other.
+    pub fn between(self, from: Time, to: Time) -> u128 {
+        self.integral(to)
+            .saturating_sub(self.integral(from.min(to)))
     }
 
     /// What use is worth at that time, in thousandths of billing units times milliseconds.
@@ -217,27 +220,27 @@ pub struct Running {
 pub struct Run {
     /// Thousandths of a billing unit, with the factor of its QOS.
     pub rate: u64,
-    /// When it began to count.
-    pub start: Time,
+    /// The integral of the decay ([`Decay::integral`]) when it began to count.
+    pub start: u128,
     /// When its limit is reached.
     pub limit: Time,
 }
 
 impl Running {
     /// A job has begun to run.
-    pub fn begins(&mut self, decay: Decay, run: Run) {
+    pub fn begins(&mut self, run: Run) {
         let rate = u128::from(run.rate);
         self.rates = self.rates.saturating_add(run.rate);
-        let start = rate.wrapping_mul(decay.integral(run.start));
+        let start = rate.wrapping_mul(run.start);
         self.at_start = self.at_start.wrapping_add(start);
         self.at_limit = self.at_limit.saturating_add(rate * run.limit_ms());
     }
 
     /// That job runs no more. What it has used is to be added to what is stored: [`Decay::used`].
-    pub fn ends(&mut self, decay: Decay, run: Run) {
+    pub fn ends(&mut self, run: Run) {
         let rate = u128::from(run.rate);
         self.rates = self.rates.saturating_sub(run.rate);
-        let start = rate.wrapping_mul(decay.integral(run.start));
+        let start = rate.wrapping_mul(run.start);
         self.at_start = self.at_start.wrapping_sub(start);
         self.at_limit = self.at_limit.saturating_sub(rate * run.limit_ms());
     }
@@ -379,14 +382,14 @@ mod tests {
             let decay = week();
             let mut running = Running::default();
             let run = |(rate, start, length): (u64, i64, i64)| Run {
-                rate, start: later(start), limit: later(start + length),
+                rate, start: decay.integral(later(start)), limit: later(start + length),
             };
-            jobs.iter().for_each(|job| running.begins(decay, run(*job)));
+            jobs.iter().for_each(|job| running.begins(run(*job)));
             let each = jobs.iter().fold(Usage(0), |sum, (rate, start, _)| {
                 sum.plus(decay.used(*rate, later(*start), later(now)))
             });
             prop_assert_eq!(running.used(decay.integral(later(now))), each);
-            jobs.iter().for_each(|job| running.ends(decay, run(*job)));
+            jobs.iter().for_each(|job| running.ends(run(*job)));
             prop_assert_eq!(running, Running::default());
         }
 
@@ -394,8 +397,8 @@ mod tests {
         fn committed_use_is_what_was_used_and_the_rest(rate in 1000..1u64 << 30, hours in 1..90i64) {
             let decay = week();
             let mut running = Running::default();
-            let run = Run { rate, start: NOW, limit: later(100 * 3_600_000) };
-            running.begins(decay, run);
+            let run = Run { rate, start: decay.integral(NOW), limit: later(100 * 3_600_000) };
+            running.begins(run);
             let at = later(hours * 3_600_000);
             let rest = rate as f64 / 1000.0 * ((100 - hours) * 3_600_000) as f64;
             let used = worth(decay, running.used(decay.integral(at)), at);

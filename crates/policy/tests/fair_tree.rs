@@ -113,6 +113,11 @@ fn sketch() -> impl Strategy<Value = Sketch> {
     prop::collection::vec((0..100usize, prop::bool::weighted(0.6), shares, used), 1..40)
 }
 
+/// Who uses how much from one time to the next at which ranks are given.
+fn later() -> impl Strategy<Value = Vec<Vec<(usize, u64)>>> {
+    prop::collection::vec(prop::collection::vec((0..100usize, 0..5u64), 1..4), 0..6)
+}
+
 fn hang(member: &mut Member, above: Place, new: &Member) {
     if member.place == above {
         member.children.push(new.clone());
@@ -176,15 +181,17 @@ fn ranks(tree: &FairTree, users: &[Place]) -> Vec<(Place, u32)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
-    fn as_the_documentation_says(sketch in sketch(), later in prop::collection::vec((0..100usize, 0..5u64), 0..6)) {
+    fn as_the_documentation_says(sketch in sketch(), later in later()) {
         let (mut tree, mut root, users) = build(&sketch);
         tree.rank();
         prop_assert_eq!(ranks(&tree, &users), brute(&root));
-        for (who, used) in later.into_iter().filter(|_| !users.is_empty()) {
-            let user = users[who % users.len()];
+        for each in later.into_iter().filter(|_| !users.is_empty()) {
             let before = ranks(&tree, &users);
-            tree.has_used(user, Usage(u128::from(used * 6)));
-            set(&mut root, user, used * 6);
+            for (who, used) in each {
+                let user = users[who % users.len()];
+                tree.has_used(user, Usage(u128::from(used * 6)));
+                set(&mut root, user, used * 6);
+            }
             let stood: Vec<i64> = users.iter().map(|user| tree.standing_of(*user).ordinal).collect();
             let moved = tree.rank();
             let (mut told, mut numbered) = (moved.ranks, moved.ordinals);

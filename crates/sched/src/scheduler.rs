@@ -224,14 +224,13 @@ impl Scheduler {
     /// A waiting job has this key from now on: what it wants is the same as before. False when it does
     /// not wait.
     pub fn set_order(&mut self, key: OrderKey) -> bool {
-        let Some(mut waiting) = self.waiting.remove(key.job) else {
+        let Some(waiting) = self.waiting.get_mut(key.job) else {
             return false;
         };
-        self.out_of_line(&waiting);
-        waiting.job.key = key;
-        let queue = waiting.job.queue;
-        let queue_key = queue_key((&self.groups, &self.classes), &waiting);
-        self.waiting.insert(key.job, waiting);
+        let old = std::mem::replace(&mut waiting.job.key, key);
+        let (queue, class) = (waiting.job.queue, waiting.class);
+        let queue_key = queue_key((&self.groups, &self.classes), waiting);
+        self.out_of_line(queue, &old, class);
         if self.queues.get(queue.index()).is_some_and(|q| q.starts) {
             self.line_up(queue, key, queue_key);
         }
@@ -505,17 +504,16 @@ impl Scheduler {
 
     /// A job that waits no more leaves its line.
     fn step_out(&mut self, waiting: &Waiting) {
-        self.out_of_line(waiting);
+        self.out_of_line(waiting.job.queue, &waiting.job.key, waiting.class);
         self.groups.leave(waiting.group);
         self.classes.leave(waiting.class);
     }
 
-    fn out_of_line(&mut self, waiting: &Waiting) {
-        let (queue, key) = (waiting.job.queue, waiting.job.key);
+    fn out_of_line(&mut self, queue: QueueId, key: &OrderKey, class: ClassId) {
         if let Some(queue) = self.queues.get(queue.index())
             && let Some(pool) = self.node_pools.get_mut(queue.pool)
         {
-            pool.take_out(&key, self.classes.needs(waiting.class));
+            pool.take_out(key, self.classes.needs(class));
             if pool.break_promise(key.job) {
                 self.touch_holders();
             }

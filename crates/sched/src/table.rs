@@ -39,6 +39,10 @@ impl<K: Hash + Eq + Copy, T> Table<K, T> {
         self.all.get(&key)
     }
 
+    pub fn get_mut(&mut self, key: K) -> Option<&mut T> {
+        self.all.get_mut(&key)
+    }
+
     pub fn contains(&self, key: K) -> bool {
         self.all.contains_key(&key)
     }

@@ -2,7 +2,7 @@
 
 use super::effect::{Effect, Said, kept};
 use super::row::PolicyRow;
-use super::{Numbers, Policy};
+use super::{Numbers, Policy, denies_places};
 use crate::record::Record;
 use cosy_model::policy::{AccountRecord, AssociationKey, AssociationRecord, QosRecord, UserRecord};
 use std::collections::BTreeMap;
@@ -162,6 +162,14 @@ fn get(it: &Policy, which: &Which) -> Option<PolicyRow> {
 
 /// Puts a record in or takes it out, and tells what was there.
 fn set(it: &mut Policy, which: &Which, row: Option<PolicyRow>) -> Option<PolicyRow> {
+    let now = row.as_ref().is_some_and(denies_places);
+    let before = exchange(it, which, row);
+    let was = before.as_ref().is_some_and(denies_places);
+    it.without_places = it.without_places + usize::from(now) - usize::from(was);
+    before
+}
+
+fn exchange(it: &mut Policy, which: &Which, row: Option<PolicyRow>) -> Option<PolicyRow> {
     match which {
         Which::Account(name) => {
             let new = match row {

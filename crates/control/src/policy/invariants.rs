@@ -74,6 +74,9 @@ fn who_waits_for_a_limit_waits(it: &Rooms) -> Result<(), String> {
 
 impl Policy {
     fn check(&self) -> Result<(), String> {
+        if self.without_places != self.count_without_places() {
+            return Err("records that deny guaranteed starts are not counted right".to_owned());
+        }
         self.tree_is_one()?;
         self.names_are_known()?;
         let mut again = Self::default();

@@ -38,7 +38,8 @@ use self::limits::counts::Counts;
 use self::row::PolicyRow;
 use crate::turn::Turn;
 use cosy_model::policy::{
-    AccountRecord, AssociationKey, AssociationRecord, NORMAL, QosRecord, ROOT, UserRecord,
+    AccountRecord, AssociationKey, AssociationRecord, LimitKind, Limits, NORMAL, QosFlag,
+    QosRecord, ROOT, UserRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,6 +72,8 @@ pub(crate) struct Policy {
     of_user: BTreeMap<String, Vec<AssociationKey>>,
     /// What is counted of jobs for the sake of limits.
     counts: Counts,
+    /// Records because of which a job may get no guaranteed start ([`denies_places`]).
+    without_places: usize,
 }
 
 impl Default for Policy {
@@ -100,6 +103,7 @@ impl Default for Policy {
             children: BTreeMap::new(),
             of_user: BTreeMap::new(),
             counts: Counts::default(),
+            without_places: 0,
         }
     }
 }
@@ -164,6 +168,19 @@ impl Policy {
                 own.push(key.clone());
             }
         }
+        self.without_places = self.count_without_places();
+    }
+
+    fn count_without_places(&self) -> usize {
+        let qos = self.qos.values().filter(|row| qos_denies_places(row));
+        let limits = self.accounts.values().map(|row| &row.settings.limits);
+        let limits = limits.chain(self.associations.values().map(|row| &row.settings.limits));
+        qos.count() + limits.filter(|limits| have_threshold(limits)).count()
+    }
+
+    /// Whether a job may get no guaranteed start because of a record.
+    pub(crate) const fn may_deny_places(&self) -> bool {
+        self.without_places > 0
     }
 
     /// The account of that name.
@@ -241,5 +258,25 @@ impl Policy {
             association: self.next.association,
             qos: self.next.qos,
         }
+    }
+}
+
+fn have_threshold(limits: &Limits) -> bool {
+    limits
+        .iter()
+        .any(|(key, _)| key.kind == LimitKind::MinPrioThreshold)
+}
+
+fn qos_denies_places(row: &QosRecord) -> bool {
+    row.flags.contains(&QosFlag::NoReserve) || have_threshold(&row.limits)
+}
+
+/// Whether a record may be why a job gets no guaranteed start.
+fn denies_places(row: &PolicyRow) -> bool {
+    match row {
+        PolicyRow::Account(row) => have_threshold(&row.settings.limits),
+        PolicyRow::Association(row) => have_threshold(&row.settings.limits),
+        PolicyRow::Qos(row) => qos_denies_places(row),
+        PolicyRow::User(_) | PolicyRow::Numbers { .. } => false,
     }
 }

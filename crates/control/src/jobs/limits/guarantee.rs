@@ -26,6 +26,9 @@ pub(crate) fn no_place<'a>(
     policy: &'a Policy,
     job: &'a Job,
 ) -> Option<NoPlace<'a>> {
+    if !policy.may_deny_places() {
+        return None; // asked of each job whose rank changes
+    }
     let qos = job.spec().qos.as_deref().and_then(|name| policy.qos(name));
     if let Some(row) = qos.filter(|row| row.flags.contains(&QosFlag::NoReserve)) {
         return Some(NoPlace::Flag(&row.name));

@@ -31,10 +31,13 @@ use cosy_model::policy::Tres;
 use cosy_model::{JobId, QueueOrder, QueueSpec, Span, Time};
 use cosy_policy::fair_tree::Place;
 use cosy_policy::ordinals;
+use cosy_policy::reset::ResetPeriod;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ranks are given at most this often: each takes a walk over all users.
 const RANKS_APART: Span = Span::from_secs(1);
+/// Marks are so far apart at least where nothing hangs on them.
+const IDLE_PERIOD: Span = Span::from_secs(86_400);
 /// In queues with weighted factors a rank is a number that counts, so one user's use changes the keys of
 /// many: after as many as this the next are made a second later. Source: Slurm makes all anew every
 /// `PriorityCalcPeriod`, five minutes.
@@ -46,6 +49,8 @@ pub(crate) struct Scores {
     config: PriorityConfig,
     /// Some queue orders by more than dates.
     orders: bool,
+    /// Marks are due though nobody waits: for limits, for the age of jobs, or because use is forgotten.
+    marks: bool,
     /// Use is kept: for that, for limits of minutes, or because the configuration says so.
     on: bool,
     shares: Shares,
@@ -90,6 +95,10 @@ impl Scores {
     ) {
         self.orders = queues.iter().any(|queue| queue.order != QueueOrder::Fcfs);
         self.on = self.orders || limits || config.keep_usage;
+        let weights = queues
+            .iter()
+            .any(|queue| queue.order == QueueOrder::Weights);
+        self.marks = limits || weights || config.reset != ResetPeriod::None;
         self.config = config.clone();
         self.shares.configure(config, now);
         (self.mark, self.changed) = (now, self.on);
@@ -248,9 +257,28 @@ impl Scores {
             let ranks = self.changed && self.orders && self.anybody_stands();
             let soon = ranks.then(|| self.ranked + RANKS_APART);
             let weigh = (self.weigh && !self.by_weights.is_empty()).then_some(self.weigh_from);
-            let mark = self.mark + self.config.period;
-            soon.into_iter().chain(weigh).fold(mark, Time::min)
+            soon.into_iter()
+                .chain(weigh)
+                .fold(self.next_mark(), Time::min)
         })
+    }
+
+    /// When the next mark is due: where use only fades and nobody waits for a turn that hangs on it, all
+    /// use fades alike, and nothing is to be looked at.
+    fn next_mark(&self) -> Time {
+        let period = match self.marks || self.anybody_stands() || !self.watched.is_empty() {
+            true => self.config.period,
+            false => self.config.period.max(self.idle_period()),
+        };
+        self.mark + period
+    }
+
+    /// The measure of use has to be moved now and then, so a short half-life counts.
+    fn idle_period(&self) -> Span {
+        match self.config.half_life {
+            Span::ZERO => IDLE_PERIOD,
+            half => half.min(IDLE_PERIOD),
+        }
     }
 
     /// Gives ranks anew and notes whose keys change, where it is time.
@@ -258,7 +286,7 @@ impl Scores {
         if self.next_due().is_none_or(|due| now < due) {
             return;
         }
-        if now >= self.mark + self.config.period {
+        if now >= self.next_mark() {
             self.mark = now;
             self.shares.mark(now);
             while let Some((stops, job)) = self.stops.first().copied()
