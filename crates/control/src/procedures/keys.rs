@@ -8,6 +8,7 @@ use crate::reservations::inside::procedures::{is_queued, planner_of};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::JobId;
+use cosy_sched::OrderKey;
 
 /// Keys that are made anew in one turn, at most.
 const KEYS_AT_ONCE: usize = 500;
@@ -30,8 +31,26 @@ pub(crate) fn keys_due(rooms: &mut Rooms, turn: &mut Turn) {
             return;
         };
         turn.looked(1);
-        make_key_anew(rooms, turn, id);
+        if !only_the_score_is_another(rooms, id) {
+            make_key_anew(rooms, turn, id);
+        }
     }
+}
+
+/// The ranks of many are others when one job ends, and most of their jobs stand where nothing else depends
+/// on it. False: it has to be looked at whole.
+fn only_the_score_is_another(rooms: &mut Rooms, id: JobId) -> bool {
+    if rooms.config.preemption.is_on() || rooms.policy.may_deny_places() {
+        return false;
+    }
+    let Some(score) = rooms.queues.scores().share_of(id) else {
+        return false;
+    };
+    let planner = rooms.planning.cluster_mut();
+    let Some(before) = planner.order_of(id).filter(|key| !key.no_place) else {
+        return false;
+    };
+    before.score == score || planner.set_order(OrderKey { score, ..before })
 }
 
 /// The same at once for all, of jobs out of the store: nobody waits for an answer yet.

@@ -43,6 +43,17 @@ const IDLE_PERIOD: Span = Span::from_secs(86_400);
 /// `PriorityCalcPeriod`, five minutes.
 const KEYS_IN_A_SECOND: i64 = 5000;
 
+/// How a job stands in a planner.
+#[derive(Clone, Copy, Debug)]
+struct Stands {
+    /// At whose place.
+    place: Place,
+    /// Its key is the number of that place and nothing else.
+    by_share: bool,
+    /// When it stops ageing, where it is in [`Scores::stops`].
+    stops: Option<Time>,
+}
+
 /// Scores of the queues.
 #[derive(Debug, Default)]
 pub(crate) struct Scores {
@@ -68,8 +79,8 @@ pub(crate) struct Scores {
     weigh: bool,
     /// Before then no others are taken there.
     weigh_from: Time,
-    /// At whose place each of them stands, and when it stops ageing, where it is in [`Self::stops`].
-    at: BTreeMap<JobId, (Place, Option<Time>)>,
+    /// How each of them stands.
+    at: BTreeMap<JobId, Stands>,
     /// When jobs of queues with weighted factors stop ageing.
     stops: BTreeSet<(Time, JobId)>,
     /// Those that have: their keys are of the last mark.
@@ -130,7 +141,7 @@ impl Scores {
             }
             self.at
                 .values_mut()
-                .for_each(|(place, _)| *place = at(*place));
+                .for_each(|stands| stands.place = at(stands.place));
             let mut weighed = Vec::new();
             for (before, place) in &moved {
                 let rank = self.weighed.get(before.index()).copied().unwrap_or(0);
@@ -207,7 +218,13 @@ impl Scores {
         }
         let stops = stops.filter(|stops| *stops > self.mark);
         self.stops.extend(stops.map(|stops| (stops, job.id())));
-        self.at.insert(job.id(), (place, stops));
+        let by_share = queue.order == QueueOrder::FairShare && job.spec().priority.is_none();
+        let stands = Stands {
+            place,
+            by_share,
+            stops,
+        };
+        self.at.insert(job.id(), stands);
     }
 
     /// The key of a job is looked at again at each mark: its priority grows.
@@ -229,7 +246,7 @@ impl Scores {
     }
 
     fn leaves(&mut self, id: JobId) {
-        let Some((place, stops)) = self.at.remove(&id) else {
+        let Some(Stands { place, stops, .. }) = self.at.remove(&id) else {
             return;
         };
         if let Some(stops) = stops {
@@ -294,8 +311,8 @@ impl Scores {
             {
                 self.stops.pop_first();
                 self.full.insert(job);
-                if let Some((_, own)) = self.at.get_mut(&job) {
-                    *own = None;
+                if let Some(stands) = self.at.get_mut(&job) {
+                    stands.stops = None;
                 }
             }
             self.due.extend(&self.full);
@@ -317,9 +334,9 @@ impl Scores {
     /// Who stops ageing stands in a planner.
     pub fn stops_are_right(&self) -> bool {
         let at = |(stops, id): &(Time, JobId)| {
-            self.at.get(id).is_some_and(|(_, own)| *own == Some(*stops))
+            self.at.get(id).is_some_and(|own| own.stops == Some(*stops))
         };
-        let own = self.at.values().filter(|(_, stops)| stops.is_some());
+        let own = self.at.values().filter(|own| own.stops.is_some());
         self.stops.iter().all(at) && own.count() == self.stops.len()
     }
 
@@ -361,6 +378,13 @@ impl Scores {
     /// Whether keys have to be made anew.
     pub fn is_due(&self) -> bool {
         !self.due.is_empty()
+    }
+
+    /// The score of a job that stands in a planner, where it is that of its user and nothing else.
+    pub fn share_of(&self, id: JobId) -> Option<i64> {
+        let stands = self.at.get(&id).filter(|stands| stands.by_share)?;
+        let ordinal = self.shares.tree().standing_of(stands.place).ordinal;
+        (ordinal > 0).then_some(ordinal)
     }
 
     /// The score of a job by fair share: a number in the order of ranks. What an administrator has given a
