@@ -92,7 +92,7 @@ struct Node {
     /// The children of its level, as they stood when ranks were given.
     line: Vec<Place>,
     /// Its place in the line of its level.
-    at: usize,
+    at: u32,
     /// It stands as high as the one before it in that line.
     tied: bool,
     /// Its use has changed since ranks were given.
@@ -436,9 +436,9 @@ impl FairTree {
             let (one, two) = (self.order_of(*first), self.order_of(*second));
             one < two && tied == (one.0 == two.0)
         };
-        let before = node.at.checked_sub(1).and_then(|at| line.get(at));
-        let itself = line.get(node.at);
-        as_before(before, itself) && as_before(itself, line.get(node.at + 1))
+        let before = node.at.checked_sub(1).and_then(|at| line.get(at as usize));
+        let itself = line.get(node.at as usize);
+        as_before(before, itself) && as_before(itself, line.get(node.at as usize + 1))
     }
 
     fn put_line_in_order(&mut self, level: Place) {
@@ -448,7 +448,7 @@ impl FairTree {
         let mut line = std::mem::take(&mut node.line);
         self.put_in_order(&mut line);
         let mut before = None;
-        for (at, place) in line.iter().enumerate() {
+        for (at, place) in (0..).zip(&line) {
             let share = self.level_fair_share(*place);
             let tied = before.replace(share) == Some(share);
             if let Some(node) = self.nodes.get_mut(place.index()) {

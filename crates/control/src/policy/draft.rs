@@ -150,12 +150,8 @@ impl<'a> Draft<'a> {
 fn get(it: &Policy, which: &Which) -> Option<PolicyRow> {
     match which {
         Which::Account(name) => it.accounts.get(name).cloned().map(PolicyRow::Account),
-        Which::User(name) => it.users.get(name).cloned().map(PolicyRow::User),
-        Which::Association(key) => it
-            .associations
-            .get(key)
-            .cloned()
-            .map(PolicyRow::Association),
+        Which::User(name) => it.user(name).cloned().map(PolicyRow::User),
+        Which::Association(key) => it.association(key).cloned().map(PolicyRow::Association),
         Which::Qos(name) => it.qos.get(name).cloned().map(PolicyRow::Qos),
     }
 }
@@ -179,10 +175,10 @@ fn exchange(it: &mut Policy, which: &Which, row: Option<PolicyRow>) -> Option<Po
             set_account(it, name, new).map(PolicyRow::Account)
         }
         Which::User(name) => match row {
-            Some(PolicyRow::User(row)) => it.users.insert(name.clone(), row),
+            Some(PolicyRow::User(row)) => it.users.insert(name.clone(), Box::new(row)),
             _ => it.users.remove(name),
         }
-        .map(PolicyRow::User),
+        .map(|row| PolicyRow::User(*row)),
         Which::Association(key) => {
             let new = match row {
                 Some(PolicyRow::Association(row)) => Some(row),
@@ -229,7 +225,7 @@ fn set_association(
     let user = key.user.clone().unwrap_or_default();
     let there = row.is_some();
     let before = match row {
-        Some(row) => it.associations.insert(key.clone(), row),
+        Some(row) => it.associations.insert(key.clone(), Box::new(row)),
         None => it.associations.remove(key),
     };
     let own = it.of_user.entry(user.clone()).or_default();
@@ -244,5 +240,5 @@ fn set_association(
     if own.is_empty() {
         it.of_user.remove(&user);
     }
-    before
+    before.map(|row| *row)
 }

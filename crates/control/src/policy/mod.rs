@@ -61,9 +61,10 @@ struct Numbers {
 #[derive(Debug)]
 pub(crate) struct Policy {
     accounts: BTreeMap<String, AccountRecord>,
-    users: BTreeMap<String, UserRecord>,
+    /// Behind pointers, for there are many, and a tree has room for more than it holds.
+    users: BTreeMap<String, Box<UserRecord>>,
     /// Users in accounts; those of accounts themselves are in `accounts`.
-    associations: BTreeMap<AssociationKey, AssociationRecord>,
+    associations: BTreeMap<AssociationKey, Box<AssociationRecord>>,
     qos: BTreeMap<String, QosRecord>,
     next: Numbers,
     /// Accounts below each account, by name.
@@ -116,9 +117,9 @@ impl Policy {
         for row in rows {
             match row {
                 PolicyRow::Account(row) => drop(it.accounts.insert(row.name.clone(), row)),
-                PolicyRow::User(row) => drop(it.users.insert(row.name.clone(), row)),
+                PolicyRow::User(row) => drop(it.users.insert(row.name.clone(), row.into())),
                 PolicyRow::Association(row) => {
-                    drop(it.associations.insert(row.key.clone(), row));
+                    drop(it.associations.insert(row.key.clone(), row.into()));
                 }
                 PolicyRow::Qos(row) => drop(it.qos.insert(row.name.clone(), row)),
                 PolicyRow::Numbers { association, qos } => {
@@ -190,7 +191,7 @@ impl Policy {
 
     /// The user of that name.
     pub fn user(&self, name: &str) -> Option<&UserRecord> {
-        self.users.get(name)
+        self.users.get(name).map(AsRef::as_ref)
     }
 
     /// The quality of service of that name.
@@ -200,7 +201,7 @@ impl Policy {
 
     /// The association of a user in an account.
     pub fn association(&self, key: &AssociationKey) -> Option<&AssociationRecord> {
-        self.associations.get(key)
+        self.associations.get(key).map(AsRef::as_ref)
     }
 
     /// Whether somebody has been put into an account, or a quality of service was made: nothing of
@@ -212,7 +213,7 @@ impl Policy {
     /// Associations of a user, by account and queue.
     pub fn associations_of(&self, user: &str) -> impl Iterator<Item = &AssociationRecord> {
         let keys = self.of_user.get(user).into_iter().flatten();
-        keys.filter_map(|key| self.associations.get(key))
+        keys.filter_map(|key| self.association(key))
     }
 
     /// Login names by account.

@@ -77,7 +77,7 @@ pub(super) fn remove(draft: &mut Draft<'_>, name: &str) -> Result<(), Refusal> {
         forget(&mut row.settings, name);
         draft.put_account(row);
     }
-    let own = draft.policy().associations.values();
+    let own = draft.policy().associations.values().map(AsRef::as_ref);
     let own = own.filter(|row| lists(&row.settings));
     for mut row in own.cloned().collect::<Vec<_>>() {
         forget(&mut row.settings, name);

@@ -129,7 +129,7 @@ fn users(eyes: &Eyes<'_>, names: &[String], after: Option<&str>) -> Result<Polic
         let led = eyes.policy.accounts.values();
         let led = led.filter(|account| account.coordinators.contains(name));
         UserEntry {
-            record: row.clone(),
+            record: (**row).clone(),
             coordinates: led.map(|account| account.name.clone()).collect(),
             level: row.admin_level,
         }

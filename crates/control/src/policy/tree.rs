@@ -38,7 +38,7 @@ impl Policy {
             queue: None,
         };
         let from = self.associations.range(first..);
-        let own = from.map(|(_, row)| row);
+        let own = from.map(|(_, row)| &**row);
         let account = account.to_owned();
         own.take_while(move |row| row.key.account == account)
     }

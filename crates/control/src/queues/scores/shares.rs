@@ -86,7 +86,8 @@ pub(crate) struct Shares {
     accounts: Vec<layout::Account>,
     tree: FairTree,
     places: Places,
-    pub(super) holders: BTreeMap<Place, Holder>,
+    /// Behind pointers, for there are many, and a tree has room for more than it holds.
+    pub(super) holders: BTreeMap<Place, Box<Holder>>,
     /// Use of accounts with all below; that of the root is of all.
     pub(super) sums: BTreeMap<Place, Meter>,
     pub(super) qos: QosUses,
@@ -261,7 +262,7 @@ impl Shares {
 
     /// Who is at a place: account, user, queue; `None` for accounts.
     pub fn member_at(&self, place: Place) -> Option<Member<'_>> {
-        self.holders.get(&place).map(Holder::member)
+        self.holders.get(&place).map(|holder| holder.member())
     }
 
     /// The name of the account at a place.
@@ -504,9 +505,9 @@ impl Shares {
                 user: holder.user.clone(),
                 queue: holder.queue.clone(),
                 meter: holder.meter.clone(),
-                ..*holder
+                ..**holder
             };
-            again.holders.insert(*place, holder);
+            again.holders.insert(*place, Box::new(holder));
         }
         for (id, charge) in &self.runs {
             let charge = Charge {

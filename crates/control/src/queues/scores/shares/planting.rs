@@ -66,7 +66,7 @@ impl Shares {
             let place = self.tree.add_account(above, account.shares);
             self.places.set_account(&account.name, place);
         }
-        let mut before: Vec<(Place, Holder)> =
+        let mut before: Vec<(Place, Box<Holder>)> =
             std::mem::take(&mut self.holders).into_iter().collect();
         before.sort_by(|a, b| a.1.member().cmp(&b.1.member()));
         let mut moved = BTreeMap::new();
@@ -85,7 +85,7 @@ impl Shares {
     }
 
     /// A user grows below the account.
-    fn grow(&mut self, holder: Holder) -> Place {
+    fn grow(&mut self, holder: Box<Holder>) -> Place {
         let above = match &*holder.account {
             "" => Place::ROOT,
             account => self.account(account),
@@ -97,13 +97,13 @@ impl Shares {
     }
 
     pub(super) fn add(&mut self, member: Member<'_>, standing: Standing) -> Place {
-        self.grow(Holder {
+        self.grow(Box::new(Holder {
             account: member.account.into(),
             user: member.user.into(),
             queue: member.queue.into(),
             standing,
             since: Time(i64::MIN),
             meter: Meter::default(),
-        })
+        }))
     }
 }
