@@ -27,6 +27,7 @@ use crate::ordinals;
 use crate::usage::Usage;
 use crate::wide::Fraction;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 /// A number of a user in an account, or of an account. Numbers are given out one after the other; that of
 /// the root is 0.
@@ -361,12 +362,16 @@ impl FairTree {
         if walked == self.walked {
             return Moved::default();
         }
-        let ordinals = self.ordinals(&walked);
-        self.first = ordinals.last().copied().unwrap_or(0);
+        let changed = self.changed_part(&walked);
+        let numbers = self.numbers_within(&walked, changed.clone());
+        let (part, ordinals) = match numbers {
+            Some(numbers) => (changed, numbers),
+            None => (0..walked.len(), ordinals::numbers(&self.members(&walked))),
+        };
         let mut moved = Moved::default();
         let mut ordinals = ordinals.into_iter().rev();
         let mut now = Ranked::default();
-        for (user, rank) in walked.iter().copied() {
+        for (user, rank) in walked.get(part).unwrap_or_default().iter().copied() {
             if now.rank != rank {
                 let ordinal = ordinals.next().unwrap_or(0);
                 now = Ranked { rank, ordinal };
@@ -382,23 +387,51 @@ impl FairTree {
                 moved.ordinals.push(user);
             }
         }
+        let first = walked.first().map(|(user, _)| self.standing_of(*user));
+        self.first = first.map_or(0, |first| first.ordinal);
         self.walked = walked;
         moved
     }
 
-    /// Ordinals of those who were walked, for each rank from the lowest on.
-    fn ordinals(&self, walked: &[(Place, u32)]) -> Vec<i64> {
+    /// Where the walk is another than before: none of those around it has a rank with one of those in it.
+    fn changed_part(&self, walked: &[(Place, u32)]) -> Range<usize> {
+        let pairs = walked.iter().zip(&self.walked);
+        let mut from = pairs.take_while(|(now, before)| now == before).count();
+        let pairs = walked.iter().rev().zip(self.walked.iter().rev());
+        let same = pairs.take_while(|(now, before)| now == before).count();
+        let mut until = walked.len().saturating_sub(same).max(from);
+        let rank = |at: usize| walked.get(at).map(|(_, rank)| *rank);
+        while from > 0 && rank(from - 1) == rank(from) {
+            from -= 1;
+        }
+        while until < walked.len() && rank(until) == rank(until - 1) {
+            until += 1;
+        }
+        from..until
+    }
+
+    /// Ordinals of those in that part of the walk, where there is room for them between those around it.
+    fn numbers_within(&self, walked: &[(Place, u32)], part: Range<usize>) -> Option<Vec<i64>> {
+        let ordinal = |at: usize| {
+            walked
+                .get(at)
+                .map(|(user, _)| self.standing_of(*user).ordinal)
+        };
+        let above = part.start.checked_sub(1).map(ordinal);
+        let above = above.map_or(Some(ordinals::MOST), |ordinal| ordinal)?;
+        let below = ordinal(part.end).unwrap_or(0);
+        ordinals::numbers_between(&self.members(walked.get(part)?), below, above)
+    }
+
+    /// Those who were walked with their ordinals, grouped by rank, the lowest one first.
+    fn members(&self, walked: &[(Place, u32)]) -> Vec<(usize, Option<i64>)> {
         let (mut group, mut of) = (0, None);
-        let members: Vec<(usize, Option<i64>)> = walked
-            .iter()
-            .rev()
-            .map(|(user, rank)| {
-                group += usize::from(of.replace(*rank).is_some_and(|before| before != *rank));
-                let before = self.standing_of(*user).ordinal;
-                (group, Some(before).filter(|ordinal| *ordinal > 0))
-            })
-            .collect();
-        ordinals::numbers(&members)
+        let each = walked.iter().rev().map(|(user, rank)| {
+            group += usize::from(of.replace(*rank).is_some_and(|before| before != *rank));
+            let before = self.standing_of(*user).ordinal;
+            (group, Some(before).filter(|ordinal| *ordinal > 0))
+        });
+        each.collect()
     }
 
     /// Puts the lines in order in which somebody has overtaken or come. False: none of them has changed.
@@ -442,21 +475,18 @@ impl FairTree {
     }
 
     fn put_line_in_order(&mut self, level: Place) {
-        let Some(node) = self.nodes.get_mut(level.index()) else {
-            return;
-        };
-        let mut line = std::mem::take(&mut node.line);
-        self.put_in_order(&mut line);
+        let line = self.line_of(level).iter();
+        let mut keyed: Vec<_> = line.map(|place| self.order_of(*place)).collect();
+        keyed.sort();
         let mut before = None;
-        for (at, place) in (0..).zip(&line) {
-            let share = self.level_fair_share(*place);
-            let tied = before.replace(share) == Some(share);
+        for (at, (share, _, place)) in (0..).zip(&keyed) {
+            let tied = before.replace(*share) == Some(*share);
             if let Some(node) = self.nodes.get_mut(place.index()) {
                 (node.at, node.tied) = (at, tied);
             }
         }
         if let Some(node) = self.nodes.get_mut(level.index()) {
-            node.line = line;
+            node.line = keyed.into_iter().map(|(_, _, place)| place).collect();
         }
     }
 

@@ -18,27 +18,50 @@ const ROOM: i64 = 1 << 16;
 /// Gives a number to each of these groups, which are told from the least on: `members` has the group of
 /// each member, counted from 0 without gaps, and the number that the member had, if it had one.
 pub fn numbers(members: &[(usize, Option<i64>)]) -> Vec<i64> {
+    let enough = |step, all| step >= ROOM || all;
+    numbers_of(members, (0, MOST), enough).unwrap_or_default()
+}
+
+/// The same for a part of the order, between two numbers that stay: `None` where there is no room for it.
+pub fn numbers_between(
+    members: &[(usize, Option<i64>)],
+    below: i64,
+    above: i64,
+) -> Option<Vec<i64>> {
+    numbers_of(members, (below, above), |step, _| step >= ROOM)
+}
+
+/// `enough`: whether a step between neighbours is, told with whether it is over all of them.
+fn numbers_of(
+    members: &[(usize, Option<i64>)],
+    bounds: (i64, i64),
+    enough: impl Fn(i64, bool) -> bool,
+) -> Option<Vec<i64>> {
     let count = members
         .iter()
         .map(|(group, _)| group + 1)
         .max()
         .unwrap_or(0);
-    let mut given = kept(&owned(members, count));
+    let mut given = kept(&owned(members, count, bounds));
     let mut at = 0;
     while at < count {
         match given.get(at) {
-            Some(None) => at = fill(&mut given, at),
+            Some(None) => at = fill(&mut given, at, bounds, &enough)?,
             _ => at += 1,
         }
     }
-    given.into_iter().flatten().collect()
+    Some(given.into_iter().flatten().collect())
 }
 
 /// The number that each group may keep: the one that most of its members have, where none of the others
 /// has more members with it.
-fn owned(members: &[(usize, Option<i64>)], count: usize) -> Vec<Option<i64>> {
+fn owned(
+    members: &[(usize, Option<i64>)],
+    count: usize,
+    (below, above): (i64, i64),
+) -> Vec<Option<i64>> {
     let known = members.iter().filter_map(|(group, number)| {
-        let number = number.filter(|number| (1..MOST).contains(number))?;
+        let number = number.filter(|number| below < *number && *number < above)?;
         Some((number, *group))
     });
     let mut known: Vec<(i64, usize)> = known.collect();
@@ -98,8 +121,13 @@ fn kept(numbers: &[Option<i64>]) -> Vec<Option<i64>> {
 }
 
 /// Gives numbers to those without one from `first` on, up to the next that has one, and to as many around
-/// them as have to move aside. Gives where the next may be without.
-fn fill(given: &mut [Option<i64>], first: usize) -> usize {
+/// them as have to move aside. Gives where the next may be without; `None` where there is no room.
+fn fill(
+    given: &mut [Option<i64>],
+    first: usize,
+    bounds: (i64, i64),
+    enough: impl Fn(i64, bool) -> bool,
+) -> Option<usize> {
     let (mut from, mut until, mut more) = (first, first, 1);
     loop {
         while matches!(given.get(until), Some(None)) {
@@ -109,17 +137,21 @@ fn fill(given: &mut [Option<i64>], first: usize) -> usize {
             .checked_sub(1)
             .and_then(|at| given.get(at).copied().flatten());
         let above = given.get(until).copied().flatten();
-        let (low, high) = (below.unwrap_or(0), above.unwrap_or(MOST));
+        let (low, high) = (below.unwrap_or(bounds.0), above.unwrap_or(bounds.1));
         let between = i64::try_from(until - from).unwrap_or(i64::MAX);
         let step = (high - low) / between.saturating_add(1);
-        if step >= ROOM || from == 0 && until >= given.len() {
+        let all = from == 0 && until >= given.len();
+        if enough(step, all) {
             let places = given.get_mut(from..until).unwrap_or_default();
             let mut next = low;
             for place in places {
                 next += step.max(1);
                 *place = Some(next);
             }
-            return until;
+            return Some(until);
+        }
+        if all {
+            return None;
         }
         from = from.saturating_sub(more);
         until = until.saturating_add(more).min(given.len());
@@ -207,6 +239,22 @@ mod tests {
             prop_assert_eq!(given.len(), groups.len());
             prop_assert!(given.iter().all(|number| (1..MOST).contains(number)));
             prop_assert!(given.is_sorted_by(|a, b| a < b));
+        }
+
+        #[test]
+        fn a_part_stays_between_its_neighbours(
+            numbers in prop::collection::vec(prop::option::of(0i64..40), 1..20),
+            (below, room) in (0i64..30, prop_oneof![0i64..20, Just(30 * ROOM)]),
+        ) {
+            let above = below + room;
+            match numbers_between(&one_each(&numbers), below, above) {
+                Some(given) => {
+                    prop_assert_eq!(given.len(), numbers.len());
+                    prop_assert!(given.iter().all(|number| below < *number && *number < above));
+                    prop_assert!(given.is_sorted_by(|a, b| a < b));
+                }
+                None => prop_assert!(room < 30 * ROOM),
+            }
         }
 
         /// Against all subsets: nobody could have kept more, where there was room.

@@ -81,7 +81,7 @@ impl Site {
                 key: key.clone(),
                 settings: AssociationSettings::default(),
             };
-            it.associations.entry(key).or_insert(row);
+            it.associations.entry(key).or_insert(Box::new(row));
         }
         for (at, name) in QOS.iter().enumerate() {
             let flags = self.over && at == 1;

@@ -68,7 +68,7 @@ pub(crate) struct Holding {
 }
 
 /// A run as it is counted.
-#[derive(Debug)]
+#[derive(PartialEq, Eq, Debug)]
 struct Charge {
     place: Place,
     qos: Vec<String>,
@@ -323,6 +323,9 @@ impl Shares {
     /// A job holds nodes, perhaps others than before or for another price.
     pub fn holds(&mut self, id: JobId, holding: Holding) {
         let charge = self.charge(holding);
+        if self.runs.get(&id) == Some(&charge) {
+            return;
+        }
         if let Some(before) = self.runs.remove(&id) {
             self.change(&before, |meter, measure, held| meter.ends(measure, held));
             if before.resized != charge.resized {
