@@ -24,6 +24,12 @@ fn use_is_counted_once(it: &Rooms) -> Result<(), String> {
     if !scores.stops_are_right() {
         return Err("dates when jobs stop ageing are not those of jobs in planners".to_owned());
     }
+    for (id, score) in scores.shares_in_keys() {
+        let planned = it.planning.cluster().order_of(id);
+        if planned.is_some_and(|key| key.score != score) {
+            return Err(format!("job {id} stands at {planned:?}, its user at {score}"));
+        }
+    }
     match scores.shares().sums_are_right() {
         true => Ok(()),
         false => Err("sums of running jobs are not those of each of them".to_owned()),

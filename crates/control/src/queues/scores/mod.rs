@@ -331,6 +331,12 @@ impl Scores {
         }
     }
 
+    /// Jobs whose keys are not to be made anew, and the score in them that is their users' alone.
+    pub fn shares_in_keys(&self) -> impl Iterator<Item = (JobId, i64)> {
+        let all = self.at.keys().filter(|id| !self.due.contains(id));
+        all.filter_map(|id| Some((*id, self.share_of(*id)?)))
+    }
+
     /// Who stops ageing stands in a planner.
     pub fn stops_are_right(&self) -> bool {
         let at = |(stops, id): &(Time, JobId)| {
