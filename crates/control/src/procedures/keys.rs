@@ -3,12 +3,12 @@
 use crate::jobs::dependencies::procedures::key_at;
 use crate::planning::making_room::may_ask_for_room;
 use crate::procedures::reviews::review;
+use crate::queues::order;
 use crate::queues::scores::procedures::measure_machine;
 use crate::reservations::inside::procedures::{is_queued, planner_of};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::JobId;
-use cosy_sched::OrderKey;
 
 /// Keys that are made anew in one turn, at most.
 const KEYS_AT_ONCE: usize = 500;
@@ -50,7 +50,7 @@ fn only_the_score_is_another(rooms: &mut Rooms, id: JobId) -> bool {
     let Some(before) = planner.order_of(id).filter(|key| !key.no_place) else {
         return false;
     };
-    before.score == score || planner.set_order(OrderKey { score, ..before })
+    before.score == score || planner.set_order(order::with_score(before, score))
 }
 
 /// The same at once for all, of jobs out of the store: nobody waits for an answer yet.

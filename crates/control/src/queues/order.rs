@@ -55,6 +55,11 @@ pub(crate) fn of_job(
     }
 }
 
+/// The key of the same job after the rank of its user has changed.
+pub(crate) const fn with_score(key: OrderKey, score: i64) -> OrderKey {
+    OrderKey { score, ..key }
+}
+
 /// The key of somebody who comes now: behind all that wait in that queue at that level. `next` is
 /// the id that the next job gets, so nobody has it yet.
 pub(crate) fn of_newcomer(

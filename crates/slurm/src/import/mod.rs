@@ -405,6 +405,7 @@ others = \"deny\"
             "high",
             &[
                 ("Priority", "5"),
+                ("GraceTime", "00:00:00"), // as Slurm shows none
                 ("GrpTRES", "cpu=8"),
                 ("MaxWall", "1-00:00:00"),
                 ("MaxSubmitPU", "9"),
@@ -413,7 +414,7 @@ others = \"deny\"
         );
         let got = imported(conf, Some(DUMP), Some(&list)).unwrap();
         let text = got.accounts.unwrap();
-        let want = "QOS - 'high':Priority='5':Flags='DenyOnLimit':GrpTRES='cpu=8':MaxWall='1-00:00:00':MaxSubmitJobsPerUser='9'\n";
+        let want = "QOS - 'high':Priority='5':GraceTime='00:00:00':Flags='DenyOnLimit':GrpTRES='cpu=8':MaxWall='1-00:00:00':MaxSubmitJobsPerUser='9'\n";
         assert!(text.contains(want), "{text}");
         for left_out in [
             "# GrpTRES=energy=7 is not carried over:\n#Account - 'old'\n",

@@ -108,7 +108,14 @@ pub fn seconds(text: &str) -> Option<Span> {
     if let Ok(seconds) = text.parse::<u32>() {
         return Some(Span::from_secs(i64::from(seconds)));
     }
-    times::limit(text).filter(|span| !span.is_unlimited())
+    // As a list shows none; a limit of nothing would be no limit.
+    let none = text == "00:00:00";
+    let read = if none {
+        Some(Span::ZERO)
+    } else {
+        times::limit(text)
+    };
+    read.filter(|span| !span.is_unlimited())
 }
 
 /// Reads a factor such as `0.5` in millionths; no more than 1,000.
@@ -193,6 +200,8 @@ mod tests {
         }
         assert_eq!(factor(500_000), "0.500000");
         assert_eq!(seconds("60"), Some(Span::from_secs(60)));
+        assert_eq!(seconds("00:00:00"), Some(Span::ZERO));
         assert_eq!(seconds("x"), None);
+        assert_eq!(seconds(":"), None);
     }
 }
