@@ -13,6 +13,7 @@ use crate::jobs::job::{Job, Submitted};
 use crate::queues::scores::Scores;
 use cosy_model::{AccessLevel, JobId, JobSpec, Time};
 use cosy_model::{QueueOrder, QueueSpec};
+use cosy_policy::weights::Ageing;
 use cosy_sched::OrderKey;
 use cosy_sched::appraise::Inquiry;
 use std::collections::BTreeMap;
@@ -32,16 +33,8 @@ pub(crate) fn of_job(
     (job, no_place): (&Job, bool),
     submit: Time,
 ) -> OrderKey {
-    let spec = job.spec();
-    let nice = nice(spec, job.submitted().base);
-    let (score, nice) = match queue.order {
-        QueueOrder::Fcfs => (0, nice),
-        QueueOrder::FairShare => {
-            (scores.fair_share(job, spec.nice.saturating_sub(nice)), spec.nice)
-        }
-        // nice is a part of the score
-        QueueOrder::Weights => (scores.weighted(queue, job), 0),
-    };
+    let ageing = job.ages_since().map_or(Ageing::Not, Ageing::Since);
+    let (score, nice) = score_and_nice(scores, queue, job.submitted(), ageing);
     OrderKey {
         ahead: job.room_is_made(),
         no_place,
@@ -60,21 +53,44 @@ pub(crate) const fn with_score(key: OrderKey, score: i64) -> OrderKey {
     OrderKey { score, ..key }
 }
 
-/// The key of somebody who comes now: behind all that wait in that queue at that level. `next` is
-/// the id that the next job gets, so nobody has it yet.
+/// What the queue orders by, and nice where it counts after that.
+fn score_and_nice(
+    scores: &Scores,
+    queue: &QueueSpec,
+    submitted: &Submitted,
+    ageing: Ageing,
+) -> (i64, i64) {
+    let spec = &submitted.spec;
+    let nice = nice(spec, submitted.base);
+    match queue.order {
+        QueueOrder::Fcfs => (0, nice),
+        QueueOrder::FairShare => {
+            let ahead = spec.nice.saturating_sub(nice);
+            (scores.fair_share(submitted, ahead), spec.nice)
+        }
+        // nice is a part of the score
+        QueueOrder::Weights => (scores.weighted(queue, submitted, ageing), 0),
+    }
+}
+
+/// The key that a job would get which is submitted now: in a queue that orders by dates behind all that
+/// wait there at that level, else where use and weights of its user put it. Its id is the one that the
+/// next job gets, so nobody has it yet.
 pub(crate) fn of_newcomer(
+    scores: &Scores,
     queue: &QueueSpec,
     level: AccessLevel,
-    now: Time,
-    next: JobId,
+    newcomer: &Submitted,
 ) -> OrderKey {
+    let (now, next) = (newcomer.submit, newcomer.base);
+    let (score, nice) = score_and_nice(scores, queue, newcomer, Ageing::Since(now));
     OrderKey {
         ahead: None,
         no_place: false,
         queue_priority: queue.priority,
         level,
-        score: Scores::of_newcomer(queue),
-        nice: 0,
+        score,
+        nice,
         submit: now,
         rank: next,
         job: next,

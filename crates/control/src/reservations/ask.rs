@@ -31,6 +31,16 @@ pub(crate) struct ReservationRequest {
     pub latest: Time,
     /// Account that pays.
     pub account: Option<String>,
+    /// As whose job it would stand in line.
+    pub stands_as: StandsAs,
+}
+
+/// Whose use, account and quality of service count for the place of a job that is not submitted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StandsAs {
+    pub user: String,
+    pub account: Option<String>,
+    pub qos: Option<String>,
 }
 
 /// What is against it, whoever asks: of a change that is asked of the whole that it would make.

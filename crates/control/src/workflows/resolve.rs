@@ -26,6 +26,8 @@ pub(crate) struct ResolvedFlow {
     pub set_names: Vec<String>,
     /// Account that pays.
     pub account: Option<String>,
+    /// Login name of its owner.
+    pub user: String,
 }
 
 /// Where a task is to run.

@@ -2,6 +2,7 @@
 
 mod priorities;
 mod promises;
+mod quotes;
 mod usage;
 #[path = "../world/mod.rs"]
 mod world;

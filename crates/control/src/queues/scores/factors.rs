@@ -1,6 +1,6 @@
 //! What a job's priority is made of in a queue with weighted factors, and how that is told.
 
-use super::{Scores, member};
+use super::{Scores, member, member_of};
 use crate::jobs::job::{Job, Place, Submitted};
 use cosy_model::policy::Tres;
 use cosy_model::{Amounts, QueueOrder, QueueSpec, Time, device};
@@ -11,55 +11,64 @@ use cosy_view::job::PriorityFactors;
 impl Scores {
     /// What a job's priority is made of.
     pub(crate) fn terms(&self, queue: &QueueSpec, job: &Job) -> Terms {
+        let ageing = job.ages_since().map_or(Ageing::Not, Ageing::Since);
+        self.terms_of(queue, job.submitted(), ageing)
+    }
+
+    /// The same of what may not be a job yet.
+    pub(super) fn terms_of(
+        &self,
+        queue: &QueueSpec,
+        submitted: &Submitted,
+        ageing: Ageing,
+    ) -> Terms {
         let (weights, max_age) = (&self.config.weights, self.config.max_age);
-        if let Some(priority) = job.spec().priority {
+        if let Some(priority) = submitted.spec.priority {
             return weights.set_by_hand(priority, max_age);
         }
-        let ageing = job.ages_since().map_or(Ageing::Not, Ageing::Since);
-        weights.terms(&self.factors(queue, job), ageing, max_age)
+        weights.terms(&self.factors(queue, submitted), ageing, max_age)
     }
 
     /// The factors of a job but its age.
-    fn factors(&self, queue: &QueueSpec, job: &Job) -> Factors {
-        let submitted = job.submitted();
+    fn factors(&self, queue: &QueueSpec, submitted: &Submitted) -> Factors {
         let factor = |name: &str| self.config.queues.get(name).map_or(0, |queue| queue.factor);
         let most = self.config.queues.values().map(|queue| queue.factor).max();
         let (cores, nodes) = self.machine;
         let size = JobSize {
             nodes: submitted.place.least().unwrap_or(1),
-            cores: cores_of(job),
+            cores: cores_of(submitted),
             limit: submitted.place.limit(),
             all_nodes: nodes,
             all_cores: cores,
         };
         Factors {
-            fair_share: self.fair_share_factor(job),
+            fair_share: self.fair_share_factor(submitted),
             size: weights::size(self.config.size, size),
             queue: weights::part_of(factor(&queue.name).into(), most.unwrap_or(0).into()),
-            qos: self.qos_factor(job),
-            association: self.association_factor(job),
-            tres: self.tres_points(queue, job),
+            qos: self.qos_factor(submitted),
+            association: self.association_factor(submitted),
+            tres: self.tres_points(queue, submitted),
             site: submitted.spec.site_factor,
             nice: submitted.spec.nice,
         }
     }
 
     /// Priority of the job's quality of service, as a part of the highest of all.
-    fn qos_factor(&self, job: &Job) -> u64 {
-        let facts = job.spec().qos.as_deref();
+    fn qos_factor(&self, submitted: &Submitted) -> u64 {
+        let facts = submitted.spec.qos.as_deref();
         let facts = facts.and_then(|name| self.shares.qos_facts(name));
         let own = facts.map_or(0, |facts| facts.priority);
         weights::part_of(own.into(), self.shares.most_qos_priority().into())
     }
 
     /// Priority of the job's association, as a part of the highest of all.
-    fn association_factor(&self, job: &Job) -> u64 {
-        let (own, most) = self.shares.priority_of(member(job));
+    fn association_factor(&self, submitted: &Submitted) -> u64 {
+        let (own, most) = self.shares.priority_of(member_of(submitted));
         weights::part_of(own.into(), most.into())
     }
 
-    fn fair_share_factor(&self, job: &Job) -> u64 {
-        let member = member(job);
+    fn fair_share_factor(&self, submitted: &Submitted) -> u64 {
+        let member = member_of(submitted);
         let tree = self.shares.tree();
         match (self.config.classic, self.shares.known(member)) {
             (Some(damping), Some(place)) => {
@@ -73,11 +82,11 @@ impl Scores {
     }
 
     /// Of each weighted resource: what the job asks for as a part of what the queue's nodes have.
-    fn tres_factors(&self, queue: &QueueSpec, job: &Job) -> Vec<(&Tres, u32, u64)> {
+    fn tres_factors(&self, queue: &QueueSpec, submitted: &Submitted) -> Vec<(&Tres, u32, u64)> {
         let has = self.of_queues.get(&queue.name);
         let all = self.config.tres_weights.iter();
         let factor = |(tres, weight): (_, &u32)| {
-            let asked = asked_for(job.submitted(), tres);
+            let asked = asked_for(submitted, tres);
             let has = has.and_then(|has| has.get(tres)).copied().unwrap_or(0);
             (tres, *weight, weights::part_of(asked.into(), has.into()))
         };
@@ -85,8 +94,8 @@ impl Scores {
     }
 
     /// The sum of them times their weights, with 32 bits behind the point.
-    fn tres_points(&self, queue: &QueueSpec, job: &Job) -> u64 {
-        let each = self.tres_factors(queue, job).into_iter();
+    fn tres_points(&self, queue: &QueueSpec, submitted: &Submitted) -> u64 {
+        let each = self.tres_factors(queue, submitted).into_iter();
         let points = each.map(|(_, weight, factor)| u64::from(weight).saturating_mul(factor));
         points.fold(0, u64::saturating_add)
     }
@@ -133,8 +142,8 @@ impl Scores {
                 })
             }
             QueueOrder::Weights => {
-                let factors = self.factors(queue, job);
-                let tres = self.tres_factors(queue, job).into_iter();
+                let factors = self.factors(queue, job.submitted());
+                let tres = self.tres_factors(queue, job.submitted()).into_iter();
                 Some(PriorityFactors {
                     age: ppb(self.terms(queue, job).age(now)),
                     fair_share: ppb(factors.fair_share),
@@ -159,8 +168,8 @@ fn ppb(factor: u64) -> u64 {
 }
 
 /// Cores that a job asks for, all components together.
-fn cores_of(job: &Job) -> u32 {
-    let cores = job.submitted().requests().map(|request| {
+fn cores_of(submitted: &Submitted) -> u32 {
+    let cores = submitted.requests().map(|request| {
         request
             .tasks
             .unwrap_or(1)

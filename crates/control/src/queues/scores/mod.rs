@@ -24,7 +24,7 @@ pub use row::{UsageKey, UsageRow};
 pub(crate) use told::Level;
 
 use crate::config::PriorityConfig;
-use crate::jobs::job::Job;
+use crate::jobs::job::{Job, Submitted};
 use crate::queues::scores::layout::Layout;
 use crate::queues::scores::shares::Shares;
 use cosy_model::policy::Tres;
@@ -32,6 +32,7 @@ use cosy_model::{JobId, QueueOrder, QueueSpec, Span, Time};
 use cosy_policy::fair_tree::Place;
 use cosy_policy::ordinals;
 use cosy_policy::reset::ResetPeriod;
+use cosy_policy::weights::Ageing;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ranks are given at most this often: each takes a walk over all users.
@@ -395,9 +396,9 @@ impl Scores {
 
     /// The score of a job by fair share: a number in the order of ranks. What an administrator has given a
     /// priority goes before all ranks or behind them.
-    pub(in crate::queues) fn fair_share(&self, job: &Job, ahead: i64) -> i64 {
+    pub(in crate::queues) fn fair_share(&self, submitted: &Submitted, ahead: i64) -> i64 {
         match ahead {
-            0 => self.shares.ordinal_of(member(job)),
+            0 => self.shares.ordinal_of(member_of(submitted)),
             1.. => ordinals::MOST.saturating_add(ahead),
             _ => ahead,
         }
@@ -412,23 +413,24 @@ impl Scores {
         rank.unwrap_or_else(|| self.shares.rank_of(member))
     }
 
-    /// The score of somebody of whom nothing is known: behind all others.
-    pub(in crate::queues) const fn of_newcomer(queue: &QueueSpec) -> i64 {
-        match queue.order {
-            QueueOrder::Fcfs => 0,
-            QueueOrder::FairShare | QueueOrder::Weights => i64::MIN,
-        }
-    }
-
     /// The key of a job by weighted factors, as of the last mark.
-    pub(in crate::queues) fn weighted(&self, queue: &QueueSpec, job: &Job) -> i64 {
-        self.terms(queue, job).key(self.mark)
+    pub(in crate::queues) fn weighted(
+        &self,
+        queue: &QueueSpec,
+        submitted: &Submitted,
+        ageing: Ageing,
+    ) -> i64 {
+        self.terms_of(queue, submitted, ageing).key(self.mark)
     }
 }
 
 /// Whose use a job is: its user in its account, for its queue.
 pub(crate) fn member(job: &Job) -> Member<'_> {
-    let submitted = job.submitted();
+    member_of(job.submitted())
+}
+
+/// The same of what may not be a job yet.
+pub(crate) fn member_of(submitted: &Submitted) -> Member<'_> {
     Member {
         account: submitted.spec.account.as_deref().unwrap_or(""),
         user: &submitted.user,

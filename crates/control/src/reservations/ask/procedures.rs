@@ -2,22 +2,27 @@
 
 use crate::config::{ClusterConfig, ReservationPolicy};
 use crate::event::Caller;
+use crate::jobs::job::{Place, Submitted};
 use crate::jobs::licenses::procedures::check_licenses;
 use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::planning::pools::Pools;
+use crate::policy::standing::{Asked, Standing};
 use crate::queues::access::procedures::{is_administrator, may_enter};
 use crate::queues::demand::Lifted;
-use crate::queues::demand::procedures::demand;
+use crate::queues::demand::procedures::{demand, least_nodes};
 use crate::queues::{Queues, order};
 use crate::reservations::Reservations;
-use crate::reservations::ask::{JOBS_LOOKED_AT, ReservationRequest, check_ask, window};
+use crate::reservations::ask::{JOBS_LOOKED_AT, ReservationRequest, StandsAs, check_ask, window};
 use crate::rooms::Rooms;
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::ReservationSpec;
-use cosy_model::{AccessLevel, CountedResources, QueueId, Refusal, RefusalCode, Span, Su, Time};
+use cosy_model::{
+    AccessLevel, CountedResources, Gid, JobSpec, OsText, Program, QueueId, Refusal, RefusalCode,
+    Span, Su, Time, Uid,
+};
 use cosy_sched::appraise::{Inquiry, Listed, Starts, Tariff};
-use cosy_sched::{Component, Holds, WaitingJob};
+use cosy_sched::{Component, Demand, Holds, WaitingJob};
 use std::sync::Arc;
 
 pub(crate) fn reservation_policy<'a>(
@@ -73,7 +78,14 @@ pub(crate) fn wish(
     let holds = rooms.planning.pools().of_licenses(&ask.licenses);
     let (earliest, latest) = window(now, &ask)?;
     let account = payer(&rooms.config, &rooms.reservations, caller, ask.account.as_deref())?;
+    let asked = JobSpec {
+        account: ask.account.clone(),
+        ..plain_spec()
+    };
+    let admin = is_administrator(&rooms.config, caller);
+    let stands_as = stands_as(rooms, (&caller.user.name, admin), &asked, queue);
     Ok(ReservationRequest {
+        stands_as,
         ask,
         queue,
         demand,
@@ -153,31 +165,42 @@ pub(crate) fn inquiry(
     starts: Starts,
     listed: Listed,
 ) -> Inquiry {
-    let place = (wish.queue, wish.level);
+    let spec = JobSpec {
+        request: wish.ask.request.clone(),
+        licenses: wish.ask.licenses.clone(),
+        ..plain_spec()
+    };
+    let plain = PlainJob {
+        spec,
+        stands_as: &wish.stands_as,
+        queue: wish.queue,
+        level: wish.level,
+        demand: &wish.demand,
+        holds: &wish.holds,
+        length: wish.ask.length,
+    };
     Inquiry {
         starts,
         listed,
-        ..inquiry_for(rooms, now, place, (&wish.demand, &wish.holds), wish.ask.length)
+        ..inquiry_for(rooms, now, plain)
     }
 }
 
 /// The same for a request that is not spelled out: no starts yet, nobody is listed.
-pub(crate) fn inquiry_for(
-    rooms: &Rooms,
-    now: Time,
-    (queue, level): (QueueId, AccessLevel),
-    (demand, holds): (&Component, &Holds),
-    length: Span,
-) -> Inquiry {
+pub(crate) fn inquiry_for(rooms: &Rooms, now: Time, plain: PlainJob<'_>) -> Inquiry {
+    let (queue, level) = (plain.queue, plain.level);
     let spec = rooms.queues.get(queue).spec();
     let policy = reservation_policy(&rooms.config, &spec.name);
+    let (holds, limit) = (plain.holds.clone(), plain.length);
+    let demand: Arc<Demand> = Arc::new(plain.demand.clone().into());
+    let newcomer = newcomer(rooms, now, plain, demand.clone());
     Inquiry {
         job: WaitingJob {
-            key: order::of_newcomer(spec, level, now, rooms.jobs.next_id()),
+            key: order::of_newcomer(rooms.queues.scores(), spec, level, &newcomer),
             queue,
-            demand: Arc::new(demand.clone().into()),
-            limit: length,
-            holds: holds.clone(),
+            demand,
+            limit,
+            holds,
         },
         starts: Starts::At(Vec::new()),
         tariff: tariff(&rooms.queues, rooms.planning.pools(), policy),
@@ -188,6 +211,81 @@ pub(crate) fn inquiry_for(
         pushed: rooms.reservations.pushed.clone(),
         listed: Listed::Nobody,
         joint: None,
+    }
+}
+
+/// A request as the plain job that it would be.
+pub(crate) struct PlainJob<'a> {
+    /// What it would be submitted with.
+    pub spec: JobSpec,
+    pub stands_as: &'a StandsAs,
+    pub queue: QueueId,
+    pub level: AccessLevel,
+    pub demand: &'a Component,
+    pub holds: &'a Holds,
+    pub length: Span,
+}
+
+/// A job that asks for nothing yet.
+pub(crate) fn plain_spec() -> JobSpec {
+    JobSpec::plain("", Program::Allocation, OsText::default())
+}
+
+/// As whose job somebody's request would stand in line. What the policy refuses stands as it was asked
+/// for: others say so.
+pub(crate) fn stands_as(
+    rooms: &Rooms,
+    (user, is_admin): (&str, bool),
+    spec: &JobSpec,
+    queue: QueueId,
+) -> StandsAs {
+    let asked = Asked {
+        user,
+        account: spec.account.as_deref(),
+        qos: spec.qos.as_deref(),
+        queue: rooms.queues.name(queue),
+        is_member: true,
+        is_admin,
+    };
+    let standing = rooms.policy.standing(rooms.config.enforce, asked);
+    let standing = standing.unwrap_or_else(|_| Standing {
+        account: spec.account.clone(),
+        qos: spec.qos.clone(),
+    });
+    StandsAs {
+        user: user.to_owned(),
+        account: standing.account,
+        qos: standing.qos,
+    }
+}
+
+/// The plain job as if it were submitted now.
+fn newcomer(rooms: &Rooms, now: Time, plain: PlainJob<'_>, demand: Arc<Demand>) -> Submitted {
+    let (request, as_whom) = (&plain.spec.request, plain.stands_as);
+    let least = least_nodes(&rooms.machine, &rooms.queues, request, plain.queue);
+    Submitted {
+        base: rooms.jobs.next_id(),
+        body: 0,
+        uid: Uid(0),
+        gid: Gid(0),
+        user: as_whom.user.clone(),
+        submit: now,
+        queue: rooms.queues.name(plain.queue).to_owned(),
+        place: Place::Good {
+            queue: plain.queue,
+            level: plain.level,
+            demand,
+            limit: plain.length,
+            least,
+        },
+        spec: JobSpec {
+            account: as_whom.account.clone(),
+            qos: as_whom.qos.clone(),
+            time_limit: Some(plain.length),
+            ..plain.spec
+        },
+        flow: None,
+        only: None,
     }
 }
 

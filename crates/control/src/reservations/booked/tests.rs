@@ -39,6 +39,7 @@ fn request(starts: &[i64], hours: i64) -> ReservationRequest {
         earliest: at(0),
         latest: at(0),
         account: None,
+        stands_as: Default::default(),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::workflows::book::{FlowBooking, FlowSlot, HOLD_LEAST, NotTaken};
 use crate::workflows::check::Graph;
 use crate::workflows::plan::FlowPending;
 use crate::workflows::plan::procedures::have_planned;
-use crate::workflows::resolve::procedures::{flow_wish, live_flow};
+use crate::workflows::resolve::procedures::{flow_wish, live_flow, task_stands_as};
 use crate::workflows::resolve::{ResolvedFlow, of_task};
 use crate::workflows::submit::{job_ids, ready_tasks};
 use cosy_model::api::Reply;
@@ -166,6 +166,7 @@ pub(crate) fn slot_wish(
         earliest: slot.start,
         latest: slot.start,
         account: wish.account.clone(),
+        stands_as: task_stands_as(rooms, wish, &asked.spec, place.queue),
     }
 }
 

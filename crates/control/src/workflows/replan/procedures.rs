@@ -202,6 +202,7 @@ fn replan_wish(rooms: &Rooms, id: FlowId) -> Result<ResolvedFlow, Refusal> {
         places: places?,
         set_names: set_names(&rooms.config, &flow.spec)?,
         account: flow.row.account.clone(),
+        user: flow.row.user.clone(),
     })
 }
 

@@ -8,8 +8,10 @@ use crate::planning::Planning;
 use crate::queues::Queues;
 use crate::queues::demand::procedures::{mask, no_set};
 use crate::record::OfFlow;
+use crate::reservations::ask::StandsAs;
 use crate::reservations::ask::procedures::{
-    demand_in, inquiry_for, may_reserve, payer, reservation_policy, tariff,
+    PlainJob, demand_in, inquiry_for, may_reserve, payer, plain_spec, reservation_policy,
+    stands_as, tariff,
 };
 use crate::rooms::Rooms;
 use crate::workflows::Workflows;
@@ -18,7 +20,7 @@ use crate::workflows::resolve::{
 };
 use cosy_model::job::ResourceRequest;
 use cosy_model::workflow::{FlowDeadline, FlowSpec, FlowTask, Transfer};
-use cosy_model::{QueueId, Refusal, RefusalCode, Time, limits};
+use cosy_model::{JobSpec, QueueId, Refusal, RefusalCode, Time, limits};
 use cosy_sched::NodeMask;
 use cosy_sched::appraise::{Inquiry, Listed};
 use cosy_sched::workflow::live::{LiveEdge, LiveFlow, LiveTask, Pricing};
@@ -67,6 +69,7 @@ pub(crate) fn flow_wish(
         places,
         set_names,
         account,
+        user: caller.user.name.clone(),
     })
 }
 
@@ -173,10 +176,18 @@ fn pricing(rooms: &Rooms, now: Time, wish: &ResolvedFlow, ids: &[QueueId]) -> Op
     };
     let (task, place) = tasks.max_by_key(work)?;
     let pools = rooms.planning.pools();
-    let wants = (&*place.demand, &pools.holds_of(&task.spec));
+    let plain = PlainJob {
+        spec: task.spec.clone(),
+        stands_as: &task_stands_as(rooms, wish, &task.spec, place.queue),
+        queue: place.queue,
+        level: place.level,
+        demand: &place.demand,
+        holds: &pools.holds_of(&task.spec),
+        length: task.estimate,
+    };
     let inquiry = Inquiry {
         listed: Listed::Everyone,
-        ..inquiry_for(rooms, now, (place.queue, place.level), wants, task.estimate)
+        ..inquiry_for(rooms, now, plain)
     };
     let tariff = |id: &QueueId| {
         let queue = rooms.queues.name(*id);
@@ -186,6 +197,21 @@ fn pricing(rooms: &Rooms, now: Time, wish: &ResolvedFlow, ids: &[QueueId]) -> Op
         inquiry,
         tariffs: ids.iter().map(tariff).collect(),
     })
+}
+
+/// As whose job a task would stand in line.
+pub(crate) fn task_stands_as(
+    rooms: &Rooms,
+    of: &ResolvedFlow,
+    spec: &JobSpec,
+    queue: QueueId,
+) -> StandsAs {
+    let asked = JobSpec {
+        account: spec.account.clone().or_else(|| of.account.clone()),
+        qos: spec.qos.clone(),
+        ..plain_spec()
+    };
+    stands_as(rooms, (&of.user, false), &asked, queue)
 }
 
 /// The nodes on which a task's estimate holds; `None` when those are all.
