@@ -12,8 +12,9 @@ use crate::{Context, exit, output, refs, times};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
+use cosy_model::policy::MoreUse;
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
-use cosy_model::{JobState, Time};
+use cosy_model::{JobState, Span, Time};
 use cosy_view::{node, queue};
 use serde_json::{Value as Json, json};
 use std::time::Duration;
@@ -55,6 +56,10 @@ pub fn command() -> Command {
             "TIME",
             "The plan until then: now+3d, tomorrow, RFC 3339 (default: 24 hours)",
         ))
+        .arg(
+            arg::value("after", "CORESxTIME", "With share: your place after one more job: 64x24:00:00")
+                .value_parser(super::share::parse_more),
+        )
         .arg(
             arg::value("watch", "SECONDS", "Repeat every 2 seconds, or every SECONDS")
                 .num_args(0..=1)
@@ -146,7 +151,17 @@ fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Resu
         Subject::Jobs(ids) => job_details(context, ids, as_json, style),
         Subject::List => fine(list(context, matches, as_json, style)?),
         Subject::Plan => fine(plan_text(context, matches, as_json)?),
-        Subject::Share => fine(super::share::text(context, &arg::list(matches, "user"), as_json)?),
+        Subject::Share => {
+            let more = matches
+                .get_one::<(u32, Span)>("after")
+                .map(|after| MoreUse {
+                    cores: after.0,
+                    length: after.1,
+                    queue: arg::list(matches, "queue").into_iter().next(),
+                });
+            let users: Vec<String> = arg::list(matches, "user");
+            fine(super::share::text(context, &users, more.as_ref(), as_json)?)
+        }
         Subject::Queues => match context.ask(Request::Queues)? {
             Reply::Queues(all) if as_json => {
                 fine(json_text(&json!({ "queues": queues_json(&all) })))

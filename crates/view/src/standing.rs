@@ -3,7 +3,7 @@
 
 use crate::phrase;
 use cosy_model::Time;
-use cosy_model::policy::{LevelStanding, NextAhead, Standing};
+use cosy_model::policy::{AfterUse, LevelStanding, NextAhead, Standing};
 
 /// The lines of one standing as of `now`.
 pub fn lines(standing: &Standing, now: Time) -> Vec<String> {
@@ -14,6 +14,7 @@ pub fn lines(standing: &Standing, now: Time) -> Vec<String> {
         rank,
         users,
         levels,
+        after,
     } = standing;
     let whose = match account.as_str() {
         "" => format!("{user}, in no account"),
@@ -23,7 +24,7 @@ pub fn lines(standing: &Standing, now: Time) -> Vec<String> {
         "" => String::new(),
         queue => format!(", queue {queue}"),
     };
-    let place = users.saturating_sub(*rank).saturating_add(1).min(*users);
+    let place = place_of(*rank, *users);
     let mut lines = vec![format!(
         "{whose}{queue}: place {place} of {users} by fair share"
     )];
@@ -32,7 +33,44 @@ pub fn lines(standing: &Standing, now: Time) -> Vec<String> {
         let next = level.next.as_ref();
         lines.extend(next.map(|next| format!("    {}", behind(level, next, now))));
     }
+    if let Some(after) = after {
+        let then = place_of(after.rank, *users);
+        lines.push(format!("  {}", one_more(after, (place, then), *users)));
+    }
     lines
+}
+
+/// Ranks go down, places up.
+fn place_of(rank: u32, users: u32) -> u32 {
+    users.saturating_sub(rank).saturating_add(1).min(users)
+}
+
+/// `after one more job of 1536.0 billing hours: place 4 of 5 instead of 2, physics behind biology with 2.0
+/// billing hours and 8 shares`.
+fn one_more(after: &AfterUse, (before, then): (u32, u32), users: u32) -> String {
+    let place = match before == then {
+        true => format!("still place {then} of {users}"),
+        false => format!("place {then} of {users} instead of {before}"),
+    };
+    let behind = match &after.next {
+        Some(next) => format!(", {} behind {}", after.behind_as, who_with(next)),
+        None => String::new(),
+    };
+    let used = hours(after.used);
+    format!("after one more job of {used} billing hours: {place}{behind}")
+}
+
+/// `biology with 2.0 billing hours and 8 shares`.
+fn who_with(next: &NextAhead) -> String {
+    let name = match next.name.as_str() {
+        "" => "another user",
+        name => name,
+    };
+    let shares = match next.shares {
+        Some(count) => format!(" and {count} shares"),
+        None => String::new(),
+    };
+    format!("{name} with {} billing hours{shares}", hours(next.used))
 }
 
 /// `physics has used 12.5 of 40.0 billing hours (31 %), with 4 of 16 shares (25 %)`.
@@ -60,20 +98,8 @@ fn has_used(level: &LevelStanding) -> String {
 }
 
 fn behind(level: &LevelStanding, next: &NextAhead, now: Time) -> String {
-    let name = match next.name.as_str() {
-        "" => "another user",
-        name => name,
-    };
-    let shares = match next.shares {
-        Some(count) => format!(" and {count} shares"),
-        None => String::new(),
-    };
-    let head = format!(
-        "{} of {} come before it, at last {name} with {} billing hours{shares}",
-        level.ahead,
-        level.of,
-        hours(next.used)
-    );
+    let head =
+        format!("{} of {} come before it, at last {}", level.ahead, level.of, who_with(next));
     let when = match (next.until_overtaken, next.overtaken_at) {
         (None, _) => "; use does not change that".to_owned(),
         (Some(_), Some(at)) => {
@@ -130,6 +156,7 @@ mod tests {
                 of: 3,
                 next: Some(next),
             }],
+            after: None,
         };
         let told = lines(&standing, Time(0));
         assert_eq!(told[0], "ann in account physics: place 2 of 5 by fair share");
@@ -141,6 +168,30 @@ mod tests {
             told[2],
             "    1 of 3 come before it, at last biology with 2.0 billing hours and 8 shares; it overtakes when that has used 10.0 more and it nothing: time alone changes nothing, for all use fades alike"
         );
+        assert_eq!(told.len(), 3);
+        let check = |rank, next: Option<NextAhead>, want: &str| {
+            let after = AfterUse {
+                used: 5_529_600,
+                rank,
+                behind_as: "physics".to_owned(),
+                next,
+            };
+            let told = lines(
+                &Standing {
+                    after: Some(after),
+                    ..standing.clone()
+                },
+                Time(0),
+            );
+            let said = told[3].strip_prefix("  after one more job of 1536.0 billing hours: ");
+            assert_eq!(said, Some(want));
+        };
+        check(
+            2,
+            standing.levels[0].next.clone(),
+            "place 4 of 5 instead of 2, physics behind biology with 2.0 billing hours and 8 shares",
+        );
+        check(4, None, "still place 2 of 5");
         if let Some(next) = &mut standing.levels[0].next {
             (next.name, next.overtaken_at) = (String::new(), Some(Time::from_secs(7200)));
         }

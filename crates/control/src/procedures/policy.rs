@@ -10,14 +10,15 @@ use crate::policy::show;
 use crate::procedures::limits::policy_changed;
 use crate::queues::access::procedures::is_administrator;
 use crate::queues::scores::layout::Layout;
-use crate::queues::scores::procedures::charge_anew;
+use crate::queues::scores::procedures::{charge_anew, rate_of};
 use crate::reservations::account::account_control;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::policy::{AdminLevel, PolicyAnswer, PolicyChange, PolicyQuery};
+use cosy_model::policy::{AdminLevel, MoreUse, PolicyAnswer, PolicyChange, PolicyQuery};
 use cosy_model::reservation::AccountAction;
-use cosy_model::{Refusal, RefusalCode, Time};
+use cosy_model::{Refusal, RefusalCode, Span, Time};
+use cosy_policy::billing::Held;
 
 pub(crate) fn policy_query(
     rooms: &mut Rooms,
@@ -31,8 +32,8 @@ pub(crate) fn policy_query(
     }
     let rooms = &*rooms;
     let author = author(rooms, caller);
-    if let PolicyQuery::Standing { user } = query {
-        return standing(rooms, now, caller, user.as_deref());
+    if let PolicyQuery::Standing { user, more } = query {
+        return standing(rooms, now, caller, user.as_deref(), more.as_ref());
     }
     let mut answer = show::answer(&rooms.config, &rooms.policy, author, query)?;
     if let (
@@ -66,6 +67,7 @@ fn standing(
     now: Time,
     caller: &Caller,
     user: Option<&str>,
+    more: Option<&MoreUse>,
 ) -> Result<Reply, Refusal> {
     let own = &caller.user.name;
     let user = user.unwrap_or(own);
@@ -83,7 +85,27 @@ fn standing(
         ));
     }
     let names = all || rooms.config.policy.visibility != Visibility::Own;
-    Ok(Reply::Policy(PolicyAnswer::Standing(scores.standing_of(user, names, now))))
+    let more = more.map(|more| worth_of(rooms, more)).transpose()?;
+    Ok(Reply::Policy(PolicyAnswer::Standing(scores.standing_of(user, names, more, now))))
+}
+
+/// What one more job uses, in thousandths of billing units times milliseconds.
+fn worth_of(rooms: &Rooms, more: &MoreUse) -> Result<u128, Refusal> {
+    if more.cores == 0 || more.length <= Span::ZERO || more.length.is_unlimited() {
+        return Err(Refusal::invalid(
+            "one more job uses something where it has cores and a time: 64x24:00:00",
+        ));
+    }
+    let queue = rooms
+        .queues
+        .find_queue(&rooms.config, more.queue.as_deref())?;
+    let held = Held {
+        cores: more.cores.into(),
+        ..Held::default()
+    };
+    let rate = rate_of(&rooms.config, rooms.queues.name(queue), &held);
+    let length = u128::try_from(more.length.0).unwrap_or(0);
+    Ok(u128::from(rate).saturating_mul(length))
 }
 
 pub(crate) fn change_policy(

@@ -164,7 +164,12 @@ fn a_user_is_told_who_is_ahead() {
     let ask = |world: &mut World, who: &str, about: Option<&str>| {
         let uid = 2000 + u32::from(who.as_bytes()[0]);
         let about = about.map(str::to_owned);
-        let query = Request::Policy(PolicyQuery::Standing { user: about });
+        let more = Some(MoreUse {
+            cores: 4,
+            length: Span::from_secs(1000),
+            queue: None,
+        });
+        let query = Request::Policy(PolicyQuery::Standing { user: about, more });
         world.ask_as(user(uid, who), None, query)
     };
     let Reply::Policy(PolicyAnswer::Standing(told)) = ask(&mut world, "ann", None) else {
@@ -179,6 +184,15 @@ fn a_user_is_told_who_is_ahead() {
     assert!(next.used < account.used, "{account:?}");
     let more = next.until_overtaken.expect("both have shares");
     assert!(more.abs_diff(account.used - next.used) <= 1, "{account:?}");
+    let after = told[0].after.clone().expect("it was asked for");
+    assert_eq!((after.used, after.rank, after.behind_as.as_str()), (4000, 1, "physics"));
+    assert_eq!(after.next.map(|next| next.name), Some("biology".to_owned()));
+    let Reply::Policy(PolicyAnswer::Standing(first)) = ask(&mut world, "bob", None) else {
+        panic!("bob may know where bob stands");
+    };
+    let after = first[0].after.clone().expect("it was asked for");
+    assert_eq!((first[0].rank, after.rank, after.behind_as.as_str()), (2, 1, "biology"));
+    assert_eq!(after.next.map(|next| next.name), Some("physics".to_owned()));
     // bob's job goes on with four cores
     let at = next.overtaken_at.expect("bob's job runs");
     let secs = at.since(world.now).secs() as u64;

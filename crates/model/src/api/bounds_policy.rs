@@ -22,7 +22,11 @@ pub(super) fn query(query: &PolicyQuery) -> Bounded {
             names("accounts", accounts)?;
             names("users", users)
         }
-        PolicyQuery::Standing { user } => optional("user", user.as_deref()),
+        PolicyQuery::Standing { user, more } => {
+            optional("user", user.as_deref())?;
+            let queue = more.as_ref().and_then(|more| more.queue.as_deref());
+            optional("queue", queue)
+        }
     }
 }
 

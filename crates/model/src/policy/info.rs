@@ -4,7 +4,7 @@ use super::{
     AccountRecord, AdminLevel, AssociationKey, AssociationSettings, Enforce, LimitKey, QosRecord,
     Tres, UserRecord,
 };
-use crate::Time;
+use crate::{Span, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -47,6 +47,9 @@ pub enum PolicyQuery {
     Standing {
         /// Login name; the asking user without.
         user: Option<String>,
+        /// Where that would be after one more job.
+        #[serde(default)]
+        more: Option<MoreUse>,
     },
 }
 
@@ -96,6 +99,36 @@ pub struct Standing {
     pub users: u32,
     /// From the first level below the root down to the user.
     pub levels: Vec<LevelStanding>,
+    /// After one more job, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<AfterUse>,
+}
+
+/// What one more job would use.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MoreUse {
+    /// Cores that it holds.
+    pub cores: u32,
+    /// How long.
+    pub length: Span,
+    /// The queue by whose weights it is billed; the default one without.
+    #[serde(default)]
+    pub queue: Option<String>,
+}
+
+/// Where somebody would stand right after that use.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AfterUse {
+    /// What the job uses, in billing units times seconds.
+    pub used: u64,
+    /// The rank then.
+    pub rank: u32,
+    /// The account, at last the user, that is then behind somebody at its level, the first from above;
+    /// empty where there is none.
+    pub behind_as: String,
+    /// Who comes right before it there.
+    pub next: Option<NextAhead>,
 }
 
 /// Where an account, or at last the user, stands among its siblings.

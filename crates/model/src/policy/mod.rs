@@ -13,8 +13,8 @@ mod tres;
 
 pub use change::{AssociationChange, PolicyChange, QosChange, QosListChange};
 pub use info::{
-    AccountEntry, AssociationInfo, AssociationUsage, LevelStanding, NextAhead, PolicyAnswer,
-    PolicyQuery, QosInfo, Standing, UserAccount, UserAccounts, UserEntry,
+    AccountEntry, AfterUse, AssociationInfo, AssociationUsage, LevelStanding, MoreUse, NextAhead,
+    PolicyAnswer, PolicyQuery, QosInfo, Standing, UserAccount, UserAccounts, UserEntry,
 };
 pub use limit::{LimitHit, LimitKey, LimitKind, LimitPlace, LimitScope, Limits, Measure};
 pub use records::{

@@ -5,7 +5,7 @@ use super::{Scores, member};
 use crate::jobs::job::Job;
 use crate::queues::scores::resources::BILLING;
 use crate::queues::scores::shares::Shares;
-use cosy_model::policy::{LevelStanding, NextAhead, Standing};
+use cosy_model::policy::{AfterUse, LevelStanding, NextAhead, Standing};
 use cosy_model::{QueueOrder, QueueSpec, Time};
 use cosy_policy::fair_tree::{self, Place};
 use cosy_policy::standing::{self, Holder};
@@ -17,16 +17,31 @@ const FINE: u128 = 1_000_000;
 /// Associations of one user that are told of, at most.
 const MOST: usize = 100;
 
+/// And of these what is told of one more job: each takes a walk over all users.
+const MOST_AFTER: usize = 4;
+
 /// What is said of promises where the order can change.
 const PROMISE: &str = "its queue orders by use and weights, so the order can change: a start that is told to the first in line can be passed only by a job that overtakes it in that order";
 
 impl Scores {
     /// Where a user stands, in each account; `names`: other users are named.
-    pub(crate) fn standing_of(&self, user: &str, names: bool, now: Time) -> Vec<Standing> {
+    ///
+    /// `more`: what one more job would use there, in thousandths of billing units times milliseconds.
+    pub(crate) fn standing_of(
+        &self,
+        user: &str,
+        names: bool,
+        more: Option<u128>,
+        now: Time,
+    ) -> Vec<Standing> {
         let places = self.shares.places_of_user(user).into_iter().take(MOST);
-        places
-            .filter_map(|place| self.shares.standing_at(place, names, now))
-            .collect()
+        let told = |(at, place): (usize, Place)| {
+            let more = more.filter(|_| at < MOST_AFTER);
+            let after = more.map(|more| self.shares.after(place, names, more, now));
+            let standing = self.shares.standing_at(place, names, now)?;
+            Some(Standing { after, ..standing })
+        };
+        places.enumerate().filter_map(told).collect()
     }
 
     /// Sentences about the place of a waiting job, where its queue orders by more than dates.
@@ -64,11 +79,38 @@ impl Shares {
             queue: member.queue.to_owned(),
             rank: tree.rank_of(place),
             users: tree.users(),
+            after: None,
             levels: levels
                 .iter()
                 .map(|level| self.level_told(level, names, now))
                 .collect(),
         })
+    }
+
+    /// Where who is at a place would stand after so much more use. Ranks are given anew on a copy.
+    fn after(&self, place: Place, names: bool, more: u128, now: Time) -> AfterUse {
+        let mut tree = self.tree().clone();
+        let used = tree.own_use_of(place);
+        tree.has_used(place, used.plus(self.decay.of_worth(more, now)));
+        tree.rank();
+        let levels = standing::levels(&tree, place);
+        let behind = levels
+            .iter()
+            .find_map(|level| level.next_ahead.map(|next| (level, next)));
+        let next = behind.map(|(_, ahead)| NextAhead {
+            name: self.name_at(ahead, names),
+            shares: count(tree.shares_of(ahead).0),
+            used: self.seconds(tree.usage_of(ahead), now),
+            until_overtaken: None,
+            overtaken_at: None,
+        });
+        AfterUse {
+            used: small(more / FINE),
+            rank: tree.rank_of(place),
+            behind_as: behind
+                .map_or_else(String::new, |(level, _)| self.name_at(level.place, true)),
+            next,
+        }
     }
 
     fn level_told(&self, level: &standing::LevelStanding, names: bool, now: Time) -> LevelStanding {
