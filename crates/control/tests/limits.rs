@@ -117,7 +117,12 @@ fn set(words: &[&str]) -> PolicyChange {
     };
     let (mut flags, mut gone) = (BTreeSet::new(), BTreeSet::new());
     let mut limits = Vec::new();
+    let mut factor: Option<u32> = None;
     for word in rest {
+        if let Some(given) = word.strip_prefix("factor_ppm=") {
+            factor = given.parse().ok();
+            continue;
+        }
         match word.strip_prefix("flags=") {
             Some(all) => {
                 for flag in all.split(',') {
@@ -148,6 +153,7 @@ fn set(words: &[&str]) -> PolicyChange {
             set: QosChange {
                 limits,
                 add_flags: flags,
+                usage_factor_ppm: factor,
                 remove_flags: gone,
                 ..QosChange::default()
             },

@@ -134,8 +134,8 @@ pub(crate) fn held(
     config: &ClusterConfig,
     machine: &Machine,
     limited: Limited<'_>,
-    job: &Job,
-    run: &Run,
+    (job, run): (&Job, &Run),
+    planned_ppm: u32,
 ) -> Held {
     let submitted = job.submitted();
     let mut amounts = held_amounts(machine, &submitted.spec, run);
@@ -156,6 +156,7 @@ pub(crate) fn held(
         },
         amounts,
         rest,
+        planned_ppm,
     }
 }
 

@@ -4,6 +4,7 @@ use super::Policy;
 use crate::jobs::ages::Ages;
 use crate::jobs::job::Phase;
 use crate::jobs::limits::{held, party_of};
+use crate::policy::limits::tally::WHOLE_PPM;
 use crate::rooms::Rooms;
 use cosy_model::WaitReason;
 use cosy_model::policy::{NORMAL, ROOT, Tres};
@@ -41,7 +42,10 @@ fn limits_count_their_jobs(it: &Rooms) -> Result<(), String> {
             return Err(format!("job {} is counted as one that gathers age, or is not", job.id()));
         }
         let run = job.run();
-        let want = run.map(|run| held(&it.config, &it.machine, &limited, job, run));
+        let want = run.map(|run| {
+            let planned = of.map_or(WHOLE_PPM, |of| of.rules.planned_ppm);
+            held(&it.config, &it.machine, &limited, (job, run), planned)
+        });
         if counts.held_by(job.id()) != want.as_ref() {
             return Err(format!(
                 "job {} is counted with {:?}, it holds {want:?}",

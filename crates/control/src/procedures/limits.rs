@@ -26,7 +26,8 @@ const LOOKS: usize = 1000;
 /// Running ones stay, whatever limits say now.
 pub(crate) fn policy_changed(rooms: &mut Rooms, turn: &mut Turn, touched: &Touched) {
     let (concerned, others) = rooms.policy.limits_changed(touched);
-    if others {
+    // what runs may be planned with another usage factor
+    if others || !touched.qos.is_empty() {
         let running = rooms.jobs.all().filter(|job| !job.is_waiting());
         let running: Vec<JobId> = running.map(Job::id).collect();
         running.into_iter().for_each(|id| runs(rooms, id));

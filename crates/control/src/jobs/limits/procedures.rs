@@ -11,7 +11,7 @@ use crate::policy::limits::counts::Counted;
 use crate::policy::limits::judge::{Hit, Past, Present, Wanted};
 use crate::policy::limits::party::{Meter, Party};
 use crate::policy::limits::rules::{Owner, Rule};
-use crate::policy::limits::tally::Tally;
+use crate::policy::limits::tally::{Tally, WHOLE_PPM};
 use crate::policy::standing::Standing;
 use crate::queues::scores::Level;
 use crate::queues::scores::shares::Shares;
@@ -87,7 +87,8 @@ pub(crate) fn runs(rooms: &mut Rooms, id: JobId) {
     };
     let counts = rooms.policy.counts();
     let limited = |tres: &Tres| counts.is_limited(tres);
-    let held = held(&rooms.config, &rooms.machine, &limited, job, run);
+    let planned = counts.of(id).map_or(WHOLE_PPM, |of| of.rules.planned_ppm);
+    let held = held(&rooms.config, &rooms.machine, &limited, (job, run), planned);
     let before = rooms.policy.counts_mut().runs(id, held);
     if before.is_none() {
         others_leave(rooms, id);

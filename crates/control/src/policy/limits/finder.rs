@@ -4,6 +4,7 @@ use super::super::Policy;
 use super::party::{Meter, Party};
 use super::rules::{Owner, Rule, Rules};
 use super::standpoint::Standpoint;
+use super::tally::WHOLE_PPM;
 use cosy_model::policy::{
     AssociationKey, LimitKey, LimitKind, LimitPlace, LimitScope, Limits, QosFlag,
 };
@@ -42,7 +43,10 @@ impl Policy {
             let row = self.qos(name);
             row.is_some_and(|row| row.flags.contains(&QosFlag::DenyOnLimit))
         };
+        let own = party.qos.as_ref().and_then(|name| self.qos(name));
+        let safe = own.filter(|row| row.flags.contains(&QosFlag::UsageFactorSafe));
         Rules {
+            planned_ppm: safe.map_or(WHOLE_PPM, |row| row.usage_factor_ppm),
             limits_age: rules.iter().any(|(_, rule)| rule.limits_age()),
             meters: meters(self, &at, party, account),
             all: rules.into_iter().map(|(_, rule)| rule).collect(),

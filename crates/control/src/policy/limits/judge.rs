@@ -7,7 +7,7 @@
 
 use super::party::Meter;
 use super::rules::{Owner, Rule, Rules};
-use super::tally::{Amounts, LONGEST, Tally};
+use super::tally::{Amounts, LONGEST, Tally, WHOLE_PPM};
 use cosy_model::policy::{LimitHit, LimitKey, LimitKind, Measure, Tres};
 use cosy_model::{NodeId, Span, Time};
 
@@ -69,6 +69,11 @@ impl Wanted {
     }
 }
 
+/// What a job may still use, with the usage factor that counts beforehand.
+fn planned(ms: u128, planned_ppm: u32) -> u128 {
+    ms.saturating_mul(planned_ppm.into()) / u128::from(WHOLE_PPM)
+}
+
 /// Minutes, rounded up: what is beyond a limit by a second is beyond it.
 fn minutes(ms: u128) -> u64 {
     u64::try_from(ms.div_ceil(MINUTE)).unwrap_or(u64::MAX)
@@ -100,7 +105,9 @@ impl Rules {
 
     /// The first limit that such a job could not keep if it were alone.
     pub fn never_fits<'a>(&'a self, wanted: &Wanted) -> Option<Hit<'a>> {
-        self.all.iter().find_map(|rule| rule.alone(wanted))
+        self.all
+            .iter()
+            .find_map(|rule| rule.alone(wanted, self.planned_ppm))
     }
 
     /// Whether what never fits is refused; `pend`: the cluster says that it waits.
@@ -126,8 +133,8 @@ impl Rules {
         all.find_map(|rule| {
             // What is used up later ends jobs; only with `safe` it is looked at before.
             let alone = Some(wanted).filter(|_| !rule.ends_jobs());
-            let alone = alone.and_then(|wanted| rule.alone(wanted));
-            alone.or_else(|| rule.beside(wanted, present))
+            let alone = alone.and_then(|wanted| rule.alone(wanted, self.planned_ppm));
+            alone.or_else(|| rule.beside(wanted, present, self.planned_ppm))
         })
     }
 
@@ -206,7 +213,7 @@ impl Rule {
     }
 
     /// The limit hit by a job that is alone, where it is one that this can be said of.
-    fn alone(&self, wanted: &Wanted) -> Option<Hit<'_>> {
+    fn alone(&self, wanted: &Wanted, planned_ppm: u32) -> Option<Hit<'_>> {
         let hit = |amount: u64| Hit {
             rule: self,
             used: 0,
@@ -229,23 +236,32 @@ impl Rule {
                 return (amount < self.value).then(|| hit(amount));
             }
             (
-                LimitKind::GrpTresMins
-                | LimitKind::GrpTresRunMins
+                LimitKind::GrpTresRunMins
                 | LimitKind::MaxTresMinsPerJob
                 | LimitKind::MaxTresRunMinsPerUser
                 | LimitKind::MaxTresRunMinsPerAccount,
                 Some(tres),
             ) => hit(minutes(wanted.product_ms(tres))),
-            (LimitKind::MaxWall | LimitKind::GrpWall, _) => {
-                hit(minutes(wanted.limit.ms().max(0).unsigned_abs().into()))
+            (LimitKind::GrpTresMins, Some(tres)) => {
+                hit(minutes(planned(wanted.product_ms(tres), planned_ppm)))
             }
+            (LimitKind::GrpWall, _) => {
+                let limit = wanted.limit.ms().max(0).unsigned_abs().into();
+                hit(minutes(planned(limit, planned_ppm)))
+            }
+            (LimitKind::MaxWall, _) => hit(minutes(wanted.limit.ms().max(0).unsigned_abs().into())),
             _ => return None,
         };
         found.is_beyond().then_some(found)
     }
 
     /// The limit hit by a job beside those that run.
-    fn beside<'a>(&'a self, wanted: &Wanted, present: &Present<'_>) -> Option<Hit<'a>> {
+    fn beside<'a>(
+        &'a self,
+        wanted: &Wanted,
+        present: &Present<'_>,
+        planned_ppm: u32,
+    ) -> Option<Hit<'a>> {
         let tally = (present.tallies)(self.meter);
         let tres = self.key.tres.as_ref();
         let (used, adds) = match (self.key.kind.measure(), self.key.kind, tres) {
@@ -274,7 +290,7 @@ impl Rule {
             }
             (Measure::TresMinutes, LimitKind::GrpTresMins, _)
             | (Measure::Wall, LimitKind::GrpWall, _) => {
-                return self.of_the_past(wanted, present);
+                return self.of_the_past(wanted, present, planned_ppm);
             }
             _ => return None,
         };
@@ -292,8 +308,13 @@ impl Rule {
     }
 
     /// What is used up is so for all; with `safe` the whole limit of the job has to fit, beside what
-    /// running jobs may still use.
-    fn of_the_past<'a>(&'a self, wanted: &Wanted, present: &Present<'_>) -> Option<Hit<'a>> {
+    /// running jobs may still use, each by its usage factor where that counts beforehand.
+    fn of_the_past<'a>(
+        &'a self,
+        wanted: &Wanted,
+        present: &Present<'_>,
+        planned_ppm: u32,
+    ) -> Option<Hit<'a>> {
         let past = self.past(present);
         if !present.safe {
             return (past >= self.value).then_some(Hit {
@@ -303,9 +324,9 @@ impl Rule {
             });
         }
         let tally = (present.tallies)(self.meter);
-        let (left, adds) = match &self.key.tres {
+        let (left, adds): (u128, u128) = match &self.key.tres {
             Some(tres) => {
-                let left = tally.map_or(0, |tally| tally.remaining_ms(tres, present.now));
+                let left = tally.map_or(0, |tally| tally.planned_ms(tres, present.now));
                 (left, wanted.product_ms(tres))
             }
             None => (0, wanted.limit.min(LONGEST).ms().max(0).unsigned_abs().into()),
@@ -313,7 +334,7 @@ impl Rule {
         let hit = Hit {
             rule: self,
             used: past.saturating_add(minutes(left)),
-            wanted: minutes(adds),
+            wanted: minutes(planned(adds, planned_ppm)),
         };
         hit.is_beyond().then_some(hit)
     }

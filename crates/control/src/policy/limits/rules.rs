@@ -37,7 +37,7 @@ pub(crate) struct Rule {
 }
 
 /// All limits that the jobs of a party are under.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Rules {
     /// Over which jobs are counted that belong to the party.
     pub meters: Box<[Meter]>,
@@ -49,6 +49,9 @@ pub(crate) struct Rules {
     pub denies: bool,
     /// Only so many of its waiting jobs gather age.
     pub limits_age: bool,
+    /// By how much, in millionths, what a job may still use is multiplied where minutes are looked at
+    /// beforehand: the usage factor of its quality of service with `UsageFactorSafe`.
+    pub planned_ppm: u32,
 }
 
 impl Rules {

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// A job without a time limit counts as if it had this one. Source: Slurm (`ONE_YEAR`).
 pub(crate) const LONGEST: Span = Span::from_secs(365 * 86_400);
 
+/// A usage factor of 1, in millionths.
+pub(crate) const WHOLE_PPM: u32 = 1_000_000;
+
 /// Amounts by resource. Memory is in MiB.
 pub(crate) type Amounts = BTreeMap<Tres, u64>;
 
@@ -30,18 +33,48 @@ pub(crate) struct Held {
     /// Its nodes, where some limit is about nodes.
     pub nodes: Box<[NodeId]>,
     pub rest: Rest,
+    /// What it may still use is multiplied by that many millionths where it is planned with
+    /// ([`super::rules::Rules::planned_ppm`]).
+    pub planned_ppm: u32,
+}
+
+/// What is left of the limits of running jobs: amounts times milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Left {
+    /// Of jobs whose time passes: amounts.
+    passing: i128,
+    /// Of the same: amounts times the milliseconds of their ends.
+    ends: i128,
+    /// Of suspended jobs.
+    stays: i128,
+}
+
+impl Left {
+    /// One more with that amount; one less where it is negative.
+    fn add(&mut self, amount: i128, rest: Rest) {
+        match rest {
+            Rest::Until(end) => {
+                self.passing += amount;
+                self.ends += amount.saturating_mul(end.0.into());
+            }
+            Rest::Of(span) => self.stays += amount.saturating_mul(span.ms().into()),
+        }
+    }
+
+    fn at(&self, now: Time) -> u128 {
+        let passed = self.passing.saturating_mul(now.0.into());
+        let left = self.ends.saturating_sub(passed).saturating_add(self.stays);
+        u128::try_from(left).unwrap_or(0)
+    }
 }
 
 /// Sums of one resource over running jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Sum {
     held: u64,
-    /// Of jobs whose time passes: amounts.
-    passing: u64,
-    /// Of the same: amounts times the milliseconds of their ends.
-    ends: i128,
-    /// Of suspended jobs: amounts times what they have left, in milliseconds.
-    left: i128,
+    left: Left,
+    /// The same of millionths of amounts, each job's times its factor.
+    planned: Left,
 }
 
 /// Jobs that are counted together.
@@ -71,7 +104,7 @@ impl Tally {
             self.sums
                 .entry(tres.clone())
                 .or_default()
-                .add(*amount, held.rest, 1);
+                .add(*amount, held, 1);
         }
         for node in &held.nodes {
             *self.nodes.entry(*node).or_default() += 1;
@@ -85,7 +118,7 @@ impl Tally {
             let Some(sum) = self.sums.get_mut(tres) else {
                 continue;
             };
-            sum.add(*amount, held.rest, -1);
+            sum.add(*amount, held, -1);
             if *sum == Sum::default() {
                 self.sums.remove(tres);
             }
@@ -118,19 +151,20 @@ impl Tally {
 
     /// Amounts of a resource times what is left of the limits of running jobs, in milliseconds.
     pub fn remaining_ms(&self, tres: &Tres, now: Time) -> u128 {
-        let Some(sum) = self.sums.get(tres) else {
-            return 0;
-        };
-        let passed = i128::from(sum.passing).saturating_mul(now.0.into());
-        let left = sum.ends.saturating_sub(passed).saturating_add(sum.left);
-        u128::try_from(left).unwrap_or(0)
+        self.sums.get(tres).map_or(0, |sum| sum.left.at(now))
+    }
+
+    /// The same with the usage factors that count beforehand.
+    pub fn planned_ms(&self, tres: &Tres, now: Time) -> u128 {
+        let planned = self.sums.get(tres).map_or(0, |sum| sum.planned.at(now));
+        planned / u128::from(WHOLE_PPM)
     }
 
     /// Amounts of a resource of jobs whose time passes; `None` where it is nothing.
     pub fn passing(&self, tres: &Tres) -> Option<u64> {
         self.sums
             .get(tres)
-            .map(|sum| sum.passing)
+            .and_then(|sum| u64::try_from(sum.left.passing).ok())
             .filter(|passing| *passing > 0)
     }
 
@@ -152,20 +186,15 @@ impl Tally {
 
 impl Sum {
     /// One more with that amount, or with `-1` one less.
-    fn add(&mut self, amount: u64, rest: Rest, sign: i128) {
-        let change = |to: u64| match sign {
-            1 => to.saturating_add(amount),
-            _ => to.saturating_sub(amount),
+    fn add(&mut self, amount: u64, job: &Held, sign: i128) {
+        self.held = match sign {
+            1 => self.held.saturating_add(amount),
+            _ => self.held.saturating_sub(amount),
         };
-        self.held = change(self.held);
-        let times = |ms: i64| sign * i128::from(amount).saturating_mul(ms.into());
-        match rest {
-            Rest::Until(end) => {
-                self.passing = change(self.passing);
-                self.ends += times(end.0);
-            }
-            Rest::Of(span) => self.left += times(span.ms()),
-        }
+        let amount = sign * i128::from(amount);
+        self.left.add(amount, job.rest);
+        let planned = amount.saturating_mul(job.planned_ppm.into());
+        self.planned.add(planned, job.rest);
     }
 }
 
@@ -178,6 +207,7 @@ mod tests {
             amounts: [(Tres::Cpu, cores), (Tres::Node, nodes.len() as u64)].into(),
             nodes: nodes.iter().map(|n| NodeId(*n as _)).collect(),
             rest,
+            planned_ppm: 500_000,
         }
     }
 
@@ -191,6 +221,7 @@ mod tests {
         assert_eq!((tally.running, tally.held(&Tres::Cpu), tally.held(&Tres::Node)), (2, 6, 3));
         assert_eq!(tally.remaining_ms(&Tres::Cpu, Time(10_000)), 4 * 50_000 + 2 * 5_000);
         assert_eq!(tally.remaining_ms(&Tres::Node, Time(10_000)), 2 * 50_000 + 2 * 5_000);
+        assert_eq!(tally.planned_ms(&Tres::Cpu, Time(10_000)), 2 * 50_000 + 5_000);
         assert_eq!(tally.new_nodes(&[NodeId(3), NodeId(4)]), 1);
         tally.gives(&first);
         assert_eq!((tally.held(&Tres::Cpu), tally.held(&Tres::Node)), (2, 2));

@@ -534,6 +534,7 @@ fn held(counts: &Counts, job: &OneJob, end: Time) -> Held {
         amounts,
         nodes,
         rest: Rest::Until(end),
+        planned_ppm: 1_000_000,
     }
 }
 
