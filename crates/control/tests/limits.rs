@@ -459,6 +459,45 @@ fn as_slurm_did() {
     assert_eq!(played, 112);
 }
 
+/// Waiting jobs count as gathering age whether or not a limit says how many may.
+#[test]
+fn who_gathers_age_is_counted_without_a_limit() {
+    let mut config = config(1, 8);
+    config.enforce.limits = true;
+    let mut play = Play::new(config, false);
+    let ageing = |play: &mut Play| -> Vec<u32> {
+        let query = PolicyQuery::Associations {
+            accounts: vec!["physics".to_owned()],
+            users: Vec::new(),
+            usage: true,
+            skip: 0,
+        };
+        let root = user(0, "root");
+        let reply = play.w.ask_as(root, None, Request::Policy(query));
+        let Reply::Policy(PolicyAnswer::Associations { rows, .. }) = reply else {
+            panic!("{reply:?}");
+        };
+        let counts = |row: &AssociationInfo| row.usage.as_ref().map_or(0, |use_of| use_of.accruing);
+        rows.iter().take(3).map(counts).collect()
+    };
+    let ids: Vec<_> = [&["-n8"][..], &["-n8"], &["-n8"]]
+        .map(|words| play.submit("ann", words).unwrap())
+        .into();
+    // the account, ann and bob in it
+    assert_eq!(ageing(&mut play), [2, 2, 0], "{ids:?}");
+    let limit = |value| AssociationChange {
+        limits: vec![("GrpJobsAccrue".parse().unwrap(), value)],
+        ..AssociationChange::default()
+    };
+    for (value, want) in [(Some(1), [1, 1, 0]), (None, [2, 2, 0])] {
+        let set = limit(value);
+        let key = key("physics", None);
+        change(&mut play.w, vec![PolicyChange::ModifyAssociation { key, set }]).unwrap();
+        play.w.pass(2);
+        assert_eq!(ageing(&mut play), want, "{value:?}");
+    }
+}
+
 /// What becomes of the last of these jobs, in the words of the recording.
 fn as_slurm(place: &str, limit: &str, jobs: &str, flag: &str) -> String {
     let mut config = config(3, 8);

@@ -114,7 +114,7 @@ fn behind(level: &LevelStanding, next: &NextAhead, now: Time) -> String {
 }
 
 /// Billing seconds as hours with one decimal.
-fn hours(seconds: u64) -> String {
+pub fn hours(seconds: u64) -> String {
     let tenths = seconds.saturating_add(180) / 360;
     format!("{}.{}", tenths / 10, tenths % 10)
 }

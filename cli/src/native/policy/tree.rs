@@ -12,6 +12,7 @@ use cosy_model::policy::{
     AssociationChange, AssociationInfo, AssociationKey, Enforce, PolicyAnswer, PolicyChange,
     PolicyQuery, Shares,
 };
+use cosy_view::standing::hours;
 use serde_json::{Value as Json, json};
 
 /// The command line of `cadm account set`.
@@ -124,7 +125,7 @@ pub fn run(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
         let query = PolicyQuery::Associations {
             accounts: accounts.clone(),
             users: Vec::new(),
-            usage: false,
+            usage: true,
             skip: u32::try_from(all.len()).unwrap_or(u32::MAX),
         };
         let answer = ask(context, query)?;
@@ -168,26 +169,31 @@ fn binding(enforce: Enforce) -> String {
 }
 
 fn shown(all: &[AssociationInfo], style: table::TableStyle) -> String {
+    let used = all.iter().any(|info| info.usage.is_some());
     let columns = [
         ColumnHead::left("ACCOUNT"),
         ColumnHead::left("USER"),
         ColumnHead::left("QUEUE"),
         ColumnHead::right("SHARES"),
-        ColumnHead::left("QOS"),
-        ColumnHead::left("LIMITS"),
     ];
-    let rows: Vec<Vec<Cell>> = all.iter().map(row).collect();
+    let use_of = used.then_some(ColumnHead::right("USED-HOURS"));
+    let rest = [ColumnHead::left("QOS"), ColumnHead::left("LIMITS")];
+    let columns: Vec<ColumnHead> = columns.into_iter().chain(use_of).chain(rest).collect();
+    let rows: Vec<Vec<Cell>> = all.iter().map(|info| row(info, used)).collect();
     table::render(&columns, &rows, style)
 }
 
-fn row(info: &AssociationInfo) -> Vec<Cell> {
+/// `used`: with what is used, where that is known of somebody.
+fn row(info: &AssociationInfo, used: bool) -> Vec<Cell> {
     let indent = "  ".repeat(info.depth as usize);
     let user = info.key.user.clone().unwrap_or_default();
     let account = match info.key.user {
         Some(_) => indent,
         None => format!("{indent}{}", info.key.account),
     };
-    let cells = [
+    let use_of = info.usage.as_ref().map(|usage| hours(usage.raw_usage));
+    let use_of = used.then(|| use_of.unwrap_or_default());
+    let first = [
         account,
         match info.is_default {
             true => format!("{user}*"),
@@ -195,10 +201,10 @@ fn row(info: &AssociationInfo) -> Vec<Cell> {
         },
         info.key.queue.clone().unwrap_or_default(),
         shares(info.own.shares),
-        qos(info),
-        limits(info),
     ];
-    cells.into_iter().map(Cell::from).collect()
+    let rest = [qos(info), limits(info)];
+    let cells = first.into_iter().chain(use_of).chain(rest);
+    cells.map(Cell::from).collect()
 }
 
 fn shares(shares: Shares) -> String {
@@ -257,13 +263,14 @@ fn as_json(info: &AssociationInfo) -> Json {
         "priority": info.own.priority,
         "comment": info.own.comment,
         "limits": effective,
+        "usage": info.usage,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::policy::AssociationSettings;
+    use cosy_model::policy::{AssociationSettings, AssociationUsage};
 
     fn info(depth: u32, user: Option<&str>) -> AssociationInfo {
         AssociationInfo {
@@ -297,6 +304,15 @@ mod tests {
         let want = "ACCOUNT    USER  QUEUE  SHARES  QOS             LIMITS\n\
                     \u{20} physics               parent  high,normal*    GrpTRES=mem=2G\n\
                     \u{20}          ann*              1  (high,normal*)  MaxWall=01:30:00 (of physics)\n";
-        assert_eq!(shown(&[account, user], table::TableStyle::default()), want);
+        let mut all = [account, user];
+        assert_eq!(shown(&all, table::TableStyle::default()), want);
+        all[1].usage = Some(AssociationUsage {
+            raw_usage: 45_000,
+            ..AssociationUsage::default()
+        });
+        let want = "ACCOUNT    USER  QUEUE  SHARES  USED-HOURS  QOS             LIMITS\n\
+                    \u{20} physics               parent              high,normal*    GrpTRES=mem=2G\n\
+                    \u{20}          ann*              1        12.5  (high,normal*)  MaxWall=01:30:00 (of physics)\n";
+        assert_eq!(shown(&all, table::TableStyle::default()), want);
     }
 }

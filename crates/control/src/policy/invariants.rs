@@ -1,7 +1,6 @@
 //! What always holds of the policy.
 
 use super::Policy;
-use crate::jobs::ages::Ages;
 use crate::jobs::job::Phase;
 use crate::jobs::limits::{held, party_of};
 use crate::policy::limits::tally::WHOLE_PPM;
@@ -36,9 +35,8 @@ fn limits_count_their_jobs(it: &Rooms) -> Result<(), String> {
         if of.is_none_or(|of| of.party != party || of.rules != it.policy.rules(&party)) {
             return Err(format!("job {} is counted with others, or by old limits", job.id()));
         }
-        let ages = job.is_waiting() && matches!(job.ages(), Ages::Limited(Some(_)));
         let limited_age = of.is_some_and(|of| of.rules.limits_age);
-        if counts.is_accruing(job.id()) != (ages && limited_age) {
+        if counts.is_accruing(job.id()) != job.is_counted_as_ageing(limited_age) {
             return Err(format!("job {} is counted as one that gathers age, or is not", job.id()));
         }
         let run = job.run();

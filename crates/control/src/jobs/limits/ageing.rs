@@ -33,6 +33,15 @@ impl Job {
             Ages::Limited(since) => since.filter(|_| self.eligible.is_some()),
         }
     }
+
+    /// Whether it counts as one that gathers age; `limited`: limits say how many may.
+    pub fn is_counted_as_ageing(&self, limited: bool) -> bool {
+        let ages = match limited {
+            true => matches!(self.ages, Ages::Limited(Some(_))),
+            false => self.ages_since().is_some(),
+        };
+        ages && self.is_waiting()
+    }
 }
 
 /// A waiting job was looked at: it gathers age from now on if limits say that it may, or does not any
@@ -61,24 +70,25 @@ pub(crate) fn look_at_age(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
             false => counts.waits_to_age_no_more(id),
         }
     }
-    if ages == before {
-        return;
-    }
-    if let Some(job) = rooms.jobs.get_mut(&id) {
+    if ages != before
+        && let Some(job) = rooms.jobs.get_mut(&id)
+    {
         job.gathers_age(ages);
+        rooms.queues.scores_mut().is_another(id);
+        save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     }
-    rooms.queues.scores_mut().is_another(id);
-    save_job(&rooms.machine, &mut rooms.jobs, turn, id);
+    goes_on_ageing(rooms, id);
 }
 
-/// A job that has gathered age under limits is counted with others, or out of the store: it goes on.
+/// A job that gathers age is counted as such, with whomever it is counted now. Where limits say how many
+/// do, only they let it begin.
 pub(crate) fn goes_on_ageing(rooms: &mut Rooms, id: JobId) {
-    let job = rooms.jobs.get(&id).filter(|job| job.is_waiting());
-    let ages = job.is_some_and(|job| matches!(job.ages(), Ages::Limited(Some(_))));
+    let Some(job) = rooms.jobs.get(&id) else {
+        return;
+    };
     let counts = rooms.policy.counts_mut();
-    if ages && counts.of(id).is_some_and(|of| of.rules.limits_age) {
-        counts.accrues(id, true);
-    }
+    let limited = counts.of(id).is_some_and(|of| of.rules.limits_age);
+    counts.accrues(id, job.is_counted_as_ageing(limited));
 }
 
 /// Who may gather age now that others do not.

@@ -88,7 +88,8 @@ impl Policy {
             let Some(of) = anew.get(&entry.of.party).cloned() else {
                 continue;
             };
-            let accrues = entry.accrues && of.rules.limits_age;
+            // who is limited from now on is let in one by one
+            let accrues = entry.accrues && (!of.rules.limits_age || entry.of.rules.limits_age);
             let held = entry.held.clone();
             let queued = entry.queued.clone();
             self.counts.leaves(id);
