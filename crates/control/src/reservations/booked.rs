@@ -2,7 +2,7 @@
 //! then looked at for each of its candidates.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crate::config::{ClusterConfig, Quotas};
 use crate::event::Caller;

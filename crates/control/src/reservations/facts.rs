@@ -10,7 +10,7 @@ use crate::reservations::ask::ReservationRequest;
 use crate::reservations::ask::procedures::policy_of;
 use crate::reservations::{Reservation, Reservations};
 use crate::rooms::Rooms;
-use cosy_model::{Span, Time};
+use cosy_model::{CountedResources, Span, Time};
 use cosy_sched::appraise::JointRequest;
 use cosy_sched::{Component, Holds, WaitingJob};
 use std::sync::Arc;
@@ -135,27 +135,39 @@ fn asked_cores(machine: &Machine, demand: &Component) -> u64 {
     u64::from(demand.nodes.unwrap_or(1)) * u64::from(each)
 }
 
-/// The licences of the request and the most that bookings keep beside it, no more than there are.
+/// What the request and bookings beside it want of pools, as one.
 fn joint_holds(
     rooms: &Rooms,
     wish: &ReservationRequest,
     near: &[&Reservation],
-    (start, end): (Time, Time),
+    slot: (Time, Time),
 ) -> Holds {
-    let mut all = wish.ask.licenses.clone();
+    let all = joint_licenses(&wish.ask.licenses, &rooms.config.licenses, near, slot);
+    rooms.planning.pools().of_licenses(&all)
+}
+
+/// The licences of the request and the most that bookings keep beside it at one time, no more than there
+/// are.
+fn joint_licenses(
+    asked: &CountedResources,
+    there: &CountedResources,
+    near: &[&Reservation],
+    (start, end): (Time, Time),
+) -> CountedResources {
+    let mut all = asked.clone();
     let beside = || near.iter().filter(|r| r.overlaps(start, end));
     let at = |name: &str, time: Time| -> u32 {
         let then = beside().filter(|r| r.row.start <= time && time < r.row.end);
         let each = then.map(|r| r.row.ask.licenses.get(name));
         each.fold(0, u32::saturating_add)
     };
-    for (name, there) in rooms.config.licenses.iter() {
+    for (name, there) in there.iter() {
         let times = beside().map(|r| r.row.start.max(start));
         let most = times.map(|time| at(name, time)).max().unwrap_or(0);
-        let own = wish.ask.licenses.get(name);
+        let own = asked.get(name);
         all.set(name, own.saturating_add(most).min(there.max(own)));
     }
-    rooms.planning.pools().of_licenses(&all)
+    all
 }
 
 /// Most cores that bookings have at one time during a slot.
@@ -179,5 +191,51 @@ fn widened(demand: &Component, own: u64, all: u64) -> Component {
         nodes: demand.nodes.map(scale),
         tasks: scale(demand.tasks),
         ..demand.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reservations::booked::tests::{at, reservation};
+
+    fn licenses(text: &str) -> CountedResources {
+        let mut all = CountedResources::default();
+        for (name, count) in text
+            .split_terminator(',')
+            .filter_map(|one| one.split_once(':'))
+        {
+            all.set(name, count.parse().unwrap());
+        }
+        all
+    }
+
+    /// Licences of bookings beside a slot from hour 2 to hour 6, of 10 of `a` and 3 of `b`.
+    #[test]
+    fn licences_of_bookings_beside_count_as_one() {
+        let check = |asked: &str, live: &[(i64, i64, &str)], want: &str| {
+            let booking = |(start, end, kept): &(i64, i64, &str)| {
+                let mut booking = reservation(*start, *end, &[]);
+                booking.row.ask.licenses = licenses(kept);
+                booking
+            };
+            let near: Vec<Reservation> = live.iter().map(booking).collect();
+            let near: Vec<&Reservation> = near.iter().collect();
+            let slot = (at(2), at(6));
+            let got = joint_licenses(&licenses(asked), &licenses("a:10,b:3"), &near, slot);
+            assert_eq!(got, licenses(want), "{asked} beside {live:?}");
+        };
+        check("a:2", &[], "a:2");
+        // one after the other: the most at one time
+        check("a:2", &[(2, 4, "a:3"), (4, 6, "a:5")], "a:7");
+        // at the same time: all of them
+        check("a:2", &[(1, 4, "a:3"), (3, 6, "a:4,b:1")], "a:9,b:1");
+        // those that only adjoin it keep nothing while it lasts
+        check("a:2", &[(0, 2, "a:3"), (6, 8, "a:4")], "a:2");
+        // no more than there are, but what is asked for stays
+        check("a:8", &[(2, 6, "a:5,b:9")], "a:10,b:3");
+        check("a:12", &[(2, 6, "a:5")], "a:12");
+        // of what was asked for without bookings nothing is lost
+        check("", &[(2, 6, "a:1")], "a:1");
     }
 }

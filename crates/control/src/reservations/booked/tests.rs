@@ -7,7 +7,7 @@ use cosy_model::reservation::{Repeat, ReservationSpec, ReservationState, StartCh
 use cosy_model::{AccessLevel, Gid, QueueId, Su, Uid};
 use cosy_sched::appraise::Delays;
 
-fn at(hours: i64) -> Time {
+pub(in crate::reservations) fn at(hours: i64) -> Time {
     Time::EPOCH + hours_long(hours)
 }
 
@@ -71,7 +71,11 @@ fn estimate(start: i64, end: i64, cores: &[(u32, u32)]) -> Estimate {
     }
 }
 
-fn reservation(start: i64, end: i64, cores: &[(u32, u32)]) -> Reservation {
+pub(in crate::reservations) fn reservation(
+    start: i64,
+    end: i64,
+    cores: &[(u32, u32)],
+) -> Reservation {
     Reservation {
         row: ReservationRow {
             id: ReservationId(1),
