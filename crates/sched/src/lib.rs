@@ -65,4 +65,4 @@ pub use resource_pool::{
     Hold, HoldAmount, Holds, PoolId, PoolKind, PoolShortage, PoolSpec, PoolUse,
 };
 pub use scheduler::{Scheduler, WaitingJob};
-pub use victims::Candidate;
+pub use victims::{Candidate, Leaver, Vacated};

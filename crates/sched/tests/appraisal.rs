@@ -68,6 +68,7 @@ fn inquiry(job: WaitingJob, starts: Starts) -> Inquiry {
         makespan_weight_ppm: 500_000,
         most_jobs: 1000,
         joint: None,
+        leavers: Vec::new(),
         replaces: None,
         fixed: None,
         pushed: Arc::default(),

@@ -9,10 +9,12 @@ use cosy_model::{
     WaitReason,
 };
 use cosy_sched::{
-    Block, Candidate, Component, Hold, HoldAmount, Holds, NodeMask, OrderKey, Policy, PoolId,
-    PoolKind, PoolSpec, Scheduler, WaitingJob,
+    Block, Candidate, Component, Hold, HoldAmount, Holds, Leaver, NodeMask, OrderKey, Policy,
+    PoolId, PoolKind, PoolSpec, Scheduler, WaitingJob,
 };
 use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Without these jobs, or with what they keep; nobody waits but those before.
@@ -157,6 +159,12 @@ fn full(holds: bool, heads: usize) -> impl Strategy<Value = Full> {
 }
 
 impl Full {
+    /// Reservations are of one component.
+    fn asked_is_plain(&self) -> bool {
+        let (_, job, ..) = self.build(false);
+        job.demand.only().is_some()
+    }
+
     /// The planner, the job that is asked about, the heads before it, and the candidates.
     fn build(&self, holds: bool) -> (Scheduler, WaitingJob, Vec<JobId>, Vec<Candidate>) {
         let all = mask((1 << self.nodes.len()) - 1);
@@ -300,6 +308,78 @@ proptest! {
     #[test]
     fn nobody_before_is_pushed_back(full in full(false, 2)) {
         check_full(&full, false)?;
+    }
+}
+
+/// A slot of the length that a job asks for, against all sets of those who could leave for it.
+fn check_slot(full: &Full, ahead: i64, holds: bool) -> Result<(), TestCaseError> {
+    let (planner, mut job, _, candidates) = full.build(holds);
+    job.key.queue_priority = 0;
+    let (now, start) = (Time(1000), Time(1000 + ahead));
+    let leaver = |one: &Candidate| Leaver {
+        job: one.job,
+        cores: one.cost,
+        unsafe_from: start - Span::from_secs(1 + one.since.0),
+        since: one.since,
+        gone_from: now + Span(one.since.0 * 10),
+    };
+    let leavers: Vec<Leaver> = candidates.iter().map(leaver).collect();
+    let told = planner.place_vacated(now, &job, start, &leavers, 1);
+    let ends: BTreeMap<JobId, Time> = planner.running_jobs().collect();
+    let mut order: Vec<&Leaver> = leavers.iter().collect();
+    order.retain(|one| one.gone_from <= start && ends[&one.job] > start);
+    order.sort_by_key(|one| (one.loses(start), Reverse(one.since), Reverse(one.job)));
+    let could_be = |who: &[usize]| {
+        let mut planner = planner.clone();
+        for at in who {
+            planner.set_expected_end(order[*at].job, start);
+        }
+        let shares = planner.place(now, job.demand.first(), start, job.limit);
+        shares.is_some_and(|shares| {
+            let wants = job.holds.on(&shares);
+            planner
+                .are_amounts_free(now, &wants, start, job.limit)
+                .is_ok()
+        })
+    };
+    let all = (0..1usize << order.len())
+        .map(|bits| -> Vec<usize> { (0..order.len()).filter(|at| bits >> at & 1 == 1).collect() });
+    let rank = |who: &[usize]| {
+        let cost = who.iter().map(|at| u128::from(order[*at].loses(start)));
+        (cost.sum::<u128>(), who.len(), who.to_vec())
+    };
+    let best = all.filter(|who| could_be(who)).map(|who| rank(&who)).min();
+    let place = |job: &JobId| order.iter().position(|one| one.job == *job);
+    let told = told.map(|told| {
+        let mut who: Vec<usize> = told.leave.iter().map(|job| place(job).unwrap()).collect();
+        who.sort_unstable();
+        rank(&who)
+    });
+    prop_assert_eq!(told, best);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(1000), // PROPTEST_CASES asks for more
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Whoever leaves for a reservation: nobody else would be cheaper, and nobody is too many.
+    #[test]
+    fn the_cheapest_leave_for_a_slot(full in full(false, 0), ahead in 0i64..30) {
+        if full.asked_is_plain() {
+            check_slot(&full, ahead, false)?;
+        }
+    }
+
+    /// The same with resource pools.
+    #[test]
+    fn the_cheapest_leave_for_a_slot_with_pools(full in full(true, 0), ahead in 0i64..30) {
+        if full.asked_is_plain() {
+            check_slot(&full, ahead, true)?;
+        }
     }
 }
 

@@ -115,6 +115,7 @@ impl State {
             makespan_weight_ppm: 500_000,
             most_jobs: self.most_jobs,
             joint: None,
+            leavers: Vec::new(),
             replaces: None,
             fixed: None,
             pushed: Arc::new(BTreeMap::new()),

@@ -12,6 +12,8 @@
 //!   and of all starts of the inquiry that are possible. The placeholders themselves count
 //!   in no plan: K are the jobs that are there. The start of the placeholder job is judged
 //!   as the reservation that it would be.
+//! - Running jobs are made to leave only where a slot is not possible else. The plan with it then
+//!   counts on their ends at its start; that they may wait again is no delay.
 //! - What is not possible costs nothing and delays nobody: there is no such slot.
 
 use super::candidates::{Window, candidates};
@@ -20,7 +22,7 @@ use super::{Appraisal, Estimate, Inquiry, Starts};
 use crate::machine::ReservationHorizon;
 use crate::plan::Replay;
 use crate::scheduler::Scheduler;
-use crate::{Block, Component, Forecast, Plan, PoolShortage, WaitingJob};
+use crate::{Block, Component, Forecast, Plan, PoolShortage, Vacated, WaitingJob};
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -41,6 +43,14 @@ pub(super) struct Judge<'a> {
     /// The starts that delays are counted from.
     pub(super) before: StartTimes,
     pub(super) accepted: Vec<Block>,
+    /// Running jobs leave for what is accepted of a series: the forecast does not know it.
+    vacated: bool,
+}
+
+/// What a start would take and do.
+struct Judged {
+    placed: Vacated,
+    effect: Effect,
 }
 
 /// The plan with the placeholder job.
@@ -67,7 +77,7 @@ impl Scheduler {
         starts.sort_unstable();
         starts.dedup();
         let effects: Vec<_> = starts.iter().map(|start| judge.judge(*start)).collect();
-        let possible = effects.iter().flatten().map(|(_, effect)| effect.score);
+        let possible = effects.iter().flatten().map(|judged| judged.effect.score);
         let best = possible.fold(placeholder.score, Score::best);
         let slots = starts.iter().zip(effects);
         let slots = slots.map(|(start, effect)| Estimate {
@@ -174,6 +184,7 @@ impl<'a> Judge<'a> {
             queue,
             before,
             accepted: Vec::new(),
+            vacated: false,
         }
     }
 
@@ -214,7 +225,9 @@ impl<'a> Judge<'a> {
         let holds = self.inquiry.job.holds.iter();
         let pools = holds.filter_map(|hold| scheduler.resource_pools().get(hold.pool));
         let of_pools = pools.flat_map(|pool| pool.changes()).map(|at| at.max(soon));
-        ends.chain(bounds).chain(planned).chain(of_pools).collect()
+        let leavers = self.inquiry.leavers.iter().map(|one| one.gone_from);
+        let all = ends.chain(bounds).chain(planned).chain(of_pools);
+        all.chain(leavers).collect()
     }
 
     /// The plan with the placeholder job.
@@ -239,34 +252,71 @@ impl<'a> Judge<'a> {
     }
 
     /// What a start would take and do, if it is possible. Of a series it is accepted.
-    fn judge(&mut self, start: Time) -> Result<(Vec<NodeShare>, Effect), Option<PoolShortage>> {
-        let shares = self.shares(start)?;
+    fn judge(&mut self, start: Time) -> Result<Judged, Option<PoolShortage>> {
+        let placed = self.place(start)?;
         let block = Block {
             reservation: self.ground.spare_reservation(),
-            shares: shares.clone(),
+            shares: placed.shares.clone(),
             start,
             end: start + self.inquiry.job.limit,
-            holds: self.inquiry.job.holds.on(&shares),
+            holds: self.inquiry.job.holds.on(&placed.shares),
         };
         let end = block.end;
-        self.accepted.push(block);
-        let after = start_times(&self.forecast.with(&self.accepted));
+        let after = self.starts_with(&block, &placed.leave);
         let effect = self.queue.effect(&self.before, &after, end);
         match &self.inquiry.starts {
             Starts::Series(_) => {
-                let accepted = self.accepted.last().cloned();
-                accepted
-                    .into_iter()
-                    .for_each(|b| self.ground.to_mut().add_block(b));
+                let ground = self.ground.to_mut();
+                for job in &placed.leave {
+                    ground.set_expected_end(*job, start);
+                }
+                ground.add_block(block.clone());
+                self.vacated |= !placed.leave.is_empty();
+                self.accepted.push(block);
                 self.before = after;
             }
-            Starts::At(_) | Starts::Window { .. } => drop(self.accepted.pop()),
+            Starts::At(_) | Starts::Window { .. } => {}
         }
-        Ok((shares, effect))
+        Ok(Judged { placed, effect })
     }
 
-    /// The nodes that it would get. Where they are free, but too little of a resource pool is, the
-    /// error names that.
+    /// The starts of the plan with one reservation more, for which these jobs leave.
+    fn starts_with(&mut self, block: &Block, leave: &[JobId]) -> StartTimes {
+        if leave.is_empty() && !self.vacated {
+            self.accepted.push(block.clone());
+            let after = start_times(&self.forecast.with(&self.accepted));
+            self.accepted.pop();
+            return after;
+        }
+        let mut planner = Scheduler::clone(&self.ground);
+        for job in leave {
+            planner.set_expected_end(*job, block.start);
+        }
+        let asked: Vec<JobId> = self.forecast.plan().jobs().collect();
+        let mut play = Replay::new(&planner, self.now, asked);
+        play.insert(std::slice::from_ref(block));
+        start_times(&play.played())
+    }
+
+    /// The nodes that it would get, and who leaves for it. Where its nodes are free, but too little of
+    /// a resource pool is, the error names that.
+    fn place(&self, start: Time) -> Result<Vacated, Option<PoolShortage>> {
+        let leave = Vec::new();
+        let free = self.shares(start).map(|shares| Vacated { shares, leave });
+        let Inquiry {
+            job,
+            leavers,
+            starts,
+            ..
+        } = self.inquiry;
+        if free.is_ok() || leavers.is_empty() || start + job.limit <= start {
+            return free;
+        }
+        let vacated = (self.ground).place_vacated(self.now, job, start, leavers, starts.most());
+        vacated.map_or(free, Ok)
+    }
+
+    /// The nodes that it would get if nobody leaves.
     fn shares(&self, start: Time) -> Result<Vec<NodeShare>, Option<PoolShortage>> {
         let length = self.inquiry.job.limit;
         let lasts = start + length > start;
@@ -288,11 +338,15 @@ impl<'a> Judge<'a> {
     fn estimate(
         &self,
         start: Time,
-        judged: Result<(Vec<NodeShare>, Effect), Option<PoolShortage>>,
+        judged: Result<Judged, Option<PoolShortage>>,
         best: Score,
     ) -> Estimate {
         let lacks = judged.as_ref().err().copied().flatten();
-        let (shares, effect) = judged.ok().unzip();
+        let (placed, effect) = judged
+            .ok()
+            .map(|known| (known.placed, known.effect))
+            .unzip();
+        let (shares, leave) = placed.map(|placed| (placed.shares, placed.leave)).unzip();
         let base = shares
             .as_deref()
             .map_or(Su::ZERO, |shares| self.base(shares));
@@ -312,6 +366,7 @@ impl<'a> Judge<'a> {
             extra: effect.price(self.inquiry.tariff.delay_core_hour),
             delays: effect.delays,
             shares,
+            leave: leave.unwrap_or_default(),
             lacks,
         }
     }

@@ -16,7 +16,7 @@ mod load;
 
 pub use groups::{GroupAppraisal, GroupEffect};
 
-use crate::{PoolId, PoolShortage, WaitingJob};
+use crate::{Leaver, PoolId, PoolShortage, WaitingJob};
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub struct Inquiry {
     /// Another plain job whose start is asked for beside: the request together with
     /// others.
     pub joint: Option<JointRequest>,
+    /// Running jobs that may be made to leave where the slot is not free else.
+    pub leavers: Vec<Leaver>,
 }
 
 /// The request together with accepted reservations, as one plain job.
@@ -193,6 +195,8 @@ pub struct Estimate {
     /// The nodes that it would get; `None`: running jobs or accepted reservations are in
     /// the way, or it is in the past.
     pub shares: Option<Vec<NodeShare>>,
+    /// Those of [`Inquiry::leavers`] that would have to leave for it, by id.
+    pub leave: Vec<JobId>,
     /// Why it is not possible where its nodes are free: the resource pool of which too little is.
     pub lacks: Option<PoolShortage>,
     /// It would delay the first waiting job: its availability is 0.

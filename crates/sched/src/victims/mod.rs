@@ -17,6 +17,7 @@ mod greedy;
 mod question;
 mod room;
 mod search;
+mod slot;
 
 use crate::scheduler::{Scheduler, WaitingJob};
 use cosy_model::{JobId, Time};
@@ -25,6 +26,7 @@ use room::{Holder, Room};
 use std::cmp::Reverse;
 
 pub use candidate::Candidate;
+pub use slot::{Leaver, Vacated};
 
 /// Work that one question may take: about so many looks at a node.
 const WORK: u64 = 20_000_000;
@@ -42,6 +44,18 @@ impl Scheduler {
         job: &WaitingJob,
         before: &[JobId],
         candidates: &[Candidate],
+    ) -> Option<Vec<JobId>> {
+        self.cheapest(now, job, before, candidates, WORK)
+    }
+
+    /// The same with that much work at most.
+    fn cheapest(
+        &self,
+        now: Time,
+        job: &WaitingJob,
+        before: &[JobId],
+        candidates: &[Candidate],
+        work: u64,
     ) -> Option<Vec<JobId>> {
         let queue = self.queue(job.queue).filter(|queue| queue.starts)?;
         let open = queue.nodes.and(&self.machine.open);
@@ -63,7 +77,7 @@ impl Scheduler {
             holders: order.iter().map(|one| Holder::of(self, one)).collect(),
             order,
             plain,
-            left: WORK,
+            left: work,
         };
         let found = question.answer(Room::new(self, now, job, &open))?;
         let who = found.who.iter().filter_map(|at| question.order.get(*at));

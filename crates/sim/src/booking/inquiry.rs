@@ -27,6 +27,7 @@ impl ReservationRequest<'_> {
             pushed: Arc::default(),
             listed: Listed::Nobody,
             joint: None,
+            leavers: Vec::new(),
         };
         self.scheduler.appraise(self.now, &inquiry)
     }

@@ -114,6 +114,7 @@ fn estimate(
         start: slot.start,
         end: slot.end,
         shares: Some(slot.shares.clone()),
+        leave: Vec::new(),
         lacks: None,
         before_head: effect.before_head,
         availability_ppm: effect.availability_ppm,
