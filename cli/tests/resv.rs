@@ -52,6 +52,7 @@ fn info(id: u64, state: ReservationState) -> ReservationInfo {
         rule: String::new(),
         comment: String::new(),
         note: String::new(),
+        preempts: Vec::new(),
     }
 }
 
@@ -79,6 +80,7 @@ fn quote(choice: Option<u32>) -> Quote {
         total_delay: Span::from_minutes(5),
         own_delayed: vec![(JobId(12), Span::from_minutes(5))],
         nodes: "n[1-4]".into(),
+        preempts: Vec::new(),
     };
     Quote {
         now: START - TWO_HOURS,

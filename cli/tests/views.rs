@@ -54,6 +54,7 @@ fn reservation(id: u64, state: ReservationState) -> ReservationInfo {
         rule: String::new(),
         comment: String::new(),
         note: String::new(),
+        preempts: Vec::new(),
     }
 }
 

@@ -74,6 +74,7 @@ pub fn sample(id: u64, user: &str, state: ReservationState) -> ReservationInfo {
         rule: String::new(),
         comment: String::new(),
         note: String::new(),
+        preempts: Vec::new(),
     }
 }
 

@@ -118,6 +118,7 @@ fn reservation(id: u64, state: ReservationState, end: i64) -> ReservationRow {
         used_core_ms: 13,
         note: "moved".into(),
         flow: None,
+        makers: Vec::new(),
     }
 }
 

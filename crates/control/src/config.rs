@@ -208,6 +208,8 @@ pub struct ReservationPolicy {
     pub candidates: usize,
     /// Least distance of evenly spaced candidates.
     pub gap: Span,
+    /// Nodes of running jobs that the queue may preempt count as free.
+    pub preempt: bool,
 }
 
 impl ReservationPolicy {
@@ -245,6 +247,7 @@ impl Default for ReservationPolicy {
             closed: true,
             candidates: 100,
             gap: Span::from_minutes(15),
+            preempt: false,
         }
     }
 }

@@ -8,13 +8,14 @@ mod figures;
 mod held_by;
 mod part;
 mod preempted;
+mod reservation;
 
 pub use crate::policy::row::{PolicyKey, PolicyRow};
 pub use crate::reservations::books::row::AccountRow;
 use crate::triggers::TriggerRow;
 use cosy_model::history;
 use cosy_model::node::{AttemptKey, StoreMark};
-use cosy_model::reservation::{LedgerEntry, ReservationSpec, ReservationState};
+use cosy_model::reservation::LedgerEntry;
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
@@ -24,7 +25,8 @@ use cosy_model::{
 pub use figures::{FiguresRow, HourPriceRow};
 pub use held_by::HeldBy;
 pub use part::PartRow;
-pub use preempted::{MovedRow, PreemptedRow};
+pub use preempted::{MovedRow, PreemptedRow, Preemptor, PromisedRow};
+pub use reservation::{MakerRow, ReservationRow, ShareRow};
 use serde::{Deserialize, Serialize};
 
 /// Which of the ids that an array takes each of its tasks has.
@@ -167,6 +169,9 @@ pub struct RunRow {
     /// It is to make room, or stands still for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempted: Option<PreemptedRow>,
+    /// It is to leave before a reservation begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<PromisedRow>,
     /// Until then its work is safe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Time>,
@@ -557,90 +562,6 @@ pub struct LoadedFlow {
     pub spec: FlowSpec,
     /// Rows of all its tasks, by place.
     pub tasks: Vec<FlowTaskRow>,
-}
-
-/// A reservation. Live ones are loaded; ended ones stay in the store as history.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ReservationRow {
-    /// The id, which is never given out again.
-    pub id: ReservationId,
-    /// Id of the first of its series.
-    #[serde(default)]
-    pub series: Option<ReservationId>,
-    /// The user who owns it.
-    pub uid: Uid,
-    /// Primary group of its owner.
-    pub gid: Gid,
-    /// Name of its owner when it was made.
-    pub user: String,
-    /// Queue, by name.
-    pub queue: String,
-    /// Account that pays.
-    #[serde(default)]
-    pub account: Option<String>,
-    /// As asked for; the start is in `start`.
-    pub ask: ReservationSpec,
-    /// The state when it was written.
-    pub state: ReservationState,
-    /// Nodes are missing.
-    #[serde(default)]
-    pub degraded: bool,
-    /// First instant at which its nodes are its own.
-    pub start: Time,
-    /// End; of one that ended early when it ended.
-    pub end: Time,
-    /// When it was over, given back or lapsed.
-    #[serde(default)]
-    pub closed: Option<Time>,
-    /// What it holds of which node.
-    pub shares: Vec<ShareRow>,
-    /// When it was asked for.
-    pub made: Time,
-    /// A hold's end: until then it is given back for nothing, also when confirmed.
-    #[serde(default)]
-    pub hold_until: Option<Time>,
-    /// Cancelling costs nothing until then.
-    #[serde(default)]
-    pub free_until: Option<Time>,
-    /// Its price by the tariff: p·n·d (pricing paper, section 3).
-    pub base: Su,
-    /// What it pays for delaying others: f (pricing paper, section 3).
-    pub extra: Su,
-    /// Held of the account's budget.
-    #[serde(default)]
-    pub held: Su,
-    /// Charged to the account, less what was given back.
-    #[serde(default)]
-    pub charged: Su,
-    /// Whom it pushed back when it was booked, and by how much.
-    #[serde(default)]
-    pub delays: Vec<(JobId, Span)>,
-    /// Its attached job.
-    #[serde(default)]
-    pub job: Option<JobId>,
-    /// When something was first started in it.
-    #[serde(default)]
-    pub first_use: Option<Time>,
-    /// Core-milliseconds that jobs inside have used.
-    #[serde(default)]
-    pub used_core_ms: i64,
-    /// What users should know.
-    #[serde(default)]
-    pub note: String,
-    /// The workflow that it is a slot of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flow: Option<OfFlow>,
-}
-
-/// The share of a node that a reservation holds.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ShareRow {
-    /// The node by name.
-    pub node: String,
-    /// Tasks that the demand counts there.
-    pub tasks: u32,
-    /// What is held of that node.
-    pub amounts: Amounts,
 }
 
 /// What the steps of an attempt have used, and how many of their records are durable.

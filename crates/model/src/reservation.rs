@@ -3,10 +3,14 @@
 //! Source: COSY paper, section 3.2; what-if paper, sections 3 and 4; pricing paper,
 //! sections 2 and 3.
 
+mod room_maker;
+
 use crate::job::ResourceRequest;
 use crate::{CountedResources, JobId, ReservationId, Span, Su, Time, Uid};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+pub use room_maker::RoomMaker;
 
 /// The time of an accepted reservation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -314,6 +318,9 @@ pub struct QuotedSlot {
     pub own_delayed: Vec<(JobId, Span)>,
     /// Its nodes as a host list.
     pub nodes: String,
+    /// Running jobs that would have to make room for it, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preempts: Vec<RoomMaker>,
 }
 
 impl QuotedSlot {
@@ -426,6 +433,9 @@ pub struct ReservationInfo {
     pub comment: String,
     /// What users should know: degraded, moved, replaced nodes, why it ended.
     pub note: String,
+    /// Running jobs that make room for it, or have made it, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preempts: Vec<RoomMaker>,
 }
 
 /// Which reservations: all conditions that are not empty must hold.

@@ -4,6 +4,7 @@ use crate::column::{Column, Fields};
 use crate::phrase;
 use crate::value::{FieldValue, Tone};
 use crate::words::counted;
+use crate::words::room_makers::room_makers;
 use crate::words::slot_hint::bare_reason;
 use cosy_model::reservation::{Quote, QuotedSlot};
 
@@ -83,7 +84,12 @@ fn verdict<'a>(row: &'a SlotRow<'_>) -> FieldValue<'a> {
     };
     match (slot.admitted, slot.feasible) {
         (true, _) => {
-            FieldValue::State(format!("can be had on {}", slot.nodes).into(), Tone::Active)
+            let leave = match slot.preempts.len() as u64 {
+                0 => String::new(),
+                n => format!(", {} make room", phrase::count(n, "job", "jobs")),
+            };
+            let text = format!("can be had on {}{leave}", slot.nodes);
+            FieldValue::State(text.into(), Tone::Active)
         }
         (false, true) => FieldValue::Verdict(reason.into(), Tone::Waiting),
         (false, false) => FieldValue::Verdict(reason.into(), Tone::Quiet),
@@ -136,6 +142,7 @@ pub fn slot_fields(slot: &QuotedSlot) -> Fields<'_> {
         total_delay,
         own_delayed,
         nodes,
+        preempts,
     } = slot;
     let own = own_delayed.iter().map(|(job, by)| {
         FieldValue::record(vec![("job", job.0.into()), ("delay", by.secs().into())])
@@ -156,6 +163,7 @@ pub fn slot_fields(slot: &QuotedSlot) -> Fields<'_> {
         ("total_delay", total_delay.secs().into()),
         ("own_delayed", FieldValue::List(own.collect())),
         ("nodes", nodes.into()),
+        ("preempts", room_makers(preempts)),
     ]
 }
 
@@ -212,6 +220,7 @@ pub fn cluster_slot_fields(slot: &QuotedSlot) -> Fields<'_> {
         // The broker compares clusters: whose jobs are delayed it does not tell.
         own_delayed: _,
         nodes,
+        preempts,
     } = slot;
     vec![
         ("start", (*start).into()),
@@ -228,6 +237,7 @@ pub fn cluster_slot_fields(slot: &QuotedSlot) -> Fields<'_> {
         ("delayed_jobs", (*delayed_jobs).into()),
         ("total_delay", (*total_delay).into()),
         ("nodes", nodes.into()),
+        ("preempts", room_makers(preempts)),
     ]
 }
 

@@ -6,6 +6,7 @@ use crate::column::{Column, Details, Fields};
 use crate::phrase;
 use crate::value::{FieldValue, Tone};
 use crate::words::counted;
+use crate::words::room_makers::{in_words, room_makers};
 use cosy_model::reservation::{ReservationInfo, ReservationState, Sharing};
 use cosy_model::{Span, Su};
 
@@ -184,6 +185,7 @@ pub fn fields(r: &ReservationInfo) -> Fields<'_> {
         rule,
         comment,
         note,
+        preempts,
         // `amount_fields` tells these.
         node_count: _,
         cores: _,
@@ -223,6 +225,7 @@ pub fn fields(r: &ReservationInfo) -> Fields<'_> {
         ("rule", rule.into()),
         ("comment", comment.into()),
         ("note", note.into()),
+        ("preempts", room_makers(preempts)),
     ];
     fields.extend(amount_fields(r));
     fields.extend(time_fields(r));
@@ -293,6 +296,7 @@ pub fn details(r: &ReservationInfo) -> Details<'_> {
         rule,
         comment,
         note,
+        preempts,
         // Its title has the id.
         id: _,
         // `state`, `place`, `used` below.
@@ -314,6 +318,7 @@ pub fn details(r: &ReservationInfo) -> Details<'_> {
         ("name", name.into()),
         ("state", self::state(r)),
         ("note", note.into()),
+        ("makes room", in_words(preempts).into()),
         ("owner", user.into()),
         ("shared with", shared_with(sharing).into()),
         ("you may use it", (*usable).into()),

@@ -48,6 +48,7 @@ fn slot() -> QuotedSlot {
         total_delay: Span(1),
         own_delayed: vec![(JobId(1), Span(1))],
         nodes: "n1".into(),
+        preempts: Vec::new(),
     }
 }
 

@@ -48,6 +48,7 @@ pub fn slot(start_minutes: i64, price: i64, availability_ppm: u32) -> QuotedSlot
         total_delay: Span::ZERO,
         own_delayed: Vec::new(),
         nodes: "n1".into(),
+        preempts: Vec::new(),
     }
 }
 

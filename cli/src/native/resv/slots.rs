@@ -5,10 +5,11 @@ use crate::native::record::{self, TimeStyle};
 use crate::native::resv::chart::{self, ChartStyle};
 use crate::native::resv::words;
 use crate::native::table::TableStyle;
-use cosy_model::reservation::{Quote, QuotedSlot};
+use cosy_model::reservation::{Quote, QuotedSlot, RoomMaker};
 use cosy_model::{JobId, Span, Su, Time};
 use cosy_view::quote::{slot_columns, slot_rows};
 use cosy_view::words::counted;
+use cosy_view::words::room_makers::in_words;
 use jiff::Zoned;
 
 /// A quote as text; at most `most` slots in the table, all without.
@@ -118,6 +119,7 @@ fn pick_lines(quote: &Quote, now: &Zoned) -> String {
         slot.extra
     );
     text.push_str(&licenses_line(quote, slot));
+    text.push_str(&room_line(&slot.preempts));
     if !slot.own_delayed.is_empty() {
         text.push_str(&format!(
             "It delays jobs of yours: {}.\n",
@@ -125,6 +127,16 @@ fn pick_lines(quote: &Quote, now: &Zoned) -> String {
         ));
     }
     text
+}
+
+/// Which running jobs make room for a reservation; nothing where none does.
+pub fn room_line(makers: &[RoomMaker]) -> String {
+    match makers.is_empty() {
+        true => String::new(),
+        false => {
+            format!("Running jobs make room for it: {}.\n", words::clean(&in_words(makers)))
+        }
+    }
 }
 
 fn licenses_line(quote: &Quote, slot: &QuotedSlot) -> String {
@@ -207,6 +219,7 @@ pub mod sample {
             total_delay: Span::from_minutes(minutes),
             own_delayed: Vec::new(),
             nodes: "n[1-4]".to_owned(),
+            preempts: Vec::new(),
         }
     }
 

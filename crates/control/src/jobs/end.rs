@@ -118,7 +118,7 @@ fn note_of_end(machine: &Machine, job: &Job, end: &End, note: &str) -> String {
             None => note.to_owned(),
         },
         EndCause::Preempted => match job.run().and_then(|run| run.gives_way()) {
-            Some(way) => format!("it made room for job {}", way.by),
+            Some(way) => format!("it made room for {}", way.by),
             None => note.to_owned(),
         },
         EndCause::Exited | EndCause::TimeLimit | EndCause::OutOfMemory => note.to_owned(),

@@ -13,7 +13,7 @@
 mod events;
 pub(crate) mod rows;
 
-use crate::record::{AfterRun, HeldBy, PreemptedRow, StepUse};
+use crate::record::{AfterRun, HeldBy, PreemptedRow, PromisedRow, StepUse};
 use cosy_model::node::KillCause;
 use cosy_model::policy::PreemptMode;
 use cosy_model::{Amounts, End, JobState, MiB, NodeId, NodeShare, Span, Time, limits};
@@ -38,6 +38,8 @@ pub(crate) struct Run {
     hold_after: Option<HeldBy>,
     /// It makes room for another job.
     preempted: Option<PreemptedRow>,
+    /// It is to leave before a reservation begins.
+    promised: Option<PromisedRow>,
     /// Until then its work is safe.
     checkpoint: Option<Time>,
     lost: BTreeSet<NodeId>,
@@ -329,6 +331,11 @@ impl Run {
         self.preempted.filter(|p| p.mode != PreemptMode::Suspend)
     }
 
+    /// It is to leave before a reservation begins, and was not told yet.
+    pub fn promised(&self) -> Option<PromisedRow> {
+        self.promised
+    }
+
     /// Until then its work is safe, as it says itself.
     pub fn checkpoint(&self) -> Option<Time> {
         self.checkpoint
@@ -387,8 +394,21 @@ impl Run {
 
     /// The same, were it not suspended any more.
     pub fn end_if_it_goes_on(&self) -> Time {
-        let end = self.counts_from() + self.limit + self.suspended_for;
-        self.gives_way().map_or(end, |way| end.min(way.until))
+        let end = self.own_end();
+        let end = self.gives_way().map_or(end, |way| end.min(way.until));
+        self.promised.map_or(end, |row| end.min(row.until))
+    }
+
+    /// The same, if no reservation needed its nodes, and nobody for whom it makes room and may still be
+    /// spared.
+    pub fn end_unless_promised(&self) -> Time {
+        let told = self.gives_way().filter(|way| way.told);
+        told.map_or(self.own_end(), |way| self.own_end().min(way.until))
+    }
+
+    /// When its limit is over.
+    fn own_end(&self) -> Time {
+        self.counts_from() + self.limit + self.suspended_for
     }
 
     /// From when its limit counts: its allocation, or the start of its program where that

@@ -10,6 +10,7 @@ use crate::policy::Policy;
 use crate::policy::preempt::{Side, Way, exempt, is_above, may_preempt, way, within};
 use crate::queues::Queues;
 use crate::queues::order;
+use crate::record::{Preemptor, PromisedRow};
 use crate::rooms::Rooms;
 use cosy_model::policy::{NORMAL, PreemptMode};
 use cosy_model::{JobId, Span, Time};
@@ -68,7 +69,10 @@ pub(crate) fn room_is_made_again(jobs: &mut Jobs, planning: &mut Planning) {
         if forced {
             room.may_not_have_heard(id);
         }
-        let job = jobs.get_mut(&row.by).filter(|job| job.is_waiting());
+        let Preemptor::Job(by) = row.by else {
+            continue;
+        };
+        let job = jobs.get_mut(&by).filter(|job| job.is_waiting());
         if let Some(job) = job {
             let first = job.room_is_made().map_or(row.at, |at| at.min(row.at));
             job.makes_others_go(Some(first));
@@ -97,7 +101,9 @@ pub(crate) fn question(rooms: &Rooms, now: Time, id: JobId) -> Option<RoomQuesti
         let Some(victim) = rooms.jobs.get(&running) else {
             continue;
         };
-        let way = way_of(rooms, now, (own, &waiting.key), victim);
+        let first =
+            || within(&rooms.config.preemption, own) && stands_before(rooms, &waiting.key, victim);
+        let way = way_of(rooms, now, (own, &first), victim);
         if let Some(way) = way {
             let keeps = way.mode == PreemptMode::Suspend;
             candidates.push(Candidate {
@@ -131,7 +137,7 @@ pub(crate) fn question(rooms: &Rooms, now: Time, id: JobId) -> Option<RoomQuesti
 fn way_of(
     rooms: &Rooms,
     now: Time,
-    (own, key): (Side<'_>, &OrderKey),
+    (own, first): (Side<'_>, &dyn Fn() -> bool),
     victim: &Job,
 ) -> Option<Way> {
     let config = &rooms.config.preemption;
@@ -151,18 +157,19 @@ fn way_of(
     if now < started + exempt(config, side) || is_too_important(rooms, victim) {
         return None;
     }
-    let first = within(config, own) && stands_before(rooms, key, victim);
-    let mut way = way(config, own, side, first)?;
+    let mut way = way(config, own, side, first())?;
     if way.mode == PreemptMode::Requeue && !may_be_requeued(victim) {
         way.mode = PreemptMode::Cancel;
     }
     let suspends = way.mode == PreemptMode::Suspend;
     let stands_still = run.suspended().is_some() || rooms.machine.lacking(run, "suspend").is_some();
-    (!suspends || !stands_still).then_some(way)
+    // One that only stood still would hold what a reservation was promised.
+    let stays = stands_still || run.promised().is_some();
+    (!suspends || !stays).then_some(way)
 }
 
 /// Commands that stay with a job are told of this attempt alone.
-fn may_be_requeued(victim: &Job) -> bool {
+pub(crate) fn may_be_requeued(victim: &Job) -> bool {
     victim.submitted().may_run_again() && !victim.spec().attended
 }
 
@@ -193,6 +200,20 @@ pub(crate) fn lost_work(job: &Job, now: Time) -> u64 {
     cores.sum::<u64>().saturating_mul(secs)
 }
 
+/// How a running job may be made to leave for a reservation of that side, if it may, and from when
+/// on. One that would only be stopped keeps its memory and its licences, so it does not leave.
+pub(crate) fn leaves_for(
+    rooms: &Rooms,
+    now: Time,
+    own: Side<'_>,
+    victim: &Job,
+) -> Option<(Way, Time)> {
+    // A reservation stands nowhere in the order of service.
+    let way = way_of(rooms, Time::FAR, (own, &|| false), victim)?;
+    let from = preemptible_from(rooms, victim)?.max(now);
+    (way.mode != PreemptMode::Suspend).then_some((way, from))
+}
+
 /// Since when a running job may be preempted, or from when on; `None` where nobody may preempt it.
 pub(crate) fn preemptible_from(rooms: &Rooms, job: &Job) -> Option<Time> {
     let config = &rooms.config.preemption;
@@ -206,7 +227,7 @@ pub(crate) fn room_lines(rooms: &Rooms, now: Time, job: &Job) -> Vec<String> {
     let room = rooms.planning.room();
     let mut lines = Vec::new();
     if job.is_waiting() && job.room_is_made().is_some() {
-        let makers = room.for_job(job.id());
+        let makers = room.for_whom(job.id().into());
         let runs = makers.filter_map(|id| Some((id, rooms.jobs.get(&id)?.run()?.preempted()?)));
         let runs: Vec<_> = runs.collect();
         let last = runs.iter().map(|(_, row)| row.until).max();
@@ -233,15 +254,18 @@ fn own_lines(rooms: &Rooms, now: Time, job: &Job) -> Option<String> {
         let by = row.by;
         return Some(match row.mode {
             PreemptMode::Suspend => {
-                format!("it stands still until job {by} is over, which comes first")
+                format!("it stands still until {by} is over, which comes first")
             }
             PreemptMode::Requeue => {
-                format!("it makes room for job {by}: within {left} it goes back into the queue")
+                format!("it makes room for {by}: within {left} it goes back into the queue")
             }
             PreemptMode::Cancel | PreemptMode::Off => {
-                format!("it makes room for job {by}: it ends within {left}")
+                format!("it makes room for {by}: it ends within {left}")
             }
         });
+    }
+    if let Some(row) = run.promised() {
+        return Some(promised_line(now, &row));
     }
     let from = preemptible_from(rooms, job)?;
     let asking = rooms.planning.room().first_asking();
@@ -249,7 +273,8 @@ fn own_lines(rooms: &Rooms, now: Time, job: &Job) -> Option<String> {
         let other = rooms.jobs.get(&id)?;
         let own = side(&rooms.queues, &rooms.policy, other)?;
         let key = rooms.planning.cluster().waiting(id)?.key;
-        way_of(rooms, now.max(from), (own, &key), job)
+        let first = || within(&rooms.config.preemption, own) && stands_before(rooms, &key, job);
+        way_of(rooms, now.max(from), (own, &first), job)
     });
     let ways: Vec<Way> = over.collect();
     let mode = ways.first()?.mode;
@@ -267,4 +292,17 @@ fn own_lines(rooms: &Rooms, now: Time, job: &Job) -> Option<String> {
         "more important jobs that wait and may take its nodes {when}: {}; it {what} then, and loses {lost} core-seconds ('cosy job checkpointed' tells a safe point)",
         ways.len()
     ).replace("  ", " ").replace(" :", ":"))
+}
+
+/// What a job is told that is to leave before a reservation begins.
+fn promised_line(now: Time, row: &PromisedRow) -> String {
+    let left = row.at.since(now).max(Span::ZERO);
+    let what = match row.mode {
+        PreemptMode::Requeue => "goes back into the queue",
+        PreemptMode::Cancel | PreemptMode::Suspend | PreemptMode::Off => "ends",
+    };
+    format!(
+        "reservation {} has its nodes: if they are still needed, it is told in {left} and {what}",
+        row.reservation
+    )
 }

@@ -3,6 +3,7 @@
 //! What always holds: a job for which room is made waits, or those who stand still for it wait for
 //! its end; whoever makes room says so in its own row, and all of this is made again of the rows.
 
+use crate::record::Preemptor;
 use cosy_model::{ClockStep, JobId, Span, Time};
 use cosy_sched::OrderKey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,8 +41,8 @@ pub(crate) struct RoomMaking {
     next_look: Option<Time>,
     /// All waiting jobs are to be asked anew whether they may preempt.
     all_anew: bool,
-    /// Who makes room, by the job for which.
-    by_job: BTreeMap<JobId, Makers>,
+    /// Who makes room, by whom they make it for.
+    by_whom: BTreeMap<Preemptor, Makers>,
     /// When those are ended with force.
     forced: BTreeSet<(Time, JobId)>,
     /// Who may not have heard of it: the controller has died since.
@@ -54,7 +55,7 @@ impl RoomMaking {
         let before = self.keys.get(&key.job).copied();
         let again = before.and_then(|old| self.asking.remove(&old));
         self.keys.remove(&key.job);
-        let makers = self.by_job.get(&key.job);
+        let makers = self.by_whom.get(&key.job.into());
         if may && makers.is_none_or(|makers| makers.asks_again) {
             self.keys.insert(key.job, key);
             self.asking.insert(key, again.unwrap_or(now));
@@ -109,9 +110,9 @@ impl RoomMaking {
         self.next_look = Some(now + PAUSE);
     }
 
-    /// `victim` makes room for `job`; it is ended with force then, if it is to end.
-    pub fn makes_room(&mut self, victim: JobId, job: JobId, forced: Option<Time>) {
-        self.by_job.entry(job).or_default().jobs.insert(victim);
+    /// `victim` makes room for somebody; it is ended with force then, if it is to end.
+    pub fn makes_room(&mut self, victim: JobId, whom: Preemptor, forced: Option<Time>) {
+        self.by_whom.entry(whom).or_default().jobs.insert(victim);
         self.forced.extend(forced.map(|at| (at, victim)));
     }
 
@@ -132,15 +133,15 @@ impl RoomMaking {
 
     /// Room is made for the job, also when nobody has to go.
     pub fn room_is_made_for(&mut self, job: JobId) {
-        let makers = self.by_job.entry(job).or_default();
+        let makers = self.by_whom.entry(job.into()).or_default();
         (makers.have_gone, makers.asks_again) = (false, false);
         self.asks_no_more(job);
     }
 
-    /// It has ended for the job.
-    pub fn has_gone(&mut self, victim: JobId, job: JobId) {
-        self.makes_none(victim, job);
-        if let Some(makers) = self.by_job.get_mut(&job) {
+    /// It has ended for somebody.
+    pub fn has_gone(&mut self, victim: JobId, whom: Preemptor) {
+        self.makes_none(victim, whom);
+        if let Some(makers) = self.by_whom.get_mut(&whom) {
             makers.have_gone = true;
         }
     }
@@ -148,18 +149,19 @@ impl RoomMaking {
     /// All have gone and the job could not start, because others for which room is made needed more
     /// of it than was thought. True the first time: then it may ask for others.
     pub fn is_short_of_room(&mut self, job: JobId) -> bool {
-        let makers = self.by_job.get_mut(&job);
+        let makers = self.by_whom.get_mut(&job.into());
         makers.is_some_and(|makers| !std::mem::replace(&mut makers.asks_again, true))
     }
 
     /// Whether some have ended for the job.
     pub fn have_gone(&self, job: JobId) -> bool {
-        self.by_job.get(&job).is_some_and(|makers| makers.have_gone)
+        let makers = self.by_whom.get(&job.into());
+        makers.is_some_and(|makers| makers.have_gone)
     }
 
     /// It makes no room for anybody.
-    pub fn makes_none(&mut self, victim: JobId, job: JobId) {
-        if let Some(makers) = self.by_job.get_mut(&job) {
+    pub fn makes_none(&mut self, victim: JobId, whom: Preemptor) {
+        if let Some(makers) = self.by_whom.get_mut(&whom) {
             makers.jobs.remove(&victim);
         }
         self.forced.retain(|(_, id)| *id != victim);
@@ -167,18 +169,18 @@ impl RoomMaking {
     }
 
     /// It concerns nobody any more.
-    pub fn is_settled(&mut self, job: JobId) {
-        self.by_job.remove(&job);
+    pub fn is_settled(&mut self, whom: Preemptor) {
+        self.by_whom.remove(&whom);
     }
 
-    /// Jobs for which others make room.
-    pub fn all(&self) -> impl Iterator<Item = JobId> {
-        self.by_job.keys().copied()
+    /// For whom others make room.
+    pub fn all(&self) -> impl Iterator<Item = Preemptor> {
+        self.by_whom.keys().copied()
     }
 
-    /// Who makes room for a job.
-    pub fn for_job(&self, job: JobId) -> impl Iterator<Item = JobId> {
-        let makers = self.by_job.get(&job);
+    /// Who makes room for somebody.
+    pub fn for_whom(&self, whom: Preemptor) -> impl Iterator<Item = JobId> {
+        let makers = self.by_whom.get(&whom);
         makers.into_iter().flat_map(|makers| &makers.jobs).copied()
     }
 

@@ -264,7 +264,7 @@ fn keep_run(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: JobId, end: Opt
     let lost = machine.lost_words(job);
     let way = run.gives_way().filter(|way| way.told);
     let (cause, note) = match (way, lost) {
-        (Some(way), _) => (EndCause::Preempted, format!("it made room for job {}", way.by)),
+        (Some(way), _) => (EndCause::Preempted, format!("it made room for {}", way.by)),
         (None, Some(lost)) => (EndCause::NodeLost, lost),
         (None, None) => (EndCause::Cancelled, "it went back into the queue".to_owned()),
     };

@@ -24,12 +24,12 @@ use crate::planning::suspension::{expect_held_end, plan_end_again, resume_job, s
 use crate::policy::preempt::Way;
 use crate::procedures::launch::start_jobs;
 use crate::procedures::steer::kill_job;
-use crate::record::PreemptedRow;
+use crate::record::{PreemptedRow, Preemptor};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::node::{KillCause, NodeOrder};
 use cosy_model::policy::PreemptMode;
-use cosy_model::{Dialect, EventKind, EventObject, JobId, Span, Time, WaitReason};
+use cosy_model::{Dialect, EventKind, EventObject, JobId, ReservationId, Span, Time, WaitReason};
 
 /// SIGCONT and SIGTERM, as in signal(7).
 const CONTINUE: i32 = 18;
@@ -111,7 +111,7 @@ fn give_room(
     for victim in victims {
         if let Some(way) = question.ways.get(victim) {
             names.push(format!("{victim} ({})", way.mode.word()));
-            gives_way(rooms, turn, *victim, id, *way);
+            gives_way(rooms, turn, *victim, id.into(), *way);
         }
     }
     let detail = match names.is_empty() {
@@ -165,7 +165,13 @@ fn stand_ahead(rooms: &mut Rooms, turn: &Turn, id: JobId, ahead: Option<Time>) {
 }
 
 /// A running job makes room: it is told, or stands still.
-fn gives_way(rooms: &mut Rooms, turn: &mut Turn, victim: JobId, by: JobId, way: Way) {
+pub(crate) fn gives_way(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    victim: JobId,
+    by: Preemptor,
+    way: Way,
+) {
     let now = turn.now();
     let grace = way.grace.max(rooms.config.policy.grace);
     let mut row = PreemptedRow {
@@ -185,7 +191,7 @@ fn gives_way(rooms: &mut Rooms, turn: &mut Turn, victim: JobId, by: JobId, way: 
             format!("it is cancelled, within {grace}")
         }
     };
-    let detail = format!("for job {by}: {how}");
+    let detail = format!("for {by}: {how}");
     turn.happened(now, EventKind::Preempted, "controller", EventObject::Job(victim), detail);
     if way.mode == PreemptMode::Suspend {
         if suspend_job(rooms, turn, victim, "controller").is_err() {
@@ -210,13 +216,16 @@ fn gives_way(rooms: &mut Rooms, turn: &mut Turn, victim: JobId, by: JobId, way: 
 fn mark(rooms: &mut Rooms, turn: &mut Turn, victim: JobId, row: PreemptedRow) {
     let run = rooms.jobs.get_mut(&victim).and_then(Job::run_mut);
     if let Some(run) = run {
+        if let Preemptor::Reservation { .. } = row.by {
+            run.is_promised(None);
+        }
         run.makes_room(Some(row));
     }
     ends_then(rooms, turn, victim);
 }
 
 /// The planner counts on the end as it is known now.
-fn ends_then(rooms: &mut Rooms, turn: &mut Turn, victim: JobId) {
+pub(crate) fn ends_then(rooms: &mut Rooms, turn: &mut Turn, victim: JobId) {
     expect_held_end(&mut rooms.jobs, victim);
     let (planning, reservations) = (&mut rooms.planning, &mut rooms.reservations);
     plan_end_again(&rooms.config, &rooms.jobs, planning, reservations, victim);
@@ -300,34 +309,71 @@ pub(crate) fn room_is_due(rooms: &mut Rooms, turn: &mut Turn) {
 /// needs their room and they do not know of it yet; who stands still goes on when the other one is
 /// over.
 fn settle_room(rooms: &mut Rooms, turn: &mut Turn) {
-    let all: Vec<JobId> = rooms.planning.room().all().collect();
-    for id in all {
-        let job = rooms.jobs.get(&id);
-        let needed = job.is_some_and(|job| job.room_is_made().is_some() && waits_for_its_turn(job));
-        let runs = job.and_then(Job::run).is_some_and(|run| !run.is_over());
-        let makers: Vec<JobId> = rooms.planning.room().for_job(id).collect();
-        let mut left = 0;
-        for maker in makers {
-            let run = rooms.jobs.get(&maker).and_then(Job::run);
-            let row = run.and_then(|run| run.preempted().filter(|row| row.by == id));
-            let (Some(run), Some(row)) = (run, row) else {
-                rooms.planning.room_mut().has_gone(maker, id);
-                continue;
-            };
-            let still = row.mode == PreemptMode::Suspend;
-            let over = run.is_over();
-            if still && !needed && !runs {
-                goes_on(rooms, turn, maker, id);
-            } else if !still && !needed && !row.told && !over {
-                spare(rooms, turn, maker, id);
-            } else if !still && !over && (!row.told || rooms.planning.room().is_unheard(maker)) {
-                left += 1;
-                tell(rooms, turn, maker);
-            } else {
-                left += usize::from(!still || needed || runs);
+    let all: Vec<Preemptor> = rooms.planning.room().all().collect();
+    for whom in all {
+        match whom {
+            Preemptor::Job(id) => settle_for_job(rooms, turn, id),
+            Preemptor::Reservation { reservation } => {
+                settle_for_reservation(rooms, turn, reservation);
             }
         }
-        settle_one(rooms, turn, (id, needed), left);
+    }
+}
+
+fn settle_for_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
+    let job = rooms.jobs.get(&id);
+    let needed = job.is_some_and(|job| job.room_is_made().is_some() && waits_for_its_turn(job));
+    let runs = job.and_then(Job::run).is_some_and(|run| !run.is_over());
+    let makers: Vec<JobId> = rooms.planning.room().for_whom(id.into()).collect();
+    let mut left = 0;
+    for maker in makers {
+        let run = rooms.jobs.get(&maker).and_then(Job::run);
+        let row = run.and_then(|run| run.preempted().filter(|row| row.by == id.into()));
+        let (Some(run), Some(row)) = (run, row) else {
+            rooms.planning.room_mut().has_gone(maker, id.into());
+            continue;
+        };
+        let still = row.mode == PreemptMode::Suspend;
+        let over = run.is_over();
+        if still && !needed && !runs {
+            goes_on(rooms, turn, maker, id);
+        } else if !still && !needed && !row.told && !over {
+            spare(rooms, turn, maker, id.into());
+        } else if !still && !over && (!row.told || rooms.planning.room().is_unheard(maker)) {
+            left += 1;
+            tell(rooms, turn, maker);
+        } else {
+            left += usize::from(!still || needed || runs);
+        }
+    }
+    settle_one(rooms, turn, (id, needed), left);
+}
+
+/// Who makes room for a reservation is spared when it is over before they know; else they are told
+/// until they know.
+fn settle_for_reservation(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId) {
+    let needed = rooms.reservations.get(id).is_some_and(|r| r.is_live());
+    let makers: Vec<JobId> = rooms.planning.room().for_whom(id.into()).collect();
+    let mut left = 0;
+    for maker in makers {
+        let run = rooms.jobs.get(&maker).and_then(Job::run);
+        let row = run.and_then(|run| run.preempted().filter(|row| row.by == id.into()));
+        let (Some(run), Some(row)) = (run, row) else {
+            rooms.planning.room_mut().has_gone(maker, id.into());
+            continue;
+        };
+        let (over, unheard) = (run.is_over(), rooms.planning.room().is_unheard(maker));
+        if !needed && !row.told && !over {
+            spare(rooms, turn, maker, id.into());
+            continue;
+        }
+        left += 1;
+        if !over && (!row.told || unheard) {
+            tell(rooms, turn, maker);
+        }
+    }
+    if left == 0 {
+        rooms.planning.room_mut().is_settled(id.into());
     }
 }
 
@@ -343,7 +389,7 @@ fn waits_for_its_turn(job: &Job) -> bool {
 
 /// Nobody makes room for the job any more, or it needs none.
 fn settle_one(rooms: &mut Rooms, turn: &mut Turn, (id, needed): (JobId, bool), left: usize) {
-    let still = rooms.planning.room().for_job(id).all(|maker| {
+    let still = rooms.planning.room().for_whom(id.into()).all(|maker| {
         let run = rooms.jobs.get(&maker).and_then(Job::run);
         run.is_some_and(|run| run.gives_way().is_none())
     });
@@ -361,11 +407,11 @@ fn settle_one(rooms: &mut Rooms, turn: &mut Turn, (id, needed): (JobId, bool), l
         }
     } else if needed && in_line && (left == 0 || still) {
         // Nobody has gone, and it could not start: others may be asked.
-        let makers: Vec<JobId> = rooms.planning.room().for_job(id).collect();
+        let makers: Vec<JobId> = rooms.planning.room().for_whom(id.into()).collect();
         for maker in makers {
             goes_on(rooms, turn, maker, id);
         }
-        rooms.planning.room_mut().is_settled(id);
+        rooms.planning.room_mut().is_settled(id.into());
         stand_ahead(rooms, turn, id, None);
         rooms.planning.room_mut().in_vain(id, turn.now());
     } else if !needed {
@@ -373,14 +419,14 @@ fn settle_one(rooms: &mut Rooms, turn: &mut Turn, (id, needed): (JobId, bool), l
             stand_ahead(rooms, turn, id, None);
         }
         if left == 0 {
-            rooms.planning.room_mut().is_settled(id);
+            rooms.planning.room_mut().is_settled(id.into());
         }
     }
 }
 
 /// The one for whom it stands still is over.
 fn goes_on(rooms: &mut Rooms, turn: &mut Turn, maker: JobId, by: JobId) {
-    rooms.planning.room_mut().makes_none(maker, by);
+    rooms.planning.room_mut().makes_none(maker, by.into());
     if let Some(run) = rooms.jobs.get_mut(&maker).and_then(Job::run_mut) {
         run.makes_room(None);
     }
@@ -390,13 +436,13 @@ fn goes_on(rooms: &mut Rooms, turn: &mut Turn, maker: JobId, by: JobId) {
 }
 
 /// It need not make room after all, and was not told yet.
-fn spare(rooms: &mut Rooms, turn: &mut Turn, maker: JobId, by: JobId) {
+fn spare(rooms: &mut Rooms, turn: &mut Turn, maker: JobId, by: Preemptor) {
     let now = turn.now();
     rooms.planning.room_mut().makes_none(maker, by);
     if let Some(run) = rooms.jobs.get_mut(&maker).and_then(Job::run_mut) {
         run.makes_room(None);
     }
     ends_then(rooms, turn, maker);
-    let detail = format!("job {by} does not need its room any more");
+    let detail = format!("{by} does not need its room any more");
     turn.happened(now, EventKind::Spared, "controller", EventObject::Job(maker), detail);
 }

@@ -7,3 +7,4 @@ pub(crate) mod course;
 pub(crate) mod end;
 pub(crate) mod repair;
 pub(crate) mod requests;
+pub(crate) mod vacate;

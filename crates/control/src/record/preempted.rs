@@ -2,14 +2,64 @@
 //! that of a waiting job that is pushed back by it.
 
 use cosy_model::policy::PreemptMode;
-use cosy_model::{JobId, Time};
+use cosy_model::{JobId, ReservationId, Span, Time};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// An attempt that makes room for another job.
+/// For whom others make room. A job is its bare number, as earlier releases wrote it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Preemptor {
+    /// A waiting job.
+    Job(JobId),
+    /// A reservation that is about to begin.
+    Reservation {
+        /// Its id.
+        reservation: ReservationId,
+    },
+}
+
+impl From<JobId> for Preemptor {
+    fn from(job: JobId) -> Self {
+        Self::Job(job)
+    }
+}
+
+impl From<ReservationId> for Preemptor {
+    fn from(reservation: ReservationId) -> Self {
+        Self::Reservation { reservation }
+    }
+}
+
+impl fmt::Display for Preemptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => write!(f, "job {job}"),
+            Self::Reservation { reservation } => write!(f, "reservation {reservation}"),
+        }
+    }
+}
+
+/// An attempt that is to leave before a reservation begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PromisedRow {
+    /// The reservation.
+    pub reservation: ReservationId,
+    /// When the job is told.
+    pub at: Time,
+    /// By then it has ended; what force takes comes after it.
+    pub until: Time,
+    /// How it leaves; one that could not run again is cancelled.
+    pub mode: PreemptMode,
+    /// As its queue or quality of service gives it between the order and its force.
+    pub grace: Span,
+}
+
+/// An attempt that makes room for another job, or for a reservation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PreemptedRow {
-    /// The job that it makes room for.
-    pub by: JobId,
+    /// For whom.
+    pub by: Preemptor,
     /// Since when.
     pub at: Time,
     /// Until then it may end by itself; when it only stands still, the same as `at`.

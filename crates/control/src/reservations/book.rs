@@ -7,7 +7,8 @@ pub(crate) mod procedures;
 
 use super::ask::ReservationRequest;
 use crate::event::{Caller, ClientId};
-use crate::record::ReservationRow;
+use crate::policy::preempt::Way;
+use crate::record::{MakerRow, ReservationRow};
 use cosy_model::api::Submission;
 use cosy_model::reservation::ReservationState;
 use cosy_model::{NodeShare, Refusal, RefusalCode, Su, Time};
@@ -46,6 +47,8 @@ pub(crate) struct Taken<'a> {
     pub estimate: &'a Estimate,
     pub extra: Su,
     pub shares: Vec<NodeShare>,
+    /// Running jobs that leave for it, and how.
+    pub makers: Vec<(MakerRow, Way)>,
 }
 
 /// True for a hold that ended without being confirmed.

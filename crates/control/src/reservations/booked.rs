@@ -287,7 +287,14 @@ pub(crate) fn due_of(config: &ClusterConfig, reservation: &Reservation) -> Optio
     let row = &reservation.row;
     match row.state {
         ReservationState::Held => row.hold_until,
-        ReservationState::Confirmed => Some(row.start - config.policy.clearance),
+        ReservationState::Confirmed => {
+            let clearance = row.start - config.policy.clearance;
+            Some(
+                reservation
+                    .next_told()
+                    .map_or(clearance, |at| at.min(clearance)),
+            )
+        }
         ReservationState::Active => {
             let unused = no_show_at(config, reservation);
             Some(unused.map_or(row.end, |at| at.min(row.end)))

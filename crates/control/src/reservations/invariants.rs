@@ -13,6 +13,7 @@ pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     money_agrees(it)?;
     reservations_agree(it)?;
     ends_are_followed(it)?;
+    promises_are_known(it)?;
     it.reservations.books.check()
 }
 
@@ -84,6 +85,26 @@ fn reservations_agree(it: &Rooms) -> Result<(), String> {
             .is_some_and(|r| r.planner.is_some());
         if !live || !it.jobs.contains_key(job) {
             return Err(format!("job {job} is inside of reservation {reservation}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever leaves for a reservation leaves for a live one that says so, and before it begins.
+fn promises_are_known(it: &Rooms) -> Result<(), String> {
+    for job in it.jobs.all() {
+        let run = job.run().filter(|run| !run.is_over());
+        let Some(row) = run.and_then(|run| run.promised()) else {
+            continue;
+        };
+        let (id, reservation) = (job.id(), it.reservations.get(row.reservation));
+        let Some(reservation) = reservation.filter(|r| r.is_live()) else {
+            return Err(format!("job {id} leaves for {}, which is over", row.reservation));
+        };
+        let makers = reservation.row.makers.iter();
+        let listed = makers.filter(|maker| !maker.told && maker.maker.job == id);
+        if listed.count() != 1 || row.until > reservation.row.start {
+            return Err(format!("job {id} leaves for {}: {row:?}", row.reservation));
         }
     }
     Ok(())

@@ -36,6 +36,7 @@ pub(crate) mod reservation;
 pub(crate) mod share;
 pub(crate) mod shorten;
 pub(crate) mod show;
+pub(crate) mod vacate;
 
 pub(crate) use ask::ReservationRequest;
 pub(crate) use inside::asked_core_ms;

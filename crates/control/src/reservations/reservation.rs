@@ -1,7 +1,7 @@
 //! A reservation in memory, and what happens to it.
 
 use crate::planning::pools::Pools;
-use crate::record::ReservationRow;
+use crate::record::{MakerRow, ReservationRow};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{JobId, NodeId, NodeShare, ReservationId, Span, Su, Time};
 use cosy_sched::{Block, PoolId, Scheduler};
@@ -87,6 +87,33 @@ impl Reservation {
         self.row.ask.length = self.row.ask.length + by;
     }
 
+    /// A running job makes room for it.
+    pub fn counts_on(&mut self, maker: MakerRow) {
+        let makers = &mut self.row.makers;
+        makers.retain(|other| other.maker.job != maker.maker.job);
+        makers.push(maker);
+        makers.sort_by_key(|row| row.maker.job);
+    }
+
+    /// A running job need not make room for it.
+    pub fn counts_on_no_more(&mut self, job: JobId) {
+        let makers = &mut self.row.makers;
+        makers.retain(|row| row.told || row.maker.job != job);
+    }
+
+    /// A running job was told to make room for it.
+    pub fn has_told(&mut self, job: JobId) {
+        let makers = self.row.makers.iter_mut();
+        let told = makers.filter(|row| row.maker.job == job);
+        told.for_each(|row| row.told = true);
+    }
+
+    /// Those who were to be told by now and were not have gone before.
+    pub fn forget_untold(&mut self, now: Time) {
+        let makers = &mut self.row.makers;
+        makers.retain(|row| row.told || row.maker.told > now);
+    }
+
     /// It is a task's slot somewhere else, with what is paid for it (nothing when it was over).
     /// Tells how much that is.
     pub fn is_planned_again(&mut self, start: Time, end: Time, shares: &[NodeShare]) -> Su {
@@ -116,6 +143,12 @@ impl Reservation {
 }
 
 impl Reservation {
+    /// When the next of those who make room for it is told.
+    pub fn next_told(&self) -> Option<Time> {
+        let untold = self.row.makers.iter().filter(|row| !row.told);
+        untold.map(|row| row.maker.told).min()
+    }
+
     pub fn is_live(&self) -> bool {
         self.row.state.is_live()
     }

@@ -77,6 +77,7 @@ pub fn sheet(r: &ReservationInfo, zone: &TimeZone) -> Sheet {
         made: _,
         comment: _,
         note: _,
+        preempts: _,
     } = r;
     let queue = if *named {
         "(null)".to_owned()
@@ -203,6 +204,7 @@ mod tests {
             rule: String::new(),
             comment: String::new(),
             note: String::new(),
+            preempts: Vec::new(),
         }
     }
 

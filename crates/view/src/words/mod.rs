@@ -10,6 +10,7 @@ pub mod ids_by_node;
 pub mod moment;
 pub mod priority_factors;
 pub mod request;
+pub mod room_makers;
 pub mod row_name;
 pub mod slot_hint;
 pub mod task_fault;

@@ -1,7 +1,7 @@
 //! What happens to an attempt.
 
 use crate::jobs::run::{GivenBack, Launching, Part, PartStep, Run, RunPhase};
-use crate::record::{AfterRun, HeldBy, PreemptedRow, StepUse};
+use crate::record::{AfterRun, HeldBy, PreemptedRow, PromisedRow, StepUse};
 use cosy_model::node::KillCause;
 use cosy_model::{Amounts, ClockStep, End, NodeId, Span, Time};
 use std::collections::BTreeSet;
@@ -23,6 +23,7 @@ impl Run {
             resized: None,
             hold_after: None,
             preempted: None,
+            promised: None,
             checkpoint: None,
             lost: BTreeSet::new(),
             steps: StepUse::default(),
@@ -188,9 +189,14 @@ impl Run {
 
     // ---- preemption
 
-    /// It makes room for another job from now on, or need not any more.
+    /// It makes room for somebody from now on, or need not any more.
     pub fn makes_room(&mut self, preempted: Option<PreemptedRow>) {
         self.preempted = preempted;
+    }
+
+    /// It is to leave before a reservation begins, or need not any more.
+    pub fn is_promised(&mut self, promised: Option<PromisedRow>) {
+        self.promised = promised;
     }
 
     /// It was told to make room.

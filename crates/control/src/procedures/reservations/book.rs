@@ -1,11 +1,14 @@
 //! Slots are booked: what was appraised is taken, and jobs are attached.
 
 use crate::conversations::requests::procedures::answer_late;
+use crate::policy::preempt::Way;
 use crate::procedures::reservations::end::{close, drop_attached};
+use crate::procedures::reservations::vacate::promise;
 use crate::procedures::submit::submit_with;
+use crate::record::MakerRow;
 use crate::reservations::Reservation;
 use crate::reservations::book::procedures::{
-    appraise_booking, found_start, free_now, may_hold_as_asked, new_row, reserved, slot_text,
+    appraise_booking, found_start, free_or_vacated, may_hold_as_asked, new_row, reserved, slot_text,
 };
 use crate::reservations::book::{Booking, Stage, TRIES, Taken, series_refused};
 use crate::reservations::booked::booked;
@@ -13,6 +16,7 @@ use crate::reservations::cancel::return_all;
 use crate::reservations::confirm::confirm_one;
 use crate::reservations::procedures::touch_reservation;
 use crate::reservations::quote::procedures::{admit, extra_of, keeps_delay_cap, price_of};
+use crate::reservations::vacate::makers;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
@@ -88,12 +92,15 @@ pub(crate) fn take_one(
     );
     admit(rooms, now, &booking.caller, wish, result, estimate, &booked)?;
     may_hold_as_asked(&rooms.config, &rooms.queues, &rooms.reservations, now, booking, estimate)?;
-    let shares = free_now(&rooms.planning, now, wish, estimate)?;
+    let (shares, leave) = free_or_vacated(rooms, now, wish, estimate)?;
+    let makers = makers(rooms, now, wish, (&leave, estimate.start.max(now)));
+    may_be_held(now, booking.hold, &makers)?;
     let extra = extra_of(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate);
     let taken = Taken {
         estimate,
         extra,
         shares,
+        makers,
     };
     let id = take(rooms, turn, booking, taken, None)?;
     Ok(reserved(
@@ -127,9 +134,11 @@ pub(crate) fn take_series(
     for estimate in slots {
         // The delays of those that were taken before count already.
         let capped = keeps_delay_cap(rooms, now, &booking.caller, wish, result, estimate);
-        let free = capped.and_then(|()| free_now(&rooms.planning, now, wish, estimate));
-        let shares = match free {
-            Ok(shares) => shares,
+        let free = capped.and_then(|()| free_or_vacated(rooms, now, wish, estimate));
+        let (shares, makers) = match free {
+            Ok((shares, leave)) => {
+                (shares, makers(rooms, now, wish, (&leave, estimate.start.max(now))))
+            }
             Err(refusal) => {
                 conflicts.push((estimate.start, refusal));
                 continue;
@@ -141,6 +150,7 @@ pub(crate) fn take_series(
             estimate,
             extra,
             shares,
+            makers,
         };
         match take(rooms, turn, booking, taken, ids.first().copied()) {
             Ok(id) => ids.push(id),
@@ -160,6 +170,18 @@ pub(crate) fn take_series(
         &ids,
         conflicts,
     ))
+}
+
+/// Nobody is made to leave for a hold: it has to be confirmed before.
+fn may_be_held(now: Time, hold: bool, makers: &[(MakerRow, Way)]) -> Result<(), Refusal> {
+    let first = makers.iter().map(|(row, _)| row.maker.told).min();
+    match first.filter(|first| hold && *first <= now) {
+        Some(_) => Err(Refusal::new(
+            RefusalCode::NotFree,
+            "running jobs would have to be told now to make room for it, which is not done for a hold: book it, or hold a later start",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The slots of a series that may be taken, and why the others may not.
@@ -225,10 +247,17 @@ pub(crate) fn take(
     let now = turn.now();
     let id = ReservationId(rooms.reservations.next_number());
     let mut row = new_row(&rooms.config, &rooms.queues, now, booking, &taken, id, series);
+    row.makers = taken.makers.iter().map(|(row, _)| row.clone()).collect();
+    if let Some(first) = row.makers.iter().map(|row| row.maker.told).min() {
+        // Nobody is made to leave for what is not confirmed.
+        row.hold_until = row.hold_until.map(|until| until.min(first));
+    }
+    let start = row.start;
     let lines = rooms.reservations.books_mut().hold_price(now, &mut row)?;
     lines.into_iter().for_each(|line| turn.record(line));
     rooms.reservations.number_taken();
     let reservation = Reservation::new(row, taken.shares);
+    promise(rooms, turn, id, start, &taken.makers);
     let block = reservation.block(rooms.planning.pools());
     rooms.planning.cluster_mut().add_block(block);
     rooms.reservations.enter(reservation);
@@ -237,7 +266,15 @@ pub(crate) fn take(
         undo(rooms, turn, &[id]);
         return Err(refusal);
     }
-    let detail = slot_text(&rooms.machine, &rooms.reservations, id);
+    let mut detail = slot_text(&rooms.machine, &rooms.reservations, id);
+    if !taken.makers.is_empty() {
+        let names = taken
+            .makers
+            .iter()
+            .map(|(row, _)| row.maker.job.to_string());
+        let names: Vec<String> = names.collect();
+        detail.push_str(&format!(", for which jobs leave: {}", names.join(", ")));
+    }
     let who = &booking.caller.user.name;
     let kind = if booking.hold {
         EventKind::Held

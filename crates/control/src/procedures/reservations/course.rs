@@ -3,6 +3,7 @@
 use crate::procedures::end::end_held;
 use crate::procedures::reservations::end::{close, drop_attached, end_reservation};
 use crate::procedures::reservations::repair::repair_one;
+use crate::procedures::reservations::vacate::vacate_due;
 use crate::procedures::reviews::review_within_at_once;
 use crate::procedures::workflows::course::slot_over;
 use crate::reservations::cancel::release_money;
@@ -36,8 +37,11 @@ pub(crate) fn reservation_due(rooms: &mut Rooms, turn: &mut Turn, id: Reservatio
         ReservationState::Held => expire(rooms, turn, id),
         ReservationState::Confirmed if now < row.start => {
             let start = row.start;
-            clear_nodes(rooms, turn, id);
-            rooms.reservations.set_due(id, Some(start));
+            vacate_due(rooms, turn, id);
+            if now >= start - rooms.config.policy.clearance {
+                clear_nodes(rooms, turn, id);
+                rooms.reservations.set_due(id, Some(start));
+            }
         }
         ReservationState::Confirmed => begin_reservation(rooms, turn, id),
         ReservationState::Active if now >= row.end => {
@@ -128,6 +132,7 @@ pub(crate) fn clear_of(rooms: &mut Rooms, turn: &mut Turn, job: JobId) {
 
 pub(crate) fn begin_reservation(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId) {
     let now = turn.now();
+    vacate_due(rooms, turn, id);
     repair_one(rooms, turn, id);
     clear_nodes(rooms, turn, id);
     note_hour_price(&rooms.config, &mut rooms.reservations, id);

@@ -3,6 +3,7 @@
 use crate::jobs::job::Job;
 use crate::planning::pools::procedures::tell_holders_of;
 use crate::procedures::bulk::cancel_all;
+use crate::procedures::reservations::vacate::look_at_promises;
 use crate::procedures::reviews::review_within_at_once;
 use crate::procedures::steer::cancel_job;
 use crate::reservations::InsideEnd;
@@ -110,6 +111,7 @@ pub(crate) fn close(
     };
     reservation.closes(now, state, why);
     rooms.planning.cluster_mut().remove_block(id);
+    look_at_promises(rooms, turn, id);
     if active {
         close_inside(rooms, turn, id);
     } else {

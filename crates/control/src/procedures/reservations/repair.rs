@@ -1,5 +1,6 @@
 //! Reservations that have lost nodes get others.
 
+use crate::procedures::reservations::vacate::look_at_promises;
 use crate::procedures::reviews::review_within_at_once;
 use crate::reservations::Reservation;
 use crate::reservations::inside::procedures::{leave_inside, open_inside};
@@ -90,6 +91,7 @@ pub(crate) fn take_shares(
     let block = reservation.block(rooms.planning.pools());
     let active = rooms.reservations.is_active(id);
     rooms.planning.cluster_mut().add_block(block);
+    look_at_promises(rooms, turn, id);
     if active {
         leave_inside(&mut rooms.jobs, &mut rooms.planning, &mut rooms.reservations, turn, id);
         open_inside(rooms, turn, id);

@@ -211,6 +211,7 @@ pub(crate) fn inquiry_for(rooms: &Rooms, now: Time, plain: PlainJob<'_>) -> Inqu
         pushed: rooms.reservations.pushed.clone(),
         listed: Listed::Nobody,
         joint: None,
+        leavers: Vec::new(),
     }
 }
 

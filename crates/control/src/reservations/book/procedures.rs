@@ -16,12 +16,13 @@ use crate::reservations::facts::joint_job;
 use crate::reservations::quote::pick;
 use crate::reservations::quote::procedures::{candidates, judge_all};
 use crate::reservations::show::procedures::{info, names_of_shares};
+use crate::reservations::vacate::{AHEAD, leavers};
 use crate::reservations::{Reservation, Reservations};
 use crate::rooms::Rooms;
 use crate::turn::{Asker, Turn};
 use cosy_model::api::{Reply, Submission};
 use cosy_model::reservation::{ReservationState, StartChoice};
-use cosy_model::{NodeShare, Refusal, RefusalCode, ReservationId, Su, Time, limits};
+use cosy_model::{JobId, NodeShare, Refusal, RefusalCode, ReservationId, Span, Su, Time, limits};
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
 
 pub(crate) fn reserve(
@@ -102,6 +103,11 @@ pub(crate) fn appraise_booking(
         (Stage::Exact | Stage::Series, _) => (Starts::At(vec![start]), Listed::Everyone),
     };
     let mut inquiry = inquiry(rooms, now, wish, starts, listed);
+    let ahead = match booking.stage {
+        Stage::Search => AHEAD,
+        Stage::Exact | Stage::Series => Span::ZERO,
+    };
+    inquiry.leavers = leavers(rooms, now, wish, ahead);
     if booking.stage == Stage::Exact {
         let slot = (start, start + wish.ask.length);
         inquiry.joint = joint_job(rooms, &booking.caller, wish, slot, &inquiry.job);
@@ -173,6 +179,30 @@ pub(crate) fn free_now(
     })
 }
 
+/// The nodes that a slot gets as things are now, and who of those that were to leave for it still
+/// has to.
+pub(crate) fn free_or_vacated(
+    rooms: &Rooms,
+    now: Time,
+    wish: &ReservationRequest,
+    estimate: &Estimate,
+) -> Result<(Vec<NodeShare>, Vec<JobId>), Refusal> {
+    let free = free_now(&rooms.planning, now, wish, estimate);
+    let shares = match free {
+        Err(refusal) if !estimate.leave.is_empty() => refusal,
+        free => return free.map(|shares| (shares, Vec::new())),
+    };
+    let start = estimate.start.max(now);
+    let mut known = leavers(rooms, now, wish, Span::ZERO);
+    known.retain(|one| estimate.leave.contains(&one.job));
+    let asked = inquiry(rooms, now, wish, Starts::At(Vec::new()), Listed::Nobody);
+    let planner = rooms.planning.cluster();
+    let vacated = planner.place_vacated(now, &asked.job, start, &known, 1);
+    vacated
+        .map(|vacated| (vacated.shares, vacated.leave))
+        .ok_or(shares)
+}
+
 pub(crate) fn new_row(
     config: &ClusterConfig,
     queues: &Queues,
@@ -234,6 +264,7 @@ pub(crate) fn row_of_slot(
         used_core_ms: 0,
         note: String::new(),
         flow: None,
+        makers: Vec::new(),
     }
 }
 

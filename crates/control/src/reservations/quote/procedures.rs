@@ -8,6 +8,7 @@ use crate::planning::pools::PoolOf;
 use crate::planning::pools::procedures::licenses_at;
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
+use crate::record::MakerRow;
 use crate::reservations::Reservations;
 use crate::reservations::admission::judge::{
     LicenseLack, Request, Slot, delay_cap, judge, rule_lines, with_hint,
@@ -21,10 +22,11 @@ use crate::reservations::booked::{Booked, booked};
 use crate::reservations::facts::together;
 use crate::reservations::quote::{OWN_DELAYED, USUAL_WINDOW, pick};
 use crate::reservations::show::procedures::names_of_shares;
+use crate::reservations::vacate::{AHEAD, leavers, makers, told_makers};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::reservation::{Quote, QuotedSlot, ReservationSpec, StartChoice};
+use cosy_model::reservation::{Quote, QuotedSlot, ReservationSpec, RoomMaker, StartChoice};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, limits};
 use cosy_sched::PoolShortage;
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
@@ -45,7 +47,8 @@ pub(crate) fn quote(
         (None, _) => candidates(&rooms.config, &rooms.queues, now, caller, &wish, most),
     };
     // Whose delays are listed is found out when the snapshot is made.
-    let inquiry = inquiry(rooms, now, &wish, starts, Listed::Nobody);
+    let mut inquiry = inquiry(rooms, now, &wish, starts, Listed::Nobody);
+    inquiry.leavers = leavers(rooms, now, &wish, AHEAD);
     let pending = Pending::Quote {
         client,
         caller: Box::new(caller.clone()),
@@ -102,7 +105,10 @@ pub(crate) fn quoted(
     let judged = judge_all(rooms, now, caller, wish, result);
     let slots: Vec<QuotedSlot> = judged
         .iter()
-        .map(|(estimate, verdict)| quoted_slot(rooms, wish, result, estimate, verdict))
+        .map(|(estimate, verdict)| QuotedSlot {
+            preempts: preempted(rooms, (now, caller), wish, estimate),
+            ..quoted_slot(rooms, wish, result, estimate, verdict)
+        })
         .collect();
     let admitted: Vec<usize> = (0..slots.len()).filter(|at| slots[*at].admitted).collect();
     let estimates: Vec<&Estimate> = admitted.iter().map(|at| judged[*at].0).collect();
@@ -163,7 +169,20 @@ fn quoted_slot(
         total_delay: estimate.delays.total,
         own_delayed: own,
         nodes: names_of_shares(&rooms.machine, shares),
+        preempts: Vec::new(),
     }
+}
+
+/// Whom a slot would make leave.
+fn preempted(
+    rooms: &Rooms,
+    (now, caller): (Time, &Caller),
+    wish: &ReservationRequest,
+    estimate: &Estimate,
+) -> Vec<RoomMaker> {
+    let makers = makers(rooms, now, wish, (&estimate.leave, estimate.start));
+    let rows: Vec<MakerRow> = makers.into_iter().map(|(row, _)| row).collect();
+    told_makers(&rooms.config, caller, &rows)
 }
 
 /// What of its price is for licences.

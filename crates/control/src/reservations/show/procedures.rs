@@ -8,6 +8,7 @@ use crate::reservations::inside::procedures::may_use;
 use crate::reservations::show::{
     PIECE_LOOKS, PIECE_WORK, ReservationList, WORK_FOR_ONE, bytes_of, in_words,
 };
+use crate::reservations::vacate::told_makers;
 use crate::reservations::{Reservation, Reservations};
 use crate::turn::Turn;
 use cosy_model::reservation::{ReservationInfo, StartChoice};
@@ -126,6 +127,7 @@ pub(crate) fn info(
             String::new()
         },
         note: row.note.clone(),
+        preempts: told_makers(config, caller, &row.makers),
     }
 }
 

@@ -190,6 +190,7 @@ pub(crate) fn slot_figures(
             start: slot.start,
             end: slot.end,
             shares: Some(slot.shares.clone()),
+            leave: Vec::new(),
             lacks: None,
             before_head: false,
             availability_ppm: 1_000_000,
@@ -436,6 +437,7 @@ fn place_slot(
         job: Some(job),
         hold_until: booking.hold.then_some(until),
         flow: Some(of),
+        makers: Vec::new(),
         ..row_of_slot(
             &rooms.queues,
             now,
