@@ -209,6 +209,13 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         priority,
         end_if_never: file.policy.end_if_never,
     };
+    reservations::preempt_has_effect(&mut check, &file.reservations, None, &cluster);
+    for queue in &file.queue {
+        if let Some(table) = &queue.reservations {
+            let name = Some(queue.name.get_ref().as_str());
+            reservations::preempt_has_effect(&mut check, table, name, &cluster);
+        }
+    }
     let submit = submit::read(&mut check, file.submit.as_ref()).map(Arc::new);
     let daemon = daemon(&mut check, file.controller, file.policy, file.users);
     if check.is_good() {

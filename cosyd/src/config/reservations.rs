@@ -8,9 +8,10 @@ use super::presets;
 use super::quotas::{self, Patch};
 use super::values::{self, Raw, set, switchable};
 use cosy_config::Check;
-use cosy_control::{EarlyEnd, ReservationPolicy, Weigh};
-use cosy_model::limits;
+use cosy_control::{ClusterConfig, EarlyEnd, PreemptBy, ReservationPolicy, Weigh};
+use cosy_model::policy::PreemptMode;
 use cosy_model::reservation::Rule;
+use cosy_model::{QueueSpec, limits};
 use cosy_sched::notice::{Curve, Share, WaitMultiple};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,7 @@ pub(super) struct Table {
     closed: Option<bool>,
     candidates: Option<Raw>,
     gap: Option<Raw>,
+    preempt: Option<Spanned<bool>>,
     per_user: Option<quotas::Table>,
     per_account: Option<quotas::Table>,
     #[serde(default)]
@@ -188,6 +190,7 @@ impl Rules {
         let low_use = switchable(check, table.low_use.as_ref(), values::share);
         copy(low_use, &mut policy.low_use_ppm);
         copy(table.closed, &mut policy.closed);
+        copy(table.preempt.as_ref().map(|on| *on.get_ref()), &mut policy.preempt);
     }
 
     fn quotas(&mut self, check: &mut Check<'_>, table: &Table) {
@@ -219,6 +222,49 @@ impl Rules {
         let all = policy.per_account.clone().unwrap_or(quotas::NONE);
         policy.accounts = quotas::of_each(self.accounts, &all);
         policy
+    }
+}
+
+/// `preempt = true` is a fault where nobody could ever be made to leave for a reservation; `queue`
+/// says it of its own reservations.
+pub(super) fn preempt_has_effect(
+    check: &mut Check<'_>,
+    table: &Table,
+    queue: Option<&str>,
+    config: &ClusterConfig,
+) {
+    let Some(at) = table.preempt.as_ref().filter(|on| *on.get_ref()) else {
+        return;
+    };
+    let at = at.span().start;
+    let preemption = &config.preemption;
+    if !preemption.is_on() {
+        let what = "preempt = true counts nodes of jobs that may be preempted as free, but nobody may preempt here: set by = [\"queue\"] or by = [\"qos\"] in [preemption]";
+        return check.fault(at, what);
+    }
+    let own = queue.and_then(|name| config.queues.iter().find(|spec| spec.name == name));
+    let Some(own) = own.filter(|_| !preemption.by.contains(&PreemptBy::Qos)) else {
+        return;
+    };
+    let below = config.queues.iter();
+    let mut below = below.filter(|spec| spec.priority < own.priority).peekable();
+    if below.peek().is_none() {
+        let what = format!(
+            "preempt = true does nothing: jobs make room by the priority of queues, and no queue has a lower one than '{}' ({})",
+            own.name, own.priority
+        );
+        return check.fault(at, what);
+    }
+    let leaves = |spec: &QueueSpec| {
+        let mode = preemption.of_queue(&spec.name).mode;
+        matches!(mode.unwrap_or(preemption.mode), PreemptMode::Cancel | PreemptMode::Requeue)
+    };
+    if !below.any(leaves) {
+        let what = format!(
+            "preempt = true does nothing: jobs of the queues below '{}' are suspended or spared, and who is only suspended keeps memory and licences: set mode = \"requeue\" or \"cancel\" for one of them",
+            own.name
+        );
+        check.fault(at, what);
     }
 }
 

@@ -96,7 +96,7 @@ fn the_example_names_every_key() {
 }
 
 /// Keys of `[reservations]`, of quotas and of accounts.
-const KEYS: [&str; 36] = [
+const KEYS: [&str; 37] = [
     "policy",
     "enabled",
     "all_of",
@@ -127,6 +127,7 @@ const KEYS: [&str; 36] = [
     "closed",
     "candidates",
     "gap",
+    "preempt",
     "open",
     "share",
     "longest",
@@ -170,6 +171,9 @@ low_use = "off"
 closed = false
 candidates = 2000
 gap = "1m"
+preempt = true
+[preemption]
+by = ["queue"]
 [reservations.per_user]
 open = "unlimited"
 share = 100
@@ -246,6 +250,7 @@ share = 12.5
         closed: false,
         candidates: 2000,
         gap: Span::from_minutes(1),
+        preempt: true,
     };
     assert_eq!(cluster(text), wanted);
 }
@@ -400,6 +405,38 @@ fn a_policy_may_be_a_file() {
     for (fault, line) in faults.iter().zip(2..) {
         assert!(fault.starts_with(&at(line)), "{faults:?}");
     }
+}
+
+#[test]
+fn preempt_that_could_never_do_anything_is_a_fault() {
+    let check = |day: &str, more: &str, want: Option<&str>| {
+        let text = format!("{BASE}{day}[queue.reservations]\npreempt = true\n{more}");
+        let faults = parse(Path::new("x"), &text)
+            .err()
+            .map(|faults| faults.0.join("\n"));
+        match want {
+            Some(want) => assert!(faults.is_some_and(|told| told.contains(want)), "{more}: {want}"),
+            None => assert_eq!(faults, None, "{more}"),
+        }
+    };
+    let by_queue = "[preemption]\nby = ['queue']\n";
+    check("priority = 1\n", by_queue, None);
+    check("priority = 1\n", "", Some("nobody may preempt here"));
+    check("", by_queue, Some("no queue has a lower one than 'night' (0)"));
+    let suspends = format!("{by_queue}mode = 'suspend'\n");
+    check("priority = 1\n", &suspends, Some("are suspended or spared"));
+    check("", "[preemption]\nby = ['qos']\n", None);
+    let on = |more: &str| {
+        parse(Path::new("x"), &format!("{BASE}[reservations]\npreempt = true\n{more}"))
+    };
+    let told = on("").unwrap_err().0;
+    assert!(told[0].starts_with("x:9: preempt = true"), "{told:?}");
+    assert!(on(by_queue).unwrap().cluster.reservations.preempt);
+    // Off again for one queue.
+    let text = format!(
+        "[queue.reservations]\npreempt = false\n[reservations]\npreempt = true\n{by_queue}"
+    );
+    assert!(!read(&text).cluster.queue_reservations["night"].preempt);
 }
 
 #[test]
