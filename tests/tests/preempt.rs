@@ -332,3 +332,47 @@ fn a_controller_that_is_killed_preempts_nobody_twice() {
         c.until_end(other);
     }
 }
+
+/// A reservation names whom it makes leave, also when the controller is killed before that job is told;
+/// it begins on a node that is clear, and the job waits again.
+#[test]
+fn a_reservation_preempts() {
+    let rules = "[reservations]\nall_of = []\npreempt = true\n";
+    let options = Options {
+        policy: "heartbeat = \"1s\"\nnode_timeout = \"60s\"\ngrace = \"1s\"\n".into(),
+        head: format!("[preemption]\nby = [\"qos\"]\n{rules}"),
+        ..Options::default()
+    };
+    let mut c = Cluster::start(1, options);
+    c.run(&["cadm", "qos", "create", "spare", "grace=2s"])
+        .expect(0);
+    c.run(&["cadm", "qos", "set", "normal", "preempt=spare"])
+        .expect(0);
+    let job = sbatch(&c, "spare", &careful("exit 3"));
+    wait::until_true("the job has noted its run", || heard(&c, job) == "run 0\n");
+    c.until_state(job, JobState::Running);
+    let slot = ["-N1", "--exclusive", "-t", "20s", "--at", "now+10s"];
+    let quoted = c.run(&[&["cresv", "quote"][..], &slot].concat());
+    let line = format!("Running jobs make room for it: {job} of ");
+    assert!(quoted.expect(0).out.contains(&line));
+    fs::write(c.work().join("begin.sh"), "#!/bin/sh\ndate +%s%N > began\n").unwrap();
+    let booked = c.run(&[&["cresv", "book"][..], &slot, &["begin.sh"]].concat());
+    let told = booked.expect(0).out;
+    assert!(told.contains(&line), "{told}");
+    c.cosyd.kill();
+    c.start_cosyd();
+    let id = cosy_model::ReservationId(1);
+    let made = c.reservation(id);
+    assert_eq!(made.preempts.iter().map(|one| one.job).collect::<Vec<_>>(), [job]);
+    assert_eq!(heard(&c, job), "run 0\n");
+    let mine = c.attached(id);
+    assert_eq!(c.until_end(mine).state, JobState::Completed);
+    let began = cosy_tests::resv::written_time(&c.work().join("began")).unwrap();
+    let late = began.0 - made.start.0;
+    assert!((0..5000).contains(&late), "{late} ms late");
+    assert_eq!(heard(&c, job).lines().take(2).collect::<Vec<_>>(), ["run 0", "term"]);
+    let row = c.until_end(job);
+    assert_eq!((row.state, row.attempt), (JobState::Completed, 2), "{row:?}");
+    assert_eq!(runs(&c, job)[0], format!("{job}|PREEMPTED|3:0"));
+    assert_eq!(events(&c, job, "preempted"), 1);
+}

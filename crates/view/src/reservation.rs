@@ -227,8 +227,7 @@ pub fn fields(r: &ReservationInfo) -> Fields<'_> {
         ("note", note.into()),
         ("preempts", room_makers(preempts)),
     ];
-    fields.extend(amount_fields(r));
-    fields.extend(time_fields(r));
+    fields.extend(amount_fields(r).into_iter().chain(time_fields(r)));
     fields.extend(sharing_fields(sharing));
     fields
 }
@@ -297,9 +296,8 @@ pub fn details(r: &ReservationInfo) -> Details<'_> {
         comment,
         note,
         preempts,
-        // Its title has the id.
+        // Its title has the id; `state`, `place` and `used` tell the others.
         id: _,
-        // `state`, `place`, `used` below.
         state: _,
         degraded: _,
         nodes: _,

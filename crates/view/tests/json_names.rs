@@ -2,8 +2,9 @@
 
 use cosy_model::api::{BudgetRow, EndedJob, HistoryEvent, MeterRow, StepRow};
 use cosy_model::node::AttemptKey;
+use cosy_model::policy::PreemptMode;
 use cosy_model::reservation::{
-    AccountInfo, BarKind, LedgerEntry, PlanBar, PlanChart, Quote, QuotedSlot,
+    AccountInfo, BarKind, LedgerEntry, PlanBar, PlanChart, Quote, QuotedSlot, RoomMaker,
 };
 use cosy_model::step::{StepInfo, StepKey, StepRecord};
 use cosy_model::{Attempt, End, EndCause, JobId, JobState, Span, StepId, Su, Time};
@@ -48,7 +49,14 @@ fn slot() -> QuotedSlot {
         total_delay: Span(1),
         own_delayed: vec![(JobId(1), Span(1))],
         nodes: "n1".into(),
-        preempts: Vec::new(),
+        preempts: vec![RoomMaker {
+            job: JobId(1),
+            user: "ann".into(),
+            queue: "low".into(),
+            mode: PreemptMode::Requeue,
+            lost_core_secs: 1,
+            told: Time(1),
+        }],
     }
 }
 
@@ -72,12 +80,14 @@ fn of_quotes() {
     assert_eq!(
         names(&quote::slot_fields(&slot())),
         "start end feasible admitted reason availability available_by_load base license_price extra price \
-         delayed_jobs total_delay own_delayed{job delay} nodes"
+         delayed_jobs total_delay own_delayed{job delay} nodes preempts{job user queue \
+         mode lost_core_seconds told}"
     );
     assert_eq!(
         names(&quote::cluster_fields(&all)),
         "now queue plain_start notice_earliest rules licenses slots{start end feasible admitted reason \
-         availability by_load base license_price extra price delayed_jobs total_delay nodes}"
+         availability by_load base license_price extra price delayed_jobs total_delay nodes preempts{job user \
+         queue mode lost_core_seconds told}}"
     );
 }
 

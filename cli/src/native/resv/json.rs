@@ -98,12 +98,12 @@ mod tests {
              plain_start_ms queue rules slots";
         assert_eq!(names(&quote), whole);
         let slot = "admitted availability available_by_load base delayed_jobs end end_ms extra \
-             feasible license_price nodes own_delayed price reason start start_ms total_delay";
+             feasible license_price nodes own_delayed preempts price reason start start_ms total_delay";
         assert_eq!(names(&quote["slots"][0]), slot);
         let info = crate::native::reservations::sample(12, "ann", ReservationState::Confirmed);
         let one = "account accounts base charged comment cores degraded delayed_jobs end end_ms \
              extra free_until free_until_ms gpus groups hold_until hold_until_ms id job licenses made \
-             made_ms movable_from movable_from_ms name node_count nodes note price queue rule \
+             made_ms movable_from movable_from_ms name node_count nodes note preempts price queue rule \
              series start start_ms state total_delay uid usable used_core_seconds user users";
         assert_eq!(names(&reservation(&info)), one);
     }

@@ -64,7 +64,7 @@ Examples:
 --choose takes the slot at the price that was shown or for less, or not at all.
 With --json: now, plain_start, slots (start, end, feasible, admitted, reason, availability,
 available_by_load, base, extra, price, delayed_jobs, total_delay, own_delayed,
-nodes), choice (place in slots), notice_earliest, rules, account, and chosen with --choose.
+nodes, preempts), choice (place in slots), notice_earliest, rules, account, and chosen with --choose.
 Points in time are there in RFC 3339 and, with _ms behind their name, in milliseconds.";
 
 const RESERVE_AFTER: &str = "\
@@ -81,7 +81,8 @@ const LIST_AFTER: &str = "\
 With --json: reservations, each with id, series, name, user, uid, usable, account, queue,
 state, degraded, start, end, movable_from, hold_until, free_until, made, nodes, node_count,
 cores, gpus, base, extra, price, charged, used_core_seconds, users, groups, accounts (shared
-with), job, delayed_jobs, total_delay, rule, comment, note. Sums are in SU, lengths in
+with), job, delayed_jobs, total_delay, rule, comment, note, preempts (running jobs that make
+room: job, user, queue, mode, lost_core_seconds, told). Sums are in SU, lengths in
 seconds, points in time in RFC 3339 and, with _ms behind their name, in milliseconds.";
 
 fn parsable() -> Arg {

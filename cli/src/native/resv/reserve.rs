@@ -3,6 +3,7 @@
 
 use crate::native::broker::run::ClusterSelection;
 use crate::native::resv::json::Reserved;
+use crate::native::resv::slots::room_line;
 use crate::native::resv::{list, request, words};
 use crate::native::{broker, change, stat};
 use crate::times::{self, Direction};
@@ -310,6 +311,7 @@ fn single(r: &ReservationInfo, now: &Zoned, deed: CompletedChange) -> String {
         words::clean(&cosy_view::reservation::place(r))
     );
     text.push_str(&format!("{}\n", money(r, now)));
+    text.push_str(&room_line(&r.preempts));
     if let Some(from) = r.movable_from {
         text.push_str(&format!(
             "It may be moved to an earlier start, not before {}.\n",

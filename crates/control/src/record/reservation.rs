@@ -1,8 +1,7 @@
 //! Rows of reservations.
 
-use super::OfFlow;
 use cosy_model::reservation::{ReservationSpec, ReservationState, RoomMaker};
-use cosy_model::{Amounts, Gid, JobId, ReservationId, Span, Su, Time, Uid};
+use cosy_model::{Amounts, FlowId, Gid, JobId, ReservationId, Span, Su, Time, Uid};
 use serde::{Deserialize, Serialize};
 
 /// A reservation. Live ones are loaded; ended ones stay in the store as history.
@@ -91,6 +90,15 @@ pub struct MakerRow {
     /// It was told.
     #[serde(default)]
     pub told: bool,
+}
+
+/// Which task of which workflow a job or a reservation belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct OfFlow {
+    /// The workflow that the job or the slot belongs to.
+    pub flow: FlowId,
+    /// Its task, by place.
+    pub task: u32,
 }
 
 /// The share of a node that a reservation holds.

@@ -21,15 +21,12 @@ mod slot;
 
 use crate::scheduler::{Scheduler, WaitingJob};
 use cosy_model::{JobId, Time};
-use question::{Question, Set};
+use question::{Question, Set, WORK};
 use room::{Holder, Room};
 use std::cmp::Reverse;
 
 pub use candidate::Candidate;
 pub use slot::{Leaver, Vacated};
-
-/// Work that one question may take: about so many looks at a node.
-const WORK: u64 = 20_000_000;
 
 impl Scheduler {
     /// The running jobs without which `job` could start now, the cheapest set of `candidates`:

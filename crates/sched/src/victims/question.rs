@@ -5,6 +5,8 @@ use super::room::{Holder, Room};
 use crate::scheduler::{Scheduler, WaitingJob};
 use cosy_model::Time;
 
+/// Work that one question may take: about so many looks at a node.
+pub(super) const WORK: u64 = 20_000_000;
 /// A look at a copy of the planner is worth so many looks at each of its nodes.
 const COPY: u64 = 40;
 

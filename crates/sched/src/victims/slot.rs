@@ -5,7 +5,8 @@
 //! [`Scheduler::place`], which counts on those who leave until the start and on all others until
 //! their limits.
 
-use super::{Candidate, WORK};
+use super::candidate::Candidate;
+use super::question::WORK;
 use crate::PoolId;
 use crate::scheduler::{Scheduler, WaitingJob};
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Time};

@@ -45,3 +45,30 @@ pub fn in_words(makers: &[RoomMaker]) -> String {
     };
     makers.iter().map(one).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{JobId, Time};
+
+    #[test]
+    fn each_with_what_it_loses() {
+        let maker = |job: u64, user: &str, mode: PreemptMode, lost_core_secs: u64| RoomMaker {
+            job: JobId(job),
+            user: user.to_owned(),
+            queue: "low".to_owned(),
+            mode,
+            lost_core_secs,
+            told: Time(0),
+        };
+        let makers = [
+            maker(12, "ann", PreemptMode::Requeue, 12_600),
+            maker(13, "", PreemptMode::Cancel, 359),
+        ];
+        assert_eq!(
+            in_words(&makers),
+            "12 of ann in low (requeued, 3.5 core-hours lost), 13 in low (cancelled, 0.0 core-hours lost)"
+        );
+        assert_eq!(in_words(&[]), "");
+    }
+}
