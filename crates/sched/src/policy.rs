@@ -7,7 +7,8 @@
 /// How many of the first waiting jobs that cannot start get a guaranteed place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Depth {
-    /// This many in each pool of queues that share nodes.
+    /// This many in each pool of queues that share nodes. With 0 nobody has one but those for whom
+    /// others make room: with backfill whoever fits starts, and a wide job may wait for ever.
     Count(u32),
     /// Every waiting job (conservative backfill).
     All,

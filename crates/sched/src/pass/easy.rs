@@ -87,6 +87,9 @@ impl Scheduler {
         cursor: &mut Cursor,
     ) -> Option<(OrderKey, QueueKey)> {
         let every = !self.policy().backfill || self.gives_places(pass);
+        if !every && let Some(next) = self.next_ahead(pass.pool, cursor) {
+            return Some(next);
+        }
         let room = (!every).then(|| self.room(pass));
         if room.is_some_and(|room| room.idle == 0 && !self.groups.share_nodes()) {
             return None; // there are only whole-node jobs
@@ -96,6 +99,17 @@ impl Scheduler {
         let passes = self.pass_number();
         let (line, groups) = (&mut self.node_pools[pass.pool].line, &self.groups);
         line.next(cursor, room.as_ref(), |group, limit| groups.has_failed(group, passes, limit))
+    }
+
+    /// The next job, if others make room for it: it gets a place however few the policy gives.
+    fn next_ahead(&mut self, pool: usize, cursor: &mut Cursor) -> Option<(OrderKey, QueueKey)> {
+        let line = &mut self.node_pools.get_mut(pool)?.line;
+        line.first().filter(|key| key.ahead.is_some())?;
+        let mut there = *cursor;
+        let next = line.next(&mut there, None, |_, _| false);
+        let next = next.filter(|(key, _)| key.ahead.is_some())?;
+        *cursor = there;
+        Some(next)
     }
 
     /// Decides on one job: it starts, or it is given a guaranteed place, or it waits without
