@@ -384,6 +384,7 @@ mod tests {
             note: String::new(),
             derived: (0, 0),
             moved: None,
+            ahead: None,
         }
     }
 

@@ -425,6 +425,7 @@ mod tests {
             note: String::new(),
             derived: (0, 0),
             moved: None,
+            ahead: None,
         }))
     }
 

@@ -617,6 +617,7 @@ fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
         note: String::new(),
         derived: (0, 0),
         moved: None,
+        ahead: None,
     }));
     vec![submitted, row]
 }

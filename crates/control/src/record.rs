@@ -26,7 +26,7 @@ pub use figures::{FiguresRow, HourPriceRow};
 pub use held_by::HeldBy;
 pub use part::PartRow;
 pub use preempted::{MovedRow, PreemptedRow, Preemptor, PromisedRow};
-pub use reservation::{MakerRow, ReservationRow, ShareRow};
+pub use reservation::{MakerRow, OfFlow, ReservationRow, ShareRow};
 use serde::{Deserialize, Serialize};
 
 /// Which of the ids that an array takes each of its tasks has.
@@ -90,15 +90,6 @@ pub struct SubmissionRow {
     /// The workflow that it is a task of; the environment is kept there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<OfFlow>,
-}
-
-/// Which task of which workflow a job or a reservation belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct OfFlow {
-    /// The workflow that the job or the slot belongs to.
-    pub flow: FlowId,
-    /// Its task, by place.
-    pub task: u32,
 }
 
 impl SubmissionRow {
@@ -252,6 +243,9 @@ pub struct JobRow {
     /// Its guaranteed start was moved, since room was made for another job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<MovedRow>,
+    /// Since then it stands before all others, for others have made room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<Time>,
 }
 
 /// How the tasks of an array stand that have no row of their own. Without it they stand as

@@ -20,6 +20,10 @@ fn site_of(nodes: u32, low: QosChange, change: impl FnOnce(&mut PreemptionConfig
     let mut config = config(nodes, 4);
     config.preemption.by.insert(PreemptBy::Qos);
     change(&mut config.preemption);
+    site_with(config, low)
+}
+
+fn site_with(config: cosy_control::ClusterConfig, low: QosChange) -> World {
     let mut world = World::new(config);
     world.run_time = Span::from_secs(1000);
     let over = |others: &[&str]| QosChange {
@@ -676,6 +680,18 @@ fn what_is_told_of_it() {
 /// the second stands before those who made room and wait again, and has the next node.
 #[test]
 fn who_finds_its_room_taken_stays_ahead() {
+    room_is_taken(None);
+}
+
+/// The same when the controller dies meanwhile.
+#[test]
+fn who_finds_its_room_taken_stays_ahead_after_a_restart() {
+    for second in 8..24 {
+        room_is_taken(Some(second));
+    }
+}
+
+fn room_is_taken(dies_after: Option<i64>) {
     let mut w = site_of(3, mode(PreemptMode::Requeue, 12), |_| {});
     let some = |qos: &str, nodes: u32, cores: u32| {
         let mut spec = spec(qos);
@@ -700,13 +716,71 @@ fn who_finds_its_room_taken_stays_ahead() {
         submits(&mut w, spec);
     }
     let before = w.now;
-    for _ in 0..40 {
+    for second in 0..40 {
         w.pass(1);
+        if dies_after == Some(second) {
+            w.crash();
+            w.connect_all();
+        }
         let queue = w.queue();
         let runs = |id: u64| queue.contains(&format!("{id}:running"));
         let waits = |id: u64| queue.contains(&format!("{id}:waiting"));
         let gone = w.now >= before + Span::from_secs(12);
-        assert!(!gone || !waits(5) || ![1, 2, 3].into_iter().any(runs), "{queue}");
+        let taken = gone && waits(5) && [1, 2, 3].into_iter().any(runs);
+        assert!(!taken, "{queue}, dies after {dies_after:?}");
     }
-    assert!(!w.queue().contains("5:"), "{}", w.queue());
+    assert!(!w.queue().contains("5:"), "{}, dies after {dies_after:?}", w.queue());
+}
+
+/// Where nobody has a guaranteed place, the one for whom room is made has one all the same.
+#[test]
+fn its_room_is_kept_where_nobody_has_a_guaranteed_place() {
+    let mut config = config(2, 4);
+    config.preemption.by.insert(PreemptBy::Qos);
+    config.policy.depth = cosy_sched::Depth::Count(0);
+    let mut w = site_with(config, mode(PreemptMode::Cancel, 30));
+    submits(&mut w, job("low", 1));
+    w.run_times.insert(JobId(2), Span::from_secs(10));
+    submits(&mut w, job("low", 1));
+    submits(&mut w, job("high", 2));
+    let short = JobSpec {
+        time_limit: Some(Span::from_secs(500)),
+        ..job("low", 1)
+    };
+    submits(&mut w, short);
+    w.pass(20);
+    // The node of job 2 is free, and job 4 would run longer than job 1.
+    assert!(
+        w.queue()
+            .starts_with("1:running 3:waiting/resources 4:waiting"),
+        "{}",
+        w.queue()
+    );
+    w.pass(15);
+    assert!(w.queue().starts_with("3:running 4:waiting"), "{}", w.queue());
+    assert_eq!(room(&w).len(), 3, "{:?}", room(&w));
+}
+
+/// Nobody else has one then: whoever fits starts, and a wide job waits as long as others come.
+#[test]
+fn without_guaranteed_places_whoever_fits_starts() {
+    for (depth, starts) in [(0, true), (1, false)] {
+        let mut config = config(2, 4);
+        config.policy.depth = cosy_sched::Depth::Count(depth);
+        let mut w = World::new(config);
+        w.run_time = Span::from_secs(1000);
+        submits(&mut w, job("normal", 1));
+        submits(&mut w, job("normal", 2));
+        let longer = JobSpec {
+            time_limit: Some(Span::from_secs(4000)),
+            ..job("normal", 1)
+        };
+        submits(&mut w, longer);
+        let third = match starts {
+            true => "3:running",
+            false => "3:waiting/priority",
+        };
+        let queue = w.queue();
+        assert!(queue.contains(third), "{depth}: {queue}");
+    }
 }

@@ -380,6 +380,7 @@ impl Job {
                 .run()
                 .map_or((0, 0), |run| (run.steps().exit_code, run.steps().signal)),
             moved: self.moved,
+            ahead: self.room_is_made,
         }
     }
 

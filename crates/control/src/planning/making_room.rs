@@ -78,6 +78,12 @@ pub(crate) fn room_is_made_again(jobs: &mut Jobs, planning: &mut Planning) {
             job.makes_others_go(Some(first));
         }
     }
+    let ahead = jobs
+        .all()
+        .filter(|job| job.is_waiting() && job.room_is_made().is_some());
+    for id in ahead.map(Job::id).collect::<Vec<_>>() {
+        planning.room_mut().room_was_made_for(id);
+    }
 }
 
 /// A question to the planner: for whom, whom it must not push back, and who may be made to go.

@@ -138,6 +138,13 @@ impl RoomMaking {
         self.asks_no_more(job);
     }
 
+    /// The same of the rows, which do not say who has gone: when nobody is left who still goes, all
+    /// have.
+    pub fn room_was_made_for(&mut self, job: JobId) {
+        let makers = self.by_whom.entry(job.into()).or_default();
+        makers.have_gone = makers.jobs.is_empty();
+    }
+
     /// It has ended for somebody.
     pub fn has_gone(&mut self, victim: JobId, whom: Preemptor) {
         self.makes_none(victim, whom);

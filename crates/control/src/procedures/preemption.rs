@@ -145,11 +145,12 @@ fn tell_moved(rooms: &mut Rooms, turn: &mut Turn, by: JobId, before: &[(JobId, T
 }
 
 /// The job stands before all others since then, or where it would without that.
-fn stand_ahead(rooms: &mut Rooms, turn: &Turn, id: JobId, ahead: Option<Time>) {
+fn stand_ahead(rooms: &mut Rooms, turn: &mut Turn, id: JobId, ahead: Option<Time>) {
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return;
     };
     job.makes_others_go(ahead);
+    save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     if !rooms.planning.cluster().is_waiting(id) {
         return;
     }

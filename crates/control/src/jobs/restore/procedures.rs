@@ -219,6 +219,7 @@ fn load_job(
             job.ages = Ages::Limited(row.ages_from);
         }
         job.moved = row.moved;
+        job.room_is_made = row.ahead.filter(|_| row.run.is_none());
     }
     if let Some(group) = rooms.jobs.group_mut(&row.base) {
         group.touched += u32::from(row.attempt.0 > 0);
