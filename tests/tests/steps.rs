@@ -395,7 +395,7 @@ fn without_the_first_supervisor(lose: impl Fn(&mut Cluster, Pid)) {
     assert!(out.contains("code 1\n"), "{out}");
     assert_eq!(out.matches("next").count(), 3, "{out}");
     let steps = c.run(&["chist", "--steps", &job.to_string()]).expect(0);
-    assert!(steps.out.contains(" failed "), "{steps:?}");
+    assert!(steps.out.contains(" node_failed "), "{steps:?}");
     nothing_is_left(&c);
 }
 

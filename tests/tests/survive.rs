@@ -165,7 +165,7 @@ fn kill_shepherd(s: &Scene) {
 
 fn cleaned_up_and_reported(s: &Scene) {
     let row = s.cluster.until_end(s.job);
-    assert_eq!(row.state, JobState::Failed, "{row:?}");
+    assert_eq!(row.state, JobState::NodeFailed, "{row:?}");
     assert!(!row.reason.is_empty(), "it says why: {row:?}");
     s.cluster.until_no_job_processes();
     assert!(!system::is_alive(s.pid), "the job was cleaned up");

@@ -185,8 +185,7 @@ impl End {
             EndCause::Cancelled => JobState::Cancelled,
             EndCause::OutOfMemory => JobState::OutOfMemory,
             EndCause::LaunchFailed(_) => JobState::LaunchFailed,
-            EndCause::SupervisorLost => JobState::Failed,
-            EndCause::NodeLost => JobState::NodeFailed,
+            EndCause::SupervisorLost | EndCause::NodeLost => JobState::NodeFailed,
             EndCause::Deadline => JobState::Deadline,
             EndCause::Preempted => JobState::Preempted,
         }
