@@ -418,6 +418,27 @@ fn several_starts_of_a_series() {
     assert_eq!(ends(&w, 1), Some(reservations[1].start));
 }
 
+/// Its user cancels it, and it takes some time to end: it was not the reservation that took its nodes.
+#[test]
+fn who_is_cancelled_just_before_it_would_be_told_stays_cancelled() {
+    for secs in [0, 20] {
+        let mut w = site(1, |config| grace(config, secs));
+        submits(&mut w, job(1));
+        let asked = ask("fast", 1, at(&w, 100));
+        let booked = book(&mut w, asked).unwrap();
+        w.pass(100 - secs.max(5) - 1);
+        w.slow_reports = true;
+        w.ask(cancels(ids(&[1])));
+        w.pass(3);
+        assert_eq!(room(&w), Vec::<String>::new(), "{secs}");
+        w.slow_reports = false;
+        w.deliver_all();
+        w.pass(30);
+        assert_eq!(w.store.ends().get(&JobId(1)), Some(&JobState::Cancelled), "{secs}");
+        assert_eq!(show(&mut w, booked.id).state, ReservationState::Active);
+    }
+}
+
 /// By the quality of service of the owner's jobs.
 #[test]
 fn by_quality_of_service() {

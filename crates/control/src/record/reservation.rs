@@ -87,7 +87,7 @@ pub struct MakerRow {
     pub maker: RoomMaker,
     /// The user whose job it is.
     pub uid: Uid,
-    /// It was told.
+    /// It was told, or went already for another reason when it was to be told.
     #[serde(default)]
     pub told: bool,
 }

@@ -93,16 +93,19 @@ fn reservations_agree(it: &Rooms) -> Result<(), String> {
 /// Whoever leaves for a reservation leaves for a live one that says so, and before it begins.
 fn promises_are_known(it: &Rooms) -> Result<(), String> {
     for job in it.jobs.all() {
-        let run = job.run().filter(|run| !run.is_over());
-        let Some(row) = run.and_then(|run| run.promised()) else {
+        let Some(run) = job.run().filter(|run| !run.is_over()) else {
             continue;
         };
+        let Some(row) = run.promised() else {
+            continue;
+        };
+        let goes = run.killed().is_some() || run.preempted().is_some_and(|other| other.told);
         let (id, reservation) = (job.id(), it.reservations.get(row.reservation));
         let Some(reservation) = reservation.filter(|r| r.is_live()) else {
             return Err(format!("job {id} leaves for {}, which is over", row.reservation));
         };
         let makers = reservation.row.makers.iter();
-        let listed = makers.filter(|maker| !maker.told && maker.maker.job == id);
+        let listed = makers.filter(|maker| maker.maker.job == id && (goes || !maker.told));
         if listed.count() != 1 || row.until > reservation.row.start {
             return Err(format!("job {id} leaves for {}: {row:?}", row.reservation));
         }

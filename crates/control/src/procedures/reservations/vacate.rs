@@ -80,12 +80,12 @@ fn promised_to(rooms: &Rooms, job: JobId, id: ReservationId) -> Option<PromisedR
     run.promised().filter(|row| row.reservation == id)
 }
 
-/// Those who were not told yet and are still there.
+/// Those who do not go for it yet and are still there, with those who go for another reason.
 fn pending(rooms: &Rooms, id: ReservationId) -> Vec<(JobId, PromisedRow)> {
     let reservation = rooms.reservations.get(id);
     let makers = reservation.into_iter().flat_map(|r| &r.row().makers);
-    let untold = makers.filter(|row| !row.told).map(|row| row.maker.job);
-    untold
+    makers
+        .map(|row| row.maker.job)
         .filter_map(|job| Some((job, promised_to(rooms, job, id)?)))
         .collect()
 }
@@ -123,8 +123,8 @@ fn spare(rooms: &mut Rooms, turn: &mut Turn, job: JobId, id: ReservationId) {
     }
     ends_then(rooms, turn, job);
     let run = rooms.jobs.get(&job).and_then(Job::run);
-    if run.is_none_or(|run| run.preempted().is_some()) {
-        return; // it goes for somebody else
+    if run.is_none_or(|run| run.preempted().is_some() || run.killed().is_some()) {
+        return; // it goes all the same
     }
     let detail = format!("reservation {id} does not need its room any more");
     turn.happened(now, EventKind::Spared, "controller", EventObject::Job(job), detail);
@@ -206,13 +206,16 @@ pub(crate) fn vacate_due(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId) 
         let gone = victim.run().and_then(|run| run.preempted());
         if let Some(other) = gone.filter(|other| !other.told) {
             rooms.planning.room_mut().makes_none(job, other.by);
-        } else if gone.is_some() {
-            continue; // it goes for somebody else
         }
-        names.push(format!("{job} ({})", mode.word()));
+        let goes = gone.is_some_and(|other| other.told);
+        let killed = victim.run().is_some_and(|run| run.killed().is_some());
         if let Some(reservation) = rooms.reservations.get_mut(id) {
             reservation.has_told(job);
         }
+        if goes || killed {
+            continue; // for somebody else, or its user has ended it; its promise stays till then
+        }
+        names.push(format!("{job} ({})", mode.word()));
         let grace = row.grace;
         gives_way(rooms, turn, job, id.into(), Way { mode, grace });
     }
