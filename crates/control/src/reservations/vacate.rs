@@ -25,8 +25,13 @@ pub(crate) fn grace_of(config: &ClusterConfig, way: Way) -> Span {
     way.grace.max(config.policy.grace)
 }
 
-/// Running jobs that may be made to leave for what is asked, each with how.
-fn ways<'a>(rooms: &'a Rooms, now: Time, wish: &ReservationRequest) -> Vec<(&'a Job, Way, Time)> {
+/// Those of these jobs that may be made to leave for what is asked, each with how.
+fn ways<'a>(
+    rooms: &'a Rooms,
+    now: Time,
+    wish: &ReservationRequest,
+    asked: impl Iterator<Item = JobId>,
+) -> Vec<(&'a Job, Way, Time)> {
     let config = &rooms.config;
     if !config.preemption.is_on() || !policy_of(config, &rooms.queues, wish).preempt {
         return Vec::new();
@@ -38,8 +43,7 @@ fn ways<'a>(rooms: &'a Rooms, now: Time, wish: &ReservationRequest) -> Vec<(&'a 
         queue_qos: None,
         queue: rooms.queues.get(wish.queue).spec(),
     };
-    let running = rooms.planning.cluster().running_jobs();
-    let jobs = running.filter_map(|(id, _)| rooms.jobs.get(&id));
+    let jobs = asked.filter_map(|id| rooms.jobs.get(&id));
     jobs.filter_map(|job| leaves_for(rooms, now, own, job).map(|(way, from)| (job, way, from)))
         .collect()
 }
@@ -54,7 +58,20 @@ pub(crate) fn leavers(
     wish: &ReservationRequest,
     ahead: Span,
 ) -> Vec<Leaver> {
-    let all = ways(rooms, now + ahead, wish).into_iter();
+    let running = rooms.planning.cluster().running_jobs();
+    let all = ways(rooms, now + ahead, wish, running.map(|(id, _)| id)).into_iter();
+    all.filter_map(|(job, way, from)| leaver(&rooms.config, job, way, from))
+        .collect()
+}
+
+/// The same of those that were chosen for a slot.
+pub(crate) fn leavers_of(
+    rooms: &Rooms,
+    now: Time,
+    wish: &ReservationRequest,
+    leave: &[JobId],
+) -> Vec<Leaver> {
+    let all = ways(rooms, now, wish, leave.iter().copied()).into_iter();
     all.filter_map(|(job, way, from)| leaver(&rooms.config, job, way, from))
         .collect()
 }
@@ -96,11 +113,8 @@ pub(crate) fn makers(
     wish: &ReservationRequest,
     (leave, start): (&[JobId], Time),
 ) -> Vec<(MakerRow, Way)> {
-    if leave.is_empty() {
-        return Vec::new();
-    }
-    let all = ways(rooms, now, wish).into_iter();
-    let chosen = all.filter(|(job, ..)| leave.contains(&job.id()));
+    // Of a quote with many starts: all that run are not looked at for each.
+    let chosen = ways(rooms, now, wish, leave.iter().copied()).into_iter();
     let maker = |(job, way, from): (&Job, Way, Time)| {
         Some((maker_row(rooms, job, (way, from), start)?, way))
     };

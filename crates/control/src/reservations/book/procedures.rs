@@ -16,7 +16,7 @@ use crate::reservations::facts::joint_job;
 use crate::reservations::quote::pick;
 use crate::reservations::quote::procedures::{candidates, judge_all};
 use crate::reservations::show::procedures::{info, names_of_shares};
-use crate::reservations::vacate::{AHEAD, leavers};
+use crate::reservations::vacate::{AHEAD, leavers, leavers_of};
 use crate::reservations::{Reservation, Reservations};
 use crate::rooms::Rooms;
 use crate::turn::{Asker, Turn};
@@ -193,8 +193,7 @@ pub(crate) fn free_or_vacated(
         free => return free.map(|shares| (shares, Vec::new())),
     };
     let start = estimate.start.max(now);
-    let mut known = leavers(rooms, now, wish, Span::ZERO);
-    known.retain(|one| estimate.leave.contains(&one.job));
+    let known = leavers_of(rooms, now, wish, &estimate.leave);
     let asked = inquiry(rooms, now, wish, Starts::At(Vec::new()), Listed::Nobody);
     let planner = rooms.planning.cluster();
     let vacated = planner.place_vacated(now, &asked.job, start, &known, 1);
