@@ -92,7 +92,7 @@ pub(crate) fn take_one(
     );
     admit(rooms, now, &booking.caller, wish, result, estimate, &booked)?;
     may_hold_as_asked(&rooms.config, &rooms.queues, &rooms.reservations, now, booking, estimate)?;
-    let (shares, leave) = free_or_vacated(rooms, now, wish, estimate)?;
+    let (shares, leave) = free_or_vacated(rooms, now, wish, (estimate, 1))?;
     let makers = makers(rooms, now, wish, (&leave, estimate.start.max(now)));
     may_be_held(now, booking.hold, &makers)?;
     let extra = extra_of(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate);
@@ -134,7 +134,8 @@ pub(crate) fn take_series(
     for estimate in slots {
         // The delays of those that were taken before count already.
         let capped = keeps_delay_cap(rooms, now, &booking.caller, wish, result, estimate);
-        let free = capped.and_then(|()| free_or_vacated(rooms, now, wish, estimate));
+        let asked = (estimate, result.slots.len());
+        let free = capped.and_then(|()| free_or_vacated(rooms, now, wish, asked));
         let (shares, makers) = match free {
             Ok((shares, leave)) => {
                 (shares, makers(rooms, now, wish, (&leave, estimate.start.max(now))))

@@ -180,12 +180,12 @@ pub(crate) fn free_now(
 }
 
 /// The nodes that a slot gets as things are now, and who of those that were to leave for it still
-/// has to.
+/// has to. It is one of so many slots that are asked about in the same turn.
 pub(crate) fn free_or_vacated(
     rooms: &Rooms,
     now: Time,
     wish: &ReservationRequest,
-    estimate: &Estimate,
+    (estimate, questions): (&Estimate, usize),
 ) -> Result<(Vec<NodeShare>, Vec<JobId>), Refusal> {
     let free = free_now(&rooms.planning, now, wish, estimate);
     let shares = match free {
@@ -196,7 +196,7 @@ pub(crate) fn free_or_vacated(
     let known = leavers_of(rooms, now, wish, &estimate.leave);
     let asked = inquiry(rooms, now, wish, Starts::At(Vec::new()), Listed::Nobody);
     let planner = rooms.planning.cluster();
-    let vacated = planner.place_vacated(now, &asked.job, start, &known, 1);
+    let vacated = planner.place_vacated(now, &asked.job, start, &known, questions);
     vacated
         .map(|vacated| (vacated.shares, vacated.leave))
         .ok_or(shares)
