@@ -54,7 +54,7 @@ pub fn command() -> Command {
         .arg(arg::value(
             "until",
             "TIME",
-            "The plan until then: now+3d, tomorrow, RFC 3339 (default: 24 hours)",
+            "With plan: until then: now+3d, tomorrow, RFC 3339 (default: 24 hours)",
         ))
         .arg(
             arg::value("after", "CORESxTIME", "With share: your place after one more job: 64x24:00:00")
@@ -113,12 +113,26 @@ fn subject(matches: &ArgMatches) -> anyhow::Result<Subject> {
     Ok(Subject::Jobs(all))
 }
 
+/// Refuses what only one of the lists knows where another one is asked for.
+fn check_belongs(matches: &ArgMatches, what: &Subject) -> Result<(), &'static str> {
+    if matches.contains_id("after") && !matches!(what, Subject::Share) {
+        return Err(
+            "--after is told with your place by fair share: cstat share --after 64x24:00:00",
+        );
+    }
+    if matches.contains_id("until") && !matches!(what, Subject::Plan) {
+        return Err("--until is how far the plan goes: cstat plan --until now+3d");
+    }
+    Ok(())
+}
+
 /// Runs `cstat`.
 ///
 /// # Errors
 /// A refusal, or no controller.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let what = subject(matches)?;
+    check_belongs(matches, &what).map_err(exit::usage)?;
     let Some(seconds) = matches.get_one::<u32>("watch") else {
         let (text, code) = once(context, matches, &what)?;
         output::print(&text);
@@ -446,6 +460,27 @@ mod tests {
         check(&["plan", "12"], None);
         check(&["share"], Some(103));
         check(&["share", "12"], None);
+    }
+
+    #[test]
+    fn options_of_one_list() {
+        let check = |args: &[&str], want: Option<&str>| {
+            let matches = command()
+                .try_get_matches_from([&["cstat"], args].concat())
+                .unwrap();
+            let told = check_belongs(&matches, &subject(&matches).unwrap()).err();
+            let begins = told.map(|text| text.split(' ').next().unwrap());
+            assert_eq!(begins, want, "{args:?}");
+            assert!(told.is_none_or(|text| text.contains(": cstat ")), "{told:?}");
+        };
+        check(&["share", "--after", "4x90"], None);
+        check(&["plan", "--until", "now+3d"], None);
+        check(&["--until", "now+3d"], Some("--until"));
+        check(&["share", "--until", "now+3d"], Some("--until"));
+        check(&["--after", "4x90"], Some("--after"));
+        check(&["12", "--after", "4x90"], Some("--after"));
+        check(&["plan", "--after", "4x90"], Some("--after"));
+        check(&["queues"], None);
     }
 
     #[test]
