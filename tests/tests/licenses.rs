@@ -227,6 +227,15 @@ fn a_reservation_keeps_licences() {
         .out;
     assert!(sheet.contains(" Licenses=lic:3 State=INACTIVE"), "{sheet}");
     is_refused(&c, &format!("{create} licenses=lic:x"), "Invalid licenses licenses=lic:x");
+    let update = "scontrol update reservationname=course";
+    prints(&c, &format!("{update} licenses=lic:1"), "Reservation updated.\n");
+    let show = ["scontrol", "-o", "show", "reservation", "course"];
+    let sheet = c.run(&show).expect(0).out;
+    assert!(sheet.contains(" Licenses=lic:1 State=INACTIVE"), "{sheet}");
+    let many = format!("{update} licenses=lic:99");
+    is_refused(&c, &many, "99 licences 'lic' are more than the");
+    let unknown = format!("{update} licenses=lik:1");
+    is_refused(&c, &unknown, "there is no licence 'lik': 'lic' is one");
 
     // Given back, they are there for bob.
     of_user(&c, ANN, &format!("cresv cancel {id}")).expect(0);

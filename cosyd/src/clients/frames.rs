@@ -95,18 +95,10 @@ async fn arrived(stream: &UnixStream, decoder: &mut Decoder) -> std::io::Result<
 pub(super) fn room_for(request: &Request) -> u64 {
     let page = 2 * limits::PAGE_BYTES as u64;
     let whole = 2 * limits::REPLY_BYTES as u64;
+    let list = |in_pages: bool| if in_pages { page } else { whole };
     match request {
-        Request::Jobs { filter, .. } | Request::History { filter, .. } => {
-            if filter.pages {
-                page
-            } else {
-                whole
-            }
-        }
-        Request::Steps { pages, .. } => match pages {
-            true => page,
-            false => whole,
-        },
+        Request::Jobs { filter, .. } | Request::History { filter, .. } => list(filter.pages),
+        Request::Steps { pages, .. } => list(*pages),
         Request::Explain { .. }
         | Request::Script { .. }
         | Request::Queues
@@ -155,6 +147,7 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::ExtendReservation { .. }
         | Request::ShortenReservation { .. }
         | Request::ShareReservation { .. }
+        | Request::KeepLicenses { .. }
         | Request::SubmitFlow { .. }
         | Request::ConfirmFlow { .. }
         | Request::CancelFlow { .. }

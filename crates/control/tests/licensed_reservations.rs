@@ -321,6 +321,116 @@ fn what_is_given_back_is_there_for_others() {
     assert_eq!(figures(&mut world), (2, 0, 0, 0));
 }
 
+fn root_changes(world: &mut World, id: ReservationId, licenses: CountedResources) -> Reply {
+    world.ask_as(user(0, "root"), None, Request::KeepLicenses { id, licenses })
+}
+
+fn kept(world: &World, id: ReservationId) -> CountedResources {
+    world.store.reservations[&id].ask.licenses.clone()
+}
+
+fn refused(reply: Reply) -> (RefusalCode, String) {
+    match reply {
+        Reply::Refused(refusal) => (refusal.code, refusal.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An administrator gives a reservation other licences, as far as they are free, and it stays so.
+#[test]
+fn licences_can_be_changed() {
+    let mut world = World::new(licensed(4, 4));
+    world.run_time = Span::from_secs(500);
+    let ask = asks(1, at(&world, 100), 1000);
+    let slot = reserve(&mut world, ask).unwrap();
+    let ask = asks(2, at(&world, 500), 100);
+    let other = reserve(&mut world, ask).unwrap();
+    let owner = world.ask(Request::KeepLicenses {
+        id: slot.id,
+        licenses: counted(2),
+    });
+    assert_eq!(refused(owner).0, RefusalCode::Forbidden);
+    let (code, text) = refused(root_changes(&mut world, slot.id, counted(5)));
+    assert_eq!(code, RefusalCode::NeverFits);
+    assert!(text.contains("5 licences 'l' are more than the 4 there are"), "{text}");
+    let mut odd = CountedResources::default();
+    odd.set("m", 1);
+    let (code, text) = refused(root_changes(&mut world, slot.id, odd));
+    assert_eq!((code, text.contains("there is no licence 'm'")), (RefusalCode::NeverFits, true));
+    let (code, text) = refused(root_changes(&mut world, slot.id, counted(3)));
+    assert_eq!(code, RefusalCode::NotFree);
+    let figures_told =
+        "reservation 1 keeps 1 of 4 licences 'l', and the 2 more that are asked for are not free";
+    assert!(text.contains(figures_told), "{text}");
+    assert_eq!(kept(&world, slot.id), counted(1));
+    let gone = refused(root_changes(&mut world, ReservationId(99), counted(1)));
+    assert_eq!(gone.0, RefusalCode::NotFound);
+
+    let reply = root_changes(&mut world, slot.id, counted(2));
+    assert!(matches!(reply, Reply::Reserved { .. }), "{reply:?}");
+    world.crash();
+    assert_eq!(kept(&world, slot.id), counted(2));
+    world.pass(101);
+    assert_eq!(figures(&mut world), (0, 2, 0, 2));
+    // What the second one has given back is there, also while the first one has begun.
+    root_changes(&mut world, other.id, CountedResources::default());
+    assert_eq!(kept(&world, other.id), CountedResources::default());
+    let reply = root_changes(&mut world, slot.id, counted(4));
+    assert!(matches!(reply, Reply::Reserved { .. }), "{reply:?}");
+    assert_eq!(figures(&mut world), (0, 4, 0, 0));
+}
+
+/// With fewer kept, what jobs inside hold beyond that is held as by jobs outside; with more, it is
+/// drawn from what is kept.
+#[test]
+fn licences_can_be_changed_beside_jobs_inside() {
+    let mut world = World::new(licensed(4, 4));
+    world.run_time = Span::from_secs(500);
+    let ask = asks(3, at(&world, 10), 1000);
+    let slot = reserve(&mut world, ask).unwrap();
+    world.pass(11);
+    let own = world.submit(inside(slot.id, wants(3, 600)));
+    world.deliver_all();
+    world.pass(1);
+    assert_eq!(figures(&mut world), (3, 3, 3, 1));
+    for (kept, drawn) in [(1, 1), (2, 2), (0, 0), (1, 1)] {
+        let reply = root_changes(&mut world, slot.id, counted(kept));
+        assert!(matches!(reply, Reply::Reserved { .. }), "{reply:?}");
+        assert_eq!(figures(&mut world), (3, kept, drawn, 1), "{kept}");
+    }
+    let waits = world.submit(wants(2, 60));
+    let fits = world.submit(wants(1, 60));
+    world.deliver_all();
+    world.pass(1);
+    assert_eq!(running(&world, &[own, waits, fits]), [own, fits]);
+    let (code, text) = refused(root_changes(&mut world, slot.id, counted(3)));
+    assert_eq!(code, RefusalCode::NotFree, "{text}");
+    world.crash();
+    assert_eq!(figures(&mut world), (4, 1, 1, 0));
+}
+
+/// A price has the licences in it, and a workflow plans its slots.
+#[test]
+fn licences_that_were_paid_stay() {
+    let mut config = licensed(4, 2);
+    config.reservations.tariff.core_hour = Su::whole(3600);
+    let mut world = World::new(config);
+    let account = Request::AccountControl {
+        name: "a".into(),
+        action: AccountAction::Create {
+            members: vec!["u1000".into()],
+            budget: Some(Su::whole(1_000_000)),
+        },
+    };
+    let made = world.ask_as(user(0, "root"), None, account);
+    assert!(!matches!(made, Reply::Refused(_)), "{made:?}");
+    let ask = asks(1, at(&world, 100), 1000);
+    let slot = reserve(&mut world, ask).unwrap();
+    let (code, text) = refused(root_changes(&mut world, slot.id, counted(2)));
+    assert_eq!(code, RefusalCode::WrongState);
+    assert!(text.contains("was paid with"), "{text}");
+}
+
 /// Whoever dies and whatever is reconfigured: what is kept stays kept, and nobody has more than
 /// there are. [`World::check`] compares what planners keep with what reservations ask for.
 #[test]

@@ -40,7 +40,8 @@ kinds! {
     Booked => "booked",
     /// Somebody gave it up: a job, a reservation, a workflow.
     Cancelled => "cancelled",
-    /// A job or task waits with other wishes; an account, a queue or a node is another.
+    /// A job or task waits with other wishes; an account, a queue, a node or the licences of a
+    /// reservation are others.
     Changed => "changed",
     /// A trigger was taken away.
     Cleared => "cleared",

@@ -10,7 +10,7 @@ use crate::{exit, output, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{ReservationInfo, ReservationSpec, SharingChange, StartChoice};
-use cosy_model::{RefusalCode, Time};
+use cosy_model::{CountedResources, RefusalCode, Time};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::control::reservation::{self, ReservationChange};
 use cosy_slurm::sentences;
@@ -171,8 +171,8 @@ impl Session<'_> {
         exit::FAILED
     }
 
-    /// Changes the end of a reservation and who may use it; other changes are refused, because they
-    /// would make another reservation.
+    /// Changes the end of a reservation, its licences and who may use it; other changes are refused,
+    /// because they would make another reservation.
     fn alter(&self, change: &ReservationChange) -> Result<(), String> {
         if !self.is_admin() {
             return Err(sentences::NOT_YOURS.to_owned());
@@ -182,9 +182,15 @@ impl Session<'_> {
         let found = found.ok_or(sentences::NO_RESERVATION)?;
         if !change.others.is_empty() {
             return Err(
-                "only its end and who may use it can be changed here: delete it and create another"
+                "only its end, its licences and who may use it can be changed here: delete it and create another"
                     .into(),
             );
+        }
+        let has_end = change.length.is_some() || change.end.is_some();
+        let mut is_done = false;
+        if let Some(licenses) = &change.licenses {
+            self.alter_licenses(found, licenses)?;
+            is_done = true;
         }
         let sharing = &change.sharing_change;
         if *sharing != SharingChange::default() {
@@ -196,10 +202,39 @@ impl Session<'_> {
                 change: Box::new(sharing.clone()),
             };
             self.alter_by(request, false)?;
-            if change.length.is_none() && change.end.is_none() {
-                return Ok(());
-            }
+            is_done = true;
         }
+        if is_done && !has_end {
+            return Ok(());
+        }
+        self.alter_end(change, found, &live)
+    }
+
+    fn alter_licenses(
+        &self,
+        found: &ReservationInfo,
+        licenses: &CountedResources,
+    ) -> Result<(), String> {
+        let request = Request::KeepLicenses {
+            id: found.id,
+            licenses: licenses.clone(),
+        };
+        match self.context.ask(request) {
+            // The sentence says which licence it is, and with figures.
+            Err(CallError::Refused(r)) if r.code != RefusalCode::Forbidden => Err(r.message),
+            Err(CallError::Refused(_)) => Err(sentences::NOT_YOURS.to_owned()),
+            Err(e) => Err(words::of_call(&e).to_owned()),
+            Ok(Reply::Reserved { .. }) => Ok(()),
+            Ok(_) => Err(sentences::UNSPECIFIED.to_owned()),
+        }
+    }
+
+    fn alter_end(
+        &self,
+        change: &ReservationChange,
+        found: &ReservationInfo,
+        live: &[ReservationInfo],
+    ) -> Result<(), String> {
         let end = change.length.map(|length| found.start + length);
         let end = end.or(change.end).ok_or("No changes specified")?;
         let id = found.id;

@@ -154,6 +154,7 @@ pub(crate) fn answer(
         | Request::ExtendReservation { .. }
         | Request::ShortenReservation { .. }
         | Request::ShareReservation { .. }
+        | Request::KeepLicenses { .. }
         | Request::Reservations { .. }
         | Request::PlanChart { .. }
         | Request::Accounts { .. }
@@ -164,9 +165,7 @@ pub(crate) fn answer(
         | Request::SubmitFlow { .. }
         | Request::ConfirmFlow { .. }
         | Request::CancelFlow { .. }
-        | Request::Flows { .. } => {
-            return flow_request(rooms, turn, asker, request);
-        }
+        | Request::Flows { .. } => return flow_request(rooms, turn, asker, request),
         Request::Policy(query) => policy_query(rooms, turn.now(), caller, &query)?,
         Request::ChangePolicy { changes, dry_run } => {
             change_policy(rooms, turn, caller, &changes, dry_run)?

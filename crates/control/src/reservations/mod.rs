@@ -26,6 +26,7 @@ pub(crate) mod extend;
 pub(crate) mod facts;
 pub(crate) mod inside;
 pub(crate) mod invariants;
+pub(crate) mod licenses;
 pub(crate) mod load;
 pub(crate) mod moves;
 pub(crate) mod planned;

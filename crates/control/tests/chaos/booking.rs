@@ -263,6 +263,20 @@ pub fn share(play: &mut Play) {
     strangers_fail(play, &who, id, reply.as_ref());
 }
 
+/// Administrators give a reservation other licences; nobody else does.
+pub fn keep_licenses(play: &mut Play) {
+    let id = any_id(play);
+    let who = match play.dice.chance(80) {
+        true => user(0, "root"),
+        false => play.user(),
+    };
+    let licenses = licenses(play);
+    let is_root = who.uid == Uid(0);
+    let reply = play.ask(who, Request::KeepLicenses { id, licenses });
+    let done = matches!(reply, Some(Reply::Reserved { .. }));
+    assert!(is_root || !done, "a user changed the licences of {id}");
+}
+
 /// Looking changes nothing.
 pub fn look(play: &mut Play) {
     let who = play.user();

@@ -8,10 +8,14 @@ use super::bounded::{Bounded, bytes, hosts, most, name, names, text};
 use super::bounds_policy;
 use super::{JobChange, JobField, JobFilter, NodeAction, Request, Submission};
 use crate::job::CountedFeatures;
-use crate::reservation::{AccountAction, NamesChange, ReservationFilter, ReservationSpec, Sharing};
+use crate::reservation::{
+    AccountAction, NamesChange, ReservationFilter, ReservationSpec, Sharing, SharingChange,
+};
 use crate::trigger::{TriggerSpec, TriggerTarget};
 use crate::workflow::{FlowFilter, FlowSpec};
-use crate::{JobSpec, QueueAdmits, QueueSpec, Refusal, job::ResourceRequest, limits};
+use crate::{
+    CountedResources, JobSpec, QueueAdmits, QueueSpec, Refusal, job::ResourceRequest, limits,
+};
 
 impl Request {
     /// Whether all that it holds is within bounds.
@@ -89,10 +93,8 @@ impl Request {
             Self::CancelReservation { ids, .. } => {
                 most("reservations", ids.len(), limits::IDS_IN_REQUEST)
             }
-            Self::ShareReservation { change, .. } => {
-                let all = [&change.users, &change.groups, &change.accounts];
-                all.into_iter().try_for_each(sharing_change)
-            }
+            Self::ShareReservation { change, .. } => sharing_changes(change),
+            Self::KeepLicenses { licenses, .. } => kept_licenses(licenses),
             Self::Reservations { filter } => reservations(filter),
             Self::PlanFlow { spec } | Self::SubmitFlow { spec, .. } => flow(spec),
             Self::CancelFlow { ids } => most("workflows", ids.len(), limits::IDS_IN_REQUEST),
@@ -281,11 +283,7 @@ fn asked(ask: &ReservationSpec) -> Bounded {
         .try_for_each(|one| name("queue or account", one))?;
     text("comment", &ask.comment, limits::COMMENT_BYTES)?;
     names("flags", &ask.flags)?;
-    most("licences", ask.licenses.iter().count(), limits::DEPENDENCIES)?;
-    let licenses = ask.licenses.iter();
-    licenses
-        .map(|(one, _)| one)
-        .try_for_each(|one| name("licence", one))?;
+    kept_licenses(&ask.licenses)?;
     if let Some(repeat) = &ask.repeat {
         text("rule", &repeat.rule, limits::COMMENT_BYTES)?;
         most("starts", repeat.starts.len(), limits::REPEATS)?;
@@ -300,6 +298,17 @@ fn asked(ask: &ReservationSpec) -> Bounded {
         names("names of who may use it", all)?;
     }
     request(&ask.request)
+}
+
+fn kept_licenses(licenses: &CountedResources) -> Bounded {
+    most("licences", licenses.iter().count(), limits::DEPENDENCIES)?;
+    let mut licenses = licenses.iter();
+    licenses.try_for_each(|(one, _)| name("licence", one))
+}
+
+fn sharing_changes(change: &SharingChange) -> Bounded {
+    let all = [&change.users, &change.groups, &change.accounts];
+    all.into_iter().try_for_each(sharing_change)
 }
 
 fn sharing_change(change: &NamesChange) -> Bounded {

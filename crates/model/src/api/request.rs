@@ -301,6 +301,14 @@ pub enum Request {
         /// Users, groups and accounts that come or go.
         change: Box<crate::reservation::SharingChange>,
     },
+    /// Changes which licences a reservation keeps; administrators alone. Answer:
+    /// [`Reply::Reserved`].
+    KeepLicenses {
+        /// The reservation that is meant.
+        id: ReservationId,
+        /// What it keeps from now on.
+        licenses: crate::CountedResources,
+    },
     /// Reservations. Answer: [`Reply::Reservations`].
     Reservations {
         /// The reservations that are meant.
@@ -428,6 +436,7 @@ impl Request {
             Self::ExtendReservation { .. } => "extend_reservation",
             Self::ShortenReservation { .. } => "shorten_reservation",
             Self::ShareReservation { .. } => "share_reservation",
+            Self::KeepLicenses { .. } => "keep_licenses",
             Self::Reservations { .. } => "reservations",
             Self::PlanFlow { .. } => "plan_flow",
             Self::SubmitFlow { .. } => "submit_flow",
@@ -471,6 +480,7 @@ impl Request {
             | Self::ExtendReservation { .. }
             | Self::ShortenReservation { .. }
             | Self::ShareReservation { .. }
+            | Self::KeepLicenses { .. }
             | Self::SubmitFlow { .. }
             | Self::ConfirmFlow { .. }
             | Self::CancelFlow { .. }
@@ -556,6 +566,7 @@ impl Request {
             | Self::ExtendReservation { .. }
             | Self::ShortenReservation { .. }
             | Self::ShareReservation { .. }
+            | Self::KeepLicenses { .. }
             | Self::ConfirmFlow { .. }
             | Self::AccountControl { .. }
             | Self::NodeControl { .. }

@@ -94,11 +94,11 @@ pub struct ReservationChange {
     pub partition: Option<String>,
     /// Features that nodes must have.
     pub features: Vec<String>,
-    /// Licences that it keeps.
-    pub licenses: CountedResources,
+    /// Licences that it keeps; not given with an update that leaves them alone.
+    pub licenses: Option<CountedResources>,
     /// Flags, in capital letters.
     pub flags: Vec<String>,
-    /// Words that change something beside the end and who may use it.
+    /// Words that change something beside the end, the licences and who may use it.
     pub others: Vec<String>,
 }
 
@@ -129,6 +129,7 @@ pub fn read(words: &[String], now: &Zoned) -> Result<ReservationChange, UpdateEr
         })?;
         match key {
             "ReservationName" | "Duration" | "EndTime" => {}
+            "Licenses" if sign.is_none() => {}
             "Users" => change(&mut wanted.sharing_change.users, pair.text(), sign),
             "Groups" => change(&mut wanted.sharing_change.groups, pair.text(), sign),
             "Accounts" => change(&mut wanted.sharing_change.accounts, pair.text(), sign),
@@ -184,7 +185,11 @@ fn set(
         "NodeCnt" => wanted.node_count = Some(number("node count")?),
         "CoreCnt" => wanted.cores = Some(number("core count")?),
         "Licenses" => {
-            wanted.licenses = gres::licenses(text).map_err(|_| bad("licenses"))?;
+            // An empty list is none.
+            wanted.licenses = Some(match text.is_empty() {
+                true => CountedResources::default(),
+                false => gres::licenses(text).map_err(|_| bad("licenses"))?,
+            });
         }
         "PartitionName" => wanted.partition = Some(text.to_owned()),
         "Features" => {
@@ -269,7 +274,7 @@ impl ReservationChange {
             queue: self.partition.clone(),
             latest_end: at_once.then(|| present + length + SLACK),
             repeat,
-            licenses: self.licenses.clone(),
+            licenses: self.licenses.clone().unwrap_or_default(),
             sharing: self.sharing.clone(),
             flags: self.kept_flags(),
             ..ReservationSpec::plain(request, length, pick)
@@ -348,6 +353,27 @@ mod tests {
         check("res=r1 users=+a,-b", (false, &["a"], &["b"]));
         check("res=r1 endtime=now+1hour", (false, &[], &[]));
         assert!(read(&["+=x".to_owned()], &now()).is_err());
+    }
+
+    #[test]
+    fn changes_of_licences() {
+        let check = |word: &str, want: Option<&str>, others: usize| {
+            let wanted = read(&["res=r1".to_owned(), word.to_owned()], &now()).unwrap();
+            let licenses = wanted.licenses.map(|all| {
+                let all: Vec<String> = all.iter().map(|(l, n)| format!("{l}:{n}")).collect();
+                all.join(",")
+            });
+            assert_eq!((licenses.as_deref(), wanted.others.len()), (want, others), "{word}");
+        };
+        check("licenses=matlab:2,ansys", Some("ansys:1,matlab:2"), 0);
+        check("Licenses=", Some(""), 0);
+        check("endtime=now+1hour", None, 0);
+        // There is no such sign in Slurm, and it is not taken for the whole list.
+        check("licenses+=matlab:2", Some("matlab:2"), 1);
+        let kept = ask("starttime=now duration=5 users=a nodecnt=1 licenses=matlab:2").unwrap();
+        assert_eq!(kept.licenses.get("matlab"), 2);
+        let odd = read(&["licenses=matlab:x".to_owned()], &now()).unwrap_err();
+        assert!(odd.0[0].contains("Invalid licenses licenses=matlab:x"), "{odd:?}");
     }
 
     #[test]

@@ -140,13 +140,43 @@ pub(crate) fn tell_holders_of(
     }
     if !kept.is_empty() {
         // Who draws how much of what is kept depends on all of them.
-        let inside = planning.all_inside().iter();
-        changed.extend(
-            inside
-                .filter(|(_, within)| **within == id)
-                .map(|(job, _)| *job),
-        );
+        changed.extend(inside_of(planning, id));
     }
+    tell_drawn(planning, reservations, id, changed);
+}
+
+/// The reservation keeps something else: what jobs inside draw from that is told anew.
+pub(crate) fn tell_all_holders_of(
+    planning: &mut Planning,
+    reservations: &mut Reservations,
+    id: ReservationId,
+) {
+    tell_holders_of(planning, reservations, id);
+    let all = inside_of(planning, id).collect();
+    tell_drawn(planning, reservations, id, all);
+}
+
+fn inside_of(planning: &Planning, id: ReservationId) -> impl Iterator<Item = JobId> {
+    let inside = planning.all_inside().iter();
+    inside
+        .filter(move |(_, within)| **within == id)
+        .map(|(job, _)| *job)
+}
+
+/// What these jobs inside hold, less what they draw from what their reservation keeps.
+fn tell_drawn(
+    planning: &mut Planning,
+    reservations: &mut Reservations,
+    id: ReservationId,
+    changed: BTreeSet<JobId>,
+) {
+    let Some(reservation) = reservations.get_mut(id) else {
+        return;
+    };
+    let kept = reservation.holds(planning.pools());
+    let Some(planner) = reservation.planner_mut() else {
+        return;
+    };
     let mut kept: BTreeMap<_, u64> = kept.into_iter().collect();
     let mut holders: Vec<(JobId, Option<Holder>)> = Vec::new();
     for job in changed {

@@ -8,6 +8,7 @@ use crate::reservations::book::procedures::reserve;
 use crate::reservations::chart::plan_chart;
 use crate::reservations::confirm::confirm;
 use crate::reservations::extend::procedures::extend;
+use crate::reservations::licenses::keep_licenses;
 use crate::reservations::quote::procedures::quote;
 use crate::reservations::share::procedures::share_with;
 use crate::reservations::shorten::shorten;
@@ -53,6 +54,9 @@ pub(crate) fn reservation_request(
             &change,
         )
         .map(Some),
+        Request::KeepLicenses { id, licenses } => {
+            keep_licenses(rooms, turn, caller, id, &licenses).map(Some)
+        }
         Request::Reservations { filter } => {
             Ok(list_reservations(rooms, turn, client, caller, filter))
         }

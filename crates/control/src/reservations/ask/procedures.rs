@@ -98,7 +98,7 @@ pub(crate) fn wish(
 }
 
 /// The same with each name once, whatever a client has sent.
-fn each_once(licenses: &CountedResources) -> CountedResources {
+pub(crate) fn each_once(licenses: &CountedResources) -> CountedResources {
     let mut all = CountedResources::default();
     for (name, count) in licenses.iter() {
         all.set(name, all.get(name).saturating_add(count));
