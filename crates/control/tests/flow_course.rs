@@ -6,10 +6,11 @@
 mod flows;
 mod world;
 
-use cosy_control::ClusterConfig;
-use cosy_model::reservation::ReservationState;
+use cosy_control::{ClusterConfig, PreemptBy};
+use cosy_model::api::{Reply, Request};
+use cosy_model::reservation::{ReservationSpec, ReservationState, StartChoice};
 use cosy_model::workflow::*;
-use cosy_model::{Attempt, Span};
+use cosy_model::{Attempt, JobId, JobSpec, QueueSpec, Span};
 use flows::*;
 use world::*;
 
@@ -192,4 +193,68 @@ fn it_is_planned_again_over_crashes() {
         }
     }
     assert_eq!(states(&mut w, info.id), "completed: a done, b done, c done");
+}
+
+/// A job leaves for a slot, since the reservation that it was to leave for has been cancelled: when the
+/// slot moves, so does what the job was promised.
+#[test]
+fn who_leaves_for_a_slot_leaves_later_when_it_is_planned_again() {
+    let mut config = free(2, 4);
+    config.queues.push(QueueSpec {
+        name: "fast".to_owned(),
+        priority: 10,
+        ..QueueSpec::default()
+    });
+    config.preemption.by.insert(PreemptBy::Queue);
+    let mut fast = config.reservations.clone();
+    fast.preempt = true;
+    config.queue_reservations.insert("fast".to_owned(), fast);
+    let mut w = World::new(config);
+    w.longer_limits = true;
+    let mut request = whole_nodes(1);
+    request.require = vec!["n2".into()];
+    let victim = JobSpec {
+        request: request.clone(),
+        requeue: true,
+        time_limit: Some(Span::from_secs(5000)),
+        ..spec("victim")
+    };
+    w.run_times.insert(JobId(1), Span::from_secs(5000));
+    let victim = JobId(w.submit(victim));
+    w.deliver_all();
+    let start = StartChoice::At(w.now + Span::from_secs(100));
+    let ask = ReservationSpec {
+        queue: Some("fast".to_owned()),
+        ..ReservationSpec::plain(request, Span::from_secs(50), start)
+    };
+    let (ask, hold, job) = (Box::new(ask), false, None);
+    let Reply::Reserved { reservations, .. } = w.ask(Request::Reserve { ask, hold, job }) else {
+        panic!("refused");
+    };
+    assert_eq!(reservations[0].preempts.len(), 1);
+    let mut flow = planned("ab", &["ab"], Overrun::Replan);
+    flow.tasks[0].spec.request.require = vec!["n1".into()];
+    flow.tasks[0].retries = 1; // it fails late, so that what depends on it has to wait
+    flow.tasks[1].spec.request.require = vec!["n2".into()];
+    let info = submit(&mut w, flow).unwrap();
+    w.exit_codes.insert(attempt(job_of(&info, 0).0, 1), 1);
+    run_for(&mut w, &info, 0, 90);
+    run_for(&mut w, &info, 1, 90);
+    w.deliver_all();
+    let (ids, series) = (vec![reservations[0].id], false);
+    w.ask(Request::CancelReservation { ids, series });
+    w.deliver_all();
+    let promised = |w: &World| w.store.row(victim.0).run.as_ref().unwrap().promised;
+    let slot = info.tasks[1].slot_start;
+    assert_eq!(promised(&w).map(|row| row.until), slot, "it leaves for the slot");
+    let mut moved = slot;
+    for _ in 0..120 {
+        w.pass(1);
+        moved = show(&mut w, info.id).tasks[1].slot_start;
+        if moved != slot {
+            break;
+        }
+    }
+    assert!(moved > slot, "{moved:?}");
+    assert_eq!(promised(&w).map(|row| row.until), moved);
 }

@@ -105,11 +105,13 @@ fn look_at(
 ) {
     for (job, row) in promises.iter().copied() {
         let next = first_in_the_way(rooms, turn.now(), job);
-        if next == Some(id) {
+        let next = next.and_then(|next| Some((next, rooms.reservations.get(next)?.row().start)));
+        let until = |start: Time| start - rooms.config.policy.clearance;
+        if next.is_some_and(|(next, start)| next == id && row.until == until(start)) {
             continue;
         }
         counts_on_no_more(rooms, id, job);
-        match next.and_then(|next| Some((next, rooms.reservations.get(next)?.row().start))) {
+        match next {
             Some((next, start)) => leaves_for_another(rooms, turn, (job, &row), (next, start)),
             None => spare(rooms, turn, job, id),
         }

@@ -2,6 +2,7 @@
 
 use crate::conversations::replies::reply_to;
 use crate::procedures::reservations::end::close_inside;
+use crate::procedures::reservations::vacate::look_at_promises;
 use crate::procedures::reviews::review;
 use crate::procedures::workflows::book::planned_to_book;
 use crate::record::OfFlow;
@@ -157,6 +158,7 @@ pub(crate) fn move_slot(
         close_inside(rooms, turn, id);
     }
     rooms.planning.cluster_mut().add_block(block);
+    look_at_promises(rooms, turn, id);
     settle_price(rooms, turn, id, (paid, base), &who);
     touch_reservation(&rooms.config, &mut rooms.reservations, id);
     turn.happened(
