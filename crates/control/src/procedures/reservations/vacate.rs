@@ -107,7 +107,9 @@ fn look_at(
         let next = first_in_the_way(rooms, turn.now(), job);
         let next = next.and_then(|next| Some((next, rooms.reservations.get(next)?.row().start)));
         let until = |start: Time| start - rooms.config.policy.clearance;
-        if next.is_some_and(|(next, start)| next == id && row.until == until(start)) {
+        let run = rooms.jobs.get(&job).and_then(Job::run);
+        let told = run.is_some_and(|run| run.preempted().is_some());
+        if next.is_some_and(|(next, start)| next == id && (told || row.until == until(start))) {
             continue;
         }
         counts_on_no_more(rooms, id, job);
@@ -147,7 +149,7 @@ fn leaves_for_another(
         .get(&job)
         .and_then(|job| maker_row(rooms, job, (way, turn.now()), start))
     else {
-        return;
+        return spare(rooms, turn, job, row.reservation); // its queue is no more
     };
     if let Some(reservation) = rooms.reservations.get_mut(next) {
         reservation.counts_on(maker);
