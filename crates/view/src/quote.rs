@@ -86,7 +86,7 @@ fn verdict<'a>(row: &'a SlotRow<'_>) -> FieldValue<'a> {
         (true, _) => {
             let leave = match slot.preempts.len() as u64 {
                 0 => String::new(),
-                n => format!(", {} make room", phrase::count(n, "job", "jobs")),
+                n => format!(", {}", phrase::count(n, "job makes room", "jobs make room")),
             };
             let text = format!("can be had on {}{leave}", slot.nodes);
             FieldValue::State(text.into(), Tone::Active)
