@@ -13,13 +13,7 @@ use world::*;
 fn licensed(names: &[(&str, u32)], nodes: u32) -> ClusterConfig {
     let mut config = config(nodes, 4);
     config.reservations.all_of = Vec::new();
-    config.reservations.per_user = cosy_control::Quotas {
-        open: None,
-        share_ppm: None,
-        longest: None,
-        ahead: None,
-        notice: None,
-    };
+    config.reservations.per_user = no_quotas();
     for (name, count) in names {
         config.licenses.set(name, *count);
     }

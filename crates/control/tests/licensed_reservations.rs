@@ -15,13 +15,7 @@ fn licensed(count: u32, nodes: u32) -> ClusterConfig {
     let policy = &mut config.reservations;
     policy.all_of = Vec::new();
     policy.price_floor = false;
-    policy.per_user = cosy_control::Quotas {
-        open: None,
-        share_ppm: None,
-        longest: None,
-        ahead: None,
-        notice: None,
-    };
+    policy.per_user = no_quotas();
     config.licenses.set("l", count);
     config
 }

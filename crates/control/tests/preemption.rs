@@ -56,53 +56,21 @@ fn mode(mode: PreemptMode, grace: i64) -> QosChange {
     }
 }
 
-/// A job of so many whole nodes.
-fn job(qos: &str, nodes: u32) -> JobSpec {
-    JobSpec {
-        qos: Some(qos.to_owned()),
-        request: whole_nodes(nodes),
-        requeue: true,
-        time_limit: Some(Span::from_secs(3000)),
-        ..spec(qos)
-    }
-}
-
 /// All cores of so many nodes, and nothing else of them.
 fn cores(qos: &str, nodes: u32) -> JobSpec {
-    let mut spec = job(qos, nodes);
+    let mut spec = job_of_qos(qos, nodes);
     spec.request.exclusive = false;
     spec.request.cores_per_task = 4;
     spec
 }
 
-fn submits(world: &mut World, spec: JobSpec) -> u64 {
-    let id = world.submit(spec);
-    world.deliver_all();
-    id
-}
-
-/// What is said of who makes room for whom.
-fn room(world: &World) -> Vec<String> {
-    let told = world.store.room.iter();
-    told.map(|e| format!("{} {} {}", e.object, e.what, e.detail))
-        .collect()
-}
-
-fn reconnects(world: &mut World) {
-    world.crash();
-    for n in 0..world.nodes.len() {
-        world.connect(n);
-    }
-    world.deliver_all();
-}
-
 #[test]
 fn a_job_is_requeued_for_a_more_important_one() {
     let mut w = site(|_| {});
-    submits(&mut w, job("low", 1));
-    submits(&mut w, job("low", 1));
+    submits(&mut w, job_of_qos("low", 1));
+    submits(&mut w, job_of_qos("low", 1));
     w.pass(10);
-    submits(&mut w, job("high", 1));
+    submits(&mut w, job_of_qos("high", 1));
     // The younger of both has lost less; with the same age the later one goes.
     assert_eq!(w.queue(), "1:running 2:waiting/resources 3:running");
     assert_eq!(w.store.row(2).attempt, Attempt(1));
@@ -131,18 +99,18 @@ fn a_job_is_requeued_for_a_more_important_one() {
 fn nobody_is_preempted_without_the_setting_or_by_equals() {
     for by in [None, Some(PreemptBy::Queue)] {
         let mut w = site(|config| config.by = by.into_iter().collect());
-        submits(&mut w, job("low", 2));
-        submits(&mut w, job("high", 1));
+        submits(&mut w, job_of_qos("low", 2));
+        submits(&mut w, job_of_qos("high", 1));
         w.pass(20);
         assert_eq!(w.queue(), "1:running 2:waiting/resources");
     }
     let mut w = site(|_| {});
-    submits(&mut w, job("high", 2));
-    submits(&mut w, job("low", 1));
-    submits(&mut w, job("high", 1));
+    submits(&mut w, job_of_qos("high", 2));
+    submits(&mut w, job_of_qos("low", 1));
+    submits(&mut w, job_of_qos("high", 1));
     w.pass(20);
     assert_eq!(w.queue(), "1:running 2:waiting/resources 3:waiting/priority");
-    submits(&mut w, job("rare", 1));
+    submits(&mut w, job_of_qos("rare", 1));
     w.pass(2);
     assert_eq!(w.queue(), "1:waiting/resources 2:running 3:waiting/priority 4:running");
 }
@@ -151,13 +119,13 @@ fn nobody_is_preempted_without_the_setting_or_by_equals() {
 #[test]
 fn the_cheapest_go_and_no_more_than_needed() {
     let mut w = site_of(4, mode(PreemptMode::Cancel, 0), |_| {});
-    submits(&mut w, job("low", 2));
+    submits(&mut w, job_of_qos("low", 2));
     w.pass(30);
-    submits(&mut w, job("low", 1));
+    submits(&mut w, job_of_qos("low", 1));
     w.pass(30);
-    submits(&mut w, job("low", 1));
+    submits(&mut w, job_of_qos("low", 1));
     w.pass(1);
-    submits(&mut w, job("high", 2));
+    submits(&mut w, job_of_qos("high", 2));
     // 31 + 1 seconds of a node are less than 61 of two.
     w.pass(1);
     assert_eq!(w.queue(), "1:running 4:running");
@@ -176,14 +144,14 @@ fn grace() {
         (PreemptMode::Requeue, false),
     ] {
         let mut w = site_of(2, mode(how, 60), |_| {});
-        submits(&mut w, job("low", 1));
-        submits(&mut w, job("low", 1));
-        submits(&mut w, job("high", 2));
+        submits(&mut w, job_of_qos("low", 1));
+        submits(&mut w, job_of_qos("low", 1));
+        submits(&mut w, job_of_qos("high", 2));
         submits(
             &mut w,
             JobSpec {
                 time_limit: Some(Span::from_secs(70)),
-                ..job("low", 1)
+                ..job_of_qos("low", 1)
             },
         );
         w.pass(5);
@@ -242,10 +210,10 @@ fn a_job_that_may_not_run_again_is_cancelled() {
         &mut w,
         JobSpec {
             requeue: false,
-            ..job("low", 2)
+            ..job_of_qos("low", 2)
         },
     );
-    submits(&mut w, job("high", 1));
+    submits(&mut w, job_of_qos("high", 1));
     w.pass(1);
     assert_eq!(w.queue(), "2:running");
     assert_eq!(w.state_of(1), JobState::Preempted);
@@ -273,7 +241,7 @@ fn who_stands_still_goes_on_when_the_other_one_is_over() {
 fn who_stands_still_keeps_its_memory() {
     let mut w = site_of(2, mode(PreemptMode::Suspend, 0), |_| {});
     let with_memory = |qos: &str, mib| {
-        let mut spec = job(qos, 1);
+        let mut spec = job_of_qos(qos, 1);
         spec.request.exclusive = false;
         spec.request.cores_per_task = 4;
         spec.request.memory = job::MemoryRequest::PerNode(MiB(mib));
@@ -302,7 +270,7 @@ fn modes_exempt_times_and_who_is_spared() {
             false => drop(w.submit(victim)),
         }
         w.deliver_all();
-        submits(&mut w, job("high", 1));
+        submits(&mut w, job_of_qos("high", 1));
         for (want, secs) in want.into_iter().zip([10, 100]) {
             w.pass(secs);
             assert_eq!(w.queue(), want);
@@ -311,25 +279,25 @@ fn modes_exempt_times_and_who_is_spared() {
     let waits = "1:running 2:waiting/resources";
     let gone = "1:waiting/resources 2:running";
     let plain = QosChange::default;
-    check(mode(PreemptMode::Off, 0), &|_| {}, job("low", 1), [waits; 2]);
-    check(plain(), &|c| c.mode = PreemptMode::Off, job("low", 1), [waits; 2]);
-    check(plain(), &|c| c.exempt = Span::from_secs(60), job("low", 1), [waits, gone]);
+    check(mode(PreemptMode::Off, 0), &|_| {}, job_of_qos("low", 1), [waits; 2]);
+    check(plain(), &|c| c.mode = PreemptMode::Off, job_of_qos("low", 1), [waits; 2]);
+    check(plain(), &|c| c.exempt = Span::from_secs(60), job_of_qos("low", 1), [waits, gone]);
     let exempt = |secs| QosChange {
         preempt_exempt: Some(Some(Span::from_secs(secs))),
         ..plain()
     };
-    check(exempt(5000), &|_| {}, job("low", 1), [waits; 2]);
-    check(exempt(0), &|c| c.exempt = Span::from_secs(5000), job("low", 1), [gone; 2]);
-    check(plain(), &|c| c.exempt_priority = Some(3_000_000_000), job("low", 1), [waits; 2]);
+    check(exempt(5000), &|_| {}, job_of_qos("low", 1), [waits; 2]);
+    check(exempt(0), &|c| c.exempt = Span::from_secs(5000), job_of_qos("low", 1), [gone; 2]);
+    check(plain(), &|c| c.exempt_priority = Some(3_000_000_000), job_of_qos("low", 1), [waits; 2]);
     let low = JobSpec {
         nice: 2_000_000_000,
-        ..job("low", 1)
+        ..job_of_qos("low", 1)
     };
     check(plain(), &|c| c.exempt_priority = Some(3_000_000_000), low, [gone; 2]);
     let attended = JobSpec {
         attended: true,
         program: Program::Allocation,
-        ..job("low", 1)
+        ..job_of_qos("low", 1)
     };
     check(plain(), &|_| {}, attended.clone(), [waits; 2]);
     let own = QueuePreemption {
@@ -350,7 +318,7 @@ fn within_one_quality_of_service() {
         let mut w = site_of(1, low, |_| {});
         let behind = |qos: &str, nice| JobSpec {
             nice,
-            ..job(qos, 1)
+            ..job_of_qos(qos, 1)
         };
         submits(&mut w, behind("low", 100));
         submits(&mut w, behind("low", 100));
@@ -389,8 +357,8 @@ fn the_quality_of_service_of_the_queue_spares() {
     let mut config = w.config.clone();
     config.queues[0].admits.qos = Some("here".to_owned());
     w.event(Event::Reconfigured(Box::new(config)));
-    submits(&mut w, job("low", 1));
-    submits(&mut w, job("high", 1));
+    submits(&mut w, job_of_qos("low", 1));
+    submits(&mut w, job_of_qos("high", 1));
     w.pass(50);
     assert_eq!(w.queue(), "1:running 2:waiting/resources");
     w.pass(20);
@@ -462,11 +430,11 @@ fn a_crash_at_each_step_changes_nothing() {
 fn who_was_not_told_is_spared() {
     for away in [true, false] {
         let mut w = site_of(2, mode(PreemptMode::Cancel, 30), |_| {});
-        submits(&mut w, job("low", 2));
+        submits(&mut w, job_of_qos("low", 2));
         if away {
             w.disconnect(0); // its first node, which would tell it
         }
-        submits(&mut w, job("high", 1));
+        submits(&mut w, job_of_qos("high", 1));
         assert_eq!(w.signals.is_empty(), away);
         w.ask(cancels(ids(&[2])));
         w.connect_all();
@@ -487,14 +455,14 @@ fn who_was_not_told_is_spared() {
 fn who_was_away_is_told_later() {
     for dies in [false, true] {
         let mut w = site_of(2, mode(PreemptMode::Cancel, 30), |_| {});
-        submits(&mut w, job("low", 2));
+        submits(&mut w, job_of_qos("low", 2));
         if dies {
             w.dies = Some((0, Death::AfterCommit));
         } else {
             w.disconnect(0);
         }
         w.ask(Request::Submit(Box::new(api::Submission {
-            spec: job("high", 1),
+            spec: job_of_qos("high", 1),
             script: OsText::default(),
             array: None,
         })));
@@ -513,9 +481,9 @@ fn who_was_away_is_told_later() {
 fn a_node_is_lost_meanwhile() {
     let mut w = site_of(3, mode(PreemptMode::Requeue, 30), |_| {});
     for _ in 0..3 {
-        submits(&mut w, job("low", 1));
+        submits(&mut w, job_of_qos("low", 1));
     }
-    submits(&mut w, job("high", 1));
+    submits(&mut w, job_of_qos("high", 1));
     assert_eq!(w.signals, [(JobId(3), 18), (JobId(3), 15)]);
     w.disconnect(2);
     w.listen(200, &[0, 1]);
@@ -552,7 +520,7 @@ fn queues_and_own_signals() {
         queue: Some(queue.to_owned()),
         qos: None,
         warn,
-        ..job("x", 1)
+        ..job_of_qos("x", 1)
     };
     let warn = job::WarnSignal {
         signal: 10,
@@ -574,8 +542,8 @@ fn queues_and_own_signals() {
 fn who_is_pushed_back_is_told() {
     let mut w = site(|_| {});
     let hour = Span::from_secs(3600);
-    submits(&mut w, job("low", 1));
-    let mut head = job("low", 2);
+    submits(&mut w, job_of_qos("low", 1));
+    let mut head = job_of_qos("low", 2);
     head.mail.begin = true;
     submits(&mut w, head);
     w.pass(10);
@@ -583,7 +551,7 @@ fn who_is_pushed_back_is_told() {
         &mut w,
         JobSpec {
             time_limit: Some(hour),
-            ..job("high", 1)
+            ..job_of_qos("high", 1)
         },
     );
     // Nobody has to go: a node is idle, which the head would have needed an hour earlier.
@@ -637,9 +605,9 @@ fn checkpoint(w: &mut World, who: User, id: u64) -> Result<(), String> {
 #[test]
 fn safe_points() {
     let mut w = site(|_| {});
-    submits(&mut w, job("low", 1));
+    submits(&mut w, job_of_qos("low", 1));
     w.pass(20);
-    submits(&mut w, job("low", 1));
+    submits(&mut w, job_of_qos("low", 1));
     w.pass(60);
     assert!(checkpoint(&mut w, user(1001, "bob"), 1).is_err());
     let own = user(1000, "u1000");
@@ -651,7 +619,7 @@ fn safe_points() {
     reconnects(&mut w);
     w.pass(20);
     assert_eq!(checkpoint(&mut w, own, 1), Ok(()));
-    submits(&mut w, job("high", 1));
+    submits(&mut w, job_of_qos("high", 1));
     w.pass(1);
     assert_eq!(w.queue(), "1:waiting/resources 2:running 3:running");
     let why = "job 1 does not run: there is no work of it to be safe".to_owned();
@@ -661,10 +629,10 @@ fn safe_points() {
 #[test]
 fn what_is_told_of_it() {
     let mut w = site_of(2, mode(PreemptMode::Cancel, 60), |c| c.exempt = Span::from_secs(100));
-    submits(&mut w, job("low", 2));
+    submits(&mut w, job_of_qos("low", 2));
     w.pass(10);
     assert_eq!(lines(&mut w, 1), [""; 0]);
-    submits(&mut w, job("high", 1));
+    submits(&mut w, job_of_qos("high", 1));
     assert_eq!(
         lines(&mut w, 1),
         [
@@ -739,13 +707,13 @@ fn its_room_is_kept_where_nobody_has_a_guaranteed_place() {
     config.preemption.by.insert(PreemptBy::Qos);
     config.policy.depth = cosy_sched::Depth::Count(0);
     let mut w = site_with(config, mode(PreemptMode::Cancel, 30));
-    submits(&mut w, job("low", 1));
+    submits(&mut w, job_of_qos("low", 1));
     w.run_times.insert(JobId(2), Span::from_secs(10));
-    submits(&mut w, job("low", 1));
-    submits(&mut w, job("high", 2));
+    submits(&mut w, job_of_qos("low", 1));
+    submits(&mut w, job_of_qos("high", 2));
     let short = JobSpec {
         time_limit: Some(Span::from_secs(500)),
-        ..job("low", 1)
+        ..job_of_qos("low", 1)
     };
     submits(&mut w, short);
     w.pass(20);
@@ -769,11 +737,11 @@ fn without_guaranteed_places_whoever_fits_starts() {
         config.policy.depth = cosy_sched::Depth::Count(depth);
         let mut w = World::new(config);
         w.run_time = Span::from_secs(1000);
-        submits(&mut w, job("normal", 1));
-        submits(&mut w, job("normal", 2));
+        submits(&mut w, job_of_qos("normal", 1));
+        submits(&mut w, job_of_qos("normal", 2));
         let longer = JobSpec {
             time_limit: Some(Span::from_secs(4000)),
-            ..job("normal", 1)
+            ..job_of_qos("normal", 1)
         };
         submits(&mut w, longer);
         let third = match starts {

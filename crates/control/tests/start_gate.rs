@@ -33,16 +33,6 @@ fn site() -> World {
     world
 }
 
-fn job(qos: &str, nodes: u32) -> JobSpec {
-    JobSpec {
-        qos: Some(qos.to_owned()),
-        request: whole_nodes(nodes),
-        requeue: true,
-        time_limit: Some(Span::from_secs(3000)),
-        ..spec(qos)
-    }
-}
-
 /// The controller alone lets time pass, as far as it says itself when it has something to do.
 fn waits(w: &mut World, ms: i64) {
     let until = w.now + Span(ms);
@@ -64,8 +54,8 @@ fn waits(w: &mut World, ms: i64) {
 fn nobody_starts_before_all_are_back() {
     let mut w = site();
     w.crash();
-    w.submit(job(NORMAL, 2));
-    w.submit(job(NORMAL, 1));
+    w.submit(job_of_qos(NORMAL, 2));
+    w.submit(job_of_qos(NORMAL, 1));
     w.connect(0);
     w.deliver_all();
     waits(&mut w, 4900);
@@ -80,7 +70,7 @@ fn nobody_starts_before_all_are_back() {
 fn after_five_seconds_nobody_is_waited_for() {
     let mut w = site();
     w.crash();
-    w.submit(job(NORMAL, 1));
+    w.submit(job_of_qos(NORMAL, 1));
     w.connect(0);
     w.deliver_all();
     let begin = w.now;
@@ -98,24 +88,31 @@ fn who_was_out_of_service_is_not_waited_for() {
     w.disconnect(1);
     w.listen(70, &[0]);
     w.crash();
-    w.submit(job(NORMAL, 1));
+    w.submit(job_of_qos(NORMAL, 1));
     w.connect(0);
     w.deliver_all();
     assert_eq!(w.queue(), "1:running");
 }
 
-/// With the idle node that is still to come nobody has to go.
-#[test]
-fn nobody_makes_room_before_all_are_back() {
+/// The node with the running job has come back after a crash, the idle one has not, and a more important
+/// job has come.
+fn one_is_back() -> World {
     let mut w = site();
-    w.submit(job(NORMAL, 1));
+    w.submit(job_of_qos(NORMAL, 1));
     w.deliver_all();
     w.pass(10);
     w.crash();
     w.connect(0);
     w.deliver_all();
-    w.submit(job("high", 1));
+    w.submit(job_of_qos("high", 1));
     w.deliver_all();
+    w
+}
+
+/// With the idle node that is still to come nobody has to go.
+#[test]
+fn nobody_makes_room_before_all_are_back() {
+    let mut w = one_is_back();
     waits(&mut w, 4900);
     assert!(w.store.room.is_empty(), "{:?}", w.store.room);
     w.connect(1);
@@ -126,15 +123,7 @@ fn nobody_makes_room_before_all_are_back() {
 /// When it stays away, room is made on the node that is there.
 #[test]
 fn room_is_made_when_the_other_stays_away() {
-    let mut w = site();
-    w.submit(job(NORMAL, 1));
-    w.deliver_all();
-    w.pass(10);
-    w.crash();
-    w.connect(0);
-    w.deliver_all();
-    w.submit(job("high", 1));
-    w.deliver_all();
+    let mut w = one_is_back();
     waits(&mut w, 4999);
     assert!(w.store.room.is_empty(), "{:?}", w.store.room);
     w.pass(2);

@@ -5,7 +5,7 @@
 
 mod world;
 
-use cosy_control::{PreemptBy, QueuePreemption, Quotas};
+use cosy_control::{PreemptBy, QueuePreemption};
 use cosy_model::api::{Reply, Request};
 use cosy_model::policy::PreemptMode;
 use cosy_model::reservation::*;
@@ -26,13 +26,7 @@ fn site(nodes: u32, change: impl FnOnce(&mut cosy_control::ClusterConfig)) -> Wo
     });
     config.preemption.by.insert(PreemptBy::Queue);
     config.reservations.all_of = Vec::new();
-    config.reservations.per_user = Quotas {
-        open: None,
-        share_ppm: None,
-        longest: None,
-        ahead: None,
-        notice: None,
-    };
+    config.reservations.per_user = no_quotas();
     let mut fast = config.reservations.clone();
     fast.preempt = true;
     config.queue_reservations.insert("fast".to_owned(), fast);
@@ -58,12 +52,6 @@ fn job(nodes: u32) -> JobSpec {
         time_limit: Some(Span::from_secs(5000)),
         ..spec("job")
     }
-}
-
-fn submits(world: &mut World, spec: JobSpec) -> u64 {
-    let id = world.submit(spec);
-    world.deliver_all();
-    id
 }
 
 /// So many whole nodes of a queue for 100 seconds.
@@ -125,18 +113,6 @@ fn show(world: &mut World, id: ReservationId) -> ReservationInfo {
 
 fn who(makers: &[RoomMaker]) -> Vec<u64> {
     makers.iter().map(|maker| maker.job.0).collect()
-}
-
-/// What is said of who makes room for whom.
-fn room(world: &World) -> Vec<String> {
-    let told = world.store.room.iter();
-    told.map(|e| format!("{} {} {}", e.object, e.what, e.detail))
-        .collect()
-}
-
-fn reconnects(world: &mut World) {
-    world.crash();
-    world.connect_all();
 }
 
 /// When the planner counts on the end of a job.

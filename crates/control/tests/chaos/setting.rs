@@ -1,20 +1,10 @@
 //! The clusters that are played on: few nodes, so that everything is in everything's way.
 
-use crate::world::{Dice, config};
-use cosy_control::{AccountConfig, ClusterConfig, EarlyEnd, Quotas};
+use crate::world::{Dice, config, no_quotas};
+use cosy_control::{AccountConfig, ClusterConfig, EarlyEnd};
 use cosy_model::reservation::Rule;
 use cosy_model::{QueueSpec, Span, Su};
 use cosy_sched::Depth;
-
-pub fn no_quotas() -> Quotas {
-    Quotas {
-        open: None,
-        share_ppm: None,
-        longest: None,
-        ahead: None,
-        notice: None,
-    }
-}
 
 pub fn random(dice: &mut Dice) -> ClusterConfig {
     let mut config = config(2 + dice.below(4) as u32, 4);

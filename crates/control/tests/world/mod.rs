@@ -536,6 +536,47 @@ pub fn config(nodes: u32, cores: u32) -> ClusterConfig {
     }
 }
 
+/// No quota binds anybody.
+pub fn no_quotas() -> Quotas {
+    Quotas {
+        open: None,
+        share_ppm: None,
+        longest: None,
+        ahead: None,
+        notice: None,
+    }
+}
+
+/// A job of so many whole nodes with a quality of service, which may run again.
+pub fn job_of_qos(qos: &str, nodes: u32) -> JobSpec {
+    JobSpec {
+        qos: Some(qos.to_owned()),
+        request: whole_nodes(nodes),
+        requeue: true,
+        time_limit: Some(Span::from_secs(3000)),
+        ..spec(qos)
+    }
+}
+
+pub fn submits(world: &mut World, spec: JobSpec) -> u64 {
+    let id = world.submit(spec);
+    world.deliver_all();
+    id
+}
+
+/// What is said of who makes room for whom.
+pub fn room(world: &World) -> Vec<String> {
+    let told = world.store.room.iter();
+    told.map(|e| format!("{} {} {}", e.object, e.what, e.detail))
+        .collect()
+}
+
+/// The controller dies, and all nodes connect to the next one.
+pub fn reconnects(world: &mut World) {
+    world.crash();
+    world.connect_all();
+}
+
 /// So many whole nodes.
 pub fn whole_nodes(nodes: u32) -> job::ResourceRequest {
     job::ResourceRequest {
