@@ -163,10 +163,7 @@ fn way_of(
     if now < started + exempt(config, side) || is_too_important(rooms, victim) {
         return None;
     }
-    let mut way = way(config, own, side, first())?;
-    if way.mode == PreemptMode::Requeue && !may_be_requeued(victim) {
-        way.mode = PreemptMode::Cancel;
-    }
+    let way = as_it_can(victim, way(config, own, side, first())?);
     let suspends = way.mode == PreemptMode::Suspend;
     let stands_still = run.suspended().is_some() || rooms.machine.lacking(run, "suspend").is_some();
     // One that only stood still would hold what a reservation was promised.
@@ -174,8 +171,19 @@ fn way_of(
     (!suspends || !stays).then_some(way)
 }
 
+/// One that may not run again is ended instead.
+pub(crate) fn as_it_can(victim: &Job, way: Way) -> Way {
+    match way.mode {
+        PreemptMode::Requeue if !may_be_requeued(victim) => Way {
+            mode: PreemptMode::Cancel,
+            ..way
+        },
+        _ => way,
+    }
+}
+
 /// Commands that stay with a job are told of this attempt alone.
-pub(crate) fn may_be_requeued(victim: &Job) -> bool {
+fn may_be_requeued(victim: &Job) -> bool {
     victim.submitted().may_run_again() && !victim.spec().attended
 }
 

@@ -321,6 +321,21 @@ fn settle_room(rooms: &mut Rooms, turn: &mut Turn) {
     }
 }
 
+/// What a job says that makes room, and whether its attempt is over; one that does not any more has gone.
+fn makes_room_still(
+    rooms: &mut Rooms,
+    maker: JobId,
+    whom: Preemptor,
+) -> Option<(PreemptedRow, bool)> {
+    let run = rooms.jobs.get(&maker).and_then(Job::run);
+    let makes = run.and_then(|run| Some((run.preempted()?, run.is_over())));
+    let makes = makes.filter(|(row, _)| row.by == whom);
+    if makes.is_none() {
+        rooms.planning.room_mut().has_gone(maker, whom);
+    }
+    makes
+}
+
 fn settle_for_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let job = rooms.jobs.get(&id);
     let needed = job.is_some_and(|job| job.room_is_made().is_some() && waits_for_its_turn(job));
@@ -328,14 +343,10 @@ fn settle_for_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let makers: Vec<JobId> = rooms.planning.room().for_whom(id.into()).collect();
     let mut left = 0;
     for maker in makers {
-        let run = rooms.jobs.get(&maker).and_then(Job::run);
-        let row = run.and_then(|run| run.preempted().filter(|row| row.by == id.into()));
-        let (Some(run), Some(row)) = (run, row) else {
-            rooms.planning.room_mut().has_gone(maker, id.into());
+        let Some((row, over)) = makes_room_still(rooms, maker, id.into()) else {
             continue;
         };
         let still = row.mode == PreemptMode::Suspend;
-        let over = run.is_over();
         if still && !needed && !runs {
             goes_on(rooms, turn, maker, id);
         } else if !still && !needed && !row.told && !over {
@@ -357,13 +368,10 @@ fn settle_for_reservation(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId)
     let makers: Vec<JobId> = rooms.planning.room().for_whom(id.into()).collect();
     let mut left = 0;
     for maker in makers {
-        let run = rooms.jobs.get(&maker).and_then(Job::run);
-        let row = run.and_then(|run| run.preempted().filter(|row| row.by == id.into()));
-        let (Some(run), Some(row)) = (run, row) else {
-            rooms.planning.room_mut().has_gone(maker, id.into());
+        let Some((row, over)) = makes_room_still(rooms, maker, id.into()) else {
             continue;
         };
-        let (over, unheard) = (run.is_over(), rooms.planning.room().is_unheard(maker));
+        let unheard = rooms.planning.room().is_unheard(maker);
         if !needed && !row.told && !over {
             spare(rooms, turn, maker, id.into());
             continue;

@@ -14,11 +14,12 @@ use crate::reservations::Reservation;
 use crate::reservations::ask::procedures::each_once;
 use crate::reservations::book::procedures::reserved;
 use crate::reservations::procedures::{own_promised, touch_reservation};
+use crate::reservations::shorten::may_be_altered;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
 use cosy_model::{
-    CountedResources, EventKind, EventObject, Refusal, RefusalCode, ReservationId, Su, Time,
+    CountedResources, EventKind, EventObject, Refusal, RefusalCode, ReservationId, Time,
 };
 
 pub(crate) fn keep_licenses(
@@ -33,7 +34,7 @@ pub(crate) fn keep_licenses(
     may_change(&rooms.config, caller, id)?;
     let (verb, done) = ("change", "given other licences");
     let found = own_promised(&rooms.config, &rooms.reservations, caller, id, verb, done)?;
-    has_no_price(found)?;
+    may_be_altered(found, ", and its licences are part of that: cancel it and book another")?;
     check_licenses(&rooms.config, &licenses)?;
     are_free(&rooms.planning, now, found, &licenses)?;
     if let Some(reservation) = rooms.reservations.all.get_mut(&id) {
@@ -63,21 +64,6 @@ fn may_change(config: &ClusterConfig, caller: &Caller, id: ReservationId) -> Res
             ),
         )),
     }
-}
-
-fn has_no_price(found: &Reservation) -> Result<(), Refusal> {
-    let (row, id) = (&found.row, found.row.id);
-    let wrong = |text: String| Err(Refusal::new(RefusalCode::WrongState, text));
-    if row.flow.is_some() {
-        return wrong(format!("reservation {id} is a slot of a workflow, which plans it"));
-    }
-    if row.account.is_some() && row.charged != Su::ZERO {
-        return wrong(format!(
-            "reservation {id} was paid with {} SU, and its licences are part of that: cancel it and book another",
-            row.charged
-        ));
-    }
-    Ok(())
 }
 
 /// What comes to what is kept has to be free up to the end.

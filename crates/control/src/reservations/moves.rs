@@ -7,12 +7,12 @@
 use crate::reservations::Reservation;
 use crate::reservations::appraisal::Pending;
 use crate::reservations::appraisal::procedures::appraise;
-use crate::reservations::ask::procedures::{inquiry, plain_spec, stands_as};
+use crate::reservations::ask::procedures::{inquiry, stands_as};
 use crate::reservations::repair::demand_of;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::reservation::{ReservationState, StartChoice};
-use cosy_model::{JobSpec, ReservationId, Span, Time};
+use cosy_model::{ReservationId, Span, Time};
 use cosy_sched::appraise::{Listed, Starts};
 use std::sync::Arc;
 
@@ -66,10 +66,7 @@ pub(crate) fn ask_for_move(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId
         return;
     };
     let earliest = earliest_move(now, reservation);
-    let asked = JobSpec {
-        account: row.ask.account.clone(),
-        ..plain_spec()
-    };
+    let asked = (row.ask.account.as_deref(), None);
     let wish = super::ask::ReservationRequest {
         ask: row.ask.clone(),
         queue,
@@ -79,7 +76,7 @@ pub(crate) fn ask_for_move(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId
         earliest,
         latest: row.start - WORTH,
         account: None,
-        stands_as: stands_as(rooms, (&row.user, false), &asked, queue),
+        stands_as: stands_as(rooms, (&row.user, false), asked, queue),
     };
     let starts = Starts::Window {
         earliest,

@@ -46,6 +46,20 @@ pub(crate) fn shorten(
     Ok(reserved(&rooms.config, &rooms.machine, &rooms.reservations, caller, &[id], Vec::new()))
 }
 
+/// What a reservation has can be made another where no workflow plans it and nothing was paid for it;
+/// `paid` goes on from what was.
+pub(crate) fn may_be_altered(found: &Reservation, paid: &str) -> Result<(), Refusal> {
+    let (row, id) = (&found.row, found.row.id);
+    let wrong = |text: String| Err(Refusal::new(RefusalCode::WrongState, text));
+    if row.flow.is_some() {
+        return wrong(format!("reservation {id} is a slot of a workflow, which plans it"));
+    }
+    if row.account.is_some() && row.charged != Su::ZERO {
+        return wrong(format!("reservation {id} was paid with {} SU{paid}", row.charged));
+    }
+    Ok(())
+}
+
 fn may_end_at(
     config: &ClusterConfig,
     jobs: &Jobs,
@@ -54,17 +68,12 @@ fn may_end_at(
     found: &Reservation,
     end: Time,
 ) -> Result<(), Refusal> {
+    may_be_altered(
+        found,
+        " and is not made shorter: when it is cancelled, what is left is given back",
+    )?;
     let (row, id) = (&found.row, found.row.id);
     let wrong = |text: String| Err(Refusal::new(RefusalCode::WrongState, text));
-    if row.flow.is_some() {
-        return wrong(format!("reservation {id} is a slot of a workflow, which plans it"));
-    }
-    if row.account.is_some() && row.charged != Su::ZERO {
-        return wrong(format!(
-            "reservation {id} was paid with {} SU and is not made shorter: when it is cancelled, what is left is given back",
-            row.charged
-        ));
-    }
     if end >= row.end || end <= row.start.max(now) {
         return Err(Refusal::invalid(format!(
             "an earlier end of reservation {id} is later than its start and than now, and earlier than its end; to end it at once, cancel it"

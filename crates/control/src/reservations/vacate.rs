@@ -25,6 +25,11 @@ pub(crate) fn grace_of(config: &ClusterConfig, way: Way) -> Span {
     way.grace.max(config.policy.grace)
 }
 
+/// By when a job has ended that leaves for a reservation with that start.
+pub(crate) fn ended_by(config: &ClusterConfig, start: Time) -> Time {
+    start - config.policy.clearance
+}
+
 /// Those of these jobs that may be made to leave for what is asked, each with how.
 fn ways<'a>(
     rooms: &'a Rooms,
@@ -137,7 +142,7 @@ pub(crate) fn maker_row(
         queue: side(&rooms.queues, &rooms.policy, job)?.queue.name.clone(),
         mode: way.mode,
         lost_core_secs: leaver(config, job, way, from)?.loses(start),
-        told: start - config.policy.clearance - grace_of(config, way),
+        told: ended_by(config, start) - grace_of(config, way),
     };
     Some(MakerRow {
         maker,

@@ -12,7 +12,7 @@
 //! of them leaves for the next that needs its nodes.
 
 use crate::jobs::job::Job;
-use crate::planning::making_room::may_be_requeued;
+use crate::planning::making_room::as_it_can;
 use crate::policy::preempt::Way;
 use crate::procedures::preemption::{ends_then, gives_way};
 use crate::record::{MakerRow, PromisedRow};
@@ -20,11 +20,10 @@ use crate::reservations::ask::procedures::{PlainJob, inquiry_for, plain_spec, st
 use crate::reservations::inside::clearance::with_clearance_after;
 use crate::reservations::procedures::touch_reservation;
 use crate::reservations::repair::demand_of;
-use crate::reservations::vacate::{chosen_leaver, grace_of, maker_row};
+use crate::reservations::vacate::{chosen_leaver, ended_by, grace_of, maker_row};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::policy::PreemptMode;
-use cosy_model::{AccessLevel, EventKind, EventObject, JobId, JobSpec, ReservationId, Span, Time};
+use cosy_model::{AccessLevel, EventKind, EventObject, JobId, ReservationId, Span, Time};
 use cosy_sched::Vacated;
 
 /// These leave before a reservation begins, which is not in the planner yet.
@@ -46,6 +45,14 @@ pub(crate) fn promise(
     }
 }
 
+/// How a job was promised to leave.
+const fn way_of(row: &PromisedRow) -> Way {
+    Way {
+        mode: row.mode,
+        grace: row.grace,
+    }
+}
+
 fn promise_one(
     rooms: &mut Rooms,
     turn: &mut Turn,
@@ -53,7 +60,7 @@ fn promise_one(
     (reservation, start): (ReservationId, Time),
     way: Way,
 ) {
-    let until = start - rooms.config.policy.clearance;
+    let until = ended_by(&rooms.config, start);
     let row = PromisedRow {
         reservation,
         at: until - grace_of(&rooms.config, way),
@@ -106,7 +113,7 @@ fn look_at(
     for (job, row) in promises.iter().copied() {
         let next = first_in_the_way(rooms, turn.now(), job);
         let next = next.and_then(|next| Some((next, rooms.reservations.get(next)?.row().start)));
-        let until = |start: Time| start - rooms.config.policy.clearance;
+        let until = |start: Time| ended_by(&rooms.config, start);
         let run = rooms.jobs.get(&job).and_then(Job::run);
         let told = run.is_some_and(|run| run.preempted().is_some());
         if next.is_some_and(|(next, start)| next == id && (told || row.until == until(start))) {
@@ -140,10 +147,7 @@ fn leaves_for_another(
     (job, row): (JobId, &PromisedRow),
     (next, start): (ReservationId, Time),
 ) {
-    let way = Way {
-        mode: row.mode,
-        grace: row.grace,
-    };
+    let way = way_of(row);
     let Some(maker) = rooms
         .jobs
         .get(&job)
@@ -201,12 +205,7 @@ pub(crate) fn vacate_due(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId) 
         let Some(victim) = rooms.jobs.get(&job) else {
             continue;
         };
-        let cancels = row.mode == PreemptMode::Requeue && !may_be_requeued(victim);
-        let mode = if cancels {
-            PreemptMode::Cancel
-        } else {
-            row.mode
-        };
+        let way = as_it_can(victim, way_of(&row));
         let gone = victim.run().and_then(|run| run.preempted());
         if let Some(other) = gone.filter(|other| !other.told) {
             rooms.planning.room_mut().makes_none(job, other.by);
@@ -219,9 +218,8 @@ pub(crate) fn vacate_due(rooms: &mut Rooms, turn: &mut Turn, id: ReservationId) 
         if goes || killed {
             continue; // for somebody else, or its user has ended it; its promise stays till then
         }
-        names.push(format!("{job} ({})", mode.word()));
-        let grace = row.grace;
-        gives_way(rooms, turn, job, id.into(), Way { mode, grace });
+        names.push(format!("{job} ({})", way.mode.word()));
+        gives_way(rooms, turn, job, id.into(), way);
     }
     if let Some(reservation) = rooms.reservations.get_mut(id) {
         reservation.forget_untold(now);
@@ -265,13 +263,10 @@ fn needed_now(
     let (queue, demand) = demand_of(rooms, reservation)?;
     let holds = rooms.planning.pools().of_licenses(&row.ask.licenses);
     let start = row.start.max(now);
-    let asked = JobSpec {
-        account: row.ask.account.clone(),
-        ..plain_spec()
-    };
+    let asked = (row.ask.account.as_deref(), None);
     let plain = PlainJob {
-        stands_as: &stands_as(rooms, (&row.user, false), &asked, queue),
-        spec: asked,
+        spec: plain_spec(),
+        stands_as: &stands_as(rooms, (&row.user, false), asked, queue),
         queue,
         level: AccessLevel::Allow,
         demand: &demand,
@@ -282,11 +277,7 @@ fn needed_now(
     let own = |(job, _): &(JobId, PromisedRow)| Some((*job, own_end(rooms, *job)?));
     let own: Vec<(JobId, Time)> = all.iter().filter_map(own).collect();
     let leaver = |(job, row): &(JobId, PromisedRow)| {
-        let way = Way {
-            mode: row.mode,
-            grace: row.grace,
-        };
-        chosen_leaver(&rooms.config, rooms.jobs.get(job)?, way, now)
+        chosen_leaver(&rooms.config, rooms.jobs.get(job)?, way_of(row), now)
     };
     let leavers: Vec<_> = all.iter().filter_map(leaver).collect();
     let planner = rooms.planning.cluster();

@@ -78,12 +78,9 @@ pub(crate) fn wish(
     let holds = rooms.planning.pools().of_licenses(&ask.licenses);
     let (earliest, latest) = window(now, &ask)?;
     let account = payer(&rooms.config, &rooms.reservations, caller, ask.account.as_deref())?;
-    let asked = JobSpec {
-        account: ask.account.clone(),
-        ..plain_spec()
-    };
     let admin = is_administrator(&rooms.config, caller);
-    let stands_as = stands_as(rooms, (&caller.user.name, admin), &asked, queue);
+    let asked = (ask.account.as_deref(), None);
+    let stands_as = stands_as(rooms, (&caller.user.name, admin), asked, queue);
     Ok(ReservationRequest {
         stands_as,
         ask,
@@ -232,26 +229,27 @@ pub(crate) fn plain_spec() -> JobSpec {
     JobSpec::plain("", Program::Allocation, OsText::default())
 }
 
-/// As whose job somebody's request would stand in line. What the policy refuses stands as it was asked
+/// As whose job somebody's request would stand in line, by the account and the quality of service that
+/// it names. What the policy refuses stands as it was asked
 /// for: others say so.
 pub(crate) fn stands_as(
     rooms: &Rooms,
     (user, is_admin): (&str, bool),
-    spec: &JobSpec,
+    (account, qos): (Option<&str>, Option<&str>),
     queue: QueueId,
 ) -> StandsAs {
     let asked = Asked {
         user,
-        account: spec.account.as_deref(),
-        qos: spec.qos.as_deref(),
+        account,
+        qos,
         queue: rooms.queues.name(queue),
         is_member: true,
         is_admin,
     };
     let standing = rooms.policy.standing(rooms.config.enforce, asked);
     let standing = standing.unwrap_or_else(|_| Standing {
-        account: spec.account.clone(),
-        qos: spec.qos.clone(),
+        account: account.map(str::to_owned),
+        qos: qos.map(str::to_owned),
     });
     StandsAs {
         user: user.to_owned(),

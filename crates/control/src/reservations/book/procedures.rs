@@ -187,8 +187,7 @@ pub(crate) fn free_or_vacated(
     wish: &ReservationRequest,
     (estimate, questions): (&Estimate, usize),
 ) -> Result<(Vec<NodeShare>, Vec<JobId>), Refusal> {
-    let free = free_now(&rooms.planning, now, wish, estimate);
-    let shares = match free {
+    let refusal = match free_now(&rooms.planning, now, wish, estimate) {
         Err(refusal) if !estimate.leave.is_empty() => refusal,
         free => return free.map(|shares| (shares, Vec::new())),
     };
@@ -199,7 +198,7 @@ pub(crate) fn free_or_vacated(
     let vacated = planner.place_vacated(now, &asked.job, start, &known, questions);
     vacated
         .map(|vacated| (vacated.shares, vacated.leave))
-        .ok_or(shares)
+        .ok_or(refusal)
 }
 
 pub(crate) fn new_row(

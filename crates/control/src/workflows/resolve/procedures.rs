@@ -10,8 +10,7 @@ use crate::queues::demand::procedures::{mask, no_set};
 use crate::record::OfFlow;
 use crate::reservations::ask::StandsAs;
 use crate::reservations::ask::procedures::{
-    PlainJob, demand_in, inquiry_for, may_reserve, payer, plain_spec, reservation_policy,
-    stands_as, tariff,
+    PlainJob, demand_in, inquiry_for, may_reserve, payer, reservation_policy, stands_as, tariff,
 };
 use crate::rooms::Rooms;
 use crate::workflows::Workflows;
@@ -206,12 +205,8 @@ pub(crate) fn task_stands_as(
     spec: &JobSpec,
     queue: QueueId,
 ) -> StandsAs {
-    let asked = JobSpec {
-        account: spec.account.clone().or_else(|| of.account.clone()),
-        qos: spec.qos.clone(),
-        ..plain_spec()
-    };
-    stands_as(rooms, (&of.user, false), &asked, queue)
+    let account = spec.account.as_deref().or(of.account.as_deref());
+    stands_as(rooms, (&of.user, false), (account, spec.qos.as_deref()), queue)
 }
 
 /// The nodes on which a task's estimate holds; `None` when those are all.
