@@ -108,14 +108,10 @@ pub fn seconds(text: &str) -> Option<Span> {
     if let Ok(seconds) = text.parse::<u32>() {
         return Some(Span::from_secs(i64::from(seconds)));
     }
-    // As a list shows none; a limit of nothing would be no limit.
-    let none = text == "00:00:00";
-    let read = if none {
-        Some(Span::ZERO)
-    } else {
-        times::limit(text)
-    };
-    read.filter(|span| !span.is_unlimited())
+    match text {
+        "00:00:00" => Some(Span::ZERO), // as a list shows none; as a limit it would be no limit
+        _ => times::limit(text).filter(|span| !span.is_unlimited()),
+    }
 }
 
 /// Reads a factor such as `0.5` in millionths; no more than 1,000.

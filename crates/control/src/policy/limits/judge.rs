@@ -64,9 +64,12 @@ impl Wanted {
 
     /// Amounts times the time limit, in milliseconds.
     fn product_ms(&self, tres: &Tres) -> u128 {
-        let length = self.limit.min(LONGEST).ms().max(0);
-        u128::from(self.amount(tres)).saturating_mul(length.unsigned_abs().into())
+        u128::from(self.amount(tres)).saturating_mul(millis(self.limit.min(LONGEST)))
     }
+}
+
+fn millis(length: Span) -> u128 {
+    length.ms().max(0).unsigned_abs().into()
 }
 
 /// What a job may still use, with the usage factor that counts beforehand.
@@ -194,7 +197,7 @@ impl Rules {
         let mut all = self.all.iter().filter(minutes);
         all.find_map(|rule| {
             let amount = held.get(rule.key.tres.as_ref()?).copied().unwrap_or(0);
-            let ran = u128::from(ran.ms().max(0).unsigned_abs());
+            let ran = millis(ran);
             let used = u64::try_from(u128::from(amount).saturating_mul(ran) / MINUTE);
             let used = used.unwrap_or(u64::MAX);
             (amount > 0 && used >= rule.value).then_some(Hit {
@@ -245,11 +248,8 @@ impl Rule {
             (LimitKind::GrpTresMins, Some(tres)) => {
                 hit(minutes(planned(wanted.product_ms(tres), planned_ppm)))
             }
-            (LimitKind::GrpWall, _) => {
-                let limit = wanted.limit.ms().max(0).unsigned_abs().into();
-                hit(minutes(planned(limit, planned_ppm)))
-            }
-            (LimitKind::MaxWall, _) => hit(minutes(wanted.limit.ms().max(0).unsigned_abs().into())),
+            (LimitKind::GrpWall, _) => hit(minutes(planned(millis(wanted.limit), planned_ppm))),
+            (LimitKind::MaxWall, _) => hit(minutes(millis(wanted.limit))),
             _ => return None,
         };
         found.is_beyond().then_some(found)
@@ -329,7 +329,7 @@ impl Rule {
                 let left = tally.map_or(0, |tally| tally.planned_ms(tres, present.now));
                 (left, wanted.product_ms(tres))
             }
-            None => (0, wanted.limit.min(LONGEST).ms().max(0).unsigned_abs().into()),
+            None => (0, millis(wanted.limit.min(LONGEST))),
         };
         let hit = Hit {
             rule: self,
