@@ -254,6 +254,35 @@ fn a_report_that_comes_late_is_no_wrong_clock() {
     assert_eq!(nodes(&mut world)[0].state, "idle");
 }
 
+/// How a job of 100 s on two nodes ends whose script ends so, as seen by the controller.
+fn ended_with(code: i32, after: i64, deadline: bool) -> JobState {
+    let mut world = world(2);
+    let mut spec = long(100, 4);
+    spec.request = whole_nodes(2);
+    spec.deadline = deadline.then(|| world.now + secs(100));
+    let job = world.submit(spec);
+    world.run_times.insert(JobId(job), secs(after));
+    let key = AttemptKey {
+        job: JobId(job),
+        attempt: Attempt(1),
+    };
+    world.exit_codes.insert(key.into(), code);
+    world.deliver_all();
+    world.pass(110);
+    world.state_of(job)
+}
+
+/// A task on another node is ended by that node's clock, and the script that waits for it fails before
+/// its own clock says that the time is over.
+#[test]
+fn a_script_that_fails_when_its_time_is_over_has_timed_out() {
+    assert_eq!(ended_with(255, 100, false), JobState::TimedOut);
+    assert_eq!(ended_with(255, 100, true), JobState::Deadline);
+    assert_eq!(ended_with(255, 99, false), JobState::Failed);
+    assert_eq!(ended_with(255, 99, true), JobState::Failed);
+    assert_eq!(ended_with(0, 100, false), JobState::Completed);
+}
+
 /// Late by 30 s, and nobody waits: the program has the whole of its limit.
 #[test]
 fn a_late_program_has_its_limit_where_nobody_waits() {

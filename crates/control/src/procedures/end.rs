@@ -305,6 +305,23 @@ pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Op
     }
     review(rooms, turn, id);
 }
+
+/// A program that fails when its time is over has failed of that. Its parts are ended each by the clock
+/// of their own node: where that of a task is first, a script learns of its task's end before its own
+/// time is over, and fails with it.
+pub(crate) fn at_limit(end: End, run: &Run) -> End {
+    let failed = end.cause == EndCause::Exited && (end.exit_code, end.signal) != (0, 0);
+    let over = run.ends_at().is_some_and(|at| end.end >= at);
+    let told = !matches!(run.killed(), None | Some(KillCause::TimeLimit));
+    match failed && over && !told {
+        true => End {
+            cause: EndCause::TimeLimit,
+            ..end
+        },
+        false => end,
+    }
+}
+
 /// An end by the time limit is one by the deadline when that was what the limit came from.
 pub(crate) fn at_deadline(mut end: End, deadline: Option<Time>) -> End {
     let reached = deadline.is_some_and(|deadline| end.end + Span::from_secs(1) >= deadline);

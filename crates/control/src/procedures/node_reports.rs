@@ -17,7 +17,7 @@ use crate::machine::reports::{at_attempt, drain_if, health, launch_when_ready, r
 use crate::planning::late_starts::program_began;
 use crate::planning::launch::procedures::{order_launch, order_prepare_on};
 use crate::planning::suspension::repeat_suspensions;
-use crate::procedures::end::{abandon, at_deadline, give_back};
+use crate::procedures::end::{abandon, at_deadline, at_limit, give_back};
 use crate::procedures::older_store::{compare_store, goes_on_unknown, unknown_is_over};
 use crate::record::AfterRun;
 use crate::rooms::Rooms;
@@ -311,7 +311,7 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
     let Some(run) = rooms.jobs.get(&key.job).and_then(Job::run) else {
         return;
     };
-    let end = at_deadline(end_on_our_clock(&rooms.machine, now, id, run, end), deadline);
+    let end = end_on_our_clock(&rooms.machine, now, id, run, end);
     let Some(job) = rooms.jobs.get_mut(&key.job) else {
         return;
     };
@@ -319,6 +319,7 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
     if let Some(start) = end.start {
         run.began(start);
     }
+    let end = at_deadline(at_limit(end, run), deadline);
     run.program_ended(&end);
     let after = match (run.killed(), &end.cause) {
         (Some(KillCause::Requeued), _) => AfterRun::Requeue,
