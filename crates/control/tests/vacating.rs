@@ -319,6 +319,28 @@ fn who_leaves_earlier_for_another() {
     assert_eq!(who(&show(&mut w, late.id).preempts), [1]);
 }
 
+/// Who confirmed it later would leave the job less than its grace.
+#[test]
+fn a_hold_lapses_before_whom_it_inherits_would_be_told() {
+    let mut w = site(1, |config| grace(config, 20));
+    submits(&mut w, job(1));
+    let first = ask("fast", 1, at(&w, 100));
+    let first = book(&mut w, first).unwrap();
+    let second = ask("main", 1, at(&w, 300));
+    let second = reserve(&mut w, second, true).unwrap();
+    assert_eq!(second.hold_until, Some(second.start));
+    cancel(&mut w, first.id);
+    let second = show(&mut w, second.id);
+    let told = second.preempts[0].told;
+    assert_eq!(told, second.start - Span::from_secs(20));
+    assert_eq!(second.hold_until, Some(told));
+    reconnects(&mut w);
+    w.pass(290);
+    assert_eq!(show(&mut w, second.id).state, ReservationState::Expired);
+    assert_eq!(ends(&w, 1), None);
+    assert_eq!(w.queue(), "1:running");
+}
+
 #[test]
 fn nobody_leaves_for_a_hold() {
     let mut w = site(1, |_| {});

@@ -6,7 +6,7 @@ use crate::jobs::run::{Part, Run};
 use crate::machine::Machine;
 use crate::policy::limits::tally::Amounts;
 use cosy_model::policy::Tres;
-use cosy_model::{JobSpec, device};
+use cosy_model::{CountedResources, JobSpec, device};
 use cosy_policy::billing;
 use std::collections::BTreeSet;
 
@@ -51,7 +51,12 @@ pub(crate) fn gpu_type(kind: &str) -> Tres {
 
 /// Adds the licences that a job asks for.
 pub(crate) fn licenses(amounts: &mut Amounts, spec: &JobSpec) {
-    for (name, count) in spec.licenses.iter() {
+    licenses_of(amounts, &spec.licenses);
+}
+
+/// Adds licences.
+pub(crate) fn licenses_of(amounts: &mut Amounts, licenses: &CountedResources) {
+    for (name, count) in licenses.iter() {
         add(amounts, Tres::License(name.into()), count.into());
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod guarantee;
 pub(crate) mod in_plans;
 pub(crate) mod parked;
 pub(crate) mod procedures;
+pub(crate) mod wholes;
 
 use crate::config::ClusterConfig;
 use crate::jobs::held_amounts::{

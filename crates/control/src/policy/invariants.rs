@@ -2,6 +2,7 @@
 
 use super::Policy;
 use crate::jobs::job::Phase;
+use crate::jobs::limits::wholes::wholes;
 use crate::jobs::limits::{held, party_of};
 use crate::policy::limits::tally::WHOLE_PPM;
 use crate::rooms::Rooms;
@@ -23,6 +24,9 @@ fn limits_count_their_jobs(it: &Rooms) -> Result<(), String> {
     let counts = it.policy.counts();
     if counts.is_on() != it.config.enforce.limits {
         return Err("limits are counted though they are not enforced, or the other way".to_owned());
+    }
+    if *it.policy.wholes() != wholes(&it.config, &it.machine, &it.queues) {
+        return Err("limits are shares of what there was before".to_owned());
     }
     let live = it.jobs.ids().filter(|_| counts.is_on());
     if !live.eq(counts.jobs()) {

@@ -35,6 +35,7 @@ mod tree;
 
 use self::effect::kept;
 use self::limits::counts::Counts;
+use self::limits::wholes::Wholes;
 use self::row::PolicyRow;
 use crate::turn::Turn;
 use cosy_model::policy::{
@@ -73,6 +74,8 @@ pub(crate) struct Policy {
     of_user: BTreeMap<String, Vec<AssociationKey>>,
     /// What is counted of jobs for the sake of limits.
     counts: Counts,
+    /// What there is in all, of which some limits are shares.
+    wholes: Wholes,
     /// Records because of which a job may get no guaranteed start ([`denies_places`]).
     without_places: usize,
 }
@@ -104,6 +107,7 @@ impl Default for Policy {
             children: BTreeMap::new(),
             of_user: BTreeMap::new(),
             counts: Counts::default(),
+            wholes: Wholes::default(),
             without_places: 0,
         }
     }
@@ -182,6 +186,22 @@ impl Policy {
     /// Whether a job may get no guaranteed start because of a record.
     pub(crate) const fn may_deny_places(&self) -> bool {
         self.without_places > 0
+    }
+
+    /// What there is in all.
+    pub(crate) const fn wholes(&self) -> &Wholes {
+        &self.wholes
+    }
+
+    /// There is so much in all from now on: which qualities of service have other limits by that.
+    pub(crate) fn is_measured(&mut self, wholes: Wholes) -> BTreeSet<String> {
+        if self.wholes == wholes {
+            return BTreeSet::new();
+        }
+        self.wholes = wholes;
+        let relative = self.qos.values();
+        let relative = relative.filter(|row| row.flags.contains(&QosFlag::Relative));
+        relative.map(|row| row.name.clone()).collect()
     }
 
     /// The account of that name.

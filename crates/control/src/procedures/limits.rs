@@ -5,6 +5,7 @@ use crate::jobs::bodies::procedures::place_body;
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::job::{Job, Submitted};
 use crate::jobs::limits::procedures::{beyond_on, ended_by_limits, runs, waits_for};
+use crate::jobs::limits::wholes::wholes;
 use crate::jobs::restore::procedures::placed_again;
 use crate::jobs::reviews::Again;
 use crate::policy::effect::Touched;
@@ -40,6 +41,18 @@ pub(crate) fn policy_changed(rooms: &mut Rooms, turn: &mut Turn, touched: &Touch
         }
     }
     places_changed(rooms, turn, touched);
+}
+
+/// The cluster or its queues have more or less than before: limits that are shares of that are others.
+pub(crate) fn machine_is_measured(rooms: &mut Rooms, turn: &mut Turn) {
+    let has = wholes(&rooms.config, &rooms.machine, &rooms.queues);
+    let touched = Touched {
+        qos: rooms.policy.is_measured(has),
+        ..Touched::default()
+    };
+    if !touched.qos.is_empty() {
+        policy_changed(rooms, turn, &touched);
+    }
 }
 
 /// Jobs of qualities of service that have changed may get guaranteed starts or none, and may be bound

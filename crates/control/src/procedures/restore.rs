@@ -14,6 +14,7 @@ use crate::machine::nodes::procedures::configured_again;
 use crate::planning::making_room::room_is_made_again;
 use crate::planning::pools::procedures::configure_licenses;
 use crate::planning::rebuild::tell_planner;
+use crate::procedures::limits::machine_is_measured;
 use crate::procedures::policy::books_are_in_the_tree;
 use crate::procedures::reviews::{review, review_loaded};
 use crate::record::SubmissionRow;
@@ -97,6 +98,7 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
 /// Nodes or queues are not what they were: every job is placed again.
 pub(crate) fn machine_changed(rooms: &mut Rooms, turn: &mut Turn) {
     let now = turn.now();
+    machine_is_measured(rooms, turn);
     let waiting: Vec<JobId> = rooms
         .jobs
         .all()

@@ -64,6 +64,13 @@ impl Reservation {
         self.row.hold_until = None;
     }
 
+    /// A hold lasts no longer than that: nobody is made to leave for what is not confirmed.
+    pub fn is_held_until(&mut self, at: Time) {
+        if self.row.state == ReservationState::Held {
+            self.row.hold_until = self.row.hold_until.map(|until| until.min(at));
+        }
+    }
+
     /// That job starts with it.
     pub fn is_for(&mut self, job: JobId) {
         self.row.job = Some(job);

@@ -241,7 +241,8 @@ qos_flags! {
     PartitionTimeLimit = "PartitionTimeLimit";
     /// Its jobs run only inside reservations.
     RequiresReservation = "RequiresReservation";
-    /// Its group limits are in per cent of the cluster.
+    /// Limits on how much is held at once are in per cent: of the queue whose quality of service it is,
+    /// else of the cluster.
     Relative = "Relative";
     /// With `safe`: the usage factor counts in what a job may still use.
     UsageFactorSafe = "UsageFactorSafe";

@@ -49,7 +49,7 @@ const COLUMNS: &[(&str, &str)] = &[
 ];
 
 /// Flags that bind jobs in Slurm and bind none here.
-const UNBOUND: &[QosFlag] = &[QosFlag::EnforceUsageThreshold, QosFlag::Relative];
+const UNBOUND: &[QosFlag] = &[QosFlag::EnforceUsageThreshold];
 
 /// The command whose output is read.
 pub fn command() -> String {

@@ -5,6 +5,7 @@ use crate::jobs::check::Outcome;
 use crate::jobs::job::{Job, Place};
 use crate::jobs::limits::ageing::goes_on_ageing;
 use crate::jobs::limits::parked::Waits;
+use crate::jobs::limits::wholes::wholes;
 use crate::jobs::limits::{held, party_of, wanted, wanted_on};
 use crate::jobs::reviews::Again;
 use crate::policy::limits::counts::Counted;
@@ -121,6 +122,8 @@ fn freed(rooms: &mut Rooms, id: JobId) {
 /// All jobs are counted anew: limits are enforced from now on, or no more, or queues are others.
 pub(crate) fn count_anew(rooms: &mut Rooms) {
     let on = rooms.config.enforce.limits;
+    let has = wholes(&rooms.config, &rooms.machine, &rooms.queues);
+    rooms.policy.is_measured(has);
     rooms.policy.enforces_limits(false);
     rooms.policy.enforces_limits(on);
     let ids: Vec<JobId> = rooms.jobs.ids().filter(|_| on).collect();

@@ -5,6 +5,7 @@ use super::party::{Meter, Party};
 use super::rules::{Owner, Rule, Rules};
 use super::standpoint::Standpoint;
 use super::tally::WHOLE_PPM;
+use super::wholes::may_be_share;
 use cosy_model::policy::{
     AssociationKey, LimitKey, LimitKind, LimitPlace, LimitScope, Limits, QosFlag,
 };
@@ -88,6 +89,9 @@ impl Finder<'_> {
             return;
         };
         let of: Arc<str> = name.into();
+        let relative = row.flags.contains(&QosFlag::Relative);
+        let of_queue = self.party.queue_qos.as_deref() == Some(name);
+        let queue = of_queue.then_some(self.party.queue.as_str());
         for (key, value) in row.limits.iter() {
             let meter = match key.kind.scope() {
                 LimitScope::Group | LimitScope::Job | LimitScope::Node => Meter::Qos(row.id),
@@ -98,12 +102,15 @@ impl Finder<'_> {
                 },
             };
             if self.set.insert(key.clone()) {
+                let tres = key.tres.as_ref();
+                let tres = tres.filter(|_| relative && may_be_share(key.kind));
                 let rule = Rule {
                     place: LimitPlace::Qos,
                     of: Owner::Qos(of.clone()),
                     meter,
                     key: key.clone(),
-                    value,
+                    value: tres.map_or(value, |tres| self.policy.wholes.share(queue, tres, value)),
+                    percent: tres.map(|_| value),
                 };
                 self.rules.push((place, rule));
             }
@@ -133,6 +140,7 @@ impl Finder<'_> {
                         meter: Meter::Association(*number),
                         key: key.clone(),
                         value,
+                        percent: None,
                     };
                     found.push((self.at.qos.len(), rule));
                 }
@@ -173,6 +181,7 @@ impl Finder<'_> {
                 meter: Meter::Association(*number),
                 key: limit.clone(),
                 value,
+                percent: None,
             };
             let place = self.at.qos.len() + level;
             let rules: Vec<_> = limits.map(|limit| (place, rule(limit))).collect();

@@ -374,7 +374,9 @@ impl Hit<'_> {
             Some(tres) => format!("{} {tres}={}", key.kind.word(), figure(*value)),
             None => format!("{}={}", key.kind.word(), figure(*value)),
         };
-        let over = self.of_whom();
+        let share = self.rule.percent;
+        let share = share.map_or(String::new(), |part| format!(" ({part} % of what there is)"));
+        let over = format!("{share}{}", self.of_whom());
         match (self.used, self.wanted) {
             (0, wanted) => format!("{of}: {limit}{over}, wanted {}", figure(wanted)),
             (used, 0) => format!("{of}: {limit}{over}, used {}", figure(used)),

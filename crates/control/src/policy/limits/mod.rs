@@ -10,6 +10,7 @@ pub(crate) mod party;
 pub(crate) mod rules;
 mod standpoint;
 pub(crate) mod tally;
+pub(crate) mod wholes;
 
 #[cfg(test)]
 mod tests;

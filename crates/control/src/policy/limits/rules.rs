@@ -34,6 +34,8 @@ pub(crate) struct Rule {
     pub meter: Meter,
     pub key: LimitKey,
     pub value: u64,
+    /// It is that part of what there is in all.
+    pub percent: Option<u64>,
 }
 
 /// All limits that the jobs of a party are under.

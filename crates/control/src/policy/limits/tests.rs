@@ -8,6 +8,7 @@ use super::judge::{Past, Present, Wanted};
 use super::party::{Meter, Party};
 use super::rules::Owner;
 use super::tally::{Amounts, Held, Rest};
+use super::wholes::Wholes;
 use crate::policy::Policy;
 use crate::policy::effect::Touched;
 use cosy_model::policy::*;
@@ -19,6 +20,8 @@ const USERS: [&str; 3] = ["ann", "bob", "eve"];
 const QOS: [&str; 3] = ["normal", "high", "pq"];
 const QUEUES: [&str; 2] = ["main", "night"];
 const TRES: [Tres; 2] = [Tres::Cpu, Tres::Node];
+/// What the cluster has of them, and the queues.
+const HAVE: [[u64; 2]; 3] = [[430, 170], [240, 90], [310, 110]];
 
 /// A site: account `n` is below account `parents[n - 1]`, or the root; who is where; all limits.
 #[derive(Clone, Debug)]
@@ -29,17 +32,21 @@ struct Site {
     /// Where (accounts, then members, then qualities of service), which, how much.
     limits: Vec<(usize, usize, usize, u64)>,
     over: bool,
+    /// Limits of two qualities of service are per cent.
+    relative: bool,
 }
 
 fn site() -> impl Strategy<Value = Site> {
     let parents = prop::collection::vec(0usize..4, 3);
     let members = prop::collection::vec((0usize..3, 0usize..4, any::<bool>()), 1..6);
     let limits = prop::collection::vec((0usize..16, 0usize..27, 0usize..2, 0u64..12), 0..24);
-    (parents, members, limits, any::<bool>()).prop_map(|(parents, members, limits, over)| Site {
+    let all = (parents, members, limits, any::<bool>(), any::<bool>());
+    all.prop_map(|(parents, members, limits, over, relative)| Site {
         parents,
         members,
         limits,
         over,
+        relative,
     })
 }
 
@@ -84,11 +91,12 @@ impl Site {
             it.associations.entry(key).or_insert(Box::new(row));
         }
         for (at, name) in QOS.iter().enumerate() {
-            let flags = self.over && at == 1;
+            let over = (self.over && at == 1).then_some(QosFlag::OverPartQos);
+            let relative = (self.relative && at > 0).then_some(QosFlag::Relative);
             let row = QosRecord {
                 id: 1 + at as u32,
                 name: (*name).to_owned(),
-                flags: flags.then_some(QosFlag::OverPartQos).into_iter().collect(),
+                flags: over.into_iter().chain(relative).collect(),
                 ..QosRecord::default()
             };
             it.qos.insert(row.name.clone(), row);
@@ -99,8 +107,33 @@ impl Site {
             self.set(&mut it, *place, LimitKey { kind, tres }, *value);
         }
         it.index();
+        let has = |at: usize| TRES.into_iter().zip(HAVE[at]).collect();
+        it.is_measured(Wholes {
+            cluster: has(0),
+            queues: [
+                (QUEUES[0].to_owned(), has(1)),
+                (QUEUES[1].to_owned(), has(2)),
+            ]
+            .into(),
+        });
         it.enforces_limits(true);
         it
+    }
+
+    /// A limit of a quality of service, in numbers.
+    fn share(&self, party: &Party, qos: &str, key: &LimitKey, value: u64) -> u64 {
+        let word = key.kind.word();
+        let amounts = word.contains("TRES") && !word.contains("Mins") && !word.contains("PerNode");
+        if !amounts || !self.relative || qos == "normal" {
+            return value;
+        }
+        let own_queue = party.queue_qos.as_deref() == Some(qos);
+        let at = match own_queue {
+            true => 1 + QUEUES.iter().position(|q| *q == party.queue).unwrap(),
+            false => 0,
+        };
+        let tres = TRES.iter().position(|t| Some(t) == key.tres.as_ref());
+        HAVE[at][tres.unwrap()] * value / 100
     }
 
     fn set(&self, it: &mut Policy, place: usize, key: LimitKey, value: u64) -> Touched {
@@ -231,7 +264,8 @@ fn expected(policy: &Policy, site: &Site, party: &Party) -> BTreeSet<(LimitKey, 
                     LimitScope::Account => Over::OfAccount(qos),
                     _ => Over::Qos(qos),
                 };
-                found.insert((key, value, over));
+                let share = site.share(party, qos, &key, value);
+                found.insert((key, share, over));
                 continue;
             }
             let set = |at: &AssociationKey| limits_at(policy, at).get(&key);

@@ -156,6 +156,7 @@ fn leaves_for_another(
         return spare(rooms, turn, job, row.reservation); // its queue is no more
     };
     if let Some(reservation) = rooms.reservations.get_mut(next) {
+        reservation.is_held_until(turn.now().max(maker.maker.told));
         reservation.counts_on(maker);
     }
     promise_one(rooms, turn, job, (next, start), way);
