@@ -202,6 +202,8 @@ bench: build
 	cargo run --release $(CARGO_FLAGS) -p cosy-sim --example policy
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench -- $(ARGS)
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-reserve
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-large
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-large -- --nodes 10000 --jobs 60000
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-steps
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-slurm
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary

@@ -3,6 +3,7 @@
 
 use crate::job_options::EnvItem;
 use cosy_model::OsText;
+use cosy_model::job::Rlimits;
 use cosy_model::limits::{ENVIRONMENT_BYTES, LINE_BYTES};
 use rustix::fs::Mode;
 use rustix::process::{Resource, getrlimit};
@@ -31,7 +32,7 @@ const LIMITS: [(&str, Resource); 16] = [
 ];
 
 /// All resource limits of this process: name, soft and hard limit; `u64::MAX` is unlimited.
-pub fn rlimits() -> Vec<(String, u64, u64)> {
+pub fn rlimits() -> Rlimits {
     LIMITS
         .iter()
         .map(|(name, resource)| {

@@ -361,7 +361,7 @@ mod tests {
             user: "ann".into(),
             queue: "main".into(),
             submit: Time(5),
-            spec: JobSpec::plain(name, program, OsText::from("/")),
+            spec: JobSpec::plain(name, program, OsText::from("/")).into(),
             flow: None,
         }
     }

@@ -572,7 +572,7 @@ mod tests {
             environment: OsText::from("A=1"),
             login_environment: false,
             umask: 0o022,
-            rlimits: Vec::new(),
+            rlimits: Default::default(),
             warn: None,
             grace: cosy_model::Span(200),
             dialect: Dialect::Slurm,

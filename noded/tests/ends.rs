@@ -85,7 +85,7 @@ fn a_fork_bomb_ends() {
         1,
         "f() { sleep 0.02; f & f & }; ulimit -u 400 2>/dev/null; (f) & (f) &\nsleep 0.3; exit 0",
     );
-    job.rlimits = vec![("NPROC".into(), 400, 400)];
+    job.rlimits = [("NPROC".into(), 400, 400)].into();
     // Root has no such limit; then the bomb is a short one.
     if is_root() {
         job = bench.job(

@@ -46,7 +46,7 @@ fn a_job_runs_as_its_user() {
     allocation.groups = vec![Gid(54322), Gid(54323)];
     bench.sign(&mut job.allocation);
     job.workdir = OsText::from(home.to_str().unwrap());
-    job.rlimits = vec![("NOFILE".into(), 77, 99)];
+    job.rlimits = [("NOFILE".into(), 77, 99)].into();
     let key = job.allocation.key;
     bench.launch(&job);
     assert_eq!(bench.ended(1).cause, EndCause::Exited);

@@ -176,8 +176,8 @@ impl Store {
         jobs: &[JobRow],
     ) -> Result<Vec<(JobRef, bool)>, StoreError> {
         let changed = jobs.iter().filter_map(|j| j.changed.as_deref());
-        let bodies = bodies.iter().map(|(_, body)| &body.spec);
-        let specs = submissions.iter().map(|s| &s.spec).chain(bodies);
+        let bodies = bodies.iter().map(|(_, body)| &*body.spec);
+        let specs = submissions.iter().map(|s| &*s.spec).chain(bodies);
         let specs = specs.chain(changed);
         let (mut facts, mut outcomes) = (Vec::new(), Outcomes::new(self));
         for d in specs.flat_map(|s| &s.dependencies) {

@@ -1084,7 +1084,7 @@ fn body(number: u32, name: &str) -> Record {
         panic!("no submission");
     };
     row.indices = None;
-    row.spec.name = name.into();
+    std::sync::Arc::make_mut(&mut row.spec).name = name.into();
     Record::Body { number, row }
 }
 

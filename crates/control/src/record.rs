@@ -86,7 +86,7 @@ pub struct SubmissionRow {
     /// When it was accepted.
     pub submit: Time,
     /// What was asked for, without the environment (kept beside the script).
-    pub spec: JobSpec,
+    pub spec: std::sync::Arc<JobSpec>,
     /// The workflow that it is a task of; the environment is kept there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<OfFlow>,

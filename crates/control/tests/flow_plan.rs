@@ -50,7 +50,7 @@ fn flow(tasks: Vec<FlowTask>, edges: &[(u32, u32)], deadline: FlowDeadline) -> F
         comment: String::new(),
         environment: OsText::default(),
         umask: 0o22,
-        rlimits: Vec::new(),
+        rlimits: Default::default(),
     }
 }
 

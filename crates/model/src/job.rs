@@ -14,7 +14,7 @@ use crate::{JobId, OsText, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// What a job runs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
     /// A script. Its text travels beside the spec and is kept with the job's record.
@@ -45,7 +45,7 @@ pub struct Component<'a> {
 }
 
 /// Which end of another job a job waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum DependencyKind {
     /// It has started (or was cancelled before).
@@ -63,7 +63,7 @@ pub enum DependencyKind {
 }
 
 /// One condition that must hold before a job may start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 pub struct Dependency {
     /// What must have happened to the other job.
     pub kind: DependencyKind,
@@ -80,7 +80,7 @@ pub struct Dependency {
 
 /// In which words a job is spoken to: variables, messages in its output, default names of
 /// its files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// Cosy's own words, for jobs of its own commands.
@@ -101,7 +101,7 @@ impl Dialect {
 }
 
 /// A signal to send some time before the time limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 pub struct WarnSignal {
     /// Number of the signal, as in signal(7).
     pub signal: i32,
@@ -113,7 +113,7 @@ pub struct WarnSignal {
 }
 
 /// How output files are opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum OpenMode {
     /// Emptied first; a requeued attempt appends.
@@ -124,7 +124,7 @@ pub enum OpenMode {
 }
 
 /// Which changes of a job the user wants mail about.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Hash)]
 pub struct MailRequest {
     /// When the job starts.
     pub begin: bool,
@@ -142,8 +142,11 @@ pub struct MailRequest {
     pub to: String,
 }
 
+/// Resource limits of a process, as [`JobSpec::rlimits`] has them: jobs of one user share them.
+pub type Rlimits = std::sync::Arc<[(String, u64, u64)]>;
+
 /// A job as its user asked for it. Does not change when the job runs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 pub struct JobSpec {
     /// Name for lists and mail.
     pub name: String,
@@ -218,7 +221,7 @@ pub struct JobSpec {
     /// Resource limits of the submitting process: name as in `ulimit` of the kernel
     /// (`NOFILE`), soft, hard; `u64::MAX` is unlimited.
     #[serde(default)]
-    pub rlimits: Vec<(String, u64, u64)>,
+    pub rlimits: Rlimits,
     /// Signal before the time limit.
     #[serde(default)]
     pub warn: Option<WarnSignal>,
@@ -305,7 +308,7 @@ impl JobSpec {
             environment: OsText::default(),
             login_environment: false,
             umask: 0o22,
-            rlimits: Vec::new(),
+            rlimits: Rlimits::default(),
             warn: None,
             attended: false,
             mpi: None,

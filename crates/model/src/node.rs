@@ -92,7 +92,7 @@ pub struct Launch {
     /// File mode mask.
     pub umask: u32,
     /// Resource limits: name, soft, hard.
-    pub rlimits: Vec<(String, u64, u64)>,
+    pub rlimits: crate::job::Rlimits,
     /// Signal before the limit.
     pub warn: Option<WarnSignal>,
     /// Between SIGTERM and SIGKILL.

@@ -232,7 +232,7 @@ pub struct FlowSpec {
     pub umask: u32,
     /// Resource limits of all tasks, as in [`JobSpec::rlimits`].
     #[serde(default)]
-    pub rlimits: Vec<(String, u64, u64)>,
+    pub rlimits: crate::job::Rlimits,
 }
 
 const fn usual_threshold() -> u32 {

@@ -108,7 +108,7 @@ fn launch() -> Launch {
         environment: OsText::from("A=1\0B=2"),
         login_environment: false,
         umask: 0o022,
-        rlimits: vec![("nofile".into(), 1024, 4096)],
+        rlimits: [("nofile".into(), 1024, 4096)].into(),
         warn: Some(job::WarnSignal {
             signal: 10,
             before: Span::from_secs(60),

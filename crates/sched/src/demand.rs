@@ -3,6 +3,7 @@
 
 use crate::NodeMask;
 use cosy_model::{Amounts, MiB};
+use std::sync::Arc;
 
 /// What a job asks for: its components, which start together.
 pub type Demand = PerComponent<Component>;
@@ -100,7 +101,7 @@ pub struct Component {
     /// Whole nodes: a node must be entirely free, and all it has is taken.
     pub exclusive: bool,
     /// Hard: nodes that may be chosen (features and avoided nodes are in here).
-    pub allowed: NodeMask,
+    pub allowed: Arc<NodeMask>,
     /// Hard: nodes that must be part of the allocation.
     pub required: NodeMask,
     /// Hard: so many nodes out of each of these sets; a node counts for one of them.

@@ -12,6 +12,7 @@ use crate::table::Table;
 use crate::waiting_line::{GroupId, QueueKey};
 use crate::{Component, Demand, NodeMask, PerComponent};
 use cosy_model::{QueueId, Span, Time};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -99,14 +100,22 @@ impl Group {
         self.everywhere = self.eligible() == nodes.1;
         let only = self.demand.only();
         self.alike = only.and_then(|only| alike(machine, only, self.eligible()));
-        let up = nodes.0.and(&machine.open);
-        self.feasible = if fits_empty(machine, &self.demand, &up) {
+        self.feasible = self.feasible_on(machine, nodes.0);
+    }
+
+    /// Whether `nodes`, those of its queue, could hold a job of the group.
+    pub fn feasible_on(&self, machine: &Machine, nodes: &NodeMask) -> Feasible {
+        let up = match nodes.is_subset(&machine.open) {
+            true => Cow::Borrowed(nodes),
+            false => Cow::Owned(nodes.and(&machine.open)),
+        };
+        if fits_empty(machine, &self.demand, &up) {
             Feasible::Now
-        } else if fits_empty(machine, &self.demand, nodes.0) {
+        } else if fits_empty(machine, &self.demand, nodes) {
             Feasible::Later
         } else {
             Feasible::Never
-        };
+        }
     }
 
     /// True when `eligible` and `feasible` are up to date.
@@ -207,7 +216,7 @@ pub(crate) struct Groups {
 struct ShapeOf {
     id: ShapeId,
     queue: QueueId,
-    allowed: NodeMask,
+    allowed: Arc<NodeMask>,
 }
 
 impl Default for Groups {
@@ -363,13 +372,23 @@ impl Groups {
 
     fn find(&mut self, queue: QueueId, demand: &Arc<Demand>) -> GroupId {
         let hash = hash(&(queue, demand));
+        let known = self.known(hash, queue, demand);
+        known.unwrap_or_else(|| self.found(hash, queue, demand))
+    }
+
+    fn known(&self, hash: u64, queue: QueueId, demand: &Demand) -> Option<GroupId> {
         let alike = self.by_hash.get(&hash).into_iter().flatten();
         let mut alike = alike.copied();
-        let found = alike.find(|id| {
+        alike.find(|id| {
             let group = self.get(*id);
-            group.queue == queue && group.demand == *demand
-        });
-        found.unwrap_or_else(|| self.found(hash, queue, demand))
+            group.queue == queue && *group.demand == *demand
+        })
+    }
+
+    /// That demand; the one of a group of the queue if it is equal.
+    pub fn shared(&self, queue: QueueId, demand: Arc<Demand>) -> Arc<Demand> {
+        let known = self.known(hash(&(queue, &demand)), queue, &demand);
+        known.map_or(demand, |id| Arc::clone(&self.get(id).demand))
     }
 
     fn found(&mut self, hash: u64, queue: QueueId, demand: &Arc<Demand>) -> GroupId {

@@ -41,6 +41,9 @@ pub(crate) struct Commitment {
     pub whole: bool,
 }
 
+/// So many nodes that are alike are compared one by one.
+const FEW: usize = 64;
+
 /// Stands for a node that belongs to no region.
 const NOWHERE: u32 = u32::MAX;
 
@@ -50,6 +53,8 @@ pub(crate) struct Machine {
     totals: Arc<Vec<Amounts>>,
     /// Nodes with the same total have the same number.
     class: Arc<Vec<u32>>,
+    /// Nodes of each class that has many.
+    large_classes: Arc<BTreeMap<u32, NodeMask>>,
     nodes: Vec<Node>,
     /// Expected end of the job that holds the node as a whole.
     held_until: Vec<Time>,
@@ -90,6 +95,7 @@ impl Machine {
             node.free = left(total, &node.used);
         }
         self.class = Arc::new(classes(&totals));
+        self.large_classes = Arc::new(large_classes(&self.class));
         self.totals = Arc::new(totals);
         self.closed = count as u32 - self.open.count();
         self.divide(&[]);
@@ -160,7 +166,9 @@ impl Machine {
         let known = nodes.iter().filter(|id| self.knows(*id));
         let mut classes = known.map(|id| (self.class[id.index()], id));
         let (class, first) = classes.next()?;
-        let alike = classes.all(|(other, _)| other == class);
+        let large = self.large_classes.get(&class);
+        let alike = large.is_some_and(|all| nodes.is_subset(all))
+            || classes.all(|(other, _)| other == class);
         alike.then(|| self.total(first))
     }
 
@@ -466,6 +474,21 @@ fn classes(totals: &[Amounts]) -> Vec<u32> {
         classes.push(first.unwrap_or(at) as u32);
     }
     classes
+}
+
+/// The nodes of classes that have more than a few: for others it is soon found out that not all are alike.
+fn large_classes(class: &[u32]) -> BTreeMap<u32, NodeMask> {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    class
+        .iter()
+        .for_each(|one| *counts.entry(*one).or_default() += 1);
+    let mut large: BTreeMap<u32, NodeMask> = BTreeMap::new();
+    for (at, one) in class.iter().enumerate() {
+        if counts.get(one).is_some_and(|count| *count > FEW) {
+            large.entry(*one).or_default().insert(NodeId(at as u32));
+        }
+    }
+    large
 }
 
 fn position(bookings: &[Booking], owner: Owner) -> Option<usize> {

@@ -201,6 +201,12 @@ impl Scheduler {
         }
     }
 
+    /// That demand; the one of a job that waits in the queue, or did so a moment ago, if it is equal: who
+    /// keeps demands beside the planner keeps equal ones once.
+    pub fn shared_demand(&self, queue: QueueId, demand: Arc<Demand>) -> Arc<Demand> {
+        self.groups.shared(queue, demand)
+    }
+
     /// Adds a job to the waiting ones. One with the same id that waits is replaced.
     pub fn enqueue(&mut self, mut job: WaitingJob) {
         let id = job.key.job;
@@ -446,11 +452,8 @@ impl Scheduler {
         if known.is_current(self.epoch) {
             return known.feasible;
         }
-        let mut known = known.clone();
         let queue = &self.queues[known.queue().index()];
-        let all = &self.node_pools[queue.pool].nodes;
-        known.refresh(self.epoch, &self.machine, (&queue.nodes, all));
-        known.feasible
+        known.feasible_on(&self.machine, &queue.nodes)
     }
 
     /// Notes that a decision looks at what is booked until then.

@@ -48,7 +48,7 @@ fn whole_job(id: u64, nodes: u32, limit: i64, preferred: u32) -> WaitingJob {
             tasks: nodes,
             per_task: one_core(),
             exclusive: true,
-            allowed: NodeMask::all(5),
+            allowed: NodeMask::all(5).into(),
             tiers: vec![mask(preferred)],
             ..Component::default()
         })),
@@ -396,7 +396,7 @@ impl<'a> Slowly<'a> {
         let job = &self.case.inquiry.job;
         let mut demand = job.demand.first().clone();
         let queue = &self.case.pair.cluster.queues[job.queue.index()];
-        demand.allowed = demand.allowed.and(queue);
+        demand.allowed = demand.allowed.and(queue).into();
         demand
     }
 
@@ -721,7 +721,7 @@ proptest! {
             nodes: Some(named.count()),
             tasks: named.count(),
             exclusive: true,
-            allowed: named.clone(),
+            allowed: named.clone().into(),
             ..Component::default()
         };
         let shares: Vec<NodeShare> = named.iter().map(|node| NodeShare {

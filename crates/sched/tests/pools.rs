@@ -48,7 +48,7 @@ fn job(id: u64, queue: u16, nodes: u32, limit: i64, holds: &[(PoolId, HoldAmount
             tasks: nodes,
             per_task: cores(1),
             exclusive: true,
-            allowed: mask(0b1111),
+            allowed: mask(0b1111).into(),
             ..Component::default()
         })),
         limit: Span(limit),
@@ -177,7 +177,7 @@ fn thousands_wait_for_few_licences() {
     scheduler.set_pool(LICENCE, licence(5));
     let wide = |job: WaitingJob| WaitingJob {
         demand: Arc::new(Demand::from(Component {
-            allowed: mask(0xff),
+            allowed: mask(0xff).into(),
             ..job.demand.first().clone()
         })),
         ..job

@@ -40,7 +40,7 @@ fn whole(id: u64, nodes: u32, limit: Span, allowed: NodeMask) -> WaitingJob {
             tasks: nodes,
             per_task: cores(1),
             exclusive: true,
-            allowed,
+            allowed: allowed.into(),
             ..Component::default()
         })),
         limit,
@@ -235,7 +235,7 @@ fn shortages_have_figures() {
         let mut demand = Component {
             tasks: 1,
             per_task: cores(1),
-            allowed: mask(0b111),
+            allowed: mask(0b111).into(),
             ..Component::default()
         };
         demand.per_task.memory = MiB(0);

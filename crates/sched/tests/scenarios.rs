@@ -265,7 +265,7 @@ impl<'a> Play<'a> {
             per_task: words.amounts(),
             per_node: Amounts::default(),
             exclusive: words.0.contains(&"whole"),
-            allowed: queue_nodes.and_not(&avoided),
+            allowed: queue_nodes.and_not(&avoided).into(),
             counted: Vec::new(),
             required: words.get("require").map(mask).unwrap_or_default(),
             tiers: tiers.unwrap_or_default(),

@@ -423,7 +423,7 @@ fn a_large_machine() {
                 ..Amounts::default()
             },
             exclusive: whole,
-            allowed: all,
+            allowed: all.into(),
             ..Component::default()
         };
         if !holds.is_empty() {

@@ -100,7 +100,7 @@ impl Machine {
                 ..Amounts::default()
             },
             exclusive: whole.is_some(),
-            allowed: NodeMask::all(self.nodes as usize),
+            allowed: NodeMask::all(self.nodes as usize).into(),
             ..Component::default()
         })
     }

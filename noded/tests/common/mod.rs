@@ -450,7 +450,7 @@ impl Bench {
             environment: OsText::from(format!("PATH=/usr/bin:/bin\0COSY_JOB_ID={job}\0X=1")),
             login_environment: false,
             umask: 0o027,
-            rlimits: Vec::new(),
+            rlimits: Default::default(),
             warn: None,
             grace: Span(200),
             dialect: cosy_model::Dialect::Cosy,

@@ -203,7 +203,7 @@ fn labelled_files_keep_to_the_limits_of_their_user() {
     let mut bench = Bench::new();
     let file = open_directory(&bench).join("out");
     let mut task = labelled(&bench, 1, "yes | head -c 300000", file.to_str().unwrap());
-    task.order.spec.rlimits = vec![("FSIZE".into(), 65_536, 65_536)];
+    task.order.spec.rlimits = [("FSIZE".into(), 65_536, 65_536)].into();
     let step = bench.run(&task);
     assert_eq!(step.end(0), (0, 0));
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 65_536);

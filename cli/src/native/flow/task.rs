@@ -10,6 +10,7 @@ use crate::native::flow::tree::{Entry, Node, ParseError, Value};
 use crate::native::submit::{self, Target, options, script};
 use crate::shell_words;
 use clap::{ArgMatches, Command};
+use cosy_model::job::Rlimits;
 use cosy_model::limits::FLOW_RETRIES;
 use cosy_model::workflow::FlowTask;
 use cosy_model::{OsText, Span};
@@ -266,7 +267,7 @@ impl<'a> TaskReader<'a> {
         check_script_options(&options).map_err(|e| keys.error(&e))?;
         let mut spec = submission.spec;
         spec.environment = OsText::default();
-        spec.rlimits = Vec::new();
+        spec.rlimits = Rlimits::default();
         spec.umask = 0;
         spec.login_environment = self.login;
         Ok((spec, submission.script, options))

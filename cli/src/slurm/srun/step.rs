@@ -135,7 +135,12 @@ pub fn request(
     spec.warn = srun_options.line.signal;
     spec.keep_counts = srun_options.step_options.preserve;
     let keeps = |limit: &(String, u64, u64)| srun_options.job_options.propagate.takes(&limit.0);
-    spec.rlimits.retain(keeps);
+    spec.rlimits = spec
+        .rlimits
+        .iter()
+        .filter(|limit| keeps(limit))
+        .cloned()
+        .collect();
     let own = &srun_options.step_options;
     if own.task_prolog.is_some() || own.task_epilog.is_some() {
         wrap(srun_options, spec.programs.iter_mut().map(|p| &mut p.command));

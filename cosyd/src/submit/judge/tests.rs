@@ -181,7 +181,7 @@ fn flow(gpus: &[u32]) -> Request {
         comment: String::new(),
         environment: OsText::from("LAB=x"),
         umask: 0,
-        rlimits: Vec::new(),
+        rlimits: Default::default(),
     };
     Request::SubmitFlow {
         spec: Box::new(empty),

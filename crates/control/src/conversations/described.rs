@@ -30,7 +30,7 @@ pub(crate) fn describe(rooms: &Rooms, turn: &mut Turn, wanted: &DescriptionReque
                     user: submitted.user.clone(),
                     spec: JobSpec {
                         queue: Some(submitted.queue.clone()),
-                        ..submitted.spec.clone()
+                        ..JobSpec::clone(&submitted.spec)
                     },
                     array: tasks.map(|indices| indices.len() as u64),
                 });

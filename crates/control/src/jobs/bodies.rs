@@ -40,14 +40,14 @@ impl Group {
     /// The body with that request in that queue, if a job has it.
     pub fn body_like(&self, spec: &JobSpec, queue: &str) -> Option<Arc<Submitted>> {
         let bodies = self.bodies.values().map(|body| &body.submitted);
-        let mut same = bodies.filter(|s| s.queue == queue && s.spec == *spec);
+        let mut same = bodies.filter(|s| s.queue == queue && *s.spec == *spec);
         same.next().cloned()
     }
 }
 
 impl Submitted {
     /// Another request of the same job.
-    pub fn with(&self, body: u32, spec: JobSpec, queue: String, place: Place) -> Self {
+    pub fn with(&self, body: u32, spec: Arc<JobSpec>, queue: String, place: Place) -> Self {
         Self {
             base: self.base,
             body,

@@ -47,6 +47,7 @@ pub(crate) fn component_of(
     let mut spec = whole.spec.clone();
     let mut queue = whole.queue.clone();
     if let Some(own) = whole.spec.component(number).filter(|_| number > 0) {
+        let spec = Arc::make_mut(&mut spec);
         spec.request = own.request.clone();
         spec.queue = own.queue.map(str::to_owned);
         own.name.clone_into(&mut spec.name);

@@ -127,7 +127,7 @@ fn jobs_share_their_bodies(it: &Rooms) -> Result<(), String> {
         if group.plain != plain.get(base).copied().unwrap_or(0) {
             return Err(format!("{base} counts {} jobs without a row", group.plain));
         }
-        for (number, body) in &group.bodies {
+        for (number, body) in group.bodies.iter() {
             let jobs = have.get(&(*base, *number)).copied().unwrap_or(0);
             if body.jobs != jobs || jobs == 0 && *number != group.submitted.body {
                 return Err(format!(

@@ -3,6 +3,7 @@
 use crate::jobs::ages::Ages;
 use crate::jobs::bodies::Body;
 use crate::jobs::run::Run;
+use crate::jobs::small_map::SmallMap;
 use crate::record::{HeldBy, JobRow, MovedRow, Numbering, OfFlow, RunRow, SubmissionRow};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::AttemptKey;
@@ -11,7 +12,7 @@ use cosy_model::{
     Span, Time, Uid, WaitReason,
 };
 use cosy_sched::Demand;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the tasks of an array, or a single job, share.
@@ -24,7 +25,7 @@ pub(crate) struct Submitted {
     pub gid: Gid,
     pub user: String,
     pub submit: Time,
-    pub spec: JobSpec,
+    pub spec: Arc<JobSpec>,
     /// The queue by name; `place` is its number in the present configuration.
     pub queue: String,
     pub place: Place,
@@ -419,7 +420,7 @@ pub(crate) struct Group {
     /// Live tasks without a row of their own.
     pub(in crate::jobs) plain: u32,
     /// What its live jobs ask for, by number.
-    pub(in crate::jobs) bodies: BTreeMap<u32, Body>,
+    pub(in crate::jobs) bodies: SmallMap<u32, Body>,
     /// A number that no body has had.
     pub(in crate::jobs) next_body: u32,
     /// Indices of an array.
@@ -462,7 +463,7 @@ impl Group {
     }
 
     /// What its live jobs ask for, by number.
-    pub fn bodies(&self) -> &BTreeMap<u32, Body> {
+    pub fn bodies(&self) -> &SmallMap<u32, Body> {
         &self.bodies
     }
 
@@ -491,7 +492,7 @@ impl Group {
         Self {
             held: submitted.spec.hold.then_some(HeldBy::User),
             plain: ids as u32,
-            bodies: BTreeMap::new(),
+            bodies: SmallMap::default(),
             next_body: submitted.body + 1,
             submitted,
             indices: row.indices.clone(),

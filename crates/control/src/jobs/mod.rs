@@ -28,6 +28,8 @@ pub(crate) mod room;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod save;
+pub(crate) mod shared;
+pub(crate) mod small_map;
 pub(crate) mod steer;
 pub(crate) mod steps;
 pub(crate) mod submit;
@@ -40,16 +42,18 @@ use crate::jobs::licenses::Licenses;
 use crate::jobs::limits::parked::Parked;
 use crate::jobs::reviews::{Again, Reviews};
 use crate::jobs::rows::UnsavedRows;
-use cosy_model::{ClockStep, JobId, Span, Time, Uid, WaitReason};
+use crate::jobs::shared::SharedSpecs;
+use cosy_model::{ClockStep, JobId, JobSpec, Span, Time, Uid, WaitReason};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
+use std::sync::Arc;
 
 /// Jobs that wait or run, and what ended lately.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    live: BTreeMap<JobId, Job>,
+    live: BTreeMap<JobId, Box<Job>>,
     /// Submissions with live jobs, by their first ids.
-    groups: BTreeMap<JobId, Group>,
+    groups: BTreeMap<JobId, Box<Group>>,
     /// First ids of live submissions by user and job name.
     names: BTreeMap<(Uid, String), BTreeSet<JobId>>,
     /// Live jobs by user, each component of a job counted.
@@ -73,6 +77,8 @@ pub(crate) struct Jobs {
     licenses: Licenses,
     /// Jobs that wait for limits.
     parked: Parked,
+    /// What they ask for, each once.
+    specs: SharedSpecs,
 }
 
 impl Jobs {
@@ -93,19 +99,25 @@ impl Jobs {
             rows: UnsavedRows::default(),
             licenses: Licenses::default(),
             parked: Parked::default(),
+            specs: SharedSpecs::default(),
         }
+    }
+
+    /// That request; the one of another job if it is equal.
+    pub fn share(&mut self, spec: Arc<JobSpec>) -> Arc<JobSpec> {
+        self.specs.share(spec)
     }
 
     // ---- live jobs
 
     /// The job, if it waits or runs.
     pub fn get(&self, id: &JobId) -> Option<&Job> {
-        self.live.get(id)
+        self.live.get(id).map(AsRef::as_ref)
     }
 
     /// The job, if it waits or runs.
     pub fn get_mut(&mut self, id: &JobId) -> Option<&mut Job> {
-        self.live.get_mut(id)
+        self.live.get_mut(id).map(AsMut::as_mut)
     }
 
     /// Whether the job waits or runs.
@@ -115,7 +127,7 @@ impl Jobs {
 
     /// Those that wait or run, in the order of their ids.
     pub fn all(&self) -> impl Iterator<Item = &Job> {
-        self.live.values()
+        self.live.values().map(AsRef::as_ref)
     }
 
     /// Ids of those that wait or run, in their order.
@@ -128,7 +140,7 @@ impl Jobs {
         &self,
         ids: impl RangeBounds<JobId>,
     ) -> impl DoubleEndedIterator<Item = (&JobId, &Job)> {
-        self.live.range(ids)
+        self.live.range(ids).map(|(id, job)| (id, &**job))
     }
 
     /// How many wait or run.
@@ -138,7 +150,7 @@ impl Jobs {
 
     /// A job waits from now on.
     pub fn enter(&mut self, job: Job) {
-        self.live.insert(job.id, job);
+        self.live.insert(job.id, Box::new(job));
     }
 
     /// A job that held nodes waits; false when it does not live.
@@ -155,19 +167,19 @@ impl Jobs {
 
     /// A job is over.
     pub fn remove(&mut self, id: &JobId) -> Option<Job> {
-        self.live.remove(id)
+        self.live.remove(id).map(|job| *job)
     }
 
     // ---- submissions
 
     /// The submission whose first id that is, if a job of it lives.
     pub fn group(&self, base: &JobId) -> Option<&Group> {
-        self.groups.get(base)
+        self.groups.get(base).map(AsRef::as_ref)
     }
 
     /// The submission whose first id that is, if a job of it lives.
     pub fn group_mut(&mut self, base: &JobId) -> Option<&mut Group> {
-        self.groups.get_mut(base)
+        self.groups.get_mut(base).map(AsMut::as_mut)
     }
 
     /// Whether a job of that submission lives.
@@ -177,17 +189,17 @@ impl Jobs {
 
     /// Submissions with live jobs, with their first ids and in the order of those.
     pub fn groups(&self) -> impl Iterator<Item = (&JobId, &Group)> {
-        self.groups.iter()
+        self.groups.iter().map(|(base, group)| (base, &**group))
     }
 
     /// A submission's jobs live.
     pub fn enter_group(&mut self, base: JobId, group: Group) {
-        self.groups.insert(base, group);
+        self.groups.insert(base, Box::new(group));
     }
 
     /// The last job of a submission is over.
     pub fn remove_group(&mut self, base: &JobId) -> Option<Group> {
-        self.groups.remove(base)
+        self.groups.remove(base).map(|group| *group)
     }
 
     /// What live jobs ask for: every body of every submission.
@@ -202,10 +214,10 @@ impl Jobs {
         let mut groups = self.groups.range(first..);
         groups.find_map(|(base, group)| {
             let from = match after.filter(|after| after.base == *base) {
-                Some(after) => Bound::Excluded(after.body),
-                None => Bound::Unbounded,
+                Some(after) => after.body.saturating_add(1),
+                None => 0,
             };
-            let mut bodies = group.bodies.range((from, Bound::Unbounded));
+            let mut bodies = group.bodies.range_from(from);
             bodies.next().map(|(_, body)| &*body.submitted)
         })
     }

@@ -10,13 +10,13 @@ use crate::jobs::check::procedures::count_in_queue;
 use crate::jobs::ended::Ended;
 use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome};
 use crate::jobs::limits::procedures::comes;
+use crate::jobs::small_map::SmallMap;
 use crate::jobs::steer::procedures::owner;
 use crate::jobs::submit::procedures::add_group;
 use crate::record::{HeldBy, Numbering, Record};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::{Dialect, JobId, JobSpec, Span, Time, User, WaitReason};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Slurm lets a job that was put back wait for a while, so that its nodes are clean in any
@@ -45,7 +45,7 @@ pub(crate) fn come_back(
     caller: &Caller,
     old: &Submitted,
 ) -> (JobSpec, User) {
-    let mut spec = old.spec.clone();
+    let mut spec = JobSpec::clone(&old.spec);
     spec.dependencies.clear();
     (spec, owner(conversations, caller, old))
 }
@@ -60,9 +60,10 @@ pub(crate) fn put_back(
     hold: Option<HeldBy>,
 ) {
     let old = &ended.submitted;
-    let same = spec == old.spec && queue == old.queue;
+    let same = spec == *old.spec && queue == old.queue;
     let group = rooms.jobs.group(&old.base);
     let present = group.and_then(|group| group.body_like(&spec, &queue));
+    let spec = Arc::new(spec);
     let submitted = match present {
         Some(present) => present,
         None if same => Arc::new(old.with(old.body, spec, queue, place)),
@@ -91,7 +92,7 @@ fn join_group(
             submitted: submitted.clone(),
             held: None,
             plain: 1,
-            bodies: BTreeMap::new(),
+            bodies: SmallMap::default(),
             next_body: submitted.body + 1,
             indices: None,
             numbering: Numbering::InOrder,

@@ -10,18 +10,19 @@ use crate::record::{JobRow, StandingRow, SubmissionRow};
 use cosy_model::{JobId, JobSpec};
 use cosy_sched::{NodeMask, Policy};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A submission as a row of history needs it: not placed.
 pub(crate) fn of_row(row: &SubmissionRow, job: &JobRow) -> Submitted {
     let spec = match &job.changed {
-        Some(spec) => (**spec).clone(),
+        Some(spec) => Arc::new((**spec).clone()),
         None => row.spec.clone(),
     };
     let queue = job.queue.clone().unwrap_or_else(|| row.queue.clone());
     unplaced(row, spec, queue)
 }
 
-fn unplaced(row: &SubmissionRow, spec: JobSpec, queue: String) -> Submitted {
+fn unplaced(row: &SubmissionRow, spec: Arc<JobSpec>, queue: String) -> Submitted {
     Submitted {
         base: row.base,
         body: 0,

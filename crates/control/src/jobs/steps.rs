@@ -30,7 +30,7 @@ pub(crate) fn steps_ended(
         let known = jobs.steps_known(key, before);
         let old = known.saturating_sub(before).min(records.len() as u64);
         records.drain(..old as usize);
-        let run = jobs.live.get(&key.job).filter(|j| j.attempt == key.attempt);
+        let run = jobs.get(&key.job).filter(|j| j.attempt == key.attempt);
         let run = run.and_then(Job::run);
         for record in &mut records {
             step_on_our_clock(machine, now, id, run, &mut record.end);
@@ -55,7 +55,7 @@ impl Jobs {
             cut(&mut record.name, limits::NAME_BYTES);
             cut(&mut record.nodes, limits::STEP_NODES_BYTES);
         }
-        let present = self.live.get_mut(&key.job);
+        let present = self.get_mut(&key.job);
         let present = present.filter(|j| j.attempt == key.attempt);
         if let Some(run) = present.and_then(Job::run_mut) {
             let known = StepUse {
@@ -73,7 +73,7 @@ impl Jobs {
 
     /// How many records of the attempt are durable, as far as that is in memory.
     fn steps_known(&self, key: AttemptKey, before: u64) -> u64 {
-        let present = self.live.get(&key.job).filter(|j| j.attempt == key.attempt);
+        let present = self.get(&key.job).filter(|j| j.attempt == key.attempt);
         let run = present.and_then(Job::run);
         run.map_or(before, |run| run.steps().count)
     }
@@ -82,7 +82,7 @@ impl Jobs {
 /// Whether that node can have had steps of that attempt. Of jobs that ended long ago
 /// nothing is in memory: those are believed.
 fn knows_attempt(machine: &Machine, jobs: &Jobs, id: NodeId, key: AttemptKey) -> bool {
-    if let Some(job) = jobs.live.get(&key.job) {
+    if let Some(job) = jobs.get(&key.job) {
         let run = job.run().filter(|_| job.attempt == key.attempt);
         return match run {
             Some(run) => run.part(id).is_some(),

@@ -151,7 +151,7 @@ fn flow_variables(workflows: &Workflows, job: &Job, block: &mut Block) {
 impl Jobs {
     fn array_variables(&self, job: &Job, block: &mut Block) {
         let base = job.submitted.base;
-        let group = self.groups.get(&base);
+        let group = self.group(&base);
         let (Some(member), Some(indices)) = (job.member, group.and_then(|g| g.indices.as_ref()))
         else {
             return;

@@ -17,7 +17,7 @@ use crate::reservations::inside::procedures::{planner_for, planner_of, starts_be
 use crate::rooms::Rooms;
 use cosy_model::device::ANY_GPU;
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time};
-use cosy_sched::{Component, Demand, WaitingJob};
+use cosy_sched::{Component, Demand, NodeMask, WaitingJob};
 use std::sync::Arc;
 
 /// Gives a job that the planner has just started as many nodes as it may have. Gives back
@@ -159,7 +159,7 @@ fn gpus_in_all(rooms: &Rooms, id: JobId) -> Option<(WaitingJob, u32)> {
 fn further_nodes(id: JobId, job: &WaitingJob, held: &[NodeShare], nodes: u32) -> WaitingJob {
     let demand = job.demand.first();
     let each = demand.tasks / demand.nodes.unwrap_or(1).max(1);
-    let mut allowed = demand.allowed.clone();
+    let mut allowed = NodeMask::clone(&demand.allowed);
     for share in held {
         allowed.remove(share.node);
     }
@@ -170,7 +170,7 @@ fn further_nodes(id: JobId, job: &WaitingJob, held: &[NodeShare], nodes: u32) ->
             tasks: nodes.saturating_mul(each.max(1)),
             required: demand.required.and(&allowed),
             counted: Vec::new(),
-            allowed,
+            allowed: allowed.into(),
             ..demand.clone()
         })),
         holds: job.holds.of_nodes(), // the others it has

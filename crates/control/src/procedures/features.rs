@@ -36,7 +36,7 @@ pub(crate) fn choose_for(rooms: &mut Rooms, turn: &mut Turn, jobs: Waiter) {
         return;
     }
     if body.jobs as usize > AT_ONCE {
-        let names = new.spec.request.same_features.into_iter().flatten();
+        let names = new.spec.request.same_features.iter().flatten().cloned();
         return rooms.machine.changes_mut().concern_features(names);
     }
     for id in place_body(&mut rooms.jobs, jobs, &Arc::new(new)) {

@@ -32,7 +32,8 @@ pub(crate) fn load_jobs(
 ) {
     let now = turn.now();
     let mut by_base = rows.by_base();
-    for row in submissions {
+    for mut row in submissions {
+        row.spec = rooms.jobs.share(row.spec);
         let rows = by_base.remove(&row.base).unwrap_or_default();
         load_submission(rooms, turn, &row, rows);
     }

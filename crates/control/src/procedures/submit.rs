@@ -95,7 +95,7 @@ pub(crate) fn enter(
         user: caller.user.name.clone(),
         submit: now,
         queue: rooms.queues.name(queue).to_owned(),
-        spec,
+        spec: rooms.jobs.share(Arc::new(spec)),
         place,
         flow,
         only: None,

@@ -6,12 +6,13 @@
 use cosy_model::{QueueSpec, QueueState, Uid};
 use cosy_sched::NodeMask;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
     spec: QueueSpec,
     state: QueueState,
-    nodes: NodeMask,
+    nodes: Arc<NodeMask>,
     /// Live jobs in it.
     jobs: u32,
     /// Live jobs by user.
@@ -26,7 +27,7 @@ impl Queue {
         Self {
             spec,
             state,
-            nodes,
+            nodes: Arc::new(nodes),
             jobs: 0,
             by_user: BTreeMap::new(),
             running: 0,
@@ -41,6 +42,14 @@ impl Queue {
     /// Whether it takes and starts jobs.
     pub fn state(&self) -> QueueState {
         self.state
+    }
+
+    /// These nodes, kept once where they are all of its own.
+    pub fn own_or(&self, nodes: NodeMask) -> Arc<NodeMask> {
+        match *self.nodes == nodes {
+            true => Arc::clone(&self.nodes),
+            false => Arc::new(nodes),
+        }
     }
 
     /// Its nodes by number.

@@ -101,7 +101,7 @@ pub(crate) fn demand_of(rooms: &Rooms, reservation: &Reservation) -> Option<(Que
         .flow
         .and_then(|of| nodes_of_task(&rooms.config, &rooms.machine, &rooms.workflows, of))
     {
-        demand.allowed = demand.allowed.and(&nodes);
+        demand.allowed = demand.allowed.and(&nodes).into();
     }
     Some((queue, demand))
 }

@@ -267,7 +267,7 @@ fn order_program(
         environment: variables_of_program(config, row, user),
         login_environment: false,
         umask: 0o022,
-        rlimits: Vec::new(),
+        rlimits: Default::default(),
         warn: None,
         grace: config.policy.grace,
         dialect: Dialect::Cosy,

@@ -44,7 +44,7 @@ pub fn graph(tasks: &str, edges: &[&str]) -> FlowSpec {
         comment: String::new(),
         environment: OsText::from("A=b\0"),
         umask: 0o22,
-        rlimits: Vec::new(),
+        rlimits: Default::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::MiB;
 use serde::{Deserialize, Serialize};
 
 /// Memory that a job asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryRequest {
     /// The queue's default per core; not limited where the queue has none.
@@ -18,7 +18,7 @@ pub enum MemoryRequest {
 
 /// In which words amounts were asked for, where the request has only what follows from them. Rules
 /// at submission look at it, and nothing else does.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Hash)]
 #[serde(default)]
 pub struct AskedAmounts {
     /// All memory of each node (`--mem=0`): the request has whole nodes for it.
@@ -68,7 +68,7 @@ impl AskedAmounts {
 }
 
 /// Resources and places that a job asks for, by name.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 pub struct ResourceRequest {
     /// Number of nodes; `None`: as few as the tasks need.
     #[serde(default)]
@@ -226,7 +226,7 @@ impl ResourceRequest {
 }
 
 /// A number of nodes that have certain features.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Hash)]
 pub struct CountedFeatures {
     /// All features of one of these groups.
     pub any: Vec<Vec<String>>,
@@ -237,7 +237,7 @@ pub struct CountedFeatures {
 /// A component of a job beside the first. Components differ in what they ask for (a
 /// heterogeneous job). Each has nodes of its own; all start at one instant and end together. The
 /// first is the job's own request, and its first node runs the script.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 pub struct FurtherComponent {
     /// What it is called in lists; as the job without.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -186,7 +186,7 @@ pub struct StepSpec {
     pub umask: u32,
     /// Resource limits: name, soft, hard.
     #[serde(default)]
-    pub rlimits: Vec<(String, u64, u64)>,
+    pub rlimits: crate::job::Rlimits,
     /// Where standard input of the tasks comes from.
     pub stdin: InputFrom,
     /// Where standard output of the tasks goes.
@@ -252,7 +252,7 @@ impl StepSpec {
             workdir: OsText::from("/"),
             environment: OsText::default(),
             umask: 0o022,
-            rlimits: Vec::new(),
+            rlimits: Default::default(),
             stdin: InputFrom::Null,
             stdout: OutputTo::Command,
             stderr: OutputTo::Command,

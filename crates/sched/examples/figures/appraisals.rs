@@ -242,7 +242,7 @@ fn ctc_job(line: &str) -> Option<Job> {
         tasks: nodes as u32,
         per_task: amounts(1),
         exclusive: true,
-        allowed: NodeMask::all(CTC_NODES),
+        allowed: NodeMask::all(CTC_NODES).into(),
         ..Component::default()
     }));
     sound.then(|| job(0, submit as i64 * 1000, &demand, secs(limit), secs(run.min(limit))))

@@ -101,7 +101,7 @@ fn work(tasks: usize, fan: bool, scheduler: FlowScheduler, policy: FlowSlackPoli
             tasks: nodes,
             per_task: amounts(2),
             exclusive,
-            allowed: NodeMask::all(NODES),
+            allowed: NodeMask::all(NODES).into(),
             ..Component::default()
         })
     };

@@ -193,7 +193,7 @@ fn whole(nodes: u32, of: usize) -> Arc<Demand> {
         tasks: nodes,
         per_task: amounts(1),
         exclusive: true,
-        allowed: NodeMask::all(of),
+        allowed: NodeMask::all(of).into(),
         ..Component::default()
     }))
 }
@@ -202,7 +202,7 @@ fn shared(tasks: u32, cores: u32, of: usize) -> Arc<Demand> {
     Arc::new(Demand::from(Component {
         tasks,
         per_task: amounts(cores),
-        allowed: NodeMask::all(of),
+        allowed: NodeMask::all(of).into(),
         ..Component::default()
     }))
 }

@@ -385,7 +385,7 @@ impl Scheduler {
         let mut demand = inquiry.job.demand.first().clone();
         let queue = self.queue(inquiry.job.queue);
         let nodes = queue.map(|queue| demand.allowed.and(&queue.nodes));
-        demand.allowed = nodes.unwrap_or_default();
+        demand.allowed = nodes.unwrap_or_default().into();
         demand
     }
 }

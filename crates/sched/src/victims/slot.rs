@@ -81,7 +81,7 @@ impl Scheduler {
             planner.set_expected_end(*one, start);
         }
         let mut demand = job.demand.first().clone();
-        demand.allowed = demand.allowed.and(&nodes);
+        demand.allowed = demand.allowed.and(&nodes).into();
         let shares = planner.place(now, &demand, start, job.limit)?;
         let wants = job.holds.on(&shares);
         let free = planner.are_amounts_free(now, &wants, start, job.limit);

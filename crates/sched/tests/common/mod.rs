@@ -264,7 +264,7 @@ fn component(request: &Request, all: u32) -> Component {
         },
         per_node,
         exclusive: request.exclusive,
-        allowed: mask(!request.avoid & all),
+        allowed: mask(!request.avoid & all).into(),
         required: mask(request.required & all),
         counted: Vec::new(),
         tiers: request.tiers.iter().map(|t| mask(t & all)).collect(),

@@ -93,7 +93,7 @@ pub fn build(
         environment: context.environment,
         login_environment: job_options.login,
         umask: context.umask,
-        rlimits: limits(context.rlimits, &job_options.propagate),
+        rlimits: limits(context.rlimits, &job_options.propagate).into(),
         warn: job_options.signal,
         mail: job_options.mail(),
         dialect: Dialect::Slurm,
@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(spec.dialect, Dialect::Slurm);
         assert_eq!(spec.dependencies[0].delay.secs(), 300);
         assert_eq!(spec.licenses.get("l"), 2);
-        assert_eq!(spec.rlimits, [("CORE".to_owned(), 0, 0)]);
+        assert_eq!(*spec.rlimits, [("CORE".to_owned(), 0, 0)]);
         assert!(spec.hold && spec.requeue && spec.priority.is_none() && array.is_none());
         let fine = |line: &str| build(&job_options(line), context()).is_ok();
         assert!(fine("--deadline=now"));

@@ -25,7 +25,7 @@ impl Jobs {
         if target.task.is_some() {
             return (self.ids_of(target), true);
         }
-        if let Some(group) = self.groups.get(&target.job) {
+        if let Some(group) = self.group(&target.job) {
             let from = expanding.next;
             let to = group.fates.len().min(from.saturating_add(most));
             expanding.next = to;
@@ -53,7 +53,7 @@ impl Jobs {
     pub(crate) fn ids_of(&self, target: JobRef) -> Vec<JobId> {
         let known = |id: &JobId| self.live.contains_key(id) || self.ended.has(*id);
         if let Some(task) = target.task {
-            if let Some(group) = self.groups.get(&target.job) {
+            if let Some(group) = self.group(&target.job) {
                 return group
                     .task(task)
                     .map(|(id, _)| id)
@@ -63,7 +63,7 @@ impl Jobs {
             }
             return self.ended_task(target.job, task).into_iter().collect();
         }
-        if let Some(group) = self.groups.get(&target.job) {
+        if let Some(group) = self.group(&target.job) {
             return group.ids().filter(known).collect();
         }
         let ended_array: Vec<JobId> = self
@@ -106,7 +106,7 @@ impl Jobs {
 
     /// Whose a reference is: what it stands for all belongs to one submission.
     pub(crate) fn submitted_of(&self, target: JobRef) -> Option<&Submitted> {
-        let group = self.groups.get(&target.job);
+        let group = self.group(&target.job);
         if let Some(group) = group.filter(|_| target.task.is_none()) {
             return Some(&group.submitted);
         }
@@ -121,21 +121,21 @@ impl Jobs {
             Some(_) => *self.ids_of(target).first()?,
             None => first(),
         };
-        let live = self.live.get(&id).map(|job| &*job.submitted);
+        let live = self.get(&id).map(|job| &*job.submitted);
         live.or_else(|| self.ended.get(id).map(|ended| &*ended.submitted))
     }
 
     /// The first live job that a reference stands for.
     pub(crate) fn first_of(&self, target: JobRef) -> Option<&Job> {
-        match self.groups.get(&target.job) {
+        match self.group(&target.job) {
             Some(group) if target.task.is_none() => {
                 let live = |at: &usize| group.fates[*at] == TaskOutcome::Live;
                 let first = (0..group.fates.len()).find(live)?;
-                self.live.get(&group.id_at(first))
+                self.get(&group.id_at(first))
             }
             Some(_) | None => {
                 let ids = self.ids_of(target).into_iter();
-                ids.filter_map(|id| self.live.get(&id)).next()
+                ids.filter_map(|id| self.get(&id)).next()
             }
         }
     }
@@ -144,7 +144,7 @@ impl Jobs {
 /// The first job that a reference stands for and the planner has in its queue.
 pub(crate) fn first_queued(jobs: &Jobs, planning: &Planning, target: JobRef) -> Option<JobId> {
     let waits = |id: &JobId| planning.cluster().is_waiting(*id);
-    match jobs.groups.get(&target.job) {
+    match jobs.group(&target.job) {
         Some(group) if target.task.is_none() && group.queued == 0 => None,
         Some(group) if target.task.is_none() => group.ids().find(waits),
         Some(_) | None => jobs.ids_of(target).into_iter().find(waits),
@@ -171,7 +171,7 @@ pub(crate) fn name_of(jobs: &Jobs, id: JobId) -> String {
         let ended = jobs.ended.get(id)?;
         Some(ended_job(id, ended).job)
     };
-    let job = jobs.live.get(&id).map(ref_of);
+    let job = jobs.get(&id).map(ref_of);
     job.or_else(ended)
         .map_or_else(|| id.to_string(), |job| job.to_string())
 }
@@ -183,7 +183,7 @@ pub(crate) fn array_is_full(
     reservations: &Reservations,
     job: &Job,
 ) -> bool {
-    let Some(group) = jobs.groups.get(&job.submitted.base) else {
+    let Some(group) = jobs.group(&job.submitted.base) else {
         return false;
     };
     let full = group
@@ -195,7 +195,7 @@ pub(crate) fn array_is_full(
 impl Jobs {
     pub(crate) fn count_queued(&mut self, turn: &mut Turn, base: JobId, more: bool) {
         turn.looked(1);
-        if let Some(group) = self.groups.get_mut(&base) {
+        if let Some(group) = self.group_mut(&base) {
             group.queued = if more {
                 group.queued + 1
             } else {
@@ -209,7 +209,7 @@ impl Jobs {
 
     /// The next task that waited for others of its array and need not any more.
     pub(crate) fn next_throttled(&self, base: JobId) -> Option<JobId> {
-        let group = self.groups.get(&base)?;
+        let group = self.group(&base)?;
         let busy = group.running + group.queued;
         let room = group.at_once.is_none_or(|most| busy < most);
         let next = group.throttled.first().filter(|_| room)?;

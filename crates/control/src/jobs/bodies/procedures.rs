@@ -19,12 +19,13 @@ impl Jobs {
     pub(crate) fn new_body(
         &mut self,
         old: &Submitted,
-        spec: JobSpec,
+        spec: Arc<JobSpec>,
         queue: String,
         place: Place,
     ) -> Arc<Submitted> {
-        let group = self.groups.get_mut(&old.base);
+        let group = self.group_mut(&old.base);
         let number = group.map_or(old.body + 1, Group::new_number);
+        let spec = self.share(spec);
         Arc::new(old.with(number, spec, queue, place))
     }
 }
@@ -38,7 +39,7 @@ pub(crate) fn body_in(
     place: Place,
 ) -> Arc<Submitted> {
     let name = queues.name(queue).to_owned();
-    let group = jobs.groups.get(&old.base);
+    let group = jobs.group(&old.base);
     let moved = group.and_then(|group| group.body_like(&old.spec, &name));
     moved.unwrap_or_else(|| jobs.new_body(old, old.spec.clone(), name, place))
 }
@@ -50,7 +51,7 @@ pub(crate) fn know_body(
     submitted: &Arc<Submitted>,
     stored: bool,
 ) {
-    let Some(group) = jobs.groups.get_mut(&submitted.base) else {
+    let Some(group) = jobs.group_mut(&submitted.base) else {
         return;
     };
     if group.bodies.contains_key(&submitted.body) {
@@ -72,7 +73,7 @@ pub(crate) fn know_body(
 impl Jobs {
     /// A body out of the store.
     pub(crate) fn is_written(&mut self, submitted: &Submitted) {
-        let group = self.groups.get_mut(&submitted.base);
+        let group = self.group_mut(&submitted.base);
         if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {
             body.stored = true;
         }
@@ -80,12 +81,12 @@ impl Jobs {
 
     /// A job whose row was loaded, or is about to be written.
     pub(crate) fn has_row(&mut self, id: JobId) {
-        let Some(job) = self.live.get_mut(&id) else {
+        let Some(job) = self.get_mut(&id) else {
             return;
         };
         let base = job.submitted.base;
         if !std::mem::replace(&mut job.has_row, true)
-            && let Some(group) = self.groups.get_mut(&base)
+            && let Some(group) = self.group_mut(&base)
         {
             group.plain = group.plain.saturating_sub(1);
         }
@@ -93,7 +94,7 @@ impl Jobs {
 
     /// That body is the one of an ended job's row.
     pub(crate) fn is_stored(&mut self, submitted: &Submitted, stored: bool) {
-        let group = self.groups.get_mut(&submitted.base);
+        let group = self.group_mut(&submitted.base);
         if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {
             body.stored |= stored;
             body.named |= stored;
@@ -108,12 +109,12 @@ pub(crate) fn join_body(
     aside: &Aside,
     submitted: &Arc<Submitted>,
 ) {
-    let group = jobs.groups.get(&submitted.base);
+    let group = jobs.group(&submitted.base);
     if group.is_some_and(|group| !group.bodies.contains_key(&submitted.body)) {
         know_body(jobs, planning, submitted, submitted.body == 0);
         wait_for_others(jobs, aside, Waiter::of(submitted), submitted);
     }
-    let group = jobs.groups.get_mut(&submitted.base);
+    let group = jobs.group_mut(&submitted.base);
     if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {
         body.jobs += 1;
     }
@@ -127,7 +128,7 @@ pub(crate) fn leave_body(
     submitted: &Submitted,
     named: bool,
 ) {
-    let Some(group) = jobs.groups.get_mut(&submitted.base) else {
+    let Some(group) = jobs.group_mut(&submitted.base) else {
         return;
     };
     let common = group.submitted.body;
@@ -142,8 +143,9 @@ pub(crate) fn leave_body(
     let gone = body.stored && !body.named && submitted.body > 0;
     group.bodies.remove(&submitted.body);
     let name = &submitted.spec.name;
-    let mut others = group.bodies.values().map(|body| &body.submitted.spec.name);
-    if !others.any(|other| other == name) {
+    let same = |body: &Body| body.submitted.spec.name == *name;
+    let kept = group.bodies.values().any(same);
+    if !kept {
         jobs.leave_name(submitted.uid, name, submitted.base);
     }
     leave_within(planning, submitted);
@@ -159,7 +161,7 @@ pub(crate) fn leave_body(
 impl Jobs {
     /// Writes a body that a row is about to name.
     pub(crate) fn store_body(&mut self, turn: &mut Turn, submitted: &Submitted) {
-        let group = self.groups.get_mut(&submitted.base);
+        let group = self.group_mut(&submitted.base);
         let body = group.and_then(|group| group.bodies.get_mut(&submitted.body));
         if body.is_some_and(|body| !std::mem::replace(&mut body.stored, true)) {
             turn.record(Record::Body {
@@ -180,7 +182,7 @@ pub(crate) fn stand(
     held: Option<HeldBy>,
 ) {
     let base = submitted.base;
-    let Some(group) = jobs.groups.get_mut(&base) else {
+    let Some(group) = jobs.group_mut(&base) else {
         return;
     };
     let before = group.held;
@@ -189,7 +191,7 @@ pub(crate) fn stand(
     if other {
         join_body(jobs, planning, aside, submitted);
         jobs.store_body(turn, submitted);
-        if let Some(group) = jobs.groups.get_mut(&base) {
+        if let Some(group) = jobs.group_mut(&base) {
             group.submitted = submitted.clone();
         }
         leave_body(jobs, planning, turn, submitted, false); // it is kept as the common one
@@ -201,7 +203,7 @@ pub(crate) fn stand(
 
 impl Jobs {
     pub(crate) fn save_standing(&self, turn: &mut Turn, base: JobId) {
-        if let Some(group) = self.groups.get(&base) {
+        if let Some(group) = self.group(&base) {
             turn.record(Record::Standing(StandingRow {
                 base,
                 body: group.submitted.body,
@@ -214,7 +216,7 @@ impl Jobs {
     /// A job is about to have a row of its own.
     pub(crate) fn stands_apart(&mut self, turn: &mut Turn, id: JobId) {
         self.has_row(id);
-        if let Some(submitted) = self.live.get(&id).map(|job| job.submitted.clone()) {
+        if let Some(submitted) = self.get(&id).map(|job| job.submitted.clone()) {
             self.store_body(turn, &submitted);
         }
     }

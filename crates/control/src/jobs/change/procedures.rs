@@ -23,7 +23,7 @@ use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::JobChange;
 use cosy_model::node::NodeOrder;
-use cosy_model::{About, JobId, Refusal, RefusalCode, Span};
+use cosy_model::{About, JobId, JobSpec, Refusal, RefusalCode, Span};
 use std::sync::Arc;
 
 /// Of a job that holds nodes only what does not concern them can be changed.
@@ -142,7 +142,7 @@ impl Jobs {
         {
             return Ok(body.submitted.clone());
         }
-        let mut spec = old.spec.clone();
+        let mut spec = JobSpec::clone(&old.spec);
         let change = JobChange {
             at_once: None,
             nodes: None, // should it run again, then as at first
@@ -150,10 +150,10 @@ impl Jobs {
         };
         apply(&mut spec, &change);
         check_spec(&spec)?;
-        if spec == old.spec {
+        if spec == *old.spec {
             return Ok(old.clone());
         }
-        let new = self.new_body(old, spec, old.queue.clone(), old.place.clone());
+        let new = self.new_body(old, Arc::new(spec), old.queue.clone(), old.place.clone());
         bulk.has_rewritten(key, new.body);
         Ok(new)
     }

@@ -74,7 +74,7 @@ impl Jobs {
         let live = self.live.range(..id).next_back();
         let live = live.map(|(first, job)| (*first, job.spec()));
         let ended = self.ended.range(..id).next_back();
-        let ended = ended.map(|(first, ended)| (first, &ended.submitted.spec));
+        let ended = ended.map(|(first, ended)| (first, &*ended.submitted.spec));
         let has =
             |(first, spec): &(JobId, &JobSpec)| id.0 - first.0 < spec.component_count() as u64;
         let found = [live, ended].into_iter().flatten().find(has);

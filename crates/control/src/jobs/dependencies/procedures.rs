@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Jobs {
     /// First id of the submission that a job belongs to.
     pub(crate) fn base_of(&self, id: JobId) -> JobId {
-        if let Some(job) = self.live.get(&id) {
+        if let Some(job) = self.get(&id) {
             return job.submitted.base;
         }
         if let Some((base, group)) = self.groups.range(..=id).next_back()
@@ -207,10 +207,10 @@ fn standing(jobs: &Jobs, aside: &Aside, target: JobRef) -> Option<Standing> {
         });
     }
     if let Some(task) = target.task {
-        let (id, fate) = jobs.groups.get(&target.job)?.task(task)?;
+        let (id, fate) = jobs.group(&target.job)?.task(task)?;
         return jobs.standing_of_task(id, fate);
     }
-    if let Some(group) = jobs.groups.get(&target.job) {
+    if let Some(group) = jobs.group(&target.job) {
         return Some(Standing {
             started: group.all_touched(),
             ended: group.live == 0,
@@ -219,7 +219,7 @@ fn standing(jobs: &Jobs, aside: &Aside, target: JobRef) -> Option<Standing> {
     }
     let base = jobs.base_of(target.job);
     if base != target.job
-        && let Some(group) = jobs.groups.get(&base)
+        && let Some(group) = jobs.group(&base)
     {
         let fate = group.fates.get(group.place_of(target.job)).copied()?;
         return jobs.standing_of_task(target.job, fate);
@@ -234,7 +234,7 @@ fn standing(jobs: &Jobs, aside: &Aside, target: JobRef) -> Option<Standing> {
 
 impl Jobs {
     fn standing_of_task(&self, id: JobId, fate: TaskOutcome) -> Option<Standing> {
-        let started = self.live.get(&id).is_none_or(|j| !j.is_waiting());
+        let started = self.get(&id).is_none_or(|j| !j.is_waiting());
         Some(Standing {
             started,
             ended: fate != TaskOutcome::Live,
@@ -245,7 +245,7 @@ impl Jobs {
     /// The latest start of a job or of an array's tasks, as far as known.
     fn last_start(&self, target: JobRef) -> Option<Time> {
         if target.task.is_none() {
-            let live = self.groups.get(&target.job).map(|group| group.last_start);
+            let live = self.group(&target.job).map(|group| group.last_start);
             let over = || {
                 self.dependencies
                     .last_starts
@@ -257,7 +257,7 @@ impl Jobs {
             }
         }
         let start = |id: JobId| {
-            let run = self.live.get(&id).and_then(Job::run);
+            let run = self.get(&id).and_then(Job::run);
             let live = run.map(|run| run.started().unwrap_or(run.allocated()));
             live.or_else(|| self.ended.get(id)?.row.end.as_ref()?.start)
         };
@@ -300,7 +300,7 @@ pub(crate) fn keep_facts(jobs: &mut Jobs, aside: &Aside, base: JobId) {
             }
         }
     }
-    let start = jobs.groups.get(&base).and_then(|group| group.last_start);
+    let start = jobs.group(&base).and_then(|group| group.last_start);
     jobs.dependencies
         .last_starts
         .extend(start.map(|start| (base, start)));
@@ -334,7 +334,7 @@ impl Jobs {
 
     /// What those who wait ask for, and the indices of their array.
     fn waiting(&self, waiter: Waiter) -> Option<(&Submitted, &[u32])> {
-        let group = self.groups.get(&waiter.base)?;
+        let group = self.group(&waiter.base)?;
         let body = group.bodies.get(&waiter.body)?;
         Some((&body.submitted, group.indices.as_deref().unwrap_or_default()))
     }
@@ -433,7 +433,7 @@ impl Jobs {
 
     /// Whom of those who wait for tasks of a submission the progress of one of them concerns.
     fn concerned(&self, waiter: Waiter, progress: Progress) -> Option<Again> {
-        let group = self.groups.get(&waiter.base)?;
+        let group = self.group(&waiter.base)?;
         let submitted = &group.bodies.get(&waiter.body)?.submitted;
         let mut same_index = false;
         for dependency in &submitted.spec.dependencies {
@@ -452,7 +452,7 @@ impl Jobs {
 /// A job that had ended waits again: how it ended is no longer true, and those who depend
 /// on it wait for its next end, also those who waited for nothing any more.
 pub(crate) fn lives_again(jobs: &mut Jobs, aside: &Aside, base: JobId) {
-    let Some(group) = jobs.groups.get(&base) else {
+    let Some(group) = jobs.group(&base) else {
         return;
     };
     let ids = group.fates.len() + group.submitted.spec.further_components.len();
@@ -470,7 +470,7 @@ pub(crate) fn lives_again(jobs: &mut Jobs, aside: &Aside, base: JobId) {
         .flat_map(|(_, by)| by);
     let by: BTreeSet<Waiter> = by.copied().collect();
     for waiter in by {
-        let group = jobs.groups.get(&waiter.base);
+        let group = jobs.group(&waiter.base);
         let body = group.and_then(|group| group.bodies.get(&waiter.body));
         if let Some(submitted) = body.map(|body| body.submitted.clone()) {
             wait_for_others(jobs, aside, waiter, &submitted);
@@ -482,7 +482,7 @@ pub(crate) fn lives_again(jobs: &mut Jobs, aside: &Aside, base: JobId) {
 impl Jobs {
     /// Has those looked at that wait for a job that has just started.
     pub(crate) fn tell_of_start(&mut self, id: JobId) {
-        let Some(job) = self.live.get(&id) else {
+        let Some(job) = self.get(&id) else {
             return;
         };
         let base = job.submitted.base;
@@ -490,7 +490,7 @@ impl Jobs {
             base,
             id,
             index: job.member.map(|member| member.index),
-            whole: self.groups.get(&base).is_some_and(Group::all_touched),
+            whole: self.group(&base).is_some_and(Group::all_touched),
         });
     }
 }
@@ -551,7 +551,7 @@ impl Jobs {
             && due.len() < BEGINS
         {
             self.begins.pop_first();
-            due.extend(self.live.get(&id).map(|job| (begin, job.rank(), id)));
+            due.extend(self.get(&id).map(|job| (begin, job.rank(), id)));
         }
         due.sort_unstable();
         for (_, _, id) in due {

@@ -155,7 +155,7 @@ fn body_of_row(
             .values()
             .next_back()
             .map(|body| &body.submitted);
-        let same = latest.filter(|s| s.spec == **spec && s.queue == *queue);
+        let same = latest.filter(|s| *s.spec == **spec && s.queue == *queue);
         if let Some(same) = same {
             return Some(same.clone());
         }

@@ -22,7 +22,7 @@ pub(crate) fn next_within(
 /// True when those jobs all wait for the same as before, so that looking at each would tell
 /// nothing new.
 pub(crate) fn still_wait(jobs: &Jobs, aside: &Aside, now: Time, waiter: Waiter) -> bool {
-    let group = jobs.groups.get(&waiter.base);
+    let group = jobs.group(&waiter.base);
     let Some(body) = group.and_then(|group| group.bodies.get(&waiter.body)) else {
         return true;
     };
@@ -43,7 +43,7 @@ impl Jobs {
         eligible: Option<Time>,
         reason: Option<WaitReason>,
     ) {
-        let Some(job) = self.live.get_mut(&id) else {
+        let Some(job) = self.get_mut(&id) else {
             return;
         };
         let of = Waiter::of(job.submitted());
@@ -56,7 +56,7 @@ impl Jobs {
 
     /// Has all jobs of a submission looked at.
     pub(crate) fn review_all_of(&mut self, base: JobId) {
-        let bodies = self.groups.get(&base).into_iter();
+        let bodies = self.group(&base).into_iter();
         let bodies = bodies.flat_map(|group| group.bodies.keys());
         let jobs: Vec<Waiter> = bodies.map(|body| Waiter { base, body: *body }).collect();
         for jobs in jobs {

@@ -22,7 +22,7 @@ use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::JobChange;
 use cosy_model::node::NodeOrder;
-use cosy_model::{About, Dialect, EventObject, JobId, NodeId, Refusal, RefusalCode, User};
+use cosy_model::{About, Dialect, EventObject, JobId, JobSpec, NodeId, Refusal, RefusalCode, User};
 use std::sync::Arc;
 
 pub(crate) fn signal_job(
@@ -143,7 +143,7 @@ pub(crate) fn changed_body(
         }
         return Ok(new);
     }
-    let mut spec = old.spec.clone();
+    let mut spec = JobSpec::clone(&old.spec);
     crate::jobs::change::apply(&mut spec, change);
     let outcome = Outcome {
         queue: change.queue.as_deref(),
@@ -161,9 +161,9 @@ pub(crate) fn changed_body(
         (spec.account, spec.qos) = (standing.account, standing.qos);
         spec.time_limit = time_limit;
         let queue = rooms.queues.name(queue).to_owned();
-        match queue == old.queue && spec == old.spec {
+        match queue == old.queue && spec == *old.spec {
             true => old.clone(),
-            false => rooms.jobs.new_body(old, spec, queue, place),
+            false => rooms.jobs.new_body(old, Arc::new(spec), queue, place),
         }
     });
     rooms.jobs.note_made(bulk, old, &new);

@@ -37,7 +37,7 @@ pub(crate) fn place(
     Ok(Place::Good {
         queue: queue_id,
         level: crate::queues::access::level(queue.spec(), user),
-        demand: Arc::new(demand),
+        demand: planning.cluster().shared_demand(queue_id, Arc::new(demand)),
         limit,
         least: least_of_all(config, machine, queues, spec, queue_id),
     })
@@ -127,7 +127,7 @@ pub(crate) fn demand(
         exclusive: request.exclusive || queue.spec().exclusive,
         counted: machine.counted(request, &allowed),
         tiers: tiers(config, machine, request, &allowed)?,
-        allowed,
+        allowed: queue.own_or(allowed),
         required: mask(machine, &request.require)?,
     };
     fits_somewhere(machine, planning, &demand, queue)?;

@@ -277,12 +277,12 @@ fn newcomer(rooms: &Rooms, now: Time, plain: PlainJob<'_>, demand: Arc<Demand>) 
             limit: plain.length,
             least,
         },
-        spec: JobSpec {
+        spec: Arc::new(JobSpec {
             account: as_whom.account.clone(),
             qos: as_whom.qos.clone(),
             time_limit: Some(plain.length),
             ..plain.spec
-        },
+        }),
         flow: None,
         only: None,
     }

@@ -37,7 +37,7 @@ pub(super) struct AllKinds {
 }
 
 /// Nodes by what is allowed, of each set.
-type NodesByMask = Vec<(NodeMask, Vec<Arc<[NodeId]>>)>;
+type NodesByMask = Vec<(Arc<NodeMask>, Vec<Arc<[NodeId]>>)>;
 
 impl AllKinds {
     /// # Errors

@@ -27,7 +27,7 @@ fn demand(all: usize, nodes: Option<u32>, tasks: u32, exclusive: bool) -> Arc<Co
         tasks,
         per_task: node(1),
         exclusive,
-        allowed: NodeMask::all(all),
+        allowed: NodeMask::all(all).into(),
         ..Component::default()
     })
 }
