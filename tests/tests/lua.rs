@@ -294,6 +294,8 @@ function slurm_job_submit(d, parts)
         return slurm.ERROR
     end
     slurm.log_user("%s %s %s", d.default_account, d.default_qos, d.assoc_qos)
+    slurm.log_user("%s %s %s", d.assoc_comment, slurm.get_qos_priority("high"),
+        tostring(slurm.get_qos_priority("none")))
     slurm.log_user("%s %s", parts.main.allow_accounts, parts.main.deny_qos)
     if d.name == "points" then d.site_factor = slurm.NICE_OFFSET + 500 end
     return slurm.SUCCESS
@@ -320,8 +322,8 @@ fn accounts_are_read_and_points_of_the_site_given() {
     };
     let submit = format!("[submit]\nlua = {:?}\n", site.file());
     let mut c = people::start(1, with(&submit));
-    let people = "[[qos]]\nname='high'\n[[account]]\nname='physics'\nqos='high,normal'\n\
-        [[user]]\nname='ann'\n[[user.in]]\naccount='physics'\ndefault-qos='high'\n";
+    let people = "[[qos]]\nname='high'\npriority=40\n[[account]]\nname='physics'\nqos='high,normal'\n\
+        [[user]]\nname='ann'\n[[user.in]]\naccount='physics'\ndefault-qos='high'\ncomment='guest of lab 3'\n";
     fs::write(c.work().join("site.toml"), people).unwrap();
     c.run(&["cadm", "account", "load", "site.toml"]).expect(0);
     // What is submitted waits.
@@ -336,6 +338,7 @@ fn accounts_are_read_and_points_of_the_site_given() {
         lines,
         [
             "sbatch: physics high high,normal",
+            "sbatch: guest of lab 3 40 nil",
             "sbatch: physics,chem low"
         ]
     );

@@ -7,6 +7,7 @@ use cosy_control::*;
 use cosy_model::api::{JobChange, JobFilter, JobRef, Reply, Request, Submission};
 use cosy_model::policy::*;
 use cosy_model::*;
+use std::collections::{BTreeMap, BTreeSet};
 use world::*;
 
 fn submission(name: &str) -> Request {
@@ -162,6 +163,28 @@ fn what_rules_give_to_a_change_needs_no_administrator() {
     }
 }
 
+/// Accounts by login name, as they are told.
+fn described(
+    world: &mut World,
+    who: User,
+    jobs: &[u64],
+    accounts: bool,
+) -> Option<BTreeMap<String, UserAccounts>> {
+    let client = ClientId(77_778);
+    let jobs = jobs.iter().map(|job| JobRef {
+        job: JobId(*job),
+        task: None,
+    });
+    world.event(Event::DescriptionsWanted(Box::new(DescriptionRequest {
+        client,
+        caller: Caller::known(who),
+        jobs: jobs.collect(),
+        queues: false,
+        accounts,
+    })));
+    world.described.remove(&client).map(|all| all.accounts)
+}
+
 /// All that accounts are told of, and nothing of whom nobody asks for.
 #[test]
 fn accounts_are_described() {
@@ -187,59 +210,98 @@ fn accounts_are_described() {
     };
     let qos = |name: &str| PolicyChange::AddQos {
         name: name.to_owned(),
-        set: QosChange::default(),
+        set: QosChange {
+            priority: Some(50),
+            ..QosChange::default()
+        },
     };
     let changes = vec![
         qos("high"),
         account("zoo", &["high", "normal"]),
         account("lab", &["high"]),
         member(key("zoo", Some("u1000"), None)),
-        member(key("lab", Some("u1000"), None)),
+        PolicyChange::AddAssociation {
+            key: key("lab", Some("u1000"), None),
+            set: AssociationChange {
+                // Longer than what is told, with an end between two bytes of a letter.
+                comment: Some(format!("x{}", "\u{fc}".repeat(3000))),
+                ..AssociationChange::default()
+            },
+        },
         member(key("lab", Some("u1001"), None)),
     ];
-    let made = world.ask_as(
-        user(0, "root"),
-        None,
-        Request::ChangePolicy {
-            changes,
-            dry_run: false,
-        },
-    );
-    assert!(!matches!(made, Reply::Refused(_)), "{made:?}");
+    change(&mut world, changes);
     let mine = world.submit(spec("mine"));
-    let mut described = |who: User, jobs: &[u64], accounts: bool| {
-        let client = ClientId(77_778);
-        let jobs = jobs.iter().map(|job| JobRef {
-            job: JobId(*job),
-            task: None,
-        });
-        world.event(Event::DescriptionsWanted(Box::new(DescriptionRequest {
-            client,
-            caller: Caller::known(who),
-            jobs: jobs.collect(),
-            queues: false,
-            accounts,
-        })));
-        world.described.remove(&client).map(|all| all.accounts)
-    };
+    let mut described = |who, jobs: &[u64], accounts| described(&mut world, who, jobs, accounts);
     assert_eq!(described(user(1000, "u1000"), &[], false), Some([].into()));
     let one = |account: &str, default_qos: &str, qos: &[&str]| UserAccount {
         account: account.to_owned(),
         queue: None,
         default_qos: Some(default_qos.to_owned()),
         qos: qos.iter().map(|q| (*q).to_owned()).collect(),
+        comment: String::new(),
     };
+    let qos_priorities = [("high".to_owned(), 50), ("normal".to_owned(), 0)];
     let own = UserAccounts {
         default_account: Some("zoo".to_owned()),
         accounts: vec![
             one("zoo", "normal", &["high", "normal"]),
-            one("lab", "high", &["high"]),
+            UserAccount {
+                comment: format!("x{}", "\u{fc}".repeat(2047)),
+                ..one("lab", "high", &["high"])
+            },
         ],
+        qos_priorities: qos_priorities.clone().into(),
+        priorities_left_out: false,
     };
-    let want = std::collections::BTreeMap::from([("u1000".to_owned(), own)]);
+    let want = BTreeMap::from([("u1000".to_owned(), own)]);
     assert_eq!(described(user(1000, "u1000"), &[], true), Some(want.clone()));
     // Of a change those of the job's owner, whoever changes it.
     assert_eq!(described(user(0, "root"), &[mine], true), Some(want));
     let stranger = described(user(1002, "u1002"), &[], true).unwrap_or_default();
-    assert_eq!(stranger["u1002"], UserAccounts::default());
+    let nobody = UserAccounts {
+        qos_priorities: qos_priorities.into(),
+        ..UserAccounts::default()
+    };
+    assert_eq!(stranger["u1002"], nobody);
+}
+
+/// Makes changes of the policy as root.
+fn change(world: &mut World, changes: Vec<PolicyChange>) {
+    let request = Request::ChangePolicy {
+        changes,
+        dry_run: false,
+    };
+    let made = world.ask_as(user(0, "root"), None, request);
+    assert!(!matches!(made, Reply::Refused(_)), "{made:?}");
+}
+
+#[test]
+fn of_many_qualities_of_service_those_of_the_own_accounts_are_told_first() {
+    let mut world = World::new(config(1, 4));
+    let qos = (0..limits::TOLD_PRIORITIES as u32).map(|n| PolicyChange::AddQos {
+        name: format!("q{n:04}"),
+        set: QosChange {
+            priority: Some(n),
+            ..QosChange::default()
+        },
+    });
+    let member = PolicyChange::AddAssociation {
+        key: AssociationKey {
+            account: ROOT.to_owned(),
+            user: Some("u1000".to_owned()),
+            queue: None,
+        },
+        set: AssociationChange {
+            qos: Some(QosListChange::Exactly(BTreeSet::from(["q0999".to_owned()]))),
+            ..AssociationChange::default()
+        },
+    };
+    change(&mut world, qos.chain([member]).collect());
+    let all = described(&mut world, user(1000, "u1000"), &[], true).unwrap();
+    let told = &all["u1000"];
+    assert!(told.priorities_left_out);
+    assert_eq!(told.qos_priorities.len(), limits::TOLD_PRIORITIES);
+    assert_eq!(told.qos_priorities.get("q0999"), Some(&999));
+    assert_eq!(told.qos_priorities.get("q0998"), None);
 }

@@ -3,6 +3,7 @@
 use crate::constants::{FLOATS, NUMBERS};
 use crate::description::{Description, Kind, Slot};
 use crate::{records, settings};
+use cosy_model::policy::UserAccounts;
 use cosy_rules::protocol::{Answer, LogLevel, LogLine, Question, QueueRow};
 use cosy_slurm::error_numbers::{ERRORS, sentence};
 use cosy_slurm::sentences::UNSPECIFIED;
@@ -65,7 +66,15 @@ struct Request {
 struct Loaded {
     lua: Lua,
     traces: Rc<Traces>,
+    prelude: Prelude,
+}
+
+/// What the host has of the prelude.
+struct Prelude {
+    /// Makes `job_desc`.
     description: Function,
+    /// Makes names of a partition raise an error.
+    left_out: Function,
 }
 
 impl Machine {
@@ -79,7 +88,7 @@ impl Machine {
             .to_owned();
         let machine = Self { script, name };
         let traces = Rc::new(Traces::default());
-        let failed = machine.run(&traces).err();
+        let failed = machine.run(&traces, None).err();
         let answer = Answer {
             log: traces.log.take(),
             failed,
@@ -102,7 +111,7 @@ impl Machine {
     }
 
     /// Makes a Lua and runs the script in it, which defines its functions.
-    fn run(&self, traces: &Rc<Traces>) -> Result<Loaded, String> {
+    fn run(&self, traces: &Rc<Traces>, accounts: Option<UserAccounts>) -> Result<Loaded, String> {
         let libraries = StdLib::TABLE
             | StdLib::STRING
             | StdLib::UTF8
@@ -113,7 +122,7 @@ impl Machine {
         lua.set_memory_limit(self.script.memory / 2)
             .map_err(|e| told(&e))?;
         count_instructions(&lua).map_err(|e| told(&e))?;
-        let description = prelude(&lua, traces).map_err(|e| told(&e))?;
+        let prelude = prelude(&lua, traces, accounts).map_err(|e| told(&e))?;
         let chunk = lua
             .load(&self.script.text)
             .set_name(format!("@{}", self.name))
@@ -133,12 +142,12 @@ impl Machine {
         Ok(Loaded {
             lua,
             traces: traces.clone(),
-            description,
+            prelude,
         })
     }
 
     fn judged(&self, question: Question, traces: &Rc<Traces>) -> Result<Answer, String> {
-        let loaded = self.run(traces)?;
+        let loaded = self.run(traces, question.accounts.clone())?;
         traces.quiet.set(false);
         let before = records::job_desc(&question);
         let request = Rc::new(Request {
@@ -193,7 +202,7 @@ impl Loaded {
         let lua = &self.lua;
         let description = self.description(request)?;
         let queues = question.queues.as_deref().unwrap_or_default();
-        let partitions = partitions(lua, queues)?;
+        let partitions = partitions(lua, queues, &self.prelude.left_out)?;
         let uid = question.fields.get("uid").and_then(|uid| uid.as_i64());
         let uid = uid.unwrap_or_default();
         let globals = lua.globals();
@@ -266,7 +275,9 @@ impl Loaded {
                 all.insert(name, value);
                 Ok(())
             })?;
-        self.description.call((get, set, variable, set_variable))
+        self.prelude
+            .description
+            .call((get, set, variable, set_variable))
     }
 }
 
@@ -303,8 +314,12 @@ fn count_instructions(lua: &Lua) -> mlua::Result<()> {
     })
 }
 
-/// What scripts find; the function that makes `job_desc`.
-fn prelude(lua: &Lua, traces: &Rc<Traces>) -> mlua::Result<Function> {
+/// What scripts find.
+fn prelude(
+    lua: &Lua,
+    traces: &Rc<Traces>,
+    accounts: Option<UserAccounts>,
+) -> mlua::Result<Prelude> {
     let constants = lua.create_table()?;
     for (name, number) in NUMBERS {
         constants.raw_set(*name, *number)?;
@@ -342,16 +357,34 @@ fn prelude(lua: &Lua, traces: &Rc<Traces>) -> mlua::Result<Function> {
         }))
     })?;
     host.raw_set("minutes", minutes)?;
+    let priority = lua.create_function(move |_, name: String| {
+        Ok(match records::qos_priority(accounts.as_ref(), &name) {
+            Ok(priority) => (priority, None),
+            Err(why) => (None, Some(why)),
+        })
+    })?;
+    host.raw_set("qos_priority", priority)?;
     let chunk = lua.load(include_str!("prelude.lua")).set_name("=prelude");
-    chunk.call(host)
+    let (description, left_out) = chunk.call(host)?;
+    Ok(Prelude {
+        description,
+        left_out,
+    })
 }
 
-fn partitions(lua: &Lua, queues: &[QueueRow]) -> mlua::Result<Table> {
+fn partitions(lua: &Lua, queues: &[QueueRow], left_out: &Function) -> mlua::Result<Table> {
     let all = lua.create_table()?;
+    let names = lua.create_table()?;
+    for name in records::LEFT_OUT {
+        names.raw_set(name, true)?;
+    }
     for row in queues {
         let one = lua.create_table()?;
         for (name, slot) in records::partition(row) {
             one.raw_set(name, value(lua, &slot)?)?;
+        }
+        if row.lists_left_out {
+            left_out.call::<()>((&one, &names))?;
         }
         all.raw_set(row.name.as_str(), one)?;
     }

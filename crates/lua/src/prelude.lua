@@ -67,6 +67,11 @@ slurm.error = function(text) host.log("error", tostring(text)) end
 slurm.user_msg = function(text) host.tell(tostring(text)) end
 slurm.log_user = function(...) host.tell(format(...)) end
 slurm.time_str2mins = host.minutes
+slurm.get_qos_priority = function(name)
+  local priority, why = host.qos_priority(name)
+  if why then error("slurm.get_qos_priority: " .. why, 2) end
+  return priority
+end
 local nowhere = {
   __index = function() error("slurm.jobs and slurm.reservations are not there: a script sees the request and the partitions", 2) end,
   __pairs = function() error("slurm.jobs and slurm.reservations are not there: a script sees the request and the partitions", 2) end,
@@ -89,8 +94,20 @@ print = function(...)
   host.log("info", table.concat(words, "\t"))
 end
 
+-- What is not told of a partition must not become nil, which would open it to everybody.
+local function left_out(partition, names)
+  return setmetatable(partition, {
+    __index = function(_, key)
+      if names[key] then
+        error(format("part_list['%s'].%s is too long to be told: what it says is not known here", partition.name, key), 2)
+      end
+    end,
+    __metatable = "closed",
+  })
+end
+
 -- The request, and its variables.
-return function(get, set, variable, set_variable)
+local function description(get, set, variable, set_variable)
   local environment = setmetatable({}, {
     __index = function(_, name) return variable(name) end,
     __newindex = function(_, name, value) set_variable(name, value) end,
@@ -103,3 +120,5 @@ return function(get, set, variable, set_variable)
     __newindex = function(_, name, value) set(name, value) end,
   })
 end
+
+return description, left_out

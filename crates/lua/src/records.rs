@@ -2,6 +2,7 @@
 
 use crate::constants::{INFINITE, MAIL, NICE_OFFSET, NO_VAL, NO_VAL16, SHARED_NONE, SHARED_OK};
 use crate::description::{Description, Slot};
+use cosy_model::policy::UserAccounts;
 use cosy_rules::protocol::{Question, QueueRow};
 use serde_json::{Map, Value as Json};
 
@@ -307,9 +308,31 @@ pub fn of_policy(question: &Question, description: &Description, name: &str) -> 
         "default_account" => accounts.default_account.clone(),
         "default_qos" => own().and_then(|own| own.default_qos.clone()),
         "assoc_qos" => own().map(|own| own.qos.join(",")),
+        "assoc_comment" => own().map(|own| own.comment.clone()),
         _ => None,
     };
     text.filter(|text| !text.is_empty()).map(Slot::Text)
+}
+
+/// Names that are not there for a partition whose lists are left out: what is nil would be read as
+/// "everybody may".
+pub const LEFT_OUT: [&str; 4] = ["allow_accounts", "deny_accounts", "allow_qos", "deny_qos"];
+
+/// The priority of a quality of service; none of one that is not there.
+///
+/// # Errors
+/// Nothing is told while the script is loaded, or not of as many as there are.
+pub fn qos_priority(accounts: Option<&UserAccounts>, name: &str) -> Result<Option<u32>, String> {
+    let accounts =
+        accounts.ok_or("priorities are known for a request, not while the script is loaded")?;
+    let told = accounts.qos_priorities.get(name).copied();
+    if told.is_none() && accounts.priorities_left_out {
+        let all = accounts.qos_priorities.len();
+        return Err(format!(
+            "'{name}' is not among the {all} qualities of service whose priorities are known here, and there are more"
+        ));
+    }
+    Ok(told)
 }
 
 /// A partition by the names that scripts know.

@@ -296,3 +296,5 @@ pub const ASKED_BYTES: usize = 4096;
 pub const TOLD_ACCOUNTS: usize = 200;
 /// Most qualities of service of each of them.
 pub const TOLD_QOS: usize = 250;
+/// Most qualities of service whose priorities they are told.
+pub const TOLD_PRIORITIES: usize = 1000;

@@ -4,8 +4,11 @@
 use super::Policy;
 use super::lifted::lifted_by;
 use crate::queues::demand::Lifted;
-use cosy_model::policy::{AssociationKey, Enforce, ROOT, UserAccount, UserAccounts};
+use cosy_model::policy::{
+    AssociationKey, AssociationRecord, Enforce, ROOT, UserAccount, UserAccounts,
+};
 use cosy_model::{About, Refusal, RefusalCode, limits};
+use std::collections::BTreeMap;
 
 /// An account and a quality of service that a job gets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,6 +34,14 @@ pub(crate) struct Asked<'a> {
     pub is_member: bool,
     /// The user is an administrator of the cluster, whom the root account is for.
     pub is_admin: bool,
+}
+
+/// As much of a comment as rules at submission are told.
+fn beginning(comment: &str) -> String {
+    let ends = comment.char_indices().map(|(at, c)| at + c.len_utf8());
+    let fitting = ends.take_while(|end| *end <= limits::COMMENT_BYTES);
+    let end = fitting.last().unwrap_or_default();
+    comment.get(..end).unwrap_or_default().to_owned()
 }
 
 impl Policy {
@@ -70,31 +81,50 @@ impl Policy {
     }
 
     /// The accounts of a user, the default one first, with what qualities of service jobs may have
-    /// there.
+    /// there, and priorities of qualities of service.
     pub(crate) fn accounts_of(&self, user: &str) -> UserAccounts {
         let default_account = self.user(user).and_then(|row| row.default_account.clone());
-        let all: Vec<&AssociationKey> = self.associations_of(user).map(|row| &row.key).collect();
-        let is_default = |key: &&&AssociationKey| Some(&key.account) == default_account.as_ref();
+        let all: Vec<&AssociationRecord> = self.associations_of(user).collect();
+        let is_default =
+            |row: &&&AssociationRecord| Some(&row.key.account) == default_account.as_ref();
         let first = all.iter().filter(is_default);
-        let others = all.iter().filter(|key| !is_default(key));
-        let one = |key: &&AssociationKey| UserAccount {
-            account: key.account.clone(),
-            queue: key.queue.clone(),
-            default_qos: self.default_qos(key),
+        let others = all.iter().filter(|row| !is_default(row));
+        let one = |row: &&AssociationRecord| UserAccount {
+            account: row.key.account.clone(),
+            queue: row.key.queue.clone(),
+            default_qos: self.default_qos(&row.key),
             qos: self
-                .allowed_qos(key)
+                .allowed_qos(&row.key)
                 .into_iter()
                 .take(limits::TOLD_QOS)
                 .collect(),
+            comment: beginning(&row.settings.comment),
         };
+        let told = first.chain(others).take(limits::TOLD_ACCOUNTS);
+        let accounts: Vec<UserAccount> = told.map(one).collect();
+        let qos_priorities = self.qos_priorities(&accounts);
         UserAccounts {
-            accounts: first
-                .chain(others)
-                .take(limits::TOLD_ACCOUNTS)
-                .map(one)
-                .collect(),
             default_account,
+            accounts,
+            priorities_left_out: qos_priorities.len() < self.qos.len(),
+            qos_priorities,
         }
+    }
+
+    /// Priorities of the qualities of service of these accounts, then of others as far as there is
+    /// room.
+    fn qos_priorities(&self, accounts: &[UserAccount]) -> BTreeMap<String, u32> {
+        let own = accounts.iter().flat_map(|row| &row.qos);
+        let mut told = BTreeMap::new();
+        for name in own.chain(self.qos.keys()) {
+            if told.len() >= limits::TOLD_PRIORITIES {
+                break;
+            }
+            if let Some(row) = self.qos(name) {
+                told.insert(name.clone(), row.priority);
+            }
+        }
+        told
     }
 
     /// The account and quality of service of a job that asks for that. Names are filled in where the

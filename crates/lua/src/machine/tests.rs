@@ -90,6 +90,7 @@ fn what_was_not_asked_for() {
         "default_account",
         "default_qos",
         "assoc_qos",
+        "assoc_comment",
     ] {
         check(&format!("job_desc.{name}"), "nil");
     }
@@ -543,8 +544,9 @@ fn accounts_and_qualities_of_service_of_the_user() {
         "accounts": [
             {"account": "physics", "default_qos": "normal", "qos": ["high", "normal"]},
             {"account": "physics", "queue": "gpu", "qos": ["gpu"]},
-            {"account": "lab", "default_qos": "lab", "qos": ["lab"]},
+            {"account": "lab", "default_qos": "lab", "qos": ["lab"], "comment": "until 2031"},
         ],
+        "qos_priorities": {"high": 1000, "normal": 0},
     });
     let asked = |more: Json| Question {
         accounts: Some(serde_json::from_value(accounts.clone()).unwrap()),
@@ -557,19 +559,22 @@ fn accounts_and_qualities_of_service_of_the_user() {
         answer
     };
     let body =
-        "slurm.log_user('%s %s %s', job_desc.default_account, tostring(job_desc.default_qos),
-        tostring(job_desc.assoc_qos))";
+        "slurm.log_user('%s %s %s %s', job_desc.default_account, tostring(job_desc.default_qos),
+        tostring(job_desc.assoc_qos), tostring(job_desc.assoc_comment))";
     let check = |before: &str, more: Json, want: &str| {
         let answer = judge(&format!("{before} {body}"), asked(more));
         assert_eq!(answer.remarks, [want], "{before}");
     };
-    check("", json!({}), "physics normal high,normal");
-    check("", json!({"target_queue": "gpu"}), "physics nil gpu");
-    check("", json!({"account": "lab"}), "physics lab lab");
-    check("", json!({"account": "none"}), "physics nil nil");
+    check("", json!({}), "physics normal high,normal nil");
+    check("", json!({"target_queue": "gpu"}), "physics nil gpu nil");
+    check("", json!({"account": "lab"}), "physics lab lab until 2031");
+    check("", json!({"account": "none"}), "physics nil nil nil");
     // As in Slurm they follow what the script sets.
-    check("job_desc.account = 'lab'", json!({}), "physics lab lab");
-    check("job_desc.partition = 'gpu'", json!({}), "physics nil gpu");
+    check("job_desc.account = 'lab'", json!({}), "physics lab lab until 2031");
+    check("job_desc.partition = 'gpu'", json!({}), "physics nil gpu nil");
+    let priorities = "slurm.log_user('%s %s %s', slurm.get_qos_priority('high'),
+        slurm.get_qos_priority('normal'), tostring(slurm.get_qos_priority('none')))";
+    assert_eq!(judge(priorities, asked(json!({}))).remarks, ["1000 0 nil"]);
     let fills = "if job_desc.qos == nil then job_desc.qos = job_desc.default_qos end";
     assert_eq!(Json::Object(judge(fills, asked(json!({}))).set), json!({"qos": "normal"}));
     // Nobody sets them, and a user whom the policy does not know has none.
@@ -581,6 +586,45 @@ fn accounts_and_qualities_of_service_of_the_user() {
     };
     let none = "slurm.log_user('%s', tostring(job_desc.default_account or job_desc.assoc_qos))";
     assert_eq!(judge(none, nobody).remarks, ["nil"]);
+}
+
+#[test]
+fn a_priority_that_is_not_told_is_an_error() {
+    let asks = "slurm.get_qos_priority('low') return slurm.SUCCESS";
+    let accounts = json!({"qos_priorities": {"high": 1000}, "priorities_left_out": true});
+    let question = Question {
+        accounts: Some(serde_json::from_value(accounts).unwrap()),
+        ..question(json!({}))
+    };
+    let (machine, _) = load(&submitting(asks));
+    let failed = machine.judge(question).failed.unwrap_or_default();
+    assert!(failed.contains("'low' is not among the 1 qualities of service"), "{failed}");
+    let (_, answer) = load(&format!("slurm.get_qos_priority('low') {}", submitting("")));
+    let failed = answer.failed.unwrap_or_default();
+    assert!(failed.contains("not while the script is loaded"), "{failed}");
+}
+
+#[test]
+fn lists_that_are_left_out_open_no_partition() {
+    let judge = |body: &str| {
+        let mut question = question(json!({}));
+        let gpu = &mut question.queues.as_mut().unwrap()[1];
+        (gpu.lists_left_out, gpu.qos) = (true, Some("part".to_owned()));
+        let (machine, _) = load(&submitting(body));
+        machine.judge(question)
+    };
+    for name in ["allow_accounts", "deny_accounts", "allow_qos", "deny_qos"] {
+        let answer =
+            judge(&format!("if part_list.gpu.{name} == nil then job_desc.partition = 'gpu' end"));
+        let failed = answer.failed.unwrap_or_default();
+        let want = format!("part_list['gpu'].{name} is too long to be told");
+        assert!(failed.contains(&want), "{failed}");
+    }
+    let others =
+        "slurm.log_user('%s %s %s', part_list.gpu.qos, tostring(part_list.gpu.allow_groups),
+        tostring(part_list.day.allow_accounts)) return slurm.SUCCESS";
+    let answer = judge(others);
+    assert_eq!(answer.remarks, ["part nil nil"], "{answer:?}");
 }
 
 #[test]

@@ -228,6 +228,13 @@ pub struct UserAccounts {
     /// Accounts that the user is in, the default one first; at most
     /// [`limits::TOLD_ACCOUNTS`](crate::limits::TOLD_ACCOUNTS).
     pub accounts: Vec<UserAccount>,
+    /// Priorities of qualities of service: those of these accounts, then others by name; at most
+    /// [`limits::TOLD_PRIORITIES`](crate::limits::TOLD_PRIORITIES).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub qos_priorities: BTreeMap<String, u32>,
+    /// The cluster has more qualities of service than are told.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub priorities_left_out: bool,
 }
 
 /// An account that a user is in.
@@ -245,6 +252,10 @@ pub struct UserAccount {
     /// Qualities of service that jobs may have; at most
     /// [`limits::TOLD_QOS`](crate::limits::TOLD_QOS).
     pub qos: Vec<String>,
+    /// The comment of the association; at most its first
+    /// [`limits::COMMENT_BYTES`](crate::limits::COMMENT_BYTES).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub comment: String,
 }
 
 impl UserAccounts {
