@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 pub(super) struct Table {
     open: Option<Raw>,
     share: Option<Raw>,
+    license_share: Option<Raw>,
     longest: Option<Raw>,
     ahead: Option<Raw>,
     notice: Option<Raw>,
@@ -21,6 +22,7 @@ pub(super) struct Table {
 pub(super) const NONE: Quotas = Quotas {
     open: None,
     share_ppm: None,
+    license_share_ppm: None,
     longest: None,
     ahead: None,
     notice: None,
@@ -31,6 +33,7 @@ pub(super) const NONE: Quotas = Quotas {
 pub(super) struct Patch {
     open: Option<Option<u32>>,
     share_ppm: Option<Option<u32>>,
+    license_share_ppm: Option<Option<u32>>,
     longest: Option<Option<Span>>,
     ahead: Option<Option<Span>>,
     notice: Option<Option<Span>>,
@@ -41,6 +44,7 @@ impl Patch {
         Self {
             open: switchable(check, table.open.as_ref(), values::count),
             share_ppm: switchable(check, table.share.as_ref(), values::share),
+            license_share_ppm: switchable(check, table.license_share.as_ref(), values::share),
             longest: switchable(check, table.longest.as_ref(), values::some_time),
             ahead: switchable(check, table.ahead.as_ref(), values::some_time),
             notice: switchable(check, table.notice.as_ref(), values::length),
@@ -51,6 +55,8 @@ impl Patch {
     pub(super) fn onto(&self, quotas: &mut Quotas) {
         quotas.open = self.open.unwrap_or(quotas.open);
         quotas.share_ppm = self.share_ppm.unwrap_or(quotas.share_ppm);
+        let licenses = self.license_share_ppm.unwrap_or(quotas.license_share_ppm);
+        quotas.license_share_ppm = licenses;
         quotas.longest = self.longest.unwrap_or(quotas.longest);
         quotas.ahead = self.ahead.unwrap_or(quotas.ahead);
         quotas.notice = self.notice.unwrap_or(quotas.notice);
@@ -60,6 +66,7 @@ impl Patch {
     pub(super) fn lay(&mut self, over: Self) {
         self.open = over.open.or(self.open);
         self.share_ppm = over.share_ppm.or(self.share_ppm);
+        self.license_share_ppm = over.license_share_ppm.or(self.license_share_ppm);
         self.longest = over.longest.or(self.longest);
         self.ahead = over.ahead.or(self.ahead);
         self.notice = over.notice.or(self.notice);

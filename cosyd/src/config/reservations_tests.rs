@@ -177,6 +177,7 @@ by = ["queue"]
 [reservations.per_user]
 open = "unlimited"
 share = 100
+license_share = 40
 longest = "off"
 ahead = "1d"
 notice = "2h"
@@ -190,6 +191,7 @@ share = 12.5
     let per_user = Quotas {
         open: None,
         share_ppm: Some(1_000_000),
+        license_share_ppm: Some(400_000),
         longest: None,
         ahead: hours(24),
         notice: hours(2),
@@ -275,6 +277,7 @@ fn protections_can_be_switched_off_one_by_one() {
     check("closed = false", |p| p.closed = false);
     check("per_user.open = 'off'", |p| p.per_user.open = None);
     check("per_user.share = 'off'", |p| p.per_user.share_ppm = None);
+    check("per_user.license_share = 0", |p| p.per_user.license_share_ppm = Some(0));
     check("per_user.longest = 'off'", |p| p.per_user.longest = None);
     check("per_user.ahead = 'off'", |p| p.per_user.ahead = None);
 }
@@ -372,6 +375,7 @@ fn ready_policies() {
             p.per_user = Quotas {
                 open: Some(4),
                 share_ppm: Some(150_000),
+                license_share_ppm: None,
                 longest: hours(168),
                 ahead: hours(90 * 24),
                 notice: hours(96),

@@ -120,6 +120,8 @@ pub struct Quotas {
     pub open: Option<u32>,
     /// Largest part of the nodes of any node class, in millionths.
     pub share_ppm: Option<u32>,
+    /// Largest part of the number of any licence, in millionths.
+    pub license_share_ppm: Option<u32>,
     /// Longest reservation that its users may book; `None` is not limited.
     pub longest: Option<Span>,
     /// How far ahead the start may be.
@@ -133,6 +135,7 @@ impl Default for Quotas {
         Self {
             open: Some(2),
             share_ppm: Some(200_000),
+            license_share_ppm: None,
             longest: Some(Span::from_secs(48 * 3600)),
             ahead: Some(Span::from_secs(14 * 86_400)),
             notice: None,

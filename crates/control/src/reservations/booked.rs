@@ -7,9 +7,12 @@ pub(super) mod tests;
 use crate::config::{ClusterConfig, Quotas};
 use crate::event::Caller;
 use crate::machine::Machine;
+use crate::planning::pools::procedures::licenses_at;
 use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
-use crate::reservations::admission::quota::{ClassShare, QuotaFacts, check_quotas, quotas_of};
+use crate::reservations::admission::quota::{
+    ClassShare, LicenseShare, QuotaFacts, check_quotas, quotas_of,
+};
 use crate::reservations::ask::ReservationRequest;
 use crate::reservations::ask::procedures::{policy_of, reservation_policy};
 use crate::reservations::{Reservation, Reservations};
@@ -27,6 +30,8 @@ pub(crate) struct Booked<'a> {
     parties: Vec<Party<'a>>,
     /// Empty while no quota limits the part of a class.
     classes: Classes,
+    /// How many licences there are.
+    config: &'a ClusterConfig,
 }
 
 struct Party<'a> {
@@ -75,6 +80,7 @@ pub(crate) fn booked<'a>(
         return Booked {
             parties: Vec::new(),
             classes: Classes::default(),
+            config,
         };
     }
     let (user, uid) = (&caller.user.name, caller.user.uid);
@@ -92,7 +98,11 @@ pub(crate) fn booked<'a>(
     } else {
         Classes::default()
     };
-    Booked { parties, classes }
+    Booked {
+        parties,
+        classes,
+        config,
+    }
 }
 
 impl Reservations {
@@ -145,9 +155,11 @@ fn node_classes(machine: &Machine, queues: &Queues) -> Classes {
 }
 
 impl Booked<'_> {
-    /// True when some quota limits the part of a class of nodes.
+    /// True when some quota limits the part of a class of nodes, or of a licence.
     pub(crate) fn limits_shares(&self) -> bool {
-        let limits = |party: &Party<'_>| party.quotas.share_ppm.is_some();
+        let limits = |party: &Party<'_>| {
+            party.quotas.share_ppm.is_some() || party.quotas.license_share_ppm.is_some()
+        };
         self.parties.iter().any(limits)
     }
 
@@ -159,7 +171,7 @@ impl Booked<'_> {
         wish: &ReservationRequest,
         estimate: &Estimate,
     ) -> Result<(), Refusal> {
-        self.check_all(now, estimate, run_length(wish, estimate), 0)
+        self.check_all(now, wish, estimate, run_length(wish, estimate), 0)
     }
 
     /// The same for a slot of a workflow, of which others may count already.
@@ -171,7 +183,7 @@ impl Booked<'_> {
         counted: bool,
     ) -> Result<(), Refusal> {
         let length = run_length(wish, estimate);
-        self.check_all(now, estimate, length, u32::from(counted))
+        self.check_all(now, wish, estimate, length, u32::from(counted))
     }
 
     /// Whether a reservation that begins at `start` may be longer by a slot: it counts
@@ -179,15 +191,17 @@ impl Booked<'_> {
     pub(crate) fn check_longer(
         &self,
         now: Time,
+        wish: &ReservationRequest,
         estimate: &Estimate,
         start: Time,
     ) -> Result<(), Refusal> {
-        self.check_all(now, estimate, estimate.end.since(start), 1)
+        self.check_all(now, wish, estimate, estimate.end.since(start), 1)
     }
 
     fn check_all(
         &self,
         now: Time,
+        wish: &ReservationRequest,
         estimate: &Estimate,
         length: Span,
         counted: u32,
@@ -196,6 +210,7 @@ impl Booked<'_> {
             let facts = QuotaFacts {
                 open: party.open.saturating_sub(counted),
                 classes: self.class_shares(party, estimate),
+                licenses: self.license_shares(party, wish, estimate),
                 start: estimate.start,
                 length,
             };
@@ -217,7 +232,8 @@ impl Booked<'_> {
         let part = |class: usize| {
             let size = &self.classes.all[class];
             let slot = (estimate.start, estimate.end);
-            let cores = self.cores_in(shares, class) + self.peak(&party.live, slot, class);
+            let beside = peak(&party.live, slot, |r| self.cores_in(&r.shares, class));
+            let cores = self.cores_in(shares, class) + beside;
             ClassShare {
                 nodes: size.nodes.clone(),
                 booked_ppm: size.ppm(cores),
@@ -227,22 +243,26 @@ impl Booked<'_> {
         touched.into_iter().map(part).collect()
     }
 
-    /// Most cores of a class that the reservations have at one time during a slot.
-    fn peak(&self, live: &[&Reservation], (start, end): (Time, Time), class: usize) -> u64 {
-        let mut changes: Vec<(Time, i128)> = Vec::new();
-        for r in live.iter().filter(|r| r.overlaps(start, end)) {
-            let cores = i128::from(self.cores_in(&r.shares, class));
-            changes.push((r.row.start.max(start), cores));
-            changes.push((r.row.end, -cores));
+    /// What would be booked of each licence that the slot keeps.
+    fn license_shares(
+        &self,
+        party: &Party<'_>,
+        wish: &ReservationRequest,
+        estimate: &Estimate,
+    ) -> Vec<LicenseShare> {
+        if party.quotas.license_share_ppm.is_none() {
+            return Vec::new();
         }
-        // At one time what ends comes before what begins.
-        changes.sort_unstable();
-        let (mut sum, mut most) = (0, 0);
-        for (_, change) in changes {
-            sum += change;
-            most = most.max(sum);
-        }
-        u64::try_from(most).unwrap_or(u64::MAX)
+        let slot = (estimate.start, estimate.end);
+        let kept = |(name, own): (&str, u32)| {
+            let beside = peak(&party.live, slot, |r| r.row.ask.licenses.get(name).into());
+            LicenseShare {
+                name: name.to_owned(),
+                booked: beside.saturating_add(own.into()),
+                there: licenses_at(self.config, estimate.start, name).into(),
+            }
+        };
+        wish.ask.licenses.iter().map(kept).collect()
     }
 
     fn cores_in(&self, shares: &[NodeShare], class: usize) -> u64 {
@@ -251,6 +271,28 @@ impl Booked<'_> {
             .filter(|s| self.classes.of[s.node.index()] == class);
         inside.map(|s| u64::from(s.amounts.cores)).sum()
     }
+}
+
+/// The most that the reservations have at one time during a slot.
+fn peak(
+    live: &[&Reservation],
+    (start, end): (Time, Time),
+    has: impl Fn(&Reservation) -> u64,
+) -> u64 {
+    let mut changes: Vec<(Time, i128)> = Vec::new();
+    for r in live.iter().filter(|r| r.overlaps(start, end)) {
+        let amount = i128::from(has(r));
+        changes.push((r.row.start.max(start), amount));
+        changes.push((r.row.end, -amount));
+    }
+    // At one time what ends comes before what begins.
+    changes.sort_unstable();
+    let (mut sum, mut most) = (0, 0);
+    for (_, change) in changes {
+        sum += change;
+        most = most.max(sum);
+    }
+    u64::try_from(most).unwrap_or(u64::MAX)
 }
 
 /// From the first begin to the last end of the repetitions around a slot that adjoin each

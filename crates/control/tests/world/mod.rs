@@ -541,6 +541,7 @@ pub fn no_quotas() -> Quotas {
     Quotas {
         open: None,
         share_ppm: None,
+        license_share_ppm: None,
         longest: None,
         ahead: None,
         notice: None,

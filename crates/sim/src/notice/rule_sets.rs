@@ -68,6 +68,7 @@ fn academic(all_of: Vec<Rule>, weigh: Weigh) -> ReservationPolicy {
         per_user: Quotas {
             open: None,
             share_ppm: None,
+            license_share_ppm: None,
             longest: None,
             ahead: None,
             notice: None,

@@ -17,6 +17,8 @@ pub(crate) struct QuotaFacts {
     pub open: u32,
     /// What would be booked of each class of nodes that the new one touches.
     pub classes: Vec<ClassShare>,
+    /// What would be booked of each licence that the new one keeps.
+    pub licenses: Vec<LicenseShare>,
     /// Length of the new one.
     pub length: Span,
     /// Start of the reservation that is judged.
@@ -33,6 +35,27 @@ pub(crate) struct ClassShare {
     pub booked_ppm: u32,
     /// What one whole node of it is, in millionths.
     pub one_node_ppm: u32,
+}
+
+/// What would be booked of a licence.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct LicenseShare {
+    /// Its name.
+    pub name: String,
+    /// Most that would be booked at one time during the new reservation, the new one included.
+    pub booked: u64,
+    /// How many there are when it begins.
+    pub there: u64,
+}
+
+impl LicenseShare {
+    /// How many of it a share allows: one always, unless the share is 0.
+    fn allowed(&self, share_ppm: u32) -> u64 {
+        match share_ppm {
+            0 => 0,
+            share => (self.there.saturating_mul(share.into()) / 1_000_000).max(1),
+        }
+    }
 }
 
 impl ClassShare {
@@ -75,7 +98,8 @@ pub(crate) fn check_quotas(
     length(quotas, whose, facts)?;
     ahead(quotas, whose, now, facts)?;
     notice(quotas, whose, now, facts)?;
-    share(quotas, whose, facts)
+    share(quotas, whose, facts)?;
+    license_share(quotas, whose, facts)
 }
 
 fn open(quotas: &Quotas, whose: &str, facts: &QuotaFacts) -> Result<(), Refusal> {
@@ -140,6 +164,24 @@ fn share(quotas: &Quotas, whose: &str, facts: &QuotaFacts) -> Result<(), Refusal
         percent(class.booked_ppm),
         class.nodes,
         percent(allowed)
+    ))
+}
+
+fn license_share(quotas: &Quotas, whose: &str, facts: &QuotaFacts) -> Result<(), Refusal> {
+    let Some(most) = quotas.license_share_ppm else {
+        return Ok(());
+    };
+    let over = |license: &&LicenseShare| license.booked > license.allowed(most);
+    let Some(license) = facts.licenses.iter().find(over) else {
+        return Ok(());
+    };
+    refuse(format!(
+        "quota: {whose} would have {} of the {} licences '{}' booked at one time and may have {}: {} of them",
+        license.booked,
+        license.there,
+        license.name,
+        license.allowed(most),
+        percent(most)
     ))
 }
 

@@ -397,6 +397,7 @@ fn quotas() {
     let none = Quotas {
         open: None,
         share_ppm: None,
+        license_share_ppm: None,
         longest: None,
         ahead: None,
         notice: None,
@@ -409,6 +410,7 @@ fn quotas() {
     let fine = || QuotaFacts {
         open: 1,
         classes: vec![class("thin", 200_000, 50_000), class("fat", 0, 250_000)],
+        licenses: Vec::new(),
         length: Span::from_secs(48 * 3600),
         start: at(14 * 24 * 60),
     };

@@ -35,6 +35,7 @@ fn rules(policy: &ReservationPolicy) -> String {
     let Quotas {
         open,
         share_ppm,
+        license_share_ppm,
         longest,
         ahead,
         notice,
@@ -45,6 +46,7 @@ fn rules(policy: &ReservationPolicy) -> String {
         ahead.map(|span| format!("that start within {span}")),
         notice.map(|span| format!("not sooner than {span}")),
         share_ppm.map(share_in_words),
+        license_share_ppm.map(license_share_in_words),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     match parts.is_empty() {
@@ -60,6 +62,13 @@ fn share_in_words(share_ppm: u32) -> String {
             "on {} of the nodes that are alike, and always on one whole node",
             percent(share)
         ),
+    }
+}
+
+fn license_share_in_words(share_ppm: u32) -> String {
+    match share_ppm {
+        0 => "without licences (license_share = 0)".to_owned(),
+        share => format!("with {} of each licence, and always with one", percent(share)),
     }
 }
 
@@ -147,6 +156,7 @@ mod tests {
              n[1-4]: 1 of 4 nodes\n    m[1-16]: 3.2 of 16 nodes"
         );
         config.reservations.per_user.share_ppm = None;
+        config.reservations.per_user.license_share_ppm = Some(500_000);
         let closed = ReservationPolicy {
             enabled: false,
             ..config.reservations.clone()
@@ -155,7 +165,7 @@ mod tests {
         assert_eq!(
             told(&config),
             "reservations: a user may have 2 at once, of at most 2-00:00:00, that start within \
-             14-00:00:00\nreservations in queue day: only administrators can make some"
+             14-00:00:00, with 50 % of each licence, and always with one\nreservations in queue day: only administrators can make some"
         );
     }
 }

@@ -6,6 +6,7 @@ use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{Repeat, ReservationSpec, ReservationState, StartChoice};
 use cosy_model::{AccessLevel, Gid, QueueId, Su, Uid};
 use cosy_sched::appraise::Delays;
+use std::sync::LazyLock;
 
 pub(in crate::reservations) fn at(hours: i64) -> Time {
     Time::EPOCH + hours_long(hours)
@@ -122,6 +123,12 @@ fn size(nodes: &str, count: u64, of_one: u64) -> ClassSize {
     }
 }
 
+static LICENSED: LazyLock<ClusterConfig> = LazyLock::new(|| {
+    let mut config = ClusterConfig::default();
+    config.licenses.set("matlab", 5);
+    config
+});
+
 /// Nodes 0 to 2 are alike (10 cores each), node 3 is of another class (100 cores).
 fn booked<'a>(quotas: &'a Quotas, live: &'a [Reservation]) -> Booked<'a> {
     Booked {
@@ -135,6 +142,7 @@ fn booked<'a>(quotas: &'a Quotas, live: &'a [Reservation]) -> Booked<'a> {
             of: vec![0, 0, 0, 1],
             all: vec![size("n[0-2]", 3, 10), size("fat", 1, 100)],
         },
+        config: &LICENSED,
     }
 }
 
@@ -142,6 +150,7 @@ fn quotas() -> Quotas {
     Quotas {
         open: Some(2),
         share_ppm: Some(500_000),
+        license_share_ppm: Some(500_000),
         longest: Some(hours_long(6)),
         ahead: None,
         notice: None,
@@ -218,7 +227,8 @@ fn the_peak_counts() {
     ];
     let live: Vec<&Reservation> = live.iter().collect();
     let check = |start, end, class, wanted| {
-        let peak = booked(&quotas, &[]).peak(&live, (at(start), at(end)), class);
+        let booked = booked(&quotas, &[]);
+        let peak = peak(&live, (at(start), at(end)), |r| booked.cores_in(&r.shares, class));
         assert_eq!(peak, wanted, "{start} to {end}");
     };
     check(0, 10, 0, 0);
@@ -230,6 +240,41 @@ fn the_peak_counts() {
     check(0, 40, 1, 9);
 }
 
+/// Licences count as they are kept at one time, and a single one always may be.
+#[test]
+fn licences_keep_to_quotas() {
+    let quotas = Quotas {
+        open: None,
+        ..quotas()
+    };
+    let keeping = |start, end, count| {
+        let mut booking = reservation(start, end, &[]);
+        booking.row.ask.licenses.set("matlab", count);
+        booking
+    };
+    let live = [keeping(10, 12, 1), keeping(12, 14, 2)];
+    let check = |quotas: &Quotas, (start, end), count, wanted: Result<(), &str>| {
+        let mut asked = request(&[], 2);
+        asked.ask.licenses.set("matlab", count);
+        let got = booked(quotas, &live).check(at(0), &asked, &estimate(start, end, &[]));
+        assert_eq!(got.map_err(|r| r.message), wanted.map_err(str::to_owned), "{count}");
+    };
+    // Half of five are two.
+    check(&quotas, (14, 16), 2, Ok(()));
+    check(&quotas, (10, 12), 1, Ok(()));
+    let told = "quota: user ann would have 3 of the 5 licences 'matlab' booked at one time and may have 2: 50 % of them";
+    check(&quotas, (11, 13), 1, Err(told));
+    check(&quotas, (14, 16), 3, Err(told));
+    let few = |share| Quotas {
+        license_share_ppm: share,
+        ..quotas.clone()
+    };
+    check(&few(Some(10_000)), (14, 16), 1, Ok(()));
+    let told = "quota: user ann would have 1 of the 5 licences 'matlab' booked at one time and may have 0: 0 % of them";
+    check(&few(Some(0)), (14, 16), 1, Err(told));
+    check(&few(None), (10, 14), 5, Ok(()));
+}
+
 #[test]
 fn longer_ones_count_once_and_as_a_whole() {
     let quotas = quotas();
@@ -239,7 +284,8 @@ fn longer_ones_count_once_and_as_a_whole() {
     ];
     let booked = booked(&quotas, &live);
     let check = |end, cores, wanted: Result<(), &str>| {
-        let got = booked.check_longer(at(11), &estimate(12, end, &[(0, cores)]), at(10));
+        let slot = estimate(12, end, &[(0, cores)]);
+        let got = booked.check_longer(at(11), &request(&[], 2), &slot, at(10));
         assert_eq!(got.map_err(|r| r.message), wanted.map_err(str::to_owned));
     };
     check(13, 10, Ok(()));

@@ -278,7 +278,7 @@ pub(crate) fn admit_longer(
 ) -> Result<(), Refusal> {
     judge_one(rooms, now, caller, wish, result, estimate)?;
     booked(&rooms.config, &rooms.machine, &rooms.queues, &rooms.reservations, caller, wish)
-        .check_longer(now, estimate, start)
+        .check_longer(now, wish, estimate, start)
 }
 
 fn slot_to_judge(
