@@ -8,7 +8,7 @@ use crate::policy::limits::party::Meter;
 use crate::policy::rights::{Author, Used};
 use crate::policy::show;
 use crate::procedures::limits::policy_changed;
-use crate::queues::access::procedures::is_administrator;
+use crate::queues::access::procedures::{is_administrator, may_enter};
 use crate::queues::scores::layout::Layout;
 use crate::queues::scores::procedures::{charge_anew, rate_of};
 use crate::reservations::account::account_control;
@@ -17,7 +17,7 @@ use crate::turn::Turn;
 use cosy_model::api::Reply;
 use cosy_model::policy::{AdminLevel, MoreUse, PolicyAnswer, PolicyChange, PolicyQuery};
 use cosy_model::reservation::AccountAction;
-use cosy_model::{Refusal, RefusalCode, Span, Time};
+use cosy_model::{QueueId, QueueOrder, QueueSpec, Refusal, RefusalCode, Span, Time};
 use cosy_policy::billing::Held;
 
 pub(crate) fn policy_query(
@@ -85,20 +85,18 @@ fn standing(
         ));
     }
     let names = all || rooms.config.policy.visibility != Visibility::Own;
-    let more = more.map(|more| worth_of(rooms, more)).transpose()?;
+    let more = more.map(|more| worth_of(rooms, caller, more)).transpose()?;
     Ok(Reply::Policy(PolicyAnswer::Standing(scores.standing_of(user, names, more, now))))
 }
 
 /// What one more job uses, in thousandths of billing units times milliseconds.
-fn worth_of(rooms: &Rooms, more: &MoreUse) -> Result<u128, Refusal> {
+fn worth_of(rooms: &Rooms, caller: &Caller, more: &MoreUse) -> Result<u128, Refusal> {
     if more.cores == 0 || more.length <= Span::ZERO || more.length.is_unlimited() {
         return Err(Refusal::invalid(
             "one more job uses something where it has cores and a time: 64x24:00:00",
         ));
     }
-    let queue = rooms
-        .queues
-        .find_queue(&rooms.config, more.queue.as_deref())?;
+    let queue = queue_of(rooms, caller, more.queue.as_deref())?;
     let held = Held {
         cores: more.cores.into(),
         ..Held::default()
@@ -106,6 +104,28 @@ fn worth_of(rooms: &Rooms, more: &MoreUse) -> Result<u128, Refusal> {
     let rate = rate_of(&rooms.config, rooms.queues.name(queue), &held);
     let length = u128::try_from(more.length.0).unwrap_or(0);
     Ok(u128::from(rate).saturating_mul(length))
+}
+
+/// The queue by which one more job is billed: that named, the default one, else the only one that orders by
+/// use and that the asking user may enter.
+fn queue_of(rooms: &Rooms, caller: &Caller, name: Option<&str>) -> Result<QueueId, Refusal> {
+    if name.is_some() || rooms.config.default_queue.is_some() {
+        return rooms.queues.find_queue(&rooms.config, name);
+    }
+    let specs = rooms.queues.all().iter().map(|queue| queue.spec());
+    let scored = specs.filter(|spec| spec.order != QueueOrder::Fcfs);
+    let may_enter = |spec: &&QueueSpec| may_enter(&rooms.config, caller, spec).is_ok();
+    let own: Vec<&str> = scored.filter(may_enter).map(|spec| &*spec.name).collect();
+    match own[..] {
+        [only] => rooms.queues.find_queue(&rooms.config, Some(only)),
+        [] => Err(Refusal::invalid(
+            "no queue that you may use orders jobs by use: name another one with --queue",
+        )),
+        _ => Err(Refusal::invalid(format!(
+            "what one more job uses is billed by its queue, and there is no default queue: choose one with --queue ({})",
+            own.join(", ")
+        ))),
+    }
 }
 
 pub(crate) fn change_policy(

@@ -213,3 +213,45 @@ fn a_user_is_told_who_is_ahead() {
     assert!(text.contains("only by a job that overtakes it"), "{text}");
     assert!(text.contains("1 of 2 come before it, at last biology"), "{text}");
 }
+
+/// The place after one more job needs a queue by whose weights the job is billed.
+#[test]
+fn one_more_job_is_billed_by_the_only_queue_that_orders_by_use() {
+    let mut config = config(2, 4);
+    config.default_queue = None;
+    let queue = |name: &str, order, others| QueueSpec {
+        name: name.to_owned(),
+        order,
+        others,
+        ..config.queues[0].clone()
+    };
+    config.queues = vec![
+        queue("plain", QueueOrder::Fcfs, AccessLevel::Allow),
+        queue("shared", QueueOrder::FairShare, AccessLevel::Allow),
+        queue("closed", QueueOrder::Weights, AccessLevel::Deny),
+    ];
+    let mut world = World::new(config);
+    changes(&mut world, vec![account("physics", "root", 1), member("physics", "ann", 1)]);
+    let ask = |world: &mut World, who: User, queue: Option<&str>| {
+        let more = Some(MoreUse {
+            cores: 4,
+            length: Span::from_secs(1000),
+            queue: queue.map(str::to_owned),
+        });
+        let about = Some("ann".to_owned());
+        let query = Request::Policy(PolicyQuery::Standing { user: about, more });
+        world.ask_as(who, None, query)
+    };
+    let used = |reply: Reply| match reply {
+        Reply::Policy(PolicyAnswer::Standing(told)) => Ok(told[0].after.as_ref().map(|a| a.used)),
+        Reply::Refused(refusal) => Err(refusal.message),
+        other => panic!("{other:?}"),
+    };
+    let (ann, root) = (user(2097, "ann"), user(0, "root"));
+    assert_eq!(used(ask(&mut world, ann.clone(), None)), Ok(Some(4000)));
+    assert_eq!(used(ask(&mut world, ann, Some("plain"))), Ok(Some(4000)));
+    // Who may use both has to say which.
+    let why = used(ask(&mut world, root.clone(), None)).unwrap_err();
+    assert!(why.contains("choose one with --queue (shared, closed)"), "{why}");
+    assert_eq!(used(ask(&mut world, root, Some("closed"))), Ok(Some(4000)));
+}
