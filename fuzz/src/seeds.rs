@@ -271,7 +271,7 @@ fn requests() -> Vec<Request> {
         Request::ExtendReservation { id: ReservationId(1), by: Span::from_secs(5), max_price: None },
         Request::ShortenReservation { id: ReservationId(1), end: NOW + Span::from_secs(80) },
         Request::ShareReservation { id: ReservationId(1), change: Box::default() },
-        Request::KeepLicenses { id: ReservationId(1), licenses: Default::default() },
+        Request::AlterReservation { id: ReservationId(1), change: Box::default() },
         Request::Reservations { filter: ReservationFilter::default() },
         Request::PlanFlow { spec: flow() },
         Request::SubmitFlow { spec: flow(), hold: false },

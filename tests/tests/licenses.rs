@@ -234,6 +234,16 @@ fn a_reservation_keeps_licences() {
     assert!(sheet.contains(" Licenses=lic:1 State=INACTIVE"), "{sheet}");
     let many = format!("{update} licenses=lic:99");
     is_refused(&c, &many, "99 licences 'lic' are more than the");
+    // The end and the users stay, too, where the licences cannot be.
+    let several = format!("{update} duration=60 users+=daemon licenses=lic:99");
+    is_refused(&c, &several, "99 licences 'lic' are more than the");
+    let sheet = c.run(&show).expect(0).out;
+    assert!(sheet.contains(" Duration=00:30:00 ") && !sheet.contains("daemon"), "{sheet}");
+    let several = format!("{update} duration=60 users+=daemon licenses=lic:2");
+    prints(&c, &several, "Reservation updated.\n");
+    let sheet = c.run(&show).expect(0).out;
+    assert!(sheet.contains(" Licenses=lic:2 State=INACTIVE"), "{sheet}");
+    assert!(sheet.contains(" Duration=01:00:00 ") && sheet.contains("daemon"), "{sheet}");
     let unknown = format!("{update} licenses=lik:1");
     is_refused(&c, &unknown, "there is no licence 'lik': 'lic' is one");
 

@@ -147,7 +147,7 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::ExtendReservation { .. }
         | Request::ShortenReservation { .. }
         | Request::ShareReservation { .. }
-        | Request::KeepLicenses { .. }
+        | Request::AlterReservation { .. }
         | Request::SubmitFlow { .. }
         | Request::ConfirmFlow { .. }
         | Request::CancelFlow { .. }

@@ -316,7 +316,16 @@ fn what_is_given_back_is_there_for_others() {
 }
 
 fn root_changes(world: &mut World, id: ReservationId, licenses: CountedResources) -> Reply {
-    world.ask_as(user(0, "root"), None, Request::KeepLicenses { id, licenses })
+    let change = ReservationAlteration {
+        licenses: Some(licenses),
+        ..ReservationAlteration::default()
+    };
+    root_alters(world, id, change)
+}
+
+fn root_alters(world: &mut World, id: ReservationId, change: ReservationAlteration) -> Reply {
+    let change = Box::new(change);
+    world.ask_as(user(0, "root"), None, Request::AlterReservation { id, change })
 }
 
 fn kept(world: &World, id: ReservationId) -> CountedResources {
@@ -339,9 +348,12 @@ fn licences_can_be_changed() {
     let slot = reserve(&mut world, ask).unwrap();
     let ask = asks(2, at(&world, 500), 100);
     let other = reserve(&mut world, ask).unwrap();
-    let owner = world.ask(Request::KeepLicenses {
+    let owner = world.ask(Request::AlterReservation {
         id: slot.id,
-        licenses: counted(2),
+        change: Box::new(ReservationAlteration {
+            licenses: Some(counted(2)),
+            ..ReservationAlteration::default()
+        }),
     });
     assert_eq!(refused(owner).0, RefusalCode::Forbidden);
     let (code, text) = refused(root_changes(&mut world, slot.id, counted(5)));
@@ -397,10 +409,108 @@ fn licences_can_be_changed_beside_jobs_inside() {
     world.deliver_all();
     world.pass(1);
     assert_eq!(running(&world, &[own, waits, fits]), [own, fits]);
-    let (code, text) = refused(root_changes(&mut world, slot.id, counted(3)));
+    let (code, text) = refused(root_changes(&mut world, slot.id, counted(4)));
     assert_eq!(code, RefusalCode::NotFree, "{text}");
-    world.crash();
     assert_eq!(figures(&mut world), (4, 1, 1, 0));
+    // All four are in use; three of them the job inside has, two of these out of what was free.
+    let reply = root_changes(&mut world, slot.id, counted(3));
+    assert!(matches!(reply, Reply::Reserved { .. }), "{reply:?}");
+    assert_eq!(figures(&mut world), (4, 3, 3, 0));
+    world.crash();
+    assert_eq!(figures(&mut world), (4, 3, 3, 0));
+}
+
+/// Jobs inside run on the nodes of their reservation: one without any is told so.
+#[test]
+fn licences_are_not_reserved_alone() {
+    let mut world = World::new(licensed(4, 1));
+    let mut ask = asks(2, at(&world, 100), 100);
+    ask.request.nodes = Some(0);
+    let ask = Box::new(ask);
+    let most = None;
+    let (code, text) = refused(world.ask(Request::Quote { ask, most }));
+    assert_eq!(code, RefusalCode::Invalid);
+    assert!(text.contains("with -N or -n beside -L"), "{text}");
+}
+
+fn alteration(
+    licenses: Option<u32>,
+    end: Option<Time>,
+    user: Option<&str>,
+) -> ReservationAlteration {
+    let users = NamesChange {
+        add: user.map(str::to_owned).into_iter().collect(),
+        ..NamesChange::default()
+    };
+    ReservationAlteration {
+        end,
+        licenses: licenses.map(counted),
+        sharing: SharingChange {
+            users,
+            ..SharingChange::default()
+        },
+    }
+}
+
+/// End, licences and users are changed together, or nothing is, whichever of them cannot be.
+#[test]
+fn several_changes_are_done_together_or_not_at_all() {
+    let mut world = World::new(licensed(4, 4));
+    world.run_time = Span::from_secs(500);
+    let ask = asks(1, at(&world, 100), 1000);
+    let slot = reserve(&mut world, ask).unwrap();
+    let ask = asks(2, at(&world, 500), 100);
+    reserve(&mut world, ask).unwrap();
+    let ask = asks(3, at(&world, 1400), 100);
+    let last = reserve(&mut world, ask).unwrap();
+    let known = |world: &World| {
+        let row = &world.store.reservations[&slot.id];
+        let users = row.ask.sharing.users.clone();
+        (row.ask.licenses.get("l"), row.end, row.ask.length, users)
+    };
+    let before = known(&world);
+    let stays = |world: &mut World, change: ReservationAlteration, want: RefusalCode| {
+        let (code, text) = refused(root_alters(world, slot.id, change));
+        assert_eq!(code, want, "{text}");
+        assert_eq!(known(world), before);
+    };
+    let (start, end) = (slot.start, slot.end);
+    let (shorter, longer) = (end - Span::from_secs(100), end + Span::from_secs(200));
+    let too_far = last.end;
+    // Licences that are not free stop the rest: an earlier end, a later one and a user.
+    stays(&mut world, alteration(Some(3), Some(shorter), Some("u1")), RefusalCode::NotFree);
+    stays(&mut world, alteration(Some(3), Some(longer), Some("u1")), RefusalCode::NotFree);
+    stays(&mut world, alteration(Some(3), None, Some("u1")), RefusalCode::NotFree);
+    // So does an end that cannot be: before the start, or in the time of what another keeps.
+    stays(&mut world, alteration(Some(2), Some(start), Some("u1")), RefusalCode::Invalid);
+    stays(&mut world, alteration(Some(2), Some(too_far), Some("u1")), RefusalCode::NotFree);
+    let users = "u".repeat(limits::NAME_BYTES + 1);
+    stays(&mut world, alteration(Some(2), Some(shorter), Some(&users)), RefusalCode::Invalid);
+
+    let altered = |world: &mut World, change| {
+        let reply = root_alters(world, slot.id, change);
+        assert!(matches!(reply, Reply::Reserved { .. }), "{reply:?}");
+        known(world)
+    };
+    let length = longer.since(start);
+    let now = altered(&mut world, alteration(Some(2), Some(longer), Some("u1")));
+    assert_eq!(now, (2, longer, length, vec!["u1".to_owned()]));
+    world.crash();
+    assert_eq!(known(&world), now);
+    // Up to an end before the other one begins, all of them are free.
+    let early = slot.start + Span::from_secs(300);
+    let now = altered(&mut world, alteration(Some(4), Some(early), Some("u2")));
+    let users = ["u1", "u2"].map(str::to_owned).to_vec();
+    assert_eq!(now, (4, early, Span::from_secs(300), users));
+    // The same end is none, and who is not an administrator may share and not change licences.
+    let change = Box::new(alteration(Some(1), Some(early), Some("u3")));
+    let id = slot.id;
+    let (code, _) = refused(world.ask(Request::AlterReservation { id, change }));
+    assert_eq!((code, known(&world)), (RefusalCode::Forbidden, now));
+    let change = Box::new(alteration(None, Some(early), Some("u3")));
+    let reply = world.ask(Request::AlterReservation { id, change });
+    assert!(matches!(reply, Reply::Reserved { .. }), "{reply:?}");
+    assert_eq!(known(&world).3.len(), 3);
 }
 
 /// A price has the licences in it, and a workflow plans its slots.

@@ -90,6 +90,18 @@ pub struct NamesChange {
     pub remove: Vec<String>,
 }
 
+/// What becomes other of a reservation: all of it, or nothing where something of it cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReservationAlteration {
+    /// When it is to end.
+    pub end: Option<Time>,
+    /// The licences that it keeps from now on; administrators alone change them.
+    pub licenses: Option<CountedResources>,
+    /// Who may use it.
+    pub sharing: SharingChange,
+}
+
 impl Sharing {
     /// What it is after the change; each name is there once.
     pub fn after(&self, change: &SharingChange) -> Self {

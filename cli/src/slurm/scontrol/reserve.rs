@@ -9,13 +9,14 @@ use crate::slurm::{names, words};
 use crate::{exit, output, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{ReservationInfo, ReservationSpec, SharingChange, StartChoice};
-use cosy_model::{CountedResources, RefusalCode, Time};
+use cosy_model::reservation::{
+    ReservationAlteration, ReservationInfo, ReservationSpec, StartChoice,
+};
+use cosy_model::{RefusalCode, ReservationId, Time};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::control::reservation::{self, ReservationChange};
 use cosy_slurm::sentences;
 use cosy_slurm::show::reservation as shown;
-use std::cmp::Ordering;
 
 /// Slurm's note on standard output when nodes are not free.
 const NOTE: &str = "Note, unless nodes are directly requested a reservation must exist in a \
@@ -186,78 +187,44 @@ impl Session<'_> {
                     .into(),
             );
         }
-        let has_end = change.length.is_some() || change.end.is_some();
-        let mut is_done = false;
-        if let Some(licenses) = &change.licenses {
-            self.alter_licenses(found, licenses)?;
-            is_done = true;
-        }
         let sharing = &change.sharing_change;
-        if *sharing != SharingChange::default() {
-            if sharing.users.add.iter().any(|user| !users::exists(user)) {
-                return Err(sentences::NOT_YOURS.to_owned());
-            }
-            let request = Request::ShareReservation {
-                id: found.id,
-                change: Box::new(sharing.clone()),
-            };
-            self.alter_by(request, false)?;
-            is_done = true;
+        if sharing.users.add.iter().any(|user| !users::exists(user)) {
+            return Err(sentences::NOT_YOURS.to_owned());
         }
-        if is_done && !has_end {
-            return Ok(());
-        }
-        self.alter_end(change, found, &live)
-    }
-
-    fn alter_licenses(
-        &self,
-        found: &ReservationInfo,
-        licenses: &CountedResources,
-    ) -> Result<(), String> {
-        let request = Request::KeepLicenses {
-            id: found.id,
-            licenses: licenses.clone(),
-        };
-        match self.context.ask(request) {
-            // The sentence says which licence it is, and with figures.
-            Err(CallError::Refused(r)) if r.code != RefusalCode::Forbidden => Err(r.message),
-            Err(CallError::Refused(_)) => Err(sentences::NOT_YOURS.to_owned()),
-            Err(e) => Err(words::of_call(&e).to_owned()),
-            Ok(Reply::Reserved { .. }) => Ok(()),
-            Ok(_) => Err(sentences::UNSPECIFIED.to_owned()),
-        }
-    }
-
-    fn alter_end(
-        &self,
-        change: &ReservationChange,
-        found: &ReservationInfo,
-        live: &[ReservationInfo],
-    ) -> Result<(), String> {
         let end = change.length.map(|length| found.start + length);
-        let end = end.or(change.end).ok_or("No changes specified")?;
-        let id = found.id;
-        let request = match end.cmp(&found.end) {
-            Ordering::Equal => return Ok(()),
-            Ordering::Less => Request::ShortenReservation { id, end },
-            Ordering::Greater => Request::ExtendReservation {
-                id,
-                by: end.since(found.end),
-                max_price: None,
-            },
+        let altered = ReservationAlteration {
+            end: end.or(change.end),
+            licenses: change.licenses.clone(),
+            sharing: sharing.clone(),
         };
-        let overlaps = live
-            .iter()
-            .any(|r| r.id != id && r.start < end && found.end < r.end);
-        self.alter_by(request, overlaps)
+        if altered == ReservationAlteration::default() {
+            return Err("No changes specified".into());
+        }
+        let overlaps = |end| {
+            let beside = |r: &&ReservationInfo| r.id != found.id && r.start < end;
+            live.iter().filter(beside).any(|r| found.end < r.end)
+        };
+        let overlaps = altered.end.is_some_and(overlaps);
+        self.ask_altered(found.id, altered, overlaps)
     }
 
-    fn alter_by(&self, request: Request, overlaps: bool) -> Result<(), String> {
+    fn ask_altered(
+        &self,
+        id: ReservationId,
+        change: ReservationAlteration,
+        overlaps: bool,
+    ) -> Result<(), String> {
+        let of_licenses = change.licenses.is_some();
+        let request = Request::AlterReservation {
+            id,
+            change: Box::new(change),
+        };
         match self.context.ask(request) {
             Ok(Reply::Reserved { .. }) => Ok(()),
             Ok(_) => Err(sentences::UNSPECIFIED.to_owned()),
             Err(CallError::Refused(r)) => Err(match r.code {
+                // The sentence says which licence it is, and with figures.
+                code if of_licenses && code != RefusalCode::Forbidden => r.message,
                 RefusalCode::NotFree if overlaps => sentences::RESERVATION_OVERLAP.to_owned(),
                 RefusalCode::WrongState | RefusalCode::Invalid => r.message,
                 code => sentences::about_reservation(code).to_owned(),

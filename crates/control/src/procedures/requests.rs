@@ -154,7 +154,7 @@ pub(crate) fn answer(
         | Request::ExtendReservation { .. }
         | Request::ShortenReservation { .. }
         | Request::ShareReservation { .. }
-        | Request::KeepLicenses { .. }
+        | Request::AlterReservation { .. }
         | Request::Reservations { .. }
         | Request::PlanChart { .. }
         | Request::Accounts { .. }

@@ -57,6 +57,11 @@ pub(super) fn check_ask(ask: &ReservationSpec) -> Result<(), Refusal> {
         )));
     }
     super::share::check(&ask.sharing)?;
+    if ask.request.nodes == Some(0) && !ask.licenses.is_empty() {
+        return Err(Refusal::invalid(
+            "licences cannot be reserved alone: jobs run on the nodes of their reservation, so give the nodes or tasks that they need with -N or -n beside -L",
+        ));
+    }
     if ask.length <= Span::ZERO || ask.length > FARTHEST {
         return Err(Refusal::invalid(format!(
             "a length of {} cannot be reserved: give one above 0 with --time",

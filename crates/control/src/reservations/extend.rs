@@ -4,6 +4,7 @@ pub(crate) mod procedures;
 
 use super::ask::ReservationRequest;
 use crate::event::{Caller, ClientId};
+use cosy_model::reservation::ReservationAlteration;
 use cosy_model::{ReservationId, Span};
 
 /// An extension whose figures are awaited.
@@ -15,6 +16,8 @@ pub(crate) struct Extension {
     id: ReservationId,
     /// The difference, as if it were a request of its own.
     wish: ReservationRequest,
+    /// What else becomes other with it; the end is the extension's.
+    also: ReservationAlteration,
 }
 
 /// Adds delays job by job.

@@ -8,35 +8,27 @@ use crate::event::Caller;
 use crate::jobs::licenses::procedures::check_licenses;
 use crate::planning::Planning;
 use crate::planning::pools::PoolOf;
-use crate::planning::pools::procedures::tell_all_holders_of;
+use crate::planning::pools::procedures::{holders_beside, inside_of, tell_all_holders_of};
 use crate::queues::access::procedures::is_administrator;
 use crate::reservations::Reservation;
 use crate::reservations::ask::procedures::each_once;
-use crate::reservations::book::procedures::reserved;
 use crate::reservations::procedures::{own_promised, touch_reservation};
 use crate::reservations::shorten::may_be_altered;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::api::Reply;
 use cosy_model::{
     CountedResources, EventKind, EventObject, Refusal, RefusalCode, ReservationId, Time,
 };
 
+/// It keeps these from now on.
 pub(crate) fn keep_licenses(
     rooms: &mut Rooms,
     turn: &mut Turn,
     caller: &Caller,
     id: ReservationId,
-    licenses: &CountedResources,
-) -> Result<Reply, Refusal> {
+    licenses: CountedResources,
+) {
     let now = turn.now();
-    let licenses = each_once(licenses);
-    may_change(&rooms.config, caller, id)?;
-    let (verb, done) = ("change", "given other licences");
-    let found = own_promised(&rooms.config, &rooms.reservations, caller, id, verb, done)?;
-    may_be_altered(found, ", and its licences are part of that: cancel it and book another")?;
-    check_licenses(&rooms.config, &licenses)?;
-    are_free(&rooms.planning, now, found, &licenses)?;
     if let Some(reservation) = rooms.reservations.all.get_mut(&id) {
         reservation.row.ask.licenses = licenses.clone();
         let block = reservation.block(rooms.planning.pools());
@@ -51,7 +43,29 @@ pub(crate) fn keep_licenses(
     let who = caller.user.name.clone();
     turn.happened(now, EventKind::Changed, &who, EventObject::Reservation(id), told);
     touch_reservation(&rooms.config, &mut rooms.reservations, id);
-    Ok(reserved(&rooms.config, &rooms.machine, &rooms.reservations, caller, &[id], Vec::new()))
+}
+
+/// Whether it may keep these; with an earlier end, up to that. Each name is there once then.
+///
+/// # Errors
+/// Who may not change it, what there is not, what is not free.
+pub(crate) fn may_keep_licenses(
+    rooms: &Rooms,
+    now: Time,
+    caller: &Caller,
+    id: ReservationId,
+    licenses: &CountedResources,
+    earlier_end: Option<Time>,
+) -> Result<CountedResources, Refusal> {
+    let licenses = each_once(licenses);
+    may_change(&rooms.config, caller, id)?;
+    let (verb, done) = ("change", "given other licences");
+    let found = own_promised(&rooms.config, &rooms.reservations, caller, id, verb, done)?;
+    may_be_altered(found, ", and its licences are part of that: cancel it and book another")?;
+    check_licenses(&rooms.config, &licenses)?;
+    let end = earlier_end.map_or(found.row.end, |end| end.min(found.row.end));
+    are_free(&rooms.planning, found, &licenses, (now, end))?;
+    Ok(licenses)
 }
 
 fn may_change(config: &ClusterConfig, caller: &Caller, id: ReservationId) -> Result<(), Refusal> {
@@ -66,22 +80,38 @@ fn may_change(config: &ClusterConfig, caller: &Caller, id: ReservationId) -> Res
     }
 }
 
-/// What comes to what is kept has to be free up to the end.
+/// What is to be kept of licences of which more is asked for has to be free up to the end. Jobs inside draw
+/// from it what they hold already, also what they have taken of what was free for everybody.
 fn are_free(
     planning: &Planning,
-    now: Time,
     found: &Reservation,
     licenses: &CountedResources,
+    (now, end): (Time, Time),
 ) -> Result<(), Refusal> {
-    let mut more = CountedResources::default();
+    let mut raised = CountedResources::default();
     for (name, count) in licenses.iter() {
-        more.set(name, count.saturating_sub(found.row.ask.licenses.get(name)));
+        if count > found.row.ask.licenses.get(name) {
+            raised.set(name, count);
+        }
     }
-    let wants = planning.pools().of_licenses(&more).on(&found.shares);
+    if raised.is_empty() {
+        return Ok(());
+    }
+    let (id, pools) = (found.row.id, planning.pools());
+    let mut without = planning.cluster().clone();
+    without.remove_block(id);
+    if let Some(planner) = &found.planner {
+        let kept = pools.of_licenses(licenses).on(&found.shares);
+        for (job, holder) in holders_beside(planner, &kept, inside_of(planning, id)) {
+            match holder {
+                Some(holder) => without.hold_elsewhere(job, holder),
+                None => without.let_go_elsewhere(job),
+            }
+        }
+    }
+    let wants = pools.of_licenses(&raised).on(&found.shares);
     let start = found.row.start.max(now);
-    let free = planning
-        .cluster()
-        .are_amounts_free(now, &wants, start, found.row.end.since(start));
+    let free = without.are_amounts_free(now, &wants, start, end.since(start));
     let Err(short) = free else {
         return Ok(());
     };
@@ -96,7 +126,9 @@ fn are_free(
             found.row.id,
             found.row.ask.licenses.get(name),
             short.capacity,
-            short.wanted
+            short
+                .wanted
+                .saturating_sub(found.row.ask.licenses.get(name).into())
         ),
     ))
 }

@@ -13,6 +13,7 @@
 
 pub(crate) mod account;
 pub(crate) mod admission;
+pub(crate) mod alter;
 pub(crate) mod appraisal;
 pub(crate) mod ask;
 pub(crate) mod book;
@@ -37,6 +38,7 @@ pub(crate) mod reservation;
 pub(crate) mod share;
 pub(crate) mod shorten;
 pub(crate) mod show;
+pub(crate) mod terms;
 pub(crate) mod vacate;
 
 pub(crate) use ask::ReservationRequest;

@@ -27,10 +27,7 @@ pub(crate) fn shorten(
     end: Time,
 ) -> Result<Reply, Refusal> {
     let now = turn.now();
-    let found =
-        own_promised(&rooms.config, &rooms.reservations, caller, id, "shorten", "made shorter")?;
-    may_end_at(&rooms.config, &rooms.jobs, &rooms.planning, now, found, end)?;
-    let before = found.row.end;
+    let before = may_shorten(rooms, now, caller, id, end)?;
     if let Some(reservation) = rooms.reservations.all.get_mut(&id) {
         let row = &mut reservation.row;
         row.end = end;
@@ -44,6 +41,20 @@ pub(crate) fn shorten(
     turn.happened(now, EventKind::Shortened, &who, object, format!("by {by}"));
     touch_reservation(&rooms.config, &mut rooms.reservations, id);
     Ok(reserved(&rooms.config, &rooms.machine, &rooms.reservations, caller, &[id], Vec::new()))
+}
+
+/// Whether it may end then; its end as it is.
+pub(crate) fn may_shorten(
+    rooms: &Rooms,
+    now: Time,
+    caller: &Caller,
+    id: ReservationId,
+    end: Time,
+) -> Result<Time, Refusal> {
+    let found =
+        own_promised(&rooms.config, &rooms.reservations, caller, id, "shorten", "made shorter")?;
+    may_end_at(&rooms.config, &rooms.jobs, &rooms.planning, now, found, end)?;
+    Ok(found.row.end)
 }
 
 /// What a reservation has can be made another where no workflow plans it and nothing was paid for it;

@@ -263,8 +263,9 @@ pub fn share(play: &mut Play) {
     strangers_fail(play, &who, id, reply.as_ref());
 }
 
-/// Administrators give a reservation other licences; nobody else does.
-pub fn keep_licenses(play: &mut Play) {
+/// A reservation gets other licences, another end and another user in one request, all of it or nothing;
+/// only administrators give it other licences.
+pub fn alter(play: &mut Play) {
     let id = any_id(play);
     let who = match play.dice.chance(80) {
         true => user(0, "root"),
@@ -272,9 +273,23 @@ pub fn keep_licenses(play: &mut Play) {
     };
     let licenses = licenses(play);
     let is_root = who.uid == Uid(0);
-    let reply = play.ask(who, Request::KeepLicenses { id, licenses });
+    let row = play.world.store.reservations.get(&id);
+    let end = row.map(|row| row.end + Span::from_secs(play.dice.below(40) as i64 - 20));
+    let change = ReservationAlteration {
+        licenses: play.dice.chance(80).then_some(licenses),
+        end: end.filter(|_| play.dice.chance(50)),
+        sharing: SharingChange::default(),
+    };
+    if is_root {
+        play.watch.unbound.insert(id);
+    }
+    play.watch.longer.insert(id);
+    play.watch.shorter.insert(id);
+    let of_licenses = change.licenses.is_some();
+    let change = Box::new(change);
+    let reply = play.ask(who, Request::AlterReservation { id, change });
     let done = matches!(reply, Some(Reply::Reserved { .. }));
-    assert!(is_root || !done, "a user changed the licences of {id}");
+    assert!(is_root || !done || !of_licenses, "a user changed the licences of {id}");
 }
 
 /// Looking changes nothing.

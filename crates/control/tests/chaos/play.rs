@@ -211,7 +211,7 @@ impl Play {
             66..71 => crate::booking::cancel(self),
             71..74 => crate::booking::extend(self),
             74..76 => crate::booking::shorten(self),
-            76..77 if self.dice.chance(50) => crate::booking::keep_licenses(self),
+            76..77 if self.dice.chance(50) => crate::booking::alter(self),
             76..77 => crate::booking::share(self),
             77..78 => crate::booking::look(self),
             78..80 => self.crash(),

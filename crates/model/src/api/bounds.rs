@@ -9,7 +9,8 @@ use super::bounds_policy;
 use super::{JobChange, JobField, JobFilter, NodeAction, Request, Submission};
 use crate::job::CountedFeatures;
 use crate::reservation::{
-    AccountAction, NamesChange, ReservationFilter, ReservationSpec, Sharing, SharingChange,
+    AccountAction, NamesChange, ReservationAlteration, ReservationFilter, ReservationSpec, Sharing,
+    SharingChange,
 };
 use crate::trigger::{TriggerSpec, TriggerTarget};
 use crate::workflow::{FlowFilter, FlowSpec};
@@ -94,7 +95,7 @@ impl Request {
                 most("reservations", ids.len(), limits::IDS_IN_REQUEST)
             }
             Self::ShareReservation { change, .. } => sharing_changes(change),
-            Self::KeepLicenses { licenses, .. } => kept_licenses(licenses),
+            Self::AlterReservation { change, .. } => alteration(change),
             Self::Reservations { filter } => reservations(filter),
             Self::PlanFlow { spec } | Self::SubmitFlow { spec, .. } => flow(spec),
             Self::CancelFlow { ids } => most("workflows", ids.len(), limits::IDS_IN_REQUEST),
@@ -298,6 +299,11 @@ fn asked(ask: &ReservationSpec) -> Bounded {
         names("names of who may use it", all)?;
     }
     request(&ask.request)
+}
+
+fn alteration(change: &ReservationAlteration) -> Bounded {
+    sharing_changes(&change.sharing)?;
+    change.licenses.as_ref().map_or(Ok(()), kept_licenses)
 }
 
 fn kept_licenses(licenses: &CountedResources) -> Bounded {

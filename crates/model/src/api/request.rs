@@ -301,13 +301,12 @@ pub enum Request {
         /// Users, groups and accounts that come or go.
         change: Box<crate::reservation::SharingChange>,
     },
-    /// Changes which licences a reservation keeps; administrators alone. Answer:
-    /// [`Reply::Reserved`].
-    KeepLicenses {
+    /// Changes several things of a reservation: all of them or none. Answer: [`Reply::Reserved`].
+    AlterReservation {
         /// The reservation that is meant.
         id: ReservationId,
-        /// What it keeps from now on.
-        licenses: crate::CountedResources,
+        /// What becomes other.
+        change: Box<crate::reservation::ReservationAlteration>,
     },
     /// Reservations. Answer: [`Reply::Reservations`].
     Reservations {
@@ -436,7 +435,7 @@ impl Request {
             Self::ExtendReservation { .. } => "extend_reservation",
             Self::ShortenReservation { .. } => "shorten_reservation",
             Self::ShareReservation { .. } => "share_reservation",
-            Self::KeepLicenses { .. } => "keep_licenses",
+            Self::AlterReservation { .. } => "alter_reservation",
             Self::Reservations { .. } => "reservations",
             Self::PlanFlow { .. } => "plan_flow",
             Self::SubmitFlow { .. } => "submit_flow",
@@ -480,7 +479,7 @@ impl Request {
             | Self::ExtendReservation { .. }
             | Self::ShortenReservation { .. }
             | Self::ShareReservation { .. }
-            | Self::KeepLicenses { .. }
+            | Self::AlterReservation { .. }
             | Self::SubmitFlow { .. }
             | Self::ConfirmFlow { .. }
             | Self::CancelFlow { .. }
@@ -566,7 +565,7 @@ impl Request {
             | Self::ExtendReservation { .. }
             | Self::ShortenReservation { .. }
             | Self::ShareReservation { .. }
-            | Self::KeepLicenses { .. }
+            | Self::AlterReservation { .. }
             | Self::ConfirmFlow { .. }
             | Self::AccountControl { .. }
             | Self::NodeControl { .. }

@@ -40,6 +40,7 @@ const FLAGS: &[&str] = &[
     "FLEX",
     "HOURLY",
     "IGNORE_JOBS",
+    "LICENSE_ONLY",
     "MAGNETIC",
     "MAINT",
     "NO_HOLD_JOBS_AFTER",
@@ -60,6 +61,10 @@ const FLAGS: &[&str] = &[
 const REFUSED: &[(&str, &str)] = &[
     ("FLEX", "jobs run inside its time and on its nodes only"),
     ("HOURLY", "it can repeat by days and weeks (DAILY, WEEKLY, WEEKDAY, WEEKEND)"),
+    (
+        "LICENSE_ONLY",
+        "jobs run on the nodes of their reservation: give those that they need (Nodes, NodeCnt or CoreCnt) with Licenses",
+    ),
     ("MAGNETIC", "jobs have to name the reservation"),
     ("REPLACE", "only nodes that are lost are replaced (REPLACE_DOWN)"),
     ("TIME_FLOAT", "it has one start"),
@@ -423,6 +428,12 @@ mod tests {
              on its nodes only.  No reservation created.",
         );
         assert!(ask("starttime=now duration=5 users=a nodecnt=1 flags=replace_down").is_ok());
+        check(
+            "starttime=now duration=5 users=a licenses=matlab:3 flags=LICENSE_ONLY",
+            "scontrol: error: The flag LICENSE_ONLY is not supported here: jobs run on the nodes of \
+             their reservation: give those that they need (Nodes, NodeCnt or CoreCnt) with Licenses.  \
+             No reservation created.",
+        );
         for flag in ["HOURLY", "magnetic", "time_float", "replace"] {
             let line = format!("starttime=now duration=5 users=a nodecnt=1 flags={flag}");
             assert!(ask(&line).is_err(), "{flag}");

@@ -2,11 +2,14 @@
 
 use crate::bench::{ARRAY, Act, Attack, Bench};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Request, Submission};
-use cosy_model::reservation::{ReservationFilter, ReservationSpec, StartChoice};
+use cosy_model::reservation::{
+    NamesChange, ReservationAlteration, ReservationFilter, ReservationSpec, SharingChange,
+    StartChoice,
+};
 use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
 use cosy_model::{
-    ArraySpec, Dependency, DependencyKind, JobId, OsText, Span, Time, TriggerEvent, TriggerSpec,
-    TriggerTarget, limits,
+    ArraySpec, CountedResources, Dependency, DependencyKind, JobId, OsText, ReservationId, Span,
+    Time, TriggerEvent, TriggerSpec, TriggerTarget, limits,
 };
 use cosy_tests::{command, script};
 
@@ -304,6 +307,13 @@ fn plans(bench: &Bench) -> Vec<Attack> {
             },
         ),
         ask(
+            "change everything of a reservation",
+            Request::AlterReservation {
+                id: ReservationId(1),
+                change: Box::new(alteration()),
+            },
+        ),
+        ask(
             "chart of the plan",
             Request::PlanChart {
                 until: Some(Time::FAR),
@@ -317,6 +327,28 @@ fn plans(bench: &Bench) -> Vec<Attack> {
             },
         ),
     ]
+}
+
+/// As many licences and names as there may be.
+fn alteration() -> ReservationAlteration {
+    let mut licenses = CountedResources::default();
+    for n in 0..limits::DEPENDENCIES {
+        licenses.set(&format!("l{n}"), u32::MAX);
+    }
+    let names = || NamesChange {
+        anew: true,
+        add: (0..limits::FILTER_NAMES).map(|n| format!("u{n}")).collect(),
+        remove: Vec::new(),
+    };
+    ReservationAlteration {
+        end: Some(Time::FAR),
+        licenses: Some(licenses),
+        sharing: SharingChange {
+            users: names(),
+            groups: names(),
+            accounts: names(),
+        },
+    }
 }
 
 fn flow(bench: &Bench) -> FlowSpec {

@@ -12,7 +12,7 @@ use crate::planning::pools::PoolOf;
 use crate::reservations::Reservations;
 use crate::rooms::Rooms;
 use cosy_model::{CountedResources, JobId, ReservationId, Span, Time, WaitReason};
-use cosy_sched::{Holder, PoolKind, PoolSpec, Promises, Scheduler};
+use cosy_sched::{Holder, PoolId, PoolKind, PoolSpec, Promises, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Jobs or reservations that name these licences are known: their pools are, too, where there are
@@ -156,7 +156,8 @@ pub(crate) fn tell_all_holders_of(
     tell_drawn(planning, reservations, id, all);
 }
 
-fn inside_of(planning: &Planning, id: ReservationId) -> impl Iterator<Item = JobId> {
+/// The jobs that are in the planner of a reservation.
+pub(crate) fn inside_of(planning: &Planning, id: ReservationId) -> impl Iterator<Item = JobId> {
     let inside = planning.all_inside().iter();
     inside
         .filter(move |(_, within)| **within == id)
@@ -177,9 +178,24 @@ fn tell_drawn(
     let Some(planner) = reservation.planner_mut() else {
         return;
     };
-    let mut kept: BTreeMap<_, u64> = kept.into_iter().collect();
-    let mut holders: Vec<(JobId, Option<Holder>)> = Vec::new();
-    for job in changed {
+    let holders = holders_beside(planner, &kept, changed);
+    for (job, holder) in holders {
+        let inside = planning.inside(job) == Some(id);
+        match holder.filter(|_| inside) {
+            Some(holder) => planning.cluster_mut().hold_elsewhere(job, holder),
+            None => planning.cluster_mut().let_go_elsewhere(job),
+        }
+    }
+}
+
+/// What these jobs of a planner hold beside what is kept, from which the first of them draw first.
+pub(crate) fn holders_beside(
+    planner: &Scheduler,
+    kept: &[(PoolId, u64)],
+    jobs: impl IntoIterator<Item = JobId>,
+) -> Vec<(JobId, Option<Holder>)> {
+    let mut kept: BTreeMap<PoolId, u64> = kept.iter().copied().collect();
+    let mut beside = |job| {
         let mut holder = planner.holder(job);
         if let Some(holder) = holder.as_mut().filter(|_| !kept.is_empty()) {
             let held: Vec<_> = holder.held().collect();
@@ -191,15 +207,9 @@ fn tell_drawn(
                 }
             }
         }
-        holders.push((job, holder));
-    }
-    for (job, holder) in holders {
-        let inside = planning.inside(job) == Some(id);
-        match holder.filter(|_| inside) {
-            Some(holder) => planning.cluster_mut().hold_elsewhere(job, holder),
-            None => planning.cluster_mut().let_go_elsewhere(job),
-        }
-    }
+        (job, holder)
+    };
+    jobs.into_iter().map(&mut beside).collect()
 }
 
 /// The planner of a reservation is told what it may use of the pools that its waiting jobs want.

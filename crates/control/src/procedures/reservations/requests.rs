@@ -4,11 +4,11 @@ use crate::conversations::listing::begin::list_reservations;
 use crate::procedures::policy::fund_account;
 use crate::procedures::reservations::cancel::cancel_reservations;
 use crate::reservations::account::list_accounts;
+use crate::reservations::alter::alter;
 use crate::reservations::book::procedures::reserve;
 use crate::reservations::chart::plan_chart;
 use crate::reservations::confirm::confirm;
 use crate::reservations::extend::procedures::extend;
-use crate::reservations::licenses::keep_licenses;
 use crate::reservations::quote::procedures::quote;
 use crate::reservations::share::procedures::share_with;
 use crate::reservations::shorten::shorten;
@@ -16,6 +16,7 @@ use crate::rooms::Rooms;
 use crate::turn::{Asker, Turn};
 use cosy_model::Refusal;
 use cosy_model::api::{Reply, Request};
+use cosy_model::reservation::ReservationAlteration;
 
 pub(crate) fn reservation_request(
     rooms: &mut Rooms,
@@ -41,7 +42,7 @@ pub(crate) fn reservation_request(
             cancel_reservations(rooms, turn, caller, &ids, series).map(Some)
         }
         Request::ExtendReservation { id, by, max_price } => {
-            extend(rooms, turn, asker, id, by, max_price)
+            extend(rooms, turn, asker, (id, by), max_price, ReservationAlteration::default())
         }
         Request::ShortenReservation { id, end } => shorten(rooms, turn, caller, id, end).map(Some),
         Request::ShareReservation { id, change } => share_with(
@@ -54,9 +55,7 @@ pub(crate) fn reservation_request(
             &change,
         )
         .map(Some),
-        Request::KeepLicenses { id, licenses } => {
-            keep_licenses(rooms, turn, caller, id, &licenses).map(Some)
-        }
+        Request::AlterReservation { id, change } => alter(rooms, turn, asker, id, *change),
         Request::Reservations { filter } => {
             Ok(list_reservations(rooms, turn, client, caller, filter))
         }

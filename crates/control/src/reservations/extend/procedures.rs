@@ -13,11 +13,14 @@ use crate::reservations::facts::joint_job;
 use crate::reservations::inside::procedures::keep_open;
 use crate::reservations::procedures::{own_promised, touch_reservation};
 use crate::reservations::quote::procedures::{admit_longer, extra_of};
+use crate::reservations::terms::{check_terms, set_terms};
 use crate::rooms::Rooms;
 use crate::turn::{Asker, Turn};
 use cosy_model::api::Reply;
-use cosy_model::reservation::{ReservationSpec, StartChoice};
-use cosy_model::{EventKind, EventObject, Refusal, RefusalCode, ReservationId, Span, Su, Time};
+use cosy_model::reservation::{ReservationAlteration, ReservationSpec, StartChoice};
+use cosy_model::{
+    CountedResources, EventKind, EventObject, Refusal, RefusalCode, ReservationId, Span, Su, Time,
+};
 use cosy_sched::appraise::{Appraisal, Listed, Starts};
 use std::sync::Arc;
 
@@ -25,9 +28,9 @@ pub(crate) fn extend(
     rooms: &mut Rooms,
     turn: &mut Turn,
     asker: Asker<'_>,
-    id: ReservationId,
-    by: Span,
+    (id, by): (ReservationId, Span),
     max_price: Option<Su>,
+    also: ReservationAlteration,
 ) -> Result<Option<Reply>, Refusal> {
     let Asker {
         client,
@@ -38,7 +41,7 @@ pub(crate) fn extend(
     if rooms.reservations.rejoin(asker) {
         return Ok(None);
     }
-    let wish = difference(rooms, now, caller, id, by, max_price)?;
+    let wish = difference(rooms, now, caller, (id, by), max_price, also.licenses.as_ref())?;
     let shares = rooms.reservations.reservation(id)?.shares.clone();
     let mut inquiry = inquiry(rooms, now, &wish, Starts::At(vec![wish.earliest]), Listed::Everyone);
     inquiry.fixed = Some(shares);
@@ -50,6 +53,7 @@ pub(crate) fn extend(
         key,
         id,
         wish,
+        also,
     };
     appraise(
         &rooms.jobs,
@@ -62,14 +66,14 @@ pub(crate) fn extend(
     Ok(None)
 }
 
-/// The time from the present end on, as a request of its own.
+/// The time from the present end on, as a request of its own, with other licences where they are asked for.
 fn difference(
     rooms: &Rooms,
     now: Time,
     caller: &Caller,
-    id: ReservationId,
-    by: Span,
+    (id, by): (ReservationId, Span),
     max_price: Option<Su>,
+    licenses: Option<&CountedResources>,
 ) -> Result<ReservationRequest, Refusal> {
     let found = own_promised(&rooms.config, &rooms.reservations, caller, id, "extend", "extended")?;
     let mut ask = found.row.ask.clone();
@@ -81,6 +85,9 @@ fn difference(
     ask.pick = StartChoice::At(found.row.end);
     (ask.earliest, ask.latest_end, ask.repeat) = (None, None, None);
     (ask.length, ask.max_price) = (by, max_price);
+    if let Some(licenses) = licenses {
+        ask.licenses.clone_from(licenses);
+    }
     ask.queue = Some(found.row.queue.clone());
     ask.account = found.row.account.clone();
     let mut wish = wish(rooms, now, caller, ask)?;
@@ -140,9 +147,11 @@ fn take_extension(
         ));
     }
     let extra = extra_of(&rooms.config, &rooms.queues, &rooms.reservations, wish, result, estimate);
+    let terms = check_terms(rooms, now, caller, id, &extension.also)?;
     rooms
         .reservations
         .pay_extension(turn, id, (estimate.base, extra), &caller.user.name)?;
+    set_terms(rooms, turn, caller, id, terms);
     let by = wish.ask.length;
     if let Some(reservation) = rooms.reservations.all.get_mut(&id) {
         let row = &mut reservation.row;

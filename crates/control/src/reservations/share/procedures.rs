@@ -9,8 +9,22 @@ use crate::reservations::procedures::{own_promised, touch_reservation};
 use crate::reservations::share::check;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::reservation::SharingChange;
+use cosy_model::reservation::{Sharing, SharingChange};
 use cosy_model::{EventKind, EventObject, Refusal, ReservationId};
+
+/// Who may use it after a change, if that can be.
+pub(crate) fn may_share_with(
+    config: &ClusterConfig,
+    reservations: &Reservations,
+    caller: &Caller,
+    id: ReservationId,
+    change: &SharingChange,
+) -> Result<Sharing, Refusal> {
+    let found = own_promised(config, reservations, caller, id, "share", "shared anew")?;
+    let sharing = found.row.ask.sharing.after(change);
+    check(&sharing)?;
+    Ok(sharing)
+}
 
 /// Jobs of those who lose the right stay: they were allowed when they were submitted. Those
 /// that are put back do not start inside again.
@@ -23,10 +37,21 @@ pub(crate) fn share_with(
     id: ReservationId,
     change: &SharingChange,
 ) -> Result<Reply, Refusal> {
+    let sharing = may_share_with(config, reservations, caller, id, change)?;
+    share_anew(config, reservations, turn, caller, id, sharing);
+    Ok(reserved(config, machine, reservations, caller, &[id], Vec::new()))
+}
+
+/// These may use it from now on.
+pub(crate) fn share_anew(
+    config: &ClusterConfig,
+    reservations: &mut Reservations,
+    turn: &mut Turn,
+    caller: &Caller,
+    id: ReservationId,
+    sharing: Sharing,
+) {
     let now = turn.now();
-    let found = own_promised(config, reservations, caller, id, "share", "shared anew")?;
-    let sharing = found.row.ask.sharing.after(change);
-    check(&sharing)?;
     if let Some(reservation) = reservations.all.get_mut(&id) {
         reservation.row.ask.sharing = sharing.clone();
     }
@@ -46,5 +71,4 @@ pub(crate) fn share_with(
     };
     turn.happened(now, EventKind::Shared, &who, EventObject::Reservation(id), told);
     touch_reservation(config, reservations, id);
-    Ok(reserved(config, machine, reservations, caller, &[id], Vec::new()))
 }
