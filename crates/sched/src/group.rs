@@ -4,6 +4,7 @@
 //! jobs are dropped in bulk once there are many.
 
 use crate::components;
+use crate::hopeless;
 use crate::machine::Machine;
 use crate::resource_pool::classes::ClassId;
 use crate::select::{Candidate, count_alike, select};
@@ -53,6 +54,8 @@ pub(crate) struct Group {
     jobs: usize,
     /// Whole nodes, any of the pool.
     plain: bool,
+    /// The class of its cores, if it shares nodes.
+    class_of_cores: Option<u8>,
     /// Of the machine that `eligible` and `feasible` were found for.
     epoch: u64,
 }
@@ -134,6 +137,10 @@ fn cores(demand: &Demand) -> u64 {
     demand.iter().map(cores).sum()
 }
 
+fn class_of_cores(demand: &Demand) -> Option<u8> {
+    (!demand.holds_whole_nodes()).then(|| hopeless::class(cores(demand)) as u8)
+}
+
 fn is_plain(demand: &Demand, (queue, pool): (&NodeMask, &NodeMask)) -> bool {
     demand.only().is_some_and(|only| {
         only.exclusive
@@ -200,8 +207,9 @@ pub(crate) struct Groups {
     unused: usize,
     /// How many groups with waiting jobs are not plain.
     unlike: u32,
-    /// How many groups with waiting jobs share nodes.
+    /// How many groups with waiting jobs share nodes, and by the class of their cores.
     shared: u32,
+    shared_classes: [u32; hopeless::CLASSES],
     /// With how many waiting groups each bit stands for.
     waiting: [u32; BITS],
     shapes: Vec<Shape>,
@@ -230,6 +238,7 @@ impl Default for Groups {
             unused: 0,
             unlike: 0,
             shared: 0,
+            shared_classes: [0; hopeless::CLASSES],
             waiting: [0; BITS],
             shapes: Vec::new(),
             shape_by_hash: BTreeMap::new(),
@@ -253,6 +262,21 @@ impl Groups {
     pub fn has_failed(&self, id: GroupId, pass: u64, limit: Span) -> bool {
         let (failed, least) = self.failed[id.0 as usize];
         failed == pass && least <= limit
+    }
+
+    /// How many groups with waiting jobs share nodes and want so many cores as this one, by class.
+    pub fn sharing_class(&self, class: usize) -> u32 {
+        self.shared_classes[class]
+    }
+
+    /// The class of the cores of a group that shares nodes.
+    pub fn class_of_cores(&self, id: GroupId) -> Option<usize> {
+        self.get(id).class_of_cores.map(usize::from)
+    }
+
+    /// Whether a job of the group has failed in that pass.
+    pub fn any_failed(&self, id: GroupId, pass: u64) -> bool {
+        self.failed[id.0 as usize].0 == pass
     }
 
     /// Notes that a job has failed. True when from now on every job of the group does.
@@ -320,7 +344,10 @@ impl Groups {
             let plain = nodes.is_some_and(|nodes| is_plain(demand, nodes));
             self.get_mut(id).plain = plain;
             self.unlike += u32::from(!plain);
-            self.shared += u32::from(!demand.holds_whole_nodes());
+            if let Some(class) = self.class_of_cores(id) {
+                self.shared += 1;
+                self.shared_classes[class] += 1;
+            }
         }
         id
     }
@@ -352,9 +379,11 @@ impl Groups {
             return;
         }
         let plain = group.plain;
-        let shared = !group.demand.holds_whole_nodes();
         self.unlike -= u32::from(!plain);
-        self.shared -= u32::from(shared);
+        if let Some(class) = self.class_of_cores(id) {
+            self.shared -= 1;
+            self.shared_classes[class] -= 1;
+        }
         self.unused += 1;
         self.waiting[id.bit()] -= 1;
         let group = self.groups[id.0 as usize].as_ref();
@@ -402,6 +431,7 @@ impl Groups {
             queue,
             jobs: 0,
             plain: false,
+            class_of_cores: class_of_cores(demand),
             epoch: 0,
         });
         let id = self.vacant.pop().unwrap_or_else(|| {

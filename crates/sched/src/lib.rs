@@ -33,6 +33,7 @@ mod plan;
 mod policy;
 
 mod held_amounts;
+mod hopeless;
 mod lacks;
 mod parked;
 mod profile;

@@ -3,6 +3,7 @@
 //!
 //! What always holds: a summary never promises less than one of its jobs needs.
 
+use crate::hopeless::{CLASSES as CORES_CLASSES, Hopeless, class as cores_class};
 use crate::lacks::Lacks;
 use crate::waiting_line::QueueKey;
 use cosy_model::Span;
@@ -27,6 +28,8 @@ pub(crate) struct Available<'a> {
     pub groups: u64,
     /// What is known to be lacking of shared pools.
     pub lacks: Option<&'a Lacks>,
+    /// Which jobs that share nodes cannot start. Of a single job its group tells it.
+    pub hopeless: Option<&'a Hopeless>,
 }
 
 impl Available<'_> {
@@ -69,6 +72,10 @@ fn secs(limit: Span) -> u32 {
 pub(crate) struct Summary {
     whole: u32,
     cores: u64,
+    /// Of jobs that share nodes: bits of the classes of their cores, and the least limit of each class, in
+    /// seconds.
+    shared: u32,
+    shared_limits: [u32; CORES_CLASSES],
     /// The least limit, in seconds, of whole-node jobs of each class and those below it.
     limits: [u32; CLASSES],
     /// Bits of the groups.
@@ -85,6 +92,8 @@ impl Summary {
         shortest: u32::MAX,
         whole: u32::MAX,
         cores: u64::MAX,
+        shared: 0,
+        shared_limits: [u32::MAX; CORES_CLASSES],
         limits: [u32::MAX; CLASSES],
         groups: 0,
     };
@@ -94,7 +103,7 @@ impl Summary {
         for queue_key in queue_keys {
             all.note(queue_key);
             if queue_key.whole == 0 {
-                all.cores = all.cores.min(queue_key.cores);
+                all.note_shared(queue_key);
                 continue;
             }
             all.whole = all.whole.min(queue_key.whole);
@@ -110,8 +119,7 @@ impl Summary {
     pub fn add(&mut self, queue_key: &QueueKey) {
         self.note(queue_key);
         if queue_key.whole == 0 {
-            self.cores = self.cores.min(queue_key.cores);
-            return;
+            return self.note_shared(queue_key);
         }
         self.whole = self.whole.min(queue_key.whole);
         for limit in &mut self.limits[class(queue_key.whole)..] {
@@ -125,15 +133,43 @@ impl Summary {
         self.shortest = self.shortest.min(secs(queue_key.limit));
     }
 
+    fn note_shared(&mut self, queue_key: &QueueKey) {
+        self.cores = self.cores.min(queue_key.cores);
+        let class = cores_class(queue_key.cores);
+        self.shared |= 1 << class;
+        let limit = &mut self.shared_limits[class];
+        *limit = (*limit).min(secs(queue_key.limit));
+    }
+
     pub fn join(&mut self, other: &Self) {
         self.needs &= other.needs;
         self.shortest = self.shortest.min(other.shortest);
         self.whole = self.whole.min(other.whole);
         self.cores = self.cores.min(other.cores);
+        self.shared |= other.shared;
+        for (limit, other) in self.shared_limits.iter_mut().zip(&other.shared_limits) {
+            *limit = (*limit).min(*other);
+        }
         self.groups |= other.groups;
         for (limit, other) in self.limits.iter_mut().zip(&other.limits) {
             *limit = (*limit).min(*other);
         }
+    }
+
+    /// Whether one of the jobs that share nodes, and are no larger than what is free, may start.
+    fn might_share(&self, room: &Available) -> bool {
+        let Some(hopeless) = room.hopeless else {
+            return true;
+        };
+        let mut classes = self.shared & ((2 << cores_class(room.cores)) - 1);
+        while classes != 0 {
+            let class = classes.trailing_zeros() as usize;
+            if hopeless.allows(class, self.shared_limits[class]) {
+                return true;
+            }
+            classes &= classes - 1;
+        }
+        false
     }
 
     pub fn might_hold(&self, room: &Available) -> bool {
@@ -144,7 +180,7 @@ impl Summary {
         if self.needs != 0 && room.lacks.is_some_and(lacking) {
             return false;
         }
-        self.cores <= room.cores
+        self.cores <= room.cores && self.might_share(room)
             || self.whole <= room.extra
             || (self.whole <= room.idle && self.limits[class(room.idle)] <= secs(room.until_shadow))
     }

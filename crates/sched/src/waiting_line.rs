@@ -308,6 +308,7 @@ impl WaitingLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hopeless::{CLASSES, Hopeless};
     use crate::lacks::Lacks;
     use cosy_model::{AccessLevel, JobId, Time};
     use std::collections::BTreeMap;
@@ -347,10 +348,13 @@ mod tests {
         }
     }
 
-    fn found(line: &mut WaitingLine, room: Option<&Available>, hopeless: u32) -> Vec<u64> {
+    fn found(
+        line: &mut WaitingLine,
+        room: Option<&Available>,
+        given_up: impl Fn(GroupId, Span) -> bool,
+    ) -> Vec<u64> {
         let (mut cursor, mut jobs) = (Cursor::default(), Vec::new());
-        let given_up = |group: GroupId, limit| group.0 == hopeless && limit > Span(9);
-        while let Some((key, _)) = line.next(&mut cursor, room, given_up) {
+        while let Some((key, _)) = line.next(&mut cursor, room, &given_up) {
             jobs.push(key.job.0);
         }
         jobs
@@ -378,6 +382,12 @@ mod tests {
             }
             let mut lacks = Lacks::default();
             lacks.note(1, Span((dice / 19 % 60) as i64));
+            // From that limit on all are given up, of one group earlier.
+            let least = Span((dice / 29 % 70) as i64);
+            let mut hopeless = Hopeless::default();
+            (0..CLASSES).for_each(|class| hopeless.note(class, least, false, 1));
+            let given_up =
+                |group: GroupId, limit| group.0 == 2 && limit > Span(9) || limit >= least;
             let room = Available {
                 lacks: (step % 100 > 0).then_some(&lacks),
                 idle: (dice % 8) as u32,
@@ -385,11 +395,13 @@ mod tests {
                 until_shadow: Span((dice / 5 % 40) as i64),
                 cores: dice / 3 % 9,
                 groups: u64::MAX,
+                hopeless: (step % 150 > 0).then_some(&hopeless),
             };
-            let fits = |b: &QueueKey| room.holds(b) && !(b.group.0 == 2 && b.limit > Span(9));
+            let fits = |b: &QueueKey| room.holds(b) && !given_up(b.group, b.limit);
             let wanted = all.iter().filter(|(_, b)| fits(b)).map(|(at, _)| *at);
-            assert_eq!(found(&mut line, Some(&room), 2), wanted.collect::<Vec<_>>());
-            assert_eq!(found(&mut line, None, 2), all.keys().copied().collect::<Vec<_>>());
+            assert_eq!(found(&mut line, Some(&room), given_up), wanted.collect::<Vec<_>>());
+            let every = found(&mut line, None, given_up);
+            assert_eq!(every, all.keys().copied().collect::<Vec<_>>());
             assert_eq!(line.first(), all.keys().next().map(|at| key(*at)).as_ref());
             assert_eq!(line.is_empty(), all.is_empty());
         }

@@ -435,6 +435,13 @@ fn plans(table: &Table) {
     let small = |d: &mut Dice| shared(1 + d.below(16) as u32, 1 + d.below(8) as u32, 1024);
     let name = "plan of 10,000 jobs that share nodes, 1,024 nodes of 32 cores, EASY";
     plan(table, name, || filled(easy, 10_000, 1024, 36_000, small));
+    let mixed = |d: &mut Dice| match d.below(10) < 6 {
+        true => whole(1 + d.below(128) as u32, 10_000),
+        false => shared(1, 1, 10_000),
+    };
+    let name =
+        "plan of 60,000 jobs, six of ten with whole nodes, the others with one core, 10,000 nodes";
+    plan(table, name, || filled(easy, 60_000, 10_000, 11, mixed));
     let name = "plan of 300 whole-node jobs, conservative";
     let all = Policy::CONSERVATIVE;
     plan(table, name, || filled(all, 300, 1024, 36_000, any));

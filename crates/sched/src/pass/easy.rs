@@ -95,7 +95,12 @@ impl Scheduler {
             return None; // there are only whole-node jobs
         }
         let lacks = (!pass.lacks.is_empty()).then_some(&pass.lacks);
-        let room = room.map(|room| Available { lacks, ..room });
+        let hopeless = Some(&pass.hopeless_sharing).filter(|all| all.is_any());
+        let room = room.map(|room| Available {
+            lacks,
+            hopeless,
+            ..room
+        });
         let passes = self.pass_number();
         let (line, groups) = (&mut self.node_pools[pass.pool].line, &self.groups);
         line.next(cursor, room.as_ref(), |group, limit| groups.has_failed(group, passes, limit))
@@ -210,6 +215,7 @@ impl Scheduler {
             cores: free.cores,
             groups: pass.groups,
             lacks: None,
+            hopeless: None,
         }
     }
 

@@ -78,6 +78,7 @@ impl Scheduler {
             cores: free.cores,
             groups: pass.groups,
             lacks: None,
+            hopeless: None,
         }
     }
 

@@ -12,6 +12,7 @@ mod guarantee;
 mod holds;
 
 use crate::group::BITS;
+use crate::hopeless::Hopeless;
 use crate::lacks::Lacks;
 use crate::machine::Owner;
 use crate::nodeset::NodeSet;
@@ -69,6 +70,8 @@ pub(crate) struct Pass {
     groups: u64,
     hopeless: [u32; BITS],
     gave_up: bool,
+    /// Which jobs that share nodes cannot start.
+    hopeless_sharing: Hopeless,
     pub masks: Masks,
     /// The idle nodes that the head's place needs, as long as numbers tell it.
     pub kept: NodeMask,
@@ -105,6 +108,7 @@ impl Default for Pass {
             groups: u64::MAX,
             hopeless: [0; BITS],
             gave_up: false,
+            hopeless_sharing: Hopeless::default(),
             masks: Masks::default(),
             kept: NodeMask::default(),
             spare_set: None,
@@ -127,6 +131,7 @@ impl Pass {
             self.hopeless = [0; BITS];
             self.gave_up = false;
         }
+        self.hopeless_sharing.clear();
         self.pending.clear();
         self.promised.clear();
         self.foreign = 0;
@@ -160,6 +165,13 @@ impl Scheduler {
     /// Jobs of the group with that limit, or a longer one, cannot start in this pass.
     fn give_up(&mut self, pass: &mut Pass, group: GroupId, limit: Span) {
         let passes = self.pass_number();
+        if let Some(class) = self.groups.class_of_cores(group)
+            && !self.groups.has_failed(group, passes, limit)
+        {
+            let again = self.groups.any_failed(group, passes);
+            let groups = self.groups.sharing_class(class);
+            pass.hopeless_sharing.note(class, limit, again, groups);
+        }
         if self.groups.set_failed(group, passes, limit) {
             let bit = group.bit();
             pass.gave_up = true;
