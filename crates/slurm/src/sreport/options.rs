@@ -99,6 +99,14 @@ pub struct Query {
     pub top: usize,
     /// Sizes of jobs at which a group begins, after the one from 0.
     pub grouping: Vec<u64>,
+    /// `tree`: accounts are indented below those above them.
+    pub tree: bool,
+    /// `group`: one row for a user, with all accounts.
+    pub group: bool,
+    /// `flatview`: each account alone, without those below it.
+    pub flat: bool,
+    /// `printjobcount`: jobs are counted, not what they used.
+    pub count: bool,
 }
 
 /// Most users that a list of the first may have.
@@ -123,6 +131,10 @@ pub fn read(words: &[String], now: &Zoned) -> Result<Query, Vec<String>> {
         format: None,
         top: 10,
         grouping: vec![50, 250, 500, 1000],
+        tree: false,
+        group: false,
+        flat: false,
+        count: false,
     };
     for text in rest {
         query.condition(text, now)?;
@@ -155,7 +167,8 @@ fn report(words: &[String]) -> Result<(Report, &[String]), Vec<String>> {
         .map(|(name, _)| format!("\"{name}\""))
         .collect();
     let valid = format!("Valid {kind} reports are, {}", names.join(", "));
-    let (name, rest) = rest.split_first().ok_or_else(|| vec![valid.clone()])?;
+    let too_few = || vec![format!("too few arguments for keyword:{kind}")];
+    let (name, rest) = rest.split_first().ok_or_else(too_few)?;
     let report = lookup(reports, name).map(|(_, report)| report);
     let report = report.ok_or_else(|| vec![format!("Not valid report {}", clean(name)), valid])?;
     Ok((report, rest))
@@ -185,7 +198,23 @@ impl Query {
         };
         let Some((Sign::Is, value)) = word.value else {
             return match word.name.to_ascii_lowercase().as_str() {
-                "where" | "set" | "tree" | "group" | "all_clusters" => Ok(()),
+                "where" | "set" | "all_clusters" => Ok(()),
+                "tree" => {
+                    self.tree = true;
+                    Ok(())
+                }
+                "group" => {
+                    self.group = true;
+                    Ok(())
+                }
+                "flatview" => {
+                    self.flat = true;
+                    Ok(())
+                }
+                "printjobcount" => {
+                    self.count = true;
+                    Ok(())
+                }
                 "topcount" => Err(unknown()),
                 _ => {
                     self.clusters.extend(names(text));
@@ -208,8 +237,9 @@ impl Query {
                     .parse::<usize>()
                     .ok()
                     .filter(|n| (1..=MOST_TOP).contains(n));
-                self.top =
-                    top.ok_or_else(|| vec![format!(" Bad TopCount value: {}", clean(text))])?;
+                let bad =
+                    || format!("sreport: error: Invalid value for TopCount ({})", clean(value));
+                self.top = top.ok_or_else(|| vec![bad()])?;
             }
             () if is("grouping") => {
                 let sizes: Option<Vec<u64>> = names(value).iter().map(|n| n.parse().ok()).collect();
@@ -234,12 +264,12 @@ impl Query {
         Ok(())
     }
 
-    /// Whole hours, none of them still to come, and one at least.
+    /// Whole hours, the nearest ones, none of them still to come, and one at least.
     fn settle(&mut self, now: &Zoned) {
-        let hour = |at: Time| Time(at.0.div_euclid(HOUR_MS) * HOUR_MS);
-        let now = hour(time(now));
-        self.start = hour(self.start);
-        self.end = hour(self.end).min(now);
+        let hour = |at: i64| Time(at.div_euclid(HOUR_MS) * HOUR_MS);
+        let nearest = |at: Time| hour(at.0.saturating_add(HOUR_MS / 2));
+        self.start = nearest(self.start);
+        self.end = nearest(self.end).min(hour(time(now).0));
         if self.end <= self.start {
             self.end = Time(self.start.0.saturating_add(HOUR_MS));
         }
@@ -284,7 +314,7 @@ mod tests {
         check("cluster nosuch", "Not valid report nosuch");
         check("user top nosuch=3", " Unknown condition: nosuch=3");
         check("user top start=foo", "Invalid time specification (pos=0): foo");
-        check("user top topcount=0", " Bad TopCount value: topcount=0");
+        check("user top topcount=0", "sreport: error: Invalid value for TopCount (0)");
         check("job sizes grouping=4,2", " Bad grouping: grouping=4,2: sizes rise, as in 2,4,8");
         assert!(read_line("").is_err() && read_line("cluster").is_err());
         assert!(unit_of("foo").is_err());

@@ -84,6 +84,7 @@ fn heading(query: &Query, unit: Unit, writer: &TimeWriter) -> String {
     };
     let what = match query.report {
         Report::Sizes => "Time reported in",
+        _ if unit.seconds.is_none() => "Usage reported in",
         _ => "Usage reported in CPU",
     };
     format!("{line}\n{title}\n{what} {}\n{line}\n", unit.name)
@@ -108,12 +109,30 @@ fn account(job: &JobUse) -> &str {
     }
 }
 
-fn counts<'a>(query: &'a Query, jobs: &'a [JobUse]) -> impl Iterator<Item = (&'a JobUse, u128)> {
-    let among = |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
+fn among(list: &[String], name: &str) -> bool {
+    list.is_empty() || list.iter().any(|n| n == name)
+}
+
+/// Jobs of the users asked for, whatever account they were charged to.
+fn of_users<'a>(query: &'a Query, jobs: &'a [JobUse]) -> impl Iterator<Item = (&'a JobUse, u128)> {
     jobs.iter()
-        .filter(move |j| among(&query.users, &j.user) && among(&query.accounts, account(j)))
+        .filter(move |job| among(&query.users, &job.user))
         .map(|job| (job, used(query, job)))
         .filter(|(_, used)| *used > 0)
+}
+
+fn counts<'a>(query: &'a Query, jobs: &'a [JobUse]) -> impl Iterator<Item = (&'a JobUse, u128)> {
+    of_users(query, jobs).filter(move |(job, _)| among(&query.accounts, account(job)))
+}
+
+/// An account and all above it, up to the root.
+fn upwards<'a>(facts: &'a Facts, from: &'a str) -> impl Iterator<Item = &'a str> {
+    let above = |name: &&'a str| match facts.parents.get(*name) {
+        Some(parent) => Some(parent.as_str()),
+        None => (*name != ROOT).then_some(ROOT),
+    };
+    // A circle cannot be, but would end here.
+    std::iter::successors(Some(from), above).take(facts.parents.len() + 2)
 }
 
 fn utilization(query: &Query, facts: &Facts, jobs: &[JobUse], whole: u128) -> Vec<Cell> {
@@ -134,19 +153,10 @@ fn utilization(query: &Query, facts: &Facts, jobs: &[JobUse], whole: u128) -> Ve
 fn by_account(query: &Query, facts: &Facts, jobs: &[JobUse]) -> Vec<Vec<Cell>> {
     let mut sums: BTreeMap<&str, u128> = BTreeMap::new();
     let mut users: BTreeMap<(&str, &str), u128> = BTreeMap::new();
-    for (job, used) in counts(query, jobs) {
+    for (job, used) in of_users(query, jobs) {
         *users.entry((account(job), &job.user)).or_default() += used;
-        let mut above = Some(account(job));
-        // A circle cannot be, but would end here.
-        for _ in 0..=facts.parents.len() + 1 {
-            let Some(name) = above else {
-                break;
-            };
+        for name in upwards(facts, account(job)) {
             *sums.entry(name).or_default() += used;
-            above = match facts.parents.get(name) {
-                Some(parent) => Some(parent.as_str()),
-                None => (name != ROOT).then_some(ROOT),
-            };
         }
     }
     let mut rows = Vec::new();
@@ -156,11 +166,19 @@ fn by_account(query: &Query, facts: &Facts, jobs: &[JobUse]) -> Vec<Vec<Cell>> {
         let Some(sum) = sums.get(name).filter(|_| done.insert(name)) else {
             continue;
         };
-        rows.push(row(facts, name, "", *sum, false));
+        let indented = |deeper: usize| match query.tree {
+            true => " ".repeat(upwards(facts, name).count() - 1 + deeper) + name,
+            false => name.to_owned(),
+        };
+        let asked = among(&query.accounts, name);
+        if asked && query.users.is_empty() {
+            rows.push(row(facts, &indented(0), "", *sum, false));
+        }
         let own = users
             .range((name, "")..)
-            .take_while(|((a, _), _)| *a == name);
-        rows.extend(own.map(|((_, user), used)| row(facts, name, user, *used, false)));
+            .take_while(|((a, _), _)| *a == name)
+            .filter(|_| asked);
+        rows.extend(own.map(|((_, user), used)| row(facts, &indented(1), user, *used, false)));
         let above = |child: &str| facts.parents.get(child).map_or(ROOT, String::as_str);
         let below: Vec<&str> = sums
             .keys()
@@ -178,12 +196,36 @@ fn by_user(query: &Query, facts: &Facts, jobs: &[JobUse], most: usize) -> Vec<Ve
     for (job, used) in counts(query, jobs) {
         *users.entry((&job.user, account(job))).or_default() += used;
     }
-    let mut all: Vec<((&str, &str), u128)> = users.into_iter().collect();
-    all.sort_by_key(|(_, used)| std::cmp::Reverse(*used));
+    let mut all: Vec<(&str, String, u128)> = match query.group {
+        true => grouped(facts, &users),
+        false => users
+            .into_iter()
+            .map(|((user, account), used)| (user, account.to_owned(), used))
+            .collect(),
+    };
+    all.sort_by_key(|(_, _, used)| std::cmp::Reverse(*used));
     let first = all.into_iter().take(most);
     first
-        .map(|((user, account), used)| row(facts, account, user, used, true))
+        .map(|(user, accounts, used)| row(facts, &accounts, user, used, true))
         .collect()
+}
+
+/// Each user once, with the names of all accounts, those nearest to the root first.
+fn grouped<'a>(
+    facts: &Facts,
+    users: &BTreeMap<(&'a str, &'a str), u128>,
+) -> Vec<(&'a str, String, u128)> {
+    let mut all: BTreeMap<&str, (Vec<&str>, u128)> = BTreeMap::new();
+    for ((user, account), used) in users {
+        let (accounts, sum) = all.entry(user).or_default();
+        accounts.push(account);
+        *sum += used;
+    }
+    let joined = |(user, (mut accounts, used)): (&'a str, (Vec<&str>, u128))| {
+        accounts.sort_by_key(|name| upwards(facts, name).count());
+        (user, accounts.join(", "), used)
+    };
+    all.into_iter().map(joined).collect()
 }
 
 fn row(facts: &Facts, account: &str, user: &str, used: u128, user_first: bool) -> Vec<Cell> {
@@ -205,30 +247,48 @@ fn row(facts: &Facts, account: &str, user: &str, used: u128, user_first: bool) -
     cells
 }
 
-/// Use of accounts by the cores of jobs, and the part of each in the use of all.
+/// Use of accounts by the cores of jobs, and the part of each in the use of all. Without `flatview`
+/// those named have all below them, and the root has everything where none is named.
 fn sizes(query: &Query, facts: &Facts, jobs: &[JobUse]) -> Vec<Vec<Cell>> {
     let groups = query.grouping.len() + 1;
-    let mut sums: BTreeMap<&str, Vec<u128>> = BTreeMap::new();
-    for (job, used) in counts(query, jobs) {
-        let group = query
-            .grouping
-            .iter()
-            .filter(|size| job.cores >= **size)
-            .count();
-        let own = sums.entry(account(job)).or_insert_with(|| vec![0; groups]);
-        if let Some(sum) = own.get_mut(group) {
-            *sum += used;
+    let mut sums: BTreeMap<&str, Vec<(u128, u64)>> = BTreeMap::new();
+    for (job, used) in of_users(query, jobs) {
+        let smaller = query.grouping.iter().filter(|size| job.cores >= **size);
+        let group = smaller.count();
+        for name in counted_for(query, facts, account(job)) {
+            let own = sums.entry(name).or_insert_with(|| vec![(0, 0); groups]);
+            if let Some((sum, count)) = own.get_mut(group) {
+                *sum += used;
+                *count += 1;
+            }
         }
     }
-    let all: u128 = sums.values().flatten().sum();
-    let row = |(name, own): (&&str, &Vec<u128>)| {
+    let whole = |own: &[(u128, u64)]| own.iter().map(|(used, _)| used).sum::<u128>();
+    let all: u128 = sums.values().map(|own| whole(own)).sum();
+    let row = |(name, own): (&&str, &Vec<(u128, u64)>)| {
         let mut cells = vec![
             Cell::Text(facts.cluster.clone()),
             Cell::Text((*name).to_owned()),
         ];
-        cells.extend(own.iter().map(|used| Cell::Use(*used)));
-        cells.push(Cell::Part(own.iter().sum(), all));
+        let of = whole(own);
+        cells.extend(own.iter().map(|(used, count)| match query.count {
+            true => Cell::Count(*count),
+            false => Cell::UseOf(*used, of),
+        }));
+        cells.push(Cell::Part(of, all));
         cells
     };
     sums.iter().map(row).collect()
+}
+
+/// The accounts in whose rows a job of this account counts.
+fn counted_for<'a>(query: &'a Query, facts: &'a Facts, account: &'a str) -> Vec<&'a str> {
+    match (query.flat, query.accounts.is_empty()) {
+        (true, true) => vec![account],
+        (false, true) => vec![ROOT],
+        (flat, false) => {
+            let own = upwards(facts, account).take(if flat { 1 } else { usize::MAX });
+            own.filter(|name| among(&query.accounts, name)).collect()
+        }
+    }
 }

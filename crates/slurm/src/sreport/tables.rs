@@ -21,6 +21,8 @@ pub struct Column {
     pub title: String,
     /// Characters that it has.
     pub width: usize,
+    /// Shown at its left edge.
+    left: bool,
     /// Which cell of a row it shows, from 0.
     at: usize,
 }
@@ -32,6 +34,10 @@ pub enum Cell {
     Text(String),
     /// Core seconds.
     Use(u128),
+    /// Core seconds, and those that per cents of them are of.
+    UseOf(u128, u128),
+    /// A number of jobs.
+    Count(u64),
     /// A part of a whole, as per cent.
     Part(u128, u128),
 }
@@ -94,7 +100,7 @@ fn usual(query: &Query, unit: Unit) -> Vec<Column> {
             }
         }
         Report::AccountsByUser => more(&[
-            ("Account", 15),
+            ("Account", if query.tree { 20 } else { 15 }),
             ("Login", 9),
             ("Proper Name", 15),
             ("Used", amount),
@@ -117,7 +123,13 @@ fn usual(query: &Query, unit: Unit) -> Vec<Column> {
             more(&[(&format!(">= {from} CPUs"), 13), ("% of cluster", 12)]);
         }
     }
-    let column = |(at, (title, width))| Column { title, width, at };
+    let tree = query.tree && query.report == Report::AccountsByUser;
+    let column = |(at, (title, width)): (usize, (String, usize))| Column {
+        left: tree && title == "Account",
+        title,
+        width,
+        at,
+    };
     all.into_iter().enumerate().map(column).collect()
 }
 
@@ -159,7 +171,10 @@ fn line(text: &mut String, columns: &[Column], cells: &[String], style: Style, c
             shown.pop();
             shown.push_str(cut);
         }
-        text.push_str(&format!("{shown:>width$} "));
+        match column.left {
+            true => text.push_str(&format!("{shown:<width$} ")),
+            false => text.push_str(&format!("{shown:>width$} ")),
+        }
     }
     text.push('\n');
 }
@@ -168,13 +183,19 @@ fn cell(cell: &Cell, style: Style, whole: u128) -> String {
     match cell {
         Cell::Text(text) => text.clone(),
         Cell::Part(part, of) => percent(*part, *of),
-        Cell::Use(used) => match (style.unit.seconds, style.unit.percent) {
-            (Some(unit), false) => rounded(*used, u128::from(unit)).to_string(),
-            (Some(unit), true) => {
-                format!("{}({})", rounded(*used, u128::from(unit)), percent(*used, whole))
-            }
-            (None, _) => percent(*used, whole),
-        },
+        Cell::Count(jobs) => jobs.to_string(),
+        Cell::Use(used) => amount(*used, whole, style.unit),
+        Cell::UseOf(used, of) => amount(*used, *of, style.unit),
+    }
+}
+
+fn amount(used: u128, whole: u128, unit: Unit) -> String {
+    match (unit.seconds, unit.percent) {
+        (Some(seconds), false) => rounded(used, u128::from(seconds)).to_string(),
+        (Some(seconds), true) => {
+            format!("{}({})", rounded(used, u128::from(seconds)), percent(used, whole))
+        }
+        (None, _) => percent(used, whole),
     }
 }
 
@@ -321,10 +342,133 @@ mod tests {
             "base|71(15.85%)|0(0.00%)|0(0.00%)|377(84.15%)|0(0.00%)|448(100.00%)\n"
         );
         assert_eq!(
-            of("job sizes", "hours"),
+            of("job sizes flatview", "hours"),
             "base|atoms|10|0|0|0|0|14.08%\nbase|physics|0|60|0|0|0|84.51%\n\
              base|root|1|0|0|0|0|1.41%\n"
         );
         assert_eq!(of("user top users=bob", "percent"), "base|bob||atoms|1.79%|0.00%\n");
+    }
+
+    const USAGE: &str = include_str!("../../recordings/sreport-usage.txt");
+
+    /// Commands that say something else here, and why.
+    const OTHERWISE: &[(&str, &str)] = &[
+        ("-T ", "only cores are counted"),
+        ("-t nosuch", "a unit that is none ends the command"),
+        ("-M nosuch", "another cluster ends the command: cli/src/slurm/sreport.rs"),
+        ("cluster=nosuch", "the same"),
+        (
+            "users=bob\n1 ---",
+            "Slurm looks for the user among those of the machine, and then counts all",
+        ),
+        ("idle%20", "the manual's widths count; Slurm passes over this one"),
+        ("--nosuch", "options are read by the command"),
+        ("sreport -t\n", "the same"),
+        ("sreport\n", "there is no interactive mode"),
+        ("reservation utilization", "there is no such report"),
+        ("nosuch\n2 Not valid", "reports by WCKeys are not there"),
+        ("utilization nosuch=3", "a mistake ends the command before anything is printed"),
+        ("start=foo", "the same"),
+        ("format=nosuch", "the same"),
+        ("topcount=0", "the same"),
+        ("top start=2026-11-26 end=2026-11-27 nosuch", "a cluster that is not there"),
+        ("grouping=x", "a mistake ends the command"),
+    ];
+
+    fn usage_jobs() -> Vec<JobUse> {
+        let at = |text: &str| {
+            let at: jiff::civil::DateTime = text.parse().unwrap();
+            let at = at.to_zoned(jiff::tz::TimeZone::UTC).unwrap();
+            Time(at.timestamp().as_millisecond())
+        };
+        let job = |user: &str, account: &str, cores: u64, from: &str, to: &str| JobUse {
+            user: user.to_owned(),
+            account: account.to_owned(),
+            cores,
+            start: at(from),
+            end: Some(at(to)),
+        };
+        vec![
+            job("ann", "atoms", 2, "2026-11-25T19:00:00", "2026-11-26T01:00:00"),
+            job("ann", "root", 1, "2026-11-26T03:00:00", "2026-11-26T04:00:00"),
+            job("bob", "atoms", 4, "2026-11-26T02:00:00", "2026-11-26T04:00:00"),
+            job("bob", "atoms", 3, "2026-11-26T05:10:00", "2026-11-26T05:20:20"),
+            job("cyd", "physics", 16, "2026-11-26T13:00:00", "2026-11-26T16:45:00"),
+        ]
+    }
+
+    /// What a command of the recording says here: its output, or the lines of its mistake.
+    fn says(command: &str) -> String {
+        let mut style = Style {
+            unit: unit_of("minutes").unwrap(),
+            bare: false,
+            separated: None,
+        };
+        let mut words = command.split_whitespace().skip(1).peekable();
+        while let Some(option) = words.next_if(|w| w.starts_with('-')) {
+            style.bare |= option.contains('n');
+            if option.contains('P') {
+                style.separated = Some(false);
+            }
+            if option == "-t" {
+                style.unit = unit_of(words.next().unwrap()).unwrap();
+            }
+        }
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        let now = jiff::civil::date(2026, 11, 27).at(15, 27, 0, 0);
+        let now = now.to_zoned(jiff::tz::TimeZone::UTC).unwrap();
+        let marked = |mark: &str, text: &str| -> String {
+            text.lines()
+                .map(|line| format!("{mark} {line}\n"))
+                .collect()
+        };
+        let query = match read(&words, &now) {
+            Ok(query) => query,
+            Err(lines) => return marked("2", &lines.join("\n")),
+        };
+        let facts = Facts {
+            cluster: "base".to_owned(),
+            cores: 32,
+            parents: BTreeMap::from([
+                ("atoms".to_owned(), "physics".to_owned()),
+                ("physics".to_owned(), "root".to_owned()),
+            ]),
+            proper_names: BTreeMap::new(),
+        };
+        let writer = TimeWriter::new(&now, TimeFormat::Standard);
+        match text(&query, style, &facts, &usage_jobs(), &writer) {
+            Ok(text) => marked("1", &text),
+            Err(line) => marked("2", &line),
+        }
+    }
+
+    /// Every report with its figures, and what is said of mistakes, as Slurm tells them of these jobs.
+    #[test]
+    fn figures_as_recorded() {
+        let mut compared = 0;
+        let mut needed = std::collections::BTreeSet::new();
+        for block in USAGE.split("\n$ ").skip(1) {
+            let (block, _) = block.split_once("\n= ").unwrap();
+            let (command, wanted) = block.split_once('\n').unwrap_or((block, ""));
+            let wanted = format!("{wanted}\n");
+            if let Some((mark, _)) = OTHERWISE.iter().find(|(mark, _)| block.contains(mark)) {
+                needed.insert(*mark);
+                continue;
+            }
+            // Slurm prints a report that a mistake does not touch beside the mistake.
+            let only = match wanted.lines().any(|line| line.starts_with("2 ")) {
+                true => "2 ",
+                false => "1 ",
+            };
+            let lines = |text: &str| -> Vec<String> {
+                let such = text.lines().filter(|line| line.starts_with(only));
+                such.map(str::to_owned).collect()
+            };
+            assert_eq!(lines(&says(command)), lines(&wanted), "{command}");
+            compared += 1;
+        }
+        assert!(compared >= 45, "{compared}");
+        let unneeded = OTHERWISE.iter().find(|(mark, _)| !needed.contains(mark));
+        assert_eq!(unneeded, None);
     }
 }
