@@ -346,3 +346,44 @@ fn the_only_machine_runs_it_again_when_it_is_back() {
         }
     }
 }
+
+/// The node says that the supervisor of the running attempt was killed.
+fn supervisor_killed(world: &mut World, job: u64) {
+    let last = world.starts_of(job);
+    world.end_for(0, attempt(job, last), 0, EndCause::SupervisorLost);
+    world.deliver_all();
+}
+
+#[test]
+fn a_killed_supervisor_puts_back_what_may_run_again() {
+    for requeue in [true, false] {
+        let mut world = World::new(config(1, 4));
+        world.run_time = Span::from_secs(1000);
+        let job = world.submit(on_n1(requeue));
+        world.deliver_all();
+        supervisor_killed(&mut world, job);
+        world.pass(1);
+        let starts = if requeue { 2 } else { 1 };
+        assert_eq!(world.starts_of(job), starts);
+        match requeue {
+            true => assert_eq!(world.queue(), format!("{job}:running")),
+            false => assert_eq!(world.state_of(job), JobState::NodeFailed),
+        }
+    }
+}
+
+/// One whose supervisor is killed each time ends at last.
+#[test]
+fn supervisors_are_not_killed_for_ever() {
+    let mut world = World::new(config(1, 4));
+    world.run_time = Span::from_secs(1000);
+    let job = world.submit(on_n1(true));
+    world.deliver_all();
+    for _ in 0..limits::ATTEMPTS_BY_SUPERVISORS {
+        assert_eq!(world.queue(), format!("{job}:running"));
+        supervisor_killed(&mut world, job);
+        world.pass(1);
+    }
+    assert_eq!(world.state_of(job), JobState::NodeFailed);
+    assert_eq!(world.starts_of(job), limits::ATTEMPTS_BY_SUPERVISORS);
+}

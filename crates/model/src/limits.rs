@@ -298,3 +298,6 @@ pub const TOLD_ACCOUNTS: usize = 200;
 pub const TOLD_QOS: usize = 250;
 /// Most qualities of service whose priorities they are told.
 pub const TOLD_PRIORITIES: usize = 1000;
+
+/// Attempts of a job after which the next killed supervisor ends it: before, it waits again.
+pub const ATTEMPTS_BY_SUPERVISORS: u32 = 16;

@@ -20,7 +20,24 @@ impl Machine {
             _ => Some(format!("nodes {} were lost", cosy_model::fold(&names))),
         }
     }
+
+    /// The same, or that its supervisor was killed, and what its end is put down to then.
+    pub(crate) fn loss(&self, job: &Job) -> Option<(EndCause, String)> {
+        let killed = || {
+            let run = job.run().filter(|run| run.killed().is_none())?;
+            let cause = &run.reported()?.cause;
+            (*cause == EndCause::SupervisorLost)
+                .then(|| (cause.clone(), SUPERVISOR_LOST.to_owned()))
+        };
+        let lost = self.lost_words(job);
+        lost.map(|words| (EndCause::NodeLost, words))
+            .or_else(killed)
+    }
 }
+
+/// Said of an attempt whose supervisor was killed.
+pub(crate) const SUPERVISOR_LOST: &str = "its supervisor on the node was killed";
+
 /// What follows an attempt that is lost with a node, before that is settled. One whose program
 /// may have run is followed by another only where the job may run again.
 pub(crate) fn after_loss(job: &Job, now: Time) -> AfterRun {

@@ -261,11 +261,11 @@ fn keep_run(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: JobId, end: Opt
     let Some(run) = job.run().filter(|run| run.started().is_some()) else {
         return;
     };
-    let lost = machine.lost_words(job);
+    let lost = machine.loss(job);
     let way = run.gives_way().filter(|way| way.told);
     let (cause, note) = match (way, lost) {
         (Some(way), _) => (EndCause::Preempted, format!("it made room for {}", way.by)),
-        (None, Some(lost)) => (EndCause::NodeLost, lost),
+        (None, Some(loss)) => loss,
         (None, None) => (EndCause::Cancelled, "it went back into the queue".to_owned()),
     };
     let end = end.unwrap_or_else(|| {
@@ -287,7 +287,8 @@ pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Op
     let lost = rooms
         .jobs
         .get(&id)
-        .and_then(|job| rooms.machine.lost_words(job));
+        .and_then(|job| rooms.machine.loss(job))
+        .map(|(_, words)| words);
     if !rooms.jobs.waits_again(id) {
         return;
     }

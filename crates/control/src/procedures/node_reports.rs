@@ -29,7 +29,7 @@ use cosy_model::node::{
     AllocationKey, AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport,
     NodeSelf, PrepareFailure, StoreMark,
 };
-use cosy_model::{End, EndCause, JobId, NodeId, Time};
+use cosy_model::{End, EndCause, JobId, NodeId, Time, limits};
 
 pub(crate) fn register(
     rooms: &mut Rooms,
@@ -323,8 +323,12 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
     run.program_ended(&end);
     let after = match (run.killed(), &end.cause) {
         (Some(KillCause::Requeued), _) => AfterRun::Requeue,
+        // A supervisor that was killed is no more the job's doing than a lost node.
+        (_, EndCause::SupervisorLost) if key.attempt.0 >= limits::ATTEMPTS_BY_SUPERVISORS => {
+            AfterRun::End(end)
+        }
         // Its node says that it had the order.
-        (_, EndCause::NodeLost) => match after_loss(job, now) {
+        (_, EndCause::NodeLost | EndCause::SupervisorLost) => match after_loss(job, now) {
             AfterRun::End(lost) if lost.cause == EndCause::NodeLost => AfterRun::End(end),
             after => after,
         },

@@ -1269,6 +1269,17 @@ impl World {
     }
 
     pub fn end(&mut self, n: usize, key: impl Into<AllocationKey>, exit_code: i32) {
+        self.end_for(n, key, exit_code, EndCause::Exited);
+    }
+
+    /// A running attempt ends for that reason, as its node says.
+    pub fn end_for(
+        &mut self,
+        n: usize,
+        key: impl Into<AllocationKey>,
+        exit_code: i32,
+        cause: EndCause,
+    ) {
         let key = key.into();
         let now = self.now;
         let name = self.nodes[n].name.clone();
@@ -1282,7 +1293,7 @@ impl World {
             start: Some(since),
             exit_code,
             // A node measures on a clock that nobody sets.
-            ..End::never_ran(EndCause::Exited, since + now.since(on.began))
+            ..End::never_ran(cause, since + now.since(on.began))
         };
         on.phase = AttemptPhase::Ended(end.clone());
         self.report(
