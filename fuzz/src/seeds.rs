@@ -263,7 +263,7 @@ fn requests() -> Vec<Request> {
             default: false,
         },
         Request::DeleteQueue { queue: "own".into() },
-        Request::Quote { ask: slot(), most: Some(3) },
+        Request::Quote { ask: slot(), most: Some(3), as_job: None },
         Request::Reserve { ask: slot(), hold: true, job: None },
         Request::Reserve { ask: slot(), hold: false, job: Some(submission(spec("inside"))) },
         Request::Confirm { id: ReservationId(1) },

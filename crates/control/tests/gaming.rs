@@ -123,6 +123,7 @@ fn notice(world: &mut World) -> Span {
     let request = Request::Quote {
         ask: Box::new(ask),
         most: Some(2),
+        as_job: None,
     };
     match world.ask(request) {
         Reply::Quote(quote) => quote.notice_earliest.unwrap().since(quote.now),

@@ -70,7 +70,11 @@ fn reserve(world: &mut World, ask: ReservationSpec) -> Result<ReservationInfo, R
 
 fn quote(world: &mut World, ask: ReservationSpec) -> Quote {
     let ask = Box::new(ask);
-    match world.ask(Request::Quote { ask, most: None }) {
+    match world.ask(Request::Quote {
+        ask,
+        most: None,
+        as_job: None,
+    }) {
         Reply::Quote(quote) => *quote,
         other => panic!("{other:?}"),
     }
@@ -217,6 +221,7 @@ fn what_cannot_be_is_refused() {
         let asked = Request::Quote {
             ask: Box::new(ask.clone()),
             most: None,
+            as_job: None,
         };
         let Reply::Refused(quoted) = world.ask(asked) else {
             panic!("{want}");

@@ -371,6 +371,7 @@ fn quotes_tell_the_plain_start_the_delays_and_the_price() {
     let request = Request::Quote {
         ask: Box::new(ask.clone()),
         most: None,
+        as_job: None,
     };
     let Reply::Quote(quote) = world.ask(request) else {
         panic!("no quote");
@@ -815,6 +816,7 @@ fn bookings_do_not_wait_behind_quotes() {
     let quote = || Request::Quote {
         ask: Box::new(nodes(1, StartChoice::Soonest, 60)),
         most: None,
+        as_job: None,
     };
     let quotes: Vec<_> = (0..5)
         .map(|n| appraised_for(&mut world, 1000 + n, quote()))
@@ -859,6 +861,7 @@ fn jobs_that_come_before_the_figures_are_others() {
             request: Request::Quote {
                 ask: Box::new(ask),
                 most: None,
+                as_job: None,
             },
             facts: Facts::default(),
         };
@@ -990,6 +993,7 @@ fn nobody_takes_all_the_room_for_quotes() {
             request: Request::Quote {
                 ask: Box::new(ask),
                 most: None,
+                as_job: None,
             },
             facts: Facts::default(),
         };

@@ -416,6 +416,7 @@ fn a_quote_looks_at_the_first_in_line() {
     let quote = Request::Quote {
         ask: Box::new(slot),
         most: None,
+        as_job: None,
     };
     let before = world.controller.looks();
     ask(&mut world, quote);

@@ -87,7 +87,11 @@ fn book(world: &mut World, ask: ReservationSpec) -> Result<ReservationInfo, Refu
 
 fn quote(world: &mut World, ask: ReservationSpec) -> Quote {
     let (ask, most) = (Box::new(ask), None);
-    match world.ask(Request::Quote { ask, most }) {
+    match world.ask(Request::Quote {
+        ask,
+        most,
+        as_job: None,
+    }) {
         Reply::Quote(quote) => *quote,
         other => panic!("{other:?}"),
     }

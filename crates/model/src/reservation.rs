@@ -193,6 +193,17 @@ impl ReservationSpec {
     }
 }
 
+/// What the place of a plain job depends on beside what a reservation may ask for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PlainTerms {
+    /// Quality of service; the user's default one without.
+    #[serde(default)]
+    pub qos: Option<String>,
+    /// As [`JobSpec::nice`](crate::JobSpec::nice).
+    #[serde(default)]
+    pub nice: i64,
+}
+
 /// What has become of a reservation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -115,6 +115,7 @@ impl<'a> Broker<'a> {
         let request = Request::Quote {
             ask: Box::new(spec.clone()),
             most,
+            as_job: None,
         };
         match (self.transport)(cluster, &request, None)? {
             Reply::Quote(quote) => Ok(*quote),

@@ -65,7 +65,11 @@ fn most(matches: &ArgMatches) -> Option<u32> {
 
 fn fetch(context: &Context, spec: &ReservationSpec, most: Option<u32>) -> anyhow::Result<Quote> {
     let ask = Box::new(spec.clone());
-    match context.ask(Request::Quote { ask, most })? {
+    match context.ask(Request::Quote {
+        ask,
+        most,
+        as_job: None,
+    })? {
         Reply::Quote(quote) => Ok(*quote),
         _ => Err(cosy_client::CallError::Unexpected.into()),
     }

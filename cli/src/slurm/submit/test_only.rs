@@ -7,7 +7,7 @@ use super::refusal;
 use crate::slurm::messages::{fail, say};
 use crate::{Context, exit, times};
 use cosy_model::api::{Reply, Request, Submission};
-use cosy_model::reservation::{Quote, ReservationSpec, Sharing, StartChoice};
+use cosy_model::reservation::{PlainTerms, Quote, ReservationSpec, Sharing, StartChoice};
 use cosy_model::{JobId, JobSpec, Span, Time};
 use cosy_slurm::sentences;
 use cosy_slurm::submit::{Line, Program};
@@ -19,9 +19,7 @@ const WITHOUT_LIMIT: Span = Span::from_minutes(365 * 24 * 60);
 /// Prints when the job would start; gives the exit code.
 pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
     let spec = &submission.spec;
-    let ask = Box::new(ask(context, spec));
-    let most = Some(1);
-    match context.ask(Request::Quote { ask, most }) {
+    match context.ask(question(context, spec)) {
         Ok(Reply::Quote(quote)) => match sentence(context, spec, &quote) {
             Some(text) => {
                 say(&format!("{}: {text}", program.name()));
@@ -42,8 +40,7 @@ pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
 
 /// When a job like this would start; `None` when that is unknown, or never.
 pub fn start(context: &Context, spec: &JobSpec) -> Option<Time> {
-    let ask = Box::new(ask(context, spec));
-    match context.ask(Request::Quote { ask, most: Some(1) }) {
+    match context.ask(question(context, spec)) {
         Ok(Reply::Quote(quote)) => quote.plain_start,
         Ok(_) | Err(_) => None,
     }
@@ -52,6 +49,18 @@ pub fn start(context: &Context, spec: &JobSpec) -> Option<Time> {
 fn failed(why: &str) -> u8 {
     say(&format!("allocation failure: {why}"));
     exit::FAILED
+}
+
+fn question(context: &Context, spec: &JobSpec) -> Request {
+    let as_job = PlainTerms {
+        qos: spec.qos.clone(),
+        nice: spec.nice,
+    };
+    Request::Quote {
+        ask: Box::new(ask(context, spec)),
+        most: Some(1),
+        as_job: Some(Box::new(as_job)),
+    }
 }
 
 fn ask(context: &Context, spec: &JobSpec) -> ReservationSpec {

@@ -134,6 +134,7 @@ fn reservations_and_quotes() {
     let quote = || Request::Quote {
         ask: Box::new(ask.clone()),
         most: None,
+        as_job: None,
     };
     let long = refusing("request == 'quote' and time_limit > 4h", "{time_limit} is long");
     assert_eq!(why(&judged(long, Vec::new(), quote())), "05:00:00 is long");

@@ -41,6 +41,8 @@ pub(crate) struct StandsAs {
     pub user: String,
     pub account: Option<String>,
     pub qos: Option<String>,
+    /// As [`cosy_model::JobSpec::nice`].
+    pub nice: i64,
 }
 
 /// What is against it, whoever asks: of a change that is asked of the whole that it would make.

@@ -313,6 +313,7 @@ pub fn look(play: &mut Play) {
         _ => Request::Quote {
             ask: Box::new(random_ask(play)),
             most: None,
+            as_job: None,
         },
     };
     if let Some(Reply::Quote(quote)) = play.ask(who, request) {

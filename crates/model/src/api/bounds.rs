@@ -86,7 +86,11 @@ impl Request {
             Self::SetQueue { spec, .. } => queue(spec),
             Self::UseLicense { license, .. } => name("licence", license),
             Self::JoinToken { node, .. } => name("node", node),
-            Self::Quote { ask, .. } => asked(ask),
+            Self::Quote { ask, as_job, .. } => {
+                asked(ask)?;
+                let qos = as_job.as_ref().and_then(|job| job.qos.as_ref());
+                qos.map_or(Ok(()), |one| name("quality of service", one))
+            }
             Self::Reserve { ask, job, .. } => {
                 asked(ask)?;
                 job.as_deref().map_or(Ok(()), submission)

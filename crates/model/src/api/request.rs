@@ -7,7 +7,7 @@ use super::filter::{JobFilter, JobRef};
 use super::info::StepCursor;
 use super::table::JobField;
 use crate::policy::{PolicyChange, PolicyQuery};
-use crate::reservation::{AccountAction, ReservationFilter, ReservationSpec};
+use crate::reservation::{AccountAction, PlainTerms, ReservationFilter, ReservationSpec};
 use crate::workflow::{FlowFilter, FlowSpec};
 use crate::{
     FlowId, JobId, QueueSpec, QueueState, ReservationId, Span, Time, TriggerId, TriggerSpec, Uid,
@@ -256,6 +256,10 @@ pub enum Request {
         ask: Box<ReservationSpec>,
         /// At most so many candidate slots; as configured without.
         most: Option<u32>,
+        /// The plain job that [`Quote::plain_start`](crate::reservation::Quote::plain_start) is of, where
+        /// more is known of it than that; it is refused what its submission would be.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        as_job: Option<Box<PlainTerms>>,
     },
     /// A reservation, held or booked at once. Answer: [`Reply::Reserved`].
     Reserve {

@@ -136,7 +136,11 @@ impl Users for ReservingUsers<'_> {
             multiple,
         });
         let (ask, most) = (self.reservation_spec(at, None), Some(1));
-        Request::Quote { ask, most }
+        Request::Quote {
+            ask,
+            most,
+            as_job: None,
+        }
     }
 
     fn next_request(&mut self, at: usize, reply: &Reply) -> Option<Request> {

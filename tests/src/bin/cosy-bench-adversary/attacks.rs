@@ -296,6 +296,7 @@ fn plans(bench: &Bench) -> Vec<Attack> {
             Request::Quote {
                 ask: Box::new(slot.clone()),
                 most: Some(u32::MAX),
+                as_job: None,
             },
         ),
         ask(

@@ -26,7 +26,10 @@ pub(crate) fn reservation_request(
 ) -> Result<Option<Reply>, Refusal> {
     let Asker { client, caller, .. } = asker;
     match request {
-        Request::Quote { ask, most } => quote(rooms, turn, client, caller, *ask, most),
+        Request::Quote { ask, most, as_job } => {
+            let asked = (*ask, as_job.map(|job| *job));
+            quote(rooms, turn, client, caller, asked, most)
+        }
         Request::Reserve { ask, hold, job } => reserve(rooms, turn, asker, *ask, hold, job),
         Request::Confirm { id } => confirm(
             &rooms.config,

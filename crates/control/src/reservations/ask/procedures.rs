@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::planning::pools::Pools;
 use crate::policy::standing::{Asked, Standing};
-use crate::queues::access::procedures::{is_administrator, may_enter};
+use crate::queues::access::procedures::{is_administrator, may_enter, require_admin};
 use crate::queues::demand::Lifted;
 use crate::queues::demand::procedures::{demand, least_nodes};
 use crate::queues::{Queues, order};
@@ -16,10 +16,10 @@ use crate::reservations::Reservations;
 use crate::reservations::ask::{JOBS_LOOKED_AT, ReservationRequest, StandsAs, check_ask, window};
 use crate::rooms::Rooms;
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::ReservationSpec;
+use cosy_model::reservation::{PlainTerms, ReservationSpec};
 use cosy_model::{
     AccessLevel, CountedResources, Gid, JobSpec, OsText, Program, QueueId, Refusal, RefusalCode,
-    Span, Su, Time, Uid,
+    Span, Su, Time, Uid, limits,
 };
 use cosy_sched::appraise::{Inquiry, Listed, Starts, Tariff};
 use cosy_sched::{Component, Demand, Holds, WaitingJob};
@@ -255,7 +255,39 @@ pub(crate) fn stands_as(
         user: user.to_owned(),
         account: standing.account,
         qos: standing.qos,
+        nice: 0,
     }
+}
+
+/// The same of a plain job that says what it would be submitted with.
+///
+/// # Errors
+/// Those of its submission: an account, a quality of service or a nice value that its user may not have.
+pub(crate) fn stands_as_job(
+    rooms: &Rooms,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    job: &PlainTerms,
+) -> Result<StandsAs, Refusal> {
+    let is_admin = is_administrator(&rooms.config, caller);
+    let asked = Asked {
+        user: &caller.user.name,
+        account: wish.ask.account.as_deref(),
+        qos: job.qos.as_deref(),
+        queue: rooms.queues.name(wish.queue),
+        is_member: true,
+        is_admin,
+    };
+    let standing = rooms.policy.standing(rooms.config.enforce, asked)?;
+    if job.nice < 0 {
+        require_admin(&rooms.config, caller, "use a negative nice value")?;
+    }
+    Ok(StandsAs {
+        user: caller.user.name.clone(),
+        account: standing.account,
+        qos: standing.qos,
+        nice: job.nice.clamp(-limits::NICE, limits::NICE),
+    })
 }
 
 /// The plain job as if it were submitted now.
@@ -280,6 +312,7 @@ fn newcomer(rooms: &Rooms, now: Time, plain: PlainJob<'_>, demand: Arc<Demand>) 
         spec: Arc::new(JobSpec {
             account: as_whom.account.clone(),
             qos: as_whom.qos.clone(),
+            nice: as_whom.nice,
             time_limit: Some(plain.length),
             ..plain.spec
         }),

@@ -16,7 +16,7 @@ use crate::reservations::admission::judge::{
 use crate::reservations::admission::notice::{Together, earliest_by_notice};
 use crate::reservations::appraisal::Pending;
 use crate::reservations::appraisal::procedures::appraise;
-use crate::reservations::ask::procedures::{inquiry, policy_of, tariff, wish};
+use crate::reservations::ask::procedures::{inquiry, policy_of, stands_as_job, tariff, wish};
 use crate::reservations::ask::{JOBS_LOOKED_AT, ReservationRequest};
 use crate::reservations::booked::{Booked, booked};
 use crate::reservations::facts::together;
@@ -26,7 +26,9 @@ use crate::reservations::vacate::{AHEAD, leavers, makers, told_makers};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::reservation::{Quote, QuotedSlot, ReservationSpec, RoomMaker, StartChoice};
+use cosy_model::reservation::{
+    PlainTerms, Quote, QuotedSlot, ReservationSpec, RoomMaker, StartChoice,
+};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, limits};
 use cosy_sched::PoolShortage;
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
@@ -36,11 +38,14 @@ pub(crate) fn quote(
     turn: &mut Turn,
     client: ClientId,
     caller: &Caller,
-    ask: ReservationSpec,
+    (ask, as_job): (ReservationSpec, Option<PlainTerms>),
     most: Option<u32>,
 ) -> Result<Option<Reply>, Refusal> {
     let now = turn.now();
-    let wish = wish(rooms, now, caller, ask)?;
+    let mut wish = wish(rooms, now, caller, ask)?;
+    if let Some(job) = as_job {
+        wish.stands_as = stands_as_job(rooms, caller, &wish, &job)?;
+    }
     let starts = match (&wish.ask.repeat, wish.ask.pick) {
         (Some(repeat), _) => Starts::Series(repeat.starts.clone()),
         (None, StartChoice::At(start)) => Starts::At(vec![start.max(now)]),
