@@ -306,6 +306,7 @@ fn a_script_is_told_what_others_say() {
         key: key.into(),
         node,
         cause: KillCause::Cancelled,
+        preempted: false,
     });
     assert_eq!(bench.ended(1).cause, EndCause::Cancelled);
 }
@@ -405,6 +406,7 @@ fn what_ends_while_the_machine_goes_down_is_lost_with_it() {
         key: job.allocation.key,
         node: job.allocation.node.clone(),
         cause: KillCause::Cancelled,
+        preempted: false,
     });
     assert_eq!(bench.ended(2).cause, EndCause::Cancelled);
     // Jobs run again: it has gone.

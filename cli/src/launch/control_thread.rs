@@ -360,7 +360,7 @@ impl State {
                 }
                 say(program, "forcing job termination");
                 if control.shared.is_first_announcement() {
-                    srun_messages::ending(program, key, &control.node, KillCause::Cancelled);
+                    srun_messages::ending(program, key, &control.node, KillCause::Cancelled.into());
                 }
                 self.outcome.signal.get_or_insert(signal);
                 control.shared.ending.store(true, Ordering::Release);

@@ -18,7 +18,7 @@ use super::{srun_messages, verbose};
 use crate::allocation::finish::describe_end;
 use crate::allocation::job_connection::JobConnection;
 use crate::exit;
-use cosy_model::node::KillCause;
+use cosy_model::node::{KillCause, KillOrder};
 use cosy_model::step::{StepLayout, Stream, TaskEnd, UpFrame};
 use cosy_model::{Dialect, StepKey};
 use cosy_proto::frame::FrameError;
@@ -286,9 +286,10 @@ impl Session {
     fn handle_up(&mut self, up: UpFrame) {
         match up {
             UpFrame::Output { .. } | UpFrame::Gather { .. } => {}
-            UpFrame::Ending { cause } => {
+            UpFrame::Ending { cause, preempted } => {
                 if self.shared.is_first_announcement() && !self.killed {
-                    srun_messages::ending(&self.options.program, self.key, &self.node, cause);
+                    let kill = KillOrder { cause, preempted };
+                    srun_messages::ending(&self.options.program, self.key, &self.node, kill);
                 }
             }
             UpFrame::Started { node, tasks } => {
@@ -381,7 +382,7 @@ impl Session {
             self.report_ends();
             let text = format!("launch/slurm: _step_signal: Terminating StepId={}", self.key);
             self.say(&text);
-            srun_messages::cancelled(self.key, &self.node, KillCause::Cancelled);
+            srun_messages::cancelled(self.key, &self.node, KillCause::Cancelled.into());
         }
         self.shared.kill();
     }

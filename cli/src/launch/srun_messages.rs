@@ -3,7 +3,7 @@
 //! Source: captures srun-rc*, srun-signal-*, srun-sig*, srun-K*, srun-scancel, srun-queued.
 
 use super::tty::{self, say};
-use cosy_model::node::KillCause;
+use cosy_model::node::{KillCause, KillOrder};
 use cosy_model::{StepKey, Time};
 use cosy_slurm::end_messages;
 use std::io::Write;
@@ -59,16 +59,17 @@ pub fn nodes_lost(program: &str, nodes: &[String]) {
 
 /// The step is being ended: what the command says, and what the supervisor of its first
 /// node says with it.
-pub fn ending(program: &str, key: StepKey, node: &str, cause: KillCause) {
+pub fn ending(program: &str, key: StepKey, node: &str, kill: KillOrder) {
     let text =
         format!("Job step aborted: Waiting up to {LAST_WAIT} seconds for job step to finish.");
     say(program, &text);
-    cancelled(key, node, cause);
+    cancelled(key, node, kill);
 }
 
 /// The sentence of the supervisor of the step's first node that the step is cancelled.
-pub fn cancelled(key: StepKey, node: &str, cause: KillCause) {
-    let why = match cause {
+pub fn cancelled(key: StepKey, node: &str, kill: KillOrder) {
+    let why = match kill.cause {
+        _ if kill.preempted => end_messages::EndReason::Preemption,
         KillCause::Cancelled => end_messages::EndReason::Cancelled,
         KillCause::Superseded => end_messages::EndReason::NodeFailure,
         KillCause::TimeLimit => end_messages::EndReason::TimeLimit,

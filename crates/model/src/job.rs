@@ -5,7 +5,7 @@ mod end;
 mod request;
 
 pub use array::{ArrayError, ArraySpec};
-pub use end::{End, EndCause, JobState, KillCause};
+pub use end::{End, EndCause, JobState, KillCause, KillOrder};
 pub use request::{
     AskedAmounts, CountedFeatures, FurtherComponent, MemoryRequest, ResourceRequest,
 };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use crate::ids::{AllocationKey, AttemptKey, ProgramKey};
-pub use crate::job::KillCause;
+pub use crate::job::{KillCause, KillOrder};
 
 /// An allocation as a node keeps it: whose, how much, until when.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -151,6 +151,9 @@ pub enum NodeOrder {
         node: String,
         /// What the end is put down to.
         cause: KillCause,
+        /// It makes room for another one, and its output says so.
+        #[serde(default)]
+        preempted: bool,
     },
     /// Send a signal to a running attempt.
     Signal {

@@ -149,6 +149,7 @@ fn orders() -> Vec<NodeOrder> {
             key: key.into(),
             node: node.clone(),
             cause: KillCause::TimeLimit,
+            preempted: false,
         },
         NodeOrder::Signal {
             key,

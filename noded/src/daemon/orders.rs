@@ -5,7 +5,7 @@ use crate::node::Node;
 use crate::virtual_nodes::VirtualNodes;
 use crate::{clock, sys};
 use cosy_model::Span;
-use cosy_model::node::NodeOrder;
+use cosy_model::node::{KillOrder, NodeOrder};
 use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
@@ -83,7 +83,12 @@ fn obey_real(node: &mut Node, order: NodeOrder) {
     match order {
         NodeOrder::Prepare(allocation) => node.order_prepare(allocation),
         NodeOrder::Launch(launch) => node.order_launch(launch),
-        NodeOrder::Kill { key, cause, .. } => node.order_kill(key, cause),
+        NodeOrder::Kill {
+            key,
+            cause,
+            preempted,
+            ..
+        } => node.order_kill(key, KillOrder { cause, preempted }),
         NodeOrder::Signal {
             key,
             signal,
@@ -112,7 +117,9 @@ fn obey_virtual(nodes: &mut VirtualNodes, order: NodeOrder) {
     match order {
         NodeOrder::Prepare(allocation) => nodes.order_prepare(&allocation),
         NodeOrder::Launch(launch) => nodes.order_launch(&launch, now),
-        NodeOrder::Kill { key, node, cause } => nodes.order_kill(key, &node, cause, now),
+        NodeOrder::Kill {
+            key, node, cause, ..
+        } => nodes.order_kill(key, &node, cause, now),
         NodeOrder::Signal {
             key, node, signal, ..
         } => nodes.order_signal(key, &node, signal, now),

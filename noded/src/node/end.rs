@@ -32,7 +32,7 @@ impl Node {
         if outcome.end.cause == EndCause::Cancelled && self.fixed.spool.was_alone(key) {
             outcome.end.cause = EndCause::NodeLost;
         }
-        if self.close_steps(key, KillCause::Superseded) {
+        if self.close_steps(key, KillCause::Superseded.into()) {
             let end = &outcome.end;
             let since = end.start.map(|start| clock::ago(end.end.since(start)));
             let then = AfterSteps::End(outcome);

@@ -4,7 +4,7 @@ use super::{AfterHooks, AfterSteps, Node, Stage};
 use crate::shepherd::signals::{self, Order};
 use crate::spool::Work;
 use crate::sys;
-use cosy_model::node::{Allocation, AllocationKey, AttemptKey, KillCause, Launch};
+use cosy_model::node::{Allocation, AllocationKey, AttemptKey, KillCause, KillOrder, Launch};
 use cosy_model::{End, EndCause, Span, limits};
 use std::sync::Arc;
 
@@ -103,8 +103,8 @@ impl Node {
     }
 
     /// The controller wants an attempt to end.
-    pub fn order_kill(&mut self, key: AllocationKey, cause: KillCause) {
-        let end_cause = match cause {
+    pub fn order_kill(&mut self, key: AllocationKey, kill: KillOrder) {
+        let end_cause = match kill.cause {
             KillCause::TimeLimit => EndCause::TimeLimit,
             KillCause::Cancelled | KillCause::Superseded | KillCause::Requeued => {
                 EndCause::Cancelled
@@ -117,15 +117,15 @@ impl Node {
         };
         match &mut attempt.stage {
             Stage::Running { .. } => {
-                self.tell_shepherd(key, Order::Kill(cause));
-                self.close_steps(key, cause);
+                self.tell_shepherd(key, Order::Kill(kill));
+                self.close_steps(key, kill);
             }
-            Stage::Winding { .. } => drop(self.close_steps(key, cause)),
+            Stage::Winding { .. } => drop(self.close_steps(key, kill)),
             Stage::Preparing { cancel, next } => {
                 *next = AfterHooks::End;
                 cancel.notify_one();
             }
-            Stage::Prepared if key.job().is_some_and(|key| self.steps.close(key, cause)) => {
+            Stage::Prepared if key.job().is_some_and(|key| self.steps.close(key, kill)) => {
                 let then = AfterSteps::Unstarted(end_cause);
                 self.set(key, Stage::Winding { since: None, then });
             }
@@ -151,7 +151,7 @@ impl Node {
             if let Err(e) = self.fixed.spool.mark_alone(key) {
                 tracing::warn!(job = %key, "spool: {e}");
             }
-            self.order_kill(key, KillCause::Superseded);
+            self.order_kill(key, KillCause::Superseded.into());
         }
     }
 
@@ -237,10 +237,10 @@ impl Node {
             }
             Stage::Prepared => self.release_held(key),
             Stage::Running { .. } => {
-                self.tell_shepherd(key, Order::Kill(KillCause::Superseded));
-                self.close_steps(key, KillCause::Superseded);
+                self.tell_shepherd(key, Order::Kill(KillCause::Superseded.into()));
+                self.close_steps(key, KillCause::Superseded.into());
             }
-            Stage::Winding { .. } => drop(self.close_steps(key, KillCause::Superseded)),
+            Stage::Winding { .. } => drop(self.close_steps(key, KillCause::Superseded.into())),
             Stage::Cleaning { .. } | Stage::Epilog { .. } => {}
             Stage::Ended { outcome, .. } => {
                 let drain = outcome.drain.clone();
@@ -252,7 +252,7 @@ impl Node {
     }
 
     pub(super) fn release_held(&mut self, key: AllocationKey) {
-        if self.close_steps(key, KillCause::Superseded) {
+        if self.close_steps(key, KillCause::Superseded.into()) {
             let then = AfterSteps::Release;
             return self.set(key, Stage::Winding { since: None, then });
         }

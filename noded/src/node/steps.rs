@@ -3,7 +3,7 @@
 use super::{AfterSteps, Node, Stage};
 use crate::steps::table::StepEvent;
 use cosy_model::Refusal;
-use cosy_model::node::{AllocationKey, AttemptKey, KillCause};
+use cosy_model::node::{AllocationKey, AttemptKey, KillOrder};
 use cosy_model::step::{AllocationRoute, Peer};
 use std::time::Instant;
 
@@ -38,8 +38,8 @@ impl Node {
     }
 
     /// Ends its steps: true when there are any.
-    pub(super) fn close_steps(&mut self, key: AllocationKey, cause: KillCause) -> bool {
-        key.job().is_some_and(|key| self.steps.close(key, cause))
+    pub(super) fn close_steps(&mut self, key: AllocationKey, kill: KillOrder) -> bool {
+        key.job().is_some_and(|key| self.steps.close(key, kill))
     }
 
     /// Why the node is to be drained after its steps.

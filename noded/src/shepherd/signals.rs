@@ -3,7 +3,7 @@
 
 use crate::sys;
 use cosy_model::Span;
-use cosy_model::node::KillCause;
+use cosy_model::node::{KillCause, KillOrder};
 use nix::libc;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::io;
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// End the job.
-    Kill(KillCause),
+    Kill(KillOrder),
     /// Pass a signal on.
     Signal {
         /// Number as the kernel has it.
@@ -57,7 +57,7 @@ const LIMIT: i32 = 1 << 28;
 const LEFT: i32 = 1 << 29;
 
 impl Order {
-    /// As a signal's value: what in the second byte, a signal's number in the first; limits
+    /// As a signal's value: what in the second byte, a signal's number or whether it makes room in the first; limits
     /// have a bit of their own above 28 bits of seconds.
     pub const fn encode(self) -> i32 {
         match self {
@@ -69,16 +69,27 @@ impl Order {
                 signal,
                 script_only: true,
             } => 2 << 8 | (signal & 0xff),
-            Self::Kill(KillCause::Cancelled) => 3 << 8,
-            Self::Kill(KillCause::TimeLimit) => 4 << 8,
-            Self::Kill(KillCause::Superseded) => 5 << 8,
-            Self::Kill(KillCause::Requeued) => 6 << 8,
+            Self::Kill(KillOrder { cause, preempted }) => {
+                let what = match cause {
+                    KillCause::Cancelled => 3,
+                    KillCause::TimeLimit => 4,
+                    KillCause::Superseded => 5,
+                    KillCause::Requeued => 6,
+                };
+                what << 8 | preempted as i32
+            }
             Self::Suspend => 7 << 8,
             Self::Resume => 8 << 8,
             Self::Note => 9 << 8,
             Self::Limit(secs) => LIMIT | (secs & NO_LIMIT) as i32,
             Self::Left(secs) => LEFT | (secs & NO_LIMIT) as i32,
         }
+    }
+
+    /// A shepherd of an earlier release does not look at the first byte.
+    const fn kill(cause: KillCause, first_byte: i32) -> Self {
+        let preempted = first_byte & 1 == 1;
+        Self::Kill(KillOrder { cause, preempted })
     }
 
     /// The order that a signal's value stands for; `None` for other values.
@@ -100,10 +111,10 @@ impl Order {
                 signal,
                 script_only: true,
             }),
-            3 => Some(Self::Kill(KillCause::Cancelled)),
-            4 => Some(Self::Kill(KillCause::TimeLimit)),
-            5 => Some(Self::Kill(KillCause::Superseded)),
-            6 => Some(Self::Kill(KillCause::Requeued)),
+            3 => Some(Self::kill(KillCause::Cancelled, signal)),
+            4 => Some(Self::kill(KillCause::TimeLimit, signal)),
+            5 => Some(Self::kill(KillCause::Superseded, signal)),
+            6 => Some(Self::kill(KillCause::Requeued, signal)),
             7 => Some(Self::Suspend),
             8 => Some(Self::Resume),
             9 => Some(Self::Note),
@@ -171,10 +182,12 @@ mod tests {
     #[test]
     fn orders_come_back() {
         let mut all = vec![
-            Order::Kill(KillCause::Cancelled),
-            Order::Kill(KillCause::TimeLimit),
-            Order::Kill(KillCause::Superseded),
-            Order::Kill(KillCause::Requeued),
+            Order::Kill(KillCause::Cancelled.into()),
+            Order::Kill(KillCause::TimeLimit.into()),
+            Order::Kill(KillCause::Superseded.into()),
+            Order::Kill(KillCause::Requeued.into()),
+            Order::kill(KillCause::Cancelled, 1),
+            Order::kill(KillCause::Requeued, 1),
             Order::Note,
             Order::Suspend,
             Order::Resume,

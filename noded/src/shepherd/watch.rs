@@ -10,7 +10,7 @@ use crate::cgroup::Group;
 use crate::spool::{self, Outcome, Task};
 use crate::sys::{self, Fork, Reap, Reaped, Usage};
 use cosy_model::job::WarnSignal;
-use cosy_model::node::KillCause;
+use cosy_model::node::{KillCause, KillOrder};
 use cosy_model::{End, EndCause, Time};
 use cosy_slurm::end_messages::EndReason;
 use nix::libc;
@@ -198,12 +198,12 @@ impl Watch<'_> {
             match heard {
                 SignalMeaning::Child => {}
                 SignalMeaning::Stop => {
-                    self.announce(KillCause::Superseded);
+                    self.announce(KillCause::Superseded.into());
                     self.ending.taken_down();
                 }
-                SignalMeaning::Order(Order::Kill(cause)) => {
-                    self.announce(cause);
-                    self.ending.ordered(cause);
+                SignalMeaning::Order(Order::Kill(kill)) => {
+                    self.announce(kill);
+                    self.ending.ordered(kill.cause);
                 }
                 SignalMeaning::Order(Order::Signal {
                     signal,
@@ -246,11 +246,11 @@ impl Watch<'_> {
     /// Says in the job's output why it is going to be ended, where that is usual. A job that
     /// is still on its way to its program may have no output yet, or is about to empty it:
     /// then it is said when all is over.
-    fn announce(&mut self, cause: KillCause) {
+    fn announce(&mut self, kill: KillOrder) {
         if !slurm::is(self.task) || !self.ending.is_running() {
             return;
         }
-        let why = slurm::why(cause);
+        let why = slurm::why(kill);
         match self.runs_program() {
             true => slurm::tell(self.task, why, sys::now()),
             false => self.unsaid = Some(why),
@@ -337,7 +337,7 @@ impl Watch<'_> {
 
     fn keep_limits(&mut self, now: Instant) {
         if self.clock.is_over(now) {
-            self.announce(KillCause::TimeLimit);
+            self.announce(KillCause::TimeLimit.into());
             return self.ending.finish(EndCause::TimeLimit);
         }
         if self.clock.takes_warning(now) {

@@ -352,7 +352,7 @@ impl Steps {
 
     fn signal(&mut self, key: StepKey, signal: i32) -> Result<(), Refusal> {
         let order = match signal {
-            0 => Order::Kill(KillCause::Cancelled),
+            0 => Order::Kill(KillCause::Cancelled.into()),
             1..=64 => Order::Signal {
                 signal,
                 script_only: false,

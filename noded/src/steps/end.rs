@@ -9,7 +9,7 @@ use crate::shepherd::nursery::ShepherdSpec;
 use crate::shepherd::signals::Order;
 use crate::spool::{self, Outcome, Phase};
 use crate::{sweep, sys};
-use cosy_model::node::{AttemptKey, KillCause};
+use cosy_model::node::{AttemptKey, KillOrder};
 use cosy_model::step::{NodeEnd, StepKey, StepRecord};
 use cosy_model::{End, EndCause, OsText, RefusalCode, Span};
 use nix::unistd::Pid;
@@ -156,7 +156,7 @@ impl Steps {
 
     /// No more steps start in an attempt, and those that run are ended. True while some
     /// still do: [`Steps::take_quiet`] names the attempt when the last is gone.
-    pub fn close(&mut self, attempt: AttemptKey, cause: KillCause) -> bool {
+    pub fn close(&mut self, attempt: AttemptKey, kill: KillOrder) -> bool {
         let Some(job) = self.jobs.get_mut(&attempt) else {
             return false;
         };
@@ -170,7 +170,7 @@ impl Steps {
             waiter.connection.refuse(RefusalCode::WrongState, text);
         }
         for key in self.keys_of(attempt) {
-            self.tell(key, Order::Kill(cause));
+            self.tell(key, Order::Kill(kill));
         }
         self.jobs
             .get(&attempt)

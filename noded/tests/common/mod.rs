@@ -412,7 +412,12 @@ impl Bench {
     pub fn kill(&mut self, launch: &Launch, cause: KillCause) {
         let node = launch.allocation.node.clone();
         let key = launch.allocation.key;
-        self.order(NodeOrder::Kill { key, node, cause });
+        self.order(NodeOrder::Kill {
+            key,
+            node,
+            cause,
+            preempted: false,
+        });
     }
 
     pub fn forget(&mut self, key: AllocationKey) {

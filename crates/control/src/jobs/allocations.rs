@@ -94,11 +94,13 @@ pub(crate) fn order_end_held(
         return;
     };
     let key = job.key();
-    match job.run().and_then(|run| run.killed()) {
+    let run = job.run();
+    match run.and_then(|run| run.killed()) {
         Some(cause) => machine.order(turn, node, |node| NodeOrder::Kill {
             key: key.into(),
             node,
             cause,
+            preempted: run.is_some_and(|run| run.ends_to_make_room(cause)),
         }),
         None => machine.order(turn, node, |node| NodeOrder::Release {
             key: key.into(),

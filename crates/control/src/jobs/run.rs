@@ -331,6 +331,12 @@ impl Run {
         self.preempted.filter(|p| p.mode != PreemptMode::Suspend)
     }
 
+    /// An end for this cause makes room, and is not one that somebody wants meanwhile.
+    pub fn ends_to_make_room(&self, cause: KillCause) -> bool {
+        let ordered = matches!(cause, KillCause::Cancelled | KillCause::Requeued);
+        ordered && self.canceller.is_none() && self.gives_way().is_some_and(|way| way.told)
+    }
+
     /// It is to leave before a reservation begins, and was not told yet.
     pub fn promised(&self) -> Option<PromisedRow> {
         self.promised

@@ -81,6 +81,7 @@ pub(crate) fn order_clean_up(
             key: key.into(),
             node,
             cause: KillCause::Superseded,
+            preempted: false,
         });
     } else {
         machine.order(turn, node, |node| NodeOrder::Release {
@@ -114,17 +115,18 @@ pub(crate) fn repeat_kill(
     id: NodeId,
     key: AttemptKey,
 ) {
-    let cause = at_attempt(jobs, id, key)
-        .and_then(|j| j.run())
-        .and_then(|r| match (&r.after(), r.killed()) {
-            (Some(_), _) => Some(KillCause::Superseded),
-            (None, killed) => killed,
-        });
+    let run = at_attempt(jobs, id, key).and_then(|j| j.run());
+    let cause = run.and_then(|r| match (&r.after(), r.killed()) {
+        (Some(_), _) => Some(KillCause::Superseded),
+        (None, killed) => killed,
+    });
     if let Some(cause) = cause {
+        let preempted = run.is_some_and(|r| r.ends_to_make_room(cause));
         machine.order(turn, id, |node| NodeOrder::Kill {
             key: key.into(),
             node,
             cause,
+            preempted,
         });
     }
 }
@@ -192,6 +194,7 @@ pub(crate) fn check_limits(
                 key: key.into(),
                 node,
                 cause: KillCause::TimeLimit,
+                preempted: false,
             });
         }
     }

@@ -62,6 +62,7 @@ pub(crate) fn give_up_node(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, why: 
                 key: key.into(),
                 node,
                 cause: KillCause::Superseded,
+                preempted: false,
             });
         }
     }

@@ -259,6 +259,7 @@ pub(crate) fn started(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Attem
             key: key.into(),
             node,
             cause: KillCause::Superseded,
+            preempted: false,
         });
     };
     let base = job.submitted().base;

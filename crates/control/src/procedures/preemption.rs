@@ -301,6 +301,7 @@ pub(crate) fn room_is_due(rooms: &mut Rooms, turn: &mut Turn) {
                 key: key.into(),
                 node,
                 cause: KillCause::Superseded,
+                preempted: false,
             });
         }
     }

@@ -114,6 +114,7 @@ pub(crate) fn kill_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, cause: Kil
     }
     run.kill(cause);
     let (launched, first) = (run.is_launched(), run.first());
+    let preempted = run.ends_to_make_room(cause);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     match first {
         Some(first) if launched => {
@@ -121,6 +122,7 @@ pub(crate) fn kill_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, cause: Kil
                 key: key.into(),
                 node,
                 cause,
+                preempted,
             });
         }
         _ => {

@@ -359,6 +359,7 @@ fn program_started(
             key: key.into(),
             node,
             cause: KillCause::Superseded,
+            preempted: false,
         });
     };
     let first = row.run.as_mut();
@@ -491,6 +492,7 @@ pub(crate) fn reconcile_programs(
                 key: key.into(),
                 node,
                 cause: KillCause::Superseded,
+                preempted: false,
             }),
         }
     }

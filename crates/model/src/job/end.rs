@@ -206,6 +206,26 @@ pub enum KillCause {
     Requeued,
 }
 
+/// An end that is ordered, and whether it makes room for another job. That is no cause of its own:
+/// a daemon of an earlier release passes over an order whose cause it does not know, and would end
+/// nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KillOrder {
+    /// What the end is put down to.
+    pub cause: KillCause,
+    /// Said in the job's output instead of the cause.
+    pub preempted: bool,
+}
+
+impl From<KillCause> for KillOrder {
+    fn from(cause: KillCause) -> Self {
+        Self {
+            cause,
+            preempted: false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

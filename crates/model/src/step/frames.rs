@@ -86,6 +86,9 @@ pub enum UpFrame {
     Ending {
         /// What the end is put down to.
         cause: crate::job::KillCause,
+        /// Its job makes room for another one.
+        #[serde(default)]
+        preempted: bool,
     },
     /// Input that all tasks with input have taken.
     StdinTaken {

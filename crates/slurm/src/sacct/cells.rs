@@ -20,6 +20,14 @@ pub struct ValueStyle {
     pub unit: Option<char>,
 }
 
+/// Codes that shells make of signals are told as those: 143 is `15:0` (`recordings/preempt.txt`).
+const fn accounted((code, signal): (i64, i64)) -> (i64, i64) {
+    match code {
+        128.. => (code - 128, signal),
+        _ => (code, signal),
+    }
+}
+
 /// The value of `field`.
 pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
     let job = &row.job;
@@ -48,7 +56,7 @@ pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
             true => stamp(job.time(F::Submit), look, "Unknown"),
             false => stamp(row.start(), look, "Unknown"),
         },
-        Field::ExitCode => exit_text(row.exit()),
+        Field::ExitCode => exit_text(accounted(row.exit())),
         Field::Flags => whole(String::new()),
         Field::GID => whole(number(job.count(F::Gid))),
         Field::Group => {

@@ -253,11 +253,11 @@ impl<'t> Row<'t> {
         match self.job.our_state() {
             S::OutOfMemory => (0, OUT_OF_MEMORY),
             // The end of a job by Slurm itself is that of its script, told there.
-            S::TimedOut | S::Cancelled if self.is_whole() => (0, 0),
-            S::TimedOut | S::Cancelled => self.job.exit(),
+            S::TimedOut | S::Cancelled | S::Preempted if self.is_whole() => (0, 0),
+            S::TimedOut | S::Cancelled | S::Preempted => self.job.exit(),
             S::Waiting | S::Starting | S::Running | S::Suspended | S::Completing => self.job.exit(),
             S::Completed | S::Failed | S::NodeFailed => self.job.exit(),
-            S::Preempted | S::LaunchFailed | S::Deadline => self.job.exit(),
+            S::LaunchFailed | S::Deadline => self.job.exit(),
         }
     }
 

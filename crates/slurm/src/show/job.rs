@@ -234,9 +234,11 @@ fn times(sheet: &mut Sheet, job: &JobView<'_>, zone: &TimeZone) {
 
 /// Where jobs may be preempted: from when on this one, and when it was.
 fn preemption(job: &JobView<'_>, zone: &TimeZone) -> Option<String> {
-    let at = job.time(JobField::PreemptTime);
+    let since = job.time(JobField::PreemptTime);
     let from = job.time(JobField::PreemptEligible);
-    let from = from.or_else(|| at.and(job.start()))?;
+    let from = from.or_else(|| since.and(job.start()))?;
+    // Of one that stands still meanwhile Slurm tells none.
+    let at = since.filter(|_| job.our_state() != cosy_model::JobState::Suspended);
     Some(format!(
         "PreemptEligibleTime={} PreemptTime={}",
         times::timestamp_or(Some(from), zone, "None"),

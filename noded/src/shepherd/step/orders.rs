@@ -5,7 +5,7 @@ use super::run::Supervisor;
 use crate::shepherd::leftovers;
 use crate::shepherd::signals::{self, Order, SignalMeaning};
 use crate::shepherd::termination::Ending;
-use cosy_model::node::KillCause;
+use cosy_model::node::{KillCause, KillOrder};
 use cosy_model::step::{DownFrame, UpFrame};
 use cosy_model::{Dialect, limits};
 use nix::libc;
@@ -17,18 +17,18 @@ impl Supervisor<'_> {
             match heard {
                 SignalMeaning::Child => {}
                 SignalMeaning::Stop => {
-                    self.announce(KillCause::Superseded);
+                    self.announce(KillCause::Superseded.into());
                     self.force(Ending::taken_down);
                     self.order_below(&DownFrame::Kill);
                 }
-                SignalMeaning::Order(Order::Kill(cause)) => {
-                    self.announce(cause);
-                    self.force(|ending| ending.ordered(cause));
+                SignalMeaning::Order(Order::Kill(kill)) => {
+                    self.announce(kill);
+                    self.force(|ending| ending.ordered(kill.cause));
                     self.order_below(&DownFrame::Kill);
                 }
                 SignalMeaning::Order(Order::Signal { signal, .. }) => {
                     if signal == nix::libc::SIGKILL {
-                        self.announce(KillCause::Cancelled);
+                        self.announce(KillCause::Cancelled.into());
                     }
                     self.signal_tasks(signal);
                     self.order_below(&DownFrame::Signal { signal });
@@ -101,10 +101,13 @@ impl Supervisor<'_> {
     }
 
     /// Tells the command that the step ends for a reason of which it does not know.
-    pub(super) fn announce(&mut self, cause: KillCause) {
+    pub(super) fn announce(&mut self, kill: KillOrder) {
         let speaks_slurm = self.head && self.task.order.spec.dialect == Dialect::Slurm;
         if speaks_slurm && self.ending.is_running() {
-            self.send_up(UpFrame::Ending { cause });
+            self.send_up(UpFrame::Ending {
+                cause: kill.cause,
+                preempted: kill.preempted,
+            });
         }
     }
 }

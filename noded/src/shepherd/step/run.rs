@@ -413,7 +413,7 @@ impl<'a> Supervisor<'a> {
             self.keep_warning(now);
         }
         if self.ending.is_running() && self.clock.is_over(now) {
-            self.announce(KillCause::TimeLimit);
+            self.announce(KillCause::TimeLimit.into());
             self.force(|ending| ending.finish(EndCause::TimeLimit));
         }
         self.ending.keep_time(now, self.processes);

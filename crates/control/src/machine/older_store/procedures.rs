@@ -142,6 +142,7 @@ pub(crate) fn end_unknown_of(
             key: key.into(),
             node,
             cause,
+            preempted: false,
         });
     }
 }
@@ -157,6 +158,7 @@ pub(crate) fn end_unknown_on(machine: &Machine, aside: &Aside, turn: &mut Turn, 
             key: key.into(),
             node,
             cause,
+            preempted: false,
         });
     }
 }

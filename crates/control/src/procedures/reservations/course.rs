@@ -116,6 +116,7 @@ pub(crate) fn clear_of(rooms: &mut Rooms, turn: &mut Turn, job: JobId) {
             key: key.into(),
             node,
             cause: KillCause::TimeLimit,
+            preempted: false,
         });
     }
     if run.started().is_none() {
