@@ -18,6 +18,11 @@ struct Scene {
 
 /// One running job that ends with exit code 7 when a file is there.
 fn scene() -> Scene {
+    scene_of(true)
+}
+
+/// The same of a job that may run again, or may not.
+fn scene_of(requeue: bool) -> Scene {
     let cluster = Cluster::start(1, Options::default());
     let (go, pid_file) = (cluster.work().join("go"), cluster.work().join("pid"));
     let text = format!(
@@ -25,7 +30,9 @@ fn scene() -> Scene {
         pid_file.display(),
         go.display()
     );
-    let job = cluster.submit(&script(&cluster.work(), &text));
+    let mut submission = script(&cluster.work(), &text);
+    submission.spec.requeue = requeue;
+    let job = cluster.submit(&submission);
     let pid = wait::until("the job runs", || fs::read_to_string(&pid_file).ok());
     cluster.until_state(job, JobState::Running);
     Scene {
@@ -175,14 +182,26 @@ fn cleaned_up_and_reported(s: &Scene) {
 
 #[test]
 fn shepherd_killed() {
-    let s = scene();
+    let s = scene_of(false);
     kill_shepherd(&s);
     cleaned_up_and_reported(&s);
 }
 
 #[test]
+fn shepherd_killed_of_a_job_that_may_run_again() {
+    let s = scene();
+    kill_shepherd(&s);
+    let again = |row: &cosy_tests::Row| row.state == JobState::Running && row.attempt == 2;
+    s.cluster.until(s.job, "running again", again);
+    assert!(!system::is_alive(s.pid), "its first attempt was cleaned up");
+    fs::write(&s.go, "").unwrap();
+    let row = s.cluster.until_end(s.job);
+    assert_eq!((row.outcome(), row.attempt), ((JobState::Failed, 7), 2));
+}
+
+#[test]
 fn shepherd_killed_while_noded_is_down() {
-    let mut s = scene();
+    let mut s = scene_of(false);
     s.cluster.nodes[0].kill();
     kill_shepherd(&s);
     s.restart_noded();
