@@ -9,8 +9,8 @@ use super::bounds_policy;
 use super::{JobChange, JobField, JobFilter, NodeAction, Request, Submission};
 use crate::job::CountedFeatures;
 use crate::reservation::{
-    AccountAction, NamesChange, ReservationAlteration, ReservationFilter, ReservationSpec, Sharing,
-    SharingChange,
+    AccountAction, NamesChange, PlainTerms, ReservationAlteration, ReservationFilter,
+    ReservationSpec, Sharing, SharingChange,
 };
 use crate::trigger::{TriggerSpec, TriggerTarget};
 use crate::workflow::{FlowFilter, FlowSpec};
@@ -86,11 +86,7 @@ impl Request {
             Self::SetQueue { spec, .. } => queue(spec),
             Self::UseLicense { license, .. } => name("licence", license),
             Self::JoinToken { node, .. } => name("node", node),
-            Self::Quote { ask, as_job, .. } => {
-                asked(ask)?;
-                let qos = as_job.as_ref().and_then(|job| job.qos.as_ref());
-                qos.map_or(Ok(()), |one| name("quality of service", one))
-            }
+            Self::Quote { ask, as_job, .. } => quoted(ask, as_job.as_deref()),
             Self::Reserve { ask, job, .. } => {
                 asked(ask)?;
                 job.as_deref().map_or(Ok(()), submission)
@@ -277,6 +273,12 @@ fn queue(spec: &QueueSpec) -> Bounded {
     spec.mpi
         .as_deref()
         .map_or(Ok(()), |mpi| name("MPI plugin", mpi))
+}
+
+fn quoted(ask: &ReservationSpec, as_job: Option<&PlainTerms>) -> Bounded {
+    asked(ask)?;
+    let qos = as_job.and_then(|job| job.qos.as_ref());
+    qos.map_or(Ok(()), |one| name("quality of service", one))
 }
 
 fn asked(ask: &ReservationSpec) -> Bounded {
