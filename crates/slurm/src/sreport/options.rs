@@ -197,30 +197,14 @@ impl Query {
             ]
         };
         let Some((Sign::Is, value)) = word.value else {
-            return match word.name.to_ascii_lowercase().as_str() {
-                "where" | "set" | "all_clusters" => Ok(()),
-                "tree" => {
-                    self.tree = true;
-                    Ok(())
-                }
-                "group" => {
-                    self.group = true;
-                    Ok(())
-                }
-                "flatview" => {
-                    self.flat = true;
-                    Ok(())
-                }
-                "printjobcount" => {
-                    self.count = true;
-                    Ok(())
-                }
-                "topcount" => Err(unknown()),
-                _ => {
-                    self.clusters.extend(names(text));
-                    Ok(())
-                }
-            };
+            let flag = word.name.to_ascii_lowercase();
+            if flag == "topcount" {
+                return Err(unknown());
+            }
+            if !self.flag(&flag) {
+                self.clusters.extend(names(text));
+            }
+            return Ok(());
         };
         let at = |value: &str| point(value, now, PastTime::Keep).map_err(|e| vec![e.to_string()]);
         let name = word.name.to_ascii_lowercase();
@@ -262,6 +246,19 @@ impl Query {
             () => return Err(unknown()),
         }
         Ok(())
+    }
+
+    /// Sets what a word alone says; false for one that is no such word.
+    fn flag(&mut self, word: &str) -> bool {
+        match word {
+            "where" | "set" | "all_clusters" => {}
+            "tree" => self.tree = true,
+            "group" => self.group = true,
+            "flatview" => self.flat = true,
+            "printjobcount" => self.count = true,
+            _ => return false,
+        }
+        true
     }
 
     /// Whole hours, the nearest ones, none of them still to come, and one at least.
