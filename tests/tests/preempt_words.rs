@@ -217,7 +217,7 @@ fn a_script_with_a_step_that_may_not_run_again() {
                 TERM";
     let script = "trap 'echo batch TERM' TERM\n\
                   srun -n1 --overlap sh -c 'touch begun; exec sleep 300'\n\
-                  r=$?; echo \"srun rc=$r\"; exit $r";
+                  r=$?; echo \"srun rc=$r\"; sleep 2; exit $r";
     let job = victim(&c, script, &["--no-requeue"]);
     preempt(&c);
     assert_eq!(c.until_end(job).state, JobState::Preempted);
