@@ -433,7 +433,11 @@ fn licences_are_not_reserved_alone() {
     ask.request.nodes = Some(0);
     let ask = Box::new(ask);
     let most = None;
-    let (code, text) = refused(world.ask(Request::Quote { ask, most }));
+    let (code, text) = refused(world.ask(Request::Quote {
+        ask,
+        most,
+        as_job: None,
+    }));
     assert_eq!(code, RefusalCode::Invalid);
     assert!(text.contains("with -N or -n beside -L"), "{text}");
 }

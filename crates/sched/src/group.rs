@@ -266,7 +266,7 @@ impl Groups {
 
     /// How many groups with waiting jobs share nodes and want so many cores as this one, by class.
     pub fn sharing_class(&self, class: usize) -> u32 {
-        self.shared_classes[class]
+        self.shared_classes.get(class).copied().unwrap_or(0)
     }
 
     /// The class of the cores of a group that shares nodes.
@@ -274,9 +274,17 @@ impl Groups {
         self.get(id).class_of_cores.map(usize::from)
     }
 
+    fn count_sharing(&mut self, class: usize, more: i32) {
+        if let Some(count) = self.shared_classes.get_mut(class) {
+            *count = count.saturating_add_signed(more);
+        }
+    }
+
     /// Whether a job of the group has failed in that pass.
     pub fn any_failed(&self, id: GroupId, pass: u64) -> bool {
-        self.failed[id.0 as usize].0 == pass
+        self.failed
+            .get(id.0 as usize)
+            .is_some_and(|(failed, _)| *failed == pass)
     }
 
     /// Notes that a job has failed. True when from now on every job of the group does.
@@ -346,7 +354,7 @@ impl Groups {
             self.unlike += u32::from(!plain);
             if let Some(class) = self.class_of_cores(id) {
                 self.shared += 1;
-                self.shared_classes[class] += 1;
+                self.count_sharing(class, 1);
             }
         }
         id
@@ -382,7 +390,7 @@ impl Groups {
         self.unlike -= u32::from(!plain);
         if let Some(class) = self.class_of_cores(id) {
             self.shared -= 1;
-            self.shared_classes[class] -= 1;
+            self.count_sharing(class, -1);
         }
         self.unused += 1;
         self.waiting[id.bit()] -= 1;

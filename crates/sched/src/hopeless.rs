@@ -16,25 +16,34 @@ pub(crate) fn class(cores: u64) -> usize {
     (bits as usize).min(CLASSES - 1)
 }
 
+/// What is known of a class.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Groups that have failed.
+    failed: u32,
+    /// The limits at which they have, the longest.
+    longest: Span,
+    /// The same once all groups have failed.
+    limit: Span,
+}
+
 /// From which limits on jobs that share nodes cannot start.
 #[derive(Clone, Debug)]
 pub(crate) struct Hopeless {
-    /// Groups that have failed.
-    failed: [u32; CLASSES],
-    /// The limits at which they have, the longest.
-    longest: [Span; CLASSES],
-    /// The same once all groups have failed.
-    limits: [Span; CLASSES],
+    classes: [Known; CLASSES],
     any: bool,
     noted: bool,
 }
 
 impl Default for Hopeless {
     fn default() -> Self {
+        let nothing = Known {
+            failed: 0,
+            longest: Span::ZERO,
+            limit: NONE,
+        };
         Self {
-            failed: [0; CLASSES],
-            longest: [Span::ZERO; CLASSES],
-            limits: [NONE; CLASSES],
+            classes: [nothing; CLASSES],
             any: false,
             noted: false,
         }
@@ -51,15 +60,18 @@ impl Hopeless {
     /// A group of the class has failed with that limit, for the first time or `again` at a shorter one.
     /// There are `groups` of them.
     pub fn note(&mut self, class: usize, limit: Span, again: bool, groups: u32) {
-        self.noted = true;
-        self.failed[class] += u32::from(!again);
-        // A single group fails at shorter and shorter ones.
-        self.longest[class] = match groups {
-            1 => limit,
-            _ => self.longest[class].max(limit),
+        let Some(known) = self.classes.get_mut(class) else {
+            return;
         };
-        if self.failed[class] >= groups {
-            self.limits[class] = self.longest[class];
+        self.noted = true;
+        known.failed += u32::from(!again);
+        // A single group fails at shorter and shorter ones.
+        known.longest = match groups {
+            1 => limit,
+            _ => known.longest.max(limit),
+        };
+        if known.failed >= groups {
+            known.limit = known.longest;
             self.any = true;
         }
     }
@@ -72,8 +84,8 @@ impl Hopeless {
     /// Whether a job may be able to start whose limit has so many whole seconds, and perhaps a part of one
     /// more.
     pub fn allows(&self, class: usize, secs: u32) -> bool {
-        let least = self.limits[class];
-        least == NONE || i64::from(secs) * 1000 < least.0
+        let may = |known: &Known| known.limit == NONE || i64::from(secs) * 1000 < known.limit.0;
+        self.classes.get(class).is_none_or(may)
     }
 }
 

@@ -137,8 +137,9 @@ impl Summary {
         self.cores = self.cores.min(queue_key.cores);
         let class = cores_class(queue_key.cores);
         self.shared |= 1 << class;
-        let limit = &mut self.shared_limits[class];
-        *limit = (*limit).min(secs(queue_key.limit));
+        if let Some(limit) = self.shared_limits.get_mut(class) {
+            *limit = (*limit).min(secs(queue_key.limit));
+        }
     }
 
     pub fn join(&mut self, other: &Self) {
@@ -164,7 +165,8 @@ impl Summary {
         let mut classes = self.shared & ((2 << cores_class(room.cores)) - 1);
         while classes != 0 {
             let class = classes.trailing_zeros() as usize;
-            if hopeless.allows(class, self.shared_limits[class]) {
+            let least = self.shared_limits.get(class);
+            if least.is_none_or(|least| hopeless.allows(class, *least)) {
                 return true;
             }
             classes &= classes - 1;
