@@ -111,7 +111,7 @@ fn rich() -> JobSpec {
     all.begin = Some(NOW + Span::from_secs(2));
     all.deadline = Some(NOW + Span::from_secs(600));
     all.time_min = Some(Span::from_secs(30));
-    all.rlimits = vec![("NOFILE".into(), 10, 20)];
+    all.rlimits = [("NOFILE".into(), 10, 20)].into();
     all.end_if_never = Some(true);
     all.stdout = Some(OsText::from("/tmp/%x.%A_%a.out"));
     all.nice = 5;
@@ -421,7 +421,7 @@ fn step_spec() -> StepSpec {
         require: vec!["n1".into()],
         avoid: vec!["n4".into()],
         places: vec![("n1".into(), 2)],
-        rlimits: vec![("NOFILE".into(), 1, 2)],
+        rlimits: [("NOFILE".into(), 1, 2)].into(),
         grace: Span(200),
         ..StepSpec::plain("s", command)
     }
@@ -502,7 +502,7 @@ fn peer() -> Vec<Vec<u8>> {
         environment: OsText::from("A=1\0B=2"),
         login_environment: false,
         umask: 18,
-        rlimits: Vec::new(),
+        rlimits: Default::default(),
         warn: None,
         grace: Span(100),
         dialect: Default::default(),
