@@ -4,6 +4,7 @@
 //! [`links`]; both put events into the mailbox of the core thread ([`engine`]), whose
 //! batches the writer thread makes durable ([`store`]) before their effects leave.
 
+pub mod allocator;
 pub mod background;
 pub mod budget;
 pub mod clients;

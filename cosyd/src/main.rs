@@ -31,6 +31,7 @@ Exit codes: 0 stopped or configuration fine, 1 failure, 2 usage.
 ";
 
 fn main() -> ExitCode {
+    cosyd::allocator::give_large_blocks_back();
     let options = match options(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => return ExitCode::SUCCESS,
