@@ -14,6 +14,7 @@ pub mod chance;
 pub mod client;
 pub mod cluster;
 pub mod daemon;
+pub mod full_cluster;
 pub mod job;
 pub mod memory_group;
 pub mod mpi;

@@ -3,9 +3,9 @@
 //! Source: captures srun-rc*, srun-signal-*, srun-sig*, srun-K*, srun-scancel, srun-queued.
 
 use super::tty::{self, say};
-use cosy_model::node::{KillCause, KillOrder};
+use cosy_model::node::KillOrder;
 use cosy_model::{StepKey, Time};
-use cosy_slurm::end_messages;
+use cosy_slurm::end_messages::{self, EndReason};
 use std::io::Write;
 
 /// Seconds for which `srun` says that it waits for a step that is being ended.
@@ -68,13 +68,7 @@ pub fn ending(program: &str, key: StepKey, node: &str, kill: KillOrder) {
 
 /// The sentence of the supervisor of the step's first node that the step is cancelled.
 pub fn cancelled(key: StepKey, node: &str, kill: KillOrder) {
-    let why = match kill.cause {
-        _ if kill.preempted => end_messages::EndReason::Preemption,
-        KillCause::Cancelled => end_messages::EndReason::Cancelled,
-        KillCause::Superseded => end_messages::EndReason::NodeFailure,
-        KillCause::TimeLimit => end_messages::EndReason::TimeLimit,
-        KillCause::Requeued => end_messages::EndReason::Requeue,
-    };
+    let why = EndReason::of(kill);
     let text = end_messages::step_cancelled(&key.to_string(), node, &now(), why);
     pass_on(&text);
 }

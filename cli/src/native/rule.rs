@@ -214,7 +214,7 @@ fn slurm_job(
         workdir: submitter::workdir(None).map_err(|e| anyhow!(e))?,
         environment: submitter::environment(&[], std::env::vars_os()).map_err(|e| anyhow!(e))?,
         umask: submitter::umask(),
-        rlimits: submitter::rlimits().to_vec(),
+        rlimits: submitter::rlimits(),
         host: submitter::hostname(),
         session: submitter::session_id(),
         line: submitter::command_line(),

@@ -18,16 +18,6 @@ pub(super) struct Table {
     notice: Option<Raw>,
 }
 
-/// No limit at all.
-pub(super) const NONE: Quotas = Quotas {
-    open: None,
-    share_ppm: None,
-    license_share_ppm: None,
-    longest: None,
-    ahead: None,
-    notice: None,
-};
-
 /// What a table says: nothing of a limit, that there is none, or what it is.
 #[derive(Clone, Default)]
 pub(super) struct Patch {

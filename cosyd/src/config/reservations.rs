@@ -8,7 +8,7 @@ use super::presets;
 use super::quotas::{self, Patch};
 use super::values::{self, Raw, set, switchable};
 use cosy_config::Check;
-use cosy_control::{ClusterConfig, EarlyEnd, PreemptBy, ReservationPolicy, Weigh};
+use cosy_control::{ClusterConfig, EarlyEnd, PreemptBy, Quotas, ReservationPolicy, Weigh};
 use cosy_model::policy::PreemptMode;
 use cosy_model::reservation::Rule;
 use cosy_model::{QueueSpec, limits};
@@ -198,9 +198,9 @@ impl Rules {
             Patch::read(check, all).onto(&mut self.policy.per_user);
         }
         if let Some(all) = &table.per_account {
-            let mut quotas = self.policy.per_account.take().unwrap_or(quotas::NONE);
+            let mut quotas = self.policy.per_account.take().unwrap_or(Quotas::NONE);
             Patch::read(check, all).onto(&mut quotas);
-            self.policy.per_account = (quotas != quotas::NONE).then_some(quotas);
+            self.policy.per_account = (quotas != Quotas::NONE).then_some(quotas);
         }
         for (of, entries) in [
             (&mut self.users, &table.user),
@@ -219,7 +219,7 @@ impl Rules {
         let mut policy = self.policy;
         let all = policy.per_user.clone();
         policy.users = quotas::of_each(self.users, &all);
-        let all = policy.per_account.clone().unwrap_or(quotas::NONE);
+        let all = policy.per_account.clone().unwrap_or(Quotas::NONE);
         policy.accounts = quotas::of_each(self.accounts, &all);
         policy
     }

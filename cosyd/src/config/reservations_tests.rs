@@ -1,6 +1,6 @@
 //! What `[reservations]` and `[account.NAME]` come to, and what is wrong with them.
 
-use super::{Config, parse, presets, quotas};
+use super::{Config, parse, presets};
 use cosy_control::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 use cosy_model::reservation::Rule;
 use cosy_model::{Span, Su};
@@ -198,7 +198,7 @@ share = 12.5
     };
     let per_account = Quotas {
         open: Some(7),
-        ..quotas::NONE
+        ..Quotas::NONE
     };
     let points = [(0, 500), (750, 1830), (2000, 3000)].map(|(s, m)| (Share(s), WaitMultiple(m)));
     let wanted = ReservationPolicy {
@@ -353,7 +353,7 @@ fn ready_policies() {
             p.notice.weigh = Weigh::Counts;
             p.notice.predicted_wait = false;
             p.notice.together = false;
-            p.per_user = quotas::NONE;
+            p.per_user = Quotas::NONE;
             p.delay_cap = None;
             p.holds = None;
             p.rehold = None;

@@ -130,6 +130,18 @@ pub struct Quotas {
     pub notice: Option<Span>,
 }
 
+impl Quotas {
+    /// Nothing is limited.
+    pub const NONE: Self = Self {
+        open: None,
+        share_ppm: None,
+        license_share_ppm: None,
+        longest: None,
+        ahead: None,
+        notice: None,
+    };
+}
+
 impl Default for Quotas {
     fn default() -> Self {
         Self {

@@ -5,7 +5,7 @@
 
 mod world;
 
-use cosy_control::{ClusterConfig, Weigh};
+use cosy_control::{ClusterConfig, Quotas, Weigh};
 use cosy_model::api::{JobField, Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::*;
@@ -18,7 +18,7 @@ fn cluster(nodes: u32, rules: &[Rule]) -> ClusterConfig {
     let policy = &mut config.reservations;
     policy.all_of = rules.to_vec();
     policy.delay_cap = None;
-    policy.per_user = no_quotas();
+    policy.per_user = Quotas::NONE;
     config
 }
 

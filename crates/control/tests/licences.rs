@@ -4,7 +4,7 @@
 
 mod world;
 
-use cosy_control::{ClusterConfig, Event};
+use cosy_control::{ClusterConfig, Event, Quotas};
 use cosy_model::api::{JobField, Reply, Request, Submission, Table};
 use cosy_model::reservation::*;
 use cosy_model::*;
@@ -13,7 +13,7 @@ use world::*;
 fn licensed(names: &[(&str, u32)], nodes: u32) -> ClusterConfig {
     let mut config = config(nodes, 4);
     config.reservations.all_of = Vec::new();
-    config.reservations.per_user = no_quotas();
+    config.reservations.per_user = Quotas::NONE;
     for (name, count) in names {
         config.licenses.set(name, *count);
     }

@@ -3,7 +3,7 @@
 
 mod world;
 
-use cosy_control::{ClusterConfig, Event};
+use cosy_control::{ClusterConfig, Event, Quotas};
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::*;
 use cosy_model::*;
@@ -15,7 +15,7 @@ fn licensed(count: u32, nodes: u32) -> ClusterConfig {
     let policy = &mut config.reservations;
     policy.all_of = Vec::new();
     policy.price_floor = false;
-    policy.per_user = no_quotas();
+    policy.per_user = Quotas::NONE;
     config.licenses.set("l", count);
     config
 }

@@ -13,7 +13,7 @@ use world::*;
 fn lenient(nodes: u32) -> ClusterConfig {
     let mut config = config(nodes, 4);
     config.reservations.all_of = Vec::new();
-    config.reservations.per_user = no_quotas();
+    config.reservations.per_user = Quotas::NONE;
     config
 }
 

@@ -5,7 +5,7 @@
 
 mod world;
 
-use cosy_control::{PreemptBy, QueuePreemption};
+use cosy_control::{PreemptBy, QueuePreemption, Quotas};
 use cosy_model::api::{Reply, Request};
 use cosy_model::policy::PreemptMode;
 use cosy_model::reservation::*;
@@ -26,7 +26,7 @@ fn site(nodes: u32, change: impl FnOnce(&mut cosy_control::ClusterConfig)) -> Wo
     });
     config.preemption.by.insert(PreemptBy::Queue);
     config.reservations.all_of = Vec::new();
-    config.reservations.per_user = no_quotas();
+    config.reservations.per_user = Quotas::NONE;
     let mut fast = config.reservations.clone();
     fast.preempt = true;
     config.queue_reservations.insert("fast".to_owned(), fast);

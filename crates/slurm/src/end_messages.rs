@@ -4,6 +4,8 @@
 //! Pure; the time is handed in as text. Source: captures time-limit-*, scancel-*,
 //! nodefail-root, requeue, sbatch-bad-interp, sbatch-chdir-missing, srun-nocmd.
 
+use cosy_model::node::{KillCause, KillOrder};
+
 /// Why a job or step was ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndReason {
@@ -20,6 +22,17 @@ pub enum EndReason {
 }
 
 impl EndReason {
+    /// Of what somebody wants to end. An attempt is given up when a node of it is.
+    pub const fn of(kill: KillOrder) -> Self {
+        match kill.cause {
+            _ if kill.preempted => Self::Preemption,
+            KillCause::Cancelled => Self::Cancelled,
+            KillCause::TimeLimit => Self::TimeLimit,
+            KillCause::Requeued => Self::Requeue,
+            KillCause::Superseded => Self::NodeFailure,
+        }
+    }
+
     const fn words(self) -> &'static str {
         match self {
             Self::Cancelled => "",

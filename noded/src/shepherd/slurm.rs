@@ -9,7 +9,6 @@ use super::child::{self, Identity, Variables, c};
 use super::user_process::UserProcess;
 use crate::spool::Task;
 use crate::sys;
-use cosy_model::node::{KillCause, KillOrder};
 use cosy_model::variables::{CONTROLLER, value_of};
 use cosy_model::{Dialect, OsText, Program, Time};
 use cosy_slurm::end_messages::{self, EndReason};
@@ -138,17 +137,6 @@ fn say(text: &str) {
 /// `SLURM_TASK_PID` of this process.
 pub(super) fn own_pid() -> Option<CString> {
     CString::new(format!("SLURM_TASK_PID={}", nix::unistd::getpid())).ok()
-}
-
-/// EndReason a job is ended, in Slurm's words. An attempt is given up when a node of it is.
-pub fn why(kill: KillOrder) -> EndReason {
-    match kill.cause {
-        _ if kill.preempted => EndReason::Preemption,
-        KillCause::Cancelled => EndReason::Cancelled,
-        KillCause::TimeLimit => EndReason::TimeLimit,
-        KillCause::Requeued => EndReason::Requeue,
-        KillCause::Superseded => EndReason::NodeFailure,
-    }
 }
 
 /// Tells the job in its error output why it is being ended.

@@ -250,7 +250,7 @@ impl Watch<'_> {
         if !slurm::is(self.task) || !self.ending.is_running() {
             return;
         }
-        let why = slurm::why(kill);
+        let why = EndReason::of(kill);
         match self.runs_program() {
             true => slurm::tell(self.task, why, sys::now()),
             false => self.unsaid = Some(why),

@@ -7,23 +7,14 @@
 //! command that fails, or a quote without slots, ends the benchmark: nothing is left out.
 
 use cosy_model::Span;
-use cosy_model::api::Submission;
 use cosy_tests::bench::{arguments, cpu_secs, rss_mib};
-use cosy_tests::{Chance, Client, Cluster, Options, command, system};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, exit};
+use cosy_tests::full_cluster::{self, long_job, says, says_to_nobody, submit_all, whole_nodes};
+use cosy_tests::{Chance, Cluster};
+use std::process::exit;
 use std::time::Instant;
 
-const CORES: u32 = 16;
 /// Running jobs, which share all nodes.
 const RUNNING: u32 = 500;
-const CLIENTS: usize = 4;
-/// Nothing refuses: what is measured is the work.
-const RULES: &str = "[reservations]\nall_of = []\nlow_use = \"off\"\nno_show = \"off\"\n\
-    delay_cap = \"off\"\n[reservations.per_user]\nopen = \"off\"\nshare = \"off\"\nahead = \"off\"\n";
-/// As root, quotes are asked by a user without jobs of their own.
-const NOBODY: u32 = 65_534;
 /// Eleven time limits, in minutes.
 const LIMITS: [i64; 11] = [5, 10, 20, 30, 60, 90, 120, 240, 360, 480, 600];
 
@@ -55,49 +46,12 @@ fn main() {
 
 fn measure(settings: Settings) -> Result<(), String> {
     let nodes = u32::try_from(settings.nodes).map_err(|e| e.to_string())?;
-    let options = Options {
-        cores: CORES,
-        memory: "64G",
-        virtual_nodes: nodes,
-        controller: RULES.into(),
-        ..Options::default()
-    };
-    let cluster = Cluster::start(1, options);
-    cluster.open_commands();
-    fill(&cluster, nodes)?;
+    let cluster = full_cluster::start(nodes);
+    let running = RUNNING.min(nodes);
+    let sizes = (0..running).map(|n| nodes / running + u32::from(n < nodes % running));
+    full_cluster::fill(&cluster, sizes)?;
     let bench = Bench { cluster, settings };
     bench.run()
-}
-
-/// A job that would run for days.
-fn job(limit: Span, work: &Path) -> Submission {
-    let mut job = command(work, &["true"]);
-    job.spec.time_limit = Some(limit);
-    job.spec.environment = "COSY_VIRTUAL_SECONDS=1000000".into();
-    job
-}
-
-fn whole_nodes(nodes: u32, limit: Span, work: &Path) -> Submission {
-    let mut job = job(limit, work);
-    job.spec.request.nodes = Some(nodes);
-    job.spec.request.exclusive = true;
-    job
-}
-
-/// All nodes are taken; they come free part by part, from two hours on.
-fn fill(cluster: &Cluster, nodes: u32) -> Result<(), String> {
-    let running = RUNNING.min(nodes);
-    let jobs = (0..running).map(|n| {
-        let own = nodes / running + u32::from(n < nodes % running);
-        let limit = Span::from_secs(7200 + i64::from(n) * 60);
-        whole_nodes(own, limit, &cluster.work())
-    });
-    submit_all(cluster, jobs.collect())?;
-    cosy_tests::wait::until_true("all nodes are taken", || {
-        let infos = cluster.node_infos();
-        infos.iter().all(|n| n.state != "idle")
-    });
-    Ok(())
 }
 
 fn enqueue(cluster: &Cluster, count: usize) -> Result<(), String> {
@@ -108,32 +62,10 @@ fn enqueue(cluster: &Cluster, count: usize) -> Result<(), String> {
         let limit = Span::from_minutes(limit.unwrap_or(60));
         match chance.below(10) < 6 {
             true => whole_nodes(1 + chance.below(128) as u32, limit, &work),
-            false => job(limit, &work),
+            false => long_job(limit, &work),
         }
     });
-    submit_all(cluster, jobs.collect())
-}
-
-fn submit_all(cluster: &Cluster, jobs: Vec<Submission>) -> Result<(), String> {
-    let part = jobs.len().div_ceil(CLIENTS).max(1);
-    std::thread::scope(|scope| {
-        let clients: Vec<_> = jobs
-            .chunks(part)
-            .map(|jobs| scope.spawn(|| submit_some(cluster.client(), jobs)))
-            .collect();
-        for client in clients {
-            client.join().map_err(|_| "a client panicked")??;
-        }
-        Ok(())
-    })
-}
-
-fn submit_some(mut client: Client, jobs: &[Submission]) -> Result<(), String> {
-    for job in jobs {
-        let answer = client.submit(job).map_err(|e| e.to_string())?;
-        answer.map_err(|refusal| refusal.to_string())?;
-    }
-    Ok(())
+    submit_all(cluster, &jobs.collect::<Vec<_>>())
 }
 
 struct Bench {
@@ -237,11 +169,7 @@ impl Bench {
             "35",
             "--json",
         ];
-        let mut command = self.cluster.command(&words);
-        if system::is_root() {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        let answer = Self::ended(&words, command)?;
+        let answer = says_to_nobody(&self.cluster, &words)?;
         match answer.contains("\"feasible\":") {
             true => Ok(()),
             false => Err(format!("a quote without slots: {answer}")),
@@ -249,16 +177,6 @@ impl Bench {
     }
 
     fn done(&self, words: &[&str]) -> Result<(), String> {
-        Self::ended(words, self.cluster.command(words)).map(|_| ())
-    }
-
-    fn ended(words: &[&str], mut command: Command) -> Result<String, String> {
-        let output = command.output();
-        let output = output.map_err(|e| format!("{words:?}: {e}"))?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match output.status.success() {
-            true => Ok(text(&output.stdout)),
-            false => Err(format!("{words:?}: {}: {}", output.status, text(&output.stderr))),
-        }
+        says(&self.cluster, words).map(|_| ())
     }
 }

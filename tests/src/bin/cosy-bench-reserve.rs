@@ -7,20 +7,18 @@
 //! starts them. A quote that was not answered in full, or a booking that was refused, ends
 //! the benchmark: nothing is left out.
 
-use cosy_model::api::{Reply, Request, Submission};
+use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{Repeat, ReservationSpec, Sharing, StartChoice};
 use cosy_model::{Span, Time};
 use cosy_tests::bench::arguments;
-use cosy_tests::{Chance, Client, Cluster, Options, command, resv, system};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
+use cosy_tests::full_cluster::{self, says, says_to_nobody, submit_all, whole_nodes};
+use cosy_tests::{Chance, Cluster, resv};
 use std::process::{Command, exit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 const NODES: u32 = 1024;
-const CORES: u32 = 16;
 /// Running jobs take so many nodes each, until all are taken.
 const RUNNING_NODES: u32 = 2;
 /// Reservations of one series (the most that there can be), an hour apart.
@@ -28,13 +26,6 @@ const SERIES: usize = 400;
 const HOUR: i64 = 3_600_000;
 /// Bookings of a round.
 const BOOKINGS: usize = 20;
-const CLIENTS: usize = 4;
-
-/// Nothing refuses: what is measured is the work.
-const RULES: &str = "[reservations]\nall_of = []\nlow_use = \"off\"\nno_show = \"off\"\n\
-    delay_cap = \"off\"\n[reservations.per_user]\nopen = \"off\"\nshare = \"off\"\nahead = \"off\"\n";
-/// As root, quotes are asked by a user without jobs of their own: usually one has few.
-const NOBODY: u32 = 65_534;
 
 #[derive(Clone, Copy)]
 struct Settings {
@@ -96,25 +87,17 @@ fn measure_both(settings: Settings) -> Result<String, String> {
 }
 
 fn measure(settings: Settings, reservations: usize) -> Result<Figures, String> {
-    let options = Options {
-        cores: CORES,
-        memory: "64G",
-        virtual_nodes: NODES,
-        controller: RULES.into(),
-        ..Options::default()
-    };
-    let cluster = Cluster::start(1, options);
-    cluster.open_commands();
+    let cluster = full_cluster::start(NODES);
     eprintln!("{reservations} reservations, {} jobs ...", settings.jobs);
     let start = Instant::now();
-    fill(&cluster)?;
+    let running = (NODES / RUNNING_NODES) as usize;
+    full_cluster::fill(&cluster, std::iter::repeat_n(RUNNING_NODES, running))?;
     reserve(&cluster, reservations)?;
     eprintln!("reserved after {:.1} s", start.elapsed().as_secs_f64());
     enqueue(&cluster, settings.jobs)?;
     eprintln!("enqueued after {:.1} s", start.elapsed().as_secs_f64());
     let waiting = cluster.client().jobs(Default::default());
     let rows = waiting.map_err(|e| e.to_string())?.rows;
-    let running = (NODES / RUNNING_NODES) as usize;
     if rows != settings.jobs + running {
         return Err(format!("{rows} jobs are there, not {}", settings.jobs + running));
     }
@@ -127,28 +110,6 @@ fn measure(settings: Settings, reservations: usize) -> Result<Figures, String> {
 
 // --- the cluster
 
-fn whole_nodes(nodes: u32, limit: Span, work: &Path) -> Submission {
-    let mut job = command(work, &["true"]);
-    job.spec.request.nodes = Some(nodes);
-    job.spec.request.exclusive = true;
-    job.spec.time_limit = Some(limit);
-    job.spec.environment = "COSY_VIRTUAL_SECONDS=1000000".into();
-    job
-}
-
-/// All nodes are taken; they come free one pair after the other, from two hours on.
-fn fill(cluster: &Cluster) -> Result<(), String> {
-    let count = NODES / RUNNING_NODES;
-    let limit = |n: u32| Span::from_secs(7200 + i64::from(n) * 60);
-    let jobs = (0..count).map(|n| whole_nodes(RUNNING_NODES, limit(n), &cluster.work()));
-    submit_all(cluster, jobs.collect())?;
-    cosy_tests::wait::until_true("all nodes are taken", || {
-        let infos = cluster.node_infos();
-        infos.iter().all(|n| n.state != "idle")
-    });
-    Ok(())
-}
-
 /// Jobs of 1 to 128 nodes and up to ten hours.
 fn enqueue(cluster: &Cluster, count: usize) -> Result<(), String> {
     let mut chance = Chance::new(1);
@@ -158,29 +119,7 @@ fn enqueue(cluster: &Cluster, count: usize) -> Result<(), String> {
         let secs = 1 + i64::try_from(chance.below(36_000)).unwrap_or(0);
         whole_nodes(nodes, Span::from_secs(secs), &work)
     });
-    submit_all(cluster, jobs.collect())
-}
-
-fn submit_all(cluster: &Cluster, jobs: Vec<Submission>) -> Result<(), String> {
-    let part = jobs.len().div_ceil(CLIENTS).max(1);
-    std::thread::scope(|scope| {
-        let clients: Vec<_> = jobs
-            .chunks(part)
-            .map(|jobs| scope.spawn(|| submit_some(cluster.client(), jobs)))
-            .collect();
-        for client in clients {
-            client.join().map_err(|_| "a client panicked")??;
-        }
-        Ok(())
-    })
-}
-
-fn submit_some(mut client: Client, jobs: &[Submission]) -> Result<(), String> {
-    for job in jobs {
-        let answer = client.submit(job).map_err(|e| e.to_string())?;
-        answer.map_err(|refusal| refusal.to_string())?;
-    }
-    Ok(())
+    submit_all(cluster, &jobs.collect::<Vec<_>>())
 }
 
 /// One node for 50 minutes each, in series behind the running jobs.
@@ -285,18 +224,7 @@ impl Bench<'_> {
     }
 
     fn done(&self, words: &[&str]) -> Result<String, String> {
-        Self::ended(words, self.cluster.command(words))
-    }
-
-    fn ended(words: &[&str], mut command: Command) -> Result<String, String> {
-        // Nothing here polls: its tick would be in the figures.
-        let output = command.output();
-        let output = output.map_err(|e| format!("{words:?}: {e}"))?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match output.status.success() {
-            true => Ok(text(&output.stdout)),
-            false => Err(format!("{words:?}: {}: {}", output.status, text(&output.stderr))),
-        }
+        says(self.cluster, words)
     }
 
     fn quote(&self) -> Result<(), String> {
@@ -317,11 +245,7 @@ impl Bench<'_> {
             &slots,
             "--json",
         ];
-        let mut command = self.cluster.command(&words);
-        if system::is_root() {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        let answer = Self::ended(&words, command)?;
+        let answer = says_to_nobody(self.cluster, &words)?;
         let found = answer.matches("\"feasible\":").count();
         if found * 10 < self.settings.slots * 9 {
             return Err(format!("a quote has {found} slots, not {slots}"));

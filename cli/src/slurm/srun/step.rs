@@ -134,11 +134,11 @@ pub fn request(
     spec.environment = environment;
     spec.warn = srun_options.line.signal;
     spec.keep_counts = srun_options.step_options.preserve;
-    let keeps = |limit: &(String, u64, u64)| srun_options.job_options.propagate.takes(&limit.0);
+    let propagate = &srun_options.job_options.propagate;
     spec.rlimits = spec
         .rlimits
         .iter()
-        .filter(|limit| keeps(limit))
+        .filter(|(name, ..)| propagate.takes(name))
         .cloned()
         .collect();
     let own = &srun_options.step_options;

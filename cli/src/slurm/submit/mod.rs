@@ -150,7 +150,7 @@ pub fn job(
         workdir: submitter::workdir(&job_options)?,
         environment: submitter::environment(&job_options, &requested)?,
         umask: crate::submitter::umask(),
-        rlimits: crate::submitter::rlimits().to_vec(),
+        rlimits: crate::submitter::rlimits(),
         host: Some(host),
         session: crate::submitter::session_id(),
         line: crate::submitter::command_line(),

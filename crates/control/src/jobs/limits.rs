@@ -43,6 +43,12 @@ pub(crate) fn party_of(queues: &Queues, submitted: &Submitted) -> Party {
     }
 }
 
+/// Adds what that costs in a queue, in billing units.
+fn bill(config: &ClusterConfig, queue: &str, amounts: &mut Amounts) {
+    let cost = rate_of(config, queue, &billed(amounts));
+    add(amounts, Tres::Billing, cost / billing::PER_UNIT);
+}
+
 /// What a job wants at least, as long as its nodes are not chosen.
 pub(crate) fn wanted(
     config: &ClusterConfig,
@@ -65,8 +71,7 @@ pub(crate) fn wanted(
             least_of(machine, limited, component, &mut wanted);
         }
     }
-    let held = billed(&wanted.amounts);
-    add(&mut wanted.amounts, Tres::Billing, rate_of(config, queue, &held) / billing::PER_UNIT);
+    bill(config, queue, &mut wanted.amounts);
     wanted.amounts.retain(|tres, _| limited(tres));
     wanted
 }
@@ -141,8 +146,7 @@ pub(crate) fn held(
     let submitted = job.submitted();
     let mut amounts = held_amounts(machine, &submitted.spec, run);
     let nodes: BTreeSet<_> = run.parts().iter().map(Part::node).collect();
-    let cost = rate_of(config, &submitted.queue, &billed(&amounts));
-    add(&mut amounts, Tres::Billing, cost / billing::PER_UNIT);
+    bill(config, &submitted.queue, &mut amounts);
     amounts.retain(|tres, _| limited(tres));
     let limit = run.limit().min(LONGEST);
     let rest = match run.suspended() {
@@ -190,8 +194,7 @@ pub(crate) fn wanted_on(
     }
     licenses(&mut amounts, &submitted.spec);
     add(&mut amounts, Tres::Node, nodes.len() as u64);
-    let cost = rate_of(config, &submitted.queue, &billed(&amounts));
-    add(&mut amounts, Tres::Billing, cost / billing::PER_UNIT);
+    bill(config, &submitted.queue, &mut amounts);
     amounts.retain(|tres, _| limited(tres));
     Wanted {
         amounts,

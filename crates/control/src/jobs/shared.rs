@@ -24,15 +24,16 @@ pub(crate) struct SharedSpecs {
 impl SharedSpecs {
     /// That request; the one that is there already if it is equal.
     pub fn share(&mut self, mut spec: Arc<JobSpec>) -> Arc<JobSpec> {
-        if let Some(known) = self.specs.find(&spec) {
+        let number = hash(&*spec);
+        if let Some(known) = self.specs.find(number, &spec) {
             return known;
         }
-        if let Some(known) = self.rlimits.find(&spec.rlimits) {
-            Arc::make_mut(&mut spec).rlimits = known;
-        } else {
-            self.rlimits.enter(&spec.rlimits);
+        let of_rlimits = hash(&*spec.rlimits);
+        match self.rlimits.find(of_rlimits, &spec.rlimits) {
+            Some(known) => Arc::make_mut(&mut spec).rlimits = known,
+            None => self.rlimits.enter(of_rlimits, &spec.rlimits),
         }
-        self.specs.enter(&spec);
+        self.specs.enter(number, &spec);
         spec
     }
 }
@@ -56,18 +57,18 @@ impl<T: ?Sized> Default for Shared<T> {
     }
 }
 
-impl<T: Hash + Eq + ?Sized> Shared<T> {
-    fn find(&self, value: &T) -> Option<Arc<T>> {
-        let alike = self.by_hash.get(&hash(value))?;
+impl<T: Eq + ?Sized> Shared<T> {
+    fn find(&self, hash: u64, value: &T) -> Option<Arc<T>> {
+        let alike = self.by_hash.get(&hash)?;
         let mut known = alike.iter().filter_map(Weak::upgrade);
         known.find(|known| **known == *value)
     }
 
-    fn enter(&mut self, value: &Arc<T>) {
+    fn enter(&mut self, hash: u64, value: &Arc<T>) {
         if self.count >= self.full {
             self.forget_unused();
         }
-        let alike = self.by_hash.entry(hash(&**value)).or_default();
+        let alike = self.by_hash.entry(hash).or_default();
         let before = alike.len();
         alike.retain(|known| known.strong_count() > 0);
         if alike.len() < ALIKE {
@@ -108,8 +109,9 @@ mod tests {
 
     fn share<T: Hash + Eq>(all: &mut Shared<T>, value: T) -> Arc<T> {
         let value = Arc::new(value);
-        all.find(&value).unwrap_or_else(|| {
-            all.enter(&value);
+        let number = hash(&*value);
+        all.find(number, &value).unwrap_or_else(|| {
+            all.enter(number, &value);
             value
         })
     }

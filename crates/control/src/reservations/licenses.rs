@@ -8,7 +8,9 @@ use crate::event::Caller;
 use crate::jobs::licenses::procedures::check_licenses;
 use crate::planning::Planning;
 use crate::planning::pools::PoolOf;
-use crate::planning::pools::procedures::{holders_beside, inside_of, tell_all_holders_of};
+use crate::planning::pools::procedures::{
+    holders_beside, holds_elsewhere, inside_of, tell_all_holders_of,
+};
 use crate::queues::access::procedures::is_administrator;
 use crate::reservations::Reservation;
 use crate::reservations::ask::procedures::each_once;
@@ -103,10 +105,7 @@ fn are_free(
     if let Some(planner) = &found.planner {
         let kept = pools.of_licenses(licenses).on(&found.shares);
         for (job, holder) in holders_beside(planner, &kept, inside_of(planning, id)) {
-            match holder {
-                Some(holder) => without.hold_elsewhere(job, holder),
-                None => without.let_go_elsewhere(job),
-            }
+            holds_elsewhere(&mut without, job, holder);
         }
     }
     let wants = pools.of_licenses(&raised).on(&found.shares);

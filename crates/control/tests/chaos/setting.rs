@@ -1,7 +1,7 @@
 //! The clusters that are played on: few nodes, so that everything is in everything's way.
 
-use crate::world::{Dice, config, no_quotas};
-use cosy_control::{AccountConfig, ClusterConfig, EarlyEnd};
+use crate::world::{Dice, config};
+use cosy_control::{AccountConfig, ClusterConfig, EarlyEnd, Quotas};
 use cosy_model::reservation::Rule;
 use cosy_model::{QueueSpec, Span, Su};
 use cosy_sched::Depth;
@@ -36,7 +36,7 @@ pub fn random(dice: &mut Dice) -> ClusterConfig {
 
 fn rules(dice: &mut Dice, config: &mut ClusterConfig) {
     let policy = &mut config.reservations;
-    policy.per_user = no_quotas();
+    policy.per_user = Quotas::NONE;
     match dice.below(4) {
         0..2 => policy.all_of = Vec::new(),
         2 => policy.all_of = vec![Rule::Notice],

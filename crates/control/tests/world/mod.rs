@@ -536,18 +536,6 @@ pub fn config(nodes: u32, cores: u32) -> ClusterConfig {
     }
 }
 
-/// No quota binds anybody.
-pub fn no_quotas() -> Quotas {
-    Quotas {
-        open: None,
-        share_ppm: None,
-        license_share_ppm: None,
-        longest: None,
-        ahead: None,
-        notice: None,
-    }
-}
-
 /// A job of so many whole nodes with a quality of service, which may run again.
 pub fn job_of_qos(qos: &str, nodes: u32) -> JobSpec {
     JobSpec {

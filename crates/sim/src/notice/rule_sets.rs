@@ -65,14 +65,7 @@ fn academic(all_of: Vec<Rule>, weigh: Weigh) -> ReservationPolicy {
             ..Tariff::default()
         },
         price_floor: false,
-        per_user: Quotas {
-            open: None,
-            share_ppm: None,
-            license_share_ppm: None,
-            longest: None,
-            ahead: None,
-            notice: None,
-        },
+        per_user: Quotas::NONE,
         delay_cap: None,
         holds: None,
         rehold: None,

@@ -232,6 +232,19 @@ mod tests {
             .unwrap()
     }
 
+    /// The cluster of the recordings, in which nobody has a proper name.
+    fn facts() -> Facts {
+        Facts {
+            cluster: "base".to_owned(),
+            cores: 32,
+            parents: BTreeMap::from([
+                ("atoms".to_owned(), "physics".to_owned()),
+                ("physics".to_owned(), "root".to_owned()),
+            ]),
+            proper_names: BTreeMap::new(),
+        }
+    }
+
     fn report(
         line: &str,
         unit: &str,
@@ -246,13 +259,8 @@ mod tests {
             separated: style.1,
         };
         let facts = Facts {
-            cluster: "base".to_owned(),
-            cores: 32,
-            parents: BTreeMap::from([
-                ("atoms".to_owned(), "physics".to_owned()),
-                ("physics".to_owned(), "root".to_owned()),
-            ]),
             proper_names: BTreeMap::from([("ann".to_owned(), "Ann A.".to_owned())]),
+            ..facts()
         };
         let writer = TimeWriter::new(&now(), TimeFormat::Standard);
         text(&query, style, &facts, jobs, &writer)
@@ -426,17 +434,8 @@ mod tests {
             Ok(query) => query,
             Err(lines) => return marked("2", &lines.join("\n")),
         };
-        let facts = Facts {
-            cluster: "base".to_owned(),
-            cores: 32,
-            parents: BTreeMap::from([
-                ("atoms".to_owned(), "physics".to_owned()),
-                ("physics".to_owned(), "root".to_owned()),
-            ]),
-            proper_names: BTreeMap::new(),
-        };
         let writer = TimeWriter::new(&now, TimeFormat::Standard);
-        match text(&query, style, &facts, &usage_jobs(), &writer) {
+        match text(&query, style, &facts(), &usage_jobs(), &writer) {
             Ok(text) => marked("1", &text),
             Err(line) => marked("2", &line),
         }

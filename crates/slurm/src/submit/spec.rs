@@ -2,7 +2,7 @@
 
 use super::options::{Memory, SubmitOptions};
 use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gres, sampling};
-use cosy_model::job::{MemoryRequest, ResourceRequest};
+use cosy_model::job::{MemoryRequest, ResourceRequest, Rlimits};
 use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
 use cosy_model::{
     ArraySpec, CountedResources, Dialect, JobSpec, MiB, OsText, Program, ReservationId, Span, Time,
@@ -37,7 +37,7 @@ pub struct SubmissionContext {
     /// File mode mask.
     pub umask: u32,
     /// Resource limits: name, soft and hard value.
-    pub rlimits: Vec<(String, u64, u64)>,
+    pub rlimits: Rlimits,
     /// Name of the host that the job is submitted from.
     pub host: Option<String>,
     /// Session that the job is submitted in.
@@ -93,7 +93,7 @@ pub fn build(
         environment: context.environment,
         login_environment: job_options.login,
         umask: context.umask,
-        rlimits: limits(context.rlimits, &job_options.propagate).into(),
+        rlimits: limits(&context.rlimits, &job_options.propagate),
         warn: job_options.signal,
         mail: job_options.mail(),
         dialect: Dialect::Slurm,
@@ -166,9 +166,9 @@ fn file(pattern: &Option<std::ffi::OsString>) -> Option<OsText> {
     Some(OsText(pattern.into_vec()))
 }
 
-fn limits(all: Vec<(String, u64, u64)>, wanted: &Propagate) -> Vec<(String, u64, u64)> {
-    let takes = |limit: &(String, u64, u64)| wanted.takes(&limit.0);
-    all.into_iter().filter(takes).collect()
+fn limits(all: &Rlimits, wanted: &Propagate) -> Rlimits {
+    let taken = all.iter().filter(|(name, ..)| wanted.takes(name));
+    taken.cloned().collect()
 }
 
 /// Resources and places.
@@ -306,7 +306,7 @@ mod tests {
             workdir: "/w".into(),
             environment: OsText::default(),
             umask: 0o22,
-            rlimits: vec![("CORE".to_owned(), 0, 0), ("AS".to_owned(), 1, 1)],
+            rlimits: [("CORE".to_owned(), 0, 0), ("AS".to_owned(), 1, 1)].into(),
             host: None,
             session: Some(7),
             line: "sbatch a.sh".to_owned(),

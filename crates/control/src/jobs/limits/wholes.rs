@@ -3,15 +3,14 @@
 //! Nodes that are down count: a limit does not shrink with every failure.
 
 use crate::config::ClusterConfig;
-use crate::jobs::held_amounts::{add, add_amounts, billed, licenses_of};
+use crate::jobs::held_amounts::{add, add_amounts, licenses_of};
+use crate::jobs::limits::bill;
 use crate::machine::Machine;
 use crate::policy::limits::tally::Amounts;
 use crate::policy::limits::wholes::Wholes;
 use crate::queues::Queues;
-use crate::queues::scores::procedures::rate_of;
 use cosy_model::NodeId;
 use cosy_model::policy::Tres;
-use cosy_policy::billing;
 
 /// As the machine and the queues are now.
 pub(crate) fn wholes(config: &ClusterConfig, machine: &Machine, queues: &Queues) -> Wholes {
@@ -40,7 +39,6 @@ fn whole(
         add(&mut has, Tres::Node, 1);
     }
     licenses_of(&mut has, &config.licenses);
-    let rate = rate_of(config, queue, &billed(&has));
-    add(&mut has, Tres::Billing, rate / billing::PER_UNIT);
+    bill(config, queue, &mut has);
     has
 }

@@ -181,10 +181,15 @@ fn tell_drawn(
     let holders = holders_beside(planner, &kept, changed);
     for (job, holder) in holders {
         let inside = planning.inside(job) == Some(id);
-        match holder.filter(|_| inside) {
-            Some(holder) => planning.cluster_mut().hold_elsewhere(job, holder),
-            None => planning.cluster_mut().let_go_elsewhere(job),
-        }
+        holds_elsewhere(planning.cluster_mut(), job, holder.filter(|_| inside));
+    }
+}
+
+/// The cluster's planner is told what a job of another planner holds, or that it holds nothing.
+pub(crate) fn holds_elsewhere(cluster: &mut Scheduler, job: JobId, holder: Option<Holder>) {
+    match holder {
+        Some(holder) => cluster.hold_elsewhere(job, holder),
+        None => cluster.let_go_elsewhere(job),
     }
 }
 

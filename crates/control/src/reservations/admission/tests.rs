@@ -394,14 +394,7 @@ fn quotas() {
         notice: Some(MINUTE),
         ..Quotas::default()
     };
-    let none = Quotas {
-        open: None,
-        share_ppm: None,
-        license_share_ppm: None,
-        longest: None,
-        ahead: None,
-        notice: None,
-    };
+    let none = Quotas::NONE;
     let class = |nodes: &str, booked_ppm, one_node_ppm| ClassShare {
         nodes: nodes.to_owned(),
         booked_ppm,
