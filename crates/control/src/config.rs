@@ -232,6 +232,16 @@ impl ReservationPolicy {
     pub fn asks(&self, rule: Rule) -> bool {
         self.all_of.contains(&rule) || self.any_of.contains(&rule)
     }
+
+    /// Whether the wait that a request is predicted as a plain job decides on it.
+    pub fn asks_own_wait(&self) -> bool {
+        self.asks(Rule::Notice) && self.notice.predicted_wait
+    }
+
+    /// The same of the wait of all bookings of its payer that it touches, together.
+    pub fn asks_joint_wait(&self) -> bool {
+        self.asks(Rule::Notice) && self.notice.together
+    }
 }
 
 impl Default for ReservationPolicy {

@@ -14,6 +14,15 @@ use std::sync::Arc;
 /// So many jobs that have come between two passes are looked at alone; of more, all are.
 const MOST_FRESH: usize = 64;
 
+/// Reservations that are not over and begin before a time.
+#[derive(Clone, Debug)]
+pub(crate) struct ReservedWithin {
+    /// All their nodes.
+    pub nodes: NodeMask,
+    /// When the last of them begins; now where there is none.
+    pub last_start: Time,
+}
+
 /// Queues that share nodes, with the jobs that wait and run there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct NodePool {
@@ -123,6 +132,21 @@ impl NodePool {
     /// the start of the first one that is still ahead, at once when one has begun.
     pub fn reserved_from(&self) -> Time {
         self.bounds.first().map_or(Time::FAR, |bound| bound.0)
+    }
+
+    /// The reservations that are in the way of jobs that start now and end by `far`. During a pass.
+    pub fn reserved_within(&self, now: Time, far: Time) -> ReservedWithin {
+        let mut within = ReservedWithin {
+            nodes: NodeMask::default(),
+            last_start: now,
+        };
+        if self.reserved_from() < far {
+            for (start, nodes) in self.reserved.during((now, far)) {
+                within.nodes.add_set(nodes);
+                within.last_start = within.last_start.max(start);
+            }
+        }
+        within
     }
 
     /// The first end of a reservation or of one of `places` after `at`.

@@ -186,15 +186,23 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub fn new(origin: &Scheduler, now: Time, asked: Vec<JobId>) -> Self {
-        let mut clone = origin.clone();
-        let late = origin.running.iter().filter(|(_, r)| r.end <= now);
-        for (_, running) in late {
-            clone.set_expected_end(running.job, Time(now.0.saturating_add(1)));
+        Self::on(origin.clone(), now, asked)
+    }
+
+    /// Plays forward what nobody else needs.
+    pub fn on(mut clone: Scheduler, now: Time, asked: Vec<JobId>) -> Self {
+        for pool in &mut clone.node_pools {
+            pool.dirty |= pool.due <= now;
+        }
+        let dirty: Vec<bool> = clone.node_pools.iter().map(|pool| pool.dirty).collect();
+        let late = clone.running.iter().filter(|(_, r)| r.end <= now);
+        let late: Vec<JobId> = late.map(|(_, running)| running.job).collect();
+        for job in late {
+            clone.set_expected_end(job, Time(now.0.saturating_add(1)));
         }
         clone.put_off_late_elsewhere(now);
-        for pool in 0..clone.node_pools.len() {
-            clone.node_pools[pool].dirty =
-                origin.node_pools[pool].dirty || origin.node_pools[pool].due <= now;
+        for (pool, dirty) in clone.node_pools.iter_mut().zip(dirty) {
+            pool.dirty = dirty;
         }
         let mut places = JobTable::default();
         for (at, job) in asked.iter().enumerate() {

@@ -481,17 +481,45 @@ impl Scheduler {
                 ..NodePool::default()
             },
         };
+        self.without_waiting(all.map(one).collect(), self.others.promised_alone())
+    }
+
+    /// The same machine, reservations and running jobs where these jobs alone wait. Those that do not
+    /// wait here are passed over.
+    pub(crate) fn with_only(&self, jobs: &[JobId]) -> Self {
+        let line = |known: &NodePool| NodePool {
+            promised: known.promised.clone(),
+            ..known.without_line()
+        };
+        let pools = self.node_pools.iter().map(line).collect();
+        let mut with = self.without_waiting(pools, self.others.clone());
+        for waiting in jobs.iter().filter_map(|job| self.waiting.get(*job)) {
+            with.enqueue(waiting.job.clone());
+        }
+        let Self {
+            node_pools,
+            waiting,
+            ..
+        } = &mut with;
+        for pool in node_pools {
+            pool.promised
+                .retain(|promise| waiting.contains(promise.job));
+        }
+        with
+    }
+
+    fn without_waiting(&self, node_pools: Vec<NodePool>, others: OtherPlanners) -> Self {
         Self {
             policy: self.policy,
             machine: self.machine.clone(),
             queues: self.queues.clone(),
-            node_pools: all.map(one).collect(),
+            node_pools,
             groups: Groups::default(),
             classes: HoldClasses::default(),
             resource_pools: self.resource_pools.clone(),
             waiting: JobTable::default(),
             running: self.running.clone(),
-            others: self.others.promised_alone(),
+            others,
             blocks: self.blocks.clone(),
             epoch: self.epoch,
             passes: self.passes,

@@ -165,6 +165,13 @@ impl Timeline {
         ids.map(|id| (all[*id as usize].start, &all[*id as usize].nodes))
     }
 
+    /// Bookings that overlap `[start, end)`: start and nodes.
+    pub fn during(&self, (start, end): (Time, Time)) -> impl Iterator<Item = (Time, &NodeSet)> {
+        let all = self.bookings.iter();
+        let during = all.filter(move |b| b.start < end && start < b.end);
+        during.map(|booking| (booking.start, &booking.nodes))
+    }
+
     /// The last start of a booking before `at`.
     pub fn last_start(&self, at: Time) -> Option<Time> {
         let all = &self.bookings;

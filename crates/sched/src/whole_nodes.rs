@@ -236,7 +236,8 @@ impl Scheduler {
         (at, now): (Time, Time),
     ) {
         let running = self.running.get(run);
-        if group.everywhere && !self.machine.is_shared() {
+        // Where a job holds nodes as a whole, no other job runs.
+        if group.everywhere && (running.is_whole() || !self.machine.is_shared()) {
             idle.add_set(&running.nodes);
             return;
         }

@@ -67,6 +67,7 @@ fn inquiry(job: WaitingJob, starts: Starts) -> Inquiry {
         },
         makespan_weight_ppm: 500_000,
         most_jobs: 1000,
+        plain_start: true,
         joint: None,
         leavers: Vec::new(),
         replaces: None,

@@ -5,6 +5,7 @@ use crate::config::ClusterConfig;
 use crate::event::Caller;
 use crate::machine::Machine;
 use crate::queues::Queues;
+use crate::queues::access::procedures::is_administrator;
 use crate::reservations::admission::notice::Together;
 use crate::reservations::ask::ReservationRequest;
 use crate::reservations::ask::procedures::policy_of;
@@ -71,6 +72,13 @@ impl Reservations {
     }
 }
 
+/// Whether the wait that the request is predicted as a plain job decides on it: only then it has to be
+/// found out.
+pub(crate) fn own_wait_decides(rooms: &Rooms, caller: &Caller, wish: &ReservationRequest) -> bool {
+    let policy = policy_of(&rooms.config, &rooms.queues, wish);
+    policy.asks_own_wait() && !is_administrator(&rooms.config, caller)
+}
+
 /// The request together with the payer's bookings that touch it, as one plain job in the
 /// place of `alone`: as wide as all that lie side by side, as long as from the first
 /// start to the last end.
@@ -81,10 +89,8 @@ pub(crate) fn joint_job(
     slot: (Time, Time),
     alone: &WaitingJob,
 ) -> Option<JointRequest> {
-    if !policy_of(&rooms.config, &rooms.queues, wish)
-        .notice
-        .together
-    {
+    let policy = policy_of(&rooms.config, &rooms.queues, wish);
+    if !policy.asks_joint_wait() || is_administrator(&rooms.config, caller) {
         return None;
     }
     let near = rooms.reservations.touching(caller, wish, slot);

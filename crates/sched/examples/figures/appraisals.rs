@@ -1,10 +1,10 @@
 //! What it takes to appraise reservations: on the queue of CTC-SP2 and on a long drawn one,
 //! each also with 10,000 reservations accepted for the next three months.
 
-use crate::{Dice, Job, Table, amounts, filled, job, timed, whole};
+use crate::{Dice, Job, Table, amounts, filled, job, shared, timed, whole};
 use cosy_model::{Amounts, JobId, ReservationId, Span, Su, Time};
-use cosy_sched::appraise::{Appraisal, Inquiry, Listed, Starts, Tariff};
-use cosy_sched::{Block, Component, Demand, NodeMask, Policy, Scheduler};
+use cosy_sched::appraise::{Appraisal, Inquiry, JointRequest, Listed, Starts, Tariff};
+use cosy_sched::{Block, Component, Demand, NodeMask, Policy, Scheduler, WaitingJob};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ pub fn all(table: &Table) {
         None => eprintln!("skipped: figures on CTC-SP2 (COSY_TRACES names no folder)"),
         Some(folder) => ctc(table, &folder),
     }
+    booking(table);
     let any = |d: &mut Dice| whole(1 + d.below(128) as u32, 1024);
     for reserved in [0, 10_000] {
         let build = || State {
@@ -46,6 +47,77 @@ pub fn all(table: &Table) {
         list(table, &name, first, 500);
         let name = format!("appraisal: one start, 10,000 waiting, 1,024 nodes{more}");
         one_start(table, &name, || vec![build().reserved(reserved)]);
+    }
+}
+
+/// A node for an hour beside the long queue of a large cluster, as a user books it whose other
+/// reservation ends as it begins.
+fn booking(table: &Table) {
+    let name = "booking: one node 200 h ahead, 60,000 waiting, 10,000 nodes";
+    table.line(name, long_queue, |state| {
+        let start = state.now + Span(201 * HOUR.0);
+        let node = whole(1, state.nodes);
+        let alone = job(1 << 40, 61_000, &node, HOUR, HOUR).waiting; // the last in line
+        let both = WaitingJob {
+            limit: Span(2 * HOUR.0),
+            ..alone.clone()
+        };
+        let inquiry = Inquiry {
+            job: alone,
+            listed: Listed::Everyone,
+            joint: Some(JointRequest {
+                job: both,
+                without: vec![ReservationId(1)],
+            }),
+            ..state.inquiry(Starts::At(vec![start]))
+        };
+        let plain = |told: &Appraisal| (told.plain_start, told.joint_start);
+        timed(
+            || state.scheduler.appraise(state.now, &inquiry),
+            |told| (1, format!("plain starts {:?}; {}", plain(&told), Told::of(&told))),
+        )
+    });
+}
+
+/// 10,000 nodes that come free one job after the other, from two hours on; 60,000 jobs wait, and one
+/// reservation has been made.
+fn long_queue() -> State {
+    let limits = [5, 10, 20, 30, 60, 90, 120, 240, 360, 480, 600];
+    let (mut dice, nodes) = (Dice(7), 10_000);
+    let mut scheduler =
+        Scheduler::new(Policy::EASY, vec![amounts(16); nodes], vec![NodeMask::all(nodes)]);
+    for id in 0..60_500 {
+        let (demand, limit) = match id {
+            ..500 => (whole(20, nodes), Span::from_secs(7200 + id as i64 * 60)),
+            _ => {
+                let limit = limits[dice.below(11) as usize];
+                let demand = match dice.below(10) < 6 {
+                    true => whole(1 + dice.below(128) as u32, nodes),
+                    false => shared(1, 1, nodes),
+                };
+                (demand, Span::from_minutes(limit))
+            }
+        };
+        scheduler.enqueue(job(id, id as i64, &demand, limit, limit).waiting);
+        if id == 499 {
+            scheduler.schedule(Time(0));
+        }
+    }
+    let start = Time(1) + Span(200 * HOUR.0);
+    let shares = scheduler.place(Time(1), whole(1, nodes).first(), start, HOUR);
+    scheduler.add_block(Block {
+        holds: Vec::new(),
+        reservation: ReservationId(1),
+        shares: shares.expect("a node is free then"),
+        start,
+        end: start + HOUR,
+    });
+    scheduler.schedule(Time(1));
+    State {
+        scheduler,
+        now: Time(1),
+        nodes,
+        most_jobs: 1000,
     }
 }
 
@@ -114,6 +186,7 @@ impl State {
             tariff: Tariff::default(),
             makespan_weight_ppm: 500_000,
             most_jobs: self.most_jobs,
+            plain_start: true,
             joint: None,
             leavers: Vec::new(),
             replaces: None,

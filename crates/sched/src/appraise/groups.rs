@@ -76,7 +76,10 @@ impl Scheduler {
             weighted: effect.weighted,
         };
         GroupAppraisal {
-            plain_start: self.start_of(now, &inquiry.job, &[]),
+            plain_start: match inquiry.plain_start {
+                true => self.start_of(now, &inquiry.job, &[]),
+                false => None,
+            },
             load_end: pool.map_or(now, |pool| self.load_end(now, pool)),
             plan_end,
             effects: effects.into_iter().map(told).collect(),

@@ -69,7 +69,9 @@ impl Scheduler {
         let load_end = pool.map_or(now, |pool| self.load_end(now, pool));
         let plan_end = judge.queue.plan_end(&judge.before, now);
         let placeholder = judge.placeholder();
+        let asked = inquiry.plain_start || matches!(inquiry.starts, Starts::Window { .. });
         let plain_start = match &first {
+            _ if !asked => None,
             Cow::Borrowed(_) => placeholder.start,
             Cow::Owned(_) => self.start_of(now, &inquiry.job, inquiry.replaces.as_slice()),
         };
@@ -103,11 +105,7 @@ impl Scheduler {
         if self.waiting_count() <= most {
             return Cow::Borrowed(self);
         }
-        let mut first = self.clone();
-        for job in self.first_jobs(None).into_iter().skip(most) {
-            first.dequeue(job);
-        }
-        Cow::Owned(first)
+        Cow::Owned(self.with_only(&self.first_jobs(Some(most))))
     }
 
     /// When a job would start, were it a waiting one among all, without some reservations.
@@ -126,7 +124,8 @@ impl Scheduler {
             with.remove_block(*reservation);
         }
         with.enqueue(job.clone());
-        with.predict(now, id)?.start
+        let mut plan = Replay::on(with, now, vec![id]).played();
+        plan.predictions.pop()?.start
     }
 
     /// True when all of `shares` are free for `[start, start + length)`, if running jobs take
@@ -244,7 +243,7 @@ impl<'a> Judge<'a> {
         with.enqueue(job.clone());
         let mut asked: Vec<JobId> = self.forecast.plan().jobs().collect();
         asked.push(id);
-        let plan = Replay::new(&with, self.now, asked).played();
+        let plan = Replay::on(with, self.now, asked).played();
         let mut starts = start_times(&plan);
         let start = starts.pop().flatten();
         let score = self.queue.score(&starts, self.now);
@@ -293,7 +292,7 @@ impl<'a> Judge<'a> {
             planner.set_expected_end(*job, block.start);
         }
         let asked: Vec<JobId> = self.forecast.plan().jobs().collect();
-        let mut play = Replay::new(&planner, self.now, asked);
+        let mut play = Replay::on(planner, self.now, asked);
         play.insert(std::slice::from_ref(block));
         start_times(&play.played())
     }

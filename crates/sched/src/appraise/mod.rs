@@ -45,6 +45,9 @@ pub struct Inquiry {
     pub pushed: Arc<BTreeMap<JobId, Span>>,
     /// Whose delays are listed one by one.
     pub listed: Listed,
+    /// Whether [`Appraisal::plain_start`] is told; for the candidates of a window it always is. It
+    /// takes a plan of all waiting jobs.
+    pub plain_start: bool,
     /// Another plain job whose start is asked for beside: the request together with
     /// others.
     pub joint: Option<JointRequest>,
@@ -172,7 +175,8 @@ impl Default for Tariff {
 pub struct Appraisal {
     /// The time of the snapshot.
     pub now: Time,
-    /// When the plain job would start (the JOB placeholder); `None`: cannot be told.
+    /// When the plain job would start (the JOB placeholder); `None`: cannot be told, or is not asked
+    /// for.
     pub plain_start: Option<Time>,
     /// When [`Inquiry::joint`] would start.
     pub joint_start: Option<Time>,

@@ -52,29 +52,29 @@ impl Scheduler {
         true
     }
 
-    /// What jobs may still take beside the places that are found: nodes on which nothing is
+    /// What jobs may still take beside the places that are found: nodes on which nothing within reach is
     /// booked ahead for as long as they like, the others until the last of what is booked begins.
-    pub(super) fn room_beside_places(&self, pass: &Pass, free: RegionRoom) -> Available<'static> {
+    pub(super) fn room_beside_places(
+        &self,
+        pass: &mut Pass,
+        free: RegionRoom,
+    ) -> Available<'static> {
         let pool = &self.node_pools[pass.pool];
-        let (open, idle) = (&self.machine.open, &self.machine.idle);
-        // No job reaches a reservation, and no place is booked node by node.
-        let lone = pool.reserved_from() >= pass.far && !self.groups.share_nodes();
-        let ahead = match lone {
-            true => [&pass.placed, &pass.placed],
-            false => [&self.machine.ahead, &pass.placed],
-        };
+        let reserved = pass
+            .reserved
+            .get_or_insert_with(|| pool.reserved_within(pass.now, pass.far));
+        let ahead = [&reserved.nodes, &pass.placed];
         let extra = match ahead.iter().all(|mask| mask.is_empty()) {
             true => free.idle,
-            false => pool.nodes.count_within([open, idle], ahead),
-        };
-        let last = match lone {
-            true => pass.now,
-            false => pool.bounds.last().map_or(pass.now, |bound| bound.0),
+            false => {
+                let (open, idle) = (&self.machine.open, &self.machine.idle);
+                pool.nodes.count_within([open, idle], ahead)
+            }
         };
         Available {
             idle: free.idle,
             extra,
-            until_shadow: last.max(pass.last_start).since(pass.now),
+            until_shadow: reserved.last_start.max(pass.last_start).since(pass.now),
             cores: free.cores,
             groups: pass.groups,
             lacks: None,
@@ -215,7 +215,8 @@ impl Scheduler {
         let end = start + at_least_one(queue_key.limit);
         let shares = || self.shares_picked(queue_key, &picks);
         self.promise(pass, (job, queue_key.class), (start, end), shares);
-        let nodes = picks.iter().map(|pick| pick.node).collect();
+        let nodes: NodeSet = picks.iter().map(|pick| pick.node).collect();
+        pass.placed.add_set(&nodes);
         pass.places.book(nodes, start, end);
         let demand = std::sync::Arc::clone(&self.groups.get(queue_key.group).demand);
         for share in self.shares_for(&demand, &picks) {

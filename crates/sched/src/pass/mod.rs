@@ -15,6 +15,7 @@ use crate::group::BITS;
 use crate::hopeless::Hopeless;
 use crate::lacks::Lacks;
 use crate::machine::Owner;
+use crate::node_pool::ReservedWithin;
 use crate::nodeset::NodeSet;
 use crate::profile::Profile;
 use crate::resource_pool::holder::Promise;
@@ -50,8 +51,10 @@ pub(crate) struct Pass {
     parked: Vec<(OrderKey, QueueKey)>,
     /// Places of whole-node jobs.
     pub places: Timeline,
-    /// Nodes of these places.
+    /// Nodes of all places.
     placed: NodeMask,
+    /// The reservations within reach, once they have been asked for.
+    reserved: Option<ReservedWithin>,
     /// Those that are not booked node by node yet.
     unbooked: Vec<(NodeSet, Time, Time)>,
     /// Nodes on which a place is booked.
@@ -97,6 +100,7 @@ impl Default for Pass {
             parked: Vec::new(),
             places: Timeline::default(),
             placed: NodeMask::default(),
+            reserved: None,
             unbooked: Vec::new(),
             booked: Vec::new(),
             last_start: Time::EPOCH,
@@ -138,6 +142,7 @@ impl Pass {
         self.parked.clear();
         self.places.clear();
         self.placed.clear();
+        self.reserved = None;
         self.unbooked.clear();
         self.booked.clear();
         self.heads.clear();

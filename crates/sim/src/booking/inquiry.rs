@@ -26,6 +26,7 @@ impl ReservationRequest<'_> {
             fixed: None,
             pushed: Arc::default(),
             listed: Listed::Nobody,
+            plain_start: true,
             joint: None,
             leavers: Vec::new(),
         };

@@ -207,6 +207,7 @@ pub(crate) fn inquiry_for(rooms: &Rooms, now: Time, plain: PlainJob<'_>) -> Inqu
         fixed: None,
         pushed: rooms.reservations.pushed.clone(),
         listed: Listed::Nobody,
+        plain_start: true,
         joint: None,
         leavers: Vec::new(),
     }

@@ -12,7 +12,7 @@ use crate::reservations::appraisal::procedures::appraise;
 use crate::reservations::ask::ReservationRequest;
 use crate::reservations::ask::procedures::{inquiry, policy_of, wish};
 use crate::reservations::book::{Booking, Stage, Taken, check_attached, was_only_held};
-use crate::reservations::facts::joint_job;
+use crate::reservations::facts::{joint_job, own_wait_decides};
 use crate::reservations::quote::pick;
 use crate::reservations::quote::procedures::{candidates, judge_all};
 use crate::reservations::show::procedures::{info, names_of_shares};
@@ -108,6 +108,7 @@ pub(crate) fn appraise_booking(
         Stage::Exact | Stage::Series => Span::ZERO,
     };
     inquiry.leavers = leavers(rooms, now, wish, ahead);
+    inquiry.plain_start = own_wait_decides(rooms, &booking.caller, wish);
     if booking.stage == Stage::Exact {
         let slot = (start, start + wish.ask.length);
         inquiry.joint = joint_job(rooms, &booking.caller, wish, slot, &inquiry.job);

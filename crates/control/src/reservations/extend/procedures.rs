@@ -9,7 +9,7 @@ use crate::reservations::ask::procedures::{demand_in, inquiry, wish};
 use crate::reservations::ask::{ReservationRequest, check_ask};
 use crate::reservations::book::procedures::reserved;
 use crate::reservations::extend::{Extension, merge};
-use crate::reservations::facts::joint_job;
+use crate::reservations::facts::{joint_job, own_wait_decides};
 use crate::reservations::inside::procedures::keep_open;
 use crate::reservations::procedures::{own_promised, touch_reservation};
 use crate::reservations::quote::procedures::{admit_longer, extra_of};
@@ -46,6 +46,7 @@ pub(crate) fn extend(
     let mut inquiry = inquiry(rooms, now, &wish, Starts::At(vec![wish.earliest]), Listed::Everyone);
     inquiry.fixed = Some(shares);
     let slot = (wish.earliest, wish.earliest + wish.ask.length);
+    inquiry.plain_start = own_wait_decides(rooms, caller, &wish);
     inquiry.joint = joint_job(rooms, caller, &wish, slot, &inquiry.job);
     let extension = Extension {
         client,
