@@ -8,7 +8,9 @@ use common::{Pair, Step, clusters, mask, requests, steps};
 use cosy_model::{
     AccessLevel, Amounts, JobId, NodeId, NodeShare, QueueId, ReservationId, Span, Su, Time,
 };
-use cosy_sched::appraise::{Appraisal, Estimate, Inquiry, Listed, Starts, Tariff, choose};
+use cosy_sched::appraise::{
+    Appraisal, Estimate, Inquiry, JointRequest, Listed, Starts, Tariff, choose,
+};
 use cosy_sched::{
     Block, Component, Demand, NodeMask, OrderKey, Plan, Policy, Scheduler, WaitingJob,
 };
@@ -271,6 +273,7 @@ prop_compose! {
         replaces in prop_oneof![2 => Just(None), 1 => (0u64..6).prop_map(Some)],
         pushed in prop::collection::btree_map(1u64..40, 0i64..50, 0..5),
         listed in prop::collection::btree_set(1u64..40, 0..10),
+        (plain_start, joint) in (any::<bool>(), prop::option::of((1i64..60, 0usize..3))),
     ) -> Case {
         let mut pair = Pair::new(&cluster);
         for (step, pass) in &history {
@@ -284,7 +287,13 @@ prop_compose! {
         let pushed = pushed.iter().map(|(job, by)| (JobId(*job), Span(*by))).collect();
         let known: Vec<ReservationId> = pair.blocks.keys().copied().collect();
         let replaces = replaces.and_then(|at| known.get(at as usize).copied());
+        let joint = joint.map(|(longer, without)| JointRequest {
+            job: WaitingJob { limit: job.limit + Span(longer), ..job.clone() },
+            without: known.iter().copied().take(without).collect(),
+        });
         let inquiry = Inquiry {
+            plain_start,
+            joint,
             tariff,
             makespan_weight_ppm: weight,
             most_jobs,
@@ -571,14 +580,22 @@ fn check_all(case: &Case) -> Result<Appraisal, TestCaseError> {
 fn check_placeholder(case: &Case, appraisal: &Appraisal) -> Result<(i128, i128), TestCaseError> {
     let slowly = Slowly::new(case);
     // Its start is told among all waiting jobs, without what is replaced ...
-    let mut all = case.pair.scheduler.clone();
-    if let Some(replaced) = case.inquiry.replaces {
-        all.remove_block(replaced);
-    }
-    all.enqueue(case.inquiry.job.clone());
-    let start = starts_of(&all.plan(slowly.now, None));
-    let start = start.get(&case.inquiry.job.key.job).copied();
-    prop_assert_eq!(appraisal.plain_start, start);
+    let start = |job: &WaitingJob, without: &[ReservationId]| {
+        let mut all = case.pair.scheduler.clone();
+        for reservation in without {
+            all.remove_block(*reservation);
+        }
+        all.enqueue(job.clone());
+        let starts = starts_of(&all.plan(slowly.now, None));
+        starts.get(&job.key.job).copied()
+    };
+    let inquiry = &case.inquiry;
+    let asked = inquiry.plain_start || matches!(inquiry.starts, Starts::Window { .. });
+    let plain = start(&inquiry.job, inquiry.replaces.as_slice());
+    prop_assert_eq!(appraisal.plain_start, plain.filter(|_| asked));
+    let joint = inquiry.joint.as_ref();
+    let joint = joint.and_then(|joint| start(&joint.job, &joint.without));
+    prop_assert_eq!(appraisal.joint_start, joint);
     // ... what it does to the others, among the first.
     let mut with = slowly.ground.clone();
     with.enqueue(case.inquiry.job.clone());
