@@ -2,6 +2,7 @@
 //! reading the configuration again. Each has threads or a task of its own and comes back as
 //! an event; none of them waits for another.
 
+use crate::archiver::Archiver;
 use crate::budget::Requester;
 use crate::config::{self, DaemonConfig};
 use crate::directory;
@@ -130,6 +131,8 @@ pub struct Background {
     pub post: Pool<()>,
     /// Takes the rules at submission that were read again.
     pub gate: Arc<Gate>,
+    /// Takes how long history is kept, when that was read again.
+    pub archiver: Arc<Archiver>,
 }
 
 /// A mail must be on its way after so long.
@@ -248,6 +251,7 @@ impl Background {
             *cluster = config.cluster.clone();
         }
         self.gate.replace(config.submit);
+        self.archiver.replace(config.retention);
         Ok((config.cluster, self.daemon.changed(&config.daemon)))
     }
 

@@ -285,6 +285,12 @@ impl Services {
                 Ok(()) => self.metered(&caller),
                 Err(refusal) => Reply::Refused(refusal),
             },
+            Request::Archive { before, dry_run } => {
+                match self.may_ask(talk, &caller, &frame.request).await {
+                    Ok(()) => self.archive(&caller, before, dry_run).await,
+                    Err(refusal) => Reply::Refused(refusal),
+                }
+            }
             Request::TryRules { .. } => match self.may_ask(talk, &caller, &frame.request).await {
                 Ok(()) => self.try_rules(caller, frame.request).await,
                 Err(refusal) => Reply::Refused(refusal),
@@ -297,14 +303,14 @@ impl Services {
                 if let Err(refusal) = self.may_ask(talk, &caller, &frame.request).await {
                     return Reply::Refused(refusal);
                 }
-                self.out_of_store(caller, frame.request).await
+                self.out_of_store(caller, frame.request, notices).await
             }
             request => match self
                 .decide(talk, caller.clone(), frame.key.map(|k| k.0), request, notices)
                 .await
             {
                 Resolved::Reply(reply) => reply,
-                Resolved::NotThere(job) => self.explain_old(caller, job).await,
+                Resolved::NotThere(job) => self.explain_old(caller, job, notices).await,
             },
         }
     }

@@ -15,6 +15,7 @@ mod reservations_tests;
 mod submit;
 mod values;
 
+use crate::archiver::Retention;
 use crate::submit::{SubmitPolicy, load};
 use cosy_config::Check;
 pub use cosy_config::Faults;
@@ -91,6 +92,8 @@ pub struct Config {
     pub cluster: ClusterConfig,
     /// Rules at submission; `None` without `[submit]`.
     pub submit: Option<Arc<SubmitPolicy>>,
+    /// How long history is kept.
+    pub retention: Retention,
 }
 
 #[derive(Deserialize)]
@@ -216,6 +219,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
             reservations::preempt_has_effect(&mut check, table, name, &cluster);
         }
     }
+    let retention = policy::retention(&mut check, &file.policy, cluster.policy.keep_ended);
     let submit = submit::read(&mut check, file.submit.as_ref()).map(Arc::new);
     let daemon = daemon(&mut check, file.controller, file.policy, file.users);
     if check.is_good() {
@@ -223,6 +227,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
             daemon,
             cluster,
             submit,
+            retention,
         })
     } else {
         Err(check.into_faults())
@@ -385,6 +390,7 @@ name = "night"
         assert_eq!(config.cluster.default_queue.as_deref(), Some("day"));
         assert_eq!(config.cluster.nodes.len(), 4);
         assert_eq!(config.cluster.first_job, JobId(1));
+        assert_eq!(config.retention.history, None);
         assert_eq!(config.cluster.policy.batch_delay, Span::ZERO);
     }
 
@@ -406,6 +412,11 @@ name = "night"
             "[[node]]",
             "[policy]\nbatch_delay = \"2h\"\n[[node]]",
             "x:9: batch_delay is at most 3600 s",
+        );
+        check(
+            "[[node]]",
+            "[policy]\nkeep_ended = \"2d\"\nkeep_history = \"30h\"\n[[node]]",
+            "x:10: keep_history: it is at least a day, and not shorter than keep_ended (2-00:00:00)",
         );
         check("nodes = \"n[1-2]\"", "nodes = \"n9\"", "x:14: there is no node 'n9'");
         check("\"deny\"", "\"denied\"", "x:22: 'denied' is no access level");

@@ -1,5 +1,6 @@
 //! Putting the daemon together, and taking it apart again.
 
+use crate::archiver::Archiver;
 use crate::background::{self, Background, Workers};
 use crate::clients::{self, Budgets, Pools, Services, Times};
 use crate::config::{self, Config, DaemonConfig};
@@ -8,7 +9,6 @@ use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
 use crate::links::{self, Switchboard};
 use crate::meter::Meter;
-use crate::output::print;
 use crate::recovery::{self, Recovered};
 use crate::store::Store;
 use crate::submit::Gate;
@@ -50,55 +50,12 @@ pub struct Options {
     pub config: PathBuf,
     /// Only checks the configuration file.
     pub check: bool,
-    /// Only look after what is set aside.
-    pub aside: Option<SetAsideCommand>,
     /// Log filter, instead of the configuration's.
     pub log: Option<String>,
     /// Told when commands are answered.
     pub ready_fd: Option<i32>,
     /// A pipe whose end stops the daemon.
     pub lifeline_fd: Option<i32>,
-}
-
-/// What is done with rows that were set aside, instead of running. The daemon may run: it
-/// takes notice at its next start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SetAsideCommand {
-    /// Prints the rows that are set aside.
-    List,
-    /// Put this one back.
-    PutBack(u64),
-    /// Give this one up.
-    GiveUp(u64),
-}
-
-/// Looks after rows that were set aside.
-///
-/// # Errors
-/// There is no store yet, it cannot be read or written, or nothing has that number.
-pub fn set_aside(config: &Config, command: SetAsideCommand) -> anyhow::Result<()> {
-    let database = config.daemon.state_dir.join("cosy.db");
-    if !database.exists() {
-        bail!("there is no {}", database.display());
-    }
-    let mut store = Store::open(&database)?;
-    let done = match command {
-        SetAsideCommand::List => {
-            let mut text = String::new();
-            for aside in store.all_aside()? {
-                let (id, at) = (aside.id, aside.at.0 / 1000);
-                text.push_str(&format!("{id}\t{}\tsince @{at}\t{}\n", aside.unit, aside.why));
-            }
-            return Ok(print(&text)?);
-        }
-        SetAsideCommand::PutBack(id) => (id, store.put_back(id)?, "is taken up at the next start"),
-        SetAsideCommand::GiveUp(id) => (id, store.give_up(id)?, "is given up"),
-    };
-    match done {
-        (_, Some(unit), what) => print(&format!("{unit} {what}\n"))?,
-        (id, None, _) => bail!("nothing that is set aside has number {id}"),
-    }
-    Ok(())
 }
 
 /// Runs the daemon until it is told to stop.
@@ -143,6 +100,7 @@ struct Running {
     cluster: Arc<Mutex<ClusterConfig>>,
     hub: Arc<Hub>,
     gate: Arc<Gate>,
+    archiver: Arc<Archiver>,
     _lock: Flock<File>,
 }
 
@@ -180,6 +138,7 @@ fn is_full(dir: &Path) -> bool {
 
 async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let gate = Arc::new(Gate::new(config.submit));
+    let retention = config.retention;
     let Config {
         daemon, cluster, ..
     } = config;
@@ -198,6 +157,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let inputs = mpsc::channel(MAILBOX);
     let core = inputs.0.clone();
     let (wakeup, wake) = watch::channel(std::time::Instant::now());
+    let archiver = Archiver::start(database.clone(), retention)?;
     let outside = Background {
         core: core.clone(),
         hub: hub.clone(),
@@ -209,6 +169,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         resolver: background::start_resolver()?,
         post: background::start_post()?,
         gate: gate.clone(),
+        archiver: archiver.clone(),
     };
     // Whatever may fail for want of room comes before the engine, which has the store.
     let listener = listen_for_nodes(&daemon).await?;
@@ -240,19 +201,12 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         budgets: Budgets::new(daemon.connections_per_user, allowed_files()),
         pools: Pools::start()?,
         meter,
+        archiver: archiver.clone(),
         times: Times::default(),
         gate: gate.clone(),
     });
-    let board = Arc::new(Switchboard {
-        core: core.clone(),
-        hub: hub.clone(),
-        services: services.clone(),
-        cluster: cluster.clone(),
-        key: key.public(),
-        times: links::Times::default(),
-    });
     let acceptor = TlsAcceptor::from(tls::server_config(&key)?);
-    tokio::spawn(links::serve(listener, acceptor, board));
+    tokio::spawn(links::serve(listener, acceptor, board(&services)));
     tokio::spawn(clients::serve(socket, services));
     tokio::spawn(ticks(core.clone(), wake));
     Ok(Running {
@@ -262,7 +216,19 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         cluster,
         hub,
         gate,
+        archiver,
         _lock: lock,
+    })
+}
+
+fn board(services: &Arc<Services>) -> Arc<Switchboard> {
+    Arc::new(Switchboard {
+        core: services.core.clone(),
+        hub: services.hub.clone(),
+        services: services.clone(),
+        cluster: services.cluster.clone(),
+        key: services.public_key,
+        times: links::Times::default(),
     })
 }
 
@@ -310,6 +276,7 @@ async fn reload(options: &Options, running: &Running) {
                 *cluster = config.cluster.clone();
             }
             running.gate.replace(config.submit);
+            running.archiver.replace(config.retention);
             let event = Event::Reconfigured(Box::new(config.cluster));
             let _ = running.core.send(Input::Event(Box::new(event))).await;
             tracing::info!("the configuration was read again");
@@ -444,7 +411,7 @@ fn close_to_others(path: &Path, mode: u32) -> anyhow::Result<()> {
 }
 
 /// Only one controller works on a state directory.
-fn lock(state_dir: &Path) -> anyhow::Result<Flock<File>> {
+pub(crate) fn lock(state_dir: &Path) -> anyhow::Result<Flock<File>> {
     let path = state_dir.join("lock");
     let file = OpenOptions::new()
         .write(true)

@@ -5,6 +5,7 @@
 //! batches the writer thread makes durable ([`store`]) before their effects leave.
 
 pub mod allocator;
+pub mod archiver;
 pub mod background;
 pub mod budget;
 pub mod clients;
@@ -24,6 +25,7 @@ mod journal;
 pub mod ledger;
 pub mod links;
 pub mod meter;
+pub mod offline;
 pub mod output;
 mod payloads;
 pub mod pool;

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, bail};
 use cosyd::config;
-use cosyd::daemon::{self, Options, SetAsideCommand};
+use cosyd::daemon::{self, Options};
+use cosyd::offline::{self, OfflineCommand};
 use cosyd::output::print;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +21,8 @@ usage: cosyd --config FILE [options]
   --set-aside        list what of the store is set aside and why, and exit
   --put-back N       put that back, to be taken up at the next start, and exit
   --give-up N        give that up for good, and exit
+  --compact          write the database anew without free room, and exit; the
+                     daemon must be stopped, and the disk have room for a copy
   --log LEVEL        error, warn, info, debug or trace (default: the configuration's)
   --ready-fd N       write a line to this file descriptor when commands are answered
   --lifeline-fd N    stop when this pipe's other end is closed
@@ -40,7 +43,8 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    match run(&options) {
+    let (options, offline) = options;
+    match run(&options, offline) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("cosyd: {e:#}");
@@ -49,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &Options) -> anyhow::Result<()> {
+fn run(options: &Options, offline: Option<OfflineCommand>) -> anyhow::Result<()> {
     let config = config::read(&options.config).map_err(|faults| {
         let lines = faults.0.join("\n");
         anyhow::anyhow!("the configuration has faults:\n{lines}")
@@ -62,8 +66,8 @@ fn run(options: &Options) -> anyhow::Result<()> {
         }
         return Ok(print(&text)?);
     }
-    match options.aside {
-        Some(command) => daemon::set_aside(&config, command),
+    match offline {
+        Some(command) => offline::run(&config, command),
         None => daemon::run(options, config),
     }
 }
@@ -73,16 +77,19 @@ fn number(text: &str) -> anyhow::Result<u64> {
         .with_context(|| format!("'{text}' is no number of what is set aside"))
 }
 
+/// How the daemon is to run, or what is done to its store instead.
+type CommandLine = (Options, Option<OfflineCommand>);
+
 /// `None` when help or version was asked for and printed.
-fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<Options>> {
+fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<CommandLine>> {
     let mut options = Options {
         config: PathBuf::from("/etc/cosy/cosy.toml"),
         check: false,
-        aside: None,
         log: None,
         ready_fd: None,
         lifeline_fd: None,
     };
+    let mut offline = None;
     while let Some(arg) = args.next() {
         let (name, inline) = match arg.split_once('=') {
             Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
@@ -100,9 +107,10 @@ fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<Opti
             "--ready-fd" => options.ready_fd = Some(fd(&value()?)?),
             "--lifeline-fd" => options.lifeline_fd = Some(fd(&value()?)?),
             "--check" => options.check = true,
-            "--set-aside" => options.aside = Some(SetAsideCommand::List),
-            "--put-back" => options.aside = Some(SetAsideCommand::PutBack(number(&value()?)?)),
-            "--give-up" => options.aside = Some(SetAsideCommand::GiveUp(number(&value()?)?)),
+            "--set-aside" => offline = Some(OfflineCommand::ListSetAside),
+            "--put-back" => offline = Some(OfflineCommand::PutBack(number(&value()?)?)),
+            "--give-up" => offline = Some(OfflineCommand::GiveUp(number(&value()?)?)),
+            "--compact" => offline = Some(OfflineCommand::Compact),
             "-h" | "--help" => {
                 print(HELP)?;
                 return Ok(None);
@@ -114,7 +122,7 @@ fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<Opti
             other => bail!("'{other}' is no option"),
         }
     }
-    Ok(Some(options))
+    Ok(Some((options, offline)))
 }
 
 fn fd(text: &str) -> anyhow::Result<i32> {

@@ -5,9 +5,12 @@
 //! in the same transactions. Knows nothing of what the rows mean. Reservations and money
 //! have a module of their own, [`bookings`], and so have steps and workflows.
 
+pub mod archive;
+pub mod archives;
 pub mod bookings;
 #[cfg(test)]
 mod earlier_tests;
+mod expiry;
 mod flows;
 pub mod history;
 mod licenses;
@@ -17,6 +20,7 @@ mod policy;
 mod queues;
 mod rows;
 pub mod set_aside;
+pub mod sources;
 pub mod steps;
 #[cfg(test)]
 mod tests;
@@ -24,7 +28,7 @@ mod triggers;
 
 use cosy_control::{JobRow, Record, SubmissionRow};
 use cosy_model::api::HistoryEvent;
-use cosy_model::{JobId, OsText, Time, Uid, limits};
+use cosy_model::{JobId, OsText, Time, limits};
 pub use rows::StoreError;
 use rows::{Query, decode, encode, page_of};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
@@ -74,6 +78,7 @@ const MIGRATIONS: &[&str] = &[
     USAGE,
     licenses::TABLES,
     history::TABLES,
+    ARCHIVES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -117,6 +122,22 @@ const USAGE: &str = "
     CREATE TABLE usage (name TEXT PRIMARY KEY, row BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
+/// Schema 18: which files old jobs are in, by month, and which submissions are on their way there.
+/// `dropped`: since when a submission's script and variables are not kept any more; `progress`: how
+/// far that has come, by the end of jobs; `undropped`: submissions before that place which were not
+/// over yet.
+const ARCHIVES: &str = "
+    CREATE TABLE archives (
+        month INTEGER PRIMARY KEY, first_id INTEGER NOT NULL, end_id INTEGER NOT NULL,
+        first_start INTEGER NOT NULL, last_end INTEGER NOT NULL) STRICT;
+    CREATE TABLE leaving (
+        base INTEGER PRIMARY KEY, ids INTEGER NOT NULL, month INTEGER NOT NULL) STRICT;
+    CREATE TABLE progress (
+        what TEXT PRIMARY KEY, ended INTEGER NOT NULL, id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE undropped (base INTEGER PRIMARY KEY) STRICT;
+    ALTER TABLE submissions ADD COLUMN dropped INTEGER;
+";
+
 /// An open store.
 pub struct Store {
     connection: Connection,
@@ -140,6 +161,8 @@ impl Store {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path)?;
         store.sql(|c| {
+            // Has an effect on a store that is made now: it gives room back to the disk.
+            c.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
             c.pragma_update(None, "journal_mode", "WAL")?;
             c.pragma_update(None, "synchronous", "FULL")?;
             c.pragma_update(None, "cache_size", -4000)?;
@@ -260,17 +283,6 @@ impl Store {
                 })
             })
         })
-    }
-
-    /// The script of a job, and whose it is.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn script(&self, job: JobId) -> Result<Option<(Uid, OsText)>, StoreError> {
-        match self.submission_of(job)? {
-            Some((row, _)) => Ok(Some((row.uid, self.payload(row.base)?.script))),
-            None => Ok(None),
-        }
     }
 
     /// Events after a number, oldest first: at most so many, and no more than a page of them.

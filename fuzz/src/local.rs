@@ -58,6 +58,7 @@ pub(crate) fn is_decided(request: &Request) -> bool {
             | Request::Events { .. }
             | Request::Ledger { .. }
             | Request::Steps { .. }
+            | Request::Archive { .. }
             | Request::JoinToken { .. }
     )
 }

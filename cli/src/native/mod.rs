@@ -4,6 +4,7 @@
 pub mod account;
 pub mod admin;
 pub mod alloc;
+pub mod archive;
 pub mod arg;
 pub mod array_lines;
 pub mod broker;

@@ -152,6 +152,7 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::ConfirmFlow { .. }
         | Request::CancelFlow { .. }
         | Request::AccountControl { .. }
+        | Request::Archive { .. }
         | Request::ChangePolicy { .. } => 0,
     }
 }

@@ -1,5 +1,6 @@
 //! What answering needs, and how much of it users may hold at once.
 
+use crate::archiver::Archiver;
 use crate::budget::{self, Budget};
 use crate::engine::Input;
 use crate::hub::Hub;
@@ -165,6 +166,8 @@ pub struct Services {
     pub budgets: Budgets,
     /// Threads that do what would hold up connections.
     pub pools: Pools,
+    /// Moves old jobs into archives.
+    pub archiver: Arc<Archiver>,
     /// Durations of turns and reads.
     pub meter: Arc<Meter>,
     /// How long connections may keep it waiting.

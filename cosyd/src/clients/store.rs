@@ -11,7 +11,7 @@ use crate::store::{Store, StoreError};
 use crate::store_answers;
 use cosy_control::{Caller, Eyes, is_admin};
 use cosy_model::api::{JobFilter, JobRef, Reply, Request};
-use cosy_model::{Refusal, RefusalCode, Uid};
+use cosy_model::{Refusal, RefusalCode, Time};
 use std::time::Instant;
 
 impl Services {
@@ -43,7 +43,13 @@ impl Services {
         })
     }
 
-    pub(super) async fn out_of_store(&self, caller: Caller, request: Request) -> Reply {
+    /// What is missing in the answer is said in `notices`.
+    pub(super) async fn out_of_store(
+        &self,
+        caller: Caller,
+        request: Request,
+        notices: &mut Vec<String>,
+    ) -> Reply {
         let admin = is_admin(&lock(&self.cluster), &caller);
         let uid = caller.user.uid;
         let only = (!admin).then_some(uid);
@@ -55,12 +61,12 @@ impl Services {
         }
         let kind = request.kind();
         let (requester, cluster) = (caller.clone(), self.cluster.clone());
-        let query = move |store: &Store| match request {
+        let query = move |store: &Store, said: &mut Vec<String>| match request {
             Request::History { filter, fields } => {
                 let eyes = Eyes::of(&lock(&cluster), &requester, &filter);
-                store_answers::history(store, &filter, &fields, eyes)
+                store_answers::history(store, &filter, &fields, eyes, said)
             }
-            Request::Script { job } => Ok(script_of(job, store.script(job.job)?, only)),
+            Request::Script { job } => store_answers::script(store, job, only, said),
             Request::Steps { jobs, pages, after } => {
                 let jobs = &jobs;
                 let reading = StepReading {
@@ -69,7 +75,7 @@ impl Services {
                     pages,
                     after,
                 };
-                let (rows, more) = store.steps(&reading)?;
+                let (rows, more) = store.steps_everywhere(&reading, said)?;
                 Ok(match (pages, more) {
                     (true, more) => Reply::StepsPage { rows, more },
                     (false, None) => Reply::Steps(rows),
@@ -102,24 +108,67 @@ impl Services {
             }
             _ => Ok(Reply::Refused(Refusal::invalid("this is not answered out of the store"))),
         };
-        let read = self.read(&self.pools.history, &caller, kind, query);
-        read.await.unwrap_or_else(Reply::Refused)
+        self.read_with_notices(&caller, kind, query, notices).await
+    }
+
+    async fn read_with_notices(
+        &self,
+        caller: &Caller,
+        kind: &'static str,
+        query: impl FnOnce(&Store, &mut Vec<String>) -> Result<Reply, StoreError> + Send + 'static,
+        notices: &mut Vec<String>,
+    ) -> Reply {
+        let query = move |store: &Store| {
+            let mut said = Vec::new();
+            let reply = query(store, &mut said)?;
+            Ok((reply, said))
+        };
+        match self.read(&self.pools.history, caller, kind, query).await {
+            Ok((reply, said)) => {
+                notices.extend(said);
+                reply
+            }
+            Err(refusal) => Reply::Refused(refusal),
+        }
+    }
+
+    /// Archives for a while, in the user's turn on a reading thread.
+    pub(super) async fn archive(
+        &self,
+        caller: &Caller,
+        before: Option<Time>,
+        dry_run: bool,
+    ) -> Reply {
+        if !is_admin(&lock(&self.cluster), caller) {
+            return Reply::Refused(Refusal::new(
+                RefusalCode::Forbidden,
+                "only administrators may archive jobs",
+            ));
+        }
+        let who = Requester {
+            uid: caller.user.uid,
+            trusted: caller.via.is_none(),
+        };
+        let archiver = self.archiver.clone();
+        let work = move |_: &mut Option<Store>| archiver.by_hand(before, dry_run);
+        match self.pools.history.run(who, work).await {
+            Ok(Ok(archived)) => Reply::Archived(archived),
+            Ok(Err(refusal)) | Err(refusal) => Reply::Refused(refusal),
+        }
     }
 
     /// A job that the controller no longer has in memory.
-    pub(super) async fn explain_old(&self, caller: Caller, job: JobRef) -> Reply {
+    pub(super) async fn explain_old(
+        &self,
+        caller: Caller,
+        job: JobRef,
+        notices: &mut Vec<String>,
+    ) -> Reply {
         let eyes = Eyes::of(&lock(&self.cluster), &caller, &JobFilter::default());
-        let query = move |store: &Store| store_answers::explain(store, job, eyes);
-        let read = self.read(&self.pools.history, &caller, "explain", query);
-        read.await.unwrap_or_else(Reply::Refused)
-    }
-}
-
-fn script_of(job: JobRef, found: Option<(Uid, cosy_model::OsText)>, only: Option<Uid>) -> Reply {
-    match found {
-        Some((owner, script)) if only.is_none_or(|uid| uid == owner) => Reply::Script(script),
-        Some(_) | None => {
-            Reply::Refused(Refusal::new(RefusalCode::NotFound, format!("there is no job {job}")))
-        }
+        let query = move |store: &Store, said: &mut Vec<String>| {
+            store_answers::explain(store, job, eyes, said)
+        };
+        self.read_with_notices(&caller, "explain", query, notices)
+            .await
     }
 }

@@ -3,6 +3,7 @@
 
 use super::frames::TAKE_RATE;
 use super::*;
+use crate::archiver::{Archiver, Retention};
 use crate::hub::Hub;
 use cosy_model::OsText;
 use cosy_proto::client::ReplyFrame;
@@ -49,6 +50,8 @@ pub(crate) fn services(times: Times, answer: usize) -> Arc<Services> {
         budgets: Budgets::new(16, 4096),
         pools: Pools::start().expect("threads"),
         meter: Arc::default(),
+        archiver: Archiver::start(PathBuf::from("/nowhere"), Retention::default())
+            .expect("a thread"),
         gate: Arc::default(),
         times,
     })

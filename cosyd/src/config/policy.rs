@@ -1,5 +1,6 @@
 //! `[policy]` of `cosy.toml`.
 
+use crate::archiver::{self, Retention};
 use cosy_config::Check;
 use cosy_control::{PolicyConfig, Visibility};
 use cosy_model::policy::Enforce;
@@ -19,6 +20,9 @@ pub(super) struct Policy {
     clock_skew: Option<Spanned<String>>,
     grace: Option<Spanned<String>>,
     keep_ended: Option<Spanned<String>>,
+    keep_history: Option<Spanned<String>>,
+    keep_scripts: Option<Spanned<String>>,
+    keep_events: Option<Spanned<String>>,
     user_ttl: Option<Spanned<String>>,
     max_array_tasks: Option<Spanned<u32>>,
     max_jobs_per_user: Option<u32>,
@@ -96,6 +100,27 @@ pub(super) fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         check.fault(at, "node_timeout must be longer than heartbeat, and heartbeat longer than 0");
     }
     policy
+}
+
+/// How long what has ended is kept; unlimited, or without a key, for ever.
+pub(super) fn retention(check: &mut Check<'_>, table: &Policy, in_memory: Span) -> Retention {
+    let least = archiver::LEAST.max(in_memory);
+    let mut keep = |name: &str, text: Option<&Spanned<String>>| {
+        let span = check.span(text, Span::UNLIMITED);
+        if let Some(text) = text
+            && span < least
+        {
+            let what = "it is at least a day, and not shorter than keep_ended";
+            check.fault(text.span().start, format!("{name}: {what} ({least})"));
+        }
+        (!span.is_unlimited()).then_some(span)
+    };
+    Retention {
+        history: keep("keep_history", table.keep_history.as_ref()),
+        scripts: keep("keep_scripts", table.keep_scripts.as_ref()),
+        events: keep("keep_events", table.keep_events.as_ref()),
+        in_memory,
+    }
 }
 
 /// What of the accounts' policy binds jobs; each word stands for those that it needs too.

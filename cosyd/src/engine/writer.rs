@@ -296,6 +296,8 @@ fn gather(
 fn short(e: &StoreError) -> String {
     match e {
         StoreError::Sql { source, .. } => source.to_string(),
-        StoreError::Row { .. } | StoreError::TooNew { .. } => e.to_string(),
+        StoreError::Row { .. } | StoreError::Archive { .. } | StoreError::TooNew { .. } => {
+            e.to_string()
+        }
     }
 }

@@ -53,7 +53,11 @@ impl Store {
                 Err(e @ StoreError::Row { .. }) => {
                     bad.push((Unit::Flow(FlowId(id)), e.to_string()));
                 }
-                Err(e @ (StoreError::Sql { .. } | StoreError::TooNew { .. })) => return Err(e),
+                Err(
+                    e @ (StoreError::Sql { .. }
+                    | StoreError::Archive { .. }
+                    | StoreError::TooNew { .. }),
+                ) => return Err(e),
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ impl Store {
     pub fn load(&self) -> Result<(Loaded, Unreadable), StoreError> {
         let mut bad = Unreadable::new();
         let (submissions, jobs) = self.live_jobs(&mut bad)?;
-        let next_job = self.number("SELECT COALESCE(MAX(base + ids), 1) FROM submissions")?;
+        let next_job = self.next_job()?;
         let last_event = self.number("SELECT COALESCE(MAX(seq), 0) FROM events")?;
         let mut loaded = Loaded {
             next_job,
@@ -74,6 +74,16 @@ impl Store {
         Ok((loaded, bad))
     }
 
+    /// The lowest id that was never given out. Ids of submissions do not overlap: the last has the
+    /// highest, unless it is in an archive.
+    fn next_job(&self) -> Result<u64, StoreError> {
+        self.number(
+            "SELECT MAX(
+                COALESCE((SELECT base + ids FROM submissions ORDER BY base DESC LIMIT 1), 1),
+                COALESCE((SELECT MAX(end_id) FROM archives), 1))",
+        )
+    }
+
     /// Live submissions and their jobs. One that cannot be read is none at all, and neither
     /// is one with such a job: without its row the job would be started again.
     fn live_jobs(
@@ -98,7 +108,11 @@ impl Store {
                 Err(e @ StoreError::Row { .. }) => {
                     bad.push((Unit::Submission(row.base), e.to_string()));
                 }
-                Err(e @ (StoreError::Sql { .. } | StoreError::TooNew { .. })) => return Err(e),
+                Err(
+                    e @ (StoreError::Sql { .. }
+                    | StoreError::Archive { .. }
+                    | StoreError::TooNew { .. }),
+                ) => return Err(e),
             }
         }
         Ok((submissions, jobs))

@@ -4,6 +4,7 @@
 //! in order, and a submission is read once for all of its jobs that stand side by side; and a
 //! reading thread has a piece of them at a time, so that others have their turn.
 
+use super::archives::Archive;
 use super::{Store, StoreError};
 use cosy_control::{OldJob, SubmissionRow};
 use cosy_model::JobId;
@@ -59,10 +60,27 @@ impl LookUp {
 /// Looks up how jobs ended. What belongs together had better come one after the other.
 pub struct Outcomes<'a> {
     store: &'a Store,
-    /// The submission that was read last, and whether some of it lives.
-    last: Option<(SubmissionRow, bool)>,
+    /// The archives, once one was needed.
+    archives: Option<Vec<OldStore>>,
+    /// The submission that was read last.
+    last: Option<Found>,
     /// Number of rows that were read.
     pub read: usize,
+}
+
+/// An archive, and how it is read, once it was needed; `None` when it cannot be.
+struct OldStore {
+    archive: Archive,
+    open: Option<Option<Store>>,
+}
+
+/// A submission that was found.
+struct Found {
+    row: SubmissionRow,
+    /// Some of it lives.
+    live: bool,
+    /// Place among the archives; without, it is in the store.
+    archive: Option<usize>,
 }
 
 impl<'a> Outcomes<'a> {
@@ -70,6 +88,7 @@ impl<'a> Outcomes<'a> {
     pub const fn new(store: &'a Store) -> Self {
         Self {
             store,
+            archives: None,
             last: None,
             read: 0,
         }
@@ -89,12 +108,12 @@ impl<'a> Outcomes<'a> {
         if !self
             .last
             .as_ref()
-            .is_some_and(|(row, _)| has(row, target.job))
+            .is_some_and(|found| has(&found.row, target.job))
         {
-            self.last = self.store.submission_of(target.job)?;
+            self.last = self.find(target.job)?;
             self.read += 1;
         }
-        let Some((row, live)) = &self.last else {
+        let Some(Found { row, live, archive }) = &self.last else {
             return Ok(nothing);
         };
         let whole = target.job == row.base && target.task.is_none();
@@ -110,7 +129,8 @@ impl<'a> Outcomes<'a> {
         if whole && *live {
             return Ok(nothing);
         }
-        let (ended, ok): (u64, u64) = self.store.sql(|c| {
+        let old = archive.and_then(|at| self.archives.as_ref()?.get(at)?.open.as_ref()?.as_ref());
+        let (ended, ok): (u64, u64) = old.unwrap_or(self.store).sql(|c| {
             c.prepare_cached(
                 "SELECT COUNT(ended), COALESCE(SUM(state = 'completed'), 0) FROM jobs WHERE id >= ?1 AND id < ?2",
             )?
@@ -124,6 +144,50 @@ impl<'a> Outcomes<'a> {
             owner: Some(row.uid),
             ok: Some(ok == to - from),
         })
+    }
+}
+
+impl Outcomes<'_> {
+    /// The submission of a job; what is in an archive that cannot be read is not known.
+    fn find(&mut self, job: JobId) -> Result<Option<Found>, StoreError> {
+        if let Some((row, live)) = self.store.submission_of(job)? {
+            let archive = None;
+            return Ok(Some(Found { row, live, archive }));
+        }
+        if self.archives.is_none() {
+            let all = self.store.archives()?.into_iter();
+            let unread = |archive| OldStore {
+                archive,
+                open: None,
+            };
+            self.archives = Some(all.map(unread).collect());
+        }
+        let name = JobRef { job, task: None };
+        for (at, old) in self.archives.iter_mut().flatten().enumerate() {
+            if !old.archive.may_have_job(name) {
+                continue;
+            }
+            let month = old.archive.month;
+            let open = old.open.get_or_insert_with(|| {
+                let opened = self.store.open_archive(month);
+                opened
+                    .inspect_err(|e| tracing::warn!("jobs that ended in {month} are unknown: {e}"))
+                    .ok()
+            });
+            let found = open.as_ref().map(|archive| archive.submission_of(job));
+            match found.transpose() {
+                Ok(None | Some(None)) => {}
+                Ok(Some(Some((row, live)))) => {
+                    let archive = Some(at);
+                    return Ok(Some(Found { row, live, archive }));
+                }
+                Err(e) => {
+                    tracing::warn!("jobs that ended in {month} are unknown: {e}");
+                    *open = None;
+                }
+            }
+        }
+        Ok(None)
     }
 }
 

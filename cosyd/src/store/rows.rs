@@ -24,6 +24,14 @@ pub enum StoreError {
         /// What is wrong with the row.
         why: String,
     },
+    /// An archive cannot be written.
+    #[error("the archive {path}: {why}")]
+    Archive {
+        /// Path of its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Written by a later release.
     #[error("the database has schema {found}; this release knows up to {known}")]
     TooNew {

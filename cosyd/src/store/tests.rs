@@ -788,7 +788,8 @@ fn a_database_of_the_third_schema_is_migrated() {
     // As the third schema had it: without the columns of the fourth and what came later.
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     old.execute_batch(
-        "ALTER TABLE steps DROP COLUMN exit_code;
+        "ALTER TABLE submissions DROP COLUMN dropped;
+         ALTER TABLE steps DROP COLUMN exit_code;
          ALTER TABLE steps DROP COLUMN signal;
          ALTER TABLE submissions DROP COLUMN flow;
          DROP TABLE flows;
@@ -802,6 +803,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -837,7 +839,8 @@ fn what_lived_in_the_fifth_schema_lives_on() {
     drop(bench.saved(&records));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     old.execute_batch(
-        "UPDATE submissions SET live = base = 2;
+        "ALTER TABLE submissions DROP COLUMN dropped;
+         UPDATE submissions SET live = base = 2;
          DROP TABLE live_submissions;
          DROP TABLE own_queues;
          DROP TABLE triggers;
@@ -846,6 +849,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -1041,7 +1045,8 @@ fn a_database_of_the_fourth_schema_is_migrated() {
     // As the fourth schema had it, with a job.
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     old.execute_batch(
-        "ALTER TABLE submissions DROP COLUMN flow;
+        "ALTER TABLE submissions DROP COLUMN dropped;
+         ALTER TABLE submissions DROP COLUMN flow;
          DROP TABLE flows;
          DROP TABLE flow_tasks;
          INSERT INTO submissions VALUES (7, 1, 0, 'u', 'q', 'n', '', 1, 0, x'00', x'41', x'42');
@@ -1053,6 +1058,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -1156,7 +1162,9 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     drop(bench.saved(&running(1, 1000, Some(7))));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs; PRAGMA user_version = 9;";
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped;
+         ALTER TABLE submissions DROP COLUMN dropped; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
         "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",

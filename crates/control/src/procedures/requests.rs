@@ -175,12 +175,15 @@ pub(crate) fn answer(
         | Request::Script { .. }
         | Request::Events { .. }
         | Request::Meter
+        | Request::Archive { .. }
         | Request::TryRules { .. }
-        | Request::Ledger { .. } => {
-            return Err(Refusal::invalid("this is not answered by the core"));
-        }
+        | Request::Ledger { .. } => return Err(not_by_the_core()),
     };
     Ok(Some(reply))
+}
+
+fn not_by_the_core() -> Refusal {
+    Refusal::invalid("this is not answered by the core")
 }
 
 /// The answer comes when the configuration has been read.

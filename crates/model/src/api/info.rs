@@ -159,6 +159,23 @@ pub struct EndedJob {
     pub note: String,
 }
 
+/// What a while of archiving has done.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Archived {
+    /// Jobs that ended before this moment are meant.
+    pub before: Time,
+    /// Jobs that went into archives.
+    pub jobs: u64,
+    /// Jobs that ended before and are in the store, counted up to a million.
+    pub left: u64,
+    /// Those that are left stay: they belong to arrays or workflows that are not over, or their
+    /// archive cannot be written. Without, the next request goes on.
+    pub done: bool,
+    /// Archives that cannot be written, and why.
+    #[serde(default)]
+    pub failed: Vec<String>,
+}
+
 /// Where a list of steps goes on. Commands hand it back as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StepCursor {

@@ -3,7 +3,7 @@
 #[cfg(doc)]
 use super::Request;
 use super::info::{
-    BudgetRow, EndedJob, HistoryEvent, MeterRow, NodeInfo, QueueInfo, StepCursor, StepRow,
+    Archived, BudgetRow, EndedJob, HistoryEvent, MeterRow, NodeInfo, QueueInfo, StepCursor, StepRow,
 };
 use super::table::Table;
 use crate::policy::PolicyAnswer;
@@ -57,6 +57,8 @@ pub enum Reply {
         /// What is counted against a limit, and how much of it is in use.
         budgets: Vec<BudgetRow>,
     },
+    /// Answer to [`Request::Archive`].
+    Archived(Archived),
     /// Answer to [`Request::TryRules`].
     RulesTried(Box<RulesTried>),
     /// The job is durable.

@@ -380,6 +380,16 @@ pub enum Request {
     },
     /// Accounts, users, associations, qualities of service. Answer: [`Reply::Policy`].
     Policy(PolicyQuery),
+    /// Moves jobs that ended long ago into archives, for a while (administrators). Answer:
+    /// [`Reply::Archived`].
+    Archive {
+        /// Jobs that ended before; without, those that are older than history is kept.
+        #[serde(default)]
+        before: Option<Time>,
+        /// Only says how many there are.
+        #[serde(default)]
+        dry_run: bool,
+    },
     /// Changes the policy, all of it or nothing (administrators; coordinators below their
     /// accounts). Answer: [`Reply::Done`].
     ChangePolicy {
@@ -452,6 +462,7 @@ impl Request {
             Self::Ledger { .. } => "ledger",
             Self::Policy(_) => "policy",
             Self::ChangePolicy { .. } => "change_policy",
+            Self::Archive { .. } => "archive",
         }
     }
 
@@ -514,6 +525,7 @@ impl Request {
             | Self::PlanChart { .. }
             | Self::Accounts { .. }
             | Self::Policy(_)
+            | Self::Archive { .. }
             | Self::Ledger { .. } => false,
         }
     }
@@ -579,6 +591,7 @@ impl Request {
             | Self::UseLicense { .. }
             | Self::Reload
             | Self::ChangePolicy { .. }
+            | Self::Archive { .. }
             | Self::JoinToken { .. } => false,
         }
     }
