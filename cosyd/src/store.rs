@@ -21,6 +21,7 @@ mod queues;
 mod rows;
 pub mod set_aside;
 pub mod sources;
+mod spans;
 pub mod steps;
 #[cfg(test)]
 mod tests;
@@ -79,6 +80,7 @@ const MIGRATIONS: &[&str] = &[
     licenses::TABLES,
     history::TABLES,
     ARCHIVES,
+    END_DAYS,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -136,6 +138,14 @@ const ARCHIVES: &str = "
         what TEXT PRIMARY KEY, ended INTEGER NOT NULL, id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE undropped (base INTEGER PRIMARY KEY) STRICT;
     ALTER TABLE submissions ADD COLUMN dropped INTEGER;
+";
+
+/// Of the jobs that ended on a day of UTC, counted from 1970, the lowest id. The index of ends has
+/// all that is needed to fill it.
+const END_DAYS: &str = "
+    CREATE TABLE end_days (day INTEGER PRIMARY KEY, least_id INTEGER NOT NULL) STRICT;
+    INSERT INTO end_days SELECT ended / 86400000, MIN(id) FROM jobs
+        WHERE ended IS NOT NULL GROUP BY 1;
 ";
 
 /// An open store.
@@ -485,6 +495,14 @@ fn write_job(t: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()> {
         encode(row)?,
         row.body
     ];
+    if let Some(end) = end {
+        t.prepare_cached(
+            "INSERT INTO end_days (day, least_id) VALUES (?1 / 86400000, ?2)
+             ON CONFLICT (day) DO UPDATE SET least_id = excluded.least_id
+             WHERE excluded.least_id < least_id",
+        )?
+        .execute(params![end.end.0, row.id.0])?;
+    }
     t.prepare_cached(
         "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row, body)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -5,6 +5,7 @@
 //! each other, a reader that has enough ends the query, and one page looks through
 //! [`limits::HISTORY_IDS`] ids however few of them are meant.
 
+use super::rows::joined;
 use super::{Query, Store, StoreError, decode, encode};
 use cosy_control::{JobRow, SubmissionRow};
 use cosy_model::api::{Cursor, JobFilter, JobRef};
@@ -254,18 +255,9 @@ impl Store {
     fn ranges(&self, filter: &JobFilter) -> Result<Vec<(u64, u64)>, StoreError> {
         if filter.ids.is_empty() {
             let end = self.number("SELECT COALESCE(MAX(id), 0) + 1 FROM jobs")?;
-            return Ok(vec![(0, end)]);
+            return self.ids_of_time(filter, end);
         }
-        let mut all = self.ranges_of(&filter.ids)?;
-        all.sort_unstable();
-        let mut merged: Vec<(u64, u64)> = Vec::new();
-        for (from, to) in all {
-            match merged.last_mut() {
-                Some(last) if from <= last.1 => last.1 = last.1.max(to),
-                _ => merged.push((from, to)),
-            }
-        }
-        Ok(merged)
+        Ok(joined(self.ranges_of(&filter.ids)?, 0))
     }
 
     /// The ids that each reference stands for.

@@ -112,3 +112,34 @@ pub(super) fn decode<T: DeserializeOwned>(
         why: e.to_string(),
     })
 }
+
+/// Ids from the first one on, up to the second one, which is not meant.
+pub(super) type Ids = (u64, u64);
+
+/// Joins ranges with no more than so many ids between them.
+pub(super) fn joined(mut all: Vec<Ids>, gap: u64) -> Vec<Ids> {
+    all.sort_unstable();
+    let mut merged: Vec<Ids> = Vec::new();
+    for (from, to) in all {
+        match merged.last_mut() {
+            Some(last) if from <= last.1.saturating_add(gap) => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_joined() {
+        let check = |all: &[Ids], gap, want: &[Ids]| assert_eq!(joined(all.to_vec(), gap), want);
+        check(&[], 5, &[]);
+        check(&[(7, 8), (1, 3), (3, 4), (2, 3)], 0, &[(1, 4), (7, 8)]);
+        check(&[(7, 8), (1, 4)], 2, &[(1, 4), (7, 8)]);
+        check(&[(7, 8), (1, 4)], 3, &[(1, 8)]);
+        check(&[(1, 10), (2, 3)], 0, &[(1, 10)]);
+    }
+}
