@@ -26,6 +26,7 @@ pub(super) struct Policy {
     user_ttl: Option<Spanned<String>>,
     max_array_tasks: Option<Spanned<u32>>,
     max_jobs_per_user: Option<u32>,
+    max_jobs: Option<Spanned<u32>>,
     visibility: Option<Spanned<String>>,
     clearance: Option<Spanned<String>>,
     interactive_per_user: Option<u32>,
@@ -44,17 +45,10 @@ const CLEANING: Span = Span::from_secs(2);
 
 pub(super) fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
     let standard = PolicyConfig::default();
-    let max_array_tasks = match &table.max_array_tasks {
-        Some(n) if *n.get_ref() == 0 || *n.get_ref() > limits::ARRAY_INDEX => {
-            check.fault(
-                n.span().start,
-                format!("max_array_tasks must be between 1 and {}", limits::ARRAY_INDEX),
-            );
-            standard.max_array_tasks
-        }
-        Some(n) => *n.get_ref(),
-        None => standard.max_array_tasks,
-    };
+    let array = ("max_array_tasks", table.max_array_tasks.as_ref());
+    let max_array_tasks = number(check, array, limits::ARRAY_INDEX, standard.max_array_tasks);
+    let jobs = ("max_jobs", table.max_jobs.as_ref());
+    let max_jobs = number(check, jobs, limits::MOST_JOBS, standard.max_jobs);
     let visibility = match &table.visibility {
         None => Visibility::Own,
         Some(text) => match text.get_ref().as_str() {
@@ -83,6 +77,7 @@ pub(super) fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         max_jobs_per_user: table
             .max_jobs_per_user
             .unwrap_or(standard.max_jobs_per_user),
+        max_jobs,
         keep_ended: check.span(table.keep_ended.as_ref(), standard.keep_ended),
         user_ttl: check.span(table.user_ttl.as_ref(), standard.user_ttl),
         visibility,
@@ -121,6 +116,23 @@ pub(super) fn retention(check: &mut Check<'_>, table: &Policy, in_memory: Span) 
         events: keep("keep_events", table.keep_events.as_ref()),
         in_memory,
     }
+}
+
+/// A number from 1 on.
+fn number(
+    check: &mut Check<'_>,
+    (name, value): (&str, Option<&Spanned<u32>>),
+    most: u32,
+    standard: u32,
+) -> u32 {
+    let Some(value) = value else {
+        return standard;
+    };
+    if !(1..=most).contains(value.get_ref()) {
+        let what = format!("{name} must be between 1 and {most}");
+        check.fault(value.span().start, what);
+    }
+    *value.get_ref()
 }
 
 /// What of the accounts' policy binds jobs; each word stands for those that it needs too.

@@ -50,6 +50,8 @@ pub struct PolicyConfig {
     /// Most jobs of one user that wait or run at once, administrators excepted; 0 is no
     /// limit.
     pub max_jobs_per_user: u32,
+    /// Most jobs of all users that wait or run at once.
+    pub max_jobs: u32,
     /// Ended jobs are listed with the others for so long.
     pub keep_ended: Span,
     /// A user's groups are looked up again after so long.
@@ -298,6 +300,7 @@ impl Default for PolicyConfig {
             grace: Span::from_secs(5),
             max_array_tasks: cosy_model::limits::ARRAY_TASKS,
             max_jobs_per_user: cosy_model::limits::JOBS_OF_USER,
+            max_jobs: cosy_model::limits::JOBS,
             keep_ended: Span::from_minutes(5),
             user_ttl: Span::from_minutes(5),
             visibility: Visibility::Own,

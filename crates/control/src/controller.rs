@@ -67,7 +67,7 @@ use crate::triggers::watch::procedures::watch_time;
 use crate::turn::{Asker, Turn};
 use crate::workflows::Workflows;
 use crate::workflows::grow::check_overruns;
-use cosy_model::{ClockReading, QueueState, Span, Time};
+use cosy_model::{ClockReading, QueueState, Span, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
 use std::collections::BTreeMap;
@@ -303,6 +303,11 @@ impl Controller {
     /// Number of jobs that wait or run.
     pub fn live_jobs(&self) -> usize {
         self.rooms.jobs.len()
+    }
+
+    /// How many of them a user has, each component of a job counted.
+    pub fn jobs_of(&self, uid: Uid) -> u32 {
+        self.rooms.jobs.count_of(uid)
     }
 
     fn tick(&mut self, now: Time) {

@@ -21,6 +21,9 @@ pub const NAME_BYTES: usize = 255;
 pub const COMMENT_BYTES: usize = 4096;
 /// Most tasks in one job array unless the configuration says otherwise.
 pub const ARRAY_TASKS: u32 = 100_000;
+/// Tasks of one array that stand in the planner's queue at once: others of it come as these start. They ask
+/// for the same, so none of them could start before the first.
+pub const QUEUED_TASKS: u32 = 10_000;
 /// Longest time between submission and start that a configuration may ask for.
 pub const BATCH_DELAY: crate::Span = crate::Span::from_secs(3600);
 /// Most kinds of licences of a cluster.
@@ -75,12 +78,22 @@ pub const ADMITTED: usize = 10_000;
 pub const QUEUES: usize = 10_000;
 /// Most nodes of a cluster.
 pub const NODES: usize = 100_000;
-/// Most jobs that wait or run at once.
-pub const JOBS: usize = 2_000_000;
+/// Most jobs that wait or run at once, unless the configuration says otherwise.
+pub const JOBS: u32 = 2_000_000;
+/// The most that a configuration may say.
+pub const MOST_JOBS: u32 = 100_000_000;
 /// How many of them only administrators can have.
 pub const JOBS_RESERVE: usize = 10_000;
 /// Most jobs of one user that wait or run at once, unless the configuration says otherwise.
 pub const JOBS_OF_USER: u32 = 200_000;
+/// A waiting job takes no more memory of the controller, but for its script and its variables: in bytes.
+pub const JOB_BYTES: u64 = 4096;
+/// The same for a task of an array.
+pub const TASK_BYTES: u64 = 128;
+/// The same beside it for one of those that stand in the planner's queue.
+pub const QUEUED_TASK_BYTES: u64 = 512 - TASK_BYTES;
+/// The least memory that a configuration may give the controller.
+pub const LEAST_MEMORY: crate::MiB = crate::MiB(64);
 /// Most shares of its time limit at which mail about a job is sent.
 pub const MAIL_SHARES: usize = 100;
 /// Most ids that one request may name.

@@ -12,7 +12,7 @@ macro_rules! wait_reasons {
         pub enum WaitReason {
             $($(#[$doc])* $name,)+
             /// A limit of its association, its quality of service or its queue's.
-            Limit(LimitHit),
+            Limit(Box<LimitHit>),
         }
 
         impl WaitReason {
@@ -31,7 +31,7 @@ macro_rules! wait_reasons {
             pub fn of_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$name),)+
-                    _ => LimitHit::of_word(word).map(Self::Limit),
+                    _ => LimitHit::of_word(word).map(|hit| Self::Limit(Box::new(hit))),
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Why a waiting job may not stand in the planner's queue now.
 
 use crate::conversations::interactive::procedures::interactive_is_full;
-use crate::jobs::arrays::procedures::array_is_full;
+use crate::jobs::arrays::procedures::waits_for_its_array;
 use crate::jobs::dependencies::Met;
 use crate::jobs::dependencies::procedures::{is_fresh, met_by};
 use crate::jobs::job::{Job, Place, Submitted};
@@ -27,7 +27,7 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
         Met::NotYet => return Some(WaitReason::Dependency),
         Met::Never => return Some(WaitReason::DependencyNever),
     }
-    let begin = job.spec().begin.max(job.not_before);
+    let begin = job.spec().begin.max(job.not_before());
     if begin.is_some_and(|begin| begin > now) {
         return Some(WaitReason::BeginTime);
     }
@@ -66,8 +66,9 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
             None => return Some(WaitReason::Directory),
         }
     }
-    if array_is_full(&rooms.jobs, &rooms.planning, &rooms.reservations, job) {
-        return Some(WaitReason::ArrayLimit);
+    let others = waits_for_its_array(&rooms.jobs, &rooms.planning, &rooms.reservations, job);
+    if others.is_some() {
+        return others;
     }
     if interactive_is_full(rooms, job) {
         return Some(WaitReason::InteractiveLimit);
@@ -75,7 +76,7 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
     if job.needs_user {
         return Some(WaitReason::Directory);
     }
-    waits_for(rooms, now, job).map(|waits| WaitReason::Limit(waits.hit))
+    waits_for(rooms, now, job).map(|waits| WaitReason::Limit(Box::new(waits.hit)))
 }
 
 /// The account or the quality of service that it has is not its user's any more, while that is

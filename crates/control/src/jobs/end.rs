@@ -61,7 +61,7 @@ pub(crate) fn end_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, end: &End, 
     let mails: Vec<Effect> = news
         .filter_map(|news| mail_of(&rooms.config, job, &news))
         .collect();
-    let (begin, not_before) = (job.spec().begin, job.not_before);
+    let (begin, not_before) = (job.spec().begin, job.not_before());
     turn.record(Record::Job(Box::new(row.clone())));
     let state = end.state();
     let (code, signal) = (end.exit_code, end.signal);
@@ -154,7 +154,7 @@ pub(crate) fn settle_fate(
     };
     group.settle(at, ok);
     group.touched += u32::from(!touched);
-    group.throttled.remove(&at);
+    group.throttled.remove(at);
     if let Some(start) = start {
         group.note_start(start);
     }

@@ -93,6 +93,12 @@ fn groups_count_their_tasks(it: &Rooms) -> Result<(), String> {
         {
             return Err(format!("array {base} runs more tasks than it may"));
         }
+        if !group.throttled.is_empty()
+            && it.jobs.are_reviewed()
+            && it.jobs.next_throttled(*base).is_some()
+        {
+            return Err(format!("a task of array {base} waits for others of it without need"));
+        }
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! A job in memory.
 
-use crate::jobs::ages::Ages;
 use crate::jobs::bodies::Body;
 use crate::jobs::run::Run;
 use crate::jobs::small_map::SmallMap;
-use crate::record::{HeldBy, JobRow, MovedRow, Numbering, OfFlow, RunRow, SubmissionRow};
+use crate::jobs::task_set::TaskSet;
+use crate::jobs::uncommon::{MaybeTime, Uncommon};
+use crate::record::{HeldBy, JobRow, Numbering, OfFlow, RunRow, SubmissionRow};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::AttemptKey;
 use cosy_model::{
@@ -12,7 +13,6 @@ use cosy_model::{
     Span, Time, Uid, WaitReason,
 };
 use cosy_sched::Demand;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the tasks of an array, or a single job, share.
@@ -152,16 +152,28 @@ pub(crate) struct Job {
     /// The directory service has to tell the user's groups first.
     pub(in crate::jobs) needs_user: bool,
     pub(in crate::jobs) attempt: Attempt,
-    pub(in crate::jobs) eligible: Option<Time>,
-    /// Whether limits say since when it gathers age.
-    pub(in crate::jobs) ages: Ages,
-    /// It waits again, and not before then.
-    pub(in crate::jobs) not_before: Option<Time>,
-    /// Since when running jobs make room for it.
-    pub(in crate::jobs) room_is_made: Option<Time>,
-    /// Its guaranteed start was moved for another one.
-    pub(in crate::jobs) moved: Option<MovedRow>,
+    pub(in crate::jobs) eligible: MaybeTime,
+    pub(in crate::jobs) uncommon: Option<Box<Uncommon>>,
     pub(in crate::jobs) phase: Phase,
+}
+
+impl Job {
+    /// It waits, and nobody has looked at it yet.
+    pub fn fresh(id: JobId, member: Option<Member>, submitted: Arc<Submitted>) -> Self {
+        Self {
+            id,
+            member,
+            submitted,
+            own: false,
+            has_row: false,
+            held: None,
+            needs_user: false,
+            attempt: Attempt(0),
+            eligible: MaybeTime::from(None),
+            uncommon: None,
+            phase: Phase::Waiting(Some(WaitReason::Fresh)),
+        }
+    }
 }
 
 /// What is known of it.
@@ -202,12 +214,7 @@ impl Job {
     }
 
     pub fn eligible(&self) -> Option<Time> {
-        self.eligible
-    }
-
-    /// It waits again, and not before then.
-    pub fn not_before(&self) -> Option<Time> {
-        self.not_before
+        self.eligible.get()
     }
 
     pub fn phase(&self) -> &Phase {
@@ -236,10 +243,7 @@ impl Job {
     /// Its attempts so far are followed by this one.
     pub fn starts(&mut self, run: Run) {
         self.attempt = Attempt(self.attempt.0 + 1);
-        self.not_before = None;
-        self.ages = Ages::WhenEligible;
-        self.room_is_made = None;
-        self.moved = None;
+        self.uncommon = None;
         self.phase = Phase::Run(Box::new(run));
     }
 
@@ -262,7 +266,7 @@ impl Job {
     /// It was looked at while it waits: since when it could run but for its turn, and what it
     /// waits for.
     pub fn was_reviewed(&mut self, eligible: Option<Time>, reason: Option<WaitReason>) {
-        self.eligible = eligible;
+        self.eligible = eligible.into();
         self.needs_user |= reason == Some(WaitReason::Directory);
         self.waits_for(reason);
     }
@@ -305,10 +309,7 @@ impl Job {
             needs_user: self.needs_user,
             attempt: self.attempt,
             eligible: self.eligible,
-            ages: self.ages,
-            not_before: self.not_before,
-            room_is_made: self.room_is_made,
-            moved: self.moved,
+            uncommon: self.uncommon.clone(),
             phase: match &self.phase {
                 Phase::Waiting(known) => Phase::Waiting(Some(known.clone().unwrap_or_else(reason))),
                 Phase::Run(run) => Phase::Run(Box::new(run.of_component(number))),
@@ -372,16 +373,16 @@ impl Job {
             body: self.submitted.body,
             changed: None,
             queue: None,
-            eligible: self.eligible,
-            ages_from: self.ages.stored(),
+            eligible: self.eligible(),
+            ages_from: self.ages().stored(),
             run: self.run().map(|r| r.row(names)),
             end: None,
             note: String::new(),
             derived: self
                 .run()
                 .map_or((0, 0), |run| (run.steps().exit_code, run.steps().signal)),
-            moved: self.moved,
-            ahead: self.room_is_made,
+            moved: self.moved(),
+            ahead: self.room_is_made(),
         }
     }
 
@@ -441,8 +442,8 @@ pub(crate) struct Group {
     pub(in crate::jobs) queued: u32,
     /// Tasks that have started or ended.
     pub(in crate::jobs) touched: u32,
-    /// Tasks that wait only for others of the array to end, by their place.
-    pub(in crate::jobs) throttled: BTreeSet<usize>,
+    /// Tasks that wait only for others of the array to start or to end, by their place.
+    pub(in crate::jobs) throttled: TaskSet,
 }
 
 /// What is known of it.
@@ -505,7 +506,7 @@ impl Group {
             running: 0,
             queued: 0,
             touched: 0,
-            throttled: BTreeSet::new(),
+            throttled: TaskSet::default(),
         }
     }
 
@@ -555,12 +556,12 @@ impl Group {
         self.running = self.running.saturating_sub(1);
     }
 
-    /// The task at that place waits for others of the array to end, or does not.
+    /// The task at that place waits for others of the array to start or to end, or does not.
     pub fn throttle(&mut self, at: usize, waits: bool) {
         match waits {
             true => self.throttled.insert(at),
-            false => self.throttled.remove(&at),
-        };
+            false => self.throttled.remove(at),
+        }
     }
 
     /// So many tasks run at once, at most.

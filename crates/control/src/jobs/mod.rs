@@ -20,6 +20,7 @@ pub(crate) mod invariants;
 pub(crate) mod job;
 pub(crate) mod licenses;
 pub(crate) mod limits;
+pub(crate) mod live;
 pub(crate) mod requeue;
 pub(crate) mod resize;
 pub(crate) mod restore;
@@ -33,6 +34,8 @@ pub(crate) mod small_map;
 pub(crate) mod steer;
 pub(crate) mod steps;
 pub(crate) mod submit;
+pub(crate) mod task_set;
+pub(crate) mod uncommon;
 pub(crate) mod variables;
 
 use crate::jobs::dependencies::{Dependencies, Waiter};
@@ -40,6 +43,7 @@ use crate::jobs::ended::{Ended, EndedJobs};
 use crate::jobs::job::{Group, Job, Phase, Submitted};
 use crate::jobs::licenses::Licenses;
 use crate::jobs::limits::parked::Parked;
+use crate::jobs::live::LiveJobs;
 use crate::jobs::reviews::{Again, Reviews};
 use crate::jobs::rows::UnsavedRows;
 use crate::jobs::shared::SharedSpecs;
@@ -51,7 +55,7 @@ use std::sync::Arc;
 /// Jobs that wait or run, and what ended lately.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    live: BTreeMap<JobId, Box<Job>>,
+    live: LiveJobs,
     /// Submissions with live jobs, by their first ids.
     groups: BTreeMap<JobId, Box<Group>>,
     /// First ids of live submissions by user and job name.
@@ -85,7 +89,7 @@ impl Jobs {
     /// No job yet; the first one will have the id `next`.
     pub fn new(next: u64, dependencies: Dependencies) -> Self {
         Self {
-            live: BTreeMap::new(),
+            live: LiveJobs::default(),
             groups: BTreeMap::new(),
             names: BTreeMap::new(),
             jobs_of: BTreeMap::new(),
@@ -112,12 +116,12 @@ impl Jobs {
 
     /// The job, if it waits or runs.
     pub fn get(&self, id: &JobId) -> Option<&Job> {
-        self.live.get(id).map(AsRef::as_ref)
+        self.live.get(id)
     }
 
     /// The job, if it waits or runs.
     pub fn get_mut(&mut self, id: &JobId) -> Option<&mut Job> {
-        self.live.get_mut(id).map(AsMut::as_mut)
+        self.live.get_mut(id)
     }
 
     /// Whether the job waits or runs.
@@ -127,12 +131,12 @@ impl Jobs {
 
     /// Those that wait or run, in the order of their ids.
     pub fn all(&self) -> impl Iterator<Item = &Job> {
-        self.live.values().map(AsRef::as_ref)
+        self.live.values()
     }
 
     /// Ids of those that wait or run, in their order.
     pub fn ids(&self) -> impl Iterator<Item = JobId> {
-        self.live.keys().copied()
+        self.live.values().map(Job::id)
     }
 
     /// Those that wait or run with ids in that range.
@@ -140,7 +144,7 @@ impl Jobs {
         &self,
         ids: impl RangeBounds<JobId>,
     ) -> impl DoubleEndedIterator<Item = (&JobId, &Job)> {
-        self.live.range(ids).map(|(id, job)| (id, &**job))
+        self.live.range(ids).map(|job| (&job.id, job))
     }
 
     /// How many wait or run.
@@ -150,7 +154,7 @@ impl Jobs {
 
     /// A job waits from now on.
     pub fn enter(&mut self, job: Job) {
-        self.live.insert(job.id, Box::new(job));
+        self.live.insert(job);
     }
 
     /// A job that held nodes waits; false when it does not live.
@@ -167,7 +171,7 @@ impl Jobs {
 
     /// A job is over.
     pub fn remove(&mut self, id: &JobId) -> Option<Job> {
-        self.live.remove(id).map(|job| *job)
+        self.live.remove(id)
     }
 
     // ---- submissions
@@ -333,9 +337,11 @@ impl Jobs {
         }
         self.dependencies.clock_set(step);
         for job in self.live.values_mut() {
-            let Some(old) = job.not_before else { continue };
+            let Some(old) = job.not_before() else {
+                continue;
+            };
             let new = old.set_by(step);
-            job.not_before = Some(new);
+            job.change_uncommon(|it| it.not_before = Some(new));
             if job.spec().begin != Some(old) {
                 self.begins.remove(&(old, job.id));
             }
@@ -461,6 +467,6 @@ impl std::ops::Index<&JobId> for Jobs {
 
     /// The job, which is known to live.
     fn index(&self, id: &JobId) -> &Job {
-        &self.live[id]
+        self.live.get(id).expect("it lives")
     }
 }

@@ -4,11 +4,10 @@
 use crate::conversations::Conversations;
 use crate::event::Caller;
 use crate::jobs::Jobs;
-use crate::jobs::ages::Ages;
 use crate::jobs::bodies::procedures::join_body;
 use crate::jobs::check::procedures::count_in_queue;
 use crate::jobs::ended::Ended;
-use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome};
+use crate::jobs::job::{Group, Job, Member, Place, Submitted, TaskOutcome};
 use crate::jobs::limits::procedures::comes;
 use crate::jobs::small_map::SmallMap;
 use crate::jobs::steer::procedures::owner;
@@ -16,7 +15,7 @@ use crate::jobs::submit::procedures::add_group;
 use crate::record::{HeldBy, Numbering, Record};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::{Dialect, JobId, JobSpec, Span, Time, User, WaitReason};
+use cosy_model::{Dialect, JobId, JobSpec, Span, Time, User};
 use std::sync::Arc;
 
 /// Slurm lets a job that was put back wait for a while, so that its nodes are clean in any
@@ -32,7 +31,7 @@ impl Jobs {
         job.held = held.map(|by| by.upon(job.held)).or(job.held);
         if job.spec().dialect == Dialect::Slurm {
             let until = now + PAUSE;
-            job.not_before = Some(until);
+            job.change_uncommon(|it| it.not_before = Some(until));
             self.begins_at(until, id);
         }
     }
@@ -104,7 +103,7 @@ fn join_group(
             running: 0,
             queued: 0,
             touched: 1,
-            throttled: std::collections::BTreeSet::new(),
+            throttled: Default::default(),
         };
         group.touched = u32::from(ended.row.attempt.0 > 0);
         turn.record(Record::SubmissionLives(base));
@@ -119,20 +118,10 @@ fn join_group(
         at: at as u32,
     };
     rooms.jobs.enter(Job {
-        id,
-        member: Some(member),
-        submitted: submitted.clone(),
         own: true,
         has_row: true,
-        held: None,
-        needs_user: false,
         attempt: ended.row.attempt,
-        eligible: None,
-        ages: Ages::WhenEligible,
-        not_before: None,
-        room_is_made: None,
-        moved: None,
-        phase: Phase::Waiting(Some(WaitReason::Fresh)),
+        ..Job::fresh(id, Some(member), submitted.clone())
     });
     count_in_queue(&rooms.config, &mut rooms.queues, &mut rooms.jobs, submitted, 1);
     comes(rooms, id);

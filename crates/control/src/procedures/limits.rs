@@ -133,7 +133,7 @@ pub(crate) fn turned_away(
     let Some(waits) = beyond_on(rooms, now, id, shares, limit) else {
         return false;
     };
-    let reason = WaitReason::Limit(waits.hit.clone());
+    let reason = WaitReason::Limit(Box::new(waits.hit.clone()));
     planner_of(&mut rooms.planning, &mut rooms.reservations, id).end(id);
     rooms.planning.left_inside(id);
     rooms.jobs.parked_mut().park(id, waits);

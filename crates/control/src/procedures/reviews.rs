@@ -33,7 +33,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     }
     let reason = blocker(rooms, now, job);
     let next_look = next_look(&rooms.config, &rooms.jobs, &rooms.aside, now, job);
-    let throttled = reason == Some(WaitReason::ArrayLimit);
+    let throttled = matches!(reason, Some(WaitReason::ArrayLimit | WaitReason::Priority));
     let eligible = is_eligible(reason.as_ref()).then(|| job.eligible().unwrap_or(now));
     let base = job.submitted().base;
     let at = job.member().map_or(0, |member| member.at as usize);
@@ -114,6 +114,7 @@ const fn is_eligible(reason: Option<&WaitReason>) -> bool {
         reason,
         None | Some(
             WaitReason::ArrayLimit
+                | WaitReason::Priority
                 | WaitReason::InteractiveLimit
                 | WaitReason::Directory
                 | WaitReason::Limit(_)

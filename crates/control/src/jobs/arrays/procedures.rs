@@ -3,14 +3,14 @@
 use crate::jobs::Jobs;
 use crate::jobs::arrays::Expanding;
 use crate::jobs::ended::procedures::ended_job;
-use crate::jobs::job::{Job, Submitted, TaskOutcome};
+use crate::jobs::job::{Group, Job, Submitted, TaskOutcome};
 use crate::jobs::reviews::Again;
 use crate::planning::Planning;
 use crate::reservations::Reservations;
 use crate::reservations::inside::procedures::is_queued;
 use crate::turn::Turn;
-use cosy_model::JobId;
 use cosy_model::api::JobRef;
+use cosy_model::{JobId, WaitReason, limits};
 use std::ops::Bound;
 
 impl Jobs {
@@ -176,20 +176,29 @@ pub(crate) fn name_of(jobs: &Jobs, id: JobId) -> String {
         .map_or_else(|| id.to_string(), |job| job.to_string())
 }
 
-/// True when as many tasks of the job's array run or are about to as may.
-pub(crate) fn array_is_full(
+/// Why a task waits for others of its array: as many run or are about to as may, or as many stand in the
+/// planner's queue as are put there at once.
+pub(crate) fn waits_for_its_array(
     jobs: &Jobs,
     planning: &Planning,
     reservations: &Reservations,
     job: &Job,
-) -> bool {
-    let Some(group) = jobs.group(&job.submitted.base) else {
-        return false;
-    };
-    let full = group
-        .at_once
-        .is_some_and(|most| group.running + group.queued >= most);
-    full && !is_queued(planning, reservations, job.id)
+) -> Option<WaitReason> {
+    let group = jobs.group(&job.submitted.base)?;
+    let reason = group.is_full_for(job)?;
+    (!is_queued(planning, reservations, job.id)).then_some(reason)
+}
+
+impl Group {
+    fn is_full_for(&self, job: &Job) -> Option<WaitReason> {
+        let busy = self.running + self.queued;
+        if self.at_once.is_some_and(|most| busy >= most) {
+            return Some(WaitReason::ArrayLimit);
+        }
+        // One that was changed alone may come before all others; those of a reservation go with it.
+        let alike = !job.own && job.spec().reservation.is_none();
+        (alike && self.queued >= limits::QUEUED_TASKS).then_some(WaitReason::Priority)
+    }
 }
 
 impl Jobs {
@@ -210,9 +219,8 @@ impl Jobs {
     /// The next task that waited for others of its array and need not any more.
     pub(crate) fn next_throttled(&self, base: JobId) -> Option<JobId> {
         let group = self.group(&base)?;
-        let busy = group.running + group.queued;
-        let room = group.at_once.is_none_or(|most| busy < most);
-        let next = group.throttled.first().filter(|_| room)?;
-        Some(group.id_at(*next))
+        let next = group.id_at(group.throttled.first()?);
+        let job = self.get(&next)?;
+        group.is_full_for(job).is_none().then_some(next)
     }
 }

@@ -287,11 +287,12 @@ fn check_total(
             owner.name
         ));
     }
-    let reserve = if admin { 0 } else { limits::JOBS_RESERVE };
-    let all = limits::JOBS - reserve;
+    let all = config.policy.max_jobs as usize;
+    let reserve = limits::JOBS_RESERVE.min(all / 10);
+    let all = if admin { all } else { all - reserve };
     if jobs.len() + come > all {
         return too_many(format!(
-            "{} jobs wait or run already, {all} can: try again when some have ended",
+            "{} jobs wait or run and {come} would come: all users together have at most {all} here; try again when some have ended",
             jobs.len()
         ));
     }

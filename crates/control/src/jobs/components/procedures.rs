@@ -72,7 +72,7 @@ impl Jobs {
     /// The first id of the job that has this one, if that is a further component of it.
     pub(crate) fn whole_of(&self, id: JobId) -> Option<JobId> {
         let live = self.live.range(..id).next_back();
-        let live = live.map(|(first, job)| (*first, job.spec()));
+        let live = live.map(|job| (job.id, job.spec()));
         let ended = self.ended.range(..id).next_back();
         let ended = ended.map(|(first, ended)| (first, &*ended.submitted.spec));
         let has =

@@ -18,26 +18,26 @@ const LOOKS: usize = 64;
 impl Job {
     /// Whether limits say since when it gathers age.
     pub fn ages(&self) -> Ages {
-        self.ages
+        self.uncommon().ages
     }
 
     /// Limits say that of it from now on.
     pub fn gathers_age(&mut self, ages: Ages) {
-        self.ages = ages;
+        self.change_uncommon(|it| it.ages = ages);
     }
 
     /// Since when it gathers age, if it does.
     pub fn ages_since(&self) -> Option<Time> {
-        match self.ages {
-            Ages::WhenEligible => self.eligible,
-            Ages::Limited(since) => since.filter(|_| self.eligible.is_some()),
+        match self.ages() {
+            Ages::WhenEligible => self.eligible(),
+            Ages::Limited(since) => since.filter(|_| self.eligible().is_some()),
         }
     }
 
     /// Whether it counts as one that gathers age; `limited`: limits say how many may.
     pub fn is_counted_as_ageing(&self, limited: bool) -> bool {
         let ages = match limited {
-            true => matches!(self.ages, Ages::Limited(Some(_))),
+            true => matches!(self.ages(), Ages::Limited(Some(_))),
             false => self.ages_since().is_some(),
         };
         ages && self.is_waiting()

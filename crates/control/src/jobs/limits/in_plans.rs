@@ -201,7 +201,7 @@ fn what_is_left(rooms: &Rooms, rule: &Rule, ends: &[Ends<'_>]) -> PoolSpec {
         None => tally.map_or(0, |tally| tally.running).into(),
     };
     let left = |used: u64| rule.value.saturating_sub(used);
-    let reason = WaitReason::Limit(rule.hit());
+    let reason = WaitReason::Limit(Box::new(rule.hit()));
     let mut spec = PoolSpec::new(PoolKind::Own, reason, left(used));
     for one in here {
         let freed = match &rule.key.tres {

@@ -214,12 +214,14 @@ fn load_job(
     if let Some(job) = rooms.jobs.get_mut(&row.id) {
         job.held = row.held;
         job.attempt = row.attempt;
-        job.eligible = row.eligible;
-        if row.ages_from.is_some() {
-            job.ages = Ages::Limited(row.ages_from);
-        }
-        job.moved = row.moved;
-        job.room_is_made = row.ahead.filter(|_| row.run.is_none());
+        job.eligible = row.eligible.into();
+        job.change_uncommon(|it| {
+            if row.ages_from.is_some() {
+                it.ages = Ages::Limited(row.ages_from);
+            }
+            it.moved = row.moved;
+            it.room_is_made = row.ahead.filter(|_| row.run.is_none());
+        });
     }
     if let Some(group) = rooms.jobs.group_mut(&row.base) {
         group.touched += u32::from(row.attempt.0 > 0);

@@ -2,13 +2,12 @@
 
 use crate::config::ClusterConfig;
 use crate::event::{Caller, Facts};
-use crate::jobs::ages::Ages;
 use crate::jobs::bodies::procedures::know_body;
 use crate::jobs::check::procedures::{check_result, count_in_queue};
 use crate::jobs::check::{Coming, Judged, Outcome, check_program};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{check_dependencies, forget_unknown};
-use crate::jobs::job::{Group, Job, Member, Phase};
+use crate::jobs::job::{Group, Job, Member};
 use crate::jobs::limits::procedures::all_come;
 use crate::jobs::submit::{Ready, group_note};
 use crate::machine::Machine;
@@ -17,7 +16,7 @@ use crate::queues::Queues;
 use crate::reservations::Reservations;
 use crate::rooms::Rooms;
 use cosy_model::api::Submission;
-use cosy_model::{Attempt, JobSpec, QueueId, Refusal, RefusalCode, limits};
+use cosy_model::{JobSpec, QueueId, Refusal, RefusalCode, limits};
 
 /// Checks everything that can be said against a submission. `coming`: jobs that enter
 /// queues before it in the same turn.
@@ -88,20 +87,8 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
             at: at as u32,
         });
         rooms.jobs.enter(Job {
-            id,
-            member,
-            submitted: submitted.clone(),
-            own: false,
-            has_row: false,
             held,
-            needs_user: false,
-            attempt: Attempt(0),
-            eligible: None,
-            ages: Ages::WhenEligible,
-            not_before: None,
-            room_is_made: None,
-            moved: None,
-            phase: Phase::Waiting(Some(cosy_model::WaitReason::Fresh)),
+            ..Job::fresh(id, member, submitted.clone())
         });
     }
     if !submitted.spec.request.same_features.is_empty() {
