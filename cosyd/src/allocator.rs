@@ -20,9 +20,20 @@ pub fn give_large_blocks_back() {
     }
 }
 
+/// What is free within the heaps goes back too. Other threads that want memory wait for it.
+#[cfg(target_env = "gnu")]
+pub fn give_free_memory_back() {
+    // SAFETY: gives back what nobody has; the allocator itself keeps others out meanwhile.
+    unsafe { nix::libc::malloc_trim(0) };
+}
+
 /// Other libraries have no such settings.
 #[cfg(not(target_env = "gnu"))]
 pub const fn give_large_blocks_back() {}
+
+/// Nor that.
+#[cfg(not(target_env = "gnu"))]
+pub const fn give_free_memory_back() {}
 
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {

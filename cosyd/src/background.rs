@@ -8,6 +8,7 @@ use crate::config::{self, DaemonConfig};
 use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
+use crate::memory::Memory;
 use crate::pool::{Bounds, Pool};
 use crate::submit::Gate;
 use cosy_control::{ClusterConfig, Effect, Event, InsidePlan, LookupFailure, predictions};
@@ -133,6 +134,8 @@ pub struct Background {
     pub gate: Arc<Gate>,
     /// Takes how long history is kept, when that was read again.
     pub archiver: Arc<Archiver>,
+    /// Memory in use, and how much may be.
+    pub memory: Arc<Memory>,
 }
 
 /// A mail must be on its way after so long.
@@ -252,6 +255,7 @@ impl Background {
         }
         self.gate.replace(config.submit);
         self.archiver.replace(config.retention);
+        self.memory.set_limit(config.daemon.memory_limit);
         Ok((config.cluster, self.daemon.changed(&config.daemon)))
     }
 

@@ -317,9 +317,11 @@ impl Services {
 
     fn metered(&self, caller: &Caller) -> Reply {
         let admin = is_admin(&lock(&self.cluster), caller);
+        let memory = std::iter::once(self.memory.row());
+        let budgets = self.budgets.all().map(|budget| budget.row());
         Reply::Meter {
             kinds: self.meter.rows(admin),
-            budgets: self.budgets.all().map(|budget| budget.row()).into(),
+            budgets: memory.chain(budgets).collect(),
         }
     }
 

@@ -17,8 +17,8 @@ mod values;
 
 use crate::archiver::Retention;
 use crate::submit::{SubmitPolicy, load};
-use cosy_config::Check;
 pub use cosy_config::Faults;
+use cosy_config::{Check, Size};
 use cosy_control::{ClusterConfig, ReservationPolicy};
 use cosy_model::{JobId, Uid, limits};
 use nodes::{Node, NodeSet, nodes, sets};
@@ -49,11 +49,12 @@ pub struct DaemonConfig {
     pub mail_command: Option<Vec<String>>,
     /// Most connections of one user to the local socket.
     pub connections_per_user: u64,
+    /// Bytes of memory that the daemon may have; `None` is no limit.
+    pub memory_limit: Option<u64>,
 }
 
 impl DaemonConfig {
-    /// Keys whose values differ in another configuration. All of them take effect with a
-    /// restart only.
+    /// Keys whose values differ in another configuration and take effect with a restart only.
     pub fn changed(&self, new: &Self) -> Vec<&'static str> {
         let Self {
             state_dir,
@@ -64,6 +65,7 @@ impl DaemonConfig {
             lookup_command,
             mail_command,
             connections_per_user,
+            memory_limit: _,
         } = self;
         let each = [
             ("[controller] state_dir", *state_dir != new.state_dir),
@@ -142,6 +144,7 @@ struct Controller {
     key: Option<PathBuf>,
     log: Option<String>,
     connections_per_user: Option<Spanned<u64>>,
+    memory_limit: Option<Spanned<Size>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -318,6 +321,7 @@ fn daemon(check: &mut Check<'_>, table: Controller, policy: Policy, users: Users
     };
     DaemonConfig {
         connections_per_user,
+        memory_limit: memory_limit(check, table.memory_limit.as_ref()),
         key: table
             .key
             .unwrap_or_else(|| table.state_dir.join("cosyd.key")),
@@ -328,6 +332,17 @@ fn daemon(check: &mut Check<'_>, table: Controller, policy: Policy, users: Users
         lookup_command: users.lookup_command,
         mail_command: policy.mail_command,
     }
+}
+
+/// In bytes.
+fn memory_limit(check: &mut Check<'_>, size: Option<&Spanned<Size>>) -> Option<u64> {
+    let limit = check.size(size)?;
+    if limit < limits::LEAST_MEMORY {
+        let at = size.map_or(0, |size| size.span().start);
+        let least = limits::LEAST_MEMORY;
+        check.fault(at, format!("memory_limit is at least {}M", least.0));
+    }
+    Some(limit.bytes())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Putting the daemon together, and taking it apart again.
 
 use crate::archiver::Archiver;
+use crate::allocator;
 use crate::background::{self, Background, Workers};
 use crate::clients::{self, Budgets, Pools, Services, Times};
 use crate::config::{self, Config, DaemonConfig};
@@ -8,10 +9,12 @@ use crate::current_work::WorkPage;
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
 use crate::links::{self, Switchboard};
+use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::recovery::{self, Recovered};
 use crate::store::Store;
 use crate::submit::Gate;
+use crate::ticks;
 use anyhow::{Context, bail};
 use cosy_control::{ClusterConfig, Event};
 use cosy_proto::keys::KeyPair;
@@ -101,6 +104,7 @@ struct Running {
     hub: Arc<Hub>,
     gate: Arc<Gate>,
     archiver: Arc<Archiver>,
+    memory: Arc<Memory>,
     _lock: Flock<File>,
 }
 
@@ -151,6 +155,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let (hand, death) = WorkPage::open(&daemon.state_dir)
         .with_context(|| format!("no notes can be kept in {}", daemon.state_dir.display()))?;
     let Recovered { controller, first } = recovery::at_start(&mut store, &cluster, &hand, death)?;
+    allocator::give_free_memory_back();
     log_start(&cluster, controller.live_jobs());
     let cluster = Arc::new(Mutex::new(cluster));
     let hub = Arc::new(Hub::default());
@@ -158,6 +163,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let core = inputs.0.clone();
     let (wakeup, wake) = watch::channel(std::time::Instant::now());
     let archiver = Archiver::start(database.clone(), retention)?;
+    let memory = Memory::watched(daemon.memory_limit)?;
     let outside = Background {
         core: core.clone(),
         hub: hub.clone(),
@@ -170,6 +176,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         post: background::start_post()?,
         gate: gate.clone(),
         archiver: archiver.clone(),
+        memory: memory.clone(),
     };
     // Whatever may fail for want of room comes before the engine, which has the store.
     let listener = listen_for_nodes(&daemon).await?;
@@ -189,6 +196,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         inputs,
         wakeup,
         meter: meter.clone(),
+        memory: memory.clone(),
     })?;
     let services = Arc::new(Services {
         core: core.clone(),
@@ -202,13 +210,11 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         pools: Pools::start()?,
         meter,
         archiver: archiver.clone(),
+        memory: memory.clone(),
         times: Times::default(),
         gate: gate.clone(),
     });
-    let acceptor = TlsAcceptor::from(tls::server_config(&key)?);
-    tokio::spawn(links::serve(listener, acceptor, board(&services)));
-    tokio::spawn(clients::serve(socket, services));
-    tokio::spawn(ticks(core.clone(), wake));
+    serve(services, (listener, socket), &key, wake)?;
     Ok(Running {
         engine,
         core,
@@ -217,19 +223,32 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         hub,
         gate,
         archiver,
+        memory,
         _lock: lock,
     })
 }
 
-fn board(services: &Arc<Services>) -> Arc<Switchboard> {
-    Arc::new(Switchboard {
-        core: services.core.clone(),
+/// Takes connections of nodes and of commands, and wakes the controller.
+fn serve(
+    services: Arc<Services>,
+    (nodes, commands): (TcpListener, UnixListener),
+    key: &KeyPair,
+    wake: watch::Receiver<std::time::Instant>,
+) -> anyhow::Result<()> {
+    let core = services.core.clone();
+    let board = Arc::new(Switchboard {
+        core: core.clone(),
         hub: services.hub.clone(),
         services: services.clone(),
         cluster: services.cluster.clone(),
-        key: services.public_key,
+        key: key.public(),
         times: links::Times::default(),
-    })
+    });
+    let acceptor = TlsAcceptor::from(tls::server_config(key)?);
+    tokio::spawn(links::serve(nodes, acceptor, board));
+    tokio::spawn(clients::serve(commands, services));
+    tokio::spawn(ticks::wake(core, wake));
+    Ok(())
 }
 
 fn log_start(cluster: &ClusterConfig, jobs: usize) {
@@ -277,6 +296,7 @@ async fn reload(options: &Options, running: &Running) {
             }
             running.gate.replace(config.submit);
             running.archiver.replace(config.retention);
+            running.memory.set_limit(config.daemon.memory_limit);
             let event = Event::Reconfigured(Box::new(config.cluster));
             let _ = running.core.send(Input::Event(Box::new(event))).await;
             tracing::info!("the configuration was read again");
@@ -340,29 +360,6 @@ fn watchdog() -> tokio::time::Interval {
     let period =
         sd_notify::watchdog_enabled().map_or(Duration::from_secs(3600), |timeout| timeout / 3);
     tokio::time::interval(period.max(Duration::from_millis(100)))
-}
-
-/// Wakes the controller when it wants to be.
-async fn ticks(core: mpsc::Sender<Input>, mut wake: watch::Receiver<std::time::Instant>) {
-    loop {
-        let at = *wake.borrow_and_update();
-        let wait = at.saturating_duration_since(std::time::Instant::now());
-        let wait = wait.clamp(Duration::from_millis(1), Duration::from_secs(5));
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {
-                if core.send(Input::Event(Box::new(Event::Ticked))).await.is_err() {
-                    return;
-                }
-                // Told anew after the turn; sleeps at least a little if it is slow.
-                let _ = tokio::time::timeout(Duration::from_secs(1), wake.changed()).await;
-            }
-            changed = wake.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-            }
-        }
-    }
 }
 
 /// File descriptors that this process may have: all that the system allows it.

@@ -31,11 +31,12 @@ use crate::current_work::{CurrentWork, WorkPage};
 use crate::fair_queue::{FairQueue, is_large};
 use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
+use crate::memory::{Memory, Requester};
 use crate::meter::{Meter, Stopwatch};
 use crate::payloads::Payloads;
 use crate::recovery::{self, Recovered, caught};
 use crate::store::Store;
-use cosy_control::{Batch, ClusterConfig, Controller, Event, Object};
+use cosy_control::{Batch, ClusterConfig, Controller, Event, Object, is_admin};
 use cosy_model::api::{Reply, WHOLE_TURN};
 use cosy_model::{ClockReading, Uid};
 use cosy_proto::keys::KeyPair;
@@ -99,6 +100,8 @@ pub struct Parts {
     pub wakeup: watch::Sender<Instant>,
     /// Durations of turns and reads.
     pub meter: Arc<Meter>,
+    /// How much memory there is for new work.
+    pub memory: Arc<Memory>,
 }
 
 /// Starts the two threads.
@@ -133,6 +136,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         writer: to_writer,
         wakeup: parts.wakeup,
         meter: parts.meter,
+        memory: parts.memory,
         hand: parts.hand,
         unanswered: Unanswered::default(),
         faults: Faults::default(),
@@ -164,6 +168,7 @@ struct Core {
     writer: SyncSender<ToWriter>,
     wakeup: watch::Sender<Instant>,
     meter: Arc<Meter>,
+    memory: Arc<Memory>,
     hand: WorkPage,
     unanswered: Unanswered,
     faults: Faults,
@@ -261,7 +266,7 @@ impl Core {
         Ok(())
     }
 
-    fn handle(&mut self, now: ClockReading, event: Event) -> Result<(), String> {
+    fn handle(&mut self, now: ClockReading, mut event: Event) -> Result<(), String> {
         if let Err(refusal) = self.faults.admit(&event, Instant::now()) {
             match event {
                 Event::Asked { client, .. } => self.hub.answer(client, Reply::Refused(refusal)),
@@ -273,6 +278,7 @@ impl Core {
             }
             return Ok(());
         }
+        self.look_for_memory(&mut event);
         self.unanswered.note(&event);
         self.hand.take(CurrentWork::event(&event));
         let (kind, uid) = kind_of(&event);
@@ -284,6 +290,27 @@ impl Core {
         })?;
         self.meter.turn(kind, uid, watch.took());
         Ok(())
+    }
+
+    /// New work for which there is no memory is refused, unless it was carried out before.
+    fn look_for_memory(&self, event: &mut Event) {
+        let Event::Asked {
+            caller,
+            request,
+            facts,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let who = || Requester {
+            trusted: self.config.lock().is_ok_and(|c| is_admin(&c, caller)),
+            own_jobs: self.controller.jobs_of(caller.user.uid).into(),
+            all_jobs: self.controller.live_jobs() as u64,
+        };
+        if facts.refused.is_none() {
+            facts.refused = self.memory.admit(request, who).err();
+        }
     }
 
     /// `large`: what was decided takes long to write.

@@ -4,6 +4,7 @@ use crate::archiver::Archiver;
 use crate::budget::{self, Budget};
 use crate::engine::Input;
 use crate::hub::Hub;
+use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::pool::{Bounds, Pool};
 use crate::store::Store;
@@ -170,6 +171,8 @@ pub struct Services {
     pub archiver: Arc<Archiver>,
     /// Durations of turns and reads.
     pub meter: Arc<Meter>,
+    /// Memory in use, and how much may be.
+    pub memory: Arc<Memory>,
     /// How long connections may keep it waiting.
     pub times: Times,
     /// What requests pass on their way to the core.

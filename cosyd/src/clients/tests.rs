@@ -48,6 +48,7 @@ pub(crate) fn services(times: Times, answer: usize) -> Arc<Services> {
             .public(),
         users: Arc::default(),
         budgets: Budgets::new(16, 4096),
+        memory: Arc::new(crate::memory::Memory::new(None)),
         pools: Pools::start().expect("threads"),
         meter: Arc::default(),
         archiver: Archiver::start(PathBuf::from("/nowhere"), Retention::default())
