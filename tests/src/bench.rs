@@ -254,6 +254,11 @@ pub fn rss_mib(pid: i32) -> f64 {
     kib_line(&format!("/proc/{pid}/status"), "VmRSS:")
 }
 
+/// The most that it had.
+pub fn peak_mib(pid: i32) -> f64 {
+    kib_line(&format!("/proc/{pid}/status"), "VmHWM:")
+}
+
 /// Its proportional share of memory in MiB.
 pub fn pss_mib(pid: i32) -> f64 {
     kib_line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")

@@ -20,12 +20,19 @@ const NOBODY: u32 = 65_534;
 
 /// A cluster of so many virtual nodes whose rules refuse no reservation.
 pub fn start(nodes: u32) -> Cluster {
+    start_with(nodes, "")
+}
+
+/// The same with these lines in `[policy]`.
+pub fn start_with(nodes: u32, policy: &str) -> Cluster {
+    let usual = Options::default();
     let options = Options {
         cores: CORES,
         memory: "64G",
         virtual_nodes: nodes,
         controller: RULES.into(),
-        ..Options::default()
+        policy: format!("{}{policy}", usual.policy),
+        ..usual
     };
     let cluster = Cluster::start(1, options);
     cluster.open_commands();
