@@ -26,7 +26,7 @@ fn limited() -> (Cluster, u64) {
     cluster.start_cosyd();
     cluster.start_noded(0);
     cluster.nodes[0].await_ready();
-    let limit = (rss(&cluster) / 0.8) as u64 + 12;
+    let limit = ((rss(&cluster) / 0.8) as u64 + 12).max(64);
     let limited = format!("memory_limit = \"{limit}M\"\n{lookup}");
     cluster.reconfigure(|options| options.controller = limited);
     cluster.run(&["cadm", "reload"]).expect(0);
