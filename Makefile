@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
+.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench bench-counts fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -50,6 +50,7 @@ help:
 	@echo "make lint       formatting, lints of Rust, links in doc comments, shell scripts"
 	@echo "make examples   check the example configurations in etc/"
 	@echo "make bench      benchmarks (ARGS='...' for words of its own)"
+	@echo "make bench-counts  instructions of fixed pieces of work, against those written down"
 	@echo "make fuzz       fuzz what faces hostile bytes (SECS=60 for each, TARGETS='...')"
 	@echo "make install    install to PREFIX=$(PREFIX) (below DESTDIR= where packages are made)"
 	@echo "make uninstall  remove what install put there; configuration and state stay"
@@ -209,6 +210,20 @@ bench: build
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-slurm
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary -- --memory 512
+
+# Instructions of fixed pieces of work, the same on a busy machine, against those written down in
+# tests/bench/counts.txt. WRITE=--write writes them down anew.
+WRITE ?=
+bench-counts: export CARGO_PROFILE_RELEASE_LTO = off
+bench-counts: export CARGO_PROFILE_RELEASE_STRIP = none
+bench-counts: need-cargo need-cc
+	@if ! command -v valgrind >/dev/null && [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+	  echo "no valgrind: installing it"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends valgrind; } || true; \
+	fi
+	cargo build --release $(CARGO_FLAGS) --target-dir "$(abspath $(TARGET))/counts" -p cosy-sim --example counts
+	tests/bench/counts.sh "$(TARGET)/counts/release/examples/counts" tests/bench/counts.txt $(WRITE)
 
 # --- install
 

@@ -1,7 +1,7 @@
 //! Putting the daemon together, and taking it apart again.
 
-use crate::archiver::Archiver;
 use crate::allocator;
+use crate::archiver::Archiver;
 use crate::background::{self, Background, Workers};
 use crate::clients::{self, Budgets, Pools, Services, Times};
 use crate::config::{self, Config, DaemonConfig};
