@@ -29,6 +29,50 @@ pub(crate) struct Masks {
     part: NodeMask,
 }
 
+/// The nodes that are idle as one running job after the other ends, remembered every few ends: each place
+/// that is looked for in a pass walks over the same ends.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Vacated {
+    /// After so many ends each: the place of the next, when the last of them is, and the idle nodes.
+    known: Vec<(Place, Time, NodeMask)>,
+    /// How many ends the walk has come by.
+    walked: usize,
+    /// Jobs that the pass had started then.
+    started: usize,
+}
+
+/// So many ends lie between two that are remembered.
+const EVERY: usize = 32;
+
+impl Vacated {
+    pub fn clear(&mut self) {
+        self.known.clear();
+    }
+
+    /// Begins a walk that goes to `at`, as near to it as is known. `idle` are the nodes that are idle now.
+    fn jump(&mut self, started: usize, at: Time, idle: &mut NodeMask) -> Place {
+        if self.started != started {
+            (self.started, self.walked) = (started, 0);
+            self.known.clear();
+        }
+        let before = self.known.partition_point(|(_, last, _)| *last <= at);
+        self.walked = before * EVERY;
+        let last = before.checked_sub(1).and_then(|last| self.known.get(last));
+        last.map_or(Ends::START, |(next, _, then)| {
+            idle.set_to(then);
+            *next
+        })
+    }
+
+    /// One more job has ended, at `at`; `next` is the place behind it.
+    fn walked(&mut self, next: Place, at: Time, idle: &NodeMask) {
+        self.walked += 1;
+        if self.walked == (self.known.len() + 1) * EVERY {
+            self.known.push((next, at, idle.clone()));
+        }
+    }
+}
+
 /// Something to choose nodes for: a window of time, and what ends before it.
 #[derive(Clone, Copy)]
 struct Slot {
@@ -142,11 +186,7 @@ impl Scheduler {
                 from = self.next_given_back(pass, queue_key, at)?;
                 continue;
             }
-            while let Some(end) = pool.ends.get(next).filter(|e| e.at.max(soon) <= at) {
-                let ended = (end.at.max(soon), pass.now);
-                self.vacate(&mut pass.masks.idle, group, end.run, ended);
-                next = pool.ends.after(next);
-            }
+            next = self.idle_at(pass, group, (&pool.ends, next, at));
             let slot = Slot {
                 at,
                 end: at + length,
@@ -225,6 +265,29 @@ impl Scheduler {
             taken.take_first(class, count, None);
         }
         Some((at, NodeSet::of(taken)))
+    }
+
+    /// Brings the idle nodes from those before `next` to those at `at`. The place of the next end.
+    fn idle_at(
+        &self,
+        pass: &mut Pass,
+        group: &Group,
+        (ends, mut next, at): (&Ends, Place, Time),
+    ) -> Place {
+        let soon = Time(pass.now.0.saturating_add(1));
+        if group.everywhere && next == Ends::START {
+            let started = pass.started.len();
+            next = pass.vacated.jump(started, at, &mut pass.masks.idle);
+        }
+        while let Some(end) = ends.get(next).filter(|e| e.at.max(soon) <= at) {
+            let ended = (end.at.max(soon), pass.now);
+            self.vacate(&mut pass.masks.idle, group, end.run, ended);
+            next = ends.after(next);
+            if group.everywhere {
+                pass.vacated.walked(next, ended.0, &pass.masks.idle);
+            }
+        }
+        next
     }
 
     /// A running job ends at `at`: its nodes become idle.

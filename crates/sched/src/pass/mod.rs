@@ -23,7 +23,7 @@ use crate::scheduler::Scheduler;
 use crate::shadow::Shadow;
 use crate::timeline::Timeline;
 use crate::waiting_line::{GroupId, QueueKey};
-use crate::whole_nodes::Masks;
+use crate::whole_nodes::{Masks, Vacated};
 use crate::{NodeMask, OrderKey};
 use cosy_model::{JobId, NodeId, Span, Time, WaitReason};
 
@@ -68,7 +68,7 @@ pub(crate) struct Pass {
     /// The head: the last job that was given a guarantee.
     head: Option<(OrderKey, QueueKey)>,
     heads: Vec<(JobId, WaitReason)>,
-    started: Vec<OrderKey>,
+    pub started: Vec<OrderKey>,
     /// Bits of groups of which a job might start, and for each bit how many cannot.
     groups: u64,
     hopeless: [u32; BITS],
@@ -76,6 +76,7 @@ pub(crate) struct Pass {
     /// Which jobs that share nodes cannot start.
     hopeless_sharing: Hopeless,
     pub masks: Masks,
+    pub vacated: Vacated,
     /// The idle nodes that the head's place needs, as long as numbers tell it.
     pub kept: NodeMask,
     /// The set of a job that has ended.
@@ -114,6 +115,7 @@ impl Default for Pass {
             gave_up: false,
             hopeless_sharing: Hopeless::default(),
             masks: Masks::default(),
+            vacated: Vacated::default(),
             kept: NodeMask::default(),
             spare_set: None,
             profile: Profile::default(),
@@ -148,6 +150,7 @@ impl Pass {
         self.heads.clear();
         self.started.clear();
         self.kept.clear();
+        self.vacated.clear();
         self.profile.clear();
         self.lacks.clear();
     }
