@@ -313,7 +313,7 @@ impl Controller {
     fn tick(&mut self, now: Time) {
         check_clocks(&mut self.rooms, &mut self.turn);
         check_nodes(&mut self.rooms, &mut self.turn);
-        check_limits(&self.rooms.config, &self.rooms.machine, &self.rooms.jobs, &mut self.turn);
+        check_limits(&self.rooms.config, &mut self.rooms.machine, &self.rooms.jobs, &mut self.turn);
         check_users(
             &self.rooms.config,
             &self.rooms.queues,

@@ -49,6 +49,8 @@ pub(crate) struct Machine {
     changes: Changes,
     /// Nodes that are waited for since the controller has started.
     returning: Returning,
+    /// The node at which the next turn goes on to look for jobs that are late.
+    next_for_limits: usize,
 }
 
 impl Machine {
@@ -103,6 +105,33 @@ impl Machine {
     /// All nodes, in the order of their numbers.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// The nodes on which jobs are looked for next that are late, each at most once: until nodes and jobs on
+    /// them are `most`.
+    pub fn next_for_limits(&mut self, most: usize) -> impl Iterator<Item = &Node> {
+        let (mut count, mut looks) = (0, 0);
+        let first = self.next_for_limits.min(self.nodes.len());
+        let all = || {
+            self.nodes
+                .iter()
+                .skip(first)
+                .chain(self.nodes.iter().take(first))
+        };
+        for node in all() {
+            if looks >= most {
+                break;
+            }
+            looks += 1 + node.jobs.len();
+            count += 1;
+        }
+        self.next_for_limits = (first + count) % self.nodes.len().max(1);
+        let nodes = self.nodes.iter();
+        nodes
+            .clone()
+            .skip(first)
+            .chain(nodes.take(first))
+            .take(count)
     }
 
     /// All numbers of nodes.

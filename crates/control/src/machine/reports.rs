@@ -17,6 +17,8 @@ use cosy_model::{JobId, NodeId, Span, Time, User};
 
 /// A node that has not ended a job so long after its limit and grace is told again.
 const LIMIT_MARGIN: Span = Span::from_secs(30);
+/// Nodes and jobs on them of which one turn looks whether they are late, about.
+const LIMITS_LOOKED_AT: usize = 2000;
 
 pub(crate) fn seen(clocks: &Clocks, machine: &mut Machine, now: Time, link: LinkId) {
     machine.heard_from(link, now, clocks.listened);
@@ -160,17 +162,18 @@ pub(crate) fn order_late(rooms: &mut Rooms, turn: &mut Turn, user: &User) {
     }
 }
 
-/// Jobs whose node should have ended them long ago.
+/// Ends jobs whose node should have ended them long ago. So many nodes and jobs on them are looked at in one
+/// turn; the next one goes on behind them.
 pub(crate) fn check_limits(
     config: &ClusterConfig,
-    machine: &Machine,
+    machine: &mut Machine,
     jobs: &Jobs,
     turn: &mut Turn,
 ) {
     let now = turn.now();
     let grace = config.policy.grace;
     let mut late = Vec::new();
-    for node in machine.nodes() {
+    for node in machine.next_for_limits(LIMITS_LOOKED_AT) {
         for id in &node.jobs {
             let Some(job) = jobs.get(id) else {
                 continue;
@@ -185,6 +188,9 @@ pub(crate) fn check_limits(
             }
         }
     }
+    // Of a job with several nodes its first one is told, once.
+    late.sort_unstable();
+    late.dedup();
     for (id, first) in late {
         let Some(key) = jobs.get(&id).map(Job::key) else {
             continue;
