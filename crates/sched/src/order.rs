@@ -35,6 +35,23 @@ pub struct OrderKey {
     pub job: JobId,
 }
 
+impl OrderKey {
+    /// First come, first served: of a user and a queue like all others.
+    pub const fn first_come(job: JobId, submit: Time) -> Self {
+        Self {
+            ahead: None,
+            no_place: false,
+            queue_priority: 0,
+            level: AccessLevel::Allow,
+            score: 0,
+            nice: 0,
+            submit,
+            rank: job,
+            job,
+        }
+    }
+}
+
 impl Ord for OrderKey {
     fn cmp(&self, other: &Self) -> Ordering {
         let ahead = |key: &Self| key.ahead.unwrap_or(Time(i64::MAX));
@@ -62,15 +79,10 @@ mod tests {
 
     fn key(queue_priority: i32, level: AccessLevel, nice: i64, submit: i64, job: u64) -> OrderKey {
         OrderKey {
-            ahead: None,
-            no_place: false,
             queue_priority,
             level,
-            score: 0,
             nice,
-            submit: Time(submit),
-            rank: JobId(job),
-            job: JobId(job),
+            ..OrderKey::first_come(JobId(job), Time(submit))
         }
     }
 

@@ -90,14 +90,12 @@ impl Timeline {
     /// as fewer than `least` are left.
     pub fn keep_clear(&self, clear: &mut NodeMask, (start, end): (Time, Time), least: u32) -> bool {
         if self.steps.is_empty() {
-            let all = self.bookings.iter();
-            let during = all.filter(|b| b.start < end && start < b.end);
             let before = clear.count();
             let mut any = false;
-            during.for_each(|booking| {
+            for (_, nodes) in self.during((start, end)) {
                 any = true;
-                clear.take_set(&booking.nodes);
-            });
+                clear.take_set(nodes);
+            }
             return if any { clear.count() } else { before } >= least;
         }
         let first = self.steps.partition_point(|(at, _)| *at <= start);

@@ -310,21 +310,11 @@ mod tests {
     use super::*;
     use crate::hopeless::{CLASSES, Hopeless};
     use crate::lacks::Lacks;
-    use cosy_model::{AccessLevel, JobId, Time};
+    use cosy_model::{JobId, Time};
     use std::collections::BTreeMap;
 
     fn key(at: u64) -> OrderKey {
-        OrderKey {
-            ahead: None,
-            no_place: false,
-            queue_priority: 0,
-            level: AccessLevel::Allow,
-            score: 0,
-            nice: 0,
-            submit: Time(at as i64),
-            rank: JobId(at),
-            job: JobId(at),
-        }
+        OrderKey::first_come(JobId(at), Time(at as i64))
     }
 
     fn queue_key(dice: u64) -> QueueKey {

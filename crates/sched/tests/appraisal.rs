@@ -5,9 +5,7 @@
 mod common;
 
 use common::{Pair, Step, clusters, mask, requests, steps};
-use cosy_model::{
-    AccessLevel, Amounts, JobId, NodeId, NodeShare, QueueId, ReservationId, Span, Su, Time,
-};
+use cosy_model::{Amounts, JobId, NodeId, NodeShare, QueueId, ReservationId, Span, Su, Time};
 use cosy_sched::appraise::{
     Appraisal, Estimate, Inquiry, JointRequest, Listed, Starts, Tariff, choose,
 };
@@ -33,17 +31,7 @@ fn one_core() -> Amounts {
 fn whole_job(id: u64, nodes: u32, limit: i64, preferred: u32) -> WaitingJob {
     WaitingJob {
         holds: cosy_sched::Holds::NONE,
-        key: OrderKey {
-            ahead: None,
-            no_place: false,
-            queue_priority: 0,
-            level: AccessLevel::Allow,
-            score: 0,
-            nice: 0,
-            submit: Time(id as i64 - 1000),
-            rank: JobId(id),
-            job: JobId(id),
-        },
+        key: OrderKey::first_come(JobId(id), Time(id as i64 - 1000)),
         queue: QueueId(0),
         demand: Arc::new(Demand::from(Component {
             nodes: Some(nodes),

@@ -4,9 +4,7 @@
 mod common;
 
 use common::mask;
-use cosy_model::{
-    AccessLevel, Amounts, JobId, MiB, QueueId, ReservationId, Span, Time, WaitReason,
-};
+use cosy_model::{Amounts, JobId, MiB, QueueId, ReservationId, Span, Time, WaitReason};
 use cosy_sched::{
     Block, Component, Demand, Hold, HoldAmount, Holds, OrderKey, Policy, PoolId, PoolKind,
     PoolSpec, Scheduler, WaitingJob,
@@ -31,17 +29,7 @@ fn job(id: u64, queue: u16, nodes: u32, limit: i64, holds: &[(PoolId, HoldAmount
         amount: *amount,
     };
     WaitingJob {
-        key: OrderKey {
-            ahead: None,
-            no_place: false,
-            queue_priority: 0,
-            level: AccessLevel::Allow,
-            score: 0,
-            nice: 0,
-            submit: Time(0),
-            rank: JobId(id),
-            job: JobId(id),
-        },
+        key: OrderKey::first_come(JobId(id), Time(0)),
         queue: QueueId(queue),
         demand: Arc::new(Demand::from(Component {
             nodes: Some(nodes),

@@ -5,8 +5,7 @@ mod common;
 
 use common::{Pair, clusters, mask, steps};
 use cosy_model::{
-    AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
-    WaitReason,
+    Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time, WaitReason,
 };
 use cosy_sched::{Block, Component, Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use proptest::prelude::*;
@@ -23,17 +22,7 @@ fn cores(cores: u32) -> Amounts {
 fn whole(id: u64, nodes: u32, limit: Span, allowed: NodeMask) -> WaitingJob {
     WaitingJob {
         holds: cosy_sched::Holds::NONE,
-        key: OrderKey {
-            ahead: None,
-            no_place: false,
-            queue_priority: 0,
-            level: AccessLevel::Allow,
-            score: 0,
-            nice: 0,
-            submit: Time(0),
-            rank: JobId(id),
-            job: JobId(id),
-        },
+        key: OrderKey::first_come(JobId(id), Time(0)),
         queue: QueueId(0),
         demand: Arc::new(Demand::from(Component {
             nodes: Some(nodes),

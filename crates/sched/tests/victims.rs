@@ -5,8 +5,7 @@ mod common;
 
 use common::{Pair, Request, mask};
 use cosy_model::{
-    AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
-    WaitReason,
+    Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time, WaitReason,
 };
 use cosy_sched::{
     Block, Candidate, Component, Hold, HoldAmount, Holds, Leaver, NodeMask, OrderKey, Policy,
@@ -431,15 +430,8 @@ fn a_large_machine() {
             planner.set_pool(PoolId(1), spec);
         }
         let key = OrderKey {
-            ahead: None,
-            no_place: false,
             queue_priority: 9,
-            level: AccessLevel::Allow,
-            score: 0,
-            nice: 0,
-            submit: Time(0),
-            rank: JobId(99_999),
-            job: JobId(99_999),
+            ..OrderKey::first_come(JobId(99_999), Time(0))
         };
         let limit = Span::from_secs(60);
         let job = WaitingJob {

@@ -4,16 +4,15 @@
 //! It reads no clock and draws no chance. `make bench-counts` counts each from outside and compares: only
 //! what happens in [`measured`] counts, not what it is done on.
 
+mod common;
+
+use common::{Dice, MACHINE, jobs};
 use cosy_model::api::{Column, JobField, NO_NUMBER, Reply, Request, Submission, Table};
-use cosy_model::{
-    AccessLevel, Amounts, JobId, JobSpec, MiB, OsText, Program, QueueId, Span, Su, Time, limits,
-};
+use cosy_model::{Amounts, JobId, JobSpec, MiB, OsText, Program, QueueId, Span, Su, Time, limits};
 use cosy_proto::frame::{self, HEADER};
 use cosy_sched::appraise::{Inquiry, Listed, Starts, Tariff};
 use cosy_sched::{Component, Demand, Holds, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use cosy_sim::cosy::controller_replay;
-use cosy_sim::replay::Machine;
-use cosy_sim::workload::Job;
 use cosy_slurm::job::{ClusterFacts, JobView};
 use cosy_slurm::squeue::cells::ValueStyle;
 use cosy_slurm::squeue::options::Query;
@@ -63,19 +62,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// A small generator of numbers (splitmix64): same seed, same numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
-
 fn amounts(cores: u32) -> Amounts {
     Amounts {
         cores,
@@ -106,17 +92,7 @@ fn shared(tasks: u32, cores: u32, of: usize) -> Arc<Demand> {
 
 fn waiting(id: u64, demand: Arc<Demand>, limit: Span) -> WaitingJob {
     WaitingJob {
-        key: OrderKey {
-            ahead: None,
-            no_place: false,
-            queue_priority: 0,
-            level: AccessLevel::Allow,
-            score: 0,
-            nice: 0,
-            submit: Time(id.cast_signed()),
-            rank: JobId(id),
-            job: JobId(id),
-        },
+        key: OrderKey::first_come(JobId(id), Time(id.cast_signed())),
         queue: QueueId(0),
         demand,
         limit,
@@ -201,34 +177,7 @@ fn appraisal() -> String {
 }
 
 fn controller() -> String {
-    const MACHINE: Machine = Machine {
-        nodes: 64,
-        cores: 32,
-    };
-    let mut dice = Dice(16);
-    let mut submit = 0;
-    let job = |id| {
-        submit += dice.below(60_000) as i64;
-        let limit = Span::from_secs(600 + dice.below(20_000) as i64);
-        let nodes = (dice.below(4) == 0).then(|| 1 + dice.below(16) as u32);
-        Job {
-            qos: 0,
-            id,
-            line: 0,
-            submit: Time(submit),
-            run: Span(limit.ms() * (10 + dice.below(90) as i64) / 100),
-            limit,
-            processors: nodes
-                .map_or_else(|| 1 + dice.below(64) as u32, |nodes| nodes * MACHINE.cores),
-            nodes,
-            cancel: None,
-            recorded_wait: None,
-            user: dice.below(50) as u32,
-            account: 0,
-            queue: 0,
-        }
-    };
-    let jobs: Vec<Job> = (1..=10_000).map(job).collect();
+    let jobs = jobs(10_000);
     let starts = measured(|| controller_replay::starts(MACHINE, Policy::default(), &jobs));
     format!("{} jobs started", starts.iter().flatten().count())
 }

@@ -5,7 +5,7 @@
 //! what starts; the same workload gives the same replay.
 
 use crate::workload::{Job, Workload};
-use cosy_model::{AccessLevel, Amounts, JobId, MiB, NodeShare, QueueId, Span, Time};
+use cosy_model::{Amounts, JobId, MiB, NodeShare, QueueId, Span, Time};
 use cosy_sched::{Component, Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
@@ -229,14 +229,7 @@ pub(crate) fn waiting(at: u64, job: &Job, demand: &Arc<Demand>) -> WaitingJob {
 /// Within a priority the order of service is that of the indices.
 fn key(at: usize, job: &Job, priorities: &[i32]) -> OrderKey {
     OrderKey {
-        ahead: None,
-        no_place: false,
         queue_priority: priorities.get(job.queue as usize).copied().unwrap_or(0),
-        level: AccessLevel::Allow,
-        score: 0,
-        nice: 0,
-        submit: job.submit,
-        rank: JobId(at as u64),
-        job: JobId(at as u64),
+        ..OrderKey::first_come(JobId(at as u64), job.submit)
     }
 }

@@ -12,7 +12,7 @@ mod appraisals;
 mod flows;
 mod workflows;
 
-use cosy_model::{AccessLevel, Amounts, JobId, MiB, QueueId, Span, Time};
+use cosy_model::{Amounts, JobId, MiB, QueueId, Span, Time};
 use cosy_sched::{
     Block, Component, Demand, Forecast, NodeMask, OrderKey, Plan, Policy, Scheduler, WaitingJob,
 };
@@ -158,17 +158,7 @@ struct Job {
 }
 
 fn job(id: u64, submit: i64, demand: &Arc<Demand>, limit: Span, runs: Span) -> Job {
-    let key = OrderKey {
-        ahead: None,
-        no_place: false,
-        queue_priority: 0,
-        level: AccessLevel::Allow,
-        score: 0,
-        nice: 0,
-        submit: Time(submit),
-        rank: JobId(id),
-        job: JobId(id),
-    };
+    let key = OrderKey::first_come(JobId(id), Time(submit));
     let waiting = WaitingJob {
         holds: cosy_sched::Holds::NONE,
         key,

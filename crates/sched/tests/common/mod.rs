@@ -356,15 +356,10 @@ impl Pair {
         WaitingJob {
             holds: holds.clone(),
             key: OrderKey {
-                ahead: None,
-                no_place: false,
                 queue_priority: i32::from(request.queue) / 2,
                 level: level[usize::from(request.level)],
-                score: 0,
                 nice: request.nice,
-                submit: Time(self.now),
-                rank: job,
-                job,
+                ..OrderKey::first_come(job, Time(self.now))
             },
             queue: QueueId(request.queue),
             demand: Arc::new(demand),

@@ -8,6 +8,8 @@
 //! and the wire are not in it.
 #![allow(clippy::disallowed_methods)] // this program is here to read the clock
 
+#[path = "../common/mod.rs"]
+mod common;
 mod site;
 
 use cosy_control::{Controller, ReservationPolicy};

@@ -1,6 +1,7 @@
 //! A site with a thousand accounts, ten thousand users and five hundred qualities of service, and
 //! its jobs.
 
+use crate::common::Dice;
 use cosy_control::PriorityConfig;
 use cosy_model::policy::{
     AdminLevel, AssociationChange, AssociationKey, Enforce, LimitKey, LimitKind, PolicyChange,
@@ -220,19 +221,6 @@ pub fn site(rules: Rules, users: &[String]) -> Site<'_> {
             safe: on,
         },
         policy: if on { changes() } else { Vec::new() },
-    }
-}
-
-/// A small generator of numbers (splitmix64): same seed, same numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
     }
 }
 

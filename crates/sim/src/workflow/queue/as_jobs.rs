@@ -6,7 +6,7 @@
 
 use super::simulation::{Event, Run};
 use super::state::{TaskRef, TaskSlot, TaskState};
-use cosy_model::{AccessLevel, QueueId, Span, Time};
+use cosy_model::{QueueId, Span, Time};
 use cosy_sched::{OrderKey, WaitingJob};
 use std::sync::Arc;
 
@@ -34,17 +34,7 @@ impl Run<'_> {
     fn job(&self, of: TaskRef) -> WaitingJob {
         WaitingJob {
             holds: cosy_sched::Holds::NONE,
-            key: OrderKey {
-                ahead: None,
-                no_place: false,
-                queue_priority: 0,
-                level: AccessLevel::Allow,
-                score: 0,
-                nice: 0,
-                submit: self.simulation.flows[of.flow].at,
-                rank: of.job(),
-                job: of.job(),
-            },
+            key: OrderKey::first_come(of.job(), self.simulation.flows[of.flow].at),
             queue: QueueId(0),
             demand: Arc::clone(&self.task_demand),
             limit: self.limit(of),
