@@ -4,7 +4,7 @@
 
 use crate::archiver::Archiver;
 use crate::budget::Requester;
-use crate::config::{self, DaemonConfig};
+use crate::config::{self, Config, DaemonConfig};
 use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
@@ -120,8 +120,8 @@ pub struct Background {
     pub config_file: PathBuf,
     /// The present configuration of the daemon.
     pub daemon: DaemonConfig,
-    /// The present configuration of the cluster.
-    pub cluster: Arc<Mutex<ClusterConfig>>,
+    /// Takes what is read again.
+    pub in_force: InForce,
     /// Compute plans and prices.
     pub workers: Workers,
     /// Where results wait for room in the core's mailbox.
@@ -130,12 +130,31 @@ pub struct Background {
     pub resolver: Pool<()>,
     /// Runs the mail command, once for each mail.
     pub post: Pool<()>,
-    /// Takes the rules at submission that were read again.
+}
+
+/// What of the configuration takes effect without a restart.
+#[derive(Clone)]
+pub struct InForce {
+    /// The present configuration of the cluster.
+    pub cluster: Arc<Mutex<ClusterConfig>>,
+    /// Has the rules at submission.
     pub gate: Arc<Gate>,
-    /// Takes how long history is kept, when that was read again.
+    /// Knows how long history is kept.
     pub archiver: Arc<Archiver>,
-    /// Memory in use, and how much may be.
+    /// Knows how much memory there may be.
     pub memory: Arc<Memory>,
+}
+
+impl InForce {
+    /// Takes a configuration that was read again.
+    pub fn replace(&self, config: &Config) {
+        if let Ok(mut cluster) = self.cluster.lock() {
+            *cluster = config.cluster.clone();
+        }
+        self.gate.replace(config.submit.clone());
+        self.archiver.replace(config.retention);
+        self.memory.set_limit(config.daemon.memory_limit);
+    }
 }
 
 /// A mail must be on its way after so long.
@@ -250,12 +269,7 @@ impl Background {
     fn reload(&self) -> Result<(ClusterConfig, Vec<&'static str>), String> {
         let config = config::read(&self.config_file)
             .map_err(|f| format!("the configuration has faults; nothing was changed: {f}"))?;
-        if let Ok(mut cluster) = self.cluster.lock() {
-            *cluster = config.cluster.clone();
-        }
-        self.gate.replace(config.submit);
-        self.archiver.replace(config.retention);
-        self.memory.set_limit(config.daemon.memory_limit);
+        self.in_force.replace(&config);
         Ok((config.cluster, self.daemon.changed(&config.daemon)))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::allocator;
 use crate::archiver::Archiver;
-use crate::background::{self, Background, Workers};
+use crate::background::{self, Background, InForce, Workers};
 use crate::clients::{self, Budgets, Pools, Services, Times};
 use crate::config::{self, Config, DaemonConfig};
 use crate::current_work::WorkPage;
@@ -100,11 +100,8 @@ struct Running {
     engine: engine::Engine,
     core: mpsc::Sender<Input>,
     daemon: DaemonConfig,
-    cluster: Arc<Mutex<ClusterConfig>>,
     hub: Arc<Hub>,
-    gate: Arc<Gate>,
-    archiver: Arc<Archiver>,
-    memory: Arc<Memory>,
+    in_force: InForce,
     _lock: Flock<File>,
 }
 
@@ -141,10 +138,11 @@ fn is_full(dir: &Path) -> bool {
 }
 
 async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
-    let gate = Arc::new(Gate::new(config.submit));
-    let retention = config.retention;
     let Config {
-        daemon, cluster, ..
+        daemon,
+        cluster,
+        submit,
+        retention,
     } = config;
     make_dir(&daemon.state_dir, 0o700)?;
     close_to_others(&daemon.state_dir, 0o700)?;
@@ -157,26 +155,26 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let Recovered { controller, first } = recovery::at_start(&mut store, &cluster, &hand, death)?;
     allocator::give_free_memory_back();
     log_start(&cluster, controller.live_jobs());
-    let cluster = Arc::new(Mutex::new(cluster));
+    let in_force = InForce {
+        cluster: Arc::new(Mutex::new(cluster)),
+        gate: Arc::new(Gate::new(submit)),
+        archiver: Archiver::start(database.clone(), retention)?,
+        memory: Memory::watched(daemon.memory_limit)?,
+    };
     let hub = Arc::new(Hub::default());
     let inputs = mpsc::channel(MAILBOX);
     let core = inputs.0.clone();
     let (wakeup, wake) = watch::channel(std::time::Instant::now());
-    let archiver = Archiver::start(database.clone(), retention)?;
-    let memory = Memory::watched(daemon.memory_limit)?;
     let outside = Background {
         core: core.clone(),
         hub: hub.clone(),
         config_file: options.config.clone(),
         daemon: daemon.clone(),
-        cluster: cluster.clone(),
+        in_force: in_force.clone(),
         workers: Workers::start(&core)?,
         runtime: tokio::runtime::Handle::current(),
         resolver: background::start_resolver()?,
         post: background::start_post()?,
-        gate: gate.clone(),
-        archiver: archiver.clone(),
-        memory: memory.clone(),
     };
     // Whatever may fail for want of room comes before the engine, which has the store.
     let listener = listen_for_nodes(&daemon).await?;
@@ -189,19 +187,19 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         controller,
         first,
         hand,
-        config: cluster.clone(),
+        config: in_force.cluster.clone(),
         hub: hub.clone(),
         outside,
         key: KeyPair::from_pkcs8(key.pkcs8())?,
         inputs,
         wakeup,
         meter: meter.clone(),
-        memory: memory.clone(),
+        memory: in_force.memory.clone(),
     })?;
     let services = Arc::new(Services {
         core: core.clone(),
         hub: hub.clone(),
-        cluster: cluster.clone(),
+        cluster: in_force.cluster.clone(),
         lookup_command: daemon.lookup_command.clone(),
         database,
         public_key: key.public(),
@@ -209,21 +207,18 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         budgets: Budgets::new(daemon.connections_per_user, allowed_files()),
         pools: Pools::start()?,
         meter,
-        archiver: archiver.clone(),
-        memory: memory.clone(),
+        archiver: in_force.archiver.clone(),
+        memory: in_force.memory.clone(),
         times: Times::default(),
-        gate: gate.clone(),
+        gate: in_force.gate.clone(),
     });
     serve(services, (listener, socket), &key, wake)?;
     Ok(Running {
         engine,
         core,
         daemon,
-        cluster,
         hub,
-        gate,
-        archiver,
-        memory,
+        in_force,
         _lock: lock,
     })
 }
@@ -291,12 +286,7 @@ async fn reload(options: &Options, running: &Running) {
             for key in running.daemon.changed(&config.daemon) {
                 tracing::warn!("{key} has changed: it takes effect when cosyd is restarted");
             }
-            if let Ok(mut cluster) = running.cluster.lock() {
-                *cluster = config.cluster.clone();
-            }
-            running.gate.replace(config.submit);
-            running.archiver.replace(config.retention);
-            running.memory.set_limit(config.daemon.memory_limit);
+            running.in_force.replace(&config);
             let event = Event::Reconfigured(Box::new(config.cluster));
             let _ = running.core.send(Input::Event(Box::new(event))).await;
             tracing::info!("the configuration was read again");

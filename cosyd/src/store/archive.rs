@@ -9,7 +9,7 @@
 use super::archives::{FOLDER, LAYOUT, Month};
 use super::{Store, StoreError};
 use cosy_model::Time;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -95,6 +95,12 @@ const FOLLOWING: [Following; 4] = [
 const SUBMISSION: &str =
     "base, ids, uid, user, queue, name, account, submit, row, environment, script, flow, dropped";
 
+/// Nothing will start a job of the submission `s` again.
+pub(super) const LIVES_NO_MORE: &str = "
+    NOT EXISTS (SELECT 1 FROM live_submissions l WHERE l.base = s.base)
+    AND NOT EXISTS (SELECT 1 FROM set_aside a
+        WHERE a.source = 'job' AND a.object = CAST(s.base AS TEXT))";
+
 /// How far a walk through old jobs has come.
 #[derive(Debug)]
 pub struct Walk {
@@ -166,6 +172,23 @@ impl Store {
         })
     }
 
+    /// Ends and ids of the next jobs that ended before a moment, behind that end and id.
+    pub(super) fn ended_after(
+        &self,
+        (ended, id): (i64, u64),
+        before: Time,
+        most: usize,
+    ) -> Result<Vec<(i64, u64)>, StoreError> {
+        self.sql(|c| {
+            c.prepare_cached(
+                "SELECT ended, id FROM jobs WHERE ended IS NOT NULL AND ended < ?1
+                 AND ended >= ?2 AND (ended > ?2 OR id > ?3) ORDER BY ended, id LIMIT ?4",
+            )?
+            .query_map(params![before.0, ended, id, most], |r| Ok((r.get(0)?, r.get(1)?)))?
+            .collect()
+        })
+    }
+
     /// Gives some of the room that is free in the file back to the disk; true when there is more.
     /// A store that an earlier release made keeps its room, and fills it again.
     ///
@@ -225,16 +248,7 @@ impl Store {
 
     /// The next submissions of one month that may leave; true when that was all.
     fn next_units(&self, before: Time, walk: &mut Walk) -> Result<(Vec<Unit>, bool), StoreError> {
-        let ended: Vec<(i64, u64)> = self.sql(|c| {
-            c.prepare_cached(
-                "SELECT ended, id FROM jobs WHERE ended IS NOT NULL AND ended < ?1
-                 AND ended >= ?2 AND (ended > ?2 OR id > ?3) ORDER BY ended, id LIMIT ?4",
-            )?
-            .query_map(params![before.0, walk.after.0, walk.after.1, LOOKS], |r| {
-                Ok((r.get(0)?, r.get(1)?))
-            })?
-            .collect()
-        })?;
+        let ended = self.ended_after(walk.after, before, LOOKS)?;
         let done = ended.len() < LOOKS;
         let (mut units, mut rows, mut bytes): (Vec<Unit>, _, _) = (Vec::new(), 0, 0);
         for place in ended {
@@ -258,17 +272,14 @@ impl Store {
     /// The submission with that number when it may leave, and bytes of it.
     fn unit(&self, base: u64, before: Time) -> Result<Option<(Unit, u64)>, StoreError> {
         let found: Option<(u64, u64, u64, i64, i64)> = self.sql(|c| {
-            c.prepare_cached(
+            c.prepare_cached(&format!(
                 "SELECT s.ids, LENGTH(s.row) + LENGTH(s.environment) + LENGTH(s.script),
                         COUNT(j.ended), MAX(j.ended), MIN(s.submit, MIN(COALESCE(j.start, s.submit)))
                  FROM submissions s JOIN jobs j ON j.id >= s.base AND j.id < s.base + s.ids
-                 WHERE s.base = ?1
-                 AND NOT EXISTS (SELECT 1 FROM live_submissions l WHERE l.base = s.base)
+                 WHERE s.base = ?1 AND {LIVES_NO_MORE}
                  AND NOT EXISTS (SELECT 1 FROM flows f WHERE f.id = s.flow AND f.live = 1)
-                 AND NOT EXISTS (SELECT 1 FROM set_aside a
-                     WHERE a.source = 'job' AND a.object = CAST(s.base AS TEXT))
                  GROUP BY s.base",
-            )?
+            ))?
             .query_row([base], |r| {
                 Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?))
             })
@@ -424,19 +435,12 @@ impl Store {
         }
     }
 
-    /// A transaction that only writes into the archive at hand.
+    /// A transaction that only writes into the archive at hand: the store is not locked.
     fn in_archive(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let sql = |source| StoreError::Sql {
-            path: path.clone(),
-            source,
-        };
-        let transaction = self.connection.transaction().map_err(sql)?;
-        work(&transaction).map_err(sql)?;
-        transaction.commit().map_err(sql)
+        self.transact(TransactionBehavior::Deferred, work)
     }
 }
 

@@ -29,16 +29,11 @@ pub struct Month(pub u32);
 impl Month {
     /// The month of a moment; what is before 1970 belongs to its first month.
     pub fn of(time: Time) -> Self {
-        // Days to dates by Howard Hinnant's `civil_from_days`, from 1970 on.
-        let days = (time.0.max(0) / 86_400_000).min(2_932_896) + 719_468;
-        let era = days / 146_097;
-        let day_of_era = days % 146_097;
-        let year_of_era =
-            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let from_march = (5 * day_of_year + 2) / 153;
-        let months = (era * 400 + year_of_era) * 12 + from_march + 2;
-        Self(u32::try_from(months - 1970 * 12).unwrap_or(0))
+        let last = jiff::Timestamp::MAX.as_millisecond();
+        let at = jiff::Timestamp::from_millisecond(time.0.clamp(0, last)).unwrap_or_default();
+        let date = jiff::tz::Offset::UTC.to_datetime(at).date();
+        let months = (i32::from(date.year()) - 1970) * 12 + i32::from(date.month()) - 1;
+        Self(u32::try_from(months).unwrap_or(0))
     }
 }
 

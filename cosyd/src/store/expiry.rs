@@ -4,6 +4,7 @@
 //! What always holds: a submission of which a job has not ended, or that is set aside, keeps its
 //! script; the latest event stays, whose number and time the next start goes on from.
 
+use super::archive::LIVES_NO_MORE;
 use super::{Store, StoreError};
 use cosy_model::Time;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
@@ -24,14 +25,7 @@ impl Store {
                 .optional()
         })?;
         let place = place.unwrap_or((i64::MIN, 0));
-        let ended: Vec<(i64, u64)> = self.sql(|c| {
-            c.prepare_cached(
-                "SELECT ended, id FROM jobs WHERE ended IS NOT NULL AND ended < ?1
-                 AND ended >= ?2 AND (ended > ?2 OR id > ?3) ORDER BY ended, id LIMIT ?4",
-            )?
-            .query_map(params![before.0, place.0, place.1, ROWS], |r| Ok((r.get(0)?, r.get(1)?)))?
-            .collect()
-        })?;
+        let ended = self.ended_after(place, before, ROWS)?;
         let Some(last) = ended.last().copied() else {
             self.drop_late(before, now)?;
             return Ok(true);
@@ -139,15 +133,12 @@ fn drop_script(t: &Transaction<'_>, base: u64, before: Time, now: Time) -> rusql
 /// Whether all jobs of a submission ended before a moment, and nothing will start one again.
 fn is_over(c: &Connection, base: u64, before: Time) -> rusqlite::Result<bool> {
     let found: Option<bool> = c
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT COUNT(j.ended) = s.ids AND MAX(j.ended) < ?2
              FROM submissions s JOIN jobs j ON j.id >= s.base AND j.id < s.base + s.ids
-             WHERE s.base = ?1
-             AND NOT EXISTS (SELECT 1 FROM live_submissions l WHERE l.base = s.base)
-             AND NOT EXISTS (SELECT 1 FROM set_aside a
-                 WHERE a.source = 'job' AND a.object = CAST(s.base AS TEXT))
+             WHERE s.base = ?1 AND {LIVES_NO_MORE}
              GROUP BY s.base",
-        )?
+        ))?
         .query_row(params![base, before.0], |r| r.get(0))
         .optional()?;
     Ok(found.unwrap_or(false))

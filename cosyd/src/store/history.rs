@@ -380,7 +380,7 @@ pub fn most_ids(filter: &JobFilter) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use cosy_control::Record;
     use cosy_model::{Attempt, End, EndCause, Gid, JobState, OsText, Time};
@@ -398,12 +398,12 @@ mod tests {
         .unwrap()
     }
 
-    fn ended(of: &SubmissionRow, place: usize) -> Record {
-        let index = of.indices.as_ref().map(|all| all[place]);
-        Record::Job(Box::new(JobRow {
+    /// A job of the submission that ended then.
+    pub(in crate::store) fn ended_row(of: &SubmissionRow, place: usize, at: Time) -> Box<JobRow> {
+        Box::new(JobRow {
             id: of.id_at(place),
             base: of.base,
-            index,
+            index: of.indices.as_ref().map(|all| all[place]),
             state: JobState::Completed,
             attempt: Attempt(1),
             held: None,
@@ -413,12 +413,17 @@ mod tests {
             eligible: None,
             ages_from: None,
             run: None,
-            end: Some(End::never_ran(EndCause::Exited, Time(of.id_at(place).0 as i64))),
+            end: Some(End::never_ran(EndCause::Exited, at)),
             note: String::new(),
             derived: (0, 0),
             moved: None,
             ahead: None,
-        }))
+        })
+    }
+
+    fn ended(of: &SubmissionRow, place: usize) -> Record {
+        let at = Time(of.id_at(place).0 as i64);
+        Record::Job(ended_row(of, place, at))
     }
 
     fn store(submissions: &[SubmissionRow]) -> (TempDir, Store) {

@@ -8,7 +8,7 @@
 use super::{Store, StoreError};
 use cosy_control::{Loaded, SetAside};
 use cosy_model::{FlowId, JobId, ReservationId, Time, TriggerId};
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use std::fmt;
 
 /// `row` is null where the row is still in its table.
@@ -244,6 +244,15 @@ impl Store {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), StoreError> {
+        self.transact(TransactionBehavior::Immediate, work)
+    }
+
+    /// The same; with what it begins says which databases are locked, and when.
+    pub(super) fn transact(
+        &mut self,
+        begin: TransactionBehavior,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
         let path = self.path.clone();
         let sql = |source| StoreError::Sql {
             path: path.clone(),
@@ -251,7 +260,7 @@ impl Store {
         };
         let transaction = self
             .connection
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .transaction_with_behavior(begin)
             .map_err(sql)?;
         work(&transaction).map_err(sql)?;
         transaction.commit().map_err(sql)

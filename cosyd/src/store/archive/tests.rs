@@ -1,6 +1,7 @@
 //! Archives: nothing is lost or told twice, whatever a crash interrupts; what is not over stays.
 
 use super::*;
+use crate::store::history::tests::ended_row;
 use crate::store::outcomes::Outcomes;
 use crate::store::set_aside;
 use crate::store::sources::Script;
@@ -12,7 +13,7 @@ use cosy_model::history::{Event, EventKind, EventObject};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState};
-use cosy_model::{Attempt, End, EndCause, FlowId, Gid, JobId, JobState, OsText, Uid};
+use cosy_model::{Attempt, End, EndCause, FlowId, Gid, JobId, OsText, Uid};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -40,25 +41,9 @@ fn submitted(of: &SubmissionRow) -> Record {
 }
 
 fn ended(of: &SubmissionRow, place: usize, at: Time) -> Box<JobRow> {
-    Box::new(JobRow {
-        id: of.id_at(place),
-        base: of.base,
-        index: of.indices.as_ref().map(|all| all[place]),
-        state: JobState::Completed,
-        attempt: Attempt(2),
-        held: None,
-        body: 0,
-        changed: None,
-        queue: None,
-        eligible: None,
-        ages_from: None,
-        run: None,
-        end: Some(End::never_ran(EndCause::Exited, at)),
-        note: String::new(),
-        derived: (0, 0),
-        moved: None,
-        ahead: None,
-    })
+    let mut row = ended_row(of, place, at);
+    row.attempt = Attempt(2);
+    row
 }
 
 /// A submission that is over, with an earlier run, a changed body and a step of its first job.
