@@ -115,6 +115,7 @@ fn old_jobs_go_into_archives_and_are_told() {
         println!("{words:?}: {out}");
         out.lines().count()
     };
+    let since = |time| count(&["chist", "-A", "--array", "--no-header", "--since", time]);
     assert_eq!(
         count(&[
             "sacct",
@@ -128,28 +129,8 @@ fn old_jobs_go_into_archives_and_are_told() {
         ]),
         4
     );
-    assert_eq!(
-        count(&[
-            "chist",
-            "-A",
-            "--array",
-            "--no-header",
-            "--since",
-            "now-470d"
-        ]),
-        4
-    );
-    assert_eq!(
-        count(&[
-            "chist",
-            "-A",
-            "--array",
-            "--no-header",
-            "--since",
-            "now-110d"
-        ]),
-        1
-    );
+    assert_eq!(since("now-470d"), 4);
+    assert_eq!(since("now-110d"), 1);
 
     // What depends on one that is in an archive runs, or can never run.
     let mut after = script(&c.work(), "exit 0");
@@ -187,17 +168,7 @@ fn old_jobs_go_into_archives_and_are_told() {
     assert_eq!((&done["jobs"], &done["left"]), (&1.into(), &0.into()), "{done}");
     let refused = c.run(&["cadm", "archive", "--before", "now-1h"]);
     assert!(refused.code != 0 && refused.err.contains("at least"), "{}", refused.err);
-    assert_eq!(
-        count(&[
-            "chist",
-            "-A",
-            "--array",
-            "--no-header",
-            "--since",
-            "now-110d"
-        ]),
-        2
-    );
+    assert_eq!(since("now-110d"), 2);
 
     if system::is_root() {
         let archive = Request::Archive {

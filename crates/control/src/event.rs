@@ -112,8 +112,8 @@ pub struct Facts {
     pub old_jobs: Vec<OldJob>,
     /// Randomness for [`Request::JoinToken`].
     pub token: Option<TokenSeed>,
-    /// Why the rules at submission refuse it, or that there is no memory for it. The answer to a request that was carried out
-    /// before and is repeated stays what it was.
+    /// Why the rules at submission refuse it, or that there is no memory for it. The answer to a
+    /// request that was carried out before and is repeated stays what it was.
     pub refused: Option<Refusal>,
 }
 

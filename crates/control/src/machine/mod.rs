@@ -110,28 +110,18 @@ impl Machine {
     /// The nodes on which jobs are looked for next that are late, each at most once: until nodes and jobs on
     /// them are `most`.
     pub fn next_for_limits(&mut self, most: usize) -> impl Iterator<Item = &Node> {
-        let (mut count, mut looks) = (0, 0);
         let first = self.next_for_limits.min(self.nodes.len());
-        let all = || {
-            self.nodes
-                .iter()
-                .skip(first)
-                .chain(self.nodes.iter().take(first))
-        };
-        for node in all() {
-            if looks >= most {
-                break;
-            }
+        let (before, after) = self.nodes.split_at(first);
+        let all = after.iter().chain(before);
+        let mut looks = 0;
+        let looked_at = all.clone().take_while(|node| {
+            let more = looks < most;
             looks += 1 + node.jobs.len();
-            count += 1;
-        }
+            more
+        });
+        let count = looked_at.count();
         self.next_for_limits = (first + count) % self.nodes.len().max(1);
-        let nodes = self.nodes.iter();
-        nodes
-            .clone()
-            .skip(first)
-            .chain(nodes.take(first))
-            .take(count)
+        all.take(count)
     }
 
     /// All numbers of nodes.
