@@ -29,8 +29,8 @@ pub struct Month(pub u32);
 impl Month {
     /// The month of a moment; what is before 1970 belongs to its first month.
     pub fn of(time: Time) -> Self {
-        let last = jiff::Timestamp::MAX.as_millisecond();
-        let at = jiff::Timestamp::from_millisecond(time.0.clamp(0, last)).unwrap_or_default();
+        let latest = jiff::Timestamp::MAX;
+        let at = jiff::Timestamp::from_millisecond(time.0.max(0)).unwrap_or(latest);
         let date = jiff::tz::Offset::UTC.to_datetime(at).date();
         let months = (i32::from(date.year()) - 1970) * 12 + i32::from(date.month()) - 1;
         Self(u32::try_from(months).unwrap_or(0))
