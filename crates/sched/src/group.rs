@@ -274,6 +274,27 @@ impl Groups {
         self.get(id).class_of_cores.map(usize::from)
     }
 
+    /// Groups and the room for more.
+    pub fn slots(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The group there, if it shares nodes and has waiting jobs.
+    pub fn sharing_in(&self, slot: usize) -> Option<GroupId> {
+        let group = self.groups.get(slot)?.as_ref()?;
+        let shares = group.class_of_cores.is_some() && group.jobs > 0;
+        shares.then_some(GroupId(slot as u32))
+    }
+
+    /// Whether jobs of the group have one component of the shape of another group, and more than `room`
+    /// tasks.
+    pub fn is_larger(&self, id: GroupId, than: GroupId, room: u64) -> bool {
+        let (group, than) = (self.get(id), self.get(than));
+        let only = group.demand.only();
+        group.shapes.first() == than.shapes.first()
+            && only.is_some_and(|only| u64::from(only.tasks) > room)
+    }
+
     fn count_sharing(&mut self, class: usize, more: i32) {
         if let Some(count) = self.shared_classes.get_mut(class) {
             *count = count.saturating_add_signed(more);

@@ -134,7 +134,7 @@ impl Scheduler {
             return None;
         }
         if asked.whole == 0 {
-            let picks = self.picks_beside_places(&mut pass, asked)?;
+            let picks = self.picks_beside_places(&mut pass, asked).ok()?;
             let shares = self.shares_picked(asked, &picks);
             let free = self.may_hold_on(&pass, asked, || shares.clone());
             return free.then_some(shares);

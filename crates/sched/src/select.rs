@@ -331,6 +331,7 @@ pub(crate) fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<NodeTasks> {
     chosen.iter().map(place).collect()
 }
 
-fn capacity(candidates: &[Candidate]) -> u64 {
+/// Room for so many tasks on all of them.
+pub(crate) fn capacity(candidates: &[Candidate]) -> u64 {
     candidates.iter().map(|c| u64::from(c.capacity)).sum()
 }

@@ -7,19 +7,19 @@ use crate::machine::{Machine, ReservationHorizon, left};
 use crate::pass::{Pass, at_least_one};
 use crate::running::{Holding, Running};
 use crate::scheduler::Scheduler;
-use crate::select::{Candidate, NodeTasks, pick, select};
+use crate::select::{Candidate, NodeTasks, capacity, pick, select};
 use crate::shape::Shape;
 use crate::table::Table;
-use crate::waiting_line::QueueKey;
+use crate::waiting_line::{GroupId, QueueKey};
 use crate::{Component, Demand, NodeMask};
 use cosy_model::{Amounts, NodeId, NodeShare, Time};
 
 impl Scheduler {
     /// True when the nodes have no room for all tasks at this moment.
-    pub(crate) fn lacks_amounts(&mut self, queue_key: &QueueKey) -> bool {
-        self.groups.refresh_shapes(queue_key.group, &self.machine);
-        let group = self.groups.get(queue_key.group);
-        let shapes = self.groups.known_shapes(queue_key.group);
+    pub(crate) fn lacks_amounts(&mut self, id: GroupId) -> bool {
+        self.groups.refresh_shapes(id, &self.machine);
+        let group = self.groups.get(id);
+        let shapes = self.groups.known_shapes(id);
         let lacks = |(one, shape): (&Component, &Shape)| {
             shape.tasks < one.tasks.into() || shape.nodes < one.nodes.unwrap_or(1)
         };
@@ -27,21 +27,22 @@ impl Scheduler {
     }
 
     /// The nodes on which a job that shares nodes can start now, given the places booked.
+    ///
+    /// # Errors
+    /// How many of its tasks, or of those of a larger job of its shape, there is room for; of jobs of
+    /// several components as many as there may be.
     pub(crate) fn picks_now(
         &mut self,
         pass: &Pass,
         queue_key: &QueueKey,
-    ) -> Option<Vec<NodeTasks>> {
+    ) -> Result<Vec<NodeTasks>, u64> {
         self.groups.refresh_shapes(queue_key.group, &self.machine);
         let shape = self.groups.known_shape(queue_key.group);
         let group = self.groups.get(queue_key.group);
         let window = (pass.now, pass.now + at_least_one(queue_key.limit));
         let Some(demand) = group.demand.only() else {
-            return self.components_for(
-                group,
-                window,
-                (pass.now, ReservationHorizon::Until(pass.far)),
-            );
+            let sight = (pass.now, ReservationHorizon::Until(pass.far));
+            return self.components_for(group, window, sight).ok_or(u64::MAX);
         };
         let candidate = |node| {
             if self.machine.ahead.contains(node) {
@@ -56,7 +57,12 @@ impl Scheduler {
             }
             now_candidate(demand, shape, &self.machine, node, pass.now)
         };
-        select(demand, shape.fits.iter().filter_map(candidate).collect())
+        let candidates: Vec<Candidate> = shape.fits.iter().filter_map(candidate).collect();
+        let room = capacity(&candidates);
+        match room < demand.tasks.into() {
+            true => Err(room),
+            false => select(demand, candidates).ok_or(room),
+        }
     }
 
     /// Whether a job that does not lack room could start now if there were no reservations.

@@ -161,6 +161,11 @@ impl WaitingLine {
         self.len == 0
     }
 
+    /// How many jobs wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     pub fn first(&self) -> Option<&OrderKey> {
         self.blocks.first().map(Block::first)
     }

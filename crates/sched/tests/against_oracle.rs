@@ -3,7 +3,10 @@
 
 mod common;
 
-use common::{Cluster, Pair, QUEUES, Step, amounts, clusters, mask, policies, pool_steps, steps};
+use common::{
+    Cluster, Pair, QUEUES, Request, Step, amounts, clusters, mask, policies, pool_steps, requests,
+    steps,
+};
 use cosy_model::{JobId, Time};
 use proptest::prelude::*;
 
@@ -123,6 +126,52 @@ proptest! {
             }
         }
         check_plan(&pair)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(500),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// A long line of few demands, of which those without room are told together.
+    #[test]
+    fn same_starts_of_few_demands(
+        cluster in clusters(),
+        demands in prop::collection::vec(requests(), 1..=2),
+        line in prop::collection::vec(requests(), 20..60),
+        steps in prop::collection::vec(steps(1), 1..30),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        let line = line.into_iter().map(Step::Submit);
+        for step in line.chain(steps.iter().cloned()) {
+            match step {
+                Step::Submit(request) => pair.step(&Step::Submit(one_of(&demands, &request))),
+                other => {
+                    pair.step(&other);
+                    pair.schedule()?;
+                }
+            }
+        }
+        pair.schedule()?;
+        check_plan(&pair)?;
+    }
+}
+
+/// One of some demands, with the order and the limit of another request, and as one of three sizes.
+fn one_of(demands: &[Request], like: &Request) -> Request {
+    let demand = &demands[usize::from(like.level) % demands.len()];
+    let nodes = demand.nodes.map(|nodes| 1 + (nodes + like.tasks) % 3);
+    Request {
+        queue: demand.queue,
+        level: like.level,
+        nice: like.nice,
+        limit: like.limit,
+        nodes,
+        tasks: nodes.unwrap_or(1 + like.tasks % 3),
+        ..demand.clone()
     }
 }
 

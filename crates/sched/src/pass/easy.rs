@@ -70,6 +70,7 @@ impl Scheduler {
 
     /// Looks at each job that might start, in the order of service.
     fn serve_line(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) {
+        self.give_up_without_room(pass);
         let mut cursor = Cursor::default();
         while let Some((key, queue_key)) = self.next_in_line(pass, &mut cursor) {
             if !self.consider(pass, key, &queue_key, starts) {

@@ -104,8 +104,12 @@ impl Scheduler {
         job: JobId,
         queue_key: &QueueKey,
     ) -> Attempt {
-        let Some(picks) = self.picks_beside_places(pass, queue_key) else {
-            return Attempt::NodesLack;
+        let picks = match self.picks_beside_places(pass, queue_key) {
+            Ok(picks) => picks,
+            Err(room) => {
+                self.give_up_larger(pass, queue_key, room);
+                return Attempt::NodesLack;
+            }
         };
         if !self.may_hold_on(pass, queue_key, || self.shares_picked(queue_key, &picks)) {
             return Attempt::PoolsLack;
@@ -129,15 +133,18 @@ impl Scheduler {
     }
 
     /// Where a job that shares nodes can start now without moving a guaranteed place.
+    ///
+    /// # Errors
+    /// As those of [`Self::picks_now`].
     pub(crate) fn picks_beside_places(
         &mut self,
         pass: &mut Pass,
         queue_key: &QueueKey,
-    ) -> Option<Vec<NodeTasks>> {
+    ) -> Result<Vec<NodeTasks>, u64> {
         self.book_places(pass);
         let picks = self.picks_now(pass, queue_key)?;
         if pass.pending.is_empty() {
-            return Some(picks);
+            return Ok(picks);
         }
         self.find_places(pass);
         self.book_places(pass);

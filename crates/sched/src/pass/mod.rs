@@ -11,7 +11,7 @@ mod fresh;
 mod guarantee;
 mod holds;
 
-use crate::group::BITS;
+use crate::group::{BITS, Feasible};
 use crate::hopeless::Hopeless;
 use crate::lacks::Lacks;
 use crate::machine::Owner;
@@ -29,6 +29,9 @@ use cosy_model::{JobId, NodeId, Span, Time, WaitReason};
 
 /// A limit beyond which an end is treated as never (146 million years).
 const ENDLESS: Span = Span(i64::MAX / 2);
+
+/// With fewer jobs for each group, it is quicker to look at the jobs.
+const JOBS_OF_A_GROUP: usize = 4;
 
 /// What one pass has found so far.
 #[derive(Clone, Debug)]
@@ -73,6 +76,8 @@ pub(crate) struct Pass {
     groups: u64,
     hopeless: [u32; BITS],
     gave_up: bool,
+    /// There are few groups for so many jobs.
+    few_groups: bool,
     /// Which jobs that share nodes cannot start.
     hopeless_sharing: Hopeless,
     pub masks: Masks,
@@ -113,6 +118,7 @@ impl Default for Pass {
             groups: u64::MAX,
             hopeless: [0; BITS],
             gave_up: false,
+            few_groups: false,
             hopeless_sharing: Hopeless::default(),
             masks: Masks::default(),
             vacated: Vacated::default(),
@@ -137,6 +143,7 @@ impl Pass {
             self.hopeless = [0; BITS];
             self.gave_up = false;
         }
+        self.few_groups = false;
         self.hopeless_sharing.clear();
         self.pending.clear();
         self.promised.clear();
@@ -170,6 +177,43 @@ impl Scheduler {
         }
     }
 
+    /// Gives up the groups of jobs that share nodes for which there is too little room whatever their
+    /// limits: the first job of a group may stand far behind in the line, and until it was found no search
+    /// could pass over anything. Those of other pools do not stand in this line.
+    fn give_up_without_room(&mut self, pass: &mut Pass) {
+        let jobs = self.node_pools[pass.pool].line.len();
+        pass.few_groups = self.groups.slots() <= jobs / JOBS_OF_A_GROUP;
+        if !self.policy().backfill || !self.groups.share_nodes() || !pass.few_groups {
+            return;
+        }
+        for slot in 0..self.groups.slots() {
+            let Some(id) = self.groups.sharing_in(slot) else {
+                continue;
+            };
+            let queue = self.queue(self.groups.get(id).queue());
+            let is_here = queue.is_some_and(|queue| queue.pool == pass.pool);
+            if !is_here || self.feasible(id) != Feasible::Now || self.lacks_amounts(id) {
+                self.give_up(pass, id, Span::ZERO);
+            }
+        }
+    }
+
+    /// A job that shares nodes has found room for so many tasks only: jobs of the same shape that have more,
+    /// and as long limits, are given up with it.
+    fn give_up_larger(&mut self, pass: &mut Pass, queue_key: &QueueKey, room: u64) {
+        if !pass.few_groups || room == u64::MAX {
+            return;
+        }
+        let limit = self.as_hopeless(pass, queue_key.limit);
+        for slot in 0..self.groups.slots() {
+            let larger = self.groups.sharing_in(slot);
+            let larger = larger.filter(|id| self.groups.is_larger(*id, queue_key.group, room));
+            if let Some(id) = larger {
+                self.give_up(pass, id, limit);
+            }
+        }
+    }
+
     /// Jobs of the group with that limit, or a longer one, cannot start in this pass.
     fn give_up(&mut self, pass: &mut Pass, group: GroupId, limit: Span) {
         let passes = self.pass_number();
@@ -193,7 +237,7 @@ impl Scheduler {
     /// True when what is free at this moment is too little, so that no shorter limit helps.
     pub(crate) fn lacks_room(&mut self, pass: &Pass, queue_key: &QueueKey) -> bool {
         if queue_key.whole == 0 {
-            return self.lacks_amounts(queue_key);
+            return self.lacks_amounts(queue_key.group);
         }
         let group = self.groups.get(queue_key.group);
         let idle = match group.everywhere {
