@@ -44,9 +44,7 @@ impl Scheduler {
             };
             self.machine.book(share.node, booking);
             if let Some(region) = self.machine.region(share.node) {
-                let bounds = &mut self.node_pools[region].bounds;
-                bounds.insert((block.start, block.reservation), ());
-                bounds.insert((block.end, block.reservation), ());
+                self.node_pools[region].bound(&block);
                 self.node_pools[region].reserve_anew(block.start);
             }
             self.touch(share.node);
@@ -86,9 +84,7 @@ impl Scheduler {
             let owner = Owner::Reservation(reservation);
             self.machine.unbook(share.node, owner);
             if let Some(region) = self.machine.region(share.node) {
-                let bounds = &mut self.node_pools[region].bounds;
-                bounds.remove(&(block.start, reservation));
-                bounds.remove(&(block.end, reservation));
+                self.node_pools[region].unbound(&block);
             }
             self.touch(share.node);
         }

@@ -251,9 +251,13 @@ impl Machine {
 
     /// Moves the expected end of the job that holds `nodes` as a whole.
     pub fn set_held_until(&mut self, nodes: &NodeSet, end: Time) {
-        nodes
-            .iter()
-            .for_each(|id| self.held_until[id.index()] = end);
+        for (at, bits) in nodes.words() {
+            let word = self.held_until.get_mut(at * 64..).unwrap_or_default();
+            match bits {
+                u64::MAX => word.iter_mut().take(64).for_each(|until| *until = end),
+                _ => set_bits(word, bits, end),
+            }
+        }
     }
 
     /// Books a share of a running job.
@@ -456,6 +460,16 @@ impl RegionRoom {
         self.cores = self.cores.saturating_add_signed(cores);
         self.idle = self.idle.saturating_add_signed(idle as i32);
         self.open = self.open.saturating_add_signed(open as i32);
+    }
+}
+
+/// Sets those of the first 64 of `all` that have a bit.
+fn set_bits(all: &mut [Time], mut bits: u64, to: Time) {
+    while bits != 0 {
+        if let Some(one) = all.get_mut(bits.trailing_zeros() as usize) {
+            *one = to;
+        }
+        bits &= bits - 1;
     }
 }
 

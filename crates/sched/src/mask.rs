@@ -7,9 +7,10 @@
 use crate::nodeset::{NodeSet, bits_of};
 use cosy_model::NodeId;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// A set of nodes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct NodeMask(Vec<u64>);
 
 impl NodeMask {
@@ -145,11 +146,13 @@ impl NodeMask {
                 .words()
                 .for_each(|(at, bits)| left -= self.take_word(from, left, at, bits)),
             None => {
-                for at in 0..from.0.len() {
-                    if left == 0 {
-                        break;
-                    }
+                let mut at = 0;
+                while left > 0
+                    && let Some(next) = from.0.get(at..).and_then(first_with_bits)
+                {
+                    at += next;
                     left -= self.take_word(from, left, at, u64::MAX);
+                    at += 1;
                 }
             }
         }
@@ -210,8 +213,9 @@ impl NodeMask {
 
     /// True when every node of this set is in `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
-        let mut words = self.0.iter().enumerate();
-        words.all(|(at, a)| a & !other.word(at) == 0)
+        let mut words = self.0.iter().zip(&other.0);
+        // The last word of each has bits.
+        self.0.len() <= other.0.len() && words.all(|(a, b)| a & !b == 0)
     }
 
     /// The bits of nodes `64 * at ..`.
@@ -236,6 +240,11 @@ impl NodeMask {
     }
 }
 
+/// The place of the first word that is not zero.
+fn first_with_bits(words: &[u64]) -> Option<usize> {
+    words.iter().position(|word| *word != 0)
+}
+
 /// The lowest `most` bits that are set.
 pub(crate) fn lowest(bits: u64, most: u32) -> u64 {
     if bits.count_ones() <= most {
@@ -246,6 +255,15 @@ pub(crate) fn lowest(bits: u64, most: u32) -> u64 {
         rest &= rest - 1;
     }
     bits & !rest
+}
+
+/// The words go into one before the hasher sees them: masks are long, and part of every demand.
+impl Hash for NodeMask {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // of the golden ratio: spreads bits upwards
+        let into = |all: u64, word: &u64| (all.rotate_left(23) ^ word).wrapping_mul(ODD);
+        self.0.iter().fold(0, into).hash(state);
+    }
 }
 
 impl FromIterator<NodeId> for NodeMask {

@@ -7,7 +7,7 @@ use crate::resource_pool::holder::Promise;
 use crate::resource_pool::{Need, PoolId};
 use crate::timeline::Timeline;
 use crate::waiting_line::{QueueKey, WaitingLine};
-use crate::{NodeMask, OrderKey};
+use crate::{Block, NodeMask, OrderKey};
 use cosy_model::{JobId, ReservationId, Time, WaitReason};
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ pub(crate) struct NodePool {
     pub listed: u32,
     /// Starts and ends of reservations on its nodes.
     pub bounds: CowMap<(Time, ReservationId), ()>,
+    /// The ends among them.
+    pub block_ends: CowMap<(Time, ReservationId), ()>,
     /// The nodes of reservations over time, up to date during a pass: of all that start
     /// before `reserved_until`, and of some that are over.
     pub reserved: Arc<Timeline>,
@@ -85,6 +87,7 @@ impl NodePool {
             ends: self.ends.clone(),
             listed: self.listed,
             bounds: self.bounds.clone(),
+            block_ends: self.block_ends.clone(),
             reserved: Arc::clone(&self.reserved),
             reserved_until: self.reserved_until,
             reserved_is_old: self.reserved_is_old,
@@ -99,6 +102,26 @@ impl NodePool {
         } else {
             self.take_parked(key, needs);
         }
+    }
+
+    /// A reservation has nodes here.
+    pub fn bound(&mut self, block: &Block) {
+        self.bounds.insert((block.start, block.reservation), ());
+        self.bounds.insert((block.end, block.reservation), ());
+        self.block_ends.insert((block.end, block.reservation), ());
+    }
+
+    /// It has none any more.
+    pub fn unbound(&mut self, block: &Block) {
+        self.bounds.remove(&(block.start, block.reservation));
+        self.bounds.remove(&(block.end, block.reservation));
+        self.block_ends.remove(&(block.end, block.reservation));
+    }
+
+    /// The first end of a reservation after `now`.
+    pub fn next_block_end(&self, now: Time) -> Option<Time> {
+        let soon = (Time(now.0.saturating_add(1)), ReservationId(0));
+        self.block_ends.from(soon).next().map(|end| end.0)
     }
 
     /// A reservation that starts at `start` has come or gone.

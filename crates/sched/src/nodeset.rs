@@ -33,17 +33,16 @@ impl NodeSet {
         let mut words = spare.map(|set| set.words).unwrap_or_default();
         words.clear();
         let mut left = count;
-        for (at, (a, b)) in a.all_words().iter().zip(b.all_words()).enumerate() {
-            if left == 0 {
-                break;
-            }
-            let bits = lowest(a & b, left);
-            if bits != 0 {
-                words.push((at as u32, bits));
-                left -= bits.count_ones();
-            }
+        let both = a.all_words().iter().zip(b.all_words());
+        let both = both.map(|(a, b)| a & b).enumerate();
+        let mut some = both.filter(|(_, both)| *both != 0);
+        while left > 0 {
+            let (at, both) = some.next()?;
+            let bits = lowest(both, left);
+            words.push((at as u32, bits));
+            left -= bits.count_ones();
         }
-        (left == 0).then_some(Self { words })
+        Some(Self { words })
     }
 
     /// The words, each with its place.

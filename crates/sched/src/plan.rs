@@ -138,16 +138,15 @@ impl Scheduler {
         }
     }
 
-    /// The next time after `now` at which something ends, if all jobs take their limits.
+    /// The next time after `now` at which something ends, if all jobs take their limits. When a reservation
+    /// begins nothing comes free: what could not start before cannot start then either.
     fn next_end(&self, now: Time) -> Option<Time> {
         // Those who hold something wait for ends elsewhere too.
         let all = self.classes().any();
         let waiting = self.node_pools.iter().filter(|c| all || !c.line.is_empty());
         let next = |c: &crate::node_pool::NodePool| {
-            let soon = (Time(now.0.saturating_add(1)), Default::default());
             let job = c.ends.first().map(|end| end.at);
-            let bound = c.bounds.from(soon).next().map(|bound| bound.0);
-            job.into_iter().chain(bound).min()
+            job.into_iter().chain(c.next_block_end(now)).min()
         };
         let pools = all.then(|| self.resource_pools().next_bound(now)).flatten();
         let elsewhere = self.others().first().map(|(end, _)| end).filter(|_| all);

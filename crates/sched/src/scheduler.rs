@@ -147,12 +147,10 @@ impl Scheduler {
         }
         let running: Vec<RunId> = self.running.iter().map(|(id, _)| id).collect();
         running.into_iter().for_each(|id| self.enter(id));
-        for (reservation, block) in self.blocks.iter() {
+        for (_, block) in self.blocks.iter() {
             for share in &block.shares {
                 if let Some(region) = self.machine.region(share.node) {
-                    let bounds = &mut self.node_pools[region].bounds;
-                    bounds.insert((block.start, *reservation), ());
-                    bounds.insert((block.end, *reservation), ());
+                    self.node_pools[region].bound(block);
                 }
             }
         }

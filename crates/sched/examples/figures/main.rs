@@ -258,13 +258,13 @@ fn simulate_until(scheduler: &mut Scheduler, jobs: &[Job], until: Time) -> (u64,
     }
 }
 
-fn play_log(table: &Table, name: &str, policy: Policy, count: u64, gap_ms: u64) {
+fn play_log(table: &Table, name: &str, (policy, nodes): (Policy, usize), count: u64, gap_ms: u64) {
     let round = |jobs: &Vec<Job>| {
-        let mut scheduler = cluster(policy, 128);
+        let mut scheduler = cluster(policy, nodes);
         let tell = |(passes, waits)| (jobs.len(), format!("{passes} passes, waits {waits} s"));
         timed(|| simulate(&mut scheduler, jobs), tell)
     };
-    table.line(name, || log(count, 128, gap_ms, 60), round);
+    table.line(name, || log(count, nodes, gap_ms, 60), round);
 }
 
 /// All nodes busy with up to 500 running jobs, and a queue.
@@ -393,11 +393,16 @@ fn memory(make: impl Fn(&mut Dice) -> Arc<Demand>) -> Memory {
 fn logs(table: &Table) {
     let (easy, all) = (Policy::EASY, Policy::CONSERVATIVE);
     let light = "log of 54,000 jobs, 128 nodes, EASY, light load";
-    play_log(table, light, easy, 54_000, 1_900_000);
+    play_log(table, light, (easy, 128), 54_000, 1_900_000);
     let heavy = "log of 54,000 jobs, 128 nodes, EASY, heavy load";
-    play_log(table, heavy, easy, 54_000, 1_300_000);
+    play_log(table, heavy, (easy, 128), 54_000, 1_300_000);
     let few = "log of 2,000 jobs, 128 nodes, conservative";
-    play_log(table, few, all, 2_000, 1_300_000);
+    play_log(table, few, (all, 128), 2_000, 1_300_000);
+    // As many nodes as RICC and CEA-Curie have processors.
+    let wide = "log of 100,000 jobs, 8,192 nodes, EASY, heavy load";
+    play_log(table, wide, (easy, 8192), 100_000, 720_000);
+    let widest = "log of 100,000 jobs, 80,640 nodes, EASY, heavy load";
+    play_log(table, widest, (easy, 80_640), 100_000, 470_000);
 }
 
 fn plans(table: &Table) {
