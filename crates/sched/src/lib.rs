@@ -17,6 +17,7 @@ mod changes;
 mod components;
 mod counted_nodes;
 mod cow_map;
+mod cow_vec;
 mod demand;
 mod elsewhere;
 mod ends;

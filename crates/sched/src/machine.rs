@@ -10,6 +10,7 @@
 mod node;
 
 use crate::changes::{Changes, Mark};
+use crate::cow_vec::CowVec;
 use crate::nodeset::NodeSet;
 use crate::{Component, NodeMask};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, Time};
@@ -55,7 +56,7 @@ pub(crate) struct Machine {
     class: Arc<Vec<u32>>,
     /// Nodes of each class that has many.
     large_classes: Arc<BTreeMap<u32, NodeMask>>,
-    nodes: Vec<Node>,
+    nodes: CowVec<Node>,
     /// Expected end of the job that holds the node as a whole.
     held_until: Vec<Time>,
     region: Arc<Vec<u32>>,
@@ -85,14 +86,16 @@ impl Machine {
         let known = self.nodes.len();
         let count = totals.len().max(known);
         totals.resize_with(count, Amounts::default);
-        self.nodes.resize_with(count, Node::default);
+        (known..count).for_each(|_| self.nodes.push(Node::default()));
         self.held_until.resize(count, Time(i64::MIN));
         for at in known..count {
             self.open.insert(NodeId(at as u32));
             self.idle.insert(NodeId(at as u32));
         }
-        for (node, total) in self.nodes.iter_mut().zip(&totals) {
-            node.free = left(total, &node.used);
+        for (at, total) in totals.iter().enumerate() {
+            if let Some(node) = self.nodes.get_mut(at) {
+                node.free = left(total, &node.used);
+            }
         }
         self.class = Arc::new(classes(&totals));
         self.large_classes = Arc::new(large_classes(&self.class));
@@ -320,7 +323,13 @@ impl Machine {
     /// Removes what `owner` has booked ahead on `id`.
     pub fn unbook(&mut self, id: NodeId, owner: Owner) {
         if let Some(node) = self.nodes.get_mut(id.index()) {
-            Arc::make_mut(&mut node.ahead).retain(|booking| booking.owner != owner);
+            match Arc::get_mut(&mut node.ahead) {
+                Some(ahead) => ahead.retain(|booking| booking.owner != owner),
+                None => {
+                    let others = node.ahead.iter().filter(|booking| booking.owner != owner);
+                    node.ahead = Arc::new(others.cloned().collect());
+                }
+            }
             set(&mut self.ahead, id, !node.ahead.is_empty());
         }
     }
@@ -409,11 +418,12 @@ impl Machine {
     /// Changes the bookings of a node and everything that follows from them.
     fn change(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
         self.count(id, -1);
-        let node = &mut self.nodes[id.index()];
-        change(node);
-        node.free = left(&self.totals[id.index()], &node.used);
-        let idle = node.running.is_empty() && !self.held.contains(id);
-        set(&mut self.idle, id, idle);
+        if let Some(node) = self.nodes.get_mut(id.index()) {
+            change(node);
+            node.free = left(&self.totals[id.index()], &node.used);
+            let idle = node.running.is_empty() && !self.held.contains(id);
+            set(&mut self.idle, id, idle);
+        }
         self.count(id, 1);
     }
 
