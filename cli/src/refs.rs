@@ -38,7 +38,7 @@ fn tasks_of(job: &str, tasks: &str, all: &mut Vec<JobRef>) -> Result<(), String>
         job,
         task: Some(task),
     };
-    all.extend(tasks.indices().into_iter().map(task));
+    all.extend(tasks.indices().iter().map(task));
     Ok(())
 }
 

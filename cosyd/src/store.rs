@@ -81,6 +81,7 @@ const MIGRATIONS: &[&str] = &[
     history::TABLES,
     ARCHIVES,
     END_DAYS,
+    INDEX_RANGES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -147,6 +148,10 @@ const END_DAYS: &str = "
     INSERT INTO end_days SELECT ended / 86400000, MIN(id) FROM jobs
         WHERE ended IS NOT NULL GROUP BY 1;
 ";
+
+/// Indices of arrays are written as ranges from now on, which earlier releases do not read. Lists of them
+/// are read as they are.
+const INDEX_RANGES: &str = "";
 
 /// An open store.
 pub struct Store {

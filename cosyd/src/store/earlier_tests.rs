@@ -13,7 +13,7 @@ use cosy_kept::{MessagePackValue, lost_fields};
 use cosy_model::api::Reply;
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::FlowSpec;
-use cosy_model::{LicenseUse, QueueState};
+use cosy_model::{LicenseUse, QueueState, TaskIndices};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,11 +98,24 @@ fn every_row_of_an_earlier_release_is_read_whole() {
             let read = rows.iter().filter(|row| !unreadable.contains(row));
             all.extend(
                 read.flat_map(|row| losses(row))
+                    .filter(|what| !is_list_of_indices(what))
                     .map(|what| format!("{name}: {table}{what}")),
             );
         }
     }
     assert!(all.is_empty(), "lost: {all:#?}");
+}
+
+/// Indices of an array were a list: they are written as ranges since, and lists are read as what they stand
+/// for.
+fn is_list_of_indices(lost: &str) -> bool {
+    let both = lost.strip_prefix("/indices was List([Int(");
+    let both = both.and_then(|both| both.strip_suffix("\")"));
+    let both = both.and_then(|both| both.split_once(")]) and is Text(\""));
+    both.is_some_and(|(list, text)| {
+        let list = list.split("), Int(").map_while(|index| index.parse().ok());
+        list.collect::<TaskIndices>().to_string() == text
+    })
 }
 
 /// Rows of submissions that the release that made the fixture could not read either.

@@ -276,8 +276,8 @@ impl Store {
                 (None, None) => all.push((job.0, job.0.saturating_add(1))),
                 (Some(task), Some(_)) => {
                     let row = self.submission(job, &mut at_hand)?;
-                    let indices = row.indices.as_deref().unwrap_or_default();
-                    if let Ok(place) = indices.binary_search(&task) {
+                    let indices = row.indices.as_ref();
+                    if let Some(place) = indices.and_then(|indices| indices.place_of(task)) {
                         let id = row.id_at(place).0;
                         all.push((id, id + 1));
                     }
@@ -403,7 +403,7 @@ pub(super) mod tests {
         Box::new(JobRow {
             id: of.id_at(place),
             base: of.base,
-            index: of.indices.as_ref().map(|all| all[place]),
+            index: of.indices.as_ref().and_then(|all| all.get(place)),
             state: JobState::Completed,
             attempt: Attempt(1),
             held: None,

@@ -118,9 +118,9 @@ impl<'a> Outcomes<'a> {
         };
         let whole = target.job == row.base && target.task.is_none();
         let (from, to) = match (target.task, &row.indices) {
-            (Some(task), Some(indices)) => match indices.binary_search(&task) {
-                Ok(at) => (row.id_at(at).0, row.id_at(at).0 + 1),
-                Err(_) => return Ok(nothing),
+            (Some(task), Some(indices)) => match indices.place_of(task) {
+                Some(at) => (row.id_at(at).0, row.id_at(at).0 + 1),
+                None => return Ok(nothing),
             },
             (Some(_), None) => return Ok(nothing),
             (None, _) if whole => (row.base.0, row.base.0 + row.ids()),

@@ -585,7 +585,7 @@ fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
     let submitted = Record::Submitted {
         row: Box::new(SubmissionRow {
             base: JobId(job),
-            indices: index.map(|i| vec![i]),
+            indices: index.map(|i| [i].into_iter().collect()),
             numbering: Default::default(),
             at_once: None,
             uid: Uid(uid),

@@ -20,7 +20,7 @@ use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
     Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, LicenseUse, NodeState, OsText,
-    QueueSpec, QueueState, ReservationId, Span, Su, Time, TriggerId, Uid,
+    QueueSpec, QueueState, ReservationId, Span, Su, TaskIndices, Time, TriggerId, Uid,
 };
 pub use figures::{FiguresRow, HourPriceRow};
 pub use held_by::HeldBy;
@@ -69,7 +69,7 @@ pub struct SubmissionRow {
     /// Id of its first job.
     pub base: JobId,
     /// Indices of the tasks; `None` for a single job.
-    pub indices: Option<Vec<u32>>,
+    pub indices: Option<TaskIndices>,
     /// Which task has which id.
     #[serde(default)]
     pub numbering: Numbering,

@@ -3,12 +3,14 @@
 mod array;
 mod end;
 mod request;
+mod task_indices;
 
 pub use array::{ArrayError, ArraySpec};
 pub use end::{End, EndCause, JobState, KillCause, KillOrder};
 pub use request::{
     AskedAmounts, CountedFeatures, FurtherComponent, MemoryRequest, ResourceRequest,
 };
+pub use task_indices::TaskIndices;
 
 use crate::{JobId, OsText, Span, Time};
 use serde::{Deserialize, Serialize};

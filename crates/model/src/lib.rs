@@ -41,6 +41,7 @@ pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};
 pub use job::{
     ArraySpec, Dependency, DependencyKind, Dialect, End, EndCause, JobSpec, JobState, Program,
+    TaskIndices,
 };
 pub use money::Su;
 pub use refusal::{About, Refusal, RefusalCode, Refusals};

@@ -99,7 +99,7 @@ impl<'t> JobView<'t> {
             task: Some(task),
             ..self
         };
-        spec.indices().into_iter().map(one).collect()
+        spec.indices().iter().map(one).collect()
     }
 
     /// A job that may go to several partitions as one for each of them, those with the lowest

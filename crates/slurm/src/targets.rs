@@ -87,7 +87,7 @@ fn tasks(base: &str, list: &str) -> Option<Vec<JobRef>> {
         job: base,
         task: Some(index),
     };
-    Some(spec.indices().into_iter().map(task).collect())
+    Some(spec.indices().iter().map(task).collect())
 }
 
 fn step_of(text: &str) -> Option<Step> {

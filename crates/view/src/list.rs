@@ -64,7 +64,7 @@ impl JobRows {
             && let Some(indices) = facts.array().and_then(|array| array.indices)
         {
             known.entry(facts.name().base).or_insert_with(|| {
-                let text = words::indices(indices);
+                let text = words::indices(indices.iter());
                 self.rows.worked(Rows::work_of(&text));
                 text
             });

@@ -80,6 +80,7 @@ fn measure(settings: &Settings) -> Result<(), String> {
         )
     })?;
     bench.step("release", |c| done(c, Request::Release { filter: of(first) }))?;
+    bench.step("configuration read again", |c| done(c, Request::Reload))?;
     bench.restart("start with all of them")?;
     bench.step("end of the array", |c| cancel(c, first))?;
     Ok(())

@@ -10,7 +10,7 @@ use cosy_model::job::ResourceRequest;
 use cosy_model::node::AttemptKey;
 use cosy_model::{
     AccessLevel, Attempt, Dialect, End, Gid, JobId, JobSpec, JobState, NodeId, Program, QueueId,
-    Span, Time, Uid, WaitReason,
+    Span, TaskIndices, Time, Uid, WaitReason,
 };
 use cosy_sched::Demand;
 use std::sync::Arc;
@@ -425,7 +425,7 @@ pub(crate) struct Group {
     /// A number that no body has had.
     pub(in crate::jobs) next_body: u32,
     /// Indices of an array.
-    pub(in crate::jobs) indices: Option<Vec<u32>>,
+    pub(in crate::jobs) indices: Option<TaskIndices>,
     /// Which task has which id.
     pub(in crate::jobs) numbering: Numbering,
     pub(in crate::jobs) at_once: Option<u32>,
@@ -469,8 +469,8 @@ impl Group {
     }
 
     /// Indices of an array.
-    pub fn indices(&self) -> Option<&[u32]> {
-        self.indices.as_deref()
+    pub fn indices(&self) -> Option<&TaskIndices> {
+        self.indices.as_ref()
     }
 
     pub fn at_once(&self) -> Option<u32> {
@@ -576,7 +576,7 @@ impl Group {
 
     /// Task id and fate for an index.
     pub fn task(&self, index: u32) -> Option<(JobId, TaskOutcome)> {
-        let at = self.indices.as_ref()?.binary_search(&index).ok()?;
+        let at = self.indices.as_ref()?.place_of(index)?;
         Some((self.id_at(at), self.fates[at]))
     }
 

@@ -6,14 +6,14 @@ pub(crate) mod procedures;
 use crate::event::Caller;
 use crate::jobs::job::Place;
 use crate::record::Numbering;
-use cosy_model::{Dialect, JobSpec, OsText, QueueId};
+use cosy_model::{Dialect, JobSpec, OsText, QueueId, TaskIndices};
 
 /// A submission that was checked.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub spec: JobSpec,
     pub script: OsText,
-    pub indices: Option<Vec<u32>>,
+    pub indices: Option<TaskIndices>,
     pub at_once: Option<u32>,
     pub queue: QueueId,
     pub place: Place,

@@ -163,11 +163,8 @@ impl Jobs {
             block.set(names::ARRAY_MIN, first);
             block.set(names::ARRAY_MAX, last);
             // Equal steps have one; of others the last two indices stand for all.
-            let step = indices
-                .iter()
-                .rev()
-                .nth(1)
-                .map_or(1, |before| last - before);
+            let before = indices.len().checked_sub(2).and_then(|at| indices.get(at));
+            let step = before.map_or(1, |before| last - before);
             block.set(names::ARRAY_STEP, step);
         }
     }

@@ -16,7 +16,7 @@ use crate::record::{OfFlow, Record, SubmissionRow};
 use crate::rooms::Rooms;
 use crate::turn::{Asker, Turn};
 use cosy_model::api::{Reply, Submission};
-use cosy_model::{EventKind, EventObject, JobId, Refusal};
+use cosy_model::{EventKind, EventObject, JobId, Refusal, TaskIndices};
 use std::sync::Arc;
 
 /// Takes a request to allocate; the answer comes with the end of the turn.
@@ -84,7 +84,7 @@ pub(crate) fn enter(
         queue,
         place,
     } = ready;
-    let tasks = indices.as_ref().map_or(1, Vec::len);
+    let tasks = indices.as_ref().map_or(1, TaskIndices::len);
     let environment = std::mem::take(&mut spec.environment);
     let base = rooms.jobs.next_id();
     let submitted = Arc::new(Submitted {
@@ -146,7 +146,11 @@ fn review_first(
     }
 }
 
-fn row_of(submitted: &Submitted, indices: Option<Vec<u32>>, at_once: Option<u32>) -> SubmissionRow {
+fn row_of(
+    submitted: &Submitted,
+    indices: Option<TaskIndices>,
+    at_once: Option<u32>,
+) -> SubmissionRow {
     SubmissionRow {
         base: submitted.base,
         indices,

@@ -348,7 +348,7 @@ impl MemoryStore {
             return None;
         }
         let at = match job.task {
-            Some(task) => row.indices.as_ref()?.binary_search(&task).ok()? as u64,
+            Some(task) => row.indices.as_ref()?.place_of(task)? as u64,
             None => 0,
         };
         let ids = if job.task.is_some() { 1 } else { row.ids() };

@@ -1,5 +1,6 @@
 //! Indices of array tasks as users write them: `0-8:4%2`.
 
+use super::TaskIndices;
 use serde::{Deserialize, Serialize};
 
 /// Indices of an array's tasks and how many may run at once.
@@ -20,17 +21,9 @@ impl ArraySpec {
             .sum()
     }
 
-    /// All indices, ascending, each once. Call only after [`ArraySpec::count`] was
-    /// found to be within the limit.
-    pub fn indices(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = self
-            .ranges
-            .iter()
-            .flat_map(|&(a, b, s)| (a..=b).step_by(s.max(1) as usize))
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+    /// All indices. Call only after [`ArraySpec::count`] was found to be within the limit.
+    pub fn indices(&self) -> TaskIndices {
+        TaskIndices::of_ranges(&self.ranges)
     }
 }
 
@@ -107,7 +100,7 @@ mod tests {
     fn arrays() {
         let check = |text: &str, want: Option<(&[u32], Option<u32>)>| {
             let got = text.parse::<ArraySpec>().ok();
-            let got = got.map(|a| (a.indices(), a.at_once));
+            let got = got.map(|a| (a.indices().iter().collect::<Vec<_>>(), a.at_once));
             assert_eq!(got, want.map(|(i, n)| (i.to_vec(), n)), "{text}");
         };
         check("1-3", Some((&[1, 2, 3], None)));

@@ -37,7 +37,9 @@ mod tests {
     #[test]
     fn arrays() {
         let check = |text: &str, want: Option<(&[u32], Option<u32>)>| {
-            let got = read(text).ok().map(|a| (a.indices(), a.at_once));
+            let got = read(text)
+                .ok()
+                .map(|a| (a.indices().iter().collect::<Vec<_>>(), a.at_once));
             assert_eq!(got, want.map(|(i, n)| (i.to_vec(), n)), "{text}");
         };
         check("1-3", Some((&[1, 2, 3], None)));

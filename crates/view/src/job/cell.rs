@@ -216,7 +216,7 @@ fn array_spec<'a>(facts: &'a impl JobFacts, all: Option<&'a str>) -> Cell<'a> {
     let array = facts.array();
     let at_once = array.and_then(|array| array.at_once);
     if let Some(tasks) = facts.name().tasks {
-        return text(row_name::with_limit(&crate::words::indices(tasks), at_once));
+        return text(row_name::with_limit(&crate::words::indices(tasks.iter().copied()), at_once));
     }
     let is_array = array.is_some_and(|array| array.indices.is_some());
     match all.filter(|_| is_array) {

@@ -5,7 +5,7 @@ use crate::words::priority_factors::PriorityFactors;
 use crate::words::row_name::RowName;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{
-    Amounts, Attempt, End, Gid, JobSpec, JobState, OsText, Span, Time, Uid, WaitReason,
+    Amounts, Attempt, End, Gid, JobSpec, JobState, OsText, Span, TaskIndices, Time, Uid, WaitReason,
 };
 
 /// What is true of one row: a job, some waiting tasks of an array that look alike, or a component
@@ -176,7 +176,7 @@ pub struct Files {
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
     /// Ascending indices of its tasks; a single job has none.
-    pub indices: Option<&'a [u32]>,
+    pub indices: Option<&'a TaskIndices>,
     /// Most tasks at once.
     pub at_once: Option<u32>,
 }

@@ -18,8 +18,8 @@ pub mod task_fault;
 use cosy_model::hostlist;
 
 /// Ascending indices of array tasks as ranges: `1-3,7`. [`cosy_model::ArraySpec`] reads them.
-pub fn indices(tasks: &[u32]) -> String {
-    let numbers: Vec<u64> = tasks.iter().map(|task| u64::from(*task)).collect();
+pub fn indices(tasks: impl Iterator<Item = u32>) -> String {
+    let numbers: Vec<u64> = tasks.map(u64::from).collect();
     hostlist::ranges(&numbers, 1)
 }
 
@@ -34,8 +34,8 @@ mod tests {
         #[test]
         fn indices_are_read_again(tasks in prop::collection::btree_set(0u32..2000, 1..60)) {
             let tasks: Vec<u32> = tasks.into_iter().collect();
-            let read: ArraySpec = indices(&tasks).parse().unwrap();
-            let again: BTreeSet<u32> = read.indices().into_iter().collect();
+            let read: ArraySpec = indices(tasks.iter().copied()).parse().unwrap();
+            let again: BTreeSet<u32> = read.indices().iter().collect();
             prop_assert_eq!(again.into_iter().collect::<Vec<_>>(), tasks);
         }
     }

@@ -24,7 +24,9 @@ pub fn write(name: RowName<'_>, at_once: Option<u32>) -> String {
     let RowName { id, base, .. } = name;
     match (name.tasks, name.index) {
         _ if name.component => format!("{base}+{}", id.0.saturating_sub(base.0)),
-        (Some(tasks), _) => format!("{base}_[{}]", with_limit(&indices(tasks), at_once)),
+        (Some(tasks), _) => {
+            format!("{base}_[{}]", with_limit(&indices(tasks.iter().copied()), at_once))
+        }
         (None, Some(index)) => format!("{base}_{index}"),
         (None, None) => id.to_string(),
     }
@@ -118,6 +120,6 @@ mod tests {
         let read = tasks(&text).unwrap();
         assert_eq!((read.base, read.indices, read.at_once), (JobId(12), "4-5,9", Some(2)));
         let spec: ArraySpec = read.spec.parse().unwrap();
-        assert_eq!(spec.indices(), [4, 5, 9]);
+        assert_eq!(spec.indices().iter().collect::<Vec<_>>(), [4, 5, 9]);
     }
 }

@@ -20,7 +20,8 @@ use crate::rooms::Rooms;
 use crate::set_aside::Aside;
 use cosy_model::api::JobRef;
 use cosy_model::{
-    Dependency, DependencyKind, Dialect, EndCause, JobId, JobSpec, QueueId, Refusal, Span, Time,
+    Dependency, DependencyKind, Dialect, EndCause, JobId, JobSpec, QueueId, Refusal, Span,
+    TaskIndices, Time,
 };
 use cosy_sched::{OrderKey, WaitingJob};
 use cosy_view::words::end_note::NEVER_NOTE;
@@ -323,20 +324,20 @@ impl Jobs {
             }
         }
         if each {
-            let own = |index: &u32| JobRef {
+            let own = |index: u32| JobRef {
                 job: base,
-                task: Some(*index),
+                task: Some(index),
             };
-            targets.extend(members.iter().map(own));
+            targets.extend(members.into_iter().flat_map(TaskIndices::iter).map(own));
         }
         targets
     }
 
     /// What those who wait ask for, and the indices of their array.
-    fn waiting(&self, waiter: Waiter) -> Option<(&Submitted, &[u32])> {
+    fn waiting(&self, waiter: Waiter) -> Option<(&Submitted, Option<&TaskIndices>)> {
         let group = self.group(&waiter.base)?;
         let body = group.bodies.get(&waiter.body)?;
-        Some((&body.submitted, group.indices.as_deref().unwrap_or_default()))
+        Some((&body.submitted, group.indices.as_ref()))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::queues::Queues;
 use crate::reservations::Reservations;
 use crate::rooms::Rooms;
 use cosy_model::api::Submission;
-use cosy_model::{JobSpec, QueueId, Refusal, RefusalCode, limits};
+use cosy_model::{JobSpec, QueueId, Refusal, RefusalCode, TaskIndices, limits};
 
 /// Checks everything that can be said against a submission. `coming`: jobs that enter
 /// queues before it in the same turn.
@@ -49,7 +49,7 @@ pub(crate) fn ready(
     }
     let outcome = Outcome {
         queue: spec.queue.as_deref(),
-        jobs: indices.as_ref().map_or(1, Vec::len),
+        jobs: indices.as_ref().map_or(1, TaskIndices::len),
         coming,
         attached,
         ..Outcome::new(&caller.user, &spec)
@@ -80,10 +80,11 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
     let base = submitted.base;
     rooms.queues.note_submission(&submitted);
     let (held, jobs) = (group.held, group.fates.len() as u32);
+    let mut indices = group.indices.iter().flat_map(TaskIndices::iter);
     for at in 0..group.fates.len() {
         let id = group.id_at(at);
-        let member = group.indices.as_ref().map(|indices| Member {
-            index: indices[at],
+        let member = indices.next().map(|index| Member {
+            index,
             at: at as u32,
         });
         rooms.jobs.enter(Job {
@@ -91,6 +92,7 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
             ..Job::fresh(id, member, submitted.clone())
         });
     }
+    drop(indices);
     if !submitted.spec.request.same_features.is_empty() {
         rooms.planning.choose_again_for(Waiter::of(&submitted));
     }
@@ -122,7 +124,7 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
 fn array_indices(
     config: &ClusterConfig,
     array: Option<&cosy_model::ArraySpec>,
-) -> Result<Option<Vec<u32>>, Refusal> {
+) -> Result<Option<TaskIndices>, Refusal> {
     let Some(array) = array else { return Ok(None) };
     let max = config.policy.max_array_tasks;
     let count = array.count();
