@@ -26,8 +26,15 @@ pub fn with_fields(mut fields: Vec<JobField>) -> Vec<JobField> {
     fields
 }
 
-/// The list with one row for all tasks that ended alike.
-pub fn fold_ended_tasks(table: &Table) -> Table {
+/// The list with one row for all tasks that ended alike; the list itself where there are none.
+pub fn fold_ended_tasks(table: Table) -> Table {
+    match (0..table.rows).any(|row| key(&table, row).is_some()) {
+        true => folded(&table),
+        false => table,
+    }
+}
+
+fn folded(table: &Table) -> Table {
     let mut lines: Vec<Vec<usize>> = Vec::new();
     let mut known = BTreeMap::new();
     for row in 0..table.rows {
@@ -161,7 +168,7 @@ mod tests {
             }
         };
         let columns = fields.iter().map(column).collect();
-        let table = fold_ended_tasks(&Table::of(fields, columns, jobs.len()));
+        let table = fold_ended_tasks(Table::of(fields, columns, jobs.len()));
         let line = |row: usize| {
             let numbers = [F::Start, F::End, F::UserCpu, F::PeakMemory];
             let numbers = numbers.map(|f| table.number(row, f).unwrap_or(-1));
@@ -181,6 +188,6 @@ mod tests {
     #[test]
     fn nothing_is_left_of_nothing() {
         let table = Table::of(with_fields(Vec::new()), Vec::new(), 0);
-        assert_eq!(fold_ended_tasks(&table).rows, 0);
+        assert_eq!(fold_ended_tasks(table).rows, 0);
     }
 }

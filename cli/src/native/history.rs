@@ -85,7 +85,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let named = !filter.ids.is_empty();
     let mut table = context.fetch_jobs(Request::History { filter, fields })?;
     if format.is_none() && !as_json && !matches.get_flag("array") {
-        table = array_lines::fold_ended_tasks(&table);
+        table = array_lines::fold_ended_tasks(table);
     }
     output::print(&if as_json {
         stat::json_text(&json!({ "jobs": job_table::json(&table) }))

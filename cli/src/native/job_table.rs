@@ -1,6 +1,6 @@
 //! Tables of jobs as text and as JSON.
 
-use crate::native::table::{Cell, ColumnHead, Paint, Side, TableStyle, render};
+use crate::native::table::{ColumnHead, Grid, Paint, Side, TableStyle};
 use crate::times;
 use crate::units::{bytes, micros};
 use cosy_model::api::{FieldKind, JobField, Table, Value};
@@ -8,6 +8,7 @@ use cosy_model::{JobState, Span, Time, signal};
 use cosy_view::job::tone;
 use jiff::Zoned;
 use serde_json::{Map, Value as Json, json};
+use std::fmt::Write;
 
 /// A column of a list of jobs, as the commands show it by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,15 +62,22 @@ impl JobColumn {
         }
     }
 
-    fn cell(self, table: &Table, row: usize, now: &Zoned) -> Cell {
+    /// Writes its cell; the cell's colour.
+    fn write(self, out: &mut String, table: &Table, row: usize, now: &Zoned) -> Paint {
         match self {
-            Self::Field(f) | Self::Titled(f, _, _) => field_cell(table, row, f, now),
-            Self::Start => start(table, row, now).into(),
-            Self::Where => place(table, row).into(),
-            Self::Nodes => nodes(table, row).into(),
-            Self::Exit => exit(table, row).into(),
-            Self::Cpu => cpu(table, row).into(),
+            Self::Field(f) | Self::Titled(f, _, _) => {
+                write_value(out, (table, row, f), now, times::short);
+                if f == JobField::State {
+                    return paint(table.text(row, f));
+                }
+            }
+            Self::Start => out.push_str(&start(table, row, now)),
+            Self::Where => place(out, table, row),
+            Self::Nodes => out.push_str(&nodes(table, row)),
+            Self::Exit => out.push_str(&exit(table, row)),
+            Self::Cpu => out.push_str(&cpu(table, row)),
         }
+        Paint::Plain
     }
 }
 
@@ -97,45 +105,34 @@ fn field_head(field: JobField, title: &str) -> ColumnHead {
     }
 }
 
-fn field_cell(table: &Table, row: usize, field: JobField, now: &Zoned) -> Cell {
-    Cell {
-        text: text(table, row, field, now, times::short),
-        paint: if field == JobField::State {
-            paint(table.text(row, field))
-        } else {
-            Paint::Plain
-        },
-    }
-}
-
 /// The colour of a state.
 fn paint(state: &str) -> Paint {
     let state: Option<JobState> = state.parse().ok();
     state.map_or(Paint::Plain, |state| Paint::of(tone(state)))
 }
 
-/// A value as text, times as `show` writes them; empty where there is none.
-fn text(
-    table: &Table,
-    row: usize,
-    field: JobField,
+/// Writes the value of a field in a row, times as `show` writes them; nothing where there is none.
+fn write_value(
+    out: &mut String,
+    (table, row, field): (&Table, usize, JobField),
     now: &Zoned,
     show: fn(Time, &Zoned) -> String,
-) -> String {
-    match (table.get(row, field), field.kind()) {
-        (Value::Nothing, _) => String::new(),
-        (Value::Text(t), _) => t.to_owned(),
-        (Value::Number(n), FieldKind::Time) => show(Time(n), now),
-        (Value::Number(n), FieldKind::Span) => Span(n).to_string(),
-        (Value::Number(n), FieldKind::Flag) => if n == 0 { "no" } else { "yes" }.to_owned(),
-        (Value::Number(n), FieldKind::Bytes) => bytes(n),
-        (Value::Number(n), FieldKind::CpuTime) => micros(n),
+) {
+    // A text takes all that is written into it.
+    let _ = match (table.get(row, field), field.kind()) {
+        (Value::Nothing, _) => Ok(()),
+        (Value::Text(t), _) => out.write_str(t),
+        (Value::Number(n), FieldKind::Time) => out.write_str(&show(Time(n), now)),
+        (Value::Number(n), FieldKind::Span) => write!(out, "{}", Span(n)),
+        (Value::Number(n), FieldKind::Flag) => out.write_str(if n == 0 { "no" } else { "yes" }),
+        (Value::Number(n), FieldKind::Bytes) => out.write_str(&bytes(n)),
+        (Value::Number(n), FieldKind::CpuTime) => out.write_str(&micros(n)),
         (Value::Number(n), FieldKind::Mebibytes) => match n.unsigned_abs() {
-            0 => "unlimited".to_owned(),
-            mib => cosy_model::MiB(mib).to_string(),
+            0 => out.write_str("unlimited"),
+            mib => write!(out, "{}", cosy_model::MiB(mib)),
         },
-        (Value::Number(n), FieldKind::Number | FieldKind::Text) => n.to_string(),
-    }
+        (Value::Number(n), FieldKind::Number | FieldKind::Text) => write!(out, "{n}"),
+    };
 }
 
 fn start(table: &Table, row: usize, now: &Zoned) -> String {
@@ -146,13 +143,13 @@ fn start(table: &Table, row: usize, now: &Zoned) -> String {
         .unwrap_or_default()
 }
 
-fn place(table: &Table, row: usize) -> String {
+fn place(out: &mut String, table: &Table, row: usize) {
     let nodes = table.text(row, JobField::Nodes);
     let reason = table.text(row, JobField::Reason);
-    match (nodes, reason) {
-        ("", "") => String::new(),
-        ("", reason) => format!("({reason})"),
-        (nodes, _) => nodes.to_owned(),
+    match (nodes.is_empty(), reason.is_empty()) {
+        (true, true) => {}
+        (true, false) => out.extend(["(", reason, ")"]),
+        (false, _) => out.push_str(nodes),
     }
 }
 
@@ -192,10 +189,14 @@ fn cpu(table: &Table, row: usize) -> String {
 /// A list of jobs as text.
 pub fn list(table: &Table, shown: &[JobColumn], now: &Zoned, style: TableStyle) -> String {
     let heads: Vec<ColumnHead> = shown.iter().map(|s| s.head()).collect();
-    let rows: Vec<Vec<Cell>> = (0..table.rows)
-        .map(|row| shown.iter().map(|s| s.cell(table, row, now)).collect())
-        .collect();
-    render(&heads, &rows, style)
+    let mut grid = Grid::new(&heads, table.rows);
+    for row in 0..table.rows {
+        grid.row(|at, out| {
+            let column = shown.get(at);
+            column.map_or(Paint::Plain, |column| column.write(out, table, row, now))
+        });
+    }
+    grid.render(style)
 }
 
 /// One job whole: a line for each field that has a value.
@@ -203,7 +204,11 @@ pub fn block(table: &Table, row: usize, now: &Zoned) -> String {
     let lines: Vec<(&str, String)> = table
         .fields
         .iter()
-        .map(|f| (f.word(), text(table, row, *f, now, times::long)))
+        .map(|f| {
+            let mut value = String::new();
+            write_value(&mut value, (table, row, *f), now, times::long);
+            (f.word(), value)
+        })
         .filter(|(_, value)| !value.is_empty())
         .collect();
     let width = lines.iter().map(|(word, _)| word.len()).max().unwrap_or(0);

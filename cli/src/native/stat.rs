@@ -252,7 +252,7 @@ fn list(
     };
     let mut table = context.fetch_jobs(request)?;
     if fold_arrays && format.is_none() && !as_json {
-        table = array_lines::fold_ended_tasks(&table);
+        table = array_lines::fold_ended_tasks(table);
     }
     let reserved = live_reservations(context, matches)?;
     if as_json {

@@ -122,31 +122,155 @@ pub struct TableStyle {
     pub bare: bool,
 }
 
+/// Cells under way, row by row. All texts lie one behind the other, so that a long table takes no
+/// memory of its own for each cell.
+pub struct Grid<'c> {
+    columns: &'c [ColumnHead],
+    texts: String,
+    cells: Vec<Place>,
+    /// The widest cell of each column, in columns of the terminal.
+    widest: Vec<usize>,
+}
+
+/// A cell: its text begins where that of the one before ends. There are millions of them.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Length of the text in bytes.
+    length: u32,
+    /// In columns of the terminal.
+    width: u32,
+    paint: Paint,
+}
+
+impl<'c> Grid<'c> {
+    /// No row yet; so many are to come.
+    pub fn new(columns: &'c [ColumnHead], rows: usize) -> Self {
+        Self {
+            columns,
+            texts: String::new(),
+            cells: Vec::with_capacity(rows.saturating_mul(columns.len())),
+            widest: vec![0; columns.len()],
+        }
+    }
+
+    /// Adds the next row: `write` is asked for the text of each column in turn, and tells its colour.
+    pub fn row(&mut self, mut write: impl FnMut(usize, &mut String) -> Paint) {
+        for (at, widest) in self.widest.iter_mut().enumerate() {
+            let start = self.texts.len();
+            let paint = write(at, &mut self.texts);
+            let width = clean_from(&mut self.texts, start);
+            *widest = width.max(*widest);
+            self.cells.push(Place {
+                length: u32::try_from(self.texts.len() - start).unwrap_or(u32::MAX),
+                width: u32::try_from(width).unwrap_or(u32::MAX),
+                paint,
+            });
+        }
+    }
+
+    /// The table as text; columns that may be cut shrink until a line fits the terminal.
+    pub fn render(&self, style: TableStyle) -> String {
+        let title = |head: &ColumnHead| if style.bare { 0 } else { head.title.width() };
+        let titles = self.columns.iter().map(title);
+        let widths = titles.zip(&self.widest);
+        let mut widths: Vec<usize> = widths.map(|(title, cells)| title.max(*cells)).collect();
+        if let Some(width) = style.width {
+            squeeze(self.columns, &mut widths, width);
+        }
+        let line = widths.iter().map(|width| width + 2).sum::<usize>();
+        let rows = self.cells.len() / self.columns.len().max(1) + 1;
+        let mut out = String::with_capacity(line.min(256).saturating_mul(rows));
+        if !style.bare {
+            let titles = self.columns.iter().map(|head| {
+                let title = head.title.as_str();
+                (title, title.width(), Paint::Plain)
+            });
+            self.line(&widths, titles, false, &mut out);
+        }
+        let mut start = 0;
+        for row in self.cells.chunks(self.columns.len().max(1)) {
+            let cells = row.iter().map(|cell| {
+                let end = start + cell.length as usize;
+                let text = self.texts.get(start..end).unwrap_or_default();
+                start = end;
+                (text, cell.width as usize, cell.paint)
+            });
+            self.line(&widths, cells, style.colour, &mut out);
+        }
+        out
+    }
+
+    /// Adds a line of cells: text, its width, its colour.
+    fn line<'t>(
+        &self,
+        widths: &[usize],
+        cells: impl Iterator<Item = (&'t str, usize, Paint)>,
+        colour: bool,
+        out: &mut String,
+    ) {
+        let start = out.len();
+        let columns = self.columns.iter().zip(widths).zip(cells);
+        for (at, ((head, width), (text, own, paint))) in columns.enumerate() {
+            let cut = (own > *width).then(|| fit(text, *width));
+            let (text, own) = match &cut {
+                Some(cut) => (cut.as_str(), cut.width()),
+                None => (text, own),
+            };
+            let fill = width.saturating_sub(own);
+            blanks(out, if at > 0 { 2 } else { 0 });
+            if head.side == Side::Right {
+                blanks(out, fill);
+            }
+            match paint.code().filter(|_| colour && !text.is_empty()) {
+                Some(code) => out.extend(["\u{1b}[", code, "m", text, "\u{1b}[0m"]),
+                None => out.push_str(text),
+            }
+            if head.side == Side::Left {
+                blanks(out, fill);
+            }
+        }
+        let line = out.get(start..).unwrap_or_default();
+        out.truncate(start + line.trim_end_matches(' ').len());
+        out.push('\n');
+    }
+}
+
+/// Puts `?` in the place of each control character of what is behind `start`, and tells how wide that
+/// is.
+fn clean_from(texts: &mut String, start: usize) -> usize {
+    let text = texts.get(start..).unwrap_or_default();
+    // Almost all texts are plain, and as wide as they have bytes.
+    if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        return text.len();
+    }
+    let clean = shown(text);
+    texts.truncate(start);
+    texts.push_str(&clean);
+    clean.width()
+}
+
+/// Adds so many blanks.
+fn blanks(out: &mut String, count: usize) {
+    const BLANKS: &str = "                                ";
+    let mut left = count;
+    while left > 0 {
+        let some = left.min(BLANKS.len());
+        out.push_str(BLANKS.get(..some).unwrap_or_default());
+        left -= some;
+    }
+}
+
 /// The table as text; columns that may be cut shrink until a line fits the terminal.
 pub fn render(columns: &[ColumnHead], rows: &[Vec<Cell>], style: TableStyle) -> String {
-    let mut widths: Vec<usize> = columns
-        .iter()
-        .enumerate()
-        .map(|(at, head)| {
-            let title = if style.bare { 0 } else { head.title.width() };
-            let cells = rows
-                .iter()
-                .map(|r| r.get(at).map_or(0, |c| shown(&c.text).width()));
-            cells.max().unwrap_or(0).max(title)
-        })
-        .collect();
-    if let Some(width) = style.width {
-        squeeze(columns, &mut widths, width);
-    }
-    let mut out = String::new();
-    if !style.bare {
-        let titles: Vec<Cell> = columns.iter().map(|h| h.title.as_str().into()).collect();
-        line(columns, &widths, &titles, false, &mut out);
-    }
+    let mut grid = Grid::new(columns, rows.len());
     for row in rows {
-        line(columns, &widths, row, style.colour, &mut out);
+        grid.row(|at, out| {
+            let cell = row.get(at);
+            out.push_str(cell.map_or("", |cell| &cell.text));
+            cell.map_or(Paint::Plain, |cell| cell.paint)
+        });
     }
-    out
+    grid.render(style)
 }
 
 /// Makes the widest columns that may be cut narrower, until a line fits.
@@ -170,29 +294,6 @@ fn squeeze(columns: &[ColumnHead], widths: &mut [usize], limit: usize) {
         let step = excess.min((widths[at] - next.min(widths[at])).max(1));
         widths[at] = (widths[at] - step).max(least);
     }
-}
-
-fn line(columns: &[ColumnHead], widths: &[usize], cells: &[Cell], colour: bool, out: &mut String) {
-    let empty = Cell::default();
-    let start = out.len();
-    for (at, head) in columns.iter().enumerate() {
-        let cell = cells.get(at).unwrap_or(&empty);
-        let text = fit(&cell.text, widths[at]);
-        let fill = " ".repeat(widths[at].saturating_sub(text.width()));
-        if at > 0 {
-            out.push_str("  ");
-        }
-        let text = match cell.paint.code().filter(|_| colour && !text.is_empty()) {
-            Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            None => text,
-        };
-        match head.side {
-            Side::Left => out.extend([text, fill]),
-            Side::Right => out.extend([fill, text]),
-        }
-    }
-    out.truncate(start + out[start..].trim_end_matches(' ').len());
-    out.push('\n');
 }
 
 /// Control characters (names come from other users) as `?`.
