@@ -2,7 +2,6 @@
 
 use crate::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow, Table};
-use std::collections::BTreeSet;
 
 /// Jobs in one request for steps, at most.
 const JOBS_WITH_STEPS: usize = 1000;
@@ -18,7 +17,7 @@ pub fn jobs(
 ) -> Result<Table, CallError> {
     let latest_first = matches!(request, Request::History { .. });
     let id_added = add_id_field(&mut request);
-    let mut seen = BTreeSet::new();
+    let mut seen = Vec::new();
     let mut pages: Vec<Table> = Vec::new();
     if let Some(filter) = filter_of(&mut request) {
         filter.pages = true;
@@ -117,15 +116,19 @@ fn add_id_field(request: &mut Request) -> bool {
 }
 
 /// A page without the jobs that were on earlier pages (`seen`): a job that is listed while it lives
-/// and ends before the list comes to ended jobs would be there twice.
-fn without_seen(mut page: Table, seen: &mut BTreeSet<i64>) -> Table {
+/// and ends before the list comes to ended jobs would be there twice. `seen` is sorted; of the last
+/// page nothing is noted.
+fn without_seen(mut page: Table, seen: &mut Vec<i64>) -> Table {
     let id = |row| page.number(row, JobField::Id);
-    let ids: Vec<Option<i64>> = (0..page.rows).map(id).collect();
-    let new: Vec<bool> = ids
-        .iter()
-        .map(|id| id.is_none_or(|id| !seen.contains(&id)))
-        .collect();
-    seen.extend(ids.into_iter().flatten());
+    let is_new = |row| id(row).is_none_or(|id| seen.binary_search(&id).is_err());
+    let new: Vec<bool> = match seen.is_empty() {
+        true => Vec::new(),
+        false => (0..page.rows).map(is_new).collect(),
+    };
+    if page.more.is_some() {
+        seen.extend((0..page.rows).filter_map(id));
+        seen.sort(); // almost in order already
+    }
     if new.contains(&false) {
         page.keep(&new);
     }
