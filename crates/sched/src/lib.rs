@@ -30,6 +30,7 @@ mod nodeset;
 mod occupancy;
 mod order;
 mod pass;
+mod place;
 mod plan;
 mod policy;
 
@@ -46,6 +47,7 @@ mod select;
 mod shadow;
 mod shape;
 mod shared_nodes;
+mod shared_table;
 mod shortage;
 mod summary;
 mod table;

@@ -70,6 +70,12 @@ impl NodePool {
         lines.max().unwrap_or_default()
     }
 
+    /// The line, and those of parked jobs: each waiting job whose queue starts jobs is in one of them.
+    pub fn lines(&self) -> impl Iterator<Item = &WaitingLine> {
+        let parked = self.parked.iter().map(|(_, line)| line.as_ref());
+        std::iter::once(&self.line).chain(parked)
+    }
+
     /// The jobs that are parked.
     pub fn parked_keys(&self) -> impl Iterator<Item = OrderKey> {
         let lines = self.parked.iter().map(|(_, line)| line);

@@ -14,7 +14,7 @@ use crate::resource_pool::all::ResourcePools;
 use crate::resource_pool::classes::{ClassId, HoldClasses};
 use crate::resource_pool::holder::OtherPlanners;
 use crate::running::{RunId, RunningJobs};
-use crate::table::JobTable;
+use crate::shared_table::SharedTable;
 use crate::waiting_line::{GroupId, QueueKey};
 use crate::{Block, Demand, Holds, NodeMask, OrderKey, Policy};
 use cosy_model::{Amounts, JobId, NodeId, QueueId, ReservationId, Span, Time};
@@ -64,7 +64,7 @@ pub struct Scheduler {
     pub(crate) groups: Groups,
     classes: HoldClasses,
     resource_pools: ResourcePools,
-    waiting: JobTable<Waiting>,
+    waiting: SharedTable<Waiting>,
     pub(crate) running: RunningJobs,
     /// What other planners are told, and tell.
     others: OtherPlanners,
@@ -91,7 +91,7 @@ impl Scheduler {
             groups: Groups::default(),
             classes: HoldClasses::default(),
             resource_pools: ResourcePools::default(),
-            waiting: JobTable::default(),
+            waiting: SharedTable::default(),
             running: RunningJobs::default(),
             others: OtherPlanners::default(),
             blocks: CowMap::default(),
@@ -515,7 +515,7 @@ impl Scheduler {
             groups: Groups::default(),
             classes: HoldClasses::default(),
             resource_pools: self.resource_pools.clone(),
-            waiting: JobTable::default(),
+            waiting: SharedTable::default(),
             running: self.running.clone(),
             others,
             blocks: self.blocks.clone(),

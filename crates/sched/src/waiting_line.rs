@@ -170,6 +170,28 @@ impl WaitingLine {
         self.blocks.first().map(Block::first)
     }
 
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many jobs are served before the one with that key.
+    pub fn before(&self, key: &OrderKey) -> usize {
+        let at_block = self.block_of(key);
+        let Some(block) = self.blocks.get(at_block) else {
+            return 0;
+        };
+        let at_run = block.run_of(key);
+        let earlier = self
+            .blocks
+            .iter()
+            .take(at_block)
+            .flat_map(|block| &block.runs);
+        let earlier = earlier.chain(block.runs.iter().take(at_run));
+        let run = block.runs.get(at_run);
+        let within = run.map_or(0, |run| run.keys.partition_point(|other| other < key));
+        within + earlier.map(|run| run.keys.len()).sum::<usize>()
+    }
+
     /// The longest limit of any job.
     pub fn longest(&mut self) -> Span {
         let runs = self.blocks.iter_mut().flat_map(|block| &mut block.runs);
@@ -372,9 +394,11 @@ mod tests {
                 line.insert(key(at), queue_key(dice));
                 all.insert(at, queue_key(dice));
             }
+            assert_eq!(line.before(&key(at)), all.range(..at).count());
             if step % 50 > 0 {
                 continue;
             }
+            assert_eq!(line.before(&key(5000)), line.len());
             let mut lacks = Lacks::default();
             lacks.note(1, Span((dice / 19 % 60) as i64));
             // From that limit on all are given up, of one group earlier.

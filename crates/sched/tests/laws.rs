@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Cluster, Pair, Request, Step, clusters, mask, requests, steps};
-use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time};
+use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time, WaitReason};
 use cosy_sched::{Block, NodeSet, Plan, Policy, Scheduler};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -95,6 +95,45 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The place of one job is the one that it has among all in order. It is not told only where jobs
+    /// of a closed queue stand in no line. What is found out about a job changes no answer, and what
+    /// happens later changes no snapshot.
+    #[test]
+    fn one_job_is_told_what_all_are_told(
+        cluster in clusters(),
+        steps in prop::collection::vec((steps(1), prop::bool::weighted(0.3)), 1..40),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        let mut snapshot = None;
+        for (at, (step, pass)) in steps.iter().enumerate() {
+            if at == steps.len() / 2 {
+                let copy = pair.scheduler.clone();
+                snapshot = Some((copy.plan(Time(pair.now), None), copy, Time(pair.now)));
+            }
+            pair.step(step);
+            if *pass {
+                pair.schedule()?;
+            }
+            let (scheduler, now) = (&mut pair.scheduler, Time(pair.now));
+            let jobs: Vec<JobId> = scheduler.waiting_in_order().map(|job| job.key.job).collect();
+            let why = |scheduler: &Scheduler| -> Vec<_> {
+                jobs.iter().map(|job| scheduler.why(now, *job)).collect()
+            };
+            let before = why(scheduler);
+            let closed = before.contains(&Some(WaitReason::QueueClosed));
+            for (place, job) in jobs.iter().enumerate() {
+                let told = (!closed).then_some(place);
+                prop_assert_eq!(scheduler.served_before(*job), told, "job {}", job);
+                scheduler.know_whether_it_fits(*job);
+            }
+            prop_assert_eq!(why(scheduler), before);
+            prop_assert_eq!(scheduler.served_before(JobId(1 << 40)), None);
+        }
+        if let Some((plan, copy, now)) = snapshot {
+            prop_assert_eq!(copy.plan(now, None), plan);
+        }
+    }
 
     /// The first job in the order of service that waits for resources starts no later than
     /// it was promised when all jobs keep their limits, whatever comes in behind it.
