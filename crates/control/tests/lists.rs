@@ -220,3 +220,99 @@ fn what_commands_of_one_user_wait_for_has_a_most() {
     };
     assert!(refusal.message.contains("wait for 1000000 jobs"), "{refusal}");
 }
+
+/// Plain jobs, arrays and tasks that differ from the others, in turn: pages tell what one list would.
+#[test]
+fn pages_of_mixed_jobs_are_one_list() {
+    let mut world = World::new(config(2, 2));
+    for n in 0..240 {
+        world.submit(wide());
+        let array = world
+            .try_submit(wide(), Some("1,3,2"))
+            .expect("an array of three");
+        if n % 3 == 0 {
+            let target = api::JobRef {
+                job: JobId(array),
+                task: Some(2),
+            };
+            let filter = JobFilter {
+                ids: vec![target],
+                ..JobFilter::default()
+            };
+            world.ask_as(root(), None, Request::Release { filter });
+        }
+    }
+    let fields = [
+        JobField::Id,
+        JobField::Ref,
+        JobField::Stdout,
+        JobField::Stderr,
+    ];
+    for fold in [true, false] {
+        let whole = list(JobFilter::default(), &fields, fold);
+        let whole = table(world.ask_as(root(), None, whole));
+        let (paged, count) = pages(&mut world, &fields, fold);
+        assert!(count > 1, "{count} pages");
+        assert_eq!(paged.rows, whole.rows);
+        for row in 0..whole.rows {
+            let told = |table: &Table| {
+                let id = table.number(row, JobField::Id);
+                (id, table.text(row, JobField::Ref).to_owned())
+            };
+            assert_eq!(told(&paged), told(&whole), "row {row}");
+        }
+    }
+}
+
+/// Few jobs that are named are each asked for their places, of many all are put in order.
+#[test]
+fn named_jobs_have_the_places_that_they_have_among_all() {
+    let mut world = World::new(config(2, 2));
+    let mut jobs: Vec<u64> = Vec::new();
+    for n in 0..90_i64 {
+        let nice = n * 37 % 11;
+        jobs.push(world.submit(JobSpec {
+            nice,
+            ..spec("plain")
+        }));
+    }
+    let array = world.try_submit(spec("array"), Some("1-80"));
+    jobs.push(array.expect("an array"));
+    let check = |world: &mut World| {
+        let fields = [JobField::Id, JobField::Place];
+        let places = |world: &mut World, filter| {
+            let table = table(world.ask_as(root(), None, list(filter, &fields, false)));
+            let place = |row| {
+                let id = table.number(row, JobField::Id)?;
+                Some((id, table.number(row, JobField::Place)))
+            };
+            (0..table.rows).filter_map(place).collect::<Vec<_>>()
+        };
+        let all = places(world, JobFilter::default());
+        let placed = all.iter().filter(|(_, place)| place.is_some()).count();
+        assert!(placed > 100, "{placed} of {}", all.len());
+        for named in [1, 7, 64, 91] {
+            for jobs in jobs.chunks(named) {
+                let told = places(world, ids(jobs));
+                assert!(told.iter().all(|one| all.contains(one)), "{told:?} of {all:?}");
+            }
+        }
+    };
+    check(&mut world);
+    // One of the first goes, one comes, one is held.
+    world.ask(cancels(ids(&jobs[10..11])));
+    world.submit(spec("late"));
+    let hold = Request::Hold {
+        filter: ids(&jobs[20..21]),
+        as_user: false,
+    };
+    world.ask_as(root(), None, hold);
+    check(&mut world);
+    // Jobs of a closed queue are in order with the others all the same.
+    let close = Request::QueueControl {
+        queue: "main".to_owned(),
+        state: QueueState::Stopped,
+    };
+    world.ask_as(root(), None, close);
+    check(&mut world);
+}

@@ -15,6 +15,8 @@ pub struct Needs {
     pub places: bool,
     /// Starts that a plan predicts.
     pub predictions: bool,
+    /// Why jobs wait.
+    pub reasons: bool,
     /// A row for each component of a job that has several.
     pub components: bool,
 }
@@ -25,6 +27,7 @@ impl Needs {
         Self {
             places: fields.contains(&JobField::Place),
             predictions: fields.contains(&JobField::PredictedStart),
+            reasons: fields.contains(&JobField::Reason),
             components: fields.contains(&JobField::Component),
         }
     }
@@ -50,6 +53,11 @@ impl JobRows {
             needs: Needs::of(fields),
             array_indices: arrays.then(BTreeMap::new),
         }
+    }
+
+    /// So many rows are to come, or as many of them as fit into so many bytes.
+    pub fn expect(&mut self, rows: usize, bytes: usize) {
+        self.rows.expect(rows, bytes);
     }
 
     /// What has to be looked up for the rows.

@@ -108,6 +108,23 @@ impl Rows {
         self.rows += 1;
     }
 
+    /// Takes memory for so many rows more, or for as many of them as fit into so many bytes.
+    pub fn expect(&mut self, rows: usize, bytes: usize) {
+        let least = |column: &ColumnBuilder| match column {
+            ColumnBuilder::Numbers(_) => NUMBER_BYTES,
+            ColumnBuilder::Texts(_) | ColumnBuilder::Words(_) => WORD_BYTES,
+        };
+        let row: usize = self.columns.iter().map(least).sum();
+        let rows = rows.min(bytes / row.max(1));
+        for column in &mut self.columns {
+            match column {
+                ColumnBuilder::Numbers(numbers) => numbers.reserve(rows),
+                ColumnBuilder::Texts(texts) => texts.reserve(rows),
+                ColumnBuilder::Words(words) => words.at.reserve(rows),
+            }
+        }
+    }
+
     /// Counts work that was done for rows beside their cells.
     pub fn worked(&mut self, more: usize) {
         self.work += more;

@@ -32,7 +32,8 @@ impl<S: Ord + Borrow<str>> Users<S> {
     }
 
     pub fn has(&self, name: &str, uid: Uid) -> bool {
-        self.names.is_empty() || self.names.contains(name) || self.uids.contains(&uid)
+        // The name lies elsewhere in memory: it is looked at last.
+        self.names.is_empty() || self.uids.contains(&uid) || self.names.contains(name)
     }
 }
 

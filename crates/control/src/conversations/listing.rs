@@ -29,6 +29,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const PIECE_JOBS: usize = 5_000;
 /// Work for rows in one piece: 1 for each cell and for 64 bytes of text.
 const PIECE_WORK: usize = 5_000;
+/// Of so many jobs that are named each is asked for its place; of more, all jobs are put in order.
+const PLACED_ALONE: usize = 64;
 /// Lists under way at once.
 const LISTINGS: usize = 256;
 /// Room in an answer for what is around the rows, in bytes.
@@ -126,7 +128,8 @@ pub(crate) struct Listing {
     private: bool,
     fold: bool,
     starts: Option<Starts>,
-    /// Waiting jobs in their order, as far as it is looked up and places are not given yet.
+    /// Waiting jobs in their order, as far as it is looked up and places are not given yet; empty
+    /// where each job is asked for its place.
     order: BTreeSet<OrderKey>,
     /// Places in it, from 1, by job.
     places: BTreeMap<JobId, i64>,
@@ -154,12 +157,12 @@ struct Ids {
 /// Where the making of a list stands.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
+    /// Names are looked up.
+    Naming,
     /// The order of waiting jobs is looked up; those after this one are next.
     Placing(JobId),
     /// They are given places; this is the next one.
     Ranking(i64),
-    /// Names are looked up.
-    Naming,
     /// Live jobs are looked at; those after this one, or at that place of the named, are next.
     Live(usize, JobId),
     /// The same for those that ended moments ago.
@@ -191,13 +194,17 @@ enum Entry {
 impl Listing {
     /// True when rows are left for another answer, or the answer is too long.
     fn is_full(&self) -> bool {
-        let most = match &self.answering {
+        self.rows.bytes() > self.most_bytes()
+    }
+
+    /// Bytes of rows in the answer, at most.
+    const fn most_bytes(&self) -> usize {
+        match &self.answering {
             Answering::List { pages: true, .. } => limits::PAGE_BYTES,
             Answering::List { pages: false, .. } | Answering::Job(_) => {
                 limits::REPLY_BYTES - AROUND_ROWS
             }
-        };
-        self.rows.bytes() > most
+        }
     }
 
     fn after(&self) -> Option<Cursor> {
@@ -207,12 +214,18 @@ impl Listing {
         }
     }
 
+    /// Whether a job without a row for several tasks was told in an earlier answer, by its id alone:
+    /// its rank is not beyond it.
+    fn was_told(&self, job: JobId) -> bool {
+        self.after().is_some_and(|c| c.part > 0 || job.0 <= c.at)
+    }
+
     /// Gives the next waiting jobs in line their places.
     fn rank(&mut self, first: i64, left: &mut usize) {
         let mut place = first;
         while *left > 0 {
             let Some(key) = self.order.pop_first() else {
-                self.stage = Stage::Naming;
+                self.stage = Stage::Live(0, JobId(0));
                 return;
             };
             *left -= 1;
@@ -247,6 +260,7 @@ impl Listing {
             }
         }
         entries.extend(ended.into_iter().map(Entry::Ended));
+        self.rows.expect(entries.len(), self.most_bytes());
         self.entries = entries.into();
         self.stage = Stage::Rows;
     }

@@ -6,8 +6,8 @@ use crate::conversations::choosing::procedures::sieve;
 use crate::conversations::explain::{lines, planner_reason};
 use crate::conversations::job_facts::{Around, EndedFacts, LiveFacts};
 use crate::conversations::listing::{
-    Answering, Entry, Fold, Ids, List, ListRequest, Listing, PIECE_JOBS, PIECE_WORK, Stage,
-    too_long,
+    Answering, Entry, Fold, Ids, List, ListRequest, Listing, PIECE_JOBS, PIECE_WORK, PLACED_ALONE,
+    Stage, too_long,
 };
 use crate::conversations::plans::Starts;
 use crate::conversations::replies::reply_to;
@@ -111,10 +111,7 @@ pub(crate) fn listing(mut asked: ListRequest) -> Listing {
         order: BTreeSet::new(),
         places: BTreeMap::new(),
         answering: asked.answering,
-        stage: match rows.needs().places {
-            true => Stage::Placing(JobId(0)),
-            false => Stage::Naming,
-        },
+        stage: Stage::Naming,
         live: Vec::new(),
         folds: BTreeMap::new(),
         ended: Vec::new(),
@@ -125,7 +122,7 @@ pub(crate) fn listing(mut asked: ListRequest) -> Listing {
 }
 
 /// One piece; true when it was the last.
-fn list_piece(rooms: &Rooms, turn: &mut Turn, listing: &mut Listing) -> bool {
+fn list_piece(rooms: &mut Rooms, turn: &mut Turn, listing: &mut Listing) -> bool {
     let now = turn.now();
     let named = |l: &Listing| l.named.as_ref().map_or(0, |named| named.ids.len());
     let (before, mut left) = (listing.rows.len() + named(listing), PIECE_JOBS);
@@ -135,7 +132,7 @@ fn list_piece(rooms: &Rooms, turn: &mut Turn, listing: &mut Listing) -> bool {
     done
 }
 
-fn list_some(rooms: &Rooms, now: Time, listing: &mut Listing, left: &mut usize) -> bool {
+fn list_some(rooms: &mut Rooms, now: Time, listing: &mut Listing, left: &mut usize) -> bool {
     let filter = std::mem::take(&mut listing.filter);
     let sieve = &sieve(&rooms.machine, &filter);
     let mut done = false;
@@ -145,7 +142,7 @@ fn list_some(rooms: &Rooms, now: Time, listing: &mut Listing, left: &mut usize) 
                 look_at_order(&rooms.jobs, &rooms.planning, listing, after, left)
             }
             Stage::Ranking(place) => listing.rank(place, left),
-            Stage::Naming => look_up(&rooms.jobs, listing, left),
+            Stage::Naming => look_up(&rooms.jobs, &rooms.planning, listing, left),
             Stage::Live(at, after) => {
                 look_at_live(&rooms.config, &rooms.jobs, listing, sieve, (at, after), left)
             }
@@ -186,15 +183,15 @@ fn look_at_order(
 }
 
 /// Each job once, however often it is named. The id of a component stands for its job.
-fn look_up(jobs: &Jobs, listing: &mut Listing, left: &mut usize) {
+fn look_up(jobs: &Jobs, planning: &Planning, listing: &mut Listing, left: &mut usize) {
     let Some(named) = &mut listing.named else {
-        listing.stage = Stage::Live(0, JobId(0));
+        listing.stage = after_names(planning, listing);
         return;
     };
     while *left > 0 {
         let Some(mut expanding) = named.names.next(left) else {
             if named.names.are_over() {
-                listing.stage = Stage::Live(0, JobId(0));
+                listing.stage = after_names(planning, listing);
             }
             return;
         };
@@ -211,6 +208,26 @@ fn look_up(jobs: &Jobs, listing: &mut Listing, left: &mut usize) {
         let new = ids.into_iter().filter(|id| named.seen.insert(*id));
         named.ids.extend(new);
     }
+}
+
+/// What follows when it is known which jobs are named. Few of them are given their places at once.
+fn after_names(planning: &Planning, listing: &mut Listing) -> Stage {
+    if !listing.rows.needs().places {
+        return Stage::Live(0, JobId(0));
+    }
+    let named = listing.named.as_ref();
+    let Some(named) = named.filter(|named| named.ids.len() <= PLACED_ALONE) else {
+        return Stage::Placing(JobId(0));
+    };
+    let cluster = planning.cluster();
+    for id in named.ids.iter().filter(|id| cluster.is_waiting(**id)) {
+        let Some(before) = cluster.served_before(*id) else {
+            return Stage::Placing(JobId(0));
+        };
+        let place = i64::try_from(before).unwrap_or(i64::MAX).saturating_add(1);
+        listing.places.insert(*id, place);
+    }
+    Stage::Live(0, JobId(0))
 }
 
 fn look_at_live(
@@ -254,6 +271,9 @@ fn look_at_live(
 
 fn look_at(config: &ClusterConfig, listing: &mut Listing, sieve: &Sieve<'_>, job: &Job) {
     let (caller, private) = (&listing.caller, listing.private);
+    if job.member().is_none() && listing.was_told(job.id()) {
+        return;
+    }
     if !sieve.passes(job) || !may_find(config, caller, private, job.submitted()) {
         return;
     }
@@ -331,7 +351,7 @@ fn lists_ended(
 }
 
 /// Rows until the work of a piece is done; true when there are no more to make.
-fn make_rows(rooms: &Rooms, now: Time, listing: &mut Listing, sieve: &Sieve<'_>) -> bool {
+fn make_rows(rooms: &mut Rooms, now: Time, listing: &mut Listing, sieve: &Sieve<'_>) -> bool {
     let until = listing.rows.work() + PIECE_WORK;
     while listing.rows.work() < until && !listing.is_full() {
         let Some(entry) = listing.entries.pop_front() else {
@@ -344,6 +364,11 @@ fn make_rows(rooms: &Rooms, now: Time, listing: &mut Listing, sieve: &Sieve<'_>)
             },
             Entry::Ended(id) => Cursor { part: 1, at: id.0 },
         });
+        if let Entry::Live { id, .. } = &entry
+            && listing.rows.needs().reasons
+        {
+            rooms.planning.cluster_mut().know_whether_it_fits(*id);
+        }
         make_row(rooms, now, listing, sieve, entry);
     }
     listing.is_full() || listing.entries.is_empty()
