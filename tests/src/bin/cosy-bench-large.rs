@@ -11,10 +11,17 @@ use cosy_tests::bench::{arguments, cpu_secs, rss_mib};
 use cosy_tests::full_cluster::{self, long_job, says, says_to_nobody, submit_all, whole_nodes};
 use cosy_tests::{Chance, Cluster};
 use std::process::exit;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Running jobs, which share all nodes.
 const RUNNING: u32 = 500;
+/// Loops of lists beside which submissions are measured.
+const LOOPS: usize = 10;
+/// Between two submissions there.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Submissions of one round there.
+const BESIDE: usize = 100;
 /// Eleven time limits, in minutes.
 const LIMITS: [i64; 11] = [5, 10, 20, 30, 60, 90, 120, 240, 360, 480, 600];
 
@@ -114,9 +121,57 @@ impl Bench {
         self.time("squeue", rounds, || self.done(&["squeue"]))?;
         self.time("cstat of a job", rounds, || self.done(&["cstat", "501"]))?;
         self.time("a held submission", rounds, || self.done(&["csub", "-H", "-Q", "--", "true"]))?;
+        self.beside_lists(0)?;
+        self.beside_lists(LOOPS)?;
         self.time("scancel of all that wait", 1, || {
             self.done(&["scancel", "--state=PENDING", "--user=root"])
         })
+    }
+
+    /// Submits held jobs on one connection while others make lists in as many loops, and tells how
+    /// long their answers take.
+    fn beside_lists(&self, loops: usize) -> Result<(), String> {
+        let over = AtomicBool::new(false);
+        let times = std::thread::scope(|scope| {
+            let lists = |words: &str| {
+                while !over.load(Ordering::Relaxed) {
+                    self.done(&[words])?;
+                }
+                Ok::<(), String>(())
+            };
+            let each = (0..loops).map(|at| if at % 2 == 0 { "squeue" } else { "cstat" });
+            let lists: Vec<_> = each
+                .map(|words| scope.spawn(move || lists(words)))
+                .collect();
+            let times = self.submissions();
+            over.store(true, Ordering::Relaxed);
+            for list in lists {
+                list.join().map_err(|_| "a loop of lists panicked")??;
+            }
+            times
+        })?;
+        let at = |share: usize| times.get(times.len() * share / 100).copied();
+        let (median, late) = (at(50).unwrap_or(f64::NAN), at(99).unwrap_or(f64::NAN));
+        let name = format!("a submission beside {loops} loops of lists");
+        self.say(&name, &format!("{median:.1} ms, p99 {late:.1} ms"));
+        Ok(())
+    }
+
+    /// How long the answers to submissions take, in milliseconds, the shortest first.
+    fn submissions(&self) -> Result<Vec<f64>, String> {
+        let mut client = self.cluster.client();
+        let mut job = long_job(Span::from_minutes(60), &self.cluster.work());
+        job.spec.hold = true;
+        let mut times = Vec::new();
+        for _ in 0..BESIDE * self.settings.rounds {
+            std::thread::sleep(PAUSE);
+            let begun = Instant::now();
+            let answer = client.submit(&job).map_err(|e| e.to_string())?;
+            answer.map_err(|refusal| refusal.to_string())?;
+            times.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times)
     }
 
     fn say(&self, name: &str, figure: &str) {
