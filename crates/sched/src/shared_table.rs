@@ -131,7 +131,9 @@ mod tests {
     #[test]
     fn a_change_copies_one_part() {
         let mut table = SharedTable::default();
-        (0..40_000).for_each(|id| drop(table.insert(JobId(id), id)));
+        for id in 0..40_000 {
+            table.insert(JobId(id), id);
+        }
         let copy = table.clone();
         table.remove(JobId(77));
         assert_eq!(table.remove(JobId(77)), None);
