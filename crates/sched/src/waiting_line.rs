@@ -170,10 +170,6 @@ impl WaitingLine {
         self.blocks.first().map(Block::first)
     }
 
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// How many jobs are served before the one with that key.
     pub fn before(&self, key: &OrderKey) -> usize {
         let at_block = self.block_of(key);
