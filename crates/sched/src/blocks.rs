@@ -44,7 +44,7 @@ impl Scheduler {
             };
             self.machine.book(share.node, booking);
             if let Some(region) = self.machine.region(share.node) {
-                self.node_pools[region].bound(&block);
+                self.node_pools[region].bound(block.reservation, (block.start, block.end));
                 self.node_pools[region].reserve_anew(block.start);
             }
             self.touch(share.node);
@@ -84,7 +84,7 @@ impl Scheduler {
             let owner = Owner::Reservation(reservation);
             self.machine.unbook(share.node, owner);
             if let Some(region) = self.machine.region(share.node) {
-                self.node_pools[region].unbound(&block);
+                self.node_pools[region].unbound(reservation, (block.start, block.end));
             }
             self.touch(share.node);
         }

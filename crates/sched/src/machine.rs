@@ -418,9 +418,10 @@ impl Machine {
     /// Changes the bookings of a node and everything that follows from them.
     fn change(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
         self.count(id, -1);
-        if let Some(node) = self.nodes.get_mut(id.index()) {
+        let total = self.totals.get(id.index());
+        if let (Some(node), Some(total)) = (self.nodes.get_mut(id.index()), total) {
             change(node);
-            node.free = left(&self.totals[id.index()], &node.used);
+            node.free = left(total, &node.used);
             let idle = node.running.is_empty() && !self.held.contains(id);
             set(&mut self.idle, id, idle);
         }

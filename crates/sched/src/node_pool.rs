@@ -7,7 +7,7 @@ use crate::resource_pool::holder::Promise;
 use crate::resource_pool::{Need, PoolId};
 use crate::timeline::Timeline;
 use crate::waiting_line::{QueueKey, WaitingLine};
-use crate::{Block, NodeMask, OrderKey};
+use crate::{NodeMask, OrderKey};
 use cosy_model::{JobId, ReservationId, Time, WaitReason};
 use std::sync::Arc;
 
@@ -104,18 +104,18 @@ impl NodePool {
         }
     }
 
-    /// A reservation has nodes here.
-    pub fn bound(&mut self, block: &Block) {
-        self.bounds.insert((block.start, block.reservation), ());
-        self.bounds.insert((block.end, block.reservation), ());
-        self.block_ends.insert((block.end, block.reservation), ());
+    /// A reservation from `start` to `end` has nodes here.
+    pub fn bound(&mut self, reservation: ReservationId, (start, end): (Time, Time)) {
+        self.bounds.insert((start, reservation), ());
+        self.bounds.insert((end, reservation), ());
+        self.block_ends.insert((end, reservation), ());
     }
 
     /// It has none any more.
-    pub fn unbound(&mut self, block: &Block) {
-        self.bounds.remove(&(block.start, block.reservation));
-        self.bounds.remove(&(block.end, block.reservation));
-        self.block_ends.remove(&(block.end, block.reservation));
+    pub fn unbound(&mut self, reservation: ReservationId, (start, end): (Time, Time)) {
+        self.bounds.remove(&(start, reservation));
+        self.bounds.remove(&(end, reservation));
+        self.block_ends.remove(&(end, reservation));
     }
 
     /// The first end of a reservation after `now`.

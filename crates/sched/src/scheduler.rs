@@ -147,10 +147,10 @@ impl Scheduler {
         }
         let running: Vec<RunId> = self.running.iter().map(|(id, _)| id).collect();
         running.into_iter().for_each(|id| self.enter(id));
-        for (_, block) in self.blocks.iter() {
+        for (reservation, block) in self.blocks.iter() {
             for share in &block.shares {
                 if let Some(region) = self.machine.region(share.node) {
-                    self.node_pools[region].bound(block);
+                    self.node_pools[region].bound(*reservation, (block.start, block.end));
                 }
             }
         }

@@ -141,7 +141,7 @@ proptest! {
     fn same_starts_of_few_demands(
         cluster in clusters(),
         demands in prop::collection::vec(requests(), 1..=2),
-        line in prop::collection::vec(requests(), 20..60),
+        line in prop::collection::vec(requests(), 20..100),
         steps in prop::collection::vec(steps(1), 1..30),
     ) {
         let mut pair = Pair::new(&cluster);

@@ -31,7 +31,7 @@ use cosy_model::{JobId, NodeId, Span, Time, WaitReason};
 const ENDLESS: Span = Span(i64::MAX / 2);
 
 /// With fewer jobs for each group, it is quicker to look at the jobs.
-const JOBS_OF_A_GROUP: usize = 4;
+const JOBS_OF_A_GROUP: usize = 16;
 
 /// What one pass has found so far.
 #[derive(Clone, Debug)]
