@@ -151,7 +151,8 @@ proptest! {
             let whole = |r: Request| Request {
                 nodes: Some(r.nodes.unwrap_or(1)), tasks: r.nodes.unwrap_or(1), tasks_per_node: None,
                 cores: 1, memory: 0, per_node: (0, 0, 0), exclusive: true,
-                avoid: 0, required: 0, tiers: vec![], limit: r.limit.clamp(1, 30), ..r
+                avoid: 0, required: 0, tiers: vec![], limit: r.limit.clamp(1, 30),
+                further: vec![], ..r
             };
             let firsts: Vec<Request> = first.iter().map(|r| whole(plain(r))).collect();
             let mut pair = filled(&cluster, &firsts);
