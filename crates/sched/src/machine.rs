@@ -11,7 +11,7 @@ mod node;
 
 use crate::changes::{Changes, Mark};
 use crate::cow_vec::CowVec;
-use crate::nodeset::NodeSet;
+use crate::nodeset::{NodeSet, bits_of};
 use crate::{Component, NodeMask};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, Time};
 use node::{Node, expected};
@@ -255,10 +255,16 @@ impl Machine {
     /// Moves the expected end of the job that holds `nodes` as a whole.
     pub fn set_held_until(&mut self, nodes: &NodeSet, end: Time) {
         for (at, bits) in nodes.words() {
-            let word = self.held_until.get_mut(at * 64..).unwrap_or_default();
-            match bits {
-                u64::MAX => word.iter_mut().take(64).for_each(|until| *until = end),
-                _ => set_bits(word, bits, end),
+            if bits == u64::MAX
+                && let Some(all) = self.held_until.get_mut(at * 64..at * 64 + 64)
+            {
+                all.fill(end);
+                continue;
+            }
+            for id in bits_of(at, bits) {
+                if let Some(until) = self.held_until.get_mut(id.index()) {
+                    *until = end;
+                }
             }
         }
     }
@@ -323,13 +329,7 @@ impl Machine {
     /// Removes what `owner` has booked ahead on `id`.
     pub fn unbook(&mut self, id: NodeId, owner: Owner) {
         if let Some(node) = self.nodes.get_mut(id.index()) {
-            match Arc::get_mut(&mut node.ahead) {
-                Some(ahead) => ahead.retain(|booking| booking.owner != owner),
-                None => {
-                    let others = node.ahead.iter().filter(|booking| booking.owner != owner);
-                    node.ahead = Arc::new(others.cloned().collect());
-                }
-            }
+            Arc::make_mut(&mut node.ahead).retain(|booking| booking.owner != owner);
             set(&mut self.ahead, id, !node.ahead.is_empty());
         }
     }
@@ -471,16 +471,6 @@ impl RegionRoom {
         self.cores = self.cores.saturating_add_signed(cores);
         self.idle = self.idle.saturating_add_signed(idle as i32);
         self.open = self.open.saturating_add_signed(open as i32);
-    }
-}
-
-/// Sets those of the first 64 of `all` that have a bit.
-fn set_bits(all: &mut [Time], mut bits: u64, to: Time) {
-    while bits != 0 {
-        if let Some(one) = all.get_mut(bits.trailing_zeros() as usize) {
-            *one = to;
-        }
-        bits &= bits - 1;
     }
 }
 

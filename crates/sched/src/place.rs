@@ -16,14 +16,4 @@ impl Scheduler {
         }
         (all == self.waiting_count()).then_some(before)
     }
-
-    /// Finds out, once for all jobs like that one, whether the nodes could hold it, so that
-    /// [`Scheduler::why`] need not do so for each of them.
-    pub fn know_whether_it_fits(&mut self, job: JobId) {
-        let group = self.waiting_job(job).map(|waiting| waiting.group);
-        let known = |group| self.queue(self.groups.get(group).queue()).is_some();
-        if let Some(group) = group.filter(|group| known(*group)) {
-            self.feasible(group);
-        }
-    }
 }

@@ -130,8 +130,9 @@ impl Scheduler {
         })
     }
 
-    /// Makes the answers about a waiting job cheap.
-    fn refresh_group_of(&mut self, job: JobId) {
+    /// Finds out, once for all jobs like that one, whether the nodes could hold it, so that
+    /// [`Scheduler::why`] need not do so for each of them.
+    pub fn know_whether_it_fits(&mut self, job: JobId) {
         let group = self.waiting_job(job).map(|waiting| waiting.group);
         if let Some(group) = group.filter(|id| self.queue(self.groups.get(*id).queue()).is_some()) {
             self.feasible(group);
@@ -298,7 +299,7 @@ impl Replay {
             if self.starts[at].is_some() {
                 continue;
             }
-            self.clone.refresh_group_of(*job);
+            self.clone.know_whether_it_fits(*job);
             let reason = self.clone.why(self.at, *job).unwrap_or(WaitReason::Fresh);
             let hopeless = matches!(
                 reason,

@@ -1,6 +1,7 @@
 //! Indices of array tasks as users write them: `0-8:4%2`.
 
 use super::TaskIndices;
+use super::task_indices::{NoRange, number, range};
 use serde::{Deserialize, Serialize};
 
 /// Indices of an array's tasks and how many may run at once.
@@ -48,38 +49,16 @@ impl std::str::FromStr for ArraySpec {
 
     /// Reads `1-100%5`, `0-31:4`, `1,5,7-9`.
     fn from_str(text: &str) -> Result<Self, ArrayError> {
-        let bad = || ArrayError::Syntax(text.chars().take(60).collect());
-        let number = |t: &str| -> Result<u32, ArrayError> {
-            if t.is_empty() || t.len() > 18 || !t.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(bad());
-            }
-            let n: u64 = t.parse().map_err(|_| bad())?;
-            u32::try_from(n)
-                .ok()
-                .filter(|n| *n <= crate::limits::ARRAY_INDEX)
-                .ok_or(ArrayError::Index(n))
-        };
         let (list, at_once) = match text.split_once('%') {
-            Some((list, n)) => (list, Some(number(n)?)),
+            Some((list, n)) => (list, Some(number(n).map_err(|of| fault(of, text))?)),
             None => (text, None),
         };
         let mut ranges = Vec::new();
         for part in list.split(',') {
             if ranges.len() >= crate::limits::HOST_LIST_NAMES {
-                return Err(bad());
+                return Err(fault(NoRange::Syntax, text));
             }
-            let (range, step) = match part.split_once(':') {
-                Some((range, step)) => (range, number(step)?),
-                None => (part, 1),
-            };
-            let (first, last) = match range.split_once('-') {
-                Some((a, b)) => (number(a)?, number(b)?),
-                None => (number(range)?, number(range)?),
-            };
-            if last < first || step == 0 {
-                return Err(bad());
-            }
-            ranges.push((first, last, step));
+            ranges.push(range(part).map_err(|of| fault(of, text))?);
         }
         let spec = Self {
             ranges,
@@ -89,6 +68,14 @@ impl std::str::FromStr for ArraySpec {
             return Err(ArrayError::Count(spec.count()));
         }
         Ok(spec)
+    }
+}
+
+/// The fault of a whole text one part of which is no range.
+fn fault(of: NoRange, text: &str) -> ArrayError {
+    match of {
+        NoRange::Syntax => ArrayError::Syntax(text.chars().take(60).collect()),
+        NoRange::Index(index) => ArrayError::Index(index),
     }
 }
 

@@ -175,10 +175,10 @@ impl<'de> Visitor<'de> for Words {
     fn visit_str<E: Error>(self, text: &str) -> Result<TaskIndices, E> {
         let mut all = TaskIndices::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
-            let (first, last, step) =
-                range(part).ok_or_else(|| E::custom("no indices of tasks"))?;
-            if all.last().is_some_and(|before| before >= first) {
-                return Err(E::custom("indices of tasks do not ascend"));
+            let (first, last, step) = range(part).map_err(|_| E::custom("no indices of tasks"))?;
+            let ascends = all.last().is_none_or(|before| before < first);
+            if !ascends || !(last - first).is_multiple_of(step) {
+                return Err(E::custom("indices of tasks do not ascend to the last one"));
             }
             all.add_range(first, last, step);
         }
@@ -194,14 +194,34 @@ impl<'de> Visitor<'de> for Words {
     }
 }
 
-/// Reads `3`, `1-4` or `0-8:4`, whose last index is one of them.
-fn range(text: &str) -> Option<(u32, u32, u32)> {
-    let (ends, step) = text.split_once(':').unwrap_or((text, "1"));
-    let (first, last) = ends.split_once('-').unwrap_or((ends, ends));
-    let (first, last, step): (u32, u32, u32) =
-        (first.parse().ok()?, last.parse().ok()?, step.parse().ok()?);
-    let sound = first <= last && step > 0 && (last - first).is_multiple_of(step);
-    sound.then_some((first, last, step))
+/// Why a part of an array's text is no range.
+pub(super) enum NoRange {
+    Syntax,
+    Index(u64),
+}
+
+/// Reads `3`, `1-4` or `0-8:4`: first index, last one, step.
+pub(super) fn range(text: &str) -> Result<(u32, u32, u32), NoRange> {
+    let (range, step) = match text.split_once(':') {
+        Some((range, step)) => (range, number(step)?),
+        None => (text, 1),
+    };
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let (first, last) = (number(first)?, number(last)?);
+    match last < first || step == 0 {
+        true => Err(NoRange::Syntax),
+        false => Ok((first, last, step)),
+    }
+}
+
+pub(super) fn number(text: &str) -> Result<u32, NoRange> {
+    if text.is_empty() || text.len() > 18 || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(NoRange::Syntax);
+    }
+    let n: u64 = text.parse().map_err(|_| NoRange::Syntax)?;
+    let index = u32::try_from(n).ok();
+    let index = index.filter(|n| *n <= crate::limits::ARRAY_INDEX);
+    index.ok_or(NoRange::Index(n))
 }
 
 #[cfg(test)]

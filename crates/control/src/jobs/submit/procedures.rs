@@ -80,10 +80,10 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
     let base = submitted.base;
     rooms.queues.note_submission(&submitted);
     let (held, jobs) = (group.held, group.fates.len() as u32);
-    let mut indices = group.indices.iter().flat_map(TaskIndices::iter);
-    for at in 0..group.fates.len() {
-        let id = group.id_at(at);
-        let member = indices.next().map(|index| Member {
+    let indices = group.indices.iter().flat_map(TaskIndices::iter).map(Some);
+    let indices = indices.chain(std::iter::repeat(None));
+    for (at, (id, index)) in group.ids().zip(indices).enumerate() {
+        let member = index.map(|index| Member {
             index,
             at: at as u32,
         });
@@ -92,7 +92,6 @@ pub(crate) fn add_group(rooms: &mut Rooms, group: Group) {
             ..Job::fresh(id, member, submitted.clone())
         });
     }
-    drop(indices);
     if !submitted.spec.request.same_features.is_empty() {
         rooms.planning.choose_again_for(Waiter::of(&submitted));
     }
