@@ -9,10 +9,9 @@ use crate::clients::lock;
 use crate::clock;
 use crate::store::archive::Walk;
 use crate::store::archives::Month;
-use crate::store::{Store, StoreError};
+use crate::store::{Location, Store, StoreError};
 use cosy_model::api::Archived;
 use cosy_model::{Refusal, RefusalCode, Span, Time};
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -40,7 +39,7 @@ pub struct Retention {
 
 /// Moves and removes what is old.
 pub struct Archiver {
-    database: PathBuf,
+    database: Location,
     retention: Mutex<Retention>,
     /// There is something to do.
     changed: Condvar,
@@ -67,7 +66,7 @@ impl Archiver {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(database: PathBuf, retention: Retention) -> std::io::Result<Arc<Self>> {
+    pub fn start(database: Location, retention: Retention) -> std::io::Result<Arc<Self>> {
         let archiver = Arc::new(Self::new(database, retention));
         let own = archiver.clone();
         std::thread::Builder::new()
@@ -76,7 +75,7 @@ impl Archiver {
         Ok(archiver)
     }
 
-    fn new(database: PathBuf, retention: Retention) -> Self {
+    fn new(database: Location, retention: Retention) -> Self {
         Self {
             database,
             retention: Mutex::new(retention),
@@ -160,7 +159,7 @@ impl Archiver {
         let Work { store, walk } = &mut *kept;
         let store = match store {
             Some(store) => store,
-            None => store.insert(Store::open(&self.database)?),
+            None => store.insert(Store::open_at(&self.database)?),
         };
         work(store, walk)
     }
@@ -227,7 +226,7 @@ mod tests {
                     in_memory: days(in_memory),
                     ..Retention::default()
                 };
-                let archiver = Archiver::new(PathBuf::new(), retention);
+                let archiver = Archiver::new(Location::Sqlite(Default::default()), retention);
                 let got = archiver.cutoff(before.map(|n| Time(n * day)), now);
                 assert_eq!(got.ok(), want.map(|n| Time(n * day)), "{retention:?} {before:?}");
             };

@@ -1,6 +1,7 @@
 //! `cosy.toml`: reading it, and saying every fault with file and line.
 
 mod accounts;
+mod controllers;
 mod licenses;
 mod nodes;
 mod policy;
@@ -12,13 +13,17 @@ mod quotas;
 mod reservations;
 #[cfg(test)]
 mod reservations_tests;
+mod store;
 mod submit;
 mod values;
 
 use crate::archiver::Retention;
+use crate::store::Location;
 use crate::submit::{SubmitPolicy, load};
 pub use cosy_config::Faults;
 use cosy_config::{Check, Size};
+pub use controllers::ControllerEntry;
+pub use store::{Durability, StoreServer};
 use cosy_control::{ClusterConfig, ReservationPolicy};
 use cosy_model::{JobId, Uid, limits};
 use nodes::{Node, NodeSet, nodes, sets};
@@ -51,9 +56,21 @@ pub struct DaemonConfig {
     pub connections_per_user: u64,
     /// Bytes of memory that the daemon may have; `None` is no limit.
     pub memory_limit: Option<u64>,
+    /// The server that has the state, if it is not in a file.
+    pub postgres: Option<StoreServer>,
+    /// All controllers of the cluster; none where there is only this one.
+    pub controllers: Vec<ControllerEntry>,
 }
 
 impl DaemonConfig {
+    /// Where the state is.
+    pub fn database(&self) -> Location {
+        match &self.postgres {
+            Some(server) => Location::Postgres(server.place.clone()),
+            None => Location::Sqlite(self.state_dir.join("cosy.db")),
+        }
+    }
+
     /// Keys whose values differ in another configuration and take effect with a restart only.
     pub fn changed(&self, new: &Self) -> Vec<&'static str> {
         let Self {
@@ -66,6 +83,8 @@ impl DaemonConfig {
             mail_command,
             connections_per_user,
             memory_limit: _,
+            postgres,
+            controllers,
         } = self;
         let each = [
             ("[controller] state_dir", *state_dir != new.state_dir),
@@ -73,6 +92,8 @@ impl DaemonConfig {
             ("[controller] listen", *listen != new.listen),
             ("[controller] key", *key != new.key),
             ("[controller] log", *log != new.log),
+            ("[store]", *postgres != new.postgres),
+            ("[[standby]]", *controllers != new.controllers),
             (
                 "[controller] connections_per_user",
                 *connections_per_user != new.connections_per_user,
@@ -102,7 +123,7 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 struct File {
     cluster: Option<Cluster>,
-    controller: Controller,
+    controller: controllers::Controllers,
     #[serde(default)]
     policy: Policy,
     #[serde(default)]
@@ -124,6 +145,7 @@ struct File {
     #[serde(default)]
     licenses: licenses::Table,
     submit: Option<submit::Table>,
+    store: Option<store::Table>,
 }
 
 #[derive(Deserialize)]
@@ -138,6 +160,8 @@ struct Cluster {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Controller {
+    name: Option<Spanned<String>>,
+    address: Option<Spanned<String>>,
     state_dir: PathBuf,
     socket: PathBuf,
     listen: Option<Spanned<String>>,
@@ -158,9 +182,17 @@ struct Users {
 /// # Errors
 /// [`Faults`]: every fault found.
 pub fn read(path: &Path) -> Result<Config, Faults> {
+    read_as(path, None)
+}
+
+/// The same for the controller of that name.
+///
+/// # Errors
+/// [`Faults`]: every fault found.
+pub fn read_as(path: &Path, name: Option<&str>) -> Result<Config, Faults> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Faults(vec![format!("{}: {e}", path.display())]))?;
-    let mut config = parse(path, &text)?;
+    let mut config = parse_as(path, &text, name)?;
     if let Some(policy) = &mut config.submit {
         load(Arc::make_mut(policy)).map_err(|fault| Faults(vec![fault]))?;
     }
@@ -172,6 +204,10 @@ pub fn read(path: &Path) -> Result<Config, Faults> {
 /// # Errors
 /// [`Faults`]: every fault found.
 pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
+    parse_as(path, text, None)
+}
+
+fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Faults> {
     let mut check = Check::new(path, text, &SEVERAL);
     let Some(file) = check.deserialize::<File>() else {
         return Err(check.into_faults());
@@ -224,16 +260,21 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     }
     let retention = policy::retention(&mut check, &file.policy, cluster.policy.keep_ended);
     let submit = submit::read(&mut check, file.submit.as_ref()).map(Arc::new);
-    let daemon = daemon(&mut check, file.controller, file.policy, file.users);
-    if check.is_good() {
-        Ok(Config {
+    let server = store::read(&mut check, file.store.as_ref());
+    let own = controllers::own(&mut check, file.controller, name);
+    let daemon = own.map(|(own, controllers)| DaemonConfig {
+        postgres: server,
+        controllers,
+        ..daemon(&mut check, own, file.policy, file.users)
+    });
+    match daemon {
+        Some(daemon) if check.is_good() => Ok(Config {
             daemon,
             cluster,
             submit,
             retention,
-        })
-    } else {
-        Err(check.into_faults())
+        }),
+        Some(_) | None => Err(check.into_faults()),
     }
 }
 
@@ -331,6 +372,8 @@ fn daemon(check: &mut Check<'_>, table: Controller, policy: Policy, users: Users
         log: table.log.unwrap_or_else(|| "info".to_owned()),
         lookup_command: users.lookup_command,
         mail_command: policy.mail_command,
+        postgres: None,
+        controllers: Vec::new(),
     }
 }
 

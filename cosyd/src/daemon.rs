@@ -12,7 +12,7 @@ use crate::links::{self, Switchboard};
 use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::recovery::{self, Recovered};
-use crate::store::Store;
+use crate::store::{Location, Store};
 use crate::submit::Gate;
 use crate::ticks;
 use anyhow::{Context, bail};
@@ -148,7 +148,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     close_to_others(&daemon.state_dir, 0o700)?;
     let lock = lock(&daemon.state_dir)?;
     let key = Arc::new(read_key(&daemon.key)?);
-    let database = daemon.state_dir.join("cosy.db");
+    let database = daemon.database();
     let mut store = open_store(&database)?;
     let (hand, death) = WorkPage::open(&daemon.state_dir)
         .with_context(|| format!("no notes can be kept in {}", daemon.state_dir.display()))?;
@@ -424,7 +424,10 @@ pub(crate) fn lock(state_dir: &Path) -> anyhow::Result<Flock<File>> {
     }
 }
 
-fn open_store(database: &Path) -> anyhow::Result<Store> {
+fn open_store(location: &Location) -> anyhow::Result<Store> {
+    let Location::Sqlite(database) = location else {
+        return Ok(Store::open_at(location)?);
+    };
     // SQLite makes its files with the mode of the database file.
     OpenOptions::new()
         .write(true)
@@ -441,7 +444,7 @@ fn open_store(database: &Path) -> anyhow::Result<Store> {
             close_to_others(&file, 0o600)?;
         }
     }
-    Ok(Store::open(database)?)
+    Ok(Store::open_at(location)?)
 }
 
 /// The daemon's private key; made when there is none.

@@ -35,14 +35,13 @@ use crate::memory::{Memory, Requester};
 use crate::meter::{Meter, Stopwatch};
 use crate::payloads::Payloads;
 use crate::recovery::{self, Recovered, caught};
-use crate::store::Store;
+use crate::store::{Location, Store};
 use cosy_control::{Batch, ClusterConfig, Controller, Event, Object, is_admin};
 use cosy_model::api::{Reply, WHOLE_TURN};
 use cosy_model::{ClockReading, Uid};
 use cosy_proto::keys::KeyPair;
 use input::Failure;
 pub use input::Input;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -79,7 +78,7 @@ pub struct Parts {
     /// Open store, for the writer.
     pub store: Store,
     /// Where it is, for the core to load from.
-    pub database: PathBuf,
+    pub database: Location,
     /// The controller as loaded.
     pub controller: Controller,
     /// What it decided at once.
@@ -159,7 +158,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
 struct Core {
     controller: Controller,
     generation: u64,
-    database: PathBuf,
+    database: Location,
     config: Arc<Mutex<ClusterConfig>>,
     hub: Arc<Hub>,
     inbox: mpsc::Receiver<Input>,
@@ -392,7 +391,7 @@ impl Core {
 
     fn take_up(&mut self, blamed: Option<Object>) {
         let config = self.config.lock().map(|c| c.clone()).unwrap_or_default();
-        let taken = Store::open(&self.database).map_err(anyhow::Error::from);
+        let taken = Store::open_at(&self.database).map_err(anyhow::Error::from);
         let taken = taken.and_then(|mut store| {
             if let Some(object) = blamed {
                 let why = "the controller failed at it several times in a row";

@@ -4,10 +4,9 @@
 use crate::config::Config;
 use crate::daemon::lock;
 use crate::output::print;
-use crate::store::Store;
+use crate::store::{Location, Store};
 use crate::store::set_aside::Unit;
 use anyhow::bail;
-use std::path::Path;
 
 /// What is done, instead of running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +28,11 @@ pub enum OfflineCommand {
 /// runs that must not.
 pub fn run(config: &Config, command: OfflineCommand) -> anyhow::Result<()> {
     let folder = &config.daemon.state_dir;
-    let database = folder.join("cosy.db");
-    if !database.exists() {
-        bail!("there is no {}", database.display());
+    let database = config.daemon.database();
+    if let Location::Sqlite(path) = &database
+        && !path.exists()
+    {
+        bail!("there is no {database}");
     }
     let _lock = match command {
         OfflineCommand::Compact => Some(lock(folder)?),
@@ -39,7 +40,7 @@ pub fn run(config: &Config, command: OfflineCommand) -> anyhow::Result<()> {
             None
         }
     };
-    let mut store = Store::open(&database)?;
+    let mut store = Store::open_at(&database)?;
     match command {
         OfflineCommand::ListSetAside => list(&store),
         OfflineCommand::PutBack(id) => {
@@ -66,11 +67,15 @@ fn told(id: u64, unit: Option<Unit>, what: &str) -> anyhow::Result<()> {
     Ok(print(&format!("{unit} {what}\n"))?)
 }
 
-fn compact(store: &mut Store, database: &Path) -> anyhow::Result<()> {
-    let before = std::fs::metadata(database)?.len();
+fn compact(store: &mut Store, database: &Location) -> anyhow::Result<()> {
+    let Location::Sqlite(path) = database else {
+        store.compact()?;
+        return Ok(print(&format!("{database} was vacuumed\n"))?);
+    };
+    let before = std::fs::metadata(path)?.len();
     store.compact()?;
-    let after = std::fs::metadata(database)?.len();
+    let after = std::fs::metadata(path)?.len();
     let mib = |bytes: u64| bytes >> 20;
-    let path = database.display();
+    let path = path.display();
     Ok(print(&format!("{path} had {} MiB and has {} MiB now\n", mib(before), mib(after)))?)
 }

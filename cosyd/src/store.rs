@@ -1,4 +1,7 @@
-//! The durable state in SQLite: WAL, `synchronous=FULL`, one transaction per batch.
+//! The durable state, one transaction per batch: in SQLite (WAL, `synchronous=FULL`) or in PostgreSQL.
+//!
+//! Both have the same tables with the same history ([`MIGRATIONS`]), and the same statements read and
+//! write them ([`sql`]).
 //!
 //! Rows are the state, encoded as MessagePack maps so that a later release reads them;
 //! beside them are the columns that history is searched by. The event table is written
@@ -15,6 +18,7 @@ mod flows;
 pub mod history;
 mod licenses;
 mod load;
+pub mod location;
 pub mod outcomes;
 mod policy;
 mod queues;
@@ -22,7 +26,10 @@ mod rows;
 pub mod set_aside;
 pub mod sources;
 mod spans;
+pub mod sql;
 pub mod steps;
+#[cfg(test)]
+mod server;
 #[cfg(test)]
 mod tests;
 mod triggers;
@@ -30,10 +37,12 @@ mod triggers;
 use cosy_control::{JobRow, Record, SubmissionRow};
 use cosy_model::api::HistoryEvent;
 use cosy_model::{JobId, OsText, Time, limits};
+pub use location::Location;
 pub use rows::StoreError;
 use rows::{Query, decode, encode, page_of};
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
-use std::path::{Path, PathBuf};
+use sql::postgres::dialect;
+use sql::{Connection, OptionalExtension, params};
+use std::path::Path;
 
 /// Steps from one schema to the next. Never change one that was released.
 const MIGRATIONS: &[&str] = &[
@@ -82,6 +91,7 @@ const MIGRATIONS: &[&str] = &[
     ARCHIVES,
     END_DAYS,
     INDEX_RANGES,
+    triggers::COUNTERS,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -156,7 +166,7 @@ const INDEX_RANGES: &str = "";
 /// An open store.
 pub struct Store {
     connection: Connection,
-    path: PathBuf,
+    location: Location,
 }
 
 /// What a submission has beside its row.
@@ -169,80 +179,101 @@ pub struct Payload {
 }
 
 impl Store {
-    /// Opens the store for writing, makes or migrates it.
+    /// Opens a store in a file for writing, makes or migrates it.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let store = Self::connect(path)?;
-        store.sql(|c| {
-            // Has an effect on a store that is made now: it gives room back to the disk.
-            c.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-            c.pragma_update(None, "journal_mode", "WAL")?;
-            c.pragma_update(None, "synchronous", "FULL")?;
-            c.pragma_update(None, "cache_size", -4000)?;
-            c.set_prepared_statement_cache_capacity(64);
-            Ok(())
-        })?;
+        Self::open_at(&Location::Sqlite(path.to_owned()))
+    }
+
+    /// Opens a store for writing, makes or migrates it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open_at(location: &Location) -> Result<Self, StoreError> {
+        let store = Self::connect(location, true)?;
+        if let Connection::Sqlite(c) = &store.connection {
+            let made = || {
+                // Has an effect on a store that is made now: it gives room back to the disk.
+                c.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+                c.pragma_update(None, "journal_mode", "WAL")?;
+                c.pragma_update(None, "synchronous", "FULL")?;
+                c.pragma_update(None, "cache_size", -4000)?;
+                c.set_prepared_statement_cache_capacity(64);
+                Ok(())
+            };
+            made().map_err(|e: rusqlite::Error| store.error(e.into()))?;
+        }
         store.migrate()?;
         Ok(store)
     }
 
-    /// Opens it a second time, for reading.
+    /// Opens a store a second time, for reading.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn open_reader(path: &Path) -> Result<Self, StoreError> {
-        let store = Self::connect(path)?;
-        store.sql(|c| {
-            c.pragma_update(None, "query_only", "ON")?;
-            c.pragma_update(None, "cache_size", -2000)
-        })?;
+    pub fn open_reader(location: &Location) -> Result<Self, StoreError> {
+        let store = Self::connect(location, false)?;
+        if let Connection::Sqlite(c) = &store.connection {
+            c.pragma_update(None, "query_only", "ON")
+                .and_then(|()| c.pragma_update(None, "cache_size", -2000))
+                .map_err(|e| store.error(e.into()))?;
+        }
         Ok(store)
     }
 
-    fn connect(path: &Path) -> Result<Self, StoreError> {
-        let sql = |source| StoreError::Sql {
-            path: path.to_owned(),
+    fn connect(location: &Location, writes: bool) -> Result<Self, StoreError> {
+        let connection = location.connect(writes).map_err(|source| StoreError::Sql {
+            location: location.to_string(),
             source,
-        };
-        let connection = Connection::open(path).map_err(sql)?;
-        connection
-            .busy_timeout(std::time::Duration::from_secs(5))
-            .map_err(sql)?;
+        })?;
         Ok(Self {
             connection,
-            path: path.to_owned(),
+            location: location.clone(),
         })
     }
 
-    fn sql<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    /// Where it is.
+    pub const fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// Nothing can be asked over its connection any more: it must be opened anew.
+    pub fn is_closed(&self) -> bool {
+        match &self.connection {
+            Connection::Sqlite(_) => false,
+            Connection::Postgres(c) => c.is_closed(),
+        }
+    }
+
+    fn sql<T>(&self, work: impl FnOnce(&Connection) -> sql::Result<T>) -> Result<T, StoreError> {
         work(&self.connection).map_err(|source| self.error(source))
     }
 
-    fn error(&self, source: rusqlite::Error) -> StoreError {
+    fn error(&self, source: sql::Error) -> StoreError {
         StoreError::Sql {
-            path: self.path.clone(),
+            location: self.location.to_string(),
             source,
         }
     }
 
     fn migrate(&self) -> Result<(), StoreError> {
         let known = MIGRATIONS.len() as i64;
-        let found: i64 =
-            self.sql(|c| c.pragma_query_value(None, "user_version", |row| row.get(0)))?;
+        let found = self.sql(schema)?;
         if found > known {
             return Err(StoreError::TooNew { found, known });
         }
         for (at, step) in MIGRATIONS.iter().enumerate().skip(found as usize) {
-            self.sql(|c| {
-                let version = at + 1;
-                c.execute_batch(&format!(
+            let version = at + 1;
+            self.sql(|c| match c {
+                Connection::Sqlite(_) => c.execute_batch(&format!(
                     "BEGIN IMMEDIATE; {step} PRAGMA user_version = {version}; COMMIT;"
-                ))
+                )),
+                Connection::Postgres(_) => c.execute_batch(&format!(
+                    "BEGIN; {} UPDATE schema_version SET version = {version}; COMMIT;",
+                    dialect::migration(step)
+                )),
             })?;
         }
         Ok(())
@@ -261,7 +292,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn probe(&mut self) -> Result<(), StoreError> {
-        self.sql(|c| c.execute("UPDATE probe SET n = n + 1 WHERE id = 1", []))
+        self.sql(|c| c.execute("UPDATE probe SET n = n + 1 WHERE id = 1", params![]))
             .map(drop)
     }
 
@@ -272,7 +303,7 @@ impl Store {
                  FROM submissions s WHERE s.base <= ?1 AND s.base + s.ids > ?1
                  ORDER BY s.base DESC LIMIT 1",
             )?
-            .query_row([job.0], |r| Ok((r.get(0)?, r.get(1)?)))
+            .query_row(params![job.0], |r| Ok((r.get(0)?, r.get(1)?)))
             .optional()
         })?;
         found
@@ -291,7 +322,7 @@ impl Store {
                     (SELECT f.environment FROM flows f WHERE f.id = s.flow), s.environment)
                  FROM submissions s WHERE base = ?1",
             )?
-            .query_row([base.0], |r| {
+            .query_row(params![base.0], |r| {
                 Ok(Payload {
                     script: OsText(r.get(0)?),
                     environment: OsText(r.get(1)?),
@@ -310,7 +341,7 @@ impl Store {
         most: u32,
         latest: bool,
     ) -> Result<Vec<HistoryEvent>, StoreError> {
-        let event = |r: &rusqlite::Row<'_>| {
+        let event = |r: &sql::Row<'_>| {
             Ok(HistoryEvent {
                 seq: r.get(0)?,
                 at: Time(r.get(1)?),
@@ -343,7 +374,7 @@ impl Store {
     }
 
     fn number(&self, query: &str) -> Result<u64, StoreError> {
-        self.sql(|c| c.query_row(query, [], |r| r.get(0)))
+        self.sql(|c| c.query_row(query, params![], |r| r.get(0)))
     }
 
     fn blobs_of(&self, table: &'static str, from: u64, to: u64) -> Result<Vec<JobRow>, StoreError> {
@@ -356,15 +387,33 @@ impl Store {
     }
 }
 
+/// The number of the schema; 0 where there are no tables yet.
+fn schema(c: &Connection) -> sql::Result<i64> {
+    match c {
+        Connection::Sqlite(c) => Ok(c.pragma_query_value(None, "user_version", |row| row.get(0))?),
+        Connection::Postgres(_) => {
+            let there: bool = c.query_row(
+                "SELECT to_regclass('schema_version') IS NOT NULL",
+                params![],
+                |r| r.get(0),
+            )?;
+            if !there {
+                c.execute_batch(&format!("BEGIN; {} COMMIT;", dialect::OWN))?;
+            }
+            c.query_row("SELECT version FROM schema_version", params![], |r| r.get(0))
+        }
+    }
+}
+
 /// Bytes of an event beside its texts.
 const EVENT_BYTES: usize = 64;
 
-fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
-    let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
-        t.prepare_cached(sql)?.execute(values).map(drop)
+fn write(t: &Connection, record: &Record) -> sql::Result<()> {
+    let run = |sql: &str, values: &[&dyn sql::ToParam]| -> sql::Result<()> {
+        t.prepare_cached(sql)?.run(values)
     };
     let lives = |base: JobId| {
-        run("INSERT OR IGNORE INTO live_submissions (base) VALUES (?1)", params![base.0])
+        run("INSERT INTO live_submissions (base) VALUES (?1) ON CONFLICT DO NOTHING", params![base.0])
     };
     match record {
         Record::Submitted {
@@ -373,7 +422,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             environment,
         } => {
             run(
-                "INSERT INTO submissions (base, ids, uid, user, queue, name, account, submit, live, row, environment, script, flow)
+                "INSERT INTO submissions (base, ids, uid, \"user\", queue, name, account, submit, live, row, environment, script, flow)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11, ?12)",
                 params![
                     row.base.0, row.ids(), row.uid.0, row.user, row.queue, row.spec.name,
@@ -384,14 +433,14 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             lives(row.base)
         }
         Record::Body { number, row } => run(
-            "INSERT OR REPLACE INTO bodies (base, number, row) VALUES (?1, ?2, ?3)",
+            "INSERT INTO bodies (base, number, row) VALUES (?1, ?2, ?3) ON CONFLICT (base, number) DO UPDATE SET row = excluded.row",
             params![row.base.0, number, encode(row)?],
         ),
         Record::BodyGone { base, number } => {
             run("DELETE FROM bodies WHERE base = ?1 AND number = ?2", params![base.0, number])
         }
         Record::Standing(row) => run(
-            "INSERT OR REPLACE INTO standings (base, row) VALUES (?1, ?2)",
+            "INSERT INTO standings (base, row) VALUES (?1, ?2) ON CONFLICT (base) DO UPDATE SET row = excluded.row",
             params![row.base.0, encode(row)?],
         ),
         Record::Job(row) => write_job(t, row),
@@ -401,7 +450,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             run("INSERT INTO older (at, row) VALUES (?1, ?2)", params![row.at.0, encode(row)?])
         }
         Record::Clock(row) => {
-            run("INSERT OR REPLACE INTO clock (id, row) VALUES (1, ?1)", params![encode(row)?])
+            run("INSERT INTO clock (id, row) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET row = excluded.row", params![encode(row)?])
         }
         Record::SubmissionDone(base) => {
             run("DELETE FROM live_submissions WHERE base = ?1", params![base.0])?;
@@ -409,26 +458,26 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             run("DELETE FROM standings WHERE base = ?1", params![base.0])
         }
         Record::Node { name, row } => run(
-            "INSERT OR REPLACE INTO nodes (name, row) VALUES (?1, ?2)",
+            "INSERT INTO nodes (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row",
             params![name, encode(row)?],
         ),
         Record::Queue { name, state } => run(
-            "INSERT OR REPLACE INTO queues (name, row) VALUES (?1, ?2)",
+            "INSERT INTO queues (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row",
             params![name, encode(state)?],
         ),
         Record::LicenseUse { license, row } => licenses::write(t, license, row),
         Record::OwnQueue { name, row } => queues::write(t, name, row.as_deref()),
         Record::Policy { key, row } => policy::write(t, &key.0, row.as_deref()),
         Record::NodeKey { name, key } => {
-            run("INSERT OR REPLACE INTO node_keys (name, key) VALUES (?1, ?2)", params![name, key])
+            run("INSERT INTO node_keys (name, key) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET key = excluded.key", params![name, key])
         }
         Record::NodeKeyGone { name } => run("DELETE FROM node_keys WHERE name = ?1", params![name]),
         Record::KeyRevoked { key, node, at } => run(
-            "INSERT OR REPLACE INTO revoked_keys (key, node, at) VALUES (?1, ?2, ?3)",
+            "INSERT INTO revoked_keys (key, node, at) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET node = excluded.node, at = excluded.at",
             params![key, node, at.0],
         ),
         Record::Token { hash, node, expiry } => run(
-            "INSERT OR REPLACE INTO tokens (hash, node, expiry) VALUES (?1, ?2, ?3)",
+            "INSERT INTO tokens (hash, node, expiry) VALUES (?1, ?2, ?3) ON CONFLICT (hash) DO UPDATE SET node = excluded.node, expiry = excluded.expiry",
             params![hash, node, expiry.0],
         ),
         Record::TokenGone { hash } => run("DELETE FROM tokens WHERE hash = ?1", params![hash]),
@@ -438,7 +487,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             at,
             reply,
         } => run(
-            "INSERT OR REPLACE INTO answers (uid, key, at, reply) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO answers (uid, key, at, reply) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (uid, key) DO UPDATE SET at = excluded.at, reply = excluded.reply",
             params![uid.0, key.as_slice(), at.0, encode(reply)?],
         ),
         Record::AnswerGone { uid, key } => {
@@ -462,13 +511,13 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         Record::TriggerGone(id) => run("DELETE FROM triggers WHERE id = ?1", params![id.0]),
         Record::Reservation(row) => bookings::write_reservation(t, row),
         Record::Account(row) => run(
-            "INSERT OR REPLACE INTO accounts (name, row) VALUES (?1, ?2)",
+            "INSERT INTO accounts (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row",
             params![row.name, encode(row)?],
         ),
         Record::AccountGone(name) => run("DELETE FROM accounts WHERE name = ?1", params![name]),
         Record::Ledger(line) => bookings::write_entry(t, line),
         Record::Figures(row) => run(
-            "INSERT OR REPLACE INTO figures (at, row) VALUES (?1, ?2)",
+            "INSERT INTO figures (at, row) VALUES (?1, ?2) ON CONFLICT (at) DO UPDATE SET row = excluded.row",
             params![row.at.0, encode(row)?],
         ),
         Record::ForgetFigures { before } => {
@@ -487,7 +536,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
     }
 }
 
-fn write_job(t: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()> {
+fn write_job(t: &Connection, row: &JobRow) -> sql::Result<()> {
     let end = row.end.as_ref();
     let started = row.run.as_ref().and_then(|r| r.started);
     let start = end.and_then(|e| e.start).or(started);
@@ -502,15 +551,15 @@ fn write_job(t: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()> {
     ];
     if let Some(end) = end {
         t.prepare_cached(
-            "INSERT INTO end_days (day, least_id) VALUES (?1 / 86400000, ?2)
+            "INSERT INTO end_days (day, least_id) VALUES (CAST(?1 AS BIGINT) / 86400000, ?2)
              ON CONFLICT (day) DO UPDATE SET least_id = excluded.least_id
-             WHERE excluded.least_id < least_id",
+             WHERE excluded.least_id < end_days.least_id",
         )?
         .execute(params![end.end.0, row.id.0])?;
     }
     t.prepare_cached(
-        "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO jobs (id, base, state, start, ended, row, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO UPDATE SET base = excluded.base, state = excluded.state, start = excluded.start, ended = excluded.ended, row = excluded.row, body = excluded.body",
     )?
     .execute(row_and_columns)
     .map(drop)

@@ -13,7 +13,6 @@ use cosy_control::ClusterConfig;
 use cosy_model::{Uid, User};
 use cosy_proto::keys::PublicKey;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -158,7 +157,7 @@ pub struct Services {
     /// Looks users up instead of the system.
     pub lookup_command: Option<Vec<String>>,
     /// For questions about history.
-    pub database: PathBuf,
+    pub database: crate::store::Location,
     /// Goes into join tokens.
     pub public_key: PublicKey,
     /// Users looked up lately.

@@ -42,7 +42,7 @@ pub(crate) fn services(times: Times, answer: usize) -> Arc<Services> {
         hub,
         cluster: Arc::default(),
         lookup_command: Some(vec!["/bin/false".into()]),
-        database: PathBuf::from("/nowhere"),
+        database: crate::store::Location::Sqlite(PathBuf::from("/nowhere")),
         public_key: cosy_proto::keys::KeyPair::generate()
             .expect("a key")
             .public(),
@@ -51,7 +51,7 @@ pub(crate) fn services(times: Times, answer: usize) -> Arc<Services> {
         memory: Arc::new(crate::memory::Memory::new(None)),
         pools: Pools::start().expect("threads"),
         meter: Arc::default(),
-        archiver: Archiver::start(PathBuf::from("/nowhere"), Retention::default())
+        archiver: Archiver::start(crate::store::Location::Sqlite("/nowhere".into()), Retention::default())
             .expect("a thread"),
         gate: Arc::default(),
         times,

@@ -7,9 +7,9 @@
 //! there is a pause, in which others write.
 
 use super::archives::{FOLDER, LAYOUT, Month};
+use super::sql::{self, Connection, OptionalExtension, params};
 use super::{Store, StoreError};
 use cosy_model::Time;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -196,9 +196,12 @@ impl Store {
     /// [`StoreError`].
     pub fn shrink_some(&mut self) -> Result<bool, StoreError> {
         let begun = Instant::now();
-        let more = self.sql(|c| {
+        let Connection::Sqlite(c) = &self.connection else {
+            return Ok(false); // a server looks after itself
+        };
+        let look = || {
             let mode: i64 = c.pragma_query_value(None, "auto_vacuum", |r| r.get(0))?;
-            let free = |c: &Connection| -> rusqlite::Result<i64> {
+            let free = |c: &rusqlite::Connection| -> rusqlite::Result<i64> {
                 c.pragma_query_value(None, "freelist_count", |r| r.get(0))
             };
             const INCREMENTAL: i64 = 2;
@@ -213,7 +216,8 @@ impl Store {
             while rows.next()?.is_some() {}
             drop(rows);
             Ok(too_much(free(c)?))
-        })?;
+        };
+        let more = look().map_err(|e: rusqlite::Error| self.error(e.into()))?;
         give_way(begun);
         Ok(more)
     }
@@ -224,17 +228,19 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; nothing was changed.
     pub fn compact(&mut self) -> Result<(), StoreError> {
-        self.sql(|c| {
-            c.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-            c.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
-        })
+        let Connection::Sqlite(c) = &self.connection else {
+            return self.sql(|c| c.execute_batch("VACUUM"));
+        };
+        c.pragma_update(None, "auto_vacuum", "INCREMENTAL")
+            .and_then(|()| c.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);"))
+            .map_err(|e| self.error(e.into()))
     }
 
     /// Goes on where a crash has interrupted a step.
     fn finish_leaving(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
         let months: Vec<Month> = self.sql(|c| {
             c.prepare_cached("SELECT DISTINCT month FROM leaving")?
-                .query_map([], |r| r.get(0).map(Month))?
+                .query_map(params![], |r| r.get(0).map(Month))?
                 .collect()
         })?;
         for month in months {
@@ -280,7 +286,7 @@ impl Store {
                  AND NOT EXISTS (SELECT 1 FROM flows f WHERE f.id = s.flow AND f.live = 1)
                  GROUP BY s.base",
             ))?
-            .query_row([base], |r| {
+            .query_row(params![base], |r| {
                 Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?))
             })
             .optional()
@@ -314,7 +320,7 @@ impl Store {
             Ok(other) => Err(failed(format!("it has layout {other}; this release knows {LAYOUT}"))),
             Err(e) => Err(failed(e.to_string())),
         };
-        let detached = self.sql(|c| c.execute("DETACH DATABASE archive", []).map(drop));
+        let detached = self.sql(|c| c.execute("DETACH DATABASE archive", params![]).map(drop));
         let done = done?;
         detached.map(|()| done)
     }
@@ -324,7 +330,7 @@ impl Store {
             let name = path
                 .to_str()
                 .ok_or_else(|| rusqlite::Error::InvalidPath(path.to_owned()))?;
-            c.execute("ATTACH DATABASE ?1 AS archive", [name]).map(drop)
+            c.execute("ATTACH DATABASE ?1 AS archive", params![name]).map(drop)
         })
     }
 
@@ -344,7 +350,7 @@ impl Store {
                     "INSERT OR REPLACE INTO archive.submissions ({SUBMISSION})
                      SELECT {SUBMISSION} FROM main.submissions WHERE base = ?1"
                 ))?
-                .execute([unit.ids.start])?;
+                .execute(params![unit.ids.start])?;
             }
             Ok(())
         })
@@ -365,7 +371,7 @@ impl Store {
                          AND EXISTS (SELECT 1 FROM archive.submissions a
                              WHERE a.base = m.base AND a.row = m.row)",
                     )?
-                    .execute([base])?;
+                    .execute(params![base])?;
                 if gone == 0 {
                     continue;
                 }
@@ -423,7 +429,7 @@ impl Store {
                         break;
                     }
                     t.prepare_cached("DELETE FROM main.leaving WHERE base = ?1")?
-                        .execute([base])?;
+                        .execute(params![base])?;
                 }
                 Ok(())
             })?;
@@ -438,9 +444,10 @@ impl Store {
     /// A transaction that only writes into the archive at hand: the store is not locked.
     fn in_archive(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+        work: impl FnOnce(&Connection) -> sql::Result<()>,
     ) -> Result<(), StoreError> {
-        self.transact(TransactionBehavior::Deferred, work)
+        let done = self.connection.transact_deferred(work);
+        done.map_err(|source| self.error(source))
     }
 }
 
@@ -479,7 +486,7 @@ impl Unit {
     }
 }
 
-fn copy_following(t: &Transaction<'_>, ids: &Range<u64>) -> rusqlite::Result<()> {
+fn copy_following(t: &Connection, ids: &Range<u64>) -> sql::Result<()> {
     for Following {
         table, columns, id, ..
     } in FOLLOWING
@@ -494,7 +501,7 @@ fn copy_following(t: &Transaction<'_>, ids: &Range<u64>) -> rusqlite::Result<()>
 }
 
 /// Removes rows that the archive has, as many as one transaction may; how many.
-fn clear_following(t: &Transaction<'_>, ids: &Range<u64>) -> rusqlite::Result<u64> {
+fn clear_following(t: &Connection, ids: &Range<u64>) -> sql::Result<u64> {
     let mut rows = 0;
     for Following {
         table, id, same, ..
@@ -511,7 +518,7 @@ fn clear_following(t: &Transaction<'_>, ids: &Range<u64>) -> rusqlite::Result<u6
     Ok(rows)
 }
 
-fn has_following(t: &Transaction<'_>, ids: &Range<u64>) -> rusqlite::Result<bool> {
+fn has_following(t: &Connection, ids: &Range<u64>) -> sql::Result<bool> {
     for Following { table, id, .. } in FOLLOWING {
         let found: bool = t
             .prepare_cached(&format!(
@@ -526,10 +533,10 @@ fn has_following(t: &Transaction<'_>, ids: &Range<u64>) -> rusqlite::Result<bool
 }
 
 /// Makes the archive at hand ready to be written; its layout.
-fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
+fn prepare(connection: &Connection) -> sql::Result<i64> {
     // EXTRA: a commit must not be undone by a journal that comes back after a power failure.
     connection.execute_batch("PRAGMA archive.synchronous = EXTRA;")?;
-    let layout: i64 = connection.query_row("PRAGMA archive.user_version", [], |r| r.get(0))?;
+    let layout: i64 = connection.query_row("PRAGMA archive.user_version", params![], |r| r.get(0))?;
     if layout == 0 {
         connection.execute_batch(&format!(
             "BEGIN; {TABLES} PRAGMA archive.user_version = {LAYOUT}; COMMIT;"

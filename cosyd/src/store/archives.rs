@@ -4,11 +4,11 @@
 //! What always holds: an archive has the tables of the store that ended jobs are in, so that it is
 //! read as the store is; a submission is in one archive with all its jobs.
 
-use super::Store;
 use super::rows::StoreError;
+use super::sql::{Connection, OptionalExtension, params};
+use super::{Location, Store};
 use cosy_model::api::{JobFilter, JobRef};
 use cosy_model::{JobId, Time};
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ impl Store {
                 "SELECT month, first_id, end_id, first_start, last_end FROM archives
                  ORDER BY month DESC",
             )?
-            .query_map([], |r| {
+            .query_map(params![], |r| {
                 Ok(Archive {
                     month: Month(r.get(0)?),
                     ids: r.get(1)?..r.get(2)?,
@@ -95,9 +95,12 @@ impl Store {
         })
     }
 
-    /// The file of a month's archive.
+    /// The file of a month's archive. Only a store in a file has archives beside it.
     pub fn archive_path(&self, month: Month) -> PathBuf {
-        let beside = self.path.parent().unwrap_or(Path::new("."));
+        let beside = match &self.location {
+            Location::Sqlite(path) => path.parent().unwrap_or(Path::new(".")),
+            Location::Postgres(_) => Path::new("."),
+        };
         beside.join(FOLDER).join(format!("{month}.db"))
     }
 
@@ -107,22 +110,25 @@ impl Store {
     /// It is missing, or no archive that this release reads.
     pub fn open_archive(&self, month: Month) -> Result<Self, StoreError> {
         let path = self.archive_path(month);
-        let sql = |source| StoreError::Sql {
-            path: path.clone(),
-            source,
+        let location = Location::Sqlite(path.clone());
+        let sql = |source: rusqlite::Error| StoreError::Sql {
+            location: location.to_string(),
+            source: source.into(),
         };
         // Not for reading alone: what a crash has left unfinished is undone at the first reading.
+        use rusqlite::OpenFlags;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&path, flags).map_err(sql)?;
-        connection.busy_timeout(PATIENCE).map_err(sql)?;
-        let archive = Self { connection, path };
-        let layout = archive.sql(|c| {
+        let c = rusqlite::Connection::open_with_flags(&path, flags).map_err(sql)?;
+        let layout = c.busy_timeout(PATIENCE).and_then(|()| {
             c.pragma_update(None, "query_only", "ON")?;
             c.pragma_update(None, "cache_size", -PAGES_KIB)?;
             c.pragma_query_value(None, "user_version", |row| row.get(0))
-        })?;
-        match layout {
-            LAYOUT => Ok(archive),
+        });
+        match layout.map_err(sql)? {
+            LAYOUT => Ok(Self {
+                connection: Connection::Sqlite(c),
+                location,
+            }),
             found => Err(StoreError::TooNew {
                 found,
                 known: LAYOUT,
@@ -137,7 +143,7 @@ impl Store {
     pub fn has_submission(&self, base: JobId) -> Result<bool, StoreError> {
         let found: Option<i64> = self.sql(|c| {
             c.prepare_cached("SELECT 1 FROM submissions WHERE base = ?1")?
-                .query_row([base.0], |r| r.get(0))
+                .query_row(params![base.0], |r| r.get(0))
                 .optional()
         })?;
         Ok(found.is_some())

@@ -5,12 +5,11 @@
 //! and its id is never given out again.
 
 use super::set_aside::{Table, Unit, Unreadable};
+use super::sql::{self, Connection, OwnedValue, params};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Loaded, ReservationRow, UsageRow};
 use cosy_model::reservation::LedgerEntry;
 use cosy_model::{ReservationId, Span, Su, Time, Uid, limits};
-use rusqlite::types::Value;
-use rusqlite::{Row, Transaction, params};
 
 /// Schema 2.
 ///
@@ -44,22 +43,20 @@ pub(super) const TABLES: &str = "
 const REMEMBERED: Span = Span::from_secs(86_400);
 
 /// Keeps what a user has used in an account.
-pub(super) fn write_usage(transaction: &Transaction<'_>, row: &UsageRow) -> rusqlite::Result<()> {
+pub(super) fn write_usage(transaction: &Connection, row: &UsageRow) -> sql::Result<()> {
     transaction
-        .prepare_cached("INSERT OR REPLACE INTO usage (name, row) VALUES (?1, ?2)")?
-        .execute(params![row.key().0, encode(row)?])
-        .map(drop)
+        .prepare_cached("INSERT INTO usage (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row")?
+        .run(params![row.key().0, encode(row)?])
 }
 
 /// Keeps what an hour of the week usually costs.
 pub(super) fn write_hour_price(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     row: &HourPriceRow,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     transaction
-        .prepare_cached("INSERT OR REPLACE INTO hour_prices (hour, row) VALUES (?1, ?2)")?
-        .execute(params![row.hour, encode(row)?])
-        .map(drop)
+        .prepare_cached("INSERT INTO hour_prices (hour, row) VALUES (?1, ?2) ON CONFLICT (hour) DO UPDATE SET row = excluded.row")?
+        .run(params![row.hour, encode(row)?])
 }
 
 /// Which lines of the ledger.
@@ -120,7 +117,7 @@ impl Store {
                  AND CAST(id AS TEXT) NOT IN (SELECT object FROM set_aside WHERE source = 'reservation')
                  ORDER BY id",
             )?
-            .query_map([REMEMBERED.ms()], |r| Ok((r.get(0)?, r.get(1)?)))?
+            .query_map(params![REMEMBERED.ms()], |r| Ok((r.get(0)?, r.get(1)?)))?
             .collect()
         })?;
         let mut all = Vec::with_capacity(rows.len());
@@ -154,13 +151,13 @@ impl Store {
              WHERE seq > ? {conditions} ORDER BY seq LIMIT {most}"
         );
         let after = i64::try_from(query.after).unwrap_or(i64::MAX);
-        values.insert(0, Value::from(after));
+        values.insert(0, OwnedValue::from(after));
         let bytes = |line: &LedgerEntry| {
             LINE_BYTES + line.from.len() + line.to.len() + line.why.len() + line.who.len()
         };
         self.sql(|c| {
             let mut query = c.prepare(&text)?;
-            let lines = query.query_map(rusqlite::params_from_iter(values), entry)?;
+            let lines = query.query_map(&values[..], entry)?;
             super::page_of(lines, bytes)
         })
     }
@@ -170,16 +167,16 @@ impl Store {
 const LINE_BYTES: usize = 100;
 
 /// Conditions beside the cursor, with their values.
-fn conditions(query: &LedgerQuery) -> (String, Vec<Value>) {
+fn conditions(query: &LedgerQuery) -> (String, Vec<OwnedValue>) {
     let mut text = String::new();
     let mut values = Vec::new();
     if let Some(account) = &query.account {
         text.push_str(" AND (payer = ? OR payee = ?)");
-        values.extend([account, account].map(|a| Value::from(a.clone())));
+        values.extend([account, account].map(|a| OwnedValue::from(a.clone())));
     }
     if let Some(id) = query.reservation {
         text.push_str(" AND reservation = ?");
-        values.push(Value::from(id.0.cast_signed()));
+        values.push(OwnedValue::from(id.0.cast_signed()));
     }
     if let Some(reader) = &query.reader {
         // One value however many accounts there are: a statement takes 32,766 at most.
@@ -189,20 +186,20 @@ fn conditions(query: &LedgerQuery) -> (String, Vec<Value>) {
                    OR payer IN {MINE} OR payee IN {MINE})"
         ));
         let accounts = serde_json::Value::from(reader.accounts.clone()).to_string();
-        values.push(Value::from(i64::from(reader.uid.0)));
-        values.extend([Value::from(accounts.clone()), Value::from(accounts)]);
+        values.push(OwnedValue::from(i64::from(reader.uid.0)));
+        values.extend([OwnedValue::from(accounts.clone()), OwnedValue::from(accounts)]);
     }
     (text, values)
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
+fn entry(row: &sql::Row<'_>) -> sql::Result<LedgerEntry> {
     Ok(LedgerEntry {
         seq: row.get(0)?,
         at: Time(row.get(1)?),
         from: row.get(2)?,
         to: row.get(3)?,
         sum: Su(row.get(4)?),
-        reservation: row.get::<_, Option<u64>>(5)?.map(ReservationId),
+        reservation: row.get::<Option<u64>>(5)?.map(ReservationId),
         why: row.get(6)?,
         who: row.get(7)?,
     })
@@ -217,13 +214,13 @@ fn owner(book: &str) -> Option<&str> {
     }
 }
 
-pub(super) fn write_reservation(t: &Transaction<'_>, row: &ReservationRow) -> rusqlite::Result<()> {
+pub(super) fn write_reservation(t: &Connection, row: &ReservationRow) -> sql::Result<()> {
     let live = row.state.is_live();
     t.prepare_cached(
-        "INSERT OR REPLACE INTO reservations (id, live, uid, account, state, start, ended, row)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO reservations (id, live, uid, account, state, start, ended, row)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO UPDATE SET live = excluded.live, uid = excluded.uid, account = excluded.account, state = excluded.state, start = excluded.start, ended = excluded.ended, row = excluded.row",
     )?
-    .execute(params![
+    .run(params![
         row.id.0,
         live,
         row.uid.0,
@@ -233,15 +230,14 @@ pub(super) fn write_reservation(t: &Transaction<'_>, row: &ReservationRow) -> ru
         (!live).then_some(row.closed.unwrap_or(row.end).0),
         encode(row)?
     ])
-    .map(drop)
 }
 
-pub(super) fn write_entry(t: &Transaction<'_>, line: &LedgerEntry) -> rusqlite::Result<()> {
+pub(super) fn write_entry(t: &Connection, line: &LedgerEntry) -> sql::Result<()> {
     t.prepare_cached(
         "INSERT INTO ledger (seq, at, source, target, payer, payee, sum, reservation, why, who)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
-    .execute(params![
+    .run(params![
         line.seq,
         line.at.0,
         line.from,
@@ -253,5 +249,4 @@ pub(super) fn write_entry(t: &Transaction<'_>, line: &LedgerEntry) -> rusqlite::
         line.why,
         line.who
     ])
-    .map(drop)
 }

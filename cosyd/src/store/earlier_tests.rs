@@ -2,6 +2,7 @@
 //!
 //! `tests/tools/make-state.py` makes them.
 
+use super::sql::{self, params};
 use super::{Store, StoreError, decode};
 use cosy_control::record::{OwnQueue, PolicyRow};
 use cosy_control::{
@@ -78,7 +79,7 @@ fn blobs(store: &Store, table: &str, column: &str) -> Vec<Vec<u8>> {
     let query = format!("SELECT {column} FROM {table}");
     let found = store.sql(|c| {
         c.prepare(&query)?
-            .query_map([], |r| r.get(0))?
+            .query_map(params![], |r| r.get(0))?
             .collect::<Result<Vec<_>, _>>()
     });
     found.unwrap()
@@ -145,7 +146,7 @@ fn events_of_an_earlier_release_are_told_as_they_were() {
         let kept: Vec<MessagePackValue> = store
             .sql(|c| {
                 c.prepare("SELECT seq, at, what, who, object, detail FROM events ORDER BY seq")?
-                    .query_map([], event)?
+                    .query_map(params![], event)?
                     .collect()
             })
             .unwrap();
@@ -155,11 +156,11 @@ fn events_of_an_earlier_release_are_told_as_they_were() {
     }
 }
 
-fn event(r: &rusqlite::Row<'_>) -> rusqlite::Result<MessagePackValue> {
+fn event(r: &sql::Row<'_>) -> sql::Result<MessagePackValue> {
     let name = |text: &str| MessagePackValue::Text(text.to_owned());
     let mut all = BTreeMap::new();
     for (at, column) in ["seq", "at"].into_iter().enumerate() {
-        all.insert(name(column), MessagePackValue::Int(r.get::<_, i64>(at)?.into()));
+        all.insert(name(column), MessagePackValue::Int(r.get::<i64>(at)?.into()));
     }
     for (at, column) in ["what", "who", "object", "detail"].into_iter().enumerate() {
         all.insert(name(column), MessagePackValue::Text(r.get(2 + at)?));

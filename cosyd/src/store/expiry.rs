@@ -5,9 +5,9 @@
 //! script; the latest event stays, whose number and time the next start goes on from.
 
 use super::archive::LIVES_NO_MORE;
+use super::sql::{self, Connection, OptionalExtension, params};
 use super::{Store, StoreError};
 use cosy_model::Time;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 /// Rows in one transaction.
 const ROWS: usize = 500;
@@ -21,7 +21,7 @@ impl Store {
     pub fn drop_some_scripts(&mut self, before: Time, now: Time) -> Result<bool, StoreError> {
         let place: Option<(i64, u64)> = self.sql(|c| {
             c.prepare_cached("SELECT ended, id FROM progress WHERE what = 'scripts'")?
-                .query_row([], |r| Ok((r.get(0)?, r.get(1)?)))
+                .query_row(params![], |r| Ok((r.get(0)?, r.get(1)?)))
                 .optional()
         })?;
         let place = place.unwrap_or((i64::MIN, 0));
@@ -37,17 +37,16 @@ impl Store {
                     .prepare_cached(
                         "SELECT EXISTS (SELECT 1 FROM submissions WHERE base = ?1 AND dropped IS NULL)",
                     )?
-                    .query_row([id], |r| r.get(0))?;
+                    .query_row(params![id], |r| r.get(0))?;
                 if kept && !drop_script(t, id, before, now)? {
-                    t.prepare_cached("INSERT OR IGNORE INTO undropped (base) VALUES (?1)")?
-                        .execute([id])?;
+                    t.prepare_cached("INSERT INTO undropped (base) VALUES (?1) ON CONFLICT DO NOTHING")?
+                        .execute(params![id])?;
                 }
             }
             t.prepare_cached(
-                "INSERT OR REPLACE INTO progress (what, ended, id) VALUES ('scripts', ?1, ?2)",
+                "INSERT INTO progress (what, ended, id) VALUES ('scripts', ?1, ?2) ON CONFLICT (what) DO UPDATE SET ended = excluded.ended, id = excluded.id",
             )?
-            .execute(params![last.0, last.1])
-            .map(drop)
+            .run(params![last.0, last.1])
         })?;
         Ok(false)
     }
@@ -57,7 +56,7 @@ impl Store {
     fn drop_late(&mut self, before: Time, now: Time) -> Result<(), StoreError> {
         let late: Vec<u64> = self.sql(|c| {
             c.prepare_cached("SELECT base FROM undropped ORDER BY base")?
-                .query_map([], |r| r.get(0))?
+                .query_map(params![], |r| r.get(0))?
                 .collect()
         })?;
         for bases in late.chunks(ROWS) {
@@ -65,13 +64,13 @@ impl Store {
                 .iter()
                 .map(|base| Ok((*base, is_over(&self.connection, *base, before)?)));
             let due: Vec<(u64, bool)> = due
-                .collect::<rusqlite::Result<_>>()
+                .collect::<sql::Result<_>>()
                 .map_err(|e| self.error(e))?;
             self.in_transaction(|t| {
                 for (base, _) in due.into_iter().filter(|(_, is_due)| *is_due) {
                     drop_script(t, base, before, now)?;
                     t.prepare_cached("DELETE FROM undropped WHERE base = ?1")?
-                        .execute([base])?;
+                        .execute(params![base])?;
                 }
                 Ok(())
             })?;
@@ -81,14 +80,13 @@ impl Store {
                 "DELETE FROM undropped
                  WHERE NOT EXISTS (SELECT 1 FROM submissions s WHERE s.base = undropped.base)",
             )?
-            .execute([])?;
+            .execute(params![])?;
             t.prepare_cached(
-                "UPDATE flows SET environment = x'' WHERE id IN (
+                "UPDATE flows SET environment = ?3 WHERE id IN (
                      SELECT id FROM flows WHERE ended IS NOT NULL AND ended < ?1 AND live = 0
                      AND LENGTH(environment) > 0 LIMIT ?2)",
             )?
-            .execute(params![before.0, ROWS])
-            .map(drop)
+            .run(params![before.0, ROWS, Vec::<u8>::new()])
         })
     }
 
@@ -102,7 +100,7 @@ impl Store {
                 "SELECT seq, at FROM events WHERE seq < (SELECT MAX(seq) FROM events)
                  ORDER BY seq LIMIT ?1",
             )?
-            .query_map([ROWS], |r| Ok((r.get(0)?, r.get(1)?)))?
+            .query_map(params![ROWS], |r| Ok((r.get(0)?, r.get(1)?)))?
             .collect()
         })?;
         let old = first.iter().take_while(|(_, at)| *at < before.0);
@@ -111,27 +109,26 @@ impl Store {
         };
         self.in_transaction(|t| {
             t.prepare_cached("DELETE FROM events WHERE seq <= ?1")?
-                .execute([last])
-                .map(drop)
+                .run(params![last])
         })?;
         Ok(false)
     }
 }
 
 /// Drops script and variables of a submission; false when it was not over before that moment.
-fn drop_script(t: &Transaction<'_>, base: u64, before: Time, now: Time) -> rusqlite::Result<bool> {
+fn drop_script(t: &Connection, base: u64, before: Time, now: Time) -> sql::Result<bool> {
     if !is_over(t, base, before)? {
         return Ok(false);
     }
     t.prepare_cached(
-        "UPDATE submissions SET script = x'', environment = x'', dropped = ?2 WHERE base = ?1",
+        "UPDATE submissions SET script = ?3, environment = ?3, dropped = ?2 WHERE base = ?1",
     )?
-    .execute(params![base, now.0])?;
+    .execute(params![base, now.0, Vec::<u8>::new()])?;
     Ok(true)
 }
 
 /// Whether all jobs of a submission ended before a moment, and nothing will start one again.
-fn is_over(c: &Connection, base: u64, before: Time) -> rusqlite::Result<bool> {
+fn is_over(c: &Connection, base: u64, before: Time) -> sql::Result<bool> {
     let found: Option<bool> = c
         .prepare_cached(&format!(
             "SELECT COUNT(j.ended) = s.ids AND MAX(j.ended) < ?2

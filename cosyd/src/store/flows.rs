@@ -4,11 +4,11 @@
 //! workflow share is kept once, with the workflow; its id is never given out again.
 
 use super::set_aside::{Unit, Unreadable};
+use super::sql::{self, Connection, params};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{FlowRow, FlowTaskRow, Loaded, LoadedFlow};
 use cosy_model::workflow::FlowSpec;
 use cosy_model::{FlowId, OsText, Span};
-use rusqlite::{Transaction, params};
 
 /// Schema 5. `ended` is null while a workflow lives.
 pub(super) const TABLES: &str = "
@@ -44,7 +44,7 @@ impl Store {
                  AND CAST(id AS TEXT) NOT IN (SELECT object FROM set_aside WHERE source = 'workflow')
                  ORDER BY id",
             )?
-            .query_map([REMEMBERED.ms()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
+            .query_map(params![REMEMBERED.ms()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
             .collect()
         })?;
         for (id, row, spec) in found {
@@ -74,7 +74,7 @@ impl Store {
     fn flow_tasks(&self, flow: FlowId) -> Result<Vec<FlowTaskRow>, StoreError> {
         let blobs: Vec<Vec<u8>> = self.sql(|c| {
             c.prepare_cached("SELECT row FROM flow_tasks WHERE flow = ?1 ORDER BY task")?
-                .query_map([flow.0], |r| r.get(0))?
+                .query_map(params![flow.0], |r| r.get(0))?
                 .collect()
         })?;
         blobs.iter().map(|b| decode("flow_tasks", b)).collect()
@@ -82,16 +82,16 @@ impl Store {
 }
 
 pub(super) fn write_made(
-    t: &Transaction<'_>,
+    t: &Connection,
     row: &FlowRow,
     spec: &FlowSpec,
     environment: &OsText,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     t.prepare_cached(
         "INSERT INTO flows (id, live, uid, name, state, ended, row, spec, environment)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?
-    .execute(params![
+    .run(params![
         row.id.0,
         row.is_live(),
         row.uid.0,
@@ -102,23 +102,20 @@ pub(super) fn write_made(
         encode(spec)?,
         environment.0
     ])
-    .map(drop)
 }
 
-pub(super) fn write_flow(t: &Transaction<'_>, row: &FlowRow) -> rusqlite::Result<()> {
+pub(super) fn write_flow(t: &Connection, row: &FlowRow) -> sql::Result<()> {
     t.prepare_cached("UPDATE flows SET live = ?2, state = ?3, ended = ?4, row = ?5 WHERE id = ?1")?
-        .execute(params![
+        .run(params![
             row.id.0,
             row.is_live(),
             row.state.word(),
             row.closed.map(|at| at.0),
             encode(row)?
         ])
-        .map(drop)
 }
 
-pub(super) fn write_task(t: &Transaction<'_>, row: &FlowTaskRow) -> rusqlite::Result<()> {
-    t.prepare_cached("INSERT OR REPLACE INTO flow_tasks (flow, task, row) VALUES (?1, ?2, ?3)")?
-        .execute(params![row.of.flow.0, row.of.task, encode(row)?])
-        .map(drop)
+pub(super) fn write_task(t: &Connection, row: &FlowTaskRow) -> sql::Result<()> {
+    t.prepare_cached("INSERT INTO flow_tasks (flow, task, row) VALUES (?1, ?2, ?3) ON CONFLICT (flow, task) DO UPDATE SET row = excluded.row")?
+        .run(params![row.of.flow.0, row.of.task, encode(row)?])
 }

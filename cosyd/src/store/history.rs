@@ -6,12 +6,11 @@
 //! [`limits::HISTORY_IDS`] ids however few of them are meant.
 
 use super::rows::joined;
+use super::sql::{self, Connection, OptionalExtension, OwnedValue, params};
 use super::{Query, Store, StoreError, decode, encode};
 use cosy_control::{JobRow, SubmissionRow};
 use cosy_model::api::{Cursor, JobFilter, JobRef};
 use cosy_model::{JobId, Uid, limits};
-use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -53,7 +52,7 @@ type PreviousBody = ((JobId, u32), Arc<SubmissionRow>);
 /// The query for a range of ids.
 struct Conditions {
     text: String,
-    values: Vec<Value>,
+    values: Vec<OwnedValue>,
     /// Not of jobs, but of their earlier runs: a job may have several, which are told together.
     runs: bool,
 }
@@ -135,15 +134,12 @@ impl Store {
             .prepare_cached(&conditions.text)
             .map_err(sql)?;
         let mut rows = query
-            .query(rusqlite::params_from_iter(conditions.of(window)))
+            .query(&conditions.of(window)[..])
             .map_err(sql)?;
         let mut full: Option<JobId> = None;
-        while let Some(found) = rows.next().map_err(sql)? {
-            let blob = found
-                .get_ref(0)
-                .and_then(|b| Ok(b.as_blob()?))
-                .map_err(sql)?;
-            let row: JobRow = decode("jobs", blob)?;
+        let read = |found: &sql::Row<'_>| Ok(decode("jobs", found.bytes(0)?));
+        while let Some(row) = rows.next_with(read).map_err(sql)? {
+            let row: JobRow = row?;
             if row.id.0 == at.last_array {
                 continue; // the last task of its array, which came before the others
             }
@@ -199,7 +195,7 @@ impl Store {
         let found: Option<Vec<u8>> = self.sql(|c| {
             let values = conditions.of((id.0, id.0 + 1));
             c.prepare_cached(&conditions.text)?
-                .query_row(rusqlite::params_from_iter(values), |r| r.get(0))
+                .query_row(&values[..], |r| r.get(0))
                 .optional()
         })?;
         found.map(|blob| decode("jobs", &blob)).transpose()
@@ -216,7 +212,7 @@ impl Store {
         }
         let blob: Vec<u8> = self.sql(|c| {
             c.prepare_cached("SELECT row FROM submissions WHERE base = ?1")?
-                .query_row([base.0], |r| r.get(0))
+                .query_row(params![base.0], |r| r.get(0))
         })?;
         let row: Arc<SubmissionRow> = Arc::new(decode("submissions", &blob)?);
         *at_hand = Some(row.clone());
@@ -291,9 +287,10 @@ impl Store {
 
 impl Conditions {
     /// Values for the query of a range of ids.
-    fn of(&self, (from, to): (u64, u64)) -> impl Iterator<Item = Value> {
-        let id = |n: u64| Value::from(i64::try_from(n).unwrap_or(i64::MAX));
-        [id(from), id(to)].into_iter().chain(self.values.clone())
+    fn of(&self, (from, to): (u64, u64)) -> Vec<OwnedValue> {
+        let id = |n: u64| OwnedValue::from(i64::try_from(n).unwrap_or(i64::MAX));
+        let ids = [id(from), id(to)].into_iter();
+        ids.chain(self.values.iter().cloned()).collect()
     }
 }
 
@@ -308,10 +305,10 @@ fn conditions(filter: &JobFilter, only: Option<Uid>) -> Conditions {
     query.one_of("j.state", &words);
     query.only(only);
     if let Some(since) = filter.since {
-        query.and("(j.ended IS NULL OR j.ended >= ?)", [Value::from(since.0)]);
+        query.and("(j.ended IS NULL OR j.ended >= ?)", [OwnedValue::from(since.0)]);
     }
     if let Some(until) = filter.until {
-        query.and("COALESCE(j.start, s.submit) < ?", [Value::from(until.0)]);
+        query.and("COALESCE(j.start, s.submit) < ?", [OwnedValue::from(until.0)]);
     }
     // CROSS: jobs are gone through by their ids, whatever else there is.
     let (table, order) = match filter.earlier_runs {
@@ -340,11 +337,11 @@ pub(super) const TABLES: &str = "
 
 /// Keeps a run that another one followed. Of a job no more than [`limits::EARLIER_RUNS`] are kept,
 /// the latest.
-pub(super) fn write_run(t: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()> {
+pub(super) fn write_run(t: &Connection, row: &JobRow) -> sql::Result<()> {
     let end = row.end.as_ref();
     t.prepare_cached(
-        "INSERT OR REPLACE INTO runs (id, attempt, base, state, start, ended, row)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO runs (id, attempt, base, state, start, ended, row)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id, attempt) DO UPDATE SET base = excluded.base, state = excluded.state, start = excluded.start, ended = excluded.ended, row = excluded.row",
     )?
     .execute(params![
         row.id.0,
@@ -356,11 +353,10 @@ pub(super) fn write_run(t: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<(
         encode(row)?
     ])?;
     t.prepare_cached("DELETE FROM runs WHERE id = ?1 AND attempt <= ?2")?
-        .execute(params![
+        .run(params![
             row.id.0,
             i64::from(row.attempt.0) - i64::from(limits::EARLIER_RUNS)
         ])
-        .map(drop)
 }
 
 fn ran_on(job: &JobRow, names: &BTreeSet<&str>) -> bool {

@@ -1,8 +1,8 @@
 //! How many of each licence are in use, in the cluster and outside of it, as was last told.
 
 use super::rows::encode;
+use super::sql::{self, Connection, params};
 use cosy_model::LicenseUse;
-use rusqlite::{Transaction, params};
 
 /// What schema 16 adds.
 pub(super) const TABLES: &str = "
@@ -11,12 +11,11 @@ pub(super) const TABLES: &str = "
 
 /// Keeps what was told of a licence in place of what was told before.
 pub(super) fn write(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     license: &str,
     row: &LicenseUse,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     transaction
-        .prepare_cached("INSERT OR REPLACE INTO license_use (name, row) VALUES (?1, ?2)")?
-        .execute(params![license, encode(row)?])
-        .map(drop)
+        .prepare_cached("INSERT INTO license_use (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row")?
+        .run(params![license, encode(row)?])
 }

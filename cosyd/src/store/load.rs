@@ -2,6 +2,7 @@
 
 use super::outcomes::Outcomes;
 use super::rows::decode;
+use super::sql::{FromColumn, OptionalExtension, params};
 use super::set_aside::{Table, Unit, Unreadable};
 use super::{Store, StoreError};
 use cosy_control::{
@@ -9,8 +10,6 @@ use cosy_control::{
 };
 use cosy_model::api::JobRef;
 use cosy_model::{JobId, LicenseUse, QueueState, Time, Uid, limits};
-use rusqlite::OptionalExtension;
-use rusqlite::types::FromSql;
 use serde::de::DeserializeOwned;
 
 impl Store {
@@ -50,19 +49,19 @@ impl Store {
         loaded.node_keys = self.sql(|c| {
             let mut query = c.prepare("SELECT name, key FROM node_keys")?;
             query
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?)))?
                 .collect()
         })?;
         loaded.revoked_keys = self.sql(|c| {
             let mut query = c.prepare("SELECT key, node, at FROM revoked_keys")?;
             query
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
+                .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
                 .collect()
         })?;
         loaded.tokens = self.sql(|c| {
             let mut query = c.prepare("SELECT hash, node, expiry FROM tokens")?;
             query
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
+                .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
                 .collect()
         })?;
         loaded.answers = self.answers()?;
@@ -78,9 +77,9 @@ impl Store {
     /// highest, unless it is in an archive.
     fn next_job(&self) -> Result<u64, StoreError> {
         self.number(
-            "SELECT MAX(
-                COALESCE((SELECT base + ids FROM submissions ORDER BY base DESC LIMIT 1), 1),
-                COALESCE((SELECT MAX(end_id) FROM archives), 1))",
+            "SELECT COALESCE(MAX(next), 1) FROM (
+                SELECT * FROM (SELECT base + ids AS next FROM submissions ORDER BY base DESC LIMIT 1) AS s
+                UNION ALL SELECT MAX(end_id) FROM archives) AS all_ids",
         )
     }
 
@@ -128,7 +127,7 @@ impl Store {
     ) -> Result<Vec<T>, StoreError> {
         let rows: Vec<(u64, Vec<u8>)> = self.sql(|c| {
             c.prepare(query)?
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?)))?
                 .collect()
         })?;
         let mut all = Vec::with_capacity(rows.len());
@@ -145,7 +144,7 @@ impl Store {
     fn older(&self) -> Result<Vec<OlderRow>, StoreError> {
         let blobs: Vec<Vec<u8>> = self.sql(|c| {
             c.prepare("SELECT row FROM older ORDER BY at")?
-                .query_map([], |r| r.get(0))?
+                .query_map(params![], |r| r.get(0))?
                 .collect()
         })?;
         Ok(blobs
@@ -157,7 +156,7 @@ impl Store {
     /// One that cannot be read says nothing.
     fn clock(&self) -> Result<Option<ClockRow>, StoreError> {
         let blob: Option<Vec<u8>> = self.sql(|c| {
-            c.query_row("SELECT row FROM clock", [], |r| r.get(0))
+            c.query_row("SELECT row FROM clock", params![], |r| r.get(0))
                 .optional()
         })?;
         Ok(blob.and_then(|blob| decode("clock", &blob).ok()))
@@ -169,7 +168,7 @@ impl Store {
                 "SELECT b.number, b.base, b.row
                  FROM live_submissions l JOIN bodies b ON b.base = l.base",
             )?
-            .query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
+            .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
             .collect()
         })?;
         let mut all = Vec::with_capacity(blobs.len());
@@ -210,7 +209,7 @@ impl Store {
     }
 
     /// Rows by name, in the order of names; what cannot be read is left out and told.
-    pub(super) fn named<K: FromSql + ToString, T: DeserializeOwned>(
+    pub(super) fn named<K: FromColumn + ToString, T: DeserializeOwned>(
         &self,
         table: Table,
         bad: &mut Unreadable,
@@ -218,7 +217,7 @@ impl Store {
         let (name, column, _) = table.names();
         let rows: Vec<(K, Vec<u8>)> = self.sql(|c| {
             c.prepare(&format!("SELECT {column}, row FROM {name} ORDER BY {column}"))?
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?)))?
                 .collect()
         })?;
         let mut all = Vec::with_capacity(rows.len());
@@ -239,7 +238,7 @@ impl Store {
                 "SELECT uid, key, at, reply FROM answers WHERE length(reply) <= ?1
                  ORDER BY at DESC LIMIT ?2",
             )?
-            .query_map((limits::ANSWER_BYTES, limits::ANSWERS), |r| {
+            .query_map(params![limits::ANSWER_BYTES, limits::ANSWERS], |r| {
                 Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
             })?
             .collect()

@@ -5,11 +5,11 @@
 //! reading thread has a piece of them at a time, so that others have their turn.
 
 use super::archives::Archive;
+use super::sql::params;
 use super::{Store, StoreError};
 use cosy_control::{OldJob, SubmissionRow};
 use cosy_model::JobId;
 use cosy_model::api::JobRef;
-use rusqlite::params;
 
 /// Jobs that are looked up at once.
 pub const PIECE: usize = 1000;
@@ -132,7 +132,7 @@ impl<'a> Outcomes<'a> {
         let old = archive.and_then(|at| self.archives.as_ref()?.get(at)?.open.as_ref()?.as_ref());
         let (ended, ok): (u64, u64) = old.unwrap_or(self.store).sql(|c| {
             c.prepare_cached(
-                "SELECT COUNT(ended), COALESCE(SUM(state = 'completed'), 0) FROM jobs WHERE id >= ?1 AND id < ?2",
+                "SELECT COUNT(ended), COUNT(*) FILTER (WHERE state = 'completed') FROM jobs WHERE id >= ?1 AND id < ?2",
             )?
             .query_row(params![from, to], |r| Ok((r.get(0)?, r.get(1)?)))
         })?;

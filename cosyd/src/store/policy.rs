@@ -1,8 +1,8 @@
 //! The policy: a row for each account, user, association and quality of service.
 
 use super::rows::encode;
+use super::sql::{self, Connection, params};
 use cosy_control::PolicyRow;
-use rusqlite::{Transaction, params};
 
 /// What schema 14 adds: accounts in their tree, who is in them, qualities of service.
 pub(super) const TABLES: &str = "
@@ -11,16 +11,15 @@ pub(super) const TABLES: &str = "
 
 /// Keeps a row, or forgets it.
 pub(super) fn write(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     key: &str,
     row: Option<&PolicyRow>,
-) -> rusqlite::Result<()> {
+) -> sql::Result<()> {
     let Some(row) = row else {
         let mut gone = transaction.prepare_cached("DELETE FROM policy WHERE name = ?1")?;
-        return gone.execute(params![key]).map(drop);
+        return gone.run(params![key]);
     };
     transaction
-        .prepare_cached("INSERT OR REPLACE INTO policy (name, row) VALUES (?1, ?2)")?
-        .execute(params![key, encode(row)?])
-        .map(drop)
+        .prepare_cached("INSERT INTO policy (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row")?
+        .run(params![key, encode(row)?])
 }

@@ -2,8 +2,8 @@
 //! configuration says.
 
 use super::rows::encode;
+use super::sql::{self, Connection, params};
 use cosy_control::OwnQueue;
-use rusqlite::{Transaction, params};
 
 /// What schema 6 adds: queues made or changed at run time.
 pub(super) const TABLES: &str = "
@@ -12,11 +12,11 @@ pub(super) const TABLES: &str = "
 
 /// Keeps a queue, or forgets it. Of one that was taken away the state goes too.
 pub(super) fn write(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     name: &str,
     row: Option<&OwnQueue>,
-) -> rusqlite::Result<()> {
-    let run = |sql| transaction.prepare_cached(sql)?.execute(params![name]);
+) -> sql::Result<()> {
+    let run = |sql| transaction.prepare_cached(sql)?.run(params![name]);
     let Some(row) = row else {
         run("DELETE FROM own_queues WHERE name = ?1")?;
         return Ok(());
@@ -25,7 +25,7 @@ pub(super) fn write(
         run("DELETE FROM queues WHERE name = ?1")?;
     }
     transaction
-        .prepare_cached("INSERT OR REPLACE INTO own_queues (name, row) VALUES (?1, ?2)")?
+        .prepare_cached("INSERT INTO own_queues (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row")?
         .execute(params![name, encode(row)?])?;
     Ok(())
 }

@@ -1,20 +1,20 @@
 //! Rows as bytes, conditions and pages of queries, and why none of them can be had.
 
+use super::sql::{self, OwnedValue};
 use cosy_model::{Uid, limits};
-use rusqlite::types::Value;
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::PathBuf;
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite says no.
-    #[error("the database {path}: {source}")]
+    /// The database says no.
+    #[error("the database {location}: {source}")]
     Sql {
-        /// Path of the database.
-        path: PathBuf,
-        /// The reason that SQLite gives.
-        source: rusqlite::Error,
+        /// Where the database is.
+        location: String,
+        /// The reason that it gives.
+        source: sql::Error,
     },
     /// A row is not what was written.
     #[error("the database has an unreadable row in {table}: {why}")]
@@ -44,9 +44,9 @@ pub enum StoreError {
 
 /// Rows until a page is full: what comes after them is asked for by the number of the last.
 pub(super) fn page_of<T>(
-    rows: impl Iterator<Item = rusqlite::Result<T>>,
+    rows: impl Iterator<Item = sql::Result<T>>,
     bytes: impl Fn(&T) -> usize,
-) -> rusqlite::Result<Vec<T>> {
+) -> sql::Result<Vec<T>> {
     let (mut page, mut filled) = (Vec::new(), 0);
     for row in rows {
         let row = row?;
@@ -63,11 +63,11 @@ pub(super) fn page_of<T>(
 #[derive(Default)]
 pub(super) struct Query {
     pub(super) text: String,
-    pub(super) values: Vec<Value>,
+    pub(super) values: Vec<OwnedValue>,
 }
 
 impl Query {
-    pub(super) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+    pub(super) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = OwnedValue>) {
         self.text.push_str(" AND ");
         self.text.push_str(condition);
         self.values.extend(values);
@@ -76,7 +76,7 @@ impl Query {
     pub(super) fn one_of(&mut self, column: &str, texts: &[String]) {
         if !texts.is_empty() {
             let marks = vec!["?"; texts.len()].join(",");
-            let values = texts.iter().map(|t| Value::from(t.clone()));
+            let values = texts.iter().map(|t| OwnedValue::from(t.clone()));
             self.and(&format!("{column} IN ({marks})"), values);
         }
     }
@@ -84,7 +84,7 @@ impl Query {
     /// Leaves only rows of that user.
     pub(super) fn only(&mut self, uid: Option<Uid>) {
         if let Some(uid) = uid {
-            self.and("s.uid = ?", [Value::from(i64::from(uid.0))]);
+            self.and("s.uid = ?", [OwnedValue::from(uid.0)]);
         }
     }
 
@@ -92,15 +92,15 @@ impl Query {
     pub(super) fn users(&mut self, users: &[String]) {
         if !users.is_empty() {
             let marks = vec!["?"; users.len()].join(",");
-            let values = || users.iter().map(|u| Value::from(u.clone()));
+            let values = || users.iter().map(|u| OwnedValue::from(u.clone()));
             let both = format!("(s.user IN ({marks}) OR CAST(s.uid AS TEXT) IN ({marks}))");
             self.and(&both, values().chain(values()));
         }
     }
 }
 
-pub(super) fn encode<T: Serialize>(value: &T) -> rusqlite::Result<Vec<u8>> {
-    rmp_serde::to_vec_named(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
+pub(super) fn encode<T: Serialize>(value: &T) -> sql::Result<Vec<u8>> {
+    rmp_serde::to_vec_named(value).map_err(|e| sql::Error::Other(e.to_string()))
 }
 
 pub(super) fn decode<T: DeserializeOwned>(

@@ -5,10 +5,10 @@
 //! not loaded. Rows by name are kept in this table, and their name is free. Knows nothing of
 //! what a row means, and changes none.
 
+use super::sql::{self, Connection, OptionalExtension, params};
 use super::{Store, StoreError};
 use cosy_control::{Loaded, SetAside};
 use cosy_model::{FlowId, JobId, ReservationId, Time, TriggerId};
-use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use std::fmt;
 
 /// `row` is null where the row is still in its table.
@@ -152,7 +152,7 @@ impl Store {
     pub fn all_aside(&self) -> Result<Vec<RowSetAside>, StoreError> {
         let rows: Vec<(u64, String, String, i64, String)> = self.sql(|c| {
             c.prepare("SELECT id, source, object, at, why FROM set_aside ORDER BY id")?
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))?
+                .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))?
                 .collect()
         })?;
         let aside = |(id, source, object, at, why): (u64, String, String, i64, String)| {
@@ -199,7 +199,7 @@ impl Store {
                 "SELECT s.base FROM live_submissions l JOIN submissions s ON s.base = l.base
                  WHERE s.base <= ?1 AND s.base + s.ids > ?1 ORDER BY s.base DESC LIMIT 1",
             )?
-            .query_row([job.0], |r| r.get(0).map(JobId))
+            .query_row(params![job.0], |r| r.get(0).map(JobId))
             .optional()
         })
     }
@@ -233,7 +233,7 @@ impl Store {
     fn ids_of(&self, base: JobId) -> Result<u64, StoreError> {
         let ids = self.sql(|c| {
             c.prepare_cached("SELECT ids FROM submissions WHERE base = ?1")?
-                .query_row([base.0], |r| r.get(0))
+                .query_row(params![base.0], |r| r.get(0))
                 .optional()
         })?;
         Ok(ids.unwrap_or(1))
@@ -242,58 +242,40 @@ impl Store {
     /// Does all of a work in one transaction, or nothing of it.
     pub(super) fn in_transaction(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+        work: impl FnOnce(&Connection) -> sql::Result<()>,
     ) -> Result<(), StoreError> {
-        self.transact(TransactionBehavior::Immediate, work)
-    }
-
-    /// The same; with what it begins says which databases are locked, and when.
-    pub(super) fn transact(
-        &mut self,
-        begin: TransactionBehavior,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
-    ) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let sql = |source| StoreError::Sql {
-            path: path.clone(),
-            source,
-        };
-        let transaction = self
-            .connection
-            .transaction_with_behavior(begin)
-            .map_err(sql)?;
-        work(&transaction).map_err(sql)?;
-        transaction.commit().map_err(sql)
+        let done = self.connection.transact(work);
+        done.map_err(|source| self.error(source))
     }
 }
 
-fn set_aside(t: &Transaction<'_>, unit: &Unit, why: &str, now: Time) -> rusqlite::Result<()> {
+fn set_aside(t: &Connection, unit: &Unit, why: &str, now: Time) -> sql::Result<()> {
     let (source, object) = unit.words();
     let row: Option<Vec<u8>> = match unit {
         Unit::Submission(base) => {
-            t.execute("DELETE FROM live_submissions WHERE base = ?1", [base.0])?;
+            t.execute("DELETE FROM live_submissions WHERE base = ?1", params![base.0])?;
             None
         }
         Unit::Reservation(_) | Unit::Flow(_) | Unit::Trigger(_) => None,
         Unit::Named(table, name) => {
             let (table, column, _) = table.names();
             let select = format!("SELECT row FROM {table} WHERE {column} = ?1");
-            let row = t.query_row(&select, [name], |r| r.get(0)).optional()?;
-            t.execute(&format!("DELETE FROM {table} WHERE {column} = ?1"), [name])?;
+            let row = t.query_row(&select, params![name], |r| r.get(0)).optional()?;
+            t.execute(&format!("DELETE FROM {table} WHERE {column} = ?1"), params![name])?;
             row
         }
     };
     t.execute(
-        "INSERT OR REPLACE INTO set_aside (source, object, at, why, row) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO set_aside (source, object, at, why, row) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (source, object) DO UPDATE SET at = excluded.at, why = excluded.why, row = excluded.row",
         params![source, object, now.0, why, row],
     )
     .map(drop)
 }
 
-fn put_back(t: &Transaction<'_>, id: u64, unit: &Unit) -> rusqlite::Result<()> {
+fn put_back(t: &Connection, id: u64, unit: &Unit) -> sql::Result<()> {
     match unit {
         Unit::Submission(base) => {
-            t.execute("INSERT OR IGNORE INTO live_submissions (base) VALUES (?1)", [base.0])?;
+            t.execute("INSERT INTO live_submissions (base) VALUES (?1) ON CONFLICT DO NOTHING", params![base.0])?;
         }
         Unit::Reservation(_) | Unit::Flow(_) | Unit::Trigger(_) => {}
         Unit::Named(table, name) => {
@@ -306,25 +288,25 @@ fn put_back(t: &Transaction<'_>, id: u64, unit: &Unit) -> rusqlite::Result<()> {
             )?;
         }
     }
-    t.execute("DELETE FROM set_aside WHERE id = ?1", [id])
+    t.execute("DELETE FROM set_aside WHERE id = ?1", params![id])
         .map(drop)
 }
 
 /// What is over is remembered for a day after its end: an end long ago is not loaded.
-fn give_up(t: &Transaction<'_>, id: u64, unit: &Unit) -> rusqlite::Result<()> {
+fn give_up(t: &Connection, id: u64, unit: &Unit) -> sql::Result<()> {
     match unit {
         // It lives no more; its rows stay as history.
         Unit::Submission(_) | Unit::Named(..) => {}
         Unit::Reservation(id) => {
-            t.execute("UPDATE reservations SET live = 0, ended = 0 WHERE id = ?1", [id.0])?;
+            t.execute("UPDATE reservations SET live = 0, ended = 0 WHERE id = ?1", params![id.0])?;
         }
         Unit::Flow(id) => {
-            t.execute("UPDATE flows SET live = 0, ended = 0 WHERE id = ?1", [id.0])?;
+            t.execute("UPDATE flows SET live = 0, ended = 0 WHERE id = ?1", params![id.0])?;
         }
         Unit::Trigger(id) => {
-            t.execute("DELETE FROM triggers WHERE id = ?1", [id.0])?;
+            t.execute("DELETE FROM triggers WHERE id = ?1", params![id.0])?;
         }
     }
-    t.execute("DELETE FROM set_aside WHERE id = ?1", [id])
+    t.execute("DELETE FROM set_aside WHERE id = ?1", params![id])
         .map(drop)
 }

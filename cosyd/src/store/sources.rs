@@ -5,6 +5,7 @@
 //! those behind it are read.
 
 use super::Store;
+use super::sql::params;
 use super::archives::{Archive, Month};
 use super::rows::StoreError;
 use super::steps::StepReading;
@@ -186,7 +187,7 @@ impl Store {
         };
         let (text, dropped): (Vec<u8>, Option<i64>) = self.sql(|c| {
             c.prepare_cached("SELECT script, dropped FROM submissions WHERE base = ?1")?
-                .query_row([row.base.0], |r| Ok((r.get(0)?, r.get(1)?)))
+                .query_row(params![row.base.0], |r| Ok((r.get(0)?, r.get(1)?)))
         })?;
         let script = match dropped {
             Some(at) => Script::Dropped(Time(at)),

@@ -3,10 +3,10 @@
 //! What always holds: no job that is meant is outside; others may be inside.
 
 use super::Store;
+use super::sql::{self, Connection, OptionalExtension, params};
 use super::rows::{Ids, StoreError, joined};
 use cosy_model::api::JobFilter;
 use cosy_model::{Span, Time};
-use rusqlite::{Connection, OptionalExtension, params};
 
 /// So many jobs that ended lately are looked up one by one.
 const ONE_BY_ONE: usize = 100_000;
@@ -52,7 +52,7 @@ impl Store {
             while low < high {
                 let middle = low + (high - low) / 2;
                 let next: Option<(u64, i64)> = query
-                    .query_row([middle], |r| Ok((r.get(0)?, r.get(1)?)))
+                    .query_row(params![middle], |r| Ok((r.get(0)?, r.get(1)?)))
                     .optional()?;
                 match next {
                     Some((base, submit)) if submit < until.0 => low = base.saturating_add(1),
@@ -91,7 +91,7 @@ impl Store {
                     ("SELECT MIN(id) FROM jobs WHERE ended IS NOT NULL AND ended >= ?1", since.0)
                 }
             };
-            let least: Option<u64> = c.prepare_cached(query)?.query_row([from], |r| r.get(0))?;
+            let least: Option<u64> = c.prepare_cached(query)?.query_row(params![from], |r| r.get(0))?;
             Ok(least.unwrap_or(0))
         })
     }
@@ -107,14 +107,14 @@ impl Store {
                 .prepare_cached(
                     "SELECT base, ids FROM submissions WHERE base IN (
                          SELECT base FROM live_submissions
-                         UNION SELECT CAST(object AS INTEGER) FROM set_aside WHERE source = 'job')
+                         UNION SELECT CAST(object AS BIGINT) FROM set_aside WHERE source = 'job')
                      ORDER BY base LIMIT ?1",
                 )?
-                .query_map([SUBMISSIONS + 1], |r| {
+                .query_map(params![SUBMISSIONS + 1], |r| {
                     let (base, ids): (u64, u64) = (r.get(0)?, r.get(1)?);
                     Ok((base, base.saturating_add(ids)))
                 })?
-                .collect::<rusqlite::Result<_>>()?;
+                .collect::<sql::Result<_>>()?;
             Ok(match all.first() {
                 Some((first, _)) if all.len() > SUBMISSIONS => vec![(*first, end)],
                 Some(_) | None => all,
@@ -124,16 +124,20 @@ impl Store {
 }
 
 /// The store itself knows the days; archives do not.
-fn has_days(c: &Connection) -> rusqlite::Result<bool> {
-    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'end_days')")?
-        .query_row([], |r| r.get(0))
+fn has_days(c: &Connection) -> sql::Result<bool> {
+    match c {
+        Connection::Sqlite(_) => c
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'end_days')")?
+            .query_row(params![], |r| r.get(0)),
+        Connection::Postgres(_) => Ok(true),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use cosy_model::JobState;
-    use rusqlite::Connection;
+    use rusqlite::{Connection, params};
     use tempfile::TempDir;
 
     const HOUR: i64 = 3_600_000;

@@ -4,13 +4,13 @@
 //! report that came again with more behind it takes the place of the shorter one.
 
 use super::history::{Continuation, HistoryQuery};
+use super::sql::{self, Connection, params};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{JobRow, StepBatch, StepUse};
 use cosy_model::api::{JobFilter, JobRef, StepCursor, StepRow};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::{Attempt, JobId, Uid, limits};
-use rusqlite::{Transaction, params};
 use std::collections::BTreeMap;
 
 /// Tables that schema 3 added.
@@ -48,8 +48,8 @@ impl Store {
     fn step_use(&self, key: AttemptKey) -> Result<StepUse, StoreError> {
         self.sql(|c| {
             c.prepare_cached(
-                "SELECT COALESCE(MAX(before + count), 0), COALESCE(SUM(user_us), 0),
-                        COALESCE(SUM(system_us), 0), COALESCE(MAX(peak), 0),
+                "SELECT COALESCE(MAX(before + count), 0), CAST(COALESCE(SUM(user_us), 0) AS BIGINT),
+                        CAST(COALESCE(SUM(system_us), 0) AS BIGINT), COALESCE(MAX(peak), 0),
                         COALESCE(MAX(exit_code * 256 + signal), 0)
                  FROM steps WHERE job = ?1 AND attempt = ?2",
             )?
@@ -148,11 +148,13 @@ impl Store {
             .map_err(sql)?;
         let mut records: BTreeMap<(u32, StepId), StepRecord> = BTreeMap::new();
         let mut stop = None;
-        'all: while let Some(row) = rows.next().map_err(sql)? {
-            let attempt: u32 = row.get(0).map_err(sql)?;
-            let before: u64 = row.get(1).map_err(sql)?;
-            let blob = row.get_ref(2).and_then(|b| Ok(b.as_blob()?)).map_err(sql)?;
-            let batch: Vec<StepRecord> = decode("steps", blob)?;
+        let read = |row: &sql::Row<'_>| {
+            let batch: Result<Vec<StepRecord>, _> = decode("steps", row.bytes(2)?);
+            Ok((row.get(0)?, row.get(1)?, batch))
+        };
+        'all: while let Some((attempt, before, batch)) = rows.next_with(read).map_err(sql)? {
+            let (attempt, before): (u32, u64) = (attempt, before);
+            let batch = batch?;
             for (number, record) in (before..).zip(batch) {
                 if (Attempt(attempt), number) < from {
                     continue;
@@ -241,7 +243,7 @@ fn name_of(job: &JobRow) -> JobRef {
     }
 }
 
-pub(super) fn write_steps(t: &Transaction<'_>, batch: &StepBatch) -> rusqlite::Result<()> {
+pub(super) fn write_steps(t: &Connection, batch: &StepBatch) -> sql::Result<()> {
     let sum = batch.records.iter();
     let sum = sum.fold(StepUse::default(), |sum, r| sum.and(&r.end));
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -252,9 +254,9 @@ pub(super) fn write_steps(t: &Transaction<'_>, batch: &StepBatch) -> rusqlite::R
              user_us = excluded.user_us, system_us = excluded.system_us,
              peak = excluded.peak, records = excluded.records,
              exit_code = excluded.exit_code, signal = excluded.signal
-         WHERE excluded.count > count",
+         WHERE excluded.count > steps.count",
     )?
-    .execute(params![
+    .run(params![
         number(batch.key.job.0),
         batch.key.attempt.0,
         number(batch.before),
@@ -266,5 +268,4 @@ pub(super) fn write_steps(t: &Transaction<'_>, batch: &StepBatch) -> rusqlite::R
         sum.exit_code.clamp(0, 255),
         sum.signal.clamp(0, 255)
     ])
-    .map(drop)
 }

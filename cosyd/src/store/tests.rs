@@ -4,7 +4,8 @@ use super::bookings::{LedgerQuery, Reader};
 use super::history::{Continuation, HistoryQuery};
 use super::outcomes::{LookUp, Outcomes};
 use super::steps::{AnswerBounds, StepReading};
-use super::{MIGRATIONS, Payload, Store, decode, encode};
+use super::sql::params;
+use super::{Location, MIGRATIONS, Payload, Store, decode, encode, schema, server};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{Due, Occasion, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
@@ -28,15 +29,29 @@ use tempfile::TempDir;
 
 const HOUR: i64 = 3_600_000;
 
-/// A database in a directory that goes with it.
+/// An empty database.
 struct Bench {
     dir: TempDir,
+    location: Location,
 }
 
+/// Makes an empty database.
+type New = fn() -> Bench;
+
 impl Bench {
+    /// In a directory that goes with it.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self { dir }
+        let location = Location::Sqlite(dir.path().join("cosy.db"));
+        Self { dir, location }
+    }
+
+    /// On a server of this thread.
+    fn on_server() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            location: server::database(),
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -44,7 +59,7 @@ impl Bench {
     }
 
     fn open(&self) -> Store {
-        Store::open(&self.path()).unwrap()
+        Store::open_at(&self.location).unwrap()
     }
 
     /// Saves, and opens anew.
@@ -165,7 +180,11 @@ fn happened(seq: u64, at: i64) -> Record {
 /// Every kind of event, and words of another release, are read as they were written.
 #[test]
 fn history_is_text() {
-    let bench = Bench::new();
+    history_is_text_in(Bench::new);
+}
+
+fn history_is_text_in(new: New) {
+    let bench = new();
     let all = EventKind::ALL.into_iter().zip(1..);
     let event = |(kind, seq)| Event {
         seq,
@@ -184,7 +203,7 @@ fn history_is_text() {
     let foreign = ["levitated", "moon", "rack 3", "by a hand"];
     store
         .sql(|c| {
-            c.execute(row, rusqlite::params![next, foreign[0], foreign[1], foreign[2], foreign[3]])
+            c.execute(row, params![next, foreign[0], foreign[1], foreign[2], foreign[3]])
         })
         .unwrap();
     let read = store.events(0, 1000, false).unwrap();
@@ -196,6 +215,10 @@ fn history_is_text() {
 
 #[test]
 fn what_is_saved_is_loaded() {
+    what_is_saved_is_loaded_in(Bench::new);
+}
+
+fn what_is_saved_is_loaded_in(new: New) {
     let figures = |at, jobs| FiguresRow {
         at: Time(at),
         jobs,
@@ -235,7 +258,7 @@ fn what_is_saved_is_loaded() {
         Record::HourPrice(price(0, 1)),
         Record::HourPrice(price(167, 2)),
     ];
-    let bench = Bench::new();
+    let bench = new();
     let store = bench.saved(&records);
     let loaded = whole(&store);
     assert_eq!(loaded.reservations, [rows[1].clone(), rows[0].clone()]);
@@ -258,7 +281,11 @@ fn what_is_saved_is_loaded() {
 
 #[test]
 fn an_empty_store_gives_the_first_ids() {
-    let loaded = whole(&Bench::new().open());
+    an_empty_store_gives_the_first_ids_in(Bench::new);
+}
+
+fn an_empty_store_gives_the_first_ids_in(new: New) {
+    let loaded = whole(&new().open());
     assert_eq!(loaded.next_reservation, 1);
     assert_eq!(loaded.last_entry, 0);
     assert!(loaded.reservations.is_empty() && loaded.accounts.is_empty());
@@ -266,11 +293,15 @@ fn an_empty_store_gives_the_first_ids() {
 
 #[test]
 fn those_that_ended_more_than_a_day_ago_are_not_loaded() {
+    those_that_ended_more_than_a_day_ago_are_not_loaded_in(Bench::new);
+}
+
+fn those_that_ended_more_than_a_day_ago_are_not_loaded_in(new: New) {
     const DAY: i64 = 24 * HOUR;
     let check = |last_event: Option<i64>, state, ended: i64, wanted: bool| {
         let mut records = vec![booked(reservation(1, state, ended))];
         records.extend(last_event.map(|at| happened(1, at)));
-        let loaded = whole(&Bench::new().saved(&records));
+        let loaded = whole(&new().saved(&records));
         assert_eq!(loaded.reservations.len() == 1, wanted, "{state} {ended}");
         assert_eq!(loaded.next_reservation, 2, "an id is never given out again");
     };
@@ -288,7 +319,11 @@ fn those_that_ended_more_than_a_day_ago_are_not_loaded() {
 
 #[test]
 fn a_batch_is_kept_whole_or_not_at_all() {
-    let bench = Bench::new();
+    a_batch_is_kept_whole_or_not_at_all_in(Bench::new);
+}
+
+fn a_batch_is_kept_whole_or_not_at_all_in(new: New) {
+    let bench = new();
     let mut store = bench.saved(&[Record::Ledger(line(1, "grants", "a", None))]);
     let twice = [
         booked(reservation(1, ReservationState::Held, HOUR)),
@@ -311,10 +346,14 @@ fn a_batch_is_kept_whole_or_not_at_all() {
 
 #[test]
 fn the_ledger_is_append_only() {
-    let bench = Bench::new();
+    the_ledger_is_append_only_in(Bench::new);
+}
+
+fn the_ledger_is_append_only_in(new: New) {
+    let bench = new();
     let store = bench.saved(&[Record::Ledger(line(1, "grants", "a", None))]);
     let check = |sql: &str, why: &str| {
-        let refused = store.connection.execute(sql, []).unwrap_err();
+        let refused = store.connection.execute(sql, params![]).unwrap_err();
         assert!(refused.to_string().contains(why), "{refused}");
     };
     check("UPDATE ledger SET sum = 6", "never changed");
@@ -323,6 +362,10 @@ fn the_ledger_is_append_only() {
 
 #[test]
 fn the_ledger_is_read_in_pages_by_those_who_may() {
+    the_ledger_is_read_in_pages_by_those_who_may_in(Bench::new);
+}
+
+fn the_ledger_is_read_in_pages_by_those_who_may_in(new: New) {
     let mut of_bob = reservation(2, ReservationState::Held, HOUR);
     of_bob.uid = Uid(1001);
     let records = [
@@ -335,7 +378,7 @@ fn the_ledger_is_read_in_pages_by_those_who_may() {
         Record::Ledger(line(5, "art:held", "income", Some(1))),
         Record::Ledger(line(6, "income", "art", Some(1))),
     ];
-    let bench = Bench::new();
+    let bench = new();
     let store = bench.saved(&records);
     let check = |query: LedgerQuery, wanted: &[u64]| {
         let lines = store.ledger(&query).unwrap();
@@ -405,7 +448,11 @@ fn the_ledger_is_read_in_pages_by_those_who_may() {
 
 #[test]
 fn a_revoked_key_is_remembered_and_its_node_has_none() {
-    let bench = Bench::new();
+    a_revoked_key_is_remembered_and_its_node_has_none_in(Bench::new);
+}
+
+fn a_revoked_key_is_remembered_and_its_node_has_none_in(new: New) {
+    let bench = new();
     let name = || "n1".to_owned();
     let revoked = (String::from("aa"), name(), Time(7));
     let store = bench.saved(&[
@@ -427,7 +474,11 @@ fn a_revoked_key_is_remembered_and_its_node_has_none() {
 
 #[test]
 fn the_last_word_on_licences_is_remembered() {
-    let bench = Bench::new();
+    the_last_word_on_licences_is_remembered_in(Bench::new);
+}
+
+fn the_last_word_on_licences_is_remembered_in(new: New) {
+    let bench = new();
     let told = |license: &str, in_use, at| Record::LicenseUse {
         license: license.to_owned(),
         row: LicenseUse {
@@ -508,17 +559,9 @@ fn a_database_of_the_first_schema_is_migrated() {
     assert_eq!(loaded.last_event, 5);
     assert_eq!(loaded.node_keys, [("n1".to_owned(), "aa".to_owned())]);
     assert_eq!(loaded.reservations, [row]);
-    let version = |s: &Store| -> i64 {
-        let found = s
-            .connection
-            .pragma_query_value(None, "user_version", |r| r.get(0));
-        found.unwrap()
-    };
-    assert_eq!(version(&store), MIGRATIONS.len() as i64);
-    store
-        .connection
-        .pragma_update(None, "user_version", MIGRATIONS.len() as i64 + 1)
-        .unwrap();
+    assert_eq!(schema(&store.connection).unwrap(), MIGRATIONS.len() as i64);
+    let later = format!("PRAGMA user_version = {}", MIGRATIONS.len() + 1);
+    store.connection.execute_batch(&later).unwrap();
     let newer = Store::open(&bench.path()).map(drop).unwrap_err();
     let schema = format!("schema {}", MIGRATIONS.len() + 1);
     assert!(newer.to_string().contains(&schema), "{newer}");
@@ -528,6 +571,10 @@ fn a_database_of_the_first_schema_is_migrated() {
 
 #[test]
 fn triggers_and_their_ids() {
+    triggers_and_their_ids_in(Bench::new);
+}
+
+fn triggers_and_their_ids_in(new: New) {
     let trigger = |id: u64, spent| TriggerRow {
         id: TriggerId(id),
         uid: Uid(1000),
@@ -561,14 +608,14 @@ fn triggers_and_their_ids() {
         of(&trigger(3, true)),
         Record::TriggerGone(TriggerId(3)),
     ];
-    let bench = Bench::new();
+    let bench = new();
     let loaded = whole(&bench.saved(&records));
     assert_eq!(loaded.triggers, [trigger(1, true), trigger(2, false)]);
     assert_eq!(loaded.next_trigger, 4, "an id is never given out again");
     let gone = [1, 2].map(|id| Record::TriggerGone(TriggerId(id)));
     let loaded = whole(&bench.saved(&gone));
     assert_eq!((loaded.triggers.len(), loaded.next_trigger), (0, 4));
-    assert_eq!(whole(&Bench::new().open()).next_trigger, 1);
+    assert_eq!(whole(&new().open()).next_trigger, 1);
 }
 
 // --- steps
@@ -648,7 +695,11 @@ fn steps(key: AttemptKey, before: u64, upto: u64) -> Record {
 
 #[test]
 fn each_step_is_there_once_by_job_attempt_and_number() {
-    let bench = Bench::new();
+    each_step_is_there_once_by_job_attempt_and_number_in(Bench::new);
+}
+
+fn each_step_is_there_once_by_job_attempt_and_number_in(new: New) {
+    let bench = new();
     let mut records = running(1, 1000, None);
     records.extend(running(2, 1001, Some(7)));
     records.push(steps(key(1, 2), 3, 5));
@@ -703,7 +754,11 @@ fn reading(jobs: &[JobRef], only: Option<Uid>) -> StepReading<'_> {
 
 #[test]
 fn pages_of_steps_make_the_whole() {
-    let bench = Bench::new();
+    pages_of_steps_make_the_whole_in(Bench::new);
+}
+
+fn pages_of_steps_make_the_whole_in(new: New) {
+    let bench = new();
     let mut records = Vec::new();
     for job in 1..=4 {
         records.extend(running(job, 1000, None));
@@ -803,7 +858,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
-         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -823,7 +878,11 @@ fn a_database_of_the_third_schema_is_migrated() {
 
 #[test]
 fn a_submission_that_was_done_lives_again() {
-    let bench = Bench::new();
+    a_submission_that_was_done_lives_again_in(Bench::new);
+}
+
+fn a_submission_that_was_done_lives_again_in(new: New) {
+    let bench = new();
     let mut records = running(1, 1000, None);
     records.push(Record::SubmissionDone(JobId(1)));
     assert!(whole(&bench.saved(&records)).submissions.is_empty());
@@ -849,7 +908,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
-         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -866,6 +925,10 @@ fn what_lived_in_the_fifth_schema_lives_on() {
 /// is bounded.
 #[test]
 fn many_tasks_of_an_array_are_looked_up_in_pieces() {
+    many_tasks_of_an_array_are_looked_up_in_pieces_in(Bench::new);
+}
+
+fn many_tasks_of_an_array_are_looked_up_in_pieces_in(new: New) {
     const TASKS: u32 = 2500;
     let (mut records, single) = (running(1, 1000, None), running(1 + u64::from(TASKS), 1001, None));
     let Some(Record::Submitted { row, .. }) = records.first_mut() else {
@@ -888,7 +951,7 @@ fn many_tasks_of_an_array_are_looked_up_in_pieces() {
     }
     records.push(Record::SubmissionDone(JobId(1)));
     records.extend(single);
-    let store = Bench::new().saved(&records);
+    let store = new().saved(&records);
     let named = |job: u64, task: Option<u32>| JobRef {
         job: JobId(job),
         task,
@@ -987,7 +1050,11 @@ fn changed(row: FlowTaskRow) -> Record {
 
 #[test]
 fn workflows_are_loaded_as_saved() {
-    let bench = Bench::new();
+    workflows_are_loaded_as_saved_in(Bench::new);
+}
+
+fn workflows_are_loaded_as_saved_in(new: New) {
+    let bench = new();
     let last = flow_task(2, 1, 8);
     let mut later = flow_task(2, 0, 7);
     later.state = FlowTaskState::Done;
@@ -1021,7 +1088,11 @@ fn workflows_are_loaded_as_saved() {
 
 #[test]
 fn jobs_of_a_workflow_have_its_environment() {
-    let bench = Bench::new();
+    jobs_of_a_workflow_have_its_environment_in(Bench::new);
+}
+
+fn jobs_of_a_workflow_have_its_environment_in(new: New) {
+    let bench = new();
     let mut job = running(7, 1000, None).remove(0);
     if let Record::Submitted { row, script, .. } = &mut job {
         row.flow = Some(OfFlow {
@@ -1058,7 +1129,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
-         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -1107,7 +1178,11 @@ fn ended_with(body: u32) -> Record {
 
 #[test]
 fn bodies_are_kept_once_and_history_tells_them() {
-    let bench = Bench::new();
+    bodies_are_kept_once_and_history_tells_them_in(Bench::new);
+}
+
+fn bodies_are_kept_once_and_history_tells_them_in(new: New) {
+    let bench = new();
     let standing = StandingRow {
         base: JobId(1),
         body: 2,
@@ -1163,7 +1238,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
-         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters;
          ALTER TABLE submissions DROP COLUMN dropped; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
@@ -1183,7 +1258,11 @@ fn a_database_of_the_ninth_schema_is_migrated() {
 /// Numbers that a lost store has given out are not given out by the one that is there.
 #[test]
 fn numbers_of_a_lost_store_are_not_given_out_again() {
-    let bench = Bench::new();
+    numbers_of_a_lost_store_are_not_given_out_again_in(Bench::new);
+}
+
+fn numbers_of_a_lost_store_are_not_given_out_again_in(new: New) {
+    let bench = new();
     let mark = cosy_model::node::StoreMark {
         events: 900,
         jobs: 70,
@@ -1224,4 +1303,36 @@ fn how_clocks_stood_is_kept() {
     store.execute("UPDATE clock SET row = x'c1'", []).unwrap();
     drop(store);
     assert_eq!(whole(&bench.open()).clock, None);
+}
+
+/// All that holds of a file holds of a server.
+#[test]
+fn on_a_server() {
+    if cosy_postgres::programs().is_none() {
+        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    }
+    let all: [(&str, fn(New)); 18] = [
+        ("history_is_text", history_is_text_in),
+        ("what_is_saved_is_loaded", what_is_saved_is_loaded_in),
+        ("an_empty_store_gives_the_first_ids", an_empty_store_gives_the_first_ids_in),
+        ("those_that_ended_more_than_a_day_ago_are_not_loaded", those_that_ended_more_than_a_day_ago_are_not_loaded_in),
+        ("a_batch_is_kept_whole_or_not_at_all", a_batch_is_kept_whole_or_not_at_all_in),
+        ("the_ledger_is_append_only", the_ledger_is_append_only_in),
+        ("the_ledger_is_read_in_pages_by_those_who_may", the_ledger_is_read_in_pages_by_those_who_may_in),
+        ("a_revoked_key_is_remembered_and_its_node_has_none", a_revoked_key_is_remembered_and_its_node_has_none_in),
+        ("the_last_word_on_licences_is_remembered", the_last_word_on_licences_is_remembered_in),
+        ("triggers_and_their_ids", triggers_and_their_ids_in),
+        ("each_step_is_there_once_by_job_attempt_and_number", each_step_is_there_once_by_job_attempt_and_number_in),
+        ("pages_of_steps_make_the_whole", pages_of_steps_make_the_whole_in),
+        ("a_submission_that_was_done_lives_again", a_submission_that_was_done_lives_again_in),
+        ("many_tasks_of_an_array_are_looked_up_in_pieces", many_tasks_of_an_array_are_looked_up_in_pieces_in),
+        ("workflows_are_loaded_as_saved", workflows_are_loaded_as_saved_in),
+        ("jobs_of_a_workflow_have_its_environment", jobs_of_a_workflow_have_its_environment_in),
+        ("bodies_are_kept_once_and_history_tells_them", bodies_are_kept_once_and_history_tells_them_in),
+        ("numbers_of_a_lost_store_are_not_given_out_again", numbers_of_a_lost_store_are_not_given_out_again_in),
+    ];
+    for (name, test) in all {
+        eprintln!("{name}");
+        test(Bench::on_server);
+    }
 }

@@ -1,17 +1,23 @@
 //! Triggers in the store: a row for each that is not over.
 //!
 //! Knows nothing of what they mean. What always holds: ids are never given out again, also
-//! when nothing of them is left (SQLite keeps the largest, `AUTOINCREMENT`).
+//! when nothing of them is left (`counters` keeps the largest).
 
 use super::set_aside::{Unit, Unreadable};
+use super::sql::{self, Connection, params};
 use super::{Store, StoreError, encode};
 use cosy_control::{Loaded, TriggerRow};
 use cosy_model::TriggerId;
-use rusqlite::{Transaction, params};
 
 /// Tables that schema 8 added.
 pub(super) const TABLES: &str = "
     CREATE TABLE triggers (id INTEGER PRIMARY KEY AUTOINCREMENT, row BLOB NOT NULL) STRICT;
+";
+
+/// Schema 21: numbers that were given out, also where nothing of them is left.
+pub(super) const COUNTERS: &str = "
+    CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO counters SELECT name, seq FROM sqlite_sequence WHERE name = 'triggers';
 ";
 
 impl Store {
@@ -30,19 +36,25 @@ impl Store {
             bad,
         )?;
         loaded.next_trigger = self.number(
-            "SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'triggers'), 0) + 1",
+            "SELECT COALESCE((SELECT value FROM counters WHERE name = 'triggers'), 0) + 1",
         )?;
         Ok(())
     }
 }
 
 /// Keeps a trigger, new or anew.
-pub(super) fn write(transaction: &Transaction<'_>, row: &TriggerRow) -> rusqlite::Result<()> {
+pub(super) fn write(transaction: &Connection, row: &TriggerRow) -> sql::Result<()> {
     transaction
         .prepare_cached(
             "INSERT INTO triggers (id, row) VALUES (?1, ?2)
              ON CONFLICT (id) DO UPDATE SET row = excluded.row",
         )?
-        .execute(params![row.id.0, encode(row)?])
-        .map(drop)
+        .run(params![row.id.0, encode(row)?])?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO counters (name, value) VALUES ('triggers', ?1)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value
+             WHERE excluded.value > counters.value",
+        )?
+        .run(params![row.id.0])
 }

@@ -1,0 +1,33 @@
+//! A PostgreSQL server for the tests of this thread.
+
+use super::Location;
+use super::sql::postgres::{Place, Settings};
+use cosy_postgres::{Options, Server};
+use std::cell::RefCell;
+use tempfile::TempDir;
+
+thread_local! {
+    static SERVER: RefCell<Option<(Server, TempDir, usize)>> = const { RefCell::new(None) };
+}
+
+/// An empty database on the server, which is started at the first call.
+pub fn database() -> Location {
+    SERVER.with_borrow_mut(|kept| {
+        let (server, _, number) = kept.get_or_insert_with(|| {
+            let folder = cosy_postgres::own_temporary().unwrap();
+            let options = Options {
+                careless: true,
+                ends_with_thread: true,
+                ..Options::default()
+            };
+            let server = Server::start(&folder.path().join("s"), options).unwrap();
+            (server, folder, 0)
+        });
+        *number += 1;
+        let settings = Settings {
+            connection: server.database(&format!("t{number}")).unwrap(),
+            ..Settings::default()
+        };
+        Location::Postgres(Place::of(&settings).unwrap())
+    })
+}

@@ -1,0 +1,431 @@
+//! PostgreSQL: a connection that is used by one thread at a time, as one of SQLite is.
+//!
+//! What always holds: a transaction that a leader began is carried out only while its epoch is the
+//! database's ([`Fence`]): the check is the transaction's first statement, and what ends the
+//! transaction is not reached when it fails.
+
+pub mod dialect;
+mod place;
+mod tls;
+
+use super::{Error, OwnedValue, Params, Result, Value};
+pub use place::{Place, Settings};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use tokio::runtime::Runtime;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{AsyncMessage, Client, Socket};
+
+/// Rows that a stream fetches at once.
+const FETCHED: usize = 500;
+/// Statements that a connection remembers; beyond, all are forgotten.
+const REMEMBERED: usize = 500;
+
+type Boxed = Box<dyn ToSql + Sync + Send>;
+type Prepared = tokio_postgres::Statement;
+type Reply = std::result::Result<u64, tokio_postgres::Error>;
+type Sent<'c> = Pin<Box<dyn Future<Output = Reply> + 'c>>;
+
+/// Whose transactions alone are carried out.
+#[derive(Clone, Debug)]
+pub struct Fence {
+    /// The epoch of this leader.
+    pub epoch: u64,
+    /// For how long each transaction keeps the lead, in milliseconds.
+    pub lease_ms: u64,
+}
+
+/// SQLSTATE of a transaction of a leader that was deposed.
+pub const DEPOSED: &str = "CY001";
+
+/// A connection to the server.
+pub struct Connection {
+    runtime: Runtime,
+    client: Client,
+    statements: RefCell<BTreeMap<String, Prepared>>,
+    /// What is kept back until the transaction ends; `None` outside of one.
+    kept_back: RefCell<Option<Vec<(String, Vec<OwnedValue>)>>>,
+    /// Streams that are open; each is inside of those before.
+    streams: Cell<usize>,
+    fence: Option<Fence>,
+    /// The server has warned of something since that was looked at last.
+    warned: Arc<AtomicBool>,
+}
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The server cannot be reached, lets nobody in, or does not take writes where `writes`.
+    pub fn open(place: &Place, writes: bool) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Error::Other(format!("no event loop: {e}")))?;
+        let warned = Arc::new(AtomicBool::new(false));
+        let client = runtime.block_on(place.connect(writes, warned.clone()))?;
+        Ok(Self {
+            runtime,
+            client,
+            statements: RefCell::default(),
+            kept_back: RefCell::default(),
+            streams: Cell::new(0),
+            fence: None,
+            warned,
+        })
+    }
+
+    /// From now on transactions are those of a leader.
+    pub fn set_fence(&mut self, fence: Option<Fence>) {
+        self.fence = fence;
+    }
+
+    /// Whether the server can still be asked over this connection.
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// A statement; it is made ready when its parameters are known.
+    pub fn statement(&self, sql: &str) -> Statement<'_> {
+        Statement {
+            connection: self,
+            sql: sql.to_owned(),
+        }
+    }
+
+    /// Statements without parameters.
+    ///
+    /// # Errors
+    /// The server says no.
+    pub fn execute_batch(&self, sql: &str) -> Result<()> {
+        self.flush(false)?;
+        Ok(self.runtime.block_on(self.client.batch_execute(sql))?)
+    }
+
+    /// Does all of a work in one transaction, or nothing of it.
+    ///
+    /// # Errors
+    /// The server or the work says no: nothing was changed. Where [`is_lost`] says so of the error,
+    /// it is not known whether everything was changed or nothing.
+    pub fn transact(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut first = vec![("BEGIN".to_owned(), Vec::new())];
+        if let Some(fence) = &self.fence {
+            let number = |n: u64| OwnedValue::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+            let values = vec![number(fence.epoch), number(fence.lease_ms)];
+            first.push((dialect::FENCE.to_owned(), values));
+        }
+        self.warned.store(false, Ordering::Relaxed);
+        *self.kept_back.borrow_mut() = Some(first);
+        let done = work().and_then(|()| self.flush(true));
+        self.kept_back.borrow_mut().take();
+        if let Err(e) = done {
+            if !self.is_closed() {
+                let _ = self.runtime.block_on(self.client.batch_execute("ROLLBACK"));
+            }
+            return Err(e);
+        }
+        Ok(())
+    }
+
+    /// Whether the server has warned during the last transaction: it may have given up waiting for
+    /// its standby.
+    pub fn has_warned(&self) -> bool {
+        self.warned.load(Ordering::Relaxed)
+    }
+
+    /// Sends all that is kept back, and what ends the transaction with it where it is the last.
+    fn flush(&self, last: bool) -> Result<()> {
+        let Some(mut items) = self.kept_back.borrow_mut().as_mut().map(std::mem::take) else {
+            return Ok(());
+        };
+        if last {
+            items.push(("COMMIT".to_owned(), Vec::new()));
+        }
+        if items.is_empty() {
+            return Ok(());
+        }
+        let mut ready = Vec::with_capacity(items.len());
+        for (sql, values) in items {
+            let plain = matches!(sql.as_str(), "BEGIN" | "COMMIT");
+            ready.push(match plain {
+                true => (None, sql, Vec::new()),
+                false => {
+                    let prepared = self.prepared(&sql, &values)?;
+                    let params = boxed(&prepared, values)?;
+                    (Some(prepared), sql, params)
+                }
+            });
+        }
+        let sent = ready.into_iter().map(|(prepared, sql, params)| -> Sent<'_> {
+            Box::pin(async move {
+                match prepared {
+                    Some(prepared) => self.client.execute_raw(&prepared, params).await,
+                    None => self.client.batch_execute(&sql).await.map(|()| 0),
+                }
+            })
+        });
+        Ok(self.runtime.block_on(in_order(sent.collect()))?)
+    }
+
+    fn prepared(&self, sql: &str, values: &[OwnedValue]) -> Result<Prepared> {
+        if let Some(known) = self.statements.borrow().get(sql) {
+            return Ok(known.clone());
+        }
+        let types: Vec<Type> = values.iter().map(type_of).collect();
+        let text = dialect::statement(sql);
+        let prepare = self.client.prepare_typed(&text, &types);
+        let prepared = self.runtime.block_on(prepare)?;
+        let mut all = self.statements.borrow_mut();
+        if all.len() >= REMEMBERED {
+            all.clear();
+        }
+        all.insert(sql.to_owned(), prepared.clone());
+        Ok(prepared)
+    }
+}
+
+/// Whether nobody knows what has become of the transaction: the way to the server was lost, or the
+/// server did not wait for its standby.
+pub fn is_lost(error: &Error) -> bool {
+    match error {
+        Error::Postgres(e) => e
+            .code()
+            .is_none_or(|code| matches!(&code.code()[..2], "08" | "57" | "58" | "XX")),
+        Error::Sqlite(_) | Error::NoRow | Error::Other(_) => false,
+    }
+}
+
+/// Whether another leads by now.
+pub fn is_deposed(error: &Error) -> bool {
+    matches!(error, Error::Postgres(e) if e.code().is_some_and(|code| code.code() == DEPOSED))
+}
+
+/// Sends all in order, and waits for all answers, which come in that order.
+async fn in_order(mut sent: Vec<Sent<'_>>) -> std::result::Result<(), tokio_postgres::Error> {
+    let mut begun = false;
+    let (mut next, mut failed) = (0, None);
+    poll_fn(|context| {
+        // At first all of them, which sends them; then the first that has no answer yet.
+        let mut replies: Vec<Option<Reply>> = Vec::new();
+        if !begun {
+            begun = true;
+            let poll = |one: &mut Sent<'_>| match one.as_mut().poll(context) {
+                Poll::Ready(reply) => Some(reply),
+                Poll::Pending => None,
+            };
+            replies = sent.iter_mut().map(poll).collect();
+        }
+        let mut early = replies.into_iter();
+        while let Some(one) = sent.get_mut(next) {
+            let reply = match early.next().flatten() {
+                Some(reply) => reply,
+                None => match one.as_mut().poll(context) {
+                    Poll::Ready(reply) => reply,
+                    Poll::Pending => return Poll::Pending,
+                },
+            };
+            next += 1;
+            if let Err(e) = reply {
+                failed.get_or_insert(e);
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
+    failed.map_or(Ok(()), Err)
+}
+
+fn type_of(value: &OwnedValue) -> Type {
+    match value {
+        OwnedValue::Null => Type::UNKNOWN,
+        OwnedValue::Integer(_) => Type::INT8,
+        OwnedValue::Text(_) => Type::TEXT,
+        OwnedValue::Blob(_) => Type::BYTEA,
+    }
+}
+
+/// The values as the statement takes them.
+fn boxed(prepared: &Prepared, values: Vec<OwnedValue>) -> Result<Vec<Boxed>> {
+    let types = prepared.params();
+    if types.len() != values.len() {
+        return Err(Error::Other(format!(
+            "a statement has {} parameters and was given {}",
+            types.len(),
+            values.len()
+        )));
+    }
+    let value = |(value, of): (OwnedValue, &Type)| -> Boxed {
+        match value {
+            OwnedValue::Integer(n) if *of == Type::INT4 => {
+                Box::new(i32::try_from(n).unwrap_or(i32::MAX))
+            }
+            OwnedValue::Integer(n) => Box::new(n),
+            // PostgreSQL has no such character in texts.
+            OwnedValue::Text(text) if text.contains('\0') => {
+                Box::new(text.replace('\0', "\u{fffd}"))
+            }
+            OwnedValue::Text(text) => Box::new(text),
+            OwnedValue::Blob(bytes) => Box::new(bytes),
+            OwnedValue::Null if *of == Type::TEXT => Box::new(None::<String>),
+            OwnedValue::Null if *of == Type::BYTEA => Box::new(None::<Vec<u8>>),
+            OwnedValue::Null => Box::new(None::<i64>),
+        }
+    };
+    Ok(values.into_iter().zip(types).map(value).collect())
+}
+
+fn kept(params: &impl Params) -> Result<Vec<OwnedValue>> {
+    params.values().map(Value::kept).collect()
+}
+
+/// A number out of a column of any type of numbers, or of truth.
+pub(super) fn integer(row: &tokio_postgres::Row, column: usize) -> Result<Option<i64>> {
+    let of = row.columns().get(column).map(|column| column.type_());
+    Ok(match of {
+        Some(&Type::BOOL) => row.try_get::<_, Option<bool>>(column)?.map(i64::from),
+        Some(&Type::INT4) => row.try_get::<_, Option<i32>>(column)?.map(i64::from),
+        Some(_) | None => row.try_get(column)?,
+    })
+}
+
+/// A statement of a connection.
+pub struct Statement<'c> {
+    connection: &'c Connection,
+    sql: String,
+}
+
+impl<'c> Statement<'c> {
+    pub(super) fn execute(&self, params: &impl Params) -> Result<usize> {
+        let c = self.connection;
+        c.flush(false)?;
+        let values = kept(params)?;
+        let prepared = c.prepared(&self.sql, &values)?;
+        let params = boxed(&prepared, values)?;
+        let count = c.runtime.block_on(c.client.execute_raw(&prepared, params))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    pub(super) fn run(&self, params: &impl Params) -> Result<()> {
+        if let Some(kept_back) = self.connection.kept_back.borrow_mut().as_mut() {
+            kept_back.push((self.sql.clone(), kept(params)?));
+            return Ok(());
+        }
+        self.execute(params).map(drop)
+    }
+
+    pub(super) fn all(&self, params: &impl Params) -> Result<Rows<'c>> {
+        let c = self.connection;
+        c.flush(false)?;
+        let values = kept(params)?;
+        let prepared = c.prepared(&self.sql, &values)?;
+        let params = boxed(&prepared, values)?;
+        let params: Vec<&(dyn ToSql + Sync)> =
+            params.iter().map(|p| &**p as &(dyn ToSql + Sync)).collect();
+        let rows = c.runtime.block_on(c.client.query(&prepared, &params))?;
+        Ok(Rows {
+            rows: rows.into_iter(),
+            stream: None,
+        })
+    }
+
+    /// Rows through a cursor, in a transaction that lasts as long as one is open.
+    pub(super) fn stream(&self, params: &impl Params) -> Result<Rows<'c>> {
+        let c = self.connection;
+        c.flush(false)?;
+        let values = kept(params)?;
+        let own = c.kept_back.borrow().is_none();
+        if own && c.streams.get() == 0 {
+            c.execute_batch("BEGIN READ ONLY")?;
+        }
+        c.streams.set(c.streams.get() + 1);
+        let name = format!("c{}", c.streams.get());
+        let stream = Stream {
+            connection: c,
+            name,
+            own,
+        };
+        let text = format!("DECLARE {} NO SCROLL CURSOR FOR {}", stream.name, self.sql);
+        let prepared = c.prepared(&text, &values)?;
+        let params = boxed(&prepared, values)?;
+        c.runtime.block_on(c.client.execute_raw(&prepared, params))?;
+        Ok(Rows {
+            rows: Vec::new().into_iter(),
+            stream: Some(stream),
+        })
+    }
+}
+
+/// An open cursor.
+struct Stream<'c> {
+    connection: &'c Connection,
+    name: String,
+    /// The transaction was begun for streams.
+    own: bool,
+}
+
+impl Stream<'_> {
+    fn fetch(&self) -> Result<Vec<tokio_postgres::Row>> {
+        let c = self.connection;
+        let text = format!("FETCH {FETCHED} FROM {}", self.name);
+        Ok(c.runtime.block_on(c.client.query(&text, &[]))?)
+    }
+}
+
+impl Drop for Stream<'_> {
+    fn drop(&mut self) {
+        let c = self.connection;
+        c.streams.set(c.streams.get().saturating_sub(1));
+        let end = match self.own && c.streams.get() == 0 {
+            true => "ROLLBACK".to_owned(),
+            false => format!("CLOSE {}", self.name),
+        };
+        // A connection that fails here fails at the next statement too.
+        let _ = c.execute_batch(&end);
+    }
+}
+
+/// Rows that were found.
+pub struct Rows<'c> {
+    rows: std::vec::IntoIter<tokio_postgres::Row>,
+    stream: Option<Stream<'c>>,
+}
+
+impl Rows<'_> {
+    pub(super) fn next(&mut self) -> Result<Option<tokio_postgres::Row>> {
+        if let Some(row) = self.rows.next() {
+            return Ok(Some(row));
+        }
+        let Some(stream) = &self.stream else {
+            return Ok(None);
+        };
+        self.rows = stream.fetch()?.into_iter();
+        Ok(self.rows.next())
+    }
+}
+
+/// Carries the connection, and notes what the server warns of.
+async fn carry<S>(
+    mut connection: tokio_postgres::Connection<Socket, S>,
+    warned: Arc<AtomicBool>,
+) where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    loop {
+        match poll_fn(|context| connection.poll_message(context)).await {
+            Some(Ok(AsyncMessage::Notice(notice))) => {
+                if notice.severity() == "WARNING" {
+                    tracing::warn!("the database says: {}", notice.message());
+                    warned.store(true, Ordering::Relaxed);
+                }
+            }
+            Some(Ok(_)) => {}
+            Some(Err(e)) => return tracing::debug!("the database's connection: {e}"),
+            None => return,
+        }
+    }
+}
