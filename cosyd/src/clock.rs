@@ -15,6 +15,12 @@ pub fn now() -> Time {
     Time(ms(ClockId::Realtime))
 }
 
+/// What has passed since the machine's start, its sleep included.
+pub fn since_boot() -> cosy_lease::Moment {
+    let passed = u64::try_from(ms(ClockId::Boottime)).unwrap_or(0);
+    cosy_lease::Moment(std::time::Duration::from_millis(passed))
+}
+
 /// The date and what passes, looked at together.
 pub fn moment() -> ClockReading {
     let mut found = look();

@@ -66,7 +66,10 @@ impl DaemonConfig {
     /// Where the state is.
     pub fn database(&self) -> Location {
         match &self.postgres {
-            Some(server) => Location::Postgres(server.place.clone()),
+            Some(server) => Location::Postgres {
+                place: server.place.clone(),
+                fence: None,
+            },
             None => Location::Sqlite(self.state_dir.join("cosy.db")),
         }
     }

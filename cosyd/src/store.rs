@@ -16,6 +16,7 @@ mod earlier_tests;
 mod expiry;
 mod flows;
 pub mod history;
+pub mod lead;
 mod licenses;
 mod load;
 pub mod location;
@@ -167,6 +168,8 @@ const INDEX_RANGES: &str = "";
 pub struct Store {
     connection: Connection,
     location: Location,
+    /// In whose name it writes, where several controllers share it.
+    lead: Option<lead::Lead>,
 }
 
 /// What a submission has beside its row.
@@ -231,6 +234,7 @@ impl Store {
         Ok(Self {
             connection,
             location: location.clone(),
+            lead: None,
         })
     }
 
@@ -284,7 +288,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; nothing was changed.
     pub fn commit(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        self.in_transaction(|t| records.iter().try_for_each(|record| write(t, record)))
+        let all = |t: &Connection| records.iter().try_for_each(|record| write(t, record));
+        match self.lead {
+            Some(_) => self.commit_led(None, all),
+            None => self.in_transaction(all),
+        }
     }
 
     /// Writes something without meaning: whether the store can be written again.
@@ -292,6 +300,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn probe(&mut self) -> Result<(), StoreError> {
+        if self.lead.is_some() {
+            return self.renew();
+        }
         self.sql(|c| c.execute("UPDATE probe SET n = n + 1 WHERE id = 1", params![]))
             .map(drop)
     }

@@ -296,8 +296,9 @@ fn gather(
 fn short(e: &StoreError) -> String {
     match e {
         StoreError::Sql { source, .. } => source.to_string(),
-        StoreError::Row { .. } | StoreError::Archive { .. } | StoreError::TooNew { .. } => {
-            e.to_string()
-        }
+        StoreError::Row { .. }
+        | StoreError::Archive { .. }
+        | StoreError::Deposed
+        | StoreError::TooNew { .. } => e.to_string(),
     }
 }

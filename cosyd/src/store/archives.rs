@@ -99,7 +99,7 @@ impl Store {
     pub fn archive_path(&self, month: Month) -> PathBuf {
         let beside = match &self.location {
             Location::Sqlite(path) => path.parent().unwrap_or(Path::new(".")),
-            Location::Postgres(_) => Path::new("."),
+            Location::Postgres { .. } => Path::new("."),
         };
         beside.join(FOLDER).join(format!("{month}.db"))
     }
@@ -128,6 +128,7 @@ impl Store {
             LAYOUT => Ok(Self {
                 connection: Connection::Sqlite(c),
                 location,
+                lead: None,
             }),
             found => Err(StoreError::TooNew {
                 found,

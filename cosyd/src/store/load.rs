@@ -110,6 +110,7 @@ impl Store {
                 Err(
                     e @ (StoreError::Sql { .. }
                     | StoreError::Archive { .. }
+                    | StoreError::Deposed
                     | StoreError::TooNew { .. }),
                 ) => return Err(e),
             }

@@ -15,14 +15,19 @@ pub enum Location {
     /// In a file.
     Sqlite(PathBuf),
     /// On a server.
-    Postgres(Place),
+    Postgres {
+        /// Which one.
+        place: Place,
+        /// The epoch in which alone something is written.
+        fence: Option<u64>,
+    },
 }
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => path.display().fmt(f),
-            Self::Postgres(place) => place.fmt(f),
+            Self::Postgres { place, .. } => place.fmt(f),
         }
     }
 }
@@ -35,8 +40,12 @@ impl Location {
                 connection.busy_timeout(PATIENCE)?;
                 Connection::Sqlite(connection)
             }
-            Self::Postgres(place) => {
-                Connection::Postgres(Box::new(postgres::Connection::open(place, writes)?))
+            Self::Postgres { place, fence } => {
+                let mut connection = postgres::Connection::open(place, writes)?;
+                if let Some(epoch) = fence {
+                    connection.set_fence(*epoch);
+                }
+                Connection::Postgres(Box::new(connection))
             }
         })
     }

@@ -32,6 +32,9 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// Another controller leads.
+    #[error("another controller leads by now")]
+    Deposed,
     /// Written by a later release.
     #[error("the database has schema {found}; this release knows up to {known}")]
     TooNew {

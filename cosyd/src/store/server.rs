@@ -28,6 +28,9 @@ pub fn database() -> Location {
             connection: server.database(&format!("t{number}")).unwrap(),
             ..Settings::default()
         };
-        Location::Postgres(Place::of(&settings).unwrap())
+        Location::Postgres {
+            place: Place::of(&settings).unwrap(),
+            fence: None,
+        }
     })
 }

@@ -1,8 +1,8 @@
 //! PostgreSQL: a connection that is used by one thread at a time, as one of SQLite is.
 //!
-//! What always holds: a transaction that a leader began is carried out only while its epoch is the
-//! database's ([`Fence`]): the check is the transaction's first statement, and what ends the
-//! transaction is not reached when it fails.
+//! What always holds: a leader's transaction is carried out only while its epoch is the database's:
+//! that is the transaction's first statement, and what ends the transaction does nothing when it
+//! fails.
 
 pub mod dialect;
 mod place;
@@ -31,16 +31,7 @@ type Prepared = tokio_postgres::Statement;
 type Reply = std::result::Result<u64, tokio_postgres::Error>;
 type Sent<'c> = Pin<Box<dyn Future<Output = Reply> + 'c>>;
 
-/// Whose transactions alone are carried out.
-#[derive(Clone, Debug)]
-pub struct Fence {
-    /// The epoch of this leader.
-    pub epoch: u64,
-    /// For how long each transaction keeps the lead, in milliseconds.
-    pub lease_ms: u64,
-}
-
-/// SQLSTATE of a transaction of a leader that was deposed.
+/// SQLSTATE of a transaction of a leader that was deposed, or whose row was claimed.
 pub const DEPOSED: &str = "CY001";
 
 /// A connection to the server.
@@ -52,7 +43,8 @@ pub struct Connection {
     kept_back: RefCell<Option<Vec<(String, Vec<OwnedValue>)>>>,
     /// Streams that are open; each is inside of those before.
     streams: Cell<usize>,
-    fence: Option<Fence>,
+    /// The epoch in which alone transactions are carried out.
+    fence: Option<u64>,
     /// The server has warned of something since that was looked at last.
     warned: Arc<AtomicBool>,
 }
@@ -80,9 +72,9 @@ impl Connection {
         })
     }
 
-    /// From now on transactions are those of a leader.
-    pub fn set_fence(&mut self, fence: Option<Fence>) {
-        self.fence = fence;
+    /// From now on transactions are carried out in that epoch only.
+    pub fn set_fence(&mut self, epoch: u64) {
+        self.fence = Some(epoch);
     }
 
     /// Whether the server can still be asked over this connection.
@@ -113,12 +105,21 @@ impl Connection {
     /// The server or the work says no: nothing was changed. Where [`is_lost`] says so of the error,
     /// it is not known whether everything was changed or nothing.
     pub fn transact(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let fence = self.fence.map(|epoch| (dialect::FENCE, vec![number(epoch)]));
+        self.transact_after(fence, work)
+    }
+
+    /// The same with that statement first, which fails where nothing is to be done.
+    ///
+    /// # Errors
+    /// As [`Self::transact`].
+    pub fn transact_after(
+        &self,
+        fence: Option<(&str, Vec<OwnedValue>)>,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let mut first = vec![("BEGIN".to_owned(), Vec::new())];
-        if let Some(fence) = &self.fence {
-            let number = |n: u64| OwnedValue::Integer(i64::try_from(n).unwrap_or(i64::MAX));
-            let values = vec![number(fence.epoch), number(fence.lease_ms)];
-            first.push((dialect::FENCE.to_owned(), values));
-        }
+        first.extend(fence.map(|(sql, values)| (sql.to_owned(), values)));
         self.warned.store(false, Ordering::Relaxed);
         *self.kept_back.borrow_mut() = Some(first);
         let done = work().and_then(|()| self.flush(true));
@@ -187,6 +188,11 @@ impl Connection {
         all.insert(sql.to_owned(), prepared.clone());
         Ok(prepared)
     }
+}
+
+/// A number as a parameter.
+pub fn number(n: u64) -> OwnedValue {
+    OwnedValue::Integer(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// Whether nobody knows what has become of the transaction: the way to the server was lost, or the

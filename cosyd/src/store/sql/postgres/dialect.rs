@@ -2,34 +2,45 @@
 
 use std::fmt::Write;
 
-/// The first statement of a leader's transaction: fails for one that was deposed.
-pub const FENCE: &str = "SELECT cosy_fence(?1, ?2)";
+/// First statement of a transaction beside the leader's batches: fails when another leads by now.
+pub const FENCE: &str = "SELECT cosy_fence(?1)";
+/// First statement of a leader's batch: fails when the row was claimed since.
+pub const BATCH: &str = "SELECT cosy_batch(?1, ?2, ?3, ?4)";
 
 /// What PostgreSQL needs beside the tables.
 ///
-/// `leader` has one row: who leads, until when by the database's clock (null: the lead was laid
-/// down), how often that was renewed, and the number of the last batch. `batches` has the latest
-/// batches for those who follow.
+/// `leader` has one row: see `cosy_lease`. `controllers` has who stands by, and since when it was not
+/// heard. `batches` has the latest batches for those who follow.
 pub const OWN: &str = "
     CREATE TABLE schema_version (version BIGINT NOT NULL);
     CREATE TABLE leader (
         id BIGINT PRIMARY KEY CHECK (id = 1), epoch BIGINT NOT NULL, holder TEXT NOT NULL,
-        until TIMESTAMPTZ, renewals BIGINT NOT NULL, seq BIGINT NOT NULL,
-        address TEXT NOT NULL, next TEXT NOT NULL);
-    CREATE TABLE batches (
-        seq BIGINT PRIMARY KEY, at TIMESTAMPTZ NOT NULL, records BYTEA NOT NULL);
-    CREATE FUNCTION cosy_fence(mine BIGINT, lease_ms BIGINT) RETURNS BIGINT
-    LANGUAGE plpgsql AS $$
-    DECLARE number BIGINT;
+        run TEXT NOT NULL, address TEXT NOT NULL, released BOOLEAN NOT NULL, next TEXT NOT NULL,
+        until TIMESTAMPTZ NOT NULL, lease_ms BIGINT NOT NULL, renewals BIGINT NOT NULL,
+        session BIGINT NOT NULL, seq BIGINT NOT NULL);
+    CREATE TABLE controllers (
+        name TEXT PRIMARY KEY, address TEXT NOT NULL, at TIMESTAMPTZ NOT NULL, note TEXT NOT NULL);
+    CREATE TABLE batches (seq BIGINT PRIMARY KEY, records BYTEA NOT NULL);
+    CREATE FUNCTION cosy_fence(mine BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS $$
     BEGIN
-        UPDATE leader SET until = clock_timestamp() + lease_ms * interval '1 millisecond',
-            renewals = renewals + 1 WHERE id = 1 AND epoch = mine RETURNING seq INTO number;
+        PERFORM 1 FROM leader WHERE id = 1 AND epoch = mine AND NOT released FOR SHARE;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'another controller leads' USING ERRCODE = 'CY001';
         END IF;
+        RETURN mine;
+    END $$;
+    CREATE FUNCTION cosy_batch(mine BIGINT, of_session BIGINT, number BIGINT, lease BIGINT)
+    RETURNS BIGINT LANGUAGE plpgsql AS $$
+    BEGIN
+        UPDATE leader SET until = clock_timestamp() + lease * interval '1 millisecond',
+            renewals = renewals + 1, seq = number
+        WHERE id = 1 AND epoch = mine AND session = of_session AND NOT released;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'the lead was claimed by another' USING ERRCODE = 'CY001';
+        END IF;
         RETURN number;
     END $$;
-    INSERT INTO leader VALUES (1, 0, '', NULL, 0, 0, '', '');
+    INSERT INTO leader VALUES (1, 0, '', '', '', true, '', 'epoch', 0, 0, 0, 0);
     INSERT INTO schema_version VALUES (0);
 ";
 
