@@ -207,7 +207,9 @@ impl Switchboard {
     async fn talk(&self, greeted: AcceptedLink, place: &mut Place) {
         let mut lacks = Vec::new();
         let (version, hello) = match greeted.hello {
-            Hello::Node { version, orders } => {
+            Hello::Node {
+                version, orders, ..
+            } => {
                 lacks = words::lacked::<NodeOrder>(&orders);
                 let hello = LinkHello::Node {
                     lacks: lacks.clone(),
@@ -266,7 +268,7 @@ impl Switchboard {
             () = place.cut() => return,
         };
         let reply = match first {
-            Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::welcome(),
+            Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::welcome(0),
             Some(ToLink::Answer(LinkAnswer::Joined)) => HelloReply::Joined {
                 cluster: lock(&self.cluster).name.clone(),
             },

@@ -386,7 +386,7 @@ fn reports() -> Vec<NodeReport> {
 }
 
 fn link() -> Vec<Vec<u8>> {
-    let node = packed(&Hello::node());
+    let node = packed(&Hello::node(7));
     let join = packed(&Hello::Join {
         version: 1,
         node: "n1".into(),
@@ -523,7 +523,8 @@ fn peer() -> Vec<Vec<u8>> {
     ] {
         add(3, packed(&order));
     }
-    add(4, packed(&HelloReply::welcome()));
+    add(4, packed(&HelloReply::welcome(7)));
+    add(4, packed(&HelloReply::Standby { leader: Some("a:1".into()) }));
     add(
         5,
         packed(&StepAnswer::Created {

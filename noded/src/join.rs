@@ -85,7 +85,9 @@ fn ask(join: &Join, token: &JoinToken, key: &KeyPair) -> anyhow::Result<String> 
     match answer.1 {
         HelloReply::Joined { cluster } => Ok(cluster),
         HelloReply::Refused { reason } => bail!("the controller refuses: {reason}"),
-        HelloReply::Welcome { .. } => bail!("the controller gave an answer that does not fit"),
+        HelloReply::Welcome { .. } | HelloReply::Standby { .. } => {
+            bail!("the controller gave an answer that does not fit")
+        }
     }
 }
 

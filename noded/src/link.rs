@@ -145,7 +145,7 @@ where
     let mut last_logged = String::new();
     loop {
         let began = sys::since_boot();
-        let error = match welcomed(peer.greet(&Hello::node()).await) {
+        let error = match welcomed(peer.greet(&Hello::node(0)).await) {
             Ok(welcome) => {
                 pause = FIRST_PAUSE;
                 last_logged.clear();
@@ -188,13 +188,18 @@ struct Welcome {
 
 fn welcomed(answer: Result<(Stream, HelloReply), LinkError>) -> Result<Welcome, LinkError> {
     match answer? {
-        (stream, HelloReply::Welcome { version, reports }) if cosy_proto::understands(version) => {
+        (
+            stream,
+            HelloReply::Welcome {
+                version, reports, ..
+            },
+        ) if cosy_proto::understands(version) => {
             let lacks = words::lacked::<NodeReport>(&reports);
             Ok(Welcome { stream, lacks })
         }
         (_, HelloReply::Welcome { version, .. }) => Err(LinkError::Version(version)),
         (_, HelloReply::Refused { reason }) => Err(LinkError::Refused(reason)),
-        (_, HelloReply::Joined { .. }) => Err(LinkError::Unexpected),
+        (_, HelloReply::Joined { .. } | HelloReply::Standby { .. }) => Err(LinkError::Unexpected),
     }
 }
 

@@ -93,9 +93,9 @@ impl VirtualNodes {
         let now = self.clock.now();
         let good = cosy_proto::ticket::check(allocation, &self.controller, now);
         let reason = match (good, self.places.get(&allocation.node)) {
-            (Ok(()), Some(place)) => return Some((*place, allocation.key)),
+            (Ok(_), Some(place)) => return Some((*place, allocation.key)),
             (Err(e), _) => e.to_string(),
-            (Ok(()), None) => format!("no node {} here", allocation.node),
+            (Ok(_), None) => format!("no node {} here", allocation.node),
         };
         self.reports.push(NodeReport::Prepared {
             key: allocation.key,

@@ -39,6 +39,7 @@ fn a_controller_is_not_told_what_it_does_not_know() {
     let welcome = HelloReply::Welcome {
         version: cosy_proto::PROTOCOL,
         reports: known.iter().map(|name| (*name).to_owned()).collect(),
+        epoch: 0,
     };
     bench.reply(&mut stream, &welcome);
     bench.take_link(stream);

@@ -319,7 +319,7 @@ impl Link {
             stream: rustls::StreamOwned::new(tls, tcp),
             decoder: Decoder::new(16 << 20),
         };
-        link.say(&Hello::node());
+        link.say(&Hello::node(0));
         let reply: Option<HelloReply> = link.next_message();
         assert!(matches!(reply, Some(HelloReply::Welcome { .. })), "{reply:?}");
         link
@@ -635,7 +635,7 @@ fn a_key_that_nobody_knows() {
     let tcp = TcpStream::connect(c.address()).unwrap();
     tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut stream = rustls::StreamOwned::new(tls, tcp);
-    let hello = Hello::node();
+    let hello = Hello::node(0);
     stream
         .write_all(&frame::encode(&hello, 4096).unwrap())
         .unwrap();

@@ -214,6 +214,7 @@ impl Writer {
                     expiry,
                     holder,
                     seal: OsText::default(),
+                    epoch: 0,
                 };
                 passage.ticket = ticket::sign(&claims, &self.key);
                 self.hub.order(link, &passage_order(number, passage));
@@ -246,6 +247,7 @@ impl Writer {
             expiry,
             holder,
             seal: ticket::seal(allocation.key, &self.key),
+            epoch: 0,
         };
         allocation.ticket = ticket::sign(&claims, &self.key);
     }

@@ -27,6 +27,9 @@ pub enum RefusalCode {
     WrongState,
     /// The controller cannot make anything durable now; nothing was changed.
     Unavailable,
+    /// Another controller of the cluster leads, and the message says which as far as it is known;
+    /// nothing was changed. The same request may go to the leader.
+    Standby,
     /// The directory service does not answer; nothing was changed.
     DirectoryDown,
     /// The peer speaks a protocol version that is not understood.

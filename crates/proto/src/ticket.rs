@@ -39,6 +39,10 @@ pub struct Claims {
     /// in one for a passage and in those of an earlier release.
     #[serde(default)]
     pub seal: OsText,
+    /// The leadership of the cluster that has signed it ([`crate::link::HelloReply::Welcome`]);
+    /// 0 where the cluster has one controller, and of an earlier release.
+    #[serde(default, skip_serializing_if = "crate::link::is_zero")]
+    pub epoch: u64,
 }
 
 /// Why a ticket is not good.
@@ -56,6 +60,14 @@ pub enum TicketError {
     /// The ticket is for another allocation.
     #[error("the allocation's ticket is for another {0}")]
     Mismatch(&'static str),
+    /// Signed by a controller that leads no more.
+    #[error("the allocation's ticket is of a deposed controller (epoch {epoch}, known is {known})")]
+    Deposed {
+        /// The epoch in the ticket.
+        epoch: u64,
+        /// The highest one that is known.
+        known: u64,
+    },
 }
 
 /// The claims in text with the controller's signature.
@@ -125,9 +137,23 @@ impl Claims {
             false => Err(TicketError::Stolen),
         }
     }
+
+    /// Checks that no later leadership is known than the one that has signed it. Only for an
+    /// allocation that is new here: jobs outlive takeovers, and so do their tickets.
+    ///
+    /// # Errors
+    /// [`TicketError::Deposed`].
+    pub const fn not_before(&self, known: u64) -> Result<(), TicketError> {
+        let epoch = self.epoch;
+        match epoch == 0 || epoch >= known {
+            true => Ok(()),
+            false => Err(TicketError::Deposed { epoch, known }),
+        }
+    }
 }
 
-/// Checks that an allocation is what its ticket says, on the node called `node`.
+/// Checks that an allocation is what its ticket says, on the node that it names; gives what the
+/// ticket says.
 ///
 /// # Errors
 /// As [`verify`], and [`TicketError::Mismatch`].
@@ -135,7 +161,7 @@ pub fn check(
     allocation: &Allocation,
     controller: &PublicKey,
     now: Time,
-) -> Result<(), TicketError> {
+) -> Result<Claims, TicketError> {
     let claims = verify(&allocation.ticket, controller, now)?;
     let named =
         cosy_model::expand(&claims.nodes).is_ok_and(|names| names.contains(&allocation.node));
@@ -147,7 +173,7 @@ pub fn check(
     ];
     match checks.into_iter().find(|(_, good)| !good) {
         Some((what, _)) => Err(TicketError::Mismatch(what)),
-        None => Ok(()),
+        None => Ok(claims),
     }
 }
 
@@ -168,6 +194,7 @@ mod tests {
             expiry: Time(500),
             holder: String::new(),
             seal: OsText::default(),
+            epoch: 3,
         };
         let ticket = sign(&claims, &key);
         assert_eq!(verify(&ticket, &key.public(), Time(499)).unwrap(), claims);
@@ -200,6 +227,7 @@ mod tests {
                 expiry: Time(500),
                 holder,
                 seal: seal(attempt(job), &key),
+                epoch: 0,
             };
             sign(&claims, &key)
         };
@@ -212,5 +240,27 @@ mod tests {
         assert_eq!(claims.shown_by(&other), Err(TicketError::Stolen));
         let old = verify(&ticket(7, String::new()), &key.public(), Time(0)).unwrap();
         assert_eq!(old.shown_by(&other), Ok(()), "an earlier release names none");
+    }
+
+    #[test]
+    fn what_a_deposed_controller_has_signed() {
+        let claims = |epoch| Claims {
+            key: AllocationKey::numbered(7, Attempt(1)),
+            uid: Uid(1000),
+            gid: Gid(100),
+            groups: Vec::new(),
+            nodes: "n1".into(),
+            expiry: Time(500),
+            holder: String::new(),
+            seal: OsText::default(),
+            epoch,
+        };
+        let check = |epoch, known, good: bool| {
+            assert_eq!(claims(epoch).not_before(known).is_ok(), good, "{epoch} {known}");
+        };
+        check(5, 5, true);
+        check(6, 5, true);
+        check(4, 5, false);
+        check(0, 5, true); // one controller, or an earlier release
     }
 }

@@ -111,6 +111,7 @@ pub const fn about_job(code: RefusalCode) -> &'static str {
         RefusalCode::QueueClosed => PARTITION_DOWN,
         RefusalCode::WrongState => FINISHED,
         RefusalCode::Unavailable => "Slurm temporarily unable to accept job, sleeping and retrying",
+        RefusalCode::Standby => NO_CONTROLLER,
         RefusalCode::DirectoryDown => "Slurm backend database or directory does not answer",
         RefusalCode::Version => VERSION,
         RefusalCode::TooMany => {
@@ -159,6 +160,7 @@ pub const fn about_reservation(code: RefusalCode) -> &'static str {
         RefusalCode::WrongState | RefusalCode::Invalid => NO_RESERVATION,
         RefusalCode::Admission | RefusalCode::Price => DENIED,
         RefusalCode::Unavailable
+        | RefusalCode::Standby
         | RefusalCode::DirectoryDown
         | RefusalCode::Version
         | RefusalCode::TooMany => about_job(code),

@@ -219,7 +219,7 @@ impl Bench {
         let (stream, hello) = self.accept_hello();
         assert!(matches!(hello, Hello::Node { .. }));
         self.take_link(stream);
-        self.write(&HelloReply::welcome());
+        self.write(&HelloReply::welcome(0));
         self.order(NodeOrder::Welcome {
             cluster: "test".into(),
             heartbeat: Span::from_secs(1),
@@ -515,6 +515,7 @@ impl Bench {
             expiry: Time::FAR,
             holder,
             seal: ticket::seal(allocation.key, &self.key),
+            epoch: 0,
         };
         allocation.ticket = ticket::sign(&claims, &self.key);
     }

@@ -217,6 +217,7 @@ pub(super) const fn depends_on_start(code: RefusalCode) -> bool {
         | RefusalCode::QueueClosed
         | RefusalCode::WrongState
         | RefusalCode::Unavailable
+        | RefusalCode::Standby
         | RefusalCode::DirectoryDown
         | RefusalCode::Version
         | RefusalCode::TooMany => false,

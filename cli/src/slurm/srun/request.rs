@@ -194,6 +194,7 @@ pub(super) fn refused(job: cosy_model::JobId, error: &anyhow::Error) -> Fault {
         | RefusalCode::QueueLimit
         | RefusalCode::QueueClosed
         | RefusalCode::Unavailable
+        | RefusalCode::Standby
         | RefusalCode::DirectoryDown
         | RefusalCode::Version
         | RefusalCode::TooMany

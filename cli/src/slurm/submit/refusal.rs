@@ -63,6 +63,7 @@ pub fn explain(
         | RefusalCode::QueueClosed
         | RefusalCode::WrongState
         | RefusalCode::Unavailable
+        | RefusalCode::Standby
         | RefusalCode::DirectoryDown
         | RefusalCode::Version
         | RefusalCode::TooMany
