@@ -99,8 +99,9 @@ fn join_command() -> Command {
             Arg::new("controller")
                 .long("controller")
                 .value_name("HOST:PORT")
+                .action(ArgAction::Append)
                 .required(true)
-                .help("Where the controller listens"),
+                .help("Where the controller listens; once for each where there are several"),
         )
         .arg(
             Arg::new("token")
@@ -156,7 +157,10 @@ fn run_join(matches: &ArgMatches) -> anyhow::Result<()> {
         None => host_name()?,
     };
     let join = join::Join {
-        controller: text(matches, "controller").unwrap_or_default(),
+        controllers: matches
+            .get_many::<String>("controller")
+            .map(|all| all.cloned().collect())
+            .unwrap_or_default(),
         token: read_token(matches)?,
         name,
         config: path(matches, "config"),

@@ -54,8 +54,8 @@ pub enum CgroupUse {
 pub struct Config {
     /// Name of the node; with virtual nodes what stands before their number.
     pub name: String,
-    /// The controller, `HOST:PORT`.
-    pub controller: String,
+    /// The controllers, `HOST:PORT`: at least one, and each once. Of several one leads at a time.
+    pub controllers: Vec<String>,
     /// Public key of the controller.
     pub controller_key: PublicKey,
     /// File with the private key of this host.
@@ -151,8 +151,10 @@ impl Config {
         let mut all = vec![
             format!("{}={}", variables::NODENAME, self.name),
             format!("{}={}", variables::STEP_SOCKET, self.step_socket().display()),
-            format!("{}={}", variables::CONTROLLER, self.controller),
         ];
+        if let Some(first) = self.controllers.first() {
+            all.push(format!("{}={first}", variables::CONTROLLER));
+        }
         if let Some(socket) = &self.socket {
             all.push(format!("{}={}", variables::SOCKET, socket.display()));
         }
@@ -267,6 +269,31 @@ mod tests {
     }
 
     #[test]
+    fn one_controller_or_several() {
+        let check = |controllers: &str, want: Result<&[&str], (usize, &str)>| {
+            let text = format!("name = 'n1'\ncontroller_key = '{KEY}'\n{controllers}\n");
+            match (parse(&text, Path::new("/etc")), want) {
+                (Ok(config), Ok(want)) => assert_eq!(config.controllers, want),
+                (Err(_), Err((line, what))) => {
+                    let found = faults(&text);
+                    assert!(found[0].0 == line && found[0].1.contains(what), "{found:?}");
+                }
+                (got, want) => panic!("{controllers}: {got:?}, not {want:?}"),
+            }
+        };
+        check("controller = 'a:1'", Ok(&["a:1"]));
+        check("controllers = ['a:1']", Ok(&["a:1"]));
+        check("controllers = ['a:1', 'b:2']", Ok(&["a:1", "b:2"]));
+        check("controller = 'a:1'\ncontrollers = ['b:2']", Err((4, "'controller' is set too")));
+        check("controllers = []", Err((3, "at least one")));
+        check("controllers = ['a:1',\n'b']", Err((4, "controllers 'b' is not HOST:PORT")));
+        check("controllers = ['a:1', 'a:1']", Err((3, "'a:1' twice")));
+        let nine: Vec<String> = (1..=9).map(|n| format!("'a:{n}'")).collect();
+        check(&format!("controllers = [{}]", nine.join(",")), Err((3, "at most 8")));
+        check("", Err((0, "controller must be set")));
+    }
+
+    #[test]
     fn every_fault_has_its_line() {
         let text = "name = 'a/b'\nfoo = 1\ncores = 0\ncontroller = 'x'\nmemory = 'lots'\nprolog = 'x'\n\
             controller_key = 'zz'\nhealth_interval = 'unlimited'\ncgroup = 'v3'\nfeatures = [1]\n";
@@ -289,7 +316,7 @@ mod tests {
         check(
             "nmae = 1",
             &[
-                "unknown field `nmae`, expected one of `name`, `controller`, `controller_key`, \
+                "unknown field `nmae`, expected one of `name`, `controller`, `controllers`, `controller_key`, \
                `key`, `spool_dir`, `socket`, `step_socket`, `listen`, `address`, `cores`, \
                `memory`, `disk`, `gpus`, `gpu`, `device`, `other`, `features`, `plugins`, \
                `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \

@@ -15,7 +15,7 @@ use crate::clock::{self, ControllerClock};
 use crate::config::Config;
 use crate::hooks::Reaper;
 use crate::lease::Lease;
-use crate::link::LinkEvent;
+use crate::link::{LinkEvent, ObeyedLink};
 use crate::node::{HookEnd, Node};
 use crate::nursery::NurseryEvent;
 use crate::peer::revoked::RevokedKeys;
@@ -100,7 +100,7 @@ pub type SetLog = Box<dyn Fn(&str) -> anyhow::Result<()>>;
 /// The nodes that this daemon plays.
 enum Nodes {
     Real(Box<Node>),
-    Virtual(VirtualNodes),
+    Virtual(Box<VirtualNodes>),
 }
 
 struct Daemon {
@@ -111,6 +111,7 @@ struct Daemon {
     reaper: Reaper,
     events: mpsc::Sender<Event>,
     link: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    obeyed: ObeyedLink,
     relay: Option<Relay>,
     step_socket: Option<StepSocket>,
     refused_keys: RevokedKeys,
@@ -253,14 +254,7 @@ impl Daemon {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Link(LinkEvent::Up(sender)) => self.register(sender),
-            Event::Link(LinkEvent::Orders(orders)) => {
-                for order in orders {
-                    self.obey(order);
-                }
-            }
-            Event::Link(LinkEvent::Down) => self.link_down(),
-            Event::Link(LinkEvent::Absent(at)) => self.lease.is_absent(at),
+            Event::Link(event) => self.link_event(event),
             Event::Relay(event) => self.relay_event(event),
             Event::Health(result) => self.health(result),
             Event::Nursery(event) => self.real(|node| node.nursery_event(event)),
@@ -268,6 +262,31 @@ impl Daemon {
             Event::Swept(key, outcome) => self.real(|node| node.swept(key, outcome)),
             Event::Hook(end) => self.real(|node| node.hook_ended(end)),
             Event::Step(event) => self.step_event(*event),
+        }
+    }
+
+    fn link_event(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::Up(tag, sender) => {
+                let replaces = self.obeyed.is_up();
+                if self.obeyed.begins(tag) {
+                    if replaces {
+                        self.link_down();
+                    }
+                    self.register(sender);
+                }
+            }
+            LinkEvent::Orders(tag, orders) if self.obeyed.obeys(tag) => {
+                for order in orders {
+                    self.obey(order);
+                }
+            }
+            LinkEvent::Orders(_, orders) => {
+                tracing::info!("{} orders of a link that was superseded are void", orders.len());
+            }
+            LinkEvent::Down(tag) if self.obeyed.ends(tag) => self.link_down(),
+            LinkEvent::Down(_) => {}
+            LinkEvent::Absent(at) => self.lease.is_absent(at),
         }
     }
 

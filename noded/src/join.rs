@@ -2,8 +2,9 @@
 //! that the token pins, and writes its configuration.
 
 use crate::config;
-use crate::link::Peer;
+use crate::link::{LinkError, Peer};
 use anyhow::{Context, bail};
+use cosy_model::limits;
 use cosy_proto::keys::{JoinToken, KeyPair};
 use cosy_proto::link::{Hello, HelloReply};
 use std::fs::{DirBuilder, OpenOptions};
@@ -15,8 +16,8 @@ use std::sync::Arc;
 /// What the command line says.
 #[derive(Debug)]
 pub struct Join {
-    /// Address of the controller, `HOST:PORT`.
-    pub controller: String,
+    /// Addresses of the controllers, `HOST:PORT`, at least one. The one that leads takes hosts on.
+    pub controllers: Vec<String>,
     /// The token's whole text.
     pub token: String,
     /// Name of the node.
@@ -39,7 +40,12 @@ pub fn run(join: &Join) -> anyhow::Result<String> {
         .parse()
         .map_err(|why: String| anyhow::anyhow!(why))?;
     config::check_name(&join.name).map_err(anyhow::Error::msg)?;
-    config::check_address("controller", &join.controller).map_err(anyhow::Error::msg)?;
+    for address in &join.controllers {
+        config::check_address("controller", address).map_err(anyhow::Error::msg)?;
+    }
+    if join.controllers.len() > limits::CONTROLLERS {
+        bail!("a cluster has at most {} controllers", limits::CONTROLLERS);
+    }
     if join.config.exists() {
         bail!(
             "{} is there already: remove it first if this host is to join anew",
@@ -70,7 +76,6 @@ fn own_key(path: &Path) -> anyhow::Result<Arc<KeyPair>> {
 }
 
 fn ask(join: &Join, token: &JoinToken, key: &KeyPair) -> anyhow::Result<String> {
-    let peer = Peer::new(join.controller.clone(), key, token.controller)?;
     let hello = Hello::Join {
         version: cosy_proto::PROTOCOL,
         node: join.name.clone(),
@@ -79,26 +84,32 @@ fn ask(join: &Join, token: &JoinToken, key: &KeyPair) -> anyhow::Result<String> 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let answer = runtime
-        .block_on(peer.greet(&hello))
-        .with_context(|| format!("controller {}", join.controller))?;
-    match answer.1 {
-        HelloReply::Joined { cluster } => Ok(cluster),
-        HelloReply::Refused { reason } => bail!("the controller refuses: {reason}"),
-        HelloReply::Welcome { .. } | HelloReply::Standby { .. } => {
-            bail!("the controller gave an answer that does not fit")
-        }
+    let mut said = Vec::new();
+    for address in &join.controllers {
+        let peer = Peer::new(address.clone(), key, token.controller)?;
+        let why = match runtime.block_on(peer.greet(&hello)) {
+            Ok((_, HelloReply::Joined { cluster })) => return Ok(cluster),
+            Ok((_, HelloReply::Refused { reason })) => bail!("the controller refuses: {reason}"),
+            Ok((_, HelloReply::Standby { .. })) => "it stands by".to_owned(),
+            Ok((_, HelloReply::Welcome { .. })) => LinkError::Unexpected.to_string(),
+            Err(e) => e.to_string(),
+        };
+        said.push(format!("controller {address}: {why}"));
     }
+    bail!("{}", said.join("; "))
 }
 
 fn write_config(join: &Join, token: &JoinToken) -> anyhow::Result<()> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let quoted = |text: String| toml::Value::String(text).to_string();
+    let controllers = match join.controllers.as_slice() {
+        [one] => format!("controller = {}", quoted(one.clone())),
+        all => format!("controllers = {}", toml::Value::from(all.to_vec())),
+    };
     let text = format!(
         "# Written by 'noded join'. All keys: noded(8).\n\
-         name = {}\ncontroller = {}\ncontroller_key = {}\nkey = {}\nspool_dir = {}\n",
+         name = {}\n{controllers}\ncontroller_key = {}\nkey = {}\nspool_dir = {}\n",
         quoted(join.name.clone()),
-        quoted(join.controller.clone()),
         quoted(token.controller.to_string()),
         quoted(absolute(&join.key).display().to_string()),
         quoted(absolute(&join.spool_dir).display().to_string()),

@@ -15,6 +15,7 @@ pub mod config;
 pub mod daemon;
 pub mod detect;
 pub mod devices;
+pub mod epoch;
 pub mod hooks;
 pub mod join;
 pub mod lease;

@@ -27,6 +27,7 @@ use crate::cgroup::Cgroups;
 use crate::clock::{self, ControllerClock};
 use crate::config::Config;
 use crate::daemon::Event;
+use crate::epoch::KnownEpoch;
 use crate::hooks::Reaper;
 use crate::nursery::{Nursery, NurseryOptions};
 use crate::shepherd::signals::Order;
@@ -144,6 +145,8 @@ pub struct NodeSetup {
     pub controller: PublicKey,
     /// The controller's date, until which tickets are good.
     pub clock: ControllerClock,
+    /// The highest epoch that is known: what is new here must not be of a lower one.
+    pub epoch: KnownEpoch,
     /// Short name that is unique on this machine.
     pub instance: String,
     /// The daemon's own events.

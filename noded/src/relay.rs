@@ -131,12 +131,8 @@ impl Relay {
         }
     }
 
-    /// Tells a command that there is no controller now.
-    pub fn refuse(&self, connection: u64) {
-        let refusal = Refusal::new(
-            RefusalCode::Unavailable,
-            "the controller cannot be reached from this host now; nothing was changed",
-        );
+    /// Tells a command why its request is not passed on.
+    pub fn refuse(&self, connection: u64, refusal: Refusal) {
         self.answer(connection, OsText(refusal_frame(refusal)));
     }
 

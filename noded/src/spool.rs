@@ -4,6 +4,7 @@
 //! SPOOL/NODE/boot          boot id of the machine when the daemon last looked
 //! SPOOL/NODE/contact       when the controller last counted on this node, and for how long
 //! SPOOL/NODE/seen          how far the controller's store was then, signed
+//! SPOOL/NODE/epoch         the highest epoch that this node knows ([`crate::epoch`])
 //! SPOOL/NODE/lock          held by the one daemon that works on this node
 //! SPOOL/NODE/JOB.ATTEMPT/  one attempt (0711 as root, so that users reach their script)
 //!     launch               phase, start on both clocks, then the work as MessagePack (0600)

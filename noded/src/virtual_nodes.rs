@@ -5,12 +5,14 @@
 //! and signals are honoured. Nothing is on disk: an end of the daemon loses the jobs.
 
 use crate::clock::{self, ControllerClock};
+use crate::epoch::KnownEpoch;
 use cosy_model::node::{
     Allocation, AllocationKey, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch,
     NodeReport, PrepareFailure,
 };
 use cosy_model::{End, EndCause, OsText, Span, Time, variables};
 use cosy_proto::keys::PublicKey;
+use cosy_proto::ticket;
 use nix::libc;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -31,6 +33,7 @@ pub struct VirtualNodes {
     places: HashMap<String, u32>,
     controller: PublicKey,
     clock: ControllerClock,
+    epoch: KnownEpoch,
     attempts: BTreeMap<Slot, Stage>,
     ends: BinaryHeap<Reverse<(Time, Slot)>>,
     reports: Vec<NodeReport>,
@@ -38,7 +41,12 @@ pub struct VirtualNodes {
 
 impl VirtualNodes {
     /// Nodes called `prefix` and a number from 1 to `count`.
-    pub fn new(prefix: &str, count: u32, controller: PublicKey, clock: ControllerClock) -> Self {
+    pub fn new(
+        prefix: &str,
+        count: u32,
+        controller: PublicKey,
+        (clock, epoch): (ControllerClock, KnownEpoch),
+    ) -> Self {
         let names: Vec<String> = (1..=count).map(|n| format!("{prefix}{n}")).collect();
         let places = names.iter().cloned().zip(0..).collect();
         Self {
@@ -46,6 +54,7 @@ impl VirtualNodes {
             places,
             controller,
             clock,
+            epoch,
             attempts: BTreeMap::new(),
             ends: BinaryHeap::new(),
             reports: Vec::new(),
@@ -91,11 +100,17 @@ impl VirtualNodes {
 
     fn admit(&mut self, allocation: &Allocation) -> Option<Slot> {
         let now = self.clock.now();
-        let good = cosy_proto::ticket::check(allocation, &self.controller, now);
-        let reason = match (good, self.places.get(&allocation.node)) {
-            (Ok(_), Some(place)) => return Some((*place, allocation.key)),
+        let place = self.places.get(&allocation.node).copied();
+        let slot = place.map(|place| (place, allocation.key));
+        let held = slot.is_some_and(|slot| self.attempts.contains_key(&slot));
+        let good = ticket::check(allocation, &self.controller, now).and_then(|claims| match held {
+            true => Ok(()),
+            false => claims.not_before(self.epoch.get()),
+        });
+        let reason = match (good, slot) {
+            (Ok(()), Some(slot)) => return Some(slot),
             (Err(e), _) => e.to_string(),
-            (Ok(_), None) => format!("no node {} here", allocation.node),
+            (Ok(()), None) => format!("no node {} here", allocation.node),
         };
         self.reports.push(NodeReport::Prepared {
             key: allocation.key,

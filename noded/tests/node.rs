@@ -522,7 +522,7 @@ fn a_host_joins() {
     assert_eq!(mode & 0o777, 0o600);
     let config = noded::config::read(&bench.path("joined.toml")).unwrap();
     assert_eq!((&*config.name, config.controller_key), ("new", bench.key.public()));
-    assert_eq!(config.controller, bench.address());
+    assert_eq!(config.controllers, [bench.address()]);
 }
 
 #[test]

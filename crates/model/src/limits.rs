@@ -5,6 +5,8 @@
 pub const FRAME_BYTES: usize = 16 << 20;
 /// Largest frame before a peer has said who it is, in bytes.
 pub const HELLO_BYTES: usize = 4096;
+/// Most controllers of a cluster, one of which leads.
+pub const CONTROLLERS: usize = 8;
 /// Largest batch script, in bytes (Slurm's `max_script_size` is the same).
 pub const SCRIPT_BYTES: usize = 4 << 20;
 /// Largest environment of a job, all variables together, in bytes.

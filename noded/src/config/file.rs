@@ -26,6 +26,7 @@ const HEALTH_INTERVAL: Duration = Duration::from_secs(300);
 struct File {
     name: Option<Raw>,
     controller: Option<Raw>,
+    controllers: Option<List>,
     controller_key: Option<Raw>,
     key: Option<Raw>,
     spool_dir: Option<Raw>,
@@ -88,7 +89,11 @@ fn missing(file: &File) -> Vec<&'static str> {
         ("controller_key", &file.controller_key),
     ];
     let missing = all.into_iter().filter(|(_, value)| value.is_none());
-    missing.map(|(key, _)| key).collect()
+    let instead = |key: &str| key == "controller" && file.controllers.is_some();
+    missing
+        .map(|(key, _)| key)
+        .filter(|key| !instead(key))
+        .collect()
 }
 
 /// What the file says; `None` without something that must be set.
@@ -98,7 +103,7 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
     let devices = devices(check, (gpus, &file.gpu), (&other, &file.device));
     let name =
         get(check, "name", &file.name, |check, key, value| checked(check, key, value, check_name));
-    let controller = get(check, "controller", &file.controller, address);
+    let controllers = controllers(check, file);
     let controller_key = get(check, "controller_key", &file.controller_key, parsed);
     Some(Config {
         key: get(check, "key", &file.key, path).unwrap_or_else(|| DEFAULT_KEY.into()),
@@ -130,7 +135,7 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
         log: get(check, "log", &file.log, text).unwrap_or_else(|| "info".to_owned()),
         // Last, so that everything else has been checked.
         name: name?,
-        controller: controller?,
+        controllers: controllers?,
         controller_key: controller_key?,
     })
 }
@@ -152,6 +157,38 @@ fn whole(least: u32, most: u32) -> impl FnOnce(&mut Check<'_>, &str, &Raw) -> Op
 
 fn address(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<String> {
     checked(check, key, value, |text| check_address(key, text))
+}
+
+/// One, or several.
+fn controllers(check: &mut Check<'_>, file: &File) -> Option<Vec<String>> {
+    let one = get(check, "controller", &file.controller, address);
+    let Some(list) = &file.controllers else {
+        return one.map(|one| vec![one]);
+    };
+    let at = list.span().start;
+    if file.controller.is_some() {
+        check.fault(at, "'controller' is set too: name all controllers in 'controllers' alone");
+        return None;
+    }
+    let items = list.get_ref().iter();
+    let all: Option<Vec<String>> = items
+        .map(|item| address(check, "controllers", item))
+        .collect();
+    let all = all?;
+    let twice = (1..all.len()).find_map(|n| {
+        let (before, rest) = all.split_at(n);
+        rest.first().filter(|address| before.contains(address))
+    });
+    let fault = match (all.len(), twice) {
+        (0, _) => "controllers must name at least one".to_owned(),
+        (n, _) if n > limits::CONTROLLERS => {
+            format!("controllers has {n}: there are at most {}", limits::CONTROLLERS)
+        }
+        (_, Some(address)) => format!("controllers has '{address}' twice"),
+        (_, None) => return Some(all),
+    };
+    check.fault(at, fault);
+    None
 }
 
 /// Where to listen: an address of this host, not a name, and port 0 is allowed.

@@ -36,7 +36,12 @@ impl Daemon {
                 }
             }
             NodeOrder::Heard { number, mark } => self.lease.heard(number, mark),
-            NodeOrder::Leaving => self.lease.stops(),
+            NodeOrder::Leaving => {
+                // Another one may take its place before this word comes; it counts from then on.
+                if self.config.controllers.len() == 1 {
+                    self.lease.stops();
+                }
+            }
             // Waited in a buffer while this node was given up: it is ordered anew if it is
             // still wanted.
             NodeOrder::Prepare(_) | NodeOrder::Launch(_)

@@ -16,7 +16,7 @@ impl Daemon {
         };
         let old = &*self.config;
         let same = old.name == new.name
-            && old.controller == new.controller
+            && old.controllers == new.controllers
             && old.controller_key == new.controller_key
             && old.key == new.key
             && old.spool_dir == new.spool_dir
@@ -28,12 +28,12 @@ impl Daemon {
             && old.job_processes == new.job_processes;
         if !same {
             tracing::warn!(
-                "name, controller, keys, spool, sockets, addresses, cgroup and job_processes change only with a restart"
+                "name, controllers, keys, spool, sockets, addresses, cgroup and job_processes change only with a restart"
             );
         }
         let merged = Config {
             name: old.name.clone(),
-            controller: old.controller.clone(),
+            controllers: old.controllers.clone(),
             controller_key: old.controller_key,
             key: old.key.clone(),
             spool_dir: old.spool_dir.clone(),

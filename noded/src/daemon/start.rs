@@ -3,9 +3,10 @@
 use super::{Daemon, Event, HEARTBEAT, Nodes, Options, SetLog, Signals};
 use crate::clock::ControllerClock;
 use crate::config::{CgroupUse, Config};
+use crate::epoch::KnownEpoch;
 use crate::hooks::Reaper;
 use crate::lease::Lease;
-use crate::link::Peer;
+use crate::link::{Leadership, ObeyedLink, Peer};
 use crate::node::{Node, NodeSetup};
 use crate::nursery::{Nursery, NurseryOptions};
 use crate::peer::{pool::Pool, revoked::RevokedKeys, serve};
@@ -16,6 +17,7 @@ use crate::steps::table::{Steps, StepsSetup};
 use crate::virtual_nodes::VirtualNodes;
 use crate::{cgroup, detect, link, spool, sys};
 use anyhow::Context;
+use cosy_proto::keys::KeyPair;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -37,8 +39,7 @@ impl Daemon {
         // Before any child: none may end unseen.
         let signals = Signals::new()?;
         let key = link::read_key(&config.key)?;
-        let peer = Peer::new(config.controller.clone(), &key, config.controller_key)
-            .context("private key")?;
+        let peers = peers(&config, &key)?;
         let (events, queue) = mpsc::channel(QUEUE);
         let config = Arc::new(config);
         let reaper = Reaper::default();
@@ -48,15 +49,16 @@ impl Daemon {
         let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
         let lease = Lease::load(&own_dir, sys::since_boot(), same_boot);
         let clock = ControllerClock::default();
+        let epoch = KnownEpoch::load(&own_dir)?;
         let (nodes, reached_at) = match options.virtual_nodes {
             Some(count) => {
-                let nodes =
-                    VirtualNodes::new(&config.name, count, config.controller_key, clock.clone());
-                (Nodes::Virtual(nodes), String::new())
+                let known = (clock.clone(), epoch.clone());
+                let nodes = VirtualNodes::new(&config.name, count, config.controller_key, known);
+                (Nodes::Virtual(Box::new(nodes)), String::new())
             }
             None => {
                 let pool = Arc::new(Pool::new(Arc::clone(&key), refused_keys.clone()));
-                let node = real_node(&config, &options, &events, &reaper, (pool, &clock))?;
+                let node = real_node(&config, &options, &events, &reaper, (pool, &clock, &epoch))?;
                 let listen = config.listen.as_deref();
                 let memory = config.spool_dir.join(&config.name).join("port");
                 let (listener, bound) = serve::open(listen, &memory).with_context(|| {
@@ -69,6 +71,7 @@ impl Daemon {
         };
         let step_socket = listen_for_steps(&config, &events)?;
         let relay = listen_for_commands(&config, &events)?;
+        let leadership = Leadership::new(epoch, config.controllers.len() > 1);
         let daemon = Self {
             config,
             options,
@@ -77,6 +80,7 @@ impl Daemon {
             reaper,
             events: events.clone(),
             link: None,
+            obeyed: ObeyedLink::new(leadership.clone()),
             relay,
             step_socket,
             refused_keys,
@@ -89,10 +93,17 @@ impl Daemon {
             problem: None,
             checking: false,
         };
-        tokio::spawn(link::keep_up(peer, events));
+        link::keep_up(peers, &leadership, &events);
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
         Ok((daemon, queue, signals))
     }
+}
+
+/// The controllers, in the order of the configuration.
+fn peers(config: &Config, key: &KeyPair) -> anyhow::Result<Vec<Peer>> {
+    let peer = |address: &String| Peer::new(address.clone(), key, config.controller_key);
+    let peers: Result<Vec<Peer>, _> = config.controllers.iter().map(peer).collect();
+    peers.context("private key")
 }
 
 /// The socket for commands on this host, if there is to be one.
@@ -162,7 +173,7 @@ fn real_node(
     options: &Options,
     events: &mpsc::Sender<Event>,
     reaper: &Reaper,
-    (pool, clock): (Arc<Pool>, &ControllerClock),
+    (pool, clock, epoch): (Arc<Pool>, &ControllerClock, &KnownEpoch),
 ) -> anyhow::Result<Node> {
     let spool = Spool::open(&config.spool_dir, &config.name)?;
     if sys::own_uid().0 != 0 {
@@ -192,6 +203,7 @@ fn real_node(
         nursery_options,
         controller: config.controller_key,
         clock: clock.clone(),
+        epoch: epoch.clone(),
         instance,
         events: events.clone(),
     };

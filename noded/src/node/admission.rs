@@ -8,12 +8,20 @@ use cosy_proto::ticket::{self, TicketError};
 impl Node {
     /// Whether this node may act for that allocation. What the controller itself sends has
     /// not expired: where it seems so, the clock here is wrong, and the job goes elsewhere.
+    /// What is held here already goes on with a ticket of any epoch: jobs outlive takeovers.
     pub(super) fn admit(&self, allocation: &Allocation) -> Result<(), PrepareFailure> {
         let now = self.fixed.clock.now();
-        ticket::check(allocation, &self.fixed.controller, now).map_err(|e| PrepareFailure {
-            reason: e.to_string(),
-            drain: e == TicketError::Expired,
-        })?;
+        let known = self.fixed.epoch.get();
+        let held = self.attempts.contains_key(&allocation.key);
+        ticket::check(allocation, &self.fixed.controller, now)
+            .and_then(|claims| match held {
+                true => Ok(()),
+                false => claims.not_before(known),
+            })
+            .map_err(|e| PrepareFailure {
+                drain: e == TicketError::Expired,
+                reason: e.to_string(),
+            })?;
         self.may_act_for(allocation)
             .map_err(|reason| PrepareFailure {
                 reason,

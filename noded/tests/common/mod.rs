@@ -105,6 +105,10 @@ pub struct Bench {
     pub backlog: VecDeque<NodeReport>,
     pub daemons: Vec<Daemon>,
     pub extra: String,
+    /// Addresses of further controllers.
+    pub others: Vec<String>,
+    /// In which the controller leads.
+    pub epoch: u64,
     /// How long nodes may be alone.
     pub alone: Option<Span>,
     /// How far the node had seen the store when it registered last.
@@ -137,6 +141,8 @@ impl Bench {
             backlog: VecDeque::new(),
             daemons: Vec::new(),
             extra: String::new(),
+            others: Vec::new(),
+            epoch: 0,
             alone: None,
             seen: OsText::default(),
             args: Vec::new(),
@@ -166,10 +172,13 @@ impl Bench {
     }
 
     pub fn write_config(&self) -> PathBuf {
+        let controllers = match self.others.as_slice() {
+            [] => format!("controller = '{}'", self.address()),
+            others => format!("controllers = ['{}', '{}']", self.address(), others.join("', '")),
+        };
         let text = format!(
-            "name = '{}'\ncontroller = '{}'\ncontroller_key = '{}'\nkey = 'node.key'\nspool_dir = 'spool'\nlisten = '127.0.0.1:0'\nallow_root = true\n{}",
+            "name = '{}'\n{controllers}\ncontroller_key = '{}'\nkey = 'node.key'\nspool_dir = 'spool'\nlisten = '127.0.0.1:0'\nallow_root = true\n{}",
             self.name,
-            self.address(),
             self.key.public(),
             self.extra
         );
@@ -218,8 +227,13 @@ impl Bench {
     pub fn accept(&mut self) -> (Vec<NodeSelf>, Vec<InventoryItem>) {
         let (stream, hello) = self.accept_hello();
         assert!(matches!(hello, Hello::Node { .. }));
+        self.welcome(stream)
+    }
+
+    /// Welcomes a node that has said hello; gives what it registers with.
+    pub fn welcome(&mut self, stream: TlsStream<TcpStream>) -> (Vec<NodeSelf>, Vec<InventoryItem>) {
         self.take_link(stream);
-        self.write(&HelloReply::welcome(0));
+        self.write(&HelloReply::welcome(self.epoch));
         self.order(NodeOrder::Welcome {
             cluster: "test".into(),
             heartbeat: Span::from_secs(1),
@@ -242,16 +256,33 @@ impl Bench {
         }
     }
 
-    /// Reads reports from there from now on.
-    pub fn take_link(&mut self, stream: TlsStream<TcpStream>) {
-        self.link = Some(stream);
+    /// Reads reports from there from now on; gives the link before, if there is one.
+    pub fn take_link(&mut self, stream: TlsStream<TcpStream>) -> Option<TlsStream<TcpStream>> {
+        let before = self.link.replace(stream);
         self.backlog.clear();
         self.decoder = Decoder::new(limits::FRAME_BYTES);
+        before
+    }
+
+    /// The link, which is left open and not listened to any more.
+    pub fn leave_link(&mut self) -> TlsStream<TcpStream> {
+        self.link.take().unwrap()
+    }
+
+    /// A place for a further controller.
+    pub fn another_place(&mut self) -> TcpListener {
+        let place = self.runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        let place = place.unwrap();
+        self.others.push(place.local_addr().unwrap().to_string());
+        place
     }
 
     pub fn accept_hello(&mut self) -> (TlsStream<TcpStream>, Hello) {
+        self.accept_hello_at(&self.listener)
+    }
+
+    pub fn accept_hello_at(&self, listener: &TcpListener) -> (TlsStream<TcpStream>, Hello) {
         let acceptor = TlsAcceptor::from(tls::server_config(&self.key).unwrap());
-        let listener = &self.listener;
         self.runtime.block_on(async {
             tokio::time::timeout(DEADLINE, async {
                 let (tcp, _) = listener.accept().await.unwrap();
@@ -267,8 +298,8 @@ impl Bench {
         })
     }
 
-    pub fn reply(&mut self, stream: &mut TlsStream<TcpStream>, reply: &HelloReply) {
-        let bytes = frame::encode(reply, limits::HELLO_BYTES).unwrap();
+    pub fn reply(&self, stream: &mut TlsStream<TcpStream>, reply: &impl serde::Serialize) {
+        let bytes = frame::encode(reply, limits::FRAME_BYTES).unwrap();
         self.runtime.block_on(async {
             stream.write_all(&bytes).await.unwrap();
             stream.flush().await.unwrap();
@@ -290,6 +321,14 @@ impl Bench {
 
     pub fn order(&mut self, order: NodeOrder) {
         self.write(&order);
+    }
+
+    /// Waits until the node has closed a link.
+    pub fn closed(&self, mut stream: TlsStream<TcpStream>) {
+        let mut rest = Vec::new();
+        let read = stream.read_to_end(&mut rest);
+        let ended = async { tokio::time::timeout(DEADLINE, read).await.is_ok() };
+        assert!(self.runtime.block_on(ended), "the link stays open");
     }
 
     pub fn hang_up(&mut self) {
@@ -515,7 +554,7 @@ impl Bench {
             expiry: Time::FAR,
             holder,
             seal: ticket::seal(allocation.key, &self.key),
-            epoch: 0,
+            epoch: self.epoch,
         };
         allocation.ticket = ticket::sign(&claims, &self.key);
     }
