@@ -118,6 +118,8 @@ pub struct Background {
     pub hub: Arc<Hub>,
     /// The file to read again.
     pub config_file: PathBuf,
+    /// As which controller it is read.
+    pub config_name: Option<String>,
     /// The present configuration of the daemon.
     pub daemon: DaemonConfig,
     /// Takes what is read again.
@@ -267,7 +269,7 @@ impl Background {
 
     /// The configuration read again, and its keys that wait for a restart.
     fn reload(&self) -> Result<(ClusterConfig, Vec<&'static str>), String> {
-        let config = config::read(&self.config_file)
+        let config = config::read_as(&self.config_file, self.config_name.as_deref())
             .map_err(|f| format!("the configuration has faults; nothing was changed: {f}"))?;
         self.in_force.replace(&config);
         Ok((config.cluster, self.daemon.changed(&config.daemon)))

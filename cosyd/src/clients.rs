@@ -6,6 +6,7 @@
 //! which an answer is not taken. What takes long runs on threads of its own ([`Pools`]).
 
 mod frames;
+mod leading;
 mod lock;
 mod rules;
 mod services;
@@ -20,6 +21,7 @@ pub use services::{Budgets, Pools, Services, Times};
 use crate::budget::{Requester, Share};
 use crate::conversation::{Conversation, attends};
 use crate::engine::Input;
+use crate::standby::Standby;
 use crate::store::Store;
 use crate::store::outcomes::LookUp;
 use cosy_control::{Caller, Event, Facts, TokenSeed, is_admin, may_come_from};
@@ -31,7 +33,10 @@ use cosy_proto::keys::{JoinToken, random_hex, sha256_hex};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Semaphore, watch};
 
+/// Commands that a standby talks with at once.
+const STANDBY_CONNECTIONS: usize = 256;
 /// How long a request that passes the limit of bytes waits before it is refused.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A frame of so many bytes is read before anything is counted for it.
@@ -41,13 +46,29 @@ const LARGE_BYTES: usize = 256 << 10;
 /// Number of values beyond which a request is decoded on a thread of its own.
 const LARGE_VALUES: usize = 10_000;
 
+/// Who answers commands: nobody but the standby, until this controller leads.
+pub type Answering = watch::Receiver<Option<Arc<Services>>>;
+
 /// Takes commands until the listener fails.
-pub async fn serve(listener: UnixListener, services: Arc<Services>) {
+pub async fn serve(listener: UnixListener, answering: Answering, standby: Arc<Standby>) {
+    let idle = Arc::new(Semaphore::new(STANDBY_CONNECTIONS));
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let services = services.clone();
-                tokio::spawn(async move { services.talk(stream).await });
+                let services = answering.borrow().clone();
+                match (services, idle.clone().try_acquire_owned()) {
+                    (Some(services), _) => {
+                        tokio::spawn(async move { services.talk(stream).await });
+                    }
+                    (None, Ok(place)) => {
+                        let talk = leading::talk(stream, answering.clone(), standby.clone());
+                        tokio::spawn(async move {
+                            talk.await;
+                            drop(place);
+                        });
+                    }
+                    (None, Err(_)) => drop(stream),
+                }
             }
             Err(e) => {
                 tracing::warn!("a command could not connect: {e}");
@@ -288,6 +309,17 @@ impl Services {
             Request::Archive { before, dry_run } => {
                 match self.may_ask(talk, &caller, &frame.request).await {
                     Ok(()) => self.archive(&caller, before, dry_run).await,
+                    Err(refusal) => Reply::Refused(refusal),
+                }
+            }
+            Request::Controllers => match self.may_ask(talk, &caller, &frame.request).await {
+                Ok(()) => self.controllers(&caller).await,
+                Err(refusal) => Reply::Refused(refusal),
+            },
+            Request::HandOver { to } => {
+                let request = Request::HandOver { to: to.clone() };
+                match self.may_ask(talk, &caller, &request).await {
+                    Ok(()) => self.hand_over(&caller, to).await,
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }

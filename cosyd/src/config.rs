@@ -20,10 +20,9 @@ mod values;
 use crate::archiver::Retention;
 use crate::store::Location;
 use crate::submit::{SubmitPolicy, load};
+pub use controllers::ControllerEntry;
 pub use cosy_config::Faults;
 use cosy_config::{Check, Size};
-pub use controllers::ControllerEntry;
-pub use store::{Durability, StoreServer};
 use cosy_control::{ClusterConfig, ReservationPolicy};
 use cosy_model::{JobId, Uid, limits};
 use nodes::{Node, NodeSet, nodes, sets};
@@ -33,6 +32,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+pub use store::{Durability, StoreServer};
 use toml::Spanned;
 
 /// What the daemon itself needs.
@@ -60,6 +60,8 @@ pub struct DaemonConfig {
     pub postgres: Option<StoreServer>,
     /// All controllers of the cluster; none where there is only this one.
     pub controllers: Vec<ControllerEntry>,
+    /// Which one of them this is.
+    pub own: Option<usize>,
 }
 
 impl DaemonConfig {
@@ -72,6 +74,11 @@ impl DaemonConfig {
             },
             None => Location::Sqlite(self.state_dir.join("cosy.db")),
         }
+    }
+
+    /// This controller among those that there are.
+    pub fn own_entry(&self) -> Option<&ControllerEntry> {
+        self.own.and_then(|at| self.controllers.get(at))
     }
 
     /// Keys whose values differ in another configuration and take effect with a restart only.
@@ -88,6 +95,7 @@ impl DaemonConfig {
             memory_limit: _,
             postgres,
             controllers,
+            own: _,
         } = self;
         let each = [
             ("[controller] state_dir", *state_dir != new.state_dir),
@@ -96,7 +104,7 @@ impl DaemonConfig {
             ("[controller] key", *key != new.key),
             ("[controller] log", *log != new.log),
             ("[store]", *postgres != new.postgres),
-            ("[[standby]]", *controllers != new.controllers),
+            ("[[controller]]", *controllers != new.controllers),
             (
                 "[controller] connections_per_user",
                 *connections_per_user != new.connections_per_user,
@@ -265,7 +273,8 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
     let submit = submit::read(&mut check, file.submit.as_ref()).map(Arc::new);
     let server = store::read(&mut check, file.store.as_ref());
     let own = controllers::own(&mut check, file.controller, name);
-    let daemon = own.map(|(own, controllers)| DaemonConfig {
+    let daemon = own.map(|(own, at, controllers)| DaemonConfig {
+        own: at,
         postgres: server,
         controllers,
         ..daemon(&mut check, own, file.policy, file.users)
@@ -377,6 +386,7 @@ fn daemon(check: &mut Check<'_>, table: Controller, policy: Policy, users: Users
         mail_command: policy.mail_command,
         postgres: None,
         controllers: Vec::new(),
+        own: None,
     }
 }
 

@@ -5,13 +5,16 @@ use crate::archiver::Archiver;
 use crate::background::{self, Background, InForce, Workers};
 use crate::clients::{self, Budgets, Pools, Services, Times};
 use crate::config::{self, Config, DaemonConfig};
-use crate::current_work::WorkPage;
+use crate::current_work::{LastCrash, WorkPage};
 use crate::engine::{self, Input, Parts};
+use crate::house;
 use crate::hub::Hub;
 use crate::links::{self, Switchboard};
 use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::recovery::{self, Recovered};
+use crate::standby::Standby;
+use crate::standby_start;
 use crate::store::{Location, Store};
 use crate::submit::Gate;
 use crate::ticks;
@@ -19,17 +22,16 @@ use anyhow::{Context, bail};
 use cosy_control::{ClusterConfig, Event};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::tls;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -37,8 +39,6 @@ use tokio_rustls::TlsAcceptor;
 const MAILBOX: usize = 4096;
 /// File descriptors that are asked for: for nodes, commands and files.
 const FILES: u64 = 65_536;
-/// A predecessor that is on its way out is waited for.
-const LOCK_TIME: Duration = Duration::from_secs(3);
 /// Between two tries to start on a disk that is full.
 const ROOM_PAUSE: Duration = Duration::from_secs(2);
 /// With less than so many bytes free, a disk is full.
@@ -51,6 +51,8 @@ const BLOCKING_THREADS: usize = 2;
 pub struct Options {
     /// Path of the configuration file.
     pub config: PathBuf,
+    /// Which of several controllers this is; without, the one with the host's name.
+    pub name: Option<String>,
     /// Only checks the configuration file.
     pub check: bool,
     /// Log filter, instead of the configuration's.
@@ -59,6 +61,17 @@ pub struct Options {
     pub ready_fd: Option<i32>,
     /// A pipe whose end stops the daemon.
     pub lifeline_fd: Option<i32>,
+}
+
+/// How the daemon's work ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum End {
+    /// It was told to stop.
+    Stop,
+    /// The lead is laid down, for that controller first if one is named; then it begins anew.
+    HandOver(String),
+    /// Another controller leads: it begins anew, at once, and says nothing more to anybody.
+    Deposed,
 }
 
 /// Runs the daemon until it is told to stop.
@@ -73,14 +86,54 @@ pub fn run(options: &Options, config: Config) -> anyhow::Result<()> {
         .thread_keep_alive(Duration::from_secs(5))
         .build()
         .context("no event loop")?;
-    let local = runtime.block_on(start_with_room(options, config))?;
-    runtime.block_on(stay(options, &local))?;
+    let mut signals = runtime.block_on(async { Signals::new(options) })?;
+    let started = runtime.block_on(start_with_room(options, config, &mut signals))?;
+    let Some(mut local) = started else {
+        return Ok(());
+    };
+    let end = runtime.block_on(stay(options, &mut signals, &mut local))?;
+    if end == End::Deposed {
+        return begin_anew(&signals);
+    }
+    let next = match &end {
+        End::HandOver(next) => next.clone(),
+        End::Stop | End::Deposed => String::new(),
+    };
+    *crate::clients::lock(&local.next) = next;
     runtime.block_on(async { local.core.send(Input::Stop).await })?;
     local.engine.join();
     runtime.block_on(local.hub.leave());
     let _ = fs::remove_file(&local.daemon.socket);
     runtime.shutdown_timeout(Duration::from_millis(200));
-    Ok(())
+    match end {
+        End::HandOver(_) => begin_anew(&signals),
+        End::Stop | End::Deposed => Ok(()),
+    }
+}
+
+/// This program again, in the same process, with nothing of what it knew.
+fn begin_anew(signals: &Signals) -> anyhow::Result<()> {
+    use std::os::unix::process::CommandExt;
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Status("begins anew, to stand by")]);
+    let mut again = std::process::Command::new("/proc/self/exe");
+    let mut arguments = std::env::args_os();
+    again.arg0(arguments.next().unwrap_or_else(|| "cosyd".into()));
+    let mut is_ready_fd = false;
+    for argument in arguments {
+        // Whoever waited for the first word has had it.
+        let text = argument.to_string_lossy();
+        if std::mem::replace(&mut is_ready_fd, text == "--ready-fd")
+            || text.starts_with("--ready-fd")
+        {
+            continue;
+        }
+        again.arg(argument);
+    }
+    if let Some(fd) = signals.lifeline.as_ref().map(AsRawFd::as_raw_fd) {
+        // SAFETY: the descriptor is open; its flag alone is changed, so that it stays open.
+        unsafe { nix::libc::fcntl(fd, nix::libc::F_SETFD, 0) };
+    }
+    Err(again.exec()).context("cannot begin anew")
 }
 
 fn start_log(filter: &str) -> anyhow::Result<()> {
@@ -96,21 +149,28 @@ fn start_log(filter: &str) -> anyhow::Result<()> {
 }
 
 /// The running daemon.
-struct Running {
+pub(crate) struct Running {
     engine: engine::Engine,
     core: mpsc::Sender<Input>,
     daemon: DaemonConfig,
     hub: Arc<Hub>,
     in_force: InForce,
+    ends: mpsc::Receiver<End>,
+    /// Who comes first when the lead is laid down.
+    next: Arc<Mutex<String>>,
     _lock: Flock<File>,
 }
 
 /// Starts; where that fails on a disk that is full it is tried again until there is room: who
-/// gives up stays away, as service managers start nothing for ever.
-async fn start_with_room(options: &Options, config: Config) -> anyhow::Result<Running> {
+/// gives up stays away, as service managers start nothing for ever. `None`: it was told to stop.
+async fn start_with_room(
+    options: &Options,
+    config: Config,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<Running>> {
     let dir = config.daemon.state_dir.clone();
     loop {
-        let error = match start(options, config.clone()).await {
+        let error = match start(options, config.clone(), signals).await {
             Ok(running) => return Ok(running),
             Err(error) => error,
         };
@@ -137,22 +197,135 @@ fn is_full(dir: &Path) -> bool {
     free.is_ok_and(|s| s.blocks_available().saturating_mul(s.fragment_size()) < ROOM_BYTES)
 }
 
-async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
+/// What the daemon has before it knows what is in the store.
+pub(crate) struct House {
+    pub options: Options,
+    pub config: Config,
+    pub key: Arc<KeyPair>,
+    pub hand: WorkPage,
+    pub death: Option<LastCrash>,
+    lock: Flock<File>,
+}
+
+impl House {
+    fn open(options: &Options, config: Config) -> anyhow::Result<Self> {
+        let folder = &config.daemon.state_dir;
+        house::make_dir(folder, 0o700)?;
+        house::close_to_others(folder, 0o700)?;
+        let lock = house::lock(folder)?;
+        let key = Arc::new(house::read_key(&config.daemon.key)?);
+        let (hand, death) = WorkPage::open(folder)
+            .with_context(|| format!("no notes can be kept in {}", folder.display()))?;
+        Ok(Self {
+            options: options.clone(),
+            config,
+            key,
+            hand,
+            death,
+            lock,
+        })
+    }
+}
+
+/// The sockets that others come to, and who meets them there.
+pub(crate) struct Doors {
+    boards: watch::Sender<Option<Arc<Switchboard>>>,
+    answering: watch::Sender<Option<Arc<Services>>>,
+}
+
+impl Doors {
+    /// Binds the sockets, and meets whoever comes: with the standby's words, until [`Self::lead`].
+    pub async fn open(house: &House, standby: &Arc<Standby>) -> anyhow::Result<Self> {
+        let daemon = &house.config.daemon;
+        let nodes = house::listen_for_nodes(daemon).await?;
+        house::write_address(&daemon.state_dir, &nodes)?;
+        let commands = house::listen_local(&daemon.socket)?;
+        Self::serve((nodes, commands), &house.key, standby)
+    }
+
+    fn serve(
+        (nodes, commands): (TcpListener, UnixListener),
+        key: &KeyPair,
+        standby: &Arc<Standby>,
+    ) -> anyhow::Result<Self> {
+        let (boards, to_nodes) = watch::channel(None);
+        let (answering, to_commands) = watch::channel(None);
+        let acceptor = TlsAcceptor::from(tls::server_config(key)?);
+        tokio::spawn(links::serve(nodes, acceptor, to_nodes, standby.clone()));
+        tokio::spawn(clients::serve(commands, to_commands, standby.clone()));
+        Ok(Self { boards, answering })
+    }
+
+    /// From now on this controller answers.
+    fn lead(&self, services: Arc<Services>, key: &KeyPair) {
+        let board = Arc::new(Switchboard {
+            core: services.core.clone(),
+            hub: services.hub.clone(),
+            services: services.clone(),
+            cluster: services.cluster.clone(),
+            key: key.public(),
+            times: links::Times::default(),
+        });
+        self.boards.send_replace(Some(board));
+        self.answering.send_replace(Some(services));
+    }
+}
+
+/// Starts; `None`: it was told to stop while it stood by.
+async fn start(
+    options: &Options,
+    config: Config,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<Running>> {
+    let mut house = House::open(options, config)?;
+    if house.config.daemon.postgres.is_some() {
+        return standby_start::start(house, signals).await;
+    }
+    let location = house.config.daemon.database();
+    let mut store = house::open_store(&location)?;
+    let death = house.death.take();
+    let recovered = recovery::at_start(&mut store, &house.config.cluster, &house.hand, death)?;
+    let engine = Taken {
+        store,
+        location,
+        recovered,
+        epoch: 0,
+    };
+    // Whatever may fail for want of room comes before the engine, which has the store.
+    let doors = Doors::open(&house, &Standby::new("")).await?;
+    let running = work(house, engine, &doors)?;
+    tell_ready(options)?;
+    Ok(Some(running))
+}
+
+/// What was in the store, and the store.
+pub(crate) struct Taken {
+    /// For the writer.
+    pub store: Store,
+    /// For readers.
+    pub location: Location,
+    pub recovered: Recovered,
+    pub epoch: u64,
+}
+
+/// Begins the work of the controller that answers.
+pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<Running> {
+    let House {
+        options,
+        config,
+        key,
+        hand,
+        lock,
+        ..
+    } = house;
     let Config {
         daemon,
         cluster,
         submit,
         retention,
     } = config;
-    make_dir(&daemon.state_dir, 0o700)?;
-    close_to_others(&daemon.state_dir, 0o700)?;
-    let lock = lock(&daemon.state_dir)?;
-    let key = Arc::new(read_key(&daemon.key)?);
-    let database = daemon.database();
-    let mut store = open_store(&database)?;
-    let (hand, death) = WorkPage::open(&daemon.state_dir)
-        .with_context(|| format!("no notes can be kept in {}", daemon.state_dir.display()))?;
-    let Recovered { controller, first } = recovery::at_start(&mut store, &cluster, &hand, death)?;
+    let Recovered { controller, first } = taken.recovered;
+    let database = taken.location;
     allocator::give_free_memory_back();
     log_start(&cluster, controller.live_jobs());
     let in_force = InForce {
@@ -165,10 +338,13 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let inputs = mpsc::channel(MAILBOX);
     let core = inputs.0.clone();
     let (wakeup, wake) = watch::channel(std::time::Instant::now());
+    let (end, ends) = mpsc::channel(4);
+    let next = Arc::new(Mutex::new(String::new()));
     let outside = Background {
         core: core.clone(),
         hub: hub.clone(),
         config_file: options.config.clone(),
+        config_name: options.name.clone(),
         daemon: daemon.clone(),
         in_force: in_force.clone(),
         workers: Workers::start(&core)?,
@@ -176,13 +352,9 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         resolver: background::start_resolver()?,
         post: background::start_post()?,
     };
-    // Whatever may fail for want of room comes before the engine, which has the store.
-    let listener = listen_for_nodes(&daemon).await?;
-    write_address(&daemon.state_dir, &listener)?;
-    let socket = listen_local(&daemon.socket)?;
     let meter = Arc::new(Meter::default());
     let engine = engine::start(Parts {
-        store,
+        store: taken.store,
         database: database.clone(),
         controller,
         first,
@@ -195,6 +367,9 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         wakeup,
         meter: meter.clone(),
         memory: in_force.memory.clone(),
+        epoch: taken.epoch,
+        end: end.clone(),
+        next: next.clone(),
     })?;
     let services = Arc::new(Services {
         core: core.clone(),
@@ -211,39 +386,21 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         memory: in_force.memory.clone(),
         times: Times::default(),
         gate: in_force.gate.clone(),
+        epoch: taken.epoch,
+        end,
     });
-    serve(services, (listener, socket), &key, wake)?;
+    doors.lead(services, &key);
+    tokio::spawn(ticks::wake(core.clone(), wake));
     Ok(Running {
         engine,
         core,
         daemon,
         hub,
         in_force,
+        ends,
+        next,
         _lock: lock,
     })
-}
-
-/// Takes connections of nodes and of commands, and wakes the controller.
-fn serve(
-    services: Arc<Services>,
-    (nodes, commands): (TcpListener, UnixListener),
-    key: &KeyPair,
-    wake: watch::Receiver<std::time::Instant>,
-) -> anyhow::Result<()> {
-    let core = services.core.clone();
-    let board = Arc::new(Switchboard {
-        core: core.clone(),
-        hub: services.hub.clone(),
-        services: services.clone(),
-        cluster: services.cluster.clone(),
-        key: key.public(),
-        times: links::Times::default(),
-    });
-    let acceptor = TlsAcceptor::from(tls::server_config(key)?);
-    tokio::spawn(links::serve(nodes, acceptor, board));
-    tokio::spawn(clients::serve(commands, services));
-    tokio::spawn(ticks::wake(core, wake));
-    Ok(())
 }
 
 fn log_start(cluster: &ClusterConfig, jobs: usize) {
@@ -256,32 +413,79 @@ fn log_start(cluster: &ClusterConfig, jobs: usize) {
     );
 }
 
-/// Says that the daemon is ready, then waits for the end of the lifeline or a signal.
-async fn stay(options: &Options, running: &Running) -> anyhow::Result<()> {
-    let mut term = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    tell_ready(options)?;
-    let lifeline = lifeline(options.lifeline_fd)?;
-    let mut lifeline = std::pin::pin!(lifeline);
-    let mut watchdog = watchdog();
-    loop {
-        tokio::select! {
-            _ = term.recv() => break tracing::info!("told to stop"),
-            _ = interrupt.recv() => break tracing::info!("interrupted"),
-            () = &mut lifeline => break tracing::info!("the lifeline has ended"),
-            _ = hangup.recv() => reload(options, running).await,
-            _ = watchdog.tick() => {
-                let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+/// What is waited for beside the work itself.
+pub(crate) struct Signals {
+    term: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    lifeline: Option<tokio::net::unix::pipe::Receiver>,
+    watchdog: tokio::time::Interval,
+}
+
+/// What has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Come {
+    Stop,
+    Reload,
+}
+
+impl Signals {
+    fn new(options: &Options) -> anyhow::Result<Self> {
+        let lifeline = match options.lifeline_fd {
+            Some(fd) => Some(tokio::net::unix::pipe::Receiver::from_owned_fd(adopt(fd)?)?),
+            None => None,
+        };
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            lifeline,
+            watchdog: watchdog(),
+        })
+    }
+
+    /// Waits for a signal or the end of the lifeline; the service manager is told meanwhile that the
+    /// daemon is there.
+    pub async fn next(&mut self) -> Come {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => tracing::info!("told to stop"),
+                _ = self.interrupt.recv() => tracing::info!("interrupted"),
+                () = ended(self.lifeline.as_ref()) => tracing::info!("the lifeline has ended"),
+                _ = self.hangup.recv() => return Come::Reload,
+                _ = self.watchdog.tick() => {
+                    let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+                    continue;
+                }
             }
+            return Come::Stop;
         }
     }
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    Ok(())
+}
+
+/// Waits for the end of the work.
+async fn stay(
+    options: &Options,
+    signals: &mut Signals,
+    running: &mut Running,
+) -> anyhow::Result<End> {
+    let end = loop {
+        tokio::select! {
+            end = running.ends.recv() => break end.unwrap_or(End::Stop),
+            come = signals.next() => match come {
+                Come::Stop => break End::Stop,
+                Come::Reload => reload(options, running).await,
+            },
+        }
+    };
+    if end == End::Stop {
+        let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    }
+    Ok(end)
 }
 
 async fn reload(options: &Options, running: &Running) {
-    match config::read(&options.config) {
+    match config::read_as(&options.config, options.name.as_deref()) {
         Ok(config) => {
             for key in running.daemon.changed(&config.daemon) {
                 tracing::warn!("{key} has changed: it takes effect when cosyd is restarted");
@@ -297,7 +501,7 @@ async fn reload(options: &Options, running: &Running) {
     }
 }
 
-fn tell_ready(options: &Options) -> anyhow::Result<()> {
+pub(crate) fn tell_ready(options: &Options) -> anyhow::Result<()> {
     if let Some(fd) = options.ready_fd {
         let mut pipe = File::from(adopt(fd)?);
         // Nobody may be left to read it, and that is no reason not to serve.
@@ -323,27 +527,21 @@ fn adopt(fd: i32) -> anyhow::Result<OwnedFd> {
 }
 
 /// Ends when the pipe's other end is closed; never without a pipe.
-fn lifeline(fd: Option<i32>) -> anyhow::Result<impl Future<Output = ()>> {
-    let receiver = match fd {
-        Some(fd) => Some(tokio::net::unix::pipe::Receiver::from_owned_fd(adopt(fd)?)?),
-        None => None,
+async fn ended(lifeline: Option<&tokio::net::unix::pipe::Receiver>) {
+    let Some(receiver) = lifeline else {
+        return std::future::pending().await;
     };
-    Ok(async move {
-        let Some(receiver) = receiver else {
-            return std::future::pending().await;
-        };
-        let mut byte = [0u8; 16];
-        loop {
-            if receiver.readable().await.is_err() {
-                return;
-            }
-            match receiver.try_read(&mut byte) {
-                Ok(0) => return,
-                Err(e) if e.kind() != std::io::ErrorKind::WouldBlock => return,
-                Ok(_) | Err(_) => {}
-            }
+    let mut byte = [0u8; 16];
+    loop {
+        if receiver.readable().await.is_err() {
+            return;
         }
-    })
+        match receiver.try_read(&mut byte) {
+            Ok(0) => return,
+            Err(e) if e.kind() != std::io::ErrorKind::WouldBlock => return,
+            Ok(_) | Err(_) => {}
+        }
+    }
 }
 
 fn watchdog() -> tokio::time::Interval {
@@ -360,191 +558,4 @@ fn allowed_files() -> u64 {
         Ok(()) => wanted,
         Err(_) => soft,
     }
-}
-
-fn make_dir(path: &Path, mode: u32) -> anyhow::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(path)
-        .with_context(|| format!("cannot make {}", path.display()))
-}
-
-/// What was there before and is open to others is closed; what belongs to somebody else is
-/// refused, because its owner could open it again.
-fn close_to_others(path: &Path, mode: u32) -> anyhow::Result<()> {
-    let about = || format!("cannot look at {}", path.display());
-    let found = fs::symlink_metadata(path).with_context(about)?;
-    // A link to where the state is.
-    let found = match found.is_symlink() {
-        true => fs::metadata(path).with_context(about)?,
-        false => found,
-    };
-    let own = nix::unistd::geteuid().as_raw();
-    if found.uid() != own {
-        bail!(
-            "{} belongs to uid {}, cosyd runs as uid {own}: give it to that user (chown)",
-            path.display(),
-            found.uid()
-        );
-    }
-    let was = found.permissions().mode() & 0o7777;
-    if was & !mode != 0 {
-        tracing::warn!("{} was open to others (mode {was:o}): it is now {mode:o}", path.display());
-        fs::set_permissions(path, Permissions::from_mode(was & mode))
-            .with_context(|| format!("cannot close {} to others", path.display()))?;
-    }
-    Ok(())
-}
-
-/// Only one controller works on a state directory.
-pub(crate) fn lock(state_dir: &Path) -> anyhow::Result<Flock<File>> {
-    let path = state_dir.join("lock");
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .with_context(|| format!("cannot open {}", path.display()))?;
-    // One that was just killed may still be on its way out.
-    let deadline = std::time::Instant::now() + LOCK_TIME;
-    let mut file = file;
-    loop {
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => return Ok(lock),
-            Err((again, _)) if std::time::Instant::now() < deadline => {
-                file = again;
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err((_, e)) => {
-                bail!("another controller works in {} ({e}): stop it first", state_dir.display())
-            }
-        }
-    }
-}
-
-fn open_store(location: &Location) -> anyhow::Result<Store> {
-    let Location::Sqlite(database) = location else {
-        return Ok(Store::open_at(location)?);
-    };
-    // SQLite makes its files with the mode of the database file.
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(database)
-        .with_context(|| format!("cannot open {}", database.display()))?;
-    for end in ["", "-wal", "-shm"] {
-        let mut name = database.as_os_str().to_owned();
-        name.push(end);
-        let file = PathBuf::from(name);
-        if file.exists() {
-            close_to_others(&file, 0o600)?;
-        }
-    }
-    Ok(Store::open_at(location)?)
-}
-
-/// The daemon's private key; made when there is none.
-fn read_key(path: &Path) -> anyhow::Result<KeyPair> {
-    match fs::read(path) {
-        Ok(bytes) => {
-            let found = fs::metadata(path)?;
-            let (mode, own) = (found.permissions().mode(), nix::unistd::geteuid().as_raw());
-            if found.uid() != own && found.uid() != 0 {
-                bail!(
-                    "{} belongs to uid {}, who could change it: chown it to uid {own}",
-                    path.display(),
-                    found.uid()
-                );
-            }
-            if mode & 0o077 != 0 {
-                bail!(
-                    "{} can be read by others (mode {:o}): chmod 600 it, or better make a new key",
-                    path.display(),
-                    mode & 0o777
-                );
-            }
-            KeyPair::from_pkcs8(&bytes).with_context(|| path.display().to_string())
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let key = KeyPair::generate()?;
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)
-                .with_context(|| format!("cannot make {}", path.display()))?;
-            file.write_all(key.pkcs8())?;
-            file.sync_all()?;
-            Ok(key)
-        }
-        Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
-    }
-}
-
-/// With port 0 any free port, but the same one after a restart while it is free: the nodes
-/// know the controller by it.
-async fn listen_for_nodes(daemon: &DaemonConfig) -> anyhow::Result<TcpListener> {
-    if let Some(host) = daemon.listen.strip_suffix(":0") {
-        let former = fs::read_to_string(daemon.state_dir.join("listen.addr")).ok();
-        let port = former.as_deref().and_then(port_of);
-        if let Some(port) = port
-            && let Ok(listener) = TcpListener::bind(format!("{host}:{port}")).await
-        {
-            return Ok(listener);
-        }
-    }
-    TcpListener::bind(&daemon.listen)
-        .await
-        .with_context(|| format!("cannot listen for nodes on {}", daemon.listen))
-}
-
-fn port_of(address: &str) -> Option<u16> {
-    let (_, port) = address.trim().rsplit_once(':')?;
-    port.parse().ok()
-}
-
-/// Writes the address that nodes connect to, whole or not at all.
-fn write_address(state_dir: &Path, listener: &TcpListener) -> anyhow::Result<()> {
-    let address = listener.local_addr()?;
-    let (new, path) = (state_dir.join("listen.addr.new"), state_dir.join("listen.addr"));
-    fs::write(&new, format!("{address}\n"))
-        .and_then(|()| fs::rename(&new, &path))
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    tracing::info!("nodes connect to {address}");
-    Ok(())
-}
-
-/// The socket for commands. A stale one is replaced; one that answers is not.
-fn listen_local(path: &Path) -> anyhow::Result<UnixListener> {
-    if let Some(dir) = path.parent() {
-        make_dir(dir, 0o755)?;
-    }
-    let new = path.with_extension("new");
-    let _ = fs::remove_file(&new);
-    // Bound beside its place and moved there once it may be used by everyone: a command
-    // sees either no socket or one that works.
-    let listener = bind_short(&new)?;
-    fs::set_permissions(&new, Permissions::from_mode(0o666))?;
-    fs::rename(&new, path).with_context(|| format!("cannot make {}", path.display()))?;
-    Ok(listener)
-}
-
-/// Binds also where the path is longer than a socket address can hold.
-fn bind_short(path: &Path) -> anyhow::Result<UnixListener> {
-    const ADDRESS_BYTES: usize = 107;
-    let context = || format!("cannot listen on {}", path.display());
-    if path.as_os_str().len() <= ADDRESS_BYTES {
-        return UnixListener::bind(path).with_context(context);
-    }
-    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
-        bail!("{} is no path for a socket", path.display());
-    };
-    use std::os::fd::AsRawFd;
-    let dir = File::open(dir).with_context(context)?;
-    let short = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
-    UnixListener::bind(short).with_context(context)
 }

@@ -28,6 +28,7 @@ mod writer;
 use crate::background::Background;
 use crate::clock;
 use crate::current_work::{CurrentWork, WorkPage};
+use crate::daemon::End;
 use crate::fair_queue::{FairQueue, is_large};
 use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
@@ -101,6 +102,12 @@ pub struct Parts {
     pub meter: Arc<Meter>,
     /// How much memory there is for new work.
     pub memory: Arc<Memory>,
+    /// In which epoch this controller leads; 0 where there is only one.
+    pub epoch: u64,
+    /// Where the end of the lead is told.
+    pub end: mpsc::Sender<End>,
+    /// Who comes first when the lead is laid down.
+    pub next: Arc<Mutex<String>>,
 }
 
 /// Starts the two threads.
@@ -122,6 +129,9 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         failed: None,
         writes_large: writes_large.clone(),
         mark: Default::default(),
+        epoch: parts.epoch,
+        end: parts.end,
+        next: parts.next,
     };
     let core = Core {
         controller: parts.controller,

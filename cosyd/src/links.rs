@@ -10,6 +10,7 @@ use crate::deadline::within;
 use crate::engine::Input;
 use crate::handshake_limits::{HandshakeLimits, NoPlace, Place};
 use crate::hub::{Backlog, Hub, ToLink};
+use crate::standby::Standby;
 use cosy_control::{ClusterConfig, Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
@@ -27,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -85,8 +86,16 @@ pub struct Switchboard {
     pub times: Times,
 }
 
+/// Who talks with node daemons: nobody, until this controller leads.
+pub type Boards = watch::Receiver<Option<Arc<Switchboard>>>;
+
 /// Takes node daemons until the listener fails.
-pub async fn serve(listener: TcpListener, acceptor: TlsAcceptor, board: Arc<Switchboard>) {
+pub async fn serve(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    boards: Boards,
+    standby: Arc<Standby>,
+) {
     let handshakes = Arc::new(HandshakeLimits::default());
     loop {
         match listener.accept().await {
@@ -95,8 +104,9 @@ pub async fn serve(listener: TcpListener, acceptor: TlsAcceptor, board: Arc<Swit
                     tracing::debug!("{from}: too many connections from there");
                     continue;
                 };
-                let (acceptor, board) = (acceptor.clone(), board.clone());
-                tokio::spawn(board.meet(stream, from.ip(), acceptor, place));
+                let acceptor = acceptor.clone();
+                let met = meet(stream, from.ip(), acceptor, place, boards.clone(), standby.clone());
+                tokio::spawn(met);
             }
             Err(e) => {
                 tracing::warn!("a node could not connect: {e}");
@@ -183,27 +193,65 @@ fn too_far_apart(version: u32, lacks: &[&str]) -> Option<String> {
     Some(format!("node does not know the order '{order}': install this release"))
 }
 
-impl Switchboard {
-    /// From the handshake to the end of the connection.
-    async fn meet(
-        self: Arc<Self>,
-        stream: TcpStream,
-        address: IpAddr,
-        acceptor: TlsAcceptor,
-        mut place: Place,
-    ) {
-        let greeting = greet(stream, address, acceptor);
-        let shaken = tokio::select! {
-            shaken = tokio::time::timeout(self.times.hello, greeting) => shaken,
-            () = place.cut() => return,
-        };
-        match shaken {
-            Ok(Ok(greeted)) => self.talk(greeted, &mut place).await,
-            Ok(Err(e)) => tracing::debug!("{address}: {e}"),
-            Err(_) => tracing::debug!("{address}: no handshake in time"),
-        }
+/// From the handshake to the end of the connection.
+async fn meet(
+    stream: TcpStream,
+    address: IpAddr,
+    acceptor: TlsAcceptor,
+    mut place: Place,
+    boards: Boards,
+    standby: Arc<Standby>,
+) {
+    let times = boards
+        .borrow()
+        .as_ref()
+        .map_or(Times::default(), |board| board.times);
+    let greeting = greet(stream, address, acceptor);
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(times.hello, greeting) => shaken,
+        () = place.cut() => return,
+    };
+    let mut greeted = match shaken {
+        Ok(Ok(greeted)) => greeted,
+        Ok(Err(e)) => return tracing::debug!("{address}: {e}"),
+        Err(_) => return tracing::debug!("{address}: no handshake in time"),
+    };
+    if let Some(board) = parked(&mut greeted, &mut place, (boards, &standby), times).await {
+        board.talk(greeted, &mut place).await;
     }
+}
 
+/// Keeps a node daemon until this controller leads, and tells it so; `None` when it has gone.
+async fn parked(
+    greeted: &mut AcceptedLink,
+    place: &mut Place,
+    (mut boards, standby): (Boards, &Standby),
+    times: Times,
+) -> Option<Arc<Switchboard>> {
+    let leading = boards.borrow().clone();
+    if leading.is_some() {
+        return leading;
+    }
+    let leader = standby.leader_address();
+    let word = HelloReply::Standby { leader };
+    let told = say(&mut greeted.stream, &word);
+    let told = tokio::time::timeout(times.hello, told).await;
+    if !matches!(told, Ok(Ok(()))) || matches!(greeted.hello, Hello::Join { .. }) {
+        return None;
+    }
+    if standby.knows(&greeted.peer) {
+        place.known(&greeted.peer);
+    }
+    let mut chunk = [0u8; 16];
+    tokio::select! {
+        board = boards.wait_for(Option::is_some) => board.ok()?.clone(),
+        // It says nothing before it is welcomed: this is its end.
+        _ = greeted.stream.read(&mut chunk) => None,
+        () = place.cut() => None,
+    }
+}
+
+impl Switchboard {
     async fn talk(&self, greeted: AcceptedLink, place: &mut Place) {
         let mut lacks = Vec::new();
         let (version, hello) = match greeted.hello {
@@ -268,7 +316,7 @@ impl Switchboard {
             () = place.cut() => return,
         };
         let reply = match first {
-            Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::welcome(0),
+            Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::welcome(self.services.epoch),
             Some(ToLink::Answer(LinkAnswer::Joined)) => HelloReply::Joined {
                 cluster: lock(&self.cluster).name.clone(),
             },
@@ -583,7 +631,12 @@ mod tests {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let serving = tokio::spawn(serve(listener, acceptor, board));
+        let serving = tokio::spawn(serve(
+            listener,
+            acceptor,
+            watch::channel(Some(board)).1,
+            Standby::new(""),
+        ));
         for words in [&b""[..], &[22, 3, 1]] {
             let mut stream = TcpStream::connect(address).await.expect("it listens");
             stream.write_all(words).await.expect("it is taken");

@@ -17,6 +17,8 @@ cosyd - the controller daemon of Cosy
 usage: cosyd --config FILE [options]
 
   --config FILE      configuration (default /etc/cosy/cosy.toml)
+  --name NAME        which [[controller]] of the configuration this is (default:
+                     the one with the host's name)
   --check            check the configuration, say every fault, and exit
   --set-aside        list what of the store is set aside and why, and exit
   --put-back N       put that back, to be taken up at the next start, and exit
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options, offline: Option<OfflineCommand>) -> anyhow::Result<()> {
-    let config = config::read(&options.config).map_err(|faults| {
+    let config = config::read_as(&options.config, options.name.as_deref()).map_err(|faults| {
         let lines = faults.0.join("\n");
         anyhow::anyhow!("the configuration has faults:\n{lines}")
     })?;
@@ -84,6 +86,7 @@ type CommandLine = (Options, Option<OfflineCommand>);
 fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<CommandLine>> {
     let mut options = Options {
         config: PathBuf::from("/etc/cosy/cosy.toml"),
+        name: None,
         check: false,
         log: None,
         ready_fd: None,
@@ -103,6 +106,7 @@ fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<Comm
         };
         match name.as_str() {
             "--config" => options.config = PathBuf::from(value()?),
+            "--name" => options.name = Some(value()?),
             "--log" => options.log = Some(value()?),
             "--ready-fd" => options.ready_fd = Some(fd(&value()?)?),
             "--lifeline-fd" => options.lifeline_fd = Some(fd(&value()?)?),

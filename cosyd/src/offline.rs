@@ -2,10 +2,10 @@
 //! file small.
 
 use crate::config::Config;
-use crate::daemon::lock;
+use crate::house::lock;
 use crate::output::print;
-use crate::store::{Location, Store};
 use crate::store::set_aside::Unit;
+use crate::store::{Location, Store};
 use anyhow::bail;
 
 /// What is done, instead of running.

@@ -114,6 +114,25 @@ pub fn at_start(
     taken.map(|taken| watched(taken, hand))
 }
 
+/// At a start with threads. What kills the process is found as at any start, but not tried apart.
+///
+/// # Errors
+/// The store cannot be read or written, or too many rows fail.
+pub fn with_threads(
+    store: &mut Store,
+    config: &ClusterConfig,
+    hand: &WorkPage,
+    death: Option<LastCrash>,
+) -> anyhow::Result<Recovered> {
+    if let Some(LastCrash { with, repeated }) = death {
+        tracing::error!("the controller has died while {with}");
+        if let (CurrentWork::Object(object), true) = (with, repeated) {
+            set_object_aside(store, object, "the controller died at it, twice")?;
+        }
+    }
+    rebuild(store, config, hand)
+}
+
 /// Takes up the store again in a running daemon, which has other threads.
 ///
 /// # Errors

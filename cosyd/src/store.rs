@@ -24,13 +24,13 @@ pub mod outcomes;
 mod policy;
 mod queues;
 mod rows;
+#[cfg(test)]
+mod server;
 pub mod set_aside;
 pub mod sources;
 mod spans;
 pub mod sql;
 pub mod steps;
-#[cfg(test)]
-mod server;
 #[cfg(test)]
 mod tests;
 mod triggers;
@@ -38,6 +38,7 @@ mod triggers;
 use cosy_control::{JobRow, Record, SubmissionRow};
 use cosy_model::api::HistoryEvent;
 use cosy_model::{JobId, OsText, Time, limits};
+pub use lead::Settings;
 pub use location::Location;
 pub use rows::StoreError;
 use rows::{Query, decode, encode, page_of};
@@ -403,11 +404,10 @@ fn schema(c: &Connection) -> sql::Result<i64> {
     match c {
         Connection::Sqlite(c) => Ok(c.pragma_query_value(None, "user_version", |row| row.get(0))?),
         Connection::Postgres(_) => {
-            let there: bool = c.query_row(
-                "SELECT to_regclass('schema_version') IS NOT NULL",
-                params![],
-                |r| r.get(0),
-            )?;
+            let there: bool =
+                c.query_row("SELECT to_regclass('schema_version') IS NOT NULL", params![], |r| {
+                    r.get(0)
+                })?;
             if !there {
                 c.execute_batch(&format!("BEGIN; {} COMMIT;", dialect::OWN))?;
             }
@@ -424,7 +424,10 @@ fn write(t: &Connection, record: &Record) -> sql::Result<()> {
         t.prepare_cached(sql)?.run(values)
     };
     let lives = |base: JobId| {
-        run("INSERT INTO live_submissions (base) VALUES (?1) ON CONFLICT DO NOTHING", params![base.0])
+        run(
+            "INSERT INTO live_submissions (base) VALUES (?1) ON CONFLICT DO NOTHING",
+            params![base.0],
+        )
     };
     match record {
         Record::Submitted {
@@ -460,9 +463,10 @@ fn write(t: &Connection, record: &Record) -> sql::Result<()> {
         Record::Older(row) => {
             run("INSERT INTO older (at, row) VALUES (?1, ?2)", params![row.at.0, encode(row)?])
         }
-        Record::Clock(row) => {
-            run("INSERT INTO clock (id, row) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET row = excluded.row", params![encode(row)?])
-        }
+        Record::Clock(row) => run(
+            "INSERT INTO clock (id, row) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET row = excluded.row",
+            params![encode(row)?],
+        ),
         Record::SubmissionDone(base) => {
             run("DELETE FROM live_submissions WHERE base = ?1", params![base.0])?;
             // All its jobs have rows of their own now.
@@ -479,9 +483,10 @@ fn write(t: &Connection, record: &Record) -> sql::Result<()> {
         Record::LicenseUse { license, row } => licenses::write(t, license, row),
         Record::OwnQueue { name, row } => queues::write(t, name, row.as_deref()),
         Record::Policy { key, row } => policy::write(t, &key.0, row.as_deref()),
-        Record::NodeKey { name, key } => {
-            run("INSERT INTO node_keys (name, key) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET key = excluded.key", params![name, key])
-        }
+        Record::NodeKey { name, key } => run(
+            "INSERT INTO node_keys (name, key) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET key = excluded.key",
+            params![name, key],
+        ),
         Record::NodeKeyGone { name } => run("DELETE FROM node_keys WHERE name = ?1", params![name]),
         Record::KeyRevoked { key, node, at } => run(
             "INSERT INTO revoked_keys (key, node, at) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET node = excluded.node, at = excluded.at",

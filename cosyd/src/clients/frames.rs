@@ -153,6 +153,8 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::CancelFlow { .. }
         | Request::AccountControl { .. }
         | Request::Archive { .. }
+        | Request::Controllers
+        | Request::HandOver { .. }
         | Request::ChangePolicy { .. } => 0,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::archiver::Archiver;
 use crate::budget::{self, Budget};
+use crate::daemon::End;
 use crate::engine::Input;
 use crate::hub::Hub;
 use crate::memory::Memory;
@@ -176,4 +177,8 @@ pub struct Services {
     pub times: Times,
     /// What requests pass on their way to the core.
     pub gate: Arc<Gate>,
+    /// In which epoch this controller leads; 0 where there is only one.
+    pub epoch: u64,
+    /// Ends the lead.
+    pub end: mpsc::Sender<End>,
 }

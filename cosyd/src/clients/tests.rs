@@ -51,9 +51,14 @@ pub(crate) fn services(times: Times, answer: usize) -> Arc<Services> {
         memory: Arc::new(crate::memory::Memory::new(None)),
         pools: Pools::start().expect("threads"),
         meter: Arc::default(),
-        archiver: Archiver::start(crate::store::Location::Sqlite("/nowhere".into()), Retention::default())
-            .expect("a thread"),
+        archiver: Archiver::start(
+            crate::store::Location::Sqlite("/nowhere".into()),
+            Retention::default(),
+        )
+        .expect("a thread"),
         gate: Arc::default(),
+        epoch: 0,
+        end: mpsc::channel(1).0,
         times,
     })
 }

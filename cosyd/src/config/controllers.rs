@@ -54,9 +54,9 @@ pub(super) fn own(
     check: &mut Check<'_>,
     tables: Controllers,
     name: Option<&str>,
-) -> Option<(Controller, Vec<ControllerEntry>)> {
+) -> Option<(Controller, Option<usize>, Vec<ControllerEntry>)> {
     let several = match tables {
-        Controllers::One(one) => return Some((*one, Vec::new())),
+        Controllers::One(one) => return Some((*one, None, Vec::new())),
         Controllers::Several(several) => several,
     };
     if several.is_empty() || several.len() > CONTROLLERS {
@@ -93,9 +93,15 @@ pub(super) fn own(
         let who = name.unwrap_or(&host);
         check.fault(
             0,
-            format!("no [[controller]] has the name {who} ({} have): say which one this is with --name", known.join(", ")),
+            format!(
+                "no [[controller]] has the name {who} ({} have): say which one this is with --name",
+                known.join(", ")
+            ),
         );
         return None;
     };
-    several.into_iter().nth(at).map(|own| (own, entries))
+    several
+        .into_iter()
+        .nth(at)
+        .map(|own| (own, Some(at), entries))
 }

@@ -72,11 +72,18 @@ pub(super) fn read(check: &mut Check<'_>, table: Option<&Table>) -> Option<Store
             return None;
         }
     };
-    let durability = match table.durability.as_ref().map(|text| text.get_ref().as_str()) {
+    let durability = match table
+        .durability
+        .as_ref()
+        .map(|text| text.get_ref().as_str())
+    {
         None | Some("local") => Durability::Local,
         Some("replicated") => Durability::Replicated,
         Some(_) => {
-            let at = table.durability.as_ref().map_or(0, |text| text.span().start);
+            let at = table
+                .durability
+                .as_ref()
+                .map_or(0, |text| text.span().start);
             check.fault(at, "durability is \"local\" or \"replicated\"");
             Durability::Local
         }

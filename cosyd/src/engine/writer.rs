@@ -3,11 +3,13 @@
 
 use super::input::Failure;
 use crate::background::Background;
+use crate::daemon::End;
 use crate::hub::Hub;
 use crate::journal;
 use crate::payloads::Payloads;
 use crate::recovery::caught;
 use crate::store::{Store, StoreError};
+use crate::{clients, clock};
 use cosy_control::{Batch, Effect, Record};
 use cosy_model::api::Reply;
 use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
@@ -15,10 +17,11 @@ use cosy_model::step::AllocationRoute;
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// Records in one transaction.
 const TRANSACTION: usize = 20_000;
@@ -62,6 +65,12 @@ pub(super) struct Writer {
     pub(super) writes_large: Arc<AtomicBool>,
     /// The latest mark that was signed, with its signature.
     pub(super) mark: (StoreMark, OsText),
+    /// In which epoch this controller leads; 0 where there is only one.
+    pub(super) epoch: u64,
+    /// Where the end of the lead is told.
+    pub(super) end: mpsc::Sender<End>,
+    /// Who comes first when the lead is laid down.
+    pub(super) next: Arc<Mutex<String>>,
 }
 
 fn passage_order(number: u64, passage: Box<AllocationRoute>) -> NodeOrder {
@@ -75,8 +84,8 @@ impl Writer {
     pub(super) fn run(mut self, inbox: &Receiver<ToWriter>) {
         let mut next = None;
         loop {
-            let Some(first) = next.take().or_else(|| inbox.recv().ok()) else {
-                return;
+            let Some(first) = next.take().or_else(|| self.receive(inbox)) else {
+                return self.lay_down();
             };
             match first {
                 ToWriter::Restart { generation, done } => self.restart(generation, &done),
@@ -106,8 +115,63 @@ impl Writer {
         }
     }
 
+    /// What comes next; the lead is renewed meanwhile. `None` when nothing more comes.
+    fn receive(&mut self, inbox: &Receiver<ToWriter>) -> Option<ToWriter> {
+        loop {
+            let Some(lead) = self.store.lead() else {
+                return inbox.recv().ok();
+            };
+            let wait = lead.leadership.renew_at().0;
+            match inbox.recv_timeout(wait.saturating_sub(clock::since_boot().0)) {
+                Ok(next) => return Some(next),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => self.renew(),
+            }
+        }
+    }
+
+    fn renew(&mut self) {
+        match self.store.renew() {
+            Ok(()) => {}
+            Err(e) if e.is_deposed() => self.is_deposed(),
+            Err(e) => {
+                tracing::error!("the lead cannot be renewed: {e}");
+                std::thread::sleep(PROBE);
+            }
+        }
+    }
+
+    /// Nothing goes out before it is sure that this controller leads now.
+    fn wait_until_it_may_act(&mut self) {
+        while let Some(lead) = self.store.lead()
+            && !lead.leadership.may_act(clock::since_boot())
+        {
+            self.renew();
+        }
+    }
+
+    /// Another controller leads. Nobody may be told anything more; this process begins anew.
+    fn is_deposed(&self) -> ! {
+        tracing::warn!("another controller leads: this one begins anew");
+        let _ = self.end.blocking_send(End::Deposed);
+        loop {
+            std::thread::park();
+        }
+    }
+
+    /// The end of an orderly stop.
+    fn lay_down(mut self) {
+        let next = clients::lock(&self.next).clone();
+        if let Err(e) = self.store.release(&next) {
+            tracing::warn!("the lead could not be laid down, it ends with its time: {e}");
+        }
+    }
+
     fn restart(&mut self, generation: u64, done: &SyncSender<()>) {
         while let Err(e) = self.store.probe() {
+            if e.is_deposed() {
+                self.is_deposed();
+            }
             tracing::debug!("still not writable: {e}");
             std::thread::sleep(PROBE);
         }
@@ -130,11 +194,15 @@ impl Writer {
         if !records.is_empty()
             && let Err(e) = self.store.commit(&records)
         {
+            if e.is_deposed() {
+                self.is_deposed();
+            }
             let why = short(&e);
             self.failed = Some((generation, why.clone()));
             self.refuse(batches, &why);
             return self.failure.tell(generation, why);
         }
+        self.wait_until_it_may_act();
         self.payloads.learn(&records);
         journal::tell(&records);
         for effect in batches.into_iter().flat_map(|b| b.effects) {
@@ -214,7 +282,7 @@ impl Writer {
                     expiry,
                     holder,
                     seal: OsText::default(),
-                    epoch: 0,
+                    epoch: self.epoch,
                 };
                 passage.ticket = ticket::sign(&claims, &self.key);
                 self.hub.order(link, &passage_order(number, passage));
@@ -247,7 +315,7 @@ impl Writer {
             expiry,
             holder,
             seal: ticket::seal(allocation.key, &self.key),
-            epoch: 0,
+            epoch: self.epoch,
         };
         allocation.ticket = ticket::sign(&claims, &self.key);
     }

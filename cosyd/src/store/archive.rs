@@ -330,7 +330,8 @@ impl Store {
             let name = path
                 .to_str()
                 .ok_or_else(|| rusqlite::Error::InvalidPath(path.to_owned()))?;
-            c.execute("ATTACH DATABASE ?1 AS archive", params![name]).map(drop)
+            c.execute("ATTACH DATABASE ?1 AS archive", params![name])
+                .map(drop)
         })
     }
 
@@ -536,7 +537,8 @@ fn has_following(t: &Connection, ids: &Range<u64>) -> sql::Result<bool> {
 fn prepare(connection: &Connection) -> sql::Result<i64> {
     // EXTRA: a commit must not be undone by a journal that comes back after a power failure.
     connection.execute_batch("PRAGMA archive.synchronous = EXTRA;")?;
-    let layout: i64 = connection.query_row("PRAGMA archive.user_version", params![], |r| r.get(0))?;
+    let layout: i64 =
+        connection.query_row("PRAGMA archive.user_version", params![], |r| r.get(0))?;
     if layout == 0 {
         connection.execute_batch(&format!(
             "BEGIN; {TABLES} PRAGMA archive.user_version = {LAYOUT}; COMMIT;"

@@ -50,10 +50,7 @@ pub(super) fn write_usage(transaction: &Connection, row: &UsageRow) -> sql::Resu
 }
 
 /// Keeps what an hour of the week usually costs.
-pub(super) fn write_hour_price(
-    transaction: &Connection,
-    row: &HourPriceRow,
-) -> sql::Result<()> {
+pub(super) fn write_hour_price(transaction: &Connection, row: &HourPriceRow) -> sql::Result<()> {
     transaction
         .prepare_cached("INSERT INTO hour_prices (hour, row) VALUES (?1, ?2) ON CONFLICT (hour) DO UPDATE SET row = excluded.row")?
         .run(params![row.hour, encode(row)?])
@@ -187,7 +184,10 @@ fn conditions(query: &LedgerQuery) -> (String, Vec<OwnedValue>) {
         ));
         let accounts = serde_json::Value::from(reader.accounts.clone()).to_string();
         values.push(OwnedValue::from(i64::from(reader.uid.0)));
-        values.extend([OwnedValue::from(accounts.clone()), OwnedValue::from(accounts)]);
+        values.extend([
+            OwnedValue::from(accounts.clone()),
+            OwnedValue::from(accounts),
+        ]);
     }
     (text, values)
 }

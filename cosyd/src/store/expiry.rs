@@ -63,9 +63,8 @@ impl Store {
             let due = bases
                 .iter()
                 .map(|base| Ok((*base, is_over(&self.connection, *base, before)?)));
-            let due: Vec<(u64, bool)> = due
-                .collect::<sql::Result<_>>()
-                .map_err(|e| self.error(e))?;
+            let due: Vec<(u64, bool)> =
+                due.collect::<sql::Result<_>>().map_err(|e| self.error(e))?;
             self.in_transaction(|t| {
                 for (base, _) in due.into_iter().filter(|(_, is_due)| *is_due) {
                     drop_script(t, base, before, now)?;

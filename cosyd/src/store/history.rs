@@ -133,9 +133,7 @@ impl Store {
             .connection
             .prepare_cached(&conditions.text)
             .map_err(sql)?;
-        let mut rows = query
-            .query(&conditions.of(window)[..])
-            .map_err(sql)?;
+        let mut rows = query.query(&conditions.of(window)[..]).map_err(sql)?;
         let mut full: Option<JobId> = None;
         let read = |found: &sql::Row<'_>| Ok(decode("jobs", found.bytes(0)?));
         while let Some(row) = rows.next_with(read).map_err(sql)? {

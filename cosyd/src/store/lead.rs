@@ -12,6 +12,8 @@ use cosy_lease::{
     BatchNumber, Claimed, Epoch, Identity, Lead as Held, LeaderRow, Leadership, LeaseTimes,
     Outcome, Renewals, Session, Version, outcome_of,
 };
+use cosy_model::api::{ControllerRole, ControllerRow};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Between two tries to reach the server.
@@ -32,6 +34,19 @@ pub struct Look {
     pub address: String,
     /// Number of the last batch.
     pub last: BatchNumber,
+}
+
+/// What decides what an acknowledgement of the server is worth.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The servers that it waits for.
+    pub standby_names: String,
+    /// Whether it waits for its disk.
+    pub fsync: String,
+    /// Whether a page that is half written at a power failure can be mended.
+    pub full_page_writes: String,
+    /// Servers that follow it now, as far as this user may see them.
+    pub standbys: i64,
 }
 
 /// Who contends: where nodes reach it, and for how long it would lead.
@@ -56,7 +71,12 @@ pub struct Lead {
 }
 
 impl Lead {
-    fn of(candidate: &Candidate, epoch: Epoch, claimed: Claimed, sent_at: cosy_lease::Moment) -> Self {
+    fn of(
+        candidate: &Candidate,
+        epoch: Epoch,
+        claimed: Claimed,
+        sent_at: cosy_lease::Moment,
+    ) -> Self {
         Self {
             leadership: Leadership::taken(epoch, candidate.times, sent_at),
             candidate: candidate.clone(),
@@ -151,7 +171,9 @@ impl Store {
                 seen.renewals.0
             ];
             let taken = |r: &Row<'_>| Ok((claimed(r)?, Epoch(r.get(2)?)));
-            c.prepare_cached(&query)?.query_row(values, taken).optional()
+            c.prepare_cached(&query)?
+                .query_row(values, taken)
+                .optional()
         })?;
         Ok(found.map(|(claimed, epoch)| Lead::of(who, epoch, claimed, sent_at)))
     }
@@ -182,6 +204,101 @@ impl Store {
         })
     }
 
+    /// Says that a controller stands by.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn stands_by(&self, who: &Candidate) -> Result<(), StoreError> {
+        // Whether that word is lost with the server does not matter: nobody waits for the disk.
+        self.sql(|c| {
+            c.execute_batch("SET synchronous_commit = off")?;
+            let said = c
+                .prepare_cached(
+                    "INSERT INTO controllers (name, address, at) VALUES (?1, ?2, clock_timestamp())
+                     ON CONFLICT (name) DO UPDATE SET address = excluded.address, at = excluded.at",
+                )?
+                .run(params![who.me.controller, who.address]);
+            c.execute_batch("SET synchronous_commit = on")?;
+            said
+        })
+    }
+
+    /// What the server says of how it keeps what it acknowledges.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn settings(&self) -> Result<Settings, StoreError> {
+        self.sql(|c| {
+            c.query_row(
+                "SELECT current_setting('synchronous_standby_names'), current_setting('fsync'),
+                     current_setting('full_page_writes'),
+                     (SELECT COUNT(*) FROM pg_stat_replication)",
+                params![],
+                |r| {
+                    Ok(Settings {
+                        standby_names: r.get(0)?,
+                        fsync: r.get(1)?,
+                        full_page_writes: r.get(2)?,
+                        standbys: r.get(3)?,
+                    })
+                },
+            )
+        })
+    }
+
+    /// Keys that belong to nodes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn keys_of_nodes(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.sql(|c| {
+            c.prepare_cached("SELECT key FROM node_keys")?
+                .query_map(params![], |r| r.get(0))?
+                .collect()
+        })
+    }
+
+    /// All controllers that have been heard: the leader, and by name who stands by.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn controllers(&self) -> Result<Vec<ControllerRow>, StoreError> {
+        let query = format!(
+            "SELECT holder, address, CASE WHEN released THEN 2 WHEN {OVER} THEN 1 ELSE 0 END, 0
+             FROM leader WHERE id = 1 AND holder <> ''
+             UNION ALL SELECT name, address, 3,
+                 CAST(EXTRACT(EPOCH FROM clock_timestamp() - at) * 1000 AS BIGINT)
+             FROM controllers WHERE name NOT IN
+                 (SELECT holder FROM leader WHERE NOT released AND NOT {OVER})
+             ORDER BY 3, 1"
+        );
+        let row = |r: &Row<'_>| {
+            Ok(ControllerRow {
+                name: r.get(0)?,
+                address: r.get(1)?,
+                role: match r.get(2)? {
+                    0 => ControllerRole::Leads,
+                    1 | 2 => ControllerRole::Led,
+                    _ => ControllerRole::StandsBy,
+                },
+                silent_ms: r.get::<i64>(3)?.max(0).unsigned_abs(),
+            })
+        };
+        let mut all: Vec<ControllerRow> = self.sql(|c| {
+            c.prepare_cached(&query)?
+                .query_map(params![], row)?
+                .collect()
+        })?;
+        // Who led and stands by now is there once.
+        let by: BTreeSet<String> = all
+            .iter()
+            .filter(|row| row.role == ControllerRole::StandsBy)
+            .map(|row| row.name.clone())
+            .collect();
+        all.retain(|row| row.role != ControllerRole::Led || !by.contains(&row.name));
+        Ok(all)
+    }
+
     /// From now on this store is the leader's: it writes batches in the lead's name.
     pub fn set_lead(&mut self, lead: Lead) {
         self.fence(lead.epoch());
@@ -190,8 +307,11 @@ impl Store {
 
     /// From now on it writes only while that epoch is the database's.
     pub fn fence(&mut self, epoch: u64) {
-        if let Connection::Postgres(c) = &mut self.connection {
-            c.set_fence(epoch);
+        if let Connection::Postgres(c) = &mut self.connection
+            && let Err(e) = c.set_fence(epoch)
+        {
+            // It fails at the next statement too, and is opened anew.
+            tracing::debug!("a connection to the database fails: {e}");
         }
         if let Location::Postgres { fence, .. } = &mut self.location {
             *fence = Some(epoch);
@@ -309,20 +429,21 @@ impl Store {
         let Some(lead) = self.lead.clone() else {
             return Err(StoreError::Deposed);
         };
-        let mut said = false;
+        let (mut said, mut fails) = (false, false);
         loop {
-            if self.is_closed() {
-                match Self::open_reader(&self.location) {
+            if fails || self.is_closed() {
+                match Self::connect(&self.location, true) {
                     Ok(opened) => self.connection = opened.connection,
                     Err(e) => {
                         if !std::mem::replace(&mut said, true) {
-                            tracing::error!("{e}; what was sent is looked for until that works again");
+                            tracing::error!(
+                                "{e}; what was sent is looked for until that works again"
+                            );
                         }
                         std::thread::sleep(PAUSE);
                         continue;
                     }
                 }
-                self.fence(lead.epoch());
             }
             let sent_at = clock::since_boot();
             match self.claim(&lead.candidate, lead.leadership.epoch()) {
@@ -341,6 +462,7 @@ impl Store {
                 }
                 Err(e) => tracing::warn!("the row of the leader cannot be claimed: {e}"),
             }
+            fails = true;
             std::thread::sleep(PAUSE);
         }
     }

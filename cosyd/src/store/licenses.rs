@@ -10,11 +10,7 @@ pub(super) const TABLES: &str = "
 ";
 
 /// Keeps what was told of a licence in place of what was told before.
-pub(super) fn write(
-    transaction: &Connection,
-    license: &str,
-    row: &LicenseUse,
-) -> sql::Result<()> {
+pub(super) fn write(transaction: &Connection, license: &str, row: &LicenseUse) -> sql::Result<()> {
     transaction
         .prepare_cached("INSERT INTO license_use (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row")?
         .run(params![license, encode(row)?])

@@ -2,8 +2,8 @@
 
 use super::outcomes::Outcomes;
 use super::rows::decode;
-use super::sql::{FromColumn, OptionalExtension, params};
 use super::set_aside::{Table, Unit, Unreadable};
+use super::sql::{FromColumn, OptionalExtension, params};
 use super::{Store, StoreError};
 use cosy_control::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PolicyRow, SubmissionRow,

@@ -43,7 +43,7 @@ impl Location {
             Self::Postgres { place, fence } => {
                 let mut connection = postgres::Connection::open(place, writes)?;
                 if let Some(epoch) = fence {
-                    connection.set_fence(*epoch);
+                    connection.set_fence(*epoch)?;
                 }
                 Connection::Postgres(Box::new(connection))
             }

@@ -152,7 +152,9 @@ impl Store {
     pub fn all_aside(&self) -> Result<Vec<RowSetAside>, StoreError> {
         let rows: Vec<(u64, String, String, i64, String)> = self.sql(|c| {
             c.prepare("SELECT id, source, object, at, why FROM set_aside ORDER BY id")?
-                .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))?
+                .query_map(params![], |r| {
+                    Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?))
+                })?
                 .collect()
         })?;
         let aside = |(id, source, object, at, why): (u64, String, String, i64, String)| {
@@ -260,7 +262,9 @@ fn set_aside(t: &Connection, unit: &Unit, why: &str, now: Time) -> sql::Result<(
         Unit::Named(table, name) => {
             let (table, column, _) = table.names();
             let select = format!("SELECT row FROM {table} WHERE {column} = ?1");
-            let row = t.query_row(&select, params![name], |r| r.get(0)).optional()?;
+            let row = t
+                .query_row(&select, params![name], |r| r.get(0))
+                .optional()?;
             t.execute(&format!("DELETE FROM {table} WHERE {column} = ?1"), params![name])?;
             row
         }
@@ -275,7 +279,10 @@ fn set_aside(t: &Connection, unit: &Unit, why: &str, now: Time) -> sql::Result<(
 fn put_back(t: &Connection, id: u64, unit: &Unit) -> sql::Result<()> {
     match unit {
         Unit::Submission(base) => {
-            t.execute("INSERT INTO live_submissions (base) VALUES (?1) ON CONFLICT DO NOTHING", params![base.0])?;
+            t.execute(
+                "INSERT INTO live_submissions (base) VALUES (?1) ON CONFLICT DO NOTHING",
+                params![base.0],
+            )?;
         }
         Unit::Reservation(_) | Unit::Flow(_) | Unit::Trigger(_) => {}
         Unit::Named(table, name) => {

@@ -5,9 +5,9 @@
 //! those behind it are read.
 
 use super::Store;
-use super::sql::params;
 use super::archives::{Archive, Month};
 use super::rows::StoreError;
+use super::sql::params;
 use super::steps::StepReading;
 use cosy_model::api::{Cursor, JobFilter, JobRef, StepCursor, StepRow};
 use cosy_model::{JobId, OsText, Time, Uid};

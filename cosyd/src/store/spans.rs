@@ -3,8 +3,8 @@
 //! What always holds: no job that is meant is outside; others may be inside.
 
 use super::Store;
-use super::sql::{self, Connection, OptionalExtension, params};
 use super::rows::{Ids, StoreError, joined};
+use super::sql::{self, Connection, OptionalExtension, params};
 use cosy_model::api::JobFilter;
 use cosy_model::{Span, Time};
 
@@ -91,7 +91,9 @@ impl Store {
                     ("SELECT MIN(id) FROM jobs WHERE ended IS NOT NULL AND ended >= ?1", since.0)
                 }
             };
-            let least: Option<u64> = c.prepare_cached(query)?.query_row(params![from], |r| r.get(0))?;
+            let least: Option<u64> = c
+                .prepare_cached(query)?
+                .query_row(params![from], |r| r.get(0))?;
             Ok(least.unwrap_or(0))
         })
     }

@@ -467,11 +467,7 @@ impl Connection {
 }
 
 /// A transaction in a file.
-fn within(
-    begin: &str,
-    c: &rusqlite::Connection,
-    work: impl FnOnce() -> Result<()>,
-) -> Result<()> {
+fn within(begin: &str, c: &rusqlite::Connection, work: impl FnOnce() -> Result<()>) -> Result<()> {
     c.execute_batch(begin)?;
     let ended = work().and_then(|()| Ok(c.execute_batch("COMMIT")?));
     if ended.is_err() && !c.is_autocommit() {

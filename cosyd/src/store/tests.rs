@@ -3,8 +3,8 @@
 use super::bookings::{LedgerQuery, Reader};
 use super::history::{Continuation, HistoryQuery};
 use super::outcomes::{LookUp, Outcomes};
-use super::steps::{AnswerBounds, StepReading};
 use super::sql::params;
+use super::steps::{AnswerBounds, StepReading};
 use super::{Location, MIGRATIONS, Payload, Store, decode, encode, schema, server};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{Due, Occasion, TriggerRow};
@@ -202,9 +202,7 @@ fn history_is_text_in(new: New) {
         "INSERT INTO events (seq, at, what, who, object, detail) VALUES (?1, 6, ?2, ?3, ?4, ?5)";
     let foreign = ["levitated", "moon", "rack 3", "by a hand"];
     store
-        .sql(|c| {
-            c.execute(row, params![next, foreign[0], foreign[1], foreign[2], foreign[3]])
-        })
+        .sql(|c| c.execute(row, params![next, foreign[0], foreign[1], foreign[2], foreign[3]]))
         .unwrap();
     let read = store.events(0, 1000, false).unwrap();
     let (last, known) = read.split_last().unwrap();
@@ -1315,21 +1313,42 @@ fn on_a_server() {
         ("history_is_text", history_is_text_in),
         ("what_is_saved_is_loaded", what_is_saved_is_loaded_in),
         ("an_empty_store_gives_the_first_ids", an_empty_store_gives_the_first_ids_in),
-        ("those_that_ended_more_than_a_day_ago_are_not_loaded", those_that_ended_more_than_a_day_ago_are_not_loaded_in),
+        (
+            "those_that_ended_more_than_a_day_ago_are_not_loaded",
+            those_that_ended_more_than_a_day_ago_are_not_loaded_in,
+        ),
         ("a_batch_is_kept_whole_or_not_at_all", a_batch_is_kept_whole_or_not_at_all_in),
         ("the_ledger_is_append_only", the_ledger_is_append_only_in),
-        ("the_ledger_is_read_in_pages_by_those_who_may", the_ledger_is_read_in_pages_by_those_who_may_in),
-        ("a_revoked_key_is_remembered_and_its_node_has_none", a_revoked_key_is_remembered_and_its_node_has_none_in),
+        (
+            "the_ledger_is_read_in_pages_by_those_who_may",
+            the_ledger_is_read_in_pages_by_those_who_may_in,
+        ),
+        (
+            "a_revoked_key_is_remembered_and_its_node_has_none",
+            a_revoked_key_is_remembered_and_its_node_has_none_in,
+        ),
         ("the_last_word_on_licences_is_remembered", the_last_word_on_licences_is_remembered_in),
         ("triggers_and_their_ids", triggers_and_their_ids_in),
-        ("each_step_is_there_once_by_job_attempt_and_number", each_step_is_there_once_by_job_attempt_and_number_in),
+        (
+            "each_step_is_there_once_by_job_attempt_and_number",
+            each_step_is_there_once_by_job_attempt_and_number_in,
+        ),
         ("pages_of_steps_make_the_whole", pages_of_steps_make_the_whole_in),
         ("a_submission_that_was_done_lives_again", a_submission_that_was_done_lives_again_in),
-        ("many_tasks_of_an_array_are_looked_up_in_pieces", many_tasks_of_an_array_are_looked_up_in_pieces_in),
+        (
+            "many_tasks_of_an_array_are_looked_up_in_pieces",
+            many_tasks_of_an_array_are_looked_up_in_pieces_in,
+        ),
         ("workflows_are_loaded_as_saved", workflows_are_loaded_as_saved_in),
         ("jobs_of_a_workflow_have_its_environment", jobs_of_a_workflow_have_its_environment_in),
-        ("bodies_are_kept_once_and_history_tells_them", bodies_are_kept_once_and_history_tells_them_in),
-        ("numbers_of_a_lost_store_are_not_given_out_again", numbers_of_a_lost_store_are_not_given_out_again_in),
+        (
+            "bodies_are_kept_once_and_history_tells_them",
+            bodies_are_kept_once_and_history_tells_them_in,
+        ),
+        (
+            "numbers_of_a_lost_store_are_not_given_out_again",
+            numbers_of_a_lost_store_are_not_given_out_again_in,
+        ),
     ];
     for (name, test) in all {
         eprintln!("{name}");

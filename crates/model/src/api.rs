@@ -17,8 +17,8 @@ mod table;
 pub use change::{JobChange, NodeAction, Submission};
 pub use filter::{Cursor, JobFilter, JobRef};
 pub use info::{
-    Archived, BudgetRow, EndedJob, HistoryEvent, MeterRow, NodeInfo, QueueInfo, StepCursor,
-    StepRow, TURN_BOUNDS_MS, WHOLE_TURN,
+    Archived, BudgetRow, ControllerRole, ControllerRow, EndedJob, HistoryEvent, MeterRow, NodeInfo,
+    QueueInfo, StepCursor, StepRow, TURN_BOUNDS_MS, WHOLE_TURN,
 };
 pub use reply::{Reply, RulesTried};
 pub use request::Request;

@@ -92,7 +92,11 @@ impl Server {
         let data = directory.join("data");
         let mut copy = program("pg_basebackup")?;
         copy.arg("--pgdata").arg(&data);
-        copy.args(["--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream"]);
+        copy.args([
+            "--write-recovery-conf",
+            "--checkpoint=fast",
+            "--wal-method=stream",
+        ]);
         copy.arg("--no-sync").arg("--host").arg(&self.directory);
         copy.args(["--port", &PORT.to_string(), "--username", NAME]);
         run(copy)?;
@@ -147,7 +151,9 @@ impl Server {
     /// What the server says.
     pub fn database(&self, name: &str) -> anyhow::Result<String> {
         self.sql(&format!("CREATE DATABASE {name}"))?;
-        Ok(self.connection().replace("dbname=cosy", &format!("dbname={name}")))
+        Ok(self
+            .connection()
+            .replace("dbname=cosy", &format!("dbname={name}")))
     }
 
     /// A follower takes over.
@@ -225,7 +231,10 @@ fn make(directory: &Path, options: &Options) -> anyhow::Result<()> {
     let mut single = program("postgres")?;
     single.arg("--single").arg("-D").arg(directory.join("data"));
     single.arg("postgres");
-    single.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    single
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = single.spawn().context("postgres")?;
     if let Some(mut input) = child.stdin.take() {
         writeln!(input, "CREATE DATABASE {NAME};")?;
@@ -275,7 +284,9 @@ fn own_directory(directory: &Path) -> anyhow::Result<()> {
     }
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
-    builder.create(directory).with_context(|| directory.display().to_string())?;
+    builder
+        .create(directory)
+        .with_context(|| directory.display().to_string())?;
     let (uid, gid) = owner()?;
     chown(directory, Some(uid), Some(gid))?;
     Ok(())
@@ -307,7 +318,10 @@ fn spawn(directory: &Path, options: &Options) -> anyhow::Result<Child> {
     // What a server that was killed has left.
     let _ = fs::remove_file(directory.join("data/postmaster.pid"));
     let log = File::create(directory.join("log"))?;
-    postgres.stdout(log.try_clone()?).stderr(log).process_group(0);
+    postgres
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .process_group(0);
     let ends_with_thread = options.ends_with_thread;
     // SAFETY: prctl and geteuid are all that is called between fork and exec.
     unsafe {
@@ -326,7 +340,9 @@ fn spawn(directory: &Path, options: &Options) -> anyhow::Result<Child> {
 /// # Errors
 /// None can be made.
 pub fn own_temporary() -> anyhow::Result<tempfile::TempDir> {
-    let directory = tempfile::Builder::new().prefix("cosy-pg-").tempdir_in("/tmp")?;
+    let directory = tempfile::Builder::new()
+        .prefix("cosy-pg-")
+        .tempdir_in("/tmp")?;
     let (uid, gid) = owner()?;
     chown(directory.path(), Some(uid), Some(gid))?;
     Ok(directory)

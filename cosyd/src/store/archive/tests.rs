@@ -398,7 +398,9 @@ fn what_is_not_over_stays() {
         .unwrap();
     assert_eq!(bench.archive(), 10);
     let left = "SELECT group_concat(base) FROM (SELECT base FROM submissions ORDER BY base)";
-    let left: String = store.sql(|c| c.query_row(left, params![], |r| r.get(0))).unwrap();
+    let left: String = store
+        .sql(|c| c.query_row(left, params![], |r| r.get(0)))
+        .unwrap();
     assert_eq!(left, "10,20,30,40,50");
     // Once it is over it goes too.
     let last = Record::Job(ended(&array, 2, Time(5 * DAY)));

@@ -73,8 +73,13 @@ impl Connection {
     }
 
     /// From now on transactions are carried out in that epoch only.
-    pub fn set_fence(&mut self, epoch: u64) {
+    ///
+    /// # Errors
+    /// The server says no.
+    pub fn set_fence(&mut self, epoch: u64) -> Result<()> {
         self.fence = Some(epoch);
+        // A leader that stands still in the middle of a transaction holds the row: not for long.
+        self.execute_batch("SET idle_in_transaction_session_timeout = '1500ms'")
     }
 
     /// Whether the server can still be asked over this connection.
@@ -105,7 +110,9 @@ impl Connection {
     /// The server or the work says no: nothing was changed. Where [`is_lost`] says so of the error,
     /// it is not known whether everything was changed or nothing.
     pub fn transact(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        let fence = self.fence.map(|epoch| (dialect::FENCE, vec![number(epoch)]));
+        let fence = self
+            .fence
+            .map(|epoch| (dialect::FENCE, vec![number(epoch)]));
         self.transact_after(fence, work)
     }
 
@@ -162,14 +169,16 @@ impl Connection {
                 }
             });
         }
-        let sent = ready.into_iter().map(|(prepared, sql, params)| -> Sent<'_> {
-            Box::pin(async move {
-                match prepared {
-                    Some(prepared) => self.client.execute_raw(&prepared, params).await,
-                    None => self.client.batch_execute(&sql).await.map(|()| 0),
-                }
-            })
-        });
+        let sent = ready
+            .into_iter()
+            .map(|(prepared, sql, params)| -> Sent<'_> {
+                Box::pin(async move {
+                    match prepared {
+                        Some(prepared) => self.client.execute_raw(&prepared, params).await,
+                        None => self.client.batch_execute(&sql).await.map(|()| 0),
+                    }
+                })
+            });
         Ok(self.runtime.block_on(in_order(sent.collect()))?)
     }
 
@@ -199,9 +208,11 @@ pub fn number(n: u64) -> OwnedValue {
 /// server did not wait for its standby.
 pub fn is_lost(error: &Error) -> bool {
     match error {
-        Error::Postgres(e) => e
-            .code()
-            .is_none_or(|code| matches!(&code.code()[..2], "08" | "57" | "58" | "XX")),
+        Error::Postgres(e) => e.code().is_none_or(|code| {
+            let class = code.code().get(..2).unwrap_or_default();
+            // 25006: the server takes no writes any more; 25P03: it ended an idle transaction.
+            matches!(class, "08" | "57" | "58" | "XX") || matches!(code.code(), "25006" | "25P03")
+        }),
         Error::Sqlite(_) | Error::NoRow | Error::Other(_) => false,
     }
 }
@@ -312,7 +323,9 @@ impl<'c> Statement<'c> {
         let values = kept(params)?;
         let prepared = c.prepared(&self.sql, &values)?;
         let params = boxed(&prepared, values)?;
-        let count = c.runtime.block_on(c.client.execute_raw(&prepared, params))?;
+        let count = c
+            .runtime
+            .block_on(c.client.execute_raw(&prepared, params))?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
@@ -358,7 +371,8 @@ impl<'c> Statement<'c> {
         let text = format!("DECLARE {} NO SCROLL CURSOR FOR {}", stream.name, self.sql);
         let prepared = c.prepared(&text, &values)?;
         let params = boxed(&prepared, values)?;
-        c.runtime.block_on(c.client.execute_raw(&prepared, params))?;
+        c.runtime
+            .block_on(c.client.execute_raw(&prepared, params))?;
         Ok(Rows {
             rows: Vec::new().into_iter(),
             stream: Some(stream),
@@ -415,10 +429,8 @@ impl Rows<'_> {
 }
 
 /// Carries the connection, and notes what the server warns of.
-async fn carry<S>(
-    mut connection: tokio_postgres::Connection<Socket, S>,
-    warned: Arc<AtomicBool>,
-) where
+async fn carry<S>(mut connection: tokio_postgres::Connection<Socket, S>, warned: Arc<AtomicBool>)
+where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     loop {

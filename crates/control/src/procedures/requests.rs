@@ -176,6 +176,8 @@ pub(crate) fn answer(
         | Request::Events { .. }
         | Request::Meter
         | Request::Archive { .. }
+        | Request::Controllers
+        | Request::HandOver { .. }
         | Request::TryRules { .. }
         | Request::Ledger { .. } => return Err(not_by_the_core()),
     };

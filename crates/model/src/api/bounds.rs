@@ -28,6 +28,8 @@ impl Request {
             Self::Ping
             | Self::Meter
             | Self::Archive { .. }
+            | Self::Controllers
+            | Self::HandOver { .. }
             | Self::Queues
             | Self::Nodes
             | Self::Triggers

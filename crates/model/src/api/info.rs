@@ -11,6 +11,31 @@ pub const WHOLE_TURN: &str = "whole turn";
 /// Times by which turns of the controller are counted, in milliseconds.
 pub const TURN_BOUNDS_MS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
+/// What a controller is doing, where a cluster has several.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControllerRole {
+    /// It answers commands and starts jobs.
+    Leads,
+    /// It led last; nobody has taken the lead since.
+    Led,
+    /// It takes the lead when the leader fails.
+    StandsBy,
+}
+
+/// One of several controllers of a cluster.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ControllerRow {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Where nodes reach it, as `HOST:PORT`.
+    pub address: String,
+    /// What it is doing.
+    pub role: ControllerRole,
+    /// How long it was not heard, in milliseconds.
+    pub silent_ms: u64,
+}
+
 /// How long one kind of request, or of anything else that happens, holds others up. All
 /// since the controller was started.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

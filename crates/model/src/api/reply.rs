@@ -3,7 +3,8 @@
 #[cfg(doc)]
 use super::Request;
 use super::info::{
-    Archived, BudgetRow, EndedJob, HistoryEvent, MeterRow, NodeInfo, QueueInfo, StepCursor, StepRow,
+    Archived, BudgetRow, ControllerRow, EndedJob, HistoryEvent, MeterRow, NodeInfo, QueueInfo,
+    StepCursor, StepRow,
 };
 use super::table::Table;
 use crate::policy::PolicyAnswer;
@@ -50,6 +51,8 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         set_aside: Vec<String>,
     },
+    /// Answer to [`Request::Controllers`].
+    Controllers(Vec<ControllerRow>),
     /// Answer to [`Request::Meter`].
     Meter {
         /// By kind, those that hold up longest first.

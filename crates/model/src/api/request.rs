@@ -380,6 +380,16 @@ pub enum Request {
     },
     /// Accounts, users, associations, qualities of service. Answer: [`Reply::Policy`].
     Policy(PolicyQuery),
+    /// All controllers of the cluster and what they are doing. Also one that stands by answers:
+    /// [`Reply::Controllers`].
+    Controllers,
+    /// The leader lays the lead down for another controller (administrators). The answer comes
+    /// before it does so.
+    HandOver {
+        /// Name of the controller that comes first; without, whoever is there.
+        #[serde(default)]
+        to: Option<String>,
+    },
     /// Moves jobs that ended long ago into archives, for a while (administrators). Answer:
     /// [`Reply::Archived`].
     Archive {
@@ -463,6 +473,8 @@ impl Request {
             Self::Policy(_) => "policy",
             Self::ChangePolicy { .. } => "change_policy",
             Self::Archive { .. } => "archive",
+            Self::Controllers => "controllers",
+            Self::HandOver { .. } => "handover",
         }
     }
 
@@ -526,6 +538,8 @@ impl Request {
             | Self::Accounts { .. }
             | Self::Policy(_)
             | Self::Archive { .. }
+            | Self::Controllers
+            | Self::HandOver { .. }
             | Self::Ledger { .. } => false,
         }
     }
@@ -568,6 +582,7 @@ impl Request {
             | Self::CancelFlow { .. }
             | Self::PlanChart { .. }
             | Self::Meter
+            | Self::Controllers
             | Self::Policy(_)
             | Self::TryRules { .. }
             | Self::Accounts { .. } => true,
@@ -592,6 +607,7 @@ impl Request {
             | Self::Reload
             | Self::ChangePolicy { .. }
             | Self::Archive { .. }
+            | Self::HandOver { .. }
             | Self::JoinToken { .. } => false,
         }
     }

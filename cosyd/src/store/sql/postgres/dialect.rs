@@ -19,7 +19,7 @@ pub const OWN: &str = "
         until TIMESTAMPTZ NOT NULL, lease_ms BIGINT NOT NULL, renewals BIGINT NOT NULL,
         session BIGINT NOT NULL, seq BIGINT NOT NULL);
     CREATE TABLE controllers (
-        name TEXT PRIMARY KEY, address TEXT NOT NULL, at TIMESTAMPTZ NOT NULL, note TEXT NOT NULL);
+        name TEXT PRIMARY KEY, address TEXT NOT NULL, at TIMESTAMPTZ NOT NULL);
     CREATE TABLE batches (seq BIGINT PRIMARY KEY, records BYTEA NOT NULL);
     CREATE FUNCTION cosy_fence(mine BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS $$
     BEGIN

@@ -57,10 +57,14 @@ impl Place {
     /// # Errors
     /// In one line: what is wrong with it.
     pub fn of(settings: &Settings) -> std::result::Result<Self, String> {
-        let mut config: Config = settings.connection.parse().map_err(|e: tokio_postgres::Error| {
-            let cause = std::error::Error::source(&e).map(|cause| format!(": {cause}"));
-            format!("{e}{}", cause.unwrap_or_default())
-        })?;
+        let mut config: Config =
+            settings
+                .connection
+                .parse()
+                .map_err(|e: tokio_postgres::Error| {
+                    let cause = std::error::Error::source(&e).map(|cause| format!(": {cause}"));
+                    format!("{e}{}", cause.unwrap_or_default())
+                })?;
         if config.get_hosts().is_empty() {
             return Err("it names no host".to_owned());
         }

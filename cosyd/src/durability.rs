@@ -1,0 +1,85 @@
+//! What an answer promises on PostgreSQL: what its settings say, beside what the configuration asks for.
+
+use crate::config::Durability;
+use crate::store::{Location, Settings, Store};
+use anyhow::{Context, bail};
+use tokio::sync::oneshot;
+
+/// Looks at the server's settings, says what holds, and refuses where more was asked for.
+///
+/// # Errors
+/// The configuration asks for more than the server keeps. A server that cannot be reached says nothing
+/// yet: it is waited for.
+pub(crate) async fn check(location: Location, asked: Durability) -> anyhow::Result<()> {
+    let (done, wait) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("settings".into())
+        .spawn(move || {
+            let settings = Store::open_at(&location).and_then(|store| store.settings());
+            let _ = done.send(settings);
+        })?;
+    match wait
+        .await
+        .context("the settings of the database are not known")?
+    {
+        Ok(settings) => judge(&settings, asked),
+        Err(e) => {
+            tracing::error!("{e}; it is waited for");
+            Ok(())
+        }
+    }
+}
+
+fn judge(settings: &Settings, asked: Durability) -> anyhow::Result<()> {
+    let on = |value: &str| value == "on";
+    for (name, value) in [
+        ("fsync", &settings.fsync),
+        ("full_page_writes", &settings.full_page_writes),
+    ] {
+        if !on(value) {
+            let what = format!(
+                "the database has {name} = {value}: what was answered is lost when its host loses power"
+            );
+            if asked == Durability::Replicated {
+                bail!("{what}; durability = \"replicated\" asks for {name} = on");
+            }
+            tracing::error!("{what}");
+        }
+    }
+    let replicated = !settings.standby_names.is_empty();
+    match (asked, replicated) {
+        (Durability::Replicated, false) => bail!(
+            "durability = \"replicated\" asks for a database that waits for a second one, and its synchronous_standby_names is empty: set it, or say durability = \"local\""
+        ),
+        (_, true) => tracing::info!(
+            "what is answered is on the disks of two servers (synchronous_standby_names = '{}', {} connected)",
+            settings.standby_names,
+            settings.standbys
+        ),
+        (Durability::Local, false) => tracing::warn!(
+            "what is answered is on the disk of one server (synchronous_standby_names is empty): what that server has acknowledged and not sent on is lost with it"
+        ),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_there_or_refused() {
+        let settings = |names: &str, fsync: &str| Settings {
+            standby_names: names.into(),
+            fsync: fsync.into(),
+            full_page_writes: "on".into(),
+            standbys: 1,
+        };
+        let good = |settings, asked| judge(&settings, asked).is_ok();
+        assert!(good(settings("", "on"), Durability::Local));
+        assert!(good(settings("", "off"), Durability::Local));
+        assert!(good(settings("b", "on"), Durability::Replicated));
+        assert!(!good(settings("", "on"), Durability::Replicated));
+        assert!(!good(settings("b", "off"), Durability::Replicated));
+    }
+}

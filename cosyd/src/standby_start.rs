@@ -1,0 +1,118 @@
+//! The start of one of several controllers: it stands by until the lead is its own, takes up what is in
+//! the database, and begins to answer.
+
+use crate::config::{ControllerEntry, StoreServer};
+use crate::daemon::{Come, Doors, House, Running, Signals, Taken, tell_ready, work};
+use crate::durability;
+use crate::recovery::{self, Recovered};
+use crate::standby::{Contest, Standby, Word};
+use crate::store::lead::Candidate;
+use crate::store::{Location, Store};
+use anyhow::{Context, bail};
+use cosy_lease::{Identity, LeaseTimes};
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long the store may take to be given away.
+const GIVE: Duration = Duration::from_secs(30);
+
+/// Stands by, then leads; `None`: it was told to stop while it stood by.
+pub(crate) async fn start(house: House, signals: &mut Signals) -> anyhow::Result<Option<Running>> {
+    let Some(server) = house.config.daemon.postgres.clone() else {
+        bail!("no [store]");
+    };
+    let own = own_entry(&house, &server)?;
+    durability::check(house.config.daemon.database(), server.durability).await?;
+    let standby = Standby::new(&own.name);
+    let doors = Doors::open(&house, &standby).await?;
+    let (words, mut heard) = mpsc::unbounded_channel();
+    let (asks, asked) = channel();
+    let contest = Contest {
+        location: house.config.daemon.database(),
+        candidate: Candidate {
+            me: Identity {
+                controller: own.name.clone(),
+                run: cosy_proto::keys::random_hex(16).context("no randomness")?,
+            },
+            address: own.address.clone(),
+            times: LeaseTimes::of(server.lease),
+        },
+        standby,
+        words,
+        asks: asked,
+    };
+    std::thread::Builder::new()
+        .name("contender".into())
+        .spawn(move || contest.run())?;
+    tell_ready(&house.options)?;
+    status(&format!("controller {} stands by", own.name));
+    let word = loop {
+        tokio::select! {
+            word = heard.recv() => break word,
+            come = signals.next() => match come {
+                Come::Stop => return Ok(None),
+                Come::Reload => tracing::info!("the configuration is read again when this controller leads"),
+            },
+        }
+    };
+    let Some(Word::Took { epoch, location }) = word else {
+        bail!("the lead was lost before it was taken up");
+    };
+    status(&format!("controller {} takes up the store, epoch {epoch}", own.name));
+    let (house, recovered) = recover(house, location.clone()).await?;
+    let store = give(asks).await?;
+    let taken = Taken {
+        store,
+        location,
+        recovered,
+        epoch,
+    };
+    let running = work(house, taken, &doors)?;
+    status(&format!("controller {} leads, epoch {epoch}", own.name));
+    Ok(Some(running))
+}
+
+/// This controller among those of the configuration; it is the only one where none are named.
+fn own_entry(house: &House, server: &StoreServer) -> anyhow::Result<ControllerEntry> {
+    let daemon = &house.config.daemon;
+    tracing::info!("the state is in {}", server.place);
+    match daemon.own_entry() {
+        Some(entry) => Ok(entry.clone()),
+        None => Ok(ControllerEntry {
+            name: house.config.cluster.host.clone(),
+            address: daemon.listen.clone(),
+        }),
+    }
+}
+
+fn status(text: &str) {
+    tracing::info!("{text}");
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Status(text)]);
+}
+
+/// Loads on a thread of its own: the lead is renewed and nodes and commands are met meanwhile.
+async fn recover(mut house: House, location: Location) -> anyhow::Result<(House, Recovered)> {
+    let (done, wait) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("take up".into())
+        .stack_size(4 << 20)
+        .spawn(move || {
+            let recovered = Store::open_at(&location).map_err(anyhow::Error::from);
+            let recovered = recovered.and_then(|mut store| {
+                let death = house.death.take();
+                recovery::with_threads(&mut store, &house.config.cluster, &house.hand, death)
+            });
+            let _ = done.send(recovered.map(|recovered| (house, recovered)));
+        })?;
+    wait.await
+        .context("what was loading the store has failed")?
+}
+
+/// The store in whose name the lead was taken.
+async fn give(asks: Sender<crate::standby::Give>) -> anyhow::Result<Store> {
+    let (give, given) = sync_channel(1);
+    asks.send(give).ok().context("the lead was lost")?;
+    let store = tokio::task::spawn_blocking(move || given.recv_timeout(GIVE)).await?;
+    store.context("the lead was lost")
+}
