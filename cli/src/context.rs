@@ -55,7 +55,7 @@ impl Context {
         let mut caller = self.caller.borrow_mut();
         let caller = caller.get_or_insert_with(|| {
             let program = self.program.clone();
-            Caller::new(&cluster::find(), self.retry, move |text| {
+            Caller::of_sockets(cluster::find(), self.retry, move |text| {
                 output::complain(&program, text);
             })
         });

@@ -10,6 +10,7 @@
 pub mod allocation;
 pub mod commands;
 pub mod context;
+pub mod controllers;
 pub mod exit;
 pub mod job_options;
 pub mod launch;
@@ -28,6 +29,7 @@ pub mod zone;
 pub use context::Context;
 
 use cosy_client::CallError;
+use cosy_model::RefusalCode;
 use launch::node_request::StepRefused;
 use native::entry::{Action, Entry};
 use native::{arg, dev};
@@ -128,7 +130,7 @@ fn usage_error(program: &str, error: &clap::Error) -> u8 {
 fn code_of(error: &anyhow::Error) -> u8 {
     if let Some(refused) = error.downcast_ref::<StepRefused>() {
         return match refused.0.code {
-            cosy_model::RefusalCode::Unavailable => exit::UNREACHABLE,
+            RefusalCode::Unavailable | RefusalCode::Standby => exit::UNREACHABLE,
             _ => exit::FAILED,
         };
     }

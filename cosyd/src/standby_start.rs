@@ -14,6 +14,8 @@ use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
+/// Longest time between two looks at who leads.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long the store may take to be given away.
 const GIVE: Duration = Duration::from_secs(30);
 
@@ -36,7 +38,7 @@ pub(crate) async fn start(house: House, signals: &mut Signals) -> anyhow::Result
                 run: cosy_proto::keys::random_hex(16).context("no randomness")?,
             },
             address: own.address.clone(),
-            times: LeaseTimes::of(server.lease),
+            times: times(server.lease),
         },
         standby,
         words,
@@ -71,6 +73,15 @@ pub(crate) async fn start(house: House, signals: &mut Signals) -> anyhow::Result
     let running = work(house, taken, &doors)?;
     status(&format!("controller {} leads, epoch {epoch}", own.name));
     Ok(Some(running))
+}
+
+/// The lead is looked at often enough that who takes it over in order is there at once.
+fn times(lease: Duration) -> LeaseTimes {
+    let times = LeaseTimes::of(lease);
+    LeaseTimes {
+        poll: times.poll.min(LOOK),
+        ..times
+    }
 }
 
 /// This controller among those of the configuration; it is the only one where none are named.

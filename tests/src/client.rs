@@ -45,6 +45,18 @@ impl Client {
         Ok(Self { stream })
     }
 
+    /// Connects; an answer that takes longer than a second is not waited for.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn impatient(socket: &Path) -> io::Result<Self> {
+        let client = Self::connect(socket)?;
+        client
+            .stream
+            .set_read_timeout(Some(Duration::from_secs(1)))?;
+        Ok(client)
+    }
+
     /// Asks; a request that changes something gets a new key.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ mod options;
 
 pub use files::new_key;
 use files::{COMMANDS, free_port, link_programs, read_key};
-pub use options::Options;
+pub use options::{Controllers, Options};
 
 use crate::client::Client;
 use crate::daemon::{Daemon, keep_private};
@@ -31,11 +31,15 @@ use tempfile::TempDir;
 pub struct Cluster {
     /// The controller's daemon.
     pub cosyd: Daemon,
+    /// Further controllers.
+    pub others: Vec<Daemon>,
     /// The node daemons of n1, n2 ...
     pub nodes: Vec<Daemon>,
     keys: Vec<String>,
     options: Options,
     port: u16,
+    /// Of further controllers.
+    ports: Vec<u16>,
     lifeline: OwnedFd,
     lifeline_end: Option<OwnedFd>,
     // The last field: the directory goes when everything else has gone.
@@ -58,6 +62,10 @@ impl Cluster {
     #[must_use]
     pub fn start_prepared(mut self) -> Self {
         self.start_cosyd();
+        for other in &mut self.others {
+            other.start(self.lifeline.as_fd());
+            other.await_ready();
+        }
         for at in 0..self.nodes.len() {
             self.start_noded(at);
         }
@@ -88,8 +96,26 @@ impl Cluster {
         let bin = programs::folder();
         let mut cosyd = Daemon::new(&bin.join("cosyd"), &path.join("cosy.toml"), &log("cosyd"));
         cosyd.variables.clone_from(&options.variables);
+        let further = options
+            .controllers
+            .as_ref()
+            .map_or(0, |all| all.databases.len() - 1);
+        let others = (2..2 + further).map(|number| {
+            let config = path.join(format!("cosy{number}.toml"));
+            let mut other =
+                Daemon::new(&bin.join("cosyd"), &config, &log(&format!("cosyd{number}")));
+            other.args = vec!["--name".into(), format!("c{number}")];
+            other.variables.clone_from(&options.variables);
+            other
+        });
+        let others: Vec<Daemon> = others.collect();
+        if options.controllers.is_some() {
+            cosyd.args = vec!["--name".into(), "c1".into()];
+        }
         let mut cluster = Self {
             cosyd,
+            others,
+            ports: (0..further).map(|_| free_port()).collect(),
             nodes: Vec::new(),
             keys: Vec::new(),
             options,
@@ -139,7 +165,11 @@ impl Cluster {
     /// # Panics
     /// When it cannot.
     pub fn write_config(&self) {
-        fs::write(self.dir().join("cosy.toml"), self.controller_config()).expect("cosy.toml");
+        fs::write(self.dir().join("cosy.toml"), self.controller_config(0)).expect("cosy.toml");
+        for at in 0..self.ports.len() {
+            let file = self.dir().join(format!("cosy{}.toml", at + 2));
+            fs::write(file, self.controller_config(at + 1)).expect("cosy.toml");
+        }
         for at in 0..self.nodes.len() {
             let file = self.node_dir(at).join("noded.toml");
             fs::write(file, self.node_config(at)).expect("noded.toml");
@@ -153,20 +183,50 @@ impl Cluster {
         }
     }
 
-    fn controller_config(&self) -> String {
+    /// Ports of all controllers.
+    fn all_ports(&self) -> Vec<u16> {
+        std::iter::once(self.port)
+            .chain(self.ports.iter().copied())
+            .collect()
+    }
+
+    /// The tables of the controllers, for the one with that number.
+    fn controller_tables(&self, own: usize) -> String {
         let o = &self.options;
         let dir = self.dir().display();
-        let state = self.state_dir();
+        let Some(all) = &o.controllers else {
+            return format!(
+                "[controller]\nstate_dir = \"{}\"\nkey = \"{dir}/cosyd.key\"\n\
+                 socket = \"{}\"\nlisten = \"{}:{}\"\n{}\n",
+                self.state_dir().display(),
+                self.socket().display(),
+                o.host,
+                self.port,
+                o.controller,
+            );
+        };
+        let mut text = format!("[store]\npostgres = \"{}\"\n{}\n", all.databases[own], all.store);
+        for (at, (port, socket)) in self.all_ports().into_iter().zip(self.sockets()).enumerate() {
+            let (number, host) = (at + 1, o.host);
+            let _ = writeln!(
+                text,
+                "[[controller]]\nname = \"c{number}\"\naddress = \"{host}:{port}\"\n\
+                 listen = \"{host}:{port}\"\nstate_dir = \"{dir}/state{number}\"\n\
+                 key = \"{dir}/cosyd.key\"\nsocket = \"{}\"\n{}",
+                socket.display(),
+                o.controller
+            );
+        }
+        text
+    }
+
+    fn controller_config(&self, own: usize) -> String {
+        let o = &self.options;
+        let dir = self.dir().display();
         let mut text = format!(
-            "[cluster]\nname = \"test\"\n{}\n[controller]\nstate_dir = \"{}\"\n\
-             key = \"{dir}/cosyd.key\"\nsocket = \"{}\"\nlisten = \"{}:{}\"\n{}\n\
-             [policy]\n{}\n",
+            "[cluster]\nname = \"test\"\n{}\n{}[policy]\n{}\n",
             o.head,
-            state.display(),
-            self.socket().display(),
-            o.host,
-            self.port,
-            o.controller,
+            self.controller_tables(own),
             o.policy,
         );
         for (at, key) in self.keys.iter().enumerate() {
@@ -194,12 +254,22 @@ impl Cluster {
         let key = fs::read(self.dir().join("cosyd.key")).expect("the controller's key");
         let key = KeyPair::from_pkcs8(&key).expect("a key").public();
         let more = (o.noded)(at + 1);
+        let ways = match &o.controllers {
+            None => format!("controller = \"{}:{}\"", o.host, self.port),
+            Some(all) => {
+                let ports = all
+                    .ways
+                    .get(at)
+                    .cloned()
+                    .unwrap_or_else(|| self.all_ports());
+                let ways = ports.iter().map(|port| format!("\"{}:{port}\"", o.host));
+                format!("controllers = [{}]", ways.collect::<Vec<_>>().join(", "))
+            }
+        };
         let text = format!(
-            "name = \"{name}\"\ncontroller = \"{}:{}\"\ncontroller_key = \"{key}\"\n\
+            "name = \"{name}\"\n{ways}\ncontroller_key = \"{key}\"\n\
              key = \"{folder}/key\"\nspool_dir = \"{folder}/spool\"\nallow_root = true\ncores = {}\n\
              memory = \"{}\"\n{}{}\n",
-            o.host,
-            self.port,
             o.cores,
             o.memory,
             // Any free port, unless a test names one.
@@ -262,6 +332,31 @@ impl Cluster {
         self.dir().join("run/cosyd.sock")
     }
 
+    /// The sockets of all controllers.
+    pub fn sockets(&self) -> Vec<PathBuf> {
+        let further = (0..self.ports.len()).map(|at| {
+            let name = format!("run/cosyd{}.sock", at + 2);
+            self.dir().join(name)
+        });
+        std::iter::once(self.socket()).chain(further).collect()
+    }
+
+    /// A controller (counted from 0).
+    pub fn controller(&mut self, at: usize) -> &mut Daemon {
+        match at.checked_sub(1) {
+            None => &mut self.cosyd,
+            Some(further) => &mut self.others[further],
+        }
+    }
+
+    /// Starts a controller (counted from 0); does not wait until it is ready.
+    pub fn start_controller(&mut self, at: usize) {
+        match at.checked_sub(1) {
+            None => self.cosyd.start(self.lifeline.as_fd()),
+            Some(further) => self.others[further].start(self.lifeline.as_fd()),
+        }
+    }
+
     /// Where the controller listens for nodes.
     pub fn address(&self) -> String {
         format!("{}:{}", self.options.host, self.port)
@@ -304,7 +399,7 @@ impl Cluster {
         command
             .args(&words[1..])
             .current_dir(self.work())
-            .env("COSY_SOCKET", self.socket())
+            .env("COSY_SOCKET", std::env::join_paths(self.sockets()).expect("no colons"))
             .env("PATH", self.path_variable());
         command
     }
@@ -327,7 +422,22 @@ impl Cluster {
     /// When there is none within a minute.
     #[track_caller]
     pub fn client(&self) -> Client {
-        wait::until("the controller takes a connection", || Client::connect(&self.socket()).ok())
+        wait::until("the controller takes a connection", || self.try_client())
+    }
+
+    /// A connection to the controller that leads.
+    fn try_client(&self) -> Option<Client> {
+        if self.options.controllers.is_none() {
+            return Client::connect(&self.socket()).ok();
+        }
+        let leads = |socket: &PathBuf| {
+            // One that stands still answers nobody.
+            let mut client = Client::impatient(socket).ok()?;
+            let answer = client.ask(Request::Ping).ok()?;
+            matches!(answer, Reply::Pong { .. }).then_some(())?;
+            Client::connect(socket).ok()
+        };
+        self.sockets().iter().find_map(leads)
     }
 
     /// Asks on a connection of its own.
@@ -372,8 +482,7 @@ impl Cluster {
 
     /// All rows of a job, when it is known and the controller is there.
     pub fn rows(&self, job: JobRef) -> Option<Vec<Row>> {
-        let mut client = Client::connect(&self.socket()).ok()?;
-        let (table, _) = client.explain(job).ok()?;
+        let (table, _) = self.try_client()?.explain(job).ok()?;
         Some(Row::all(&table))
     }
 
@@ -519,6 +628,9 @@ impl Cluster {
     /// The ends of all logs.
     pub fn logs(&self) -> String {
         let mut text = format!("--- cosyd\n{}\n", self.cosyd.last_words(15));
+        for (at, other) in self.others.iter().enumerate() {
+            let _ = writeln!(text, "--- cosyd{}\n{}", at + 2, other.last_words(15));
+        }
         for (at, node) in self.nodes.iter().enumerate() {
             let _ = writeln!(text, "--- n{}\n{}", at + 1, node.last_words(10));
         }

@@ -22,6 +22,7 @@ pub mod mpi_jobs;
 pub mod namespaces;
 pub mod people;
 pub mod programs;
+pub mod proxy;
 pub mod python;
 pub mod resv;
 pub mod run;

@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Pause between two tries to reach the controller again.
@@ -52,7 +52,10 @@ pub enum JobEvent {
 /// The connection to the controller for one job.
 pub struct JobConnection {
     program: String,
-    path: PathBuf,
+    /// Where the controller may be; at least one.
+    sockets: Vec<PathBuf>,
+    /// Which of them is tried next.
+    next_socket: usize,
     job: JobId,
     started: bool,
     stream: Option<UnixStream>,
@@ -69,14 +72,15 @@ impl JobConnection {
     /// job has started, and only its end is reported.
     pub fn new(
         program: &str,
-        path: &Path,
+        sockets: Vec<PathBuf>,
         stream: Option<UnixStream>,
         job: JobId,
         started: bool,
     ) -> Self {
         let mut job_connection = Self {
             program: program.to_owned(),
-            path: path.to_owned(),
+            sockets,
+            next_socket: 0,
             job,
             started,
             stream: None,
@@ -139,7 +143,10 @@ impl JobConnection {
         }
         if self.reconnect_at.is_some_and(|at| at <= Instant::now()) {
             self.reconnect_at = Some(Instant::now() + RECONNECT_PAUSE);
-            if let Ok(stream) = cluster::connect(&self.path, CONNECT_TIMEOUT) {
+            // Where the controller here is gone or stands by, another socket may lead to the leader.
+            let path = self.sockets.get(self.next_socket).cloned();
+            self.next_socket = (self.next_socket + 1) % self.sockets.len().max(1);
+            if let Ok(stream) = cluster::connect(&path.unwrap_or_default(), CONNECT_TIMEOUT) {
                 self.attend(stream);
             }
         }
@@ -222,6 +229,12 @@ impl JobConnection {
     }
 
     fn event(&mut self, reply: Reply) -> Option<JobEvent> {
+        if let Reply::Refused(refusal) = &reply
+            && matches!(refusal.code, RefusalCode::Unavailable | RefusalCode::Standby)
+        {
+            self.lost(&refusal.message);
+            return None;
+        }
         self.loss_reported = false;
         match reply {
             Reply::Allocated {
@@ -250,10 +263,6 @@ impl JobConnection {
             Reply::Ended(ended) => {
                 self.close();
                 ended.into_iter().next().map(JobEvent::Ended)
-            }
-            Reply::Refused(refusal) if refusal.code == RefusalCode::Unavailable => {
-                self.lost(&refusal.message);
-                None
             }
             Reply::Refused(refusal) => {
                 self.close();

@@ -111,13 +111,14 @@ fn candidates(
     endpoint: &AllocationEndpoint,
     boot_id: &str,
     socket_variable: Option<PathBuf>,
-    cluster: &Path,
+    cluster: &[PathBuf],
 ) -> Vec<PathBuf> {
     let here = !boot_id.is_empty() && endpoint.boot_id.trim() == boot_id;
     let first = endpoint.socket.as_ref().filter(|_| here).map(PathBuf::from);
     let usual = [STEP_SOCKET, OLD_STEP_SOCKET].map(|path| Some(path.into()));
-    let named = [first, socket_variable, step_socket_beside(cluster)];
-    let mut all: Vec<PathBuf> = named.into_iter().chain(usual).flatten().collect();
+    let beside = cluster.iter().map(|socket| step_socket_beside(socket));
+    let named = [first, socket_variable].into_iter().chain(beside);
+    let mut all: Vec<PathBuf> = named.chain(usual).flatten().collect();
     let mut seen = Vec::new();
     all.retain(|p| {
         !seen.contains(p) && {
@@ -163,7 +164,7 @@ mod tests {
     fn which_sockets() {
         let check = |socket, boot, socket_variable: Option<&str>, cluster: &str, want: &[&str]| {
             let socket_variable = socket_variable.map(PathBuf::from);
-            let got = candidates(&endpoint(socket), boot, socket_variable, Path::new(cluster));
+            let got = candidates(&endpoint(socket), boot, socket_variable, &[cluster.into()]);
             let got: Vec<&str> = got.iter().filter_map(|p| p.to_str()).collect();
             assert_eq!(got, want);
         };

@@ -3,7 +3,7 @@
 use crate::native::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::native::submit::options::{comment, hosts};
 use crate::native::{account, archive, change, import, license, meter, policy, record, rule, stat};
-use crate::{Context, exit, output, times};
+use crate::{Context, controllers, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
 use cosy_model::{QueueState, Span};
@@ -25,6 +25,7 @@ pub fn command() -> Command {
         .subcommand(import::command())
         .subcommand(rule::command())
         .subcommand(archive::command())
+        .subcommand(controllers::command())
         .subcommand(
             Command::new("reload")
                 .about("Read the configuration again")
@@ -164,6 +165,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),
         ("reload", m) => reload(context, m),
         ("archive", m) => archive::run(context, m),
+        ("takeover", m) => controllers::takeover(context, m),
         ("ping", m) => meter::ping(context, m.get_flag("json"), m.get_flag("verbose")),
         ("events", m) => events(context, m),
         _ => Err(nothing()),

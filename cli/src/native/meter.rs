@@ -4,7 +4,7 @@
 use crate::native::record::{self, TimeStyle};
 use crate::native::stat;
 use crate::native::table::TableStyle;
-use crate::{Context, exit, output};
+use crate::{Context, controllers, exit, output};
 use cosy_client::CallError;
 use cosy_model::api::{BudgetRow, MeterRow, Reply, Request};
 use cosy_view::meter;
@@ -29,6 +29,9 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
         "set_aside": set_aside,
     });
     let mut text = format!("cosyd {version} of cluster {cluster} is there\n");
+    let rows = controllers::all(context);
+    text.push_str(&controllers::lines(&rows));
+    json["controllers"] = json!(rows);
     for line in &set_aside {
         text.push_str(&format!("set aside: {line}\n"));
     }

@@ -11,6 +11,7 @@ pub mod broker;
 pub mod cancel;
 pub mod cast;
 pub mod change;
+
 pub mod cost;
 pub mod dev;
 pub mod entry;

@@ -14,7 +14,7 @@ use cosy_model::{JobId, JobSpec, WaitReason};
 use cosy_slurm::sentences;
 use cosy_slurm::submit::{Fault, Program};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// An allocation that starts within this time is not reported as queued: its nodes were only prepared.
@@ -39,9 +39,8 @@ pub fn get(
     spec: JobSpec,
     options: &WaitOptions,
 ) -> Result<(JobConnection, Allocated), u8> {
-    let path = cluster::find();
     let name = context.program().to_owned();
-    let mut caller = Caller::new(&path, context.retry(), move |text| {
+    let mut caller = Caller::of_sockets(cluster::find(), context.retry(), move |text| {
         output::complain(&name, text);
     });
     let submission = Submission {
@@ -51,8 +50,10 @@ pub fn get(
     };
     let request = Request::Allocate(Box::new(submission));
     let reply = caller.ask_with_key(request, Some(new_key()));
+    let sockets = caller.sockets();
     let stream = caller.into_stream();
-    let connect = |job, started| JobConnection::new(context.program(), &path, stream, job, started);
+    let connect =
+        |job, started| JobConnection::new(context.program(), sockets.clone(), stream, job, started);
     match reply {
         Ok(Reply::Allocated {
             entry,
@@ -69,7 +70,7 @@ pub fn get(
         }
         Ok(Reply::Submitted { job, .. }) => Waiting {
             program,
-            path: &path,
+            sockets: sockets.clone(),
             options,
             job_connection: connect(job, false),
             wait_reported: false,
@@ -85,7 +86,7 @@ pub fn get(
 
 struct Waiting<'a> {
     program: Program,
-    path: &'a Path,
+    sockets: Vec<PathBuf>,
     options: &'a WaitOptions,
     job_connection: JobConnection,
     wait_reported: bool,
@@ -231,7 +232,7 @@ impl Waiting<'_> {
             reconnect_for: Duration::ZERO,
             ..RetryPolicy::default()
         };
-        Caller::new(self.path, retry, |_| ())
+        Caller::of_sockets(self.sockets.clone(), retry, |_| ())
     }
 }
 

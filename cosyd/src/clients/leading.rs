@@ -86,23 +86,22 @@ impl Services {
             Reply::Controllers(rows) => rows,
             other => return other,
         };
-        let there = |name: &str| {
-            let mut rows = rows
-                .iter()
-                .filter(|row| row.role == ControllerRole::StandsBy);
-            rows.any(|row| (name.is_empty() || row.name == name) && row.silent_ms < HEARD_MS)
-        };
-        let next = to.unwrap_or_default();
-        if !there(&next) {
-            let who = match next.as_str() {
-                "" => "no other controller stands by".to_owned(),
-                name => format!("controller {name} does not stand by"),
+        let heard = rows.iter().filter(|row| {
+            let named = to.as_ref().is_none_or(|name| *name == row.name);
+            named && row.role == ControllerRole::StandsBy && row.silent_ms < HEARD_MS
+        });
+        // It must be named: the former leader begins anew at once, and would come first.
+        let next = heard.min_by_key(|row| row.silent_ms);
+        let Some(next) = next.map(|row| row.name.clone()) else {
+            let who = match to {
+                None => "no other controller stands by".to_owned(),
+                Some(name) => format!("controller {name} does not stand by"),
             };
             return refused(
                 RefusalCode::WrongState,
                 format!("{who}: start it first ('cadm ping' shows all)"),
             );
-        }
+        };
         match self.end.send(End::HandOver(next)).await {
             Ok(()) => Reply::Controllers(rows),
             Err(_) => super::stopping(),

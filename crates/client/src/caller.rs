@@ -1,93 +1,31 @@
 //! One request to the controller and its answer, also when the connection is lost in between.
 //!
 //! After a loss (a restart of the controller) the same request is sent again for a while; one that
-//! changes something carries the same key each time, so that it is carried out once. Nothing here
+//! changes something carries the same key each time, so that it is carried out once. The same holds
+//! where several sockets lead to controllers of the cluster, of which one leads: they are asked in
+//! turn until one of them answers, and while none of them leads, for a while. Nothing here
 //! waits forever, except for an answer to [`Request::Wait`].
 
 use crate::cluster;
+use crate::error::CallError;
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::{Refusal, RefusalCode};
 use cosy_proto::client::{self, ReplyFrame, RequestFrame, RequestKey};
 use cosy_proto::frame::{self, FrameError};
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// Why a request has no answer, or was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
-    /// Nobody listens at the socket.
-    #[error("cannot reach the controller at {path}: {cause}; is cosyd running?")]
-    Unreachable {
-        /// The socket that was tried.
-        path: String,
-        /// The system's error.
-        cause: io::Error,
-    },
-    /// The connection was lost before the answer, and the controller not reached again in time.
-    #[error(
-        "lost the controller at {path} ({why}) and could not reach it again within {seconds} s{outcome}"
-    )]
-    Lost {
-        /// The socket that was tried.
-        path: String,
-        /// The error of the last attempt.
-        why: String,
-        /// How long the controller was tried again.
-        seconds: u64,
-        /// End of the sentence for a request that changes something: that its outcome is unknown.
-        outcome: &'static str,
-    },
-    /// What came is no frame of this protocol.
-    #[error("the controller at {path} gave no understandable answer: {cause}")]
-    Garbage {
-        /// The socket that was tried.
-        path: String,
-        /// Why the frame cannot be read.
-        cause: FrameError,
-    },
-    /// The releases of controller and program are too far apart.
-    #[error(
-        "the controller speaks protocol version {theirs}, this program {ours}: use programs of one release",
-        ours = cosy_proto::PROTOCOL
-    )]
-    Version {
-        /// Protocol version of the controller.
-        theirs: u32,
-    },
-    /// The request is larger than a frame may be.
-    #[error("the request is too large: {0}")]
-    TooLarge(FrameError),
-    /// The controller refused the request, for the reason given.
-    #[error("{0}")]
-    Refused(Refusal),
-    /// The reply is of a kind that does not belong to the request.
-    #[error("the controller gave an answer that does not fit the request")]
-    Unexpected,
-}
-
-impl CallError {
-    /// True when the controller cannot be reached or cannot answer now: the same request may
-    /// succeed later.
-    pub const fn is_unreachable(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } | Self::Lost { .. } => true,
-            Self::Refused(refusal) => matches!(refusal.code, RefusalCode::Unavailable),
-            Self::Garbage { .. } | Self::Version { .. } | Self::TooLarge(_) | Self::Unexpected => {
-                false
-            }
-        }
-    }
-}
 
 /// How long a request waits for its answer, and how long it is repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
     /// Longest wait for an answer, and for the controller to accept the connection.
     pub answer_timeout: Duration,
-    /// How long a controller that was lost in the middle of a request is tried again.
+    /// How long a controller that was lost in the middle of a request is tried again, and how long
+    /// controllers that all stand by are asked again.
     pub reconnect_for: Duration,
     /// Pause between two tries after a loss.
     pub pause: Duration,
@@ -109,6 +47,10 @@ pub struct ControllerWait {
 /// long as the wait so far.
 const CONTROLLER_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
+/// Shortest and longest pause between two tries while no controller leads. In between, a pause is
+/// as long as that has been so.
+const STANDBY_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
@@ -120,9 +62,12 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Sends requests to one controller, on one connection as long as it lasts.
+/// Sends requests to the controller, on one connection as long as it lasts.
 pub struct Caller {
-    path: PathBuf,
+    /// Where it may be; at least one.
+    sockets: Vec<PathBuf>,
+    /// The one of them that is asked: the connection is to it.
+    current: usize,
     retry: RetryPolicy,
     stream: Option<UnixStream>,
     /// The connection has carried an answer, and no request was sent on it since.
@@ -150,12 +95,56 @@ enum AttemptError {
     Final(CallError),
 }
 
+/// Why a socket has no answer now.
+enum NoAnswer {
+    /// No connection was made: nothing was sent.
+    Connect(io::Error),
+    /// The connection broke; whether the request was carried out is not known.
+    Lost(String),
+    /// The controller there cannot answer now, or stands by; nothing was changed.
+    Refused(Refusal),
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(e) => e.fmt(f),
+            Self::Lost(why) => f.write_str(why),
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+/// Why the sockets that were asked in turn have no answer, by the number of each.
+type Round = Vec<(usize, NoAnswer)>;
+
+/// Since when a request is repeated, and why.
+#[derive(Default)]
+struct Course {
+    lost: Option<Instant>,
+    standby: Option<Instant>,
+    unreachable: Option<Instant>,
+    /// End of the sentence when it is given up: that its outcome is unknown.
+    outcome: &'static str,
+}
+
 impl Caller {
     /// For the controller behind the socket `path`; `notice` is given the lines that the user
     /// should see: that the connection was lost, that the controller is waited for.
     pub fn new(path: &Path, retry: RetryPolicy, notice: impl FnMut(&str) + 'static) -> Self {
+        Self::of_sockets(vec![path.to_owned()], retry, notice)
+    }
+
+    /// The same for a controller behind one of `sockets`, of which there is at least one: where one
+    /// of them does not lead to it now, the next is asked.
+    pub fn of_sockets(
+        sockets: Vec<PathBuf>,
+        retry: RetryPolicy,
+        notice: impl FnMut(&str) + 'static,
+    ) -> Self {
         Self {
-            path: path.to_owned(),
+            sockets,
+            current: 0,
             retry,
             stream: None,
             idle: false,
@@ -184,68 +173,149 @@ impl Caller {
         key: Option<RequestKey>,
     ) -> Result<Reply, CallError> {
         let endless = matches!(request, Request::Wait { .. });
-        let outcome = if request.changes() {
-            "; whether the request was carried out is not known"
-        } else {
-            ""
-        };
+        let mut course = Course::default();
+        if request.changes() {
+            course.outcome = "; whether the request was carried out is not known";
+        }
         let frame = frame::encode(&request_frame(request, key), FRAME_BYTES)
             .map_err(CallError::TooLarge)?;
-        let mut lost_since: Option<Instant> = None;
-        let mut unreachable_since: Option<Instant> = None;
+        loop {
+            let mut round = Round::new();
+            for _ in 0..self.sockets.len() {
+                match self.ask_here(&frame, endless, &mut course) {
+                    // A node may not pass on everything: what the controller said itself counts.
+                    Ok(Err(CallError::Refused(refusal)))
+                        if refusal.code == RefusalCode::Forbidden
+                            && course.standby.is_none()
+                            && round
+                                .iter()
+                                .any(|(_, why)| matches!(why, NoAnswer::Refused(_))) =>
+                    {
+                        round.push((self.current, NoAnswer::Refused(refusal)));
+                    }
+                    Ok(judged) => return judged,
+                    Err(why) => round.push((self.current, why)),
+                }
+                self.turn_to_next();
+            }
+            self.pause(round, &mut course)?;
+        }
+    }
+
+    /// Asks at the current socket; gives what is final.
+    fn ask_here(
+        &mut self,
+        frame: &[u8],
+        endless: bool,
+        course: &mut Course,
+    ) -> Result<Result<Reply, CallError>, NoAnswer> {
         loop {
             let started = Instant::now();
             // The controller may have closed an idle connection: that is no loss.
             let was_idle = std::mem::take(&mut self.idle);
-            let why = match self.attempt(&frame, endless) {
+            match self.attempt(frame, endless) {
                 Ok(answer) => {
                     self.idle = true;
-                    match self.check_reply(answer) {
-                        Err(CallError::Refused(refusal))
-                            if refusal.code == RefusalCode::Unavailable
-                                && self.waits_for_controller(&mut unreachable_since) =>
-                        {
-                            continue;
+                    return match self.check_reply(answer) {
+                        Err(CallError::Refused(refusal)) if may_answer_later(refusal.code) => {
+                            if refusal.code == RefusalCode::Standby {
+                                course.standby.get_or_insert_with(Instant::now);
+                            }
+                            Err(NoAnswer::Refused(refusal))
                         }
-                        judged => return judged,
-                    }
+                        judged => Ok(judged),
+                    };
                 }
-                Err(AttemptError::Final(e)) => return Err(e),
-                Err(AttemptError::Connect(_))
-                    if lost_since.is_none()
-                        && self.waits_for_controller(&mut unreachable_since) =>
-                {
-                    continue;
-                }
-                Err(AttemptError::Connect(cause)) if lost_since.is_none() => {
-                    return Err(CallError::Unreachable {
-                        path: self.path_text(),
-                        cause,
-                    });
-                }
-                Err(AttemptError::Connect(e)) => e.to_string(),
-                Err(AttemptError::Lost(_)) if was_idle => {
+                Err(AttemptError::Final(e)) => return Ok(Err(e)),
+                Err(AttemptError::Connect(e)) => return Err(NoAnswer::Connect(e)),
+                Err(AttemptError::Lost(why)) => {
                     self.stream = None;
-                    continue;
+                    if was_idle {
+                        continue;
+                    }
+                    if endless && started.elapsed() > self.retry.reconnect_for {
+                        // The controller was found again after the loss, and this wait is a new one.
+                        (course.lost, course.standby) = (None, None);
+                    }
+                    course.lost.get_or_insert_with(Instant::now);
+                    return Err(NoAnswer::Lost(why));
                 }
-                Err(AttemptError::Lost(why)) => why,
+            }
+        }
+    }
+
+    fn turn_to_next(&mut self) {
+        let next = (self.current + 1) % self.sockets.len();
+        if next != self.current {
+            (self.current, self.stream, self.idle) = (next, None, false);
+        }
+    }
+
+    /// Pauses before all are asked again.
+    ///
+    /// # Errors
+    /// They are not: the request is given up.
+    fn pause(&mut self, round: Round, course: &mut Course) -> Result<(), CallError> {
+        let alone = self.sockets.len() == 1 && course.standby.is_none();
+        let refused_alone = alone && matches!(round.first(), Some((_, NoAnswer::Refused(_))));
+        let since = course.lost.or(course.standby);
+        let Some(since) = since.filter(|_| !refused_alone) else {
+            return match self.waits_for_controller(&mut course.unreachable) {
+                true => Ok(()),
+                false => Err(self.unreachable(round)),
             };
-            self.stream = None;
-            if endless && started.elapsed() > self.retry.reconnect_for {
-                // The controller was found again after the loss, and this wait is a new one.
-                lost_since = None;
-            }
-            let since = *lost_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= self.retry.reconnect_for {
-                return Err(CallError::Lost {
-                    path: self.path_text(),
-                    why,
+        };
+        let said = self.said(&round);
+        if since.elapsed() >= self.retry.reconnect_for {
+            return match course.lost {
+                None if self.waits_for_controller(&mut course.unreachable) => Ok(()),
+                None => Err(CallError::NoLeader {
+                    said,
                     seconds: self.retry.reconnect_for.as_secs(),
-                    outcome,
-                });
+                }),
+                Some(_) => Err(CallError::Lost {
+                    path: self.path_text(lost_at(&round)),
+                    why: said,
+                    seconds: self.retry.reconnect_for.as_secs(),
+                    outcome: course.outcome,
+                }),
+            };
+        }
+        self.report(&said, course);
+        std::thread::sleep(match course.standby {
+            Some(_) => since.elapsed().clamp(STANDBY_PAUSES[0], STANDBY_PAUSES[1]),
+            None => self.retry.pause,
+        });
+        Ok(())
+    }
+
+    /// What each socket said: alone where there is one.
+    fn said(&self, round: &Round) -> String {
+        match round.as_slice() {
+            [(_, why)] if self.sockets.len() == 1 => why.to_string(),
+            all => {
+                let each = all
+                    .iter()
+                    .map(|(socket, why)| format!("{}: {why}", self.path_text(*socket)));
+                each.collect::<Vec<_>>().join("; ")
             }
-            self.report_loss(&why);
-            std::thread::sleep(self.retry.pause);
+        }
+    }
+
+    /// Why the first of the sockets has no answer: the others are there for when it does not lead.
+    fn unreachable(&self, round: Round) -> CallError {
+        let first = round.into_iter().min_by_key(|(socket, _)| *socket);
+        match first {
+            Some((socket, NoAnswer::Connect(cause))) => CallError::Unreachable {
+                path: self.path_text(socket),
+                cause,
+            },
+            Some((_, NoAnswer::Refused(refusal))) => CallError::Refused(refusal),
+            Some((socket, NoAnswer::Lost(why))) => CallError::Unreachable {
+                path: self.path_text(socket),
+                cause: io::Error::other(why),
+            },
+            None => CallError::Unexpected,
         }
     }
 
@@ -267,6 +337,13 @@ impl Caller {
         true
     }
 
+    /// Where the controller may be, the place that gave the last answer first.
+    pub fn sockets(&self) -> Vec<PathBuf> {
+        let mut all = self.sockets.clone();
+        all.rotate_left(self.current);
+        all
+    }
+
     /// The connection, when it still stands, for a conversation that goes on after the answer.
     pub fn into_stream(self) -> Option<UnixStream> {
         let stream = self.stream?;
@@ -274,25 +351,31 @@ impl Caller {
         Some(stream)
     }
 
-    fn report_loss(&mut self, why: &str) {
-        if !self.loss_reported {
-            self.loss_reported = true;
+    fn report(&mut self, said: &str, course: &Course) {
+        if !std::mem::replace(&mut self.loss_reported, true) {
             let seconds = self.retry.reconnect_for.as_secs();
-            (self.notice)(&format!(
-                "lost the controller ({why}); trying to reach it again for {seconds} s"
-            ));
+            (self.notice)(&match course.lost {
+                Some(_) => {
+                    format!(
+                        "lost the controller ({said}); trying to reach it again for {seconds} s"
+                    )
+                }
+                None => format!("no controller leads now ({said}); asking again for {seconds} s"),
+            });
         }
     }
 
-    fn path_text(&self) -> String {
-        self.path.display().to_string()
+    fn path_text(&self, socket: usize) -> String {
+        let path = self.sockets.get(socket);
+        path.map_or_else(String::new, |path| path.display().to_string())
     }
 
     fn attempt(&mut self, frame: &[u8], endless: bool) -> Result<ReplyFrame, AttemptError> {
+        let path = self.sockets.get(self.current).cloned().unwrap_or_default();
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
-                let stream = cluster::connect(&self.path, self.retry.answer_timeout)
+                let stream = cluster::connect(&path, self.retry.answer_timeout)
                     .map_err(AttemptError::Connect)?;
                 none.insert(stream)
             }
@@ -309,7 +392,7 @@ impl Caller {
         };
         let garbage = |cause| {
             AttemptError::Final(CallError::Garbage {
-                path: self.path.display().to_string(),
+                path: path.display().to_string(),
                 cause,
             })
         };
@@ -343,6 +426,19 @@ impl Caller {
             reply => Ok(reply),
         }
     }
+}
+
+/// The same request may have another answer here later, and elsewhere now.
+const fn may_answer_later(code: RefusalCode) -> bool {
+    matches!(code, RefusalCode::Unavailable | RefusalCode::Standby)
+}
+
+/// The socket at which the connection was lost, else the last that was asked.
+fn lost_at(round: &Round) -> usize {
+    let lost = round
+        .iter()
+        .find(|(_, why)| matches!(why, NoAnswer::Lost(_)));
+    lost.or(round.last()).map_or(0, |(socket, _)| *socket)
 }
 
 /// The answer in a frame's body, or the other version that it is of.
@@ -393,187 +489,4 @@ impl Read for DeadlineReader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::net::UnixListener;
-    use std::sync::mpsc;
-
-    const QUICK: RetryPolicy = RetryPolicy {
-        answer_timeout: Duration::from_secs(20),
-        reconnect_for: Duration::from_secs(20),
-        pause: Duration::from_millis(1),
-        controller_wait: None,
-    };
-
-    fn pong() -> ReplyFrame {
-        ReplyFrame::new(Reply::Pong {
-            cluster: "c".into(),
-            version: "0".into(),
-            now: cosy_model::Time(0),
-            set_aside: Vec::new(),
-        })
-    }
-
-    /// Lets `serve` play the controller while `request` is asked.
-    fn check(
-        retry: RetryPolicy,
-        request: Request,
-        serve: impl FnOnce(UnixListener) + Send + 'static,
-    ) -> (Result<Reply, CallError>, Vec<String>) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s");
-        let listener = UnixListener::bind(&path).unwrap();
-        let controller = std::thread::spawn(move || serve(listener));
-        let (tx, rx) = mpsc::channel();
-        let mut caller = Caller::new(&path, retry, move |t| tx.send(t.to_owned()).unwrap());
-        let answer = caller.ask(request);
-        drop(caller);
-        controller.join().unwrap();
-        (answer, rx.iter().collect())
-    }
-
-    fn read_request(stream: &mut UnixStream) -> RequestFrame {
-        frame::read(stream, FRAME_BYTES).unwrap().unwrap()
-    }
-
-    fn reply(stream: &mut UnixStream, answer: &ReplyFrame) {
-        frame::write(stream, answer, FRAME_BYTES).unwrap();
-    }
-
-    #[test]
-    fn the_same_key_after_a_loss() {
-        let (answer, notices) = check(QUICK, Request::Reload, |listener| {
-            let first = read_request(&mut listener.accept().unwrap().0);
-            // The second one dies in the middle of its answer.
-            let (mut stream, _) = listener.accept().unwrap();
-            assert_eq!(read_request(&mut stream), first);
-            stream.write_all(&[9, 0, 0, 0, 1]).unwrap();
-            drop(stream);
-            let (mut stream, _) = listener.accept().unwrap();
-            assert_eq!(read_request(&mut stream), first);
-            assert!(first.key.is_some());
-            reply(&mut stream, &pong());
-        });
-        assert_eq!(answer.unwrap(), pong().reply);
-        assert_eq!(notices.len(), 1, "{notices:?}");
-    }
-
-    #[test]
-    fn a_connection_that_was_closed_between_two_questions_is_no_loss() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s");
-        let listener = UnixListener::bind(&path).unwrap();
-        let (closed, wait) = mpsc::channel();
-        let controller = std::thread::spawn(move || {
-            for _ in 0..2 {
-                let (mut stream, _) = listener.accept().unwrap();
-                read_request(&mut stream);
-                reply(&mut stream, &pong());
-                drop(stream);
-                closed.send(()).unwrap();
-            }
-        });
-        let (tx, notices) = mpsc::channel();
-        let mut caller = Caller::new(&path, QUICK, move |t| tx.send(t.to_owned()).unwrap());
-        for _ in 0..2 {
-            assert_eq!(caller.ask(Request::Ping).unwrap(), pong().reply);
-            wait.recv().unwrap();
-        }
-        drop(caller);
-        controller.join().unwrap();
-        assert_eq!(notices.iter().count(), 0);
-    }
-
-    #[test]
-    fn reads_carry_no_key() {
-        let (answer, notices) = check(QUICK, Request::Ping, |listener| {
-            let (mut stream, _) = listener.accept().unwrap();
-            assert_eq!(read_request(&mut stream).key, None);
-            reply(&mut stream, &pong());
-        });
-        assert!(answer.is_ok() && notices.is_empty());
-    }
-
-    #[test]
-    fn silence_ends() {
-        let retry = RetryPolicy {
-            answer_timeout: Duration::from_millis(30),
-            reconnect_for: Duration::ZERO,
-            pause: Duration::ZERO,
-            controller_wait: None,
-        };
-        let (done, wait) = mpsc::channel::<()>();
-        let (answer, _) = check(retry, Request::Reload, move |listener| {
-            let held = listener.accept().unwrap();
-            std::thread::spawn(move || {
-                let _ = wait.recv();
-                drop(held);
-            });
-        });
-        drop(done);
-        let text = answer.unwrap_err().to_string();
-        assert!(text.contains("does not answer") && text.contains("not known"), "{text}");
-    }
-
-    #[test]
-    fn garbage_is_final() {
-        for bytes in [
-            &[255; 8][..],
-            &[3, 0, 0, 0, 1, 2, 3],
-            b"HTTP/1.1 200 OK\r\n",
-        ] {
-            let (answer, _) = check(QUICK, Request::Reload, move |listener| {
-                let (mut stream, _) = listener.accept().unwrap();
-                read_request(&mut stream);
-                stream.write_all(bytes).unwrap();
-            });
-            assert!(matches!(answer, Err(CallError::Garbage { .. })), "{bytes:?} {answer:?}");
-        }
-    }
-
-    #[test]
-    fn nobody_there() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s");
-        let mut caller = Caller::new(&path, QUICK, |_| ());
-        let error = caller.ask(Request::Ping).unwrap_err();
-        assert!(error.is_unreachable());
-        assert!(error.to_string().contains("is cosyd running?"));
-    }
-
-    #[test]
-    fn far_versions() {
-        let (answer, _) = check(QUICK, Request::Ping, |listener| {
-            let (mut stream, _) = listener.accept().unwrap();
-            read_request(&mut stream);
-            let answer = ReplyFrame {
-                version: cosy_proto::PROTOCOL + 7,
-                ..pong()
-            };
-            reply(&mut stream, &answer);
-        });
-        assert!(matches!(answer, Err(CallError::Version { .. })));
-    }
-
-    #[test]
-    fn an_answer_that_only_the_next_version_has() {
-        #[derive(serde::Serialize)]
-        struct NewerReply {
-            version: u32,
-            reply: &'static str,
-        }
-        let (answer, _) = check(QUICK, Request::Ping, |listener| {
-            let (mut stream, _) = listener.accept().unwrap();
-            read_request(&mut stream);
-            let answer = NewerReply {
-                version: cosy_proto::PROTOCOL + 1,
-                reply: "dance",
-            };
-            stream
-                .write_all(&frame::encode(&answer, 1000).unwrap())
-                .unwrap();
-        });
-        let error = answer.unwrap_err().to_string();
-        assert!(error.contains("use programs of one release"), "{error}");
-    }
-}
+mod tests;

@@ -1,9 +1,10 @@
-//! Where the cluster is: the Unix socket that a command speaks to.
+//! Where the cluster is: the Unix sockets that a command speaks to.
 //!
-//! In this order: `COSY_SOCKET`; the socket beside the folder that the program was
+//! In this order: `COSY_SOCKET`, a path or several with `:` between; the socket beside the folder that the program was
 //! called from (`FOLDER/../run/cosyd.sock`: private clusters of `cosy dev`, found even
 //! when a script or tool strips the environment); the system's controller; the system's
-//! node daemon, which passes requests on. Symbolic links are not followed on purpose:
+//! node daemon, which passes requests on. Of the system's all that are there: where the controller of
+//! this host stands by, the node daemon leads to the one that does not. Symbolic links are not followed on purpose:
 //! a private cluster has its own folder of links to one program.
 
 use cosy_model::variables;
@@ -34,26 +35,48 @@ pub fn as_user() -> bool {
     std::env::var_os(variables::AS_USER).is_some_and(|v| !v.is_empty() && v != "0")
 }
 
-/// The socket of the cluster that this command belongs to; see above for the order of places.
-pub fn find() -> PathBuf {
+/// The sockets of the cluster that this command belongs to, at least one; see above for the order of
+/// places.
+pub fn find() -> Vec<PathBuf> {
     let variable = std::env::var_os(variables::SOCKET).filter(|v| !v.is_empty());
     let program = Path::new(OsStr::from_bytes(rustix::param::linux_execfn().to_bytes()));
     choose(variable, program, &|path| path.exists())
 }
 
-fn choose(variable: Option<OsString>, program: &Path, exists: &dyn Fn(&Path) -> bool) -> PathBuf {
-    if let Some(path) = variable {
-        return path.into();
+fn choose(
+    variable: Option<OsString>,
+    program: &Path,
+    exists: &dyn Fn(&Path) -> bool,
+) -> Vec<PathBuf> {
+    if let Some(value) = variable {
+        return listed(value);
     }
     if let Some(folder) = program.parent().filter(|_| !program.as_os_str().is_empty()) {
         let beside = folder.join("../run/cosyd.sock");
         if exists(&beside) || exists(&folder.join("../cosy.toml")) {
-            return beside;
+            return vec![beside];
         }
     }
     let places = [CONTROLLER_SOCKET, NODE_SOCKET, OLD_NODE_SOCKET].map(Path::new);
-    let there = places.into_iter().find(|place| exists(place));
-    there.unwrap_or(Path::new(CONTROLLER_SOCKET)).into()
+    let there = places.into_iter().filter(|place| exists(place));
+    let there: Vec<PathBuf> = there.map(Path::to_owned).collect();
+    match there.is_empty() {
+        true => vec![CONTROLLER_SOCKET.into()],
+        false => there,
+    }
+}
+
+/// The paths of a list; what is not absolute throughout is one path that has a `:` in it.
+fn listed(value: OsString) -> Vec<PathBuf> {
+    let parts = value.as_bytes().split(|byte| *byte == b':');
+    let paths: Vec<PathBuf> = parts
+        .filter(|part| !part.is_empty())
+        .map(|part| OsStr::from_bytes(part).into())
+        .collect();
+    match paths.iter().all(|path| path.is_absolute()) && !paths.is_empty() {
+        true => paths,
+        false => vec![value.into()],
+    }
 }
 
 /// Connects to a Unix socket; waits at most `timeout` for a place in its queue of connections. A
@@ -94,10 +117,14 @@ mod tests {
 
     #[test]
     fn order_of_places() {
-        let check = |variable: Option<&str>, program: &str, there: &[&str], want: &str| {
+        let check_all = |variable: Option<&str>, program: &str, there: &[&str], want: &[&str]| {
             let exists = |p: &Path| there.iter().any(|t| Path::new(t) == p);
             let got = choose(variable.map(Into::into), Path::new(program), &exists);
-            assert_eq!(got, Path::new(want), "{variable:?} {program} {there:?}");
+            let want: Vec<PathBuf> = want.iter().map(Into::into).collect();
+            assert_eq!(got, want, "{variable:?} {program} {there:?}");
+        };
+        let check = |variable, program, there: &[&str], want| {
+            check_all(variable, program, there, &[want]);
         };
         let beside = "/d/bin/../run/cosyd.sock";
         check(Some("/x"), "/d/bin/csub", &[beside], "/x");
@@ -107,8 +134,15 @@ mod tests {
         check(None, "/usr/bin/csub", &[CONTROLLER_SOCKET], CONTROLLER_SOCKET);
         check(None, "/usr/bin/csub", &[NODE_SOCKET], NODE_SOCKET);
         let both = [OLD_NODE_SOCKET, NODE_SOCKET];
-        check(None, "/usr/bin/csub", &both, NODE_SOCKET);
+        check_all(None, "/usr/bin/csub", &both, &[NODE_SOCKET, OLD_NODE_SOCKET]);
         check(None, "/usr/bin/csub", &both[..1], OLD_NODE_SOCKET);
+        let host = [NODE_SOCKET, CONTROLLER_SOCKET];
+        check_all(None, "/usr/bin/csub", &host, &[CONTROLLER_SOCKET, NODE_SOCKET]);
+        check_all(Some("/x:/y"), "/usr/bin/csub", &host, &["/x", "/y"]);
+        check(Some("/x:"), "/usr/bin/csub", &[], "/x");
+        check(Some("/a:b/x"), "/usr/bin/csub", &[], "/a:b/x");
+        check(Some("x"), "/usr/bin/csub", &[], "x");
+        check(Some(":"), "/usr/bin/csub", &[], ":");
         check(None, "/usr/bin/csub", &[], CONTROLLER_SOCKET);
         check(None, "", &[], CONTROLLER_SOCKET);
     }

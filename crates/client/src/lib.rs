@@ -1,7 +1,7 @@
 //! What every command needs to send a request to the controller, whether the command is one of
 //! Cosy's own or has a name of Slurm's.
 //!
-//! [`cluster`] finds the socket and connects to it. [`Caller`] sends one request and gives its
+//! [`cluster`] finds the sockets and connects to them. [`Caller`] sends one request and gives its
 //! answer: it keeps the connection, repeats a request after a loss with the same key, so that
 //! nothing is carried out twice, and waits as long as [`RetryPolicy`] says. [`pages`] fetches lists
 //! that do not fit into one answer.
@@ -11,6 +11,8 @@
 
 pub mod caller;
 pub mod cluster;
+pub mod error;
 pub mod pages;
 
-pub use caller::{CallError, Caller, ControllerWait, RetryPolicy, new_key, request_frame};
+pub use caller::{Caller, ControllerWait, RetryPolicy, new_key, request_frame};
+pub use error::CallError;

@@ -131,7 +131,7 @@ pub const PMIX_LIBRARY: &str = "COSY_PMIX_LIBRARY";
 
 // Of commands and of what they start.
 
-/// Path of the controller's socket.
+/// Path of the controller's socket, or of several that are tried in turn, with `:` between them.
 pub const SOCKET: &str = "COSY_SOCKET";
 /// Set to anything but nothing and `0`: what is asked has no administrator's rights, so that an
 /// administrator sees what users see. `cosy dev --as-user` sets it.

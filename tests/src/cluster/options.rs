@@ -29,6 +29,19 @@ pub struct Options {
     pub virtual_nodes: u32,
     /// Where the controller keeps its state, instead of its directory.
     pub state_dir: Option<PathBuf>,
+    /// Several controllers on a database, instead of one.
+    pub controllers: Option<Controllers>,
+}
+
+/// Several controllers.
+#[derive(Clone, Debug)]
+pub struct Controllers {
+    /// For each, how it reaches the database, in libpq's words.
+    pub databases: Vec<String>,
+    /// Further lines of `[store]`.
+    pub store: String,
+    /// For a node (counted from 0), where it reaches each controller, instead of the controller itself.
+    pub ways: Vec<Vec<u16>>,
 }
 
 impl Default for Options {
@@ -46,6 +59,7 @@ impl Default for Options {
             variables: Vec::new(),
             virtual_nodes: 0,
             state_dir: None,
+            controllers: None,
         }
     }
 }

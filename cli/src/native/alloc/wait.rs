@@ -11,7 +11,7 @@ use cosy_client::{CallError, Caller, RetryPolicy, new_key};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, Span, Time};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A job that starts within this time is not reported as waiting.
@@ -35,16 +35,16 @@ pub fn get(
     submission: Submission,
     options: &WaitOptions,
 ) -> anyhow::Result<(JobConnection, Allocated)> {
-    let path = cluster::find();
     let attended = submission.spec.attended;
     let name = program.to_owned();
-    let mut caller = Caller::new(&path, RetryPolicy::default(), move |text| {
+    let mut caller = Caller::of_sockets(cluster::find(), RetryPolicy::default(), move |text| {
         output::complain(&name, text);
     });
     let request = Request::Allocate(Box::new(submission));
     let reply = caller.ask_with_key(request, Some(new_key()))?;
+    let sockets = caller.sockets();
     let stream = caller.into_stream();
-    let connect = |job, started| JobConnection::new(program, &path, stream, job, started);
+    let connect = |job, started| JobConnection::new(program, sockets.clone(), stream, job, started);
     match reply {
         Reply::Allocated {
             entry,
@@ -66,7 +66,7 @@ pub fn get(
             let job_connection = connect(job, false);
             Waiting {
                 program,
-                path: &path,
+                sockets: sockets.clone(),
                 options,
                 job_connection,
                 attended,
@@ -80,7 +80,7 @@ pub fn get(
 
 struct Waiting<'a> {
     program: &'a str,
-    path: &'a Path,
+    sockets: Vec<PathBuf>,
     options: &'a WaitOptions,
     job_connection: JobConnection,
     attended: bool,
@@ -165,7 +165,7 @@ impl Waiting<'_> {
             reconnect_for: Duration::ZERO,
             ..RetryPolicy::default()
         };
-        Caller::new(self.path, retry, |_| ())
+        Caller::of_sockets(self.sockets.clone(), retry, |_| ())
     }
 
     /// Reports why the job waits, and its predicted start.

@@ -136,7 +136,9 @@ impl<'a> Broker<'a> {
         let mut maybe_done = false;
         loop {
             let error = match (self.transport)(cluster, request, Some(key)) {
-                Err(ClusterError::Refused(r)) if r.code == RefusalCode::Unavailable => {
+                Err(ClusterError::Refused(r))
+                    if matches!(r.code, RefusalCode::Unavailable | RefusalCode::Standby) =>
+                {
                     ClusterError::Refused(r)
                 }
                 Err(ClusterError::Refused(r)) => return Err(ClusterError::Refused(r)),

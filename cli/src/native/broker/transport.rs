@@ -41,7 +41,9 @@ impl From<CallError> for ClusterError {
         match error {
             CallError::Refused(refusal) => Self::Refused(refusal),
             CallError::TooLarge(_) => Self::Refused(Refusal::invalid(error.to_string())),
-            CallError::Unreachable { .. } => Self::Unreachable(error.to_string()),
+            CallError::Unreachable { .. } | CallError::NoLeader { .. } => {
+                Self::Unreachable(error.to_string())
+            }
             CallError::Lost { .. }
             | CallError::Garbage { .. }
             | CallError::Version { .. }

@@ -57,7 +57,19 @@ impl Session<'_> {
     }
 
     pub(super) fn takeover(&self) -> u8 {
-        sentences::NO_BACKUP.iter().for_each(|line| say(line));
+        let before = crate::controllers::all(self.context);
+        if before.len() < 2 {
+            sentences::NO_BACKUP.iter().for_each(|line| say(line));
+            return exit::FAILED;
+        }
+        let why = match self.context.ask(Request::HandOver { to: None }) {
+            Ok(_) if crate::controllers::until_another_leads(self.context, &before).is_some() => {
+                return exit::OK;
+            }
+            Ok(_) => "no other controller has taken the lead".to_owned(),
+            Err(e) => e.to_string(),
+        };
+        say(&format!("slurm_takeover error: {why}"));
         exit::FAILED
     }
 

@@ -205,7 +205,19 @@ impl Session<'_> {
     pub(super) fn ping(&self) -> u8 {
         let settings = self.settings();
         let host = settings.as_ref().map_or("", |s| s.host.as_str());
-        output::print(&config::ping(host, settings.is_some()));
+        let rows = match settings.is_some() {
+            true => crate::controllers::all(self.context),
+            false => Vec::new(),
+        };
+        if rows.is_empty() {
+            output::print(&config::ping(host, None, settings.is_some()));
+        }
+        let backups = rows.len().saturating_sub(1);
+        for (at, row) in rows.iter().enumerate() {
+            let backup = (at > 0).then_some((at, backups));
+            let is_heard = row.silent_ms < crate::controllers::HEARD_MS;
+            output::print(&config::ping(&row.name, backup, is_heard));
+        }
         if settings.is_some() {
             exit::OK
         } else {

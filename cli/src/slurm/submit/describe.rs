@@ -67,7 +67,9 @@ pub fn details(program: Program, job_options: &SubmitOptions) {
     if let Memory::PerNode(MiB(0)) = job_options.memory {
         debug("all memory of a node is asked for: it is taken whole".to_owned());
     }
-    debug(format!("the controller is asked at {}", cluster::find().display()));
+    let sockets = cluster::find();
+    let sockets: Vec<String> = sockets.iter().map(|s| s.display().to_string()).collect();
+    debug(format!("the controller is asked at {}", sockets.join(", ")));
 }
 
 #[cfg(test)]

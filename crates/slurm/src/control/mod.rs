@@ -97,7 +97,7 @@ words! {
     Show "show" 3 "records of jobs, nodes and all else",
     Shutdown "shutdown" 3 "refused: cosyd is stopped by the service manager",
     Suspend "suspend" 2 "stop running jobs for a while",
-    Takeover "takeover" 8 "refused: there is no second controller",
+    Takeover "takeover" 8 "have another controller lead",
     Token "token" 5 "refused: nobody needs one here",
     Top "top" 3 "put jobs before the others of their user",
     Uhold "uhold" 5 "hold as the user would",

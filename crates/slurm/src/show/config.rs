@@ -246,10 +246,16 @@ fn line(name: &str, value: &str) -> String {
     format!("{name:<23} = {value}\n")
 }
 
-/// The line of `scontrol ping`.
-pub fn ping(host: &str, up: bool) -> String {
+/// A line of `scontrol ping`: of the controller that leads, or of the backup of that number among so
+/// many, both from 1.
+pub fn ping(host: &str, backup: Option<(usize, usize)>, up: bool) -> String {
     let word = if up { "UP" } else { "DOWN" };
-    format!("Slurmctld(primary) at {} is {word}\n", or(host, "localhost"))
+    let role = match backup {
+        None => "primary".to_owned(),
+        Some((_, 1)) => "backup".to_owned(),
+        Some((number, _)) => format!("backup{number}"),
+    };
+    format!("Slurmctld({role}) at {} is {word}\n", or(host, "localhost"))
 }
 
 /// One licence of `scontrol show licenses`. 22.05 has no word for use outside of the cluster
@@ -388,7 +394,9 @@ mod tests {
         };
         let want = "LicenseName=lic Total=2 Used=1 Free=0 Reserved=0 Remote=no\n";
         assert_eq!(license(&outside, true), want);
-        assert_eq!(ping("vm", true), "Slurmctld(primary) at vm is UP\n");
-        assert_eq!(ping("", false), "Slurmctld(primary) at localhost is DOWN\n");
+        assert_eq!(ping("vm", None, true), "Slurmctld(primary) at vm is UP\n");
+        assert_eq!(ping("", None, false), "Slurmctld(primary) at localhost is DOWN\n");
+        assert_eq!(ping("b", Some((1, 1)), true), "Slurmctld(backup) at b is UP\n");
+        assert_eq!(ping("c", Some((2, 2)), false), "Slurmctld(backup2) at c is DOWN\n");
     }
 }

@@ -1,0 +1,186 @@
+//! Several controllers on one database: whoever fails, another goes on.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_model::api::{ControllerRole, Reply, Request};
+use cosy_model::{JobId, JobState};
+use cosy_postgres::Server;
+use cosy_tests::cluster::Controllers;
+use cosy_tests::{Client, Cluster, Options, script, wait};
+use nix::sys::signal::Signal;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// Two controllers, a node and a database.
+struct House {
+    cluster: Cluster,
+    server: Server,
+    _folder: TempDir,
+}
+
+fn house(lease: &str) -> Option<House> {
+    if cosy_postgres::programs().is_none() {
+        cosy_skip::not_installed("PostgreSQL's server is not installed");
+        return None;
+    }
+    let folder = cosy_postgres::own_temporary().unwrap();
+    let options = cosy_postgres::Options {
+        careless: true,
+        ends_with_thread: true,
+        ..Default::default()
+    };
+    let server = Server::start(&folder.path().join("a"), options).unwrap();
+    let controllers = Controllers {
+        databases: vec![server.connection(); 2],
+        store: format!("lease = \"{lease}\""),
+        ways: Vec::new(),
+    };
+    let options = Options {
+        controllers: Some(controllers),
+        ..Options::default()
+    };
+    Some(House {
+        cluster: Cluster::start(1, options),
+        server,
+        _folder: folder,
+    })
+}
+
+impl House {
+    /// Roles by name, as the controller behind that socket tells them.
+    fn roles(&self, at: usize) -> Vec<(String, ControllerRole)> {
+        let socket = self.cluster.sockets()[at].clone();
+        let reply =
+            Client::impatient(&socket).and_then(|mut client| client.ask(Request::Controllers));
+        match reply {
+            Ok(Reply::Controllers(rows)) => {
+                rows.into_iter().map(|row| (row.name, row.role)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Waits until that one leads and answers.
+    fn until_leads(&self, at: usize) {
+        let socket = self.cluster.sockets()[at].clone();
+        wait::until_true("that controller answers", || {
+            let pong = Client::impatient(&socket).and_then(|mut client| client.ask(Request::Ping));
+            matches!(pong, Ok(Reply::Pong { .. }))
+        });
+    }
+
+    /// Waits until that one stands by, as the leader says.
+    fn until_stands_by(&self, at: usize, leader: usize) {
+        let name = format!("c{}", at + 1);
+        wait::until_true("that controller stands by", || {
+            let roles = self.roles(leader);
+            roles.contains(&(name.clone(), ControllerRole::StandsBy))
+        });
+    }
+
+    /// A job that runs until its file is there, and the file.
+    fn held_job(&self) -> (JobId, PathBuf) {
+        let go = self.cluster.work().join("go");
+        let marks = self.cluster.work().join("ran");
+        let text = format!(
+            "echo ran >> {}; while [ ! -e {} ]; do sleep 0.05; done; exit 7",
+            marks.display(),
+            go.display()
+        );
+        let job = self.cluster.submit(&script(&self.cluster.work(), &text));
+        self.cluster.until_state(job, JobState::Running);
+        wait::until_true("it has begun", || marks.exists());
+        (job, go)
+    }
+
+    /// The held job goes on to its end, and has run once.
+    fn ends_once(&self, (job, go): (JobId, PathBuf)) {
+        fs::write(go, "").unwrap();
+        let row = self.cluster.until_end(job);
+        assert_eq!((row.outcome(), row.attempt), ((JobState::Failed, 7), 1));
+        let ran = fs::read_to_string(self.cluster.work().join("ran")).unwrap();
+        assert_eq!(ran, "ran\n");
+    }
+
+    fn submits(&self) -> JobId {
+        let said = self.cluster.run(&["csub", "--", "true"]).expect(0);
+        let id = said.out.trim().rsplit(' ').next().unwrap();
+        JobId(id.parse().unwrap())
+    }
+}
+
+#[test]
+fn another_controller_goes_on() {
+    let Some(mut h) = house("1s") else { return };
+    let first = (h.cluster.socket(), h.held_job());
+    let waits = h.cluster.run(&["csub", "-H", "--", "true"]).expect(0);
+    h.cluster.cosyd.kill();
+    // The command has the sockets of both, and finds who leads.
+    let next = h.submits();
+    assert!(waits.out.contains(&(next.0 - 1).to_string()), "{} {next}", waits.out);
+    h.until_leads(1);
+    assert_eq!(h.cluster.until_end(next).state, JobState::Completed);
+    assert_eq!(h.cluster.row(JobId(next.0 - 1)).state, JobState::Waiting);
+    // The former leader comes again, and stands by.
+    h.cluster.start_controller(0);
+    h.cluster.cosyd.await_ready();
+    h.until_stands_by(0, 1);
+    let mut client = Client::connect(&first.0).unwrap();
+    let Ok(Reply::Refused(refusal)) = client.ask(Request::Ping) else {
+        panic!("a standby answers");
+    };
+    assert_eq!(refusal.message, "controller c1 stands by; c2 leads");
+    h.ends_once(first.1);
+}
+
+#[test]
+fn the_lead_is_handed_over() {
+    let Some(h) = house("30s") else { return };
+    let held = h.held_job();
+    h.until_stands_by(1, 0);
+    let refused = h.cluster.run(&["cadm", "takeover", "c3"]).expect(1);
+    assert!(refused.err.contains("controller c3 does not stand by"), "{}", refused.err);
+    h.cluster.run(&["cadm", "takeover"]).expect(0);
+    h.until_leads(1);
+    h.until_stands_by(0, 1);
+    let said = h.cluster.run(&["cadm", "ping"]).expect(0).out;
+    assert!(said.contains("c2 leads") && said.contains("c1 stands by"), "{said}");
+    let said = h.cluster.run(&["scontrol", "ping"]).expect(0).out;
+    assert_eq!(said, "Slurmctld(primary) at c2 is UP\nSlurmctld(backup) at c1 is UP\n");
+    assert_eq!(h.cluster.until_end(h.submits()).state, JobState::Completed);
+    // And back, to the one that is named.
+    h.cluster.run(&["cadm", "takeover", "c1"]).expect(0);
+    h.until_leads(0);
+    h.ends_once(held);
+}
+
+#[test]
+fn a_leader_that_was_frozen_begins_anew() {
+    let Some(h) = house("1s") else { return };
+    let held = h.held_job();
+    h.until_stands_by(1, 0);
+    h.cluster.cosyd.signal(Signal::SIGSTOP);
+    h.until_leads(1);
+    let next = h.cluster.submit(&script(&h.cluster.work(), "exit 3"));
+    assert_eq!(h.cluster.until_end(next).outcome(), (JobState::Failed, 3));
+    h.cluster.cosyd.signal(Signal::SIGCONT);
+    h.until_stands_by(0, 1);
+    assert!(h.cluster.cosyd.log().contains("another controller leads"), "{}", h.cluster.logs());
+    h.ends_once(held);
+}
+
+#[test]
+fn what_a_server_keeps_decides_whether_a_controller_starts() {
+    let Some(mut h) = house("1s") else { return };
+    h.cluster.cosyd.kill();
+    let file = h.cluster.dir().join("cosy.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let asks = text.replace("lease = \"1s\"", "durability = \"replicated\"");
+    fs::write(&file, asks).unwrap();
+    h.cluster.start_controller(0);
+    assert!(!h.cluster.cosyd.try_ready());
+    let said = h.cluster.cosyd.last_words(5);
+    assert!(said.contains("durability = \"replicated\" asks for fsync = on"), "{said}");
+    assert!(h.server.sql("SELECT count(*) FROM leader").unwrap() == "1");
+}
