@@ -273,7 +273,7 @@ impl Writer {
                 expiry,
                 holder,
             } => {
-                let claims = Claims {
+                passage.ticket = self.ticket(&Claims {
                     key: passage.key.into(),
                     uid: passage.uid,
                     gid: passage.gid,
@@ -283,8 +283,7 @@ impl Writer {
                     holder,
                     seal: OsText::default(),
                     epoch: self.epoch,
-                };
-                passage.ticket = ticket::sign(&claims, &self.key);
+                });
                 self.hub.order(link, &passage_order(number, passage));
             }
             Effect::ResolveUser(_)
@@ -306,7 +305,7 @@ impl Writer {
     }
 
     fn sign(&self, allocation: &mut Allocation, expiry: Time, holder: String) {
-        let claims = Claims {
+        allocation.ticket = self.ticket(&Claims {
             key: allocation.key,
             uid: allocation.uid,
             gid: allocation.gid,
@@ -316,8 +315,11 @@ impl Writer {
             holder,
             seal: ticket::seal(allocation.key, &self.key),
             epoch: self.epoch,
-        };
-        allocation.ticket = ticket::sign(&claims, &self.key);
+        });
+    }
+
+    fn ticket(&self, claims: &Claims) -> OsText {
+        ticket::sign(claims, &self.key)
     }
 
     /// Adds script and variables of the submission.
