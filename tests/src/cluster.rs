@@ -183,7 +183,11 @@ impl Cluster {
         }
     }
 
-    /// Ports of all controllers.
+    /// Where nodes reach each controller, as ports of this host.
+    pub fn controller_ports(&self) -> Vec<u16> {
+        self.all_ports()
+    }
+
     fn all_ports(&self) -> Vec<u16> {
         std::iter::once(self.port)
             .chain(self.ports.iter().copied())
