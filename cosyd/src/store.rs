@@ -388,15 +388,6 @@ impl Store {
     fn number(&self, query: &str) -> Result<u64, StoreError> {
         self.sql(|c| c.query_row(query, params![], |r| r.get(0)))
     }
-
-    fn blobs_of(&self, table: &'static str, from: u64, to: u64) -> Result<Vec<JobRow>, StoreError> {
-        let blobs: Vec<Vec<u8>> = self.sql(|c| {
-            c.prepare_cached("SELECT row FROM jobs WHERE id >= ?1 AND id < ?2 ORDER BY id")?
-                .query_map(params![from, to], |r| r.get(0))?
-                .collect()
-        })?;
-        blobs.iter().map(|b| decode(table, b)).collect()
-    }
 }
 
 /// The number of the schema; 0 where there are no tables yet.

@@ -3,7 +3,7 @@
 use super::outcomes::Outcomes;
 use super::rows::decode;
 use super::set_aside::{Table, Unit, Unreadable};
-use super::sql::{FromColumn, OptionalExtension, params};
+use super::sql::{self, FromColumn, OptionalExtension, params};
 use super::{Store, StoreError};
 use cosy_control::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PolicyRow, SubmissionRow,
@@ -11,6 +11,7 @@ use cosy_control::{
 use cosy_model::api::JobRef;
 use cosy_model::{JobId, LicenseUse, QueueState, Time, Uid, limits};
 use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Store {
     /// Everything that still lives and is not set aside, and what of it cannot be read.
@@ -96,24 +97,38 @@ impl Store {
             |base| Unit::Submission(JobId(base)),
             bad,
         )?;
-        let mut submissions = Vec::with_capacity(found.len());
         let mut jobs: Vec<JobRow> = Vec::new();
+        let mut broken: BTreeMap<u64, String> = BTreeMap::new();
+        self.sql(|c| {
+            // CROSS: live submissions are few, and each has its jobs side by side.
+            let mut query = c.prepare(
+                "SELECT l.base, j.row FROM live_submissions l
+                 CROSS JOIN submissions s ON s.base = l.base
+                 CROSS JOIN jobs j ON j.id >= s.base AND j.id < s.base + s.ids
+                 ORDER BY l.base, j.id",
+            )?;
+            let mut rows = query.query(params![])?;
+            let mut read = |r: &sql::Row<'_>| {
+                match decode("jobs", r.bytes(1)?) {
+                    Ok(row) => jobs.push(row),
+                    Err(e) => drop(broken.insert(r.get(0)?, e.to_string())),
+                }
+                Ok(())
+            };
+            while rows.next_with(&mut read)?.is_some() {}
+            Ok(())
+        })?;
+        let mut submissions = Vec::with_capacity(found.len());
         for row in found {
-            match self.blobs_of("jobs", row.base.0, row.base.0.saturating_add(row.ids())) {
-                Ok(rows) => {
-                    jobs.extend(rows);
-                    submissions.push(row);
-                }
-                Err(e @ StoreError::Row { .. }) => {
-                    bad.push((Unit::Submission(row.base), e.to_string()));
-                }
-                Err(
-                    e @ (StoreError::Sql { .. }
-                    | StoreError::Archive { .. }
-                    | StoreError::Deposed
-                    | StoreError::TooNew { .. }),
-                ) => return Err(e),
+            match broken.remove(&row.base.0) {
+                Some(why) => bad.push((Unit::Submission(row.base), why)),
+                None => submissions.push(row),
             }
+        }
+        if !bad.is_empty() {
+            // Jobs of what cannot be read go with it.
+            let whole: BTreeSet<JobId> = submissions.iter().map(|row| row.base).collect();
+            jobs.retain(|job| whole.contains(&job.base));
         }
         Ok((submissions, jobs))
     }
