@@ -1309,7 +1309,8 @@ fn on_a_server() {
     if cosy_postgres::programs().is_none() {
         return cosy_skip::not_installed("PostgreSQL's server is not installed");
     }
-    let all: [(&str, fn(New)); 18] = [
+    type Test = fn(New);
+    let all: [(&str, Test); 18] = [
         ("history_is_text", history_is_text_in),
         ("what_is_saved_is_loaded", what_is_saved_is_loaded_in),
         ("an_empty_store_gives_the_first_ids", an_empty_store_gives_the_first_ids_in),

@@ -13,10 +13,8 @@ pub use place::{Place, Settings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use tokio::runtime::Runtime;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Socket};
@@ -28,19 +26,22 @@ const REMEMBERED: usize = 500;
 
 type Boxed = Box<dyn ToSql + Sync + Send>;
 type Prepared = tokio_postgres::Statement;
-type Reply = std::result::Result<u64, tokio_postgres::Error>;
-type Sent<'c> = Pin<Box<dyn Future<Output = Reply> + 'c>>;
 
 /// SQLSTATE of a transaction of a leader that was deposed, or whose row was claimed.
 pub const DEPOSED: &str = "CY001";
+
+/// A statement with its values.
+type KeptBack = (String, Vec<OwnedValue>);
 
 /// A connection to the server.
 pub struct Connection {
     runtime: Runtime,
     client: Client,
     statements: RefCell<BTreeMap<String, Prepared>>,
+    /// Numbers of statements that are carried out by name; they are few.
+    named: RefCell<BTreeMap<String, usize>>,
     /// What is kept back until the transaction ends; `None` outside of one.
-    kept_back: RefCell<Option<Vec<(String, Vec<OwnedValue>)>>>,
+    kept_back: RefCell<Option<Vec<KeptBack>>>,
     /// Streams that are open; each is inside of those before.
     streams: Cell<usize>,
     /// The epoch in which alone transactions are carried out.
@@ -65,6 +66,7 @@ impl Connection {
             runtime,
             client,
             statements: RefCell::default(),
+            named: RefCell::default(),
             kept_back: RefCell::default(),
             streams: Cell::new(0),
             fence: None,
@@ -146,40 +148,41 @@ impl Connection {
         self.warned.load(Ordering::Relaxed)
     }
 
-    /// Sends all that is kept back, and what ends the transaction with it where it is the last.
+    /// Sends all that is kept back, and what ends the transaction with it where it is the last: as one
+    /// text of statements that the server has made ready, which costs it least.
     fn flush(&self, last: bool) -> Result<()> {
-        let Some(mut items) = self.kept_back.borrow_mut().as_mut().map(std::mem::take) else {
+        let Some(items) = self.kept_back.borrow_mut().as_mut().map(std::mem::take) else {
             return Ok(());
         };
-        if last {
-            items.push(("COMMIT".to_owned(), Vec::new()));
-        }
-        if items.is_empty() {
-            return Ok(());
-        }
-        let mut ready = Vec::with_capacity(items.len());
+        let mut text = String::with_capacity(items.len() * 200);
         for (sql, values) in items {
-            let plain = matches!(sql.as_str(), "BEGIN" | "COMMIT");
-            ready.push(match plain {
-                true => (None, sql, Vec::new()),
-                false => {
-                    let prepared = self.prepared(&sql, &values)?;
-                    let params = boxed(&prepared, values)?;
-                    (Some(prepared), sql, params)
+            match sql.as_str() {
+                "BEGIN" => text.push_str("BEGIN;"),
+                _ => {
+                    let name = self.named(&sql)?;
+                    dialect::execute(&mut text, name, &values);
                 }
-            });
+            }
         }
-        let sent = ready
-            .into_iter()
-            .map(|(prepared, sql, params)| -> Sent<'_> {
-                Box::pin(async move {
-                    match prepared {
-                        Some(prepared) => self.client.execute_raw(&prepared, params).await,
-                        None => self.client.batch_execute(&sql).await.map(|()| 0),
-                    }
-                })
-            });
-        Ok(self.runtime.block_on(in_order(sent.collect()))?)
+        if last {
+            text.push_str("COMMIT");
+        }
+        match text.is_empty() {
+            true => Ok(()),
+            false => Ok(self.runtime.block_on(self.client.batch_execute(&text))?),
+        }
+    }
+
+    /// The number of a statement that the server has made ready under a name.
+    fn named(&self, sql: &str) -> Result<usize> {
+        if let Some(number) = self.named.borrow().get(sql) {
+            return Ok(*number);
+        }
+        let number = self.named.borrow().len();
+        let text = format!("PREPARE cosy{number} AS {}", dialect::statement(sql));
+        self.runtime.block_on(self.client.batch_execute(&text))?;
+        self.named.borrow_mut().insert(sql.to_owned(), number);
+        Ok(number)
     }
 
     fn prepared(&self, sql: &str, values: &[OwnedValue]) -> Result<Prepared> {
@@ -220,41 +223,6 @@ pub fn is_lost(error: &Error) -> bool {
 /// Whether another leads by now.
 pub fn is_deposed(error: &Error) -> bool {
     matches!(error, Error::Postgres(e) if e.code().is_some_and(|code| code.code() == DEPOSED))
-}
-
-/// Sends all in order, and waits for all answers, which come in that order.
-async fn in_order(mut sent: Vec<Sent<'_>>) -> std::result::Result<(), tokio_postgres::Error> {
-    let mut begun = false;
-    let (mut next, mut failed) = (0, None);
-    poll_fn(|context| {
-        // At first all of them, which sends them; then the first that has no answer yet.
-        let mut replies: Vec<Option<Reply>> = Vec::new();
-        if !begun {
-            begun = true;
-            let poll = |one: &mut Sent<'_>| match one.as_mut().poll(context) {
-                Poll::Ready(reply) => Some(reply),
-                Poll::Pending => None,
-            };
-            replies = sent.iter_mut().map(poll).collect();
-        }
-        let mut early = replies.into_iter();
-        while let Some(one) = sent.get_mut(next) {
-            let reply = match early.next().flatten() {
-                Some(reply) => reply,
-                None => match one.as_mut().poll(context) {
-                    Poll::Ready(reply) => reply,
-                    Poll::Pending => return Poll::Pending,
-                },
-            };
-            next += 1;
-            if let Err(e) = reply {
-                failed.get_or_insert(e);
-            }
-        }
-        Poll::Ready(())
-    })
-    .await;
-    failed.map_or(Ok(()), Err)
 }
 
 fn type_of(value: &OwnedValue) -> Type {

@@ -1,5 +1,6 @@
 //! Statements and tables as PostgreSQL wants them, out of those that SQLite reads.
 
+use super::super::OwnedValue;
 use std::fmt::Write;
 
 /// First statement of a transaction beside the leader's batches: fails when another leads by now.
@@ -70,6 +71,52 @@ pub fn statement(sql: &str) -> String {
     text.replace(" CROSS JOIN ", " JOIN ")
 }
 
+/// Adds the text that carries out the statement of that number with these values.
+pub fn execute(text: &mut String, number: usize, values: &[OwnedValue]) {
+    let _ = write!(text, "EXECUTE cosy{number}");
+    for (at, value) in values.iter().enumerate() {
+        text.push(if at == 0 { '(' } else { ',' });
+        literal(text, value);
+    }
+    text.push_str(if values.is_empty() { ";" } else { ");" });
+}
+
+/// A value as PostgreSQL reads it in a statement, whatever its text has in it.
+fn literal(text: &mut String, value: &OwnedValue) {
+    match value {
+        OwnedValue::Null => text.push_str("NULL"),
+        OwnedValue::Integer(n) => {
+            let _ = write!(text, "{n}");
+        }
+        OwnedValue::Text(of) => {
+            text.push_str("E'");
+            for c in of.chars() {
+                match c {
+                    // PostgreSQL has no such character in texts.
+                    '\0' => text.push('\u{fffd}'),
+                    '\'' => text.push_str("''"),
+                    '\\' => text.push_str("\\\\"),
+                    c => text.push(c),
+                }
+            }
+            text.push('\'');
+        }
+        OwnedValue::Blob(bytes) => {
+            const DIGITS: [char; 16] = [
+                '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+            ];
+            text.push_str("'\\x");
+            text.reserve(2 * bytes.len());
+            for byte in bytes {
+                for half in [byte >> 4, byte & 15] {
+                    text.push(DIGITS.get(usize::from(half)).copied().unwrap_or('0'));
+                }
+            }
+            text.push('\'');
+        }
+    }
+}
+
 /// A step of the tables' history as PostgreSQL takes it.
 pub fn migration(step: &str) -> String {
     let mut text = String::with_capacity(step.len());
@@ -116,6 +163,24 @@ mod tests {
     fn parameters() {
         assert_eq!(statement("a = ?2 AND b = ?1"), "a = $2 AND b = $1");
         assert_eq!(statement("a = ? AND b = '?' AND c = ?"), "a = $1 AND b = '?' AND c = $2");
+    }
+
+    #[test]
+    fn values_stay_values() {
+        let text = |of: &str| OwnedValue::Text(of.to_owned());
+        let all = [
+            text("o'$1\\'; DROP TABLE t; --\0"),
+            OwnedValue::Integer(i64::MIN),
+            OwnedValue::Blob(vec![1, 255]),
+            OwnedValue::Null,
+        ];
+        let mut said = String::new();
+        execute(&mut said, 7, &all);
+        execute(&mut said, 8, &[]);
+        assert_eq!(
+            said,
+            "EXECUTE cosy7(E'o''$1\\\\''; DROP TABLE t; --\u{fffd}',-9223372036854775808,'\\x01ff',NULL);EXECUTE cosy8;"
+        );
     }
 
     #[test]

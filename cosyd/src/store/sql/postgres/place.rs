@@ -28,7 +28,7 @@ pub struct Settings {
 /// How a server is connected to.
 #[derive(Clone)]
 pub struct Place {
-    config: Config,
+    config: Arc<Config>,
     tls: Option<tls::Connector>,
 }
 
@@ -89,6 +89,7 @@ impl Place {
             .keepalives_idle(SILENCE)
             .keepalives_interval(Duration::from_secs(1))
             .keepalives_retries(3);
+        let config = Arc::new(config);
         Ok(Self { config, tls })
     }
 
@@ -97,7 +98,7 @@ impl Place {
     /// # Errors
     /// Nobody is there, nobody is let in, or no server takes writes where `writes`.
     pub async fn connect(&self, writes: bool, warned: Arc<AtomicBool>) -> Result<Client> {
-        let mut config = self.config.clone();
+        let mut config = Config::clone(&self.config);
         if writes {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
