@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench bench-counts fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
+.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench bench-counts fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-postgres need-python need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -84,6 +84,16 @@ need-mpi:
 	  { apt-get update -q && apt-get install -y -q --no-install-recommends $(MPI); } || true; \
 	fi
 
+# Several controllers share a PostgreSQL database: tests start servers of their own. Without it they say
+# that they were skipped.
+need-postgres:
+	@if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then \
+	  echo "no PostgreSQL server: installing it"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf; \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends postgresql; } || true; \
+	fi
+
 # Tools written for Slurm are tried as their packages install them. Without a Python that
 # makes environments those tests say that they were skipped.
 need-python:
@@ -116,7 +126,7 @@ demo: build
 	@"$(RELEASE)/cosy" dev --nodes 4 --cores 2 -- demo/demo.sh
 
 # The runner's own closing lines come last.
-test: need-cargo need-cc need-mpi need-python
+test: need-cargo need-cc need-mpi need-postgres need-python
 	cargo build $(CARGO_FLAGS) --workspace --bins
 	@export COSY_SKIPPED="$(abspath $(TARGET))/skipped-tests"; rm -f "$$COSY_SKIPPED"; \
 	trap 'test ! -s "$$COSY_SKIPPED" || { echo "tests that showed nothing on this machine, or not all:"; sort -u "$$COSY_SKIPPED"; }' EXIT; \
