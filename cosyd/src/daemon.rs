@@ -87,7 +87,13 @@ pub fn run(options: &Options, config: Config) -> anyhow::Result<()> {
         .build()
         .context("no event loop")?;
     let mut signals = runtime.block_on(async { Signals::new(options) })?;
-    let started = runtime.block_on(start_with_room(options, config, &mut signals))?;
+    let started = match runtime.block_on(start_with_room(options, config, &mut signals)) {
+        Err(e) if e.is::<standby_start::LeadLost>() => {
+            tracing::warn!("{e}");
+            return begin_anew(&signals);
+        }
+        started => started?,
+    };
     let Some(mut local) = started else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 
 use crate::config::Durability;
 use crate::store::{Location, Settings, Store};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use tokio::sync::oneshot;
 
 /// Looks at the server's settings, says what holds, and refuses where more was asked for.
@@ -22,7 +22,10 @@ pub(crate) async fn check(location: Location, asked: Durability) -> anyhow::Resu
         .await
         .context("the settings of the database are not known")?
     {
-        Ok(settings) => judge(&settings, asked),
+        Ok(settings) => {
+            say(&settings, asked);
+            judge(&settings, asked).map_err(|why| anyhow!(why))
+        }
         Err(e) => {
             tracing::error!("{e}; it is waited for");
             Ok(())
@@ -30,37 +33,53 @@ pub(crate) async fn check(location: Location, asked: Durability) -> anyhow::Resu
     }
 }
 
-fn judge(settings: &Settings, asked: Durability) -> anyhow::Result<()> {
-    let on = |value: &str| value == "on";
-    for (name, value) in [
+/// What the server does not do that a lost power supply does not forgive.
+fn careless(settings: &Settings) -> impl Iterator<Item = String> {
+    let all = [
         ("fsync", &settings.fsync),
         ("full_page_writes", &settings.full_page_writes),
-    ] {
-        if !on(value) {
-            let what = format!(
-                "the database has {name} = {value}: what was answered is lost when its host loses power"
-            );
-            if asked == Durability::Replicated {
-                bail!("{what}; durability = \"replicated\" asks for {name} = on");
-            }
-            tracing::error!("{what}");
-        }
+    ];
+    all.into_iter().filter(|(_, value)| *value != "on").map(|(name, value)| {
+        format!(
+            "the database has {name} = {value}: what was answered is lost when its host loses power"
+        )
+    })
+}
+
+/// Whether the settings keep what is asked for.
+///
+/// # Errors
+/// In one sentence: what they lack, and what would work.
+pub(crate) fn judge(settings: &Settings, asked: Durability) -> Result<(), String> {
+    if asked == Durability::Local {
+        return Ok(());
     }
-    let replicated = !settings.standby_names.is_empty();
-    match (asked, replicated) {
-        (Durability::Replicated, false) => bail!(
-            "durability = \"replicated\" asks for a database that waits for a second one, and its synchronous_standby_names is empty: set it, or say durability = \"local\""
+    if let Some(what) = careless(settings).next() {
+        return Err(format!(
+            "{what}; durability = \"replicated\" asks for fsync = on and full_page_writes = on"
+        ));
+    }
+    match settings.standby_names.is_empty() {
+        true => Err(
+            "durability = \"replicated\" asks for a database that waits for a second one, and its synchronous_standby_names is empty: set it, or say durability = \"local\"".to_owned(),
         ),
-        (_, true) => tracing::info!(
-            "what is answered is on the disks of two servers (synchronous_standby_names = '{}', {} connected)",
-            settings.standby_names,
-            settings.standbys
-        ),
-        (Durability::Local, false) => tracing::warn!(
+        false => Ok(()),
+    }
+}
+
+/// Says in the log what holds.
+fn say(settings: &Settings, asked: Durability) {
+    careless(settings).for_each(|what| tracing::error!("{what}"));
+    match (asked, settings.standby_names.as_str()) {
+        (Durability::Local, "") => tracing::warn!(
             "what is answered is on the disk of one server (synchronous_standby_names is empty): what that server has acknowledged and not sent on is lost with it"
         ),
+        (Durability::Replicated, "") => {}
+        (_, names) => tracing::info!(
+            "what is answered is on the disks of two servers (synchronous_standby_names = '{names}', {} connected)",
+            settings.standbys
+        ),
     }
-    Ok(())
 }
 
 #[cfg(test)]

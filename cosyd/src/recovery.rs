@@ -19,6 +19,7 @@ use nix::unistd::{ForkResult, fork};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 /// Most rows that one start sets aside because the controller fails at them: beyond that the
 /// rows are not what is wrong.
@@ -185,7 +186,9 @@ fn set_aside(store: &mut Store, unit: &Unit, why: &str) -> Result<(), StoreError
 impl Recovery<'_> {
     fn take_up(&self, store: &mut Store) -> anyhow::Result<Recovered> {
         for _ in 0..=MOST_FAULTS {
+            let begun = Instant::now();
             let loaded = readable(store)?;
+            let read = begun.elapsed();
             let now = clock::moment();
             let tried = match self.trial {
                 TrialPlace::Here => Ok(()),
@@ -194,6 +197,8 @@ impl Recovery<'_> {
             let begin = || (self.begin)(self.config.clone(), loaded, now);
             let failed = match tried.and_then(|()| caught(begin)) {
                 Ok(taken) => {
+                    let whole = begun.elapsed();
+                    tracing::info!("the store was read in {read:.0?} and taken up in {whole:.0?}");
                     remind(store)?;
                     return Ok(taken);
                 }

@@ -12,6 +12,8 @@
 
 use crate::clients::lock;
 use crate::clock;
+use crate::config::Durability;
+use crate::durability;
 use crate::store::lead::{Candidate, Lead, Look};
 use crate::store::{Location, Store, StoreError};
 use cosy_lease::{Contender, Decision};
@@ -117,6 +119,8 @@ pub struct Contest {
     pub location: Location,
     /// Who contends.
     pub candidate: Candidate,
+    /// What the database must promise for the lead to be taken.
+    pub durability: Durability,
     /// What others are told meanwhile.
     pub standby: Arc<Standby>,
     /// The way to the daemon.
@@ -157,6 +161,11 @@ impl Contest {
     fn contend(&self, contender: &mut Contender) -> Result<Option<(Store, Lead)>, StoreError> {
         let mut store = Store::open_at(&self.location)?;
         let mut said: Option<Instant> = None;
+        // It is asked anew before the lead is taken: settings change, and servers.
+        let promises = |store: &Store| {
+            let settings = store.settings()?;
+            durability::judge(&settings, self.durability).map_err(StoreError::Promise)
+        };
         loop {
             let look = store.look()?;
             let now = clock::since_boot();
@@ -175,7 +184,10 @@ impl Contest {
                     }
                     continue;
                 }
-                Decision::Take { seen } => store.take(&self.candidate, seen)?,
+                Decision::Take { seen } => {
+                    promises(&store)?;
+                    store.take(&self.candidate, seen)?
+                }
                 Decision::Mine { epoch } => store.claim_own(&self.candidate, epoch)?,
             };
             if let Some(lead) = lead {

@@ -19,6 +19,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long the store may take to be given away.
 const GIVE: Duration = Duration::from_secs(30);
 
+/// Another controller took the lead before this one had taken up what is in the database.
+#[derive(Debug, thiserror::Error)]
+#[error("the lead was lost before it was taken up")]
+pub(crate) struct LeadLost;
+
 /// Stands by, then leads; `None`: it was told to stop while it stood by.
 pub(crate) async fn start(house: House, signals: &mut Signals) -> anyhow::Result<Option<Running>> {
     let Some(server) = house.config.daemon.postgres.clone() else {
@@ -40,6 +45,7 @@ pub(crate) async fn start(house: House, signals: &mut Signals) -> anyhow::Result
             address: own.address.clone(),
             times: times(server.lease),
         },
+        durability: server.durability,
         standby,
         words,
         asks: asked,
@@ -59,7 +65,7 @@ pub(crate) async fn start(house: House, signals: &mut Signals) -> anyhow::Result
         }
     };
     let Some(Word::Took { epoch, location }) = word else {
-        bail!("the lead was lost before it was taken up");
+        bail!(LeadLost);
     };
     status(&format!("controller {} takes up the store, epoch {epoch}", own.name));
     let (house, recovered) = recover(house, location.clone()).await?;
@@ -123,7 +129,7 @@ async fn recover(mut house: House, location: Location) -> anyhow::Result<(House,
 /// The store in whose name the lead was taken.
 async fn give(asks: Sender<crate::standby::Give>) -> anyhow::Result<Store> {
     let (give, given) = sync_channel(1);
-    asks.send(give).ok().context("the lead was lost")?;
+    asks.send(give).map_err(|_| LeadLost)?;
     let store = tokio::task::spawn_blocking(move || given.recv_timeout(GIVE)).await?;
-    store.context("the lead was lost")
+    Ok(store.map_err(|_| LeadLost)?)
 }

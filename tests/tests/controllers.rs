@@ -181,6 +181,9 @@ fn what_a_server_keeps_decides_whether_a_controller_starts() {
     h.cluster.start_controller(0);
     assert!(!h.cluster.cosyd.try_ready());
     let said = h.cluster.cosyd.last_words(5);
-    assert!(said.contains("durability = \"replicated\" asks for fsync = on"), "{said}");
+    assert!(
+        said.contains("durability = \"replicated\" asks for fsync = on and full_page_writes = on"),
+        "{said}"
+    );
     assert!(h.server.sql("SELECT count(*) FROM leader").unwrap() == "1");
 }

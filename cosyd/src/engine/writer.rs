@@ -371,6 +371,7 @@ fn short(e: &StoreError) -> String {
         StoreError::Row { .. }
         | StoreError::Archive { .. }
         | StoreError::Deposed
+        | StoreError::Promise(_)
         | StoreError::TooNew { .. } => e.to_string(),
     }
 }

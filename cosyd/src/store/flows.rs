@@ -57,6 +57,7 @@ impl Store {
                     e @ (StoreError::Sql { .. }
                     | StoreError::Archive { .. }
                     | StoreError::Deposed
+                    | StoreError::Promise(_)
                     | StoreError::TooNew { .. }),
                 ) => return Err(e),
             }

@@ -498,7 +498,9 @@ impl StoreError {
         match self {
             Self::Deposed => true,
             Self::Sql { source, .. } => postgres::is_deposed(source),
-            Self::Row { .. } | Self::Archive { .. } | Self::TooNew { .. } => false,
+            Self::Row { .. } | Self::Archive { .. } | Self::Promise(_) | Self::TooNew { .. } => {
+                false
+            }
         }
     }
 }

@@ -32,6 +32,9 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// The database keeps less than the configuration asks for.
+    #[error("{0}")]
+    Promise(String),
     /// Another controller leads.
     #[error("another controller leads by now")]
     Deposed,
