@@ -504,3 +504,6 @@ impl StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,3 +34,16 @@ pub fn database() -> Location {
         }
     })
 }
+
+/// The socket of the server, which runs.
+pub fn socket() -> std::path::PathBuf {
+    SERVER.with_borrow(|kept| {
+        let (server, _, _) = kept.as_ref().unwrap();
+        server.directory().join(".s.PGSQL.5432")
+    })
+}
+
+/// Name of the database that was made last.
+pub fn latest_database() -> String {
+    SERVER.with_borrow(|kept| format!("t{}", kept.as_ref().unwrap().2))
+}
