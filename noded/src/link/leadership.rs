@@ -186,6 +186,18 @@ mod tests {
         assert!(matches!(several.take_up(1, 0).await, Err(LinkError::Deposed { .. })));
     }
 
+    /// Which cannot be; the later word is obeyed, as where one leader comes again elsewhere.
+    #[tokio::test]
+    async fn of_two_in_one_epoch_the_later_is_obeyed() {
+        let (_dir, leadership) = leadership(true);
+        let mut obeyed = ObeyedLink::new(leadership.clone());
+        let first = leadership.take_up(0, 5).await.unwrap();
+        let second = leadership.take_up(1, 5).await.unwrap();
+        leadership.superseded(first).await;
+        assert!(obeyed.begins(first) && obeyed.begins(second));
+        assert!(obeyed.obeys(second) && !obeyed.obeys(first));
+    }
+
     #[tokio::test]
     async fn an_epoch_that_cannot_be_kept_does_not_lead() {
         let (dir, leadership) = leadership(true);

@@ -381,7 +381,9 @@ impl Bench {
     }
 
     pub fn next_report(&mut self) -> NodeReport {
+        let until = Instant::now() + DEADLINE;
         loop {
+            assert!(Instant::now() < until, "no report in time; before: {:?}", self.backlog);
             match self.next_from_link() {
                 NodeReport::Heartbeat | NodeReport::Figures(_) => {}
                 report => return report,
