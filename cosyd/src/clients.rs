@@ -16,7 +16,7 @@ mod users;
 pub use frames::{Encoded, encode, send};
 use frames::{ReadEnd, count, encode_with, hung_up, read, room_for, understand};
 pub(crate) use lock::lock;
-pub use services::{Budgets, Pools, Services, Times};
+pub use services::{Answering, Budgets, Pools, Services, Times};
 
 use crate::budget::{Requester, Share};
 use crate::conversation::{Conversation, attends};
@@ -33,7 +33,7 @@ use cosy_proto::keys::{JoinToken, random_hex, sha256_hex};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 /// Commands that a standby talks with at once.
 const STANDBY_CONNECTIONS: usize = 256;
@@ -45,9 +45,6 @@ const SMALL_FRAME: usize = 16 << 10;
 const LARGE_BYTES: usize = 256 << 10;
 /// Number of values beyond which a request is decoded on a thread of its own.
 const LARGE_VALUES: usize = 10_000;
-
-/// Who answers commands: nobody but the standby, until this controller leads.
-pub type Answering = watch::Receiver<Option<Arc<Services>>>;
 
 /// Takes commands until the listener fails.
 pub async fn serve(listener: UnixListener, answering: Answering, standby: Arc<Standby>) {

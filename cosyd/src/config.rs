@@ -20,6 +20,7 @@ mod values;
 use crate::archiver::Retention;
 use crate::store::Location;
 use crate::submit::{SubmitPolicy, load};
+use controllers::Controller;
 pub use controllers::ControllerEntry;
 pub use cosy_config::Faults;
 use cosy_config::{Check, Size};
@@ -168,20 +169,6 @@ struct Cluster {
     first_job_id: Option<Spanned<u64>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Controller {
-    name: Option<Spanned<String>>,
-    address: Option<Spanned<String>>,
-    state_dir: PathBuf,
-    socket: PathBuf,
-    listen: Option<Spanned<String>>,
-    key: Option<PathBuf>,
-    log: Option<String>,
-    connections_per_user: Option<Spanned<u64>>,
-    memory_limit: Option<Spanned<Size>>,
-}
-
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Users {
@@ -286,7 +273,7 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
             submit,
             retention,
         }),
-        Some(_) | None => Err(check.into_faults()),
+        _ => Err(check.into_faults()),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::background::{self, Background, InForce, Workers};
 use crate::clients::{self, Budgets, Pools, Services, Times};
 use crate::config::{self, Config, DaemonConfig};
 use crate::current_work::{LastCrash, WorkPage};
+use crate::end::End;
 use crate::engine::{self, Input, Parts};
 use crate::house;
 use crate::hub::Hub;
@@ -61,17 +62,6 @@ pub struct Options {
     pub ready_fd: Option<i32>,
     /// A pipe whose end stops the daemon.
     pub lifeline_fd: Option<i32>,
-}
-
-/// How the daemon's work ends.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum End {
-    /// It was told to stop.
-    Stop,
-    /// The lead is laid down, for that controller first if one is named; then it begins anew.
-    HandOver(String),
-    /// Another controller leads: it begins anew, at once, and says nothing more to anybody.
-    Deposed,
 }
 
 /// Runs the daemon until it is told to stop.
@@ -314,6 +304,16 @@ pub(crate) struct Taken {
     pub epoch: u64,
 }
 
+/// What of the configuration may change while the daemon runs.
+fn in_force(config: Config, database: &Location) -> anyhow::Result<InForce> {
+    Ok(InForce {
+        cluster: Arc::new(Mutex::new(config.cluster)),
+        gate: Arc::new(Gate::new(config.submit)),
+        archiver: Archiver::start(database.clone(), config.retention)?,
+        memory: Memory::watched(config.daemon.memory_limit)?,
+    })
+}
+
 /// Begins the work of the controller that answers.
 pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<Running> {
     let House {
@@ -324,22 +324,12 @@ pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<
         lock,
         ..
     } = house;
-    let Config {
-        daemon,
-        cluster,
-        submit,
-        retention,
-    } = config;
     let Recovered { controller, first } = taken.recovered;
     let database = taken.location;
     allocator::give_free_memory_back();
-    log_start(&cluster, controller.live_jobs());
-    let in_force = InForce {
-        cluster: Arc::new(Mutex::new(cluster)),
-        gate: Arc::new(Gate::new(submit)),
-        archiver: Archiver::start(database.clone(), retention)?,
-        memory: Memory::watched(daemon.memory_limit)?,
-    };
+    log_start(&config.cluster, controller.live_jobs());
+    let daemon = config.daemon.clone();
+    let in_force = in_force(config, &database)?;
     let hub = Arc::new(Hub::default());
     let inputs = mpsc::channel(MAILBOX);
     let core = inputs.0.clone();
@@ -377,7 +367,7 @@ pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<
         end: end.clone(),
         next: next.clone(),
     })?;
-    let services = Arc::new(Services {
+    let services = Services {
         core: core.clone(),
         hub: hub.clone(),
         cluster: in_force.cluster.clone(),
@@ -394,8 +384,8 @@ pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<
         gate: in_force.gate.clone(),
         epoch: taken.epoch,
         end,
-    });
-    doors.lead(services, &key);
+    };
+    doors.lead(Arc::new(services), &key);
     tokio::spawn(ticks::wake(core.clone(), wake));
     Ok(Running {
         engine,

@@ -28,7 +28,7 @@ mod writer;
 use crate::background::Background;
 use crate::clock;
 use crate::current_work::{CurrentWork, WorkPage};
-use crate::daemon::End;
+use crate::end::End;
 use crate::fair_queue::{FairQueue, is_large};
 use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;

@@ -17,6 +17,7 @@ pub mod daemon;
 mod deadline;
 pub mod directory;
 mod durability;
+pub mod end;
 pub mod engine;
 pub mod fair_queue;
 pub mod faults;

@@ -104,9 +104,8 @@ pub async fn serve(
                     tracing::debug!("{from}: too many connections from there");
                     continue;
                 };
-                let acceptor = acceptor.clone();
-                let met = meet(stream, from.ip(), acceptor, place, boards.clone(), standby.clone());
-                tokio::spawn(met);
+                let way = (boards.clone(), standby.clone());
+                tokio::spawn(meet(stream, from.ip(), acceptor.clone(), place, way));
             }
             Err(e) => {
                 tracing::warn!("a node could not connect: {e}");
@@ -199,8 +198,7 @@ async fn meet(
     address: IpAddr,
     acceptor: TlsAcceptor,
     mut place: Place,
-    boards: Boards,
-    standby: Arc<Standby>,
+    (boards, standby): (Boards, Arc<Standby>),
 ) {
     let times = boards
         .borrow()

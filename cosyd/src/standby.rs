@@ -10,18 +10,17 @@
 //! What always holds: it changes nothing in the store but who stands by; a process that has led and
 //! leads no more begins anew.
 
-use crate::clients::lock;
 use crate::clock;
 use crate::config::Durability;
 use crate::durability;
 use crate::store::lead::{Candidate, Lead, Look};
 use crate::store::{Location, Store, StoreError};
 use cosy_lease::{Contender, Decision};
-use cosy_model::api::{ControllerRole, ControllerRow};
+use cosy_model::api::ControllerRow;
 use cosy_model::{Refusal, RefusalCode};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -57,9 +56,13 @@ impl Standby {
         })
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Why nothing is changed here.
     pub fn refusal(&self) -> Refusal {
-        let text = match &lock(&self.state).leader {
+        let text = match &self.state().leader {
             Some((leader, _)) if *leader != self.name => {
                 format!("controller {} stands by; {leader} leads", self.name)
             }
@@ -70,23 +73,23 @@ impl Standby {
 
     /// Where nodes find the leader.
     pub fn leader_address(&self) -> Option<String> {
-        let state = lock(&self.state);
+        let state = self.state();
         state.leader.as_ref().map(|(_, address)| address.clone())
     }
 
     /// Whether a key is a node's.
     pub fn knows(&self, key: &str) -> bool {
-        lock(&self.state).keys.contains(key)
+        self.state().keys.contains(key)
     }
 
     /// All controllers, as the database had them last.
     pub fn controllers(&self) -> Vec<ControllerRow> {
-        lock(&self.state).controllers.clone()
+        self.state().controllers.clone()
     }
 
     fn has_seen(&self, look: &Look) {
         let leader = (!look.holder.is_empty()).then(|| (look.holder.clone(), look.address.clone()));
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         if state.leader != leader
             && let Some((name, _)) = &leader
             && *name != self.name
@@ -101,9 +104,9 @@ impl Standby {
 pub enum Word {
     /// The lead is taken: in which epoch, and where the store is, to be written in that epoch only.
     Took {
-        /// Of the lead.
+        /// The epoch of this lead.
         epoch: u64,
-        /// With the fence.
+        /// The database, with the fence of that epoch.
         location: Location,
     },
     /// It is lost again before anything was done with it.
@@ -173,7 +176,7 @@ impl Contest {
             if said.is_none_or(|at| at.elapsed() >= SAYS) {
                 store.stands_by(&self.candidate)?;
                 let (keys, controllers) = (store.keys_of_nodes()?, store.controllers()?);
-                let mut state = lock(&self.standby.state);
+                let mut state = self.standby.state();
                 (state.keys, state.controllers) = (keys, controllers);
                 said = Some(Instant::now());
             }
@@ -222,15 +225,5 @@ impl Contest {
                 Err(e) => tracing::error!("the lead cannot be renewed: {e}"),
             }
         }
-    }
-}
-
-/// How a controller is named to others: leading while it is heard.
-pub fn row(name: &str, address: &str, role: ControllerRole, silent: Duration) -> ControllerRow {
-    ControllerRow {
-        name: name.to_owned(),
-        address: address.to_owned(),
-        role,
-        silent_ms: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
     }
 }

@@ -25,7 +25,7 @@ mod policy;
 mod queues;
 mod rows;
 #[cfg(test)]
-mod server;
+mod server_tests;
 pub mod set_aside;
 pub mod sources;
 mod spans;

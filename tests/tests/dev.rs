@@ -6,6 +6,7 @@ use cosy_tests::{programs, run, system, wait};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -20,6 +21,14 @@ impl Dev {
         Self {
             above: above.unwrap(),
         }
+    }
+
+    /// Where root's PostgreSQL server, which runs as nobody, can be, too.
+    fn with_open_way() -> Self {
+        let dev = Self::new();
+        let mode = fs::Permissions::from_mode(0o711);
+        fs::set_permissions(dev.above.path(), mode).unwrap();
+        dev
     }
 
     fn dir(&self) -> PathBuf {
@@ -43,6 +52,14 @@ impl Dev {
         wait::until_true("no process is left", || system::processes_with(&mark).is_empty());
         wait::until_true("no file is left", || !self.dir().exists());
     }
+}
+
+/// The front's child.
+fn supervisor(front: u32) -> i32 {
+    let children = format!("/proc/{front}/task/{front}/children");
+    let children = fs::read_to_string(children).unwrap_or_default();
+    let first = children.split_whitespace().next();
+    first.expect("the supervisor").parse().unwrap()
 }
 
 #[test]
@@ -99,12 +116,7 @@ fn supervisor_killed_with_9() {
     let mut front = run::spawn(&mut dev.command(&["--nodes", "2", "-c", "8"], &["sh", "-c", MIX]));
     let up = dev.above.path().join("up");
     wait::until_true("jobs run", || up.exists() || front.try_wait().unwrap().is_some());
-    let children = format!("/proc/{0}/task/{0}/children", front.id());
-    let children = fs::read_to_string(children).unwrap_or_default();
-    let Some(supervisor) = children.split_whitespace().next() else {
-        panic!("the front has a child: the supervisor");
-    };
-    kill(Pid::from_raw(supervisor.parse().unwrap()), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(supervisor(front.id())), Signal::SIGKILL).unwrap();
     let output = run::finish(front, b"", run::TIMEOUT);
     assert_ne!(output.code, 0, "{output:?}");
     dev.nothing_is_left();
@@ -221,4 +233,93 @@ fn the_guides_first_commands() {
     let options: Vec<&str> = options.into_iter().chain(["-q"]).collect();
     run::run(&mut dev.command(&options, &["sh", "-e", "-c", block])).expect(0);
     dev.nothing_is_left();
+}
+
+/// Of two controllers the one that leads is killed while a job runs: the other one goes on, and the
+/// first is started again and stands by.
+#[test]
+fn two_controllers_and_a_takeover() {
+    if cosy_postgres::programs().is_none() {
+        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    }
+    let script = "job=$(csub --parsable -- sh -c 'until [ -e go ]; do sleep 0.1; done')\n\
+        until cstat --no-header --format state \"$job\" | grep -q running; do :; done\n\
+        cadm ping | grep -q 'c1 leads' && dev-controller kill c1 || exit 1\n\
+        cadm ping | grep -q 'c2 leads' || exit 2\n\
+        : > go\n\
+        csub --wait -Q -- true || exit 3\n\
+        until chist --no-header --format state \"$job\" | grep .; do sleep 0.1; done\n\
+        env -i PATH=/usr/bin:/bin $COSY_DEV_DIR/bin/cadm ping | grep 'c2 leads'\n\
+        dev-controller start c1 || exit 4\n\
+        cadm ping | grep -v was";
+    let dev = Dev::with_open_way();
+    let options = ["-N", "2", "--controllers", "2", "--postgres"];
+    let output = run::run(&mut dev.command(&options, &["sh", "-c", script])).expect(0);
+    for told in [
+        "completed",
+        "controller c2 leads",
+        "controller c1 stands by",
+    ] {
+        assert!(output.out.contains(told), "{told}: {output:?}");
+    }
+    assert!(output.err.contains("controller c1 ended (137)"), "{output:?}");
+    dev.nothing_is_left();
+}
+
+/// The database server ends, too, whoever of those that hold the cluster together is killed.
+#[test]
+fn a_database_ends_with_its_cluster() {
+    if cosy_postgres::programs().is_none() {
+        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    }
+    let script = ": > $COSY_DEV_DIR/../up; csub --wait -- sleep 1000";
+    for victim in ["front", "supervisor"] {
+        let dev = Dev::with_open_way();
+        let options = ["--controllers", "2", "--postgres", "-q"];
+        let mut front = run::spawn(&mut dev.command(&options, &["sh", "-c", script]));
+        let up = dev.above.path().join("up");
+        wait::until_true("it is up", || up.exists() || front.try_wait().unwrap().is_some());
+        assert!(up.exists(), "{:?}", run::finish(front, b"", run::TIMEOUT));
+        let number = match victim {
+            "front" => front.id().cast_signed(),
+            _ => supervisor(front.id()),
+        };
+        kill(Pid::from_raw(number), Signal::SIGKILL).unwrap();
+        front.wait().unwrap();
+        dev.nothing_is_left();
+    }
+}
+
+#[test]
+fn a_database_that_is_kept() {
+    if cosy_postgres::programs().is_none() {
+        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    }
+    let dev = Dev::with_open_way();
+    let output = run::run(&mut dev.command(&["--postgres", "--keep"], &["csub", "--wait", "true"]));
+    let output = output.expect(0);
+    let data = dev.dir().join("postgres/data");
+    assert!(data.join("PG_VERSION").exists());
+    // It has ended orderly.
+    assert!(!data.join("postmaster.pid").exists());
+    assert!(output.err.contains("the database stays in"), "{output:?}");
+    let mark = dev.dir().display().to_string();
+    assert!(system::processes_with(&mark).is_empty());
+}
+
+#[test]
+fn controllers_without_a_database() {
+    let check = |options: &[&str], path: &str, want: &str| {
+        let dev = Dev::with_open_way();
+        let mut command = dev.command(options, &["true"]);
+        let output = run::run(command.env("PATH", path));
+        assert_eq!(output.code, 125, "{output:?}");
+        assert!(output.err.contains(want), "{want}: {output:?}");
+        dev.nothing_is_left();
+    };
+    let usual = std::env::var("PATH").unwrap();
+    check(&["--controllers", "2"], &usual, "--controllers 2 needs --postgres");
+    if cosy_postgres::programs().is_none() {
+        check(&["--postgres"], &usual, "apt install postgresql");
+    }
 }

@@ -26,7 +26,7 @@ const NODES: usize = 3;
 const CONTROLLERS: usize = 2;
 const CLIENTS: usize = 3;
 /// Of the leader, so that a run takes no longer than it must.
-const LEASE: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(2);
 /// Rounds where nothing else is said.
 const ROUNDS: usize = 8;
 

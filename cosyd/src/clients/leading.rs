@@ -1,10 +1,9 @@
 //! Which controller leads: what a standby says to commands, and how the leader hands over.
 
-use super::Answering;
 use super::frames::{ReadEnd, encode, read, send, understand};
 use super::lock::lock;
-use super::services::Services;
-use crate::daemon::End;
+use super::services::{Answering, Services};
+use crate::end::End;
 use crate::standby::Standby;
 use crate::store::Store;
 use cosy_control::{Caller, is_admin};
@@ -104,7 +103,7 @@ impl Services {
         };
         match self.end.send(End::HandOver(next)).await {
             Ok(()) => Reply::Controllers(rows),
-            Err(_) => super::stopping(),
+            Err(_) => refused(RefusalCode::Unavailable, "the controller stops already".to_owned()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::archiver::Archiver;
 use crate::budget::{self, Budget};
-use crate::daemon::End;
+use crate::end::End;
 use crate::engine::Input;
 use crate::hub::Hub;
 use crate::memory::Memory;
@@ -16,7 +16,7 @@ use cosy_proto::keys::PublicKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Connections beside those of commands that the daemon itself needs, in file descriptors:
 /// nodes, the store, standard streams.
@@ -146,6 +146,9 @@ impl Pools {
         })
     }
 }
+
+/// Who answers commands: nobody but the standby, until this controller leads.
+pub type Answering = watch::Receiver<Option<Arc<Services>>>;
 
 /// What the answering of commands needs.
 pub struct Services {

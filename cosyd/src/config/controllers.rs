@@ -1,10 +1,12 @@
 //! `[controller]`, or a `[[controller]]` for each host that may lead.
 
-use super::Controller;
-use cosy_config::Check;
+use cosy_config::{Check, Size};
+use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
+use std::path::PathBuf;
+use toml::Spanned;
 
 /// Most controllers of a cluster.
 const CONTROLLERS: usize = 8;
@@ -16,6 +18,21 @@ pub struct ControllerEntry {
     pub name: String,
     /// Where nodes reach it, as `HOST:PORT`.
     pub address: String,
+}
+
+/// One table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Controller {
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) address: Option<Spanned<String>>,
+    pub(super) state_dir: PathBuf,
+    pub(super) socket: PathBuf,
+    pub(super) listen: Option<Spanned<String>>,
+    pub(super) key: Option<PathBuf>,
+    pub(super) log: Option<String>,
+    pub(super) connections_per_user: Option<Spanned<u64>>,
+    pub(super) memory_limit: Option<Spanned<Size>>,
 }
 
 /// What stands in the file.

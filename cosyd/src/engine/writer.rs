@@ -3,7 +3,7 @@
 
 use super::input::Failure;
 use crate::background::Background;
-use crate::daemon::End;
+use crate::end::End;
 use crate::hub::Hub;
 use crate::journal;
 use crate::payloads::Payloads;

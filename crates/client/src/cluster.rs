@@ -1,8 +1,8 @@
 //! Where the cluster is: the Unix sockets that a command speaks to.
 //!
 //! In this order: `COSY_SOCKET`, a path or several with `:` between; the socket beside the folder that the program was
-//! called from (`FOLDER/../run/cosyd.sock`: private clusters of `cosy dev`, found even
-//! when a script or tool strips the environment); the system's controller; the system's
+//! called from (`FOLDER/../run/cosyd.sock`, and `cosyd2.sock` ... of further controllers: private
+//! clusters of `cosy dev`, found even when a script or tool strips the environment); the system's controller; the system's
 //! node daemon, which passes requests on. Of the system's all that are there: where the controller of
 //! this host stands by, the node daemon leads to the one that does not. Symbolic links are not followed on purpose:
 //! a private cluster has its own folder of links to one program.
@@ -27,6 +27,8 @@ pub const CONTROLLER_SOCKET: &str = "/run/cosy/cosyd.sock";
 pub const NODE_SOCKET: &str = "/run/noded/noded.sock";
 /// [`NODE_SOCKET`] of earlier releases.
 pub const OLD_NODE_SOCKET: &str = "/run/cosy/noded.sock";
+/// Most controllers of a private cluster.
+pub const CONTROLLERS: u32 = 8;
 /// Longest path that fits into a socket address, in bytes.
 pub const ADDRESS_BYTES: usize = 107;
 
@@ -54,7 +56,10 @@ fn choose(
     if let Some(folder) = program.parent().filter(|_| !program.as_os_str().is_empty()) {
         let beside = folder.join("../run/cosyd.sock");
         if exists(&beside) || exists(&folder.join("../cosy.toml")) {
-            return vec![beside];
+            let further = (2..=CONTROLLERS).map(|n| folder.join(format!("../run/cosyd{n}.sock")));
+            return std::iter::once(beside)
+                .chain(further.filter(|socket| exists(socket)))
+                .collect();
         }
     }
     let places = [CONTROLLER_SOCKET, NODE_SOCKET, OLD_NODE_SOCKET].map(Path::new);
@@ -130,6 +135,8 @@ mod tests {
         check(Some("/x"), "/d/bin/csub", &[beside], "/x");
         check(None, "/d/bin/csub", &[beside, CONTROLLER_SOCKET], beside);
         check(None, "/d/bin/csub", &["/d/bin/../cosy.toml"], beside);
+        let second = "/d/bin/../run/cosyd2.sock";
+        check_all(None, "/d/bin/csub", &[beside, second], &[beside, second]);
         check(None, "csub", &["../run/cosyd.sock"], "../run/cosyd.sock");
         check(None, "/usr/bin/csub", &[CONTROLLER_SOCKET], CONTROLLER_SOCKET);
         check(None, "/usr/bin/csub", &[NODE_SOCKET], NODE_SOCKET);

@@ -12,6 +12,7 @@ mod filter;
 mod info;
 mod reply;
 mod request;
+mod request_kind;
 mod table;
 
 pub use change::{JobChange, NodeAction, Submission};

@@ -133,6 +133,12 @@ impl Server {
         self.process.id()
     }
 
+    /// The number of its process, which is from now on the caller's to end and to collect.
+    pub fn into_process(self) -> u32 {
+        let server = std::mem::ManuallyDrop::new(self);
+        server.process.id()
+    }
+
     /// Carries statements out, and gives what they print, without frames.
     ///
     /// # Errors
@@ -250,6 +256,7 @@ fn settings(directory: &Path, options: &Options) -> anyhow::Result<()> {
     let mut text = format!(
         "listen_addresses = ''\nport = {PORT}\nunix_socket_directories = '{}'\n\
          max_connections = 60\nshared_buffers = '32MB'\nlogging_collector = off\n\
+         dynamic_shared_memory_type = mmap\n\
          wal_level = replica\nmax_wal_senders = 5\nhot_standby = on\n",
         directory.display()
     );

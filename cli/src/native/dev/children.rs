@@ -9,13 +9,15 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::fs;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// After so long, strangers that were asked to end are killed.
 const STRANGERS: Duration = Duration::from_secs(1);
 /// After so long, daemons that should have stopped by themselves are killed.
 const DAEMONS: Duration = Duration::from_secs(10);
+/// After so long, the database server is killed.
+const LAST: Duration = Duration::from_secs(16);
 /// After so long, what cannot be killed is left.
 const HOPELESS: Duration = Duration::from_secs(20);
 /// Between two looks when nothing ends.
@@ -64,11 +66,70 @@ fn parent_of(pid: i32) -> Option<u32> {
     }
 }
 
-/// Ends all children. The programs named in `daemons` (and so what noded started under
-/// its own program: shepherds) stop by themselves and are given time for it; all others
-/// are asked to end at once. `wake_pipe` becomes readable when a child ends. False when
+/// How the processes of programs are ended that are not strangers.
+#[derive(Default)]
+pub struct Manners {
+    /// Stop by themselves, and are only given time for it: noded, and what it started under its
+    /// own program (shepherds).
+    pub by_themselves: Vec<PathBuf>,
+    /// Are told to stop, and given the same time: cosyd, of which one may have been started by hand.
+    pub told: Vec<PathBuf>,
+    /// Is told to stop when nothing else runs any more: the database server.
+    pub last: Option<PathBuf>,
+}
+
+/// How a process is ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    ByItself,
+    Told,
+    Last,
+    Stranger,
+}
+
+impl Manners {
+    fn of(&self, pid: Pid) -> Manner {
+        let link = format!("/proc/{}/exe", pid.as_raw_nonzero());
+        let Ok(exe) = fs::read_link(link) else {
+            return Manner::Stranger;
+        };
+        if self.by_themselves.contains(&exe) {
+            Manner::ByItself
+        } else if self.told.contains(&exe) {
+            Manner::Told
+        } else if self.last.as_ref() == Some(&exe) {
+            Manner::Last
+        } else {
+            Manner::Stranger
+        }
+    }
+}
+
+impl Manner {
+    /// What tells a process of the kind to end.
+    fn signals(self) -> &'static [Signal] {
+        match self {
+            Self::ByItself => &[],
+            Self::Told => &[Signal::TERM, Signal::CONT],
+            // A PostgreSQL server ends at once and orderly.
+            Self::Last => &[Signal::INT, Signal::CONT],
+            Self::Stranger => &[Signal::TERM, Signal::HUP, Signal::CONT],
+        }
+    }
+
+    /// The age of the end at which it is killed.
+    fn patience(self) -> Duration {
+        match self {
+            Self::ByItself | Self::Told => DAEMONS,
+            Self::Last => LAST,
+            Self::Stranger => STRANGERS,
+        }
+    }
+}
+
+/// Ends all children, strangers at once. `wake_pipe` becomes readable when a child ends. False when
 /// something could not be ended.
-pub fn end_all(daemons: &[PathBuf], mut wake_pipe: Option<&mut UnixStream>) -> bool {
+pub fn end_all(manners: &Manners, mut wake_pipe: Option<&mut UnixStream>) -> bool {
     let start = Instant::now();
     let mut signalled: Vec<Pid> = Vec::new();
     loop {
@@ -76,14 +137,18 @@ pub fn end_all(daemons: &[PathBuf], mut wake_pipe: Option<&mut UnixStream>) -> b
             return true;
         }
         let age = start.elapsed();
-        for pid in running() {
-            let patient = is_one_of(pid, daemons);
-            if age >= if patient { DAEMONS } else { STRANGERS } {
+        let all: Vec<(Pid, Manner)> = running()
+            .into_iter()
+            .map(|pid| (pid, manners.of(pid)))
+            .collect();
+        let only_last = all.iter().all(|(_, manner)| *manner == Manner::Last);
+        for (pid, manner) in all {
+            if age >= manner.patience() {
                 let _ = kill_process(pid, Signal::KILL);
-            } else if !patient && !signalled.contains(&pid) {
+            } else if (manner != Manner::Last || only_last) && !signalled.contains(&pid) {
                 signalled.push(pid);
-                for signal in [Signal::TERM, Signal::HUP, Signal::CONT] {
-                    let _ = kill_process(pid, signal);
+                for signal in manner.signals() {
+                    let _ = kill_process(pid, *signal);
                 }
             }
         }
@@ -92,11 +157,6 @@ pub fn end_all(daemons: &[PathBuf], mut wake_pipe: Option<&mut UnixStream>) -> b
         }
         pause(wake_pipe.as_deref_mut());
     }
-}
-
-fn is_one_of(pid: Pid, programs: &[PathBuf]) -> bool {
-    let link = format!("/proc/{}/exe", pid.as_raw_nonzero());
-    fs::read_link(Path::new(&link)).is_ok_and(|exe| programs.contains(&exe))
 }
 
 fn pause(wake_pipe: Option<&mut UnixStream>) {

@@ -15,8 +15,15 @@ const LOCK: &str = "lock";
 const KEEP: &str = "keep";
 /// Age up to which a directory without a lock file is taken to be in the making.
 const BEING_MADE: Duration = Duration::from_secs(60);
-/// Names that are made in the directory, besides folders of nodes.
-const MADE: [&str; 6] = ["bin", "run", "state", "log", "cosy.toml", KEEP];
+/// Names that are made in the directory, besides folders of nodes and of controllers' state.
+const MADE: [&str; 6] = [
+    "bin",
+    "run",
+    super::database::FOLDER,
+    "log",
+    "cosy.toml",
+    KEEP,
+];
 
 /// The directory of this cluster.
 pub struct ClusterDirectory {
@@ -77,7 +84,8 @@ pub fn remove(dir: &Path, whole: bool) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let ours = MADE.contains(&name.as_ref()) || name.starts_with("node");
+        let ours =
+            MADE.contains(&name.as_ref()) || name.starts_with("node") || name.starts_with("state");
         if name != LOCK && (whole || ours) && fs::remove_file(entry.path()).is_err() {
             remove_tree(&entry.path());
         }

@@ -1,5 +1,7 @@
 //! The files of a private cluster: folders, links to the commands, keys, configuration.
 
+use super::controllers::{self, ControllerPlan};
+use super::database;
 use super::plan::{DevOptions, NodePlan, Plan};
 use anyhow::{Context as _, bail};
 use cosy_proto::keys::{KeyPair, PublicKey};
@@ -24,24 +26,29 @@ pub fn write(plan: &Plan, options: &DevOptions, names: &[&str]) -> anyhow::Resul
     } else {
         0o700
     };
-    for (name, mode) in [
-        ("bin", 0o755),
-        ("run", 0o755),
-        ("state", 0o700),
-        ("log", 0o700),
-    ] {
+    for (name, mode) in [("bin", 0o755), ("run", 0o755), ("log", 0o700)] {
         folder(&plan.dir.join(name), mode)?;
     }
     for node in &plan.nodes {
         folder(&node.folder, open)?;
     }
     links(plan, names)?;
-    new_key(&plan.dir.join("state/cosyd.key"))?;
+    if plan.has_several() {
+        controllers::write_script(&plan.dir)?;
+    }
+    // Nodes know all controllers by one key.
+    let key = KeyPair::generate()?;
+    for controller in &plan.controllers {
+        folder(&controller.state, 0o700)?;
+        write_key(&controller.state.join("cosyd.key"), &key)?;
+    }
     let mut keys = Vec::new();
     for node in &plan.nodes {
-        keys.push(new_key(&node.folder.join("key"))?);
+        let key = KeyPair::generate()?;
+        write_key(&node.folder.join("key"), &key)?;
+        keys.push(key.public());
     }
-    let text = controller(plan, &keys, &options.config)?.to_string();
+    let text = configuration(plan, &keys, &options.config)?.to_string();
     fs::write(plan.dir.join("cosy.toml"), text).context("cannot write cosy.toml")
 }
 
@@ -63,30 +70,38 @@ fn links(plan: &Plan, names: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn new_key(path: &Path) -> anyhow::Result<PublicKey> {
-    let pair = KeyPair::generate()?;
+fn write_key(path: &Path, pair: &KeyPair) -> anyhow::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
         .with_context(|| format!("cannot write '{}'", path.display()))?;
-    file.write_all(pair.pkcs8())?;
-    Ok(pair.public())
+    Ok(file.write_all(pair.pkcs8())?)
 }
 
-/// The controller's configuration, with the user's pieces laid over it.
-fn controller(plan: &Plan, keys: &[PublicKey], pieces: &Table) -> anyhow::Result<Table> {
-    let path = |name: &str| text(plan.dir.join(name).to_str());
+/// The controllers' configuration, with the user's pieces laid over it.
+fn configuration(plan: &Plan, keys: &[PublicKey], pieces: &Table) -> anyhow::Result<Table> {
     let mut whole = Table::new();
     let cluster = [("name", Value::from("dev"))];
     whole.insert("cluster".into(), table(cluster));
-    let settings = [
-        ("state_dir", path("state")?),
-        ("socket", path("run/cosyd.sock")?),
-        ("listen", "127.0.0.1:0".into()),
-    ];
-    whole.insert("controller".into(), table(settings));
+    let tables = plan.controllers.iter().map(controller);
+    let mut tables = tables.collect::<anyhow::Result<Vec<Table>>>()?;
+    let controllers = match plan.has_several() {
+        true => {
+            for (table, own) in tables.iter_mut().zip(&plan.controllers) {
+                table.insert("name".into(), own.name.as_str().into());
+                table.insert("address".into(), own.address().into());
+            }
+            Value::Array(tables.into_iter().map(Value::Table).collect())
+        }
+        false => Value::Table(tables.into_iter().flatten().collect()),
+    };
+    whole.insert("controller".into(), controllers);
+    if plan.programs.postgres.is_some() {
+        let place = [("postgres", database::connection(&plan.dir).into())];
+        whole.insert("store".into(), table(place));
+    }
     let policy = [
         ("heartbeat", "1s".into()),
         ("node_timeout", "10s".into()),
@@ -108,11 +123,30 @@ fn controller(plan: &Plan, keys: &[PublicKey], pieces: &Table) -> anyhow::Result
     Ok(whole)
 }
 
-/// Sections are merged key by key, everything else replaces what is there.
+/// What a controller's section has, be it the only one or one of several.
+fn controller(own: &ControllerPlan) -> anyhow::Result<Table> {
+    let entries = [
+        ("state_dir", text(own.state.to_str())?),
+        ("socket", text(own.socket.to_str())?),
+        ("listen", own.address().into()),
+    ];
+    Ok(entries
+        .into_iter()
+        .map(|(k, v)| (k.to_owned(), v))
+        .collect())
+}
+
+/// Sections are merged key by key, `[controller]` with the section of each controller; everything
+/// else replaces what is there.
 fn lay_over(whole: &mut Table, key: &str, value: &Value) {
     match (whole.get_mut(key), value) {
         (Some(Value::Table(there)), Value::Table(more)) => {
-            there.extend(more.iter().map(|(k, v)| (k.clone(), v.clone())));
+            there.extend(more.clone());
+        }
+        (Some(Value::Array(all)), Value::Table(more)) if key == "controller" => {
+            for each in all.iter_mut().filter_map(Value::as_table_mut) {
+                each.extend(more.clone());
+            }
         }
         (Some(_) | None, _) => {
             whole.insert(key.to_owned(), value.clone());
@@ -195,17 +229,21 @@ fn names(nodes: &[NodePlan]) -> String {
     list.join(",")
 }
 
-/// Writes a node daemon's configuration, once it is known where the controller listens.
+/// Writes a node daemon's configuration, once it is known where the controllers listen.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_node(plan: &Plan, node: &NodePlan, address: &str) -> anyhow::Result<()> {
-    let key = fs::read(plan.dir.join("state/cosyd.key"))?;
+pub fn write_node(plan: &Plan, node: &NodePlan, addresses: &[String]) -> anyhow::Result<()> {
+    let key = fs::read(plan.controllers[0].state.join("cosyd.key"))?;
     let key = KeyPair::from_pkcs8(&key)?.public();
     let path = |name: &str| text(node.folder.join(name).to_str());
+    let ways = match addresses {
+        [one] => ("controller", Value::from(one.as_str())),
+        several => ("controllers", several.to_vec().into()),
+    };
     let entries = [
         ("name", Value::from(node.name.as_str())),
-        ("controller", address.into()),
+        ways,
         ("controller_key", key.to_string().into()),
         ("key", path("key")?),
         ("spool_dir", path("spool")?),
@@ -256,10 +294,12 @@ mod tests {
             keep: false,
             as_user: false,
             whole: true,
+            controllers: vec![ControllerPlan::only(Path::new("/d"))],
             programs: Programs {
                 cosy: "/p/cosy".into(),
                 cosyd: "/p/cosyd".into(),
                 noded: "/p/noded".into(),
+                postgres: None,
             },
             nodes: vec![node("n1", 0), node("n2", 0), node("v", 9)],
             cores: 4,
@@ -273,7 +313,7 @@ mod tests {
     fn pieces_of_configuration() {
         let keys = [PublicKey([1; 32]), PublicKey([2; 32]), PublicKey([3; 32])];
         let check = |pieces: &str, want: &str| {
-            let got = controller(&plan(), &keys, &pieces.parse().unwrap());
+            let got = configuration(&plan(), &keys, &pieces.parse().unwrap());
             let got = got.map_or_else(|e| format!("{e:#}"), |t| t.to_string());
             assert!(got.contains(want), "{pieces}: {got}");
         };
@@ -298,7 +338,33 @@ mod tests {
         check("[node]\nnames = \"n1\"", "each of them begins with [[node]]");
         check("[[node_set]]\nname = \"s\"\nnodes = \"n1\"", "node_set");
         let queues: Table = "[[queue]]\nname = \"day\"".parse().unwrap();
-        let whole = controller(&plan(), &keys, &queues).unwrap();
+        let whole = configuration(&plan(), &keys, &queues).unwrap();
         assert_eq!(whole["queue"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn several_controllers() {
+        let mut plan = plan();
+        plan.controllers = ControllerPlan::several(Path::new("/d"), 3).unwrap();
+        plan.programs.postgres = Some("/p/postgres".into());
+        let keys = [PublicKey([1; 32]), PublicKey([2; 32]), PublicKey([3; 32])];
+        let pieces = "[controller]\nlog = \"debug\"\n[store]\nlease = \"2s\"";
+        let whole = configuration(&plan, &keys, &pieces.parse().unwrap()).unwrap();
+        let controllers = whole["controller"].as_array().unwrap();
+        assert_eq!(controllers.len(), 3);
+        for (at, own) in controllers.iter().enumerate() {
+            assert_eq!(own["name"].as_str(), Some(&*format!("c{}", at + 1)));
+            assert_eq!(own["address"], own["listen"]);
+            assert_eq!(own["log"].as_str(), Some("debug"));
+        }
+        assert!(
+            whole["store"]["postgres"]
+                .as_str()
+                .unwrap()
+                .contains("/d/postgres")
+        );
+        assert_eq!(whole["store"]["lease"].as_str(), Some("2s"));
+        let sockets = "/d/run/cosyd.sock:/d/run/cosyd2.sock:/d/run/cosyd3.sock";
+        assert_eq!(plan.sockets(), sockets);
     }
 }

@@ -4,6 +4,8 @@
 //! cosy dev (front) ──fork──> supervisor ──> cosyd, noded x N, COMMAND
 //!        └── write end of the lifeline       └── read ends ──┘
 //! ```
+//! With `--controllers` there are several cosyd, with `--postgres` the supervisor has a database
+//! server as a further child, which ends last.
 //!
 //! Always holds:
 //! - Only the front has the write end of the lifeline. When it goes, however, the
@@ -17,6 +19,8 @@
 //!   without `cosy dev`; daemons are not.
 
 pub mod children;
+pub mod controllers;
+pub mod database;
 pub mod directory;
 pub mod fds;
 pub mod files;
@@ -74,6 +78,11 @@ pub fn command() -> Command {
             )
             .value_parser(clap::value_parser!(PathBuf)),
         )
+        .arg(
+            arg::value("controllers", "N", "Controllers, of which one leads; needs --postgres")
+                .value_parser(arg::number(1, cosy_client::cluster::CONTROLLERS)),
+        )
+        .arg(arg::flag("postgres", "Keep the state in a private PostgreSQL server in DIR/postgres"))
         .arg(arg::flag("keep", "Do not remove the directory at the end"))
         .arg(arg::flag("as-user", "Commands ask as an ordinary user, whom quotas and rules bind"))
         .arg(arg::flag("quiet", "Say nothing but errors").short('q'))
@@ -92,6 +101,8 @@ Nodes are called n1, n2 ..., virtual ones v1, v2 ...; the queue is 'main'. COMMA
 commands in its PATH, and the directory of the cluster in COSY_DEV_DIR. When COMMAND ends,
 or this program is killed, everything that was started is ended and removed.
 You are the administrator of this cluster, for whom no quotas and no rules of reservations hold.
+With --controllers the controllers are c1, c2 ...; 'cadm ping' says which one leads. To see another
+one take over: 'dev-controller kill c1' (or stop, freeze, thaw), then 'dev-controller start c1'.
 With --as-user the commands ask as an ordinary user (COSY_AS_USER=1); one that is to ask as
 administrator all the same: COSY_AS_USER= cadm ...
 Exit codes: that of COMMAND (128 and the signal when a signal ended it), 125 no cluster
@@ -108,9 +119,10 @@ pub fn run(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::R
 fn front(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::Result<u8> {
     let options = plan::DevOptions::from_matches(matches)?;
     let quiet = matches.get_flag("quiet");
-    let programs = plan::Programs::find()?;
+    let programs = plan::Programs::find(options.postgres)?;
     directory::sweep();
     let directory = ClusterDirectory::make(options.dir.as_deref(), options.keep)?;
+    let postgres = programs.postgres.clone();
     let started = start(&directory, &options, programs, names);
     let (mut running, report) = match started {
         Ok(started) => started,
@@ -124,6 +136,9 @@ fn front(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::Res
     }
     let outcome = follow(context, &directory, &options, quiet, report, &mut running);
     running.finish(&directory);
+    if let Some(program) = postgres.filter(|_| options.keep && !quiet) {
+        output::complain(context.program(), &database::kept(directory.path(), &program));
+    }
     outcome
 }
 
@@ -140,6 +155,8 @@ fn say_limits(context: &Context) {
 /// What the front holds while the cluster runs.
 struct Running {
     supervisor: Child,
+    /// Programs whose processes are ended last.
+    last: Option<PathBuf>,
     lifeline: Option<OwnedFd>,
 }
 
@@ -150,7 +167,11 @@ impl Running {
         let ended = self.supervisor.wait();
         // Killed before it had cleaned up: its children are ours now.
         if !ended.is_ok_and(|status| status.success()) {
-            children::end_all(&[], None);
+            let manners = children::Manners {
+                last: self.last.clone(),
+                ..children::Manners::default()
+            };
+            children::end_all(&manners, None);
         }
         directory.remove();
     }
@@ -164,6 +185,9 @@ fn start(
 ) -> anyhow::Result<(Running, File)> {
     let (lifeline_read, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
     let (report, report_write) = pipe_with(PipeFlags::CLOEXEC)?;
+    if options.postgres {
+        database::check_place(directory.path())?;
+    }
     let plan = Plan::make(directory, options, programs)?;
     files::write(&plan, options, names)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -180,6 +204,7 @@ fn start(
     pass_signals_on(&supervisor)?;
     let running = Running {
         supervisor,
+        last: plan.programs.postgres,
         lifeline: Some(lifeline),
     };
     Ok((running, File::from(report)))
@@ -238,6 +263,8 @@ fn follow(
                 output::complain(context.program(), you);
             }
             Report::Ready => {}
+            Report::Note(text) if quiet => drop(text),
+            Report::Note(text) => output::complain(context.program(), &text),
             Report::Ended(code) => outcome = Some(Ok(code)),
             Report::NoCommand { code, text } => outcome = Some(Err(exit::error(code, text))),
             Report::Failed(text) => outcome = Some(Err(exit::error(exit::DEV_FAILED, text))),

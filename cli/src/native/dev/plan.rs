@@ -1,13 +1,14 @@
 //! The options of `cosy dev`, the plan of the cluster that the supervisor gets, and the reports
 //! that it sends back.
 
+use super::controllers::ControllerPlan;
 use super::directory::ClusterDirectory;
-use super::fds;
+use super::{database, fds};
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
 use cosy_model::MiB;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,10 @@ pub struct DevOptions {
     pub memory: MiB,
     /// Where the files go; without, a temporary directory (`--dir`).
     pub dir: Option<PathBuf>,
+    /// Controllers, of which one leads (`--controllers`).
+    pub controllers: u32,
+    /// The state is in a PostgreSQL server of the cluster's own (`--postgres`).
+    pub postgres: bool,
     /// Contents of the file that `--config` names; empty without.
     pub config: toml::Table,
     /// The files stay after the end (`--keep`).
@@ -46,6 +51,13 @@ impl DevOptions {
         if nodes + virtuals == 0 {
             bail!("a cluster needs at least one node");
         }
+        let controllers = m.get_one("controllers").copied().unwrap_or(1);
+        let postgres = m.get_flag("postgres");
+        if controllers > 1 && !postgres {
+            bail!(
+                "several controllers share a database: --controllers {controllers} needs --postgres"
+            );
+        }
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let cores = u32::try_from(cores).unwrap_or(u32::MAX);
         let share = MiB((machine_memory().0 / u64::from(nodes.max(1))).max(1));
@@ -55,6 +67,8 @@ impl DevOptions {
             cores: m.get_one("cores").copied().unwrap_or(cores),
             memory: m.get_one("memory").copied().unwrap_or(share),
             dir: m.get_one("dir").cloned(),
+            controllers,
+            postgres,
             config: m
                 .get_one("config")
                 .map_or_else(|| Ok(toml::Table::new()), read_config)?,
@@ -91,14 +105,16 @@ pub struct Programs {
     pub cosyd: PathBuf,
     /// Path of the node daemon's program.
     pub noded: PathBuf,
+    /// Path of the database server's program; `None` where the state is in a file.
+    pub postgres: Option<PathBuf>,
 }
 
 impl Programs {
-    /// Beside this program, else in `PATH`.
+    /// Beside this program, else in `PATH`; with `postgres` the database server's, too.
     ///
     /// # Errors
     /// A program is missing.
-    pub fn find() -> anyhow::Result<Self> {
+    pub fn find(postgres: bool) -> anyhow::Result<Self> {
         let cosy = std::env::current_exe().context("cannot tell where this program is")?;
         let folder = cosy.parent().unwrap_or(Path::new("/")).to_owned();
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -116,6 +132,7 @@ impl Programs {
         Ok(Self {
             cosyd: find("cosyd")?,
             noded: find("noded")?,
+            postgres: postgres.then(database::program).transpose()?,
             cosy,
         })
     }
@@ -145,6 +162,8 @@ pub struct Plan {
     pub whole: bool,
     /// The programs that the cluster consists of.
     pub programs: Programs,
+    /// The controllers; the first of several leads in the beginning.
+    pub controllers: Vec<ControllerPlan>,
     /// Node daemons in the order of their nodes.
     pub nodes: Vec<NodePlan>,
     /// Cores of each node.
@@ -162,7 +181,7 @@ impl Plan {
     /// The plan for that request in that place.
     ///
     /// # Errors
-    /// The folder of this program cannot be told.
+    /// No port is free for a controller.
     pub fn make(
         directory: &ClusterDirectory,
         options: &DevOptions,
@@ -181,7 +200,12 @@ impl Plan {
                 virtuals: options.virtuals,
             });
         }
+        let controllers = match options.controllers {
+            1 => vec![ControllerPlan::only(directory.path())],
+            count => ControllerPlan::several(directory.path(), count)?,
+        };
         Ok(Self {
+            controllers,
             dir: directory.path().to_owned(),
             keep: options.keep,
             as_user: options.as_user,
@@ -219,9 +243,15 @@ impl Plan {
         })
     }
 
-    /// Path of the controller's socket.
-    pub fn socket(&self) -> PathBuf {
-        self.dir.join("run/cosyd.sock")
+    /// Whether there are several controllers.
+    pub fn has_several(&self) -> bool {
+        self.controllers.len() > 1
+    }
+
+    /// Paths of the controllers' sockets, with `:` between.
+    pub fn sockets(&self) -> OsString {
+        let all = self.controllers.iter().map(|c| c.socket.as_os_str());
+        all.collect::<Vec<_>>().join(OsStr::new(":"))
     }
 }
 
@@ -230,6 +260,8 @@ impl Plan {
 pub enum Report {
     /// The cluster is there; COMMAND is started.
     Ready,
+    /// A daemon has ended meanwhile.
+    Note(String),
     /// COMMAND has ended with this exit code, 128 and the signal for a signal.
     Ended(u8),
     /// COMMAND could not be started.
@@ -249,6 +281,7 @@ impl Report {
         let plain = |text: &str| text.replace('\n', " ");
         match self {
             Self::Ready => "ready\n".to_owned(),
+            Self::Note(text) => format!("note {}\n", plain(text)),
             Self::Ended(code) => format!("ended {code}\n"),
             Self::NoCommand { code, text } => format!("nocommand {code} {}\n", plain(text)),
             Self::Failed(text) => format!("failed {}\n", plain(text)),
@@ -263,6 +296,7 @@ impl Report {
             .unwrap_or((line.trim_end(), ""));
         match word {
             "ready" => Some(Self::Ready),
+            "note" => Some(Self::Note(rest.to_owned())),
             "ended" => Some(Self::Ended(rest.parse().ok()?)),
             "nocommand" => {
                 let (code, text) = rest.split_once(' ')?;
@@ -285,6 +319,7 @@ mod tests {
     fn reports() {
         let all = [
             Report::Ready,
+            Report::Note("c1 ended (137)".into()),
             Report::Ended(7),
             Report::NoCommand {
                 code: 127,

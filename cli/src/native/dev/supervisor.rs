@@ -1,8 +1,10 @@
 //! The supervisor of a private cluster: starts the daemons and COMMAND, reports, and
 //! sees to it that in the end nothing is left. See [`super`].
 
+use super::children::{self, Manners};
+use super::controllers::{ControllerPlan, SCRIPT};
 use super::plan::{NodePlan, Plan, Report};
-use super::{children, directory, fds, files};
+use super::{database, directory, fds, files};
 use crate::exit;
 use anyhow::{Context as _, bail};
 use cosy_model::variables;
@@ -66,6 +68,7 @@ struct Supervisor {
     /// Last of the signals that are meant for COMMAND; 0 without.
     pending_signal: Arc<AtomicUsize>,
     daemons: Vec<Daemon>,
+    database: Option<Pid>,
 }
 
 /// The front has gone: the supervisor stops without a report.
@@ -88,6 +91,7 @@ impl Supervisor {
             wake_pipe,
             pending_signal,
             daemons: Vec::new(),
+            database: None,
         })
     }
 
@@ -99,8 +103,12 @@ impl Supervisor {
         }
         self.wait_for_front();
         let programs = &self.plan.programs;
-        let daemons = [programs.cosyd.clone(), programs.noded.clone()];
-        let clean = children::end_all(&daemons, Some(&mut self.wake_pipe));
+        let manners = Manners {
+            by_themselves: vec![programs.noded.clone()],
+            told: vec![programs.cosyd.clone()],
+            last: programs.postgres.clone(),
+        };
+        let clean = children::end_all(&manners, Some(&mut self.wake_pipe));
         if !self.plan.keep {
             directory::remove(&self.plan.dir, self.plan.whole);
         }
@@ -123,26 +131,53 @@ impl Supervisor {
         }
     }
 
-    /// Starts the controller, then all nodes at once.
+    /// Starts the database and the controller that leads, then the others, then all nodes at once.
     fn start(&mut self) -> anyhow::Result<()> {
+        if self.plan.programs.postgres.is_some() {
+            self.database = Some(database::start(&self.plan.dir)?);
+        }
         let until = Instant::now() + START;
-        let config = self.plan.dir.join("cosy.toml");
-        let cosyd = self.plan.programs.cosyd.clone();
-        self.spawn("cosyd", &cosyd, &config, 0)?;
-        self.await_ready(until)?;
-        let address = fs::read_to_string(self.plan.dir.join("state/listen.addr"))
-            .context("cosyd did not say where it listens")?;
+        let controllers = self.plan.controllers.clone();
+        // The first one makes the tables, and leads.
+        let (first, others) = controllers.split_at(1);
+        for group in [first, others] {
+            for controller in group {
+                self.start_controller(controller)?;
+            }
+            self.await_ready(until)?;
+        }
+        let addresses = controllers
+            .iter()
+            .map(address)
+            .collect::<Result<Vec<_>, _>>()?;
         for node in self.plan.nodes.clone() {
-            self.start_node(&node, address.trim())?;
+            self.start_node(&node, &addresses)?;
         }
         self.await_ready(until)
     }
 
-    fn start_node(&mut self, node: &NodePlan, address: &str) -> anyhow::Result<()> {
-        files::write_node(&self.plan, node, address)?;
+    fn start_controller(&mut self, controller: &ControllerPlan) -> anyhow::Result<()> {
+        let config = self.plan.dir.join("cosy.toml");
+        let cosyd = self.plan.programs.cosyd.clone();
+        let name = &controller.name;
+        if !self.plan.has_several() {
+            return self.spawn(name, &cosyd, &config, &[]).map(drop);
+        }
+        let pid = self.spawn(name, &cosyd, &config, &["--name", name])?;
+        let text = format!("{}\n", pid.as_raw_nonzero());
+        Ok(fs::write(controller.pid_file(&self.plan.dir), text)?)
+    }
+
+    fn start_node(&mut self, node: &NodePlan, addresses: &[String]) -> anyhow::Result<()> {
+        files::write_node(&self.plan, node, addresses)?;
         let config = node.folder.join("noded.toml");
         let noded = self.plan.programs.noded.clone();
-        self.spawn(&format!("noded-{}", node.name), &noded, &config, node.virtuals)
+        let name = format!("noded-{}", node.name);
+        match node.virtuals {
+            0 => self.spawn(&name, &noded, &config, &[]),
+            count => self.spawn(&name, &noded, &config, &["--virtual", &count.to_string()]),
+        }
+        .map(drop)
     }
 
     fn spawn(
@@ -150,8 +185,8 @@ impl Supervisor {
         name: &str,
         program: &Path,
         config: &Path,
-        virtuals: u32,
-    ) -> anyhow::Result<()> {
+        more: &[&str],
+    ) -> anyhow::Result<Pid> {
         let log = self.plan.dir.join("log").join(format!("{name}.log"));
         let file = open_log(&log)?;
         let (ready, ready_write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -164,23 +199,22 @@ impl Supervisor {
             .arg(lifeline.as_raw_fd().to_string())
             .arg("--ready-fd")
             .arg(fds::pass_to_child(&ready_write)?.to_string())
+            .args(more)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
             .current_dir("/");
-        if virtuals > 0 {
-            command.arg("--virtual").arg(virtuals.to_string());
-        }
         let child = command
             .spawn()
             .with_context(|| format!("cannot start '{}'", program.display()))?;
+        let pid = Pid::from_child(&child);
         self.daemons.push(Daemon {
             name: name.to_owned(),
-            pid: Pid::from_child(&child),
+            pid,
             log,
             ready: Some(File::from(ready)),
         });
-        Ok(())
+        Ok(pid)
     }
 
     /// Waits until every daemon that was started has said that it is ready.
@@ -236,6 +270,9 @@ impl Supervisor {
             bail!("stopped by a signal before it was ready");
         }
         for (pid, _) in children::collect().0 {
+            if self.database == Some(pid) {
+                bail!("PostgreSQL ended{}", last_words(&self.plan.dir.join("postgres/log")));
+            }
             if let Some(daemon) = self.daemons.iter().find(|d| d.pid == pid) {
                 bail!("{} ended{}", daemon.name, last_words(&daemon.log));
             }
@@ -295,7 +332,7 @@ impl Supervisor {
         let child = child
             .args(&argv[1..])
             .env("PATH", path)
-            .env(variables::SOCKET, self.plan.socket())
+            .env(variables::SOCKET, self.plan.sockets())
             .env(variables::DEV_DIR, &self.plan.dir)
             // For an mpirun in a shell of calloc, which is on no node.
             .env(variables::MACHINE_SHARED, "1")
@@ -327,13 +364,32 @@ impl Supervisor {
 
     /// Reports daemons that have ended while COMMAND runs. They are not started again: whoever
     /// ended one may want to see what happens then.
-    fn note_ended(&self, ended: &[(Pid, rustix::process::WaitStatus)]) {
+    fn note_ended(&mut self, ended: &[(Pid, rustix::process::WaitStatus)]) {
         for (pid, status) in ended {
-            if let Some(daemon) = self.daemons.iter().find(|d| d.pid == *pid) {
-                let code = children::code_of(*status);
-                crate::output::complain("cosy dev", &format!("{} ended ({code})", daemon.name));
+            if let Some(text) = self.in_words(*pid, children::code_of(*status)) {
+                crate::output::complain("cosy dev", &text);
+                self.report(&Report::Note(text));
             }
         }
+    }
+
+    /// What is said when a child has ended; nothing where it was none of the cluster's.
+    fn in_words(&self, pid: Pid, code: u8) -> Option<String> {
+        if self.database == Some(pid) {
+            return Some(format!("PostgreSQL ended ({code})"));
+        }
+        let (dir, number) = (&self.plan.dir, pid.as_raw_nonzero().get());
+        let mut controllers = self.plan.controllers.iter();
+        if let Some(controller) = controllers.find(|c| c.is_process(dir, number)) {
+            // The number may be another's soon.
+            let _ = fs::remove_file(controller.pid_file(dir));
+            let name = &controller.name;
+            return Some(format!(
+                "controller {name} ended ({code}); to start it again: {SCRIPT} start {name}"
+            ));
+        }
+        let daemon = self.daemons.iter().find(|d| d.pid == pid)?;
+        Some(format!("{} ended ({code})", daemon.name))
     }
 
     fn wait(&self, pipes: &[BorrowedFd<'_>], until: Option<Instant>) -> WakeReason {
@@ -343,6 +399,16 @@ impl Supervisor {
     fn drain(&mut self) {
         let _ = self.wake_pipe.read(&mut [0; 256]);
     }
+}
+
+/// Where nodes reach a controller that runs.
+fn address(controller: &ControllerPlan) -> anyhow::Result<String> {
+    if controller.port != 0 {
+        return Ok(controller.address());
+    }
+    let told = fs::read_to_string(controller.state.join("listen.addr"));
+    let told = told.context("cosyd did not say where it listens")?;
+    Ok(told.trim().to_owned())
 }
 
 fn no_command(command: &[OsString], e: &io::Error) -> Report {

@@ -2,7 +2,7 @@
 //! is lost on the way.
 
 use super::*;
-use crate::store::server;
+use crate::store::server_tests as server;
 use crate::store::sql::postgres::{Place, Settings as PlaceSettings};
 use cosy_control::Record;
 use cosy_model::history::{Event, EventKind, EventObject};

@@ -8,16 +8,15 @@ pub mod dialect;
 mod place;
 mod tls;
 
-use super::{Error, OwnedValue, Params, Result, Value};
+use super::value::{Error, OwnedValue, Params, Result, Value};
 pub use place::{Place, Settings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Runtime;
+use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Client, Socket};
 
 /// Rows that a stream fetches at once.
 const FETCHED: usize = 500;
@@ -393,25 +392,5 @@ impl Rows<'_> {
         };
         self.rows = stream.fetch()?.into_iter();
         Ok(self.rows.next())
-    }
-}
-
-/// Carries the connection, and notes what the server warns of.
-async fn carry<S>(mut connection: tokio_postgres::Connection<Socket, S>, warned: Arc<AtomicBool>)
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    loop {
-        match poll_fn(|context| connection.poll_message(context)).await {
-            Some(Ok(AsyncMessage::Notice(notice))) => {
-                if notice.severity() == "WARNING" {
-                    tracing::warn!("the database says: {}", notice.message());
-                    warned.store(true, Ordering::Relaxed);
-                }
-            }
-            Some(Ok(_)) => {}
-            Some(Err(e)) => return tracing::debug!("the database's connection: {e}"),
-            None => return,
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Statements and tables as PostgreSQL wants them, out of those that SQLite reads.
 
-use super::super::OwnedValue;
+use super::super::value::OwnedValue;
 use std::fmt::Write;
 
 /// First statement of a transaction beside the leader's batches: fails when another leads by now.

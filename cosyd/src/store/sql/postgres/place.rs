@@ -1,13 +1,14 @@
 //! Where a server is, and as whom it is spoken to.
 
-use super::super::{Error, Result};
-use super::{carry, tls};
+use super::super::value::{Error, Result};
+use super::tls;
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Socket};
 
 /// For reaching a server.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -29,6 +30,8 @@ pub struct Settings {
 #[derive(Clone)]
 pub struct Place {
     config: Arc<Config>,
+    /// Read anew for each connection: it may be changed.
+    password_file: Option<PathBuf>,
     tls: Option<tls::Connector>,
 }
 
@@ -68,11 +71,6 @@ impl Place {
         if config.get_hosts().is_empty() {
             return Err("it names no host".to_owned());
         }
-        if let Some(path) = &settings.password_file {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| format!("password file {}: {e}", path.display()))?;
-            config.password(text.trim_end_matches(['\n', '\r']));
-        }
         let tls = settings.ca.as_deref().map(tls::Connector::of).transpose()?;
         match (&tls, config.get_ssl_mode()) {
             (None, SslMode::Require) => {
@@ -90,7 +88,12 @@ impl Place {
             .keepalives_interval(Duration::from_secs(1))
             .keepalives_retries(3);
         let config = Arc::new(config);
-        Ok(Self { config, tls })
+        let password_file = settings.password_file.clone();
+        Ok(Self {
+            config,
+            password_file,
+            tls,
+        })
     }
 
     /// Connects, within the runtime at hand.
@@ -99,6 +102,11 @@ impl Place {
     /// Nobody is there, nobody is let in, or no server takes writes where `writes`.
     pub async fn connect(&self, writes: bool, warned: Arc<AtomicBool>) -> Result<Client> {
         let mut config = Config::clone(&self.config);
+        if let Some(path) = &self.password_file {
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| Error::Other(format!("password file {}: {e}", path.display())))?;
+            config.password(text.trim_end_matches(['\n', '\r']));
+        }
         if writes {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
@@ -123,5 +131,25 @@ impl Place {
             SET standard_conforming_strings = on; SET TimeZone = 'UTC'";
         client.batch_execute(session).await.map_err(Error::from)?;
         Ok(client)
+    }
+}
+
+/// Carries the connection, and notes what the server warns of.
+async fn carry<S>(mut connection: tokio_postgres::Connection<Socket, S>, warned: Arc<AtomicBool>)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    loop {
+        match poll_fn(|context| connection.poll_message(context)).await {
+            Some(Ok(AsyncMessage::Notice(notice))) => {
+                if notice.severity() == "WARNING" {
+                    tracing::warn!("the database says: {}", notice.message());
+                    warned.store(true, Ordering::Relaxed);
+                }
+            }
+            Some(Ok(_)) => {}
+            Some(Err(e)) => return tracing::debug!("the database's connection: {e}"),
+            None => return,
+        }
     }
 }
