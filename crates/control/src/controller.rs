@@ -40,6 +40,7 @@ use crate::procedures::limits::{limits_due, minutes_due};
 use crate::procedures::node_changes::changes_due;
 use crate::procedures::node_lost::check_nodes;
 use crate::procedures::node_reports::link_reported;
+use crate::procedures::older_store::take_up_backup;
 use crate::procedures::policy::books_are_in_the_tree;
 use crate::procedures::preemption::{make_room, room_is_due};
 use crate::procedures::requests::{asked, user_resolved};
@@ -435,6 +436,7 @@ impl Controller {
             configured_again(&mut it.rooms, &mut it.turn, id);
         }
         tell_holders(&mut it.rooms.planning, &mut it.rooms.reservations);
+        take_up_backup(&mut it.rooms, &mut it.turn, loaded.restored);
         it
     }
 }

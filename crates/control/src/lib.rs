@@ -51,7 +51,7 @@ pub use queues::scores::{UsageKey, UsageRow};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PartRow, PolicyKey, PolicyRow, Record,
-    SetAside, StandingRow, SubmissionRow,
+    RestoredRow, SetAside, StandingRow, SubmissionRow,
 };
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{StepBatch, StepUse};

@@ -275,6 +275,18 @@ pub struct OlderRow {
     pub mark: StoreMark,
 }
 
+/// The store was put back from a backup, and no controller has taken it up since. What happened after
+/// the backup was made, nobody knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RestoredRow {
+    /// When it was put back, on the wall's clock.
+    #[serde(default)]
+    pub at: Time,
+    /// The last that happened in the backup.
+    #[serde(default)]
+    pub last: Time,
+}
+
 /// How the controller's clocks stood to each other when they agreed last: whether the one on the
 /// wall is set while the controller does not run is known by that.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -323,6 +335,8 @@ pub enum Record {
     EarlierRun(Box<JobRow>),
     /// The store is older than what nodes have seen.
     Older(OlderRow),
+    /// The store that was put back from a backup is taken up: what may have run since is held.
+    BackupTakenUp,
     /// How clocks stand to each other from now on.
     Clock(ClockRow),
     /// All jobs of a submission have ended.
@@ -692,6 +706,8 @@ pub struct Loaded {
     pub set_aside: Vec<SetAside>,
     /// When the store was older than what nodes had seen.
     pub older: Vec<OlderRow>,
+    /// It was put back from a backup and is taken up for the first time.
+    pub restored: Option<RestoredRow>,
     /// How the clocks of the controller stood that wrote last.
     pub clock: Option<ClockRow>,
 }

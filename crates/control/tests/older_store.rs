@@ -2,9 +2,9 @@
 
 mod world;
 
-use cosy_control::{Controller, Effect, Event};
+use cosy_control::{Controller, Effect, Event, RestoredRow};
 use cosy_model::api::{NodeAction, Reply, Request};
-use cosy_model::node::{AttemptPhase, NodeOrder, NodeReport};
+use cosy_model::node::{AttemptPhase, NodeOrder, NodeReport, StoreMark};
 use cosy_model::*;
 use world::*;
 
@@ -443,4 +443,142 @@ fn attempts_that_a_node_makes_up_have_a_most() {
     };
     let more = format!(" and {} more", limits::STRAYS_OF_NODE - 1020);
     assert!(nodes[0].reason.ends_with(&more), "{}", nodes[0].reason);
+}
+
+// --- a backup that says itself what it is
+
+/// The same with a copy that `cosyd store restore` has put back.
+fn restore_backup(world: &mut World, copy: &MemoryStore) {
+    let mut copy = copy.clone();
+    copy.restored = Some(RestoredRow {
+        at: world.now,
+        last: world.now - Span::from_secs(60),
+    });
+    restore(world, &copy);
+}
+
+/// A job of the copy has run on one of two nodes since; only the other one comes back, which was not
+/// there meanwhile and knows no better.
+fn has_run_on_a_node_that_is_away(backup: bool) -> (World, usize) {
+    let mut world = world();
+    let control = |world: &mut World, nodes: &[&str], action| {
+        let nodes = nodes.iter().map(|name| (*name).to_owned()).collect();
+        world.ask_as(user(0, "root"), None, Request::NodeControl { nodes, action });
+    };
+    let drain = NodeAction::Drain { reason: "x".into() };
+    control(&mut world, &["n1", "n2"], drain);
+    world.submit(spec("a"));
+    let mut copy = world.store.clone();
+    copy.nodes.clear();
+    control(&mut world, &["n2"], NodeAction::Resume);
+    world.deliver_all();
+    world.pass(11);
+    assert_eq!(world.state_of(1), JobState::Completed);
+    let ran = world.nodes.iter().position(|n| !n.starts.is_empty());
+    let other = 1 - ran.unwrap();
+    world.nodes[other].seen = None;
+    match backup {
+        true => restore_backup(&mut world, &copy),
+        false => restore(&mut world, &copy),
+    }
+    world.connect(other);
+    world.deliver_all();
+    // Others are waited for no longer than five seconds.
+    world.pass(8);
+    (world, other)
+}
+
+#[test]
+fn what_has_run_since_a_backup_is_held_though_no_node_knows() {
+    let (mut world, _) = has_run_on_a_node_that_is_away(false);
+    let queue = world.queue();
+    assert_eq!(world.starts_of(1), 2, "without a word it would run again: {queue}");
+    let (mut world, other) = has_run_on_a_node_that_is_away(true);
+    assert_eq!(world.queue(), "1:waiting/held_restored");
+    assert_eq!(world.starts_of(1), 1);
+    // New work goes on, under numbers that were not given out.
+    let next = world.submit(spec("b"));
+    assert!(next > 100_000, "{next}");
+    world.deliver_all();
+    assert_eq!(world.queue(), format!("1:waiting/held_restored {next}:running"));
+    // The one that ran it comes later and knows better; nothing changes.
+    world.connect_all();
+    world.pass(11);
+    assert_eq!(world.queue(), "1:waiting/held_restored");
+    assert_eq!(world.state_of(next), JobState::Completed);
+    assert_eq!(world.nodes[other].starts.len(), 1);
+    release(&mut world, 1);
+    world.pass(11);
+    assert_eq!((world.state_of(1), world.starts_of(1)), (JobState::Completed, 2));
+}
+
+#[test]
+fn a_backup_is_taken_up_once() {
+    let mut world = world();
+    world.submit(long("a"));
+    world.submit(long("b"));
+    let copy = world.store.clone();
+    restore_backup(&mut world, &copy);
+    assert!(world.store.restored.is_some());
+    world.connect_all();
+    assert_eq!(world.queue(), "1:waiting/held_restored 2:waiting/held_restored");
+    assert_eq!(world.store.restored, None);
+    release(&mut world, 1);
+    assert_eq!(world.queue(), "1:running 2:waiting/held_restored");
+    world.crash();
+    world.connect_all();
+    assert_eq!(world.queue(), "1:running 2:waiting/held_restored");
+    let next = world.submit(long("c"));
+    world.crash();
+    assert!(world.submit(long("d")) > next);
+}
+
+/// Of what runs in a backup its nodes have to tell: where they have it, it goes on, else it is held.
+#[test]
+fn what_runs_in_a_backup_is_asked_of_its_nodes() {
+    let mut world = world();
+    world.run_times.insert(JobId(1), Span::from_secs(1000));
+    let mut wide = long("a");
+    wide.request.nodes = Some(2);
+    world.submit(wide);
+    world.submit(spec("b"));
+    world.deliver_all();
+    world.pass(2);
+    let copy = world.store.clone();
+    assert_eq!(world.queue(), "1:running 2:running");
+    world.pass(20);
+    assert_eq!(world.queue(), "1:running");
+    restore_backup(&mut world, &copy);
+    world.pass(2);
+    assert_eq!(world.queue(), "1:running 2:running", "nobody has told yet");
+    world.connect_all();
+    world.pass(2);
+    assert_eq!(world.queue(), "1:running 2:waiting/held_restored");
+    assert_eq!((world.starts_of(1), world.starts_of(2)), (1, 1));
+}
+
+/// The lost store gave out more ids than are left out: a node that knows says so.
+#[test]
+fn ids_of_a_large_array_are_not_given_out_again() {
+    let mut world = world();
+    world.submit(long("a"));
+    let copy = world.store.clone();
+    restore_backup(&mut world, &copy);
+    let mark = StoreMark {
+        jobs: 5_000_000,
+        ..StoreMark::default()
+    };
+    world.nodes[1].seen = Some(mark);
+    world.connect(0);
+    world.deliver_all();
+    release(&mut world, 1);
+    world.pass(8);
+    assert_eq!(world.queue(), "1:running");
+    let mut waits = long("b");
+    waits.request.nodes = Some(2);
+    let waits = world.submit(waits);
+    world.connect(1);
+    world.deliver_all();
+    assert!(world.submit(spec("c")) > 5_000_000);
+    assert!(!world.queue().contains("held_restored"), "{}: {waits}", world.queue());
 }

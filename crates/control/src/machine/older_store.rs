@@ -2,7 +2,9 @@
 //!
 //! Nodes keep how far the store was when they were last told ([`StoreMark`]) and tell it at
 //! registration. If the store has not come so far, what has happened since its copy was made
-//! is lost; then, before anything starts:
+//! is lost. A store that was put back from a backup by `cosyd store restore` says so itself
+//! ([`crate::record::RestoredRow`]), for a node that was not there since knows no better. Then,
+//! before anything starts:
 //!
 //! - numbers go on above all that were given out;
 //! - jobs that may have run since are held, because nobody knows;
@@ -40,6 +42,11 @@ impl LostStore {
             found: rows.iter().map(|row| row.first).max(),
             over_strays: BTreeMap::new(),
         }
+    }
+
+    /// The store is known to have been an old copy.
+    pub fn has_any(&self) -> bool {
+        !self.ids.is_empty()
     }
 
     fn has(&self, job: JobId) -> bool {

@@ -10,12 +10,12 @@ use crate::machine::older_store::procedures::{
 };
 use crate::procedures::end::{comes_to_end, give_back};
 use crate::procedures::reviews::review;
-use crate::record::{AfterRun, HeldBy, OlderRow, Record};
+use crate::record::{AfterRun, HeldBy, OlderRow, Record, RestoredRow};
 use crate::reservations::inside::procedures::uncount_job;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::node::{AttemptKey, NodeOrder, StoreMark};
-use cosy_model::{End, EndCause, EventKind, EventObject, JobId, NodeId};
+use cosy_model::{End, EndCause, EventKind, EventObject, JobId, NodeId, Span};
 
 /// A node tells how far it has seen the store.
 pub(crate) fn compare_store(
@@ -24,11 +24,52 @@ pub(crate) fn compare_store(
     node: &str,
     seen: Option<StoreMark>,
 ) {
-    let now = turn.now();
-    let Some(seen) = seen.filter(|seen| seen.events > turn.last_event()) else {
+    let Some(seen) = seen else {
         return;
     };
-    let behind = seen.events - turn.last_event();
+    let here = mark_of(rooms, turn);
+    if seen.events > here.events {
+        let behind = seen.events - here.events;
+        let next = skip_lost(rooms, turn, seen);
+        let why = format!("node {node} has seen {behind} events more than the store has");
+        doubt_and_tell(rooms, turn, &why, next);
+    } else if rooms.lost_store.has_any() && here != here.or_later(seen) {
+        // Numbers were left out when the store was taken up, and the lost one has given out more
+        // than that. What may have run is held already.
+        let next = skip_lost(rooms, turn, seen);
+        let detail = format!(
+            "node {node} has seen higher numbers than were left out for the store that is lost: ids go on at {next}"
+        );
+        turn.happened(
+            turn.now(),
+            EventKind::StoreRestored,
+            "controller",
+            EventObject::Store,
+            detail,
+        );
+    }
+}
+
+/// The store was put back from a backup: what happened since may be known to no node, or only to
+/// one that comes much later. So everything is doubted before anything starts.
+pub(crate) fn take_up_backup(rooms: &mut Rooms, turn: &mut Turn, row: Option<RestoredRow>) {
+    let Some(row) = row else {
+        return;
+    };
+    let here = mark_of(rooms, turn);
+    let next = skip_lost(rooms, turn, here);
+    turn.record(Record::BackupTakenUp);
+    let age = row.at.since(row.last).max(Span::ZERO);
+    let why = format!("the store was put back from a backup whose last event was {age} old");
+    doubt_and_tell(rooms, turn, &why, next);
+}
+
+fn mark_of(rooms: &Rooms, turn: &Turn) -> StoreMark {
+    mark(&rooms.jobs, &rooms.reservations, &rooms.workflows, &rooms.triggers, turn)
+}
+
+/// Numbers go on above all that the lost store may have given out; the next id of a job.
+fn skip_lost(rooms: &mut Rooms, turn: &mut Turn, seen: StoreMark) -> JobId {
     let first = rooms.jobs.next_id();
     go_on_above(
         &mut rooms.jobs,
@@ -40,18 +81,23 @@ pub(crate) fn compare_store(
     );
     let next = rooms.jobs.next_id();
     rooms.lost_store.lost(first..next);
-    turn.record(Record::Older(OlderRow {
-        at: now,
+    let row = OlderRow {
+        at: turn.now(),
         first,
         next,
-        mark: mark(&rooms.jobs, &rooms.reservations, &rooms.workflows, &rooms.triggers, turn),
-    }));
+        mark: mark_of(rooms, turn),
+    };
+    turn.record(Record::Older(row));
+    next
+}
+
+fn doubt_and_tell(rooms: &mut Rooms, turn: &mut Turn, why: &str, next: JobId) {
     let (held, open) = doubt_all(rooms, turn);
     let detail = format!(
-        "node {node} has seen {behind} events more than the store has: it was restored from an old copy. {held} jobs that may have run since are held, of {open} that ran then their nodes have to tell; ids go on at {next}{}",
+        "{why}: it was restored from an old copy. {held} jobs that may have run since are held, of {open} that ran then their nodes have to tell; ids go on at {next}{}",
         told_of_bookings(&rooms.reservations)
     );
-    turn.happened(now, EventKind::StoreRestored, "controller", EventObject::Store, detail);
+    turn.happened(turn.now(), EventKind::StoreRestored, "controller", EventObject::Store, detail);
 }
 
 /// Jobs of before this controller began: those that wait are held, of those that run their

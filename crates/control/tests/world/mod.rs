@@ -49,6 +49,7 @@ pub struct MemoryStore {
     last_event: u64,
     older: Vec<OlderRow>,
     pub clock: Option<ClockRow>,
+    pub restored: Option<RestoredRow>,
     /// A node tells what it likes: of steps some may be missing.
     pub a_node_lies: bool,
     /// What has happened to nodes: the word, and which.
@@ -117,6 +118,7 @@ impl MemoryStore {
                 }
                 Record::EarlierRun(row) => self.earlier_runs.push(*row),
                 Record::Older(row) => self.older.push(row),
+                Record::BackupTakenUp => self.restored = None,
                 Record::Clock(row) => self.clock = Some(row),
                 Record::SubmissionLives(base) => self.submissions.get_mut(&base).unwrap().1 = true,
                 Record::SubmissionDone(base) => self.submissions.get_mut(&base).unwrap().1 = false,
@@ -296,6 +298,7 @@ impl MemoryStore {
         let mut loaded = Loaded {
             older: self.older.clone(),
             clock: self.clock.clone(),
+            restored: self.restored,
             jobs: self
                 .jobs
                 .values()
