@@ -10,16 +10,22 @@
 
 pub mod archive;
 pub mod archives;
+pub mod backup;
 pub mod bookings;
+pub mod content;
+pub mod copy;
 #[cfg(test)]
 mod earlier_tests;
 mod expiry;
 mod flows;
 pub mod history;
+pub mod hold;
 pub mod lead;
 mod licenses;
 mod load;
 pub mod location;
+pub mod logical;
+mod moves;
 pub mod outcomes;
 mod policy;
 mod queues;
@@ -34,6 +40,8 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 mod triggers;
+#[cfg(test)]
+mod whole_tests;
 
 use cosy_control::{JobRow, Record, SubmissionRow};
 use cosy_model::api::HistoryEvent;
@@ -94,6 +102,7 @@ const MIGRATIONS: &[&str] = &[
     END_DAYS,
     INDEX_RANGES,
     triggers::COUNTERS,
+    moves::TABLES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -196,6 +205,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn open_at(location: &Location) -> Result<Self, StoreError> {
+        let store = Self::writer(location)?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    fn writer(location: &Location) -> Result<Self, StoreError> {
         let store = Self::connect(location, true)?;
         if let Connection::Sqlite(c) = &store.connection {
             let made = || {
@@ -209,7 +224,6 @@ impl Store {
             };
             made().map_err(|e: rusqlite::Error| store.error(e.into()))?;
         }
-        store.migrate()?;
         Ok(store)
     }
 
@@ -264,8 +278,13 @@ impl Store {
     }
 
     fn migrate(&self) -> Result<(), StoreError> {
-        let known = MIGRATIONS.len() as i64;
+        let known = known_schema();
         let found = self.sql(schema)?;
+        if moves::is_unfinished(found) {
+            return Err(StoreError::Unfinished {
+                location: self.location.to_string(),
+            });
+        }
         if found > known {
             return Err(StoreError::TooNew { found, known });
         }
@@ -390,6 +409,11 @@ impl Store {
     }
 }
 
+/// The number of the schema of this release.
+const fn known_schema() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
 /// The number of the schema; 0 where there are no tables yet.
 fn schema(c: &Connection) -> sql::Result<i64> {
     match c {
@@ -454,6 +478,7 @@ fn write(t: &Connection, record: &Record) -> sql::Result<()> {
         Record::Older(row) => {
             run("INSERT INTO older (at, row) VALUES (?1, ?2)", params![row.at.0, encode(row)?])
         }
+        Record::BackupTakenUp => run("DELETE FROM restored", params![]),
         Record::Clock(row) => run(
             "INSERT INTO clock (id, row) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET row = excluded.row",
             params![encode(row)?],

@@ -372,6 +372,7 @@ fn short(e: &StoreError) -> String {
         | StoreError::Archive { .. }
         | StoreError::Deposed
         | StoreError::Promise(_)
+        | StoreError::Unfinished { .. }
         | StoreError::TooNew { .. } => e.to_string(),
     }
 }

@@ -58,6 +58,7 @@ impl Store {
                     | StoreError::Archive { .. }
                     | StoreError::Deposed
                     | StoreError::Promise(_)
+                    | StoreError::Unfinished { .. }
                     | StoreError::TooNew { .. }),
                 ) => return Err(e),
             }

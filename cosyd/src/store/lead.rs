@@ -498,9 +498,11 @@ impl StoreError {
         match self {
             Self::Deposed => true,
             Self::Sql { source, .. } => postgres::is_deposed(source),
-            Self::Row { .. } | Self::Archive { .. } | Self::Promise(_) | Self::TooNew { .. } => {
-                false
-            }
+            Self::Row { .. }
+            | Self::Archive { .. }
+            | Self::Promise(_)
+            | Self::Unfinished { .. }
+            | Self::TooNew { .. } => false,
         }
     }
 }

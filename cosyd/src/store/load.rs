@@ -6,7 +6,7 @@ use super::set_aside::{Table, Unit, Unreadable};
 use super::sql::{self, FromColumn, OptionalExtension, params};
 use super::{Store, StoreError};
 use cosy_control::{
-    ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PolicyRow, SubmissionRow,
+    ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PolicyRow, RestoredRow, SubmissionRow,
 };
 use cosy_model::api::JobRef;
 use cosy_model::{JobId, LicenseUse, QueueState, Time, Uid, limits};
@@ -30,6 +30,7 @@ impl Store {
         };
         loaded.older = self.older()?;
         loaded.clock = self.clock()?;
+        loaded.restored = self.restored()?;
         loaded.bodies = self.live_bodies(&mut bad)?;
         loaded.standings = self.numbered(
             "standings",
@@ -76,10 +77,11 @@ impl Store {
 
     /// The lowest id that was never given out. Ids of submissions do not overlap: the last has the
     /// highest, unless it is in an archive.
-    fn next_job(&self) -> Result<u64, StoreError> {
+    pub(super) fn next_job(&self) -> Result<u64, StoreError> {
         self.number(
             "SELECT COALESCE(MAX(next), 1) FROM (
                 SELECT * FROM (SELECT base + ids AS next FROM submissions ORDER BY base DESC LIMIT 1) AS s
+                UNION ALL SELECT value + 1 FROM counters WHERE name = 'jobs'
                 UNION ALL SELECT MAX(end_id) FROM archives) AS all_ids",
         )
     }
@@ -176,6 +178,15 @@ impl Store {
                 .optional()
         })?;
         Ok(blob.and_then(|blob| decode("clock", &blob).ok()))
+    }
+
+    /// That it was restored is known also where the rest cannot be read.
+    fn restored(&self) -> Result<Option<RestoredRow>, StoreError> {
+        let blob: Option<Vec<u8>> = self.sql(|c| {
+            c.query_row("SELECT row FROM restored", params![], |r| r.get(0))
+                .optional()
+        })?;
+        Ok(blob.map(|blob| decode("restored", &blob).unwrap_or_default()))
     }
 
     fn live_bodies(&self, bad: &mut Unreadable) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {

@@ -38,6 +38,14 @@ pub enum StoreError {
     /// Another controller leads.
     #[error("another controller leads by now")]
     Deposed,
+    /// A copy into it was interrupted.
+    #[error(
+        "the database {location} has a copy that was not finished: carry out 'cosyd store copy' again"
+    )]
+    Unfinished {
+        /// Where the database is.
+        location: String,
+    },
     /// Written by a later release.
     #[error("the database has schema {found}; this release knows up to {known}")]
     TooNew {

@@ -233,6 +233,25 @@ impl Connection {
         }
     }
 
+    /// Reads as of one moment, whatever others write meanwhile. Nothing can be written.
+    ///
+    /// # Errors
+    /// The database or the work fails.
+    pub fn snapshot<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        match self {
+            Self::Sqlite(c) => {
+                c.execute_batch("BEGIN DEFERRED").map_err(Error::from)?;
+                let done = work();
+                let _ = c.execute_batch("ROLLBACK");
+                done
+            }
+            Self::Postgres(c) => c.snapshot(work),
+        }
+    }
+
     /// The same; nothing is locked before something is written.
     ///
     /// # Errors

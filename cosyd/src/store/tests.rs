@@ -856,7 +856,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
-         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters; DROP TABLE copying; DROP TABLE copied; DROP TABLE restored;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -906,7 +906,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
-         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters; DROP TABLE copying; DROP TABLE copied; DROP TABLE restored;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -1127,7 +1127,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
-         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters; DROP TABLE copying; DROP TABLE copied; DROP TABLE restored;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -1236,7 +1236,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
          DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; DROP TABLE policy; DROP TABLE usage; DROP TABLE license_use; DROP TABLE runs;
-         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters;
+         DROP TABLE archives; DROP TABLE leaving; DROP TABLE progress; DROP TABLE undropped; DROP TABLE end_days; DROP TABLE counters; DROP TABLE copying; DROP TABLE copied; DROP TABLE restored;
          ALTER TABLE submissions DROP COLUMN dropped; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({

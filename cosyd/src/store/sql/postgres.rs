@@ -20,6 +20,8 @@ use tokio_postgres::types::{ToSql, Type};
 
 /// Rows that a stream fetches at once.
 const FETCHED: usize = 500;
+/// The same where rows may have megabytes.
+const LARGE_FETCHED: usize = 16;
 /// Statements that a connection remembers; beyond, all are forgotten.
 const REMEMBERED: usize = 500;
 
@@ -43,6 +45,8 @@ pub struct Connection {
     kept_back: RefCell<Option<Vec<KeptBack>>>,
     /// Streams that are open; each is inside of those before.
     streams: Cell<usize>,
+    /// Rows that streams fetch at once.
+    fetched: Cell<usize>,
     /// The epoch in which alone transactions are carried out.
     fence: Option<u64>,
     /// The server has warned of something since that was looked at last.
@@ -68,6 +72,7 @@ impl Connection {
             named: RefCell::default(),
             kept_back: RefCell::default(),
             streams: Cell::new(0),
+            fetched: Cell::new(FETCHED),
             fence: None,
             warned,
         })
@@ -139,6 +144,30 @@ impl Connection {
             return Err(e);
         }
         Ok(())
+    }
+
+    /// Reads as of one moment, whatever others write meanwhile.
+    ///
+    /// # Errors
+    /// The server or the work says no.
+    pub fn snapshot<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        self.execute_batch("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")?;
+        *self.kept_back.borrow_mut() = Some(Vec::new());
+        let done = work();
+        self.kept_back.borrow_mut().take();
+        if !self.is_closed() {
+            let _ = self.execute_batch("ROLLBACK");
+        }
+        done
+    }
+
+    /// From now on streams fetch few rows at once, since these may be large, or many.
+    pub fn expect_large_rows(&self, large: bool) {
+        self.fetched
+            .set(if large { LARGE_FETCHED } else { FETCHED });
     }
 
     /// Whether the server has warned during the last transaction: it may have given up waiting for
@@ -358,7 +387,7 @@ struct Stream<'c> {
 impl Stream<'_> {
     fn fetch(&self) -> Result<Vec<tokio_postgres::Row>> {
         let c = self.connection;
-        let text = format!("FETCH {FETCHED} FROM {}", self.name);
+        let text = format!("FETCH {} FROM {}", c.fetched.get(), self.name);
         Ok(c.runtime.block_on(c.client.query(&text, &[]))?)
     }
 }

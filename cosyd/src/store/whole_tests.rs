@@ -1,0 +1,110 @@
+//! A store with every kind of record, for tests that go through all of them.
+
+use super::archive::Walk;
+use super::sql::params;
+use super::{JobRow, Record, Store, decode, encode};
+use cosy_control::{ClockRow, PolicyRow, RestoredRow, UsageRow};
+use cosy_model::{Attempt, LicenseUse, Span, Time};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A moment between the ends of its jobs.
+pub const MIDDLE: Time = Time(1_795_494_285_000);
+/// One behind all of them, in milliseconds.
+const LATER: i64 = 1_795_500_000_000;
+
+/// The file of the store in its directory.
+pub fn path(dir: &TempDir) -> PathBuf {
+    dir.path().join("cosy.db")
+}
+
+/// As an earlier release made it, with what was added since.
+pub fn whole() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = "../tests/fixtures/state-0.1.0-schema-12/cosy.db";
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture);
+    fs::copy(fixture, path(&dir)).unwrap();
+    let mut store = Store::open(&path(&dir)).unwrap();
+    let mut run = ended(&store);
+    run.attempt = Attempt(run.attempt.0 - 1);
+    let license = LicenseUse {
+        in_use: 3,
+        outside: 1,
+        at: Time(LATER),
+        by: "root".into(),
+    };
+    let clock = ClockRow {
+        wall: Time(LATER),
+        steady_ms: 7,
+        slept: Span(3),
+        boot: "0b".to_owned(),
+    };
+    let usage = UsageRow {
+        account: "physics".into(),
+        user: "ann".into(),
+        ..UsageRow::default()
+    };
+    let numbers = PolicyRow::Numbers {
+        association: 2,
+        qos: 3,
+    };
+    let records = [
+        Record::EarlierRun(Box::new(run)),
+        Record::LicenseUse {
+            license: "l".into(),
+            row: license,
+        },
+        Record::Clock(clock),
+        Record::Usage(Box::new(usage)),
+        Record::Policy {
+            key: numbers.key(),
+            row: Some(Box::new(numbers)),
+        },
+    ];
+    store.commit(&records).unwrap();
+    let restored = RestoredRow {
+        at: Time(LATER),
+        last: Time(LATER),
+    };
+    store
+        .sql(|c| {
+            c.execute(
+                "INSERT INTO restored (id, row) VALUES (1, ?1)",
+                params![encode(&restored)?],
+            )?;
+            c.execute_batch(
+                "INSERT INTO progress (what, ended, id) VALUES ('scripts', 7, 8);
+                 INSERT INTO undropped (base) SELECT MIN(base) FROM live_submissions;",
+            )
+        })
+        .unwrap();
+    dir
+}
+
+/// A job that has ended, and ran.
+fn ended(store: &Store) -> JobRow {
+    let blob: Vec<u8> = store
+        .sql(|c| {
+            c.query_row(
+                "SELECT row FROM jobs WHERE ended IS NOT NULL AND start IS NOT NULL ORDER BY id LIMIT 1",
+                params![],
+                |r| r.get(0),
+            )
+        })
+        .unwrap();
+    decode("jobs", &blob).unwrap()
+}
+
+/// Old jobs of a store go into archives; how many.
+pub fn archive(store: &mut Store, before: Time) -> u64 {
+    let (mut walk, mut jobs) = (Walk::default(), 0);
+    loop {
+        let step = store.archive_some(before, &mut walk).unwrap();
+        jobs += step.jobs;
+        if step.done {
+            assert!(walk.failed.is_empty(), "{walk:?}");
+            return jobs;
+        }
+    }
+}
