@@ -96,6 +96,15 @@ pub fn open_store(location: &Location) -> anyhow::Result<Store> {
     let Location::Sqlite(database) = location else {
         return Ok(Store::open_at(location)?);
     };
+    close_store(database)?;
+    Ok(Store::open_at(location)?)
+}
+
+/// Makes the file of a store where there is none; one that is open to others is closed.
+///
+/// # Errors
+/// In words: what is wrong with it.
+pub fn close_store(database: &Path) -> anyhow::Result<()> {
     // SQLite makes its files with the mode of the database file.
     OpenOptions::new()
         .write(true)
@@ -112,7 +121,7 @@ pub fn open_store(location: &Location) -> anyhow::Result<Store> {
             close_to_others(&file, 0o600)?;
         }
     }
-    Ok(Store::open_at(location)?)
+    Ok(())
 }
 
 /// The daemon's private key; made when there is none.

@@ -38,5 +38,6 @@ pub mod standby;
 mod standby_start;
 pub mod store;
 pub mod store_answers;
+pub mod store_commands;
 pub mod submit;
 mod ticks;

@@ -5,6 +5,7 @@ use cosyd::config;
 use cosyd::daemon::{self, Options};
 use cosyd::offline::{self, OfflineCommand};
 use cosyd::output::print;
+use cosyd::store_commands;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ const HELP: &str = "\
 cosyd - the controller daemon of Cosy
 
 usage: cosyd --config FILE [options]
+       cosyd store copy|check|backup|restore ...   (see cosyd store --help)
 
   --config FILE      configuration (default /etc/cosy/cosy.toml)
   --name NAME        which [[controller]] of the configuration this is (default:
@@ -37,6 +39,9 @@ Exit codes: 0 stopped or configuration fine, 1 failure, 2 usage.
 
 fn main() -> ExitCode {
     cosyd::allocator::give_large_blocks_back();
+    if std::env::args().nth(1).is_some_and(|word| word == "store") {
+        return store_commands::main(std::env::args().skip(2));
+    }
     let options = match options(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => return ExitCode::SUCCESS,

@@ -12,6 +12,7 @@ pub mod archive;
 pub mod archives;
 pub mod backup;
 pub mod bookings;
+pub mod check;
 pub mod content;
 pub mod copy;
 #[cfg(test)]
@@ -31,7 +32,7 @@ mod policy;
 mod queues;
 mod rows;
 #[cfg(test)]
-mod server_tests;
+pub(crate) mod server_tests;
 pub mod set_aside;
 pub mod sources;
 mod spans;
@@ -41,7 +42,7 @@ pub mod steps;
 mod tests;
 mod triggers;
 #[cfg(test)]
-mod whole_tests;
+pub(crate) mod whole_tests;
 
 use cosy_control::{JobRow, Record, SubmissionRow};
 use cosy_model::api::HistoryEvent;
@@ -568,15 +569,19 @@ fn write(t: &Connection, record: &Record) -> sql::Result<()> {
     }
 }
 
+/// When its last run started.
+fn start_of(row: &JobRow) -> Option<Time> {
+    let started = row.run.as_ref().and_then(|r| r.started);
+    row.end.as_ref().and_then(|e| e.start).or(started)
+}
+
 fn write_job(t: &Connection, row: &JobRow) -> sql::Result<()> {
     let end = row.end.as_ref();
-    let started = row.run.as_ref().and_then(|r| r.started);
-    let start = end.and_then(|e| e.start).or(started);
     let row_and_columns = params![
         row.id.0,
         row.base.0,
         row.state.word(),
-        start.map(|t| t.0),
+        start_of(row).map(|t| t.0),
         end.map(|e| e.end.0),
         encode(row)?,
         row.body

@@ -244,6 +244,34 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Brings what is in the log of a file into the file itself.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn gather_log(&self) -> Result<(), StoreError> {
+        self.sql(|c| match c {
+            Connection::Sqlite(_) => c.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"),
+            Connection::Postgres(_) => Ok(()),
+        })
+    }
+
+    /// Copies a store in a file as it is into another one, which is empty.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn copy_into(&self, path: &Path) -> Result<(), StoreError> {
+        self.sql(|c| {
+            let name = path
+                .to_str()
+                .ok_or_else(|| rusqlite::Error::InvalidPath(path.to_owned()))?;
+            // It writes nothing here, and is refused all the same to those who only read.
+            c.execute_batch("PRAGMA query_only = OFF")?;
+            c.execute("VACUUM INTO ?1", sql::params![name]).map(drop)
+        })
+    }
+}
+
 /// The path with something behind it.
 pub fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

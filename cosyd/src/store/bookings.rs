@@ -207,7 +207,7 @@ fn entry(row: &sql::Row<'_>) -> sql::Result<LedgerEntry> {
 
 /// The account that a book belongs to: `ACCOUNT` of `ACCOUNT` and `ACCOUNT:held`, none of
 /// the cluster's own books.
-fn owner(book: &str) -> Option<&str> {
+pub(super) fn owner(book: &str) -> Option<&str> {
     match book {
         "grants" | "income" => None,
         account => Some(account.strip_suffix(":held").unwrap_or(account)),

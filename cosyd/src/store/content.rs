@@ -159,19 +159,7 @@ impl<'s> Content<'s> {
     /// # Errors
     /// Its schema is another one, an archive is missing; [`StoreError`].
     pub fn of(store: &'s Store, missing: MissingArchives) -> Result<Self, CopyError> {
-        let (found, known) = (store.schema()?, super::known_schema());
-        let location = || store.location().to_string();
-        if moves::is_unfinished(found) {
-            let location = location();
-            return Err(StoreError::Unfinished { location }.into());
-        }
-        if found > known {
-            return Err(StoreError::TooNew { found, known }.into());
-        }
-        if found < known {
-            let location = location();
-            return Err(CopyError::Old { location, found });
-        }
+        store.is_current()?;
         let mut months = Vec::new();
         for archive in store.archives()? {
             let path = store.archive_path(archive.month);
@@ -351,6 +339,27 @@ impl<'s> Content<'s> {
                 .optional()
         })?;
         Ok(Time(at.unwrap_or(0)))
+    }
+}
+
+impl Store {
+    /// Whether its tables are those of this release, and nothing is being copied into them.
+    ///
+    /// # Errors
+    /// They are not.
+    pub(super) fn is_current(&self) -> Result<(), CopyError> {
+        let (found, known) = (self.schema()?, super::known_schema());
+        let location = self.location().to_string();
+        if moves::is_unfinished(found) {
+            return Err(StoreError::Unfinished { location }.into());
+        }
+        if found > known {
+            return Err(StoreError::TooNew { found, known }.into());
+        }
+        match found < known {
+            true => Err(CopyError::Old { location, found }),
+            false => Ok(()),
+        }
     }
 }
 

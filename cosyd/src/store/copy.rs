@@ -132,17 +132,13 @@ impl Store {
         })
     }
 
-    /// Where a copy into it goes on, by part; nothing where it begins. `Err`: it was whole at that time.
-    fn begin_copy(
-        &mut self,
-        source: &str,
-        anew: bool,
-    ) -> Result<Result<BTreeMap<(String, String), Place>, Time>, CopyError> {
+    /// Makes ready what a copy goes into, and says where it goes on.
+    fn begin_copy(&mut self, source: &str, anew: bool) -> Result<Begun, CopyError> {
         let is_unfinished = moves::is_unfinished(self.schema()?);
         let places = self.places()?;
         let of = places.get(&Default::default());
         if is_unfinished && of.is_some_and(|of| of.after == source) {
-            return Ok(Ok(places));
+            return Ok(Begun::From(places));
         }
         let location = || self.location.to_string();
         if is_unfinished && !anew {
@@ -150,7 +146,7 @@ impl Store {
             return Err(CopyError::OtherSource { location });
         }
         if !is_unfinished && let Some(at) = self.copied_at(source)? {
-            return Ok(Err(at));
+            return Ok(Begun::Whole(at));
         }
         if !is_unfinished && let Some(table) = self.filled_table()? {
             return Err(CopyError::NotEmpty {
@@ -170,7 +166,7 @@ impl Store {
             )
             .map(drop)
         })?;
-        Ok(Ok(BTreeMap::new()))
+        Ok(Begun::From(Places::new()))
     }
 
     fn copied_at(&self, source: &str) -> Result<Option<Time>, StoreError> {
@@ -182,7 +178,7 @@ impl Store {
         })
     }
 
-    fn places(&self) -> Result<BTreeMap<(String, String), Place>, StoreError> {
+    fn places(&self) -> Result<Places, StoreError> {
         self.sql(|c| {
             c.prepare("SELECT part, name, after, done FROM copying")?
                 .query_map(params![], |r| {
@@ -192,6 +188,17 @@ impl Store {
                 .collect()
         })
     }
+}
+
+/// How far each part has come, by its kind and name.
+type Places = BTreeMap<(String, String), Place>;
+
+/// What a copy into a store finds there.
+enum Begun {
+    /// It goes on from there; from the beginning where there are no places.
+    From(Places),
+    /// It was whole at that time.
+    Whole(Time),
 }
 
 /// How far a part has come.
@@ -217,8 +224,8 @@ pub fn copy(
         let content = Content::of(source, options.missing)?;
         let name = content.fingerprint()?;
         let places = match target.begin_copy(&name, options.anew)? {
-            Ok(places) => places,
-            Err(at) => return Ok(Outcome::Already(at)),
+            Begun::From(places) => places,
+            Begun::Whole(at) => return Ok(Outcome::Already(at)),
         };
         for part in content.parts() {
             let (kind, name) = part.names();

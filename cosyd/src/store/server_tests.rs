@@ -12,6 +12,32 @@ thread_local! {
 
 /// An empty database on the server, which is started at the first call.
 pub fn database() -> Location {
+    location(connection())
+}
+
+/// How an empty database is reached.
+pub fn connection() -> String {
+    make("template1").0
+}
+
+/// A copy of a database to which nobody is connected, and its name.
+pub fn database_like(template: &str) -> (Location, String) {
+    let (connection, name) = make(template);
+    (location(connection), name)
+}
+
+fn location(connection: String) -> Location {
+    let settings = Settings {
+        connection,
+        ..Settings::default()
+    };
+    Location::Postgres {
+        place: Place::of(&settings).unwrap(),
+        fence: None,
+    }
+}
+
+fn make(template: &str) -> (String, String) {
     SERVER.with_borrow_mut(|kept| {
         let (server, _, number) = kept.get_or_insert_with(|| {
             let folder = cosy_postgres::own_temporary().unwrap();
@@ -24,14 +50,10 @@ pub fn database() -> Location {
             (server, folder, 0)
         });
         *number += 1;
-        let settings = Settings {
-            connection: server.database(&format!("t{number}")).unwrap(),
-            ..Settings::default()
-        };
-        Location::Postgres {
-            place: Place::of(&settings).unwrap(),
-            fence: None,
-        }
+        let name = format!("t{number}");
+        let like = format!(" TEMPLATE {template}");
+        let connection = server.database(&format!("{name}{like}")).unwrap();
+        (connection.replace(&like, ""), name)
     })
 }
 
