@@ -7,6 +7,7 @@
 //! there is a pause, in which others write.
 
 use super::archives::{FOLDER, LAYOUT, Month};
+use super::expiry::have_all_ended;
 use super::sql::{self, Connection, OptionalExtension, params};
 use super::{Store, StoreError};
 use cosy_model::Time;
@@ -291,14 +292,18 @@ impl Store {
             })
             .optional()
         })?;
-        Ok(found.and_then(|(ids, bytes, ended, last_end, first_start)| {
+        let Some((ids, bytes, ended, last_end, first_start)) = found else {
+            return Ok(None);
+        };
+        let over = last_end < before.0 && self.sql(|c| have_all_ended(c, base, ended, ids))?;
+        Ok(over.then(|| {
             let unit = Unit {
                 ids: base..base.saturating_add(ids),
                 first_start,
                 last_end,
                 month: Month::of(Time(last_end)),
             };
-            (ended == ids && last_end < before.0).then_some((unit, bytes))
+            (unit, bytes)
         }))
     }
 

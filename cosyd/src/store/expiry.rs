@@ -6,7 +6,8 @@
 
 use super::archive::LIVES_NO_MORE;
 use super::sql::{self, Connection, OptionalExtension, params};
-use super::{Store, StoreError};
+use super::{Store, StoreError, decode};
+use cosy_control::SubmissionRow;
 use cosy_model::Time;
 
 /// Rows in one transaction.
@@ -128,14 +129,31 @@ fn drop_script(t: &Connection, base: u64, before: Time, now: Time) -> sql::Resul
 
 /// Whether all jobs of a submission ended before a moment, and nothing will start one again.
 fn is_over(c: &Connection, base: u64, before: Time) -> sql::Result<bool> {
-    let found: Option<bool> = c
+    let found: Option<(u64, u64)> = c
         .prepare_cached(&format!(
-            "SELECT COUNT(j.ended) = s.ids AND MAX(j.ended) < ?2
+            "SELECT COUNT(j.ended), s.ids
              FROM submissions s JOIN jobs j ON j.id >= s.base AND j.id < s.base + s.ids
              WHERE s.base = ?1 AND {LIVES_NO_MORE}
-             GROUP BY s.base",
+             GROUP BY s.base, s.ids HAVING MAX(j.ended) < ?2",
         ))?
-        .query_row(params![base, before.0], |r| r.get(0))
+        .query_row(params![base, before.0], |r| Ok((r.get(0)?, r.get(1)?)))
         .optional()?;
-    Ok(found.unwrap_or(false))
+    match found {
+        Some((ended, ids)) => have_all_ended(c, base, ended, ids),
+        None => Ok(false),
+    }
+}
+
+/// Whether so many ended jobs are all that a submission with so many ids has: components of a job
+/// have ids, and no row.
+pub(super) fn have_all_ended(c: &Connection, base: u64, ended: u64, ids: u64) -> sql::Result<bool> {
+    if ended >= ids || ended == 0 {
+        return Ok(ended >= ids);
+    }
+    let row: Vec<u8> = c
+        .prepare_cached("SELECT row FROM submissions WHERE base = ?1")?
+        .query_row(params![base], |r| r.get(0))?;
+    // Of one that cannot be read nobody knows.
+    let row = decode::<SubmissionRow>("submissions", &row);
+    Ok(row.is_ok_and(|row| row.tasks() == ended))
 }

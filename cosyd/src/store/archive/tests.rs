@@ -10,6 +10,7 @@ use crate::store_answers;
 use cosy_control::{Eyes, FlowRow, JobRow, OfFlow, Record, StepBatch, SubmissionRow};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply};
 use cosy_model::history::{Event, EventKind, EventObject};
+use cosy_model::job::{FurtherComponent, ResourceRequest};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState};
@@ -575,4 +576,35 @@ fn events_are_forgotten_but_the_last() {
     while !store.forget_some_events(Time(5000)).unwrap() {}
     assert_eq!(first(&store), 1200);
     assert_eq!(store.load().unwrap().0.last_event, 1200);
+}
+
+/// Components of a job have ids, and no row.
+#[test]
+fn a_job_of_components_goes_with_its_script() {
+    let bench = Bench::new();
+    let mut store = bench.open();
+    let mut of = submission(20, 1);
+    let component = FurtherComponent {
+        name: None,
+        queue: None,
+        request: ResourceRequest::default(),
+    };
+    std::sync::Arc::make_mut(&mut of.spec)
+        .further_components
+        .push(component);
+    assert_eq!((of.ids(), of.tasks()), (2, 1));
+    let job = ended(&of, 0, Time(5 * DAY));
+    store
+        .commit(&[
+            submitted(&of),
+            Record::Job(job),
+            Record::SubmissionDone(of.base),
+        ])
+        .unwrap();
+    while !store.drop_some_scripts(JULY, Time(9)).unwrap() {}
+    assert_eq!(bench.rows("submissions WHERE base = 20 AND dropped = 9"), 1);
+    bench.archive();
+    assert_eq!(bench.rows("submissions WHERE base = 20"), 0);
+    let archive = store.open_archive(Month(0)).unwrap();
+    assert!(archive.has_submission(of.base).unwrap());
 }
