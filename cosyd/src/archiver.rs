@@ -3,7 +3,8 @@
 //!
 //! It has a connection of its own and works in small transactions, between which the writer has
 //! its turns. What always holds: one works at a time; what is under way when the daemon ends is
-//! gone on with at the next start.
+//! gone on with at the next start. Archives are files beside a store in a file: in a database on a
+//! server ended jobs stay in their tables, and only scripts and events end.
 
 use crate::clients::lock;
 use crate::clock;
@@ -23,6 +24,9 @@ const SLICE: Duration = Duration::from_secs(1);
 pub const LEAST: Span = Span::from_secs(86_400);
 /// Jobs that are counted at most, to say how many are left.
 const COUNTED: u64 = 1_000_000;
+
+/// Why nothing is archived there.
+const STAYS: &str = "ended jobs stay in the tables of the database on PostgreSQL, where all commands find them; archives are beside a store in a file only";
 
 /// How long ended jobs, and what belongs to them, stay in the store. `None` is for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,6 +71,9 @@ impl Archiver {
     /// # Errors
     /// The system gives no thread.
     pub fn start(database: Location, retention: Retention) -> std::io::Result<Arc<Self>> {
+        if !has_archives(&database) && retention.history.is_some() {
+            tracing::warn!("keep_history has no effect: {STAYS}");
+        }
         let archiver = Arc::new(Self::new(database, retention));
         let own = archiver.clone();
         std::thread::Builder::new()
@@ -105,7 +112,7 @@ impl Archiver {
 
     /// Does all that is due.
     fn keep(&self, retention: Retention, now: Time) -> Result<(), StoreError> {
-        if let Some(span) = retention.history {
+        if let Some(span) = retention.history.filter(|_| has_archives(&self.database)) {
             let mut moved = 0;
             loop {
                 let slice = self.slice(now - span)?;
@@ -170,6 +177,9 @@ impl Archiver {
     /// # Errors
     /// A refusal: nothing says what is old, that is too late, or the store cannot be written.
     pub fn by_hand(&self, before: Option<Time>, dry_run: bool) -> Result<Archived, Refusal> {
+        if !has_archives(&self.database) {
+            return Err(Refusal::invalid(STAYS.to_owned()));
+        }
         let now = clock::now();
         let before = self.cutoff(before, now)?;
         let unavailable = |e: StoreError| Refusal::new(RefusalCode::Unavailable, e.to_string());
@@ -210,9 +220,58 @@ impl Archiver {
     }
 }
 
+/// Whether old jobs can go from there into files beside it.
+const fn has_archives(database: &Location) -> bool {
+    match database {
+        Location::Sqlite(_) => true,
+        Location::Postgres { .. } => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::whole_tests::{LATER, on_a_server};
+
+    /// What `keep_history` moves stays there; scripts and events end as anywhere.
+    #[test]
+    fn in_a_database_on_a_server_history_stays() {
+        if cosy_postgres::programs().is_none() {
+            return cosy_skip::not_installed("PostgreSQL's server is not installed");
+        }
+        let location = on_a_server();
+        let store = Store::open_at(&location).unwrap();
+        let count = |query: &str| store.count_for_tests(query);
+        let jobs = count("SELECT COUNT(*) FROM jobs");
+        let scripts = "SELECT COUNT(*) FROM submissions WHERE LENGTH(script) > 0";
+        let live = format!(
+            "{scripts} AND base IN (SELECT base FROM live_submissions
+                 UNION SELECT CAST(object AS BIGINT) FROM set_aside WHERE source = 'job')"
+        );
+        let last = count("SELECT MAX(seq) FROM events");
+        let (before, of_live) = (count(scripts), count(&live));
+        assert!(before > of_live);
+        let day = Span::from_secs(86_400);
+        let retention = Retention {
+            history: Some(day),
+            scripts: Some(day),
+            events: Some(day),
+            in_memory: Span::ZERO,
+        };
+        let archiver = Archiver::new(location, retention);
+        let refused = archiver.by_hand(None, false).unwrap_err();
+        assert!(refused.to_string().contains("stay in the tables"), "{refused}");
+        let later = LATER + Span::from_secs(10 * 86_400);
+        archiver.keep(retention, later).unwrap();
+        assert_eq!(count("SELECT COUNT(*) FROM jobs"), jobs);
+        assert_eq!(count("SELECT COUNT(*) FROM archives"), 0);
+        assert_eq!((count(scripts), count(&live)), (of_live, of_live));
+        assert!(count("SELECT COUNT(*) FROM submissions WHERE dropped IS NOT NULL") > 0);
+        assert_eq!(count("SELECT COUNT(*) FROM events"), 1);
+        assert_eq!(count("SELECT MAX(seq) FROM events"), last);
+        // Again: nothing is left to do.
+        archiver.keep(retention, later).unwrap();
+    }
 
     #[test]
     fn what_is_old() {

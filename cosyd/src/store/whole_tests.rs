@@ -1,8 +1,10 @@
 //! A store with every kind of record, for tests that go through all of them.
 
 use super::archive::Walk;
+use super::content::MissingArchives;
+use super::copy::{Options, Outcome, PIECE, copy};
 use super::sql::params;
-use super::{JobRow, Record, Store, decode, encode};
+use super::{JobRow, Location, Record, Store, decode, encode, server};
 use cosy_control::{ClockRow, PolicyRow, RestoredRow, UsageRow};
 use cosy_model::{Attempt, LicenseUse, Span, Time};
 use std::fs;
@@ -11,8 +13,8 @@ use tempfile::TempDir;
 
 /// A moment between the ends of its jobs.
 pub const MIDDLE: Time = Time(1_795_494_285_000);
-/// One behind all of them, in milliseconds.
-const LATER: i64 = 1_795_500_000_000;
+/// One behind all of them.
+pub const LATER: Time = Time(1_795_500_000_000);
 
 /// The file of the store in its directory.
 pub fn path(dir: &TempDir) -> PathBuf {
@@ -31,11 +33,11 @@ pub fn whole() -> TempDir {
     let license = LicenseUse {
         in_use: 3,
         outside: 1,
-        at: Time(LATER),
+        at: LATER,
         by: "root".into(),
     };
     let clock = ClockRow {
-        wall: Time(LATER),
+        wall: LATER,
         steady_ms: 7,
         slept: Span(3),
         boot: "0b".to_owned(),
@@ -64,8 +66,8 @@ pub fn whole() -> TempDir {
     ];
     store.commit(&records).unwrap();
     let restored = RestoredRow {
-        at: Time(LATER),
-        last: Time(LATER),
+        at: LATER,
+        last: LATER,
     };
     store
         .sql(|c| {
@@ -80,6 +82,34 @@ pub fn whole() -> TempDir {
         })
         .unwrap();
     dir
+}
+
+/// The same in a database on the server of this thread.
+pub fn on_a_server() -> Location {
+    let dir = whole();
+    let location = server::database();
+    copied(&Store::open(&path(&dir)).unwrap(), &location);
+    location
+}
+
+/// Copies all of it.
+pub fn copied(source: &Store, target: &Location) {
+    let mut target = Store::open_for_copy(target).unwrap();
+    let options = Options {
+        bounds: PIECE,
+        missing: MissingArchives::Refused,
+        anew: false,
+        now: Time(1),
+    };
+    let done = copy(source, &mut target, options, &mut |_, _| Ok(())).unwrap();
+    assert!(matches!(done, Outcome::Copied(_)), "{done:?}");
+}
+
+impl Store {
+    /// The number that a query finds.
+    pub fn count_for_tests(&self, query: &str) -> u64 {
+        self.number(query).unwrap()
+    }
 }
 
 /// A job that has ended, and ran.

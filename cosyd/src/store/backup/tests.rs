@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::store::content::Sums;
-use crate::store::copy::{Options, Outcome, copy};
 use crate::store::server;
-use crate::store::whole_tests::{MIDDLE, archive, path, whole};
+use crate::store::whole_tests::{MIDDLE, archive, copied, path, whole};
 use cosy_control::Record;
 use cosy_model::history::{Event, EventKind, EventObject};
 use std::os::unix::fs::PermissionsExt;
@@ -23,16 +22,7 @@ fn in_a_file() -> (TempDir, Location) {
 fn on_a_server() -> (TempDir, Location) {
     let (dir, file) = in_a_file();
     let there = server::database();
-    let mut target = Store::open_for_copy(&there).unwrap();
-    let options = Options {
-        bounds: PIECE,
-        missing: MissingArchives::Refused,
-        anew: false,
-        now: Time(1),
-    };
-    let source = Store::open_at(&file).unwrap();
-    let done = copy(&source, &mut target, options, &mut |_, _| Ok(())).unwrap();
-    assert!(matches!(done, Outcome::Copied(_)));
+    copied(&Store::open_at(&file).unwrap(), &there);
     (dir, there)
 }
 

@@ -1,11 +1,8 @@
 //! A whole store has nothing to be found in it; each thing that is spoilt is found, and nothing else.
 
 use super::*;
-use crate::store::content::MissingArchives;
-use crate::store::copy::{Options, PIECE, copy};
-use crate::store::whole_tests::{MIDDLE, archive, path, whole};
+use crate::store::whole_tests::{MIDDLE, archive, copied, path, whole};
 use crate::store::{Location, server};
-use cosy_model::Time;
 use std::fs;
 
 /// What is found, without remedies; these are never empty.
@@ -292,15 +289,8 @@ fn what_is_spoilt_is_found() {
 
 fn on_a_server(source: &Store) -> String {
     let (location, name) = server::database_like("template1");
-    let mut target = Store::open_for_copy(&location).unwrap();
-    let options = Options {
-        bounds: PIECE,
-        missing: MissingArchives::Refused,
-        anew: false,
-        now: Time(1),
-    };
-    copy(source, &mut target, options, &mut |_, _| Ok(())).unwrap();
-    assert_eq!(found(&target), [""; 0]);
+    copied(source, &location);
+    assert_eq!(found(&Store::open_at(&location).unwrap()), [""; 0]);
     name
 }
 
