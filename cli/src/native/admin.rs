@@ -2,7 +2,9 @@
 
 use crate::native::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::native::submit::options::{comment, hosts};
-use crate::native::{account, archive, change, import, license, meter, policy, record, rule, stat};
+use crate::native::{
+    account, archive, change, import, license, meter, policy, record, rule, stat, store,
+};
 use crate::{Context, controllers, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
@@ -25,6 +27,7 @@ pub fn command() -> Command {
         .subcommand(import::command())
         .subcommand(rule::command())
         .subcommand(archive::command())
+        .subcommand(store::command())
         .subcommand(controllers::command())
         .subcommand(
             Command::new("reload")
@@ -165,6 +168,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),
         ("reload", m) => reload(context, m),
         ("archive", m) => archive::run(context, m),
+        ("store", m) => store::run(m.subcommand().ok_or_else(nothing)?),
         ("takeover", m) => controllers::takeover(context, m),
         ("ping", m) => meter::ping(context, m.get_flag("json"), m.get_flag("verbose")),
         ("events", m) => events(context, m),

@@ -4,6 +4,7 @@
 use super::controllers::ControllerPlan;
 use super::directory::ClusterDirectory;
 use super::{database, fds};
+use crate::native::program;
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
 use cosy_model::MiB;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The options of `cosy dev`.
 pub struct DevOptions {
@@ -116,22 +117,9 @@ impl Programs {
     /// A program is missing.
     pub fn find(postgres: bool) -> anyhow::Result<Self> {
         let cosy = std::env::current_exe().context("cannot tell where this program is")?;
-        let folder = cosy.parent().unwrap_or(Path::new("/")).to_owned();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders: Vec<PathBuf> = std::iter::once(folder)
-            .chain(std::env::split_paths(&path))
-            .collect();
-        let find = |name: &str| -> anyhow::Result<PathBuf> {
-            folders
-                .iter()
-                .map(|f| f.join(name))
-                .find(|p| p.is_file())
-                .and_then(|p| p.canonicalize().ok())
-                .with_context(|| format!("there is no {name} beside this program nor in PATH"))
-        };
         Ok(Self {
-            cosyd: find("cosyd")?,
-            noded: find("noded")?,
+            cosyd: program::find("cosyd")?,
+            noded: program::find("noded")?,
             postgres: postgres.then(database::program).transpose()?,
             cosy,
         })
