@@ -224,9 +224,7 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
         name: cluster_name(&mut check, file.cluster.as_ref()),
         first_job: first_job(&mut check, file.cluster.as_ref()),
         admins: file.cluster.map(|c| c.admins).unwrap_or_default(),
-        host: nix::unistd::gethostname()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default(),
+        host: controllers::host_name(),
         file: path.display().to_string(),
         mails: file.policy.mail_command.is_some(),
         controller_uid: Uid(nix::unistd::getuid().as_raw()),

@@ -34,6 +34,7 @@ pub mod output;
 mod payloads;
 pub mod pool;
 pub mod recovery;
+mod serving;
 pub mod standby;
 mod standby_start;
 pub mod store;

@@ -200,10 +200,8 @@ async fn meet(
     mut place: Place,
     (boards, standby): (Boards, Arc<Standby>),
 ) {
-    let times = boards
-        .borrow()
-        .as_ref()
-        .map_or(Times::default(), |board| board.times);
+    let times = boards.borrow().as_ref().map(|board| board.times);
+    let times = times.unwrap_or_default();
     let greeting = greet(stream, address, acceptor);
     let shaken = tokio::select! {
         shaken = tokio::time::timeout(times.hello, greeting) => shaken,

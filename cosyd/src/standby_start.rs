@@ -2,9 +2,9 @@
 //! the database, and begins to answer.
 
 use crate::config::{ControllerEntry, StoreServer};
-use crate::daemon::{Come, Doors, House, Running, Signals, Taken, tell_ready, work};
 use crate::durability;
 use crate::recovery::{self, Recovered};
+use crate::serving::{Come, Doors, House, Running, Signals, Taken, tell_ready, work};
 use crate::standby::{Contest, Standby, Word};
 use crate::store::lead::Candidate;
 use crate::store::{Location, Store};

@@ -33,6 +33,6 @@ fn check(page: &str, help: &str) {
 
 #[test]
 fn daemons_have_pages_with_all_options() {
-    check("cosyd.8", &told("cosyd", &[]));
+    check("cosyd.8", &(told("cosyd", &[]) + &told("cosyd", &["store"])));
     check("noded.8", &(told("noded", &[]) + &told("noded", &["join"])));
 }

@@ -98,8 +98,7 @@ pub(super) fn own(
             address: address.get_ref().clone(),
         });
     }
-    let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned());
-    let host = host.unwrap_or_default();
+    let host = host_name();
     let short = host.split('.').next().unwrap_or_default();
     let is_own = |table: &Controller| {
         let its = table.name.as_ref().map(|its| its.get_ref().as_str());
@@ -121,4 +120,10 @@ pub(super) fn own(
         .into_iter()
         .nth(at)
         .map(|own| (own, Some(at), entries))
+}
+
+/// The name of this host; empty where it has none.
+pub(super) fn host_name() -> String {
+    let name = nix::unistd::gethostname();
+    name.map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned())
 }

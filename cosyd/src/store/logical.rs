@@ -12,11 +12,11 @@ use std::fmt;
 /// Type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Numbers.
+    /// Whole numbers.
     Integer,
-    /// Characters.
+    /// Characters, in UTF-8.
     Text,
-    /// Bytes.
+    /// Bytes of any kind.
     Blob,
 }
 

@@ -4,7 +4,7 @@ use super::archive::Walk;
 use super::content::MissingArchives;
 use super::copy::{Options, Outcome, PIECE, copy};
 use super::sql::params;
-use super::{JobRow, Location, Record, Store, decode, encode, server};
+use super::{JobRow, Location, Record, Store, decode, encode, server_tests as server};
 use cosy_control::{ClockRow, PolicyRow, RestoredRow, UsageRow};
 use cosy_model::{Attempt, LicenseUse, Span, Time};
 use std::fs;

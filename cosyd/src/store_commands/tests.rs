@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::house::lock;
-use crate::store::server;
+use crate::store::server_tests as server;
 use crate::store::whole_tests::{archive, whole};
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;

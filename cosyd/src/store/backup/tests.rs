@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::content::Sums;
-use crate::store::server;
+use crate::store::server_tests as server;
 use crate::store::whole_tests::{MIDDLE, archive, copied, path, whole};
 use cosy_control::Record;
 use cosy_model::history::{Event, EventKind, EventObject};

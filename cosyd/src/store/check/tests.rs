@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::whole_tests::{MIDDLE, archive, copied, path, whole};
-use crate::store::{Location, server};
+use crate::store::{Location, server_tests as server};
 use std::fs;
 
 /// What is found, without remedies; these are never empty.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::hold::Hold;
 use crate::store::logical::Kind;
-use crate::store::server;
+use crate::store::server_tests as server;
 use crate::store::set_aside::Unit;
 use crate::store::whole_tests::{MIDDLE, archive, path, whole};
 use cosy_model::TriggerId;

@@ -58,9 +58,9 @@ pub enum Value<'a> {
     Null,
     /// Numbers, and truth as 0 or 1.
     Integer(i64),
-    /// Characters.
+    /// Characters, in UTF-8.
     Text(&'a str),
-    /// Bytes.
+    /// Bytes of any kind.
     Blob(&'a [u8]),
     /// A number that no database holds.
     TooLarge(u64),
