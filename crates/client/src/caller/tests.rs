@@ -235,10 +235,26 @@ fn standby() -> ReplyFrame {
     refused(RefusalCode::Standby, "this controller stands by; b:7817 leads")
 }
 
+/// The next connection; a command that does not come is not waited for without end.
+fn accept(listener: &UnixListener) -> UnixStream {
+    let until = Instant::now() + Duration::from_secs(10);
+    listener.set_nonblocking(true).unwrap();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).unwrap();
+                return stream;
+            }
+            Err(_) => assert!(Instant::now() < until, "nobody comes"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Answers one request on each of so many connections; gives the requests.
 fn serve(listener: &UnixListener, answers: &[ReplyFrame]) -> Vec<RequestFrame> {
     let answer = |answer| {
-        let (mut stream, _) = listener.accept().unwrap();
+        let mut stream = accept(listener);
         let request = read_request(&mut stream);
         reply(&mut stream, answer);
         // Until the command has turned away.
@@ -270,7 +286,7 @@ fn the_one_that_answers_is_kept() {
     let mut places = Places::new();
     places.play("a", |listener| drop(serve(&listener, &[standby()])));
     places.play("b", |listener| {
-        let (mut stream, _) = listener.accept().unwrap();
+        let mut stream = accept(&listener);
         for _ in 0..3 {
             read_request(&mut stream);
             reply(&mut stream, &pong());
@@ -314,7 +330,7 @@ fn a_leader_that_is_lost_is_found_again_elsewhere() {
     let (tx, keys) = mpsc::channel();
     let of_first = tx.clone();
     places.play("a", move |listener| {
-        let (mut stream, _) = listener.accept().unwrap();
+        let mut stream = accept(&listener);
         of_first.send(vec![read_request(&mut stream)]).unwrap();
     });
     let of_b = vec![standby(), refused(RefusalCode::Unavailable, "soon"), pong()];
@@ -382,7 +398,7 @@ fn one_that_cannot_answer_now_is_asked_once() {
 #[test]
 fn one_alone_that_stands_by_is_asked_again() {
     let (answer, notices) = check(QUICK, Request::Ping, |listener| {
-        let (mut stream, _) = listener.accept().unwrap();
+        let mut stream = accept(&listener);
         for answer in [standby(), standby(), pong()] {
             read_request(&mut stream);
             reply(&mut stream, &answer);
