@@ -7,7 +7,7 @@
 //! there is a pause, in which others write.
 
 use super::archives::{FOLDER, LAYOUT, Month};
-use super::expiry::have_all_ended;
+use super::rows::have_all_ended;
 use super::sql::{self, Connection, OptionalExtension, params};
 use super::{Store, StoreError};
 use cosy_model::Time;

@@ -5,9 +5,9 @@
 //! script; the latest event stays, whose number and time the next start goes on from.
 
 use super::archive::LIVES_NO_MORE;
+use super::rows::have_all_ended;
 use super::sql::{self, Connection, OptionalExtension, params};
-use super::{Store, StoreError, decode};
-use cosy_control::SubmissionRow;
+use super::{Store, StoreError};
 use cosy_model::Time;
 
 /// Rows in one transaction.
@@ -142,18 +142,4 @@ fn is_over(c: &Connection, base: u64, before: Time) -> sql::Result<bool> {
         Some((ended, ids)) => have_all_ended(c, base, ended, ids),
         None => Ok(false),
     }
-}
-
-/// Whether so many ended jobs are all that a submission with so many ids has: components of a job
-/// have ids, and no row.
-pub(super) fn have_all_ended(c: &Connection, base: u64, ended: u64, ids: u64) -> sql::Result<bool> {
-    if ended >= ids || ended == 0 {
-        return Ok(ended >= ids);
-    }
-    let row: Vec<u8> = c
-        .prepare_cached("SELECT row FROM submissions WHERE base = ?1")?
-        .query_row(params![base], |r| r.get(0))?;
-    // Of one that cannot be read nobody knows.
-    let row = decode::<SubmissionRow>("submissions", &row);
-    Ok(row.is_ok_and(|row| row.tasks() == ended))
 }

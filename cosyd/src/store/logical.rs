@@ -12,11 +12,11 @@ use std::fmt;
 /// Type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Whole numbers.
+    /// Numbers, and truth as 0 or 1.
     Integer,
-    /// Characters, in UTF-8.
+    /// Characters in UTF-8.
     Text,
-    /// Bytes of any kind.
+    /// Any bytes.
     Blob,
 }
 

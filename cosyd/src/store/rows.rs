@@ -1,6 +1,7 @@
 //! Rows as bytes, conditions and pages of queries, and why none of them can be had.
 
-use super::sql::{self, OwnedValue};
+use super::sql::{self, Connection, OwnedValue, params};
+use cosy_control::SubmissionRow;
 use cosy_model::{Uid, limits};
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::PathBuf;
@@ -125,6 +126,20 @@ pub(super) fn decode<T: DeserializeOwned>(
         table,
         why: e.to_string(),
     })
+}
+
+/// Whether so many ended jobs are all that a submission with so many ids has: components of a job
+/// have ids, and no row.
+pub(super) fn have_all_ended(c: &Connection, base: u64, ended: u64, ids: u64) -> sql::Result<bool> {
+    if ended >= ids || ended == 0 {
+        return Ok(ended >= ids);
+    }
+    let row: Vec<u8> = c
+        .prepare_cached("SELECT row FROM submissions WHERE base = ?1")?
+        .query_row(params![base], |r| r.get(0))?;
+    // Of one that cannot be read nobody knows.
+    let row = decode::<SubmissionRow>("submissions", &row);
+    Ok(row.is_ok_and(|row| row.tasks() == ended))
 }
 
 /// Ids from the first one on, up to the second one, which is not meant.

@@ -6,6 +6,7 @@
 
 mod figures;
 mod held_by;
+mod older;
 mod part;
 mod preempted;
 mod reservation;
@@ -14,7 +15,7 @@ pub use crate::policy::row::{PolicyKey, PolicyRow};
 pub use crate::reservations::books::row::AccountRow;
 use crate::triggers::TriggerRow;
 use cosy_model::history;
-use cosy_model::node::{AttemptKey, StoreMark};
+use cosy_model::node::AttemptKey;
 use cosy_model::reservation::LedgerEntry;
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
@@ -24,6 +25,7 @@ use cosy_model::{
 };
 pub use figures::{FiguresRow, HourPriceRow};
 pub use held_by::HeldBy;
+pub use older::{OlderRow, RestoredRow};
 pub use part::PartRow;
 pub use preempted::{MovedRow, PreemptedRow, Preemptor, PromisedRow};
 pub use reservation::{MakerRow, OfFlow, ReservationRow, ShareRow};
@@ -260,31 +262,6 @@ pub struct StandingRow {
     pub held: Option<HeldBy>,
     /// Most tasks of the array at once.
     pub at_once: Option<u32>,
-}
-
-/// The store was found to be older than what nodes have seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct OlderRow {
-    /// Time on the wall's clock.
-    pub at: Time,
-    /// The first id of a job that was given out by the store that is lost.
-    pub first: JobId,
-    /// One beyond the last: no such id is given out again.
-    pub next: JobId,
-    /// Numbers go on from here.
-    pub mark: StoreMark,
-}
-
-/// The store was put back from a backup, and no controller has taken it up since. What happened after
-/// the backup was made, nobody knows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct RestoredRow {
-    /// When it was put back, on the wall's clock.
-    #[serde(default)]
-    pub at: Time,
-    /// The last that happened in the backup.
-    #[serde(default)]
-    pub last: Time,
 }
 
 /// How the controller's clocks stood to each other when they agreed last: whether the one on the

@@ -475,7 +475,7 @@ fn has_run_on_a_node_that_is_away(backup: bool) -> (World, usize) {
     world.pass(11);
     assert_eq!(world.state_of(1), JobState::Completed);
     let ran = world.nodes.iter().position(|n| !n.starts.is_empty());
-    let other = 1 - ran.unwrap();
+    let other = 1 - ran.expect("one of the two has run it");
     world.nodes[other].seen = None;
     match backup {
         true => restore_backup(&mut world, &copy),
