@@ -150,7 +150,7 @@ pub struct Plan {
     pub whole: bool,
     /// The programs that the cluster consists of.
     pub programs: Programs,
-    /// The controllers; the first of several leads in the beginning.
+    /// The controllers; the first of several starts before the others.
     pub controllers: Vec<ControllerPlan>,
     /// Node daemons in the order of their nodes.
     pub nodes: Vec<NodePlan>,

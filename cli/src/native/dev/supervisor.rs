@@ -131,14 +131,14 @@ impl Supervisor {
         }
     }
 
-    /// Starts the database and the controller that leads, then the others, then all nodes at once.
+    /// Starts the database and the first controller, then the others, then all nodes at once.
     fn start(&mut self) -> anyhow::Result<()> {
         if self.plan.programs.postgres.is_some() {
             self.database = Some(database::start(&self.plan.dir)?);
         }
         let until = Instant::now() + START;
         let controllers = self.plan.controllers.clone();
-        // The first one makes the tables, and leads.
+        // The first one makes the tables.
         let (first, others) = controllers.split_at(1);
         for group in [first, others] {
             for controller in group {
