@@ -172,9 +172,17 @@ impl Server {
 
     /// Ends it as a failing machine does.
     pub fn kill(&mut self) {
+        let segment = segment(&self.directory);
         // Its other processes end as soon as they see that.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        if let Some(id) = segment {
+            // It would stay until the machine's end. Marked, it goes with the last of them.
+            let _ = Command::new("ipcrm")
+                .args(["-m", &id])
+                .stderr(Stdio::null())
+                .status();
+        }
     }
 
     /// Starts it again after it was killed.
@@ -216,6 +224,15 @@ impl Drop for Server {
         }
         self.kill();
     }
+}
+
+/// The number of the server's segment of shared memory, as it has written it down.
+fn segment(directory: &Path) -> Option<String> {
+    let text = fs::read_to_string(directory.join("data/postmaster.pid")).ok()?;
+    let id = text.lines().nth(6)?.split_whitespace().nth(1)?;
+    id.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| id.to_owned())
 }
 
 /// How the server in a directory is reached, in libpq's words.
