@@ -32,7 +32,8 @@ pub struct Place {
     config: Arc<Config>,
     /// Read anew for each connection: it may be changed.
     password_file: Option<PathBuf>,
-    tls: Option<tls::Connector>,
+    /// Certificates of those who sign for servers; read anew, too.
+    ca: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Place {
@@ -71,8 +72,7 @@ impl Place {
         if config.get_hosts().is_empty() {
             return Err("it names no host".to_owned());
         }
-        let tls = settings.ca.as_deref().map(tls::Connector::of).transpose()?;
-        match (&tls, config.get_ssl_mode()) {
+        match (&settings.ca, config.get_ssl_mode()) {
             (None, SslMode::Require) => {
                 return Err("it asks for encryption (sslmode=require): say with 'ca' whose certificates are trusted".to_owned());
             }
@@ -92,7 +92,7 @@ impl Place {
         Ok(Self {
             config,
             password_file,
-            tls,
+            ca: settings.ca.clone(),
         })
     }
 
@@ -110,10 +110,12 @@ impl Place {
         if writes {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
+        let tls = self.ca.as_deref().map(tls::Connector::of).transpose();
+        let tls = tls.map_err(Error::Other)?;
         let connected = async {
-            Ok::<_, tokio_postgres::Error>(match &self.tls {
+            Ok::<_, tokio_postgres::Error>(match tls {
                 Some(tls) => {
-                    let (client, connection) = config.connect(tls.clone()).await?;
+                    let (client, connection) = config.connect(tls).await?;
                     tokio::spawn(carry(connection, warned));
                     client
                 }
