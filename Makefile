@@ -220,6 +220,7 @@ bench: build
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-slurm
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary -- --memory 512
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-controllers
 
 # Instructions of fixed pieces of work, the same on a busy machine, against those written down in
 # tests/bench/counts.txt. WRITE=--write writes them down anew.
