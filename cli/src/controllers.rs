@@ -6,8 +6,6 @@ use cosy_client::CallError;
 use cosy_model::api::{ControllerRole, ControllerRow, Reply, Request};
 use std::time::{Duration, Instant};
 
-/// Who was not heard for so long is down, in milliseconds.
-pub const HEARD_MS: u64 = 5000;
 /// A takeover that takes longer has failed.
 const TAKEOVER: Duration = Duration::from_secs(30);
 /// Between two looks whether it has taken place.
@@ -87,9 +85,9 @@ fn line(row: &ControllerRow) -> String {
         role,
         silent_ms,
     } = row;
-    let silence = match *silent_ms >= HEARD_MS {
-        true => format!(", not heard for {} s", silent_ms / 1000),
-        false => String::new(),
+    let silence = match row.is_heard() {
+        true => String::new(),
+        false => format!(", not heard for {} s", silent_ms / 1000),
     };
     let what = match role {
         ControllerRole::Leads => "leads",

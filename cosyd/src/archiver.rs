@@ -236,8 +236,8 @@ mod tests {
     /// What `keep_history` moves stays there; scripts and events end as anywhere.
     #[test]
     fn in_a_database_on_a_server_history_stays() {
-        if cosy_postgres::programs().is_none() {
-            return cosy_skip::not_installed("PostgreSQL's server is not installed");
+        if !crate::store::server_tests::is_there() {
+            return;
         }
         let location = on_a_server();
         let store = Store::open_at(&location).unwrap();

@@ -4,14 +4,14 @@ use crate::config::{self, Config};
 use crate::end::End;
 use crate::engine::Input;
 use crate::house;
-use crate::recovery::{self};
+use crate::recovery;
 pub use crate::serving::Options;
 use crate::serving::{Come, Doors, House, Running, Signals, Taken, tell_ready, work};
 use crate::standby::Standby;
 use crate::standby_start;
 use anyhow::Context;
 use cosy_control::Event;
-use std::fs::{self};
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
@@ -146,14 +146,14 @@ async fn start(
     signals: &mut Signals,
 ) -> anyhow::Result<Option<Running>> {
     let mut house = House::open(options, config)?;
-    if house.config.daemon.postgres.is_some() {
-        return standby_start::start(house, signals).await;
+    if let Some(server) = house.config.daemon.postgres.clone() {
+        return standby_start::start(house, &server, signals).await;
     }
     let location = house.config.daemon.database();
     let mut store = house::open_store(&location)?;
     let death = house.death.take();
     let recovered = recovery::at_start(&mut store, &house.config.cluster, &house.hand, death)?;
-    let engine = Taken {
+    let taken = Taken {
         store,
         location,
         recovered,
@@ -161,7 +161,7 @@ async fn start(
     };
     // Whatever may fail for want of room comes before the engine, which has the store.
     let doors = Doors::open(&house, &Standby::new("")).await?;
-    let running = work(house, engine, &doors)?;
+    let running = work(house, taken, &doors)?;
     tell_ready(options)?;
     Ok(Some(running))
 }

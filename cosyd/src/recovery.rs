@@ -81,6 +81,20 @@ fn begin(config: ClusterConfig, loaded: Loaded, now: ClockReading) -> Recovered 
     Recovered { controller, first }
 }
 
+/// Says what the controller died of, and sets aside what it has died of twice.
+fn heed(store: &mut Store, death: Option<LastCrash>) -> Result<(), StoreError> {
+    let Some(LastCrash { with, repeated }) = death else {
+        return Ok(());
+    };
+    tracing::error!("the controller has died while {with}");
+    match (with, repeated) {
+        (CurrentWork::Object(object), true) => {
+            set_object_aside(store, object, "the controller died at it, twice")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// At the start, before there are threads: also what kills the process is found, when it has
 /// done so twice.
 ///
@@ -92,12 +106,7 @@ pub fn at_start(
     hand: &WorkPage,
     death: Option<LastCrash>,
 ) -> anyhow::Result<Recovered> {
-    if let Some(LastCrash { with, repeated }) = death {
-        tracing::error!("the controller has died while {with}");
-        if let (CurrentWork::Object(object), true) = (with, repeated) {
-            set_object_aside(store, object, "the controller died at it, twice")?;
-        }
-    }
+    heed(store, death)?;
     let careful = death.is_some_and(|d| d.repeated && d.with == CurrentWork::TakingUp);
     let trial = if careful {
         TrialPlace::Apart
@@ -125,12 +134,7 @@ pub fn with_threads(
     hand: &WorkPage,
     death: Option<LastCrash>,
 ) -> anyhow::Result<Recovered> {
-    if let Some(LastCrash { with, repeated }) = death {
-        tracing::error!("the controller has died while {with}");
-        if let (CurrentWork::Object(object), true) = (with, repeated) {
-            set_object_aside(store, object, "the controller died at it, twice")?;
-        }
-    }
+    heed(store, death)?;
     rebuild(store, config, hand)
 }
 

@@ -25,11 +25,13 @@ const GIVE: Duration = Duration::from_secs(30);
 pub(crate) struct LeadLost;
 
 /// Stands by, then leads; `None`: it was told to stop while it stood by.
-pub(crate) async fn start(house: House, signals: &mut Signals) -> anyhow::Result<Option<Running>> {
-    let Some(server) = house.config.daemon.postgres.clone() else {
-        bail!("no [store]");
-    };
-    let own = own_entry(&house, &server)?;
+pub(crate) async fn start(
+    house: House,
+    server: &StoreServer,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<Running>> {
+    tracing::info!("the state is in {}", server.place);
+    let own = own_entry(&house);
     durability::check(house.config.daemon.database(), server.durability).await?;
     let standby = Standby::new(&own.name);
     let doors = Doors::open(&house, &standby).await?;
@@ -91,16 +93,13 @@ fn times(lease: Duration) -> LeaseTimes {
 }
 
 /// This controller among those of the configuration; it is the only one where none are named.
-fn own_entry(house: &House, server: &StoreServer) -> anyhow::Result<ControllerEntry> {
+fn own_entry(house: &House) -> ControllerEntry {
     let daemon = &house.config.daemon;
-    tracing::info!("the state is in {}", server.place);
-    match daemon.own_entry() {
-        Some(entry) => Ok(entry.clone()),
-        None => Ok(ControllerEntry {
-            name: house.config.cluster.host.clone(),
-            address: daemon.listen.clone(),
-        }),
-    }
+    let only = || ControllerEntry {
+        name: house.config.cluster.host.clone(),
+        address: daemon.listen.clone(),
+    };
+    daemon.own_entry().cloned().unwrap_or_else(only)
 }
 
 fn status(text: &str) {

@@ -311,7 +311,7 @@ impl Store {
     pub fn commit(&mut self, records: &[Record]) -> Result<(), StoreError> {
         let all = |t: &Connection| records.iter().try_for_each(|record| write(t, record));
         match self.lead {
-            Some(_) => self.commit_led(None, all),
+            Some(_) => self.commit_led(all),
             None => self.in_transaction(all),
         }
     }

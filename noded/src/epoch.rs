@@ -5,6 +5,7 @@
 //! daemon nor one of the machine lets a deposed controller in again.
 
 use anyhow::Context;
+use cosy_proto::ticket::{Claims, TicketError};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -41,6 +42,18 @@ impl KnownEpoch {
     /// The highest epoch; 0 while there is none.
     pub fn get(&self) -> u64 {
         self.value.load(Ordering::Acquire)
+    }
+
+    /// Whether a ticket with these claims is good here: of what the node does not hold yet, only one of
+    /// the highest epoch is. What it holds goes on with any: jobs outlive takeovers.
+    ///
+    /// # Errors
+    /// [`TicketError::Deposed`].
+    pub fn admits(&self, claims: &Claims, held: bool) -> Result<(), TicketError> {
+        match held {
+            true => Ok(()),
+            false => claims.not_before(self.get()),
+        }
     }
 
     /// A higher one is known once it is on the disk.

@@ -103,10 +103,8 @@ impl VirtualNodes {
         let place = self.places.get(&allocation.node).copied();
         let slot = place.map(|place| (place, allocation.key));
         let held = slot.is_some_and(|slot| self.attempts.contains_key(&slot));
-        let good = ticket::check(allocation, &self.controller, now).and_then(|claims| match held {
-            true => Ok(()),
-            false => claims.not_before(self.epoch.get()),
-        });
+        let good = ticket::check(allocation, &self.controller, now)
+            .and_then(|claims| self.epoch.admits(&claims, held));
         let reason = match (good, slot) {
             (Ok(()), Some(slot)) => return Some(slot),
             (Err(e), _) => e.to_string(),

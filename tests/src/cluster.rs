@@ -350,12 +350,7 @@ impl Cluster {
     /// When it is refused.
     #[track_caller]
     pub fn cancel(&self, job: JobId) {
-        let reply = self.ask(Request::Cancel {
-            filter: only(job),
-            signal: None,
-            script_only: false,
-            steps_only: false,
-        });
+        let reply = self.ask(cancel_request(job));
         assert!(matches!(&reply, Reply::Done { changed: 1, .. }), "{reply:?}");
     }
 
@@ -556,6 +551,16 @@ impl Drop for Cluster {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+/// The request that cancels a job.
+pub fn cancel_request(job: JobId) -> Request {
+    Request::Cancel {
+        filter: only(job),
+        signal: None,
+        script_only: false,
+        steps_only: false,
     }
 }
 

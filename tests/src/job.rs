@@ -14,6 +14,17 @@ pub fn script(workdir: &Path, text: &str) -> Submission {
     submission(workdir, program, text.into())
 }
 
+/// A job that writes its beginning and its end with the number of the attempt into a file of `marks`,
+/// sleeps in between for that long (`0.3` seconds), and ends with that code.
+pub fn marked(workdir: &Path, marks: &Path, sleep: &str, exit: i64) -> Submission {
+    let text = format!(
+        "echo start $COSY_JOB_ATTEMPT >> {0}/$COSY_JOB_ID\nsleep {sleep}\n\
+         echo end $COSY_JOB_ATTEMPT >> {0}/$COSY_JOB_ID\nexit {exit}",
+        marks.display()
+    );
+    script(workdir, &text)
+}
+
 /// A job that runs a command in `workdir`; an hour at most.
 pub fn command(workdir: &Path, argv: &[&str]) -> Submission {
     let program = Program::Command {

@@ -34,5 +34,5 @@ pub mod wait;
 pub use chance::Chance;
 pub use client::Client;
 pub use cluster::{Cluster, Options};
-pub use job::{Row, command, script};
+pub use job::{Row, command, marked, script};
 pub use run::Output;

@@ -23,6 +23,15 @@ pub fn root_or_skip() -> bool {
     is_root()
 }
 
+/// True where servers of PostgreSQL can be started; otherwise says that the test is skipped.
+pub fn postgres_or_skip() -> bool {
+    let there = cosy_postgres::programs().is_some();
+    if !there {
+        not_installed("PostgreSQL's server is not installed");
+    }
+    there
+}
+
 /// A process of this host, as `/proc` shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Process {

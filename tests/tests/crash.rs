@@ -6,8 +6,8 @@
 use cosy_model::api::{HistoryEvent, Reply, Request};
 use cosy_model::{JobId, JobState};
 use cosy_tests::client::new_key;
-use cosy_tests::cluster::only;
-use cosy_tests::{Chance, Client, Cluster, Options, Row, script, wait};
+use cosy_tests::cluster::cancel_request;
+use cosy_tests::{Chance, Client, Cluster, Options, Row, marked, wait};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -115,14 +115,8 @@ fn client(
     let mut known = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let exit = chance.below(4) as i64;
-        let text = format!(
-            "echo start $COSY_JOB_ATTEMPT >> {0}/$COSY_JOB_ID\nsleep {1}.{2}\n\
-             echo end $COSY_JOB_ATTEMPT >> {0}/$COSY_JOB_ID\nexit {exit}",
-            marks.display(),
-            u8::from(chance.one_in(8)),
-            chance.below(5),
-        );
-        let submission = script(work, &text);
+        let sleep = format!("{}.{}", u8::from(chance.one_in(8)), chance.below(5));
+        let submission = marked(work, marks, &sleep, exit);
         let reply = insist(&mut connection, socket, Request::Submit(Box::new(submission)));
         let Reply::Submitted { job: id, .. } = reply else {
             panic!("not submitted: {reply:?}");
@@ -143,13 +137,7 @@ fn client(
 }
 
 fn cancel(connection: &mut Option<Client>, socket: &Path, id: JobId) -> bool {
-    let request = Request::Cancel {
-        filter: only(id),
-        signal: None,
-        script_only: false,
-        steps_only: false,
-    };
-    match insist(connection, socket, request) {
+    match insist(connection, socket, cancel_request(id)) {
         Reply::Done { changed, .. } => changed > 0,
         Reply::Refused(_) => false,
         other => panic!("{other:?}"),

@@ -239,8 +239,8 @@ fn the_guides_first_commands() {
 /// first is started again and stands by.
 #[test]
 fn two_controllers_and_a_takeover() {
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !system::postgres_or_skip() {
+        return;
     }
     let script = "job=$(csub --parsable -- sh -c 'until [ -e go ]; do sleep 0.1; done')\n\
         until cstat --no-header --format state \"$job\" | grep -q running; do :; done\n\
@@ -269,8 +269,8 @@ fn two_controllers_and_a_takeover() {
 /// The database server ends, too, whoever of those that hold the cluster together is killed.
 #[test]
 fn a_database_ends_with_its_cluster() {
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !system::postgres_or_skip() {
+        return;
     }
     let script = ": > $COSY_DEV_DIR/../up; csub --wait -- sleep 1000";
     for victim in ["front", "supervisor"] {
@@ -292,8 +292,8 @@ fn a_database_ends_with_its_cluster() {
 
 #[test]
 fn a_database_that_is_kept() {
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !system::postgres_or_skip() {
+        return;
     }
     let dev = Dev::with_open_way();
     let output =

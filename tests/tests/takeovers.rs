@@ -11,9 +11,9 @@ use cosy_client::{CallError, Caller, RetryPolicy, new_key};
 use cosy_model::api::{Reply, Request};
 use cosy_model::{JobId, JobState, RefusalCode};
 use cosy_postgres::Server;
-use cosy_tests::cluster::{Controllers, only};
+use cosy_tests::cluster::{Controllers, cancel_request};
 use cosy_tests::proxy::{Proxy, Target};
-use cosy_tests::{Chance, Client, Cluster, Options, Row, script, wait};
+use cosy_tests::{Chance, Client, Cluster, Options, Row, marked, system, wait};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -315,14 +315,8 @@ fn client(
     let mut known: Vec<Known> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let exit = chance.below(4) as i64;
-        let text = format!(
-            "echo start $COSY_JOB_ATTEMPT >> {0}/$COSY_JOB_ID\nsleep {1}.{2}\n\
-             echo end $COSY_JOB_ATTEMPT >> {0}/$COSY_JOB_ID\nexit {exit}",
-            marks.display(),
-            chance.below(3),
-            chance.below(10),
-        );
-        let submission = script(work, &text);
+        let sleep = format!("{}.{}", chance.below(3), chance.below(10));
+        let submission = marked(work, marks, &sleep, exit);
         match insist(&mut caller, Request::Submit(Box::new(submission)), errors) {
             Reply::Submitted { job: id, .. } => known.push(Known {
                 id,
@@ -333,13 +327,7 @@ fn client(
         }
         if chance.one_in(6) {
             let at = chance.below(known.len() as u64) as usize;
-            let request = Request::Cancel {
-                filter: only(known[at].id),
-                signal: None,
-                script_only: false,
-                steps_only: false,
-            };
-            let reply = insist(&mut caller, request, errors);
+            let reply = insist(&mut caller, cancel_request(known[at].id), errors);
             known[at].cancelled |= matches!(reply, Reply::Done { changed, .. } if changed > 0);
         }
         std::thread::sleep(Duration::from_millis(50 + chance.below(150)));
@@ -368,8 +356,8 @@ fn insist(caller: &mut Caller, request: Request, errors: &AtomicU64) -> Reply {
 
 #[test]
 fn nothing_is_lost_and_nothing_runs_twice() {
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !system::postgres_or_skip() {
+        return;
     }
     let rounds = std::env::var("COSY_TAKEOVERS")
         .ok()

@@ -18,8 +18,6 @@ use tokio::net::UnixStream;
 const REQUEST_BYTES: usize = 1 << 20;
 /// A command that says nothing for so long is hung up on.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Who was not heard for so long is not handed over to.
-const HEARD_MS: u64 = 5000;
 
 /// Tells a command that this controller stands by, until it leads or the command has gone.
 pub async fn talk(stream: UnixStream, mut answering: Answering, standby: Arc<Standby>) {
@@ -87,7 +85,7 @@ impl Services {
         };
         let heard = rows.iter().filter(|row| {
             let named = to.as_ref().is_none_or(|name| *name == row.name);
-            named && row.role == ControllerRole::StandsBy && row.silent_ms < HEARD_MS
+            named && row.role == ControllerRole::StandsBy && row.is_heard()
         });
         // It must be named: the former leader begins anew at once, and would come first.
         let next = heard.min_by_key(|row| row.silent_ms);

@@ -1,15 +1,13 @@
 //! `[controller]`, or a `[[controller]]` for each host that may lead.
 
 use cosy_config::{Check, Size};
+use cosy_model::limits;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::path::PathBuf;
 use toml::Spanned;
-
-/// Most controllers of a cluster.
-const CONTROLLERS: usize = 8;
 
 /// One of the controllers of a cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,8 +74,9 @@ pub(super) fn own(
         Controllers::One(one) => return Some((*one, None, Vec::new())),
         Controllers::Several(several) => several,
     };
-    if several.is_empty() || several.len() > CONTROLLERS {
-        check.fault(0, format!("there are between 1 and {CONTROLLERS} [[controller]]"));
+    if several.is_empty() || several.len() > limits::CONTROLLERS {
+        let most = limits::CONTROLLERS;
+        check.fault(0, format!("there are between 1 and {most} [[controller]]"));
         return None;
     }
     let mut entries: Vec<ControllerEntry> = Vec::new();

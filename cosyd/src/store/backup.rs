@@ -242,9 +242,7 @@ impl Store {
         store.migrate()?;
         Ok(store)
     }
-}
 
-impl Store {
     /// Brings what is in the log of a file into the file itself.
     ///
     /// # Errors
@@ -279,17 +277,21 @@ pub fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
+/// The folder that a file is in.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    }
+}
+
 /// Gives a file its name; on the disk when this is done.
 ///
 /// # Errors
 /// The system says no.
 pub fn put_in_place(new: &Path, path: &Path) -> Result<(), CopyError> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        Some(_) | None => Path::new("."),
-    };
     fs::rename(new, path)
-        .and_then(|()| File::open(folder)?.sync_all())
+        .and_then(|()| File::open(folder_of(path))?.sync_all())
         .map_err(|source| CopyError::File {
             path: path.to_owned(),
             source,

@@ -107,7 +107,7 @@ impl Store {
     /// thing that happened: without a clock, and never less than that before now.
     fn remembered(&self, bad: &mut Unreadable) -> Result<Vec<ReservationRow>, StoreError> {
         let rows: Vec<(u64, Vec<u8>)> = self.sql(|c| {
-            c.prepare(
+            c.prepare_cached(
                 "SELECT id, row FROM reservations WHERE (live = 1 OR ended >= COALESCE(
                     (SELECT at FROM events ORDER BY seq DESC LIMIT 1),
                     (SELECT MAX(ended) FROM reservations)) - ?1)
@@ -153,7 +153,7 @@ impl Store {
             LINE_BYTES + line.from.len() + line.to.len() + line.why.len() + line.who.len()
         };
         self.sql(|c| {
-            let mut query = c.prepare(&text)?;
+            let mut query = c.prepare_cached(&text)?;
             let lines = query.query_map(&values[..], entry)?;
             super::page_of(lines, bytes)
         })

@@ -85,7 +85,7 @@ pub fn check(store: &Store, tell: Tell<'_>) -> Result<(), CopyError> {
     store.connection.snapshot(|| {
         let aside = store
             .connection
-            .prepare("SELECT source, object FROM set_aside")?;
+            .prepare_cached("SELECT source, object FROM set_aside")?;
         let aside = aside.all_pairs()?;
         let mut check = Check {
             store,
@@ -107,7 +107,7 @@ fn integrity(c: &Connection, of: &str, tell: Tell<'_>) {
         return;
     }
     let lines = || -> sql::Result<Vec<String>> {
-        c.prepare(&format!("PRAGMA integrity_check({DAMAGES})"))?
+        c.prepare_cached(&format!("PRAGMA integrity_check({DAMAGES})"))?
             .query_map(params![], |r| r.get(0))?
             .collect()
     };
@@ -152,7 +152,7 @@ impl Check<'_> {
         mut take: impl FnMut(&mut Self, T) -> sql::Result<()>,
     ) -> sql::Result<()> {
         let c = self.c;
-        let mut statement = c.prepare(query)?;
+        let mut statement = c.prepare_cached(query)?;
         let mut rows = statement.query(params![])?;
         while let Some(row) = rows.next_with(&read)? {
             take(self, row)?;
@@ -184,11 +184,6 @@ impl Check<'_> {
         let query = format!("SELECT EXISTS ({query})");
         self.c.query_row(&query, values, |r| r.get(0))
     }
-}
-
-/// One value as columns have it: PostgreSQL has no character 0 in texts.
-fn as_column(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -180,7 +180,7 @@ impl Store {
 
     fn places(&self) -> Result<Places, StoreError> {
         self.sql(|c| {
-            c.prepare("SELECT part, name, after, done FROM copying")?
+            c.prepare_cached("SELECT part, name, after, done FROM copying")?
                 .query_map(params![], |r| {
                     let (after, done) = (r.get(2)?, r.get(3)?);
                     Ok(((r.get(0)?, r.get(1)?), Place { after, done }))
@@ -403,14 +403,14 @@ pub(super) fn clear(t: &Connection) -> sql::Result<()> {
     let own = ["archives", "leaving", "end_days", "copying", "copied"];
     match t {
         Connection::Postgres(_) => {
-            let names = names.chain(own).chain(["batches"]);
+            let names = names.chain(own);
             let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
             t.execute_batch(&format!("TRUNCATE {} RESTART IDENTITY", names.join(", ")))
         }
         Connection::Sqlite(_) => {
             // The ledger refuses it: its triggers are made again.
             let triggers: Vec<(String, String)> = t
-                .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")?
+                .prepare_cached("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")?
                 .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?)))?
                 .collect::<sql::Result<_>>()?;
             for (name, _) in &triggers {

@@ -78,7 +78,7 @@ fn copy_of(name: &str) -> (TempDir, PathBuf) {
 fn blobs(store: &Store, table: &str, column: &str) -> Vec<Vec<u8>> {
     let query = format!("SELECT {column} FROM {table}");
     let found = store.sql(|c| {
-        c.prepare(&query)?
+        c.prepare_cached(&query)?
             .query_map(params![], |r| r.get(0))?
             .collect::<Result<Vec<_>, _>>()
     });
@@ -145,9 +145,11 @@ fn events_of_an_earlier_release_are_told_as_they_were() {
         let store = Store::open(&path).unwrap();
         let kept: Vec<MessagePackValue> = store
             .sql(|c| {
-                c.prepare("SELECT seq, at, what, who, object, detail FROM events ORDER BY seq")?
-                    .query_map(params![], event)?
-                    .collect()
+                c.prepare_cached(
+                    "SELECT seq, at, what, who, object, detail FROM events ORDER BY seq",
+                )?
+                .query_map(params![], event)?
+                .collect()
             })
             .unwrap();
         let read = all_events(&store).unwrap();

@@ -37,7 +37,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         loaded.next_flow = self.number("SELECT COALESCE(MAX(id), 0) + 1 FROM flows")?;
         let found: Vec<(u64, Vec<u8>, Vec<u8>)> = self.sql(|c| {
-            c.prepare(
+            c.prepare_cached(
                 "SELECT id, row, spec FROM flows WHERE (live = 1 OR ended >= COALESCE(
                     (SELECT at FROM events ORDER BY seq DESC LIMIT 1),
                     (SELECT MAX(ended) FROM flows)) - ?1)

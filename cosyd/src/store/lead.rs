@@ -32,8 +32,6 @@ pub struct Look {
     pub holder: String,
     /// Where nodes reach it.
     pub address: String,
-    /// Number of the last batch.
-    pub last: BatchNumber,
 }
 
 /// What decides what an acknowledgement of the server is worth.
@@ -112,7 +110,7 @@ impl Store {
     /// [`StoreError`].
     pub fn look(&self) -> Result<Look, StoreError> {
         let query = format!(
-            "SELECT epoch, renewals, lease_ms, holder, run, released, next, address, seq, {OVER}
+            "SELECT epoch, renewals, lease_ms, holder, run, released, next, address, {OVER}
              FROM leader WHERE id = 1"
         );
         self.sql(|c| {
@@ -128,7 +126,7 @@ impl Store {
                             controller: holder.clone(),
                             run: r.get(4)?,
                         },
-                        expired: r.get(9)?,
+                        expired: r.get(8)?,
                     },
                 };
                 Ok(Look {
@@ -142,7 +140,6 @@ impl Store {
                     },
                     holder,
                     address: r.get(7)?,
-                    last: BatchNumber(r.get(8)?),
                 })
             })
         })
@@ -372,7 +369,6 @@ impl Store {
     /// [`StoreError::Deposed`]: nobody knows what has become of it. Others: it was not carried out.
     pub(super) fn commit_led(
         &mut self,
-        records: Option<&[u8]>,
         work: impl Fn(&Connection) -> sql::Result<()>,
     ) -> Result<(), StoreError> {
         loop {
@@ -381,7 +377,7 @@ impl Store {
             };
             let batch = lead.last.next();
             let sent_at = clock::since_boot();
-            let done = self.send_batch(&lead, batch, records, &work);
+            let done = self.send_batch(&lead, batch, &work);
             match done {
                 Ok(()) if !self.has_warned() => {
                     self.confirmed(sent_at);
@@ -403,23 +399,13 @@ impl Store {
         &self,
         lead: &Lead,
         batch: BatchNumber,
-        records: Option<&[u8]>,
         work: impl Fn(&Connection) -> sql::Result<()>,
     ) -> Result<(), StoreError> {
         let Connection::Postgres(c) = &self.connection else {
             return Err(StoreError::Deposed);
         };
-        let values = [lead.epoch(), lead.session.0, batch.0, lead.lease_ms()];
-        let first = (dialect::BATCH, values.map(number).to_vec());
-        let sent = c.transact_after(Some(first), || {
-            work(&self.connection)?;
-            let Some(records) = records else {
-                return Ok(());
-            };
-            self.connection
-                .prepare_cached("INSERT INTO batches (seq, records) VALUES (?1, ?2)")?
-                .run(params![batch.0, records])
-        });
+        let values = [lead.epoch(), lead.session.0, batch.0, lead.lease_ms()].map(number);
+        let sent = c.transact_after(Some((dialect::BATCH, &values[..])), || work(&self.connection));
         sent.map_err(|source| self.error(source))
     }
 

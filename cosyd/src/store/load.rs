@@ -49,19 +49,19 @@ impl Store {
         let policy = self.named::<String, PolicyRow>(Table::Policy, &mut bad)?;
         loaded.policy = policy.into_iter().map(|(_, row)| row).collect();
         loaded.node_keys = self.sql(|c| {
-            let mut query = c.prepare("SELECT name, key FROM node_keys")?;
+            let mut query = c.prepare_cached("SELECT name, key FROM node_keys")?;
             query
                 .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?)))?
                 .collect()
         })?;
         loaded.revoked_keys = self.sql(|c| {
-            let mut query = c.prepare("SELECT key, node, at FROM revoked_keys")?;
+            let mut query = c.prepare_cached("SELECT key, node, at FROM revoked_keys")?;
             query
                 .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
                 .collect()
         })?;
         loaded.tokens = self.sql(|c| {
-            let mut query = c.prepare("SELECT hash, node, expiry FROM tokens")?;
+            let mut query = c.prepare_cached("SELECT hash, node, expiry FROM tokens")?;
             query
                 .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
                 .collect()
@@ -103,7 +103,7 @@ impl Store {
         let mut broken: BTreeMap<u64, String> = BTreeMap::new();
         self.sql(|c| {
             // CROSS: live submissions are few, and each has its jobs side by side.
-            let mut query = c.prepare(
+            let mut query = c.prepare_cached(
                 "SELECT l.base, j.row FROM live_submissions l
                  CROSS JOIN submissions s ON s.base = l.base
                  CROSS JOIN jobs j ON j.id >= s.base AND j.id < s.base + s.ids
@@ -144,7 +144,7 @@ impl Store {
         bad: &mut Unreadable,
     ) -> Result<Vec<T>, StoreError> {
         let rows: Vec<(u64, Vec<u8>)> = self.sql(|c| {
-            c.prepare(query)?
+            c.prepare_cached(query)?
                 .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?)))?
                 .collect()
         })?;
@@ -161,7 +161,7 @@ impl Store {
     /// Of one that cannot be read nothing is known.
     fn older(&self) -> Result<Vec<OlderRow>, StoreError> {
         let blobs: Vec<Vec<u8>> = self.sql(|c| {
-            c.prepare("SELECT row FROM older ORDER BY at")?
+            c.prepare_cached("SELECT row FROM older ORDER BY at")?
                 .query_map(params![], |r| r.get(0))?
                 .collect()
         })?;
@@ -191,7 +191,7 @@ impl Store {
 
     fn live_bodies(&self, bad: &mut Unreadable) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {
         let blobs: Vec<(u32, u64, Vec<u8>)> = self.sql(|c| {
-            c.prepare(
+            c.prepare_cached(
                 "SELECT b.number, b.base, b.row
                  FROM live_submissions l JOIN bodies b ON b.base = l.base",
             )?
@@ -243,7 +243,7 @@ impl Store {
     ) -> Result<Vec<(K, T)>, StoreError> {
         let (name, column, _) = table.names();
         let rows: Vec<(K, Vec<u8>)> = self.sql(|c| {
-            c.prepare(&format!("SELECT {column}, row FROM {name} ORDER BY {column}"))?
+            c.prepare_cached(&format!("SELECT {column}, row FROM {name} ORDER BY {column}"))?
                 .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?)))?
                 .collect()
         })?;
@@ -261,7 +261,7 @@ impl Store {
     fn answers(&self) -> Result<Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>, StoreError> {
         let rows: Vec<(u32, Vec<u8>, i64, Vec<u8>)> = self.sql(|c| {
             // An earlier release kept answers of any size.
-            c.prepare(
+            c.prepare_cached(
                 "SELECT uid, key, at, reply FROM answers WHERE length(reply) <= ?1
                  ORDER BY at DESC LIMIT ?2",
             )?

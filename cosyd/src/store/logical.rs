@@ -5,6 +5,7 @@
 //! where old jobs are in files (`archives`, `leaving`), and what is counted anew (`end_days`).
 //! Knows nothing of what rows mean.
 
+use super::sql::value::without_nul;
 use super::sql::{self, Connection, OwnedValue, Row};
 use ring::digest::{Context, SHA256};
 use std::fmt;
@@ -364,11 +365,7 @@ impl Sum {
             match value {
                 OwnedValue::Null => part(0, &[]),
                 OwnedValue::Integer(n) => part(1, &n.to_le_bytes()),
-                // PostgreSQL has no such character in texts.
-                OwnedValue::Text(text) if text.contains('\0') => {
-                    part(2, text.replace('\0', "\u{fffd}").as_bytes());
-                }
-                OwnedValue::Text(text) => part(2, text.as_bytes()),
+                OwnedValue::Text(text) => part(2, without_nul(text).as_bytes()),
                 OwnedValue::Blob(bytes) => part(3, bytes),
             }
         }

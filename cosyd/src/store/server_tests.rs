@@ -57,6 +57,15 @@ fn make(template: &str) -> (String, String) {
     })
 }
 
+/// Whether servers can be started here; says so where not.
+pub fn is_there() -> bool {
+    let there = cosy_postgres::programs().is_some();
+    if !there {
+        cosy_skip::not_installed("PostgreSQL's server is not installed");
+    }
+    there
+}
+
 /// The socket of the server, which runs.
 pub fn socket() -> std::path::PathBuf {
     SERVER.with_borrow(|kept| {

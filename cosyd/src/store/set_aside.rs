@@ -151,7 +151,7 @@ impl Store {
     /// [`StoreError`].
     pub fn all_aside(&self) -> Result<Vec<RowSetAside>, StoreError> {
         let rows: Vec<(u64, String, String, i64, String)> = self.sql(|c| {
-            c.prepare("SELECT id, source, object, at, why FROM set_aside ORDER BY id")?
+            c.prepare_cached("SELECT id, source, object, at, why FROM set_aside ORDER BY id")?
                 .query_map(params![], |r| {
                     Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?))
                 })?

@@ -180,20 +180,12 @@ impl Connection {
         })
     }
 
-    /// The same for a statement that is seldom wanted.
-    ///
-    /// # Errors
-    /// The database does not understand it.
-    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        self.prepare_cached(sql)
-    }
-
     /// Carries a statement out; how many rows it has changed.
     ///
     /// # Errors
     /// The database fails.
     pub fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        self.prepare(sql)?.execute(params)
+        self.prepare_cached(sql)?.execute(params)
     }
 
     /// Reads one row.
@@ -206,7 +198,7 @@ impl Connection {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.prepare(sql)?.query_row(params, read)
+        self.prepare_cached(sql)?.query_row(params, read)
     }
 
     /// Carries out several statements without parameters.

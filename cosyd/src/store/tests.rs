@@ -1306,8 +1306,8 @@ fn how_clocks_stood_is_kept() {
 /// All that holds of a file holds of a server.
 #[test]
 fn on_a_server() {
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !server::is_there() {
+        return;
     }
     type Test = fn(New);
     let all: [(&str, Test); 18] = [

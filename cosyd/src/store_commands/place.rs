@@ -2,6 +2,7 @@
 
 use crate::config;
 use crate::store::Location;
+use crate::store::backup::folder_of;
 use crate::store::sql::postgres::{self, Settings};
 use anyhow::{anyhow, bail};
 use std::fs;
@@ -54,13 +55,9 @@ impl Place {
 
     /// A store in that file.
     pub(super) fn of_file(path: &Path) -> Self {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            Some(_) | None => PathBuf::from("."),
-        };
         Self {
             location: Location::Sqlite(path.to_owned()),
-            folder: Some(folder),
+            folder: Some(folder_of(path).to_owned()),
         }
     }
 

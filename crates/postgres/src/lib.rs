@@ -73,14 +73,7 @@ impl Server {
         if !directory.join("data/PG_VERSION").exists() {
             make(directory, &options)?;
         }
-        let process = spawn(directory, &options)?;
-        let mut server = Self {
-            directory: directory.to_owned(),
-            options,
-            process,
-        };
-        server.wait_until_there()?;
-        Ok(server)
+        Self::begin(directory, options)
     }
 
     /// A second server that follows this one by streaming, in a directory that is not there yet.
@@ -108,6 +101,11 @@ impl Server {
         );
         append(&data.join("postgresql.auto.conf"), &follows)?;
         settings(directory, &options)?;
+        Self::begin(directory, options)
+    }
+
+    /// Starts the server whose files are there, and waits until it answers.
+    fn begin(directory: &Path, options: Options) -> anyhow::Result<Self> {
         let process = spawn(directory, &options)?;
         let mut server = Self {
             directory: directory.to_owned(),

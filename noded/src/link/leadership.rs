@@ -5,6 +5,7 @@
 
 use super::error::LinkError;
 use crate::epoch::KnownEpoch;
+use cosy_lease::{Admission, Epoch, NodeFence};
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 
@@ -59,8 +60,10 @@ impl Leadership {
     pub async fn take_up(&self, place: usize, epoch: u64) -> Result<LinkTag, LinkError> {
         let _turn = self.turn.lock().await;
         let known = self.known.get();
+        let admission = NodeFence::new(Epoch(known)).admits(Epoch(epoch));
         // The one controller of a cluster is never outdated.
-        if epoch < known && (epoch > 0 || self.several) {
+        let may_be_outdated = epoch > 0 || self.several;
+        if may_be_outdated && matches!(admission, Admission::Refuse { .. }) {
             return Err(LinkError::Deposed { epoch, known });
         }
         let before = *self.latest.borrow();
@@ -71,7 +74,7 @@ impl Leadership {
         if rival {
             tracing::error!("two controllers lead in epoch {epoch}: the later one is obeyed");
         }
-        if epoch > known {
+        if admission == Admission::KeepFirst {
             self.known.raise(epoch).await.map_err(LinkError::Unkept)?;
         }
         let number = before.map_or(1, |before| before.tag.number + 1);

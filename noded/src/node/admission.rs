@@ -8,16 +8,11 @@ use cosy_proto::ticket::{self, TicketError};
 impl Node {
     /// Whether this node may act for that allocation. What the controller itself sends has
     /// not expired: where it seems so, the clock here is wrong, and the job goes elsewhere.
-    /// What is held here already goes on with a ticket of any epoch: jobs outlive takeovers.
     pub(super) fn admit(&self, allocation: &Allocation) -> Result<(), PrepareFailure> {
         let now = self.fixed.clock.now();
-        let known = self.fixed.epoch.get();
         let held = self.attempts.contains_key(&allocation.key);
         ticket::check(allocation, &self.fixed.controller, now)
-            .and_then(|claims| match held {
-                true => Ok(()),
-                false => claims.not_before(known),
-            })
+            .and_then(|claims| self.fixed.epoch.admits(&claims, held))
             .map_err(|e| PrepareFailure {
                 drain: e == TicketError::Expired,
                 reason: e.to_string(),

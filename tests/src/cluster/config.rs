@@ -31,10 +31,6 @@ impl Cluster {
 
     /// Where nodes reach each controller, as ports of this host.
     pub fn controller_ports(&self) -> Vec<u16> {
-        self.all_ports()
-    }
-
-    fn all_ports(&self) -> Vec<u16> {
         std::iter::once(self.port)
             .chain(self.ports.iter().copied())
             .collect()
@@ -56,7 +52,12 @@ impl Cluster {
             );
         };
         let mut text = format!("[store]\npostgres = \"{}\"\n{}\n", all.databases[own], all.store);
-        for (at, (port, socket)) in self.all_ports().into_iter().zip(self.sockets()).enumerate() {
+        for (at, (port, socket)) in self
+            .controller_ports()
+            .into_iter()
+            .zip(self.sockets())
+            .enumerate()
+        {
             let (number, host) = (at + 1, o.host);
             let _ = writeln!(
                 text,
@@ -111,7 +112,7 @@ impl Cluster {
                     .ways
                     .get(at)
                     .cloned()
-                    .unwrap_or_else(|| self.all_ports());
+                    .unwrap_or_else(|| self.controller_ports());
                 let ways = ports.iter().map(|port| format!("\"{}:{port}\"", o.host));
                 format!("controllers = [{}]", ways.collect::<Vec<_>>().join(", "))
             }

@@ -80,7 +80,7 @@ pub fn command() -> Command {
         )
         .arg(
             arg::value("controllers", "N", "Controllers, of which one leads; needs --postgres")
-                .value_parser(arg::number(1, cosy_client::cluster::CONTROLLERS)),
+                .value_parser(arg::number(1, cosy_model::limits::CONTROLLERS as u32)),
         )
         .arg(arg::flag("postgres", "Keep the state in a private PostgreSQL server in DIR/postgres"))
         .arg(arg::flag("keep", "Do not remove the directory at the end"))

@@ -215,8 +215,7 @@ impl Session<'_> {
         let backups = rows.len().saturating_sub(1);
         for (at, row) in rows.iter().enumerate() {
             let backup = (at > 0).then_some((at, backups));
-            let is_heard = row.silent_ms < crate::controllers::HEARD_MS;
-            output::print(&config::ping(&row.name, backup, is_heard));
+            output::print(&config::ping(&row.name, backup, row.is_heard()));
         }
         if settings.is_some() {
             exit::OK

@@ -6,6 +6,7 @@ use crate::store::outcomes::Outcomes;
 use crate::store::set_aside;
 use crate::store::sources::Script;
 use crate::store::steps::StepReading;
+use crate::store::whole_tests::archive;
 use crate::store_answers;
 use cosy_control::{Eyes, FlowRow, JobRow, OfFlow, Record, StepBatch, SubmissionRow};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply};
@@ -121,15 +122,7 @@ impl Bench {
     }
 
     fn archive_before(&self, before: Time) -> u64 {
-        let (mut store, mut walk, mut jobs) = (self.open(), Walk::default(), 0);
-        loop {
-            let step = store.archive_some(before, &mut walk).unwrap();
-            jobs += step.jobs;
-            if step.done {
-                assert!(walk.failed.is_empty(), "{walk:?}");
-                return jobs;
-            }
-        }
+        archive(&mut self.open(), before)
     }
 
     fn rows(&self, table: &str) -> u64 {

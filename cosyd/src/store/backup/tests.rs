@@ -28,8 +28,8 @@ fn on_a_server() -> (TempDir, Location) {
 
 fn both(test: fn(New)) {
     test(in_a_file);
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !server::is_there() {
+        return;
     }
     test(on_a_server);
 }

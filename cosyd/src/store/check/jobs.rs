@@ -2,9 +2,10 @@
 
 use super::super::rows::decode;
 use super::super::sql::postgres::number;
+use super::super::sql::value::without_nul;
 use super::super::sql::{self, Row, Rows, params};
 use super::super::{StoreError, start_of};
-use super::{Check, Remedy, as_column};
+use super::{Check, Remedy};
 use cosy_control::{JobRow, SubmissionRow};
 
 /// Where a column differs from the row.
@@ -79,14 +80,15 @@ impl Check<'_> {
     /// Goes through submissions and jobs side by side, both by id.
     pub(super) fn jobs(&mut self) -> sql::Result<()> {
         let c = self.c;
-        let mut submissions = c.prepare(
+        let mut submissions = c.prepare_cached(
             "SELECT s.base, s.ids, s.uid, s.\"user\", s.queue, s.name, s.account, s.submit, s.flow,
                  s.row, EXISTS (SELECT 1 FROM live_submissions l WHERE l.base = s.base)
              FROM submissions s ORDER BY s.base",
         )?;
         let mut submissions = submissions.query(params![])?;
-        let mut jobs =
-            c.prepare("SELECT id, base, state, start, ended, body, row FROM jobs ORDER BY id")?;
+        let mut jobs = c.prepare_cached(
+            "SELECT id, base, state, start, ended, body, row FROM jobs ORDER BY id",
+        )?;
         let mut jobs = jobs.query(params![])?;
         let mut next = self.next_job(&mut jobs)?;
         let mut before = 0;
@@ -225,10 +227,10 @@ impl Check<'_> {
             ("base", columns.base == row.base.0),
             ("ids", columns.ids == row.ids()),
             ("uid", columns.uid == u64::from(row.uid.0)),
-            ("user", *user == as_column(&row.user)),
-            ("queue", *queue == as_column(&row.queue)),
-            ("name", *name == as_column(&row.spec.name)),
-            ("account", *account == as_column(row.spec.account.as_deref().unwrap_or(""))),
+            ("user", *user == without_nul(&row.user)),
+            ("queue", *queue == without_nul(&row.queue)),
+            ("name", *name == without_nul(&row.spec.name)),
+            ("account", *account == without_nul(row.spec.account.as_deref().unwrap_or(""))),
             ("submit", columns.submit == row.submit.0),
             ("flow", columns.flow == row.flow.map(|of| of.flow.0)),
         ];

@@ -3,9 +3,10 @@
 
 use super::super::rows::decode;
 use super::super::sql::postgres::number;
+use super::super::sql::value::without_nul;
 use super::super::sql::{self, Row};
 use super::jobs::unreadable;
-use super::{Check, Remedy, as_column};
+use super::{Check, Remedy};
 use cosy_control::record::{OwnQueue, PolicyRow};
 use cosy_control::{
     AccountRow, ClockRow, FiguresRow, FlowRow, FlowTaskRow, HourPriceRow, JobRow, NodeRow,
@@ -160,7 +161,10 @@ impl Check<'_> {
                 ("id", id == row.id.0),
                 ("live", given_up || live == row.state.is_live()),
                 ("uid", uid == u64::from(row.uid.0)),
-                ("account", account == row.account.as_deref().map(as_column)),
+                (
+                    "account",
+                    account.as_deref() == row.account.as_deref().map(without_nul).as_deref(),
+                ),
                 ("state", state == row.state.word()),
                 ("start", start == row.start.0),
                 ("ended", given_up || ended == end),

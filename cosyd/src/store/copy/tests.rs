@@ -36,8 +36,8 @@ fn on_a_server(_: &TempDir) -> Location {
 /// Both, where both can be had.
 fn both(test: fn(New)) {
     test(in_a_file);
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !server::is_there() {
+        return;
     }
     test(on_a_server);
 }
@@ -115,7 +115,7 @@ fn columns(store: &Store) -> BTreeMap<String, Vec<(String, String)>> {
     };
     let found: Vec<(String, String, String)> = store
         .sql(|c| {
-            c.prepare(query)?
+            c.prepare_cached(query)?
                 .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
                 .collect()
         })
@@ -418,8 +418,8 @@ fn archives_are_not_left_out_in_silence() {
 /// Nodes obey no controller of an epoch below one that they have seen.
 #[test]
 fn epochs_never_go_back() {
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !server::is_there() {
+        return;
     }
     let dir = whole();
     let source = Store::open(&path(&dir)).unwrap();
@@ -453,8 +453,8 @@ fn epochs_never_go_back() {
 
 #[test]
 fn controllers_are_kept_away() {
-    if cosy_postgres::programs().is_none() {
-        return cosy_skip::not_installed("PostgreSQL's server is not installed");
+    if !server::is_there() {
+        return;
     }
     let there = server::database();
     let store = Store::open_at(&there).unwrap();

@@ -13,14 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-fn is_there() -> bool {
-    let there = cosy_postgres::programs().is_some();
-    if !there {
-        cosy_skip::not_installed("PostgreSQL's server is not installed");
-    }
-    there
-}
-
 fn candidate(name: &str, lease: u64) -> Candidate {
     Candidate {
         me: Identity {
@@ -60,7 +52,7 @@ fn events(location: &Location) -> Vec<u64> {
 
 #[test]
 fn who_was_deposed_commits_nothing() {
-    if !is_there() {
+    if !server::is_there() {
         return;
     }
     let location = server::database();
@@ -92,7 +84,7 @@ fn who_was_deposed_commits_nothing() {
 
 #[test]
 fn a_lead_ends_with_its_lease() {
-    if !is_there() {
+    if !server::is_there() {
         return;
     }
     let location = server::database();
@@ -185,7 +177,7 @@ fn answers(mut from: UnixStream, mut to: TcpStream, swallows: &AtomicBool, broke
 
 #[test]
 fn a_batch_whose_answer_was_lost_is_there_once() {
-    if !is_there() {
+    if !server::is_there() {
         return;
     }
     let location = server::database();

@@ -8,7 +8,7 @@ pub mod dialect;
 mod place;
 mod tls;
 
-use super::value::{Error, OwnedValue, Params, Result, Value};
+use super::value::{Error, OwnedValue, Params, Result, Value, without_nul};
 pub use place::{Place, Settings};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -31,9 +31,6 @@ type Prepared = tokio_postgres::Statement;
 /// SQLSTATE of a transaction of a leader that was deposed, or whose row was claimed.
 pub const DEPOSED: &str = "CY001";
 
-/// A statement with its values.
-type KeptBack = (String, Vec<OwnedValue>);
-
 /// A connection to the server.
 pub struct Connection {
     runtime: Runtime,
@@ -41,8 +38,8 @@ pub struct Connection {
     statements: RefCell<BTreeMap<String, Prepared>>,
     /// Numbers of statements that are carried out by name; they are few.
     named: RefCell<BTreeMap<String, usize>>,
-    /// What is kept back until the transaction ends; `None` outside of one.
-    kept_back: RefCell<Option<Vec<KeptBack>>>,
+    /// Text of what is kept back until the transaction ends; `None` outside of one.
+    kept_back: RefCell<Option<String>>,
     /// Streams that are open; each is inside of those before.
     streams: Cell<usize>,
     /// Rows that streams fetch at once.
@@ -116,9 +113,8 @@ impl Connection {
     /// The server or the work says no: nothing was changed. Where [`is_lost`] says so of the error,
     /// it is not known whether everything was changed or nothing.
     pub fn transact(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        let fence = self
-            .fence
-            .map(|epoch| (dialect::FENCE, vec![number(epoch)]));
+        let epoch = self.fence.map(|epoch| [number(epoch)]);
+        let fence = epoch.as_ref().map(|epoch| (dialect::FENCE, &epoch[..]));
         self.transact_after(fence, work)
     }
 
@@ -128,14 +124,13 @@ impl Connection {
     /// As [`Self::transact`].
     pub fn transact_after(
         &self,
-        fence: Option<(&str, Vec<OwnedValue>)>,
+        fence: Option<(&str, &[OwnedValue])>,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let mut first = vec![("BEGIN".to_owned(), Vec::new())];
-        first.extend(fence.map(|(sql, values)| (sql.to_owned(), values)));
         self.warned.store(false, Ordering::Relaxed);
-        *self.kept_back.borrow_mut() = Some(first);
-        let done = work().and_then(|()| self.flush(true));
+        *self.kept_back.borrow_mut() = Some("BEGIN;".to_owned());
+        let fenced = fence.map_or(Ok(true), |(sql, values)| self.keep_back(sql, &values));
+        let done = fenced.and_then(|_| work()).and_then(|()| self.flush(true));
         self.kept_back.borrow_mut().take();
         if let Err(e) = done {
             if !self.is_closed() {
@@ -155,7 +150,7 @@ impl Connection {
         work: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
         self.execute_batch("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")?;
-        *self.kept_back.borrow_mut() = Some(Vec::new());
+        *self.kept_back.borrow_mut() = Some(String::new());
         let done = work();
         self.kept_back.borrow_mut().take();
         if !self.is_closed() {
@@ -176,22 +171,24 @@ impl Connection {
         self.warned.load(Ordering::Relaxed)
     }
 
+    /// Keeps a statement back where a transaction is under way; false outside of one.
+    fn keep_back(&self, sql: &str, params: &impl Params) -> Result<bool> {
+        if self.kept_back.borrow().is_none() {
+            return Ok(false);
+        }
+        let number = self.named(sql)?;
+        match self.kept_back.borrow_mut().as_mut() {
+            Some(text) => dialect::execute(text, number, params).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
     /// Sends all that is kept back, and what ends the transaction with it where it is the last: as one
     /// text of statements that the server has made ready, which costs it least.
     fn flush(&self, last: bool) -> Result<()> {
-        let Some(items) = self.kept_back.borrow_mut().as_mut().map(std::mem::take) else {
+        let Some(mut text) = self.kept_back.borrow_mut().as_mut().map(std::mem::take) else {
             return Ok(());
         };
-        let mut text = String::with_capacity(items.len() * 200);
-        for (sql, values) in items {
-            match sql.as_str() {
-                "BEGIN" => text.push_str("BEGIN;"),
-                _ => {
-                    let name = self.named(&sql)?;
-                    dialect::execute(&mut text, name, &values);
-                }
-            }
-        }
         if last {
             text.push_str("COMMIT");
         }
@@ -278,11 +275,7 @@ fn boxed(prepared: &Prepared, values: Vec<OwnedValue>) -> Result<Vec<Boxed>> {
                 Box::new(i32::try_from(n).unwrap_or(i32::MAX))
             }
             OwnedValue::Integer(n) => Box::new(n),
-            // PostgreSQL has no such character in texts.
-            OwnedValue::Text(text) if text.contains('\0') => {
-                Box::new(text.replace('\0', "\u{fffd}"))
-            }
-            OwnedValue::Text(text) => Box::new(text),
+            OwnedValue::Text(text) => Box::new(without_nul(&text).into_owned()),
             OwnedValue::Blob(bytes) => Box::new(bytes),
             OwnedValue::Null if *of == Type::TEXT => Box::new(None::<String>),
             OwnedValue::Null if *of == Type::BYTEA => Box::new(None::<Vec<u8>>),
@@ -326,11 +319,10 @@ impl<'c> Statement<'c> {
     }
 
     pub(super) fn run(&self, params: &impl Params) -> Result<()> {
-        if let Some(kept_back) = self.connection.kept_back.borrow_mut().as_mut() {
-            kept_back.push((self.sql.clone(), kept(params)?));
-            return Ok(());
+        match self.connection.keep_back(&self.sql, params)? {
+            true => Ok(()),
+            false => self.execute(params).map(drop),
         }
-        self.execute(params).map(drop)
     }
 
     pub(super) fn all(&self, params: &impl Params) -> Result<Rows<'c>> {

@@ -1,5 +1,6 @@
 //! Values of parameters, and why a statement fails.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// What a statement ends in.
@@ -51,6 +52,11 @@ impl From<tokio_postgres::Error> for Error {
     }
 }
 
+/// No database holds that number.
+pub fn too_large(n: u64) -> Error {
+    Error::Other(format!("{n} is too large a number"))
+}
+
 /// A value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
@@ -64,6 +70,14 @@ pub enum Value<'a> {
     Blob(&'a [u8]),
     /// A number that no database holds.
     TooLarge(u64),
+}
+
+/// A text as PostgreSQL can have it: without the character 0.
+pub fn without_nul(text: &str) -> Cow<'_, str> {
+    match text.contains('\0') {
+        true => text.replace('\0', "\u{fffd}").into(),
+        false => text.into(),
+    }
 }
 
 /// A value that is kept for a statement which is put together bit by bit.
@@ -90,7 +104,7 @@ impl Value<'_> {
             Self::Integer(n) => OwnedValue::Integer(n),
             Self::Text(text) => OwnedValue::Text(text.to_owned()),
             Self::Blob(bytes) => OwnedValue::Blob(bytes.to_vec()),
-            Self::TooLarge(n) => return Err(Error::Other(format!("{n} is too large a number"))),
+            Self::TooLarge(n) => return Err(too_large(n)),
         })
     }
 }
@@ -104,8 +118,7 @@ impl rusqlite::ToSql for Value<'_> {
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Blob(bytes) => ValueRef::Blob(bytes),
             Self::TooLarge(n) => {
-                let why = format!("{n} is too large a number");
-                return Err(rusqlite::Error::ToSqlConversionFailure(why.into()));
+                return Err(rusqlite::Error::ToSqlConversionFailure(too_large(n).into()));
             }
         }))
     }

@@ -36,6 +36,13 @@ pub struct ControllerRow {
     pub silent_ms: u64,
 }
 
+impl ControllerRow {
+    /// Whether it was heard lately: who stands by says so every second.
+    pub const fn is_heard(&self) -> bool {
+        self.silent_ms < 5000
+    }
+}
+
 /// How long one kind of request, or of anything else that happens, holds others up. All
 /// since the controller was started.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Statements and tables as PostgreSQL wants them, out of those that SQLite reads.
 
-use super::super::value::OwnedValue;
+use super::super::value::{Params, Result, Value, too_large};
 use std::fmt::Write;
 
 /// First statement of a transaction beside the leader's batches: fails when another leads by now.
@@ -11,7 +11,7 @@ pub const BATCH: &str = "SELECT cosy_batch(?1, ?2, ?3, ?4)";
 /// What PostgreSQL needs beside the tables.
 ///
 /// `leader` has one row: see `cosy_lease`. `controllers` has who stands by, and since when it was not
-/// heard. `batches` has the latest batches for those who follow.
+/// heard.
 pub const OWN: &str = "
     CREATE TABLE schema_version (version BIGINT NOT NULL);
     CREATE TABLE leader (
@@ -21,7 +21,6 @@ pub const OWN: &str = "
         session BIGINT NOT NULL, seq BIGINT NOT NULL);
     CREATE TABLE controllers (
         name TEXT PRIMARY KEY, address TEXT NOT NULL, at TIMESTAMPTZ NOT NULL);
-    CREATE TABLE batches (seq BIGINT PRIMARY KEY, records BYTEA NOT NULL);
     CREATE FUNCTION cosy_fence(mine BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS $$
     BEGIN
         PERFORM 1 FROM leader WHERE id = 1 AND epoch = mine AND NOT released FOR SHARE;
@@ -72,23 +71,29 @@ pub fn statement(sql: &str) -> String {
 }
 
 /// Adds the text that carries out the statement of that number with these values.
-pub fn execute(text: &mut String, number: usize, values: &[OwnedValue]) {
+///
+/// # Errors
+/// A number that no database holds.
+pub fn execute(text: &mut String, number: usize, params: &impl Params) -> Result<()> {
     let _ = write!(text, "EXECUTE cosy{number}");
-    for (at, value) in values.iter().enumerate() {
+    let mut end = ";";
+    for (at, value) in params.values().enumerate() {
         text.push(if at == 0 { '(' } else { ',' });
-        literal(text, value);
+        literal(text, value)?;
+        end = ");";
     }
-    text.push_str(if values.is_empty() { ";" } else { ");" });
+    text.push_str(end);
+    Ok(())
 }
 
 /// A value as PostgreSQL reads it in a statement, whatever its text has in it.
-fn literal(text: &mut String, value: &OwnedValue) {
+fn literal(text: &mut String, value: Value<'_>) -> Result<()> {
     match value {
-        OwnedValue::Null => text.push_str("NULL"),
-        OwnedValue::Integer(n) => {
+        Value::Null => text.push_str("NULL"),
+        Value::Integer(n) => {
             let _ = write!(text, "{n}");
         }
-        OwnedValue::Text(of) => {
+        Value::Text(of) => {
             text.push_str("E'");
             for c in of.chars() {
                 match c {
@@ -101,7 +106,7 @@ fn literal(text: &mut String, value: &OwnedValue) {
             }
             text.push('\'');
         }
-        OwnedValue::Blob(bytes) => {
+        Value::Blob(bytes) => {
             const DIGITS: [char; 16] = [
                 '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
             ];
@@ -114,7 +119,9 @@ fn literal(text: &mut String, value: &OwnedValue) {
             }
             text.push('\'');
         }
+        Value::TooLarge(n) => return Err(too_large(n)),
     }
+    Ok(())
 }
 
 /// A step of the tables' history as PostgreSQL takes it.
@@ -157,6 +164,7 @@ fn refusal(trigger: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::value::OwnedValue;
     use super::*;
 
     #[test]
@@ -175,8 +183,8 @@ mod tests {
             OwnedValue::Null,
         ];
         let mut said = String::new();
-        execute(&mut said, 7, &all);
-        execute(&mut said, 8, &[]);
+        execute(&mut said, 7, &&all[..]).unwrap();
+        execute(&mut said, 8, &&all[..0]).unwrap();
         assert_eq!(
             said,
             "EXECUTE cosy7(E'o''$1\\\\''; DROP TABLE t; --\u{fffd}',-9223372036854775808,'\\x01ff',NULL);EXECUTE cosy8;"
