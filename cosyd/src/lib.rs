@@ -21,6 +21,7 @@ pub mod end;
 pub mod engine;
 pub mod fair_queue;
 pub mod faults;
+mod follower;
 pub mod handshake_limits;
 pub mod house;
 pub mod hub;

@@ -71,6 +71,8 @@ struct Recovery<'a> {
     config: &'a ClusterConfig,
     trial: TrialPlace,
     begin: Begin,
+    /// What can be taken at the first try instead of reading the store.
+    ahead: Option<Loaded>,
 }
 
 /// Loads, restores and has the first turn.
@@ -114,10 +116,11 @@ pub fn at_start(
         TrialPlace::Here
     };
     hand.take(CurrentWork::TakingUp);
-    let taking = Recovery {
+    let mut taking = Recovery {
         config,
         trial,
         begin,
+        ahead: None,
     };
     let taken = taking.take_up(store);
     hand.put_down();
@@ -125,17 +128,18 @@ pub fn at_start(
 }
 
 /// At a start with threads. What kills the process is found as at any start, but not tried apart.
+/// `ahead` gives what was read of the store ahead, if there is something.
 ///
 /// # Errors
 /// The store cannot be read or written, or too many rows fail.
 pub fn with_threads(
     store: &mut Store,
     config: &ClusterConfig,
-    hand: &WorkPage,
-    death: Option<LastCrash>,
+    (hand, death): (&WorkPage, Option<LastCrash>),
+    ahead: impl FnOnce() -> Option<Loaded>,
 ) -> anyhow::Result<Recovered> {
     heed(store, death)?;
-    rebuild(store, config, hand)
+    again(store, config, hand, ahead)
 }
 
 /// Takes up the store again in a running daemon, which has other threads.
@@ -147,11 +151,21 @@ pub fn rebuild(
     config: &ClusterConfig,
     hand: &WorkPage,
 ) -> anyhow::Result<Recovered> {
+    again(store, config, hand, || None)
+}
+
+fn again(
+    store: &mut Store,
+    config: &ClusterConfig,
+    hand: &WorkPage,
+    ahead: impl FnOnce() -> Option<Loaded>,
+) -> anyhow::Result<Recovered> {
     hand.take(CurrentWork::TakingUp);
-    let taking = Recovery {
+    let mut taking = Recovery {
         config,
         trial: TrialPlace::Here,
         begin,
+        ahead: ahead(),
     };
     let taken = taking.take_up(store);
     hand.put_down();
@@ -188,10 +202,13 @@ fn set_aside(store: &mut Store, unit: &Unit, why: &str) -> Result<(), StoreError
 }
 
 impl Recovery<'_> {
-    fn take_up(&self, store: &mut Store) -> anyhow::Result<Recovered> {
+    fn take_up(&mut self, store: &mut Store) -> anyhow::Result<Recovered> {
         for _ in 0..=MOST_FAULTS {
             let begun = Instant::now();
-            let loaded = readable(store)?;
+            let loaded = match self.ahead.take() {
+                Some(ahead) => ahead,
+                None => readable(store)?,
+            };
             let read = begun.elapsed();
             let now = clock::moment();
             let tried = match self.trial {
@@ -202,7 +219,7 @@ impl Recovery<'_> {
             let failed = match tried.and_then(|()| caught(begin)) {
                 Ok(taken) => {
                     let whole = begun.elapsed();
-                    tracing::info!("the store was read in {read:.0?} and taken up in {whole:.0?}");
+                    tracing::info!("the store was read in {read:.2?} and taken up in {whole:.2?}");
                     remind(store)?;
                     return Ok(taken);
                 }
@@ -444,10 +461,11 @@ mod tests {
 
         fn take_up(&mut self, trial: TrialPlace, begin: Begin) -> anyhow::Result<Recovered> {
             let config = CONFIG();
-            let taking = Recovery {
+            let mut taking = Recovery {
                 config: &config,
                 trial,
                 begin,
+                ahead: None,
             };
             taking.take_up(&mut self.store)
         }

@@ -3,6 +3,7 @@
 
 use crate::config::{ControllerEntry, StoreServer};
 use crate::durability;
+use crate::follower::Follower;
 use crate::recovery::{self, Recovered};
 use crate::serving::{Come, Doors, House, Running, Signals, Taken, tell_ready, work};
 use crate::standby::{Contest, Standby, Word};
@@ -15,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Longest time between two looks at who leads.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(50);
 /// How long the store may take to be given away.
 const GIVE: Duration = Duration::from_secs(30);
 
@@ -37,6 +38,7 @@ pub(crate) async fn start(
     let doors = Doors::open(&house, &standby).await?;
     let (words, mut heard) = mpsc::unbounded_channel();
     let (asks, asked) = channel();
+    let follower = Follower::start(house.config.daemon.database())?;
     let contest = Contest {
         location: house.config.daemon.database(),
         candidate: Candidate {
@@ -70,7 +72,7 @@ pub(crate) async fn start(
         bail!(LeadLost);
     };
     status(&format!("controller {} takes up the store, epoch {epoch}", own.name));
-    let (house, recovered) = recover(house, location.clone()).await?;
+    let (house, recovered) = recover(house, location.clone(), (follower, epoch)).await?;
     let store = give(asks).await?;
     let taken = Taken {
         store,
@@ -108,7 +110,11 @@ fn status(text: &str) {
 }
 
 /// Loads on a thread of its own: the lead is renewed and nodes and commands are met meanwhile.
-async fn recover(mut house: House, location: Location) -> anyhow::Result<(House, Recovered)> {
+async fn recover(
+    mut house: House,
+    location: Location,
+    (follower, epoch): (Follower, u64),
+) -> anyhow::Result<(House, Recovered)> {
     let (done, wait) = oneshot::channel();
     std::thread::Builder::new()
         .name("take up".into())
@@ -116,8 +122,9 @@ async fn recover(mut house: House, location: Location) -> anyhow::Result<(House,
         .spawn(move || {
             let recovered = Store::open_at(&location).map_err(anyhow::Error::from);
             let recovered = recovered.and_then(|mut store| {
-                let death = house.death.take();
-                recovery::with_threads(&mut store, &house.config.cluster, &house.hand, death)
+                let note = (&house.hand, house.death.take());
+                let ahead = || follower.end().and_then(|warm| warm.load(epoch));
+                recovery::with_threads(&mut store, &house.config.cluster, note, ahead)
             });
             let _ = done.send(recovered.map(|recovered| (house, recovered)));
         })?;

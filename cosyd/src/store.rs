@@ -19,6 +19,7 @@ pub mod copy;
 mod earlier_tests;
 mod expiry;
 mod flows;
+pub mod followed;
 pub mod history;
 pub mod hold;
 pub mod lead;

@@ -1,5 +1,6 @@
 //! What is read at the start: everything that still lives, and what of it cannot be read.
 
+use super::followed::{Latest, Live};
 use super::outcomes::Outcomes;
 use super::rows::decode;
 use super::set_aside::{Table, Unit, Unreadable};
@@ -21,6 +22,25 @@ impl Store {
     pub fn load(&self) -> Result<(Loaded, Unreadable), StoreError> {
         let mut bad = Unreadable::new();
         let (submissions, jobs) = self.live_jobs(&mut bad)?;
+        let live = Live {
+            submissions,
+            jobs,
+            answers: self.answers()?,
+        };
+        self.load_with(live, bad)
+    }
+
+    /// The rest of it.
+    pub(super) fn load_with(
+        &self,
+        live: Live,
+        mut bad: Unreadable,
+    ) -> Result<(Loaded, Unreadable), StoreError> {
+        let Live {
+            submissions,
+            jobs,
+            answers,
+        } = live;
         let next_job = self.next_job()?;
         let last_event = self.number("SELECT COALESCE(MAX(seq), 0) FROM events")?;
         let mut loaded = Loaded {
@@ -66,7 +86,7 @@ impl Store {
                 .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
                 .collect()
         })?;
-        loaded.answers = self.answers()?;
+        loaded.answers = answers;
         self.load_bookings(&mut loaded, &mut bad)?;
         self.load_flows(&mut loaded, &mut bad)?;
         self.load_triggers(&mut loaded, &mut bad)?;
@@ -121,10 +141,11 @@ impl Store {
             Ok(())
         })?;
         let mut submissions = Vec::with_capacity(found.len());
+        let mut latest = Latest::default();
         for row in found {
             match broken.remove(&row.base.0) {
                 Some(why) => bad.push((Unit::Submission(row.base), why)),
-                None => submissions.push(row),
+                None => submissions.push(latest.share(row)),
             }
         }
         if !bad.is_empty() {

@@ -53,20 +53,41 @@ pub(crate) struct RowsOfSubmission {
     standing: Option<StandingRow>,
 }
 
+/// Rows that are taken by submissions in the order of these.
+pub(crate) struct RowsInOrder {
+    jobs: std::iter::Peekable<std::vec::IntoIter<JobRow>>,
+    /// Of those submissions that have more than jobs; they are few.
+    others: BTreeMap<JobId, RowsOfSubmission>,
+}
+
 impl RowsOfJobs {
-    pub(crate) fn by_base(self) -> BTreeMap<JobId, RowsOfSubmission> {
-        let mut all: BTreeMap<JobId, RowsOfSubmission> = BTreeMap::new();
-        for job in self.jobs {
-            all.entry(job.base).or_default().jobs.push(job);
-        }
+    pub(crate) fn in_order(mut self) -> RowsInOrder {
+        // They come so out of the store.
+        self.jobs.sort_by_key(|job| job.base);
+        let mut others: BTreeMap<JobId, RowsOfSubmission> = BTreeMap::new();
         for (number, body) in self.bodies {
-            let of = all.entry(body.base).or_default();
+            let of = others.entry(body.base).or_default();
             of.bodies.insert(number, body);
         }
         for standing in self.standings {
-            all.entry(standing.base).or_default().standing = Some(standing);
+            others.entry(standing.base).or_default().standing = Some(standing);
         }
-        all
+        RowsInOrder {
+            jobs: self.jobs.into_iter().peekable(),
+            others,
+        }
+    }
+}
+
+impl RowsInOrder {
+    /// The rows of a submission, when those of all before it have been taken.
+    pub(crate) fn of(&mut self, base: JobId) -> RowsOfSubmission {
+        while self.jobs.next_if(|job| job.base < base).is_some() {}
+        let mut rows = self.others.remove(&base).unwrap_or_default();
+        while let Some(job) = self.jobs.next_if(|job| job.base == base) {
+            rows.jobs.push(job);
+        }
+        rows
     }
 }
 

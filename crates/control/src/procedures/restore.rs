@@ -21,20 +21,35 @@ use crate::record::SubmissionRow;
 use crate::reservations::inside::procedures::{planner_of, rebuild_insides};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::JobId;
-use std::collections::BTreeSet;
+use cosy_model::{JobId, JobSpec};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub(crate) fn load_jobs(
     rooms: &mut Rooms,
     turn: &mut Turn,
-    submissions: Vec<SubmissionRow>,
+    mut submissions: Vec<SubmissionRow>,
     rows: RowsOfJobs,
 ) {
     let now = turn.now();
-    let mut by_base = rows.by_base();
+    submissions.sort_by_key(|row| row.base);
+    let mut rows = rows.in_order();
+    // Those that several rows have in common already, by where they are: they stay there meanwhile.
+    let mut known: BTreeMap<*const JobSpec, (Arc<JobSpec>, Arc<JobSpec>)> = BTreeMap::new();
     for mut row in submissions {
-        row.spec = rooms.jobs.share(row.spec);
-        let rows = by_base.remove(&row.base).unwrap_or_default();
+        let given = Arc::as_ptr(&row.spec);
+        row.spec = match known.get(&given) {
+            Some((_, shared)) => shared.clone(),
+            None => {
+                let in_common = (Arc::strong_count(&row.spec) > 1).then(|| row.spec.clone());
+                let shared = rooms.jobs.share(row.spec);
+                if let Some(own) = in_common {
+                    known.insert(given, (own, shared.clone()));
+                }
+                shared
+            }
+        };
+        let rows = rows.of(row.base);
         load_submission(rooms, turn, &row, rows);
     }
     wait_again_for_others(&mut rooms.jobs, &rooms.aside);
