@@ -63,6 +63,10 @@ impl Cluster {
     #[must_use]
     pub fn start_prepared(mut self) -> Self {
         self.start_cosyd();
+        if !self.others.is_empty() {
+            // The first one leads.
+            drop(self.client());
+        }
         for other in &mut self.others {
             other.start(self.lifeline.as_fd());
             other.await_ready();

@@ -163,7 +163,12 @@ fn a_leader_that_was_frozen_begins_anew() {
     h.until_stands_by(1, 0);
     h.cluster.cosyd.signal(Signal::SIGSTOP);
     h.until_leads(1);
-    let next = h.cluster.submit(&script(&h.cluster.work(), "exit 3"));
+    // A command finds the one that stands still first, and goes on to the one that leads.
+    let said = h.cluster.run(&["csub", "--", "sh", "-c", "exit 3"]);
+    let (out, err) = (said.out.clone(), said.err.clone());
+    said.expect(0);
+    assert!(err.contains("does not answer; asking the one that leads"), "{err}");
+    let next = JobId(out.trim().rsplit(' ').next().unwrap().parse().unwrap());
     assert_eq!(h.cluster.until_end(next).outcome(), (JobState::Failed, 3));
     h.cluster.cosyd.signal(Signal::SIGCONT);
     // The word of the leader is not enough: what it heard before the other froze is young still.

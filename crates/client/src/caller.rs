@@ -3,18 +3,20 @@
 //! After a loss (a restart of the controller) the same request is sent again for a while; one that
 //! changes something carries the same key each time, so that it is carried out once. The same holds
 //! where several sockets lead to controllers of the cluster, of which one leads: they are asked in
-//! turn until one of them answers, and while none of them leads, for a while. Nothing here
-//! waits forever, except for an answer to [`Request::Wait`].
+//! turn until one of them answers, and while none of them leads, for a while. Where the one that was
+//! asked is silent, [`silence`](crate::silence) looks whether another one leads. Nothing here waits forever, except
+//! for an answer to [`Request::Wait`].
 
-use crate::cluster;
 use crate::error::CallError;
+use crate::silence::{Failed, Looks, Ways};
+use crate::wire::{DeadlineReader, decode_reply, request_frame};
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::{Refusal, RefusalCode};
-use cosy_proto::client::{self, ReplyFrame, RequestFrame, RequestKey};
+use cosy_proto::client::{ReplyFrame, RequestKey};
 use cosy_proto::frame::{self, FrameError};
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -29,6 +31,8 @@ pub struct RetryPolicy {
     pub reconnect_for: Duration,
     /// Pause between two tries after a loss.
     pub pause: Duration,
+    /// When it looks elsewhere where there are several sockets.
+    pub looks: Looks,
     /// Wait for a controller that cannot be reached at first, or that answers `Unavailable`;
     /// `None`: the request fails at once.
     pub controller_wait: Option<ControllerWait>,
@@ -57,6 +61,7 @@ impl Default for RetryPolicy {
             answer_timeout: Duration::from_secs(60),
             reconnect_for: Duration::from_secs(30),
             pause: Duration::from_millis(50),
+            looks: Looks::USUAL,
             controller_wait: None,
         }
     }
@@ -77,20 +82,14 @@ pub struct Caller {
     loss_reported: bool,
 }
 
-/// The frame of a request of this process: marked where [`cluster::as_user`] says so.
-pub fn request_frame(request: Request, key: Option<RequestKey>) -> RequestFrame {
-    RequestFrame {
-        as_user: cluster::as_user(),
-        ..RequestFrame::new(request, key)
-    }
-}
-
 /// Why one attempt to send a request and read its answer failed.
 enum AttemptError {
     /// No connection was made: nothing was sent.
     Connect(io::Error),
     /// The connection broke; whether the request was carried out is not known.
     Lost(String),
+    /// Nothing comes, and behind the socket of this number a controller leads.
+    Silent(usize),
     /// Another attempt would fail in the same way.
     Final(CallError),
 }
@@ -101,6 +100,8 @@ enum NoAnswer {
     Connect(io::Error),
     /// The connection broke; whether the request was carried out is not known.
     Lost(String),
+    /// The same, since nothing came; behind the socket of this number a controller leads.
+    Silent(usize),
     /// The controller there cannot answer now, or stands by; nothing was changed.
     Refused(Refusal),
 }
@@ -110,7 +111,30 @@ impl fmt::Display for NoAnswer {
         match self {
             Self::Connect(e) => e.fmt(f),
             Self::Lost(why) => f.write_str(why),
+            Self::Silent(_) => f.write_str(SILENCE),
             Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+/// Why a controller that does not answer was lost.
+const SILENCE: &str = "it does not answer";
+
+impl Failed {
+    fn or(self, system: impl FnOnce(io::Error) -> AttemptError) -> AttemptError {
+        match self {
+            Self::System(e) => system(e),
+            Self::LedBy(leader) => AttemptError::Silent(leader),
+        }
+    }
+}
+
+impl NoAnswer {
+    /// It is about the controller behind the socket, which was there a moment ago.
+    const fn is_of_controller(&self) -> bool {
+        match self {
+            Self::Connect(_) => false,
+            Self::Lost(_) | Self::Silent(_) | Self::Refused(_) => true,
         }
     }
 }
@@ -187,16 +211,19 @@ impl Caller {
                     Ok(Err(CallError::Refused(refusal)))
                         if refusal.code == RefusalCode::Forbidden
                             && course.standby.is_none()
-                            && round
-                                .iter()
-                                .any(|(_, why)| matches!(why, NoAnswer::Refused(_))) =>
+                            && round.iter().any(|(_, why)| why.is_of_controller()) =>
                     {
                         round.push((self.current, NoAnswer::Refused(refusal)));
                     }
                     Ok(judged) => return judged,
+                    Err(NoAnswer::Silent(leader)) => {
+                        round.push((self.current, NoAnswer::Silent(leader)));
+                        self.go_elsewhere(leader);
+                        continue;
+                    }
                     Err(why) => round.push((self.current, why)),
                 }
-                self.turn_to_next();
+                self.turn_to((self.current + 1) % self.sockets.len());
             }
             self.pause(round, &mut course)?;
         }
@@ -228,24 +255,39 @@ impl Caller {
                 }
                 Err(AttemptError::Final(e)) => return Ok(Err(e)),
                 Err(AttemptError::Connect(e)) => return Err(NoAnswer::Connect(e)),
+                Err(AttemptError::Lost(_)) if was_idle => self.stream = None,
                 Err(AttemptError::Lost(why)) => {
-                    self.stream = None;
-                    if was_idle {
-                        continue;
-                    }
-                    if endless && started.elapsed() > self.retry.reconnect_for {
-                        // The controller was found again after the loss, and this wait is a new one.
-                        (course.lost, course.standby) = (None, None);
-                    }
-                    course.lost.get_or_insert_with(Instant::now);
+                    self.note_loss(endless.then_some(started), course);
                     return Err(NoAnswer::Lost(why));
+                }
+                Err(AttemptError::Silent(leader)) => {
+                    self.note_loss(endless.then_some(started), course);
+                    return Err(NoAnswer::Silent(leader));
                 }
             }
         }
     }
 
-    fn turn_to_next(&mut self) {
-        let next = (self.current + 1) % self.sockets.len();
+    /// The connection was lost; `started`: since when a wait without end has lasted.
+    fn note_loss(&mut self, started: Option<Instant>, course: &mut Course) {
+        self.stream = None;
+        if started.is_some_and(|at| at.elapsed() > self.retry.reconnect_for) {
+            // The controller was found again after the loss, and this wait is a new one.
+            (course.lost, course.standby) = (None, None);
+        }
+        course.lost.get_or_insert_with(Instant::now);
+    }
+
+    /// Turns from the silent one to where a controller leads.
+    fn go_elsewhere(&mut self, leader: usize) {
+        let (silent, leads) = (self.path_text(self.current), self.path_text(leader));
+        (self.notice)(&format!(
+            "the controller at {silent} does not answer; asking the one that leads at {leads}"
+        ));
+        self.turn_to(leader);
+    }
+
+    fn turn_to(&mut self, next: usize) {
         if next != self.current {
             (self.current, self.stream, self.idle) = (next, None, false);
         }
@@ -311,10 +353,12 @@ impl Caller {
                 cause,
             },
             Some((_, NoAnswer::Refused(refusal))) => CallError::Refused(refusal),
-            Some((socket, NoAnswer::Lost(why))) => CallError::Unreachable {
-                path: self.path_text(socket),
-                cause: io::Error::other(why),
-            },
+            Some((socket, why @ (NoAnswer::Lost(_) | NoAnswer::Silent(_)))) => {
+                CallError::Unreachable {
+                    path: self.path_text(socket),
+                    cause: io::Error::other(why.to_string()),
+                }
+            }
             None => CallError::Unexpected,
         }
     }
@@ -371,33 +415,38 @@ impl Caller {
     }
 
     fn attempt(&mut self, frame: &[u8], endless: bool) -> Result<ReplyFrame, AttemptError> {
-        let path = self.sockets.get(self.current).cloned().unwrap_or_default();
-        let stream = match &mut self.stream {
+        let limit = self.retry.answer_timeout;
+        let ways = Ways::new(&self.sockets, self.current, self.retry.looks);
+        let mut stream = match self.stream.take() {
             Some(stream) => stream,
-            none => {
-                let stream = cluster::connect(&path, self.retry.answer_timeout)
-                    .map_err(AttemptError::Connect)?;
-                none.insert(stream)
-            }
+            None => ways
+                .connect(limit)
+                .map_err(|e| e.or(AttemptError::Connect))?,
         };
-        let timeout = (!endless).then_some(self.retry.answer_timeout);
         let lost = |e: io::Error| AttemptError::Lost(io_message(&e));
-        stream.set_read_timeout(timeout).map_err(lost)?;
         // The end of the connection shows itself when reading: there may be a refusal
         // to read even where writing failed.
-        let written = stream.write_all(frame);
-        let mut reader = DeadlineReader {
-            stream,
-            deadline: timeout.map(|t| Instant::now() + 2 * t),
+        let written = match ways.write(&mut stream, frame, limit) {
+            Err(Failed::System(e)) => Err(e),
+            Err(led) => return Err(led.or(lost)),
+            Ok(()) => Ok(()),
         };
+        let timeout = (!endless).then_some(limit);
+        let first = ways.await_answer(&stream, timeout);
+        first.map_err(|e| e.or(lost))?;
+        stream.set_read_timeout(timeout).map_err(lost)?;
+        let mut reader = DeadlineReader::new(&mut stream, timeout.map(|t| 2 * t));
         let garbage = |cause| {
             AttemptError::Final(CallError::Garbage {
-                path: path.display().to_string(),
+                path: self.path_text(self.current),
                 cause,
             })
         };
         match frame::read_with(&mut reader, FRAME_BYTES, decode_reply) {
-            Ok(Some(Ok(answer))) => Ok(answer),
+            Ok(Some(Ok(answer))) => {
+                self.stream = Some(stream);
+                Ok(answer)
+            }
             Ok(Some(Err(theirs))) => Err(AttemptError::Final(CallError::Version { theirs })),
             Ok(None) => Err(written
                 .map_or_else(lost, |()| AttemptError::Lost("it closed the connection".to_owned()))),
@@ -437,21 +486,13 @@ const fn may_answer_later(code: RefusalCode) -> bool {
 fn lost_at(round: &Round) -> usize {
     let lost = round
         .iter()
-        .find(|(_, why)| matches!(why, NoAnswer::Lost(_)));
+        .find(|(_, why)| matches!(why, NoAnswer::Lost(_) | NoAnswer::Silent(_)));
     lost.or(round.last()).map_or(0, |(socket, _)| *socket)
-}
-
-/// The answer in a frame's body, or the other version that it is of.
-fn decode_reply(body: &[u8]) -> Result<Result<ReplyFrame, u32>, FrameError> {
-    match frame::decode(body) {
-        Ok(answer) => Ok(Ok(answer)),
-        Err(e) => client::foreign(body).map(Err).ok_or(e),
-    }
 }
 
 fn io_message(e: &io::Error) -> String {
     match e.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not answer".to_owned(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => SILENCE.to_owned(),
         _ => e.to_string(),
     }
 }
@@ -471,21 +512,6 @@ pub fn new_key() -> RequestKey {
         }
     }
     RequestKey(key)
-}
-
-/// A stream whose reads fail after a deadline, even when bytes keep coming one by one.
-struct DeadlineReader<'a> {
-    stream: &'a mut UnixStream,
-    deadline: Option<Instant>,
-}
-
-impl Read for DeadlineReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.deadline.is_some_and(|at| Instant::now() > at) {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.stream.read(buffer)
-    }
 }
 
 #[cfg(test)]

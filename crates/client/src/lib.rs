@@ -3,7 +3,8 @@
 //!
 //! [`cluster`] finds the sockets and connects to them. [`Caller`] sends one request and gives its
 //! answer: it keeps the connection, repeats a request after a loss with the same key, so that
-//! nothing is carried out twice, and waits as long as [`RetryPolicy`] says. [`pages`] fetches lists
+//! nothing is carried out twice, and waits as long as [`RetryPolicy`] says. [`silence`] finds the one
+//! that leads where the one that was asked is silent. [`pages`] fetches lists
 //! that do not fit into one answer.
 //!
 //! Nothing here prints, reads a command line, or ends the process: lines for the user are handed to
@@ -13,6 +14,10 @@ pub mod caller;
 pub mod cluster;
 pub mod error;
 pub mod pages;
+pub mod silence;
+pub mod wire;
 
-pub use caller::{Caller, ControllerWait, RetryPolicy, new_key, request_frame};
+pub use caller::{Caller, ControllerWait, RetryPolicy, new_key};
 pub use error::CallError;
+pub use silence::Looks;
+pub use wire::request_frame;

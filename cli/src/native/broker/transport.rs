@@ -5,7 +5,7 @@
 //! that it is carried out once.
 
 use super::clusters::Cluster;
-use cosy_client::{CallError, Caller, RetryPolicy};
+use cosy_client::{CallError, Caller, Looks, RetryPolicy};
 use cosy_model::Refusal;
 use cosy_model::api::{Reply, Request};
 use cosy_proto::client::RequestKey;
@@ -57,6 +57,7 @@ const PROBE: RetryPolicy = RetryPolicy {
     answer_timeout: Duration::from_secs(10),
     reconnect_for: Duration::ZERO,
     pause: Duration::ZERO,
+    looks: Looks::USUAL,
     controller_wait: None,
 };
 
@@ -65,6 +66,7 @@ const CHANGE: RetryPolicy = RetryPolicy {
     answer_timeout: Duration::from_secs(20),
     reconnect_for: Duration::from_secs(5),
     pause: Duration::from_millis(50),
+    looks: Looks::USUAL,
     controller_wait: None,
 };
 

@@ -1,6 +1,8 @@
 //! Callers of controllers that only say what a test tells them to.
 
 use super::*;
+use cosy_proto::client::RequestFrame;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
 
@@ -8,6 +10,10 @@ const QUICK: RetryPolicy = RetryPolicy {
     answer_timeout: Duration::from_secs(20),
     reconnect_for: Duration::from_secs(20),
     pause: Duration::from_millis(1),
+    looks: Looks {
+        after: Duration::from_millis(100),
+        wait: Duration::from_millis(500),
+    },
     controller_wait: None,
 };
 
@@ -106,6 +112,7 @@ fn silence_ends() {
         answer_timeout: Duration::from_millis(30),
         reconnect_for: Duration::ZERO,
         pause: Duration::ZERO,
+        looks: Looks::USUAL,
         controller_wait: None,
     };
     let (done, wait) = mpsc::channel::<()>();
@@ -424,3 +431,5 @@ fn what_a_node_may_not_pass_on() {
     check(refused(RefusalCode::Unavailable, "not now"), "not now");
     check(standby(), "not through here");
 }
+
+mod standing_still;
