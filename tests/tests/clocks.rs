@@ -30,6 +30,12 @@ fn a_node_whose_date_is_off_takes_no_jobs_until_it_is_right() {
     let almost = "its clock is 00:59:59 behind the controller's";
     assert!([told, almost].contains(&&*n1.reason), "{n1:?}");
     assert!(n1.skew_ms.unwrap() < -3_590_000, "{n1:?}");
+    let ping = || c.run(&["cadm", "ping"]).expect(0).out;
+    let pinged = ping();
+    let line = |told| pinged.contains(&format!("node n1: {told}\n"));
+    assert!(line(told) || line(almost), "{pinged}");
+    let slurm = c.run(&["scontrol", "ping"]).expect(0).out;
+    assert_eq!(slurm.lines().count(), 1, "{slurm}");
     let jobs: Vec<JobId> = (0..3)
         .map(|_| c.submit(&script(&c.work(), "exit 0")))
         .collect();
@@ -39,6 +45,8 @@ fn a_node_whose_date_is_off_takes_no_jobs_until_it_is_right() {
     }
     clock.set(0);
     c.until_node("n1", "in service", |n| n.state == "idle");
+    let pinged = ping();
+    assert!(!pinged.contains("its clock"), "{pinged}");
     let mut on_n1 = script(&c.work(), "exit 0");
     on_n1.spec.request.require = vec!["n1".into()];
     let job = c.submit(&on_n1);

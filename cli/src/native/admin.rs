@@ -36,7 +36,7 @@ pub fn command() -> Command {
         )
         .subcommand(
             Command::new("ping")
-                .about("Is the controller there?")
+                .about("Is the controller there, who leads, whose clock is off?")
                 .arg(
                     flag(
                         "verbose",

@@ -1,4 +1,4 @@
-//! `cadm ping`: whether the controller is there; with `-v` how long what happens holds it up,
+//! `cadm ping`: whether the controller is there, who leads, whose clock is off; with `-v` how long what happens holds it up,
 //! by kind, and how much of what is limited is in use.
 
 use crate::native::record::{self, TimeStyle};
@@ -20,18 +20,22 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
         version,
         now,
         set_aside,
+        clocks,
     } = context.ask(Request::Ping)?
     else {
         return Err(CallError::Unexpected.into());
     };
     let mut json = json!({
         "cluster": cluster, "version": version, "now": crate::native::job_table::json_time(Some(now)),
-        "set_aside": set_aside,
+        "set_aside": set_aside, "clocks": clocks,
     });
     let mut text = format!("cosyd {version} of cluster {cluster} is there\n");
     let rows = controllers::all(context);
     text.push_str(&controllers::lines(&rows));
     json["controllers"] = json!(rows);
+    for line in &clocks {
+        text.push_str(&format!("{line}\n"));
+    }
     for line in &set_aside {
         text.push_str(&format!("set aside: {line}\n"));
     }

@@ -50,6 +50,8 @@ pub const RUN_OFF: crate::Span = crate::Span::from_secs(10);
 pub const LATE_START: crate::Span = crate::Span::from_secs(1);
 /// The least skew of a node's clock that a configuration may call wrong.
 pub const LEAST_CLOCK_SKEW: crate::Span = crate::Span::from_secs(2);
+/// Most nodes whose clocks are off that an answer to a ping names.
+pub const CLOCKS_TOLD: usize = 20;
 /// What a node tells of its clock may have been under way: the best of so many is taken.
 pub const CLOCK_LOOKS: usize = 3;
 /// Highest id that a configuration may begin with.

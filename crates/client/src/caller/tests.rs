@@ -23,6 +23,7 @@ fn pong() -> ReplyFrame {
         version: "0".into(),
         now: cosy_model::Time(0),
         set_aside: Vec::new(),
+        clocks: Vec::new(),
     })
 }
 

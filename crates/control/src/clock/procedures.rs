@@ -232,6 +232,37 @@ fn judge_clock(rooms: &mut Rooms, turn: &mut Turn, id: NodeId) {
     update_available(rooms, turn, id);
 }
 
+/// Whose clock is off now, one line each and so many at most: nodes, or the controller itself where most
+/// of them say so.
+pub(crate) fn clocks_off(rooms: &Rooms) -> Vec<String> {
+    let machine = &rooms.machine;
+    let is_off = |id: &NodeId| {
+        let linked = machine.node(*id).link().is_some();
+        linked && is_off(&rooms.config, machine, *id) == Some(true)
+    };
+    let off: Vec<NodeId> = machine.ids().filter(is_off).collect();
+    if rooms.clocks.doubted {
+        return vec![format!(
+            "the controller's own clock is off, as {} nodes say",
+            off.len()
+        )];
+    }
+    let line = |id: &NodeId| {
+        let node = machine.node(*id);
+        let told = node.clock().ahead().map(told_skew).unwrap_or_default();
+        format!("node {}: {told}", node.spec().name)
+    };
+    let mut lines: Vec<String> = off.iter().take(limits::CLOCKS_TOLD).map(line).collect();
+    if let Some(more) = off
+        .len()
+        .checked_sub(limits::CLOCKS_TOLD)
+        .filter(|n| *n > 0)
+    {
+        lines.push(format!("clocks of {more} more nodes are off"));
+    }
+    lines
+}
+
 /// Where most nodes say that the controller's clock is wrong, theirs are not.
 pub(crate) fn check_clocks(rooms: &mut Rooms, turn: &mut Turn) {
     let now = turn.now();

@@ -1,5 +1,6 @@
 //! Requests of commands: each is handed to whom it concerns, and answered.
 
+use crate::clock::procedures::clocks_off;
 use crate::conversations::attending::attend;
 use crate::conversations::explained::{explain, jobs_or_plan};
 use crate::conversations::interactive::procedures::{answer_at_end_of_turn, entry};
@@ -205,6 +206,7 @@ fn pong(rooms: &Rooms, turn: &Turn, caller: &Caller) -> Reply {
             true => rooms.aside.lines(),
             false => Vec::new(),
         },
+        clocks: clocks_off(rooms),
     }
 }
 

@@ -50,6 +50,9 @@ pub enum Reply {
         /// For administrators: what is set aside and why, one line each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         set_aside: Vec<String>,
+        /// Whose clock is off by more than the configuration allows, one line each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        clocks: Vec<String>,
     },
     /// Answer to [`Request::Controllers`].
     Controllers(Vec<ControllerRow>),
