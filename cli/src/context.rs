@@ -52,14 +52,22 @@ impl Context {
     /// # Errors
     /// See [`CallError`].
     pub fn ask(&self, request: Request) -> Result<Reply, CallError> {
+        self.with_caller(|caller| caller.ask(request))
+    }
+
+    /// While no controller leads, one that stands by may answer what changes nothing.
+    pub fn accept_stale(&self) {
+        self.with_caller(Caller::accept_stale);
+    }
+
+    fn with_caller<T>(&self, work: impl FnOnce(&mut Caller) -> T) -> T {
         let mut caller = self.caller.borrow_mut();
-        let caller = caller.get_or_insert_with(|| {
+        work(caller.get_or_insert_with(|| {
             let program = self.program.clone();
             Caller::of_sockets(cluster::find(), self.retry, move |text| {
                 output::complain(&program, text);
             })
-        });
-        caller.ask(request)
+        }))
     }
 
     /// A whole list of jobs ([`Request::Jobs`], [`Request::History`]), page by page.

@@ -1,10 +1,19 @@
-//! Follows the leader's store while this controller stands by, on a thread and a connection of its own.
+//! Follows the leader's store while this controller stands by, on a thread and a connection of its own:
+//! so that a takeover reads only what has changed since, and commands that accept it are answered
+//! meanwhile.
 
+use crate::clock;
+use crate::recovery::caught;
 use crate::store::followed::Followed;
 use crate::store::{Location, Store, StoreError};
-use cosy_control::Loaded;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use cosy_control::{Caller, ClientId, ClusterConfig, Controller, Effect, Event, Facts, Loaded};
+use cosy_model::api::{Reply, Request};
+use cosy_model::{Refusal, RefusalCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// Least time between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -17,10 +26,31 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Whoever takes the lead waits so long for a look that is under way; what has not answered by then
 /// hangs on a server that is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Answers are given for so long as of the same moment; longer where it took long to get there.
+const FRESH: Duration = Duration::from_secs(2);
+/// Questions that may wait; beyond, they are refused.
+const WAITING: usize = 32;
+/// Turns in which a list may be made.
+const TURNS: usize = 10_000;
 
 /// The way to the thread.
+#[derive(Clone, Debug)]
 pub(crate) struct Follower {
-    asks: Sender<SyncSender<Warm>>,
+    asks: SyncSender<Ask>,
+    /// The lead is taken: nobody is answered any more.
+    ends: Arc<AtomicBool>,
+}
+
+enum Ask {
+    /// To have what was read.
+    Give(SyncSender<Warm>),
+    Answer(Box<Question>),
+}
+
+struct Question {
+    caller: Caller,
+    request: Request,
+    answer: oneshot::Sender<(Reply, Duration)>,
 }
 
 /// What was followed, and the connection over which it was read.
@@ -29,22 +59,72 @@ pub(crate) struct Warm {
     followed: Followed,
 }
 
+/// Whether a standby may answer that as of when it looked last. Nodes are the leader's to know.
+pub(crate) const fn may_answer(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Jobs { .. }
+            | Request::Explain { .. }
+            | Request::Queues
+            | Request::Reservations { .. }
+            | Request::Accounts { .. }
+            | Request::Flows { .. }
+    )
+}
+
 impl Follower {
     /// # Errors
     /// The system gives no thread.
-    pub fn start(location: Location) -> std::io::Result<Self> {
-        let (asks, asked) = channel();
+    pub fn start(location: Location, config: ClusterConfig) -> std::io::Result<Self> {
+        let (asks, asked) = sync_channel(WAITING);
+        let ends = Arc::<AtomicBool>::default();
+        let me = Self {
+            asks,
+            ends: ends.clone(),
+        };
+        let following = Following {
+            location,
+            config,
+            asked,
+            ends,
+        };
         std::thread::Builder::new()
             .name("follower".into())
-            .spawn(move || follow(&location, &asked))?;
-        Ok(Self { asks })
+            .stack_size(4 << 20)
+            .spawn(move || following.run())?;
+        Ok(me)
     }
 
     /// Ends the following; `None` where nothing has been read, or the server does not answer.
     pub fn end(self) -> Option<Warm> {
+        self.ends.store(true, Ordering::Release);
         let (give, given) = sync_channel(1);
-        self.asks.send(give).ok()?;
+        self.asks.send(Ask::Give(give)).ok()?;
         given.recv_timeout(PATIENCE).ok()
+    }
+
+    /// The answer, and how old it is.
+    ///
+    /// # Errors
+    /// Too many ask, or nothing was read yet.
+    pub async fn answer(
+        &self,
+        caller: Caller,
+        request: Request,
+    ) -> Result<(Reply, Duration), Refusal> {
+        let (answer, wait) = oneshot::channel();
+        let question = Box::new(Question {
+            caller,
+            request,
+            answer,
+        });
+        let refused = |why: &str| Refusal::new(RefusalCode::Standby, why);
+        self.asks
+            .try_send(Ask::Answer(question))
+            .map_err(|_| refused("this controller stands by, and too many ask it"))?;
+        wait.await.map_err(|_| {
+            refused("this controller stands by, and cannot say what the leader has written")
+        })
     }
 }
 
@@ -69,36 +149,145 @@ impl Warm {
     }
 }
 
-fn follow(location: &Location, asked: &Receiver<SyncSender<Warm>>) {
-    loop {
-        match keep_up(location, asked) {
-            Ok(()) => return,
-            Err(e) => tracing::debug!("the leader's store cannot be followed: {e}"),
+/// What the thread has.
+struct Following {
+    location: Location,
+    config: ClusterConfig,
+    asked: Receiver<Ask>,
+    ends: Arc<AtomicBool>,
+}
+
+/// A controller as of a moment, which is only asked.
+struct Picture {
+    controller: Controller,
+    as_of: Instant,
+    /// For so long it is good.
+    good_for: Duration,
+}
+
+impl Following {
+    fn run(self) {
+        loop {
+            match self.keep_up() {
+                Ok(()) => return,
+                Err(e) => tracing::debug!("the leader's store cannot be followed: {e}"),
+            }
+            // Nothing is there to be given: whoever asks now sees the way closed.
+            let until = Instant::now() + AGAIN;
+            loop {
+                let rest = until.saturating_duration_since(Instant::now());
+                match self.asked.recv_timeout(rest) {
+                    Ok(Ask::Answer(_)) => {}
+                    Ok(Ask::Give(_)) | Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
+            }
         }
-        // Nothing is there to be given: whoever asks now sees the way closed.
-        if !matches!(asked.recv_timeout(AGAIN), Err(RecvTimeoutError::Timeout)) {
-            return;
+    }
+
+    /// Looks again and again, until somebody asks for what was read.
+    fn keep_up(&self) -> Result<(), StoreError> {
+        let store = Store::open_reader(&self.location)?;
+        let mut followed = Followed::default();
+        let mut picture = None;
+        loop {
+            let begun = Instant::now();
+            store.follow(&mut followed)?;
+            let took = begun.elapsed();
+            tracing::debug!(
+                "{} live submissions are known after {took:.0?}",
+                followed.submissions()
+            );
+            let until = Instant::now() + (took * REST).clamp(PAUSE, LONGEST);
+            loop {
+                let rest = until.saturating_duration_since(Instant::now());
+                match self.asked.recv_timeout(rest) {
+                    Ok(Ask::Give(give)) => {
+                        // Who has not waited for it reads the store anew.
+                        let _ = give.send(Warm { store, followed });
+                        return Ok(());
+                    }
+                    // Nobody waits for it any more.
+                    Ok(Ask::Answer(question))
+                        if question.answer.is_closed() || self.ends.load(Ordering::Acquire) => {}
+                    Ok(Ask::Answer(question)) => {
+                        self.answer(&store, (&mut followed, &mut picture), *question)?;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
+            }
         }
+    }
+
+    fn answer(
+        &self,
+        store: &Store,
+        (followed, picture): (&mut Followed, &mut Option<Picture>),
+        question: Question,
+    ) -> Result<(), StoreError> {
+        let known = picture
+            .take()
+            .filter(|known| known.as_of.elapsed() < known.good_for);
+        let mut present = match known {
+            Some(known) => known,
+            None => match self.picture(store, followed)? {
+                Some(new) => new,
+                None => return Ok(()),
+            },
+        };
+        let age = present.as_of.elapsed();
+        let asked = caught(|| ask(&mut present.controller, question.caller, question.request));
+        if let Ok(Some(reply)) = asked {
+            let _ = question.answer.send((reply, age));
+            *picture = Some(present);
+        }
+        Ok(())
+    }
+
+    /// The controller as the store is now; `None` where the leader has to mend something first.
+    fn picture(
+        &self,
+        store: &Store,
+        followed: &mut Followed,
+    ) -> Result<Option<Picture>, StoreError> {
+        let as_of = Instant::now();
+        store.follow(followed)?;
+        let Some(loaded) = store.load_followed(followed.clone(), followed.epoch())? else {
+            return Ok(None);
+        };
+        let restored = caught(|| Controller::restore(self.config.clone(), loaded, clock::moment()));
+        Ok(restored.ok().map(|controller| Picture {
+            controller,
+            as_of,
+            good_for: (as_of.elapsed() * REST).max(FRESH),
+        }))
     }
 }
 
-/// Looks again and again, until somebody asks for what was read.
-fn keep_up(location: &Location, asked: &Receiver<SyncSender<Warm>>) -> Result<(), StoreError> {
-    let store = Store::open_reader(location)?;
-    let mut followed = Followed::default();
-    loop {
-        let begun = Instant::now();
-        store.follow(&mut followed)?;
-        let took = begun.elapsed();
-        tracing::debug!("{} live submissions are known after {took:.0?}", followed.submissions());
-        match asked.recv_timeout((took * REST).clamp(PAUSE, LONGEST)) {
-            Ok(give) => {
-                // Who has not waited for it reads the store anew.
-                let _ = give.send(Warm { store, followed });
-                return Ok(());
-            }
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            Err(RecvTimeoutError::Timeout) => {}
+/// What the controller answers; nothing that it decides beside it is carried out.
+fn ask(controller: &mut Controller, caller: Caller, request: Request) -> Option<Reply> {
+    let client = ClientId(1);
+    let event = Event::Asked {
+        client,
+        caller: Box::new(caller),
+        key: None,
+        request,
+        facts: Facts::default(),
+    };
+    controller.handle(clock::moment(), event);
+    for _ in 0..TURNS {
+        let batch = controller.settle(clock::moment());
+        let mut replies = batch.effects.into_iter().filter_map(|effect| match effect {
+            Effect::Reply { client: to, reply } if to == client => Some(reply),
+            _ => None,
+        });
+        if let Some(reply) = replies.next() {
+            return Some(reply);
+        }
+        if !controller.is_listing() {
+            break;
         }
     }
+    None
 }

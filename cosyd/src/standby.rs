@@ -12,12 +12,16 @@
 
 use crate::clock;
 use crate::config::Durability;
+use crate::directory;
 use crate::durability;
+use crate::follower::{self, Follower};
 use crate::store::lead::{Candidate, Lead, Look};
 use crate::store::{Location, Store, StoreError};
+use cosy_control::Caller;
 use cosy_lease::{Contender, Decision};
-use cosy_model::api::ControllerRow;
-use cosy_model::{Refusal, RefusalCode};
+use cosy_model::api::{ControllerRow, Reply};
+use cosy_model::{Gid, Refusal, RefusalCode, Uid};
+use cosy_proto::client::RequestFrame;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +39,10 @@ pub struct Standby {
     /// Its own name.
     name: String,
     state: Mutex<State>,
+    /// Who knows what the leader has written.
+    follower: Option<Follower>,
+    /// Asked who a uid is, in place of the system.
+    lookup_command: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +61,54 @@ impl Standby {
         Arc::new(Self {
             name: name.to_owned(),
             state: Mutex::default(),
+            follower: None,
+            lookup_command: None,
         })
+    }
+
+    /// One that answers what it follows, to whom it looks up so.
+    pub(crate) fn following(
+        name: &str,
+        follower: Follower,
+        lookup_command: Option<Vec<String>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            state: Mutex::default(),
+            follower: Some(follower),
+            lookup_command,
+        })
+    }
+
+    /// What a user asks who accepts an answer as of a while ago, and how old that is.
+    ///
+    /// # Errors
+    /// Nothing is known here, or only the leader may answer that.
+    pub(crate) async fn answer(
+        &self,
+        uid: Uid,
+        gid: Gid,
+        frame: RequestFrame,
+    ) -> Result<(Reply, Duration), Refusal> {
+        let follower = self.follower.as_ref();
+        let Some(follower) = follower.filter(|_| follower::may_answer(&frame.request)) else {
+            return Err(self.refusal());
+        };
+        frame.request.check_bounds()?;
+        let command = self.lookup_command.clone();
+        let looked =
+            tokio::task::spawn_blocking(move || directory::look_up(uid, command.as_deref()));
+        let user = match looked.await {
+            Ok(Ok(user)) => user,
+            // Only the uid is sure, and the leader says the rest.
+            Ok(Err(_)) | Err(_) => return Err(self.refusal()),
+        };
+        let caller = Caller {
+            gid,
+            as_user: frame.as_user,
+            ..Caller::known(user)
+        };
+        follower.answer(caller, frame.request).await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

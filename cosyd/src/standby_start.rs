@@ -34,11 +34,12 @@ pub(crate) async fn start(
     tracing::info!("the state is in {}", server.place);
     let own = own_entry(&house);
     durability::check(house.config.daemon.database(), server.durability).await?;
-    let standby = Standby::new(&own.name);
+    let daemon = &house.config.daemon;
+    let follower = Follower::start(daemon.database(), house.config.cluster.clone())?;
+    let standby = Standby::following(&own.name, follower.clone(), daemon.lookup_command.clone());
     let doors = Doors::open(&house, &standby).await?;
     let (words, mut heard) = mpsc::unbounded_channel();
     let (asks, asked) = channel();
-    let follower = Follower::start(house.config.daemon.database())?;
     let contest = Contest {
         location: house.config.daemon.database(),
         candidate: Candidate {

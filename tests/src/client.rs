@@ -90,6 +90,19 @@ impl Client {
             .map_err(|e| io::Error::other(e.to_string()))
     }
 
+    /// Asks one that may stand by, and waits for no answer.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send_stale(&mut self, request: Request) -> io::Result<()> {
+        let ask = RequestFrame {
+            stale_ok: true,
+            ..RequestFrame::new(request, None)
+        };
+        frame::write(&mut self.stream, &ask, usize::MAX >> 1)
+            .map_err(|e| io::Error::other(e.to_string()))
+    }
+
     /// The answer to what was asked.
     ///
     /// # Errors

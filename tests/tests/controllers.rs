@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::api::{ControllerRole, Reply, Request};
-use cosy_model::{JobId, JobState};
+use cosy_model::{JobId, JobState, Refusal, RefusalCode};
 use cosy_postgres::Server;
 use cosy_tests::cluster::Controllers;
+use cosy_tests::run::run;
 use cosy_tests::{Client, Cluster, Options, script, system, wait};
 use nix::sys::signal::Signal;
 use std::fs;
@@ -179,6 +180,55 @@ fn a_leader_that_was_frozen_begins_anew() {
             .contains("another controller leads: this one begins anew")
     });
     h.until_stands_by(0, 1);
+    h.ends_once(held);
+}
+
+#[test]
+fn who_stands_by_answers_whoever_accepts_an_old_answer() {
+    // Nobody takes the lead meanwhile.
+    let Some(mut h) = house("60s") else { return };
+    let held = h.held_job();
+    h.until_stands_by(1, 0);
+    let waits = h.cluster.run(&["csub", "-H", "--", "true"]).expect(0).out;
+    let waits = waits.trim().rsplit(' ').next().unwrap();
+    let said = h.cluster.run(&["cstat", "--stale-ok", "-A"]).expect(0);
+    assert_eq!(said.err, "", "the leader is there");
+    wait::until_true("the start is in the database", || {
+        let started = "SELECT COUNT(*) FROM jobs WHERE start IS NOT NULL";
+        h.server.sql(started).unwrap() == "1"
+    });
+    h.cluster.cosyd.kill();
+    let list = [
+        "cstat",
+        "--stale-ok",
+        "-A",
+        "--no-header",
+        "--format",
+        "id,state",
+    ];
+    let said = h.cluster.run(&list).expect(0);
+    let notice = "cstat: no controller leads; one that stands by answers, as of ";
+    assert!(said.err.starts_with(notice) && said.err.lines().count() == 1, "{}", said.err);
+    let has = |job: &str, state: &str| {
+        let words = |line: &str| line.split_whitespace().eq([job, state]);
+        assert!(said.out.lines().any(words), "{job} {state}: {}", said.out);
+    };
+    has(&held.0.to_string(), "running");
+    has(waits, "waiting");
+    // Slurm's commands, by the variable.
+    let mut command = h.cluster.command(&["squeue", "-h", "-o", "%i %T"]);
+    let said = run(command.env("COSY_STALE_OK", "1")).expect(0);
+    assert!(said.out.contains(&format!("{} RUNNING\n", held.0)), "{}", said.out);
+    // What changes something, and what only the leader knows, is not answered.
+    for request in [Request::Nodes, Request::Ping, Request::Reload] {
+        let mut client = Client::connect(&h.cluster.sockets()[1]).unwrap();
+        client.send_stale(request).unwrap();
+        let answer = client.receive().unwrap();
+        let refused = |refusal: &Refusal| refusal.code == RefusalCode::Standby;
+        assert!(matches!(&answer, Reply::Refused(why) if refused(why)), "{answer:?}");
+    }
+    h.server.sql("UPDATE leader SET released = true").unwrap();
+    h.until_leads(1);
     h.ends_once(held);
 }
 

@@ -51,6 +51,10 @@ pub fn command() -> Command {
             "Each array task in a line of its own, also those that wait or ended alike",
         ))
         .arg(flag("script", "The script of the job named"))
+        .arg(flag(
+            "stale-ok",
+            "While no controller leads, let one that stands by answer, and say how old its answer is",
+        ))
         .arg(arg::value(
             "until",
             "TIME",
@@ -131,6 +135,9 @@ fn check_belongs(matches: &ArgMatches, what: &Subject) -> Result<(), &'static st
 /// # Errors
 /// A refusal, or no controller.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    if matches.get_flag("stale-ok") {
+        context.accept_stale();
+    }
     let what = subject(matches)?;
     check_belongs(matches, &what).map_err(exit::usage)?;
     let Some(seconds) = matches.get_one::<u32>("watch") else {

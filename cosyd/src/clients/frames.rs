@@ -204,11 +204,22 @@ pub fn encode(reply: Reply) -> Vec<u8> {
 
 /// The same with what rules tell the user beside it.
 pub(super) fn encode_with(reply: Reply, notices: Vec<String>) -> Vec<u8> {
-    let answer = ReplyFrame {
+    encode_frame(&ReplyFrame {
         notices,
         ..ReplyFrame::new(reply)
-    };
-    match frame::encode(&answer, limits::REPLY_BYTES) {
+    })
+}
+
+/// The same of a controller that stands by, as of so long ago.
+pub(super) fn encode_stale(reply: Reply, age: Duration) -> Vec<u8> {
+    encode_frame(&ReplyFrame {
+        stale_ms: u64::try_from(age.as_millis()).ok(),
+        ..ReplyFrame::new(reply)
+    })
+}
+
+fn encode_frame(answer: &ReplyFrame) -> Vec<u8> {
+    match frame::encode(answer, limits::REPLY_BYTES) {
         Ok(bytes) => bytes,
         Err(e) => {
             let refusal = Refusal::new(

@@ -1,6 +1,6 @@
 //! Which controller leads: what a standby says to commands, and how the leader hands over.
 
-use super::frames::{ReadEnd, encode, read, send, understand};
+use super::frames::{ReadEnd, encode, encode_stale, read, send, understand};
 use super::lock::lock;
 use super::services::{Answering, Services};
 use crate::end::End;
@@ -8,7 +8,7 @@ use crate::standby::Standby;
 use crate::store::Store;
 use cosy_control::{Caller, is_admin};
 use cosy_model::api::{ControllerRole, Reply, Request};
-use cosy_model::{Refusal, RefusalCode};
+use cosy_model::{Gid, Refusal, RefusalCode, Uid};
 use cosy_proto::frame::Decoder;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,13 +29,21 @@ pub async fn talk(stream: UnixStream, mut answering: Answering, standby: Arc<Sta
 }
 
 async fn answer(stream: &mut UnixStream, standby: &Standby) {
+    let Ok(peer) = stream.peer_cred() else { return };
+    let (uid, gid) = (Uid(peer.uid()), Gid(peer.gid()));
     let mut decoder = Decoder::new(REQUEST_BYTES);
     loop {
-        let reply = match decoder.next_body() {
-            Ok(Some(body)) => match understand(&body).map(|frame| frame.request) {
-                Ok(Request::Controllers) => Reply::Controllers(standby.controllers()),
-                Ok(_) => Reply::Refused(standby.refusal()),
-                Err(refusal) => Reply::Refused(refusal),
+        let bytes = match decoder.next_body() {
+            Ok(Some(body)) => match understand(&body) {
+                Ok(frame) if matches!(frame.request, Request::Controllers) => {
+                    encode(Reply::Controllers(standby.controllers()))
+                }
+                Ok(frame) if frame.stale_ok => match standby.answer(uid, gid, frame).await {
+                    Ok((reply, age)) => encode_stale(reply, age),
+                    Err(refusal) => encode(Reply::Refused(refusal)),
+                },
+                Ok(_) => encode(Reply::Refused(standby.refusal())),
+                Err(refusal) => encode(Reply::Refused(refusal)),
             },
             Ok(None) => match read(stream, &mut decoder, Some(Instant::now() + SILENCE)).await {
                 Ok(ReadEnd::Some) => continue,
@@ -48,7 +56,7 @@ async fn answer(stream: &mut UnixStream, standby: &Standby) {
             }
         };
         decoder.shrink();
-        if send(stream, &encode(reply), SILENCE).await.is_err() {
+        if send(stream, &bytes, SILENCE).await.is_err() {
             return;
         }
     }

@@ -26,8 +26,7 @@ use std::sync::Arc;
 const RANGES: usize = 64;
 
 /// Live submissions, their jobs, and answers.
-#[derive(Debug, Default)]
-#[cfg_attr(test, derive(Clone))]
+#[derive(Clone, Debug, Default)]
 pub struct Followed {
     /// The lowest number of a transaction that was under way at the last look.
     since: Option<String>,
@@ -42,8 +41,7 @@ pub struct Followed {
 }
 
 /// What was asked for last: the next ones mostly ask for the same, and are kept once.
-#[derive(Debug, Default)]
-#[cfg_attr(test, derive(Clone))]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Latest(Vec<Arc<JobSpec>>);
 
 impl Latest {

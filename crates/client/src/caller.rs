@@ -7,13 +7,14 @@
 //! asked is silent, [`silence`](crate::silence) looks whether another one leads. Nothing here waits forever, except
 //! for an answer to [`Request::Wait`].
 
+use crate::cluster;
 use crate::error::CallError;
 use crate::silence::{Failed, Looks, Ways};
 use crate::wire::{DeadlineReader, decode_reply, request_frame};
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::{Refusal, RefusalCode};
-use cosy_proto::client::{ReplyFrame, RequestKey};
+use cosy_proto::client::{ReplyFrame, RequestFrame, RequestKey};
 use cosy_proto::frame::{self, FrameError};
 use std::fmt;
 use std::io;
@@ -80,6 +81,9 @@ pub struct Caller {
     /// Given the line that the connection was lost, once in the life of the caller.
     notice: Box<dyn FnMut(&str)>,
     loss_reported: bool,
+    /// Where none leads, one that stands by may answer what changes nothing.
+    stale_ok: bool,
+    stale_reported: bool,
 }
 
 /// Why one attempt to send a request and read its answer failed.
@@ -174,7 +178,15 @@ impl Caller {
             idle: false,
             notice: Box::new(notice),
             loss_reported: false,
+            stale_ok: cluster::stale_ok(),
+            stale_reported: false,
         }
+    }
+
+    /// Where none leads, one that stands by may answer what changes nothing; the user is told how old
+    /// the answer is.
+    pub fn accept_stale(&mut self) {
+        self.stale_ok = true;
     }
 
     /// Sends `request` and gives its answer; one that changes something gets a new key.
@@ -201,32 +213,57 @@ impl Caller {
         if request.changes() {
             course.outcome = "; whether the request was carried out is not known";
         }
-        let frame = frame::encode(&request_frame(request, key), FRAME_BYTES)
-            .map_err(CallError::TooLarge)?;
+        let stale_ok = self.stale_ok && !request.changes() && !endless;
+        let mut frame = request_frame(request, key);
+        let encode = |frame: &RequestFrame| frame::encode(frame, FRAME_BYTES);
+        let bytes = encode(&frame).map_err(CallError::TooLarge)?;
+        frame.stale_ok = true;
+        let to_standbys = stale_ok.then(|| encode(&frame)).transpose();
+        let to_standbys = to_standbys.map_err(CallError::TooLarge)?;
         loop {
-            let mut round = Round::new();
-            for _ in 0..self.sockets.len() {
-                match self.ask_here(&frame, endless, &mut course) {
-                    // A node may not pass on everything: what the controller said itself counts.
-                    Ok(Err(CallError::Refused(refusal)))
-                        if refusal.code == RefusalCode::Forbidden
-                            && course.standby.is_none()
-                            && round.iter().any(|(_, why)| why.is_of_controller()) =>
-                    {
-                        round.push((self.current, NoAnswer::Refused(refusal)));
-                    }
-                    Ok(judged) => return judged,
-                    Err(NoAnswer::Silent(leader)) => {
-                        round.push((self.current, NoAnswer::Silent(leader)));
-                        self.go_elsewhere(leader);
-                        continue;
-                    }
-                    Err(why) => round.push((self.current, why)),
-                }
-                self.turn_to((self.current + 1) % self.sockets.len());
+            let round = match self.ask_all(&bytes, endless, &mut course) {
+                Ok(judged) => return judged,
+                Err(round) => round,
+            };
+            if let Some(bytes) = &to_standbys
+                && course.standby.is_some()
+                && let Ok(judged) = self.ask_all(bytes, endless, &mut course)
+            {
+                return judged;
             }
             self.pause(round, &mut course)?;
         }
+    }
+
+    /// Asks at each socket in turn; gives what is final, or why none has an answer.
+    fn ask_all(
+        &mut self,
+        frame: &[u8],
+        endless: bool,
+        course: &mut Course,
+    ) -> Result<Result<Reply, CallError>, Round> {
+        let mut round = Round::new();
+        for _ in 0..self.sockets.len() {
+            match self.ask_here(frame, endless, course) {
+                // A node may not pass on everything: what the controller said itself counts.
+                Ok(Err(CallError::Refused(refusal)))
+                    if refusal.code == RefusalCode::Forbidden
+                        && course.standby.is_none()
+                        && round.iter().any(|(_, why)| why.is_of_controller()) =>
+                {
+                    round.push((self.current, NoAnswer::Refused(refusal)));
+                }
+                Ok(judged) => return Ok(judged),
+                Err(NoAnswer::Silent(leader)) => {
+                    round.push((self.current, NoAnswer::Silent(leader)));
+                    self.go_elsewhere(leader);
+                    continue;
+                }
+                Err(why) => round.push((self.current, why)),
+            }
+            self.turn_to((self.current + 1) % self.sockets.len());
+        }
+        Err(round)
     }
 
     /// Asks at the current socket; gives what is final.
@@ -469,6 +506,14 @@ impl Caller {
         }
         for line in &answer.notices {
             (self.notice)(line);
+        }
+        if let Some(ms) = answer.stale_ms
+            && !std::mem::replace(&mut self.stale_reported, true)
+        {
+            (self.notice)(&format!(
+                "no controller leads; one that stands by answers, as of {} s ago",
+                ms.div_ceil(1000)
+            ));
         }
         match answer.reply {
             Reply::Refused(refusal) => Err(CallError::Refused(refusal)),

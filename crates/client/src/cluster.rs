@@ -32,7 +32,16 @@ pub const ADDRESS_BYTES: usize = 107;
 
 /// Whether [`variables::AS_USER`] asks for an ordinary user's rights: set, neither empty nor `0`.
 pub fn as_user() -> bool {
-    std::env::var_os(variables::AS_USER).is_some_and(|v| !v.is_empty() && v != "0")
+    is_set(variables::AS_USER)
+}
+
+/// Whether [`variables::STALE_OK`] is set in the same way.
+pub fn stale_ok() -> bool {
+    is_set(variables::STALE_OK)
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|v| !v.is_empty() && v != "0")
 }
 
 /// The sockets of the cluster that this command belongs to, at least one; see above for the order of

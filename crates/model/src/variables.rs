@@ -136,6 +136,9 @@ pub const SOCKET: &str = "COSY_SOCKET";
 /// Set to anything but nothing and `0`: what is asked has no administrator's rights, so that an
 /// administrator sees what users see. `cosy dev --as-user` sets it.
 pub const AS_USER: &str = "COSY_AS_USER";
+/// Set to anything but nothing and `0`: where no controller leads, one that stands by may answer what
+/// is only asked, as of when it last read what the leader wrote.
+pub const STALE_OK: &str = "COSY_STALE_OK";
 /// File with the clusters that a command may ask.
 pub const CLUSTERS: &str = "COSY_CLUSTERS";
 /// Folder of the private cluster of `cosy dev`.

@@ -24,6 +24,9 @@ pub struct RequestFrame {
     /// rights away.
     #[serde(default)]
     pub as_user: bool,
+    /// A controller that stands by may answer, as of when it last read what the leader wrote.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale_ok: bool,
     /// What the command asks for.
     pub request: Request,
 }
@@ -35,6 +38,7 @@ impl RequestFrame {
             version: crate::PROTOCOL,
             key,
             as_user: false,
+            stale_ok: false,
             request,
         }
     }
@@ -50,6 +54,9 @@ pub struct ReplyFrame {
     /// What the site's rules tell the user beside it, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// A controller that stands by answers, as of so many milliseconds ago.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale_ms: Option<u64>,
 }
 
 impl ReplyFrame {
@@ -59,6 +66,7 @@ impl ReplyFrame {
             version: crate::PROTOCOL,
             reply,
             notices: Vec::new(),
+            stale_ms: None,
         }
     }
 }
