@@ -453,7 +453,8 @@ impl Caller {
 
     fn attempt(&mut self, frame: &[u8], endless: bool) -> Result<ReplyFrame, AttemptError> {
         let limit = self.retry.answer_timeout;
-        let ways = Ways::new(&self.sockets, self.current, self.retry.looks);
+        let place = (self.sockets.as_slice(), self.current);
+        let mut ways = Ways::new(place, self.retry.looks, &mut self.notice);
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => ways

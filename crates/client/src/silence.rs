@@ -3,7 +3,8 @@
 //! A controller that was stopped, or whose host swaps, still has its socket: connecting succeeds, and
 //! nothing comes. It is asked anew, on a connection of its own, whether it is there at all: one that is
 //! only slow with a request is waited for, and has the request once. Only where it is not, the other
-//! sockets are asked who leads, and the request goes there.
+//! sockets are asked who leads, and the request goes there. A controller that cannot answer now, because
+//! its database does not, says so: the user is told, and the request is waited for.
 
 use crate::cluster;
 use crate::wire::{DeadlineReader, decode_reply, request_frame};
@@ -52,30 +53,50 @@ pub(crate) struct Ways<'a> {
     sockets: &'a [PathBuf],
     current: usize,
     looks: Looks,
+    notice: &'a mut dyn FnMut(&str),
+}
+
+/// What a controller says of itself.
+#[derive(PartialEq, Eq)]
+enum Said {
+    /// Nothing in time.
+    Nothing,
+    StandsBy,
+    /// It leads, and cannot answer now: why.
+    CannotAnswer(String),
+    /// Whatever else it says: one that stands by would say so.
+    Leads,
 }
 
 /// How long a silent controller is waited for.
 struct Silence {
     until: Option<Instant>,
-    /// When to look elsewhere; `None` where there is nowhere else.
-    look: Option<Instant>,
+    /// When to look.
+    look: Instant,
     between: Duration,
+    /// The user has been told why.
+    told: bool,
 }
 
 impl Silence {
     /// Until the next thing is to be done.
-    fn slice(&self) -> Option<Duration> {
-        let next = self.until.into_iter().chain(self.look).min()?;
-        Some(next.saturating_duration_since(Instant::now()).max(SHORTEST))
+    fn slice(&self) -> Duration {
+        let next = self.until.map_or(self.look, |until| until.min(self.look));
+        next.saturating_duration_since(Instant::now()).max(SHORTEST)
     }
 }
 
 impl<'a> Ways<'a> {
-    pub(crate) const fn new(sockets: &'a [PathBuf], current: usize, looks: Looks) -> Self {
+    pub(crate) fn new(
+        (sockets, current): (&'a [PathBuf], usize),
+        looks: Looks,
+        notice: &'a mut dyn FnMut(&str),
+    ) -> Self {
         Self {
             sockets,
             current,
             looks,
+            notice,
         }
     }
 
@@ -84,8 +105,9 @@ impl<'a> Ways<'a> {
         let between = self.looks.after;
         Silence {
             until: limit.map(|limit| now + limit),
-            look: (self.sockets.len() > 1).then(|| now + between),
+            look: now + between,
             between,
+            told: false,
         }
     }
 
@@ -93,13 +115,21 @@ impl<'a> Ways<'a> {
     ///
     /// # Errors
     /// The wait is over, or another one leads.
-    fn still_silent(&self, silence: &mut Silence) -> Result<(), Failed> {
-        if silence.look.is_some_and(|at| at <= Instant::now()) {
-            if let Some(leader) = self.leads_elsewhere() {
+    fn still_silent(&mut self, silence: &mut Silence) -> Result<(), Failed> {
+        if silence.look <= Instant::now() {
+            let said = self.ask(self.current);
+            if let Said::CannotAnswer(why) = &said
+                && !std::mem::replace(&mut silence.told, true)
+            {
+                (self.notice)(&format!("{why}; still waiting"));
+            }
+            if said != Said::Leads
+                && let Some(leader) = self.leads_elsewhere()
+            {
                 return Err(Failed::LedBy(leader));
             }
+            silence.look = Instant::now() + silence.between;
             silence.between = (2 * silence.between).min(LONGEST);
-            silence.look = Some(Instant::now() + silence.between);
         }
         match silence.until.is_some_and(|at| at <= Instant::now()) {
             true => Err(Failed::System(io::ErrorKind::TimedOut.into())),
@@ -108,14 +138,12 @@ impl<'a> Ways<'a> {
     }
 
     /// Connects to the current socket.
-    pub(crate) fn connect(&self, limit: Duration) -> Result<UnixStream, Failed> {
-        let path = self
-            .sockets
-            .get(self.current)
-            .map_or(Path::new(""), |path| path);
+    pub(crate) fn connect(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
+        let sockets = self.sockets;
+        let path = sockets.get(self.current).map_or(Path::new(""), |path| path);
         let mut silence = self.silence(Some(limit));
         loop {
-            match cluster::connect(path, silence.slice().unwrap_or(limit)) {
+            match cluster::connect(path, silence.slice()) {
                 Err(e) if e.kind() == io::ErrorKind::TimedOut => {
                     let still = self.still_silent(&mut silence);
                     still.map_err(|why| match why {
@@ -131,7 +159,7 @@ impl<'a> Ways<'a> {
 
     /// Writes a frame.
     pub(crate) fn write(
-        &self,
+        &mut self,
         stream: &mut UnixStream,
         frame: &[u8],
         limit: Duration,
@@ -141,7 +169,7 @@ impl<'a> Ways<'a> {
         while !left.is_empty() {
             let slice = silence.slice();
             let written = stream
-                .set_write_timeout(slice)
+                .set_write_timeout(Some(slice))
                 .and_then(|()| stream.write(left));
             match written {
                 Ok(0) => return Err(Failed::System(io::ErrorKind::WriteZero.into())),
@@ -156,14 +184,14 @@ impl<'a> Ways<'a> {
 
     /// Waits for the first byte of an answer, or for the end of the connection.
     pub(crate) fn await_answer(
-        &self,
+        &mut self,
         stream: &UnixStream,
         limit: Option<Duration>,
     ) -> Result<(), Failed> {
         let mut silence = self.silence(limit);
         loop {
             stream
-                .set_read_timeout(silence.slice())
+                .set_read_timeout(Some(silence.slice()))
                 .map_err(Failed::System)?;
             let mut byte = [0];
             let seen = rustix::net::recv(stream, &mut byte[..], RecvFlags::PEEK);
@@ -176,24 +204,20 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Another socket behind which a controller leads, while behind the current one none answers.
+    /// Another socket behind which a controller leads.
     fn leads_elsewhere(&self) -> Option<usize> {
-        if self.leads(self.current) {
-            return None;
-        }
-        (0..self.sockets.len()).find(|at| *at != self.current && self.leads(*at))
+        (0..self.sockets.len()).find(|at| *at != self.current && self.ask(*at) == Said::Leads)
     }
 
-    /// Whether a controller that leads is there and answers in time: whatever it says, one that
-    /// stands by would say so.
-    fn leads(&self, socket: usize) -> bool {
+    fn ask(&self, socket: usize) -> Said {
         let path = self.sockets.get(socket);
         match path.and_then(|path| ping(path, self.looks.wait.max(SHORTEST))) {
-            None => false,
-            Some(Reply::Refused(refusal)) => {
-                !matches!(refusal.code, RefusalCode::Standby | RefusalCode::Unavailable)
+            None => Said::Nothing,
+            Some(Reply::Refused(refusal)) if refusal.code == RefusalCode::Standby => Said::StandsBy,
+            Some(Reply::Refused(refusal)) if refusal.code == RefusalCode::Unavailable => {
+                Said::CannotAnswer(refusal.message)
             }
-            Some(_) => true,
+            Some(_) => Said::Leads,
         }
     }
 }

@@ -226,3 +226,39 @@ fn what_a_node_may_not_pass_on() {
     let who: Vec<&str> = changes.map(|(who, _)| who.as_str()).collect();
     assert_eq!(who, ["a", "b", "a"]);
 }
+
+/// A controller whose database does not answer says so to pings: the user is told, once, and the
+/// request is waited for; also where there is no other socket.
+#[test]
+fn one_that_cannot_answer_now_says_why() {
+    let retry = RetryPolicy {
+        looks: Looks {
+            wait: Duration::from_secs(20),
+            ..QUICK.looks
+        },
+        ..QUICK
+    };
+    for names in [&["a"][..], &["a", "b"]] {
+        let mut places = Answering::new();
+        let (tx, told) = mpsc::channel();
+        places.places.play("a", move |listener| {
+            let mut stream = accept(&listener);
+            read_request(&mut stream);
+            for _ in 0..2 {
+                serve(&listener, &[refused(RefusalCode::Unavailable, "no database")]);
+            }
+            tx.send(()).unwrap();
+            reply(&mut stream, &pong());
+        });
+        places.play("b", stands_by);
+        let (answer, notices, asked) = places.ask(names, retry, Request::Reload);
+        assert_eq!((answer.unwrap(), notices), (pong().reply, 1));
+        assert!(told.try_recv().is_ok());
+        assert!(
+            asked
+                .iter()
+                .all(|(_, frame)| frame.request == Request::Ping),
+            "{asked:?}"
+        );
+    }
+}
