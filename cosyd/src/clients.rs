@@ -298,6 +298,9 @@ impl Services {
         if let Err(refusal) = frame.request.check_bounds() {
             return Reply::Refused(refusal);
         }
+        if let Some(silence) = self.silence(&frame.request) {
+            return Reply::Refused(silence);
+        }
         match frame.request {
             Request::Meter => match self.may_ask(talk, &caller, &frame.request).await {
                 Ok(()) => self.metered(&caller),
@@ -342,6 +345,13 @@ impl Services {
                 Resolved::NotThere(job) => self.explain_old(caller, job, notices).await,
             },
         }
+    }
+
+    /// Why a ping is not answered now: one that waited as all others do would tell nobody.
+    fn silence(&self, request: &Request) -> Option<Refusal> {
+        self.standing
+            .silence()
+            .filter(|_| *request == Request::Ping)
     }
 
     fn metered(&self, caller: &Caller) -> Reply {

@@ -45,7 +45,7 @@ pub enum CurrentWork {
 }
 
 /// Kinds of events, for messages. A place in the list is the kind's number.
-const EVENTS: [&str; 14] = [
+const EVENTS: [&str; 15] = [
     "a request",
     "the end of a command",
     "the loss of a command",
@@ -60,6 +60,7 @@ const EVENTS: [&str; 14] = [
     "a commit",
     "the time",
     "descriptions for rules",
+    "the database's settings",
 ];
 
 impl CurrentWork {
@@ -80,6 +81,7 @@ impl CurrentWork {
             Event::BecameDurable => 11,
             Event::Ticked => 12,
             Event::DescriptionsWanted(_) => 13,
+            Event::StoreJudged { .. } => 14,
         })
     }
 

@@ -157,6 +157,7 @@ async fn start(
         store,
         location,
         recovered,
+        name: String::new(),
         epoch: 0,
     };
     // Whatever may fail for want of room comes before the engine, which has the store.

@@ -39,11 +39,15 @@ fn careless(settings: &Settings) -> impl Iterator<Item = String> {
         ("fsync", &settings.fsync),
         ("full_page_writes", &settings.full_page_writes),
     ];
-    all.into_iter().filter(|(_, value)| *value != "on").map(|(name, value)| {
-        format!(
-            "the database has {name} = {value}: what was answered is lost when its host loses power"
-        )
-    })
+    all.into_iter()
+        .filter(|(_, value)| *value != "on")
+        .map(|(name, value)| careless_sentence(name, value))
+}
+
+fn careless_sentence(name: &str, value: &str) -> String {
+    format!(
+        "the database has {name} = {value}: what was answered is lost when its host loses power"
+    )
 }
 
 /// Whether the settings keep what is asked for.
@@ -65,6 +69,27 @@ pub(crate) fn judge(settings: &Settings, asked: Durability) -> Result<(), String
         ),
         false => Ok(()),
     }
+}
+
+/// Why the settings keep less than is asked for, or than the best that this leader has seen; `None` where
+/// they do not.
+pub(crate) fn weakness(now: &Settings, asked: Durability, best: &Settings) -> Option<String> {
+    if let Err(why) = judge(now, asked) {
+        return Some(why);
+    }
+    let weaker = [
+        ("fsync", &best.fsync, &now.fsync),
+        ("full_page_writes", &best.full_page_writes, &now.full_page_writes),
+    ];
+    let weaker = weaker
+        .into_iter()
+        .find(|(_, best, now)| *best == "on" && *now != "on");
+    if let Some((name, _, now)) = weaker {
+        return Some(careless_sentence(name, now));
+    }
+    (!best.standby_names.is_empty() && now.standby_names.is_empty()).then(|| {
+        "the database waits for no second one any more (synchronous_standby_names is empty): what is answered now is on the disk of one server".to_owned()
+    })
 }
 
 /// Says in the log what holds.

@@ -36,6 +36,7 @@ use crate::memory::{Memory, Requester};
 use crate::meter::{Meter, Stopwatch};
 use crate::payloads::Payloads;
 use crate::recovery::{self, Recovered, caught};
+use crate::standing::Standing;
 use crate::store::{Location, Store};
 use cosy_control::{Batch, ClusterConfig, Controller, Event, Object, is_admin};
 use cosy_model::api::{Reply, WHOLE_TURN};
@@ -102,6 +103,8 @@ pub struct Parts {
     pub meter: Arc<Meter>,
     /// How much memory there is for new work.
     pub memory: Arc<Memory>,
+    /// Told when the writer waits for the database.
+    pub standing: Arc<Standing>,
     /// In which epoch this controller leads; 0 where there is only one.
     pub epoch: u64,
     /// Where the end of the lead is told.
@@ -129,6 +132,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         failed: None,
         writes_large: writes_large.clone(),
         mark: Default::default(),
+        standing: parts.standing,
         epoch: parts.epoch,
         end: parts.end,
         next: parts.next,
@@ -491,6 +495,7 @@ fn kind_of(event: &Event) -> (&'static str, Option<Uid>) {
         Event::Appraised { .. } => ("appraisal", None),
         Event::FlowPlanned { .. } => ("plan of a workflow", None),
         Event::Reconfigured(_) => ("configuration", None),
+        Event::StoreJudged { .. } => ("settings of the database", None),
         Event::BecameDurable => ("piece of a cancellation", None),
         Event::Ticked => ("tick", None),
     }

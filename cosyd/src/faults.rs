@@ -103,6 +103,7 @@ impl Faults {
             | Event::Appraised { .. }
             | Event::FlowPlanned { .. }
             | Event::Reconfigured(_)
+            | Event::StoreJudged { .. }
             | Event::BecameDurable
             | Event::Ticked => Ok(()),
         }

@@ -38,6 +38,7 @@ pub mod recovery;
 mod serving;
 pub mod standby;
 mod standby_start;
+pub mod standing;
 pub mod store;
 pub mod store_answers;
 pub mod store_commands;

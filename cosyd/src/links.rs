@@ -3,6 +3,8 @@
 //! Until the controller has said that a key belongs to the cluster, a connection has one of the
 //! few places of the [`HandshakeLimits`].
 
+mod first_words;
+
 use crate::budget::{Requester, Share};
 use crate::clients::{self, Encoded, Services, lock};
 use crate::conversation::Conversation;
@@ -20,6 +22,7 @@ use cosy_proto::keys::{PublicKey, sha256_hex};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
 use cosy_proto::words::{self, ReportedNames};
+use first_words::{too_far_apart, who_comes};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -45,9 +48,6 @@ const SMALL_REPORT: usize = 16 << 10;
 const REPORT_TIME: Duration = Duration::from_secs(20);
 /// Orders that go out in one write, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
-
-/// Orders without which a node daemon runs no job.
-const ESSENTIAL: [&str; 6] = ["welcome", "prepare", "launch", "kill", "release", "forget"];
 
 /// How long node daemons may keep this one waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,34 +164,6 @@ async fn greet(
     })
 }
 
-/// The other end of a new link, as the log names it.
-fn who_comes(hello: &LinkHello, address: IpAddr) -> String {
-    let address = address.to_canonical();
-    match hello {
-        LinkHello::Node { .. } => format!("the node daemon at {address}"),
-        LinkHello::Join { node, .. } => {
-            let node: String = node
-                .chars()
-                .take(60)
-                .map(|c| if c.is_control() { '?' } else { c })
-                .collect();
-            format!("a host at {address} that would be node '{node}'")
-        }
-    }
-}
-
-/// Why a node daemon of that protocol version which lacks these orders cannot be worked with.
-fn too_far_apart(version: u32, lacks: &[&str]) -> Option<String> {
-    if !cosy_proto::understands(version) {
-        return Some(format!(
-            "node speaks protocol version {version}, the controller {}",
-            cosy_proto::PROTOCOL
-        ));
-    }
-    let order = ESSENTIAL.iter().find(|order| lacks.contains(order))?;
-    Some(format!("node does not know the order '{order}': install this release"))
-}
-
 /// From the handshake to the end of the connection.
 async fn meet(
     stream: TcpStream,
@@ -249,11 +221,14 @@ async fn parked(
 
 impl Switchboard {
     async fn talk(&self, greeted: AcceptedLink, place: &mut Place) {
-        let mut lacks = Vec::new();
+        let (mut lacks, mut known) = (Vec::new(), 0);
         let (version, hello) = match greeted.hello {
             Hello::Node {
-                version, orders, ..
+                version,
+                orders,
+                epoch,
             } => {
+                known = epoch;
                 lacks = words::lacked::<NodeOrder>(&orders);
                 let hello = LinkHello::Node {
                     lacks: lacks.clone(),
@@ -289,7 +264,7 @@ impl Switchboard {
         if self.core.send(Input::Event(Box::new(event))).await.is_ok() {
             let ends = (reader, writer);
             let key = (place, greeted.peer.as_str(), who.as_str());
-            self.after_hello(link, key, ends, greeted.decoder, (&mut orders, &backlog))
+            self.after_hello((link, known), key, ends, greeted.decoder, (&mut orders, &backlog))
                 .await;
         }
         self.hub.close_link(link);
@@ -301,7 +276,7 @@ impl Switchboard {
 
     async fn after_hello(
         &self,
-        link: LinkId,
+        (link, known): (LinkId, u64),
         (place, key, who): (&mut Place, &str, &str),
         (reader, mut writer): Ends,
         decoder: Decoder,
@@ -312,7 +287,13 @@ impl Switchboard {
             () = place.cut() => return,
         };
         let reply = match first {
-            Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::welcome(self.services.epoch),
+            Some(ToLink::Answer(LinkAnswer::Welcome)) => {
+                let own = self.services.epoch;
+                if known > own {
+                    self.services.standing.knows_later(who, known, own);
+                }
+                HelloReply::welcome(own)
+            }
             Some(ToLink::Answer(LinkAnswer::Joined)) => HelloReply::Joined {
                 cluster: lock(&self.cluster).name.clone(),
             },

@@ -15,6 +15,7 @@ use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::recovery::Recovered;
 use crate::standby::Standby;
+use crate::standing::{SETTINGS, Standing, Watch};
 use crate::store::{Location, Store};
 use crate::submit::Gate;
 use crate::ticks;
@@ -151,6 +152,8 @@ pub(crate) struct Taken {
     /// For readers.
     pub location: Location,
     pub recovered: Recovered,
+    /// Of this controller, where there are several.
+    pub name: String,
     pub epoch: u64,
 }
 
@@ -184,6 +187,29 @@ fn background(
     })
 }
 
+/// How the database stands; looked at where it is on a server.
+fn standing(
+    daemon: &DaemonConfig,
+    (name, epoch): (&str, u64),
+    database: &Location,
+    (core, end): (&mpsc::Sender<Input>, &mpsc::Sender<End>),
+) -> std::io::Result<Arc<Standing>> {
+    let standing = Arc::<Standing>::default();
+    if let Some(server) = &daemon.postgres {
+        let usual = format!("controller {name} leads, epoch {epoch}");
+        let watch = Watch {
+            location: database.clone(),
+            durability: server.durability,
+            epoch,
+            every: SETTINGS,
+            core: core.clone(),
+            end: end.clone(),
+        };
+        standing.start(&usual, watch)?;
+    }
+    Ok(standing)
+}
+
 /// Begins the work of the controller that answers.
 pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<Running> {
     let Recovered { controller, first } = taken.recovered;
@@ -198,6 +224,7 @@ pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<
     let (wakeup, wake) = watch::channel(std::time::Instant::now());
     let (end, ends) = mpsc::channel(4);
     let next = Arc::new(Mutex::new(String::new()));
+    let standing = standing(&daemon, (&taken.name, taken.epoch), &database, (&core, &end))?;
     let outside = background(&house.options, (&core, &hub), (&daemon, &in_force))?;
     let meter = Arc::<Meter>::default();
     let engine = engine::start(Parts {
@@ -214,6 +241,7 @@ pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<
         wakeup,
         meter: meter.clone(),
         memory: in_force.memory.clone(),
+        standing: standing.clone(),
         epoch: taken.epoch,
         end: end.clone(),
         next: next.clone(),
@@ -233,6 +261,7 @@ pub(crate) fn work(house: House, taken: Taken, doors: &Doors) -> anyhow::Result<
         memory: in_force.memory.clone(),
         times: Times::default(),
         gate: in_force.gate.clone(),
+        standing,
         epoch: taken.epoch,
         end,
     };

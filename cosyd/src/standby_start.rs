@@ -79,6 +79,7 @@ pub(crate) async fn start(
         store,
         location,
         recovered,
+        name: own.name.clone(),
         epoch,
     };
     let running = work(house, taken, &doors)?;

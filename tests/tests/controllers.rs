@@ -21,12 +21,17 @@ struct House {
 }
 
 fn house(lease: &str) -> Option<House> {
+    house_on(lease, true)
+}
+
+/// `careless`: the database does not wait for its disk.
+fn house_on(lease: &str, careless: bool) -> Option<House> {
     if !system::postgres_or_skip() {
         return None;
     }
     let folder = cosy_postgres::own_temporary().unwrap();
     let options = cosy_postgres::Options {
-        careless: true,
+        careless,
         ends_with_thread: true,
         ..Default::default()
     };
@@ -181,6 +186,77 @@ fn a_leader_that_was_frozen_begins_anew() {
     });
     h.until_stands_by(0, 1);
     h.ends_once(held);
+}
+
+/// Administrators are told of a database that keeps less than before, users of one that is away.
+#[test]
+fn a_database_that_is_weaker_or_away_is_told_of() {
+    let Some(mut h) = house_on("2s", false) else {
+        return;
+    };
+    let until_told = |what: &str| {
+        wait::until_true(what, || h.cluster.run(&["cadm", "events"]).out.contains(what));
+    };
+    for (set, told) in [
+        ("SET fsync = off", "store degraded the database has fsync = off"),
+        ("RESET fsync", "store repaired"),
+    ] {
+        h.server.sql(&format!("ALTER SYSTEM {set}")).unwrap();
+        h.server.sql("SELECT pg_reload_conf()").unwrap();
+        until_told(told);
+    }
+    h.server.kill();
+    let [out, err] = ["out", "err"].map(|name| h.cluster.work().join(name));
+    let mut waits = h
+        .cluster
+        .command(&["csub", "--", "true"])
+        .stdout(fs::File::create(&out).unwrap())
+        .stderr(fs::File::create(&err).unwrap())
+        .spawn()
+        .unwrap();
+    let silent = "the database has not answered for ";
+    wait::until_true("the log says so", || h.cluster.cosyd.log().contains(silent));
+    let mut ping = h.cluster.command(&["cadm", "ping"]);
+    let pinged = run(ping.env("COSY_SOCKET", h.cluster.socket())).expect(3);
+    assert!(pinged.err.contains(silent), "{pinged:?}");
+    wait::until_true("who waits is told", || {
+        let told = fs::read_to_string(&err).unwrap();
+        told.contains(silent) && told.contains("still waiting")
+    });
+    h.server.start_again().unwrap();
+    let code = waits.wait().unwrap();
+    let [out, err] = [out, err].map(|path| fs::read_to_string(path).unwrap());
+    assert!(code.success() && out.starts_with("Submitted job"), "{code} {out} {err}");
+    assert_eq!(err.matches("still waiting").count(), 1, "{err}");
+    wait::until_true("the log says that it is back", || {
+        h.cluster.cosyd.log().contains("the database answers again")
+    });
+}
+
+/// As after the database was begun anew: the node has obeyed somebody of a later epoch.
+#[test]
+fn a_node_that_knows_of_a_later_epoch_is_told_of() {
+    let Some(mut h) = house("30s") else { return };
+    let file = h.cluster.node_dir(0).join("spool/n1/epoch");
+    wait::until_true("it has an epoch", || file.exists());
+    h.cluster.nodes[0].kill();
+    fs::write(&file, "99\n").unwrap();
+    h.cluster.start_noded(0);
+    let said = [
+        "has obeyed a controller of epoch 99, and this one leads in epoch 1",
+        "it is an older copy, or was begun anew",
+    ];
+    wait::until_true("the log says so", || {
+        let log = h.cluster.cosyd.log();
+        said.iter().all(|said| log.contains(said))
+    });
+    h.cluster.nodes[0].kill();
+    fs::remove_file(&file).unwrap();
+    h.cluster.start_noded(0);
+    h.cluster.nodes[0].await_ready();
+    assert_eq!(h.cluster.until_end(h.submits()).state, JobState::Completed);
+    let log = h.cluster.cosyd.log();
+    assert!(said.iter().all(|said| log.matches(said).count() == 1), "once");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::hub::Hub;
 use crate::memory::Memory;
 use crate::meter::Meter;
 use crate::pool::{Bounds, Pool};
+use crate::standing::Standing;
 use crate::store::Store;
 use crate::submit::Gate;
 use cosy_control::ClusterConfig;
@@ -180,6 +181,8 @@ pub struct Services {
     pub times: Times,
     /// What requests pass on their way to the core.
     pub gate: Arc<Gate>,
+    /// How the database stands.
+    pub standing: Arc<Standing>,
     /// In which epoch this controller leads; 0 where there is only one.
     pub epoch: u64,
     /// Ends the lead.

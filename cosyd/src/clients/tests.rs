@@ -57,6 +57,7 @@ pub(crate) fn services(times: Times, answer: usize) -> Arc<Services> {
         )
         .expect("a thread"),
         gate: Arc::default(),
+        standing: Arc::default(),
         epoch: 0,
         end: mpsc::channel(1).0,
         times,

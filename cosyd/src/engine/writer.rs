@@ -8,6 +8,7 @@ use crate::hub::Hub;
 use crate::journal;
 use crate::payloads::Payloads;
 use crate::recovery::caught;
+use crate::standing::Standing;
 use crate::store::{Store, StoreError};
 use crate::{clients, clock};
 use cosy_control::{Batch, Effect, Record};
@@ -65,6 +66,8 @@ pub(super) struct Writer {
     pub(super) writes_large: Arc<AtomicBool>,
     /// The latest mark that was signed, with its signature.
     pub(super) mark: (StoreMark, OsText),
+    /// Told when the database of several controllers is waited for.
+    pub(super) standing: Arc<Standing>,
     /// In which epoch this controller leads; 0 where there is only one.
     pub(super) epoch: u64,
     /// Where the end of the lead is told.
@@ -99,7 +102,9 @@ impl Writer {
                         false => gather(generation, batch, inbox),
                     };
                     next = rest;
-                    if let Err(why) = caught(|| self.write(generation, batches)) {
+                    let written = caught(|| self.write(generation, batches));
+                    self.standing.answered();
+                    if let Err(why) = written {
                         // As if it could not be written: memory is rebuilt.
                         let why = format!("a fault in the writer: {why}");
                         tracing::error!("{why}");
@@ -125,12 +130,16 @@ impl Writer {
             match inbox.recv_timeout(wait.saturating_sub(clock::since_boot().0)) {
                 Ok(next) => return Some(next),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => self.renew(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.renew();
+                    self.standing.answered();
+                }
             }
         }
     }
 
     fn renew(&mut self) {
+        self.standing.waits();
         match self.store.renew() {
             Ok(()) => {}
             Err(e) if e.is_deposed() => self.is_deposed(),
@@ -191,6 +200,9 @@ impl Writer {
             .iter_mut()
             .flat_map(|b| std::mem::take(&mut b.records))
             .collect();
+        if !records.is_empty() && self.epoch != 0 {
+            self.standing.waits();
+        }
         if !records.is_empty()
             && let Err(e) = self.store.commit(&records)
         {

@@ -47,6 +47,23 @@ pub struct Settings {
     pub standbys: i64,
 }
 
+impl Settings {
+    /// The better of each.
+    pub fn take_better(&mut self, other: &Self) {
+        if self.standby_names.is_empty() {
+            self.standby_names.clone_from(&other.standby_names);
+        }
+        for (mine, theirs) in [
+            (&mut self.fsync, &other.fsync),
+            (&mut self.full_page_writes, &other.full_page_writes),
+        ] {
+            if theirs == "on" {
+                mine.clone_from(theirs);
+            }
+        }
+    }
+}
+
 /// Who contends: where nodes reach it, and for how long it would lead.
 #[derive(Clone, Debug)]
 pub struct Candidate {

@@ -66,6 +66,11 @@ pub fn is_there() -> bool {
     there
 }
 
+/// Carries statements out on the server, which runs.
+pub fn sql(text: &str) -> String {
+    SERVER.with_borrow(|kept| kept.as_ref().unwrap().0.sql(text).unwrap())
+}
+
 /// The socket of the server, which runs.
 pub fn socket() -> std::path::PathBuf {
     SERVER.with_borrow(|kept| {

@@ -68,6 +68,7 @@ use crate::triggers::watch::procedures::watch_time;
 use crate::turn::{Asker, Turn};
 use crate::workflows::Workflows;
 use crate::workflows::grow::check_overruns;
+use cosy_model::history::{CONTROLLER, EventKind, EventObject};
 use cosy_model::{ClockReading, QueueState, Span, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
@@ -174,6 +175,7 @@ impl Controller {
                 flow_planned(&mut self.rooms, &mut self.turn, plan, *result)
             }
             Event::Reconfigured(config) => reconfigure(&mut self.rooms, &mut self.turn, *config),
+            Event::StoreJudged { weak } => store_judged(&mut self.turn, weak),
             Event::BecameDurable => {
                 self.turn.told_durable();
                 next_piece(&mut self.rooms, &mut self.turn);
@@ -439,4 +441,13 @@ impl Controller {
         take_up_backup(&mut it.rooms, &mut it.turn, loaded.restored);
         it
     }
+}
+/// What the database keeps has changed.
+fn store_judged(turn: &mut Turn, weak: Option<String>) {
+    let kind = match weak {
+        Some(_) => EventKind::Degraded,
+        None => EventKind::Repaired,
+    };
+    let now = turn.now();
+    turn.happened(now, kind, CONTROLLER, EventObject::Store, weak.unwrap_or_default());
 }

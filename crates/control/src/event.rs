@@ -274,6 +274,11 @@ pub enum Event {
     },
     /// The configuration was read again.
     Reconfigured(Box<ClusterConfig>),
+    /// The database keeps less than it should, and why; or again what it should.
+    StoreJudged {
+        /// In one sentence.
+        weak: Option<String>,
+    },
     /// The batch with [`Effect::TellDurable`] is on disk.
     BecameDurable,
     /// Time has passed.
@@ -310,6 +315,7 @@ impl Event {
             | Self::Appraised { .. }
             | Self::FlowPlanned { .. }
             | Self::Reconfigured(_)
+            | Self::StoreJudged { .. }
             | Self::BecameDurable
             | Self::Ticked => None,
         }

@@ -59,7 +59,7 @@ kinds! {
     Created => "created",
     /// A job that ran while a clock was wrong has other dates.
     DatesSet => "dates_set",
-    /// A reservation lacks nodes.
+    /// A reservation lacks nodes; the database keeps less than it should.
     Degraded => "degraded",
     /// A queue of an administrator was taken away.
     Deleted => "deleted",
