@@ -21,7 +21,7 @@ use nix::unistd::pipe;
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -273,6 +273,18 @@ impl Cluster {
         for name in COMMANDS {
             fs::remove_file(bin.join(name)).expect("a link");
             fs::hard_link(&copy, bin.join(name)).expect("a link");
+        }
+    }
+
+    /// From now on the cluster's commands are those of that folder.
+    ///
+    /// # Panics
+    /// When they cannot be linked.
+    pub fn link_commands(&self, folder: &Path) {
+        for name in COMMANDS {
+            let link = self.dir().join("bin").join(name);
+            fs::remove_file(&link).expect("a link");
+            symlink(folder.join("cosy"), link).expect("a link");
         }
     }
 

@@ -50,6 +50,11 @@ impl Daemon {
         }
     }
 
+    /// From the next start on it is this program.
+    pub fn replace_program(&mut self, program: &Path) {
+        program.clone_into(&mut self.program);
+    }
+
     /// Starts it; does not wait until it is ready.
     ///
     /// # Panics

@@ -8,6 +8,8 @@ use std::time::SystemTime;
 
 /// Names the folder of the programs; nothing is then built.
 pub const FOLDER_VARIABLE: &str = "COSY_BIN_DIR";
+/// Names the folder of the same programs of the release before, for tests of upgrades.
+pub const EARLIER_FOLDER_VARIABLE: &str = "COSY_OLD_BIN_DIR";
 /// Names of the programs that are built together.
 const PROGRAMS: [&str; 4] = ["cosy", "cosyd", "noded", "cosy-lua"];
 
@@ -16,6 +18,13 @@ const PROGRAMS: [&str; 4] = ["cosy", "cosyd", "noded", "cosy-lua"];
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(find)
+}
+
+/// The folder of `cosy`, `cosyd` and `noded` of the release before, where there is one.
+pub fn earlier_folder() -> Option<PathBuf> {
+    std::env::var_os(EARLIER_FOLDER_VARIABLE)
+        .filter(|v| !v.is_empty())
+        .map(PathBuf::from)
 }
 
 fn find() -> PathBuf {
