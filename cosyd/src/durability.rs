@@ -1,15 +1,15 @@
 //! What an answer promises on PostgreSQL: what its settings say, beside what the configuration asks for.
 
 use crate::config::Durability;
-use crate::store::{Location, Settings, Store};
+use crate::store::{Location, Settings, Store, StoreError};
 use anyhow::{Context, anyhow};
 use tokio::sync::oneshot;
 
 /// Looks at the server's settings, says what holds, and refuses where more was asked for.
 ///
 /// # Errors
-/// The configuration asks for more than the server keeps. A server that cannot be reached says nothing
-/// yet: it is waited for.
+/// The configuration asks for more than the server keeps, or a later release has made the tables. A server
+/// that cannot be reached says nothing yet: it is waited for.
 pub(crate) async fn check(location: Location, asked: Durability) -> anyhow::Result<()> {
     let (done, wait) = oneshot::channel();
     std::thread::Builder::new()
@@ -26,6 +26,7 @@ pub(crate) async fn check(location: Location, asked: Durability) -> anyhow::Resu
             say(&settings, asked);
             judge(&settings, asked).map_err(|why| anyhow!(why))
         }
+        Err(e @ StoreError::TooNew { .. }) => Err(e.into()),
         Err(e) => {
             tracing::error!("{e}; it is waited for");
             Ok(())

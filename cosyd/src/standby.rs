@@ -219,8 +219,9 @@ impl Contest {
     fn contend(&self, contender: &mut Contender) -> Result<Option<(Store, Lead)>, StoreError> {
         let mut store = Store::open_at(&self.location)?;
         let mut said: Option<Instant> = None;
-        // It is asked anew before the lead is taken: settings change, and servers.
+        // It is asked anew before the lead is taken: settings change, servers, and releases.
         let promises = |store: &Store| {
+            store.is_no_later_one()?;
             let settings = store.settings()?;
             durability::judge(&settings, self.durability).map_err(StoreError::Promise)
         };

@@ -32,6 +32,7 @@ pub mod outcomes;
 mod policy;
 mod queues;
 mod rows;
+mod schema;
 #[cfg(test)]
 pub(crate) mod server_tests;
 pub mod set_aside;
@@ -52,7 +53,6 @@ pub use lead::Settings;
 pub use location::Location;
 pub use rows::StoreError;
 use rows::{Query, decode, encode, page_of};
-use sql::postgres::dialect;
 use sql::{Connection, OptionalExtension, params};
 use std::path::Path;
 
@@ -279,32 +279,6 @@ impl Store {
         }
     }
 
-    fn migrate(&self) -> Result<(), StoreError> {
-        let known = known_schema();
-        let found = self.sql(schema)?;
-        if moves::is_unfinished(found) {
-            return Err(StoreError::Unfinished {
-                location: self.location.to_string(),
-            });
-        }
-        if found > known {
-            return Err(StoreError::TooNew { found, known });
-        }
-        for (at, step) in MIGRATIONS.iter().enumerate().skip(found as usize) {
-            let version = at + 1;
-            self.sql(|c| match c {
-                Connection::Sqlite(_) => c.execute_batch(&format!(
-                    "BEGIN IMMEDIATE; {step} PRAGMA user_version = {version}; COMMIT;"
-                )),
-                Connection::Postgres(_) => c.execute_batch(&format!(
-                    "BEGIN; {} UPDATE schema_version SET version = {version}; COMMIT;",
-                    dialect::migration(step)
-                )),
-            })?;
-        }
-        Ok(())
-    }
-
     /// Makes all records durable in one transaction, or none.
     ///
     /// # Errors
@@ -408,28 +382,6 @@ impl Store {
 
     fn number(&self, query: &str) -> Result<u64, StoreError> {
         self.sql(|c| c.query_row(query, params![], |r| r.get(0)))
-    }
-}
-
-/// The number of the schema of this release.
-const fn known_schema() -> i64 {
-    MIGRATIONS.len() as i64
-}
-
-/// The number of the schema; 0 where there are no tables yet.
-fn schema(c: &Connection) -> sql::Result<i64> {
-    match c {
-        Connection::Sqlite(c) => Ok(c.pragma_query_value(None, "user_version", |row| row.get(0))?),
-        Connection::Postgres(_) => {
-            let there: bool =
-                c.query_row("SELECT to_regclass('schema_version') IS NOT NULL", params![], |r| {
-                    r.get(0)
-                })?;
-            if !there {
-                c.execute_batch(&format!("BEGIN; {} COMMIT;", dialect::OWN))?;
-            }
-            c.query_row("SELECT version FROM schema_version", params![], |r| r.get(0))
-        }
     }
 }
 

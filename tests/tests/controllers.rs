@@ -325,3 +325,52 @@ fn what_a_server_keeps_decides_whether_a_controller_starts() {
     );
     assert!(h.server.sql("SELECT count(*) FROM leader").unwrap() == "1");
 }
+
+/// A controller of the earlier release neither takes the lead nor starts there.
+#[test]
+fn a_later_release_has_changed_the_tables() {
+    let Some(mut h) = house("2s") else { return };
+    let held = h.held_job();
+    h.until_stands_by(1, 0);
+    let sql = |text: &str| h.server.sql(text).unwrap();
+    sql("UPDATE schema_version SET version = version + 1");
+    let leads = "SELECT epoch, holder FROM leader";
+    let before = sql(leads);
+    h.cluster.cosyd.kill();
+    let why = "a later one has made it, and this one leaves it alone";
+    wait::until_true("the other one says why it stands by", || {
+        h.cluster.others[0].log().contains(why)
+    });
+    h.cluster.start_controller(0);
+    assert!(!h.cluster.cosyd.try_ready());
+    assert!(!h.cluster.cosyd.await_end().success());
+    let said = h.cluster.cosyd.last_words(2);
+    assert!(said.contains(why), "{said}");
+    assert_eq!(sql(leads), before);
+    sql("UPDATE schema_version SET version = version - 1");
+    h.until_leads(1);
+    h.ends_once(held);
+}
+
+/// The new controller waits until the one of the earlier release has ended.
+#[test]
+fn the_tables_are_changed_when_the_leader_has_ended() {
+    let Some(mut h) = house("2s") else { return };
+    let held = h.held_job();
+    h.cluster.others[0].kill();
+    let earlier = "DROP TABLE copying, copied, restored;
+        UPDATE schema_version SET version = version - 1";
+    h.server.sql(earlier).unwrap();
+    h.cluster.start_controller(1);
+    wait::until_true("it says what it waits for", || {
+        let why = "its tables are of an earlier release, and controller c1 leads with them";
+        h.cluster.others[0].log().contains(why)
+    });
+    // Nothing has happened to the one that leads.
+    assert_eq!(h.cluster.until_end(h.submits()).state, JobState::Completed);
+    h.cluster.cosyd.signal(Signal::SIGTERM);
+    assert!(h.cluster.cosyd.await_end().success());
+    h.until_leads(1);
+    assert_eq!(h.server.sql("SELECT count(*) FROM copying").unwrap(), "0");
+    h.ends_once(held);
+}

@@ -8,9 +8,11 @@
 use cosy_model::api::JobRef;
 use cosy_model::job::ArraySpec;
 use cosy_model::{Dependency, DependencyKind, JobId, JobState};
-use cosy_tests::{Cluster, Options, Row, script};
+use cosy_tests::{Cluster, Options, Row, run, script};
+use nix::sys::signal::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Schema by schema; all hold the same jobs.
 const FIXTURES: [&str; 4] = [
@@ -78,13 +80,13 @@ fn make_fixture() {
     fs::write(c.work().join("site.toml"), SITE).unwrap();
     c.run(&["cadm", "account", "load", "site.toml"]).expect(0);
     fill(&c);
-    c.cosyd.signal(nix::sys::signal::Signal::SIGTERM);
+    c.cosyd.signal(Signal::SIGTERM);
     assert!(c.cosyd.await_end().success());
     let database = c.state_dir().join("cosy.db");
     // What is in the log goes into the one file that is kept.
     let checkpoint = "import sqlite3, sys; \
         sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(TRUNCATE)')";
-    let done = std::process::Command::new("python3")
+    let done = Command::new("python3")
         .args(["-c", checkpoint])
         .arg(&database)
         .status();
@@ -175,6 +177,41 @@ fn policy_is_kept(c: &Cluster) {
     let told = c.run(&transactions).expect(0).out;
     let first = "Add QOS|high\nModify QOS|high\nModify Accounts|root\nAdd Accounts|science\n";
     assert!(told.contains(first), "{told}");
+}
+
+/// Adds to the number of the schema, and prints all that is in the database.
+fn raise_schema(database: &Path, by: i32) -> String {
+    let text = "import sqlite3, sys\n\
+        c = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+        n = c.execute('PRAGMA user_version').fetchone()[0] + int(sys.argv[2])\n\
+        c.execute(f'PRAGMA user_version = {n}')\n\
+        print(n, *c.iterdump(), sep='\\n')";
+    let mut python = Command::new("python3");
+    python.args(["-c", text]).arg(database).arg(by.to_string());
+    run::run(&mut python).expect(0).out
+}
+
+#[test]
+fn a_database_of_a_later_release_is_left_alone() {
+    let mut c = Cluster::start(1, Options::default());
+    fill(&c);
+    c.cosyd.signal(Signal::SIGTERM);
+    assert!(c.cosyd.await_end().success());
+    let database = c.state_dir().join("cosy.db");
+    let before = raise_schema(&database, 1);
+    c.start_cosyd_only();
+    assert!(!c.cosyd.await_end().success());
+    let said = c.cosyd.last_words(1);
+    let schema: u32 = before.lines().next().unwrap().parse().unwrap();
+    let why = format!(
+        "the database has schema {schema}; this release knows up to {}: a later one has made it",
+        schema - 1
+    );
+    assert!(said.contains(&why), "{said}");
+    assert!(raise_schema(&database, 0) == before, "something was changed");
+    raise_schema(&database, -1);
+    c.start_cosyd();
+    assert_eq!(c.submit(&script(&c.work(), "exit 0")), JobId(IDS + 1));
 }
 
 #[test]

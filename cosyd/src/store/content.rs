@@ -348,7 +348,7 @@ impl Store {
     /// # Errors
     /// They are not.
     pub(super) fn is_current(&self) -> Result<(), CopyError> {
-        let (found, known) = (self.schema()?, super::known_schema());
+        let (found, known) = (self.schema()?, super::schema::known_schema());
         let location = self.location().to_string();
         if moves::is_unfinished(found) {
             return Err(StoreError::Unfinished { location }.into());

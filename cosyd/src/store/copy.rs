@@ -7,8 +7,9 @@
 use super::content::{Content, CopyError, Given, MissingArchives, Part, Sums, Watch, sums_of};
 use super::logical::{COUNTERS, Sum, TABLES, Table, Values};
 use super::rows::encode;
+use super::schema::known_schema;
 use super::sql::{self, Connection, OptionalExtension, OwnedValue, params};
-use super::{Location, Store, StoreError, known_schema, moves};
+use super::{Location, Store, StoreError, moves};
 use cosy_control::RestoredRow;
 use cosy_model::Time;
 use serde_json::Value as Json;
@@ -106,7 +107,7 @@ impl Store {
 
     /// The number of the schema.
     pub(super) fn schema(&self) -> Result<i64, StoreError> {
-        self.sql(super::schema)
+        self.sql(super::schema::schema)
     }
 
     /// A table with rows of the state, if there is one.

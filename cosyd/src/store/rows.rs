@@ -48,7 +48,9 @@ pub enum StoreError {
         location: String,
     },
     /// Written by a later release.
-    #[error("the database has schema {found}; this release knows up to {known}")]
+    #[error(
+        "the database has schema {found}; this release knows up to {known}: a later one has made it, and this one leaves it alone"
+    )]
     TooNew {
         /// Number of the database's schema.
         found: i64,

@@ -3,9 +3,10 @@
 use super::bookings::{LedgerQuery, Reader};
 use super::history::{Continuation, HistoryQuery};
 use super::outcomes::{LookUp, Outcomes};
+use super::schema::schema;
 use super::sql::params;
 use super::steps::{AnswerBounds, StepReading};
-use super::{Location, MIGRATIONS, Payload, Store, decode, encode, schema, server_tests as server};
+use super::{Location, MIGRATIONS, Payload, Store, decode, encode, server_tests as server};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{Due, Occasion, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};

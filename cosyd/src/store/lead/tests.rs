@@ -121,6 +121,54 @@ fn a_lead_ends_with_its_lease() {
     );
 }
 
+/// As the release before has made it.
+const EARLIER: &str = "DROP TABLE copying, copied, restored;
+    UPDATE schema_version SET version = version - 1";
+
+#[test]
+fn tables_are_changed_while_nobody_leads() {
+    if !server::is_there() {
+        return;
+    }
+    let location = server::database();
+    let mut first = leader(&location, &candidate("a", 60_000));
+    let do_sql = |text: &str| {
+        let other = Store::connect(&location, true).unwrap();
+        other.sql(|c| c.execute_batch(text)).unwrap();
+    };
+    do_sql(EARLIER);
+    let refused = Store::open_at(&location).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("controller a leads with them"), "{refused}");
+    first.commit(&[event(1)]).unwrap();
+    // Its lease is over, and it does not know that yet.
+    do_sql("UPDATE leader SET until = 'epoch'");
+    let second = Store::open_at(&location).unwrap();
+    second.is_no_later_one().unwrap();
+    assert!(first.commit(&[event(2)]).unwrap_err().is_deposed());
+    let mut second = leader(&location, &candidate("b", 60_000));
+    second.commit(&[event(3)]).unwrap();
+    assert_eq!(events(&location), [1, 3]);
+    // One that was laid down in order is nobody's.
+    second.release("").unwrap();
+    do_sql(EARLIER);
+    leader(&location, &candidate("b", 60_000));
+}
+
+#[test]
+fn a_later_release_has_changed_the_tables_meanwhile() {
+    if !server::is_there() {
+        return;
+    }
+    let location = server::database();
+    let store = Store::open_at(&location).unwrap();
+    store.is_no_later_one().unwrap();
+    let later = "UPDATE schema_version SET version = version + 1";
+    store.sql(|c| c.execute_batch(later)).unwrap();
+    let refused = store.is_no_later_one().unwrap_err();
+    assert!(matches!(refused, StoreError::TooNew { .. }), "{refused}");
+    assert!(Store::open_at(&location).is_err());
+}
+
 /// A way to the server that swallows its answer when it is told to, and breaks.
 struct Way {
     port: u16,

@@ -44,6 +44,19 @@ pub const OWN: &str = "
     INSERT INTO schema_version VALUES (0);
 ";
 
+/// Goes before a change of tables, in its transaction: nobody leads, and who led does not come back.
+pub const UNLED: &str = "
+    DO $$ BEGIN
+        UPDATE leader SET epoch = epoch + 1, renewals = renewals + 1, released = true
+        WHERE id = 1 AND (released OR until <= clock_timestamp()
+            OR until > clock_timestamp() + lease_ms * interval '1 millisecond');
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'its tables are of an earlier release, and controller % leads with them: they are changed when that one has ended',
+                (SELECT holder FROM leader);
+        END IF;
+    END $$;
+";
+
 /// A statement with numbered parameters as PostgreSQL counts them.
 pub fn statement(sql: &str) -> String {
     let sql = &sql.replace(
