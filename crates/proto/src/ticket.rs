@@ -263,4 +263,53 @@ mod tests {
         check(4, 5, false);
         check(0, 5, true); // one controller, or an earlier release
     }
+
+    /// As a release without epochs reads and writes them.
+    #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
+    struct Earlier {
+        key: AllocationKey,
+        uid: Uid,
+        gid: Gid,
+        groups: Vec<Gid>,
+        nodes: String,
+        expiry: Time,
+        holder: String,
+        seal: OsText,
+    }
+
+    #[test]
+    fn tickets_of_a_release_without_epochs() {
+        let pair = KeyPair::generate().unwrap();
+        let (key, seal) = (AllocationKey::numbered(7, Attempt(1)), OsText(vec![1; 32]));
+        let earlier = || Earlier {
+            key,
+            uid: Uid(1000),
+            gid: Gid(100),
+            groups: vec![Gid(100)],
+            nodes: "n[1-2]".into(),
+            expiry: Time(500),
+            holder: "aa".into(),
+            seal: seal.clone(),
+        };
+        let now = |epoch| Claims {
+            key,
+            uid: Uid(1000),
+            gid: Gid(100),
+            groups: vec![Gid(100)],
+            nodes: "n[1-2]".into(),
+            expiry: Time(500),
+            holder: "aa".into(),
+            seal: seal.clone(),
+            epoch,
+        };
+        for epoch in [0, 7] {
+            let ticket = sign(&now(epoch), &pair);
+            let body = &ticket.0[..ticket.0.len() - SIGNATURE];
+            assert_eq!(frame::decode::<Earlier>(body).unwrap(), earlier());
+        }
+        let body = frame::encode(&earlier(), LIMIT).unwrap()[frame::HEADER..].to_vec();
+        let ticket = sign(&now(0), &pair);
+        assert_eq!(ticket.0[..body.len()], body, "one controller: the bytes are those of before");
+        assert_eq!(frame::decode::<Claims>(&body).unwrap(), now(0));
+    }
 }

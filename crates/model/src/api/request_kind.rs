@@ -65,7 +65,7 @@ impl Request {
             Self::ChangePolicy { .. } => "change_policy",
             Self::Archive { .. } => "archive",
             Self::Controllers => "controllers",
-            Self::HandOver { .. } => "handover",
+            Self::HandOver { .. } => "hand_over",
         }
     }
 }
