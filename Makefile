@@ -233,8 +233,8 @@ bench-counts: need-cargo need-cc
 	  export DEBIAN_FRONTEND=noninteractive; \
 	  { apt-get update -q && apt-get install -y -q --no-install-recommends valgrind; } || true; \
 	fi
-	cargo build --release $(CARGO_FLAGS) --target-dir "$(abspath $(TARGET))/counts" -p cosy-sim --example counts
-	tests/bench/counts.sh "$(TARGET)/counts/release/examples/counts" tests/bench/counts.txt $(WRITE)
+	cargo build --release $(CARGO_FLAGS) --target-dir "$(abspath $(TARGET))/counts" -p cosy-sim -p cosyd --example counts --example store_counts
+	tests/bench/counts.sh tests/bench/counts.txt $(WRITE) "$(TARGET)"/counts/release/examples/{counts,store_counts}
 
 # --- install
 

@@ -1,13 +1,17 @@
 #!/bin/bash
-# counts.sh PROGRAM FILE [--write]: the instructions of each piece of work that PROGRAM knows, against
+# counts.sh FILE [--write] PROGRAM...: the instructions of each piece of work that the programs know, against
 # those in FILE: a line for each, millions of instructions and the name. Fails when one has grown by more
 # than 5 % and its line still says the old figure; --write writes them all down anew. Figures of another
 # compiler are shown and not compared: the first line of FILE says whose they are.
 set -eu -o pipefail
 
-program=$1
-file=$2
-write=${3:-}
+file=$1
+shift
+write=
+if [[ $1 == --write ]]; then
+  write=$1
+  shift
+fi
 
 if ! command -v valgrind >/dev/null; then
   echo "valgrind is not there: instructions were not counted" >&2
@@ -17,25 +21,27 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# count NAME: millions of instructions, with two digits behind the point.
+# count PROGRAM NAME: millions of instructions, with two digits behind the point.
 count() {
   if ! valgrind --tool=callgrind --callgrind-out-file=/dev/null --collect-atstart=no \
-    --toggle-collect='counts::measured*' "$program" "$1" >"$work/told" 2>"$work/log"; then
+    --toggle-collect='*counts::measured*' "$1" "$2" >"$work/told" 2>"$work/log"; then
     cat "$work/log" >&2
     return 1
   fi
   awk '/Collected *:/ { found = $NF } END { if (found > 0) printf "%.2f\n", found / 1e6; else exit 1 }' "$work/log" ||
-    { echo "nothing was counted of '$1': valgrind has not found what is measured" >&2; return 1; }
+    { echo "nothing was counted of '$2': valgrind has not found what is measured" >&2; return 1; }
 }
 
 compiler="# $(rustc --version)"
 echo "$compiler" >"$work/new"
-"$program" >"$work/names"
-while read -r name; do
-  figure=$(count "$name")
-  printf '%s %s\n' "$figure" "$name" >>"$work/new"
-  printf '%12s  %s: %s\n' "$figure" "$name" "$(cat "$work/told")"
-done <"$work/names"
+for program in "$@"; do
+  "$program" >"$work/names"
+  while read -r name; do
+    figure=$(count "$program" "$name")
+    printf '%s %s\n' "$figure" "$name" >>"$work/new"
+    printf '%12s  %s: %s\n' "$figure" "$name" "$(cat "$work/told")"
+  done <"$work/names"
+done
 
 if [[ $write == --write ]]; then
   cp "$work/new" "$file"

@@ -208,11 +208,14 @@ impl Store {
         if let Some(row) = at_hand.as_ref().filter(|row| row.base == base) {
             return Ok(row.clone());
         }
-        let blob: Vec<u8> = self.sql(|c| {
+        let row: Result<_, StoreError> = self.sql(|c| {
             c.prepare_cached("SELECT row FROM submissions WHERE base = ?1")?
-                .query_row(params![base.0], |r| r.get(0))
+                .query_row(
+                    params![base.0],
+                    |r| Ok(decode("submissions", r.bytes(0)?).map(Arc::new)),
+                )
         })?;
-        let row: Arc<SubmissionRow> = Arc::new(decode("submissions", &blob)?);
+        let row: Arc<SubmissionRow> = row?;
         *at_hand = Some(row.clone());
         Ok(row)
     }

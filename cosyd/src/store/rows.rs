@@ -116,8 +116,14 @@ impl Query {
     }
 }
 
+/// Room for a row before it is encoded, in bytes: most are shorter.
+const ROW_BYTES: usize = 1024;
+
 pub(super) fn encode<T: Serialize>(value: &T) -> sql::Result<Vec<u8>> {
-    rmp_serde::to_vec_named(value).map_err(|e| sql::Error::Other(e.to_string()))
+    let mut bytes = Vec::with_capacity(ROW_BYTES);
+    rmp_serde::encode::write_named(&mut bytes, value)
+        .map_err(|e| sql::Error::Other(e.to_string()))?;
+    Ok(bytes)
 }
 
 pub(super) fn decode<T: DeserializeOwned>(

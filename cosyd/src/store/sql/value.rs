@@ -110,6 +110,7 @@ impl Value<'_> {
 }
 
 impl rusqlite::ToSql for Value<'_> {
+    #[inline]
     fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
         use rusqlite::types::{ToSqlOutput, ValueRef};
         Ok(ToSqlOutput::Borrowed(match *self {
