@@ -6,9 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{JobId, JobState};
+use cosy_postgres::Server;
+use cosy_tests::cluster::Controllers;
 use cosy_tests::run::{finish, spawn};
 use cosy_tests::shell::{check, read, shell, shell_command, submit, submit_text};
-use cosy_tests::{Cluster, Options, programs, run, system, wait};
+use cosy_tests::{Cluster, Options, programs, run, script, system, wait};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,9 +28,9 @@ fn old_or_skip() -> Option<PathBuf> {
     old
 }
 
-/// Two nodes, all of the release before. The host of the first is one to log in.
-fn old_cluster(old: &Path) -> Cluster {
-    let options = Options {
+/// The host of the first node is one to log in.
+fn options() -> Options {
+    Options {
         entry: |at| if at == 1 { "login = true\n" } else { "" }.into(),
         noded: |at| {
             if at == 1 {
@@ -39,8 +41,12 @@ fn old_cluster(old: &Path) -> Cluster {
             .into()
         },
         ..Options::default()
-    };
-    let mut c = Cluster::prepare(2, options);
+    }
+}
+
+/// Two nodes, all of the release before.
+fn old_cluster(old: &Path) -> Cluster {
+    let mut c = Cluster::prepare(2, options());
     c.cosyd.replace_program(&old.join("cosyd"));
     for node in &mut c.nodes {
         node.replace_program(&old.join("noded"));
@@ -394,6 +400,54 @@ fn jobs_that_end_while_a_daemon_is_replaced() {
     until_in_service(&c);
     without_controller.ended(&c, 0);
     without_node.ended(&c, 0);
+}
+
+/// It knows no epochs, and one controller alone.
+#[test]
+fn a_node_of_before_at_several_controllers() {
+    let Some(old) = old_or_skip() else { return };
+    if !system::postgres_or_skip() {
+        return;
+    }
+    let folder = cosy_postgres::own_temporary().unwrap();
+    let careless = cosy_postgres::Options {
+        careless: true,
+        ends_with_thread: true,
+        ..Default::default()
+    };
+    let server = Server::start(&folder.path().join("a"), careless).unwrap();
+    let controllers = Controllers {
+        databases: vec![server.connection(); 2],
+        store: "lease = \"2s\"".into(),
+        ways: Vec::new(),
+    };
+    let mut c = Cluster::prepare(
+        2,
+        Options {
+            controllers: Some(controllers),
+            ..options()
+        },
+    );
+    let file = c.node_dir(0).join("noded.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let both = text
+        .lines()
+        .find(|l| l.starts_with("controllers = "))
+        .unwrap();
+    fs::write(&file, text.replace(both, &format!("controller = \"{}\"", c.address()))).unwrap();
+    c.nodes[0].replace_program(&old.join("noded"));
+    let mut c = c.start_prepared();
+    everything_runs(&c);
+    let long = LongJob::start(&c, "long", "-w n1");
+    c.write_config();
+    replace_noded(&mut c, 0, new());
+    long.still_runs(&c);
+    c.cosyd.kill();
+    let next = c.submit(&script(&c.work(), "exit 3"));
+    assert_eq!(c.until_end(next).outcome(), (JobState::Failed, 3));
+    long.let_end(&c);
+    let row = c.until_end(long.id);
+    assert_eq!((row.outcome(), row.attempt), ((JobState::Failed, 7), 1), "{row:?}");
 }
 
 /// A command that came with this release, at a controller of the one before.
