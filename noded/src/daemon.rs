@@ -277,12 +277,16 @@ impl Daemon {
                 }
             }
             LinkEvent::Orders(tag, orders) if self.obeyed.obeys(tag) => {
+                tracing::debug!("obeys {} orders of epoch {}", orders.len(), tag.epoch());
                 for order in orders {
                     self.obey(order);
                 }
             }
-            LinkEvent::Orders(_, orders) => {
-                tracing::info!("{} orders of a link that was superseded are void", orders.len());
+            LinkEvent::Orders(tag, orders) => {
+                let (number, epoch) = (orders.len(), tag.epoch());
+                tracing::info!(
+                    "{number} orders of a link that was superseded are void (epoch {epoch})"
+                );
             }
             LinkEvent::Down(tag) if self.obeyed.ends(tag) => self.link_down(),
             LinkEvent::Down(_) => {}

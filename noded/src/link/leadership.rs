@@ -17,6 +17,13 @@ pub struct LinkTag {
     epoch: u64,
 }
 
+impl LinkTag {
+    /// In which the controller at the other end leads; 0 where there is only one.
+    pub const fn epoch(self) -> u64 {
+        self.epoch
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Latest {
     tag: LinkTag,
