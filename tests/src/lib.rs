@@ -20,6 +20,7 @@ pub mod memory_group;
 pub mod mpi;
 pub mod mpi_jobs;
 pub mod namespaces;
+pub mod networks;
 pub mod people;
 pub mod programs;
 pub mod proxy;

@@ -36,6 +36,12 @@ impl Cluster {
             .collect()
     }
 
+    fn controller_addresses(&self) -> Vec<String> {
+        let host = self.options.host;
+        let ports = self.controller_ports().into_iter();
+        ports.map(|port| format!("{host}:{port}")).collect()
+    }
+
     /// The tables of the controllers, for the one with that number.
     fn controller_tables(&self, own: usize) -> String {
         let o = &self.options;
@@ -108,12 +114,9 @@ impl Cluster {
         let ways = match &o.controllers {
             None => format!("controller = \"{}:{}\"", o.host, self.port),
             Some(all) => {
-                let ports = all
-                    .ways
-                    .get(at)
-                    .cloned()
-                    .unwrap_or_else(|| self.controller_ports());
-                let ways = ports.iter().map(|port| format!("\"{}:{port}\"", o.host));
+                let own = || self.controller_addresses();
+                let ways = all.ways.get(at).cloned().unwrap_or_else(own);
+                let ways = ways.iter().map(|way| format!("\"{way}\""));
                 format!("controllers = [{}]", ways.collect::<Vec<_>>().join(", "))
             }
         };

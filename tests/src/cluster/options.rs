@@ -40,8 +40,9 @@ pub struct Controllers {
     pub databases: Vec<String>,
     /// Further lines of `[store]`.
     pub store: String,
-    /// For a node (counted from 0), where it reaches each controller, instead of the controller itself.
-    pub ways: Vec<Vec<u16>>,
+    /// For a node (counted from 0), where it reaches each controller (`HOST:PORT`), instead of the
+    /// controller itself.
+    pub ways: Vec<Vec<String>>,
 }
 
 impl Default for Options {

@@ -86,9 +86,12 @@ impl House {
         };
         let to_controllers: Vec<Vec<Proxy>> = (0..NODES).map(ways).collect();
         cluster.reconfigure(|options| {
-            let ports = |ways: &Vec<Proxy>| ways.iter().map(Proxy::port).collect();
+            let addresses = |ways: &Vec<Proxy>| {
+                let ports = ways.iter().map(Proxy::port);
+                ports.map(|port| format!("127.0.0.1:{port}")).collect()
+            };
             if let Some(all) = &mut options.controllers {
-                all.ways = to_controllers.iter().map(ports).collect();
+                all.ways = to_controllers.iter().map(addresses).collect();
             }
         });
         for node in &mut cluster.nodes {

@@ -1,0 +1,308 @@
+//! Controllers on hosts that vanish from networks: no connection is closed, nobody is told, packets do
+//! not come. Another one goes on, jobs notice nothing, and who comes back begins anew.
+//!
+//! ```text
+//!   network 1: the database              2: n1 n2           3: n3 n4
+//!        │                                 │                  │
+//!        ├── c1 ───────────────────────────┼──────────────────┤
+//!        └── c2 ───────────────────────────┴──────────────────┘
+//! ```
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_client::{Caller, RetryPolicy};
+use cosy_model::api::{ControllerRole, Reply, Request};
+use cosy_model::{JobId, JobState};
+use cosy_postgres::Server;
+use cosy_tests::cluster::Controllers;
+use cosy_tests::networks::{self, Cut};
+use cosy_tests::{Client, Cluster, Options, script, system, wait};
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const DATABASE: usize = 1;
+const FIRST_NODES: usize = 2;
+const OTHER_NODES: usize = 3;
+const EVERYTHING: [usize; 3] = [DATABASE, FIRST_NODES, OTHER_NODES];
+const NODES: usize = 4;
+/// What a host that comes back finds is older than any silence of a connection.
+const LONG: Duration = Duration::from_secs(8);
+
+const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n[1-4]\"\n\
+    [[queue]]\nname = \"n1\"\nnodes = \"n1\"\n[[queue]]\nname = \"n2\"\nnodes = \"n2\"\n\
+    [[queue]]\nname = \"n3\"\nnodes = \"n3\"\n[[queue]]\nname = \"n4\"\nnodes = \"n4\"\n";
+
+struct Lab {
+    cluster: Cluster,
+    held: Vec<(JobId, usize)>,
+    _server: Server,
+    _folder: TempDir,
+}
+
+fn server(folder: &TempDir) -> Server {
+    let access = folder.path().join("access");
+    fs::write(&access, "local all all trust\nhost all all 10.78.0.0/16 trust\n").unwrap();
+    let options = cosy_postgres::Options {
+        settings: vec![
+            format!("listen_addresses = '{}'", networks::here(DATABASE)),
+            format!("hba_file = '{}'", access.display()),
+        ],
+        careless: true,
+        ends_with_thread: true,
+    };
+    Server::start(&folder.path().join("s"), options).unwrap()
+}
+
+/// Controllers of which the first leads, and a job on each node; nothing where the machine does not
+/// allow it.
+fn lab() -> Option<Lab> {
+    if !system::postgres_or_skip() || !networks::enter_or_skip(2, EVERYTHING.len()) {
+        return None;
+    }
+    let folder = cosy_postgres::own_temporary().unwrap();
+    let server = server(&folder);
+    let database = format!("host={} user=cosy dbname=cosy", networks::here(DATABASE));
+    let controllers = Controllers {
+        databases: vec![database; 2],
+        store: String::new(),
+        ways: Vec::new(),
+    };
+    let options = Options {
+        controllers: Some(controllers),
+        host: "0.0.0.0",
+        policy: "heartbeat = \"1s\"\nnode_timeout = \"120s\"\ngrace = \"1s\"\n".into(),
+        queues: Some(QUEUES.into()),
+        entry: |_| "login = true".into(),
+        noded: |n| format!("socket = \"DIR/n{n}.sock\"\n"),
+        ..Options::default()
+    };
+    let mut cluster = Cluster::prepare(NODES, options);
+    let ports = cluster.controller_ports();
+    let ways = |node: usize| {
+        let network = if node < NODES / 2 {
+            FIRST_NODES
+        } else {
+            OTHER_NODES
+        };
+        let each = ports.iter().enumerate();
+        each.map(|(at, port)| format!("{}:{port}", networks::address(at + 1, network)))
+            .collect()
+    };
+    cluster.reconfigure(|options| {
+        if let Some(all) = &mut options.controllers {
+            all.ways = (0..NODES).map(ways).collect();
+        }
+    });
+    for at in 0..2 {
+        cluster.controller(at).before = networks::before(at + 1);
+    }
+    let mut lab = Lab {
+        cluster: cluster.start_prepared(),
+        held: Vec::new(),
+        _server: server,
+        _folder: folder,
+    };
+    lab.until_roles(0, 1);
+    lab.held = (1..=NODES).map(|node| (lab.held_job(node), node)).collect();
+    Some(lab)
+}
+
+impl Lab {
+    fn until_leads(&self, at: usize) {
+        let socket = self.cluster.sockets()[at].clone();
+        wait::until_true("that controller answers", || {
+            let pong = Client::impatient(&socket).and_then(|mut client| client.ask(Request::Ping));
+            matches!(pong, Ok(Reply::Pong { .. }))
+        });
+    }
+
+    /// Waits until one leads and says that the other one stands by, of which it has just heard.
+    fn until_roles(&self, leader: usize, standby: usize) {
+        self.until_leads(leader);
+        let name = format!("c{}", standby + 1);
+        wait::until_true("the other one stands by", || {
+            let socket = &self.cluster.sockets()[leader];
+            let mut client = Client::impatient(socket).unwrap();
+            let Ok(Reply::Controllers(rows)) = client.ask(Request::Controllers) else {
+                return false;
+            };
+            rows.iter().any(|row| {
+                row.name == name && row.role == ControllerRole::StandsBy && row.is_heard()
+            })
+        });
+    }
+
+    fn go(&self) -> PathBuf {
+        self.cluster.work().join("go")
+    }
+
+    /// A job that runs on a node until it may go.
+    fn held_job(&self, node: usize) -> JobId {
+        let work = self.cluster.work();
+        let text = format!(
+            "echo ran >> {}/ran.{node}; while [ ! -e {} ]; do sleep 0.1; done; exit {}",
+            work.display(),
+            self.go().display(),
+            node + 10
+        );
+        let mut job = script(&work, &text);
+        job.spec.queue = Some(format!("n{node}"));
+        let job = self.cluster.submit(&job);
+        self.cluster.until_state(job, JobState::Running);
+        job
+    }
+
+    /// A job on each of these nodes runs to its end.
+    fn runs_on(&self, nodes: impl Iterator<Item = usize>) {
+        let submit = |node: usize| {
+            let mut job = script(&self.cluster.work(), &format!("exit {node}"));
+            job.spec.queue = Some(format!("n{node}"));
+            (node, self.cluster.submit(&job))
+        };
+        let jobs: Vec<(usize, JobId)> = nodes.map(submit).collect();
+        for (node, job) in jobs {
+            let outcome = self.cluster.until_end(job).outcome();
+            assert_eq!(outcome, (JobState::Failed, node as i64));
+        }
+    }
+
+    /// The jobs that ran through all of it end, and have run once.
+    fn end(self) {
+        fs::write(self.go(), "").unwrap();
+        for (job, node) in &self.held {
+            let row = self.cluster.until_end(*job);
+            let code = i64::try_from(node + 10).unwrap();
+            assert_eq!((row.outcome(), row.attempt), ((JobState::Failed, code), 1));
+            let ran = self.cluster.work().join(format!("ran.{node}"));
+            assert_eq!(fs::read_to_string(ran).unwrap(), "ran\n");
+        }
+        self.cluster.until_no_job_processes();
+    }
+
+    fn relay(&self, node: usize) -> PathBuf {
+        self.cluster.dir().join(format!("n{node}.sock"))
+    }
+
+    /// Gives a command at each of several places that changes something, and tells how long it waits.
+    fn until_answered(&self, from: &str) {
+        let all = self.cluster.sockets();
+        let places: [(&str, Vec<PathBuf>); 4] = [
+            ("on n1", vec![self.relay(1)]),
+            ("on n4", vec![self.relay(4)]),
+            ("on c1's host", all.clone()),
+            ("on c2's host", all.into_iter().rev().collect()),
+        ];
+        let job = script(&self.cluster.work(), "true");
+        let (job, begun) = (&job, Instant::now());
+        std::thread::scope(|scope| {
+            for (place, sockets) in places {
+                scope.spawn(move || {
+                    let mut caller = Caller::of_sockets(sockets, RetryPolicy::default(), |_| {});
+                    let answer = caller.ask(Request::Submit(Box::new(job.clone())));
+                    eprintln!("{from}: a command {place} was answered after {:?}", begun.elapsed());
+                    assert!(answer.is_ok(), "{place}: {:?}", answer.err());
+                });
+            }
+        });
+    }
+
+    fn log_of(&self, at: usize) -> String {
+        match at {
+            0 => self.cluster.cosyd.log(),
+            further => self.cluster.others[further - 1].log(),
+        }
+    }
+
+    fn until_begins_anew(&self, at: usize) {
+        wait::until_true("the former leader begins anew", || {
+            self.log_of(at)
+                .contains("another controller leads: this one begins anew")
+        });
+    }
+}
+
+fn a_leader_vanishes(how: Cut) {
+    let Some(lab) = lab() else { return };
+    EVERYTHING
+        .iter()
+        .for_each(|network| networks::cut(1, *network, how));
+    let cut = Instant::now();
+    lab.until_answered(&format!("the leader's host has vanished ({how:?})"));
+    lab.until_leads(1);
+    lab.runs_on(1..=NODES);
+    // Its connections are older than what any of them bears.
+    std::thread::sleep(LONG.saturating_sub(cut.elapsed()));
+    EVERYTHING
+        .iter()
+        .for_each(|network| networks::mend(1, *network, how));
+    lab.until_begins_anew(0);
+    lab.until_roles(1, 0);
+    // It is as good as before.
+    lab.cluster.run(&["cadm", "takeover", "c1"]).expect(0);
+    lab.until_leads(0);
+    lab.runs_on(1..=NODES);
+    lab.end();
+}
+
+#[test]
+fn the_leader_vanishes_and_nobody_is_told() {
+    a_leader_vanishes(Cut::Silence);
+}
+
+#[test]
+fn the_leaders_cables_are_pulled() {
+    a_leader_vanishes(Cut::Cable);
+}
+
+#[test]
+fn the_leader_is_cut_from_its_database() {
+    let Some(lab) = lab() else { return };
+    networks::cut(1, DATABASE, Cut::Silence);
+    lab.until_answered("the leader's database has vanished");
+    lab.until_leads(1);
+    lab.runs_on(1..=NODES);
+    networks::mend(1, DATABASE, Cut::Silence);
+    lab.until_begins_anew(0);
+    lab.until_roles(1, 0);
+    lab.end();
+}
+
+#[test]
+fn the_leader_is_cut_from_half_of_its_nodes() {
+    let Some(lab) = lab() else { return };
+    networks::cut(1, FIRST_NODES, Cut::Silence);
+    // It leads on, as it must: with the other half.
+    lab.runs_on(NODES / 2 + 1..=NODES);
+    lab.until_leads(0);
+    // The other controller reaches all.
+    lab.cluster.run(&["cadm", "takeover"]).expect(0);
+    lab.until_answered("half of the nodes have vanished, and the lead is handed over");
+    lab.until_leads(1);
+    lab.runs_on(1..=NODES);
+    networks::mend(1, FIRST_NODES, Cut::Silence);
+    lab.until_roles(1, 0);
+    lab.end();
+}
+
+#[test]
+fn a_standby_vanishes() {
+    let Some(lab) = lab() else { return };
+    let begun = Instant::now();
+    EVERYTHING
+        .iter()
+        .for_each(|network| networks::cut(2, *network, Cut::Silence));
+    lab.until_answered("the standby's host has vanished");
+    lab.runs_on(1..=NODES);
+    std::thread::sleep(LONG.saturating_sub(begun.elapsed()));
+    EVERYTHING
+        .iter()
+        .for_each(|network| networks::mend(2, *network, Cut::Silence));
+    lab.until_roles(0, 1);
+    // It has missed nothing.
+    lab.cluster.run(&["cadm", "takeover"]).expect(0);
+    lab.until_leads(1);
+    lab.runs_on(1..=NODES);
+    lab.end();
+}
