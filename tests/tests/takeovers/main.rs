@@ -108,6 +108,7 @@ fn takeovers(house: &mut House, rounds: usize, chance: &mut Chance) {
         house.fail(fault, chance);
         *counts.entry(fault).or_default() += 1;
         house.look_at_epochs();
+        house.databases.check();
         bookings::check_books(&house.cluster);
     }
     let last = house.databases.epoch();
@@ -133,6 +134,10 @@ fn check(house: &mut House, (known, booked): (Vec<Known>, Booked), (held, marks)
     eprintln!("the ledger balances, with {lines} lines");
     let refused = house.databases.check();
     eprintln!("{refused} batches came late to the database, which has refused them");
+    let config = house.cluster.dir().join("cosy.toml");
+    let config = config.to_str().unwrap();
+    let store = ["cadm", "store", "check", config, "--name", "c1"];
+    house.cluster.run(&store).expect(0);
     house.cluster.until_no_job_processes();
 }
 
