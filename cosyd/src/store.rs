@@ -260,8 +260,16 @@ impl Store {
         &self.location
     }
 
-    /// Nothing can be asked over its connection any more: it must be opened anew.
-    pub fn is_closed(&self) -> bool {
+    /// Whether what is kept for the next question can still be asked; if not, it must be opened anew.
+    pub fn still_answers(&self) -> bool {
+        match &self.connection {
+            Connection::Sqlite(_) => true,
+            Connection::Postgres(c) => c.still_answers(),
+        }
+    }
+
+    /// Nothing can be asked over its connection any more.
+    fn is_closed(&self) -> bool {
         match &self.connection {
             Connection::Sqlite(_) => false,
             Connection::Postgres(c) => c.is_closed(),

@@ -30,7 +30,7 @@ impl Services {
         let (database, meter) = (self.database.clone(), self.meter.clone());
         let read = move |kept: &mut Option<Store>| {
             let begun = Instant::now();
-            let store = match kept.take().filter(|store| !store.is_closed()) {
+            let store = match kept.take().filter(Store::still_answers) {
                 Some(store) => store,
                 None => Store::open_reader(&database)?,
             };
