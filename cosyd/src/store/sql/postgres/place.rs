@@ -5,9 +5,9 @@ use super::tls;
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Socket};
 
 /// For reaching a server.
@@ -27,9 +27,15 @@ pub struct Settings {
 }
 
 /// How a server is connected to.
+///
+/// One of its hosts takes writes. The others may be away, which takes seconds to see: so the one that has
+/// taken writes last is tried first. Clones know of each other which one that is.
 #[derive(Clone)]
 pub struct Place {
-    config: Arc<Config>,
+    /// Each with one host; at least one.
+    hosts: Arc<[Config]>,
+    /// The number of the host that has taken writes last.
+    last: Arc<AtomicUsize>,
     /// Read anew for each connection: it may be changed.
     password_file: Option<PathBuf>,
     /// Certificates of those who sign for servers; read anew, too.
@@ -44,13 +50,14 @@ impl std::fmt::Debug for Place {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use tokio_postgres::config::Host;
-        let hosts = self.config.get_hosts().iter().map(|host| match host {
+        let hosts = self.hosts.iter().flat_map(Config::get_hosts);
+        let hosts = hosts.map(|host| match host {
             Host::Tcp(name) => name.clone(),
             Host::Unix(path) => path.display().to_string(),
         });
         let hosts: Vec<String> = hosts.collect();
-        let name = self.config.get_dbname().unwrap_or("postgres");
+        let name = self.hosts.first().and_then(Config::get_dbname);
+        let name = name.unwrap_or("postgres");
         write!(f, "PostgreSQL {name} at {}", hosts.join(", "))
     }
 }
@@ -72,6 +79,10 @@ impl Place {
         if config.get_hosts().is_empty() {
             return Err("it names no host".to_owned());
         }
+        let (hosts, ports) = (config.get_hosts().len(), config.get_ports().len());
+        if ports > 1 && ports != hosts {
+            return Err(format!("it names {hosts} hosts and {ports} ports"));
+        }
         match (&settings.ca, config.get_ssl_mode()) {
             (None, SslMode::Require) => {
                 return Err("it asks for encryption (sslmode=require): say with 'ca' whose certificates are trusted".to_owned());
@@ -79,18 +90,10 @@ impl Place {
             (Some(_), _) => drop(config.ssl_mode(SslMode::Require)),
             (None, _) => drop(config.ssl_mode(SslMode::Disable)),
         }
-        config
-            .application_name("cosyd")
-            .connect_timeout(CONNECT)
-            .tcp_user_timeout(SILENCE)
-            .keepalives(true)
-            .keepalives_idle(SILENCE)
-            .keepalives_interval(Duration::from_secs(1))
-            .keepalives_retries(3);
-        let config = Arc::new(config);
         let password_file = settings.password_file.clone();
         Ok(Self {
-            config,
+            hosts: (0..hosts).map(|at| only(&config, at)).collect(),
+            last: Arc::default(),
             password_file,
             ca: settings.ca.clone(),
         })
@@ -101,7 +104,33 @@ impl Place {
     /// # Errors
     /// Nobody is there, nobody is let in, or no server takes writes where `writes`.
     pub async fn connect(&self, writes: bool, warned: Arc<AtomicBool>) -> Result<Client> {
-        let mut config = Config::clone(&self.config);
+        let first = self.last.load(Ordering::Relaxed);
+        let mut why = Error::Other("no host is named".to_owned());
+        for turn in 0..self.hosts.len() {
+            let at = (first + turn) % self.hosts.len();
+            let Some(host) = self.hosts.get(at) else {
+                continue;
+            };
+            match self.connect_to(host, writes, warned.clone()).await {
+                Ok(client) => {
+                    if writes {
+                        self.last.store(at, Ordering::Relaxed);
+                    }
+                    return Ok(client);
+                }
+                Err(e) => why = e,
+            }
+        }
+        Err(why)
+    }
+
+    async fn connect_to(
+        &self,
+        host: &Config,
+        writes: bool,
+        warned: Arc<AtomicBool>,
+    ) -> Result<Client> {
+        let mut config = host.clone();
         if let Some(path) = &self.password_file {
             let text = std::fs::read_to_string(path)
                 .map_err(|e| Error::Other(format!("password file {}: {e}", path.display())))?;
@@ -111,22 +140,18 @@ impl Place {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         let tls = self.ca.as_deref().map(tls::Connector::of).transpose();
-        let tls = tls.map_err(Error::Other)?;
-        let connected = async {
-            Ok::<_, tokio_postgres::Error>(match tls {
-                Some(tls) => {
-                    let (client, connection) = config.connect(tls).await?;
-                    tokio::spawn(carry(connection, warned));
-                    client
-                }
-                None => {
-                    let (client, connection) = config.connect(NoTls).await?;
-                    tokio::spawn(carry(connection, warned));
-                    client
-                }
-            })
+        let client = match tls.map_err(Error::Other)? {
+            Some(tls) => {
+                let (client, connection) = config.connect(tls).await?;
+                tokio::spawn(carry(connection, warned));
+                client
+            }
+            None => {
+                let (client, connection) = config.connect(NoTls).await?;
+                tokio::spawn(carry(connection, warned));
+                client
+            }
         };
-        let client = connected.await?;
         // A server that waits for its standby must do so for us, whatever its default is.
         let session = "SET synchronous_commit = on; SET client_min_messages = warning;
             SET idle_in_transaction_session_timeout = '30s'; SET bytea_output = hex;
@@ -134,6 +159,46 @@ impl Place {
         client.batch_execute(session).await.map_err(Error::from)?;
         Ok(client)
     }
+}
+
+/// The same with one of its hosts, and with our own limits of time.
+fn only(all: &Config, at: usize) -> Config {
+    let mut one = Config::new();
+    match all.get_hosts().get(at) {
+        Some(Host::Tcp(name)) => drop(one.host(name)),
+        Some(Host::Unix(path)) => drop(one.host_path(path)),
+        None => {}
+    }
+    if let Some(address) = all.get_hostaddrs().get(at) {
+        one.hostaddr(*address);
+    }
+    if let Some(port) = all.get_ports().get(at).or(all.get_ports().first()) {
+        one.port(*port);
+    }
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(name) = all.get_dbname() {
+        one.dbname(name);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    one.ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .target_session_attrs(all.get_target_session_attrs())
+        .channel_binding(all.get_channel_binding())
+        .application_name("cosyd")
+        .connect_timeout(CONNECT)
+        .tcp_user_timeout(SILENCE)
+        .keepalives(true)
+        .keepalives_idle(SILENCE)
+        .keepalives_interval(Duration::from_secs(1))
+        .keepalives_retries(3);
+    one
 }
 
 /// Carries the connection, and notes what the server warns of.
@@ -152,6 +217,56 @@ where
             Some(Ok(_)) => {}
             Some(Err(e)) => return tracing::debug!("the database's connection: {e}"),
             None => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(connection: &str) -> std::result::Result<Place, String> {
+        Place::of(&Settings {
+            connection: connection.to_owned(),
+            ..Settings::default()
+        })
+    }
+
+    #[test]
+    fn each_host_alone() {
+        let check = |connection: &str, want: &[(&str, &[u16])]| {
+            let place = place(connection).unwrap();
+            let got: Vec<_> = place.hosts.iter().collect();
+            assert_eq!(got.len(), want.len());
+            for (got, (host, ports)) in got.iter().zip(want) {
+                assert_eq!(got.get_hosts(), [Host::Tcp((*host).to_owned())]);
+                assert_eq!(got.get_ports(), *ports);
+                assert_eq!((got.get_user(), got.get_dbname()), (Some("u"), Some("d")));
+            }
+        };
+        check("host=a user=u dbname=d", &[("a", &[])]);
+        check("host=a,b port=7 user=u dbname=d", &[("a", &[7]), ("b", &[7])]);
+        check("host=a,b port=7,8 user=u dbname=d", &[("a", &[7]), ("b", &[8])]);
+        check("postgresql://u@a:7,b:8/d", &[("a", &[7]), ("b", &[8])]);
+        let said = place("host=a,b port=1,2,3").unwrap_err();
+        assert_eq!(said, "it names 2 hosts and 3 ports");
+    }
+
+    #[test]
+    fn the_host_that_has_taken_writes_is_tried_first() {
+        if !crate::store::server_tests::is_there() {
+            return;
+        }
+        let connection = crate::store::server_tests::connection();
+        let place = place(&connection.replace("host=", "host=/nowhere,/nor-here,")).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        for (writes, last) in [(false, 0), (true, 2), (false, 2), (true, 2)] {
+            let client = runtime.block_on(place.clone().connect(writes, Arc::default()));
+            assert!(client.is_ok());
+            assert_eq!(place.last.load(Ordering::Relaxed), last);
         }
     }
 }
