@@ -67,7 +67,7 @@ fn script(hosts: usize, networks: usize) -> String {
             );
         }
     }
-    // A port of a bridge that has no end yet is not one that can be told to be silent.
+    // A program that is missing shows here, not when something is to be cut.
     text.push_str("bridge link show > /dev/null\n");
     text
 }

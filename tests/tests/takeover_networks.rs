@@ -2,10 +2,10 @@
 //! not come. Another one goes on, jobs notice nothing, and who comes back begins anew.
 //!
 //! ```text
-//!   network 1: the database              2: n1 n2           3: n3 n4
-//!        │                                 │                  │
-//!        ├── c1 ───────────────────────────┼──────────────────┤
-//!        └── c2 ───────────────────────────┴──────────────────┘
+//!   network 1: the database    2: n1 n2     3: n3 n4     4: the second database
+//!        │                       │            │            │
+//!        ├── c1 ─────────────────┼────────────┼────────────┤
+//!        └── c2 ─────────────────┴────────────┴────────────┘
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
@@ -25,7 +25,8 @@ use tempfile::TempDir;
 const DATABASE: usize = 1;
 const FIRST_NODES: usize = 2;
 const OTHER_NODES: usize = 3;
-const EVERYTHING: [usize; 3] = [DATABASE, FIRST_NODES, OTHER_NODES];
+const SECOND_DATABASE: usize = 4;
+const EVERYTHING: [usize; 4] = [DATABASE, FIRST_NODES, OTHER_NODES, SECOND_DATABASE];
 const NODES: usize = 4;
 /// What a host that comes back finds is older than any silence of a connection.
 const LONG: Duration = Duration::from_secs(8);
@@ -37,22 +38,28 @@ const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n[1-
 struct Lab {
     cluster: Cluster,
     held: Vec<(JobId, usize)>,
-    _server: Server,
+    /// The one that is written to, and one that follows it.
+    servers: [Server; 2],
     _folder: TempDir,
 }
 
-fn server(folder: &TempDir) -> Server {
+fn servers(folder: &TempDir) -> [Server; 2] {
     let access = folder.path().join("access");
-    fs::write(&access, "local all all trust\nhost all all 10.78.0.0/16 trust\n").unwrap();
-    let options = cosy_postgres::Options {
+    let lines =
+        "local all all trust\nlocal replication all trust\nhost all all 10.78.0.0/16 trust\n";
+    fs::write(&access, lines).unwrap();
+    let options = |network| cosy_postgres::Options {
         settings: vec![
-            format!("listen_addresses = '{}'", networks::here(DATABASE)),
+            format!("listen_addresses = '{}'", networks::here(network)),
             format!("hba_file = '{}'", access.display()),
         ],
         careless: true,
         ends_with_thread: true,
     };
-    Server::start(&folder.path().join("s"), options).unwrap()
+    let first = Server::start(&folder.path().join("s1"), options(DATABASE)).unwrap();
+    let second = first.follower(&folder.path().join("s2"), options(SECOND_DATABASE));
+    let second = second.unwrap();
+    [first, second]
 }
 
 /// Controllers of which the first leads, and a job on each node; nothing where the machine does not
@@ -62,8 +69,9 @@ fn lab() -> Option<Lab> {
         return None;
     }
     let folder = cosy_postgres::own_temporary().unwrap();
-    let server = server(&folder);
-    let database = format!("host={} user=cosy dbname=cosy", networks::here(DATABASE));
+    let servers = servers(&folder);
+    let hosts = [DATABASE, SECOND_DATABASE].map(networks::here).join(",");
+    let database = format!("host={hosts} user=cosy dbname=cosy");
     let controllers = Controllers {
         databases: vec![database; 2],
         store: String::new(),
@@ -101,7 +109,7 @@ fn lab() -> Option<Lab> {
     let mut lab = Lab {
         cluster: cluster.start_prepared(),
         held: Vec::new(),
-        _server: server,
+        servers,
         _folder: folder,
     };
     lab.until_roles(0, 1);
@@ -259,11 +267,14 @@ fn the_leaders_cables_are_pulled() {
 #[test]
 fn the_leader_is_cut_from_its_database() {
     let Some(lab) = lab() else { return };
-    networks::cut(1, DATABASE, Cut::Silence);
+    let both = [DATABASE, SECOND_DATABASE];
+    both.iter()
+        .for_each(|network| networks::cut(1, *network, Cut::Silence));
     lab.until_answered("the leader's database has vanished");
     lab.until_leads(1);
     lab.runs_on(1..=NODES);
-    networks::mend(1, DATABASE, Cut::Silence);
+    both.iter()
+        .for_each(|network| networks::mend(1, *network, Cut::Silence));
     lab.until_begins_anew(0);
     lab.until_roles(1, 0);
     lab.end();
@@ -283,6 +294,29 @@ fn the_leader_is_cut_from_half_of_its_nodes() {
     lab.runs_on(1..=NODES);
     networks::mend(1, FIRST_NODES, Cut::Silence);
     lab.until_roles(1, 0);
+    lab.end();
+}
+
+/// A host that has gone refuses no connection. Whoever leads then finds the one that was promoted.
+#[test]
+fn the_host_of_the_database_vanishes() {
+    let Some(mut lab) = lab() else { return };
+    let last = "SELECT pg_current_wal_lsn()";
+    let last = lab.servers[0].sql(last).unwrap();
+    let reached = format!("SELECT pg_last_wal_replay_lsn() >= '{last}'");
+    wait::until_true("the second database has all", || {
+        lab.servers[1].sql(&reached).unwrap() == "t"
+    });
+    (1..=2).for_each(|host| networks::cut(host, DATABASE, Cut::Silence));
+    lab.servers[0].kill();
+    lab.servers[1].promote().unwrap();
+    lab.until_answered("the host of the database has vanished");
+    lab.runs_on(1..=NODES);
+    // While that host is away, others take over as fast as ever.
+    lab.cluster.cosyd.kill();
+    lab.until_answered("and the leader was killed");
+    lab.until_leads(1);
+    lab.runs_on(1..=NODES);
     lab.end();
 }
 
