@@ -268,14 +268,6 @@ impl Store {
         }
     }
 
-    /// Nothing can be asked over its connection any more.
-    fn is_closed(&self) -> bool {
-        match &self.connection {
-            Connection::Sqlite(_) => false,
-            Connection::Postgres(c) => c.is_closed(),
-        }
-    }
-
     fn sql<T>(&self, work: impl FnOnce(&Connection) -> sql::Result<T>) -> Result<T, StoreError> {
         work(&self.connection).map_err(|source| self.error(source))
     }

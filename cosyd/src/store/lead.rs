@@ -482,6 +482,11 @@ impl Store {
         }
     }
 
+    /// Nothing can be asked over the connection any more.
+    fn is_closed(&self) -> bool {
+        matches!(&self.connection, Connection::Postgres(c) if c.is_closed())
+    }
+
     fn has_warned(&self) -> bool {
         match &self.connection {
             Connection::Sqlite(_) => false,

@@ -93,7 +93,11 @@ impl Connection {
     /// Whether the server answers over this connection, which is asked for that: that a connection was
     /// lost shows only when it is used.
     pub fn still_answers(&self) -> bool {
-        !self.is_closed() && self.runtime.block_on(self.client.batch_execute("")).is_ok()
+        !self.is_closed()
+            && self
+                .runtime
+                .block_on(self.client.batch_execute("SELECT 1"))
+                .is_ok()
     }
 
     /// A statement; it is made ready when its parameters are known.

@@ -33,7 +33,7 @@ pub struct Settings {
 #[derive(Clone)]
 pub struct Place {
     /// Each with one host; at least one.
-    hosts: Arc<[Config]>,
+    hosts: Arc<Vec<Config>>,
     /// The number of the host that has taken writes last.
     last: Arc<AtomicUsize>,
     /// Read anew for each connection: it may be changed.
@@ -92,7 +92,7 @@ impl Place {
         }
         let password_file = settings.password_file.clone();
         Ok(Self {
-            hosts: (0..hosts).map(|at| only(&config, at)).collect(),
+            hosts: Arc::new((0..hosts).map(|at| only(&config, at)).collect()),
             last: Arc::default(),
             password_file,
             ca: settings.ca.clone(),
