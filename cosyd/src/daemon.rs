@@ -2,7 +2,7 @@
 
 use crate::config::{self, Config};
 use crate::end::End;
-use crate::engine::Input;
+use crate::engine::{Engine, Input};
 use crate::house;
 use crate::recovery;
 pub use crate::serving::Options;
@@ -15,7 +15,11 @@ use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 
+/// A database on a server may keep a stop waiting for so long.
+const STOP: Duration = Duration::from_secs(5);
 /// Between two tries to start on a disk that is full.
 const ROOM_PAUSE: Duration = Duration::from_secs(2);
 /// With less than so many bytes free, a disk is full.
@@ -55,15 +59,42 @@ pub fn run(options: &Options, config: Config) -> anyhow::Result<()> {
         End::Stop | End::Deposed => String::new(),
     };
     *crate::clients::lock(&local.next) = next;
-    runtime.block_on(async { local.core.send(Input::Stop).await })?;
-    local.engine.join();
-    runtime.block_on(local.hub.leave());
+    let on_a_server = local.daemon.postgres.is_some();
+    if has_stopped(&runtime, local.core, local.engine, on_a_server)? {
+        runtime.block_on(local.hub.leave());
+    } else {
+        // Nodes are told nothing: another may lead by now.
+        tracing::warn!(
+            "the database does not answer: what was sent to it last is for the next leader to see"
+        );
+    }
     let _ = fs::remove_file(&local.daemon.socket);
     runtime.shutdown_timeout(Duration::from_millis(200));
     match end {
         End::HandOver(_) => begin_anew(&signals),
         End::Stop | End::Deposed => Ok(()),
     }
+}
+
+/// Stops the engine. Where the state is on a server that does not answer, it is not waited for without
+/// end; to stop then is as good as to be killed.
+fn has_stopped(
+    runtime: &Runtime,
+    core: mpsc::Sender<Input>,
+    engine: Engine,
+    on_a_server: bool,
+) -> anyhow::Result<bool> {
+    let told = core.send(Input::Stop);
+    if !on_a_server {
+        runtime.block_on(told)?;
+        engine.join();
+        return Ok(true);
+    }
+    match runtime.block_on(async { tokio::time::timeout(STOP, told).await }) {
+        Ok(told) => told?,
+        Err(_) => return Ok(false),
+    }
+    Ok(engine.join_within(STOP))
 }
 
 /// This program again, in the same process, with nothing of what it knew.

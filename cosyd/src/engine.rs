@@ -67,11 +67,27 @@ pub struct Engine {
     writer: std::thread::JoinHandle<()>,
 }
 
+/// Between two looks whether they have stopped.
+const JOIN_LOOK: Duration = Duration::from_millis(10);
+
 impl Engine {
     /// Waits until both have stopped.
     pub fn join(self) {
         let _ = self.core.join();
         let _ = self.writer.join();
+    }
+
+    /// The same, but not for longer than that; whether they have stopped.
+    pub fn join_within(self, patience: Duration) -> bool {
+        let begun = Instant::now();
+        while !(self.core.is_finished() && self.writer.is_finished()) {
+            if begun.elapsed() > patience {
+                return false;
+            }
+            std::thread::sleep(JOIN_LOOK);
+        }
+        self.join();
+        true
     }
 }
 

@@ -17,6 +17,7 @@ use cosy_postgres::Server;
 use cosy_tests::cluster::Controllers;
 use cosy_tests::networks::{self, Cut};
 use cosy_tests::{Client, Cluster, Options, script, system, wait};
+use nix::sys::signal::Signal;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -277,6 +278,20 @@ fn the_leader_is_cut_from_its_database() {
         .for_each(|network| networks::mend(1, *network, Cut::Silence));
     lab.until_begins_anew(0);
     lab.until_roles(1, 0);
+    lab.end();
+}
+
+/// Whoever is told to stop stops, also where the database cannot be told of it.
+#[test]
+fn a_leader_without_its_database_can_be_stopped() {
+    let Some(mut lab) = lab() else { return };
+    EVERYTHING
+        .iter()
+        .for_each(|network| networks::cut(1, *network, Cut::Silence));
+    lab.until_leads(1);
+    lab.cluster.cosyd.signal(Signal::SIGTERM);
+    assert!(lab.cluster.cosyd.await_end().success());
+    lab.runs_on(1..=NODES);
     lab.end();
 }
 
