@@ -37,7 +37,7 @@ fn submission(base: u64, tasks: u32) -> SubmissionRow {
         user: "ann".into(),
         queue: "main".into(),
         submit: Time(5),
-        spec: JobSpec::plain(&format!("job{}", base % 3), program, OsText::from("/")).into(),
+        spec: JobSpec::plain(format!("job{}", base % 3), program, OsText::from("/")).into(),
         flow: None,
     }
 }
