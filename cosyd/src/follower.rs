@@ -165,6 +165,12 @@ struct Picture {
     good_for: Duration,
 }
 
+impl Picture {
+    fn is_good(&self) -> bool {
+        self.as_of.elapsed() < self.good_for
+    }
+}
+
 impl Following {
     fn run(self) {
         loop {
@@ -189,8 +195,10 @@ impl Following {
     fn keep_up(&self) -> Result<(), StoreError> {
         let store = Store::open_reader(&self.location)?;
         let mut followed = Followed::default();
-        let mut picture = None;
+        let mut picture: Option<Picture> = None;
         loop {
+            // One that is old is made anew when somebody asks, and takes no memory until then.
+            picture = picture.filter(Picture::is_good);
             let begun = Instant::now();
             store.follow(&mut followed)?;
             let took = begun.elapsed();
@@ -226,10 +234,7 @@ impl Following {
         (followed, picture): (&mut Followed, &mut Option<Picture>),
         question: Question,
     ) -> Result<(), StoreError> {
-        let known = picture
-            .take()
-            .filter(|known| known.as_of.elapsed() < known.good_for);
-        let mut present = match known {
+        let mut present = match picture.take().filter(Picture::is_good) {
             Some(known) => known,
             None => match self.picture(store, followed)? {
                 Some(new) => new,
