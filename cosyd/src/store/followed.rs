@@ -42,14 +42,14 @@ pub struct Followed {
 
 /// What was asked for last: the next ones mostly ask for the same, and are kept once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Latest(Vec<Arc<JobSpec>>);
+struct Latest(Vec<Arc<JobSpec>>);
 
 impl Latest {
     /// Requests that are compared with the next one.
     const MOST: usize = 8;
 
     /// The row with a request that is there already, if that is equal.
-    pub fn share(&mut self, mut row: SubmissionRow) -> SubmissionRow {
+    fn share(&mut self, mut row: SubmissionRow) -> SubmissionRow {
         match self.0.iter().find(|spec| **spec == row.spec) {
             Some(known) => row.spec = known.clone(),
             None => {

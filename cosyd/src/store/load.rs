@@ -1,6 +1,6 @@
 //! What is read at the start: everything that still lives, and what of it cannot be read.
 
-use super::followed::{Latest, Live};
+use super::followed::Live;
 use super::outcomes::Outcomes;
 use super::rows::decode;
 use super::set_aside::{Table, Unit, Unreadable};
@@ -141,11 +141,10 @@ impl Store {
             Ok(())
         })?;
         let mut submissions = Vec::with_capacity(found.len());
-        let mut latest = Latest::default();
         for row in found {
             match broken.remove(&row.base.0) {
                 Some(why) => bad.push((Unit::Submission(row.base), why)),
-                None => submissions.push(latest.share(row)),
+                None => submissions.push(row),
             }
         }
         if !bad.is_empty() {
