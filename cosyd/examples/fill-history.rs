@@ -73,23 +73,10 @@ fn job(template: &SubmissionRow, script: &OsText, id: u64, end: Time, records: &
         ..End::never_ran(EndCause::Exited, end)
     };
     let row = JobRow {
-        id: JobId(id),
-        base: JobId(id),
-        index: None,
         state: JobState::Completed,
         attempt: Attempt(1),
-        held: None,
-        body: 0,
-        changed: None,
-        queue: None,
-        eligible: None,
-        ages_from: None,
-        run: None,
         end: Some(end.clone()),
-        note: String::new(),
-        derived: (0, 0),
-        moved: None,
-        ahead: None,
+        ..JobRow::waiting(JobId(id), JobId(id), None)
     };
     let step = StepRecord {
         step: StepId(0),

@@ -132,7 +132,7 @@ impl Warm {
     /// Everything that lives in the database of that epoch; `None` where it must be read anew.
     pub fn load(self, epoch: u64) -> Option<Loaded> {
         let (known, begun) = (self.followed.submissions(), Instant::now());
-        match self.store.load_followed(self.followed, epoch) {
+        match self.read(epoch) {
             Ok(Some(loaded)) => {
                 let took = begun.elapsed();
                 tracing::info!(
@@ -145,6 +145,14 @@ impl Warm {
                 tracing::info!("the store is read anew: {e}");
                 None
             }
+        }
+    }
+
+    fn read(mut self, epoch: u64) -> Result<Option<Loaded>, StoreError> {
+        self.store.follow(&mut self.followed)?;
+        match self.followed.into_rows_of(epoch) {
+            Some(rows) => self.store.load_followed(rows),
+            None => Ok(None),
         }
     }
 }
@@ -258,7 +266,10 @@ impl Following {
     ) -> Result<Option<Picture>, StoreError> {
         let as_of = Instant::now();
         store.follow(followed)?;
-        let Some(loaded) = store.load_followed(followed.clone(), followed.epoch())? else {
+        let Some(rows) = followed.rows().cloned() else {
+            return Ok(None);
+        };
+        let Some(loaded) = store.load_followed(rows)? else {
             return Ok(None);
         };
         let restored = caught(|| Controller::restore(self.config.clone(), loaded, clock::moment()));

@@ -115,16 +115,7 @@ pub fn at_start(
     } else {
         TrialPlace::Here
     };
-    hand.take(CurrentWork::TakingUp);
-    let mut taking = Recovery {
-        config,
-        trial,
-        begin,
-        ahead: None,
-    };
-    let taken = taking.take_up(store);
-    hand.put_down();
-    taken.map(|taken| watched(taken, hand))
+    take_up(store, config, (hand, trial), || None)
 }
 
 /// At a start with threads. What kills the process is found as at any start, but not tried apart.
@@ -139,7 +130,7 @@ pub fn with_threads(
     ahead: impl FnOnce() -> Option<Loaded>,
 ) -> anyhow::Result<Recovered> {
     heed(store, death)?;
-    again(store, config, hand, ahead)
+    take_up(store, config, (hand, TrialPlace::Here), ahead)
 }
 
 /// Takes up the store again in a running daemon, which has other threads.
@@ -151,32 +142,29 @@ pub fn rebuild(
     config: &ClusterConfig,
     hand: &WorkPage,
 ) -> anyhow::Result<Recovered> {
-    again(store, config, hand, || None)
+    take_up(store, config, (hand, TrialPlace::Here), || None)
 }
 
-fn again(
+fn take_up(
     store: &mut Store,
     config: &ClusterConfig,
-    hand: &WorkPage,
+    (hand, trial): (&WorkPage, TrialPlace),
     ahead: impl FnOnce() -> Option<Loaded>,
 ) -> anyhow::Result<Recovered> {
     hand.take(CurrentWork::TakingUp);
     let mut taking = Recovery {
         config,
-        trial: TrialPlace::Here,
+        trial,
         begin,
         ahead: ahead(),
     };
     let taken = taking.take_up(store);
     hand.put_down();
-    taken.map(|taken| watched(taken, hand))
-}
-
-fn watched(taken: Recovered, hand: &WorkPage) -> Recovered {
-    Recovered {
+    let watched = |taken: Recovered| Recovered {
         controller: taken.controller.watched_by(hand.witness()),
         ..taken
-    }
+    };
+    taken.map(watched)
 }
 
 /// Sets aside what the controller fails at.
@@ -379,9 +367,8 @@ fn apart(work: impl FnOnce()) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_control::{JobRow, Record, SubmissionRow};
-    use cosy_model::Time;
-    use cosy_model::{Attempt, Gid, JobSpec, JobState, OsText, Program, Uid};
+    use crate::store::whole_tests::{plain_submission, submitted};
+    use cosy_control::{JobRow, Record};
     use std::path::PathBuf;
     use tempfile::TempDir;
 
@@ -392,59 +379,15 @@ mod tests {
         store: Store,
     }
 
-    fn submission(id: u64, name: &str) -> SubmissionRow {
-        let program = Program::Command {
-            argv: vec![OsText::from("true")],
-        };
-        SubmissionRow {
-            base: JobId(id),
-            indices: None,
-            numbering: Default::default(),
-            at_once: None,
-            uid: Uid(1000),
-            gid: Gid(100),
-            user: "ann".into(),
-            queue: "main".into(),
-            submit: Time(5),
-            spec: JobSpec::plain(name, program, OsText::from("/")).into(),
-            flow: None,
-        }
-    }
-
-    fn held(id: u64) -> JobRow {
-        JobRow {
-            id: JobId(id),
-            body: Default::default(),
-            base: JobId(id),
-            index: None,
-            state: JobState::Waiting,
-            attempt: Attempt(0),
-            held: None,
-            changed: None,
-            queue: None,
-            eligible: None,
-            ages_from: None,
-            run: None,
-            end: None,
-            note: String::new(),
-            derived: (0, 0),
-            moved: None,
-            ahead: None,
-        }
-    }
-
     impl Bench {
         fn new(names: &[&str]) -> Self {
             let dir = tempfile::tempdir().unwrap();
             let mut store = Store::open(&dir.path().join("cosy.db")).unwrap();
             let mut records = Vec::new();
             for (id, name) in (1..).zip(names) {
-                records.push(Record::Submitted {
-                    row: Box::new(submission(id, name)),
-                    script: OsText::default(),
-                    environment: OsText::default(),
-                });
-                records.push(Record::Job(Box::new(held(id))));
+                records.push(submitted(&plain_submission(id, name)));
+                let row = JobRow::waiting(JobId(id), JobId(id), None);
+                records.push(Record::Job(Box::new(row)));
             }
             store.commit(&records).unwrap();
             Self { dir, store }
@@ -543,7 +486,7 @@ mod tests {
         let all = bench.store.all_aside().unwrap();
         assert!(bench.store.give_up(all[0].id).unwrap().is_some());
         assert!(bench.store.give_up(all[0].id).unwrap().is_none());
-        let row = rmp_serde::to_vec_named(&submission(2, "b")).unwrap();
+        let row = rmp_serde::to_vec_named(&plain_submission(2, "b")).unwrap();
         let other = rusqlite::Connection::open(bench.path()).unwrap();
         let mended = "UPDATE submissions SET row = ?1 WHERE base = 2";
         assert_eq!(other.execute(mended, [row]).unwrap(), 1);

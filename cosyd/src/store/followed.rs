@@ -13,63 +13,71 @@
 #[cfg(test)]
 mod tests;
 
+use super::load::{ANSWERS, Answer, Live, answer};
 use super::rows::decode;
 use super::sql::{self, Connection, params};
 use super::{Store, StoreError};
-use cosy_control::{JobRow, Loaded, SubmissionRow};
+use cosy_control::{JobRow, Loaded, SharedSpecs, SubmissionRow};
 use cosy_model::api::Reply;
-use cosy_model::{JobSpec, Time, Uid, limits};
+use cosy_model::{Time, Uid, limits};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Most ranges of ids in which one look reads.
 const RANGES: usize = 64;
+/// The number of no transaction: everything was written since.
+const BEGINNING: &str = "0";
+/// Which rows were written since the transaction of that number.
+const WRITTEN_SINCE: &str = "age(xmin) <= age(CAST(?2 AS xid))";
 
 /// Live submissions, their jobs, and answers.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct Followed {
     /// The lowest number of a transaction that was under way at the last look.
-    since: Option<String>,
+    since: String,
     /// In which epoch the database was at the last look.
     epoch: u64,
     /// Something cannot be read: then the store is read as a whole, which sets it aside.
     unreadable: bool,
-    submissions: BTreeMap<u64, SubmissionRow>,
-    jobs: BTreeMap<u64, JobRow>,
-    answers: BTreeMap<(u32, Vec<u8>), (Time, Reply)>,
-    latest: Latest,
+    /// Equal requests are kept once.
+    specs: SharedSpecs,
+    rows: Rows,
 }
 
-/// What was asked for last: the next ones mostly ask for the same, and are kept once.
+/// What was read.
 #[derive(Clone, Debug, Default)]
-struct Latest(Vec<Arc<JobSpec>>);
+pub struct Rows {
+    submissions: BTreeMap<u64, SubmissionRow>,
+    jobs: BTreeMap<u64, JobRow>,
+    answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
+}
 
-impl Latest {
-    /// Requests that are compared with the next one.
-    const MOST: usize = 8;
-
-    /// The row with a request that is there already, if that is equal.
-    fn share(&mut self, mut row: SubmissionRow) -> SubmissionRow {
-        match self.0.iter().find(|spec| **spec == row.spec) {
-            Some(known) => row.spec = known.clone(),
-            None => {
-                self.0.truncate(Self::MOST - 1);
-                self.0.insert(0, row.spec.clone());
-            }
+impl Default for Followed {
+    fn default() -> Self {
+        Self {
+            since: BEGINNING.to_owned(),
+            epoch: 0,
+            unreadable: false,
+            specs: SharedSpecs::default(),
+            rows: Rows::default(),
         }
-        row
     }
 }
 
 impl Followed {
     /// How many submissions live.
     pub fn submissions(&self) -> usize {
-        self.submissions.len()
+        self.rows.submissions.len()
     }
 
-    /// The epoch of the database as of the last look.
-    pub const fn epoch(&self) -> u64 {
-        self.epoch
+    /// What was read; `None` where something cannot be.
+    pub fn rows(&self) -> Option<&Rows> {
+        (!self.unreadable).then_some(&self.rows)
+    }
+
+    /// The same for the leader of an epoch; `None` also where the database is in another one.
+    pub fn into_rows_of(self, epoch: u64) -> Option<Rows> {
+        (!self.unreadable && self.epoch == epoch).then_some(self.rows)
     }
 
     /// Ids of a submission's jobs: the first, and the one behind the last.
@@ -80,7 +88,7 @@ impl Followed {
     /// Of those that live, in order: the ones that are not known yet.
     fn leave_what_lives_no_more(&mut self, live: &[u64]) -> BTreeSet<u64> {
         let (mut gone, mut new) = (Vec::new(), BTreeSet::new());
-        let mut known = self.submissions.keys().copied().peekable();
+        let mut known = self.rows.submissions.keys().copied().peekable();
         for base in live {
             while let Some(before) = known.next_if(|known| known < base) {
                 gone.push(before);
@@ -95,20 +103,25 @@ impl Followed {
     }
 
     fn leave(&mut self, base: u64) {
-        if let Some(row) = self.submissions.remove(&base) {
+        if let Some(row) = self.rows.submissions.remove(&base) {
             let (first, end) = Self::ids(&row);
-            let gone: Vec<u64> = self.jobs.range(first..end).map(|(id, _)| *id).collect();
+            let gone: Vec<u64> = self
+                .rows
+                .jobs
+                .range(first..end)
+                .map(|(id, _)| *id)
+                .collect();
             for id in gone {
-                self.jobs.remove(&id);
+                self.rows.jobs.remove(&id);
             }
         }
     }
 
     fn read_submission(&mut self, bytes: &[u8]) {
-        match decode("submissions", bytes) {
-            Ok(row) => {
-                let row = self.latest.share(row);
-                self.submissions.insert(row.base.0, row);
+        match decode::<SubmissionRow>("submissions", bytes) {
+            Ok(mut row) => {
+                row.spec = self.specs.share(row.spec);
+                self.rows.submissions.insert(row.base.0, row);
             }
             Err(_) => self.unreadable = true,
         }
@@ -116,8 +129,8 @@ impl Followed {
 
     fn read_job(&mut self, id: u64, bytes: &[u8]) {
         match decode::<JobRow>("jobs", bytes) {
-            Ok(row) if self.submissions.contains_key(&row.base.0) => {
-                self.jobs.insert(id, row);
+            Ok(row) if self.rows.submissions.contains_key(&row.base.0) => {
+                self.rows.jobs.insert(id, row);
             }
             Ok(_) => {}
             Err(_) => self.unreadable = true,
@@ -125,30 +138,17 @@ impl Followed {
     }
 }
 
-/// Answers as they are loaded.
-type Answers = Vec<(Uid, [u8; 16], Time, Reply)>;
-
-/// Live submissions with all their jobs, and answers.
-pub(super) struct Live {
-    pub submissions: Vec<SubmissionRow>,
-    pub jobs: Vec<JobRow>,
-    pub answers: Answers,
-}
-
-impl From<Followed> for Live {
-    fn from(followed: Followed) -> Self {
-        let mut answers: Answers = followed
-            .answers
-            .into_iter()
-            .filter_map(|((uid, key), (at, reply))| {
-                Some((Uid(uid), key.try_into().ok()?, at, reply))
-            })
+impl From<Rows> for Live {
+    fn from(rows: Rows) -> Self {
+        let answers = rows.answers.into_iter();
+        let mut answers: Vec<Answer> = answers
+            .map(|((uid, key), (at, reply))| (uid, key, at, reply))
             .collect();
-        answers.sort_by_key(|(uid, key, at, _)| (std::cmp::Reverse(*at), *uid, *key));
+        answers.sort_by_key(|(uid, key, at, _)| (Reverse(*at), *uid, *key));
         answers.truncate(limits::ANSWERS);
         Self {
-            submissions: followed.submissions.into_values().collect(),
-            jobs: followed.jobs.into_values().collect(),
+            submissions: rows.submissions.into_values().collect(),
+            jobs: rows.jobs.into_values().collect(),
             answers,
         }
     }
@@ -163,7 +163,7 @@ fn ranges(of: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
         _ => 0,
     };
     let mut gaps: Vec<u64> = all.windows(2).map(gap).filter(|gap| *gap > 0).collect();
-    gaps.sort_unstable_by_key(|gap| std::cmp::Reverse(*gap));
+    gaps.sort_unstable_by_key(|gap| Reverse(*gap));
     let bridged = gaps.get(RANGES - 1).copied().unwrap_or(0);
     let mut some: Vec<(u64, u64)> = Vec::new();
     for (first, end) in all {
@@ -185,27 +185,19 @@ impl Store {
         looked.map_err(|source| self.error(source))
     }
 
-    /// Everything that still lives, out of what was followed and what has changed since. `None` where
-    /// that has something that cannot be read, or the database is not in that epoch.
+    /// Everything that still lives, out of what was followed up to now. `None` where something of it
+    /// cannot be read.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn load_followed(
-        &self,
-        mut followed: Followed,
-        epoch: u64,
-    ) -> Result<Option<Loaded>, StoreError> {
-        self.follow(&mut followed)?;
-        if followed.unreadable || followed.epoch != epoch {
-            return Ok(None);
-        }
-        let (loaded, bad) = self.load_with(followed.into(), Vec::new())?;
+    pub fn load_followed(&self, rows: Rows) -> Result<Option<Loaded>, StoreError> {
+        let (loaded, bad) = self.load_with(rows.into(), Vec::new())?;
         Ok(bad.is_empty().then_some(loaded))
     }
 
     fn look_at_live(&self, followed: &mut Followed) -> sql::Result<()> {
         let c = &self.connection;
-        let now: String = c.query_row(
+        let now = c.query_row(
             "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS xid) AS TEXT)",
             params![],
             |r| r.get(0),
@@ -217,31 +209,29 @@ impl Store {
             .query_map(params![], |r| r.get(0))?
             .collect::<sql::Result<_>>()?;
         let new = followed.leave_what_lives_no_more(&live);
-        let since = followed.since.clone();
-        if let Some(since) = &since {
-            changed_jobs(c, followed, since)?;
-        }
+        let since = std::mem::replace(&mut followed.since, now);
+        let known = ranges(followed.rows.submissions.values().map(Followed::ids));
+        read_jobs(c, followed, known, &since)?;
         new_submissions(c, followed, &new)?;
-        followed.unreadable |= followed.submissions.len() != live.len();
-        answers(c, followed, since.as_deref())?;
-        followed.since = Some(now);
-        Ok(())
+        followed.unreadable |= followed.rows.submissions.len() != live.len();
+        answers(c, followed, &since)
     }
 }
 
-/// Rows of jobs that were written since, of submissions that are known.
-fn changed_jobs(c: &Connection, followed: &mut Followed, since: &str) -> sql::Result<()> {
-    for (first, end) in ranges(followed.submissions.values().map(Followed::ids)) {
-        let mut query = c.prepare_cached(
-            "SELECT id, row FROM jobs
-             WHERE id >= ?1 AND id < ?2 AND age(xmin) <= age(CAST(?3 AS xid))",
-        )?;
-        let mut rows = query.query(params![first, end, since])?;
-        let read = |followed: &mut Followed, r: &sql::Row<'_>| {
+/// Rows of jobs with these ids that were written since, of submissions that are known.
+fn read_jobs(
+    c: &Connection,
+    followed: &mut Followed,
+    ids: Vec<(u64, u64)>,
+    since: &str,
+) -> sql::Result<()> {
+    let text = format!("SELECT id, row FROM jobs WHERE id >= ?1 AND id < ?3 AND {WRITTEN_SINCE}");
+    for (first, end) in ids {
+        let mut query = c.prepare_cached(&text)?;
+        query.query(params![first, since, end])?.each(|r| {
             followed.read_job(r.get(0)?, r.bytes(1)?);
             Ok(())
-        };
-        while rows.next_with(|r| read(followed, r))?.is_some() {}
+        })?;
     }
     Ok(())
 }
@@ -255,58 +245,39 @@ fn new_submissions(
     for (first, end) in ranges(new.iter().map(|base| (*base, base.saturating_add(1)))) {
         let mut query =
             c.prepare_cached("SELECT base, row FROM submissions WHERE base >= ?1 AND base < ?2")?;
-        let mut rows = query.query(params![first, end])?;
-        let read = |followed: &mut Followed, r: &sql::Row<'_>| {
+        query.query(params![first, end])?.each(|r| {
             if new.contains(&r.get(0)?) {
                 followed.read_submission(r.bytes(1)?);
             }
             Ok(())
-        };
-        while rows.next_with(|r| read(followed, r))?.is_some() {}
+        })?;
     }
-    let rows = new
-        .iter()
-        .filter_map(|base| followed.submissions.get(base).map(Followed::ids));
-    for (first, end) in ranges(rows) {
-        let mut query = c.prepare_cached("SELECT id, row FROM jobs WHERE id >= ?1 AND id < ?2")?;
-        let mut rows = query.query(params![first, end])?;
-        let read = |followed: &mut Followed, r: &sql::Row<'_>| {
-            followed.read_job(r.get(0)?, r.bytes(1)?);
-            Ok(())
-        };
-        while rows.next_with(|r| read(followed, r))?.is_some() {}
-    }
-    Ok(())
+    let submissions = &followed.rows.submissions;
+    let found = new.iter().filter_map(|base| submissions.get(base));
+    let ids = ranges(found.map(Followed::ids));
+    read_jobs(c, followed, ids, BEGINNING)
 }
 
 /// Answers that were given since; those that the leader has forgotten go.
-fn answers(c: &Connection, followed: &mut Followed, since: Option<&str>) -> sql::Result<()> {
-    let short = "SELECT uid, key, at, reply FROM answers WHERE length(reply) <= ?1";
-    let later = format!("{short} AND age(xmin) <= age(CAST(?2 AS xid))");
-    let bytes = limits::ANSWER_BYTES;
-    let mut query = c.prepare_cached(if since.is_some() { &later } else { short })?;
-    let mut rows = match since {
-        Some(since) => query.query(params![bytes, since])?,
-        None => query.query(params![bytes])?,
-    };
-    let read = |followed: &mut Followed, r: &sql::Row<'_>| {
-        // One that cannot be read is forgotten, as all are after an hour.
-        if let Ok(reply) = decode("answers", r.bytes(3)?) {
-            let key = (r.get(0)?, r.get(1)?);
-            followed.answers.insert(key, (Time(r.get(2)?), reply));
-        }
-        Ok(())
-    };
-    while rows.next_with(|r| read(followed, r))?.is_some() {}
+fn answers(c: &Connection, followed: &mut Followed, since: &str) -> sql::Result<()> {
+    let known = &mut followed.rows.answers;
+    c.prepare_cached(&format!("{ANSWERS} AND {WRITTEN_SINCE}"))?
+        .query(params![limits::ANSWER_BYTES, since])?
+        .each(|r| {
+            if let Some((uid, key, at, reply)) = answer(r)? {
+                known.insert((uid, key), (at, reply));
+            }
+            Ok(())
+        })?;
     let count = "SELECT COUNT(*) FROM answers WHERE length(reply) <= ?1";
-    let count: u64 = c.query_row(count, params![bytes], |r| r.get(0))?;
-    if count == followed.answers.len() as u64 {
+    let count: u64 = c.query_row(count, params![limits::ANSWER_BYTES], |r| r.get(0))?;
+    if count == known.len() as u64 {
         return Ok(());
     }
     let there: BTreeSet<(u32, Vec<u8>)> = c
         .prepare_cached("SELECT uid, key FROM answers")?
         .query_map(params![], |r| Ok((r.get(0)?, r.get(1)?)))?
         .collect::<sql::Result<_>>()?;
-    followed.answers.retain(|key, _| there.contains(key));
+    known.retain(|(uid, key), _| there.contains(&(uid.0, key.to_vec())));
     Ok(())
 }

@@ -398,23 +398,14 @@ pub(super) mod tests {
     /// A job of the submission that ended then.
     pub(in crate::store) fn ended_row(of: &SubmissionRow, place: usize, at: Time) -> Box<JobRow> {
         Box::new(JobRow {
-            id: of.id_at(place),
-            base: of.base,
-            index: of.indices.as_ref().and_then(|all| all.get(place)),
             state: JobState::Completed,
             attempt: Attempt(1),
-            held: None,
-            body: 0,
-            changed: None,
-            queue: None,
-            eligible: None,
-            ages_from: None,
-            run: None,
             end: Some(End::never_ran(EndCause::Exited, at)),
-            note: String::new(),
-            derived: (0, 0),
-            moved: None,
-            ahead: None,
+            ..JobRow::waiting(
+                of.id_at(place),
+                of.base,
+                of.indices.as_ref().and_then(|all| all.get(place)),
+            )
         })
     }
 

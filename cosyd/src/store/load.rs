@@ -1,6 +1,5 @@
 //! What is read at the start: everything that still lives, and what of it cannot be read.
 
-use super::followed::Live;
 use super::outcomes::Outcomes;
 use super::rows::decode;
 use super::set_aside::{Table, Unit, Unreadable};
@@ -9,10 +8,17 @@ use super::{Store, StoreError};
 use cosy_control::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, PolicyRow, RestoredRow, SubmissionRow,
 };
-use cosy_model::api::JobRef;
+use cosy_model::api::{JobRef, Reply};
 use cosy_model::{JobId, LicenseUse, QueueState, Time, Uid, limits};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Live submissions with all their jobs, and answers, as they are loaded.
+pub(super) struct Live {
+    pub submissions: Vec<SubmissionRow>,
+    pub jobs: Vec<JobRow>,
+    pub answers: Vec<Answer>,
+}
 
 impl Store {
     /// Everything that still lives and is not set aside, and what of it cannot be read.
@@ -129,16 +135,13 @@ impl Store {
                  CROSS JOIN jobs j ON j.id >= s.base AND j.id < s.base + s.ids
                  ORDER BY l.base, j.id",
             )?;
-            let mut rows = query.query(params![])?;
-            let mut read = |r: &sql::Row<'_>| {
+            query.query(params![])?.each(|r| {
                 match decode("jobs", r.bytes(1)?) {
                     Ok(row) => jobs.push(row),
                     Err(e) => drop(broken.insert(r.get(0)?, e.to_string())),
                 }
                 Ok(())
-            };
-            while rows.next_with(&mut read)?.is_some() {}
-            Ok(())
+            })
         })?;
         let mut submissions = Vec::with_capacity(found.len());
         for row in found {
@@ -277,28 +280,27 @@ impl Store {
         Ok(all)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn answers(&self) -> Result<Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>, StoreError> {
-        let rows: Vec<(u32, Vec<u8>, i64, Vec<u8>)> = self.sql(|c| {
-            // An earlier release kept answers of any size.
-            c.prepare_cached(
-                "SELECT uid, key, at, reply FROM answers WHERE length(reply) <= ?1
-                 ORDER BY at DESC LIMIT ?2",
-            )?
-            .query_map(params![limits::ANSWER_BYTES, limits::ANSWERS], |r| {
-                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
-            })?
-            .collect()
-        })?;
-        let mut answers = Vec::new();
-        for (uid, key, at, reply) in rows {
-            // One that cannot be read is forgotten, as all are after an hour.
-            if let Ok(key) = key.try_into()
-                && let Ok(reply) = decode("answers", &reply)
-            {
-                answers.push((Uid(uid), key, Time(at), reply));
-            }
-        }
-        Ok(answers)
+    fn answers(&self) -> Result<Vec<Answer>, StoreError> {
+        self.sql(|c| {
+            c.prepare_cached(&format!("{ANSWERS} ORDER BY at DESC LIMIT ?2"))?
+                .query_map(params![limits::ANSWER_BYTES, limits::ANSWERS], answer)?
+                .filter_map(Result::transpose)
+                .collect()
+        })
     }
+}
+
+/// User, key, time, answer.
+pub(super) type Answer = (Uid, [u8; 16], Time, Reply);
+
+/// Answers of so many bytes at most: an earlier release kept those of any size.
+pub(super) const ANSWERS: &str =
+    "SELECT uid, key, at, reply FROM answers WHERE length(reply) <= ?1";
+
+/// An answer in a row; one that cannot be read is forgotten, as all are after an hour.
+pub(super) fn answer(r: &sql::Row<'_>) -> sql::Result<Option<Answer>> {
+    let (uid, key, at): (u32, Vec<u8>, i64) = (r.get(0)?, r.get(1)?, r.get(2)?);
+    let reply = decode("answers", r.bytes(3)?).ok();
+    let whole = key.try_into().ok().zip(reply);
+    Ok(whole.map(|(key, reply)| (Uid(uid), key, Time(at), reply)))
 }

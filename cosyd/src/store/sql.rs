@@ -136,6 +136,15 @@ impl Rows<'_> {
                 .transpose(),
         }
     }
+
+    /// Hands all rows to `read`, one after the other.
+    ///
+    /// # Errors
+    /// The database fails, or `read` does.
+    pub fn each(mut self, mut read: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+        while self.next_with(&mut read)?.is_some() {}
+        Ok(())
+    }
 }
 
 /// Rows of a query, each made into something.

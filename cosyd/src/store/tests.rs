@@ -647,23 +647,10 @@ fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
     };
     let run = serde_json::json!({"allocated": 1, "started": 1, "parts": [], "after": null, "killed": null});
     let row = Record::Job(Box::new(JobRow {
-        id: JobId(job),
-        base: JobId(job),
-        index,
         state: JobState::Running,
         attempt: Attempt(2),
-        held: None,
-        body: 0,
-        changed: None,
-        queue: None,
-        eligible: None,
-        ages_from: None,
         run: serde_json::from_value(run).unwrap(),
-        end: None,
-        note: String::new(),
-        derived: (0, 0),
-        moved: None,
-        ahead: None,
+        ..JobRow::waiting(JobId(job), JobId(job), index)
     }));
     vec![submitted, row]
 }

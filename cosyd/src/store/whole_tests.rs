@@ -5,8 +5,8 @@ use super::content::MissingArchives;
 use super::copy::{Options, Outcome, PIECE, copy};
 use super::sql::params;
 use super::{JobRow, Location, Record, Store, decode, encode, server_tests as server};
-use cosy_control::{ClockRow, PolicyRow, RestoredRow, UsageRow};
-use cosy_model::{Attempt, LicenseUse, Span, Time};
+use cosy_control::{ClockRow, PolicyRow, RestoredRow, SubmissionRow, UsageRow};
+use cosy_model::{Attempt, Gid, JobId, JobSpec, LicenseUse, OsText, Program, Span, Time, Uid};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -19,6 +19,35 @@ pub const LATER: Time = Time(1_795_500_000_000);
 /// The file of the store in its directory.
 pub fn path(dir: &TempDir) -> PathBuf {
     dir.path().join("cosy.db")
+}
+
+/// A submission of one job of that name.
+pub fn plain_submission(base: u64, name: &str) -> SubmissionRow {
+    let program = Program::Command {
+        argv: vec![OsText::from("true")],
+    };
+    SubmissionRow {
+        base: JobId(base),
+        indices: None,
+        numbering: Default::default(),
+        at_once: None,
+        uid: Uid(1000),
+        gid: Gid(100),
+        user: "ann".into(),
+        queue: "main".into(),
+        submit: Time(5),
+        spec: JobSpec::plain(name, program, OsText::from("/")).into(),
+        flow: None,
+    }
+}
+
+/// It is submitted, without a script and variables.
+pub fn submitted(row: &SubmissionRow) -> Record {
+    Record::Submitted {
+        row: Box::new(row.clone()),
+        script: OsText::default(),
+        environment: OsText::default(),
+    }
 }
 
 /// As an earlier release made it, with what was added since.

@@ -46,6 +46,7 @@ pub use event::{
     TokenSeed, Via, predictions,
 };
 pub use jobs::change::changed;
+pub use jobs::shared::SharedSpecs;
 pub use queues::access::{is_admin, may_come_from};
 pub use queues::scores::{UsageKey, UsageRow};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};

@@ -6,6 +6,7 @@
 
 mod figures;
 mod held_by;
+mod job_row;
 mod older;
 mod part;
 mod preempted;
@@ -708,16 +709,6 @@ fn is_nothing(span: &Span) -> bool {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-impl JobRow {
-    /// Job and attempt.
-    pub fn key(&self) -> AttemptKey {
-        AttemptKey {
-            job: self.id,
-            attempt: self.attempt,
-        }
-    }
 }
 
 #[cfg(test)]

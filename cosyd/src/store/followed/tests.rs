@@ -3,8 +3,9 @@
 use super::*;
 use crate::store::server_tests as server;
 use crate::store::set_aside::Unit;
+use crate::store::whole_tests::{plain_submission, submitted};
 use crate::store::{Record, params};
-use cosy_model::{Attempt, Gid, JobId, JobSpec, JobState, OsText, Program};
+use cosy_model::{Attempt, JobId};
 
 /// Numbers that look drawn.
 struct Drawn(u64);
@@ -22,45 +23,19 @@ impl Drawn {
     }
 }
 
+/// Three requests come again and again.
 fn submission(base: u64, tasks: u32) -> SubmissionRow {
-    let program = Program::Command {
-        argv: vec![OsText::from("true")],
-    };
     let indices: Vec<u32> = (0..tasks).collect();
     SubmissionRow {
-        base: JobId(base),
         indices: (tasks > 0).then(|| indices.into_iter().collect()),
-        numbering: Default::default(),
-        at_once: None,
-        uid: Uid(1000),
-        gid: Gid(100),
-        user: "ann".into(),
-        queue: "main".into(),
-        submit: Time(5),
-        spec: JobSpec::plain(format!("job{}", base % 3), program, OsText::from("/")).into(),
-        flow: None,
+        ..plain_submission(base, &format!("job{}", base % 3))
     }
 }
 
 fn job(row: &SubmissionRow, id: u64, attempt: u32) -> Record {
     Record::Job(Box::new(JobRow {
-        id: JobId(id),
-        body: 0,
-        base: row.base,
-        index: None,
-        state: JobState::Waiting,
         attempt: Attempt(attempt),
-        held: None,
-        changed: None,
-        queue: None,
-        eligible: None,
-        ages_from: None,
-        run: None,
-        end: None,
-        note: String::new(),
-        derived: (0, 0),
-        moved: None,
-        ahead: None,
+        ..JobRow::waiting(JobId(id), row.base, None)
     }))
 }
 
@@ -96,11 +71,7 @@ impl Leader {
             0..=3 => {
                 let tasks = [0, 0, 0, 7][usize::try_from(drawn.below(4)).unwrap()];
                 let row = submission(self.next, tasks);
-                let mut records = vec![Record::Submitted {
-                    row: Box::new(row.clone()),
-                    script: OsText::default(),
-                    environment: OsText::default(),
-                }];
+                let mut records = vec![submitted(&row)];
                 if tasks == 0 {
                     records.push(job(&row, self.next, 0));
                 }
@@ -193,13 +164,15 @@ fn what_was_followed_is_what_there_is() {
             for _ in 0..drawn.below(20) {
                 leader.write(&mut drawn);
             }
+            standby.follow(&mut followed).unwrap();
             if drawn.below(3) == 0 {
-                let loaded = standby.load_followed(followed.clone(), 0).unwrap();
+                let rows = followed.rows().unwrap().clone();
+                let loaded = standby.load_followed(rows).unwrap();
                 assert_eq!(format!("{:#?}", loaded.unwrap()), leader.whole(), "seed {seed}");
             }
-            standby.follow(&mut followed).unwrap();
         }
-        let loaded = standby.load_followed(followed, 0).unwrap();
+        let rows = followed.into_rows_of(0).unwrap();
+        let loaded = standby.load_followed(rows).unwrap();
         assert_eq!(format!("{:#?}", loaded.unwrap()), leader.whole(), "seed {seed}");
     }
 }
@@ -212,12 +185,8 @@ fn what_was_under_way_at_a_look_is_read_by_the_next() {
     };
     let (standby, mut followed) = (Store::open_reader(&location).unwrap(), Followed::default());
     let row = submission(1, 0);
-    let submitted = Record::Submitted {
-        row: Box::new(row.clone()),
-        script: OsText::default(),
-        environment: OsText::default(),
-    };
-    leader.store.commit(&[submitted, job(&row, 1, 1)]).unwrap();
+    let records = [submitted(&row), job(&row, 1, 1)];
+    leader.store.commit(&records).unwrap();
     let slow = Store::open_at(&location).unwrap();
     slow.connection.execute_batch("BEGIN").unwrap();
     let Record::Job(changed) = job(&row, 1, 2) else {
@@ -231,10 +200,10 @@ fn what_was_under_way_at_a_look_is_read_by_the_next() {
     // Later transactions are over meanwhile.
     leader.store.commit(&[job(&row, 2, 1)]).unwrap();
     standby.follow(&mut followed).unwrap();
-    assert_eq!(followed.jobs[&1].attempt, Attempt(1));
+    assert_eq!(followed.rows.jobs[&1].attempt, Attempt(1));
     slow.connection.execute_batch("COMMIT").unwrap();
     standby.follow(&mut followed).unwrap();
-    assert_eq!(followed.jobs[&1].attempt, Attempt(2));
+    assert_eq!(followed.rows.jobs[&1].attempt, Attempt(2));
 }
 
 #[test]
@@ -244,29 +213,21 @@ fn what_cannot_be_read_or_is_of_another_epoch_is_read_anew() {
     };
     let standby = Store::open_reader(&location).unwrap();
     let row = submission(1, 0);
-    let submitted = Record::Submitted {
-        row: Box::new(row.clone()),
-        script: OsText::default(),
-        environment: OsText::default(),
+    let records = [submitted(&row), job(&row, 1, 1)];
+    leader.store.commit(&records).unwrap();
+    let look = || {
+        let mut followed = Followed::default();
+        standby.follow(&mut followed).unwrap();
+        followed
     };
-    leader.store.commit(&[submitted, job(&row, 1, 1)]).unwrap();
-    let mut followed = Followed::default();
-    standby.follow(&mut followed).unwrap();
-    assert!(
-        standby
-            .load_followed(followed.clone(), 0)
-            .unwrap()
-            .is_some()
-    );
-    assert!(
-        standby
-            .load_followed(followed.clone(), 1)
-            .unwrap()
-            .is_none()
-    );
+    assert!(look().into_rows_of(0).is_some());
+    assert!(look().into_rows_of(1).is_none());
+    let mut followed = look();
     let spoil = "UPDATE jobs SET row = '\\x81a26964' WHERE id = 1";
     leader.store.connection.execute_batch(spoil).unwrap();
-    assert!(standby.load_followed(followed, 0).unwrap().is_none());
+    standby.follow(&mut followed).unwrap();
+    assert!(followed.rows().is_none());
+    assert!(followed.into_rows_of(0).is_none());
 }
 
 #[test]

@@ -46,7 +46,7 @@ use crate::jobs::limits::parked::Parked;
 use crate::jobs::live::LiveJobs;
 use crate::jobs::reviews::{Again, Reviews};
 use crate::jobs::rows::UnsavedRows;
-use crate::jobs::shared::SharedSpecs;
+use crate::jobs::shared::{InCommon, SharedSpecs};
 use cosy_model::{ClockStep, JobId, JobSpec, Span, Time, Uid, WaitReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeBounds;
@@ -110,6 +110,11 @@ impl Jobs {
     /// That request; the one of another job if it is equal.
     pub fn share(&mut self, spec: Arc<JobSpec>) -> Arc<JobSpec> {
         self.specs.share(spec)
+    }
+
+    /// The same of a row that is taken up.
+    pub fn share_of_row(&mut self, known: &mut InCommon, spec: Arc<JobSpec>) -> Arc<JobSpec> {
+        known.share(&mut self.specs, spec)
     }
 
     // ---- live jobs

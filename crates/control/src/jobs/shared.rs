@@ -16,7 +16,7 @@ const FEW: usize = 64;
 
 /// What jobs ask for, each once.
 #[derive(Debug, Default)]
-pub(crate) struct SharedSpecs {
+pub struct SharedSpecs {
     specs: Shared<JobSpec>,
     rlimits: Shared<[(String, u64, u64)]>,
 }
@@ -35,6 +35,25 @@ impl SharedSpecs {
         }
         self.specs.enter(number, &spec);
         spec
+    }
+}
+
+/// Requests that several rows have in common when they are taken up: each is looked for once.
+#[derive(Default)]
+pub(crate) struct InCommon {
+    /// By where it is, and there it stays while it is held here: what was given, and what is shared.
+    known: BTreeMap<*const JobSpec, [Arc<JobSpec>; 2]>,
+}
+
+impl InCommon {
+    /// As [`SharedSpecs::share`].
+    pub fn share(&mut self, specs: &mut SharedSpecs, spec: Arc<JobSpec>) -> Arc<JobSpec> {
+        if Arc::strong_count(&spec) == 1 {
+            return specs.share(spec);
+        }
+        let known = self.known.entry(Arc::as_ptr(&spec));
+        let [_, shared] = known.or_insert_with(|| [spec.clone(), specs.share(spec)]);
+        shared.clone()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::jobs::restore::RowsOfJobs;
 use crate::jobs::restore::procedures::{
     build_queues, load_submission, place_all_again, wait_again_for_others,
 };
+use crate::jobs::shared::InCommon;
 use crate::machine::availability::{drain_by_itself, tell_policy, welcome};
 use crate::machine::changes::procedures::configured_amounts;
 use crate::machine::nodes::NOT_CONFIGURED;
@@ -21,9 +22,8 @@ use crate::record::SubmissionRow;
 use crate::reservations::inside::procedures::{planner_of, rebuild_insides};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::{JobId, JobSpec};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use cosy_model::JobId;
+use std::collections::BTreeSet;
 
 pub(crate) fn load_jobs(
     rooms: &mut Rooms,
@@ -34,21 +34,9 @@ pub(crate) fn load_jobs(
     let now = turn.now();
     submissions.sort_by_key(|row| row.base);
     let mut rows = rows.in_order();
-    // Those that several rows have in common already, by where they are: they stay there meanwhile.
-    let mut known: BTreeMap<*const JobSpec, (Arc<JobSpec>, Arc<JobSpec>)> = BTreeMap::new();
+    let mut known = InCommon::default();
     for mut row in submissions {
-        let given = Arc::as_ptr(&row.spec);
-        row.spec = match known.get(&given) {
-            Some((_, shared)) => shared.clone(),
-            None => {
-                let in_common = (Arc::strong_count(&row.spec) > 1).then(|| row.spec.clone());
-                let shared = rooms.jobs.share(row.spec);
-                if let Some(own) = in_common {
-                    known.insert(given, (own, shared.clone()));
-                }
-                shared
-            }
-        };
+        row.spec = rooms.jobs.share_of_row(&mut known, row.spec);
         let rows = rows.of(row.base);
         load_submission(rooms, turn, &row, rows);
     }
