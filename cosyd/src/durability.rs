@@ -36,12 +36,8 @@ pub(crate) async fn check(location: Location, asked: Durability) -> anyhow::Resu
 
 /// What the server does not do that a lost power supply does not forgive.
 fn careless(settings: &Settings) -> impl Iterator<Item = String> {
-    let all = [
-        ("fsync", &settings.fsync),
-        ("full_page_writes", &settings.full_page_writes),
-    ];
-    all.into_iter()
-        .filter(|(_, value)| *value != "on")
+    let all = settings.switches().into_iter();
+    all.filter(|(_, value)| *value != "on")
         .map(|(name, value)| careless_sentence(name, value))
 }
 
@@ -78,14 +74,9 @@ pub(crate) fn weakness(now: &Settings, asked: Durability, best: &Settings) -> Op
     if let Err(why) = judge(now, asked) {
         return Some(why);
     }
-    let weaker = [
-        ("fsync", &best.fsync, &now.fsync),
-        ("full_page_writes", &best.full_page_writes, &now.full_page_writes),
-    ];
-    let weaker = weaker
-        .into_iter()
-        .find(|(_, best, now)| *best == "on" && *now != "on");
-    if let Some((name, _, now)) = weaker {
+    let mut each = best.switches().into_iter().zip(now.switches());
+    let weaker = each.find(|((_, best), (_, now))| *best == "on" && *now != "on");
+    if let Some((_, (name, now))) = weaker {
         return Some(careless_sentence(name, now));
     }
     (!best.standby_names.is_empty() && now.standby_names.is_empty()).then(|| {

@@ -48,6 +48,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What is to be on, or a power failure costs what was answered: name and value.
+    pub fn switches(&self) -> [(&'static str, &str); 2] {
+        [
+            ("fsync", &self.fsync),
+            ("full_page_writes", &self.full_page_writes),
+        ]
+    }
+
     /// The better of each.
     pub fn take_better(&mut self, other: &Self) {
         if self.standby_names.is_empty() {
