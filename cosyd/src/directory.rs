@@ -9,9 +9,13 @@ use cosy_model::{Gid, Group, Uid, User, limits};
 use nix::unistd;
 use std::ffi::CString;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Exit code with which a look-up program says that there is no such user.
 const NO_SUCH_USER: i32 = 2;
+
+/// How long whoever asks for something waits for who that is.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Looks a user up. Blocks.
 ///

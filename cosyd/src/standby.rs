@@ -58,12 +58,16 @@ struct State {
 impl Standby {
     /// Knows of nobody yet.
     pub fn new(name: &str) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::named(name))
+    }
+
+    fn named(name: &str) -> Self {
+        Self {
             name: name.to_owned(),
             state: Mutex::default(),
             follower: None,
             lookup_command: None,
-        })
+        }
     }
 
     /// One that answers what it follows, to whom it looks up so.
@@ -73,10 +77,9 @@ impl Standby {
         lookup_command: Option<Vec<String>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            name: name.to_owned(),
-            state: Mutex::default(),
             follower: Some(follower),
             lookup_command,
+            ..Self::named(name)
         })
     }
 
@@ -98,10 +101,10 @@ impl Standby {
         let command = self.lookup_command.clone();
         let looked =
             tokio::task::spawn_blocking(move || directory::look_up(uid, command.as_deref()));
-        let user = match looked.await {
-            Ok(Ok(user)) => user,
-            // Only the uid is sure, and the leader says the rest.
-            Ok(Err(_)) | Err(_) => return Err(self.refusal()),
+        let looked = tokio::time::timeout(directory::PATIENCE, looked).await;
+        // Otherwise only the uid is sure, and the leader says the rest.
+        let Ok(Ok(Ok(user))) = looked else {
+            return Err(self.refusal());
         };
         let caller = Caller {
             gid,

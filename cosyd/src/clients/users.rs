@@ -66,7 +66,7 @@ impl Services {
             trusted: uid == Uid(0),
         };
         let work = self.pools.directory.run(who, work);
-        tokio::time::timeout(Duration::from_secs(10), work)
+        tokio::time::timeout(directory::PATIENCE, work)
             .await
             .map_err(|_| LookupFailure::Down)?
             .map_err(|_| LookupFailure::Down)?
