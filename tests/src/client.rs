@@ -33,6 +33,16 @@ pub fn new_key() -> RequestKey {
     RequestKey(key)
 }
 
+/// What the controller behind a socket says to a ping; one that stands still says nothing.
+pub fn pong(socket: &Path) -> Option<Reply> {
+    Client::impatient(socket).ok()?.ask(Request::Ping).ok()
+}
+
+/// Whether the controller behind a socket leads, and answers.
+pub fn leads(socket: &Path) -> bool {
+    matches!(pong(socket), Some(Reply::Pong { .. }))
+}
+
 impl Client {
     /// Connects.
     ///

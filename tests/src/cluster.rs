@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::daemon::{Daemon, keep_private};
 use crate::job::Row;
 use crate::run::{Output, run};
-use crate::{programs, system, wait};
+use crate::{client, programs, system, wait};
 use cosy_model::api::{JobFilter, JobRef, NodeInfo, Reply, Request, Submission};
 use cosy_model::{JobId, JobState};
 use cosy_proto::keys::KeyPair;
@@ -325,14 +325,9 @@ impl Cluster {
         if self.options.controllers.is_none() {
             return Client::connect(&self.socket()).ok();
         }
-        let leads = |socket: &PathBuf| {
-            // One that stands still answers nobody.
-            let mut client = Client::impatient(socket).ok()?;
-            let answer = client.ask(Request::Ping).ok()?;
-            matches!(answer, Reply::Pong { .. }).then_some(())?;
-            Client::connect(socket).ok()
-        };
-        self.sockets().iter().find_map(leads)
+        let sockets = self.sockets();
+        let leader = sockets.iter().find(|socket| client::leads(socket))?;
+        Client::connect(leader).ok()
     }
 
     /// Asks on a connection of its own.

@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod daemon;
 pub mod full_cluster;
 pub mod job;
+pub mod leading;
 pub mod memory_group;
 pub mod mpi;
 pub mod mpi_jobs;

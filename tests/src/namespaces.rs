@@ -19,6 +19,16 @@ pub const HERE: &str = "10.77.0.254";
 /// Puts this thread into namespaces of its own with those of `nodes` nodes beside it;
 /// false, and a sentence, where the machine does not allow that.
 pub fn enter_or_skip(nodes: usize) -> bool {
+    made_or_skip(&script(nodes))
+}
+
+/// What a script for [`made_or_skip`] begins with.
+pub(crate) const BEGINNING: &str = "set -e\nmount --make-rprivate /\nmkdir -p /run/netns\n\
+    mount -t tmpfs none /run/netns\nip link set lo up\n";
+
+/// Puts this thread into namespaces of its own and carries out a script there; false, and a sentence,
+/// where the machine does not allow that.
+pub(crate) fn made_or_skip(script: &str) -> bool {
     if !system::root_or_skip() {
         return false;
     }
@@ -26,7 +36,7 @@ pub fn enter_or_skip(nodes: usize) -> bool {
         system::skip(&format!("no namespaces here: {e}"));
         return false;
     }
-    let made = run::run(Command::new("sh").args(["-c", &script(nodes)]));
+    let made = run::run(Command::new("sh").args(["-c", script]));
     if made.code != 0 {
         system::skip(&format!("no network of its own here: {}", made.err.trim()));
         return false;
@@ -36,8 +46,7 @@ pub fn enter_or_skip(nodes: usize) -> bool {
 
 fn script(nodes: usize) -> String {
     let mut text = format!(
-        "set -e\nmount --make-rprivate /\nmkdir -p /run/netns\nmount -t tmpfs none /run/netns\n\
-         ip link set lo up\nip link add cosybr type bridge\nip addr add {HERE}/24 dev cosybr\n\
+        "{BEGINNING}ip link add cosybr type bridge\nip addr add {HERE}/24 dev cosybr\n\
          ip link set cosybr up\nprintf '127.0.0.1 localhost\\n' > /run/netns/hosts\n"
     );
     for n in 1..=nodes {

@@ -9,8 +9,7 @@
 //! Everything is inside namespaces that only this thread and its children are in: when
 //! they have gone, however that came, nothing is left.
 
-use crate::{run, system};
-use nix::sched::{CloneFlags, unshare};
+use crate::{namespaces, run};
 use std::fmt::Write as _;
 use std::process::Command;
 
@@ -26,26 +25,11 @@ pub enum Cut {
 /// Puts this thread into namespaces of its own with `hosts` hosts beside it, each of them in that many
 /// networks; false, and a sentence, where the machine does not allow that.
 pub fn enter_or_skip(hosts: usize, networks: usize) -> bool {
-    if !system::root_or_skip() {
-        return false;
-    }
-    if let Err(e) = unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS) {
-        system::skip(&format!("no namespaces here: {e}"));
-        return false;
-    }
-    let made = run::run(Command::new("sh").args(["-c", &script(hosts, networks)]));
-    if made.code != 0 {
-        system::skip(&format!("no network of its own here: {}", made.err.trim()));
-        return false;
-    }
-    true
+    namespaces::made_or_skip(&script(hosts, networks))
 }
 
 fn script(hosts: usize, networks: usize) -> String {
-    let mut text = String::from(
-        "set -e\nmount --make-rprivate /\nmkdir -p /run/netns\nmount -t tmpfs none /run/netns\n\
-         ip link set lo up\n",
-    );
+    let mut text = namespaces::BEGINNING.to_owned();
     for network in 1..=networks {
         let _ = writeln!(
             text,

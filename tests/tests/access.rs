@@ -353,15 +353,9 @@ impl Link {
                 memory: cosy_model::MiB(2048),
                 ..Default::default()
             },
-            gpu_types: Vec::new(),
-            devices: Vec::new(),
-            features: Vec::new(),
             boot_id: "b".into(),
             version: "0".into(),
-            only_uid: None,
-            listen: String::new(),
-            step_socket: String::new(),
-            machine: cosy_model::node::Machine::default(),
+            ..NodeSelf::default()
         });
         self.say(&NodeReport::Register {
             nodes: nodes.collect(),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_model::api::{ControllerRole, Reply, Request};
+use cosy_model::api::{Reply, Request};
 use cosy_model::{JobId, JobState, Refusal, RefusalCode};
 use cosy_postgres::Server;
 use cosy_tests::cluster::Controllers;
@@ -53,37 +53,6 @@ fn house_on(lease: &str, careless: bool) -> Option<House> {
 }
 
 impl House {
-    /// Roles by name, as the controller behind that socket tells them.
-    fn roles(&self, at: usize) -> Vec<(String, ControllerRole)> {
-        let socket = self.cluster.sockets()[at].clone();
-        let reply =
-            Client::impatient(&socket).and_then(|mut client| client.ask(Request::Controllers));
-        match reply {
-            Ok(Reply::Controllers(rows)) => {
-                rows.into_iter().map(|row| (row.name, row.role)).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Waits until that one leads and answers.
-    fn until_leads(&self, at: usize) {
-        let socket = self.cluster.sockets()[at].clone();
-        wait::until_true("that controller answers", || {
-            let pong = Client::impatient(&socket).and_then(|mut client| client.ask(Request::Ping));
-            matches!(pong, Ok(Reply::Pong { .. }))
-        });
-    }
-
-    /// Waits until that one stands by, as the leader says.
-    fn until_stands_by(&self, at: usize, leader: usize) {
-        let name = format!("c{}", at + 1);
-        wait::until_true("that controller stands by", || {
-            let roles = self.roles(leader);
-            roles.contains(&(name.clone(), ControllerRole::StandsBy))
-        });
-    }
-
     /// A job that runs until its file is there, and the file.
     fn held_job(&self) -> (JobId, PathBuf) {
         let go = self.cluster.work().join("go");
@@ -124,13 +93,13 @@ fn another_controller_goes_on() {
     // The command has the sockets of both, and finds who leads.
     let next = h.submits();
     assert!(waits.out.contains(&(next.0 - 1).to_string()), "{} {next}", waits.out);
-    h.until_leads(1);
+    h.cluster.until_leads(1);
     assert_eq!(h.cluster.until_end(next).state, JobState::Completed);
     assert_eq!(h.cluster.row(JobId(next.0 - 1)).state, JobState::Waiting);
     // The former leader comes again, and stands by.
     h.cluster.start_controller(0);
     h.cluster.cosyd.await_ready();
-    h.until_stands_by(0, 1);
+    h.cluster.until_stands_by(0, 1);
     let mut client = Client::connect(&first.0).unwrap();
     wait::until_true("it says who leads", || {
         let Ok(Reply::Refused(refusal)) = client.ask(Request::Ping) else {
@@ -145,12 +114,12 @@ fn another_controller_goes_on() {
 fn the_lead_is_handed_over() {
     let Some(h) = house("30s") else { return };
     let held = h.held_job();
-    h.until_stands_by(1, 0);
+    h.cluster.until_stands_by(1, 0);
     let refused = h.cluster.run(&["cadm", "takeover", "c3"]).expect(1);
     assert!(refused.err.contains("controller c3 does not stand by"), "{}", refused.err);
     h.cluster.run(&["cadm", "takeover"]).expect(0);
-    h.until_leads(1);
-    h.until_stands_by(0, 1);
+    h.cluster.until_leads(1);
+    h.cluster.until_stands_by(0, 1);
     let said = h.cluster.run(&["cadm", "ping"]).expect(0).out;
     assert!(said.contains("c2 leads") && said.contains("c1 stands by"), "{said}");
     let said = h.cluster.run(&["scontrol", "ping"]).expect(0).out;
@@ -158,7 +127,7 @@ fn the_lead_is_handed_over() {
     assert_eq!(h.cluster.until_end(h.submits()).state, JobState::Completed);
     // And back, to the one that is named.
     h.cluster.run(&["cadm", "takeover", "c1"]).expect(0);
-    h.until_leads(0);
+    h.cluster.until_leads(0);
     h.ends_once(held);
 }
 
@@ -166,9 +135,9 @@ fn the_lead_is_handed_over() {
 fn a_leader_that_was_frozen_begins_anew() {
     let Some(h) = house("2s") else { return };
     let held = h.held_job();
-    h.until_stands_by(1, 0);
+    h.cluster.until_stands_by(1, 0);
     h.cluster.cosyd.signal(Signal::SIGSTOP);
-    h.until_leads(1);
+    h.cluster.until_leads(1);
     // A command finds the one that stands still first, and goes on to the one that leads.
     let said = h.cluster.run(&["csub", "--", "sh", "-c", "exit 3"]);
     let (out, err) = (said.out.clone(), said.err.clone());
@@ -177,14 +146,8 @@ fn a_leader_that_was_frozen_begins_anew() {
     let next = JobId(out.trim().rsplit(' ').next().unwrap().parse().unwrap());
     assert_eq!(h.cluster.until_end(next).outcome(), (JobState::Failed, 3));
     h.cluster.cosyd.signal(Signal::SIGCONT);
-    // The word of the leader is not enough: what it heard before the other froze is young still.
-    wait::until_true("the former leader begins anew", || {
-        h.cluster
-            .cosyd
-            .log()
-            .contains("another controller leads: this one begins anew")
-    });
-    h.until_stands_by(0, 1);
+    h.cluster.until_begins_anew(0);
+    h.cluster.until_stands_by(0, 1);
     h.ends_once(held);
 }
 
@@ -264,7 +227,7 @@ fn who_stands_by_answers_whoever_accepts_an_old_answer() {
     // Nobody takes the lead meanwhile.
     let Some(mut h) = house("60s") else { return };
     let held = h.held_job();
-    h.until_stands_by(1, 0);
+    h.cluster.until_stands_by(1, 0);
     let waits = h.cluster.run(&["csub", "-H", "--", "true"]).expect(0).out;
     let waits = waits.trim().rsplit(' ').next().unwrap();
     let said = h.cluster.run(&["cstat", "--stale-ok", "-A"]).expect(0);
@@ -304,7 +267,7 @@ fn who_stands_by_answers_whoever_accepts_an_old_answer() {
         assert!(matches!(&answer, Reply::Refused(why) if refused(why)), "{answer:?}");
     }
     h.server.sql("UPDATE leader SET released = true").unwrap();
-    h.until_leads(1);
+    h.cluster.until_leads(1);
     h.ends_once(held);
 }
 
@@ -331,7 +294,7 @@ fn what_a_server_keeps_decides_whether_a_controller_starts() {
 fn a_later_release_has_changed_the_tables() {
     let Some(mut h) = house("2s") else { return };
     let held = h.held_job();
-    h.until_stands_by(1, 0);
+    h.cluster.until_stands_by(1, 0);
     let sql = |text: &str| h.server.sql(text).unwrap();
     sql("UPDATE schema_version SET version = version + 1");
     let leads = "SELECT epoch, holder FROM leader";
@@ -348,7 +311,7 @@ fn a_later_release_has_changed_the_tables() {
     assert!(said.contains(why), "{said}");
     assert_eq!(sql(leads), before);
     sql("UPDATE schema_version SET version = version - 1");
-    h.until_leads(1);
+    h.cluster.until_leads(1);
     h.ends_once(held);
 }
 
@@ -370,7 +333,7 @@ fn the_tables_are_changed_when_the_leader_has_ended() {
     assert_eq!(h.cluster.until_end(h.submits()).state, JobState::Completed);
     h.cluster.cosyd.signal(Signal::SIGTERM);
     assert!(h.cluster.cosyd.await_end().success());
-    h.until_leads(1);
+    h.cluster.until_leads(1);
     assert_eq!(h.server.sql("SELECT count(*) FROM copying").unwrap(), "0");
     h.ends_once(held);
 }

@@ -11,12 +11,12 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_client::{Caller, RetryPolicy};
-use cosy_model::api::{ControllerRole, Reply, Request};
+use cosy_model::api::Request;
 use cosy_model::{JobId, JobState};
 use cosy_postgres::Server;
 use cosy_tests::cluster::Controllers;
 use cosy_tests::networks::{self, Cut};
-use cosy_tests::{Client, Cluster, Options, script, system, wait};
+use cosy_tests::{Cluster, Options, script, system, wait};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::path::PathBuf;
@@ -113,36 +113,13 @@ fn lab() -> Option<Lab> {
         servers,
         _folder: folder,
     };
-    lab.until_roles(0, 1);
+    lab.cluster.until_leads(0);
+    lab.cluster.until_stands_by(1, 0);
     lab.held = (1..=NODES).map(|node| (lab.held_job(node), node)).collect();
     Some(lab)
 }
 
 impl Lab {
-    fn until_leads(&self, at: usize) {
-        let socket = self.cluster.sockets()[at].clone();
-        wait::until_true("that controller answers", || {
-            let pong = Client::impatient(&socket).and_then(|mut client| client.ask(Request::Ping));
-            matches!(pong, Ok(Reply::Pong { .. }))
-        });
-    }
-
-    /// Waits until one leads and says that the other one stands by, of which it has just heard.
-    fn until_roles(&self, leader: usize, standby: usize) {
-        self.until_leads(leader);
-        let name = format!("c{}", standby + 1);
-        wait::until_true("the other one stands by", || {
-            let socket = &self.cluster.sockets()[leader];
-            let mut client = Client::impatient(socket).unwrap();
-            let Ok(Reply::Controllers(rows)) = client.ask(Request::Controllers) else {
-                return false;
-            };
-            rows.iter().any(|row| {
-                row.name == name && row.role == ControllerRole::StandsBy && row.is_heard()
-            })
-        });
-    }
-
     fn go(&self) -> PathBuf {
         self.cluster.work().join("go")
     }
@@ -216,20 +193,6 @@ impl Lab {
             }
         });
     }
-
-    fn log_of(&self, at: usize) -> String {
-        match at {
-            0 => self.cluster.cosyd.log(),
-            further => self.cluster.others[further - 1].log(),
-        }
-    }
-
-    fn until_begins_anew(&self, at: usize) {
-        wait::until_true("the former leader begins anew", || {
-            self.log_of(at)
-                .contains("another controller leads: this one begins anew")
-        });
-    }
 }
 
 fn a_leader_vanishes(how: Cut) {
@@ -239,18 +202,19 @@ fn a_leader_vanishes(how: Cut) {
         .for_each(|network| networks::cut(1, *network, how));
     let cut = Instant::now();
     lab.until_answered(&format!("the leader's host has vanished ({how:?})"));
-    lab.until_leads(1);
+    lab.cluster.until_leads(1);
     lab.runs_on(1..=NODES);
     // Its connections are older than what any of them bears.
     std::thread::sleep(LONG.saturating_sub(cut.elapsed()));
     EVERYTHING
         .iter()
         .for_each(|network| networks::mend(1, *network, how));
-    lab.until_begins_anew(0);
-    lab.until_roles(1, 0);
+    lab.cluster.until_begins_anew(0);
+    lab.cluster.until_leads(1);
+    lab.cluster.until_stands_by(0, 1);
     // It is as good as before.
     lab.cluster.run(&["cadm", "takeover", "c1"]).expect(0);
-    lab.until_leads(0);
+    lab.cluster.until_leads(0);
     lab.runs_on(1..=NODES);
     lab.end();
 }
@@ -272,12 +236,13 @@ fn the_leader_is_cut_from_its_database() {
     both.iter()
         .for_each(|network| networks::cut(1, *network, Cut::Silence));
     lab.until_answered("the leader's database has vanished");
-    lab.until_leads(1);
+    lab.cluster.until_leads(1);
     lab.runs_on(1..=NODES);
     both.iter()
         .for_each(|network| networks::mend(1, *network, Cut::Silence));
-    lab.until_begins_anew(0);
-    lab.until_roles(1, 0);
+    lab.cluster.until_begins_anew(0);
+    lab.cluster.until_leads(1);
+    lab.cluster.until_stands_by(0, 1);
     lab.end();
 }
 
@@ -288,7 +253,7 @@ fn a_leader_without_its_database_can_be_stopped() {
     EVERYTHING
         .iter()
         .for_each(|network| networks::cut(1, *network, Cut::Silence));
-    lab.until_leads(1);
+    lab.cluster.until_leads(1);
     lab.cluster.cosyd.signal(Signal::SIGTERM);
     assert!(lab.cluster.cosyd.await_end().success());
     lab.runs_on(1..=NODES);
@@ -301,14 +266,15 @@ fn the_leader_is_cut_from_half_of_its_nodes() {
     networks::cut(1, FIRST_NODES, Cut::Silence);
     // It leads on, as it must: with the other half.
     lab.runs_on(NODES / 2 + 1..=NODES);
-    lab.until_leads(0);
+    lab.cluster.until_leads(0);
     // The other controller reaches all.
     lab.cluster.run(&["cadm", "takeover"]).expect(0);
     lab.until_answered("half of the nodes have vanished, and the lead is handed over");
-    lab.until_leads(1);
+    lab.cluster.until_leads(1);
     lab.runs_on(1..=NODES);
     networks::mend(1, FIRST_NODES, Cut::Silence);
-    lab.until_roles(1, 0);
+    lab.cluster.until_leads(1);
+    lab.cluster.until_stands_by(0, 1);
     lab.end();
 }
 
@@ -330,7 +296,7 @@ fn the_host_of_the_database_vanishes() {
     // While that host is away, others take over as fast as ever.
     lab.cluster.cosyd.kill();
     lab.until_answered("and the leader was killed");
-    lab.until_leads(1);
+    lab.cluster.until_leads(1);
     lab.runs_on(1..=NODES);
     lab.end();
 }
@@ -348,10 +314,11 @@ fn a_standby_vanishes() {
     EVERYTHING
         .iter()
         .for_each(|network| networks::mend(2, *network, Cut::Silence));
-    lab.until_roles(0, 1);
+    lab.cluster.until_leads(0);
+    lab.cluster.until_stands_by(1, 0);
     // It has missed nothing.
     lab.cluster.run(&["cadm", "takeover"]).expect(0);
-    lab.until_leads(1);
+    lab.cluster.until_leads(1);
     lab.runs_on(1..=NODES);
     lab.end();
 }

@@ -8,7 +8,7 @@ use cosy_control::{
 };
 use cosy_model::api::{Request, Submission};
 use cosy_model::job::ResourceRequest;
-use cosy_model::node::{AllocationKey, Machine, NodeReport, NodeSelf};
+use cosy_model::node::{AllocationKey, NodeReport, NodeSelf};
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::{
     Amounts, End, EndCause, Gid, Group, JobSpec, MiB, NodeSpec, OsText, Program, QueueSpec, Span,
@@ -74,15 +74,7 @@ impl Site {
         let itself = NodeSelf {
             name: NODE.to_owned(),
             amounts: amounts(),
-            gpu_types: Vec::new(),
-            devices: Vec::new(),
-            features: Vec::new(),
-            boot_id: String::new(),
-            version: String::new(),
-            only_uid: None,
-            listen: String::new(),
-            step_socket: String::new(),
-            machine: Machine::default(),
+            ..NodeSelf::default()
         };
         self.reports(NodeReport::Register {
             nodes: vec![itself],

@@ -7,7 +7,7 @@ mod world;
 
 use cosy_control::{Event, LinkHello, LinkId};
 use cosy_model::api::{NodeAction, Reply, Request};
-use cosy_model::node::{Machine, NodeReport, NodeSelf};
+use cosy_model::node::{NodeReport, NodeSelf};
 use cosy_model::*;
 use world::*;
 
@@ -111,15 +111,11 @@ fn register(world: &mut World, n: usize, cores: u32, features: &[&str]) {
             memory: MiB(16_000),
             ..Amounts::default()
         },
-        gpu_types: Vec::new(),
-        devices: Vec::new(),
         features: features.iter().map(|f| (*f).to_owned()).collect(),
         boot_id: "1".into(),
         version: "t".into(),
-        only_uid: None,
         listen: ":7818".into(),
-        step_socket: String::new(),
-        machine: Machine::default(),
+        ..NodeSelf::default()
     };
     let now = world.now;
     world.controller.handle(

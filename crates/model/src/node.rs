@@ -383,7 +383,7 @@ pub struct Figures {
 }
 
 /// A node as its daemon describes it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeSelf {
     /// Name as in the configuration.
     pub name: String,

@@ -12,7 +12,7 @@ use cosy_model::api::{Reply, Request};
 use cosy_postgres::Server;
 use cosy_tests::bench::{arguments, cpu_secs, round, spread};
 use cosy_tests::cluster::Controllers;
-use cosy_tests::{Client, Cluster, Options, command, wait};
+use cosy_tests::{Client, Cluster, Options, client, command, wait};
 use std::process::{Command, exit};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -267,12 +267,7 @@ fn takeovers(pair: &Pair, settings: &Settings) -> Result<(), String> {
                 Instant::now()
             };
             // Only the other one, so that no answer of the former leader counts.
-            wait::until_true("the other one answers", || {
-                let other = &sockets[1 - leader];
-                let pong =
-                    Client::impatient(other).and_then(|mut client| client.ask(Request::Ping));
-                matches!(pong, Ok(Reply::Pong { .. }))
-            });
+            cluster.until_leads(1 - leader);
             took.push(begun.elapsed().as_secs_f64() * 1000.0);
             until_answered(&mut caller, begun)?;
             if !planned {
@@ -292,14 +287,9 @@ fn takeovers(pair: &Pair, settings: &Settings) -> Result<(), String> {
 }
 
 fn leader(cluster: &Cluster) -> Result<usize, String> {
-    let pongs = |socket: &std::path::PathBuf| {
-        let pong = Client::impatient(socket).and_then(|mut client| client.ask(Request::Ping));
-        matches!(pong, Ok(Reply::Pong { .. }))
-    };
-    cluster
-        .sockets()
-        .iter()
-        .position(pongs)
+    let mut sockets = cluster.sockets().into_iter();
+    sockets
+        .position(|socket| client::leads(&socket))
         .ok_or_else(|| "nobody leads".to_owned())
 }
 

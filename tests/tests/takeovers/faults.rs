@@ -59,14 +59,14 @@ impl House {
             Fault::Kill => self.killed(leader),
             Fault::Freeze => {
                 self.cluster.controller(leader).signal(Signal::SIGSTOP);
-                self.until_leads(other);
+                self.cluster.until_leads(other);
                 // It thaws while the other one works.
                 pause(1500);
                 self.cluster.controller(leader).signal(Signal::SIGCONT);
             }
             Fault::CutFromDatabase => {
                 self.to_databases[leader].iter().for_each(Proxy::cut);
-                self.until_leads(other);
+                self.cluster.until_leads(other);
                 pause(1000);
                 self.to_databases[leader].iter().for_each(Proxy::mend);
             }
@@ -76,7 +76,7 @@ impl House {
                 // Half of the nodes do not hear the next one for a while.
                 self.half(other).for_each(Proxy::cut);
                 self.cluster.controller(leader).kill();
-                self.until_leads(other);
+                self.cluster.until_leads(other);
                 pause(2000);
                 self.half(other).for_each(Proxy::mend);
                 self.cluster.start_controller(leader);
@@ -96,7 +96,7 @@ impl House {
                 self.cluster.controller(leader).kill();
                 self.databases.fail_over();
                 self.link();
-                self.until_leads(other);
+                self.cluster.until_leads(other);
                 self.cluster.start_controller(leader);
             }
         }
@@ -112,13 +112,13 @@ impl House {
 
     fn killed(&mut self, leader: usize) {
         self.cluster.controller(leader).kill();
-        self.until_leads(1 - leader);
+        self.cluster.until_leads(1 - leader);
         self.cluster.start_controller(leader);
     }
 
     fn handed_over(&self, other: usize) {
         self.cluster.run(&["cadm", "takeover"]).expect(0);
-        self.until_leads(other);
+        self.cluster.until_leads(other);
     }
 
     fn late_words(&mut self, leader: usize, frozen: bool) {
@@ -132,7 +132,7 @@ impl House {
         wait::until_true("the other one takes the lead", || self.databases.epoch() > before);
         self.to_databases[leader].iter().for_each(Proxy::mend);
         if frozen {
-            self.until_leads(1 - leader);
+            self.cluster.until_leads(1 - leader);
             self.cluster.controller(leader).signal(Signal::SIGCONT);
         }
     }
@@ -144,7 +144,7 @@ impl House {
         }
         sleep(Duration::from_millis(300));
         self.cluster.controller(leader).signal(Signal::SIGSTOP);
-        self.until_leads(1 - leader);
+        self.cluster.until_leads(1 - leader);
         for ways in &self.to_controllers {
             ways[leader].mend();
         }

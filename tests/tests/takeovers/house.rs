@@ -2,10 +2,10 @@
 
 use crate::databases::{Databases, WHOSE};
 use cosy_model::RefusalCode;
-use cosy_model::api::{Reply, Request};
+use cosy_model::api::Reply;
 use cosy_tests::cluster::Controllers;
 use cosy_tests::proxy::{Proxy, Target};
-use cosy_tests::{Client, Cluster, Options, people, system, wait};
+use cosy_tests::{Cluster, Options, client, people, system, wait};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
@@ -125,20 +125,12 @@ impl House {
 
     /// Waits until a controller leads and answers; which one (counted from 0).
     pub fn leader(&self) -> usize {
-        wait::until("a controller leads", || (0..CONTROLLERS).find(|at| self.leads(*at)))
-    }
-
-    fn leads(&self, at: usize) -> bool {
-        matches!(self.pong(at), Some(Reply::Pong { .. }))
-    }
-
-    fn pong(&self, at: usize) -> Option<Reply> {
-        let socket = &self.cluster.sockets()[at];
-        Client::impatient(socket).ok()?.ask(Request::Ping).ok()
-    }
-
-    pub fn until_leads(&self, at: usize) {
-        wait::until_true("the other one leads", || self.leads(at));
+        wait::until("a controller leads", || {
+            self.cluster
+                .sockets()
+                .iter()
+                .position(|socket| client::leads(socket))
+        })
     }
 
     /// Waits until one leads and the others stand by.
@@ -147,7 +139,12 @@ impl House {
             self.cluster.controller(at).await_ready();
         }
         wait::until_true("one leads and one stands by", || {
-            let answers: Vec<Reply> = (0..CONTROLLERS).filter_map(|at| self.pong(at)).collect();
+            let answers: Vec<Reply> = self
+                .cluster
+                .sockets()
+                .iter()
+                .filter_map(|socket| client::pong(socket))
+                .collect();
             let leads = |reply: &&Reply| matches!(reply, Reply::Pong { .. });
             let stands_by = |reply: &&Reply| matches!(reply, Reply::Refused(r) if r.code == RefusalCode::Standby);
             answers.iter().filter(leads).count() == 1

@@ -249,15 +249,7 @@ impl<'a> ControllerReplay<'a> {
             let itself = NodeSelf {
                 name: name(node),
                 amounts: amounts(self.setup.machine),
-                gpu_types: Vec::new(),
-                devices: Vec::new(),
-                features: Vec::new(),
-                boot_id: String::new(),
-                version: String::new(),
-                only_uid: None,
-                listen: String::new(),
-                step_socket: String::new(),
-                machine: cosy_model::node::Machine::default(),
+                ..NodeSelf::default()
             };
             let register = NodeReport::Register {
                 nodes: vec![itself],
