@@ -3,9 +3,9 @@
 //!
 //! Submissions of waiting jobs over the protocol, from one client and from four, on SQLite and on
 //! PostgreSQL with a second server that it waits for, in turn; beside them `pgbench` with one row
-//! committed at a time, the floor of any answer that is on two servers. Then takeovers with a long queue:
-//! the time from the leader's end (killed, or told to hand over) to the first answer of the other, as a
-//! command that knows both finds it. What fails ends the benchmark.
+//! committed at a time, the floor of any answer that is on two servers. Then takeovers with a long queue
+//! of jobs that each wait for all nodes: the time from the leader's end (killed, or told to hand over) to
+//! the first answer of the other, as a command that knows both finds it. What fails ends the benchmark.
 
 use cosy_client::{Caller, RetryPolicy};
 use cosy_model::api::{Reply, Request};
@@ -16,6 +16,9 @@ use cosy_tests::{Client, Cluster, Options, client, command, wait};
 use std::process::{Command, exit};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// Nodes of each cluster, which are made up.
+const NODES: u32 = 100;
 
 struct Settings {
     rounds: usize,
@@ -130,7 +133,7 @@ impl Pair {
 
 fn options(controllers: Option<Controllers>) -> Options {
     Options {
-        virtual_nodes: 100,
+        virtual_nodes: NODES,
         cores: 1,
         controllers,
         queues: Some("[[queue]]\nname = \"main\"\ndefault = true\n".into()),
@@ -294,8 +297,10 @@ fn leader(cluster: &Cluster) -> Result<usize, String> {
 }
 
 fn fill(cluster: &Cluster, jobs: usize) -> Result<(), String> {
+    // The first one has all nodes; the others wait for them.
     let mut job = command(&cluster.work(), &["true"]);
-    job.spec.hold = true;
+    job.spec.request.nodes = Some(NODES);
+    job.spec.environment = "COSY_VIRTUAL_SECONDS=1000000".into();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|part| {
