@@ -4,7 +4,7 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{Cursor, JobField, JobFilter, Reply, Request, Table};
+use cosy_model::api::{Cursor, JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::*;
 use world::*;
 
@@ -219,6 +219,43 @@ fn what_commands_of_one_user_wait_for_has_a_most() {
         panic!("not refused");
     };
     assert!(refusal.message.contains("wait for 1000000 jobs"), "{refusal}");
+}
+
+/// A job that lives when live jobs are looked at and has ended when ended ones are is told once.
+#[test]
+fn a_job_that_ends_while_the_list_is_made_is_in_it_once() {
+    for (fold, want) in [(false, 3), (true, 1)] {
+        let mut world = World::new(config(2, 2));
+        let array = world.try_submit(held(), Some("1-3")).expect("an array");
+        let request = list(ids(&[array]), &[JobField::Id, JobField::State], fold);
+        let listing = asked(&mut world, request);
+        // Live jobs are looked at by now, ended ones are not all.
+        assert!(world.controller.is_listing());
+        let last = JobRef {
+            job: JobId(array),
+            task: Some(3),
+        };
+        let filter = JobFilter {
+            ids: vec![last],
+            ..JobFilter::default()
+        };
+        asked(&mut world, cancels(filter));
+        let mut rows = None;
+        while rows.is_none() {
+            for effect in world.controller.settle(world.now).effects {
+                if let Effect::Reply { client, reply } = effect
+                    && client == listing
+                {
+                    rows = Some(table(reply).rows);
+                }
+            }
+        }
+        assert_eq!(rows, Some(want), "{fold}");
+        let after = list(ids(&[array]), &[JobField::State], false);
+        let after = table(world.ask_as(root(), None, after));
+        let states = (0..after.rows).map(|row| after.text(row, JobField::State));
+        assert_eq!(states.filter(|state| *state == "cancelled").count(), 1);
+    }
 }
 
 /// Plain jobs, arrays and tasks that differ from the others, in turn: pages tell what one list would.

@@ -20,7 +20,7 @@ use crate::machine::nodes::NodeList;
 use crate::reservations::ReservationList;
 use crate::workflows::FlowList;
 use cosy_model::api::{Cursor, JobField, JobFilter, JobRef};
-use cosy_model::{JobId, Refusal, RefusalCode, limits};
+use cosy_model::{JobId, Refusal, RefusalCode, Time, limits};
 use cosy_sched::OrderKey;
 use cosy_view::list::JobRows;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -121,6 +121,8 @@ impl List {
 pub(crate) struct Listing {
     client: ClientId,
     caller: Box<Caller>,
+    /// When it was begun.
+    begun: Time,
     named: Option<Ids>,
     /// Which; without the ids.
     filter: JobFilter,
@@ -139,6 +141,8 @@ pub(crate) struct Listing {
     /// By array, what its tasks ask for, and whether they are held.
     folds: BTreeMap<(JobId, u32, bool), Fold>,
     ended: Vec<JobId>,
+    /// Of them, those that ended while the list was made: they may be among the live ones too.
+    just_ended: BTreeSet<JobId>,
     entries: VecDeque<Entry>,
     rows: JobRows,
     /// Where the last row stands.
@@ -235,8 +239,37 @@ impl Listing {
         self.stage = Stage::Ranking(place);
     }
 
+    /// An ended job is listed.
+    fn found_ended(&mut self, id: JobId, ended_at: Time) {
+        self.ended.push(id);
+        if ended_at >= self.begun {
+            self.just_ended.insert(id);
+        }
+    }
+
+    /// Forgets of ended jobs those that were live when they were looked at: each has one row.
+    fn leave_out_twice_found(&mut self) {
+        let just_ended = std::mem::take(&mut self.just_ended);
+        if just_ended.is_empty() {
+            return;
+        }
+        let alone = self.live.iter().map(|(_, id)| id);
+        let folded = self
+            .folds
+            .values()
+            .flat_map(|fold| &fold.tasks)
+            .map(|(_, id)| id);
+        let twice: BTreeSet<JobId> = alone
+            .chain(folded)
+            .filter(|id| just_ended.contains(id))
+            .copied()
+            .collect();
+        self.ended.retain(|id| !twice.contains(id));
+    }
+
     /// All that is to become rows, in order; from the place on where this answer begins.
     fn sort(&mut self) {
+        self.leave_out_twice_found();
         let after = self.after();
         let told = |rank: JobId| after.is_some_and(|c| c.part > 0 || rank.0 <= c.at);
         let live = std::mem::take(&mut self.live).into_iter();

@@ -49,7 +49,7 @@ pub(crate) fn list_nodes(rooms: &mut Rooms, turn: &mut Turn, client: ClientId) -
 
 /// Begins a list, with its first piece; `None` when it is answered later.
 pub(crate) fn list(rooms: &mut Rooms, turn: &mut Turn, asked: ListRequest) -> Option<Reply> {
-    let list = List::Jobs(Box::new(listing(asked)));
+    let list = List::Jobs(Box::new(listing(asked, turn.now())));
     begin_list(rooms, turn, list)
 }
 

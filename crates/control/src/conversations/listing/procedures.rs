@@ -94,12 +94,13 @@ pub(crate) fn list_next(rooms: &mut Rooms, turn: &mut Turn) {
     }
 }
 
-pub(crate) fn listing(mut asked: ListRequest) -> Listing {
+pub(crate) fn listing(mut asked: ListRequest, now: Time) -> Listing {
     let refs = std::mem::take(&mut asked.filter.ids);
     let rows = JobRows::new(&asked.fields);
     Listing {
         client: asked.client,
         caller: asked.caller,
+        begun: now,
         named: (!refs.is_empty()).then(|| Ids {
             names: Names::of(refs.into()),
             ..Ids::default()
@@ -115,6 +116,7 @@ pub(crate) fn listing(mut asked: ListRequest) -> Listing {
         live: Vec::new(),
         folds: BTreeMap::new(),
         ended: Vec::new(),
+        just_ended: BTreeSet::new(),
         entries: VecDeque::new(),
         rows,
         at: None,
@@ -311,11 +313,15 @@ fn look_at_ended(
                 |e: &&Ended| may_see(config, caller, &e.submitted) && sieve.passes_state(e.state);
             let piece = named.ids.iter().skip(at).take(*left);
             let ended = piece.filter_map(|id| jobs.ended(*id)).filter(wanted);
-            listing.ended.extend(ended.map(|e| e.row.id));
+            let ended: Vec<(JobId, Time)> = ended.map(|e| (e.row.id, e.at)).collect();
             let next = at + *left;
+            let over = next >= named.ids.len();
+            for (id, at) in ended {
+                listing.found_ended(id, at);
+            }
             listing.stage = Stage::Ended(next, after);
             *left = 0;
-            next >= named.ids.len()
+            over
         }
         None => {
             let range = (Bound::Excluded(after), Bound::Unbounded);
@@ -323,7 +329,7 @@ fn look_at_ended(
             let before = *left;
             for (id, ended) in jobs.ended_between(range).take(before) {
                 if lists_ended(config, listing, sieve, ended) {
-                    listing.ended.push(id);
+                    listing.found_ended(id, ended.at);
                 }
                 last = id;
                 *left -= 1;
