@@ -545,12 +545,11 @@ fn write_job(t: &Connection, row: &JobRow) -> sql::Result<()> {
              ON CONFLICT (day) DO UPDATE SET least_id = excluded.least_id
              WHERE excluded.least_id < end_days.least_id",
         )?
-        .execute(params![end.end.0, row.id.0])?;
+        .run(params![end.end.0, row.id.0])?;
     }
     t.prepare_cached(
         "INSERT INTO jobs (id, base, state, start, ended, row, body)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO UPDATE SET base = excluded.base, state = excluded.state, start = excluded.start, ended = excluded.ended, row = excluded.row, body = excluded.body",
     )?
-    .execute(row_and_columns)
-    .map(drop)
+    .run(row_and_columns)
 }

@@ -344,7 +344,7 @@ pub(super) fn write_run(t: &Connection, row: &JobRow) -> sql::Result<()> {
         "INSERT INTO runs (id, attempt, base, state, start, ended, row)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id, attempt) DO UPDATE SET base = excluded.base, state = excluded.state, start = excluded.start, ended = excluded.ended, row = excluded.row",
     )?
-    .execute(params![
+    .run(params![
         row.id.0,
         row.attempt.0,
         row.base.0,

@@ -242,12 +242,18 @@ impl Store {
         let bodies = bodies.iter().map(|(_, body)| &*body.spec);
         let specs = submissions.iter().map(|s| &*s.spec).chain(bodies);
         let specs = specs.chain(changed);
-        let (mut facts, mut outcomes) = (Vec::new(), Outcomes::new(self));
-        for d in specs.flat_map(|s| &s.dependencies) {
-            let target = JobRef {
+        let live: BTreeSet<JobId> = submissions.iter().map(|s| s.base).collect();
+        let targets: BTreeSet<JobRef> = specs
+            .flat_map(|s| &s.dependencies)
+            // The whole of a submission that lives is not over.
+            .filter(|d| d.task.is_some() || !live.contains(&d.job))
+            .map(|d| JobRef {
                 job: d.job,
                 task: d.task,
-            };
+            })
+            .collect();
+        let (mut facts, mut outcomes) = (Vec::new(), Outcomes::new(self));
+        for target in targets {
             match outcomes.of(target) {
                 Ok(old) => facts.extend(old.ok.map(|ok| (target, ok))),
                 // What cannot be read is not known.

@@ -26,6 +26,5 @@ pub(super) fn write(
     }
     transaction
         .prepare_cached("INSERT INTO own_queues (name, row) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET row = excluded.row")?
-        .execute(params![name, encode(row)?])?;
-    Ok(())
+        .run(params![name, encode(row)?])
 }

@@ -4,7 +4,7 @@
 //! report that came again with more behind it takes the place of the shorter one.
 
 use super::history::{Continuation, HistoryQuery};
-use super::sql::{self, Connection, params};
+use super::sql::{self, Connection, ToParam, params};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{JobRow, StepBatch, StepUse};
 use cosy_model::api::{JobFilter, JobRef, StepCursor, StepRow};
@@ -28,6 +28,28 @@ pub(super) const EXITS: &str = "
     ALTER TABLE steps ADD COLUMN signal INTEGER NOT NULL DEFAULT 0;
 ";
 
+/// Jobs whose steps are summed up with one question.
+const SUMMED: usize = 200;
+
+/// Of which attempt, and what its steps have used.
+fn step_use(r: &sql::Row<'_>) -> sql::Result<(AttemptKey, StepUse)> {
+    let key = AttemptKey {
+        job: JobId(r.get(0)?),
+        attempt: Attempt(r.get(1)?),
+    };
+    let exit: i64 = r.get(6)?;
+    let part = |n: i64| i32::try_from(n).unwrap_or(0);
+    let used = StepUse {
+        exit_code: part(exit / 256),
+        signal: part(exit % 256),
+        count: r.get(2)?,
+        user_cpu_us: r.get(3)?,
+        system_cpu_us: r.get(4)?,
+        peak_memory_bytes: r.get(5)?,
+    };
+    Ok((key, used))
+}
+
 impl Store {
     /// What the steps of attempts that hold nodes have used.
     pub(super) fn load_steps(
@@ -35,37 +57,34 @@ impl Store {
         jobs: &[JobRow],
     ) -> Result<Vec<(AttemptKey, StepUse)>, StoreError> {
         let running = jobs.iter().filter(|j| j.run.is_some() && j.end.is_none());
+        let keys: Vec<AttemptKey> = running.map(JobRow::key).collect();
+        let numbers: Vec<String> = (1..=SUMMED).map(|n| format!("?{n}")).collect();
+        let query = format!(
+            "SELECT job, attempt, MAX(before + count), CAST(SUM(user_us) AS BIGINT),
+                    CAST(SUM(system_us) AS BIGINT), MAX(peak), MAX(exit_code * 256 + signal)
+             FROM steps WHERE job IN ({}) GROUP BY job, attempt",
+            numbers.join(",")
+        );
         let mut all = Vec::new();
-        for key in running.map(JobRow::key) {
-            let used = self.step_use(key)?;
-            if used.count > 0 {
-                all.push((key, used));
-            }
+        for some in keys.chunks(SUMMED) {
+            let attempts: BTreeMap<JobId, Attempt> =
+                some.iter().map(|key| (key.job, key.attempt)).collect();
+            // The same statement for fewer: the first is named again.
+            let mut ids: Vec<u64> = some.iter().map(|key| key.job.0).collect();
+            ids.resize(SUMMED, some.first().map_or(0, |key| key.job.0));
+            let values: Vec<&dyn ToParam> = ids.iter().map(|id| id as &dyn ToParam).collect();
+            let found: Vec<(AttemptKey, StepUse)> = self.sql(|c| {
+                c.prepare_cached(&query)?
+                    .query_map(&values[..], step_use)?
+                    .collect()
+            })?;
+            all.extend(
+                found
+                    .into_iter()
+                    .filter(|(key, _)| attempts.get(&key.job) == Some(&key.attempt)),
+            );
         }
         Ok(all)
-    }
-
-    fn step_use(&self, key: AttemptKey) -> Result<StepUse, StoreError> {
-        self.sql(|c| {
-            c.prepare_cached(
-                "SELECT COALESCE(MAX(before + count), 0), CAST(COALESCE(SUM(user_us), 0) AS BIGINT),
-                        CAST(COALESCE(SUM(system_us), 0) AS BIGINT), COALESCE(MAX(peak), 0),
-                        COALESCE(MAX(exit_code * 256 + signal), 0)
-                 FROM steps WHERE job = ?1 AND attempt = ?2",
-            )?
-            .query_row(params![key.job.0, key.attempt.0], |r| {
-                let exit: i64 = r.get(4)?;
-                let part = |n: i64| i32::try_from(n).unwrap_or(0);
-                Ok(StepUse {
-                    exit_code: part(exit / 256),
-                    signal: part(exit % 256),
-                    count: r.get(0)?,
-                    user_cpu_us: r.get(1)?,
-                    system_cpu_us: r.get(2)?,
-                    peak_memory_bytes: r.get(3)?,
-                })
-            })
-        })
     }
 
     /// Ended steps of jobs, by job, attempt and number, and where the rest is: a page begins with

@@ -6,6 +6,7 @@ use super::outcomes::{LookUp, Outcomes};
 use super::schema::schema;
 use super::sql::params;
 use super::steps::{AnswerBounds, StepReading};
+use super::whole_tests::{plain_submission, submitted};
 use super::{Location, MIGRATIONS, Payload, Store, decode, encode, server_tests as server};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{Due, Occasion, TriggerRow};
@@ -22,7 +23,7 @@ use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{Amounts, FlowId, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
 use cosy_model::{Attempt, End, EndCause, JobState, NodeState, OsText, limits};
-use cosy_model::{JobSpec, LicenseUse, NodeId, NodeShare, Program};
+use cosy_model::{Dependency, DependencyKind, JobSpec, LicenseUse, NodeId, NodeShare, Program};
 use cosy_model::{TriggerEvent, TriggerId, TriggerSpec, TriggerTarget};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -729,6 +730,75 @@ fn each_step_is_there_once_by_job_attempt_and_number_in(new: New) {
     assert_eq!(used.len(), 2);
 }
 
+#[test]
+fn steps_of_many_running_jobs_are_summed_up() {
+    steps_of_many_running_jobs_are_summed_up_in(Bench::new);
+}
+
+fn steps_of_many_running_jobs_are_summed_up_in(new: New) {
+    const JOBS: u64 = 450;
+    let mut records = Vec::new();
+    for job in 1..=JOBS {
+        records.extend(running(job, 1000, None));
+        // Of each third job nothing, of each second one an earlier attempt too.
+        if job % 3 > 0 {
+            records.push(steps(key(job, 2), 0, job % 7 + 1));
+        }
+        if job % 2 > 0 {
+            records.push(steps(key(job, 1), 0, 9));
+        }
+    }
+    let used = whole(&new().saved(&records)).steps;
+    let counts: BTreeMap<AttemptKey, u64> = used
+        .into_iter()
+        .map(|(key, used)| (key, used.count))
+        .collect();
+    let with_steps = (1..=JOBS).filter(|job| job % 3 > 0);
+    let want: BTreeMap<AttemptKey, u64> =
+        with_steps.map(|job| (key(job, 2), job % 7 + 1)).collect();
+    assert_eq!(counts, want);
+}
+
+/// How jobs ended on which live ones depend is known, of each once; what lives is not over.
+#[test]
+fn what_live_jobs_depend_on_is_known() {
+    what_live_jobs_depend_on_is_known_in(Bench::new);
+}
+
+fn what_live_jobs_depend_on_is_known_in(new: New) {
+    let over = |base: u64, state: JobState| {
+        let [submitted, _] = <[Record; 2]>::try_from(running(base, 1000, None)).unwrap();
+        let row = Record::Job(Box::new(JobRow {
+            state,
+            end: Some(End::never_ran(EndCause::Exited, Time(9))),
+            ..JobRow::waiting(JobId(base), JobId(base), None)
+        }));
+        [submitted, row, Record::SubmissionDone(JobId(base))]
+    };
+    let after = |base: u64, jobs: &[u64]| {
+        let on = |job: &u64| Dependency {
+            kind: DependencyKind::AfterOk,
+            job: JobId(*job),
+            task: None,
+            delay: Span::default(),
+        };
+        let mut row = plain_submission(base, "waits");
+        let mut spec = JobSpec::clone(&row.spec);
+        spec.dependencies = jobs.iter().map(on).collect();
+        row.spec = spec.into();
+        submitted(&row)
+    };
+    let mut records = over(1, JobState::Completed).to_vec();
+    records.extend(over(2, JobState::Failed));
+    records.extend([after(3, &[]), after(4, &[3, 1, 2, 99]), after(5, &[4, 1])]);
+    let facts = whole(&new().saved(&records)).facts;
+    let name = |job| JobRef {
+        job: JobId(job),
+        task: None,
+    };
+    assert_eq!(facts, [(name(1), true), (name(2), false)]);
+}
+
 fn reading(jobs: &[JobRef], only: Option<Uid>) -> StepReading<'_> {
     StepReading {
         jobs,
@@ -1298,7 +1368,7 @@ fn on_a_server() {
         return;
     }
     type Test = fn(New);
-    let all: [(&str, Test); 18] = [
+    let all: [(&str, Test); 20] = [
         ("history_is_text", history_is_text_in),
         ("what_is_saved_is_loaded", what_is_saved_is_loaded_in),
         ("an_empty_store_gives_the_first_ids", an_empty_store_gives_the_first_ids_in),
@@ -1322,6 +1392,8 @@ fn on_a_server() {
             "each_step_is_there_once_by_job_attempt_and_number",
             each_step_is_there_once_by_job_attempt_and_number_in,
         ),
+        ("steps_of_many_running_jobs_are_summed_up", steps_of_many_running_jobs_are_summed_up_in),
+        ("what_live_jobs_depend_on_is_known", what_live_jobs_depend_on_is_known_in),
         ("pages_of_steps_make_the_whole", pages_of_steps_make_the_whole_in),
         ("a_submission_that_was_done_lives_again", a_submission_that_was_done_lives_again_in),
         (
