@@ -151,6 +151,41 @@ fn a_leader_that_was_frozen_begins_anew() {
     h.ends_once(held);
 }
 
+/// A command that stays with its job leaves a leader that stands still: the next one would give the job
+/// up, since nobody stays with it.
+#[test]
+fn who_stays_with_a_job_leaves_a_leader_that_was_frozen() {
+    let Some(h) = house("2s") else { return };
+    let [go, begun, err] = ["go", "begun", "err"].map(|name| h.cluster.work().join(name));
+    let text = format!(
+        "touch {}; while [ ! -e {} ]; do sleep 0.05; done; exit 5",
+        begun.display(),
+        go.display()
+    );
+    let mut command = h.cluster.command(&["srun", "-n", "1", "sh", "-c", &text]);
+    let mut stays = command
+        .stderr(fs::File::create(&err).unwrap())
+        .spawn()
+        .unwrap();
+    wait::until_true("it has begun", || begun.exists());
+    h.cluster.until_stands_by(1, 0);
+    h.cluster.cosyd.signal(Signal::SIGSTOP);
+    h.cluster.until_leads(1);
+    wait::until_true("it has left", || {
+        let told = fs::read_to_string(&err).unwrap();
+        told.contains("it does not answer, and another leads")
+    });
+    fs::write(go, "").unwrap();
+    let code = stays.wait().unwrap();
+    let told = fs::read_to_string(&err).unwrap();
+    assert_eq!(code.code(), Some(5), "{told}");
+    assert_eq!(told.matches("lost the controller").count(), 1, "{told}");
+    let job = h.cluster.run(&["chist"]);
+    assert!(job.out.to_lowercase().contains("failed"), "{job:?}");
+    h.cluster.cosyd.signal(Signal::SIGCONT);
+    h.cluster.until_begins_anew(0);
+}
+
 /// Administrators are told of a database that keeps less than before, users of one that is away.
 #[test]
 fn a_database_that_is_weaker_or_away_is_told_of() {

@@ -4,11 +4,12 @@
 //! [`JobConnection::wait`] waits for the next event; a command that waits for other events too
 //! waits on [`JobConnection::fd`] until [`JobConnection::deadline`] at most, and then calls
 //! [`JobConnection::poll`]. After the loss of the controller (a restart) the connection is made
-//! again, as long as it takes.
+//! again, as long as it takes. Where there are several controllers, one that stands still is left for
+//! the one that leads.
 
 use crate::launch::signal_pipe::SignalPipe;
 use crate::output;
-use cosy_client::cluster;
+use cosy_client::{Rhythm, Watch, cluster};
 use cosy_model::api::{EndedJob, Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::step::AllocationEndpoint;
@@ -56,6 +57,10 @@ pub struct JobConnection {
     sockets: Vec<PathBuf>,
     /// Which of them is tried next.
     next_socket: usize,
+    /// Which of them the connection goes to.
+    current_socket: usize,
+    /// While connected, whether that one is still there; only where there are several.
+    watch: Option<Watch>,
     job: JobId,
     started: bool,
     stream: Option<UnixStream>,
@@ -81,6 +86,8 @@ impl JobConnection {
             program: program.to_owned(),
             sockets,
             next_socket: 0,
+            current_socket: 0,
+            watch: None,
             job,
             started,
             stream: None,
@@ -113,8 +120,9 @@ impl JobConnection {
     }
 
     /// When [`Self::poll`] must be called even though nothing has come.
-    pub const fn deadline(&self) -> Option<Instant> {
-        self.reconnect_at
+    pub fn deadline(&self) -> Option<Instant> {
+        let watch = self.watch.as_ref().map(Watch::at);
+        self.reconnect_at.into_iter().chain(watch).min()
     }
 
     /// Waits until something comes from the controller, a signal arrives, or the first of
@@ -145,6 +153,7 @@ impl JobConnection {
             self.reconnect_at = Some(Instant::now() + RECONNECT_PAUSE);
             // Where the controller here is gone or stands by, another socket may lead to the leader.
             let path = self.sockets.get(self.next_socket).cloned();
+            self.current_socket = self.next_socket;
             self.next_socket = (self.next_socket + 1) % self.sockets.len().max(1);
             if let Ok(stream) = cluster::connect(&path.unwrap_or_default(), CONNECT_TIMEOUT) {
                 self.attend(stream);
@@ -152,7 +161,10 @@ impl JobConnection {
         }
         match self.read() {
             Ok(Some(answer)) => self.event(answer.reply),
-            Ok(None) => None,
+            Ok(None) => {
+                self.look_for_another();
+                None
+            }
             Err(why) => {
                 self.lost(&why);
                 None
@@ -177,6 +189,16 @@ impl JobConnection {
         }
     }
 
+    /// Where the controller stands still and another leads, the connection is made to that one.
+    fn look_for_another(&mut self) {
+        let watch = self.watch.as_mut();
+        if let Some(leader) = watch.and_then(|watch| watch.go_on(&self.sockets)) {
+            self.lost("it does not answer, and another leads");
+            self.next_socket = leader;
+            self.reconnect_at = Some(Instant::now());
+        }
+    }
+
     fn attend(&mut self, mut stream: UnixStream) {
         let request = Request::Attend {
             job: self.job,
@@ -194,6 +216,8 @@ impl JobConnection {
             Ok(()) => {
                 self.stream = Some(stream);
                 self.reconnect_at = None;
+                let several = self.sockets.len() > 1;
+                self.watch = several.then(|| Watch::new(self.current_socket, Rhythm::USUAL));
             }
             Err(e) => self.lost(&e.to_string()),
         }
@@ -201,6 +225,7 @@ impl JobConnection {
 
     fn lost(&mut self, why: &str) {
         self.stream = None;
+        self.watch = None;
         self.reconnect_at = Some(Instant::now() + RECONNECT_PAUSE);
         if !self.loss_reported {
             self.loss_reported = true;
@@ -279,6 +304,7 @@ impl JobConnection {
     fn close(&mut self) {
         self.ended = true;
         self.stream = None;
+        self.watch = None;
         self.reconnect_at = None;
     }
 }

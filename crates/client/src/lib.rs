@@ -19,5 +19,5 @@ pub mod wire;
 
 pub use caller::{Caller, ControllerWait, RetryPolicy, new_key};
 pub use error::CallError;
-pub use silence::Looks;
+pub use silence::{Looks, Rhythm, Watch};
 pub use wire::request_frame;

@@ -6,6 +6,10 @@
 //! sockets are asked who leads, and the request goes there. A controller that cannot answer now, because
 //! its database does not, says so: the user is told, and the request is waited for.
 
+mod look;
+
+pub use look::{Rhythm, Watch};
+
 use crate::cluster;
 use crate::wire::{DeadlineReader, decode_reply, request_frame};
 use cosy_model::RefusalCode;
@@ -57,7 +61,7 @@ pub(crate) struct Ways<'a> {
 }
 
 /// What a controller says of itself.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq, Eq, Debug)]
 enum Said {
     /// Nothing in time.
     Nothing,
@@ -211,14 +215,19 @@ impl<'a> Ways<'a> {
 
     fn ask(&self, socket: usize) -> Said {
         let path = self.sockets.get(socket);
-        match path.and_then(|path| ping(path, self.looks.wait.max(SHORTEST))) {
-            None => Said::Nothing,
-            Some(Reply::Refused(refusal)) if refusal.code == RefusalCode::Standby => Said::StandsBy,
-            Some(Reply::Refused(refusal)) if refusal.code == RefusalCode::Unavailable => {
-                Said::CannotAnswer(refusal.message)
-            }
-            Some(_) => Said::Leads,
+        said(path.and_then(|path| ping(path, self.looks.wait.max(SHORTEST))))
+    }
+}
+
+/// What an answer to a ping says; `None`: none came.
+fn said(reply: Option<Reply>) -> Said {
+    match reply {
+        None => Said::Nothing,
+        Some(Reply::Refused(refusal)) if refusal.code == RefusalCode::Standby => Said::StandsBy,
+        Some(Reply::Refused(refusal)) if refusal.code == RefusalCode::Unavailable => {
+            Said::CannotAnswer(refusal.message)
         }
+        Some(_) => Said::Leads,
     }
 }
 
