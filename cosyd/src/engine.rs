@@ -22,6 +22,7 @@
 //! ([`crate::recovery`]). Nodes are taken on again only after a pause that grows with each
 //! fault.
 
+mod gathering;
 mod input;
 mod writer;
 

@@ -1,6 +1,7 @@
 //! The writer thread: makes batches durable, one commit for all that wait, and lets their
 //! effects go; what could not be made durable is refused.
 
+use super::gathering::{Gathering, LONGEST, requests};
 use super::input::Failure;
 use crate::background::Background;
 use crate::end::End;
@@ -21,11 +22,9 @@ use cosy_proto::ticket::{self, Claims};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Records in one transaction.
-const TRANSACTION: usize = 20_000;
 /// How often an unwritable store is tried.
 pub(super) const PROBE: Duration = Duration::from_millis(500);
 
@@ -85,9 +84,10 @@ fn passage_order(number: u64, passage: Box<AllocationRoute>) -> NodeOrder {
 
 impl Writer {
     pub(super) fn run(mut self, inbox: &Receiver<ToWriter>) {
-        let mut next = None;
+        let on_server = self.epoch != 0;
+        let mut gathering = Gathering::new(inbox, on_server.then_some(LONGEST));
         loop {
-            let Some(first) = next.take().or_else(|| self.receive(inbox)) else {
+            let Some(first) = self.receive(&mut gathering) else {
                 return self.lay_down();
             };
             match first {
@@ -97,12 +97,11 @@ impl Writer {
                     batch,
                     large,
                 } => {
-                    let (batches, rest) = match large {
-                        true => (vec![batch], None),
-                        false => gather(generation, batch, inbox),
+                    let batches = match large {
+                        true => vec![batch],
+                        false => gathering.gather(generation, batch),
                     };
-                    next = rest;
-                    let written = caught(|| self.write(generation, batches));
+                    let written = caught(|| self.write(generation, batches, &mut gathering));
                     self.standing.answered();
                     if let Err(why) = written {
                         // As if it could not be written: memory is rebuilt.
@@ -121,13 +120,13 @@ impl Writer {
     }
 
     /// What comes next; the lead is renewed meanwhile. `None` when nothing more comes.
-    fn receive(&mut self, inbox: &Receiver<ToWriter>) -> Option<ToWriter> {
+    fn receive(&mut self, gathering: &mut Gathering<'_>) -> Option<ToWriter> {
         loop {
             let Some(lead) = self.store.lead() else {
-                return inbox.recv().ok();
+                return gathering.next(None).ok();
             };
             let wait = lead.leadership.renew_at().0;
-            match inbox.recv_timeout(wait.saturating_sub(clock::since_boot().0)) {
+            match gathering.next(Some(wait.saturating_sub(clock::since_boot().0))) {
                 Ok(next) => return Some(next),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
@@ -189,7 +188,7 @@ impl Writer {
         let _ = done.send(());
     }
 
-    fn write(&mut self, generation: u64, mut batches: Vec<Batch>) {
+    fn write(&mut self, generation: u64, mut batches: Vec<Batch>, gathering: &mut Gathering<'_>) {
         if let Some((failed, why)) = &self.failed
             && *failed == generation
         {
@@ -203,6 +202,7 @@ impl Writer {
         if !records.is_empty() && self.epoch != 0 {
             self.standing.waits();
         }
+        let began = Instant::now();
         if !records.is_empty()
             && let Err(e) = self.store.commit(&records)
         {
@@ -215,6 +215,7 @@ impl Writer {
             return self.failure.tell(generation, why);
         }
         self.wait_until_it_may_act();
+        gathering.committed(began, batches.iter().map(requests).sum());
         self.payloads.learn(&records);
         journal::tell(&records);
         for effect in batches.into_iter().flat_map(|b| b.effects) {
@@ -350,31 +351,6 @@ impl Writer {
             Err(e) => tracing::error!("the script of job {submission} cannot be read: {e}"),
         }
     }
-}
-
-/// Whatever batches of the generation wait already share the commit.
-fn gather(
-    generation: u64,
-    first: Batch,
-    inbox: &Receiver<ToWriter>,
-) -> (Vec<Batch>, Option<ToWriter>) {
-    let mut records = first.records.len();
-    let mut batches = vec![first];
-    while records < TRANSACTION {
-        match inbox.try_recv() {
-            Ok(ToWriter::Batch {
-                generation: g,
-                batch,
-                large: false,
-            }) if g == generation => {
-                records += batch.records.len();
-                batches.push(batch);
-            }
-            Ok(other) => return (batches, Some(other)),
-            Err(_) => break,
-        }
-    }
-    (batches, None)
 }
 
 fn short(e: &StoreError) -> String {
