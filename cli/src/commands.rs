@@ -5,8 +5,8 @@
 
 use crate::native::entry::{Action, Entry};
 use crate::native::{
-    admin, alloc, cancel, cast, change, dev, flow, generate, history, job, mpi, resv, run, stat,
-    submit, wait,
+    admin, alloc, cancel, cast, change, dev, flow, follow, generate, history, job, mpi, resv, run,
+    stat, submit, wait,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -35,7 +35,7 @@ const fn reserved(name: &'static str, short: Option<&'static str>) -> Entry {
 }
 
 /// All commands of Cosy's own.
-pub static ALL: [Entry; 20] = [
+pub static ALL: [Entry; 22] = [
     entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
     entry("alloc", Some("calloc"), alloc::command, alloc::run),
@@ -43,6 +43,8 @@ pub static ALL: [Entry; 20] = [
     entry("stat", Some("cstat"), stat::command, stat::run),
     entry("cancel", Some("ccancel"), cancel::command, cancel::run),
     entry("hist", Some("chist"), history::command, history::run),
+    entry("tail", None, follow::tail_command, follow::tail),
+    entry("cat", None, follow::cat_command, follow::cat),
     entry("resv", Some("cresv"), resv::command, resv::run),
     entry("flow", None, flow::command, flow::run),
     entry("hold", None, change::hold_command, change::hold),

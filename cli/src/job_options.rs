@@ -102,6 +102,8 @@ pub struct JobOptions {
     pub mail_user: Option<String>,
     /// `--wait`: waits for the job's end and takes its exit code.
     pub wait: bool,
+    /// `--follow`: shows what the job writes until it ends, and takes its exit code.
+    pub follow: bool,
     /// `--json`: answers as JSON.
     pub json: bool,
     /// `--quiet`: says only what went wrong.

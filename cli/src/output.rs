@@ -2,6 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
+/// Exit code when nobody reads the output: that of a program that SIGPIPE ended.
+pub const NOBODY_READS: i32 = 141;
+
 /// Writes text to standard output. Whoever reads it may go away early: then the program
 /// ends quietly, as others do.
 pub fn print(text: &str) {
@@ -9,7 +12,7 @@ pub fn print(text: &str) {
     let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match done {
         Ok(()) => {}
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(141),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(NOBODY_READS),
         Err(e) => {
             complain("cosy", &format!("cannot write the output: {e}"));
             std::process::exit(i32::from(crate::exit::FAILED));

@@ -16,6 +16,7 @@ pub mod cost;
 pub mod dev;
 pub mod entry;
 pub mod flow;
+pub mod follow;
 pub mod gantt;
 pub mod generate;
 pub mod history;

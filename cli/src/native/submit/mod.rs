@@ -39,6 +39,9 @@ pub enum Target {
 /// Bad input, a refusal, or no controller.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let (submission, options) = prepare(context.args(), matches)?;
+    if options.follow {
+        may_follow(&submission, &options)?;
+    }
     if !options.quiet
         && let Some(note) = directives::foreign(&String::from_utf8_lossy(&submission.script.0))
     {
@@ -50,6 +53,9 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     if !note.is_empty() && !options.quiet {
         output::complain(context.program(), &note);
+    }
+    if options.follow {
+        return follow(context, &options, job);
     }
     if options.wait {
         return wait(context, &options, job, tasks);
@@ -68,6 +74,30 @@ fn announce(options: &JobOptions, job: JobId) {
     } else if !options.quiet {
         output::print(&format!("Submitted job {job}\n"));
     }
+}
+
+/// Whether the job is one whose output can be followed.
+fn may_follow(submission: &Submission, options: &JobOptions) -> anyhow::Result<()> {
+    if options.json || options.parsable {
+        let text = "--follow shows what the job writes: leave out --json and --parsable";
+        return Err(exit::usage(text));
+    }
+    if submission.array.is_some() {
+        let text = "--follow shows one job: submit the array without, then 'cosy tail ID_TASK'";
+        return Err(exit::usage(text));
+    }
+    Ok(())
+}
+
+/// Standard output is the job's: the command speaks beside it.
+fn follow(context: &Context, options: &JobOptions, job: JobId) -> anyhow::Result<u8> {
+    if !options.quiet {
+        let text = format!(
+            "submitted job {job}; Ctrl-C leaves it running, 'cosy tail {job}' shows it again"
+        );
+        output::complain(context.program(), &text);
+    }
+    crate::native::follow::after_submission(context, job)
 }
 
 fn wait(context: &Context, options: &JobOptions, job: JobId, tasks: u32) -> anyhow::Result<u8> {

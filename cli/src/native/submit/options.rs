@@ -52,7 +52,7 @@ Options may also stand in the script, in lines '#COSY --nodes 2 -t 10' before it
 command; the command line wins. File names may hold %j (job id), %A (array id), %a (array
 index), %x (job name), %u (user), %N (first node), %% (a percent sign).
 Exit codes: 0 submitted, 1 refused, 2 mistake on the command line, 3 no controller; with
---wait the job's own (128 and the signal when a signal ended it).";
+--wait or --follow the job's own (128 and the signal when a signal ended it).";
 
 fn resource_args() -> [Arg; 12] {
     [
@@ -159,7 +159,7 @@ fn file_args() -> [Arg; 7] {
     ]
 }
 
-fn other_args() -> [Arg; 9] {
+fn other_args() -> [Arg; 10] {
     [
         value("name", "NAME", "Name of the job")
             .short('J')
@@ -171,6 +171,7 @@ fn other_args() -> [Arg; 9] {
             .value_parser(mail_type),
         value("mail-user", "ADDRESS", "Address for mail (default: yours)").value_parser(parse_name),
         flag("wait", "Wait for the job's end and take its exit code").short('w'),
+        flag("follow", "Show what the job writes until it ends, and take its exit code").short('f'),
         json(),
         flag("quiet", "Say nothing when all is well").short('Q'),
         flag("parsable", "Print the id only"),
@@ -226,6 +227,7 @@ impl JobOptions {
         take(&mut self.mail_type, m, "mail-type");
         take(&mut self.mail_user, m, "mail-user");
         self.wait |= is_given(m, "wait");
+        self.follow |= is_given(m, "follow");
         self.json |= is_given(m, "json");
         self.quiet |= is_given(m, "quiet");
         self.parsable |= is_given(m, "parsable");
