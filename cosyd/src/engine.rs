@@ -43,6 +43,7 @@ use cosy_control::{Batch, ClusterConfig, Controller, Event, Object, is_admin};
 use cosy_model::api::{Reply, WHOLE_TURN};
 use cosy_model::{ClockReading, Uid};
 use cosy_proto::keys::KeyPair;
+use gathering::{BATCHES, ToWriter};
 use input::Failure;
 pub use input::Input;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +52,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
-use writer::{PROBE, ToWriter, Writer, unavailable};
+use writer::{PROBE, Writer, unavailable};
 
 /// Most events in one turn.
 const TURN: usize = 1000;
@@ -59,8 +60,6 @@ const TURN: usize = 1000;
 const TURN_TIME: Duration = Duration::from_millis(5);
 /// Events taken out of the mailbox before they are decided.
 const IN_LANES: usize = 16_384;
-/// Batches on their way to the writer; the core waits beyond.
-const BATCHES: usize = 64;
 
 /// Handles of the two threads.
 pub struct Engine {

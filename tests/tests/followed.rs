@@ -83,7 +83,8 @@ fn a_job_is_followed_from_before_its_start() {
 #[test]
 fn a_file_that_is_begun_anew_is_shown_anew() {
     let c = cluster();
-    let text = "echo first line; while [ ! -e go ]; do sleep 0.05; done; echo anew > other; mv other out";
+    let text =
+        "echo first line; while [ ! -e go ]; do sleep 0.05; done; echo anew > other; mv other out";
     let job = submits(&c, &["-o", "out", "--", "sh", "-c", text]).to_string();
     let [out, err] = ["tail.out", "tail.err"].map(|name| c.work().join(name));
     let file = |path| Stdio::from(fs::File::create(path).unwrap());

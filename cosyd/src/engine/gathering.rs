@@ -4,18 +4,34 @@
 //! one are waited for, a fraction of the time that a commit takes: otherwise the first of them would go
 //! alone, all others would wait for its commit, and each would wait for two.
 
-use super::writer::ToWriter;
 use cosy_control::{Batch, Effect};
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+/// Batches on their way to the writer; the core waits beyond.
+pub(super) const BATCHES: usize = 64;
 /// Records in one transaction.
 const TRANSACTION: usize = 20_000;
 /// The part of a commit's time that others are waited for.
 const FRACTION: u32 = 4;
 /// Longest wait where a commit takes a way to a server and back: that may stand still for longer.
 pub(super) const LONGEST: Duration = Duration::from_millis(2);
+
+/// What the writer thread is told.
+pub(super) enum ToWriter {
+    Batch {
+        generation: u64,
+        batch: Batch,
+        /// True for a batch that is written alone; the core is told when it is over.
+        large: bool,
+    },
+    /// The generation that failed is over; tell when the store can be written.
+    Restart {
+        generation: u64,
+        done: SyncSender<()>,
+    },
+}
 
 /// What comes to the writer, and what of it is known already.
 pub(super) struct Gathering<'a> {
@@ -124,7 +140,7 @@ impl<'a> Gathering<'a> {
             return;
         }
         // No more than the inbox held: who sends meanwhile is not waited for here.
-        let more: Vec<ToWriter> = self.inbox.try_iter().take(super::BATCHES).collect();
+        let more: Vec<ToWriter> = self.inbox.try_iter().take(BATCHES).collect();
         self.waiting.extend(more);
         let ended = Instant::now();
         self.last = Some(LastCommit {
@@ -140,7 +156,7 @@ mod tests {
     use super::*;
     use cosy_control::ClientId;
     use cosy_model::api::Reply;
-    use std::sync::mpsc::{SyncSender, sync_channel};
+    use std::sync::mpsc::sync_channel;
 
     /// What is waited for in these tests comes; else they fail after so long.
     const LONG: Duration = Duration::from_secs(30);

@@ -1,7 +1,7 @@
 //! The writer thread: makes batches durable, one commit for all that wait, and lets their
 //! effects go; what could not be made durable is refused.
 
-use super::gathering::{Gathering, LONGEST, requests};
+use super::gathering::{Gathering, LONGEST, ToWriter, requests};
 use super::input::Failure;
 use crate::background::Background;
 use crate::end::End;
@@ -27,21 +27,6 @@ use tokio::sync::mpsc;
 
 /// How often an unwritable store is tried.
 pub(super) const PROBE: Duration = Duration::from_millis(500);
-
-/// What the writer thread is told.
-pub(super) enum ToWriter {
-    Batch {
-        generation: u64,
-        batch: Batch,
-        /// True for a batch that is written alone; the core is told when it is over.
-        large: bool,
-    },
-    /// The generation that failed is over; tell when the store can be written.
-    Restart {
-        generation: u64,
-        done: SyncSender<()>,
-    },
-}
 
 pub(super) fn unavailable(why: &str) -> Refusal {
     Refusal::new(

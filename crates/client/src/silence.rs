@@ -7,16 +7,17 @@
 //! its database does not, says so: the user is told, and the request is waited for.
 
 mod look;
+mod said;
 
 pub use look::{Rhythm, Watch};
 
 use crate::cluster;
 use crate::wire::{DeadlineReader, decode_reply, request_frame};
-use cosy_model::RefusalCode;
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_proto::frame;
 use rustix::net::RecvFlags;
+use said::{Said, said};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -58,18 +59,6 @@ pub(crate) struct Ways<'a> {
     current: usize,
     looks: Looks,
     notice: &'a mut dyn FnMut(&str),
-}
-
-/// What a controller says of itself.
-#[derive(PartialEq, Eq, Debug)]
-enum Said {
-    /// Nothing in time.
-    Nothing,
-    StandsBy,
-    /// It leads, and cannot answer now: why.
-    CannotAnswer(String),
-    /// Whatever else it says: one that stands by would say so.
-    Leads,
 }
 
 /// How long a silent controller is waited for.
@@ -216,18 +205,6 @@ impl<'a> Ways<'a> {
     fn ask(&self, socket: usize) -> Said {
         let path = self.sockets.get(socket);
         said(path.and_then(|path| ping(path, self.looks.wait.max(SHORTEST))))
-    }
-}
-
-/// What an answer to a ping says; `None`: none came.
-fn said(reply: Option<Reply>) -> Said {
-    match reply {
-        None => Said::Nothing,
-        Some(Reply::Refused(refusal)) if refusal.code == RefusalCode::Standby => Said::StandsBy,
-        Some(Reply::Refused(refusal)) if refusal.code == RefusalCode::Unavailable => {
-            Said::CannotAnswer(refusal.message)
-        }
-        Some(_) => Said::Leads,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The same look for a command that has other things to wait for: it goes on in pieces, none of which
 //! waits for an answer.
 
-use super::{Said, said};
+use super::said::{Said, said};
 use crate::cluster;
 use crate::wire::{decode_reply, request_frame};
 use cosy_model::api::Request;
