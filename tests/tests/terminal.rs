@@ -47,10 +47,11 @@ fn busy() -> Cluster {
 #[test]
 fn lists_fit_the_terminal() {
     let c = busy();
-    let lists: [&[&str]; 6] = [
+    let lists: [&[&str]; 7] = [
         &["cstat"],
         &["cstat", "-A", "-E"],
         &["cstat", "-v"],
+        &["cstat", "7"],
         &["cstat", "nodes"],
         &["cstat", "queues"],
         &["chist"],
@@ -124,4 +125,33 @@ fn elsewhere_nothing_is_short() {
     let on_terminal = lines_on(40, &mut c.command(&formatted));
     let elsewhere = c.run(&formatted).expect(0).out;
     assert_eq!(on_terminal, elsewhere.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn one_job_begins_with_how_it_stands() {
+    let c = busy();
+    let text = lines_on(80, &mut c.command(&["cstat", "8"]));
+    let text = text.join("\n");
+    assert!(text.starts_with("job 8_[2,4"), "{text}");
+    let order = [
+        "held by its user",
+        "submitted",
+        "queue",
+        "cosy release 8",
+        "asked for",
+        "size",
+    ];
+    let places = order.map(|word| text.find(word).unwrap_or_else(|| panic!("{word}: {text}")));
+    assert!(places.is_sorted(), "{places:?}: {text}");
+    for word in ["umask", "rlimits", "dialect", "apart"] {
+        assert!(!text.contains(word), "{word}: {text}");
+        let all = lines_on(80, &mut c.command(&["cstat", "--all", "8"])).join("\n");
+        assert!(all.contains(word), "{word}: {all}");
+        assert!(c.run(&["cstat", "8"]).expect(0).out.contains(word), "{word}");
+    }
+    let ended = lines_on(80, &mut c.command(&["cstat", "1_3"])).join("\n");
+    assert!(ended.contains("failed\n"), "{ended}");
+    assert!(ended.contains("its program ended with exit code 5"), "{ended}");
+    let none = c.run(&["cstat", "4711"]);
+    assert_ne!(none.code, 0, "{none:?}");
 }

@@ -21,6 +21,7 @@ pub mod generate;
 pub mod history;
 pub mod import;
 pub mod job;
+pub mod job_page;
 pub mod job_table;
 pub mod license;
 pub mod meter;

@@ -8,7 +8,7 @@ use crate::native::job_table::{self, JobColumn};
 use crate::native::record::{self, TimeStyle};
 use crate::native::resv::words;
 use crate::native::table::{self, TableStyle};
-use crate::native::{array_lines, node_list, plan, reservations, totals};
+use crate::native::{array_lines, job_page, node_list, plan, reservations, totals};
 use crate::{Context, exit, output, refs, times};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
@@ -31,7 +31,7 @@ pub fn command() -> Command {
                 .help("Jobs in full (12, 12_3), all queues, all nodes, the plan as a chart, or your place by fair share")
                 .num_args(0..),
         )
-        .arg(flag("all", "Jobs of all users").short('A'))
+        .arg(flag("all", "Jobs of all users; with an ID: every field of the job").short('A'))
         .arg(flag("ended", "Also jobs that ended moments ago").short('E'))
         .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
         .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
@@ -407,7 +407,7 @@ fn job_details(
     ids: &[JobRef],
     style: TableStyle,
 ) -> anyhow::Result<(String, u8)> {
-    let as_json = matches.get_flag("json");
+    let (as_json, all) = (matches.get_flag("json"), matches.get_flag("all"));
     let mut texts = Vec::new();
     let mut objects = Vec::new();
     let mut code = exit::OK;
@@ -429,7 +429,7 @@ fn job_details(
             }
         } else {
             let every = matches.get_flag("array");
-            texts.push(explanation(table, &sentences, every, style));
+            texts.push(explanation(table, &sentences, (all, every), style));
         }
     }
     let text = if as_json {
@@ -440,9 +440,18 @@ fn job_details(
     Ok((text, code))
 }
 
-/// One job whole, or the tasks of an array; `every` gives each task a line of its own.
-fn explanation(table: Table, sentences: &[String], every: bool, style: TableStyle) -> String {
+/// One job, or the tasks of an array. On a terminal a person reads it: `all` tells every field, `every`
+/// gives each task a line of its own.
+fn explanation(
+    table: Table,
+    sentences: &[String],
+    (all, every): (bool, bool),
+    style: TableStyle,
+) -> String {
     let now = times::now();
+    if table.rows == 1 && style.width.is_some() {
+        return job_page::text((&table, 0), sentences, all, &now, style);
+    }
     let columns = default_columns(true);
     let mut text = match (table.rows, style.width) {
         (1, _) => job_table::block(&table, 0, &now),
