@@ -1,7 +1,7 @@
 //! Tables of jobs as text and as JSON.
 
 use crate::native::array_lines::first_state;
-use crate::native::table::{ColumnHead, Grid, Paint, Rendered, Side, TableStyle};
+use crate::native::table::{ColumnHead, Grid, Paint, Rendered, Side, TableStyle, shown};
 use crate::times;
 use crate::units::{brief, bytes, micros};
 use cosy_model::api::{FieldKind, JobField, Table, Value};
@@ -312,14 +312,9 @@ pub fn block(table: &Table, row: usize, now: &Zoned) -> String {
         .filter(|(_, value)| !value.is_empty())
         .collect();
     let width = lines.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
-    let clean = |text: &str| -> String {
-        text.chars()
-            .map(|c| if c.is_control() { '?' } else { c })
-            .collect()
-    };
     lines
         .iter()
-        .map(|(word, value)| format!("{word:<width$}  {}\n", clean(value)))
+        .map(|(word, value)| format!("{word:<width$}  {}\n", shown(value)))
         .collect()
 }
 

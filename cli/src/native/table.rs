@@ -2,6 +2,7 @@
 //! takes none, one or two of.
 
 use crate::native::widths::{self, GAP, Wish};
+use crate::output::harmless;
 use cosy_view::column::Column;
 pub use cosy_view::column::Side;
 use cosy_view::value::Tone;
@@ -368,19 +369,16 @@ pub fn rendered_cells(columns: &[ColumnHead], rows: &[Vec<Cell>], style: TableSt
     grid.render(style)
 }
 
-/// Control characters (names come from other users) as `?`.
+/// What could change the terminal (names come from other users) as `?`.
 pub(super) fn shown(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+    text.chars().map(harmless).collect()
 }
 
 /// The same for a text of several lines.
 pub(super) fn shown_lines(text: &str) -> String {
     let safe = |c: char| match c {
         '\n' | '\t' => c,
-        c if c.is_control() => '?',
-        c => c,
+        c => harmless(c),
     };
     text.chars().map(safe).collect()
 }
@@ -405,6 +403,9 @@ pub(super) fn fit(text: &str, width: usize) -> String {
 /// `12_[1,3,+]`.
 pub(super) fn fit_list(text: &str, width: usize) -> String {
     let text = shown(text);
+    if text.width() <= width {
+        return text;
+    }
     let Some(open) = text.rfind('[').filter(|_| text.ends_with(']')) else {
         return fit(&text, width);
     };
@@ -535,6 +536,8 @@ mod tests {
         check(tasks, 7, "28_[+]");
         check(tasks, 6, "28_[+]");
         check(tasks, 5, "28_[+");
+        check(tasks, 16, tasks);
+        check("3_[1-3]", 6, "3_[+]");
         check("123456789", 5, "1234+");
         check("n[1,3]\u{1b}]", 7, "n[1,+]");
     }
