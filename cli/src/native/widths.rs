@@ -5,7 +5,8 @@
 //! 2. other columns that may be cut are cut, down to twice their least width;
 //! 3. columns are left out in the order that the table states, empty ones before all others, but
 //!    never the first;
-//! 4. columns that may be cut are cut down to their least width;
+//! 4. columns that may be cut are cut down to their least width, and to a few letters where that is
+//!    more;
 //! 5. the last column is left out, again and again;
 //! 6. the first is cut.
 //!
@@ -17,6 +18,9 @@ use std::cmp::Reverse;
 pub const GAP: usize = 2;
 /// Lists in brackets are shortened to this before anything else gives way.
 const SHORT_LIST: usize = 12;
+
+/// Most columns to which a text is cut before columns go that no table has given a place.
+const FEW_LETTERS: usize = 8;
 
 /// A column: how wide it is, and how it gives way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,9 +69,12 @@ fn next_to_leave(columns: &[Wish], shown: &[bool], cut: Cut) -> Option<usize> {
     let all = all.filter(|(at, _)| *at > 0 && shown[*at]);
     match cut {
         Cut::Some => {
-            let ranked = all.filter_map(|(at, column)| Some((at, column, column.leave?)));
-            let first = ranked.min_by_key(|(_, column, leave)| (!column.empty, *leave));
-            first.map(|(at, ..)| at)
+            let leave = |column: &Wish| match column.empty {
+                true => Some(column.leave.unwrap_or(usize::MAX)),
+                false => column.leave,
+            };
+            let ranked = all.filter_map(|(at, column)| Some((!column.empty, leave(column)?, at)));
+            ranked.min().map(|(.., at)| at)
         }
         Cut::All => all.map(|(at, _)| at).next_back(),
     }
@@ -96,6 +103,8 @@ fn narrowed(columns: &[Wish], shown: &[bool], cut: Cut, limit: usize) -> Vec<Opt
     squeeze(columns, &mut widths, limit, |c| c.least.map(|l| l * 2).filter(|_| !c.list));
     if cut == Cut::All {
         squeeze(columns, &mut widths, limit, |c| c.least);
+        let few = |column: &Wish| column.least.map(|least| least.min(FEW_LETTERS));
+        squeeze(columns, &mut widths, limit, |c| few(c).filter(|_| !c.list));
     }
     widths
 }
@@ -204,6 +213,16 @@ mod tests {
         };
         check(&[plain(10), leaves(plain(10), 0), empty], 32, &[10, 10, 8]);
         check(&[plain(10), leaves(plain(10), 0), empty], 31, &[10, 10, 0]);
+        let empty = Wish {
+            leave: None,
+            ..empty
+        };
+        check(&[plain(10), empty, leaves(plain(10), 0)], 22, &[10, 0, 10]);
+        check(&[empty, leaves(plain(10), 0)], 17, &[8, 0]);
+        // A text at the end, such as a verdict, is worth more than room for all of it.
+        check(&[plain(10), plain(10), cut(60, 20)], 40, &[10, 10, 16]);
+        check(&[plain(10), plain(10), cut(60, 20)], 32, &[10, 10, 8]);
+        check(&[plain(10), plain(10), cut(60, 20)], 31, &[10, 10, 0]);
         check(&[], 10, &[]);
     }
 
