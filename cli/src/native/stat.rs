@@ -137,6 +137,9 @@ fn check_belongs(matches: &ArgMatches, what: &Subject) -> Result<(), &'static st
     if matches.contains_id("until") && !matches!(what, Subject::Plan) {
         return Err("--until is how far the plan goes: cstat plan --until now+3d");
     }
+    if matches.get_flag("verbose") && matches!(what, Subject::Plan | Subject::Share) {
+        return Err("--verbose is for jobs, nodes and queues: cstat -v, cstat nodes -v");
+    }
     Ok(())
 }
 
@@ -548,6 +551,10 @@ mod tests {
         check(&["12", "--after", "4x90"], Some("--after"));
         check(&["plan", "--after", "4x90"], Some("--after"));
         check(&["queues"], None);
+        check(&["-v"], None);
+        check(&["nodes", "-v"], None);
+        check(&["plan", "-v"], Some("--verbose"));
+        check(&["share", "--verbose"], Some("--verbose"));
     }
 
     #[test]
