@@ -34,7 +34,7 @@ fn one_line(text: &str) -> String {
     let mut line: String = words
         .join(" ")
         .chars()
-        .map(|c| if c.is_control() { '?' } else { c })
+        .map(harmless)
         .take(LONGEST + 1)
         .collect();
     if line.chars().count() > LONGEST {
@@ -42,6 +42,17 @@ fn one_line(text: &str) -> String {
         line.push_str(" ...");
     }
     line
+}
+
+/// The character itself, or `?` for one that could change a terminal, or the order in which it shows
+/// what follows: control characters, line separators, and the marks that override the direction of
+/// writing. Names and texts come from other users.
+pub fn harmless(c: char) -> char {
+    match c {
+        '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '?',
+        c if c.is_control() => '?',
+        c => c,
+    }
 }
 
 /// True when colours are welcome: a terminal, and no `NO_COLOR`.
@@ -65,5 +76,17 @@ mod tests {
     fn one_line_each() {
         assert_eq!(one_line("a\n b\t\u{1b}[31mc"), "a b ?[31mc");
         assert!(one_line(&"x".repeat(10_000)).len() < 700);
+    }
+
+    #[test]
+    fn harmless_characters() {
+        let check = |text: &str, want: &str| {
+            assert_eq!(text.chars().map(harmless).collect::<String>(), want);
+        };
+        check("a b~\u{8ba1}\u{1f680}e\u{301}", "a b~\u{8ba1}\u{1f680}e\u{301}");
+        check("\u{1b}[2J\u{7}\r\n\t\u{9b}\u{7f}", "?[2J??????");
+        check("exe\u{202e}gpj.\u{2066}x\u{2069}\u{2028}", "exe?gpj.?x??");
+        // Arabic and Hebrew are written with these.
+        check("\u{5d0}\u{200f}\u{200d}", "\u{5d0}\u{200f}\u{200d}");
     }
 }

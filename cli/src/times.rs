@@ -1,6 +1,7 @@
 //! Points in time as users write them (`now+2h`, `16:30`, `tomorrow`, RFC 3339) and as
 //! the commands print them. The present and the zone are handed in.
 
+use crate::units::{brief, brief_up};
 use cosy_model::{Span, Time};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -204,6 +205,20 @@ pub fn short(time: Time, now: &Zoned) -> String {
     z.strftime(form).to_string()
 }
 
+/// As seen from now, as short as possible: `5m ago`, `now`, `in 3h20m`. What is to come is rounded
+/// up, so that nothing is promised too early.
+pub fn seen_from_now(time: Time, now: &Zoned) -> String {
+    if in_zone(time, now).is_none() {
+        return "far ahead".to_owned();
+    }
+    let to_come = time.0.saturating_sub(time_of(now).0);
+    match to_come {
+        1.. => format!("in {}", brief_up(Span(to_come))),
+        -999..=0 => "now".to_owned(),
+        _ => format!("{} ago", brief(Span(to_come.saturating_neg()))),
+    }
+}
+
 /// In the zone of `now`; `None` beyond the calendar.
 pub fn in_zone(time: Time, now: &Zoned) -> Option<Zoned> {
     let stamp = Timestamp::from_millisecond(time.0).ok()?;
@@ -306,5 +321,22 @@ mod tests {
         assert_eq!(short(Time::FAR, &now), "far ahead");
         assert_eq!(long(at("16:30"), &now), "2026-11-21 16:30:00 +01:00");
         assert_eq!(rfc3339(Time::FAR), None);
+    }
+
+    #[test]
+    fn as_seen_from_now() {
+        let now = noon();
+        let check = |ms: i64, want: &str| {
+            assert_eq!(seen_from_now(Time(time_of(&now).0 + ms), &now), want, "{ms}");
+        };
+        check(0, "now");
+        check(-999, "now");
+        check(-1000, "1s ago");
+        check(-65_500, "1m5s ago");
+        check(1, "in 1s");
+        check(3_600_000, "in 1h");
+        check(3_599_001, "in 1h");
+        check(-2 * 86_400_000, "2d ago");
+        assert_eq!(seen_from_now(Time::FAR, &now), "far ahead");
     }
 }

@@ -31,6 +31,7 @@ pub mod run;
 pub mod shell;
 pub mod shifted;
 pub mod system;
+pub mod terminal;
 pub mod wait;
 
 pub use chance::Chance;

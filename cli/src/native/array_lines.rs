@@ -1,8 +1,9 @@
-//! Tasks of an array that ended alike share a line, in lists for people.
+//! Ended tasks of an array share a line, in lists for people.
 //!
-//! Alike are ended tasks of one array with the same state, exit code, signal and reason. Their
-//! line stands where the first of them would, and has the sum of their CPU time, the first
-//! start, the last end, all nodes, and of every other number the largest.
+//! On a terminal that are all of them, and in the place of the state stands how many ended how:
+//! `2 failed, 8 completed`. Elsewhere it is those that ended alike: with the same state, exit code,
+//! signal and reason. Their line stands where the first of them would, and has the sum of their CPU
+//! time, the first start, the last end, all nodes, and of every other number the largest.
 
 use cosy_model::api::{Column, JobField, NO_NUMBER, Table};
 use cosy_model::{JobState, hostlist};
@@ -26,19 +27,57 @@ pub fn with_fields(mut fields: Vec<JobField>) -> Vec<JobField> {
     fields
 }
 
+/// Which ended tasks of an array share a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Together {
+    /// Those that ended alike.
+    Alike,
+    /// All of them.
+    All,
+}
+
 /// The list with one row for all tasks that ended alike; the list itself where there are none.
 pub fn fold_ended_tasks(table: Table) -> Table {
-    match (0..table.rows).any(|row| key(&table, row).is_some()) {
-        true => folded(&table),
+    fold(table, Together::Alike)
+}
+
+/// The list with one row for all ended tasks of an array, which has their counts in the place of
+/// their state; the list itself where there are none.
+pub fn fold_ended_arrays(table: Table) -> Table {
+    fold(table, Together::All)
+}
+
+fn fold(table: Table, together: Together) -> Table {
+    match (0..table.rows).any(|row| key(&table, row, together).is_some()) {
+        true => folded(&table, together),
         false => table,
     }
 }
 
-fn folded(table: &Table) -> Table {
+/// The state that a cell names first: of counts the worst one.
+pub fn first_state(cell: &str) -> Option<JobState> {
+    let word = cell.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+    word.split(',').next().unwrap_or_default().parse().ok()
+}
+
+/// How many ended how, what went wrong first: `2 failed, 8 completed`.
+fn counts(table: &Table, rows: &[usize]) -> String {
+    let mut counted: BTreeMap<(bool, &str), usize> = BTreeMap::new();
+    for row in rows {
+        let state = table.text(*row, JobField::State);
+        let fine = state == JobState::Completed.word();
+        *counted.entry((fine, state)).or_default() += 1;
+    }
+    let each = counted.iter();
+    let each = each.map(|((_, state), count)| format!("{count} {state}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn folded(table: &Table, together: Together) -> Table {
     let mut lines: Vec<Vec<usize>> = Vec::new();
     let mut known = BTreeMap::new();
     for row in 0..table.rows {
-        match key(table, row) {
+        match key(table, row, together) {
             None => lines.push(vec![row]),
             Some(key) => {
                 let at = *known.entry(key).or_insert(lines.len());
@@ -56,37 +95,44 @@ fn folded(table: &Table) -> Table {
             Column::Numbers(_) => {
                 Column::Numbers(each.map(|rows| number(table, rows, *field)).collect())
             }
-            Column::Texts(_) | Column::Words { .. } => {
-                Column::Texts(each.map(|rows| text(table, rows, *field)).collect())
-            }
+            Column::Texts(_) | Column::Words { .. } => Column::Texts(
+                each.map(|rows| text(table, rows, *field, together))
+                    .collect(),
+            ),
         }
     });
     let rows = lines.len();
     Table::of(table.fields.clone(), columns.collect(), rows)
 }
 
-type Key<'a> = (i64, &'a str, Option<i64>, Option<i64>, &'a str);
+/// The array, and what its tasks must have in common.
+type Key<'a> = (i64, Option<(&'a str, Option<i64>, Option<i64>, &'a str)>);
 
 /// The values that rows of one line have in common; `None`: the row has a line of its own.
-fn key(table: &Table, row: usize) -> Option<Key<'_>> {
+fn key(table: &Table, row: usize, together: Together) -> Option<Key<'_>> {
     table.number(row, JobField::ArrayTask)?;
     let state = table.text(row, JobField::State);
     let ended = state.parse::<JobState>().is_ok_and(|state| state.is_end());
     ended.then_some(())?;
-    Some((
-        table.number(row, JobField::ArrayId)?,
-        state,
-        table.number(row, JobField::ExitCode),
-        table.number(row, JobField::Signal),
-        table.text(row, JobField::Reason),
-    ))
+    let alike = || {
+        (
+            state,
+            table.number(row, JobField::ExitCode),
+            table.number(row, JobField::Signal),
+            table.text(row, JobField::Reason),
+        )
+    };
+    let array = table.number(row, JobField::ArrayId)?;
+    Some((array, (together == Together::Alike).then(alike)))
 }
 
-fn text(table: &Table, rows: &[usize], field: JobField) -> String {
+fn text(table: &Table, rows: &[usize], field: JobField, together: Together) -> String {
     let texts = || rows.iter().map(|row| table.text(*row, field));
     match (rows, field) {
         ([_], _) => texts().collect(),
         (_, JobField::Ref) => name(table, rows),
+        (_, JobField::State) if together == Together::All => counts(table, rows),
+        (_, JobField::Reason) => reason(table, rows),
         (_, JobField::Nodes) => {
             let names = texts().flat_map(|list| cosy_model::expand(list).unwrap_or_default());
             let names: BTreeSet<String> = names.collect();
@@ -94,6 +140,15 @@ fn text(table: &Table, rows: &[usize], field: JobField) -> String {
         }
         _ => texts().next().unwrap_or_default().to_owned(),
     }
+}
+
+/// Why those ended that are told first.
+fn reason(table: &Table, rows: &[usize]) -> String {
+    let worst = first_state(&counts(table, rows)).map(JobState::word);
+    let of_worst = rows
+        .iter()
+        .find(|row| worst == Some(table.text(**row, JobField::State)));
+    of_worst.map_or_else(String::new, |row| table.text(*row, JobField::Reason).to_owned())
 }
 
 /// The name of the line of several tasks, as in `12_[1-8]`.
@@ -121,8 +176,20 @@ fn number(table: &Table, rows: &[usize], field: JobField) -> i64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn those_that_ended_alike() {
+    // Array (0: none), task, state, exit code, node.
+    type Job = (i64, i64, &'static str, i64, &'static str);
+
+    const JOBS: [Job; 7] = [
+        (12, 1, "completed", 0, "n1"),
+        (12, 3, "completed", 0, "n2"),
+        (0, 0, "completed", 0, "n1"),
+        (12, 2, "failed", 3, "n1"),
+        (12, 4, "completed", 0, "n1"),
+        (12, 5, "running", 0, "n1"),
+        (13, 1, "completed", 0, "n1"),
+    ];
+
+    fn jobs() -> Table {
         use JobField as F;
         let fields = [
             F::Ref,
@@ -133,23 +200,12 @@ mod tests {
             F::Nodes,
         ];
         let fields = with_fields(fields.to_vec());
-        // Array (0: none), task, state, exit code, node.
-        type Job = (i64, i64, &'static str, i64, &'static str);
-        let jobs: [Job; 7] = [
-            (12, 1, "completed", 0, "n1"),
-            (12, 3, "completed", 0, "n2"),
-            (0, 0, "completed", 0, "n1"),
-            (12, 2, "failed", 3, "n1"),
-            (12, 4, "completed", 0, "n1"),
-            (12, 5, "running", 0, "n1"),
-            (13, 1, "completed", 0, "n1"),
-        ];
         let column = |field: &F| {
-            let rows = jobs.iter().zip(1..);
+            let rows = JOBS.iter().zip(1..);
             let numbers = |pick: fn(&Job, i64) -> i64| {
                 Column::Numbers(rows.clone().map(|(job, at)| pick(job, at)).collect())
             };
-            let texts = |pick: fn(&Job) -> String| Column::Texts(jobs.iter().map(pick).collect());
+            let texts = |pick: fn(&Job) -> String| Column::Texts(JOBS.iter().map(pick).collect());
             match field {
                 F::Ref => texts(|j| match j.0 {
                     0 => "7".to_owned(),
@@ -162,13 +218,20 @@ mod tests {
                 F::ArrayId => numbers(|j, _| if j.0 == 0 { NO_NUMBER } else { j.0 }),
                 F::ArrayTask => numbers(|j, _| if j.0 == 0 { NO_NUMBER } else { j.1 }),
                 F::State => texts(|j| j.2.to_owned()),
+                F::Reason => texts(|j| if j.3 == 0 { "" } else { "why" }.to_owned()),
                 F::ExitCode => numbers(|j, _| j.3),
                 F::Signal => numbers(|_, _| 0),
                 _ => texts(|_| String::new()),
             }
         };
         let columns = fields.iter().map(column).collect();
-        let table = fold_ended_tasks(Table::of(fields, columns, jobs.len()));
+        Table::of(fields, columns, JOBS.len())
+    }
+
+    #[test]
+    fn those_that_ended_alike() {
+        use JobField as F;
+        let table = fold_ended_tasks(jobs());
         let line = |row: usize| {
             let numbers = [F::Start, F::End, F::UserCpu, F::PeakMemory];
             let numbers = numbers.map(|f| table.number(row, f).unwrap_or(-1));
@@ -183,6 +246,36 @@ mod tests {
             ("13_1", [70, 700, 7, 7], "n1"),
         ];
         assert_eq!(lines, want);
+    }
+
+    #[test]
+    fn all_that_ended() {
+        use JobField as F;
+        let table = fold_ended_arrays(jobs());
+        let line = |row: usize| {
+            let number = |field| table.number(row, field).unwrap_or(-1);
+            let numbers = [F::Start, F::End, F::UserCpu, F::ExitCode].map(number);
+            let texts = [F::Ref, F::State, F::Reason].map(|f| table.text(row, f));
+            (texts, numbers)
+        };
+        let lines: Vec<_> = (0..table.rows).map(line).collect();
+        let want = [
+            (["12_[1-4]", "1 failed, 3 completed", "why"], [10, 500, 12, 3]),
+            (["7", "completed", ""], [30, 300, 3, 0]),
+            (["12_5", "running", ""], [60, 600, 6, 0]),
+            (["13_1", "completed", ""], [70, 700, 7, 0]),
+        ];
+        assert_eq!(lines, want);
+    }
+
+    #[test]
+    fn states_of_cells() {
+        let check = |cell: &str, want| assert_eq!(first_state(cell), want, "{cell}");
+        check("running", Some(JobState::Running));
+        check("2 timed_out, 8 completed", Some(JobState::TimedOut));
+        check("8 completed", Some(JobState::Completed));
+        check("", None);
+        check("3 , x", None);
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub fn command() -> Command {
                 .conflicts_with_all(["cost", "steps"]),
         )
         .arg(flag("no-header", "No line of titles"))
+        .arg(stat::verbose_arg())
         .arg(json())
 }
 
@@ -83,16 +84,17 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         None => array_lines::with_fields(job_table::fields_of(&columns)),
     };
     let named = !filter.ids.is_empty();
-    let mut table = context.fetch_jobs(Request::History { filter, fields })?;
-    if format.is_none() && !as_json && !matches.get_flag("array") {
-        table = array_lines::fold_ended_tasks(table);
-    }
-    output::print(&if as_json {
-        stat::json_text(&json!({ "jobs": job_table::json(&table) }))
-    } else {
-        job_table::list(&table, &columns, &now, stat::table_style(matches))
+    let table = context.fetch_jobs(Request::History { filter, fields })?;
+    let (style, none) = (stat::table_style(matches), table.rows == 0);
+    output::print(&match format {
+        _ if as_json => stat::json_text(&json!({ "jobs": job_table::json(&table) })),
+        Some(_) => job_table::list(&table, &columns, &[], &now, style.uncut()).text,
+        None => {
+            let every = matches.get_flag("array");
+            stat::jobs_text(table, &columns, LEAVE, (&now, style), every, NONE)
+        }
     });
-    Ok(if named && table.rows == 0 {
+    Ok(if named && none {
         none_of_these(context);
         exit::FAILED
     } else {
@@ -192,13 +194,22 @@ fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
     Ok(filter)
 }
 
+/// What stands in the place of an empty list on a terminal.
+const NONE: &str = "no jobs here that have ended: --since reaches further back, -A shows \
+                    everyone's; 'cstat' has what waits and runs";
+
+/// What a terminal too narrow for all columns has no room for, the first first.
+const LEAVE: &[&str] = &[
+    "QUEUE", "START", "CPU", "NODES", "MEMORY", "TIME", "USER", "END", "NAME", "EXIT",
+];
+
 fn default_columns(with_user: bool) -> Vec<JobColumn> {
     use JobField as F;
     let mut shown = vec![
         JobColumn::Titled(F::Ref, "ID", None),
         JobColumn::Titled(F::Name, "NAME", Some(6)),
         JobColumn::Titled(F::Queue, "QUEUE", Some(5)),
-        JobColumn::Titled(F::State, "STATE", None),
+        JobColumn::Titled(F::State, "STATE", Some(9)),
         JobColumn::Exit,
         JobColumn::Titled(F::Start, "START", None),
         JobColumn::Titled(F::End, "END", None),

@@ -1,14 +1,65 @@
 //! Tables of jobs as text and as JSON.
 
-use crate::native::table::{ColumnHead, Grid, Paint, Side, TableStyle};
+use crate::native::array_lines::first_state;
+use crate::native::table::{ColumnHead, Grid, Paint, Rendered, Side, TableStyle, shown};
 use crate::times;
-use crate::units::{bytes, micros};
+use crate::units::{brief, bytes, micros};
 use cosy_model::api::{FieldKind, JobField, Table, Value};
 use cosy_model::{JobState, Span, Time, signal};
 use cosy_view::job::tone;
+use cosy_view::words::row_name;
 use jiff::Zoned;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
+
+/// How times and lengths are written.
+#[derive(Clone, Copy)]
+pub struct Clock<'a> {
+    /// The present, in the reader's zone.
+    pub now: &'a Zoned,
+    /// Writes a point in time.
+    pub time: fn(Time, &Zoned) -> String,
+    /// Writes a length.
+    pub length: fn(Span) -> String,
+}
+
+impl<'a> Clock<'a> {
+    /// To the second, as short as possible.
+    pub const fn exact(now: &'a Zoned) -> Self {
+        Self {
+            now,
+            time: times::short,
+            length: digits,
+        }
+    }
+
+    /// As seen from now: `5m ago`, `in 3h20m`.
+    pub const fn relative(now: &'a Zoned) -> Self {
+        Self {
+            now,
+            time: times::seen_from_now,
+            length: brief,
+        }
+    }
+
+    /// As a table of that style has it.
+    pub const fn of(style: TableStyle, now: &'a Zoned) -> Self {
+        match style.is_short() {
+            true => Self::relative(now),
+            false => Self::exact(now),
+        }
+    }
+
+    /// A point in time.
+    pub fn time(&self, time: Time) -> String {
+        (self.time)(time, self.now)
+    }
+}
+
+/// As digits, days before hours: `1-02:30:00`.
+fn digits(span: Span) -> String {
+    span.to_string()
+}
 
 /// A column of a list of jobs, as the commands show it by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,19 +114,19 @@ impl JobColumn {
     }
 
     /// Writes its cell; the cell's colour.
-    fn write(self, out: &mut String, table: &Table, row: usize, now: &Zoned) -> Paint {
+    fn write(self, out: &mut String, table: &Table, row: usize, clock: Clock<'_>) -> Paint {
         match self {
             Self::Field(f) | Self::Titled(f, _, _) => {
-                write_value(out, (table, row, f), now, times::short);
+                write_value(out, (table, row, f), clock);
                 if f == JobField::State {
                     return paint(table.text(row, f));
                 }
             }
-            Self::Start => out.push_str(&start(table, row, now)),
+            Self::Start => out.push_str(&start(table, row, clock)),
             Self::Where => place(out, table, row),
             Self::Nodes => out.push_str(&nodes(table, row)),
             Self::Exit => out.push_str(&exit(table, row)),
-            Self::Cpu => out.push_str(&cpu(table, row)),
+            Self::Cpu => out.push_str(&cpu(table, row, clock)),
         }
         Paint::Plain
     }
@@ -107,23 +158,17 @@ fn field_head(field: JobField, title: &str) -> ColumnHead {
 
 /// The colour of a state.
 fn paint(state: &str) -> Paint {
-    let state: Option<JobState> = state.parse().ok();
-    state.map_or(Paint::Plain, |state| Paint::of(tone(state)))
+    first_state(state).map_or(Paint::Plain, |state| Paint::of(tone(state)))
 }
 
-/// Writes the value of a field in a row, times as `show` writes them; nothing where there is none.
-fn write_value(
-    out: &mut String,
-    (table, row, field): (&Table, usize, JobField),
-    now: &Zoned,
-    show: fn(Time, &Zoned) -> String,
-) {
+/// Writes the value of a field in a row; nothing where there is none.
+fn write_value(out: &mut String, (table, row, field): (&Table, usize, JobField), clock: Clock<'_>) {
     // A text takes all that is written into it.
     let _ = match (table.get(row, field), field.kind()) {
         (Value::Nothing, _) => Ok(()),
         (Value::Text(t), _) => out.write_str(t),
-        (Value::Number(n), FieldKind::Time) => out.write_str(&show(Time(n), now)),
-        (Value::Number(n), FieldKind::Span) => write!(out, "{}", Span(n)),
+        (Value::Number(n), FieldKind::Time) => out.write_str(&clock.time(Time(n))),
+        (Value::Number(n), FieldKind::Span) => out.write_str(&(clock.length)(Span(n))),
         (Value::Number(n), FieldKind::Flag) => out.write_str(if n == 0 { "no" } else { "yes" }),
         (Value::Number(n), FieldKind::Bytes) => out.write_str(&bytes(n)),
         (Value::Number(n), FieldKind::CpuTime) => out.write_str(&micros(n)),
@@ -135,12 +180,20 @@ fn write_value(
     };
 }
 
-fn start(table: &Table, row: usize, now: &Zoned) -> String {
-    let time = |f| table.number(row, f).map(|n| times::short(Time(n), now));
+fn start(table: &Table, row: usize, clock: Clock<'_>) -> String {
+    let time = |f| table.number(row, f).map(|n| clock.time(Time(n)));
     time(JobField::Start)
         .or_else(|| time(JobField::PredictedStart).map(|t| format!("~{t}")))
-        .or_else(|| time(JobField::Begin).map(|t| format!("from {t}")))
+        .or_else(|| time(JobField::Begin).map(|t| from(&t)))
         .unwrap_or_default()
+}
+
+/// From then on: `from 16:00:00`, `after 2h`.
+fn from(time: &str) -> String {
+    match time.strip_prefix("in ") {
+        Some(length) => format!("after {length}"),
+        None => format!("from {time}"),
+    }
 }
 
 fn place(out: &mut String, table: &Table, row: usize) {
@@ -156,10 +209,9 @@ fn place(out: &mut String, table: &Table, row: usize) {
 fn nodes(table: &Table, row: usize) -> String {
     let nodes = table.text(row, JobField::Nodes);
     let reason = table.text(row, JobField::Reason);
-    let state = table.text(row, JobField::State);
+    let state = first_state(table.text(row, JobField::State));
     let why = [JobState::NodeFailed, JobState::LaunchFailed];
-    let shown = why.iter().any(|s| s.word() == state);
-    match shown && !reason.is_empty() {
+    match why.map(Some).contains(&state) && !reason.is_empty() {
         true => format!("{nodes} ({reason})"),
         false => nodes.to_owned(),
     }
@@ -167,8 +219,8 @@ fn nodes(table: &Table, row: usize) -> String {
 
 /// The exit code or signal; empty for a job that was ended without an exit code of its own, where 0
 /// would look like success.
-fn exit(table: &Table, row: usize) -> String {
-    let completed = table.text(row, JobField::State) == JobState::Completed.word();
+pub fn exit(table: &Table, row: usize) -> String {
+    let completed = first_state(table.text(row, JobField::State)) == Some(JobState::Completed);
     let code = table.number(row, JobField::ExitCode);
     match table.number(row, JobField::Signal) {
         Some(signal) if signal != 0 => signal::name(signal),
@@ -178,48 +230,91 @@ fn exit(table: &Table, row: usize) -> String {
     }
 }
 
-fn cpu(table: &Table, row: usize) -> String {
+fn cpu(table: &Table, row: usize, clock: Clock<'_>) -> String {
     let part = |f| table.number(row, f);
     match (part(JobField::UserCpu), part(JobField::SystemCpu)) {
         (None, None) => String::new(),
-        (user, system) => micros(user.unwrap_or(0).saturating_add(system.unwrap_or(0))),
+        (user, system) => {
+            let us = user.unwrap_or(0).saturating_add(system.unwrap_or(0));
+            match us {
+                ..60_000_000 => micros(us),
+                _ => (clock.length)(Span(us / 1000)),
+            }
+        }
     }
 }
 
-/// A list of jobs as text.
-pub fn list(table: &Table, shown: &[JobColumn], now: &Zoned, style: TableStyle) -> String {
-    let heads: Vec<ColumnHead> = shown.iter().map(|s| s.head()).collect();
+/// A list of jobs as text. Where a terminal has no room for all columns, those in `leave` are left
+/// out, the first first.
+pub fn list(
+    table: &Table,
+    shown: &[JobColumn],
+    leave: &[&str],
+    now: &Zoned,
+    style: TableStyle,
+) -> Rendered {
+    let clock = Clock::of(style, now);
+    let head = |column: &JobColumn| {
+        let head = column.head();
+        let head = ColumnHead {
+            leave: leave.iter().position(|title| *title == head.title),
+            ..head
+        };
+        match column.fields() == [JobField::Ref] && !leave.is_empty() {
+            true => id_head(table, head),
+            false => head,
+        }
+    };
+    let heads: Vec<ColumnHead> = shown.iter().map(head).collect();
     let mut grid = Grid::new(&heads, table.rows);
     for row in 0..table.rows {
         grid.row(|at, out| {
             let column = shown.get(at);
-            column.map_or(Paint::Plain, |column| column.write(out, table, row, now))
+            column.map_or(Paint::Plain, |column| column.write(out, table, row, clock))
         });
     }
     grid.render(style)
 }
 
+/// Ids are shown whole; of the indices of an array's tasks as many as there is room for.
+fn id_head(table: &Table, head: ColumnHead) -> ColumnHead {
+    let least = |row| {
+        let name = table.text(row, JobField::Ref);
+        match row_name::tasks(name) {
+            Some(tasks) => tasks.base.to_string().len() + "_[+]".len(),
+            None => name.len(),
+        }
+    };
+    ColumnHead {
+        list: true,
+        least: (0..table.rows).map(least).max(),
+        ..head
+    }
+}
+
+/// The value of a field in a row; empty where there is none.
+pub fn value(table: &Table, row: usize, field: JobField, clock: Clock<'_>) -> String {
+    let mut value = String::new();
+    write_value(&mut value, (table, row, field), clock);
+    value
+}
+
 /// One job whole: a line for each field that has a value.
 pub fn block(table: &Table, row: usize, now: &Zoned) -> String {
+    let clock = Clock {
+        time: times::long,
+        ..Clock::exact(now)
+    };
     let lines: Vec<(&str, String)> = table
         .fields
         .iter()
-        .map(|f| {
-            let mut value = String::new();
-            write_value(&mut value, (table, row, *f), now, times::long);
-            (f.word(), value)
-        })
+        .map(|f| (f.word(), value(table, row, *f, clock)))
         .filter(|(_, value)| !value.is_empty())
         .collect();
     let width = lines.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
-    let clean = |text: &str| -> String {
-        text.chars()
-            .map(|c| if c.is_control() { '?' } else { c })
-            .collect()
-    };
     lines
         .iter()
-        .map(|(word, value)| format!("{word:<width$}  {}\n", clean(value)))
+        .map(|(word, value)| format!("{word:<width$}  {}\n", shown(value)))
         .collect()
 }
 
@@ -313,12 +408,62 @@ mod tests {
             JobColumn::Where,
             JobColumn::Cpu,
         ];
-        let text = list(&sample(), &shown, &now(), TableStyle::default());
+        let text = list(&sample(), &shown, &[], &now(), TableStyle::default()).text;
         let want = "      ID  NAME    STATE     ELAPSED      LIMIT  START      NODES OR REASON    CPU\n\
                     \u{20}     12  first   running  01:00:00   02:00:00  11:00:00   n[1-2]           1.50s\n\
                     13_[1-9]  second  waiting            unlimited  ~13:00:00  (resources)\n";
         assert_eq!(text, want);
         assert_eq!(fields_of(&[JobColumn::Start, JobColumn::Field(F::Start)]).len(), 3);
+    }
+
+    #[test]
+    fn lists_on_terminals() {
+        use JobField as F;
+        let shown = [
+            JobColumn::Titled(F::Ref, "ID", None),
+            JobColumn::Titled(F::Name, "NAME", Some(6)),
+            JobColumn::Field(F::State),
+            JobColumn::Field(F::Elapsed),
+            JobColumn::Titled(F::TimeLimit, "LIMIT", None),
+            JobColumn::Start,
+            JobColumn::Where,
+        ];
+        let check = |width: usize, exact: bool, want: &[&str]| {
+            let style = TableStyle {
+                width: Some(width),
+                exact,
+                ..TableStyle::default()
+            };
+            let got = list(&sample(), &shown, &["LIMIT", "ELAPSED"], &now(), style);
+            assert_eq!(got.text.lines().collect::<Vec<_>>(), want, "{width} {exact}");
+        };
+        check(
+            80,
+            false,
+            &[
+                "      ID  NAME    STATE    ELAPSED      LIMIT  START   NODES OR REASON",
+                "      12  first   running       1h         2h  1h ago  n[1-2]",
+                "13_[1-9]  second  waiting           unlimited  ~in 1h  (resources)",
+            ],
+        );
+        check(
+            50,
+            false,
+            &[
+                "      ID  NAME    STATE    START   NODES OR REASON",
+                "      12  first   running  1h ago  n[1-2]",
+                "13_[1-9]  second  waiting  ~in 1h  (resources)",
+            ],
+        );
+        check(
+            54,
+            true,
+            &[
+                "      ID  NAME    STATE    START      NODES OR REASON",
+                "      12  first   running  11:00:00   n[1-2]",
+                "13_[1-9]  second  waiting  ~13:00:00  (resources)",
+            ],
+        );
     }
 
     #[test]

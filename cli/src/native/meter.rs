@@ -49,7 +49,7 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
         let style = TableStyle {
             width: output::width(),
             colour: output::colour(),
-            bare: false,
+            ..TableStyle::default()
         };
         text.push('\n');
         text.push_str(&times(&kinds, style));

@@ -1,10 +1,9 @@
 //! Writes lists, lines and JSON of nodes, queues, reservations and workflows. Their fields come
 //! from [`cosy_view`]; here they become text, in the reader's zone and colours, or JSON.
 
-use crate::native::job_table::{json_span, json_time};
+use crate::native::job_table::{Clock, json_span, json_time};
 use crate::native::resv::words;
-use crate::native::table::{Cell, ColumnHead, Paint, TableStyle, render};
-use crate::times;
+use crate::native::table::{Cell, ColumnHead, Paint, Rendered, TableStyle, rendered_cells};
 use crate::units::{bytes, micros};
 use cosy_model::{Span, Su, Time};
 use cosy_view::column::{Column, Details, Fields};
@@ -30,20 +29,21 @@ impl<'a> TimeStyle<'a> {
         Self { now, write, length }
     }
 
-    /// Times as lists of jobs have them.
+    /// Times as lists have them: to the second.
     pub const fn in_lists(now: &'a Zoned) -> Self {
-        let write = times::short;
-        Self {
-            now,
-            write,
-            length: digits,
-        }
+        Self::by(Clock::exact(now))
     }
-}
 
-/// As digits, days before hours: `1-02:30:00`.
-fn digits(span: Span) -> String {
-    span.to_string()
+    /// Times as lists of jobs have them: on a terminal as seen from now.
+    pub const fn of_jobs(now: &'a Zoned, style: TableStyle) -> Self {
+        Self::by(Clock::of(style, now))
+    }
+
+    const fn by(clock: Clock<'a>) -> Self {
+        let Clock { now, time, length } = clock;
+        let write = time;
+        Self { now, write, length }
+    }
 }
 
 /// A list, a row for each of `all`.
@@ -53,13 +53,23 @@ pub fn list<T>(
     time_style: TimeStyle<'_>,
     style: TableStyle,
 ) -> String {
+    rendered(columns, all, time_style, style).with_note(style)
+}
+
+/// The same, with what a terminal has no room for told apart.
+pub fn rendered<T>(
+    columns: &[Column<T>],
+    all: &[T],
+    time_style: TimeStyle<'_>,
+    style: TableStyle,
+) -> Rendered {
     let heads: Vec<ColumnHead> = columns.iter().map(ColumnHead::from).collect();
     let cells = |one| -> Vec<Cell> {
         let each = columns.iter().map(|column| (column.cell)(one));
         each.map(|value| cell(&value, time_style)).collect()
     };
     let rows: Vec<Vec<Cell>> = all.iter().map(cells).collect();
-    render(&heads, &rows, style)
+    rendered_cells(&heads, &rows, style)
 }
 
 /// All values of one thing, a line each; titles take `titles` columns.

@@ -6,16 +6,18 @@
 use crate::native::arg::{self, flag, json, number, parse_state, values};
 use crate::native::job_table::{self, JobColumn};
 use crate::native::record::{self, TimeStyle};
-use crate::native::table::TableStyle;
-use crate::native::{array_lines, plan, reservations};
+use crate::native::resv::words;
+use crate::native::table::{self, TableStyle};
+use crate::native::{array_lines, job_page, node_list, plan, reservations, totals};
 use crate::{Context, exit, output, refs, times};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
-use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
+use cosy_model::api::{JobField, JobFilter, JobRef, QueueInfo, Reply, Request, Table};
 use cosy_model::policy::MoreUse;
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
 use cosy_model::{JobState, Span, Time};
-use cosy_view::{node, queue};
+use cosy_view::queue;
+use jiff::Zoned;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
@@ -29,7 +31,7 @@ pub fn command() -> Command {
                 .help("Jobs in full (12, 12_3), all queues, all nodes, the plan as a chart, or your place by fair share")
                 .num_args(0..),
         )
-        .arg(flag("all", "Jobs of all users").short('A'))
+        .arg(flag("all", "Jobs of all users; with an ID: every field of the job").short('A'))
         .arg(flag("ended", "Also jobs that ended moments ago").short('E'))
         .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
         .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
@@ -46,6 +48,7 @@ pub fn command() -> Command {
         )
         .arg(format_arg())
         .arg(flag("no-header", "No line of titles"))
+        .arg(verbose_arg())
         .arg(flag(
             "array",
             "Each array task in a line of its own, also those that wait or ended alike",
@@ -73,6 +76,13 @@ pub fn command() -> Command {
                 .value_parser(number(1, 3600)),
         )
         .arg(json())
+}
+
+/// `--verbose`, for lists that are short on a terminal.
+pub fn verbose_arg() -> Arg {
+    let help = "On a terminal: exact times, and nodes and tasks that ended differently in lines of \
+                their own";
+    flag("verbose", help).short('v')
 }
 
 /// `--format`, for lists of jobs.
@@ -127,6 +137,9 @@ fn check_belongs(matches: &ArgMatches, what: &Subject) -> Result<(), &'static st
     if matches.contains_id("until") && !matches!(what, Subject::Plan) {
         return Err("--until is how far the plan goes: cstat plan --until now+3d");
     }
+    if matches.get_flag("verbose") && matches!(what, Subject::Plan | Subject::Share) {
+        return Err("--verbose is for jobs, nodes and queues: cstat -v, cstat nodes -v");
+    }
     Ok(())
 }
 
@@ -169,7 +182,7 @@ fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Resu
     let fine = |text| Ok((text, exit::OK));
     match what {
         Subject::Jobs(ids) if matches.get_flag("script") => fine(scripts(context, ids)?),
-        Subject::Jobs(ids) => job_details(context, ids, as_json, style),
+        Subject::Jobs(ids) => job_details(context, matches, ids, style),
         Subject::List => fine(list(context, matches, as_json, style)?),
         Subject::Plan => fine(plan_text(context, matches, as_json)?),
         Subject::Share => {
@@ -191,8 +204,10 @@ fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Resu
             _ => Err(cosy_client::CallError::Unexpected.into()),
         },
         Subject::Nodes => match context.ask(Request::Nodes)? {
-            Reply::Nodes(all) if as_json => fine(json_text(&json!({ "nodes": nodes_json(&all) }))),
-            Reply::Nodes(all) => fine(nodes(&all, style)),
+            Reply::Nodes(all) if as_json => {
+                fine(json_text(&json!({ "nodes": node_list::json(&all) })))
+            }
+            Reply::Nodes(all) => fine(node_list::text(&all, style)),
             _ => Err(cosy_client::CallError::Unexpected.into()),
         },
     }
@@ -204,6 +219,7 @@ pub fn table_style(matches: &ArgMatches) -> TableStyle {
         width: output::width(),
         colour: output::colour(),
         bare: matches.get_flag("no-header"),
+        exact: matches!(arg::optional(matches, "verbose"), Some(true)),
     }
 }
 
@@ -257,10 +273,7 @@ fn list(
         fields,
         fold_arrays,
     };
-    let mut table = context.fetch_jobs(request)?;
-    if fold_arrays && format.is_none() && !as_json {
-        table = array_lines::fold_ended_tasks(table);
-    }
+    let table = context.fetch_jobs(request)?;
     let reserved = live_reservations(context, matches)?;
     if as_json {
         let mut all = json!({ "jobs": job_table::json(&table) });
@@ -270,7 +283,10 @@ fn list(
         return Ok(json_text(&all));
     }
     let now = times::now();
-    let mut text = job_table::list(&table, &columns, &now, style);
+    let mut text = match format {
+        Some(_) => job_table::list(&table, &columns, &[], &now, style.uncut()).text,
+        None => jobs_text(table, &columns, LEAVE, (&now, style), !fold_arrays, NONE),
+    };
     let most = if matches.get_flag("all") {
         usize::MAX
     } else {
@@ -282,6 +298,31 @@ fn list(
         text.push_str(&reserved);
     }
     Ok(text)
+}
+
+/// What stands in the place of an empty list on a terminal.
+const NONE: &str = "no jobs here that wait or run: -E adds those that ended moments ago, -A \
+                    everyone's; 'chist' has what ended before";
+
+/// A list of jobs for people: ended tasks of arrays share lines unless `every` has a line of its own,
+/// and on a terminal a line below tells how many there are, or `none` that there are none.
+pub fn jobs_text(
+    table: Table,
+    columns: &[JobColumn],
+    leave: &[&str],
+    (now, style): (&Zoned, TableStyle),
+    every: bool,
+    none: &str,
+) -> String {
+    if table.rows == 0 && style.width.is_some() && !style.bare {
+        return table::dimmed(none, style);
+    }
+    let total = totals::of_jobs(&table);
+    let lines = match every {
+        true => table,
+        false => totals::folded(table, style),
+    };
+    totals::below(job_table::list(&lines, columns, leave, now, style), &total, style)
 }
 
 /// Reservations shown below the jobs without `--all`.
@@ -330,13 +371,26 @@ fn plan_text(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Res
     plan::show(context, &query)
 }
 
+/// What a terminal too narrow for all columns has no room for, the first first.
+const LEAVE: &[&str] = &[
+    "QUEUE",
+    "TIME",
+    "NODES",
+    "CORES",
+    "LIMIT",
+    "START",
+    "NODES OR REASON",
+    "USER",
+    "NAME",
+];
+
 fn default_columns(with_user: bool) -> Vec<JobColumn> {
     use JobField as F;
     let mut shown = vec![
         JobColumn::Titled(F::Ref, "ID", None),
         JobColumn::Titled(F::Name, "NAME", Some(6)),
         JobColumn::Titled(F::Queue, "QUEUE", Some(5)),
-        JobColumn::Titled(F::State, "STATE", None),
+        JobColumn::Titled(F::State, "STATE", Some(9)),
         JobColumn::Titled(F::Elapsed, "TIME", None),
         JobColumn::Titled(F::TimeLimit, "LIMIT", None),
         JobColumn::Titled(F::NodeCount, "NODES", None),
@@ -352,10 +406,11 @@ fn default_columns(with_user: bool) -> Vec<JobColumn> {
 
 fn job_details(
     context: &Context,
+    matches: &ArgMatches,
     ids: &[JobRef],
-    as_json: bool,
     style: TableStyle,
 ) -> anyhow::Result<(String, u8)> {
+    let (as_json, all) = (matches.get_flag("json"), matches.get_flag("all"));
     let mut texts = Vec::new();
     let mut objects = Vec::new();
     let mut code = exit::OK;
@@ -376,7 +431,8 @@ fn job_details(
                 objects.push(job);
             }
         } else {
-            texts.push(explanation(&table, &sentences, style));
+            let every = matches.get_flag("array");
+            texts.push(explanation(table, &sentences, (all, every), style));
         }
     }
     let text = if as_json {
@@ -387,16 +443,29 @@ fn job_details(
     Ok((text, code))
 }
 
-fn explanation(table: &Table, sentences: &[String], style: TableStyle) -> String {
+/// One job, or the tasks of an array. On a terminal a person reads it: `all` tells every field, `every`
+/// gives each task a line of its own.
+fn explanation(
+    table: Table,
+    sentences: &[String],
+    (all, every): (bool, bool),
+    style: TableStyle,
+) -> String {
     let now = times::now();
-    let mut text = if table.rows == 1 {
-        job_table::block(table, 0, &now)
-    } else {
-        job_table::list(table, &default_columns(true), &now, style)
+    if table.rows == 1 && style.width.is_some() {
+        return job_page::text((&table, 0), sentences, all, &now, style);
+    }
+    let columns = default_columns(true);
+    let mut text = match (table.rows, style.width) {
+        (1, _) => job_table::block(&table, 0, &now),
+        (_, Some(_)) => jobs_text(table, &columns, LEAVE, (&now, style), every, NONE),
+        (_, None) => job_table::list(&table, &columns, &[], &now, style).text,
     };
     for sentence in sentences {
-        text.push_str(sentence);
-        text.push('\n');
+        match style.width {
+            Some(_) => text.push_str(&table::dimmed(&words::local_times(sentence, &now), style)),
+            None => text.extend([table::shown(sentence).as_str(), "\n"]),
+        }
     }
     text
 }
@@ -409,7 +478,11 @@ fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {
         Reply::Script(text) if text.is_empty() => {
             Err(anyhow!("job {id} is a command, not a script"))
         }
-        Reply::Script(text) => Ok(text.lossy()),
+        Reply::Script(text) => Ok(match output::width() {
+            // A script of somebody else must not change an administrator's terminal.
+            Some(_) => table::shown_lines(&text.lossy()),
+            None => text.lossy(),
+        }),
         _ => Err(cosy_client::CallError::Unexpected.into()),
     }
 }
@@ -418,24 +491,14 @@ fn queues(all: &[QueueInfo], style: TableStyle) -> String {
     record::list(queue::LIST, all, TimeStyle::in_lists(&times::now()), style)
 }
 
-fn nodes(all: &[NodeInfo], style: TableStyle) -> String {
-    record::list(node::LIST, all, TimeStyle::in_lists(&times::now()), style)
-}
-
 fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
     let fields = all.iter().map(queue::fields);
-    fields.map(|f| record::json(&f)).collect()
-}
-
-fn nodes_json(all: &[NodeInfo]) -> Vec<Json> {
-    let fields = all.iter().map(node::fields);
     fields.map(|f| record::json(&f)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::{Amounts, MiB};
 
     #[test]
     fn words() {
@@ -488,6 +551,10 @@ mod tests {
         check(&["12", "--after", "4x90"], Some("--after"));
         check(&["plan", "--after", "4x90"], Some("--after"));
         check(&["queues"], None);
+        check(&["-v"], None);
+        check(&["nodes", "-v"], None);
+        check(&["plan", "-v"], Some("--verbose"));
+        check(&["share", "--verbose"], Some("--verbose"));
     }
 
     #[test]
@@ -503,36 +570,5 @@ mod tests {
             let result = command().try_get_matches_from([&["cstat"], args].concat());
             assert!(result.is_err(), "{args:?}");
         }
-    }
-
-    #[test]
-    fn nodes_as_text_and_json() {
-        let node = NodeInfo {
-            name: "n1".into(),
-            state: "mixed".into(),
-            reason: String::new(),
-            amounts: Amounts {
-                cores: 4,
-                memory: MiB(2048),
-                ..Amounts::default()
-            },
-            used: Amounts {
-                cores: 1,
-                ..Amounts::default()
-            },
-            features: vec!["big".into()],
-            queues: vec!["main".into()],
-            jobs: 1,
-            version: "0".into(),
-            last_seen: Some(cosy_model::Time(0)),
-            skew_ms: Some(-40_000),
-            ..NodeInfo::default()
-        };
-        let text = nodes(std::slice::from_ref(&node), TableStyle::default());
-        assert!(text.ends_with("n1    mixed    1/4   0M/2G   0/0     1  main    big\n"), "{text}");
-        let json = &nodes_json(&[node])[0];
-        assert_eq!(json["has"]["memory_mib"], 2048);
-        assert_eq!(json["last_seen"], "1970-01-01T00:00:00.000Z");
-        assert_eq!(json["clock_ahead_ms"], -40_000);
     }
 }

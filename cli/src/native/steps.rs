@@ -33,7 +33,7 @@ fn jobs_of(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<JobRef>> 
 
 /// Steps as a table for people.
 pub fn list(rows: &[StepRow], now: &Zoned, style: TableStyle) -> String {
-    record::list(step::ended_columns(rows), rows, TimeStyle::in_lists(now), style)
+    record::list(step::ended_columns(rows), rows, TimeStyle::of_jobs(now, style), style)
 }
 
 /// Steps as JSON objects, whose units do not depend on the value.

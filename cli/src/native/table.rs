@@ -1,6 +1,8 @@
 //! Aligned columns that fit the terminal. Widths are columns of a terminal, which a character
 //! takes none, one or two of.
 
+use crate::native::widths::{self, GAP, Wish};
+use crate::output::harmless;
 use cosy_view::column::Column;
 pub use cosy_view::column::Side;
 use cosy_view::value::Tone;
@@ -16,6 +18,10 @@ pub struct ColumnHead {
     /// Least width, in columns of the terminal, to which cells may be cut; `None`: they are never
     /// cut.
     pub least: Option<usize>,
+    /// Cells are lists in brackets, which are shortened before anything else gives way.
+    pub list: bool,
+    /// Its place among the columns that are left out where a line does not fit.
+    pub leave: Option<usize>,
 }
 
 impl ColumnHead {
@@ -25,6 +31,8 @@ impl ColumnHead {
             title: title.to_owned(),
             side: Side::Left,
             least: None,
+            list: false,
+            leave: None,
         }
     }
 
@@ -51,6 +59,8 @@ impl<T> From<&Column<T>> for ColumnHead {
             title: column.title.to_owned(),
             side: column.side,
             least: column.least,
+            list: column.list,
+            leave: column.leave,
         }
     }
 }
@@ -118,8 +128,69 @@ pub struct TableStyle {
     pub width: Option<usize>,
     /// Whether cells have colours.
     pub colour: bool,
-    /// Whether the line of titles is left out.
+    /// Whether the line of titles is left out, and what is told below a table too.
     pub bare: bool,
+    /// Whether times are exact and everything has a line of its own, on a terminal too.
+    pub exact: bool,
+}
+
+impl TableStyle {
+    /// Whether a person reads it on a terminal, and wants it short. Programs read what goes elsewhere:
+    /// it has every time, row and column whole.
+    pub const fn is_short(&self) -> bool {
+        self.width.is_some() && !self.exact
+    }
+
+    /// The same, of any width and with everything whole.
+    pub const fn uncut(self) -> Self {
+        Self {
+            width: None,
+            exact: true,
+            ..self
+        }
+    }
+}
+
+/// A table as text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rendered {
+    /// Its lines.
+    pub text: String,
+    /// Titles of columns with texts for which the terminal has no room.
+    pub left_out: Vec<String>,
+}
+
+impl Rendered {
+    /// The table, and below it what there was no room for.
+    pub fn with_note(self, style: TableStyle) -> String {
+        let Self { mut text, left_out } = self;
+        if !left_out.is_empty() && !style.bare {
+            text.push_str(&dimmed(&no_room(&left_out), style));
+        }
+        text
+    }
+}
+
+/// Which columns there is no room for, in words.
+pub fn no_room(left_out: &[String]) -> String {
+    format!("no room for {}", left_out.join(", "))
+}
+
+/// What stands below a table, in as many lines as it takes on the terminal.
+pub fn dimmed(text: &str, style: TableStyle) -> String {
+    let pieces = broken(&shown(text), style.width.unwrap_or(usize::MAX));
+    let lines = pieces.iter();
+    lines
+        .map(|line| format!("{}\n", painted(line, Paint::Dim, style)))
+        .collect()
+}
+
+/// A text in its colour, where there are colours. It has no control characters.
+pub fn painted(text: &str, paint: Paint, style: TableStyle) -> String {
+    match paint.code().filter(|_| style.colour) {
+        Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        None => text.to_owned(),
+    }
 }
 
 /// Cells under way, row by row. All texts lie one behind the other, so that a long table takes no
@@ -168,24 +239,18 @@ impl<'c> Grid<'c> {
         }
     }
 
-    /// The table as text; columns that may be cut shrink until a line fits the terminal.
-    pub fn render(&self, style: TableStyle) -> String {
-        let title = |head: &ColumnHead| if style.bare { 0 } else { head.title.width() };
-        let titles = self.columns.iter().map(title);
-        let widths = titles.zip(&self.widest);
-        let mut widths: Vec<usize> = widths.map(|(title, cells)| title.max(*cells)).collect();
-        if let Some(width) = style.width {
-            squeeze(self.columns, &mut widths, width);
-        }
-        let line = widths.iter().map(|width| width + 2).sum::<usize>();
+    /// The table as text; what does not fit the terminal gives way as [`widths`] says.
+    pub fn render(&self, style: TableStyle) -> Rendered {
+        let widths = self.widths(style);
+        let line: usize = widths.iter().flatten().map(|width| width + GAP).sum();
         let rows = self.cells.len() / self.columns.len().max(1) + 1;
-        let mut out = String::with_capacity(line.min(256).saturating_mul(rows));
+        let mut text = String::with_capacity(line.min(256).saturating_mul(rows));
         if !style.bare {
             let titles = self.columns.iter().map(|head| {
                 let title = head.title.as_str();
                 (title, title.width(), Paint::Plain)
             });
-            self.line(&widths, titles, false, &mut out);
+            self.line(&widths, titles, false, &mut text);
         }
         let mut start = 0;
         for row in self.cells.chunks(self.columns.len().max(1)) {
@@ -195,29 +260,55 @@ impl<'c> Grid<'c> {
                 start = end;
                 (text, cell.width as usize, cell.paint)
             });
-            self.line(&widths, cells, style.colour, &mut out);
+            self.line(&widths, cells, style.colour, &mut text);
         }
-        out
+        let columns = self.columns.iter().zip(&self.widest).zip(&widths);
+        let left_out = columns.filter(|((_, widest), width)| **widest > 0 && width.is_none());
+        let left_out = left_out.map(|((head, _), _)| head.title.clone()).collect();
+        Rendered { text, left_out }
+    }
+
+    /// Width of each column; `None`: it is left out.
+    fn widths(&self, style: TableStyle) -> Vec<Option<usize>> {
+        let columns = self.columns.iter().zip(&self.widest);
+        let wishes = columns.map(|(head, widest)| {
+            let title = if style.bare { 0 } else { head.title.width() };
+            Wish {
+                width: title.max(*widest),
+                least: head.least,
+                list: head.list,
+                leave: head.leave,
+                empty: *widest == 0,
+            }
+        });
+        match style.width {
+            Some(limit) => widths::fit(&wishes.collect::<Vec<_>>(), limit),
+            None => wishes.map(|wish| Some(wish.width)).collect(),
+        }
     }
 
     /// Adds a line of cells: text, its width, its colour.
     fn line<'t>(
         &self,
-        widths: &[usize],
+        widths: &[Option<usize>],
         cells: impl Iterator<Item = (&'t str, usize, Paint)>,
         colour: bool,
         out: &mut String,
     ) {
         let start = out.len();
         let columns = self.columns.iter().zip(widths).zip(cells);
-        for (at, ((head, width), (text, own, paint))) in columns.enumerate() {
-            let cut = (own > *width).then(|| fit(text, *width));
+        let shown = columns.filter_map(|((head, width), cell)| Some((head, (*width)?, cell)));
+        for (at, (head, width, (text, own, paint))) in shown.enumerate() {
+            let cut = (own > width).then(|| match head.list {
+                true => fit_list(text, width),
+                false => fit(text, width),
+            });
             let (text, own) = match &cut {
                 Some(cut) => (cut.as_str(), cut.width()),
                 None => (text, own),
             };
             let fill = width.saturating_sub(own);
-            blanks(out, if at > 0 { 2 } else { 0 });
+            blanks(out, if at > 0 { GAP } else { 0 });
             if head.side == Side::Right {
                 blanks(out, fill);
             }
@@ -260,8 +351,13 @@ fn blanks(out: &mut String, count: usize) {
     }
 }
 
-/// The table as text; columns that may be cut shrink until a line fits the terminal.
+/// The table as text, fitted to the terminal, with a line below that names what is left out.
 pub fn render(columns: &[ColumnHead], rows: &[Vec<Cell>], style: TableStyle) -> String {
+    rendered_cells(columns, rows, style).with_note(style)
+}
+
+/// The same, with what there is no room for told apart.
+pub fn rendered_cells(columns: &[ColumnHead], rows: &[Vec<Cell>], style: TableStyle) -> Rendered {
     let mut grid = Grid::new(columns, rows.len());
     for row in rows {
         grid.row(|at, out| {
@@ -273,34 +369,18 @@ pub fn render(columns: &[ColumnHead], rows: &[Vec<Cell>], style: TableStyle) -> 
     grid.render(style)
 }
 
-/// Makes the widest columns that may be cut narrower, until a line fits.
-fn squeeze(columns: &[ColumnHead], widths: &mut [usize], limit: usize) {
-    loop {
-        let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-        let Some(excess) = total.checked_sub(limit).filter(|e| *e > 0) else {
-            return;
-        };
-        let widest = (0..columns.len())
-            .filter(|at| columns[*at].least.is_some_and(|least| widths[*at] > least))
-            .max_by_key(|at| widths[*at]);
-        let Some(at) = widest else { return };
-        let least = columns[at].least.unwrap_or(0);
-        // Down to the next widest only, so that the columns shrink together.
-        let next = (0..columns.len())
-            .filter(|n| *n != at && columns[*n].least.is_some_and(|l| widths[*n] > l))
-            .map(|n| widths[n])
-            .max()
-            .unwrap_or(0);
-        let step = excess.min((widths[at] - next.min(widths[at])).max(1));
-        widths[at] = (widths[at] - step).max(least);
-    }
+/// What could change the terminal (names come from other users) as `?`.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().map(harmless).collect()
 }
 
-/// Control characters (names come from other users) as `?`.
-pub(super) fn shown(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+/// The same for a text of several lines.
+pub(super) fn shown_lines(text: &str) -> String {
+    let safe = |c: char| match c {
+        '\n' | '\t' => c,
+        c => harmless(c),
+    };
+    text.chars().map(safe).collect()
 }
 
 /// The start of `text` that fits into `width` columns, with `+` where something is missing.
@@ -317,6 +397,57 @@ pub(super) fn fit(text: &str, width: usize) -> String {
     text.truncate(end.unwrap_or(0));
     text.push('+');
     text
+}
+
+/// A list in brackets at most `width` columns wide: as many whole parts of it as fit, as in
+/// `12_[1,3,+]`.
+pub(super) fn fit_list(text: &str, width: usize) -> String {
+    let text = shown(text);
+    if text.width() <= width {
+        return text;
+    }
+    let Some(open) = text.rfind('[').filter(|_| text.ends_with(']')) else {
+        return fit(&text, width);
+    };
+    let room = |end: usize| {
+        text.get(..end)
+            .is_some_and(|head| head.width() + 3 <= width)
+    };
+    let mut commas = text.match_indices(',').map(|(at, _)| at);
+    match commas.rfind(|at| *at > open && room(*at)) {
+        Some(end) => format!("{},+]", text.get(..end).unwrap_or_default()),
+        None if room(open) => format!("{}[+]", text.get(..open).unwrap_or_default()),
+        None => fit(&text, width),
+    }
+}
+
+/// A text in pieces at most `room` columns wide; broken inside a word only where that alone is wider.
+pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        let gap = usize::from(used > 0);
+        if used > 0 && used + gap + word.width() > room {
+            pieces.push(String::new());
+            used = 0;
+        }
+        for c in " "
+            .repeat(usize::from(used > 0))
+            .chars()
+            .chain(word.chars())
+        {
+            let own = c.width().unwrap_or(0);
+            if used + own > room {
+                pieces.push(String::new());
+                used = 0;
+            }
+            if let Some(piece) = pieces.last_mut() {
+                piece.push(c);
+            }
+            used += own;
+        }
+    }
+    pieces
 }
 
 #[cfg(test)]
@@ -368,15 +499,60 @@ mod tests {
                 "12345  a long+  x",
             ],
         );
+        let narrow = TableStyle {
+            width: Some(20),
+            bare: true,
+            colour: true,
+            ..plain
+        };
+        check(narrow, &["    1  a      \u{1b}[31mfailed\u{1b}[0m", "12345  a lo+  x"]);
         check(
             TableStyle {
-                width: Some(5),
-                bare: true,
-                colour: true,
+                bare: false,
+                colour: false,
+                width: Some(19),
+                ..narrow
             },
-            &["    1  a      \u{1b}[31mfailed\u{1b}[0m", "12345  a lo+  x"],
+            &[
+                "   ID  NAME",
+                "    1  a",
+                "12345  a long name?",
+                "no room for STATE",
+            ],
         );
         assert_eq!(render(&columns(), &[], plain), "ID  NAME  STATE\n");
+    }
+
+    #[test]
+    fn lists_in_brackets() {
+        let check = |text: &str, width: usize, want: &str| {
+            assert_eq!(fit_list(text, width), want, "{text} in {width}");
+        };
+        let tasks = "28_[1,3-5,7,9%2]";
+        check(tasks, 15, "28_[1,3-5,7,+]");
+        check(tasks, 14, "28_[1,3-5,7,+]");
+        check(tasks, 13, "28_[1,3-5,+]");
+        check(tasks, 8, "28_[1,+]");
+        check(tasks, 7, "28_[+]");
+        check(tasks, 6, "28_[+]");
+        check(tasks, 5, "28_[+");
+        check(tasks, 16, tasks);
+        check("3_[1-3]", 6, "3_[+]");
+        check("123456789", 5, "1234+");
+        check("n[1,3]\u{1b}]", 7, "n[1,+]");
+    }
+
+    #[test]
+    fn texts_in_pieces() {
+        let check = |text: &str, room: usize, want: &[&str]| {
+            assert_eq!(broken(text, room), want, "{text} in {room}");
+        };
+        check("", 5, &[""]);
+        check("some words", 10, &["some words"]);
+        check("some words", 9, &["some", "words"]);
+        check("a wonderful day", 6, &["a", "wonder", "ful", "day"]);
+        check("\u{8ba1}\u{7b97}\u{6d41}", 5, &["\u{8ba1}\u{7b97}", "\u{6d41}"]);
+        check("a  b", 2, &["a ", "b"]);
     }
 
     #[test]

@@ -20,6 +20,11 @@ pub struct Column<T> {
     pub side: Side,
     /// May be cut down to so many characters when the line does not fit.
     pub least: Option<usize>,
+    /// Its cells are lists in brackets, which are shortened before anything else gives way.
+    pub list: bool,
+    /// Its place among the columns that are left out where a line does not fit: those with low
+    /// numbers go first.
+    pub leave: Option<usize>,
     /// What stands in the row of one.
     pub cell: for<'a> fn(&'a T) -> FieldValue<'a>,
 }
@@ -31,6 +36,8 @@ impl<T> Column<T> {
             title,
             side: Side::Left,
             least: None,
+            list: false,
+            leave: None,
             cell,
         }
     }
@@ -41,6 +48,8 @@ impl<T> Column<T> {
             title,
             side: Side::Right,
             least: None,
+            list: false,
+            leave: None,
             cell,
         }
     }
@@ -55,7 +64,17 @@ impl<T> Column<T> {
             title,
             side: Side::Left,
             least: Some(least),
+            list: false,
+            leave: None,
             cell,
+        }
+    }
+
+    /// The same, left out as the one with this number where a line does not fit.
+    pub const fn leaves(self, place: usize) -> Self {
+        Self {
+            leave: Some(place),
+            ..self
         }
     }
 }

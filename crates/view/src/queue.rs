@@ -5,25 +5,28 @@ use crate::value::{FieldValue, Tone};
 use cosy_model::api::QueueInfo;
 use cosy_model::{AccessLevel, MiB, QueueSpec, QueueState, Span};
 
+type Listed = Column<QueueInfo>;
+
 /// Columns of `cstat queues`.
-pub const LIST: &[Column<QueueInfo>] = &[
-    Column::left("QUEUE", |queue| {
+pub const LIST: &[Listed] = &[
+    Listed::left("QUEUE", |queue| {
         let mark = if queue.default { "*" } else { "" };
         format!("{}{mark}", queue.spec.name).into()
     }),
-    Column::left("STATE", |queue| {
+    Listed::left("STATE", |queue| {
         FieldValue::State(queue.spec.state.word().into(), tone(queue.spec.state))
     }),
-    Column::right("PRIORITY", |queue| i64::from(queue.spec.priority).into()),
-    Column::left("MAX TIME", |queue| {
+    Listed::right("PRIORITY", |queue| i64::from(queue.spec.priority).into()).leaves(0),
+    Listed::left("MAX TIME", |queue| {
         let most = queue.spec.max_time.unwrap_or(Span::UNLIMITED);
         most.to_string().into()
-    }),
-    Column::right("WAITING", |queue| queue.waiting.into()),
-    Column::right("RUNNING", |queue| queue.running.into()),
-    Column::right("NODES UP", |queue| FieldValue::share(queue.nodes_up, queue.nodes)),
-    Column::right("CORES USED", |queue| FieldValue::share(queue.cores_used, queue.cores)),
-    Column::left("YOU", |queue| level(queue.your_level).into()),
+    })
+    .leaves(1),
+    Listed::right("WAITING", |queue| queue.waiting.into()).leaves(6),
+    Listed::right("RUNNING", |queue| queue.running.into()).leaves(5),
+    Listed::right("NODES UP", |queue| FieldValue::share(queue.nodes_up, queue.nodes)).leaves(2),
+    Listed::right("CORES USED", |queue| FieldValue::share(queue.cores_used, queue.cores)).leaves(4),
+    Listed::left("YOU", |queue| level(queue.your_level).into()).leaves(3),
 ];
 
 const fn tone(state: QueueState) -> Tone {

@@ -45,14 +45,14 @@ type Reserved = Column<ReservationInfo>;
 
 const ID: Reserved = Column::right("ID", |r| r.id.0.into());
 const RESERVATION: Reserved = Column::right("RESERVATION", |r| r.id.0.into());
-const NAME: Reserved = Column::left_cut("NAME", 6, |r| (&r.name).into());
-const USER: Reserved = Column::left_cut("USER", 6, |r| (&r.user).into());
-const QUEUE: Reserved = Column::left_cut("QUEUE", 5, |r| (&r.queue).into());
+const NAME: Reserved = Reserved::left_cut("NAME", 6, |r| (&r.name).into()).leaves(6);
+const USER: Reserved = Reserved::left_cut("USER", 6, |r| (&r.user).into()).leaves(5);
+const QUEUE: Reserved = Reserved::left_cut("QUEUE", 5, |r| (&r.queue).into()).leaves(2);
 const STATE: Reserved = Column::left("STATE", state);
 const START: Reserved = Column::left("START", |r| r.start.into());
 const END: Reserved = Column::left("END", |r| r.end.into());
-const COUNT: Reserved = Column::right("COUNT", |r| r.node_count.into());
-const NODES: Reserved = Column::left_cut("NODES", 6, |r| (&r.nodes).into());
+const COUNT: Reserved = Reserved::right("COUNT", |r| r.node_count.into()).leaves(1);
+const NODES: Reserved = Reserved::left_cut("NODES", 6, |r| (&r.nodes).into()).leaves(3);
 const PRICE: Reserved = Column::right("PRICE", |r| price(r).into());
 const JOB: Reserved = Column::left("JOB", |r| r.job.map(|job| job.0).into());
 const NOTE: Reserved = Column::left_cut("NOTE", 8, |r| (&r.note).into());
@@ -66,8 +66,8 @@ const BESIDE_JOBS: &[Reserved] = &[
     STATE,
     START,
     END,
-    Column::right("NODES", |r| r.node_count.into()),
-    Column::left_cut("WHERE", 8, |r| (&r.nodes).into()),
+    Reserved::right("NODES", |r| r.node_count.into()).leaves(1),
+    Reserved::left_cut("WHERE", 8, |r| (&r.nodes).into()).leaves(3),
 ];
 
 const PLAIN: &[Reserved] = &[ID, NAME, STATE, START, END, COUNT, NODES, PRICE, JOB, NOTE];

@@ -9,24 +9,25 @@ use cosy_model::{End, EndCause, Span, signal};
 
 type Ended = Column<StepRow>;
 
-const STEP: Ended = Column::right("STEP", |row| id(row).into());
-const ATTEMPT: Ended = Column::right("ATTEMPT", |row| row.attempt.0.into());
-const NAME: Ended = Column::left_cut("NAME", 6, |row| (&row.record.name).into());
-const STATE: Ended = Column::left("STATE", |row| {
+const STEP: Ended = Ended::right("STEP", |row| id(row).into());
+const ATTEMPT: Ended = Ended::right("ATTEMPT", |row| row.attempt.0.into());
+const NAME: Ended = Ended::left_cut("NAME", 6, |row| (&row.record.name).into()).leaves(4);
+const STATE: Ended = Ended::left("STATE", |row| {
     let state = row.record.end.state();
     FieldValue::State(state.word().into(), tone(state))
 });
-const EXIT: Ended = Column::right("EXIT", |row| exit(&row.record.end).into());
-const START: Ended = Column::left("START", |row| FieldValue::Time(row.record.end.start));
-const TIME: Ended = Column::right("TIME", |row| elapsed(&row.record.end).into());
-const CPU: Ended = Column::right("CPU", |row| {
+const EXIT: Ended = Ended::right("EXIT", |row| exit(&row.record.end).into());
+const START: Ended = Ended::left("START", |row| FieldValue::Time(row.record.end.start)).leaves(0);
+const TIME: Ended = Ended::right("TIME", |row| elapsed(&row.record.end).into()).leaves(5);
+const CPU: Ended = Ended::right("CPU", |row| {
     let end = &row.record.end;
     FieldValue::CpuTime(end.user_cpu_us.saturating_add(end.system_cpu_us))
-});
+})
+.leaves(3);
 const MEMORY: Ended =
-    Column::right("MEMORY", |row| FieldValue::Bytes(row.record.end.peak_memory_bytes));
-const TASKS: Ended = Column::right("TASKS", |row| row.record.tasks.into());
-const NODES: Ended = Column::left_cut("NODES", 5, |row| (&row.record.nodes).into());
+    Ended::right("MEMORY", |row| FieldValue::Bytes(row.record.end.peak_memory_bytes));
+const TASKS: Ended = Ended::right("TASKS", |row| row.record.tasks.into()).leaves(1);
+const NODES: Ended = Ended::left_cut("NODES", 5, |row| (&row.record.nodes).into()).leaves(2);
 
 const ENDED: &[Ended] = &[
     STEP, NAME, STATE, EXIT, START, TIME, CPU, MEMORY, TASKS, NODES,

@@ -67,7 +67,7 @@ pub fn run_quote(
         let style = TableStyle {
             width: output::width(),
             colour: output::colour(),
-            bare: false,
+            ..TableStyle::default()
         };
         show::quotes(&quotes, &ranked, now, style, MOST_ROWS)
     });

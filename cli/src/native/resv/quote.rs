@@ -80,7 +80,7 @@ fn quote_text(matches: &ArgMatches, quote: &Quote, now: &Zoned) -> String {
     let style = TableStyle {
         width: output::width(),
         colour: output::colour(),
-        bare: false,
+        ..TableStyle::default()
     };
     slots::text(quote, now, (!every).then_some(SHOWN), style, chart::ChartStyle::for_stdout())
 }

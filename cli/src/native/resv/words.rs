@@ -1,5 +1,6 @@
 //! Times, lengths and sums as sentences have them.
 
+use crate::output::harmless;
 use crate::times;
 use cosy_model::{Su, Time};
 pub use cosy_view::phrase::{count, span};
@@ -40,10 +41,9 @@ pub fn su(sum: Su) -> String {
     format!("{sum} SU")
 }
 
-/// Text of other users, with `?` for control characters, which could change the terminal.
+/// Text of other users, with `?` for what could change the terminal.
 pub fn clean(text: &str) -> String {
-    let safe = |c: char| if c.is_control() { '?' } else { c };
-    text.chars().map(safe).collect()
+    text.chars().map(harmless).collect()
 }
 
 /// A sentence of the controller, in which points in time are shown in the user's zone.

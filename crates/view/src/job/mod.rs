@@ -7,6 +7,7 @@
 mod cell;
 mod ended;
 mod facts;
+mod part;
 pub mod visible;
 mod why;
 
@@ -18,4 +19,5 @@ pub use ended::{ended_fields, tone};
 pub use facts::{
     Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, Reason, Submission,
 };
+pub use part::{Part, is_usual, part};
 pub use why::{LicenseShortage, Waiting, why};

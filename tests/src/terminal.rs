@@ -1,0 +1,55 @@
+//! Commands on a terminal.
+
+use crate::run::TIMEOUT;
+use nix::pty::{Winsize, openpty};
+use std::fs::File;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// What a command writes to a terminal of so many columns, colours taken out, line by line.
+///
+/// # Panics
+/// When it does not end in time, or fails.
+#[track_caller]
+pub fn lines_on(columns: u16, command: &mut Command) -> Vec<String> {
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let pty = openpty(Some(&size), None).expect("a terminal");
+    let slave = || Stdio::from(pty.slave.try_clone().expect("its other end"));
+    command.stdin(Stdio::null()).stdout(slave()).stderr(slave());
+    let mut child = command
+        .env("NO_COLOR", "1")
+        .spawn()
+        .expect("a command starts");
+    // Only the command has it open now: its end is the end of what it writes.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    drop(pty.slave);
+    let mut screen = File::from(pty.master);
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // At the end Linux tells an error.
+        let _ = screen.read_to_end(&mut bytes);
+        bytes
+    });
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            break status;
+        }
+        if start.elapsed() > TIMEOUT {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("a command on a terminal did not end within {TIMEOUT:?}");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    let text = reader.join().expect("a reader ends");
+    let text = String::from_utf8(text).expect("readable text");
+    assert!(status.success(), "{status}: {text}");
+    text.split_terminator("\r\n").map(str::to_owned).collect()
+}
