@@ -2,7 +2,7 @@
 
 use crate::times;
 use cosy_model::{Su, Time};
-pub use cosy_view::phrase::{count, span};
+pub use cosy_view::phrase::{balance, count, price, span};
 use cosy_view::words::moment::{Piece, pieces};
 use jiff::Zoned;
 
@@ -35,9 +35,9 @@ pub fn clocks(start: Time, end: Time, now: &Zoned) -> String {
     format!("{} to {last}", clock(start, now))
 }
 
-/// A sum with its unit.
+/// A price with its unit, rounded.
 pub fn su(sum: Su) -> String {
-    format!("{sum} SU")
+    format!("{} SU", price(sum))
 }
 
 /// Text of other users, with `?` for control characters, which could change the terminal.
