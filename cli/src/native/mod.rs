@@ -39,4 +39,5 @@ pub mod steps;
 pub mod store;
 pub mod submit;
 pub mod table;
+pub mod ticks;
 pub mod wait;

@@ -5,7 +5,7 @@
 //! Source: Zhao and Sakellariou, figures 5 to 7, on the nodes of the real machine.
 
 use crate::native::flow::rows::{Rows, SlotPosition};
-use crate::native::gantt::{self, Area, LEFT, RIGHT, WIDTH};
+use crate::native::gantt::{self, Area, LEFT, Labels, RIGHT, WIDTH};
 use crate::native::resv::words;
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
 use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
@@ -98,7 +98,7 @@ pub fn draw(spec: &FlowSpec, plan: &FlowPlan, around: &PlanChart, now: &Zoned) -
     let mut svg = Svg::new(LEFT + WIDTH + RIGHT, area.bottom() + 40, &style, &title);
     legend(&mut svg);
     area.axis(&mut svg, now);
-    gantt::bars(&mut svg, &in_rows_of_slots(around, &rows), area);
+    gantt::bars(&mut svg, &in_rows_of_slots(around, &rows), area, Labels::UnderPointer);
     let drawing = Drawing {
         spec,
         plan,
