@@ -21,6 +21,8 @@ use std::ffi::OsString;
 const DRAWN_JOBS: u32 = 2000;
 /// The user's own delayed jobs that are named, at most.
 const SHOWN_JOBS: usize = 10;
+/// Refusals that are told, at most: most tasks of a workflow are refused for the same.
+const SHOWN_REFUSALS: usize = 3;
 /// Slots that are so many times as long as the work are told of.
 const STRETCHED: i64 = 4;
 /// Characters of a line where the output is no terminal.
@@ -124,8 +126,12 @@ fn summary(plan: &FlowPlan, now: &Zoned) -> String {
     text.push_str(&stretched_line(plan, now));
     text.push_str(&format!("It costs {} in all.\n", words::su(plan.price)));
     text.push_str(&delays(plan));
-    for refusal in &plan.refusals {
+    for refusal in plan.refusals.iter().take(SHOWN_REFUSALS) {
         text.push_str(&format!("It would be refused: {}\n", words::local_times(refusal, now)));
+    }
+    let more = plan.refusals.len().saturating_sub(SHOWN_REFUSALS);
+    if more > 0 {
+        text.push_str(&format!("There are {more} more such reasons: --json has all.\n"));
     }
     text
 }
@@ -328,6 +334,14 @@ mod tests {
         let got = text(&spec, &plan, &now, TableStyle::default());
         assert!(got.contains("It delays nobody.\n"));
         assert!(got.ends_with("It would be refused: notice: earliest 15:00\n"), "{got}");
+        assert!(!got.contains("more such reasons"), "{got}");
+        let many = FlowPlan {
+            refusals: vec!["quota: 2 are open".into(); 5],
+            ..plan
+        };
+        let long = text(&spec, &many, &now, TableStyle::default());
+        assert!(long.ends_with("open\nThere are 2 more such reasons: --json has all.\n"), "{long}");
+        assert_eq!(long.matches("It would be refused").count(), SHOWN_REFUSALS);
         assert!(got.contains("  SET   NODES") && got.contains("\n?      *"), "{got}");
     }
 

@@ -106,7 +106,7 @@ fn quote_command() -> Command {
             value(
                 "svg",
                 "FILE",
-                "Draw the plan with prices and availability; - is standard output",
+                "Draw the plan, the pick, and what each start costs; - is standard output",
             )
             .value_parser(clap::value_parser!(std::ffi::OsString)),
         )
