@@ -10,7 +10,7 @@ if [[ -z ${COSY_DEV_DIR:-} ]]; then
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/cosy-demo-XXXXXX")
 trap 'rm -rf "$work"' EXIT
-cp "$here"/primes.c "$here"/*.job "$work"
+cp "$here"/primes.c "$here"/*.job "$here"/night.toml "$work"
 cd "$work"
 
 wrong=0
@@ -74,6 +74,9 @@ show cstat nodes
 title "why does the wide job wait?"
 show cstat "$wide"
 
+title "what would two whole nodes cost, now or later, and whom would that delay?"
+show cresv quote -N 2 --exclusive -t 1 --until now+10m
+
 title "refused at once, with the reason"
 printf '\n$ csub -N 5 -- true\n'
 csub -N 5 -- true 2>&1 && wrong=1
@@ -88,8 +91,24 @@ title "results"
 show cat wide.out
 show cat sum.out
 
+title "a booking: ten minutes of a node, with a command that starts with them"
+printf "\n$ cresv book -N 1 -t 10 --name mine --soonest -o booked.out -- sh -c 'echo ...'\n"
+# shellcheck disable=SC2016  # the job's shell is to expand it
+said=$(cresv book -N 1 -t 10 --name mine --soonest -o booked.out -- sh -c 'echo "ran on $COSY_NODES"')
+printf '%s\n' "$said"
+booked=$(sed -n 's/^Job \([0-9]*\) starts with it\.$/\1/p' <<<"$said")
+show cresv list
+cosy wait "$booked" || true
+show cat booked.out
+
+title "a workflow with a deadline: planned; then all its slots are booked, or none, and it runs"
+show cosy flow plan night.toml --slack 50% --chart
+show cosy flow submit night.toml --slack 50% --wait
+show cat night.out
+
 title "accounting"
 show chist
+show chist --cost
 
 title "check"
 expect "compile" "completed 0" "$(end_of "$compile")"
@@ -101,6 +120,8 @@ expect "overrun was ended at its limit" "timed_out" "$(end_of "$overrun" | cut -
 expect "rescue ran because overrun failed" "completed 0" "$(end_of "$rescue")"
 expect "wide ran on all nodes" "4 nodes: n[1-4]" "$(cat wide.out)"
 expect "held ran once released" "completed 0" "$(end_of "$held")"
+expect "the booked command" "completed 0" "$(end_of "$booked")"
+expect "sum of the workflow" 42 "$(cat night.out)"
 expect "jobs left in the queue" "" "$(cstat --no-header)"
 
 if ((wrong)); then
@@ -110,3 +131,14 @@ if ((wrong)); then
 fi
 echo
 echo "all as it should be, after $SECONDS s"
+cat <<END
+
+what to try next:
+  $(readlink -f "$(command -v cosy)") dev --nodes 4 --as-user
+    a shell with a cluster of your own, which is gone when you leave it. In there:
+      csub -t 1 -- hostname; cstat; chist
+      cresv quote -N 1 -t 1h --svg quote.svg      and look at the picture
+      cresv book -N 1 -t 30m --at now+1h; cresv list
+      sbatch, squeue, sinfo, scontrol ... as you know them
+  docs/user-guide.md has all of this, docs/coming-from-slurm.md what is different there
+END

@@ -131,7 +131,7 @@ fn spec_of(request: &Request) -> &FlowSpec {
 fn a_plan_is_shown() {
     let (got, asked) = ask(vec![plan()], &["plan", "f.toml", "--slack", "50%", "--zone", "UTC"]);
     assert_eq!((got.code, &*got.error), (0, ""));
-    let want = "first  *   2030-01-05 13:00  2030-01-05 13:15    10 min  300 s     50.0  n[1-2]";
+    let want = "first  *   2030-01-05 13:00  2030-01-05 13:15    10 min  5 min  n[1-2]";
     assert!(got.out.contains(want), "{}", got.out);
     let spec = spec_of(&asked[0]);
     assert_eq!(spec.deadline, Some(FlowDeadline::Slack(500)));

@@ -128,6 +128,36 @@ Jobs enter with: csub --reservation 12
     assert_eq!((ask.request.nodes, *hold, job.is_none()), (Some(4), false, true));
 }
 
+/// What is charged is told only where an account pays.
+#[test]
+fn charges_are_of_accounts() {
+    let charged = ReservationInfo {
+        charged: Su(33_501_667),
+        ..info(12, ReservationState::Confirmed)
+    };
+    let free = ReservationInfo {
+        account: None,
+        ..charged.clone()
+    };
+    let check = |line: &[&str], answer: Reply, words: &str, there: bool| {
+        let (got, _) = answered(line, vec![answer]);
+        assert_eq!(got.out.contains(words), there, "{words}: {}", got.out);
+    };
+    let book = ["book", "-t2h", "--soonest"];
+    let paid = "; 33.51 SU are charged to account phys.";
+    check(&book, reserved(vec![charged.clone()]), paid, true);
+    let unpaid = "; it is on no account, so nobody is charged.";
+    check(&book, reserved(vec![free.clone()]), unpaid, true);
+    let shown = |one: &ReservationInfo| Reply::Reservations(vec![one.clone()]);
+    check(&["show", "12"], shown(&charged), "charged               33.501667 SU", true);
+    check(&["show", "12"], shown(&free), "charged", false);
+    let listed = |one: &ReservationInfo| Reply::Reservations(vec![one.clone(), one.clone()]);
+    let sum = "In all 67 SU, of which 67.01 SU are charged.\n";
+    check(&["list", "--cost"], listed(&charged), sum, true);
+    check(&["list", "--cost"], listed(&free), "In all 67 SU.\n", true);
+    check(&["list", "--cost"], listed(&free), "33.51", false);
+}
+
 #[test]
 fn a_slot_is_held_and_confirmed() {
     let line = ["hold", "-t2h", "--soonest"];

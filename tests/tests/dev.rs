@@ -235,6 +235,26 @@ fn the_guides_first_commands() {
     dev.nothing_is_left();
 }
 
+/// `make demo`: what it runs is as it should be, and it says what to do next.
+#[test]
+fn the_demo() {
+    let demo = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../demo/demo.sh");
+    let dev = Dev::new();
+    let options = ["-N", "4", "-c", "2", "-q"];
+    let output = run::run(&mut dev.command(&options, &[demo.to_str().unwrap()])).expect(0);
+    for told in [
+        "price in SU, by start",
+        "The pick: ",
+        "Booked reservation 1 \"mine\"",
+        "Workflow 1 completed at ",
+        "as it should be: sum of the workflow: 42",
+        "what to try next:",
+    ] {
+        assert!(output.out.contains(told), "{told}: {output:?}");
+    }
+    dev.nothing_is_left();
+}
+
 /// Of two controllers the one that leads is killed while a job runs: the other one goes on, and the
 /// first is started again and stands by.
 #[test]

@@ -42,6 +42,7 @@ pub mod steps;
 pub mod store;
 pub mod submit;
 pub mod table;
+pub mod ticks;
 pub mod totals;
 pub mod wait;
 pub mod widths;

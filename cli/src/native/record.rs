@@ -109,6 +109,7 @@ fn cell(value: &FieldValue<'_>, time_style: TimeStyle<'_>) -> Cell {
         FieldValue::CpuTime(us) => micros(i64::try_from(*us).unwrap_or(i64::MAX)),
         FieldValue::Bytes(n) => bytes(i64::try_from(*n).unwrap_or(i64::MAX)),
         FieldValue::Su(sum) => sum.to_string(),
+        FieldValue::Price(sum) => cosy_view::phrase::price(*sum),
         FieldValue::Texts(all) => all.join(","),
         FieldValue::List(all) => {
             let each = all.iter().map(|value| cell(value, time_style).text);
@@ -155,7 +156,7 @@ fn json_value(value: &FieldValue<'_>) -> Json {
         FieldValue::Time(time) => json_time(*time),
         FieldValue::Period(start, end) => json!([json_time(Some(*start)), json_time(Some(*end))]),
         FieldValue::Span(span) => json_span(*span),
-        FieldValue::Su(sum) => su(*sum),
+        FieldValue::Su(sum) | FieldValue::Price(sum) => su(*sum),
         FieldValue::Texts(all) => json!(all),
         FieldValue::List(all) => all.iter().map(json_value).collect(),
         FieldValue::Record(fields) => {

@@ -410,6 +410,35 @@ fn quotes_tell_the_plain_start_the_delays_and_the_price() {
     assert!(lines.contains(&told), "{lines:?}");
 }
 
+/// No start can be promised behind them, so who asks has to know whose they are.
+#[test]
+fn jobs_without_a_limit_in_the_way_are_named() {
+    let mut world = World::new(lenient(2));
+    world.run_time = Span::from_secs(1_000_000);
+    let endless = world.submit(JobSpec {
+        time_limit: None,
+        ..whole("endless", 1, 0)
+    });
+    world.submit(whole("limited", 1, 3600));
+    let ask = nodes(2, StartChoice::Soonest, 1800);
+    let request = Request::Quote {
+        ask: Box::new(ask.clone()),
+        most: None,
+        as_job: None,
+    };
+    let Reply::Quote(quote) = world.ask(request) else {
+        panic!("no quote");
+    };
+    assert_eq!(quote.choice, None);
+    let told = format!("in the way; job {endless} has no time limit, so that nobody knows when");
+    let reason = &quote.slots[0].reason;
+    assert!(reason.contains(&told), "{reason}");
+    let refusal = world.book(ask).unwrap_err();
+    assert!(refusal.message.contains(&told), "{refusal:?}");
+    // One node comes free.
+    assert!(world.book(nodes(1, StartChoice::Soonest, 1800)).is_ok());
+}
+
 #[test]
 fn money_is_held_charged_and_given_back() {
     let mut config = lenient(2);

@@ -35,22 +35,38 @@ pub fn end(plan: &FlowPlan) -> Time {
     ends.max().unwrap_or(plan.shortest_end)
 }
 
+/// What a slot has beyond the estimate of its task. What `spare` has beyond that lies behind the
+/// slot: it is not booked, and the task is not given it.
+pub fn spare_in_slot(task: &PlannedTask) -> Span {
+    let spare = task.end.since(task.start).ms() - task.estimate.ms();
+    Span(spare.max(0))
+}
+
+/// How long all slots are together, and all estimates.
+pub fn booked_and_estimated(plan: &FlowPlan) -> (Span, Span) {
+    let sum = |of: fn(&PlannedTask) -> Span| {
+        plan.tasks
+            .iter()
+            .fold(Span::ZERO, |sum, task| sum + of(task))
+    };
+    (sum(|task| task.end.since(task.start)), sum(|task| task.estimate))
+}
+
 /// `cosy flow plan`: node sets are told where there are some.
 pub fn columns<'p>(plan: &FlowPlan) -> Vec<Column<PlannedRow<'p>>> {
     let with_sets = plan.tasks.iter().any(|t| !t.set.is_empty());
     let set = Column::left_cut("SET", 6, |row: &PlannedRow<'_>| (&row.task.set).into());
-    let before_set: [Column<PlannedRow<'p>>; 7] = [
+    let before_set: [Column<PlannedRow<'p>>; 6] = [
         Column::left_cut("TASK", 8, task_name),
         Column::left("CP", |row| if row.task.critical { "*" } else { "" }.into()),
         Column::left("START", |row| row.task.start.into()),
         Column::left("END", |row| row.task.end.into()),
         Column::right("ESTIMATE", |row| row.task.estimate.into()),
-        Column::right("SPARE", |row| format!("{} s", seconds(row.task.spare)).into()),
-        Column::right("SPARE %", |row| percent(row.task.spare, row.task.estimate).into()),
+        Column::right("SPARE", |row| spare_in_slot(row.task).into()),
     ];
     let behind_set: [Column<PlannedRow<'p>>; 3] = [
         Column::left_cut("NODES", 8, |row| (&row.task.nodes).into()),
-        Column::right("PRICE", |row| row.task.price.into()),
+        Column::right("PRICE", |row| FieldValue::Price(row.task.price)),
         Column::left("DELAYS", |row| delays(row.task).into()),
     ];
     let set = with_sets.then_some(set);
@@ -76,24 +92,6 @@ fn delays(task: &PlannedTask) -> String {
             format!("{jobs} by {}", phrase::span(task.total_delay))
         }
     }
-}
-
-/// With as many decimals as there are.
-pub fn seconds(span: Span) -> String {
-    let ms = span.ms();
-    match ms % 1000 {
-        0 => (ms / 1000).to_string(),
-        part => {
-            let text = format!("{}.{:03}", ms / 1000, part.abs());
-            text.trim_end_matches('0').to_owned()
-        }
-    }
-}
-
-/// How many percent of `whole` that is, with one decimal, rounded down.
-pub fn percent(part: Span, whole: Span) -> String {
-    let tenths = i128::from(part.ms().max(0)) * 1000 / i128::from(whole.ms().max(1));
-    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 /// All fields of a plan but its slots, with what was asked of the workflow that concerns it.
@@ -191,11 +189,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_figures() {
-        assert_eq!(seconds(Span(75_400)), "75.4");
-        assert_eq!(seconds(Span(20_050)), "20.05");
-        assert_eq!(percent(Span(1), Span::ZERO), "100.0");
-        assert_eq!(percent(Span(-1), Span(5)), "0.0");
-        assert!(!percent(Span(i64::MAX), Span(1)).is_empty());
+    fn spare_time_is_that_of_the_slot() {
+        let check = |length: i64, estimate: i64, want: i64| {
+            let task = PlannedTask {
+                task: 0,
+                start: Time(0),
+                end: Time(length),
+                estimate: Span(estimate),
+                // The gap behind the slot counts there.
+                spare: Span(99_000),
+                critical: false,
+                set: String::new(),
+                nodes: String::new(),
+                price: cosy_model::Su::ZERO,
+                delayed_jobs: 0,
+                total_delay: Span::ZERO,
+            };
+            assert_eq!(spare_in_slot(&task), Span(want));
+        };
+        check(93_000, 60_000, 33_000);
+        check(60_000, 60_000, 0);
+        check(60_000, 61_000, 0);
+        check(i64::MAX, 0, i64::MAX);
     }
 }

@@ -1,6 +1,6 @@
 //! Lengths and counts as sentences have them.
 
-use cosy_model::Span;
+use cosy_model::{Span, Su};
 
 /// A length: `2 d 3 h`, `40 min`, `5 s`; at most two units, the rest rounded up.
 pub fn span(span: Span) -> String {
@@ -27,6 +27,32 @@ pub fn span(span: Span) -> String {
     parts.join(" ")
 }
 
+/// A price for people, rounded up, so that who allows what is shown may have it: two decimals, below
+/// 1 SU three, and two digits of what is less than a hundredth.
+pub fn price(sum: Su) -> String {
+    let step = step(sum);
+    let up = i64::from(sum.0.rem_euclid(step) != 0);
+    let steps = sum.0.div_euclid(step).saturating_add(up);
+    Su(steps.saturating_mul(step)).to_string()
+}
+
+/// What there is to spend, rounded down in the same way.
+pub fn balance(sum: Su) -> String {
+    let step = step(sum);
+    Su(sum.0.saturating_sub(sum.0.rem_euclid(step))).to_string()
+}
+
+/// Millionths of a service unit that do not matter beside so many.
+fn step(sum: Su) -> i64 {
+    match sum.0.unsigned_abs() {
+        0..100 => 1,
+        100..1_000 => 10,
+        1_000..10_000 => 100,
+        10_000..1_000_000 => 1_000,
+        _ => 10_000,
+    }
+}
+
 /// `1 job`, `2 jobs`.
 pub fn count(n: u64, one: &str, many: &str) -> String {
     let word = if n == 1 { one } else { many };
@@ -36,6 +62,25 @@ pub fn count(n: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums() {
+        let check = |sum: i64, up: &str, down: &str| {
+            assert_eq!((&*price(Su(sum)), &*balance(Su(sum))), (up, down));
+        };
+        check(0, "0", "0");
+        check(1, "0.000001", "0.000001");
+        check(123, "0.00013", "0.00012");
+        check(1_925, "0.002", "0.0019");
+        check(25_834, "0.026", "0.025");
+        check(1_000_000, "1", "1");
+        check(1_233_334, "1.24", "1.23");
+        check(72_001_667, "72.01", "72");
+        check(100_250_000, "100.25", "100.25");
+        check(-1_500_001, "-1.5", "-1.51");
+        check(i64::MAX, "9223372036854.775807", "9223372036854.77");
+        assert_eq!(balance(Su(i64::MIN)), "-9223372036854.775808");
+    }
 
     #[test]
     fn spans() {

@@ -4,6 +4,7 @@ use crate::column::{Column, Fields};
 use crate::phrase;
 use crate::value::{FieldValue, Tone};
 use crate::words::counted;
+use crate::words::moment::utc;
 use crate::words::room_makers::room_makers;
 use crate::words::slot_hint::bare_reason;
 use cosy_model::reservation::{Quote, QuotedSlot};
@@ -14,19 +15,19 @@ pub struct SlotRow<'q> {
     slot: &'q QuotedSlot,
     /// Booking would take this one now.
     picked: bool,
-    /// Its reason is that of the row above.
+    /// Its reason is that of the row above, but for its own times.
     as_above: bool,
 }
 
 /// The rows of these slots, by their places in the quote.
 pub fn slot_rows<'q>(quote: &'q Quote, places: &[usize]) -> Vec<SlotRow<'q>> {
-    let mut above = "";
+    let mut above = String::new();
     let mut rows = Vec::new();
     for at in places {
         let Some(slot) = quote.slots.get(*at) else {
             continue;
         };
-        let reason = bare_reason(&slot.reason);
+        let reason = timeless_reason(slot);
         rows.push(SlotRow {
             slot,
             picked: quote.choice.map(|c| c as usize) == Some(*at),
@@ -37,15 +38,22 @@ pub fn slot_rows<'q>(quote: &'q Quote, places: &[usize]) -> Vec<SlotRow<'q>> {
     rows
 }
 
+/// The reason without start and end of the slot, which stand beside it.
+fn timeless_reason(slot: &QuotedSlot) -> String {
+    let reason = bare_reason(&slot.reason).replace(&utc(slot.start), "");
+    reason.replace(&utc(slot.end), "")
+}
+
 /// `cresv quote`. Figures of a slot that is not free are dashes.
-pub fn slot_columns<'q>() -> [Column<SlotRow<'q>>; 9] {
+///
+/// Availability, by what-if and by load, is left out: what it says stands in the delays, for
+/// everybody, and in the reason where a rule asks for it.
+pub fn slot_columns<'q>() -> [Column<SlotRow<'q>>; 7] {
     [
         Column::left("", |row| if row.picked { ">" } else { "" }.into()),
         Column::left("START", |row| row.slot.start.into()),
         Column::left("END", |row| row.slot.end.into()),
-        Column::right("AVAIL", |row| figure(row, |slot| percent(slot.availability_ppm).into())),
-        Column::left("LOAD", |row| figure(row, |slot| slot.by_load.into())),
-        Column::right("PRICE SU", |row| figure(row, |slot| slot.price().into())),
+        Column::right("PRICE SU", |row| figure(row, |slot| FieldValue::Price(slot.price()))),
         Column::right("DELAYS", |row| {
             figure(row, |slot| match slot.delayed_jobs {
                 0 => "none".into(),
@@ -68,11 +76,6 @@ fn figure<'a>(row: &'a SlotRow<'_>, of: fn(&'a QuotedSlot) -> FieldValue<'a>) ->
     } else {
         "-".into()
     }
-}
-
-/// Millionths as percent, rounded down: what is not wholly available is not 100 %.
-fn percent(ppm: u32) -> String {
-    format!("{} %", ppm / 10_000)
 }
 
 /// What would pass instead of a slot is left out: it is seen in the list.
@@ -181,21 +184,17 @@ pub struct ClusterSlot<'q> {
 }
 
 /// `cosy broker quote`.
-pub fn cluster_slot_columns<'q>() -> [Column<ClusterSlot<'q>>; 7] {
+pub fn cluster_slot_columns<'q>() -> [Column<ClusterSlot<'q>>; 6] {
     [
         Column::left_cut("CLUSTER", 7, |row| row.cluster.into()),
         Column::left("START", |row| row.slot.start.into()),
         Column::left("END", |row| row.slot.end.into()),
-        Column::right("PRICE", |row| format!("{} SU", row.slot.price()).into()),
-        Column::right("AVAILABLE", |row| {
-            let ppm = row.slot.availability_ppm;
-            format!("{}.{} %", ppm / 10_000, ppm / 1000 % 10).into()
-        }),
+        Column::right("PRICE", |row| format!("{} SU", phrase::price(row.slot.price())).into()),
         Column::right("DELAYS", |row| match row.slot.delayed_jobs {
             0 => "nobody".into(),
             n => {
                 let jobs = phrase::count(n.into(), "job", "jobs");
-                format!("{jobs}, {}", row.slot.total_delay).into()
+                format!("{jobs} by {}", phrase::span(row.slot.total_delay)).into()
             }
         }),
         Column::left_cut("WHERE", 8, |row| (&row.slot.nodes).into()),

@@ -53,7 +53,7 @@ const START: Reserved = Column::left("START", |r| r.start.into());
 const END: Reserved = Column::left("END", |r| r.end.into());
 const COUNT: Reserved = Reserved::right("COUNT", |r| r.node_count.into()).leaves(1);
 const NODES: Reserved = Reserved::left_cut("NODES", 6, |r| (&r.nodes).into()).leaves(3);
-const PRICE: Reserved = Column::right("PRICE", |r| price(r).into());
+const PRICE: Reserved = Column::right("PRICE", |r| FieldValue::Price(price(r)));
 const JOB: Reserved = Column::left("JOB", |r| r.job.map(|job| job.0).into());
 const NOTE: Reserved = Column::left_cut("NOTE", 8, |r| (&r.note).into());
 const CHARGED: Reserved = Column::right("CHARGED", |r| r.charged.into());
@@ -85,10 +85,14 @@ const COST: &[Reserved] = &[
     START,
     END,
     Column::left_cut("ACCOUNT", 6, |r| r.account.as_deref().into()),
-    Column::right("TIME", |r| r.base.into()),
-    Column::right("DELAY", |r| r.extra.into()),
+    Column::right("TIME", |r| FieldValue::Price(r.base)),
+    Column::right("DELAY", |r| FieldValue::Price(r.extra)),
     PRICE,
-    CHARGED,
+    Column::right("CHARGED", |r| {
+        r.account
+            .as_ref()
+            .map_or("-".into(), |_| FieldValue::Price(r.charged))
+    }),
     Column::right("USED", used),
 ];
 
@@ -331,7 +335,7 @@ pub fn details(r: &ReservationInfo) -> Details<'_> {
         ("free to cancel until", FieldValue::Time(*free_until)),
         ("account", account.as_ref().into()),
         ("price", format!("{} SU: {base} time, {extra} delay", price(r)).into()),
-        ("charged", format!("{charged} SU").into()),
+        ("charged", account.as_ref().map(|_| format!("{charged} SU")).into()),
         ("used", used(r)),
         ("delays", delays(*delayed_jobs, *total_delay).into()),
         ("series", series.map(|first| first.0).into()),

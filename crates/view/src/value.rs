@@ -39,6 +39,8 @@ pub enum FieldValue<'a> {
     Bytes(u64),
     /// A sum of service units.
     Su(Su),
+    /// What something costs: rounded for people, exact in JSON.
+    Price(Su),
     /// Several texts; tables join them with commas.
     Texts(Vec<&'a str>),
     /// Several values of one kind, a list in JSON.

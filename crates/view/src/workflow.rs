@@ -14,7 +14,7 @@ const STATE: Workflow = Column::left("STATE", |f| state(f.state));
 const DONE: Workflow = Column::right("DONE", |f| FieldValue::share(f.done_count, f.task_count));
 const END: Workflow = Column::left("END", |f| FieldValue::time_or_dash(f.end));
 const DEADLINE: Workflow = Column::left("DEADLINE", |f| FieldValue::time_or_dash(f.deadline));
-const PRICE: Workflow = Column::right("PRICE", |f| f.price.into());
+const PRICE: Workflow = Column::right("PRICE", |f| FieldValue::Price(f.price));
 const NOTE: Workflow = Column::left_cut("NOTE", 10, |f| FieldValue::Sentence((&f.note).into()));
 
 /// `cosy flow list` of one's own.

@@ -233,6 +233,29 @@ fn pass_signals_on(supervisor: &Child) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Commands that somebody who has just got a shell may try, each of one word and its options.
+const TRY: [&str; 4] = [
+    "csub -t 1 -- hostname",
+    "cstat",
+    "cresv quote -N 1 -t 30m",
+    "cresv book -N 1 -t 30m --soonest",
+];
+
+/// What is told before the shell begins.
+fn welcome(dir: &str, as_user: bool) -> [String; 3] {
+    let you = match as_user {
+        true => "its commands ask as an ordinary user; as administrator: COSY_AS_USER= cadm ...",
+        false => {
+            "you are its administrator, for whom no quotas and no rules hold; to see them: --as-user"
+        }
+    };
+    [
+        format!("the cluster is ready in {dir}; leave the shell to stop it"),
+        you.to_owned(),
+        format!("try: {}; all commands: cosy --help", TRY.join("; ")),
+    ]
+}
+
 /// Reads what the supervisor reports until COMMAND has ended.
 fn follow(
     context: &Context,
@@ -249,18 +272,9 @@ fn follow(
         };
         match report {
             Report::Ready if options.command.is_empty() && !quiet => {
-                let dir = directory.path().display();
-                let text = format!("the cluster is ready in {dir}; leave the shell to stop it");
-                output::complain(context.program(), &text);
-                let you = match options.as_user {
-                    true => {
-                        "its commands ask as an ordinary user; as administrator: COSY_AS_USER= cadm ..."
-                    }
-                    false => {
-                        "you are its administrator, for whom no quotas and rules hold; to see them: --as-user"
-                    }
-                };
-                output::complain(context.program(), you);
+                for line in welcome(&directory.path().display().to_string(), options.as_user) {
+                    output::complain(context.program(), &line);
+                }
             }
             Report::Ready => {}
             Report::Note(text) if quiet => drop(text),
@@ -285,5 +299,29 @@ fn follow(
             Err(e)
         }
         None => anyhow::bail!("the supervisor of the cluster ended early"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::{resv, stat, submit};
+
+    #[test]
+    fn what_is_to_be_tried_can_be_tried() {
+        for line in TRY {
+            let words = line.split(' ');
+            let command = match words.clone().next() {
+                Some("csub") => submit::options::command(),
+                Some("cstat") => stat::command(),
+                Some("cresv") => resv::command(),
+                other => panic!("{other:?}"),
+            };
+            let parsed = command.try_get_matches_from(words);
+            assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        }
+        let told = welcome("/tmp/x", true);
+        assert!(told[0].contains("ready in /tmp/x") && told[1].contains("COSY_AS_USER="));
+        assert!(told[2].contains("csub -t 1 -- hostname; cstat; cresv quote"), "{told:?}");
     }
 }

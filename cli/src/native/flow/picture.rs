@@ -5,27 +5,30 @@
 //! Source: Zhao and Sakellariou, figures 5 to 7, on the nodes of the real machine.
 
 use crate::native::flow::rows::{Rows, SlotPosition};
-use crate::native::gantt::{self, Area, LEFT, RIGHT, WIDTH};
+use crate::native::gantt::{self, Area, LEFT, Labels, RIGHT, WIDTH};
 use crate::native::resv::words;
+use cosy_model::Span;
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
 use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
-use cosy_model::{Span, Time};
 use cosy_svg::{Anchor, Svg};
 use cosy_view::flow_plan;
 use jiff::Zoned;
 use std::collections::BTreeMap;
-use unicode_width::UnicodeWidthStr;
 
 const STYLE: &str = "\
 .running,.planned,.held,.reserved{opacity:.35}\
 .slot{fill:#cfe3d6;stroke:#4f9d69}.slotcp{fill:#f6d9b8;stroke:#c9731b}\
 .est{fill:#4f9d69}.estcp{fill:#e08a2e}\
-.edge{stroke:#555;stroke-width:.8}.end{stroke:#c00;stroke-dasharray:4 2}.n{fill:#111}";
+.edge{stroke:#555;stroke-width:1;fill:none}.head{fill:#555}\
+.end{stroke:#c00;stroke-dasharray:4 2}.deadline{fill:none;stroke:#c00;stroke-dasharray:4 2}\
+.n{fill:#111}\
+@media(prefers-color-scheme:dark){.edge{stroke:#b5b9c0}.head{fill:#b5b9c0}.n{fill:#111}\
+.end,.deadline{stroke:#ff6b6b}}";
 
 /// Upper edge of the chart, in pixels (as all lengths here).
-const TOP: i64 = 60;
+const TOP: i64 = 84;
 /// Height of a node's row where there is room.
-const ROW: i64 = 26;
+const ROW: i64 = 34;
 /// Greatest height of the chart.
 const TALLEST: i64 = 1200;
 /// Most lanes of a row that make the picture taller.
@@ -36,8 +39,10 @@ const LINE: i64 = 12;
 const BOXES: usize = 50_000;
 /// Most lines between tasks.
 const LINES: usize = 5000;
-/// Width of a letter.
-const LETTER: i64 = 7;
+/// Most space above and below the boxes of a row, for the lines between them.
+const GUTTER: i64 = 5;
+/// How far from the end of a box a line begins, and from the begin of a box it ends.
+const INSET: i64 = 4;
 
 /// The slots alone, as the chart of letters takes them.
 pub fn slots(spec: &FlowSpec, plan: &FlowPlan) -> PlanChart {
@@ -93,12 +98,11 @@ pub fn draw(spec: &FlowSpec, plan: &FlowPlan, around: &PlanChart, now: &Zoned) -
         height: tall.clamp(ROW, TALLEST),
     };
     let style = format!("{}{STYLE}", gantt::STYLE);
-    let title =
-        format!("{}: {} and {}", words::clean(&spec.name), spec.scheduler, spec.slack_policy);
+    let title = title(spec, plan, now);
     let mut svg = Svg::new(LEFT + WIDTH + RIGHT, area.bottom() + 40, &style, &title);
     legend(&mut svg);
     area.axis(&mut svg, now);
-    gantt::bars(&mut svg, &in_rows_of_slots(around, &rows), area);
+    gantt::bars(&mut svg, &in_rows_of_slots(around, &rows), area, Labels::UnderPointer);
     let drawing = Drawing {
         spec,
         plan,
@@ -106,27 +110,41 @@ pub fn draw(spec: &FlowSpec, plan: &FlowPlan, around: &PlanChart, now: &Zoned) -
         rows,
         now,
     };
-    drawing.slots(&mut svg);
+    // Below the boxes, so that none is crossed.
     drawing.edges(&mut svg);
+    drawing.slots(&mut svg);
     let deadline = area.x(plan.deadline);
     svg.line("end", (deadline, area.top), (deadline, area.bottom()));
     svg.finish()
 }
 
+fn title(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned) -> String {
+    format!(
+        "Workflow {}: {}, done by {}, deadline {}, {}",
+        words::clean(&spec.name),
+        words::count(plan.tasks.len() as u64, "task", "tasks"),
+        words::clock(flow_plan::end(plan), now),
+        words::clock(plan.deadline, now),
+        words::su(plan.price)
+    )
+}
+
 fn legend(svg: &mut Svg) {
-    let entries = [
+    let own = [
         ("est", "estimate"),
         ("slot", "spare time in its slot"),
-        ("estcp", "on the critical path"),
-        ("reserved", "others' reservations"),
-        ("running", "others' jobs"),
+        ("estcp", "the same on the critical path"),
+        ("deadline", "deadline"),
     ];
-    let mut x = LEFT;
-    for (class, words) in entries {
-        svg.bar(class, [x, 36, 12, 12], words);
-        svg.words(x + 17, 46, Anchor::Start, "", words);
-        x += 30 + LETTER * i64::try_from(words.len()).unwrap_or(0);
-    }
+    let end = gantt::legend(svg, (LEFT, 36), &own);
+    svg.words(end, 46, Anchor::Start, "", "arrows lead to tasks that wait for others");
+    let beside = [
+        ("running", "other jobs, yours too"),
+        ("planned", "waiting ones in their planned place"),
+        ("held", "held reservations"),
+        ("reserved", "reservations"),
+    ];
+    gantt::legend(svg, (LEFT, 56), &beside);
 }
 
 struct Drawing<'a> {
@@ -155,11 +173,18 @@ impl Drawing<'_> {
         }
     }
 
+    /// Upper and lower edge of a row, in pixels.
+    fn row_edges(&self, row: usize) -> (i64, i64) {
+        let count = self.rows.names.len().max(1);
+        (self.area.row(row, count), self.area.row(row + 1, count))
+    }
+
     /// Upper and lower edge of a slot's box, in pixels.
     fn edges_of(&self, position: SlotPosition) -> (i64, i64) {
-        let count = self.rows.names.len().max(1);
-        let top = self.area.row(position.row, count) + 2;
-        let room = self.area.row(position.row + 1, count) - 2 - top;
+        let (above, below) = self.row_edges(position.row);
+        let gutter = ((below - above) / 6).clamp(0, GUTTER);
+        let top = above + gutter;
+        let room = below - gutter - top;
         let at = |lane: usize| {
             let share = lane as i128 * i128::from(room) / position.lanes.max(1) as i128;
             top + i64::try_from(share).unwrap_or(room)
@@ -182,30 +207,30 @@ impl Drawing<'_> {
         svg.bar(estimate, [left, top, worked, (height * 3 / 5).max(1)], tip);
     }
 
-    /// The name, where it fits.
+    /// The name, or as much of it as fits.
     fn label(&self, svg: &mut Svg, task: &PlannedTask, position: SlotPosition) {
         let name = flow_plan::name(self.spec, task);
         let (left, right) = (self.area.x(task.start), self.area.x(task.end));
-        let width = LETTER * i64::try_from(name.width()).unwrap_or(i64::MAX / LETTER);
         let (top, low) = self.edges_of(position);
-        if low - top >= LINE && width <= right - left {
-            svg.words(left + 3, top + LINE - 1, Anchor::Start, "n", name);
+        let name = gantt::shortened(name, right - left - 4);
+        if low - top >= LINE && !name.is_empty() {
+            svg.words(left + 3, top + LINE - 1, Anchor::Start, "n", &name);
         }
     }
 
     fn tip(&self, task: &PlannedTask) -> String {
         format!(
-            "{}: {}, estimate {}, spare {} ({} %), {} SU",
+            "{}: {} on {}, estimate {}, spare {}, {}",
             flow_plan::name(self.spec, task),
             words::clocks(task.start, task.end, self.now),
+            task.nodes,
             words::span(task.estimate),
-            words::span(task.spare),
-            flow_plan::percent(task.spare, task.estimate),
-            task.price
+            words::span(flow_plan::spare_in_slot(task)),
+            words::su(task.price)
         )
     }
 
-    /// From the end of a parent's slot to the start of its child's.
+    /// Arrows from the ends of parents to the starts of their children.
     fn edges(&self, svg: &mut Svg) {
         let tasks = self.plan.tasks.iter().zip(&self.rows.positions);
         let places: BTreeMap<u32, (&PlannedTask, SlotPosition)> = tasks
@@ -214,18 +239,43 @@ impl Drawing<'_> {
                 Some((t.task, (t, *first)))
             })
             .collect();
-        for edge in self.spec.edges.iter().take(LINES) {
+        for (n, edge) in self.spec.edges.iter().take(LINES).enumerate() {
             let ends = (places.get(&edge.from), places.get(&edge.to));
-            if let (Some((from, above)), Some((to, below))) = ends {
-                let start = self.middle(*above, from.end);
-                svg.line("edge", start, self.middle(*below, to.start));
+            if let (Some(from), Some(to)) = ends {
+                self.edge(svg, *from, *to, n as i64 % 3 - 1);
             }
         }
     }
 
-    fn middle(&self, position: SlotPosition, time: Time) -> (i64, i64) {
-        let (top, low) = self.edges_of(position);
-        (self.area.x(time), (top + low) / 2)
+    /// An arrow out of the end of a box, between the rows, and into the begin of another:
+    ///
+    /// ```text
+    ///  [parent   ]
+    ///           |_______________      beside others by `aside` pixels
+    ///                           v
+    ///                          [child ]
+    /// ```
+    fn edge(
+        &self,
+        svg: &mut Svg,
+        (from, above): (&PlannedTask, SlotPosition),
+        (to, below): (&PlannedTask, SlotPosition),
+        aside: i64,
+    ) {
+        let x1 = (self.area.x(from.end) - INSET).max(self.area.x(from.start));
+        let x2 = (self.area.x(to.start) + INSET).min(self.area.x(to.end));
+        let ((from_top, from_low), (to_top, to_low)) = (self.edges_of(above), self.edges_of(below));
+        let (row_top, row_low) = self.row_edges(above.row);
+        let (y1, between) = match below.row >= above.row {
+            true => (from_low - 1, row_low.min(self.area.bottom() - 2) + aside),
+            false => (from_top, row_top + aside),
+        };
+        let (y2, head) = match below.row > above.row {
+            true => (to_top, "l-3-5h6z"),
+            false => (to_low - 1, "l-3 5h6z"),
+        };
+        svg.path("edge", &format!("M{x1} {y1}V{between}H{x2}V{y2}"));
+        svg.path("head", &format!("M{x2} {y2}{head}"));
     }
 }
 
@@ -233,6 +283,7 @@ impl Drawing<'_> {
 mod tests {
     use super::*;
     use crate::native::flow::plan::sample;
+    use cosy_model::Time;
 
     fn around() -> PlanChart {
         let bar = |kind, label: &str, nodes: &[u32]| PlanBar {
@@ -269,19 +320,60 @@ mod tests {
         assert!(svg.contains(&format!("x=\"{}\"", LEFT + WIDTH * 10 / 55)));
     }
 
-    /// A slot of 15 minutes has room for 33 columns.
+    /// A slot of 15 minutes has room for 32 columns.
     #[test]
-    fn names_stand_where_they_fit() {
-        let check = |name: &str, fits: bool| {
+    fn names_are_cut_where_they_do_not_fit() {
+        let check = |name: &str, want: &str| {
             let mut spec = sample::spec();
             spec.tasks[0].name = name.to_owned();
             let svg = draw(&spec, &sample::plan(), &around(), &sample::now());
-            assert_eq!(svg.contains(&format!(">{name}</text>")), fits, "{name}");
+            assert!(svg.contains(&format!(">{want}</text>")), "{name}: {svg}");
         };
-        check(&"a".repeat(33), true);
-        check(&"a".repeat(34), false);
-        check(&"\u{8ba1}".repeat(16), true);
-        check(&"\u{8ba1}".repeat(17), false);
+        check(&"a".repeat(32), &"a".repeat(32));
+        check(&"a".repeat(33), &format!("{}\u{2026}", "a".repeat(31)));
+        check(&"\u{8ba1}".repeat(17), &format!("{}\u{2026}", "\u{8ba1}".repeat(15)));
+        check("<b>&", "&lt;b&gt;&amp;");
+    }
+
+    /// `right` on the second row waits for `first` on the first, and `last` there for `right`.
+    #[test]
+    fn arrows_go_between_the_rows() {
+        let svg = draw(&sample::spec(), &sample::plan(), &around(), &sample::now());
+        let x = |minutes: i64| LEFT + WIDTH * minutes / 55;
+        let check = |from: (i64, i64), between: i64, to: (i64, i64)| {
+            let (x1, x2) = (x(from.0) - INSET, x(to.0) + INSET);
+            let path = format!("d=\"M{x1} {}V{between}H{x2}V{}\"", from.1, to.1);
+            assert!(svg.contains(&path), "{path}\n{svg}");
+        };
+        let row = |n: i64| TOP + n * ROW;
+        assert!(!svg.contains(">&lt;8&gt;</text>"), "{svg}");
+        check((25, row(1) - GUTTER - 1), row(1) - 1, (25, row(1) - GUTTER - 1));
+        check((25, row(1) - GUTTER - 1), row(1), (30, row(1) + GUTTER));
+        check((40, row(1) + GUTTER), row(1) - 1, (40, row(1) - GUTTER - 1));
+        // Boxes lie above the arrows, and each arrow has a head.
+        assert!(svg.rfind("class=\"edge\"") < svg.find("class=\"slotcp\" x=\"246\""), "{svg}");
+        assert_eq!(svg.matches("class=\"head\"").count(), 4);
+    }
+
+    #[test]
+    fn three_hundred_tasks() {
+        let mut plan = sample::plan();
+        let one = plan.tasks[2].clone();
+        plan.tasks = (0..300)
+            .map(|n| cosy_model::workflow::PlannedTask {
+                nodes: format!("n{}", n % 100),
+                start: sample::at(n / 100 * 15),
+                end: sample::at(n / 100 * 15 + 15),
+                ..one.clone()
+            })
+            .collect();
+        let svg = draw(&sample::spec(), &plan, &around(), &sample::now());
+        assert_eq!(svg.matches("class=\"est\"").count(), 301);
+        let height = svg
+            .split("height=\"")
+            .nth(1)
+            .and_then(|t| t.split('"').next());
+        assert_eq!(height, Some((TOP + TALLEST + 40).to_string().as_str()));
     }
 
     #[test]

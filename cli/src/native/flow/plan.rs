@@ -9,11 +9,11 @@ use crate::native::table::TableStyle;
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::ArgMatches;
-use cosy_model::Span;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::PlanChart;
 use cosy_model::workflow::{FlowPlan, FlowSpec};
-use cosy_view::flow_plan::{columns, end, rows, seconds};
+use cosy_model::{Span, Time};
+use cosy_view::flow_plan::{booked_and_estimated, columns, end, rows};
 use jiff::Zoned;
 use std::ffi::OsString;
 
@@ -21,6 +21,10 @@ use std::ffi::OsString;
 const DRAWN_JOBS: u32 = 2000;
 /// The user's own delayed jobs that are named, at most.
 const SHOWN_JOBS: usize = 10;
+/// Refusals that are told, at most: most tasks of a workflow are refused for the same.
+const SHOWN_REFUSALS: usize = 3;
+/// Slots that are so many times as long as the work are told of.
+const STRETCHED: i64 = 4;
 /// Characters of a line where the output is no terminal.
 const USUAL_WIDTH: usize = 100;
 
@@ -108,23 +112,55 @@ fn summary(plan: &FlowPlan, now: &Zoned) -> String {
     let shortest = plan.shortest_end.since(plan.start);
     let spare = plan.deadline.since(plan.shortest_end);
     let mut text = format!(
-        "* on the critical path\n\
+        "* on the critical path: if one of these is late, all is\n\
          Starts at {}, done by {} ({}), deadline {}.\n\
-         Without spare time it would take {} and be done at {}: {} s of spare time.\n",
+         Without spare time it would take {} and be done at {}, {} before the deadline.\n",
         words::clock(plan.start, now),
         words::clock(end, now),
         words::span(end.since(plan.start)),
         words::clock(plan.deadline, now),
         words::span(shortest),
         words::clock(plan.shortest_end, now),
-        seconds(spare),
+        words::span(spare),
     );
+    text.push_str(&stretched_line(plan, now));
     text.push_str(&format!("It costs {} in all.\n", words::su(plan.price)));
     text.push_str(&delays(plan));
-    for refusal in &plan.refusals {
+    for refusal in plan.refusals.iter().take(SHOWN_REFUSALS) {
         text.push_str(&format!("It would be refused: {}\n", words::local_times(refusal, now)));
     }
+    let more = plan.refusals.len().saturating_sub(SHOWN_REFUSALS);
+    if more > 0 {
+        text.push_str(&format!("There are {more} more such reasons: --json has all.\n"));
+    }
     text
+}
+
+/// Slots are stretched up to the deadline: what that comes to, where it is far more than the work.
+pub fn stretched((booked, estimated): (Span, Span)) -> Option<String> {
+    let far_more = booked.ms() / STRETCHED >= estimated.ms().max(1);
+    far_more.then(|| {
+        format!(
+            "Its slots are stretched to the deadline: {} are booked and paid for {} of work.",
+            words::span(booked),
+            words::span(estimated)
+        )
+    })
+}
+
+fn stretched_line(plan: &FlowPlan, now: &Zoned) -> String {
+    let Some(stretched) = stretched(booked_and_estimated(plan)) else {
+        return String::new();
+    };
+    let half = Span(plan.shortest_end.since(plan.start).ms() / 2);
+    let earlier = words::clock(whole_second(plan.shortest_end + half), now);
+    format!(
+        "{stretched} To book less: --slack 50%, or --finish-by {earlier}, which is about the same.\n"
+    )
+}
+
+fn whole_second(time: Time) -> Time {
+    Time::from_secs(time.secs().saturating_add(1))
 }
 
 fn delays(plan: &FlowPlan) -> String {
@@ -171,7 +207,7 @@ fn chart(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned) -> String {
 pub mod sample {
     use super::*;
     use cosy_model::workflow::{FlowDeadline, PlannedTask};
-    use cosy_model::{JobId, Su, Time};
+    use cosy_model::{JobId, Su};
 
     /// The present of the tests.
     pub fn now() -> Zoned {
@@ -257,18 +293,35 @@ mod tests {
         let got = text(&spec, &plan, &now, TableStyle::default());
         let want = [
             "Workflow night: 4 tasks, 4 edges, planned with hbmct and cp_even_percent",
-            "TASK   CP  START  END    ESTIMATE    SPARE  SPARE %  NODES   PRICE  DELAYS",
-            "first  *   12:10  12:25    10 min    300 s     50.0  n1        1.5  nobody",
-            "left   *   12:25  12:40    10 min    300 s     50.0  n1        1.5  1 job by 5 min",
-            "right      12:30  12:40     5 min  300.5 s    100.1  n[2-3]    1.5  nobody",
-            "last   *   12:40  12:55    10 min    300 s     50.0  n1        1.5  nobody",
-            "* on the critical path",
+            "TASK   CP  START  END    ESTIMATE  SPARE  NODES   PRICE  DELAYS",
+            "first  *   12:10  12:25    10 min  5 min  n1        1.5  nobody",
+            "left   *   12:25  12:40    10 min  5 min  n1        1.5  1 job by 5 min",
+            "right      12:30  12:40     5 min  5 min  n[2-3]    1.5  nobody",
+            "last   *   12:40  12:55    10 min  5 min  n1        1.5  nobody",
+            "* on the critical path: if one of these is late, all is",
             "Starts at 12:10, done by 12:55 (45 min), deadline 12:55.",
-            "Without spare time it would take 30 min and be done at 12:40: 900 s of spare time.",
+            "Without spare time it would take 30 min and be done at 12:40, 15 min before the deadline.",
             "It costs 6 SU in all.",
             "It delays 2 waiting jobs by 6 min in all; of yours 12 by 5 min.",
         ];
         assert_eq!(got.lines().collect::<Vec<_>>(), want);
+    }
+
+    #[test]
+    fn slots_that_are_stretched_are_told_of() {
+        let check = |hours: i64, want: &str| {
+            let mut plan = sample::plan();
+            plan.tasks[0].end = plan.tasks[0].end + Span::from_minutes(60 * hours);
+            let got = text(&sample::spec(), &plan, &sample::now(), TableStyle::default());
+            let line = got.lines().find(|line| line.contains("stretched"));
+            assert_eq!(line.unwrap_or_default(), want, "{got}");
+        };
+        check(1, "");
+        check(
+            27,
+            "Its slots are stretched to the deadline: 1 d 4 h are booked and paid for 35 min of work. \
+             To book less: --slack 50%, or --finish-by 12:55:01, which is about the same.",
+        );
     }
 
     #[test]
@@ -281,6 +334,14 @@ mod tests {
         let got = text(&spec, &plan, &now, TableStyle::default());
         assert!(got.contains("It delays nobody.\n"));
         assert!(got.ends_with("It would be refused: notice: earliest 15:00\n"), "{got}");
+        assert!(!got.contains("more such reasons"), "{got}");
+        let many = FlowPlan {
+            refusals: vec!["quota: 2 are open".into(); 5],
+            ..plan
+        };
+        let long = text(&spec, &many, &now, TableStyle::default());
+        assert!(long.ends_with("open\nThere are 2 more such reasons: --json has all.\n"), "{long}");
+        assert_eq!(long.matches("It would be refused").count(), SHOWN_REFUSALS);
         assert!(got.contains("  SET   NODES") && got.contains("\n?      *"), "{got}");
     }
 

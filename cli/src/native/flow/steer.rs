@@ -1,16 +1,16 @@
 //! `cosy flow submit`, `confirm`, `cancel`: what changes workflows, and how the answer is
 //! told.
 
-use crate::native::flow::{json, request, watch};
+use crate::native::flow::{json, plan, request, watch};
 use crate::native::resv::reserve::OutputForm;
 use crate::native::resv::{self, words};
 use crate::native::{change, stat};
 use crate::{Context, exit, output};
 use clap::ArgMatches;
 use cosy_client::CallError;
-use cosy_model::FlowId;
 use cosy_model::api::{Reply, Request};
 use cosy_model::workflow::{FlowInfo, FlowSpec, FlowState};
+use cosy_model::{FlowId, Span};
 use jiff::Zoned;
 
 /// Runs `cosy flow submit`: a hold on all slots, then its confirmation.
@@ -140,6 +140,7 @@ fn sentences(f: &FlowInfo, now: &Zoned) -> String {
     let mut text = format!("{did} workflow {} \"{}\": {times}.\n", f.id, words::clean(&f.name));
     if f.deadline.is_some() {
         text.push_str(&format!("It costs {}.\n", words::su(f.price)));
+        text.push_str(&stretched_line(f));
     }
     if !f.note.is_empty() {
         text.push_str(&format!("{}\n", words::local_times(&f.note, now)));
@@ -152,6 +153,24 @@ fn sentences(f: &FlowInfo, now: &Zoned) -> String {
         ));
     }
     text
+}
+
+/// What the slots come to where they are far longer than the work.
+fn stretched_line(f: &FlowInfo) -> String {
+    let slots = f
+        .tasks
+        .iter()
+        .filter_map(|t| Some((t.slot_start?, t.slot_end?, t.estimate)));
+    let sums = slots.fold((Span::ZERO, Span::ZERO), |sums, (start, end, estimate)| {
+        (sums.0 + end.since(start), sums.1 + estimate)
+    });
+    let stretched = plan::stretched(sums).filter(|_| f.state.is_live());
+    stretched.map_or_else(String::new, |stretched| {
+        let id = f.id;
+        format!(
+            "{stretched} To book less: cosy flow cancel {id}, then submit it with --slack 50%.\n"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -169,6 +188,15 @@ mod tests {
             "Booked workflow 3 \"night\": 3 tasks, done by 12:40 (deadline 13:00).\n\
              It costs 4.5 SU.\n",
         );
+        flow.tasks[0].slot_end = Some(at(200));
+        check(
+            &flow,
+            "Booked workflow 3 \"night\": 3 tasks, done by 12:40 (deadline 13:00).\n\
+             It costs 4.5 SU.\n\
+             Its slots are stretched to the deadline: 3 h 30 min are booked and paid for 18 min of \
+             work. To book less: cosy flow cancel 3, then submit it with --slack 50%.\n",
+        );
+        flow.tasks[0].slot_end = Some(at(20));
         flow.state = FlowState::Held;
         flow.hold_until = Some(at(5));
         check(

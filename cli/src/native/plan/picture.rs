@@ -10,6 +10,7 @@
 //! alone. It knows nothing of controllers; zone and width are handed in.
 
 use crate::native::table::fit;
+use crate::native::ticks::{DAY, round_up};
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
 use cosy_model::{Span, Time, fold};
 use jiff::{Timestamp, Zoned};
@@ -25,32 +26,6 @@ const LEAST_COLUMNS: usize = 20;
 
 const SECOND: i64 = 1000;
 const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
-/// Lengths of a column or of a mark that people like to read, in milliseconds.
-const ROUND_MS: [i64; 21] = [
-    SECOND,
-    2 * SECOND,
-    5 * SECOND,
-    10 * SECOND,
-    30 * SECOND,
-    MINUTE,
-    2 * MINUTE,
-    5 * MINUTE,
-    10 * MINUTE,
-    15 * MINUTE,
-    30 * MINUTE,
-    HOUR,
-    2 * HOUR,
-    3 * HOUR,
-    6 * HOUR,
-    12 * HOUR,
-    DAY,
-    2 * DAY,
-    7 * DAY,
-    14 * DAY,
-    28 * DAY,
-];
 
 /// The letter that fills a bar.
 pub const fn letter(kind: BarKind) -> char {
@@ -191,20 +166,14 @@ fn up_div(whole: i64, part: i64) -> i64 {
     whole / part + i64::from(whole % part != 0)
 }
 
-fn round_up(least_ms: i64) -> i64 {
-    let round = ROUND_MS.into_iter().find(|r| *r >= least_ms);
-    round.unwrap_or_else(|| (least_ms / DAY).saturating_add(1).saturating_mul(DAY))
-}
-
 /// Round times with a mark each: `|14:00     |15:00`, in that many letters.
 fn axis(scale: &Scale, room: usize, zone: &Zoned) -> String {
     let whole_ms = scale.step_ms.saturating_mul(scale.columns as i64);
-    let form = if whole_ms <= DAY {
-        "%H:%M"
-    } else {
-        "%m-%d %H:%M"
+    let (form, least) = match whole_ms <= DAY {
+        true if scale.step_ms.saturating_mul(8) < MINUTE => ("%H:%M:%S", 11),
+        true => ("%H:%M", 8),
+        false => ("%m-%d %H:%M", 14),
     };
-    let least = if whole_ms <= DAY { 8 } else { 14 };
     let apart = round_up(scale.step_ms.saturating_mul(least));
     let offset = i64::from(zone.offset().seconds()) * SECOND;
     let end = scale.from.0.saturating_add(whole_ms);
@@ -334,6 +303,30 @@ mod tests {
             "n[2-4]",
         ];
         check(48, 60, bars, &want);
+    }
+
+    /// Else they would all be the same.
+    #[test]
+    fn marks_of_a_minute_have_seconds() {
+        let mut chart = PlanChart {
+            now: minutes(0),
+            nodes: vec!["n1".into()],
+            bars: Vec::new(),
+            beyond: 0,
+        };
+        let zone = noon();
+        let axis = |chart: &PlanChart| {
+            let frame = Frame {
+                width: 48,
+                until: chart.now + Span::from_secs(50),
+                zone: &zone,
+            };
+            draw(chart, frame).0.lines().next().map(str::to_owned)
+        };
+        let want = "nodes  |12:00:00      |12:00:30";
+        assert_eq!(axis(&chart).as_deref(), Some(want));
+        chart.now = chart.now + Span::from_secs(3);
+        assert!(axis(&chart).is_some_and(|line| line.ends_with("|12:00:30")));
     }
 
     #[test]

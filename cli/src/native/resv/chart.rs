@@ -1,9 +1,9 @@
-//! Price and availability over the start time, drawn with characters.
+//! Price and delay of others over the start time, drawn with characters.
 //!
 //! Slots are the instants at which something changes, so a figure holds until the next
 //! one. Where several slots fall on one column, the cheapest of them is shown.
 
-use crate::native::resv::words;
+use crate::native::resv::{horizon, words};
 use crate::output;
 use cosy_model::reservation::{Quote, QuotedSlot};
 use cosy_model::{Span, Su, Time};
@@ -57,30 +57,37 @@ impl ChartStyle {
 /// The contents of one column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Column {
-    /// Price and availability (millionths); `None` where no slot is free.
-    figures: Option<(Su, u32)>,
+    /// Price and delay of others in all; `None` where no slot is free.
+    figures: Option<(Su, Span)>,
     picked: bool,
 }
 
-/// The chart; empty when there are fewer than two slots or no room.
+/// The chart; empty when there are fewer than two slots, none is free, or there is no room.
 pub fn draw(quote: &Quote, now: &Zoned, style: ChartStyle) -> String {
     let room = style.width.min(WIDEST).saturating_sub(MARGIN + 1);
-    let (Some(first), Some(last)) = (quote.slots.first(), quote.slots.last()) else {
+    let (Some(first), Some(last)) = (quote.slots.first(), horizon::last_start(quote)) else {
         return String::new();
     };
-    if room < LEAST || first.start >= last.start {
+    let none_is_free = !quote.slots.iter().any(|slot| slot.feasible);
+    if room < LEAST || first.start >= last || none_is_free {
         return String::new();
     }
-    let columns = columns(quote, first.start, last.start, room);
+    let columns = columns(quote, first.start, last, room);
     let prices = columns.iter().map(|c| c.figures.map(|f| f.0.0));
-    let shares = columns.iter().map(|c| c.figures.map(|f| i64::from(f.1)));
+    let delays = columns.iter().map(|c| c.figures.map(|f| f.1.0));
     let dearest = prices.clone().flatten().max().unwrap_or(0);
-    let mut text = String::from("\nprice in SU\n");
-    let top = Su(dearest).to_string();
+    let longest = delays.clone().flatten().max().unwrap_or(0);
+    let mut text = String::from("\nprice in SU, by start\n");
+    let top = words::price(Su(dearest));
     text.push_str(&picture(prices.collect(), dearest, &top, style));
-    text.push_str("availability\n");
-    text.push_str(&picture(shares.collect(), 1_000_000, "100 %", style));
-    text.push_str(&axis(&columns, first.start, last.start, now));
+    if longest > 0 {
+        text.push_str("delay of waiting jobs in all\n");
+        text.push_str(&picture(delays.collect(), longest, &words::span(Span(longest)), style));
+    }
+    text.push_str(&axis(&columns, first.start, last, now));
+    if quote.slots.last().is_some_and(|slot| slot.start > last) {
+        text.push_str("later starts are like the last\n");
+    }
     text
 }
 
@@ -91,7 +98,8 @@ fn columns(quote: &Quote, from: Time, to: Time, room: usize) -> Vec<Column> {
         usize::try_from(at).unwrap_or(0).min(room - 1)
     };
     let mut columns: Vec<Option<Column>> = vec![None; room];
-    for (at, slot) in quote.slots.iter().enumerate() {
+    let drawn = quote.slots.iter().take_while(|slot| slot.start <= to);
+    for (at, slot) in drawn.enumerate() {
         let picked = quote.choice.map(|c| c as usize) == Some(at);
         let column = &mut columns[place(slot.start)];
         *column = Some(cheaper(*column, slot, picked));
@@ -111,7 +119,7 @@ fn columns(quote: &Quote, from: Time, to: Time, room: usize) -> Vec<Column> {
 }
 
 fn cheaper(column: Option<Column>, slot: &QuotedSlot, picked: bool) -> Column {
-    let figures = slot.feasible.then(|| (slot.price(), slot.availability_ppm));
+    let figures = slot.feasible.then(|| (slot.price(), slot.total_delay));
     let before = column.and_then(|c| c.figures);
     let figures = match (before, figures) {
         (Some(a), Some(b)) => Some(if b.0 < a.0 { b } else { a }),
@@ -207,19 +215,20 @@ mod tests {
         check(
             ChartStyle::plain(45),
             "
-price in SU
-      12.5|      #####
-          |      ###############=============
-          |      ############################
-         0|xxxxxx############################
-availability
-     100 %|           ----------#############
-          |      =====#######################
-          |      ############################
-         0|xxxxxx############################
-          +-----------^----------------------
-           12:30         15:15          18:00
+price in SU, by start
+      12.5|       #####
+          |       #################==========
+          |       ###########################
+         0|xxxxxxx###########################
+delay of waiting jobs in all
+1 h 35 min|       #####
+          |       #####
+          |       #####============
+         0|xxxxxxx#################__________
+          +------------^---------------------
+           12:30         14:50          17:10
 ^: the pick, x: not free
+later starts are like the last
 ",
         );
         let blocks = ChartStyle {
@@ -227,7 +236,7 @@ availability
             width: 45,
         };
         let got = draw(&sample::quote(), &sample::now(), blocks);
-        let row = format!("|      {}{}\n", "\u{2588}".repeat(15), "\u{2584}".repeat(13));
+        let row = format!("|       {}{}\n", "\u{2588}".repeat(17), "\u{2584}".repeat(10));
         assert!(got.contains(&row), "{got}");
     }
 
@@ -250,6 +259,9 @@ availability
         check(&one, 80, false);
         one.slots.clear();
         check(&one, 80, false);
+        let mut busy = quote.clone();
+        busy.slots.iter_mut().for_each(|slot| slot.feasible = false);
+        check(&busy, 80, false);
         let mut far = quote;
         far.slots[4].start = Time::FAR;
         far.slots[3].base = Su(i64::MAX);

@@ -112,7 +112,7 @@ mod tests {
     fn figures() {
         let quote = quote(&crate::native::resv::slots::sample::quote());
         let slot = &quote["slots"][2];
-        assert_eq!((&slot["base"], &slot["price"]), (&json!(8), &json!(9.5)));
+        assert_eq!((&slot["base"], &slot["price"]), (&json!(8), &json!(9.501_667)));
         assert_eq!(slot["availability"], 0.8);
         assert_eq!(slot["total_delay"], 2400);
         assert_eq!(slot["own_delayed"], json!([{ "job": 12, "delay": 1200 }]));

@@ -1,7 +1,7 @@
 //! `cresv list` and `cresv show`.
 
 use crate::native::record::{self, TimeStyle};
-use crate::native::resv::{json, request};
+use crate::native::resv::{json, request, words};
 use crate::native::table::TableStyle;
 use crate::native::{arg, stat};
 use crate::{Context, exit, output};
@@ -89,8 +89,15 @@ pub fn table(
         let sum =
             |of: fn(&ReservationInfo) -> Su| all.iter().fold(Su::ZERO, |sum, r| sum.plus(of(r)));
         let price = sum(reservation::price);
-        let charged = sum(|r| r.charged);
-        text.push_str(&format!("In all {price} SU, of which {charged} charged.\n"));
+        let charged = match all.iter().any(|r| r.account.is_some()) {
+            true => {
+                let of_accounts =
+                    |r: &ReservationInfo| r.account.as_ref().map_or(Su::ZERO, |_| r.charged);
+                format!(", of which {} are charged", words::su(sum(of_accounts)))
+            }
+            false => String::new(),
+        };
+        text.push_str(&format!("In all {}{charged}.\n", words::su(price)));
     }
     text
 }

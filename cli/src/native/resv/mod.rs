@@ -8,6 +8,7 @@
 //! Source: COSY paper, section 3.2; what-if paper, section 3; pricing paper, section 3.
 
 pub mod chart;
+pub mod horizon;
 pub mod json;
 pub mod list;
 pub mod picture;
@@ -62,9 +63,11 @@ Examples:
   cresv quote -N 4 -t 2h --from 13:00 --alpha 0.5 --choose      book the one picked
   cresv quote -N 4 -t 2h --from 13:00 --svg plan.svg       with a picture of the plan
 --choose takes the slot at the price that was shown or for less, or not at all.
+DELAYS and BY: how many waiting jobs would start later than planned, and by how much all together.
 With --json: now, plain_start, slots (start, end, feasible, admitted, reason, availability,
 available_by_load, base, extra, price, delayed_jobs, total_delay, own_delayed,
-nodes, preempts), choice (place in slots), notice_earliest, rules, account, and chosen with --choose.
+nodes, preempts; availability is the part of their pace that the waiting jobs keep, 0 where the
+first would be delayed, available_by_load whether present work is over by then), choice (place in slots), notice_earliest, rules, account, and chosen with --choose.
 Points in time are there in RFC 3339 and, with _ms behind their name, in milliseconds.";
 
 const RESERVE_AFTER: &str = "\
@@ -103,7 +106,7 @@ fn quote_command() -> Command {
             value(
                 "svg",
                 "FILE",
-                "Draw the plan with prices and availability; - is standard output",
+                "Draw the plan, the pick, and what each start costs; - is standard output",
             )
             .value_parser(clap::value_parser!(std::ffi::OsString)),
         )

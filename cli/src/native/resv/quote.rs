@@ -39,7 +39,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let quote = fetch(context, &request.spec, most(matches))?;
     let drawn = match matches.get_one::<OsString>("svg") {
-        Some(file) => draw(context, &quote, &request.now, file)?,
+        Some(file) => draw(context, &request, &quote, file)?,
         None => false,
     };
     let as_json = matches.get_flag("json");
@@ -86,9 +86,15 @@ fn quote_text(matches: &ArgMatches, quote: &Quote, now: &Zoned) -> String {
 }
 
 /// Draws the plan; true when it went to standard output, which is then taken.
-fn draw(context: &Context, quote: &Quote, now: &Zoned, file: &OsString) -> anyhow::Result<bool> {
+fn draw(
+    context: &Context,
+    request: &ReservationRequest,
+    quote: &Quote,
+    file: &OsString,
+) -> anyhow::Result<bool> {
     let until = quote.slots.iter().map(|s| s.end).max();
-    let picture = picture::draw(quote, &plan(context, until)?, now);
+    let plan = plan(context, until)?;
+    let picture = picture::draw(&request.spec, quote, &plan, &request.now);
     if file == "-" {
         output::print(&picture);
         return Ok(true);

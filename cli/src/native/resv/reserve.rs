@@ -346,15 +346,14 @@ const fn change_word(state: ReservationState, deed: CompletedChange) -> &'static
 
 fn money(r: &ReservationInfo, now: &Zoned) -> String {
     let price = words::su(r.base.plus(r.extra));
-    let parts = format!("{} for the time, {} for the delay of others", r.base, r.extra);
-    let payer = match &r.account {
-        Some(account) => format!(" to account {}", words::clean(account)),
-        None => String::new(),
-    };
-    let charged = if r.charged == Su::ZERO {
-        "nothing is charged yet".to_owned()
-    } else {
-        format!("{} are charged{payer}", words::su(r.charged))
+    let (time, delay) = (words::price(r.base), words::price(r.extra));
+    let parts = format!("{time} for the time, {delay} for the delay of others");
+    let charged = match &r.account {
+        None => "it is on no account, so nobody is charged".to_owned(),
+        Some(_) if r.charged == Su::ZERO => "nothing is charged yet".to_owned(),
+        Some(account) => {
+            format!("{} are charged to account {}", words::su(r.charged), words::clean(account))
+        }
     };
     let free = match r.free_until {
         Some(until) => format!(" Cancelling is free until {}.", words::clock(until, now)),

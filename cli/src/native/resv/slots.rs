@@ -10,7 +10,11 @@ use cosy_model::{JobId, Span, Su, Time};
 use cosy_view::quote::{slot_columns, slot_rows};
 use cosy_view::words::counted;
 use cosy_view::words::room_makers::in_words;
+use cosy_view::words::slot_hint::bare_reason;
 use jiff::Zoned;
+
+/// The user's own delayed jobs that are named, at most; they come worst first.
+const NAMED_JOBS: usize = 6;
 
 /// A quote as text; at most `most` slots in the table, all without.
 pub fn text(
@@ -107,17 +111,17 @@ fn table(quote: &Quote, places: &[usize], now: &Zoned, style: TableStyle) -> Str
 fn pick_lines(quote: &Quote, now: &Zoned) -> String {
     let slot = quote.choice.and_then(|c| quote.slots.get(c as usize));
     let Some(slot) = slot else {
-        let why = first_reason(quote, now).unwrap_or_default();
-        return format!("None of them can be taken now. The first: {why}\n");
+        return refused_lines(quote, now);
     };
     let mut text = format!(
-        "The pick: {} on {}, {} SU ({} for the time, {} for the delay of others).\n",
+        "The pick: {} on {}, {} ({} for the time, {} for the delay of others).\n",
         words::clocks(slot.start, slot.end, now),
         words::clean(&slot.nodes),
-        slot.price(),
-        slot.base,
-        slot.extra
+        words::su(slot.price()),
+        words::price(slot.base),
+        words::price(slot.extra)
     );
+    text.push_str(&cheaper_line(quote, slot, now));
     text.push_str(&licenses_line(quote, slot));
     text.push_str(&room_line(&slot.preempts));
     if !slot.own_delayed.is_empty() {
@@ -127,6 +131,50 @@ fn pick_lines(quote: &Quote, now: &Zoned) -> String {
         ));
     }
     text
+}
+
+/// Why none can be had: the first reason, and that of the last start where it is another.
+fn refused_lines(quote: &Quote, now: &Zoned) -> String {
+    let first = first_reason(quote, now).unwrap_or_default();
+    let mut text = format!("None of them can be taken now. The first: {first}\n");
+    let last = quote
+        .slots
+        .last()
+        .map_or("", |slot| bare_reason(&slot.reason));
+    let begin = |reason: &str| reason.split(' ').next().map(str::to_owned);
+    if !last.is_empty() && begin(last) != begin(&first) {
+        text.push_str(&format!("The last: {}\n", words::local_times(last, now)));
+    }
+    text
+}
+
+/// Where a later start costs half as much or less: the first of these, and the cheapest.
+fn cheaper_line(quote: &Quote, pick: &QuotedSlot, now: &Zoned) -> String {
+    let price = |slot: &QuotedSlot| i128::from(slot.price().0);
+    let much_cheaper = |s: &&QuotedSlot| {
+        s.admitted
+            && s.start > pick.start
+            && price(s) * 2 <= price(pick)
+            && s.price() < pick.price()
+    };
+    let cheaper: Vec<&QuotedSlot> = quote.slots.iter().filter(much_cheaper).collect();
+    let cheapest = cheaper.iter().min_by_key(|s| (s.price(), s.start));
+    let (Some(first), Some(cheapest)) = (cheaper.first(), cheapest) else {
+        return String::new();
+    };
+    let start = words::clock(first.start, now);
+    let mut text = format!("A start at {start} costs {}", words::su(first.price()));
+    if first.start != cheapest.start {
+        let (start, sum) = (words::clock(cheapest.start, now), words::su(cheapest.price()));
+        text.push_str(&format!(" and the cheapest one, at {start}, {sum}"));
+    }
+    text.push_str(" (--cheapest)");
+    if let Some(tenths) = (price(pick) * 10).checked_div(price(cheapest)) {
+        let times = format!("{}.{}", tenths / 10, tenths % 10);
+        let times = times.trim_end_matches(".0");
+        text.push_str(&format!(": this one costs {times} times as much"));
+    }
+    text + ".\n"
 }
 
 /// Which running jobs make room for a reservation; nothing where none does.
@@ -147,17 +195,23 @@ fn licenses_line(quote: &Quote, slot: &QuotedSlot) -> String {
     match slot.license_price {
         Su::ZERO => format!("It keeps the licences {licences}, which cost nothing.\n"),
         price => {
-            format!("It keeps the licences {licences}: {price} SU of what the time costs.\n")
+            let price = words::su(price);
+            format!("It keeps the licences {licences}: {price} of what the time costs.\n")
         }
     }
 }
 
 fn delayed_jobs_list(jobs: &[(JobId, Span)]) -> String {
-    let each: Vec<_> = jobs
-        .iter()
+    let each = jobs.iter().take(NAMED_JOBS);
+    let each: Vec<_> = each
         .map(|(job, by)| format!("{job} by {}", words::span(*by)))
         .collect();
-    each.join(", ")
+    let more = if jobs.len() > NAMED_JOBS {
+        " and more"
+    } else {
+        ""
+    };
+    format!("{}{more}", each.join(", "))
 }
 
 fn rule_lines(quote: &Quote, now: &Zoned) -> String {
@@ -183,7 +237,7 @@ fn rule_lines(quote: &Quote, now: &Zoned) -> String {
 }
 
 fn account(name: &str, left: Su) -> String {
-    format!("Account {}: {left} SU left.\n", words::clean(name))
+    format!("Account {}: {} SU left.\n", words::clean(name), words::balance(left))
 }
 
 /// A quote for tests.
@@ -236,7 +290,7 @@ pub mod sample {
             reason: "notice: 1 h 30 min are too short, 1 h 52 min are needed".to_owned(),
             ..slot("13:30", 4_500_000, 3, 95)
         };
-        let mut picked = slot("14:20", 1_500_000, 2, 40);
+        let mut picked = slot("14:20", 1_501_667, 2, 40);
         picked.own_delayed = vec![(JobId(12), Span::from_minutes(20))];
         let slots = vec![
             blocked,
@@ -273,16 +327,16 @@ mod tests {
         let want = "\
 A plain job of this size would start about 14:20 and cost nothing extra.
 
-   START  END    AVAIL  LOAD  PRICE SU  DELAYS          BY  VERDICT
-   12:30  14:30      -  -            -       -           -  not free: job 7 runs on n[1-2] until 13:30
-   13:30  15:30   70 %  no        12.5  3 jobs  1 h 35 min  notice: 1 h 30 min are too short, 1 h 52 min are needed
->  14:20  16:20   80 %  no         9.5  2 jobs      40 min  can be had on n[1-4]
-   16:00  18:00  100 %  yes          8    none              can be had on n[1-4]
-   18:00  20:00  100 %  yes          8    none              can be had on n[1-4]
+   START  END    PRICE SU  DELAYS          BY  VERDICT
+   12:30  14:30         -       -           -  not free: job 7 runs on n[1-2] until 13:30
+   13:30  15:30      12.5  3 jobs  1 h 35 min  notice: 1 h 30 min are too short, 1 h 52 min are needed
+>  14:20  16:20      9.51  2 jobs      40 min  can be had on n[1-4]
+   16:00  18:00         8    none              can be had on n[1-4]
+   18:00  20:00         8    none              can be had on n[1-4]
 ";
         assert!(got.starts_with(want), "{got}");
         let end = "
-The pick: 14:20 to 16:20 on n[1-4], 9.5 SU (8 for the time, 1.5 for the delay of others).
+The pick: 14:20 to 16:20 on n[1-4], 9.51 SU (8 for the time, 1.51 for the delay of others).
 It delays jobs of yours: 12 by 20 min.
 The notice rule allows starts from 13:52 on.
 Rule: notice: n(p) 1.9 x mean wait 58 min
@@ -329,9 +383,45 @@ Account phys: 100.25 SU left.
         let got = shown(&quote, None);
         assert_eq!(got.matches("quota: 2 are open\n").count(), 1, "{got}");
         assert_eq!(got.matches("  the same\n").count(), 1, "{got}");
+        // Its own times make no difference.
+        let mut busy = quote.clone();
+        for slot in &mut busy.slots[..2] {
+            let start = cosy_view::words::moment::utc(slot.start);
+            slot.reason = format!("not free from {start} on{hint}");
+        }
+        let got = shown(&busy, None);
+        assert_eq!(got.matches("  not free from 12:30 on\n").count(), 1, "{got}");
+        assert_eq!(got.matches("  the same\n").count(), 1, "{got}");
         quote.choice = None;
         let got = shown(&quote, None);
         assert!(got.contains("passes is 14:20\n"), "{got}");
+    }
+
+    #[test]
+    fn what_a_later_start_saves() {
+        let check = |extra: i64, later: i64, want: &str| {
+            let mut quote = sample::quote();
+            quote.slots[2].extra = Su(extra);
+            for slot in &mut quote.slots[3..] {
+                slot.base = Su(later);
+            }
+            let got = shown(&quote, None);
+            let line = got.lines().find(|line| line.contains("--cheapest"));
+            assert_eq!(line.unwrap_or_default(), want, "{got}");
+        };
+        let later = "A start at 16:00 costs 8 SU (--cheapest): this one costs";
+        check(17_000_000, 8_000_000, &format!("{later} 3.1 times as much."));
+        check(8_000_000, 8_000_000, &format!("{later} 2 times as much."));
+        check(7_999_999, 8_000_000, "");
+        check(0, 0, "A start at 16:00 costs 0 SU (--cheapest).");
+        check(-8_000_000, 0, "");
+        let mut quote = sample::quote();
+        quote.slots[2].extra = Su::whole(24);
+        quote.slots[4].base = Su::whole(4);
+        let got = shown(&quote, None);
+        let line = "A start at 16:00 costs 8 SU and the cheapest one, at 18:00, 4 SU (--cheapest): \
+                    this one costs 8 times as much.\n";
+        assert!(got.contains(line), "{got}");
     }
 
     #[test]
@@ -342,6 +432,12 @@ Account phys: 100.25 SU left.
         };
         let got = shown(&none, None);
         assert!(got.contains("None of them can be taken now. The first: not free: job 7"));
+        assert!(!got.contains("The last"), "{got}");
+        let mut refused = none;
+        refused.slots[4].reason =
+            "quota: 2 are open; none of the 5 starts in the window passes".into();
+        let got = shown(&refused, None);
+        assert!(got.contains("\nThe last: quota: 2 are open\n"), "{got}");
         let empty = Quote {
             slots: Vec::new(),
             choice: Some(3),

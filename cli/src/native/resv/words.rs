@@ -3,7 +3,7 @@
 use crate::output::harmless;
 use crate::times;
 use cosy_model::{Su, Time};
-pub use cosy_view::phrase::{count, span};
+pub use cosy_view::phrase::{balance, count, price, span};
 use cosy_view::words::moment::{Piece, pieces};
 use jiff::Zoned;
 
@@ -36,9 +36,9 @@ pub fn clocks(start: Time, end: Time, now: &Zoned) -> String {
     format!("{} to {last}", clock(start, now))
 }
 
-/// A sum with its unit.
+/// A price with its unit, rounded.
 pub fn su(sum: Su) -> String {
-    format!("{sum} SU")
+    format!("{} SU", price(sum))
 }
 
 /// Text of other users, with `?` for what could change the terminal.

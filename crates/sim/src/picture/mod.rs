@@ -22,7 +22,7 @@ use cosy_model::{Span, Time};
 pub const MAX_BARS: usize = 20_000;
 
 /// How the classes of all pictures look: title, grid, frame, jobs, backfilled jobs, use, lines,
-/// names on bars.
+/// names on bars; dark where the reader's page is (the page is the only box without a class).
 const STYLE: &str = "\
 text{font-family:sans-serif;font-size:11px;fill:#333}\
 .t{font-size:15px;font-weight:bold}\
@@ -32,7 +32,10 @@ text{font-family:sans-serif;font-size:11px;fill:#333}\
 .b{stroke:#000;stroke-width:1;stroke-dasharray:3 2}\
 .u{fill:#4878a8;fill-opacity:.35;stroke:#2f5d8a;stroke-width:1}\
 .l{fill:none;stroke-width:1.5}\
-.n{font-size:9px;pointer-events:none}";
+.n{font-size:9px;pointer-events:none}\
+@media(prefers-color-scheme:dark){\
+rect:not([class]){fill:#16181d}text{fill:#d6d8dc}.g{stroke:#34383f}\
+.j{stroke:#16181d}.b{stroke:#fff}.u{stroke:#7fb0e0}.n{fill:#222}}";
 
 /// Why there is no picture.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -13,11 +13,13 @@
 //! Sources: COSY paper, section 4.4 (notice); what-if paper, section 4 (eq. 1 and 4);
 //! pricing paper, section 2; the design's "Admission of reservations".
 
+use super::endless::EndlessJobs;
 use super::notice::{self, Together};
 use crate::config::ReservationPolicy;
 use cosy_model::reservation::Rule;
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time};
 use cosy_sched::notice::Share;
+use cosy_view::phrase::span;
 use cosy_view::words::moment::utc;
 use cosy_view::words::slot_hint::SlotHint;
 
@@ -45,6 +47,8 @@ pub(crate) struct Request<'a> {
     pub budget: Option<Su>,
     /// What the user allows it to cost.
     pub max_price: Option<Su>,
+    /// Who may be in the way for ever.
+    pub endless: EndlessJobs,
 }
 
 /// A slot with what it would do.
@@ -116,7 +120,8 @@ pub(crate) fn rule_lines(request: &Request<'_>) -> Vec<String> {
     let any = any.map(|rule| format!("{prefix}{}", rule_line(request, *rule)));
     let cap = policy.delay_cap.map(|cap| {
         format!(
-            "delay cap: no waiting job is pushed back by reservations by more than {cap} in all"
+            "delay cap: reservations may push no waiting job back by more than {} in all",
+            span(cap)
         )
     });
     all.chain(any).chain(cap).collect()
@@ -154,9 +159,10 @@ fn feasible(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
     Err(Refusal::new(
         RefusalCode::NotFree,
         format!(
-            "not enough nodes are free from {} to {}: running jobs, accepted reservations or nodes out of service are in the way",
+            "not enough nodes are free from {} to {}: running jobs, accepted reservations or nodes out of service are in the way{}",
             utc(slot.start),
-            utc(slot.end)
+            utc(slot.end),
+            request.endless.behind_reason()
         ),
     ))
 }
@@ -279,12 +285,15 @@ fn what_if(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
     if slot.availability_ppm >= least {
         return Ok(());
     }
-    Err(refused(format!(
-        "what-if: the availability of the start {} is {}, at least {} is needed",
-        utc(slot.start),
-        percent(slot.availability_ppm),
-        percent(least)
-    )))
+    let start = utc(slot.start);
+    Err(refused(match slot.availability_ppm {
+        0 => format!("what-if: the start {start} would delay the first waiting job"),
+        kept => format!(
+            "what-if: the start {start} would slow the waiting jobs down too much, to {} of what is possible: {} are needed",
+            percent(kept),
+            percent(least)
+        ),
+    }))
 }
 
 fn load(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
@@ -302,7 +311,7 @@ fn rule_line(request: &Request<'_>, rule: Rule) -> String {
     match rule {
         Rule::Notice => notice::line(request),
         Rule::WhatIf => format!(
-            "what-if: an availability of at least {} is needed",
+            "what-if: the first waiting job must not be delayed, nor the others be slowed down to less than {} of what is possible",
             percent(request.policy.availability_ppm)
         ),
         Rule::Load => format!(

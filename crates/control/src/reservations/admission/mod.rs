@@ -9,6 +9,7 @@
 //! sections 2 and 3; the design's "Admission of reservations".
 
 pub(crate) mod cancel;
+pub(crate) mod endless;
 pub(crate) mod figures;
 pub(crate) mod hours;
 pub(crate) mod judge;

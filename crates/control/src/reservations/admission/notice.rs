@@ -23,7 +23,8 @@ use super::judge::{Request, Slot};
 use crate::config::{NoticePolicy, Weigh};
 use cosy_model::reservation::Rule;
 use cosy_model::{Refusal, RefusalCode, Span, Time};
-use cosy_sched::notice::WaitMultiple;
+use cosy_sched::notice::{Share, WaitMultiple};
+use cosy_view::phrase::span;
 use cosy_view::words::moment::utc;
 
 /// Bookings of one account that overlap or adjoin each other, or all touch the slot that is
@@ -71,12 +72,21 @@ impl Needed {
         self.by_mean.max(self.by_own.unwrap_or(Span::ZERO))
     }
 
-    /// `1.38 times the mean wait 00:41:10`, or what is more.
+    /// `1.38 times as long as jobs wait on average (42 min)`, or what is more.
     fn why(&self, request: &Request<'_>) -> String {
-        let mean = format!("{} times the mean wait {}", self.multiple, request.mean_wait);
-        match self.by_own.filter(|own| *own > self.by_mean) {
-            Some(_) => format!("what such a job would wait in the queue now, more than {mean}"),
-            None => mean,
+        if self.by_own.is_some_and(|own| own > self.by_mean) {
+            return "as long as such a job would wait in the queue now".to_owned();
+        }
+        let mean = span(request.mean_wait);
+        match (self.multiple, request.share) {
+            (WaitMultiple::ONE, _) => format!("as long as jobs wait on average ({mean})"),
+            (multiple, None) => {
+                format!("{multiple} times as long as jobs wait on average ({mean})")
+            }
+            (multiple, Some(share)) => format!(
+                "{multiple} times as long as jobs wait on average ({mean}), because {}",
+                reservations_are(share, &request.policy.notice)
+            ),
         }
     }
 }
@@ -105,12 +115,11 @@ pub(super) fn check(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
     let earliest = request.now + needed.least();
     if slot.start < earliest {
         return Err(refused(format!(
-            "notice: the start {} is {} ahead and must be {} ahead, {} ({}): from {} on it would be accepted",
+            "notice: the start {} is {} ahead and must be {} ahead, {}: from {} on it would be accepted",
             utc(slot.start),
             slot.start.since(request.now),
             up(needed.least()),
             needed.why(request),
-            share(request),
             utc(earliest)
         )));
     }
@@ -127,7 +136,7 @@ fn check_together(request: &Request<'_>, group: &Together, slot: &Slot) -> Resul
     match group.wait.filter(|wait| *wait > notice) {
         None => Ok(()),
         Some(wait) => Err(refused(format!(
-            "notice: together with this account's bookings from {} to {}, which the slot overlaps or adjoins, it is {} ahead and must be {} ahead, what such a job would wait in the queue now: leave time between them or start later",
+            "notice: together with this account's bookings from {} to {}, which the slot overlaps or adjoins, it is {} ahead and must be {} ahead, as long as such a job would wait in the queue now: leave time between them or start later",
             utc(group.from),
             utc(group.until),
             notice,
@@ -138,21 +147,12 @@ fn check_together(request: &Request<'_>, group: &Together, slot: &Slot) -> Resul
 
 /// The rule with its figures now, in one line.
 pub(super) fn line(request: &Request<'_>) -> String {
-    let share = share(request);
     match needed(request) {
         Err(refusal) => refusal.message,
         Ok(needed) => format!(
-            "notice: {share}, mean wait {}: at least {} ahead ({})",
-            request.mean_wait,
-            up(needed.least()),
-            match needed.by_own.filter(|own| *own > needed.by_mean) {
-                Some(_) => format!(
-                    "what such a job would wait in the queue now; {} mean waits are {}",
-                    needed.multiple,
-                    up(needed.by_mean)
-                ),
-                None => format!("{} mean waits", needed.multiple),
-            }
+            "notice: a start must be at least {} ahead, {}",
+            span(needed.least()),
+            needed.why(request)
         ),
     }
 }
@@ -163,9 +163,9 @@ fn needed(request: &Request<'_>) -> Result<Needed, Refusal> {
     let Some(multiple) = policy.curve.at(share_now) else {
         return Err(refused(format!(
             "notice: {}, and above {} % no reservation is accepted until the share has fallen (it is taken over the last {})",
-            share(request),
+            reservations_are(share_now, policy),
             policy.curve.refuse_above(),
-            policy.window
+            span(policy.window)
         )));
     };
     Ok(Needed {
@@ -176,16 +176,8 @@ fn needed(request: &Request<'_>) -> Result<Needed, Refusal> {
 }
 
 /// `reservations are 3.2 % of requests`.
-fn share(request: &Request<'_>) -> String {
-    let policy = &request.policy.notice;
-    match request.share {
-        Some(share) => format!("reservations are {share} % of {}", counted(policy)),
-        None => format!(
-            "fewer than {} requests in {}, so the share of reservations does not count yet",
-            policy.least_requests.max(1),
-            policy.window
-        ),
-    }
+fn reservations_are(share: Share, policy: &NoticePolicy) -> String {
+    format!("reservations are {share} % of {}", counted(policy))
 }
 
 fn counted(policy: &NoticePolicy) -> &'static str {

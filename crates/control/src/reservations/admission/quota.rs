@@ -160,7 +160,7 @@ fn share(quotas: &Quotas, whose: &str, facts: &QuotaFacts) -> Result<(), Refusal
         false => "",
     };
     refuse(format!(
-        "quota: {whose} would have {} of the nodes of {} booked at one time and may have {}{one}",
+        "quota: {whose} would have {} of the nodes of one kind ({}) booked at one time and may have {}{one}",
         percent(class.booked_ppm),
         class.nodes,
         percent(allowed)

@@ -1,6 +1,7 @@
 //! Every rule with the figures in its messages, how rules combine, quotas, and that
 //! splitting a booking gains nothing.
 
+use super::endless::EndlessJobs;
 use super::judge::{Request, Slot, judge, rule_lines, with_hint};
 use super::notice::{Together, earliest_by_notice};
 use super::quota::{ClassShare, QuotaFacts, check_quotas, quotas_of};
@@ -53,6 +54,7 @@ fn request(policy: &ReservationPolicy) -> Request<'_> {
         together: &[],
         budget: None,
         max_price: None,
+        endless: EndlessJobs::default(),
     }
 }
 
@@ -105,7 +107,7 @@ fn notice_as_in_cosy() {
         40,
         79,
         Err(
-            "notice: the start 2026-11-21T13:19:00Z is 01:19:00 ahead and must be 01:20:00 ahead, 2 times the mean wait 00:40:00 (reservations are 5 % of requests): from 2026-11-21T13:20:00Z on it would be accepted",
+            "notice: the start 2026-11-21T13:19:00Z is 01:19:00 ahead and must be 01:20:00 ahead, 2 times as long as jobs wait on average (40 min), because reservations are 5 % of requests: from 2026-11-21T13:20:00Z on it would be accepted",
         ),
     );
     check(
@@ -113,7 +115,7 @@ fn notice_as_in_cosy() {
         40,
         39,
         Err(
-            "notice: the start 2026-11-21T12:39:00Z is 00:39:00 ahead and must be 00:40:00 ahead, 1 times the mean wait 00:40:00 (fewer than 20 requests in 7-00:00:00, so the share of reservations does not count yet): from 2026-11-21T12:40:00Z on it would be accepted",
+            "notice: the start 2026-11-21T12:39:00Z is 00:39:00 ahead and must be 00:40:00 ahead, as long as jobs wait on average (40 min): from 2026-11-21T12:40:00Z on it would be accepted",
         ),
     );
     check(
@@ -121,7 +123,7 @@ fn notice_as_in_cosy() {
         0,
         10_000,
         Err(
-            "notice: reservations are 15.01 % of requests, and above 15 % no reservation is accepted until the share has fallen (it is taken over the last 7-00:00:00)",
+            "notice: reservations are 15.01 % of requests, and above 15 % no reservation is accepted until the share has fallen (it is taken over the last 7 d)",
         ),
     );
 }
@@ -141,7 +143,7 @@ fn notice_covers_the_predicted_wait() {
         &request(&policy),
         &ninety,
         Err(
-            "notice: the start 2026-11-21T13:30:00Z is 01:30:00 ahead and must be 01:40:00 ahead, what such a job would wait in the queue now, more than 2 times the mean wait 00:40:00 (reservations are 5 % of core-hours asked for): from 2026-11-21T13:40:00Z on it would be accepted",
+            "notice: the start 2026-11-21T13:30:00Z is 01:30:00 ahead and must be 01:40:00 ahead, as long as such a job would wait in the queue now: from 2026-11-21T13:40:00Z on it would be accepted",
         ),
     );
     // What cannot be predicted, or is less than by the mean, does not count.
@@ -175,7 +177,7 @@ fn notice_of_bookings_that_touch_each_other() {
         check(&request, &slot(), wanted);
     };
     // The slot is from 120 to 180, asked for 120 ahead.
-    let refused = "notice: together with this account's bookings from 2026-11-21T13:00:00Z to 2026-11-21T14:00:00Z, which the slot overlaps or adjoins, it is 02:00:00 ahead and must be 02:01:00 ahead, what such a job would wait in the queue now: leave time between them or start later";
+    let refused = "notice: together with this account's bookings from 2026-11-21T13:00:00Z to 2026-11-21T14:00:00Z, which the slot overlaps or adjoins, it is 02:00:00 ahead and must be 02:01:00 ahead, as long as such a job would wait in the queue now: leave time between them or start later";
     check(&policy, 60, 120, -500, Some(121), Err(refused));
     check(&off, 60, 120, -500, Some(121), Ok(()));
     check(&policy, 60, 120, -500, Some(120), Ok(()));
@@ -245,6 +247,10 @@ fn hard_conditions_in_their_order() {
     let busy = "not enough nodes are free from 2026-11-21T14:00:00Z to 2026-11-21T15:00:00Z: running jobs, accepted reservations or nodes out of service are in the way";
     let tweak: Tweak = |r, s| (r.max_price, s.feasible) = (Some(Su::ZERO), false);
     check(tweak, RefusalCode::NotFree, busy, Err(busy));
+    let endless =
+        format!("{busy}; job 7 has no time limit, so that nobody knows when its nodes come free");
+    let tweak: Tweak = |r, s| (r.endless.seen, s.feasible) = (vec!["7".into()], false);
+    check(tweak, RefusalCode::NotFree, &endless, Err(&endless));
     let dear = "price: the start 2026-11-21T14:00:00Z costs 10 SU, at most 9.5 SU were allowed";
     let tweak: Tweak = |r, _| (r.max_price, r.budget) = (Some(Su(9_500_000)), Some(Su::ZERO));
     check(tweak, RefusalCode::Price, dear, Err(dear));
@@ -253,7 +259,7 @@ fn hard_conditions_in_their_order() {
     check(tweak, RefusalCode::Price, poor, Err(poor));
     let capped = "delay cap: with the start 2026-11-21T14:00:00Z a waiting job would be pushed back by reservations by 04:01:00 in all, 04:00:00 at most are allowed";
     check(|_, _| (), RefusalCode::Admission, capped, Ok(()));
-    let rule = "what-if: the availability of the start 2026-11-21T14:00:00Z is 0 %, at least 90 % is needed";
+    let rule = "what-if: the start 2026-11-21T14:00:00Z would delay the first waiting job";
     let tweak: Tweak = |_, s| s.worst_delay = Some((JobId(9), Span::from_minutes(240)));
     check(tweak, RefusalCode::Admission, rule, Ok(()));
 
@@ -275,8 +281,8 @@ fn how_rules_combine() {
         by_load: false,
         ..slot()
     };
-    let notice = "notice: the start 2026-11-21T13:19:00Z is 01:19:00 ahead and must be 01:20:00 ahead, 2 times the mean wait 00:40:00 (reservations are 5 % of requests): from 2026-11-21T13:20:00Z on it would be accepted";
-    let what_if = "what-if: the availability of the start 2026-11-21T13:19:00Z is 89.9999 %, at least 90 % is needed";
+    let notice = "notice: the start 2026-11-21T13:19:00Z is 01:19:00 ahead and must be 01:20:00 ahead, 2 times as long as jobs wait on average (40 min), because reservations are 5 % of requests: from 2026-11-21T13:20:00Z on it would be accepted";
+    let what_if = "what-if: the start 2026-11-21T13:19:00Z would slow the waiting jobs down too much, to 89.9999 % of what is possible: 90 % are needed";
     let load = "load: the start 2026-11-21T13:19:00Z is before the end of present work, 2026-11-21T17:00:00Z";
     let check = |all_of: &[Rule], any_of: &[Rule], refused: &[&str]| {
         let policy = rules(all_of, any_of);
@@ -336,24 +342,24 @@ fn rules_in_lines() {
         &academic(),
         |r| (r.share, r.mean_wait) = (Some(Share(320)), Span::from_secs(2470)),
         &[
-            "notice: reservations are 3.2 % of requests, mean wait 00:41:10: at least 01:07:31 ahead (1.64 mean waits)",
+            "notice: a start must be at least 1 h 8 min ahead, 1.64 times as long as jobs wait on average (41 min 10 s), because reservations are 3.2 % of requests",
         ],
     );
     check(
         &academic(),
         |r| r.share = None,
         &[
-            "notice: fewer than 20 requests in 7-00:00:00, so the share of reservations does not count yet, mean wait 00:40:00: at least 00:40:00 ahead (1 mean waits)",
+            "notice: a start must be at least 40 min ahead, as long as jobs wait on average (40 min)",
         ],
     );
-    let full = "notice: reservations are 15.5 % of requests, and above 15 % no reservation is accepted until the share has fallen (it is taken over the last 7-00:00:00)";
+    let full = "notice: reservations are 15.5 % of requests, and above 15 % no reservation is accepted until the share has fallen (it is taken over the last 7 d)";
     check(&academic(), |r| r.share = Some(Share(1550)), &[full]);
     check(
         &ReservationPolicy::default(),
         |_| (),
         &[
-            "notice: reservations are 5 % of core-hours asked for, mean wait 00:40:00: at least 01:40:00 ahead (what such a job would wait in the queue now; 2 mean waits are 01:20:00)",
-            "delay cap: no waiting job is pushed back by reservations by more than 04:00:00 in all",
+            "notice: a start must be at least 1 h 40 min ahead, as long as such a job would wait in the queue now",
+            "delay cap: reservations may push no waiting job back by more than 4 h in all",
         ],
     );
     check(
@@ -361,7 +367,7 @@ fn rules_in_lines() {
         |_| (),
         &[
             "load: present work lasts until 2026-11-21T17:00:00Z, the start must not be before",
-            "one of these: what-if: an availability of at least 90 % is needed",
+            "one of these: what-if: the first waiting job must not be delayed, nor the others be slowed down to less than 90 % of what is possible",
             "one of these: price: everyone who pays is admitted",
         ],
     );
@@ -441,7 +447,7 @@ fn quotas() {
     check(
         |f| f.classes[0].booked_ppm = 200_001,
         Err(
-            "quota: user ann would have 20.0001 % of the nodes of thin booked at one time and may have 20 %",
+            "quota: user ann would have 20.0001 % of the nodes of one kind (thin) booked at one time and may have 20 %",
         ),
     );
     // Of four nodes one is 25 %: less would be none.
@@ -449,7 +455,7 @@ fn quotas() {
     check(
         |f| f.classes[1].booked_ppm = 250_001,
         Err(
-            "quota: user ann would have 25.0001 % of the nodes of fat booked at one time and may have 25 %, which is one whole node",
+            "quota: user ann would have 25.0001 % of the nodes of one kind (fat) booked at one time and may have 25 %, which is one whole node",
         ),
     );
     let nothing = Quotas {

@@ -2,7 +2,10 @@
 
 use crate::config::ClusterConfig;
 use crate::conversations::replies::reply_to;
+use crate::conversations::visible::may_see;
 use crate::event::{Caller, ClientId};
+use crate::jobs::arrays::procedures::ref_of;
+use crate::jobs::run::Run;
 use crate::planning::Planning;
 use crate::planning::pools::PoolOf;
 use crate::planning::pools::procedures::licenses_at;
@@ -10,6 +13,7 @@ use crate::queues::Queues;
 use crate::queues::access::procedures::is_administrator;
 use crate::record::MakerRow;
 use crate::reservations::Reservations;
+use crate::reservations::admission::endless::EndlessJobs;
 use crate::reservations::admission::judge::{
     LicenseLack, Request, Slot, delay_cap, judge, rule_lines, with_hint,
 };
@@ -406,7 +410,39 @@ fn circumstances<'a>(
         together,
         budget: rooms.reservations.left_of(wish),
         max_price: wish.ask.max_price,
+        endless: endless_jobs(rooms, caller, wish, result),
     }
+}
+
+/// Who may be in the way of those slots for ever: running jobs without a time limit on nodes of
+/// the queue. Nobody where all nodes are free.
+fn endless_jobs(
+    rooms: &Rooms,
+    caller: &Caller,
+    wish: &ReservationRequest,
+    result: &Appraisal,
+) -> EndlessJobs {
+    let mut found = EndlessJobs::default();
+    let all_free = result.slots.iter().all(|slot| slot.shares.is_some());
+    if all_free {
+        return found;
+    }
+    let nodes = rooms.queues.get(wish.queue).nodes();
+    for (id, _) in rooms.planning.cluster().running_jobs() {
+        let Some(job) = rooms.jobs.get(&id) else {
+            continue;
+        };
+        let holds = |run: &Run| run.parts().iter().any(|part| nodes.contains(part.node()));
+        let endless = |run: &&Run| run.limit().is_unlimited() && holds(run);
+        if job.run().filter(endless).is_none() {
+            continue;
+        }
+        match may_see(&rooms.config, caller, job.submitted()) {
+            true => found.seen.push(ref_of(job).to_string()),
+            false => found.unseen += 1,
+        }
+    }
+    found
 }
 
 impl Reservations {
