@@ -57,6 +57,7 @@ pub fn command() -> Command {
         .arg(flag("no-header", "No line of titles"))
         .arg(stat::verbose_arg())
         .arg(json())
+        .after_help(stat::on_terminals(LEAVE))
 }
 
 /// Runs `chist`.
@@ -248,6 +249,11 @@ mod tests {
         );
         assert_eq!(span.most, Some(5));
         assert!(get(&["--since", "foo"]).is_err());
+    }
+
+    #[test]
+    fn the_guide_tells_what_is_left_out() {
+        assert!(stat::tests::guide_has("chist", LEAVE));
     }
 
     #[test]

@@ -260,7 +260,7 @@ pub fn list(
             leave: leave.iter().position(|title| *title == head.title),
             ..head
         };
-        match column.fields() == [JobField::Ref] && !leave.is_empty() {
+        match column.fields() == [JobField::Ref] && style.width.is_some() {
             true => id_head(table, head),
             false => head,
         }

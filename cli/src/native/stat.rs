@@ -76,6 +76,16 @@ pub fn command() -> Command {
                 .value_parser(number(1, 3600)),
         )
         .arg(json())
+        .after_help(on_terminals(LEAVE))
+}
+
+/// What terminals have no room for, in words.
+pub fn on_terminals(leave: &[&str]) -> String {
+    format!(
+        "On a terminal times of jobs are told as seen from now, and columns for which it has no room \
+         are left out, in this order: {}. Pipes and files get everything.",
+        leave.join(", ")
+    )
 }
 
 /// `--verbose`, for lists that are short on a terminal.
@@ -314,15 +324,17 @@ pub fn jobs_text(
     every: bool,
     none: &str,
 ) -> String {
-    if table.rows == 0 && style.width.is_some() && !style.bare {
+    let told_below = style.width.is_some() && !style.bare;
+    if table.rows == 0 && told_below {
         return table::dimmed(none, style);
     }
-    let total = totals::of_jobs(&table);
+    let total = told_below.then(|| totals::of_jobs(&table));
     let lines = match every {
         true => table,
         false => totals::folded(table, style),
     };
-    totals::below(job_table::list(&lines, columns, leave, now, style), &total, style)
+    let rendered = job_table::list(&lines, columns, leave, now, style);
+    totals::below(rendered, &total.unwrap_or_default(), style)
 }
 
 /// Reservations shown below the jobs without `--all`.
@@ -497,7 +509,7 @@ fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     #[test]
@@ -530,6 +542,20 @@ mod tests {
         check(&["plan", "12"], None);
         check(&["share"], Some(103));
         check(&["share", "12"], None);
+    }
+
+    /// Whether the guide tells the order in which a list leaves columns out.
+    pub fn guide_has(name: &str, leave: &[&str]) -> bool {
+        let guide = include_str!("../../../docs/user-guide.md");
+        let guide = guide.split_whitespace().collect::<Vec<_>>().join(" ");
+        guide.contains(&format!("of `{name}` {}", leave.join(", ")))
+    }
+
+    #[test]
+    fn the_guide_tells_what_is_left_out() {
+        assert!(guide_has("cstat", LEAVE));
+        let help = command().render_help().to_string();
+        assert!(help.contains("in this order: QUEUE, TIME,"), "{help}");
     }
 
     #[test]
