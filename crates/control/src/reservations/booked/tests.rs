@@ -190,7 +190,7 @@ fn slots_keep_to_quotas() {
         estimate(11, 12, &[(2, 6)]),
         &[],
         Err(
-            "quota: user ann would have 53.3333 % of the nodes of n[0-2] booked at one time and may have 50 %",
+            "quota: user ann would have 53.3333 % of the nodes of one kind (n[0-2]) booked at one time and may have 50 %",
         ),
     );
     check(
@@ -294,7 +294,7 @@ fn longer_ones_count_once_and_as_a_whole() {
         16,
         12,
         Err(
-            "quota: user ann would have 53.3333 % of the nodes of n[0-2] booked at one time and may have 50 %",
+            "quota: user ann would have 53.3333 % of the nodes of one kind (n[0-2]) booked at one time and may have 50 %",
         ),
     );
     check(
@@ -321,7 +321,7 @@ fn a_small_cluster_has_one_node_for_everybody() {
         &live,
         estimate(11, 13, &[(1, 1)]),
         Err(
-            "quota: user ann would have 36.6666 % of the nodes of n[0-2] booked at one time and may have 33.3333 %, which is one whole node",
+            "quota: user ann would have 36.6666 % of the nodes of one kind (n[0-2]) booked at one time and may have 33.3333 %, which is one whole node",
         ),
     );
 }
