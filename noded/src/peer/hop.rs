@@ -6,7 +6,7 @@
 //! everything below it. When the supervisor here was killed, the child is told that nothing
 //! is above it any more: [`DownFrame::Gone`] comes before any other frame.
 
-use super::pool::{Pool, Reply};
+use super::pool::{Pool, Reply, Silence};
 use super::tunnel::carry;
 use crate::steps::{IoPurpose, spool};
 use cosy_model::limits;
@@ -57,11 +57,16 @@ pub struct Hop {
 impl Hop {
     /// Starts the child, or goes on with it (`order` is `None`), until the step is over.
     pub async fn keep_up(self, order: Option<Box<StepOrder>>) {
-        let mut since = order.is_none().then(Instant::now);
-        let mut ask = match order {
+        let since = order.is_none().then(Instant::now);
+        let ask = match order {
             Some(order) => self.ask(PeerRequest::Start(order)),
             None => self.resume(),
         };
+        self.keep_up_from(ask, since).await;
+    }
+
+    /// Begins with that question; `since` when the child was there.
+    async fn keep_up_from(self, mut ask: PeerAsk, mut since: Option<Instant>) {
         let mut short = 0;
         loop {
             let asked_at = Instant::now();
@@ -89,11 +94,16 @@ impl Hop {
                         return self.lost(reason).await;
                     }
                 }
-                Err(reason) => match since {
+                // It may have begun although its answer was lost. Not begun anew: it could run twice.
+                Err(Silence::NoAnswer(_)) if since.is_none() => {
+                    since = Some(asked_at);
+                    ask = self.resume();
+                }
+                Err(silence) => match since {
                     Some(at) if at.elapsed() < SEARCH && self.is_needed() => {
                         tokio::time::sleep(SEARCH_PAUSE).await;
                     }
-                    _ => return self.lost(reason).await,
+                    _ => return self.lost(silence.to_string()).await,
                 },
             }
         }
@@ -231,4 +241,88 @@ async fn connect(directory: &Path) -> io::Result<UnixStream> {
     )?;
     let path = format!("/proc/self/fd/{}/{}", held.as_raw_fd(), spool::IO);
     UnixStream::connect(path).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::revoked::RevokedKeys;
+    use super::super::{read_frame, write_frame};
+    use super::*;
+    use cosy_model::node::AttemptKey;
+    use cosy_model::step::StepId;
+    use cosy_model::{Attempt, JobId};
+    use cosy_proto::keys::KeyPair;
+    use cosy_proto::peer::PeerAnswer;
+    use cosy_proto::tls;
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    fn key() -> StepKey {
+        StepKey {
+            attempt: AttemptKey {
+                job: JobId(7),
+                attempt: Attempt(1),
+            },
+            step: StepId(0),
+        }
+    }
+
+    fn hop(own: KeyPair, child: &KeyPair, address: String, directory: PathBuf) -> Hop {
+        let memory = directory.join("revoked");
+        Hop {
+            pool: Arc::new(Pool::new(Arc::new(own), RevokedKeys::load(&memory))),
+            directory,
+            key: key(),
+            child: 0,
+            nodes: vec![1],
+            peer: Peer {
+                node: "n2".into(),
+                address,
+                key: child.public().to_string(),
+            },
+            ticket: cosy_model::OsText::default(),
+            gone: watch::channel(false).1,
+        }
+    }
+
+    /// The node goes after it was asked and before it has answered: the step may run there.
+    #[tokio::test]
+    async fn a_child_whose_answer_was_lost_is_looked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let [own, child] = [(); 2].map(|()| KeyPair::generate().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let acceptor = TlsAcceptor::from(tls::server_config(&child).unwrap());
+        let asked = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for answers in [false, true] {
+                let (tcp, _) = listener.accept().await.unwrap();
+                let mut stream = acceptor.accept(tcp).await.unwrap();
+                let ask: PeerAsk = read_frame(&mut stream, limits::FRAME_BYTES).await.unwrap();
+                asked.push(ask.what);
+                if answers {
+                    let reason = "it does not".to_owned();
+                    let answer = PeerAnswer::Refused { reason };
+                    write_frame(&mut stream, &answer, limits::HELLO_BYTES)
+                        .await
+                        .unwrap();
+                }
+            }
+            asked
+        });
+        let hop = hop(own, &child, address, directory.path().to_owned());
+        let limit = PeerRequest::Limit {
+            key: key(),
+            limit: cosy_model::Span::from_secs(1),
+        };
+        let first = hop.ask(limit);
+        let keeping = tokio::spawn(hop.keep_up_from(first, None));
+        let asked = tokio::time::timeout(BIRTH, asked).await;
+        keeping.abort();
+        let asked = asked.expect("it is looked for").unwrap();
+        assert!(
+            matches!(asked[..], [PeerRequest::Limit { .. }, PeerRequest::Resume { .. }]),
+            "{asked:?}"
+        );
+    }
 }

@@ -39,6 +39,17 @@ pub enum Reply {
     Refused(String),
 }
 
+/// Why nothing came of an ask, in one line, with the node's name.
+#[derive(Debug, thiserror::Error)]
+pub enum Silence {
+    /// The node was not asked.
+    #[error("{0}")]
+    NotReached(String),
+    /// It was asked, or may have been.
+    #[error("{0}")]
+    NoAnswer(String),
+}
+
 struct Idle {
     since: Instant,
     stream: Box<Stream>,
@@ -88,10 +99,11 @@ impl Pool {
     /// Asks a node. A kept connection that turns out to be broken is replaced once.
     ///
     /// # Errors
-    /// In one line, with the node's name: it cannot be reached or does not answer.
-    pub async fn converse(&self, peer: &Peer, ask: &PeerAsk) -> Result<Reply, String> {
+    /// It cannot be reached or does not answer.
+    pub async fn converse(&self, peer: &Peer, ask: &PeerAsk) -> Result<Reply, Silence> {
         if self.revoked.has(&peer.key) {
-            return Err(format!("node {}: its key was revoked", peer.node));
+            let why = format!("node {}: its key was revoked", peer.node);
+            return Err(Silence::NotReached(why));
         }
         if let Some(stream) = self.take(peer)
             && let Ok(reply) = self.ask(peer, stream, ask).await
@@ -100,8 +112,10 @@ impl Pool {
         }
         let with_node =
             |e: io::Error| format!("node {} ({}): {e}", peer.node, self.address_of(peer));
-        let stream = self.connect(peer).await.map_err(with_node)?;
-        self.ask(peer, stream, ask).await.map_err(with_node)
+        let connected = self.connect(peer).await;
+        let stream = connected.map_err(|e| Silence::NotReached(with_node(e)))?;
+        let answered = self.ask(peer, stream, ask).await;
+        answered.map_err(|e| Silence::NoAnswer(with_node(e)))
     }
 
     /// Connects to where the node is, also when that changes meanwhile.

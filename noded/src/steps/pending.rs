@@ -164,7 +164,10 @@ async fn pass_on(pool: Arc<Pool>, passage: AllocationRoute, incoming: IncomingSt
         },
     };
     match pool.converse(&passage.first, &ask).await {
-        Err(why) => incoming.connection.refuse(RefusalCode::Unavailable, why),
+        Err(silence) => {
+            let why = silence.to_string();
+            incoming.connection.refuse(RefusalCode::Unavailable, why);
+        }
         Ok(Reply::Refused(why)) => incoming.connection.refuse(RefusalCode::WrongState, why),
         Ok(Reply::Accepted(mut stream)) => {
             let Ok(mut command) = UnixStream::from_std(incoming.connection.stream) else {

@@ -217,7 +217,8 @@ async fn carry_out(pool: &Arc<Pool>, errands: Vec<PeerCall>) -> Vec<String> {
 
 async fn tell_node(pool: &Pool, peer: &Peer, ask: &PeerAsk) -> Result<(), String> {
     let of_node = |why: String| format!("node {}: {why}", peer.node);
-    match pool.converse(peer, ask).await? {
+    let conversed = pool.converse(peer, ask).await;
+    match conversed.map_err(|silence| silence.to_string())? {
         Reply::Refused(why) => Err(of_node(why)),
         Reply::Accepted(mut stream) => {
             let answer = hear(&mut stream)
