@@ -175,24 +175,40 @@ enum Stage {
     Rows,
 }
 
-/// Waiting tasks of one array that look alike: index and id.
+/// Waiting tasks of one array that look alike.
 #[derive(Debug)]
 struct Fold {
+    /// The lowest of their ranks.
     rank: JobId,
-    tasks: Vec<(u32, JobId)>,
+    /// The first id of the array.
+    base: JobId,
+    tasks: Vec<FoldedTask>,
+}
+
+/// One of them; they go in the order of indices.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct FoldedTask {
+    index: u32,
+    /// Its rank above the first id of the array.
+    at: u32,
+    id: JobId,
 }
 
 #[derive(Debug)]
 enum Entry {
-    Live {
-        rank: JobId,
-        id: JobId,
-    },
-    Fold {
-        rank: JobId,
-        tasks: Vec<(u32, JobId)>,
-    },
+    Live { rank: JobId, id: JobId },
+    Fold(Fold),
     Ended(JobId),
+}
+
+impl Entry {
+    /// Where it stands: what lives by rank, what has ended after that, as it was found.
+    const fn place(&self) -> (u8, JobId) {
+        match self {
+            Self::Live { rank, .. } | Self::Fold(Fold { rank, .. }) => (0, *rank),
+            Self::Ended(_) => (1, JobId(0)),
+        }
+    }
 }
 
 impl Listing {
@@ -258,13 +274,25 @@ impl Listing {
             .folds
             .values()
             .flat_map(|fold| &fold.tasks)
-            .map(|(_, id)| id);
+            .map(|task| &task.id);
         let twice: BTreeSet<JobId> = alone
             .chain(folded)
             .filter(|id| just_ended.contains(id))
             .copied()
             .collect();
         self.ended.retain(|id| !twice.contains(id));
+    }
+
+    /// Tasks none of which waits any more have a row each.
+    fn unfold(&mut self, fold: Fold) {
+        let task = |task: FoldedTask| Entry::Live {
+            rank: JobId(fold.base.0 + u64::from(task.at)),
+            id: task.id,
+        };
+        let tasks = fold.tasks.into_iter().map(task);
+        let mut entries: Vec<Entry> = tasks.chain(self.entries.drain(..)).collect();
+        entries.sort_by_key(Entry::place);
+        self.entries = entries.into();
     }
 
     /// All that is to become rows, in order; from the place on where this answer begins.
@@ -275,16 +303,12 @@ impl Listing {
         let live = std::mem::take(&mut self.live).into_iter();
         let live = live.map(|(rank, id)| Entry::Live { rank, id });
         let folds = std::mem::take(&mut self.folds).into_values();
-        let folds = folds.map(|fold| Entry::Fold {
-            rank: fold.rank,
-            tasks: fold.tasks,
-        });
-        let rank = |entry: &Entry| match entry {
-            Entry::Live { rank, .. } | Entry::Fold { rank, .. } => *rank,
-            Entry::Ended(id) => *id,
-        };
-        let mut entries: Vec<Entry> = live.chain(folds).filter(|e| !told(rank(e))).collect();
-        entries.sort_by_key(rank);
+        let folds = folds.map(Entry::Fold);
+        let mut entries: Vec<Entry> = live
+            .chain(folds)
+            .filter(|entry| !told(entry.place().1))
+            .collect();
+        entries.sort_by_key(Entry::place);
         let mut ended = std::mem::take(&mut self.ended);
         if let Some(last) = after.filter(|c| c.part > 0) {
             match ended.iter().position(|id| id.0 == last.at) {

@@ -6,8 +6,8 @@ use crate::conversations::choosing::procedures::sieve;
 use crate::conversations::explain::{lines, planner_reason};
 use crate::conversations::job_facts::{Around, EndedFacts, LiveFacts};
 use crate::conversations::listing::{
-    Answering, Entry, Fold, Ids, List, ListRequest, Listing, PIECE_JOBS, PIECE_WORK, PLACED_ALONE,
-    Stage, too_long,
+    Answering, Entry, Fold, FoldedTask, Ids, List, ListRequest, Listing, PIECE_JOBS, PIECE_WORK,
+    PLACED_ALONE, Stage, too_long,
 };
 use crate::conversations::plans::Starts;
 use crate::conversations::replies::reply_to;
@@ -289,10 +289,15 @@ fn look_at(config: &ClusterConfig, listing: &mut Listing, sieve: &Sieve<'_>, job
             let key = (submitted.base, submitted.body, job.held().is_some());
             let fold = listing.folds.entry(key).or_insert_with(|| Fold {
                 rank,
+                base: submitted.base,
                 tasks: Vec::new(),
             });
             fold.rank = fold.rank.min(rank);
-            fold.tasks.push((member.index, job.id()));
+            fold.tasks.push(FoldedTask {
+                index: member.index,
+                at: member.at,
+                id: job.id(),
+            });
         }
         None => listing.live.push((rank, job.id())),
     }
@@ -364,7 +369,7 @@ fn make_rows(rooms: &mut Rooms, now: Time, listing: &mut Listing, sieve: &Sieve<
             return true;
         };
         listing.at = Some(match &entry {
-            Entry::Live { rank, .. } | Entry::Fold { rank, .. } => Cursor {
+            Entry::Live { rank, .. } | Entry::Fold(Fold { rank, .. }) => Cursor {
                 part: 0,
                 at: rank.0,
             },
@@ -393,15 +398,15 @@ fn make_row(rooms: &Rooms, now: Time, listing: &mut Listing, sieve: &Sieve<'_>, 
             Some(job) => push_live(rooms, now, listing, job, None),
             None => row_of_ended(rooms, now, listing, sieve, id),
         },
-        Entry::Fold { mut tasks, .. } => {
+        Entry::Fold(mut fold) => {
+            listing.rows.worked(fold.tasks.len() / 16);
             // Those that started while the list was made are still told as they were.
-            let waiting = |(_, id): &(u32, JobId)| rooms.jobs.get(id).filter(|j| j.is_waiting());
-            tasks.sort();
-            let Some(job) = tasks.iter().find_map(waiting) else {
-                return;
+            let waiting = |task: &FoldedTask| rooms.jobs.get(&task.id).filter(|j| j.is_waiting());
+            fold.tasks.sort();
+            let Some(job) = fold.tasks.iter().find_map(waiting) else {
+                return listing.unfold(fold);
             };
-            listing.rows.worked(tasks.len() / 16);
-            let indices: Vec<u32> = tasks.iter().map(|(index, _)| *index).collect();
+            let indices: Vec<u32> = fold.tasks.iter().map(|task| task.index).collect();
             push_live(rooms, now, listing, job, Some(&indices));
         }
     }
