@@ -246,17 +246,22 @@ fn a_job_that_ends_while_the_list_is_made_is_in_it_once() {
             ..JobFilter::default()
         };
         asked(&mut world, cancels(filter));
-        let mut rows = None;
-        while rows.is_none() {
+        let mut told = None;
+        while told.is_none() {
             for effect in world.controller.settle(world.now).effects {
                 if let Effect::Reply { client, reply } = effect
                     && client == listing
                 {
-                    rows = Some(table(reply).rows);
+                    told = Some(table(reply));
                 }
             }
         }
-        assert_eq!(rows, Some(want), "{fold} {task:?}");
+        let told = told.expect("a list");
+        assert_eq!(told.rows, want, "{fold} {task:?}");
+        if task.is_none() {
+            let ids = (0..told.rows).filter_map(|row| told.number(row, JobField::Id));
+            assert!(ids.eq((0..3).map(|n| (array + n) as i64)), "in order");
+        }
         let after = list(ids(&[array]), &[JobField::State], false);
         let after = table(world.ask_as(root(), None, after));
         let states = (0..after.rows).map(|row| after.text(row, JobField::State));

@@ -283,16 +283,24 @@ impl Listing {
         self.ended.retain(|id| !twice.contains(id));
     }
 
-    /// Tasks none of which waits any more have a row each.
+    /// Tasks none of which waits any more have a row each. Of what comes next only the same array's
+    /// tasks can stand between them.
     fn unfold(&mut self, fold: Fold) {
         let task = |task: FoldedTask| Entry::Live {
             rank: JobId(fold.base.0 + u64::from(task.at)),
             id: task.id,
         };
-        let tasks = fold.tasks.into_iter().map(task);
-        let mut entries: Vec<Entry> = tasks.chain(self.entries.drain(..)).collect();
-        entries.sort_by_key(Entry::place);
-        self.entries = entries.into();
+        let mut tasks: Vec<Entry> = fold.tasks.into_iter().map(task).collect();
+        let last = tasks.iter().map(Entry::place).max();
+        while self.entries.front().map(Entry::place) < last
+            && let Some(next) = self.entries.pop_front()
+        {
+            tasks.push(next);
+        }
+        tasks.sort_by_key(Entry::place);
+        for task in tasks.into_iter().rev() {
+            self.entries.push_front(task);
+        }
     }
 
     /// All that is to become rows, in order; from the place on where this answer begins.
