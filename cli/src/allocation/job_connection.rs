@@ -9,7 +9,7 @@
 
 use crate::launch::signal_pipe::SignalPipe;
 use crate::output;
-use cosy_client::{Rhythm, Watch, cluster};
+use cosy_client::{Rhythm, Watch, cluster, reply_that_has_come};
 use cosy_model::api::{EndedJob, Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::step::AllocationEndpoint;
@@ -17,7 +17,6 @@ use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
 use cosy_proto::client::ReplyFrame;
 use cosy_proto::frame::{self, Decoder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -238,19 +237,7 @@ impl JobConnection {
         let Some(stream) = &mut self.stream else {
             return Ok(None);
         };
-        let mut chunk = [0; 16 << 10];
-        loop {
-            if let Some(body) = self.decoder.next_frame().map_err(|e| e.to_string())? {
-                return frame::decode(body).map(Some).map_err(|e| e.to_string());
-            }
-            match stream.read(&mut chunk) {
-                Ok(0) => return Err("it closed the connection".to_owned()),
-                Ok(n) => self.decoder.push(&chunk[..n]),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(e) => return Err(e.to_string()),
-            }
-        }
+        reply_that_has_come(stream, &mut self.decoder)
     }
 
     fn event(&mut self, reply: Reply) -> Option<JobEvent> {

@@ -20,4 +20,4 @@ pub mod wire;
 pub use caller::{Caller, ControllerWait, RetryPolicy, new_key};
 pub use error::CallError;
 pub use silence::{Looks, Rhythm, Watch};
-pub use wire::request_frame;
+pub use wire::{reply_that_has_come, request_frame};

@@ -3,11 +3,11 @@
 
 use super::said::{Said, said};
 use crate::cluster;
-use crate::wire::{decode_reply, request_frame};
+use crate::wire::{reply_that_has_come, request_frame};
 use cosy_model::api::Request;
 use cosy_model::limits::FRAME_BYTES;
 use cosy_proto::frame::{self, Decoder};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(50);
 /// Longest wait for a place in a queue of connections: one that has none is silent.
 const CONNECT: Duration = Duration::from_millis(100);
-/// Bytes read at once.
-const CHUNK: usize = 4 << 10;
 
 /// How often a command that stays with a controller looks whether that is still there.
 #[derive(Clone, Copy, Debug)]
@@ -148,25 +146,10 @@ impl Question {
 
     /// What has been said; `None` while it may still come.
     fn answer(&mut self) -> Option<Said> {
-        let mut chunk = [0; CHUNK];
-        loop {
-            match self.decoder.next_frame() {
-                Ok(None) => {}
-                Ok(Some(body)) => {
-                    let reply = decode_reply(body).ok().and_then(Result::ok);
-                    return Some(said(reply.map(|answer| answer.reply)));
-                }
-                Err(_) => return Some(Said::Nothing),
-            }
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Some(Said::Nothing),
-                Ok(n) => self.decoder.push(chunk.get(..n).unwrap_or_default()),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    return (self.until <= Instant::now()).then_some(Said::Nothing);
-                }
-                Err(_) => return Some(Said::Nothing),
-            }
+        match reply_that_has_come(&mut self.stream, &mut self.decoder) {
+            Ok(Some(answer)) => Some(said(Some(answer.reply))),
+            Ok(None) => (self.until <= Instant::now()).then_some(Said::Nothing),
+            Err(_) => Some(Said::Nothing),
         }
     }
 }
