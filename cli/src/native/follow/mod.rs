@@ -87,12 +87,8 @@ fn lines(text: &str) -> Result<From, String> {
 pub fn tail(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let target = named(matches)?;
     let row = Row::of(context, target)?;
-    let stream = match matches.get_flag("error") {
-        true => Stream::Error,
-        false => Stream::Output,
-    };
     let from = matches.get_one("lines").copied().unwrap_or(From::Beginning);
-    let mut shown = Shown::new(&row, stream, from)?;
+    let mut shown = Shown::new(&row, Stream::named(matches), from)?;
     match row.state.is_end() {
         true => shown.show_whole(context, &row)?,
         false => drop(follow(context, row, &mut [shown])?),
@@ -106,11 +102,7 @@ pub fn tail(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// A refusal, no controller, or a file that cannot be read.
 pub fn cat(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let row = Row::of(context, named(matches)?)?;
-    let stream = match matches.get_flag("error") {
-        true => Stream::Error,
-        false => Stream::Output,
-    };
-    let mut shown = Shown::new(&row, stream, From::Beginning)?;
+    let mut shown = Shown::new(&row, Stream::named(matches), From::Beginning)?;
     shown.show_whole(context, &row)?;
     Ok(exit::OK)
 }
@@ -143,6 +135,16 @@ fn named(matches: &ArgMatches) -> anyhow::Result<JobRef> {
 enum Stream {
     Output,
     Error,
+}
+
+impl Stream {
+    /// The one that the command line names.
+    fn named(matches: &ArgMatches) -> Self {
+        match matches.get_flag("error") {
+            true => Self::Error,
+            false => Self::Output,
+        }
+    }
 }
 
 /// A job as the controller tells it.
