@@ -1,7 +1,9 @@
 //! Commands as child processes, with a time-out.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -75,6 +77,65 @@ pub fn spawn(command: &mut Command) -> Child {
     match command.spawn() {
         Ok(child) => child,
         Err(e) => panic!("{command:?}: {e}"),
+    }
+}
+
+/// A command under way, whose output is looked at meanwhile. It ends with this value.
+pub struct Watched {
+    child: Option<Child>,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Watched {
+    /// Starts a command that writes into files in this folder.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[track_caller]
+    pub fn start(command: &mut Command, folder: &Path) -> Self {
+        let [out, err] = ["watched.out", "watched.err"].map(|name| folder.join(name));
+        let file = |path: &Path| Stdio::from(File::create(path).expect("a file"));
+        let child = command.stdout(file(&out)).stderr(file(&err)).spawn();
+        Self {
+            child: Some(child.expect("a command starts")),
+            out,
+            err,
+        }
+    }
+
+    /// What it has said so far.
+    pub fn out(&self) -> String {
+        std::fs::read_to_string(&self.out).unwrap_or_default()
+    }
+
+    /// The same on standard error.
+    pub fn err(&self) -> String {
+        std::fs::read_to_string(&self.err).unwrap_or_default()
+    }
+
+    /// How it ends, and all that it has said.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    #[track_caller]
+    pub fn finish(mut self) -> Output {
+        let child = self.child.take().expect("it is under way");
+        let ended = finish(child, &[], TIMEOUT);
+        Output {
+            out: self.out(),
+            err: self.err(),
+            ..ended
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! Commands on a terminal.
 
-use crate::run::TIMEOUT;
+use crate::run::{TIMEOUT, finish};
 use nix::pty::{Winsize, openpty};
 use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 /// What a command writes to a terminal of so many columns, colours taken out, line by line.
 ///
@@ -22,7 +21,7 @@ pub fn lines_on(columns: u16, command: &mut Command) -> Vec<String> {
     let pty = openpty(Some(&size), None).expect("a terminal");
     let slave = || Stdio::from(pty.slave.try_clone().expect("its other end"));
     command.stdin(Stdio::null()).stdout(slave()).stderr(slave());
-    let mut child = command
+    let child = command
         .env("NO_COLOR", "1")
         .spawn()
         .expect("a command starts");
@@ -36,20 +35,9 @@ pub fn lines_on(columns: u16, command: &mut Command) -> Vec<String> {
         let _ = screen.read_to_end(&mut bytes);
         bytes
     });
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("a child can be waited for") {
-            break status;
-        }
-        if start.elapsed() > TIMEOUT {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("a command on a terminal did not end within {TIMEOUT:?}");
-        }
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    };
+    let code = finish(child, &[], TIMEOUT).code;
     let text = reader.join().expect("a reader ends");
     let text = String::from_utf8(text).expect("readable text");
-    assert!(status.success(), "{status}: {text}");
+    assert_eq!(code, 0, "{text}");
     text.split_terminator("\r\n").map(str::to_owned).collect()
 }

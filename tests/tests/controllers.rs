@@ -6,7 +6,7 @@ use cosy_model::api::{Reply, Request};
 use cosy_model::{JobId, JobState, Refusal, RefusalCode};
 use cosy_postgres::Server;
 use cosy_tests::cluster::Controllers;
-use cosy_tests::run::run;
+use cosy_tests::run::{Watched, run};
 use cosy_tests::{Client, Cluster, Options, script, system, wait};
 use nix::sys::signal::Signal;
 use std::fs;
@@ -156,30 +156,26 @@ fn a_leader_that_was_frozen_begins_anew() {
 #[test]
 fn who_stays_with_a_job_leaves_a_leader_that_was_frozen() {
     let Some(h) = house("2s") else { return };
-    let [go, begun, err] = ["go", "begun", "err"].map(|name| h.cluster.work().join(name));
+    let [go, begun] = ["go", "begun"].map(|name| h.cluster.work().join(name));
     let text = format!(
         "touch {}; while [ ! -e {} ]; do sleep 0.05; done; exit 5",
         begun.display(),
         go.display()
     );
     let mut command = h.cluster.command(&["srun", "-n", "1", "sh", "-c", &text]);
-    let mut stays = command
-        .stderr(fs::File::create(&err).unwrap())
-        .spawn()
-        .unwrap();
+    let stays = Watched::start(&mut command, &h.cluster.work());
     wait::until_true("it has begun", || begun.exists());
     h.cluster.until_stands_by(1, 0);
     h.cluster.cosyd.signal(Signal::SIGSTOP);
     h.cluster.until_leads(1);
     wait::until_true("it has left", || {
-        let told = fs::read_to_string(&err).unwrap();
-        told.contains("it does not answer, and another leads")
+        stays
+            .err()
+            .contains("it does not answer, and another leads")
     });
     fs::write(go, "").unwrap();
-    let code = stays.wait().unwrap();
-    let told = fs::read_to_string(&err).unwrap();
-    assert_eq!(code.code(), Some(5), "{told}");
-    assert_eq!(told.matches("lost the controller").count(), 1, "{told}");
+    let said = stays.finish().expect(5);
+    assert_eq!(said.err.matches("lost the controller").count(), 1, "{said:?}");
     let job = h.cluster.run(&["chist"]);
     assert!(job.out.to_lowercase().contains("failed"), "{job:?}");
     h.cluster.cosyd.signal(Signal::SIGCONT);
@@ -204,28 +200,21 @@ fn a_database_that_is_weaker_or_away_is_told_of() {
         until_told(told);
     }
     h.server.kill();
-    let [out, err] = ["out", "err"].map(|name| h.cluster.work().join(name));
-    let mut waits = h
-        .cluster
-        .command(&["csub", "--", "true"])
-        .stdout(fs::File::create(&out).unwrap())
-        .stderr(fs::File::create(&err).unwrap())
-        .spawn()
-        .unwrap();
+    let mut submits = h.cluster.command(&["csub", "--", "true"]);
+    let waits = Watched::start(&mut submits, &h.cluster.work());
     let silent = "the database has not answered for ";
     wait::until_true("the log says so", || h.cluster.cosyd.log().contains(silent));
     let mut ping = h.cluster.command(&["cadm", "ping"]);
     let pinged = run(ping.env("COSY_SOCKET", h.cluster.socket())).expect(3);
     assert!(pinged.err.contains(silent), "{pinged:?}");
     wait::until_true("who waits is told", || {
-        let told = fs::read_to_string(&err).unwrap();
+        let told = waits.err();
         told.contains(silent) && told.contains("still waiting")
     });
     h.server.start_again().unwrap();
-    let code = waits.wait().unwrap();
-    let [out, err] = [out, err].map(|path| fs::read_to_string(path).unwrap());
-    assert!(code.success() && out.starts_with("Submitted job"), "{code} {out} {err}");
-    assert_eq!(err.matches("still waiting").count(), 1, "{err}");
+    let said = waits.finish().expect(0);
+    assert!(said.out.starts_with("Submitted job"), "{said:?}");
+    assert_eq!(said.err.matches("still waiting").count(), 1, "{said:?}");
     wait::until_true("the log says that it is back", || {
         h.cluster.cosyd.log().contains("the database answers again")
     });

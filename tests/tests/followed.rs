@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::JobId;
+use cosy_tests::run::Watched;
 use cosy_tests::{Cluster, Options, wait};
 use std::fs;
-use std::process::Stdio;
 
 fn cluster() -> Cluster {
     Cluster::start(1, Options::default())
@@ -57,22 +57,14 @@ fn a_job_is_followed_from_before_its_start() {
     let text = "echo one; echo two; while [ ! -e go ]; do sleep 0.05; done; echo three; exit 7";
     let job =
         submits(&c, &["-H", "-o", "%x-%N", "-J", "watched", "--", "sh", "-c", text]).to_string();
-    let [out, err] = ["tail.out", "tail.err"].map(|name| c.work().join(name));
-    let file = |path| Stdio::from(fs::File::create(path).unwrap());
-    let mut command = c.command(&["cosy", "tail", "-n", "1", &job]);
-    let mut tail = command
-        .stdout(file(&out))
-        .stderr(file(&err))
-        .spawn()
-        .unwrap();
-    let read = |path| fs::read_to_string(path).unwrap();
+    let tail = Watched::start(&mut c.command(&["cosy", "tail", "-n", "1", &job]), &c.work());
     let waits = "waits, its output begins when it starts: it is held by its user";
-    wait::until_true("it says that the job waits", || read(&err).contains(waits));
+    wait::until_true("it says that the job waits", || tail.err().contains(waits));
     c.run(&["cosy", "release", &job]).expect(0);
-    wait::until_true("the first lines are shown", || read(&out).contains("two\n"));
+    wait::until_true("the first lines are shown", || tail.out().contains("two\n"));
     fs::write(c.work().join("go"), "").unwrap();
-    assert_eq!(tail.wait().unwrap().code(), Some(0));
-    assert!(read(&out).ends_with("two\nthree\n"), "{}", read(&out));
+    let said = tail.finish().expect(0);
+    assert!(said.out.ends_with("two\nthree\n"), "{said:?}");
     // Of one that has ended the last lines are shown, or all.
     let shown = |words: &[&str]| c.run(&[&["cosy"], words, &[&job]].concat()).expect(0).out;
     assert_eq!(shown(&["tail", "-n", "2"]), "two\nthree\n");
@@ -86,20 +78,12 @@ fn a_file_that_is_begun_anew_is_shown_anew() {
     let text =
         "echo first line; while [ ! -e go ]; do sleep 0.05; done; echo anew > other; mv other out";
     let job = submits(&c, &["-o", "out", "--", "sh", "-c", text]).to_string();
-    let [out, err] = ["tail.out", "tail.err"].map(|name| c.work().join(name));
-    let file = |path| Stdio::from(fs::File::create(path).unwrap());
-    let mut command = c.command(&["cosy", "tail", &job]);
-    let mut tail = command
-        .stdout(file(&out))
-        .stderr(file(&err))
-        .spawn()
-        .unwrap();
-    let read = |path| fs::read_to_string(path).unwrap();
-    wait::until_true("it is shown", || read(&out) == "first line\n");
+    let tail = Watched::start(&mut c.command(&["cosy", "tail", &job]), &c.work());
+    wait::until_true("it is shown", || tail.out() == "first line\n");
     fs::write(c.work().join("go"), "").unwrap();
-    assert_eq!(tail.wait().unwrap().code(), Some(0));
-    assert_eq!(read(&out), "first line\nanew\n");
-    assert!(read(&err).contains("out was begun anew"), "{}", read(&err));
+    let said = tail.finish().expect(0);
+    assert_eq!(said.out, "first line\nanew\n");
+    assert!(said.err.contains("out was begun anew"), "{said:?}");
 }
 
 #[test]

@@ -68,18 +68,6 @@ fn reserve(world: &mut World, ask: ReservationSpec) -> Result<ReservationInfo, R
     }
 }
 
-fn quote(world: &mut World, ask: ReservationSpec) -> Quote {
-    let ask = Box::new(ask);
-    match world.ask(Request::Quote {
-        ask,
-        most: None,
-        as_job: None,
-    }) {
-        Reply::Quote(quote) => *quote,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn running(world: &World, ids: &[u64]) -> Vec<u64> {
     let runs = |id: &&u64| {
         let row = world.store.jobs.get(&JobId(**id));
@@ -196,10 +184,10 @@ fn only_slots_with_free_licences_are_offered() {
     let text = &refusal.message;
     assert!(text.starts_with(why) && text.contains(how), "{text}");
     assert!(text.contains("; enough are free from "), "{text}");
-    let told = quote(&mut world, soon);
+    let told = world.quote(soon);
     assert!(!told.slots[0].feasible && told.slots[0].reason == *text, "{told:?}");
     // Its nodes are free all the time: the licences alone say when.
-    let told = quote(&mut world, asks(2, StartChoice::Soonest, 200));
+    let told = world.quote(asks(2, StartChoice::Soonest, 200));
     let choice = &told.slots[told.choice.unwrap() as usize];
     assert!(choice.start >= frees && choice.start < frees + Span::from_secs(1), "{choice:?}");
     assert_eq!(told.licenses, counted(2));
@@ -218,12 +206,7 @@ fn what_cannot_be_is_refused() {
     let mut check = |name: &str, count: u32, want: &str| {
         let mut ask = asks(0, at(&world, 100), 100);
         ask.licenses.set(name, count);
-        let asked = Request::Quote {
-            ask: Box::new(ask.clone()),
-            most: None,
-            as_job: None,
-        };
-        let Reply::Refused(quoted) = world.ask(asked) else {
+        let Reply::Refused(quoted) = world.ask(quotes(ask.clone())) else {
             panic!("{want}");
         };
         let booked = reserve(&mut world, ask).unwrap_err();
@@ -254,7 +237,7 @@ fn licences_have_a_price() {
     for (config, each) in [(config, 2), (free, 0)] {
         let mut world = World::new(config);
         let ask = asks(3, at(&world, 100), 50);
-        let slot = quote(&mut world, ask.clone()).slots.remove(0);
+        let slot = world.quote(ask.clone()).slots.remove(0);
         let price = Su::whole(50 * 3 * each);
         assert_eq!((slot.license_price, slot.base), (price, Su::whole(50 * 4).plus(price)));
         let booked = reserve(&mut world, ask).unwrap();
@@ -270,7 +253,7 @@ fn licences_have_a_price() {
         };
         assert_eq!(reservations[0].base, slot.base.plus(slot.base), "twice as long");
         let ask = asks(0, at(&world, 500), 50);
-        let without = quote(&mut world, ask);
+        let without = world.quote(ask);
         assert_eq!(without.slots[0].base, Su::whole(200));
     }
 }
@@ -431,13 +414,7 @@ fn licences_are_not_reserved_alone() {
     let mut world = World::new(licensed(4, 1));
     let mut ask = asks(2, at(&world, 100), 100);
     ask.request.nodes = Some(0);
-    let ask = Box::new(ask);
-    let most = None;
-    let (code, text) = refused(world.ask(Request::Quote {
-        ask,
-        most,
-        as_job: None,
-    }));
+    let (code, text) = refused(world.ask(quotes(ask)));
     assert_eq!(code, RefusalCode::Invalid);
     assert!(text.contains("with -N or -n beside -L"), "{text}");
 }

@@ -368,14 +368,7 @@ fn quotes_tell_the_plain_start_the_delays_and_the_price() {
         latest_end: Some(world.now + Span::from_secs(4 * 3600)),
         ..nodes(1, StartChoice::Soonest, 1800)
     };
-    let request = Request::Quote {
-        ask: Box::new(ask.clone()),
-        most: None,
-        as_job: None,
-    };
-    let Reply::Quote(quote) = world.ask(request) else {
-        panic!("no quote");
-    };
+    let quote = world.quote(ask.clone());
     let now = world.now;
     assert_eq!(quote.plain_start, Some(now + Span::from_secs(7200)));
     let at_once = quote.slots.iter().find(|s| s.start == now).unwrap();
@@ -421,14 +414,7 @@ fn jobs_without_a_limit_in_the_way_are_named() {
     });
     world.submit(whole("limited", 1, 3600));
     let ask = nodes(2, StartChoice::Soonest, 1800);
-    let request = Request::Quote {
-        ask: Box::new(ask.clone()),
-        most: None,
-        as_job: None,
-    };
-    let Reply::Quote(quote) = world.ask(request) else {
-        panic!("no quote");
-    };
+    let quote = world.quote(ask.clone());
     assert_eq!(quote.choice, None);
     let told = format!("in the way; job {endless} has no time limit, so that nobody knows when");
     let reason = &quote.slots[0].reason;
@@ -842,11 +828,7 @@ fn started(world: &mut World) -> Vec<u64> {
 #[test]
 fn bookings_do_not_wait_behind_quotes() {
     let mut world = World::new(lenient(4));
-    let quote = || Request::Quote {
-        ask: Box::new(nodes(1, StartChoice::Soonest, 60)),
-        most: None,
-        as_job: None,
-    };
+    let quote = || quotes(nodes(1, StartChoice::Soonest, 60));
     let quotes: Vec<_> = (0..5)
         .map(|n| appraised_for(&mut world, 1000 + n, quote()))
         .collect();

@@ -85,18 +85,6 @@ fn book(world: &mut World, ask: ReservationSpec) -> Result<ReservationInfo, Refu
     reserve(world, ask, false)
 }
 
-fn quote(world: &mut World, ask: ReservationSpec) -> Quote {
-    let (ask, most) = (Box::new(ask), None);
-    match world.ask(Request::Quote {
-        ask,
-        most,
-        as_job: None,
-    }) {
-        Reply::Quote(quote) => *quote,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn cancel(world: &mut World, id: ReservationId) {
     let (ids, series) = (vec![id], false);
     let reply = world.ask(Request::CancelReservation { ids, series });
@@ -130,7 +118,7 @@ fn whom_the_quote_names_leaves_before_the_start() {
     submits(&mut w, job(2));
     w.pass(100);
     let start = w.now + Span::from_secs(1000);
-    let quoted = quote(&mut w, ask("fast", 1, StartChoice::At(start)));
+    let quoted = w.quote(ask("fast", 1, StartChoice::At(start)));
     let maker = RoomMaker {
         job: JobId(1),
         user: "u1000".to_owned(),
@@ -182,7 +170,7 @@ fn without_the_setting_and_over_equals_nobody_leaves() {
         submits(w, job(2));
         w.pass(10);
         let asked = ask(queue, 1, at(w, 1000));
-        let quoted = quote(w, asked.clone());
+        let quoted = w.quote(asked.clone());
         assert!(!quoted.slots[0].feasible && quoted.slots[0].preempts.is_empty());
         assert_eq!(book(w, asked).unwrap_err().code, RefusalCode::NotFree);
     };
@@ -214,7 +202,7 @@ fn exempt_time_and_grace_say_when_it_can_begin() {
     let early = ask("fast", 1, at(&w, 229));
     assert_eq!(book(&mut w, early).unwrap_err().code, RefusalCode::NotFree);
     let first = ask("fast", 1, StartChoice::Soonest);
-    let quoted = quote(&mut w, first.clone());
+    let quoted = w.quote(first.clone());
     let picked = &quoted.slots[quoted.choice.unwrap() as usize];
     assert_eq!(picked.start.since(w.now).secs(), 230);
     let booked = book(&mut w, first).unwrap();
@@ -235,7 +223,7 @@ fn the_cheapest_leave_and_no_more_than_needed() {
     submits(&mut w, job(1));
     submits(&mut w, job(1));
     let asked = ask("fast", 1, at(&w, 100));
-    assert_eq!(who(&quote(&mut w, asked.clone()).slots[0].preempts), [3]);
+    assert_eq!(who(&w.quote(asked.clone()).slots[0].preempts), [3]);
     assert_eq!(who(&book(&mut w, asked).unwrap().preempts), [3]);
     let two = ask("fast", 1, at(&w, 150));
     assert_eq!(who(&book(&mut w, two).unwrap().preempts), [2]);
@@ -403,7 +391,7 @@ fn several_starts_of_a_series() {
         starts: vec![first, first + Span::from_secs(3600)],
         as_many_as_fit: false,
     });
-    let quoted = quote(&mut w, asked.clone());
+    let quoted = w.quote(asked.clone());
     let named: Vec<usize> = quoted.slots.iter().map(|s| s.preempts.len()).collect();
     assert_eq!(named, [1, 0]);
     let request = Request::Reserve {

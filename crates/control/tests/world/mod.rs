@@ -1382,6 +1382,14 @@ impl World {
         self.ask_as(user(1000, "u1000"), None, request)
     }
 
+    /// What a reservation would cost, and where it could be.
+    pub fn quote(&mut self, ask: reservation::ReservationSpec) -> reservation::Quote {
+        match self.ask(quotes(ask)) {
+            Reply::Quote(quote) => *quote,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub fn submit(&mut self, spec: JobSpec) -> u64 {
         match self.try_submit(spec, None) {
             Ok(id) => id,
@@ -1462,6 +1470,14 @@ fn targets(dependencies: &[Dependency]) -> Vec<api::JobRef> {
 }
 
 /// Those jobs are to be cancelled, whatever of them runs.
+pub fn quotes(ask: reservation::ReservationSpec) -> Request {
+    Request::Quote {
+        ask: Box::new(ask),
+        most: None,
+        as_job: None,
+    }
+}
+
 pub fn cancels(filter: JobFilter) -> Request {
     Request::Cancel {
         filter,
