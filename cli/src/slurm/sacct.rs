@@ -7,7 +7,7 @@ use super::records::{self, Records};
 use super::{accounts, names, reports};
 use crate::{Context, exit, output, refs, times, users};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
-use cosy_model::{Span, hostlist};
+use cosy_model::hostlist;
 use cosy_slurm::json_yaml;
 use cosy_slurm::sacct::cells::{ValueStyle, cell};
 use cosy_slurm::sacct::fields::{self, Field};
@@ -162,7 +162,10 @@ fn selected_rows<'r>(
     selections: &[Selection],
 ) -> Vec<Vec<Row<'r>>> {
     let mut all = records.rows();
-    all.retain(|rows| rows.first().is_some_and(|whole| fits(whole, query)));
+    all.retain(|rows| {
+        rows.first()
+            .is_some_and(|whole| window::is_meant(whole, query))
+    });
     for rows in &mut all {
         rows.retain(|row| {
             let named = selections.is_empty() || selections.iter().any(|w| names(w, row));
@@ -191,37 +194,6 @@ fn names(selections: &Selection, row: &Row<'_>) -> bool {
 
 fn is_job(id: &JobRef, number: i64) -> bool {
     u64::try_from(number) == Ok(id.job.0)
-}
-
-fn fits(whole: &Row<'_>, query: &Query) -> bool {
-    let job = &whole.job;
-    let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|l| l == text);
-    let within = |range: Option<(i64, i64)>, n: i64| {
-        range.is_none_or(|(least, most)| (least..=most).contains(&n))
-    };
-    let group = |list: &[String]| {
-        let gid = job.count(JobField::Gid);
-        let name = job.around().groups.get(&gid);
-        list.is_empty() || list.contains(&gid.to_string()) || name.is_some_and(|n| list.contains(n))
-    };
-    let limit = |range: Option<(Span, Span)>| {
-        range.is_none_or(|(least, most)| job.limit().is_some_and(|l| (least..=most).contains(&l)))
-    };
-    let asked = job.text(JobField::Constraint);
-    let reason = || job.reason().to_ascii_lowercase();
-    window::fits(whole, query)
-        && query.features.iter().all(|f| asked.contains(f.as_str()))
-        && (query.reasons.is_empty()
-            || query
-                .reasons
-                .iter()
-                .any(|r| r.to_ascii_lowercase() == reason()))
-        && limit(query.limit)
-        && among(&query.qos, job.text(JobField::Qos))
-        && among(&query.wckeys, job.text(JobField::Wckey))
-        && within(query.node_count, whole.node_count())
-        && within(query.core_count, whole.cores())
-        && group(&query.groups)
 }
 
 fn scripts(context: &Context, jobs: &[JobRef]) -> Result<u8, FailureCode> {

@@ -5,9 +5,8 @@ use super::messages::say;
 use super::reports;
 use crate::{Context, output, times};
 use cosy_client::CallError;
-use cosy_model::api::{JobField, JobFilter, Reply, Request};
-use cosy_model::{JobState, Time};
-use cosy_slurm::diagnosis::{Counts, report};
+use cosy_model::api::{JobFilter, Reply, Request};
+use cosy_slurm::diagnosis::{Counts, NEEDS, report};
 use cosy_slurm::sentences;
 use cosy_slurm::small_reports::{Invocation, SDIAG, read};
 use jiff::Zoned;
@@ -59,32 +58,13 @@ fn counts(context: &Context, since: &Zoned) -> Result<Counts, CallError> {
     let Reply::Queues(queues) = context.ask(Request::Queues)? else {
         return Err(CallError::Unexpected);
     };
-    let mut counts = Counts::default();
-    for queue in queues {
-        counts.pending += queue.waiting as usize;
-        counts.running += queue.running as usize;
-    }
     let request = Request::History {
         filter: JobFilter {
             since: Some(since),
             ..JobFilter::default()
         },
-        fields: vec![JobField::State, JobField::Start, JobField::Submit],
+        fields: NEEDS.to_vec(),
     };
     let table = reports::table(context, request)?;
-    counts.submitted = counts.pending;
-    for row in 0..table.rows {
-        let at = |field| table.number(row, field).map(Time);
-        let today = |field| at(field).is_some_and(|t| t >= since);
-        counts.started += usize::from(today(JobField::Start));
-        match table.text(row, JobField::State).parse::<JobState>() {
-            Ok(JobState::Completed) => counts.completed += 1,
-            Ok(JobState::Cancelled) => counts.cancelled += 1,
-            Ok(state) if state.is_end() => counts.failed += 1,
-            Ok(JobState::Waiting) | Err(_) => continue,
-            Ok(_) => {}
-        }
-        counts.submitted += usize::from(today(JobField::Submit));
-    }
-    Ok(counts)
+    Ok(Counts::of(&queues, &table, since))
 }

@@ -5,6 +5,8 @@
 //! so that programs that read the report find every line.
 
 use crate::times;
+use cosy_model::api::{JobField, QueueInfo, Table};
+use cosy_model::{JobState, Time};
 use jiff::Zoned;
 
 /// What is counted.
@@ -24,6 +26,35 @@ pub struct Counts {
     pub pending: usize,
     /// Jobs that run now.
     pub running: usize,
+}
+
+/// The fields of history that [`Counts::of`] looks at.
+pub const NEEDS: &[JobField] = &[JobField::State, JobField::Start, JobField::Submit];
+
+impl Counts {
+    /// Counted in all queues, and in the jobs that were there since then.
+    pub fn of(queues: &[QueueInfo], jobs: &Table, since: Time) -> Self {
+        let mut counts = Self::default();
+        for queue in queues {
+            counts.pending += queue.waiting as usize;
+            counts.running += queue.running as usize;
+        }
+        counts.submitted = counts.pending;
+        for row in 0..jobs.rows {
+            let at = |field| jobs.number(row, field).map(Time);
+            let today = |field| at(field).is_some_and(|t| t >= since);
+            counts.started += usize::from(today(JobField::Start));
+            match jobs.text(row, JobField::State).parse::<JobState>() {
+                Ok(JobState::Completed) => counts.completed += 1,
+                Ok(JobState::Cancelled) => counts.cancelled += 1,
+                Ok(state) if state.is_end() => counts.failed += 1,
+                Ok(JobState::Waiting) | Err(_) => continue,
+                Ok(_) => {}
+            }
+            counts.submitted += usize::from(today(JobField::Submit));
+        }
+        counts
+    }
 }
 
 /// The report; `since` is from when on jobs are counted.

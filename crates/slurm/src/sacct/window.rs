@@ -4,8 +4,8 @@
 use super::options::{PASSING, Query};
 use super::rows::Row;
 use crate::state::SlurmState;
-use cosy_model::Time;
 use cosy_model::api::JobField as F;
+use cosy_model::{Span, Time};
 
 /// Whether the job of a record (the one about the whole job) is meant. A job is there from when
 /// it may start to its end. It was waiting from then to its start, and running from that to its
@@ -27,6 +27,38 @@ pub fn fits(whole: &Row<'_>, query: &Query) -> bool {
         _ if PASSING.contains(state) => whole.state() == *state,
         _ => whole.state() == *state && ended(whole, since, until),
     })
+}
+
+/// Whether the job of a record passes all conditions beside those that the controller looks at.
+pub fn is_meant(whole: &Row<'_>, query: &Query) -> bool {
+    let job = &whole.job;
+    let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|l| l == text);
+    let within = |range: Option<(i64, i64)>, n: i64| {
+        range.is_none_or(|(least, most)| (least..=most).contains(&n))
+    };
+    let group = |list: &[String]| {
+        let gid = job.count(F::Gid);
+        let name = job.around().groups.get(&gid);
+        list.is_empty() || list.contains(&gid.to_string()) || name.is_some_and(|n| list.contains(n))
+    };
+    let limit = |range: Option<(Span, Span)>| {
+        range.is_none_or(|(least, most)| job.limit().is_some_and(|l| (least..=most).contains(&l)))
+    };
+    let asked = job.text(F::Constraint);
+    let reason = || job.reason().to_ascii_lowercase();
+    fits(whole, query)
+        && query.features.iter().all(|f| asked.contains(f.as_str()))
+        && (query.reasons.is_empty()
+            || query
+                .reasons
+                .iter()
+                .any(|r| r.to_ascii_lowercase() == reason()))
+        && limit(query.limit)
+        && among(&query.qos, job.text(F::Qos))
+        && among(&query.wckeys, job.text(F::Wckey))
+        && within(query.node_count, whole.node_count())
+        && within(query.core_count, whole.cores())
+        && group(&query.groups)
 }
 
 /// When it could have started at the earliest; one that never could counts from its submission.

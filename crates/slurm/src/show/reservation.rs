@@ -148,6 +148,11 @@ const FLAGS: &[&str] = &[
 ];
 
 fn flags(r: &ReservationInfo) -> String {
+    flag_words(r).join(",")
+}
+
+/// Its flags as Slurm tells them, in that order.
+pub fn flag_words(r: &ReservationInfo) -> Vec<&'static str> {
     let given = |flag: &str| r.flags.iter().any(|f| f == flag);
     let is_set = |flag: &str| match flag {
         "DAILY" if given("WEEKDAY") || given("WEEKEND") => false,
@@ -159,7 +164,7 @@ fn flags(r: &ReservationInfo) -> String {
         flag => given(flag),
     };
     let set = FLAGS.iter().filter(|flag| is_set(flag));
-    set.copied().collect::<Vec<_>>().join(",")
+    set.copied().collect()
 }
 
 #[cfg(test)]
