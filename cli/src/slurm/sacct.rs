@@ -6,7 +6,7 @@ use super::messages::{error, say};
 use super::records::{self, Records};
 use super::{accounts, names, reports};
 use crate::{Context, exit, output, refs, times, users};
-use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::api::{JobFilter, JobRef, Reply, Request};
 use cosy_model::hostlist;
 use cosy_slurm::json_yaml;
 use cosy_slurm::sacct::cells::{ValueStyle, cell};

@@ -1,7 +1,7 @@
 //! Jobs of several components: command lines with `:`, and what becomes of the components behind
 //! the first.
 
-use super::{files, spread};
+use super::{files, refusal};
 use crate::Context;
 use cosy_model::job::FurtherComponent;
 use cosy_model::limits::FURTHER_COMPONENTS;
@@ -9,7 +9,7 @@ use cosy_model::{JobSpec, OsText};
 use cosy_slurm::getopt::{self, GivenOption, Order};
 use cosy_slurm::submit::components::COLON;
 use cosy_slurm::submit::options::SubmitOptions;
-use cosy_slurm::submit::{Fault, Program, gres, spec, table};
+use cosy_slurm::submit::{Fault, Program, gres, spec, spread, table};
 use std::ffi::OsString;
 
 /// The options of each component of a command line, and the words behind the last.
@@ -118,7 +118,7 @@ fn component(
 ) -> Result<(FurtherComponent, cosy_model::CountedResources), Fault> {
     let mut job_options = job_options.clone();
     files::read_host_files(&mut job_options)?;
-    spread::over_nodes(context, &mut job_options);
+    spread::over_nodes(&|| refusal::nodes(context), &mut job_options);
     let licenses = match &job_options.licenses {
         Some(text) => gres::licenses(text)?,
         None => cosy_model::CountedResources::default(),

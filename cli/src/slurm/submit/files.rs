@@ -1,8 +1,9 @@
 //! Files that options name: lists of hosts, variables, the batch script.
 
 use cosy_model::limits::{ENVIRONMENT_BYTES, HOST_LIST_BYTES, SCRIPT_BYTES};
+use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::options::SubmitOptions;
-use cosy_slurm::submit::{Fault, Line};
+use cosy_slurm::submit::script::check;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -150,36 +151,6 @@ fn read_script(open: io::Result<impl Read>, name: &str) -> Result<Vec<u8>, Fault
         return Err(too_long());
     }
     Ok(text)
-}
-
-fn check(text: &[u8]) -> Result<(), Fault> {
-    let fault = |lines: &[&str]| {
-        let lines = lines.iter().map(|l| Line::Error((*l).to_owned())).collect();
-        Err(Fault { lines, code: 1 })
-    };
-    if text.is_empty() || text.iter().all(u8::is_ascii_whitespace) {
-        return fault(&["Batch script is empty!"]);
-    }
-    if !text.starts_with(b"#!") {
-        return fault(&[
-            "This does not look like a batch script.  The first",
-            "line must start with #! followed by the path to an interpreter.",
-            "For instance: #!/bin/sh",
-        ]);
-    }
-    if text.contains(&0) {
-        return fault(&[
-            "The SLURM controller does not allow scripts that",
-            "contain a NULL character '\\0'.",
-        ]);
-    }
-    if text.windows(2).any(|w| w == b"\r\n") {
-        return fault(&[
-            "Batch script contains DOS line breaks (\\r\\n)",
-            "instead of expected UNIX line breaks (\\n).",
-        ]);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

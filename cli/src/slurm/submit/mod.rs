@@ -7,7 +7,6 @@ pub mod files;
 pub mod hosts;
 mod partition;
 pub mod refusal;
-mod spread;
 pub mod submitter;
 pub mod test_only;
 
@@ -21,7 +20,7 @@ use cosy_model::{ArraySpec, JobSpec, Program as Runs};
 use cosy_slurm::getopt::{self, GivenOption, Order, Parsed};
 use cosy_slurm::submit::options::{OptionSources, SubmitOptions};
 use cosy_slurm::submit::spec::{self, SubmissionContext};
-use cosy_slurm::submit::{Fault, Program, help, table, variables};
+use cosy_slurm::submit::{Fault, Program, help, spread, table, variables};
 
 /// The exit code for command lines that cannot be read.
 pub const USAGE: u8 = 255;
@@ -129,7 +128,7 @@ pub fn job(
         hosts::ask_for(&hosts, &mut job_options);
     }
     files::read_host_files(&mut job_options)?;
-    spread::over_nodes(context, &mut job_options);
+    spread::over_nodes(&|| refusal::nodes(context), &mut job_options);
     job_options.account = job_options
         .account
         .map(|a| accounts::account_name(context, &a));

@@ -4,12 +4,10 @@
 //! A request of Cosy has a number of nodes with equal shares. So the nodes of the partition are
 //! looked up, and the GPUs are requested in equal shares, rounded up.
 
-use super::refusal;
-use crate::Context;
+use super::count::NodeCount;
+use super::gres::Amounts;
+use super::options::SubmitOptions;
 use cosy_model::api::NodeInfo;
-use cosy_slurm::submit::count::NodeCount;
-use cosy_slurm::submit::gres::Amounts;
-use cosy_slurm::submit::options::SubmitOptions;
 use cosy_view::node::NodeCondition;
 
 /// Pieces that can go to any node, each with GPUs and cores of one node.
@@ -20,21 +18,22 @@ struct Pieces {
     cores: u32,
 }
 
-/// Sets the number of nodes, where the planner cannot find it.
-pub fn over_nodes(context: &Context, job_options: &mut SubmitOptions) {
+/// Sets the number of nodes, where the planner cannot find it; `nodes` gives those of the cluster, only
+/// where they have to be looked at.
+pub fn over_nodes(nodes: &dyn Fn() -> Vec<NodeInfo>, job_options: &mut SubmitOptions) {
     match job_options.spread.then_some(job_options.tasks).flatten() {
-        Some(tasks) => over_many(context, job_options, tasks),
-        None => over_few(context, job_options),
+        Some(tasks) => over_many(nodes, job_options, tasks),
+        None => over_few(nodes, job_options),
     }
 }
 
 /// A node for each task, as far as there are nodes with room and the job may have them.
-fn over_many(context: &Context, job_options: &mut SubmitOptions, tasks: u32) {
+fn over_many(nodes: &dyn Fn() -> Vec<NodeInfo>, job_options: &mut SubmitOptions, tasks: u32) {
     let given = job_options.nodes.unwrap_or(NodeCount {
         least: 1,
         most: u32::MAX,
     });
-    let nodes = refusal::nodes(context);
+    let nodes = nodes();
     let room = with_room(job_options, &nodes).min(tasks).min(given.most);
     let nodes = room.max(given.least);
     job_options.nodes = Some(NodeCount {
@@ -64,11 +63,11 @@ fn is_in(node: &NodeInfo, partition: Option<&str>) -> bool {
 }
 
 /// Asks for several nodes where one cannot have all the GPUs.
-fn over_few(context: &Context, job_options: &mut SubmitOptions) {
+fn over_few(nodes: &dyn Fn() -> Vec<NodeInfo>, job_options: &mut SubmitOptions) {
     let Some(pieces) = pieces(job_options) else {
         return;
     };
-    let nodes = refusal::nodes(context);
+    let nodes = nodes();
     if let Some(nodes) = needed(job_options.partition.as_deref(), pieces, &nodes) {
         job_options.nodes = Some(NodeCount {
             least: nodes,
