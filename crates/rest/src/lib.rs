@@ -17,5 +17,6 @@ pub mod read;
 pub mod shape;
 mod tree;
 pub mod version;
+pub mod write;
 
 pub use document::Client;

@@ -1,16 +1,12 @@
 //! Every answer has every field of its version, of its type, and none beside them. The list of fields
 //! is read here anew, so that a mistake in the reader of the crate is not in both.
 
-#![allow(clippy::unwrap_used, reason = "in tests it says where")]
-
-mod answers;
-
-use answers::get;
+use crate::answers::get;
 use cosy_rest::json::Misfit;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const SHAPES: &str = include_str!("../src/shapes.txt");
+const SHAPES: &str = include_str!("../../src/shapes.txt");
 const VERSIONS: [u8; 3] = [42, 43, 44];
 
 /// Path, type and words of a field.

@@ -1,10 +1,6 @@
 //! What the interface tells is what `scontrol show` tells.
 
-#![allow(clippy::unwrap_used, reason = "in tests it says where")]
-
-mod answers;
-
-use answers::{get, jobs, nodes, queue, reservation, table};
+use crate::answers::{get, jobs, nodes, queue, reservation, table};
 use cosy_model::api::JobField;
 use cosy_slurm::job::{ClusterFacts, JobView};
 use cosy_slurm::show::{job, node, partition, reservation as slot};
