@@ -12,6 +12,7 @@ pub mod call;
 mod document;
 pub mod fault;
 pub mod json;
+pub mod metrics;
 pub mod query;
 pub mod read;
 pub mod shape;

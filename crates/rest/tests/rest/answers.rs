@@ -1,8 +1,8 @@
 //! A small cluster that answers: two nodes, a queue, jobs in several states, a reservation, accounts.
 
 use cosy_model::api::{
-    Column, ControllerRole, ControllerRow, JobField as F, MeterRow, NO_NUMBER, NodeInfo, QueueInfo,
-    Reply, Request, StepRow, Table,
+    BudgetRow, Column, ControllerRole, ControllerRow, JobField as F, MeterRow, NO_NUMBER, NodeInfo,
+    QueueInfo, Reply, Request, StepRow, Table,
 };
 use cosy_model::policy::{
     AccountEntry, AccountRecord, AssociationInfo, AssociationKey, AssociationSettings,
@@ -335,7 +335,12 @@ pub fn answer(request: &Request) -> Reply {
                     ..MeterRow::default()
                 },
             ],
-            budgets: Vec::new(),
+            budgets: vec![BudgetRow {
+                what: "jobs under way".into(),
+                used: 6,
+                in_all: 1000,
+                ..BudgetRow::default()
+            }],
         },
         Request::Queues => Reply::Queues(vec![queue()]),
         Request::Nodes => Reply::Nodes(nodes()),

@@ -4,5 +4,6 @@
 
 mod agreement;
 mod answers;
+mod metrics;
 mod shapes;
 mod writing;
