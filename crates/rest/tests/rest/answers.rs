@@ -325,6 +325,7 @@ pub fn answer(request: &Request) -> Reply {
                     count: 5,
                     turns_us: 1000,
                     longest_turn_us: 400,
+                    longest_read_us: 90,
                     ..MeterRow::default()
                 },
                 MeterRow {
