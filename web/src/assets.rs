@@ -46,7 +46,15 @@ const PAGE: &str = include_str!("../assets/page.html");
 
 /// First parts of paths at which the page itself is.
 const PLACES: [&str; 9] = [
-    "", "plan", "jobs", "book", "workflows", "nodes", "admin", "submit", "login",
+    "",
+    "plan",
+    "jobs",
+    "book",
+    "workflows",
+    "nodes",
+    "admin",
+    "submit",
+    "login",
 ];
 
 /// Gives a file of the page, or the page itself where one of its places is asked for.

@@ -103,7 +103,11 @@ impl Cluster {
     async fn turn(&self, user: Option<Uid>) -> Result<[OwnedSemaphorePermit; 2]> {
         let turns = self.turns(user);
         let busy = || Problem::busy("you ask more at once than is answered: try again in a moment");
-        let waiting = turns.waiting.clone().try_acquire_owned().map_err(|_| busy())?;
+        let waiting = turns
+            .waiting
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| busy())?;
         let both = async {
             let own = turns.asking.clone().acquire_owned().await.ok()?;
             let worker = self.workers.clone().acquire_owned().await.ok()?;
@@ -145,7 +149,10 @@ fn work(sockets: Vec<PathBuf>, questions: &Mutex<mpsc::Receiver<Question>>) {
     let new_caller = || Caller::of_sockets(sockets.clone(), retry, log);
     let mut caller = new_caller();
     loop {
-        let question = questions.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let question = questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv();
         let Ok(question) = question else { return };
         if question.answer.is_closed() {
             continue;

@@ -166,7 +166,10 @@ fn address(check: &mut Check<'_>, text: &Spanned<String>) -> String {
         .or_else(|| address.strip_prefix("http://"));
     let fine = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
     if !host.is_some_and(|host| !host.is_empty() && host.chars().all(fine)) {
-        check.fault(text.span().start, "address is like \"https://cosy.example.org\", without a path");
+        check.fault(
+            text.span().start,
+            "address is like \"https://cosy.example.org\", without a path",
+        );
     }
     address.to_owned()
 }
@@ -175,7 +178,10 @@ fn proxy(check: &mut Check<'_>, table: Proxy) -> TrustedProxy {
     let header = table.header.get_ref().to_ascii_lowercase();
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if header.is_empty() || !header.chars().all(fine) {
-        check.fault(table.header.span().start, "header is the name of a header, as \"X-Remote-User\"");
+        check.fault(
+            table.header.span().start,
+            "header is the name of a header, as \"X-Remote-User\"",
+        );
     }
     let mut from = Vec::new();
     for text in table.from.get_ref() {

@@ -2,9 +2,9 @@
 
 use crate::config::Config;
 use crate::limits;
+use crate::samples;
 use crate::server;
 use crate::site::Site;
-use crate::samples;
 use anyhow::{Context as _, bail};
 use std::fs::{self, File};
 use std::io::Write;
@@ -83,7 +83,11 @@ pub fn run(options: Options, config: Config) -> anyhow::Result<()> {
 
 /// A folder for itself alone, unless it is there.
 fn make_folder(path: &Path) -> anyhow::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).recursive(true).create(path) {
+    match fs::DirBuilder::new()
+        .mode(0o700)
+        .recursive(true)
+        .create(path)
+    {
         Ok(()) => Ok(()),
         Err(e) => Err(e).with_context(|| format!("cannot make '{}'", path.display())),
     }
@@ -135,7 +139,8 @@ async fn stopped(lifeline: Option<OwnedFd>) -> anyhow::Result<()> {
         Some(fd) => Some(tokio::net::unix::pipe::Receiver::from_owned_fd(fd)?),
         None => None,
     };
-    let period = sd_notify::watchdog_enabled().map_or(std::time::Duration::from_secs(3600), |t| t / 3);
+    let period =
+        sd_notify::watchdog_enabled().map_or(std::time::Duration::from_secs(3600), |t| t / 3);
     let mut watchdog = tokio::time::interval(period.max(std::time::Duration::from_millis(100)));
     loop {
         tokio::select! {

@@ -24,11 +24,7 @@ impl<T> Default for Kept<T> {
 
 impl<T> Kept<T> {
     /// What is kept if it is fresh, else what `ask` gives; who comes meanwhile waits for the same.
-    async fn get(
-        &self,
-        fresh: Duration,
-        ask: impl Future<Output = Result<T>>,
-    ) -> Result<Arc<T>> {
+    async fn get(&self, fresh: Duration, ask: impl Future<Output = Result<T>>) -> Result<Arc<T>> {
         let mut kept = self.0.lock().await;
         if let Some((at, found)) = &*kept
             && at.elapsed() < fresh
@@ -99,7 +95,10 @@ impl Shared {
                 ended: true,
                 ..ReservationFilter::default()
             };
-            match cluster.ask_for_itself(Request::Reservations { filter }).await? {
+            match cluster
+                .ask_for_itself(Request::Reservations { filter })
+                .await?
+            {
                 Reply::Reservations(all) => Ok(Promises::of(&all)),
                 _ => Err(Problem::unexpected()),
             }

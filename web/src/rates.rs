@@ -1,8 +1,6 @@
 //! How often somebody may ask.
 
-use crate::limits::{
-    BURST, COUNTED_USERS, PER_SECOND, UNKNOWN_BURST, UNKNOWN_PER_SECOND,
-};
+use crate::limits::{BURST, COUNTED_USERS, PER_SECOND, UNKNOWN_BURST, UNKNOWN_PER_SECOND};
 use crate::problem::{Problem, Result};
 use cosy_model::Uid;
 use std::collections::HashMap;

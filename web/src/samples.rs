@@ -60,7 +60,11 @@ impl Samples {
     pub fn add(&self, sample: Sample) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.all.push_back(sample);
-        while kept.all.front().is_some_and(|first| first.at_ms < sample.at_ms - KEPT_MS) {
+        while kept
+            .all
+            .front()
+            .is_some_and(|first| first.at_ms < sample.at_ms - KEPT_MS)
+        {
             kept.all.pop_front();
         }
         let written = match kept.lines > kept.all.len() + SPARE_LINES {
@@ -174,7 +178,12 @@ mod tests {
         samples.add(sample(1000, 1));
         samples.add(sample(KEPT_MS, 3));
         samples.add(sample(KEPT_MS + 1001, 5));
-        fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"{\"at_").unwrap();
+        fs::OpenOptions::new()
+            .append(true)
+            .open(&file)
+            .unwrap()
+            .write_all(b"{\"at_")
+            .unwrap();
         let again = Samples::open(&file);
         again.add(sample(KEPT_MS + 2000, 6));
         let used = |most| -> Vec<u64> {

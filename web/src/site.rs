@@ -71,7 +71,10 @@ impl Site {
 
     /// The address that people have, for links.
     pub fn address(&self) -> Option<String> {
-        let listen = self.config.listen.map(|address| format!("http://{address}"));
+        let listen = self
+            .config
+            .listen
+            .map(|address| format!("http://{address}"));
         self.config.address.clone().or(listen)
     }
 }

@@ -103,12 +103,12 @@ impl Tokens {
         self.signed(user, now, seconds, None)
     }
 
-    /// One that logs a browser in.
+    /// One that logs a browser in, for so many seconds.
     ///
     /// # Errors
     /// There is no randomness.
-    pub fn make_session(&self, user: &str, now: u64) -> Result<(String, Claims)> {
-        self.signed(user, now, limits::SESSION_FOR.as_secs(), Some(PAGE.to_owned()))
+    pub fn make_session(&self, user: &str, now: u64, seconds: u64) -> Result<(String, Claims)> {
+        self.signed(user, now, seconds, Some(PAGE.to_owned()))
     }
 
     fn signed(
@@ -186,7 +186,8 @@ impl Tokens {
         let mut new = revoked.clone();
         let longest = limits::TOKEN_MOST.as_secs();
         new.tokens.retain(|_, until| *until > now);
-        new.users.retain(|_, before| before.saturating_add(longest) > now);
+        new.users
+            .retain(|_, before| before.saturating_add(longest) > now);
         change(&mut new);
         if new.tokens.len() + new.users.len() > limits::REVOCATIONS {
             return Err(Problem::unavailable("too many tokens are revoked: ask an administrator"));
@@ -318,7 +319,7 @@ mod tests {
     fn a_session_is_no_token_for_programs() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = open(folder.path());
-        let (session, claims) = tokens.make_session("ann", 1000).unwrap();
+        let (session, claims) = tokens.make_session("ann", 1000, 60).unwrap();
         assert!(tokens.read(&session, 1001).unwrap().is_of_page());
         let (token, other) = tokens.make("ann", 1000, 60).unwrap();
         assert!(!tokens.read(&token, 1001).unwrap().is_of_page());

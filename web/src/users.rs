@@ -67,7 +67,10 @@ async fn cached<K: Eq + Hash, V: Clone + Send + 'static>(
     key: K,
     look: impl FnOnce() -> Option<V> + Send + 'static,
 ) -> Option<V> {
-    let found = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
+    let found = known
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(&key);
     if let Some(found) = found {
         return found;
     }

@@ -79,7 +79,9 @@ impl FromRequestParts<Arc<Site>> for Changer {
 
     async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self> {
         if site.config.read_only {
-            return Err(Problem::forbidden("this page only shows: use the commands to change something"));
+            return Err(Problem::forbidden(
+                "this page only shows: use the commands to change something",
+            ));
         }
         Who::from_request_parts(parts, site).await.map(Self)
     }
@@ -137,7 +139,9 @@ fn token(headers: &HeaderMap) -> Result<Option<&str>> {
 async fn with_token(token: &str, parts: &Parts, site: &Site) -> Result<Who> {
     let claims = site.tokens.read(token, now_seconds())?;
     if claims.is_of_page() {
-        return Err(Problem::unauthenticated("this logs a browser in and is no token for programs"));
+        return Err(Problem::unauthenticated(
+            "this logs a browser in and is no token for programs",
+        ));
     }
     let named = parts.headers.get(SLURM_NAME).map(|name| name.to_str());
     if named.is_some_and(|name| name.ok() != Some(claims.sun.as_str())) {
@@ -157,7 +161,10 @@ async fn with_session(session: &str, parts: &Parts, site: &Site) -> Result<Who> 
     }
     check_origin(parts)?;
     if is_change(&parts.method) {
-        let sent = parts.headers.get(CSRF).and_then(|value| value.to_str().ok());
+        let sent = parts
+            .headers
+            .get(CSRF)
+            .and_then(|value| value.to_str().ok());
         if sent != Some(&*site.tokens.csrf(&claims)) {
             return Err(Problem::forbidden("this does not come from the page: load it again"));
         }

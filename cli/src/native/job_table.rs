@@ -322,8 +322,8 @@ pub fn block(table: &Table, row: usize, now: &Zoned) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value as Json, json};
     use cosy_model::api::{Column, NO_NUMBER};
+    use serde_json::{Value as Json, json};
 
     fn now() -> Zoned {
         "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap()

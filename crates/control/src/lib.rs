@@ -35,7 +35,9 @@ mod turn;
 mod workflows;
 
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
-pub use config::{ClusterConfig, PolicyConfig, PriorityConfig, QueuePriority, Visibility, WebConfig};
+pub use config::{
+    ClusterConfig, PolicyConfig, PriorityConfig, QueuePriority, Visibility, WebConfig,
+};
 pub use config::{PreemptBy, PreemptionConfig, QueuePreemption};
 pub use controller::Controller;
 pub use conversations::history::HistoryRows;

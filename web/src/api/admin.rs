@@ -59,9 +59,14 @@ pub async fn nodes(State(site): SiteState, _: Who, Params(ask): Params<NodesAsk>
     }
     let all = site.shared.nodes(&site.cluster).await?;
     let fits = |node: &&NodeInfo| {
-        ask.queue.as_ref().is_none_or(|queue| node.queues.contains(queue))
+        ask.queue
+            .as_ref()
+            .is_none_or(|queue| node.queues.contains(queue))
             && ask.state.as_ref().is_none_or(|state| node.state == *state)
-            && ask.name.as_ref().is_none_or(|name| node.name.contains(name))
+            && ask
+                .name
+                .as_ref()
+                .is_none_or(|name| node.name.contains(name))
             && (!ask.out || is_out(node))
     };
     let found = all.iter().filter(fits).count();
@@ -114,9 +119,16 @@ pub async fn steer_node(
 /// Accounts that the user may charge.
 pub async fn accounts(State(site): SiteState, who: Who) -> Result {
     let names = Vec::new();
-    match site.cluster.ask(who.uid, Request::Accounts { names }).await? {
+    match site
+        .cluster
+        .ask(who.uid, Request::Accounts { names })
+        .await?
+    {
         Reply::Accounts(all) => {
-            let all: Vec<Json> = all.iter().map(|one| json::object(&account::fields(one))).collect();
+            let all: Vec<Json> = all
+                .iter()
+                .map(|one| json::object(&account::fields(one)))
+                .collect();
             Ok(Answer(json!({ "accounts": all })))
         }
         _ => Err(Problem::unexpected()),
@@ -144,7 +156,9 @@ pub async fn ledger(State(site): SiteState, who: Who, Params(ask): Params<Ledger
     };
     match site.cluster.ask(who.uid, request).await? {
         Reply::Ledger(all) => {
-            let lines = all.iter().map(|entry| json::object(&account::ledger_fields(entry)));
+            let lines = all
+                .iter()
+                .map(|entry| json::object(&account::ledger_fields(entry)));
             Ok(Answer(json!({ "lines": lines.collect::<Vec<_>>() })))
         }
         _ => Err(Problem::unexpected()),
@@ -193,9 +207,10 @@ async fn look(site: &Site, who: &Who, after: Option<u64>) -> Result<Vec<Json>> {
         latest: after.is_none(),
     };
     match site.cluster.ask(who.uid, request).await? {
-        Reply::Events(all) => {
-            Ok(all.iter().map(|one| json::object(&event::fields(one))).collect())
-        }
+        Reply::Events(all) => Ok(all
+            .iter()
+            .map(|one| json::object(&event::fields(one)))
+            .collect()),
         _ => Err(Problem::unexpected()),
     }
 }
@@ -262,5 +277,6 @@ fn written(events: &[Json]) -> String {
         return ": still here\n\n".to_owned();
     }
     let each = events.iter();
-    each.map(|event| format!("id: {}\ndata: {event}\n\n", event["seq"])).collect()
+    each.map(|event| format!("id: {}\ndata: {event}\n\n", event["seq"]))
+        .collect()
 }

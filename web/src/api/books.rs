@@ -257,7 +257,11 @@ pub struct ListAsk {
 }
 
 async fn all(site: &Site, who: &Who, filter: ReservationFilter) -> Result<Vec<ReservationInfo>> {
-    match site.cluster.ask(who.uid, Request::Reservations { filter }).await? {
+    match site
+        .cluster
+        .ask(who.uid, Request::Reservations { filter })
+        .await?
+    {
         Reply::Reservations(all) => Ok(all),
         _ => Err(Problem::unexpected()),
     }
@@ -265,7 +269,11 @@ async fn all(site: &Site, who: &Who, filter: ReservationFilter) -> Result<Vec<Re
 
 fn chosen(ask: &ListAsk, who: &Who) -> ReservationFilter {
     ReservationFilter {
-        users: if ask.own { vec![who.name.clone()] } else { Vec::new() },
+        users: if ask.own {
+            vec![who.name.clone()]
+        } else {
+            Vec::new()
+        },
         ended: ask.ended,
         ..ReservationFilter::default()
     }

@@ -44,6 +44,8 @@ pub struct PlanAsk {
     nodes: Option<String>,
     /// Only nodes of this queue.
     queue: Option<String>,
+    /// Lines at most; where there are more nodes, several are put together.
+    lines: Option<usize>,
 }
 
 /// A bar as it is told.
@@ -89,9 +91,10 @@ pub async fn plan(State(site): SiteState, who: Who, Params(ask): Params<PlanAsk>
         "now_ms": now.0, "from_ms": from.0, "to_ms": to.0, "nodes": shown.len(),
         "nodes_in_all": nodes.len(), "beyond": beyond,
     });
-    Ok(Answer(match shown.len() <= CHART_ROWS {
+    let lines = ask.lines.unwrap_or(CHART_ROWS).clamp(1, CHART_ROWS);
+    Ok(Answer(match shown.len() <= lines && lines > 1 {
         true => by_bar(head, &shown, &bars, &who.name),
-        false => by_part(head, &shown, &bars, (from, to)),
+        false => by_part(head, &shown, &bars, (from, to), lines),
     }))
 }
 
@@ -102,13 +105,21 @@ fn chosen<'n>(nodes: &'n [NodeInfo], ask: &PlanAsk) -> Result<Vec<&'n NodeInfo>>
         None => None,
         Some(text) => {
             let names = expand(text).map_err(|e| Problem::invalid(e.to_string()))?;
-            Some(names.into_iter().collect::<std::collections::HashSet<String>>())
+            Some(
+                names
+                    .into_iter()
+                    .collect::<std::collections::HashSet<String>>(),
+            )
         }
     };
     let queue = ask.queue.as_ref().filter(|queue| !queue.is_empty());
     let all: Vec<&NodeInfo> = nodes
         .iter()
-        .filter(|node| names.as_ref().is_none_or(|names| names.contains(&node.name)))
+        .filter(|node| {
+            names
+                .as_ref()
+                .is_none_or(|names| names.contains(&node.name))
+        })
         .filter(|node| queue.is_none_or(|queue| node.queues.contains(queue)))
         .collect();
     match all.is_empty() {
@@ -233,7 +244,13 @@ fn by_bar(mut head: Json, shown: &[&NodeInfo], bars: &[Bar], own: &str) -> Json 
     if bars.len() > CHART_BARS {
         let size = |at: usize| {
             let bar = &bars[at];
-            (bar.user == own, bar.end.since(bar.start).0.saturating_mul(bar.rows.len() as i64))
+            (
+                bar.user == own,
+                bar.end
+                    .since(bar.start)
+                    .0
+                    .saturating_mul(bar.rows.len() as i64),
+            )
         };
         order.sort_by_key(|at| std::cmp::Reverse(size(*at)));
         order.truncate(CHART_BARS);
@@ -275,8 +292,14 @@ fn runs(rows: &[u32]) -> Vec<[u32; 2]> {
 }
 
 /// A line for several nodes each: how much of them is taken, by time.
-fn by_part(mut head: Json, shown: &[&NodeInfo], bars: &[Bar], (from, to): (Time, Time)) -> Json {
-    let each = shown.len().div_ceil(CHART_ROWS);
+fn by_part(
+    mut head: Json,
+    shown: &[&NodeInfo],
+    bars: &[Bar],
+    (from, to): (Time, Time),
+    lines: usize,
+) -> Json {
+    let each = shown.len().div_ceil(lines);
     let rows = shown.len().div_ceil(each);
     let step = to.since(from).0.div_euclid(CHART_COLUMNS as i64).max(1);
     let column = |time: Time| {
@@ -360,10 +383,11 @@ mod tests {
             end: Time(1680),
             rows: vec![0, 1, 2, 3],
         };
-        let chart = by_part(json!({}), &shown, &[bar], (Time(0), Time(16_800)));
+        let chart = by_part(json!({}), &shown, &[bar], (Time(0), Time(16_800)), CHART_ROWS);
         let parts = chart["parts"].as_array().unwrap();
         assert_eq!((parts.len(), &parts[0]["name"]), (84, &json!("n[0-2]")));
-        let taken = |row: usize, column: usize| parts[row]["taken"][column * 4 + 1].as_u64().unwrap();
+        let taken =
+            |row: usize, column: usize| parts[row]["taken"][column * 4 + 1].as_u64().unwrap();
         // Of the second three one is taken, for the first tenth of the time.
         assert_eq!((taken(0, 0), taken(1, 0), taken(1, 16), taken(1, 17)), (100, 33, 33, 0));
         assert_eq!(taken(2, 0), 0);

@@ -35,7 +35,11 @@ fn told(flow: &FlowInfo) -> Json {
 /// Workflows that the user may see.
 pub async fn list(State(site): SiteState, who: Who, Params(ask): Params<ListAsk>) -> Result {
     let filter = FlowFilter {
-        users: if ask.own { vec![who.name.clone()] } else { Vec::new() },
+        users: if ask.own {
+            vec![who.name.clone()]
+        } else {
+            Vec::new()
+        },
         ended: ask.ended,
         ..FlowFilter::default()
     };
@@ -72,7 +76,11 @@ pub async fn confirm(
     Path(id): Path<String>,
 ) -> Result {
     let id = FlowId(number(&id)?);
-    match site.cluster.ask(who.uid, Request::ConfirmFlow { id }).await? {
+    match site
+        .cluster
+        .ask(who.uid, Request::ConfirmFlow { id })
+        .await?
+    {
         Reply::Flow(flow) => Ok(Answer(told(&flow))),
         _ => Err(Problem::unexpected()),
     }
@@ -85,5 +93,9 @@ pub async fn cancel(
     Path(id): Path<String>,
 ) -> Result {
     let ids = vec![FlowId(number(&id)?)];
-    Ok(Answer(done(site.cluster.ask(who.uid, Request::CancelFlow { ids }).await?)?))
+    Ok(Answer(done(
+        site.cluster
+            .ask(who.uid, Request::CancelFlow { ids })
+            .await?,
+    )?))
 }

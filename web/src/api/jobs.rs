@@ -226,7 +226,9 @@ pub async fn explain(State(site): SiteState, who: Who, Path(job): Path<String>) 
         Ok(_) | Err(_) => Vec::new(),
     };
     let steps = steps.iter().take(STEPS);
-    let steps: Vec<Json> = steps.map(|row| json::object(&step::ended_fields(row))).collect();
+    let steps: Vec<Json> = steps
+        .map(|row| json::object(&step::ended_fields(row)))
+        .collect();
     Ok(Answer(json!({
         "tasks": rows, "task_count": table.rows, "lines": lines, "steps": steps,
     })))

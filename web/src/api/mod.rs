@@ -15,7 +15,7 @@ pub mod values;
 use crate::problem::Problem;
 use crate::site::Site;
 use axum::Router;
-use axum::routing::{delete, get, post};
+use axum::routing::{get, post};
 use std::sync::Arc;
 
 /// Everything under `/api/v1`.
@@ -24,7 +24,7 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/me", get(session::me))
         .route("/links", post(session::make_link))
         .route("/tokens", post(session::make_token).delete(session::revoke))
-        .route("/session", delete(session::leave))
+        .route("/session", post(session::log_in).delete(session::leave))
         .route("/now", get(now::now))
         .route("/use", get(now::history))
         .route("/queues", get(now::queues))

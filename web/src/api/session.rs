@@ -114,9 +114,15 @@ pub async fn enter(State(site): SiteState, Params(entry): Params<Entry>) -> Resp
     if let Err(problem) = site.rates.count(None) {
         return problem.into_response();
     }
-    let to = if is_place(&entry.to) { entry.to.as_str() } else { "/" };
+    let to = if is_place(&entry.to) {
+        entry.to.as_str()
+    } else {
+        "/"
+    };
     let entered = match site.links.take(&entry.ticket) {
-        Some(user) => site.tokens.make_session(&user, now_seconds()),
+        Some(user) => site
+            .tokens
+            .make_session(&user, now_seconds(), limits::SESSION_FOR.as_secs()),
         None => return redirect("/login?used"),
     };
     match entered {
@@ -128,6 +134,33 @@ pub async fn enter(State(site): SiteState, Params(entry): Params<Entry>) -> Resp
         }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// A token that somebody logs in with.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Login {
+    token: String,
+}
+
+/// Logs a browser in that has a token for programs.
+pub async fn log_in(State(site): SiteState, Document(login): Document<Login>) -> Result<Response> {
+    site.rates.count(None)?;
+    let claims = site.tokens.read(login.token.trim(), now_seconds())?;
+    if claims.is_of_page() {
+        return Err(Problem::unauthenticated("this is no token of 'cosy token'"));
+    }
+    // It is logged in no longer than the token is good: nobody makes more of it than was given.
+    let left = claims.exp.saturating_sub(now_seconds());
+    let seconds = left.min(limits::SESSION_FOR.as_secs());
+    let (session, _) = site
+        .tokens
+        .make_session(&claims.sun, now_seconds(), seconds)?;
+    let mut answer = Answer(json!({ "user": claims.sun })).into_response();
+    answer
+        .headers_mut()
+        .insert(header::SET_COOKIE, cookie(&site, &session, seconds));
+    Ok(answer)
 }
 
 fn redirect(to: &str) -> Response {
@@ -153,7 +186,9 @@ pub async fn leave(State(site): SiteState, who: Who) -> Result<Response> {
         Proof::Kernel | Proof::Proxy => {}
     }
     let mut answer = Answer(json!({})).into_response();
-    answer.headers_mut().insert(header::SET_COOKIE, cookie(&site, "", 0));
+    answer
+        .headers_mut()
+        .insert(header::SET_COOKIE, cookie(&site, "", 0));
     Ok(answer)
 }
 
@@ -217,7 +252,15 @@ mod tests {
         for place in ["/", "/jobs/12_3", "/book"] {
             assert!(is_place(place), "{place}");
         }
-        for place in ["", "//evil.example", "jobs", "/\\evil", "/a?b", "/a\r\nSet-Cookie", "https://x"] {
+        for place in [
+            "",
+            "//evil.example",
+            "jobs",
+            "/\\evil",
+            "/a?b",
+            "/a\r\nSet-Cookie",
+            "https://x",
+        ] {
             assert!(!is_place(place), "{place}");
         }
     }

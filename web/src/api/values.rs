@@ -86,7 +86,8 @@ pub fn only(text: &str) -> Result<JobFilter> {
 /// # Errors
 /// It is none.
 pub fn number(text: &str) -> Result<u64> {
-    let is_number = !text.is_empty() && text.len() <= 18 && text.bytes().all(|b| b.is_ascii_digit());
+    let is_number =
+        !text.is_empty() && text.len() <= 18 && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse() {
         Ok(number) if is_number && number > 0 => Ok(number),
         Ok(_) | Err(_) => Err(Problem::invalid("an id is a number")),
@@ -132,7 +133,15 @@ mod tests {
         assert_eq!(when("\"1970-01-01T01:00:00+01:00\""), Some(0));
         assert_eq!(when("1000"), Some(1000));
         assert_eq!(when("\"1000\""), Some(1000));
-        for bad in ["-1", "1e3", "\"\"", "\"now\"", "18446744073709551615", "\"9999999999999999999\"", "null"] {
+        for bad in [
+            "-1",
+            "1e3",
+            "\"\"",
+            "\"now\"",
+            "18446744073709551615",
+            "\"9999999999999999999\"",
+            "null",
+        ] {
             assert_eq!(when(bad), None, "{bad}");
         }
         let seconds = |text: &str| serde_json::from_str::<Seconds>(text).is_ok();
