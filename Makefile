@@ -20,7 +20,7 @@ ARGS ?=
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
-PROGRAMS := cosyd noded cosy cosy-sim
+PROGRAMS := cosyd noded cosy cosy-sim cosy-web
 # Short names of the commands; each is a link to cosy.
 NAMES := csub cstat cresv ccancel calloc cbcast chist cadm
 # Slurm's names of commands, links too. yes, no, or auto: not where another sbatch is in
@@ -45,7 +45,7 @@ FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 help:
 	@echo "make demo       build, start a cluster of four nodes, run real jobs on it, stop it"
 	@echo "make test       build and run the whole test suite"
-	@echo "make build      build the programs: cosyd noded cosy cosy-sim cosy-lua"
+	@echo "make build      build the programs: cosyd noded cosy cosy-web cosy-sim cosy-lua"
 	@echo "make test-machines RUN='...'  real machines with systemd; RUN boots one (not part of test)"
 	@echo "make lint       formatting, lints of Rust, links in doc comments, shell scripts"
 	@echo "make examples   check the example configurations in etc/"
@@ -118,7 +118,7 @@ need-fmt: need-cargo
 STATIC := -C target-feature=+crt-static -C relocation-model=static
 
 build: need-cargo need-cc
-	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy-sim -p cosy-lua
+	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy-web -p cosy-sim -p cosy-lua
 	cargo rustc --release $(CARGO_FLAGS) -p cosy --bin cosy -- $(STATIC) \
 	  || cargo build --release $(CARGO_FLAGS) -p cosy
 

@@ -6,7 +6,7 @@
 use crate::native::entry::{Action, Entry};
 use crate::native::{
     admin, alloc, cancel, cast, change, dev, flow, follow, generate, history, job, mpi, resv, run,
-    stat, submit, wait,
+    stat, submit, wait, web,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -35,7 +35,7 @@ const fn reserved(name: &'static str, short: Option<&'static str>) -> Entry {
 }
 
 /// All commands of Cosy's own.
-pub static ALL: [Entry; 22] = [
+pub static ALL: [Entry; 24] = [
     entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
     entry("alloc", Some("calloc"), alloc::command, alloc::run),
@@ -60,6 +60,8 @@ pub static ALL: [Entry; 22] = [
         shown: false,
         ..entry("generate", None, generate::command, write_pages)
     },
+    entry("web", None, web::web_command, web::web),
+    entry("token", None, web::token_command, web::token),
     reserved("top", Some("ctop")),
 ];
 

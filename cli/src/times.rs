@@ -3,6 +3,7 @@
 
 use crate::units::{brief, brief_up};
 use cosy_model::{Span, Time};
+pub use cosy_view::json::rfc3339;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan, Zoned};
@@ -175,12 +176,6 @@ fn on_nearest_day(
         }
     };
     at(other.map_err(|_| HELP.to_owned())?, notes)
-}
-
-/// In UTC after RFC 3339, to the millisecond; `None` beyond the calendar.
-pub fn rfc3339(time: Time) -> Option<String> {
-    let stamp = Timestamp::from_millisecond(time.0).ok()?;
-    Some(format!("{stamp:.3}"))
 }
 
 /// In the user's zone, whole.

@@ -237,6 +237,10 @@ impl Services {
         frame: RequestFrame,
     ) -> Encoded {
         caller.as_user |= frame.as_user;
+        let caller = match self.named(caller, frame.for_user).await {
+            Ok(caller) => caller,
+            Err(refusal) => return Encoded::refused(refusal),
+        };
         let who = Requester {
             uid: caller.user.uid,
             trusted: caller.via.is_none() && is_admin(&lock(&self.cluster), &caller),

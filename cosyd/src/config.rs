@@ -16,6 +16,7 @@ mod reservations_tests;
 mod store;
 mod submit;
 mod values;
+mod web;
 
 use crate::archiver::Retention;
 use crate::store::Location;
@@ -158,6 +159,7 @@ struct File {
     licenses: licenses::Table,
     submit: Option<submit::Table>,
     store: Option<store::Table>,
+    web: Option<web::Table>,
 }
 
 #[derive(Deserialize)]
@@ -228,6 +230,7 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
         file: path.display().to_string(),
         mails: file.policy.mail_command.is_some(),
         controller_uid: Uid(nix::unistd::getuid().as_raw()),
+        web: web::read(&mut check, file.web),
         nodes,
         sets,
         queues,

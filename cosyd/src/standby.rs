@@ -94,7 +94,10 @@ impl Standby {
         frame: RequestFrame,
     ) -> Result<(Reply, Duration), Refusal> {
         let follower = self.follower.as_ref();
-        let Some(follower) = follower.filter(|_| follower::may_answer(&frame.request)) else {
+        // Who may ask for others is the leader's to say.
+        let own = frame.for_user.is_none_or(|user| user == uid);
+        let Some(follower) = follower.filter(|_| own && follower::may_answer(&frame.request))
+        else {
             return Err(self.refusal());
         };
         frame.request.check_bounds()?;

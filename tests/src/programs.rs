@@ -11,7 +11,7 @@ pub const FOLDER_VARIABLE: &str = "COSY_BIN_DIR";
 /// Names the folder of the same programs of the release before, for tests of upgrades.
 pub const EARLIER_FOLDER_VARIABLE: &str = "COSY_OLD_BIN_DIR";
 /// Names of the programs that are built together.
-const PROGRAMS: [&str; 4] = ["cosy", "cosyd", "noded", "cosy-lua"];
+const PROGRAMS: [&str; 5] = ["cosy", "cosyd", "noded", "cosy-web", "cosy-lua"];
 
 /// The folder of `cosy`, `cosyd` and `noded`; built with cargo when one is missing or
 /// older than the sources.
@@ -55,7 +55,7 @@ fn is_stale(folder: &Path) -> bool {
         .min()
         .flatten();
     let root = workspace();
-    let newest = ["cosyd", "noded", "cli", "crates"]
+    let newest = ["cosyd", "noded", "cli", "web", "crates"]
         .iter()
         .filter_map(|part| newest_below(&root.join(part)))
         .max();

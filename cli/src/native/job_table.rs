@@ -9,8 +9,9 @@ use cosy_model::{JobState, Span, Time, signal};
 use cosy_view::job::tone;
 use cosy_view::words::row_name;
 use jiff::Zoned;
-use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
+
+pub use cosy_view::json::{rows as json, span as json_span, time as json_time};
 
 /// How times and lengths are written.
 #[derive(Clone, Copy)]
@@ -318,54 +319,11 @@ pub fn block(table: &Table, row: usize, now: &Zoned) -> String {
         .collect()
 }
 
-/// All rows as JSON objects with every field of the table, `null` where it has no value.
-pub fn json(table: &Table) -> Vec<Json> {
-    (0..table.rows)
-        .map(|row| {
-            let object: Map<String, Json> = table
-                .fields
-                .iter()
-                .map(|f| (f.word().to_owned(), json_value(table, row, *f)))
-                .collect();
-            Json::Object(object)
-        })
-        .collect()
-}
-
-fn json_value(table: &Table, row: usize, field: JobField) -> Json {
-    match (table.get(row, field), field.kind()) {
-        (Value::Nothing, _) => Json::Null,
-        (Value::Text(t), _) => t.into(),
-        (Value::Number(n), FieldKind::Time) => json_time(Some(Time(n))),
-        (Value::Number(n), FieldKind::Span) => json_span(Span(n)),
-        (Value::Number(n), FieldKind::Flag) => (n != 0).into(),
-        (Value::Number(n), FieldKind::Number | FieldKind::Text) => n.into(),
-        (Value::Number(n), FieldKind::Bytes | FieldKind::Mebibytes | FieldKind::CpuTime) => {
-            n.into()
-        }
-    }
-}
-
-/// A time as RFC 3339 in UTC, `null` where there is none or the calendar ends before it.
-pub fn json_time(time: Option<Time>) -> Json {
-    time.and_then(times::rfc3339).map_or(Json::Null, Json::from)
-}
-
-/// A length in seconds, `null` when it is unlimited.
-pub fn json_span(span: Span) -> Json {
-    if span.is_unlimited() {
-        Json::Null
-    } else if span.0 % 1000 == 0 {
-        json!(span.0 / 1000)
-    } else {
-        json!(span.0 as f64 / 1000.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use cosy_model::api::{Column, NO_NUMBER};
+    use serde_json::{Value as Json, json};
 
     fn now() -> Zoned {
         "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap()

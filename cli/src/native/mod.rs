@@ -45,4 +45,5 @@ pub mod table;
 pub mod ticks;
 pub mod totals;
 pub mod wait;
+pub mod web;
 pub mod widths;

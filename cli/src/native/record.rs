@@ -1,15 +1,16 @@
 //! Writes lists, lines and JSON of nodes, queues, reservations and workflows. Their fields come
 //! from [`cosy_view`]; here they become text, in the reader's zone and colours, or JSON.
 
-use crate::native::job_table::{Clock, json_span, json_time};
+use crate::native::job_table::Clock;
 use crate::native::resv::words;
 use crate::native::table::{Cell, ColumnHead, Paint, Rendered, TableStyle, rendered_cells};
 use crate::units::{bytes, micros};
-use cosy_model::{Span, Su, Time};
-use cosy_view::column::{Column, Details, Fields};
+use cosy_model::{Span, Time};
+use cosy_view::column::{Column, Details};
 use cosy_view::value::FieldValue;
 use jiff::Zoned;
-use serde_json::{Map, Value as Json, json};
+
+pub use cosy_view::json::{object as json, object_with_ms as json_with_ms, su};
 
 /// How a list writes points in time and lengths.
 #[derive(Clone, Copy)]
@@ -122,58 +123,4 @@ fn cell(value: &FieldValue<'_>, time_style: TimeStyle<'_>) -> Cell {
         }
     };
     text.into()
-}
-
-/// As JSON: times in RFC 3339, lengths in seconds, sums in service units.
-pub fn json(fields: &Fields<'_>) -> Json {
-    let each = fields.iter();
-    let object: Map<String, Json> = each
-        .map(|(name, value)| ((*name).to_owned(), json_value(value)))
-        .collect();
-    Json::Object(object)
-}
-
-/// The same, where each point in time `x` is there as `x_ms` too, in milliseconds since 1970.
-pub fn json_with_ms(fields: &Fields<'_>) -> Json {
-    let mut json = json(fields);
-    for (name, value) in fields {
-        if let FieldValue::Time(time) = value {
-            json[format!("{name}_ms")] = json!(time.map(|t| t.0));
-        }
-    }
-    json
-}
-
-fn json_value(value: &FieldValue<'_>) -> Json {
-    match value {
-        FieldValue::Nothing => Json::Null,
-        FieldValue::Text(text) | FieldValue::State(text, _) => text.as_ref().into(),
-        FieldValue::Sentence(text) | FieldValue::Verdict(text, _) => text.as_ref().into(),
-        FieldValue::Number(n) | FieldValue::CpuTime(n) | FieldValue::Bytes(n) => (*n).into(),
-        FieldValue::Signed(n) => (*n).into(),
-        FieldValue::Real(n) => (*n).into(),
-        FieldValue::Flag(flag) => (*flag).into(),
-        FieldValue::Time(time) => json_time(*time),
-        FieldValue::Period(start, end) => json!([json_time(Some(*start)), json_time(Some(*end))]),
-        FieldValue::Span(span) => json_span(*span),
-        FieldValue::Su(sum) | FieldValue::Price(sum) => su(*sum),
-        FieldValue::Texts(all) => json!(all),
-        FieldValue::List(all) => all.iter().map(json_value).collect(),
-        FieldValue::Record(fields) => {
-            let each = fields.iter();
-            let object: Map<String, Json> = each
-                .map(|(name, value)| (name.to_string(), json_value(value)))
-                .collect();
-            Json::Object(object)
-        }
-    }
-}
-
-/// A sum of service units as a number.
-pub fn su(sum: Su) -> Json {
-    if sum.0 % Su::ONE == 0 {
-        json!(sum.0 / Su::ONE)
-    } else {
-        json!(sum.0 as f64 / Su::ONE as f64)
-    }
 }

@@ -4,8 +4,8 @@ use super::lock::lock;
 use super::services::Services;
 use crate::budget::Requester;
 use crate::directory;
-use cosy_control::{Caller, LookupFailure, Via};
-use cosy_model::{Gid, Uid, User};
+use cosy_control::{Caller, LookupFailure, NamedRights, Via, may_name};
+use cosy_model::{Gid, Refusal, RefusalCode, Uid, User};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -44,6 +44,30 @@ impl Services {
                 given: Vec::new(),
             },
         }
+    }
+
+    /// Whom a request is for: the caller, or the user that the caller may name.
+    ///
+    /// # Errors
+    /// The caller may name nobody, or the directory does not know the user.
+    pub async fn named(&self, caller: Caller, user: Option<Uid>) -> Result<Caller, Refusal> {
+        let Some(uid) = user.filter(|uid| *uid != caller.user.uid) else {
+            return Ok(caller);
+        };
+        let rights = may_name(&lock(&self.cluster), &caller)?;
+        let named = self.caller(uid, caller.gid, None).await;
+        if !named.resolved {
+            let text = format!("the directory does not say who user {uid} is: try again later");
+            return Err(Refusal::new(RefusalCode::Unavailable, text));
+        }
+        Ok(Caller {
+            gid: named.user.gid,
+            as_user: match rights {
+                NamedRights::Whole => false,
+                NamedRights::OfUsers => true,
+            },
+            ..named
+        })
     }
 
     async fn look_up(&self, uid: Uid) -> Result<User, LookupFailure> {

@@ -13,7 +13,7 @@ use crate::silence::{Failed, Looks, Ways};
 use crate::wire::{DeadlineReader, decode_reply, request_frame};
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
-use cosy_model::{Refusal, RefusalCode};
+use cosy_model::{Refusal, RefusalCode, Uid};
 use cosy_proto::client::{ReplyFrame, RequestFrame, RequestKey};
 use cosy_proto::frame::{self, FrameError};
 use std::fmt;
@@ -84,6 +84,8 @@ pub struct Caller {
     /// Where none leads, one that stands by may answer what changes nothing.
     stale_ok: bool,
     stale_reported: bool,
+    /// Whom the requests are for, when not for the user of this process.
+    for_user: Option<Uid>,
 }
 
 /// Why one attempt to send a request and read its answer failed.
@@ -180,7 +182,14 @@ impl Caller {
             loss_reported: false,
             stale_ok: cluster::stale_ok(),
             stale_reported: false,
+            for_user: None,
         }
+    }
+
+    /// Requests from now on are for that user; the controller judges whether this process may
+    /// speak for others.
+    pub const fn speak_for(&mut self, user: Option<Uid>) {
+        self.for_user = user;
     }
 
     /// Where none leads, one that stands by may answer what changes nothing; the user is told how old
@@ -215,6 +224,7 @@ impl Caller {
         }
         let stale_ok = self.stale_ok && !request.changes() && !endless;
         let mut frame = request_frame(request, key);
+        frame.for_user = self.for_user;
         let encode = |frame: &RequestFrame| frame::encode(frame, FRAME_BYTES);
         let bytes = encode(&frame).map_err(CallError::TooLarge)?;
         frame.stale_ok = true;

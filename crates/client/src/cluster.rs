@@ -25,6 +25,8 @@ use std::time::Duration;
 pub const CONTROLLER_SOCKET: &str = "/run/cosy/cosyd.sock";
 /// Socket of the node daemon, which passes requests on; on all other hosts.
 pub const NODE_SOCKET: &str = "/run/noded/noded.sock";
+/// Socket of the program of the web page, where the kernel tells it who asks.
+pub const WEB_SOCKET: &str = "/run/cosy-web/web.sock";
 /// [`NODE_SOCKET`] of earlier releases.
 pub const OLD_NODE_SOCKET: &str = "/run/cosy/noded.sock";
 /// Longest path that fits into a socket address, in bytes.

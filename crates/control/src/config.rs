@@ -313,6 +313,15 @@ impl Default for PolicyConfig {
     }
 }
 
+/// The program of the web page, which asks for the users who look at it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WebConfig {
+    /// Login name of the user that it runs as.
+    pub user: String,
+    /// Administrators whom it asks for keep their rights.
+    pub administrators: bool,
+}
+
 /// The whole configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClusterConfig {
@@ -328,6 +337,8 @@ pub struct ClusterConfig {
     pub admins: Vec<String>,
     /// The user that the controller runs as: an administrator too.
     pub controller_uid: Uid,
+    /// Who may ask for other users; nobody without.
+    pub web: Option<WebConfig>,
     /// Nodes, each name once.
     pub nodes: Vec<NodeSpec>,
     /// Node sets by name.

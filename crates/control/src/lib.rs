@@ -35,7 +35,9 @@ mod turn;
 mod workflows;
 
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
-pub use config::{ClusterConfig, PolicyConfig, PriorityConfig, QueuePriority, Visibility};
+pub use config::{
+    ClusterConfig, PolicyConfig, PriorityConfig, QueuePriority, Visibility, WebConfig,
+};
 pub use config::{PreemptBy, PreemptionConfig, QueuePreemption};
 pub use controller::Controller;
 pub use conversations::history::HistoryRows;
@@ -47,7 +49,7 @@ pub use event::{
 };
 pub use jobs::change::changed;
 pub use jobs::shared::SharedSpecs;
-pub use queues::access::{is_admin, may_come_from};
+pub use queues::access::{NamedRights, is_admin, may_come_from, may_name};
 pub use queues::scores::{UsageKey, UsageRow};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{

@@ -133,6 +133,8 @@ pub const PMIX_LIBRARY: &str = "COSY_PMIX_LIBRARY";
 
 /// Path of the controller's socket, or of several that are tried in turn, with `:` between them.
 pub const SOCKET: &str = "COSY_SOCKET";
+/// Path of the socket of the program of the web page.
+pub const WEB_SOCKET: &str = "COSY_WEB_SOCKET";
 /// Set to anything but nothing and `0`: what is asked has no administrator's rights, so that an
 /// administrator sees what users see. `cosy dev --as-user` sets it.
 pub const AS_USER: &str = "COSY_AS_USER";

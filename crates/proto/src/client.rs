@@ -1,8 +1,10 @@
 //! A command asks, the controller answers, on a Unix socket.
 //!
-//! Who asks is what the kernel says of the peer; nothing in a frame claims a user.
+//! Who asks is what the kernel says of the peer. A frame may name another user
+//! ([`RequestFrame::for_user`]); whether the peer may do so is the controller's to say.
 //! One connection may carry several questions, one after another.
 
+use cosy_model::Uid;
 use cosy_model::api::{Reply, Request};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +26,10 @@ pub struct RequestFrame {
     /// rights away.
     #[serde(default)]
     pub as_user: bool,
+    /// Asked for that user by a program that may speak for others (`[web]` in `cosy.toml`, root, the
+    /// controller's own user); the rights are those of that user at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_user: Option<Uid>,
     /// A controller that stands by may answer, as of when it last read what the leader wrote.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stale_ok: bool,
@@ -38,6 +44,7 @@ impl RequestFrame {
             version: crate::PROTOCOL,
             key,
             as_user: false,
+            for_user: None,
             stale_ok: false,
             request,
         }

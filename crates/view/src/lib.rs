@@ -24,6 +24,7 @@ pub mod column;
 pub mod event;
 pub mod flow_plan;
 pub mod job;
+pub mod json;
 pub mod license;
 pub mod list;
 pub mod meter;

@@ -48,8 +48,28 @@ pub fn write(plan: &Plan, options: &DevOptions, names: &[&str]) -> anyhow::Resul
         write_key(&node.folder.join("key"), &key)?;
         keys.push(key.public());
     }
+    if let Some(port) = options.web {
+        write_web(&plan.dir, plan, port)?;
+    }
     let text = configuration(plan, &keys, &options.config)?.to_string();
     fs::write(plan.dir.join("cosy.toml"), text).context("cannot write cosy.toml")
+}
+
+/// The configuration of the web page.
+fn write_web(dir: &Path, plan: &Plan, port: u16) -> anyhow::Result<()> {
+    let sockets = plan.controllers.iter().map(|c| text(c.socket.to_str()));
+    let sockets = sockets.collect::<anyhow::Result<Vec<Value>>>()?;
+    let keys = [
+        ("listen", format!("127.0.0.1:{port}").into()),
+        ("socket", text(dir.join("run/web.sock").to_str())?),
+        ("state_dir", text(dir.join("web").to_str())?),
+        ("controller", sockets.into()),
+    ];
+    let whole: Table = keys
+        .map(|(key, value)| (key.to_owned(), value))
+        .into_iter()
+        .collect();
+    fs::write(dir.join("web.toml"), whole.to_string()).context("cannot write web.toml")
 }
 
 fn folder(path: &Path, mode: u32) -> anyhow::Result<()> {
@@ -67,6 +87,9 @@ fn links(plan: &Plan, names: &[&str]) -> anyhow::Result<()> {
     }
     symlink(&plan.programs.cosyd, bin.join("cosyd"))?;
     symlink(&plan.programs.noded, bin.join("noded"))?;
+    if let Some(web) = &plan.programs.web {
+        symlink(web, bin.join("cosy-web"))?;
+    }
     Ok(())
 }
 
@@ -299,6 +322,7 @@ mod tests {
                 cosy: "/p/cosy".into(),
                 cosyd: "/p/cosyd".into(),
                 noded: "/p/noded".into(),
+                web: None,
                 postgres: None,
             },
             nodes: vec![node("n1", 0), node("n2", 0), node("v", 9)],

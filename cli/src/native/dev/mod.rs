@@ -83,6 +83,17 @@ pub fn command() -> Command {
                 .value_parser(arg::number(1, cosy_model::limits::CONTROLLERS as u32)),
         )
         .arg(arg::flag("postgres", "Keep the state in a private PostgreSQL server in DIR/postgres"))
+        .arg(
+            arg::value(
+                "web",
+                "PORT",
+                "With the web page, on this port of 127.0.0.1 (default: any)",
+            )
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("0")
+            .value_parser(clap::value_parser!(u16)),
+        )
         .arg(arg::flag("keep", "Do not remove the directory at the end"))
         .arg(arg::flag("as-user", "Commands ask as an ordinary user, whom quotas and rules bind"))
         .arg(arg::flag("quiet", "Say nothing but errors").short('q'))
@@ -103,6 +114,7 @@ or this program is killed, everything that was started is ended and removed.
 You are the administrator of this cluster, for whom no quotas and no rules of reservations hold.
 With --controllers the controllers are c1, c2 ...; 'cadm ping' says which one leads. To see another
 one take over: 'dev-controller kill c1' (or stop, freeze, thaw), then 'dev-controller start c1'.
+With --web a link is told that opens the page, logged in; 'cosy web' makes another one.
 With --as-user the commands ask as an ordinary user (COSY_AS_USER=1); one that is to ask as
 administrator all the same: COSY_AS_USER= cadm ...
 Exit codes: that of COMMAND (128 and the signal when a signal ended it), 125 no cluster
@@ -119,7 +131,7 @@ pub fn run(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::R
 fn front(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::Result<u8> {
     let options = plan::DevOptions::from_matches(matches)?;
     let quiet = matches.get_flag("quiet");
-    let programs = plan::Programs::find(options.postgres)?;
+    let programs = plan::Programs::find(options.postgres, options.web.is_some())?;
     directory::sweep();
     let directory = ClusterDirectory::make(options.dir.as_deref(), options.keep)?;
     let postgres = programs.postgres.clone();

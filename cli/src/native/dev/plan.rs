@@ -30,6 +30,8 @@ pub struct DevOptions {
     pub controllers: u32,
     /// The state is in a PostgreSQL server of the cluster's own (`--postgres`).
     pub postgres: bool,
+    /// There is a web page, on that port; 0 for any (`--web`).
+    pub web: Option<u16>,
     /// Contents of the file that `--config` names; empty without.
     pub config: toml::Table,
     /// The files stay after the end (`--keep`).
@@ -70,6 +72,7 @@ impl DevOptions {
             dir: m.get_one("dir").cloned(),
             controllers,
             postgres,
+            web: m.get_one("web").copied(),
             config: m
                 .get_one("config")
                 .map_or_else(|| Ok(toml::Table::new()), read_config)?,
@@ -106,6 +109,8 @@ pub struct Programs {
     pub cosyd: PathBuf,
     /// Path of the node daemon's program.
     pub noded: PathBuf,
+    /// Path of the web page's program; `None` where there is no page.
+    pub web: Option<PathBuf>,
     /// Path of the database server's program; `None` where the state is in a file.
     pub postgres: Option<PathBuf>,
 }
@@ -115,11 +120,12 @@ impl Programs {
     ///
     /// # Errors
     /// A program is missing.
-    pub fn find(postgres: bool) -> anyhow::Result<Self> {
+    pub fn find(postgres: bool, web: bool) -> anyhow::Result<Self> {
         let cosy = std::env::current_exe().context("cannot tell where this program is")?;
         Ok(Self {
             cosyd: program::find("cosyd")?,
             noded: program::find("noded")?,
+            web: web.then(|| program::find("cosy-web")).transpose()?,
             postgres: postgres.then(database::program).transpose()?,
             cosy,
         })

@@ -6,6 +6,7 @@ use super::controllers::{ControllerPlan, SCRIPT};
 use super::plan::{NodePlan, Plan, Report};
 use super::{database, directory, fds, files};
 use crate::exit;
+use crate::native::web::http;
 use anyhow::{Context as _, bail};
 use cosy_model::variables;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -105,7 +106,10 @@ impl Supervisor {
         let programs = &self.plan.programs;
         let manners = Manners {
             by_themselves: vec![programs.noded.clone()],
-            told: vec![programs.cosyd.clone()],
+            told: std::iter::once(&programs.cosyd)
+                .chain(&programs.web)
+                .cloned()
+                .collect(),
             last: programs.postgres.clone(),
         };
         let clean = children::end_all(&manners, Some(&mut self.wake_pipe));
@@ -153,7 +157,27 @@ impl Supervisor {
         for node in self.plan.nodes.clone() {
             self.start_node(&node, &addresses)?;
         }
-        self.await_ready(until)
+        self.await_ready(until)?;
+        if let Some(web) = self.plan.programs.web.clone() {
+            let config = self.plan.dir.join("web.toml");
+            self.spawn("cosy-web", &web, &config, &[])?;
+            self.await_ready(until)?;
+        }
+        Ok(())
+    }
+
+    /// A link to the page, where there is one.
+    fn tell_link(&mut self) {
+        if self.plan.programs.web.is_none() {
+            return;
+        }
+        let socket = self.plan.dir.join("run/web.sock");
+        let told = http::ask(&socket, "POST", "/api/v1/links", &serde_json::json!({}));
+        let text = match told {
+            Ok(told) => format!("the page: {}", told["link"].as_str().unwrap_or_default()),
+            Err(e) => format!("no link to the page: {e:#}"),
+        };
+        self.report(&Report::Note(text));
     }
 
     fn start_controller(&mut self, controller: &ControllerPlan) -> anyhow::Result<()> {
@@ -204,6 +228,9 @@ impl Supervisor {
             .stdout(file.try_clone()?)
             .stderr(file)
             .current_dir("/");
+        if self.plan.as_user && self.plan.programs.web.as_deref() == Some(program) {
+            command.env(variables::AS_USER, "1");
+        }
         let child = command
             .spawn()
             .with_context(|| format!("cannot start '{}'", program.display()))?;
@@ -282,6 +309,7 @@ impl Supervisor {
 
     /// Runs COMMAND; gives how it ended.
     fn serve(&mut self, command: &[OsString]) -> anyhow::Result<Report> {
+        self.tell_link();
         self.report(&Report::Ready);
         let pid = match self.start_command(command) {
             Ok(pid) => pid,

@@ -80,12 +80,6 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn unavailable(&self, keyword: &str) -> u8 {
-        let text = format!("{keyword}: not available here: see scontrol --help");
-        error(self.context, &text);
-        exit::FAILED
-    }
-
     pub(super) fn reconfigure(&self) -> u8 {
         let why = match self.context.ask(Request::Reload) {
             Ok(_) => return exit::OK,

@@ -16,6 +16,7 @@ mod session;
 mod show;
 mod steer;
 mod steps;
+mod token;
 mod update;
 mod wait;
 
@@ -158,7 +159,7 @@ impl Session<'_> {
             Command::Listpids => self.list_pids(rest),
             Command::Pidinfo => self.pid_info(first, rest),
             Command::Notify => self.notify(first, rest),
-            Command::Token => self.unavailable(first),
+            Command::Token => self.token(rest),
         };
         Some(code)
     }

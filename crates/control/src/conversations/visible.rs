@@ -14,8 +14,8 @@ use crate::config::{ClusterConfig, Visibility};
 use crate::conversations::requests::no_job;
 use crate::event::Caller;
 use crate::jobs::job::Submitted;
-use crate::queues::access::is_admin;
 use crate::queues::access::procedures::is_administrator;
+use crate::queues::access::{is_admin, is_web};
 use cosy_model::api::{JobFilter, JobRef};
 use cosy_model::{Refusal, RefusalCode, Uid};
 use cosy_view::job::visible::asks_private;
@@ -38,6 +38,7 @@ pub(crate) fn is_told_all(config: &ClusterConfig, caller: &Caller, owner: Uid) -
     owner == caller.user.uid
         || config.policy.visibility == Visibility::Everything
         || is_administrator(config, caller)
+        || is_web(config, caller)
 }
 
 /// Why a user cannot touch a job of another. Where the job is not told of at all, every
@@ -81,7 +82,7 @@ impl Eyes {
     pub fn of(config: &ClusterConfig, caller: &Caller, filter: &JobFilter) -> Self {
         let uid = caller.user.uid;
         match config.policy.visibility {
-            _ if is_admin(config, caller) => Self::All,
+            _ if is_admin(config, caller) || is_web(config, caller) => Self::All,
             Visibility::Everything => Self::All,
             Visibility::States if !asks_private(filter) => Self::InPart(uid),
             Visibility::States | Visibility::Own => Self::Own(uid),

@@ -47,6 +47,49 @@ pub fn is_admin(config: &ClusterConfig, caller: &Caller) -> bool {
         })
 }
 
+/// Which rights somebody has who is named by a program that asks for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NamedRights {
+    /// All that the named user has.
+    Whole,
+    /// Those of an ordinary user, whoever is named.
+    OfUsers,
+}
+
+/// Whether the caller may ask for other users, and with which of their rights: root and the
+/// controller's own user, who can take any user's place anyway, and the program of the web page. Never
+/// what a node's daemon passes on.
+///
+/// # Errors
+/// [`RefusalCode::Forbidden`].
+pub fn may_name(config: &ClusterConfig, caller: &Caller) -> Result<NamedRights, Refusal> {
+    if caller.via.is_none() && !caller.as_user {
+        if caller.user.uid.0 == 0 || caller.user.uid == config.controller_uid {
+            return Ok(NamedRights::Whole);
+        }
+        if let Some(web) = config.web.as_ref().filter(|_| is_web(config, caller)) {
+            return Ok(match web.administrators {
+                true => NamedRights::Whole,
+                false => NamedRights::OfUsers,
+            });
+        }
+    }
+    let who = shown(&caller.user);
+    Err(forbidden(format!(
+        "user {who} may not ask for others: on the controller's host the user of [web] in cosy.toml may"
+    )))
+}
+
+/// Whether the program of the web page asks for itself: it is told of all jobs, so that it can count
+/// them, and may change nothing of others.
+pub(crate) fn is_web(config: &ClusterConfig, caller: &Caller) -> bool {
+    let web = config.web.as_ref();
+    caller.via.is_none()
+        && caller.resolved
+        && !caller.as_user
+        && web.is_some_and(|web| web.user == caller.user.name)
+}
+
 /// Whether somebody of whom only this is known may be an administrator: groups are not known, so
 /// where a group is named, anybody may be in it.
 pub(crate) fn may_be_administrator(config: &ClusterConfig, uid: Uid, name: &str) -> bool {

@@ -98,7 +98,7 @@ words! {
     Shutdown "shutdown" 3 "refused: cosyd is stopped by the service manager",
     Suspend "suspend" 2 "stop running jobs for a while",
     Takeover "takeover" 8 "have another controller lead",
-    Token "token" 5 "refused: nobody needs one here",
+    Token "token" 5 "a token for programs that ask over REST",
     Top "top" 3 "put jobs before the others of their user",
     Uhold "uhold" 5 "hold as the user would",
     Update "update" 1 "change jobs, steps, nodes, partitions, reservations",

@@ -1,0 +1,184 @@
+// One job: its life as a line of time, why it waits, what it asked for and used, what can be done with it.
+import { del, get, patch, post, session } from "./api.js";
+import { confirm, h, put, s, table, tell } from "./dom.js";
+import { axis } from "./draw.js";
+import { keep } from "./main.js";
+import { away, bytes, clock, count, exact, length, local, mib, ms, seconds, state, tone } from "./words.js";
+
+const LIVE = new Set(["waiting", "held", "running", "suspended", "completing", "configuring", "staging", "requeued"]);
+
+/** What is of most interest, in a sentence. */
+function headline(job) {
+  const word = state(job.state);
+  if (job.end) {
+    const how = job.signal ? `signal ${job.signal}` : `exit code ${job.exit_code ?? 0}`;
+    return `${word[0].toUpperCase()}${word.slice(1)} ${away(job.end)} with ${how}${job.start ? `, after ${seconds(job.elapsed)}` : ""}.`;
+  }
+  if (job.state === "running") return `Runs since ${clock(job.start)} on ${job.nodes}${job.latest_end ? `; ended by ${clock(job.latest_end)} at the latest` : ""}.`;
+  if (job.predicted_start) return `Planned to start ${away(job.predicted_start)}, at ${clock(job.predicted_start)}.`;
+  return `${word[0].toUpperCase()}${word.slice(1)}.`;
+}
+
+/** The life of a job as a line of time. */
+function life(job) {
+  const now = Date.now();
+  const points = [
+    ["submitted", ms(job.submit)],
+    ["could start", ms(job.eligible)],
+    [job.end || job.start ? "started" : "planned start", ms(job.start) ?? ms(job.predicted_start)],
+    ["ended", ms(job.end)],
+    ["limit", job.end ? null : ms(job.latest_end) ?? (job.predicted_start && job.time_limit ? ms(job.predicted_start) + job.time_limit * 1000 : null)],
+  ].filter(([, at]) => at !== null && !Number.isNaN(at) && at < now + 400 * 864e5);
+  if (points.length < 2) return null;
+  const first = points[0][1];
+  const last = Math.max(points.at(-1)[1], job.end ? 0 : now, first + 1000);
+  const from = first - (last - first) * 0.03, to = last + (last - first) * 0.05;
+  const width = 900, x = (at) => ((at - from) / (to - from)) * width;
+  const start = points.find(([word]) => word.includes("start") && word !== "could start");
+  const end = points.find(([word]) => word === "ended") || points.find(([word]) => word === "limit");
+  let lastX = [-200, -200];
+  return s("svg", { viewBox: `0 0 ${width} 104`, width: "100%", role: "img", "aria-label": points.map(([word, at]) => `${word} ${clock(at)}`).join(", ") },
+    axis(from, to, 0, width, 100),
+    start && s("rect", { class: "bar planned", x: x(first), y: 44, width: Math.max(1, x(start[1]) - x(first)), height: 16, rx: 3, "fill-opacity": 0.5 }),
+    start && end && s("rect", { class: job.start ? "bar own" : "bar own planned", x: x(start[1]), y: 40, width: Math.max(3, x(job.end ? end[1] : job.start ? Math.min(now, end[1]) : end[1]) - x(start[1])), height: 24, rx: 4 }),
+    start && end && job.start && !job.end && s("rect", { class: "bar own planned", x: x(now), y: 44, width: Math.max(0, x(end[1]) - x(now)), height: 16, rx: 3 }),
+    points.map(([word, at]) => {
+      const place = x(at);
+      // Words that would stand on each other go below.
+      const row = place - lastX[0] > 120 ? 0 : place - lastX[1] > 120 ? 1 : null;
+      if (row === null) return null;
+      lastX[row] = place;
+      const anchor = place > width - 110 ? "end" : "start";
+      return [s("line", { class: "axis", x1: place, x2: place, y1: 30, y2: 78 }),
+        s("text", { x: place + (anchor === "end" ? -3 : 3), y: row ? 94 : 78, "text-anchor": anchor, class: "strong" }, `${word} ${clock(at)}`)];
+    }),
+    !job.end && s("line", { class: "now", x1: x(now), x2: x(now), y1: 24, y2: 84 }));
+}
+
+/** What was asked for beside what was used, as bars. */
+function usage(job) {
+  const rows = [];
+  const elapsed = job.elapsed || 0;
+  const used = ((job.user_cpu_us || 0) + (job.system_cpu_us || 0)) / 1e6;
+  if (job.end && elapsed > 0 && job.cores) {
+    rows.push(["Cores", used / elapsed, job.cores, (n) => (n < 10 ? n.toFixed(1) : Math.round(n)), "cores"]);
+  }
+  const asked = (job.memory_per_node_mib || 0) * Math.max(1, job.node_count || 1) * 1048576;
+  if (job.peak_memory_bytes) rows.push(["Memory at its peak", job.peak_memory_bytes, asked || null, bytes, ""]);
+  if (elapsed > 0 && job.time_limit) rows.push(["Time", elapsed, job.time_limit, seconds, ""]);
+  if (rows.length === 0) return null;
+  return h("div", { class: "card" }, h("h2", {}, "Asked for and used"), rows.map(([title, n, of, words, unit]) => {
+    const share = of ? Math.min(100, (n / of) * 100) : null;
+    return h("div", { class: "figure" }, h("span", { class: "what" }, `${title}: `), `${words(n)}${of ? ` of ${words(of)}` : ""} ${unit}`.trim(),
+      of && h("small", {}, ` (${Math.round((n / of) * 100)} %)`), share !== null && h("div", { class: "meter" }, h("i", { style: { width: `${share}%` } })));
+  }));
+}
+
+function facts(pairs) {
+  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== 0);
+  return h("dl", { class: "facts" }, shown.map(([title, value]) => [h("dt", {}, title), h("dd", {}, value)]));
+}
+
+export function show(main, [id]) {
+  let drawn = null;
+  const body = h("div"), script = h("div");
+  put(main, body, script);
+
+  const act = async (what, done) => {
+    try {
+      await what();
+      tell(done);
+    } catch (e) {
+      tell(e.message, true);
+    }
+    asked.again();
+  };
+  const cancel = async (job) => {
+    const words = job.state === "running" ? "What it has not written is lost." : "It leaves the queue.";
+    if (await confirm(`Cancel job ${id}?`, words, { yes: "Cancel the job" })) act(() => del(`/jobs/${id}`), `Job ${id} is cancelled.`);
+  };
+  const limit = async (job) => {
+    const typed = await confirm(`Time limit of job ${id}`, "As 90m, 2h30m, 1-12:00:00 or minutes. Of a running job it can only become shorter, unless you are an administrator.",
+      { yes: "Change", ask: { label: "Time limit", value: job.time_limit ? seconds(job.time_limit).replaceAll(" ", "") : "", required: true } });
+    if (typed === null) return;
+    const wanted = length(typed);
+    if (!wanted) return tell(`'${typed}' is no length: 90m, 2h30m, 1d`, true);
+    act(() => patch(`/jobs/${id}`, { time_limit: wanted }), `The limit is ${seconds(wanted)} now.`);
+  };
+  const buttons = (job) => {
+    if (session.me.read_only || (job.user !== session.me.user && !session.me.administrator)) return null;
+    const button = (word, onclick, kind) => h("button", { type: "button", class: kind, onclick }, word);
+    const waits = job.state === "waiting" || job.state === "held";
+    return h("div", { class: "buttons" },
+      waits && job.state !== "held" && button("Hold", () => act(() => post(`/jobs/${id}/hold`), `Job ${id} is held.`)),
+      job.state === "held" && button("Release", () => act(() => post(`/jobs/${id}/release`), `Job ${id} may start.`)),
+      job.state === "running" && button("Requeue", async () => {
+        if (await confirm(`Run job ${id} again from the beginning?`, "It is ended now and goes back into the queue.", { yes: "Requeue" })) act(() => post(`/jobs/${id}/requeue`), `Job ${id} waits again.`);
+      }),
+      LIVE.has(job.state) && button("Time limit", () => limit(job)),
+      LIVE.has(job.state) && button("Cancel", () => cancel(job), "danger"));
+  };
+
+  const asked = keep(async (signal) => {
+    let told;
+    try {
+      told = await get(`/jobs/${encodeURIComponent(id)}`, signal);
+    } catch (e) {
+      if (e.status !== 404 && e.status !== 400 && e.status !== 403) throw e;
+      put(body, h("header", {}, h("h1", {}, `Job ${id}`)), h("p", {}, e.message), h("p", {}, h("a", { href: "/jobs" }, "All jobs")));
+      return;
+    }
+    const job = told.tasks[0];
+    const same = JSON.stringify(told);
+    if (same === drawn && job.end) return;
+    drawn = same;
+    document.title = `Job ${id} · Cosy`;
+    const many = told.task_count > 1;
+    put(body,
+      h("header", {}, h("h1", {}, `Job ${id} `, h("span", {}, job.name), " ", !many && h("span", { class: `badge ${tone(job.state)}` }, state(job.state))), buttons(job)),
+      h("div", { class: "card" }, !many && h("p", {}, h("strong", {}, headline(job))),
+        told.lines.length > 0 && h("ul", { class: "lines" }, told.lines.map((line) => h("li", {}, local(line)))),
+        !many && life(job)),
+      h("div", { class: "two" },
+        h("div", {}, h("div", { class: "card" }, h("h2", {}, "Asked for"), facts([
+          ["Queue", job.queue], ["Account", job.account], ["Quality of service", job.qos],
+          ["Nodes", job.node_count], ["Tasks", job.tasks], ["Cores", job.cores], ["GPUs", job.gpus],
+          ["Memory of a node", job.memory_per_node_mib ? mib(job.memory_per_node_mib) : null],
+          ["Time limit", job.time_limit === null ? "none" : seconds(job.time_limit)],
+          ["Features", job.features], ["Licences", job.licenses], ["Waits for", job.dependencies],
+          ["Reservation", job.reservation && h("a", { href: `/book/${job.reservation}` }, job.reservation)],
+          ["Workflow", job.workflow && h("a", { href: `/workflows/${job.workflow}` }, job.workflow)],
+          ["Deadline", job.deadline && clock(job.deadline)],
+        ])), !many && usage(job)),
+        h("div", { class: "card" }, h("h2", {}, "About it"), facts([
+          ["User", job.user], ["Submitted", h("span", { title: exact(job.submit) }, `${clock(job.submit)} (${away(job.submit)})`)],
+          ["Started", job.start && clock(job.start)], ["Ended", job.end && clock(job.end)],
+          ["Nodes", job.nodes], ["Place in the queue", job.place], ["Run", job.attempt > 1 ? `number ${job.attempt}` : null],
+          ["Command", job.command], ["Folder", job.workdir], ["Output", job.stdout], ["Errors", job.stderr], ["Comment", job.comment],
+        ]))),
+      many && h("div", { class: "card" }, h("h2", {}, count(told.task_count, "task")),
+        table([
+          { title: "Task", cell: (t) => t.ref }, { title: "State", cell: (t) => h("span", { class: `badge ${tone(t.state)}` }, state(t.state)) },
+          { title: "Started", cell: (t) => (t.start ? clock(t.start) : t.predicted_start ? `planned ${clock(t.predicted_start)}` : "") },
+          { title: "Ran", cell: (t) => (t.start ? seconds(t.elapsed) : "") }, { title: "Exit code", right: true, cell: (t) => (t.end ? t.exit_code : "") },
+          { title: "Nodes", cell: (t) => t.nodes, cut: true },
+        ], told.tasks, { to: (t) => (t.ref.includes("[") ? null : `/jobs/${t.ref}`), caption: "Tasks" }),
+        told.tasks.length < told.task_count && h("small", {}, `The first ${told.tasks.length} are shown.`)),
+      told.steps.length > 0 && h("div", { class: "card" }, h("h2", {}, "Steps"), table([
+        { title: "Step", cell: (t) => t.id ?? t.step }, { title: "Name", cell: (t) => t.name, cut: true }, { title: "State", cell: (t) => state(t.state) },
+        { title: "Tasks", right: true, cell: (t) => t.tasks }, { title: "Cores", right: true, cell: (t) => t.cores },
+        { title: "Exit code", right: true, cell: (t) => t.exit_code }, { title: "Nodes", cell: (t) => t.nodes, cut: true },
+      ], told.steps, { caption: "Steps" })));
+  }, 3000);
+
+  const open = h("button", { type: "button", onclick: async () => {
+    try {
+      const { script: text } = await get(`/jobs/${encodeURIComponent(id)}/script`);
+      put(script, h("div", { class: "card" }, h("h2", {}, "Script"), text ? h("pre", { tabindex: "0" }, text) : h("p", {}, "It has no script: its command was given by itself.")));
+    } catch (e) {
+      tell(e.message, true);
+    }
+  } }, "Show the script");
+  put(script, open);
+  return asked.stop;
+}

@@ -1,0 +1,95 @@
+// Nodes: what they have, what is in use, which take no jobs and why; drained and resumed by administrators.
+import { get, post, query, session } from "./api.js";
+import { confirm, field, h, put, table, tell } from "./dom.js";
+import { keep } from "./main.js";
+import { away, count, exact, mib, state, tone } from "./words.js";
+
+const ROWS = 100;
+const STATES = ["", "idle", "mixed", "busy", "draining", "drained", "down", "lost", "unhealthy", "unknown"];
+
+export function show(main, [name]) {
+  return name ? one(main, name) : all(main);
+}
+
+/** The buttons of an administrator. */
+function steer(node, changed) {
+  if (!session.me.administrator || session.me.read_only) return null;
+  const act = async (body, words) => {
+    try {
+      await post(`/nodes/${encodeURIComponent(node.name)}`, body);
+      tell(words);
+    } catch (e) {
+      tell(e.message, true);
+    }
+    changed();
+  };
+  const drains = node.state === "drained" || node.state === "draining" || node.state === "down" || node.state === "unhealthy";
+  return drains
+    ? h("button", { type: "button", onclick: () => act({ action: "resume" }, `${node.name} is in service again.`) }, "Resume")
+    : h("button", { type: "button", onclick: async () => {
+      const reason = await confirm(`Drain ${node.name}?`, "What runs there goes on; nothing new starts.", { yes: "Drain", ask: { label: "Why", required: true } });
+      if (reason) act({ action: "drain", reason }, `${node.name} drains.`);
+    } }, "Drain");
+}
+
+const share = (used, has) => [`${used.toLocaleString()} of ${has.toLocaleString()}`];
+
+function all(main) {
+  const ask = { name: "", state: "", queue: "", out: false, skip: 0 };
+  const list = h("div", { class: "card" }), told = h("p", { class: "soft", role: "status" }), more = h("div", { class: "buttons" });
+  const changed = () => { ask.skip = 0; asked.again(); };
+  const name = h("input", { onchange: () => { ask.name = name.value.trim(); changed(); } });
+  const queue = h("input", { onchange: () => { ask.queue = queue.value.trim(); changed(); } });
+  const states = h("select", { onchange: () => { ask.state = states.value; changed(); } }, STATES.map((one) => h("option", { value: one }, one || "any state")));
+  const out = h("button", { type: "button", "aria-pressed": "false", onclick: () => {
+    ask.out = !ask.out;
+    out.setAttribute("aria-pressed", String(ask.out));
+    changed();
+  } }, "Only those that take no jobs");
+  put(main, h("header", {}, h("h1", {}, "Nodes"), told), h("div", { class: "filters" }, field("Name", name), field("State", states), field("Queue", queue), h("div", { class: "group" }, out)), list, more);
+  const asked = keep(async (signal) => {
+    const { nodes, found } = await get(`/nodes${query({ ...ask, rows: ROWS })}`, signal);
+    put(told, `${count(found, "node")}${found > nodes.length ? `, ${ask.skip + 1} to ${ask.skip + nodes.length} shown` : ""}`);
+    put(list, table([
+      { title: "Node", cell: (n) => n.name },
+      { title: "State", cell: (n) => h("span", { class: `badge ${tone(n.state)}` }, state(n.state)) },
+      { title: "Jobs", right: true, cell: (n) => n.jobs },
+      { title: "Cores", right: true, cell: (n) => share(n.used.cores, n.has.cores) },
+      { title: "Memory", right: true, cell: (n) => `${mib(n.used.memory_mib)} of ${mib(n.has.memory_mib)}` },
+      { title: "GPUs", right: true, cell: (n) => (n.has.gpus ? share(n.used.gpus, n.has.gpus) : "") },
+      { title: "Queues", cell: (n) => n.queues.join(", "), cut: true },
+      { title: "Features", cell: (n) => n.features.join(", "), cut: true },
+      { title: "Why", cell: (n) => n.reason, cut: true },
+      { title: "", cell: (n) => steer(n, () => asked.again()) },
+    ], nodes, { to: (n) => `/nodes/${n.name}`, caption: "Nodes", empty: "No node fits." }));
+    put(more, ask.skip > 0 && h("button", { type: "button", onclick: () => { ask.skip = Math.max(0, ask.skip - ROWS); asked.again(); } }, "◀ Before"),
+      ask.skip + nodes.length < found && h("button", { type: "button", onclick: () => { ask.skip += ROWS; asked.again(); } }, "More ▶"));
+  }, 5000);
+  return asked.stop;
+}
+
+function one(main, name) {
+  const body = h("div");
+  put(main, body);
+  const asked = keep(async (signal) => {
+    let n;
+    try {
+      n = await get(`/nodes/${encodeURIComponent(name)}`, signal);
+    } catch (e) {
+      if (e.status !== 404) throw e;
+      put(body, h("h1", {}, name), h("p", {}, e.message), h("p", {}, h("a", { href: "/nodes" }, "All nodes")));
+      return;
+    }
+    const facts = [
+      ["Why", n.reason && `${n.reason}${n.reason_by ? ` (${n.reason_by}${n.reason_since ? `, ${away(n.reason_since)}` : ""})` : ""}`],
+      ["Jobs", n.jobs], ["Cores", share(n.used.cores, n.has.cores)], ["Memory", `${mib(n.used.memory_mib)} of ${mib(n.has.memory_mib)}`],
+      ["GPUs", n.has.gpus ? share(n.used.gpus, n.has.gpus) : null], ["Disk", n.has.disk_mib ? `${mib(n.used.disk_mib)} of ${mib(n.has.disk_mib)}` : null],
+      ["Queues", n.queues.join(", ")], ["Features", n.features.join(", ")], ["Heard of", n.last_seen && h("span", { title: exact(n.last_seen) }, away(n.last_seen))],
+      ["Its clock is ahead by", n.clock_ahead_ms && `${n.clock_ahead_ms} ms`], ["Release of its daemon", n.version],
+    ].filter(([, value]) => value !== null && value !== undefined && value !== "");
+    put(body, h("header", {}, h("h1", {}, `${n.name} `, h("span", { class: `badge ${tone(n.state)}` }, state(n.state))), steer(n, () => asked.again())),
+      h("div", { class: "card" }, h("dl", { class: "facts" }, facts.map(([title, value]) => [h("dt", {}, title), h("dd", {}, value)]))),
+      h("p", {}, h("a", { href: `/plan?nodes=${encodeURIComponent(n.name)}` }, "Its plan"), ", ", h("a", { href: "/nodes" }, "all nodes")));
+  }, 4000);
+  return asked.stop;
+}

@@ -1,0 +1,70 @@
+//! Everything that somebody else chooses the size, number or time of, and how much of it there may be.
+
+use std::time::Duration;
+
+/// Bytes of a request's body, where a script may be in it.
+pub const BODY_BYTES: usize = 4 << 20;
+/// Bytes of all other bodies.
+pub const SMALL_BODY_BYTES: usize = 64 << 10;
+/// Bytes of a request's line and headers.
+pub const HEADER_BYTES: usize = 32 << 10;
+/// Time in which a request's headers have to be there.
+pub const HEADER_TIME: Duration = Duration::from_secs(15);
+/// Time in which a request's body has to be there.
+pub const BODY_TIME: Duration = Duration::from_secs(30);
+/// Connections at once, of everybody together.
+pub const CONNECTIONS: usize = 1024;
+/// Connections to the controller.
+pub const WORKERS: usize = 8;
+/// Questions to the controller at once for one user.
+pub const QUESTIONS_OF_USER: usize = 3;
+/// Questions of one user that wait for their turn.
+pub const WAITING_OF_USER: usize = 24;
+/// How long a question waits for its turn before it is refused.
+pub const TURN: Duration = Duration::from_secs(10);
+/// How long the controller is given for an answer.
+pub const ANSWER: Duration = Duration::from_secs(30);
+/// Requests of one user in a row, and how many more come each second.
+pub const BURST: u32 = 120;
+/// See [`BURST`].
+pub const PER_SECOND: u32 = 30;
+/// The same for everybody together who has not said who he is.
+pub const UNKNOWN_BURST: u32 = 200;
+/// See [`UNKNOWN_BURST`].
+pub const UNKNOWN_PER_SECOND: u32 = 50;
+/// Users whose requests are counted; of those who asked longest ago nothing is remembered.
+pub const COUNTED_USERS: usize = 10_000;
+/// Names of users that are remembered, and for how long.
+pub const KNOWN_USERS: usize = 10_000;
+/// See [`KNOWN_USERS`].
+pub const KNOWN_FOR: Duration = Duration::from_secs(60);
+/// Links into the page that nobody has used yet.
+pub const LINKS: usize = 1000;
+/// How long a link into the page is good.
+pub const LINK_FOR: Duration = Duration::from_secs(120);
+/// How long somebody stays logged in.
+pub const SESSION_FOR: Duration = Duration::from_secs(12 * 3600);
+/// Longest life of a token.
+pub const TOKEN_MOST: Duration = Duration::from_secs(366 * 86_400);
+/// Life of a token that says nothing of it. Source: scontrol(1), `token`.
+pub const TOKEN_USUAL: Duration = Duration::from_secs(1800);
+/// Bytes of a token.
+pub const TOKEN_BYTES: usize = 4096;
+/// Revoked tokens and users that are kept.
+pub const REVOCATIONS: usize = 100_000;
+/// Streams of events at once of one user.
+pub const STREAMS_OF_USER: usize = 4;
+/// Rows of one page of a list.
+pub const ROWS: u32 = 200;
+/// Rows of one page of a list, at most.
+pub const MOST_ROWS: u32 = 1000;
+/// Rows of a chart of the plan that are drawn one by one; more are put together.
+pub const CHART_ROWS: usize = 100;
+/// Bars of a chart of the plan.
+pub const CHART_BARS: usize = 3000;
+/// Waiting jobs in a chart of the plan.
+pub const CHART_JOBS: u32 = 2000;
+/// Columns of time of a chart whose rows are put together.
+pub const CHART_COLUMNS: usize = 168;
+/// How old what everybody is told may be.
+pub const FRESH: Duration = Duration::from_secs(2);

@@ -1,0 +1,127 @@
+//! What all requests share.
+
+use crate::cluster::Cluster;
+use crate::config::Config;
+use crate::figures::Shared;
+use crate::limits::STREAMS_OF_USER;
+use crate::links::Links;
+use crate::problem::{Problem, Result};
+use crate::rates::Rates;
+use crate::samples::Samples;
+use crate::tokens::Tokens;
+use crate::users::Users;
+use cosy_model::Uid;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The page of one cluster.
+pub struct Site {
+    /// As configured.
+    pub config: Config,
+    /// The way to the controller.
+    pub cluster: Cluster,
+    /// Makes tokens and reads them.
+    pub tokens: Tokens,
+    /// Links that log a browser in.
+    pub links: Links,
+    /// Names of users.
+    pub users: Users,
+    /// How often each may ask.
+    pub rates: Rates,
+    /// What everybody is told alike.
+    pub shared: Shared,
+    /// How full the cluster was.
+    pub samples: Samples,
+    /// Streams that are open.
+    pub streams: Streams,
+    /// Name of the cookie that keeps somebody logged in.
+    pub cookie: String,
+}
+
+/// The page as handlers have it.
+pub type SiteState = axum::extract::State<Arc<Site>>;
+
+impl Site {
+    /// With the keys and samples of its state directory.
+    ///
+    /// # Errors
+    /// They cannot be read or made.
+    pub fn open(config: Config) -> anyhow::Result<Self> {
+        let tokens = Tokens::open(&config.key, &config.state_dir)?;
+        let sockets = match config.controller.is_empty() {
+            true => cosy_client::cluster::find(),
+            false => config.controller.clone(),
+        };
+        // Cookies know no ports: two clusters on one host would log each other out.
+        let prefix = if config.secure { "__Host-" } else { "" };
+        let cookie = format!("{prefix}cosy-{}", tokens.mark());
+        Ok(Self {
+            cluster: Cluster::new(&sockets),
+            links: Links::default(),
+            users: Users::default(),
+            rates: Rates::default(),
+            shared: Shared::default(),
+            samples: Samples::open(&config.state_dir.join("samples")),
+            streams: Streams::default(),
+            tokens,
+            cookie,
+            config,
+        })
+    }
+
+    /// The address that people have, for links.
+    pub fn address(&self) -> Option<String> {
+        let listen = self
+            .config
+            .listen
+            .map(|address| format!("http://{address}"));
+        self.config.address.clone().or(listen)
+    }
+}
+
+/// Streams that are open, by user.
+#[derive(Default)]
+pub struct Streams(Arc<Mutex<HashMap<Uid, usize>>>);
+
+/// Given back when the stream ends.
+pub struct Place(Uid, Arc<Mutex<HashMap<Uid, usize>>>);
+
+impl Streams {
+    /// A place for one more.
+    ///
+    /// # Errors
+    /// The user has enough of them.
+    pub fn place(&self, user: Uid) -> Result<Place> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.entry(user).or_insert(0);
+        if *count >= STREAMS_OF_USER {
+            return Err(Problem::busy(format!("{STREAMS_OF_USER} streams at once are enough")));
+        }
+        *count += 1;
+        Ok(Place(user, self.0.clone()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.0) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.0);
+            }
+        }
+    }
+}
+
+/// Seconds since 1970.
+pub fn now_seconds() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// Milliseconds since 1970.
+pub fn now() -> cosy_model::Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    cosy_model::Time(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0)))
+}
