@@ -6,7 +6,7 @@
 use crate::limits::{ANSWER, QUESTIONS_OF_USER, TURN, WAITING_OF_USER, WORKERS};
 use crate::problem::{Problem, Result};
 use cosy_client::{CallError, Caller, Looks, RetryPolicy, new_key};
-use cosy_model::Uid;
+use cosy_model::{Refusal, Uid};
 use cosy_model::api::{Reply, Request};
 use cosy_proto::client::RequestKey;
 use std::collections::HashMap;
@@ -69,6 +69,22 @@ impl Cluster {
         self.ask_with_key(None, request, None).await
     }
 
+    /// The same, where a refusal is an answer too; for this program itself without a user.
+    ///
+    /// # Errors
+    /// The controller cannot be reached, or the user asks too much at once.
+    pub async fn ask_plainly(
+        &self,
+        user: Option<Uid>,
+        request: Request,
+    ) -> Result<std::result::Result<Reply, Refusal>> {
+        match self.put(user, request, None).await? {
+            Ok(Reply::Refused(refusal)) | Err(CallError::Refused(refusal)) => Ok(Err(refusal)),
+            Ok(reply) => Ok(Ok(reply)),
+            Err(e) => Err(e.into()),
+        }
+    }
+
     /// The same with a key by which a repeat is recognised; without, one that changes something gets
     /// a new one.
     ///
@@ -80,6 +96,18 @@ impl Cluster {
         request: Request,
         key: Option<RequestKey>,
     ) -> Result<Reply> {
+        match self.put(user, request, key).await? {
+            Ok(Reply::Refused(refusal)) => Err(refusal.into()),
+            answer => answer.map_err(Problem::from),
+        }
+    }
+
+    async fn put(
+        &self,
+        user: Option<Uid>,
+        request: Request,
+        key: Option<RequestKey>,
+    ) -> Result<std::result::Result<Reply, CallError>> {
         let turn = self.turn(user).await?;
         let (answer, answered) = oneshot::channel();
         let key = key.or_else(|| request.changes().then(new_key));
@@ -93,11 +121,7 @@ impl Cluster {
         if self.queue.send(question).is_err() {
             return Err(Problem::unavailable("the page is stopping"));
         }
-        match answered.await {
-            Ok(Ok(Reply::Refused(refusal))) => Err(refusal.into()),
-            Ok(answer) => answer.map_err(Problem::from),
-            Err(_) => Err(Problem::unexpected()),
-        }
+        answered.await.map_err(|_| Problem::unexpected())
     }
 
     async fn turn(&self, user: Option<Uid>) -> Result<[OwnedSemaphorePermit; 2]> {

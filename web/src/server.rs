@@ -3,7 +3,7 @@
 use crate::limits;
 use crate::site::Site;
 use crate::who::Peer;
-use crate::{api, assets};
+use crate::{api, assets, rest, scrapes};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
@@ -27,6 +27,8 @@ pub fn router(site: Arc<Site>) -> Router {
     Router::new()
         .nest("/api/v1", api::router())
         .merge(api::entrance())
+        .merge(rest::router())
+        .merge(scrapes::router())
         .fallback(assets::serve)
         .layer(middleware::from_fn(guarded))
         .with_state(site)

@@ -21,3 +21,14 @@ pub mod version;
 pub mod write;
 
 pub use document::Client;
+
+/// A document with nothing but a fault: of a call that cannot be read, or of somebody whom nobody knows.
+pub fn faulty(
+    version: version::ApiVersion,
+    client: &Client<'_>,
+    fault: &fault::Fault,
+    print: &mut dyn FnMut(&str),
+) {
+    let document = document::Document::new(version, print);
+    document.close(&call::Endpoint::Ping, client, "", std::slice::from_ref(fault), &[]);
+}

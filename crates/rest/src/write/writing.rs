@@ -12,7 +12,7 @@ use crate::json::Misfit;
 use crate::shape::Kind;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
-use cosy_model::{Refusal, ReservationId};
+use cosy_model::{JobState, Refusal, ReservationId};
 use cosy_slurm::json_yaml::{Data, map};
 use cosy_slurm::{show, targets};
 use serde_json::Value;
@@ -199,7 +199,7 @@ impl Writing {
                     .collect(),
             },
             Step::Listed => Request::Jobs {
-                filter: self.filter.clone(),
+                filter: self.living(),
                 fields: vec![JobField::Id, JobField::Ref],
                 fold_arrays: true,
             },
@@ -212,6 +212,21 @@ impl Writing {
             },
             Step::Hold => self.hold(),
         })
+    }
+
+    /// Of the jobs that are meant those that can still end.
+    fn living(&self) -> JobFilter {
+        let living = JobState::ALL.into_iter().filter(|state| !state.is_end());
+        let all = self.filter.states.is_empty();
+        JobFilter {
+            states: if all {
+                living.collect()
+            } else {
+                self.filter.states.clone()
+            },
+            pages: true,
+            ..self.filter.clone()
+        }
     }
 
     fn draft(&self) -> Option<&Draft> {
@@ -285,6 +300,11 @@ impl Writing {
                     refusal: None,
                 };
                 self.outcomes = (0..table.rows).map(row).collect();
+                if table.more.is_some() {
+                    let why =
+                        format!("only the first {} jobs are listed: all are cancelled", table.rows);
+                    self.warnings.push(Warning::new("status", why));
+                }
             }
             (Step::Act, Ok(Reply::Submitted { job, note, .. })) => {
                 self.job = Some(job.0);
@@ -347,7 +367,10 @@ impl Writing {
                 }),
             }
         }
-        // Of one job alone the answer is an error, of several the rest is done.
+        // Of a job that the path names the answer is an error; of those in a body each has its own.
+        if self.call.endpoint == Endpoint::CancelSeveral {
+            return;
+        }
         if let [
             Outcome {
                 refusal: Some(refusal),

@@ -1,0 +1,271 @@
+//! Slurm's REST interface: HTTP around [`cosy_rest`]. Who asks is known as everywhere on the page; what a
+//! call means, and every word of the answer, is said there.
+
+use crate::limits::{BODY_BYTES, BODY_TIME};
+use crate::problem::Problem;
+use crate::site::Site;
+use crate::who::{Peer, Who};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use cosy_model::Uid;
+use cosy_model::api::{Reply, Request as Question};
+use cosy_rest::Client;
+use cosy_rest::call::{Call, Endpoint};
+use cosy_rest::fault::Fault;
+use cosy_rest::read::Reading;
+use cosy_rest::version::ApiVersion;
+use cosy_rest::write::{Person, Submitter, Writing};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Pieces of an answer that wait to be sent, at most.
+const PIECES: usize = 4;
+
+/// Everything under `/slurm` and `/slurmdb`.
+pub fn router() -> Router<Arc<Site>> {
+    Router::new()
+        .route("/slurm/{*path}", any(serve))
+        .route("/slurmdb/{*path}", any(serve))
+}
+
+/// Who asks, as answers tell it.
+#[derive(Clone, Debug, Default)]
+struct Asker {
+    source: String,
+    name: String,
+    group: String,
+    uid: u32,
+    gid: u32,
+}
+
+impl Asker {
+    async fn of(who: &Who, peer: Option<Peer>) -> Self {
+        let uid = who.uid.0;
+        let found = tokio::task::spawn_blocking(move || {
+            let user = nix::unistd::User::from_uid(uid.into()).ok().flatten()?;
+            let group = group_name(user.gid.as_raw());
+            Some((user.gid.as_raw(), group.unwrap_or_default()))
+        });
+        // Without a group it asks as nobody's.
+        let (gid, group) = found
+            .await
+            .ok()
+            .flatten()
+            .unwrap_or((u32::MAX, String::new()));
+        Self {
+            source: source(peer),
+            name: who.name.clone(),
+            group,
+            uid,
+            gid,
+        }
+    }
+
+    fn client(&self) -> Client<'_> {
+        Client {
+            source: &self.source,
+            user: &self.name,
+            group: &self.group,
+            group_name: &group_name,
+        }
+    }
+}
+
+fn source(peer: Option<Peer>) -> String {
+    match peer {
+        Some(Peer::Remote(address)) => address.to_string(),
+        Some(Peer::Local(_)) => "local".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// The directory may be slow: only where waiting is allowed.
+fn group_name(gid: u32) -> Option<String> {
+    let group = nix::unistd::Group::from_gid(gid.into()).ok().flatten();
+    group.map(|group| group.name)
+}
+
+async fn serve(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    let call = Call::read(parts.method.as_str(), &path, &query);
+    let peer = parts.extensions.get::<Peer>().copied();
+    let version = match &call {
+        Ok(call) => call.version,
+        Err((version, _)) => *version,
+    };
+    let who = match Who::from_request_parts(&mut parts, &site).await {
+        Ok(who) => who,
+        Err(problem) => return stranger(version, peer, &problem),
+    };
+    let asker = Asker::of(&who, peer).await;
+    let call = match call {
+        Ok(call) => call,
+        Err((version, fault)) => return faulty(version, &asker, &fault, fault.status()),
+    };
+    match call.endpoint {
+        Endpoint::Submit | Endpoint::Change(_) | Endpoint::Cancel(_) | Endpoint::CancelSeveral => {
+            change(&site, call, asker, parts, body).await
+        }
+        _ => look(&site, call, asker).await,
+    }
+}
+
+/// Somebody of whom it is not known who it is; or who asks too much.
+fn stranger(version: ApiVersion, peer: Option<Peer>, problem: &Problem) -> Response {
+    let asker = Asker {
+        source: source(peer),
+        ..Asker::default()
+    };
+    let fault = match problem.status {
+        StatusCode::UNAUTHORIZED => Fault::authentication(problem.message.clone()),
+        _ => Fault::query("slurmrestd", problem.message.clone()),
+    };
+    let mut answer = faulty(version, &asker, &fault, problem.status.as_u16());
+    // As the page's own answers have it: which scheme, and when to come again.
+    for (name, value) in problem.clone().into_response().headers() {
+        if name == header::WWW_AUTHENTICATE || name == header::RETRY_AFTER {
+            answer.headers_mut().insert(name, value.clone());
+        }
+    }
+    answer
+}
+
+/// A document with nothing but a fault.
+fn faulty(version: ApiVersion, asker: &Asker, fault: &Fault, status: u16) -> Response {
+    let mut text = String::new();
+    cosy_rest::faulty(version, &asker.client(), fault, &mut |piece| text.push_str(piece));
+    (code(status), json_headers(), text).into_response()
+}
+
+fn code(status: u16) -> StatusCode {
+    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn json_headers() -> HeaderMap {
+    let json = HeaderValue::from_static("application/json");
+    HeaderMap::from_iter([(header::CONTENT_TYPE, json)])
+}
+
+/// A problem on the way to the controller, as Slurm's clients are told it.
+fn unreachable(problem: &Problem) -> Fault {
+    Fault::connection(problem.message.clone())
+}
+
+async fn look(site: &Site, call: Call, asker: Asker) -> Response {
+    let mut reading = Reading::new(call, jiff::Zoned::now());
+    while let Some(question) = reading.ask() {
+        match site
+            .cluster
+            .ask_plainly(Some(Uid(asker.uid)), question)
+            .await
+        {
+            Ok(reply) => reading.take(reply),
+            Err(problem) => reading.fail(unreachable(&problem)),
+        }
+    }
+    let status = code(reading.status());
+    let (pieces, body) = mpsc::channel::<Bytes>(PIECES);
+    // Names of groups are looked up meanwhile, and whoever reads slowly is waited for.
+    tokio::task::spawn_blocking(move || {
+        let mut open = true;
+        let misfits = reading.write(&asker.client(), &mut |piece| {
+            open = open
+                && pieces
+                    .blocking_send(Bytes::copy_from_slice(piece.as_bytes()))
+                    .is_ok();
+        });
+        for misfit in misfits {
+            tracing::debug!("{} {}", misfit.field, misfit.why);
+        }
+    });
+    (status, json_headers(), streamed(body)).into_response()
+}
+
+fn streamed(pieces: mpsc::Receiver<Bytes>) -> Body {
+    let next = |mut pieces: mpsc::Receiver<Bytes>| async move {
+        let piece = pieces.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), pieces))
+    };
+    Body::from_stream(futures_util::stream::unfold(pieces, next))
+}
+
+async fn change(site: &Site, call: Call, asker: Asker, parts: Parts, body: Body) -> Response {
+    let version = call.version;
+    if site.config.read_only {
+        let fault = Fault::new(2002, "nothing can be changed here: use the commands", "slurmrestd");
+        return faulty(version, &asker, &fault, 403);
+    }
+    let read = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, BODY_BYTES)).await;
+    let body = match read {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            let why = format!("the body has more than {BODY_BYTES} bytes, or broke off");
+            return faulty(version, &asker, &Fault::value("body", why), 413);
+        }
+        Err(_) => {
+            return faulty(version, &asker, &Fault::value("body", "the body takes too long"), 408);
+        }
+    };
+    if let Err(fault) = is_json(&parts.headers, &body) {
+        return faulty(version, &asker, &fault, 415);
+    }
+    let uid = Uid(asker.uid);
+    let settings = match site.cluster.ask(uid, Question::Settings).await {
+        Ok(Reply::Settings(settings)) => settings,
+        Ok(_) => return faulty(version, &asker, &unreachable(&Problem::unexpected()), 502),
+        Err(problem) => return faulty(version, &asker, &unreachable(&problem), 502),
+    };
+    let now = jiff::Zoned::now();
+    let host = host();
+    let submitter = Submitter {
+        person: Person {
+            uid: asker.uid,
+            gid: asker.gid,
+            name: &asker.name,
+        },
+        admin: settings.you_are_admin,
+        host: &host,
+        now: &now,
+    };
+    let mut writing = Writing::new(call, &body, &submitter);
+    while let Some(question) = writing.ask(&submitter) {
+        match site.cluster.ask_plainly(Some(uid), question).await {
+            Ok(reply) => writing.take(reply),
+            Err(problem) => writing.fail(unreachable(&problem)),
+        }
+    }
+    let mut text = String::new();
+    let none = |_| None;
+    let client = Client {
+        group_name: &none,
+        ..asker.client()
+    };
+    writing.write(&client, &mut |piece| text.push_str(piece));
+    (code(writing.status()), json_headers(), text).into_response()
+}
+
+fn host() -> String {
+    let name = nix::unistd::gethostname().ok();
+    name.map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// Bodies are JSON; Slurm reads YAML too.
+fn is_json(headers: &HeaderMap, body: &Bytes) -> Result<(), Fault> {
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    match kind {
+        _ if body.is_empty() => Ok(()),
+        None | Some("" | "application/json" | "application/jsonrequest") => Ok(()),
+        Some(_) => Err(Fault::new(9204, "bodies have to be application/json", "Content-Type")),
+    }
+}
