@@ -7,11 +7,11 @@ use crate::version::ApiVersion;
 /// Methods of HTTP that are served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
-    /// Looks.
+    /// It looks, and changes nothing.
     Get,
     /// Submits, or changes.
     Post,
-    /// Cancels.
+    /// It cancels jobs.
     Delete,
 }
 

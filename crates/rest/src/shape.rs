@@ -24,7 +24,7 @@ pub enum Kind {
     Fraction,
     /// Any object.
     Map,
-    /// Anything.
+    /// A value of any kind.
     Any,
 }
 

@@ -31,7 +31,7 @@ pub const FIELDS: &[F] = &[
 /// Everything that is known when a text is made.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// When.
+    /// When it was asked for.
     pub now: Time,
     /// The cluster's name, version, licences.
     pub settings: Settings,

@@ -74,14 +74,14 @@ const OF_PARTITION: &[OfJobs] = &[
     ),
 ];
 
-/// `/metrics/jobs`.
+/// What `/metrics/jobs` tells.
 pub fn jobs(text: &mut Text, figures: &Figures) {
     for (name, help, count) in JOBS {
         text.gauge(&format!("slurm_{name}"), help, count(&figures.jobs.all));
     }
 }
 
-/// `/metrics/jobs-users-accts`.
+/// What `/metrics/jobs-users-accts` tells.
 pub fn users_and_accounts(text: &mut Text, figures: &Figures) {
     for (name, help, count) in JOBS {
         text.family(&format!("slurm_user_{name}"), help, "gauge", |samples| {
@@ -268,7 +268,7 @@ pub fn each_node(text: &mut Text, figures: &Figures) {
     }
 }
 
-/// `/metrics/partitions`.
+/// What `/metrics/partitions` tells.
 pub fn partitions(text: &mut Text, figures: &Figures) {
     text.gauge("slurm_partitions", "Partitions: Cosy's queues.", figures.queues.len());
     let none = Counts::default();

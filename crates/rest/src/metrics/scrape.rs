@@ -19,15 +19,15 @@ pub enum Families {
         /// With series of each node.
         nodes: bool,
     },
-    /// `/metrics/jobs`.
+    /// Those of `/metrics/jobs`.
     Jobs,
-    /// `/metrics/jobs-users-accts`.
+    /// Those of `/metrics/jobs-users-accts`.
     UsersAndAccounts,
-    /// `/metrics/nodes`.
+    /// Those of `/metrics/nodes`.
     Nodes,
-    /// `/metrics/partitions`.
+    /// Those of `/metrics/partitions`.
     Partitions,
-    /// `/metrics/scheduler`.
+    /// Those of `/metrics/scheduler`.
     Scheduler,
 }
 

@@ -106,7 +106,7 @@ pub struct Gathered {
 /// Which of them are meant.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Jobs.
+    /// Which jobs.
     pub filter: JobFilter,
     /// With predicted starts, which take a plan.
     pub predicted: bool,

@@ -110,7 +110,7 @@ impl Changing {
     }
 }
 
-/// `Name=value`.
+/// A field as `Name=value`.
 fn word(name: &str, given: &Given) -> Result<String, Fault> {
     let known = WORDS.iter().find(|(own, _)| *own == name);
     let Some((_, word)) = known else {

@@ -380,7 +380,7 @@ impl Described {
         Ok(())
     }
 
-    /// `--signal=[B:]SIGNAL[@SECONDS]`.
+    /// What is behind `--signal=`: `[B:]SIGNAL[@SECONDS]`.
     fn signal(&mut self, own: &BTreeMap<String, Given>) -> Result<(), Fault> {
         let Some(signal) = own.get("kill_warning_signal") else {
             return match own.contains_key("kill_warning_flags") {

@@ -24,7 +24,7 @@ const UMASK: u32 = 0o022;
 /// Who submits, from where, and when.
 #[derive(Clone, Copy, Debug)]
 pub struct Submitter<'s> {
-    /// Who.
+    /// The user who asks.
     pub person: Person<'s>,
     /// Whether the user may choose priorities.
     pub admin: bool,
