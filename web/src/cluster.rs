@@ -6,8 +6,8 @@
 use crate::limits::{ANSWER, QUESTIONS_OF_USER, TURN, WAITING_OF_USER, WORKERS};
 use crate::problem::{Problem, Result};
 use cosy_client::{CallError, Caller, Looks, RetryPolicy, new_key};
-use cosy_model::{Refusal, Uid};
 use cosy_model::api::{Reply, Request};
+use cosy_model::{Refusal, Uid};
 use cosy_proto::client::RequestKey;
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -8,6 +8,7 @@
 
 mod agreement;
 mod answers;
+mod large;
 mod metrics;
 mod shapes;
 mod writing;
