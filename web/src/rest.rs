@@ -1,7 +1,7 @@
 //! Slurm's REST interface: HTTP around [`cosy_rest`]. Who asks is known as everywhere on the page; what a
 //! call means, and every word of the answer, is said there.
 
-use crate::limits::{BODY_BYTES, BODY_TIME};
+use crate::limits::{BODY_BYTES, BODY_TIME, SMALL_BODY_BYTES};
 use crate::problem::Problem;
 use crate::site::Site;
 use crate::who::{Peer, Who};
@@ -11,7 +11,7 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
+use axum::routing::{any, get};
 use cosy_model::Uid;
 use cosy_model::api::{Reply, Request as Question};
 use cosy_rest::Client;
@@ -20,7 +20,7 @@ use cosy_rest::fault::Fault;
 use cosy_rest::read::Reading;
 use cosy_rest::version::ApiVersion;
 use cosy_rest::write::{Person, Submitter, Writing};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
 /// Pieces of an answer that wait to be sent, at most.
@@ -31,6 +31,16 @@ pub fn router() -> Router<Arc<Site>> {
     Router::new()
         .route("/slurm/{*path}", any(serve))
         .route("/slurmdb/{*path}", any(serve))
+        .route("/openapi", get(describe))
+        .route("/openapi/v3", get(describe))
+}
+
+/// The description of the interface, for clients that are made of it. Whoever asks may have it.
+async fn describe(State(site): State<Arc<Site>>) -> Result<Response, Problem> {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    site.rates.count(None)?;
+    let text = TEXT.get_or_init(|| cosy_rest::openapi::document().to_string());
+    Ok((json_headers(), text.as_str()).into_response())
 }
 
 /// Who asks, as answers tell it.
@@ -113,7 +123,7 @@ async fn serve(State(site): State<Arc<Site>>, request: Request) -> Response {
         Endpoint::Submit | Endpoint::Change(_) | Endpoint::Cancel(_) | Endpoint::CancelSeveral => {
             change(&site, call, asker, parts, body).await
         }
-        _ => look(&site, call, asker).await,
+        _ => look(&site, call, asker, body).await,
     }
 }
 
@@ -158,7 +168,16 @@ fn unreachable(problem: &Problem) -> Fault {
     Fault::connection(problem.message.clone())
 }
 
-async fn look(site: &Site, call: Call, asker: Asker) -> Response {
+async fn look(site: &Site, call: Call, asker: Asker, body: Body) -> Response {
+    let version = call.version;
+    let body = match read(body, SMALL_BODY_BYTES).await {
+        Ok(body) => body,
+        Err((fault, status)) => return faulty(version, &asker, &fault, status),
+    };
+    let call = match call.with_body(&body) {
+        Ok(call) => call,
+        Err(fault) => return faulty(version, &asker, &fault, fault.status()),
+    };
     let mut reading = Reading::new(call, jiff::Zoned::now());
     while let Some(question) = reading.ask() {
         match site
@@ -196,22 +215,27 @@ fn streamed(pieces: mpsc::Receiver<Bytes>) -> Body {
     Body::from_stream(futures_util::stream::unfold(pieces, next))
 }
 
+/// A body of at most so many bytes.
+async fn read(body: Body, most: usize) -> Result<Bytes, (Fault, u16)> {
+    match tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, most)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => {
+            let why = format!("the body has more than {most} bytes, or broke off");
+            Err((Fault::value("body", why), 413))
+        }
+        Err(_) => Err((Fault::value("body", "the body takes too long"), 408)),
+    }
+}
+
 async fn change(site: &Site, call: Call, asker: Asker, parts: Parts, body: Body) -> Response {
     let version = call.version;
     if site.config.read_only {
         let fault = Fault::new(2002, "nothing can be changed here: use the commands", "slurmrestd");
         return faulty(version, &asker, &fault, 403);
     }
-    let read = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, BODY_BYTES)).await;
-    let body = match read {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => {
-            let why = format!("the body has more than {BODY_BYTES} bytes, or broke off");
-            return faulty(version, &asker, &Fault::value("body", why), 413);
-        }
-        Err(_) => {
-            return faulty(version, &asker, &Fault::value("body", "the body takes too long"), 408);
-        }
+    let body = match read(body, BODY_BYTES).await {
+        Ok(body) => body,
+        Err((fault, status)) => return faulty(version, &asker, &fault, status),
     };
     if let Err(fault) = is_json(&parts.headers, &body) {
         return faulty(version, &asker, &fault, 415);

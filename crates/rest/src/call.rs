@@ -2,6 +2,7 @@
 
 use crate::fault::{Fault, UNKNOWN_URL, UNKNOWN_URL_METHOD, Warning};
 use crate::query::{Parameters, decoded, short};
+use crate::value::{self, Given};
 use crate::version::ApiVersion;
 
 /// Methods of HTTP that are served.
@@ -240,7 +241,7 @@ const DB_JOBS: &[&str] = &[
 
 impl Endpoint {
     /// The parameters that Slurm has for it.
-    const fn parameters(&self) -> &'static [&'static str] {
+    pub(crate) const fn parameters(&self) -> &'static [&'static str] {
         match self {
             Self::Jobs
             | Self::Job(_)
@@ -355,6 +356,25 @@ impl Call {
             parameters,
             warnings,
         })
+    }
+}
+
+impl Call {
+    /// The same with what a body says beside the address: Slurm takes conditions of a look there too.
+    ///
+    /// # Errors
+    /// The body is no object, or one whose values are no conditions.
+    pub fn with_body(mut self, body: &[u8]) -> Result<Self, Fault> {
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(self);
+        }
+        for (name, value) in &value::object(body)? {
+            if let Some(given) = Given::read(name, value)? {
+                self.parameters.add(name, given.text());
+            }
+        }
+        self.warnings = self.parameters.unknown(self.endpoint.parameters());
+        Ok(self)
     }
 }
 
@@ -476,6 +496,20 @@ mod tests {
         let call = Call::read("GET", "/slurm/v0.0.44/jobs", "update_time=5&colour=red").unwrap();
         assert_eq!(call.warnings.len(), 1);
         assert_eq!(call.warnings[0].source, "colour");
+    }
+
+    #[test]
+    fn conditions_in_a_body() {
+        let call = Call::read("GET", "/slurmdb/v0.0.44/jobs", "users=ann").unwrap();
+        let call = call
+            .with_body(br#"{"state": ["FAILED", "TIMEOUT"], "users": "bob", "x": 1}"#)
+            .unwrap();
+        assert_eq!(call.parameters.get("state"), Some("FAILED,TIMEOUT"));
+        assert_eq!(call.parameters.get("users"), Some("bob"));
+        assert_eq!(call.warnings.len(), 1);
+        let call = Call::read("GET", "/slurmdb/v0.0.44/jobs", "").unwrap();
+        assert!(call.clone().with_body(b" ").is_ok());
+        assert!(call.with_body(b"[]").is_err());
     }
 
     proptest! {

@@ -13,10 +13,12 @@ mod document;
 pub mod fault;
 pub mod json;
 pub mod metrics;
+pub mod openapi;
 pub mod query;
 pub mod read;
 pub mod shape;
 mod tree;
+mod value;
 pub mod version;
 pub mod write;
 

@@ -35,6 +35,11 @@ impl Parameters {
         parts().map(one).collect::<Result<_, Fault>>().map(Self)
     }
 
+    /// Adds a parameter, which counts more than those before it.
+    pub(crate) fn add(&mut self, name: &str, value: String) {
+        self.0.push((name.to_owned(), value));
+    }
+
     /// Parameters that are not among `known`: Slurm passes them over and says so.
     pub fn unknown(&self, known: &[&str]) -> Vec<Warning> {
         let strange = self

@@ -1,9 +1,9 @@
 //! `DELETE job/ID` and `DELETE jobs`: which jobs end, or get a signal, as `scancel` says it.
 
-use super::value::{self, Given};
 use crate::fault::{Fault, INVALID_QUERY, Warning};
 use crate::query::{Parameters, short};
 use crate::shape::Shapes;
+use crate::value::{self, Given};
 use crate::version::ApiVersion;
 use cosy_model::api::{JobFilter, Request};
 use cosy_model::limits::IDS_IN_REQUEST;

@@ -1,9 +1,9 @@
 //! `POST job/ID`: what becomes of a job, as `scontrol update` reads it.
 
-use super::value::{self, Given};
 use crate::fault::{FAIL_PARSING, Fault, Warning};
 use crate::query::short;
 use crate::shape::Shapes;
+use crate::value::{self, Given};
 use crate::version::ApiVersion;
 use cosy_slurm::control::job::{self, Limit, Update};
 use jiff::Zoned;

@@ -9,10 +9,9 @@ mod change;
 mod fields;
 mod options;
 mod submission;
-mod value;
 mod writing;
 
+pub use crate::value::ENTRIES;
 pub use options::Person;
 pub use submission::Submitter;
-pub use value::ENTRIES;
 pub use writing::Writing;

@@ -1,10 +1,10 @@
 //! A job as it is described in a body, as options of `sbatch` and what has no option.
 
 use super::fields::{self, Becomes};
-use super::value::Given;
 use crate::fault::{Fault, Warning};
 use crate::query::short;
 use crate::shape::Shapes;
+use crate::value::Given;
 use crate::version::ApiVersion;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
