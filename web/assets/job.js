@@ -2,10 +2,11 @@
 import { del, get, patch, post, session } from "./api.js";
 import { confirm, h, put, s, table, tell } from "./dom.js";
 import { axis } from "./draw.js";
+import { badge } from "./jobs.js";
 import { keep } from "./main.js";
-import { away, bytes, clock, count, exact, length, local, mib, ms, seconds, state, tone } from "./words.js";
+import { away, bytes, clock, count, exact, length, local, mib, ms, seconds, state } from "./words.js";
 
-const LIVE = new Set(["waiting", "held", "running", "suspended", "completing", "configuring", "staging", "requeued"]);
+const LIVE = new Set(["waiting", "starting", "running", "suspended", "completing"]);
 
 /** What is of most interest, in a sentence. */
 function headline(job) {
@@ -16,6 +17,7 @@ function headline(job) {
   }
   if (job.state === "running") return `Runs since ${clock(job.start)} on ${job.nodes}${job.latest_end ? `; ended by ${clock(job.latest_end)} at the latest` : ""}.`;
   if (job.predicted_start) return `Planned to start ${away(job.predicted_start)}, at ${clock(job.predicted_start)}.`;
+  if (job.held_by) return "Held: it does not start before it is released.";
   return `${word[0].toUpperCase()}${word.slice(1)}.`;
 }
 
@@ -108,10 +110,9 @@ export function show(main, [id]) {
   const buttons = (job) => {
     if (session.me.read_only || (job.user !== session.me.user && !session.me.administrator)) return null;
     const button = (word, onclick, kind) => h("button", { type: "button", class: kind, onclick }, word);
-    const waits = job.state === "waiting" || job.state === "held";
     return h("div", { class: "buttons" },
-      waits && job.state !== "held" && button("Hold", () => act(() => post(`/jobs/${id}/hold`), `Job ${id} is held.`)),
-      job.state === "held" && button("Release", () => act(() => post(`/jobs/${id}/release`), `Job ${id} may start.`)),
+      job.state === "waiting" && !job.held_by && button("Hold", () => act(() => post(`/jobs/${id}/hold`), `Job ${id} is held.`)),
+      job.held_by && button("Release", () => act(() => post(`/jobs/${id}/release`), `Job ${id} may start.`)),
       job.state === "running" && button("Requeue", async () => {
         if (await confirm(`Run job ${id} again from the beginning?`, "It is ended now and goes back into the queue.", { yes: "Requeue" })) act(() => post(`/jobs/${id}/requeue`), `Job ${id} waits again.`);
       }),
@@ -135,7 +136,7 @@ export function show(main, [id]) {
     document.title = `Job ${id} · Cosy`;
     const many = told.task_count > 1;
     put(body,
-      h("header", {}, h("h1", {}, `Job ${id} `, h("span", {}, job.name), " ", !many && h("span", { class: `badge ${tone(job.state)}` }, state(job.state))), buttons(job)),
+      h("header", {}, h("h1", {}, `Job ${id} `, h("span", {}, job.name), " ", !many && badge(job)), buttons(job)),
       h("div", { class: "card" }, !many && h("p", {}, h("strong", {}, headline(job))),
         told.lines.length > 0 && h("ul", { class: "lines" }, told.lines.map((line) => h("li", {}, local(line)))),
         !many && life(job)),
@@ -158,7 +159,7 @@ export function show(main, [id]) {
         ]))),
       many && h("div", { class: "card" }, h("h2", {}, count(told.task_count, "task")),
         table([
-          { title: "Task", cell: (t) => t.ref }, { title: "State", cell: (t) => h("span", { class: `badge ${tone(t.state)}` }, state(t.state)) },
+          { title: "Task", cell: (t) => t.ref }, { title: "State", cell: badge },
           { title: "Started", cell: (t) => (t.start ? clock(t.start) : t.predicted_start ? `planned ${clock(t.predicted_start)}` : "") },
           { title: "Ran", cell: (t) => (t.start ? seconds(t.elapsed) : "") }, { title: "Exit code", right: true, cell: (t) => (t.end ? t.exit_code : "") },
           { title: "Nodes", cell: (t) => t.nodes, cut: true },
