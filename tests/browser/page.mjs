@@ -63,6 +63,8 @@ async function lookFor(page, where) {
 
 async function main() {
   const EVIL = "<img src=x onerror=window.hacked=1>\u202e\"'&";
+  const talks = run("csub", "-t", "5", "-J", "talks", "--output", "talks.out", "--", "sh", "-c",
+      "echo first; printf '\\033[31m<i>red</i>\\033[0m\\n'; until [ -e go ]; do sleep 0.1; done; echo last").split(" ").at(-1);
   const evil = submit("-t", "30", "-N", "1", "-J", EVIL, "--", "sleep", "600");
   submit("-t", "45", "-N", "2", "-J", "relax", "--", "sleep", "600");
   for (let n = 1; n <= 6; n++) submit("-t", String(n * 25), "-N", String((n % 3) + 1), "-J", `sweep-${n}`, "--", "sleep", "60");
@@ -123,6 +125,15 @@ async function main() {
     await page.getByRole("button", { name: "Cancel the job" }).click();
     await page.locator(".badge", { hasText: "cancelled" }).waitFor();
     assert.match(run("chist", "--format", "state", "--no-header", held), /cancelled/);
+  });
+
+  await part("output is followed while it comes", async () => {
+    await page.goto(`${new URL(page.url()).origin}/jobs/${talks}`);
+    const text = page.getByLabel("Output", { exact: true });
+    await text.filter({ hasText: "first\n<i>red</i>" }).waitFor();
+    run("touch", "go");
+    await text.filter({ hasText: "last" }).waitFor();
+    await page.getByText("to its end").waitFor();
   });
 
   await part("time is quoted, held, confirmed and given back", async () => {

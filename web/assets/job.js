@@ -1,5 +1,5 @@
 // One job: its life as a line of time, why it waits, what it asked for and used, what can be done with it.
-import { del, get, patch, post, session } from "./api.js";
+import { del, get, patch, post, query, session } from "./api.js";
 import { confirm, h, put, s, table, tell } from "./dom.js";
 import { axis } from "./draw.js";
 import { badge } from "./jobs.js";
@@ -82,9 +82,9 @@ function facts(pairs) {
 }
 
 export function show(main, [id]) {
-  let drawn = null;
-  const body = h("div"), script = h("div");
-  put(main, body, script);
+  let drawn = null, ended = false;
+  const body = h("div"), output = h("div"), script = h("div");
+  put(main, body, output, script);
 
   const act = async (what, done) => {
     try {
@@ -135,6 +135,8 @@ export function show(main, [id]) {
     drawn = same;
     document.title = `Job ${id} · Cosy`;
     const many = told.task_count > 1;
+    ended = Boolean(job.end);
+    if (!many && job.start) followed.begin();
     put(body,
       h("header", {}, h("h1", {}, `Job ${id} `, h("span", {}, job.name), " ", !many && badge(job)), buttons(job)),
       h("div", { class: "card" }, !many && h("p", {}, h("strong", {}, headline(job))),
@@ -172,6 +174,7 @@ export function show(main, [id]) {
       ], told.steps, { caption: "Steps" })));
   }, 3000);
 
+  const followed = follow(output, id, () => ended);
   const open = h("button", { type: "button", onclick: async () => {
     try {
       const { script: text } = await get(`/jobs/${encodeURIComponent(id)}/script`);
@@ -181,5 +184,44 @@ export function show(main, [id]) {
     }
   } }, "Show the script");
   put(script, open);
-  return asked.stop;
+  return () => {
+    asked.stop();
+    followed.stop();
+  };
 }
+
+/** What a job writes, as it comes; what is above the last hundred thousand letters is let go. */
+function follow(place, id, ended) {
+  const MOST = 100000;
+  let asked = null, from = null;
+  const text = h("pre", { tabindex: "0", "aria-label": "Output" });
+  const told = h("small", { class: "soft", role: "status" });
+  const stop = () => asked?.stop();
+  const begin = () => {
+    if (asked) return;
+    put(place, h("div", { class: "card" }, h("header", { class: "filters" }, h("h2", {}, "Output"), told), text));
+    asked = keep(async (signal) => {
+      let piece;
+      try {
+        piece = await get(`/jobs/${encodeURIComponent(id)}/output${query({ from })}`, signal);
+      } catch (e) {
+        if (e.status === 0 || e.status === 503) throw e;
+        put(told, e.message);
+        if (e.status !== 404 || ended()) stop();
+        return;
+      }
+      if (from !== null && piece.from < from) text.textContent = "";
+      const below = text.scrollTop + text.clientHeight >= text.scrollHeight - 8;
+      if (piece.text) text.textContent = (text.textContent + plain(piece.text)).slice(-MOST);
+      if (below) text.scrollTop = text.scrollHeight;
+      from = piece.to;
+      const whole = piece.to >= piece.size;
+      put(told, whole && ended() ? "to its end" : "as it comes");
+      if (whole && ended()) stop();
+    }, 1500);
+  };
+  return { begin, stop };
+}
+
+/** Without what would move a terminal's cursor or turn the direction of writing. */
+const plain = (text) => text.replaceAll(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, "").replaceAll(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]/g, "\ufffd").replaceAll("\r\n", "\n");
