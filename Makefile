@@ -103,6 +103,18 @@ need-python:
 	  { apt-get update -q && apt-get install -y -q --no-install-recommends python3 python3-venv; } || true; \
 	fi
 
+# The web page is tried in a browser. Without one that test says that it was skipped.
+need-browser:
+	@wanted=""; \
+	command -v chromium >/dev/null || wanted="chromium fonts-dejavu-core"; \
+	command -v node >/dev/null || wanted="$$wanted nodejs"; \
+	command -v npm >/dev/null || wanted="$$wanted npm"; \
+	if [[ -n "$$wanted" && $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+	  echo "no$${wanted:+ }$$wanted: installing it"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends $$wanted; } || true; \
+	fi
+
 need-fmt: need-cargo
 	@for part in fmt clippy; do \
 	  cargo $$part --version >/dev/null 2>&1 && continue; \
@@ -126,7 +138,7 @@ demo: build
 	@"$(RELEASE)/cosy" dev --nodes 4 --cores 2 -- demo/demo.sh
 
 # The runner's own closing lines come last.
-test: need-cargo need-cc need-mpi need-postgres need-python
+test: need-cargo need-cc need-mpi need-postgres need-python need-browser
 	cargo build $(CARGO_FLAGS) --workspace --bins
 	@export COSY_SKIPPED="$(abspath $(TARGET))/skipped-tests"; rm -f "$$COSY_SKIPPED"; \
 	trap 'test ! -s "$$COSY_SKIPPED" || { echo "tests that showed nothing on this machine, or not all:"; sort -u "$$COSY_SKIPPED"; }' EXIT; \
@@ -198,9 +210,9 @@ fuzz-check: need-cargo need-cc
 
 # The example configurations, as they are and with every section and key that they only tell of.
 examples: need-cargo need-cc
-	@cargo build -q $(CARGO_FLAGS) -p cosyd -p noded
+	@cargo build -q $(CARGO_FLAGS) -p cosyd -p noded -p cosy-web
 	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
-	for pair in cosyd:cosy noded:noded; do \
+	for pair in cosyd:cosy noded:noded cosy-web:web; do \
 	  file=etc/$${pair#*:}.toml; \
 	  "$(TARGET)/debug/$${pair%:*}" --check --config $$file; \
 	  sed -e 's/^#\([a-z_]* = \)/\1/' -e 's/^#\(\[.*\]\)$$/\1/' $$file > "$$work/$${file##*/}"; \
@@ -260,17 +272,17 @@ install:
 	else \
 	  for n in $(SLURM_NAMES); do ln -sf cosy "$(BIN)/$$n"; done; \
 	fi
-	for u in cosyd.service noded.service cosy-jobs.service cosy.slice; do \
+	for u in cosyd.service noded.service cosy-jobs.service cosy-web.service cosy.slice; do \
 	  sed 's|/usr/local/bin/|$(PREFIX)/bin/|g' systemd/$$u > "$(UNITS)/$$u"; \
 	  chmod 644 "$(UNITS)/$$u"; \
 	done
 	install -m 644 systemd/cosy.sysusers "$(SYSUSERS)/cosy.conf"
-	install -m 644 etc/cosy.toml etc/noded.toml etc/clusters.toml README.md CHANGELOG.md LICENSE docs/*.md "$(DOC)"
+	install -m 644 etc/cosy.toml etc/noded.toml etc/web.toml etc/clusters.toml README.md CHANGELOG.md LICENSE docs/*.md "$(DOC)"
 	install -d "$(PLUGINS)"
 	cp -R plugins/. "$(PLUGINS)"
 	chmod -R u=rwX,go=rX "$(PLUGINS)"
 	install -m 644 docs/man/*.8 "$(MAN8)"
-	install -m 644 docs/pictures/*.svg "$(DOC)/pictures"
+	install -m 644 docs/pictures/*.svg docs/pictures/*.png "$(DOC)/pictures"
 	install -m 644 etc/policies/*.toml "$(DOC)/policies"
 	install -d "$(DOC)/flows"
 	install -m 644 etc/flows/* "$(DOC)/flows"
@@ -290,8 +302,8 @@ uninstall:
 	for p in $(PROGRAMS) $(NAMES); do rm -f "$(BIN)/$$p"; done
 	for n in $(SLURM_NAMES); do [[ $$(readlink "$(BIN)/$$n") != cosy ]] || rm -f "$(BIN)/$$n"; done
 	rm -rf "$(LIBEXEC)"
-	rm -f "$(UNITS)"/{cosyd,noded,cosy-jobs}.service "$(UNITS)/cosy.slice" "$(SYSUSERS)/cosy.conf"
-	rm -f "$(MAN8)/cosyd.8" "$(MAN8)/noded.8"
+	rm -f "$(UNITS)"/{cosyd,noded,cosy-jobs,cosy-web}.service "$(UNITS)/cosy.slice" "$(SYSUSERS)/cosy.conf"
+	rm -f "$(MAN8)/cosyd.8" "$(MAN8)/noded.8" "$(MAN8)/cosy-web.8"
 	rm -rf "$(DOC)" "$(PLUGINS)"
 	rmdir "$(dir $(PLUGINS))" 2>/dev/null || true
 	for n in cosy cosy-sim $(NAMES); do \

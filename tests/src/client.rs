@@ -1,7 +1,7 @@
 //! The protocol of commands, spoken directly.
 
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission, Table};
-use cosy_model::{JobId, Refusal};
+use cosy_model::{JobId, Refusal, Uid};
 use cosy_proto::client::{ReplyFrame, RequestFrame, RequestKey};
 use cosy_proto::frame;
 use std::io;
@@ -98,6 +98,21 @@ impl Client {
         let ask = RequestFrame::new(request, key);
         frame::write(&mut self.stream, &ask, usize::MAX >> 1)
             .map_err(|e| io::Error::other(e.to_string()))
+    }
+
+    /// Asks for another user.
+    ///
+    /// # Errors
+    /// The connection broke, or what came was no answer.
+    pub fn ask_for(&mut self, user: Uid, request: Request) -> io::Result<Reply> {
+        let key = request.changes().then(new_key);
+        let ask = RequestFrame {
+            for_user: Some(user),
+            ..RequestFrame::new(request, key)
+        };
+        frame::write(&mut self.stream, &ask, usize::MAX >> 1)
+            .map_err(|e| io::Error::other(e.to_string()))?;
+        self.receive()
     }
 
     /// Asks one that may stand by, and waits for no answer.

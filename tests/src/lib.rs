@@ -22,6 +22,7 @@ pub mod mpi;
 pub mod mpi_jobs;
 pub mod namespaces;
 pub mod networks;
+pub mod page;
 pub mod people;
 pub mod programs;
 pub mod proxy;

@@ -35,4 +35,5 @@ fn check(page: &str, help: &str) {
 fn daemons_have_pages_with_all_options() {
     check("cosyd.8", &(told("cosyd", &[]) + &told("cosyd", &["store"])));
     check("noded.8", &(told("noded", &[]) + &told("noded", &["join"])));
+    check("cosy-web.8", &told("cosy-web", &[]));
 }

@@ -62,7 +62,12 @@ function page(main) {
   };
 
   const week = calendar(({ start, end, single }) => {
-    if (!single) time.value = span(end - start).replaceAll(" ", "");
+    if (!single) {
+      time.value = span(end - start).replaceAll(" ", "");
+      // What the hours say is of another length.
+      offers = null;
+      hours.again();
+    }
     choose(start);
   });
 

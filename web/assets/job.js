@@ -1,11 +1,12 @@
 // One job: its life as a line of time, why it waits, what it asked for and used, what can be done with it.
-import { del, get, patch, post, session } from "./api.js";
+import { del, get, patch, post, query, session } from "./api.js";
 import { confirm, h, put, s, table, tell } from "./dom.js";
 import { axis } from "./draw.js";
+import { badge } from "./jobs.js";
 import { keep } from "./main.js";
-import { away, bytes, clock, count, exact, length, local, mib, ms, seconds, state, tone } from "./words.js";
+import { away, bytes, clock, count, exact, length, local, mib, ms, seconds, state } from "./words.js";
 
-const LIVE = new Set(["waiting", "held", "running", "suspended", "completing", "configuring", "staging", "requeued"]);
+const LIVE = new Set(["waiting", "starting", "running", "suspended", "completing"]);
 
 /** What is of most interest, in a sentence. */
 function headline(job) {
@@ -16,6 +17,7 @@ function headline(job) {
   }
   if (job.state === "running") return `Runs since ${clock(job.start)} on ${job.nodes}${job.latest_end ? `; ended by ${clock(job.latest_end)} at the latest` : ""}.`;
   if (job.predicted_start) return `Planned to start ${away(job.predicted_start)}, at ${clock(job.predicted_start)}.`;
+  if (job.held_by) return "Held: it does not start before it is released.";
   return `${word[0].toUpperCase()}${word.slice(1)}.`;
 }
 
@@ -80,9 +82,9 @@ function facts(pairs) {
 }
 
 export function show(main, [id]) {
-  let drawn = null;
-  const body = h("div"), script = h("div");
-  put(main, body, script);
+  let drawn = null, ended = false;
+  const body = h("div"), output = h("div"), script = h("div");
+  put(main, body, output, script);
 
   const act = async (what, done) => {
     try {
@@ -108,10 +110,9 @@ export function show(main, [id]) {
   const buttons = (job) => {
     if (session.me.read_only || (job.user !== session.me.user && !session.me.administrator)) return null;
     const button = (word, onclick, kind) => h("button", { type: "button", class: kind, onclick }, word);
-    const waits = job.state === "waiting" || job.state === "held";
     return h("div", { class: "buttons" },
-      waits && job.state !== "held" && button("Hold", () => act(() => post(`/jobs/${id}/hold`), `Job ${id} is held.`)),
-      job.state === "held" && button("Release", () => act(() => post(`/jobs/${id}/release`), `Job ${id} may start.`)),
+      job.state === "waiting" && !job.held_by && button("Hold", () => act(() => post(`/jobs/${id}/hold`), `Job ${id} is held.`)),
+      job.held_by && button("Release", () => act(() => post(`/jobs/${id}/release`), `Job ${id} may start.`)),
       job.state === "running" && button("Requeue", async () => {
         if (await confirm(`Run job ${id} again from the beginning?`, "It is ended now and goes back into the queue.", { yes: "Requeue" })) act(() => post(`/jobs/${id}/requeue`), `Job ${id} waits again.`);
       }),
@@ -134,8 +135,10 @@ export function show(main, [id]) {
     drawn = same;
     document.title = `Job ${id} · Cosy`;
     const many = told.task_count > 1;
+    ended = Boolean(job.end);
+    if (!many && job.start) followed.begin();
     put(body,
-      h("header", {}, h("h1", {}, `Job ${id} `, h("span", {}, job.name), " ", !many && h("span", { class: `badge ${tone(job.state)}` }, state(job.state))), buttons(job)),
+      h("header", {}, h("h1", {}, `Job ${id} `, h("span", {}, job.name), " ", !many && badge(job)), buttons(job)),
       h("div", { class: "card" }, !many && h("p", {}, h("strong", {}, headline(job))),
         told.lines.length > 0 && h("ul", { class: "lines" }, told.lines.map((line) => h("li", {}, local(line)))),
         !many && life(job)),
@@ -158,7 +161,7 @@ export function show(main, [id]) {
         ]))),
       many && h("div", { class: "card" }, h("h2", {}, count(told.task_count, "task")),
         table([
-          { title: "Task", cell: (t) => t.ref }, { title: "State", cell: (t) => h("span", { class: `badge ${tone(t.state)}` }, state(t.state)) },
+          { title: "Task", cell: (t) => t.ref }, { title: "State", cell: badge },
           { title: "Started", cell: (t) => (t.start ? clock(t.start) : t.predicted_start ? `planned ${clock(t.predicted_start)}` : "") },
           { title: "Ran", cell: (t) => (t.start ? seconds(t.elapsed) : "") }, { title: "Exit code", right: true, cell: (t) => (t.end ? t.exit_code : "") },
           { title: "Nodes", cell: (t) => t.nodes, cut: true },
@@ -171,6 +174,7 @@ export function show(main, [id]) {
       ], told.steps, { caption: "Steps" })));
   }, 3000);
 
+  const followed = follow(output, id, () => ended);
   const open = h("button", { type: "button", onclick: async () => {
     try {
       const { script: text } = await get(`/jobs/${encodeURIComponent(id)}/script`);
@@ -180,5 +184,44 @@ export function show(main, [id]) {
     }
   } }, "Show the script");
   put(script, open);
-  return asked.stop;
+  return () => {
+    asked.stop();
+    followed.stop();
+  };
 }
+
+/** What a job writes, as it comes; what is above the last hundred thousand letters is let go. */
+function follow(place, id, ended) {
+  const MOST = 100000;
+  let asked = null, from = null;
+  const text = h("pre", { tabindex: "0", "aria-label": "Output" });
+  const told = h("small", { class: "soft", role: "status" });
+  const stop = () => asked?.stop();
+  const begin = () => {
+    if (asked) return;
+    put(place, h("div", { class: "card" }, h("header", { class: "filters" }, h("h2", {}, "Output"), told), text));
+    asked = keep(async (signal) => {
+      let piece;
+      try {
+        piece = await get(`/jobs/${encodeURIComponent(id)}/output${query({ from })}`, signal);
+      } catch (e) {
+        if (e.status === 0 || e.status === 503) throw e;
+        put(told, e.message);
+        if (e.status !== 404 || ended()) stop();
+        return;
+      }
+      if (from !== null && piece.from < from) text.textContent = "";
+      const below = text.scrollTop + text.clientHeight >= text.scrollHeight - 8;
+      if (piece.text) text.textContent = (text.textContent + plain(piece.text)).slice(-MOST);
+      if (below) text.scrollTop = text.scrollHeight;
+      from = piece.to;
+      const whole = piece.to >= piece.size;
+      put(told, whole && ended() ? "to its end" : "as it comes");
+      if (whole && ended()) stop();
+    }, 1500);
+  };
+  return { begin, stop };
+}
+
+/** Without what would move a terminal's cursor or turn the direction of writing. */
+const plain = (text) => text.replaceAll(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, "").replaceAll(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]/g, "\ufffd").replaceAll("\r\n", "\n");

@@ -4,7 +4,7 @@ import { field, h, put, table } from "./dom.js";
 import { keep } from "./main.js";
 import { away, clock, count, exact, seconds, state, tone } from "./words.js";
 
-const STATES = ["", "running", "waiting", "held", "suspended", "completed", "failed", "cancelled", "timeout"];
+const STATES = ["", "waiting", "starting", "running", "suspended", "completing", "completed", "failed", "cancelled", "timed_out", "out_of_memory", "node_failed", "preempted", "launch_failed", "deadline"];
 const ROWS = 100;
 
 /** What is told of when: the start to come, since when it runs, when it ended. */
@@ -15,7 +15,13 @@ function when(job) {
     return [told(job.start, "since "), job.latest_end && h("small", { class: "soft" }, ` ends by ${clock(job.latest_end)}`)];
   }
   if (job.predicted_start) return told(job.predicted_start, "starts ", true);
-  return h("span", { class: "soft" }, "not planned yet");
+  return h("span", { class: "soft" }, job.held_by ? "" : "not planned yet");
+}
+
+/** The state of a job, as a badge. */
+export function badge(job) {
+  const word = job.held_by ? "held" : job.state;
+  return h("span", { class: `badge ${tone(word)}` }, state(word));
 }
 
 /** The columns of a list of jobs. */
@@ -23,7 +29,7 @@ export const columns = [
   { title: "Job", cell: (j) => j.ref },
   { title: "Name", cell: (j) => j.name, cut: true },
   { title: "User", cell: (j) => j.user },
-  { title: "State", cell: (j) => h("span", { class: `badge ${tone(j.state)}` }, state(j.state)) },
+  { title: "State", cell: (j) => badge(j) },
   { title: "When", cell: when },
   { title: "Queue", cell: (j) => j.queue },
   { title: "Nodes", right: true, cell: (j) => j.node_count },

@@ -202,6 +202,7 @@ async function start() {
 document.addEventListener("cosy-logged-out", () => {
   if (!session.me) return;
   session.me = null;
+  sessionStorage.setItem("cosy-back", location.pathname + location.search);
   go("/login", true);
 });
 document.addEventListener("click", (e) => {

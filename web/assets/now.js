@@ -23,7 +23,7 @@ function figures(now) {
   const l = now.load;
   const mine = now.mine;
   const own = [mine.running && count(mine.running, "of mine", "of mine")].filter(Boolean).join("");
-  const waits = (mine.waiting || 0) + (mine.held || 0);
+  const waits = mine.waiting || 0;
   const p = now.promises;
   const begun = p.kept + p.missed;
   return [

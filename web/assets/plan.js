@@ -124,7 +124,7 @@ export function show(main) {
       });
       const shape = boxes.map(({ y: top, high }) => s("rect", { class: `bar ${bar.kind}${bar.own ? " own" : ""}`, x: left, y: top, rx: Math.min(3, high / 3), width: Math.max(1.5, right - left), height: high, ...point }));
       const roomy = boxes.find(({ high }) => high >= 12);
-      const text = bar.name || bar.label;
+      const text = bar.name || bar.label.replace(/^r/, "Reservation ");
       if (roomy && text && right - left > 7.2 * text.length + 10) {
         const kind = bar.own && bar.kind === "running" ? "in own" : "in";
         shape.push(s("text", { x: left + 5, y: roomy.y + roomy.high / 2 + 4, class: kind }, text));

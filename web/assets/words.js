@@ -72,10 +72,10 @@ export const count = (n, one, many = `${one}s`) => `${Number(n).toLocaleString()
 
 const TONES = {
   running: "active", completing: "active", active: "active", mixed: "active", busy: "active", open: "active",
-  completed: "good", idle: "good", confirmed: "good", done: "good",
+  starting: "active", completed: "good", idle: "good", confirmed: "good", done: "good",
   waiting: "waiting", pending: "waiting", held: "waiting", suspended: "waiting", draining: "waiting", planned: "waiting",
-  failed: "wrong", timeout: "wrong", node_failed: "wrong", out_of_memory: "wrong", lost: "wrong", down: "wrong",
-  unhealthy: "wrong", unknown: "wrong", drained: "wrong", boot_failed: "wrong", deadline: "wrong",
+  failed: "wrong", timed_out: "wrong", launch_failed: "wrong", preempted: "wrong", node_failed: "wrong", out_of_memory: "wrong", lost: "wrong", down: "wrong",
+  unhealthy: "wrong", unknown: "wrong", drained: "wrong", deadline: "wrong",
 };
 
 /** What a state is to whoever reads it. */

@@ -302,10 +302,7 @@ fn by_part(
     let each = shown.len().div_ceil(lines);
     let rows = shown.len().div_ceil(each);
     let step = to.since(from).0.div_euclid(CHART_COLUMNS as i64).max(1);
-    let column = |time: Time| {
-        let at = time.since(from).0.div_euclid(step);
-        at.clamp(0, CHART_COLUMNS as i64) as usize
-    };
+    // Changes of how many milliseconds of a column are taken, from one column to the next.
     let mut taken = vec![[0_i64; 4]; rows * (CHART_COLUMNS + 1)];
     for bar in bars {
         let kind = match bar.kind {
@@ -314,12 +311,13 @@ fn by_part(
             "planned" => 2,
             _ => 3,
         };
-        let first = column(bar.start.max(from));
-        let last = column(bar.end.min(to)).max(first + 1).min(CHART_COLUMNS);
+        let parts = columns(bar.start.max(from).since(from).0, bar.end.min(to).since(from).0, step);
         for row in &bar.rows {
             let line = (*row as usize / each) * (CHART_COLUMNS + 1);
-            taken[line + first][kind] += 1;
-            taken[line + last][kind] -= 1;
+            for (first, last, ms) in parts {
+                taken[line + first][kind] += ms;
+                taken[line + last][kind] -= ms;
+            }
         }
     }
     let lines: Vec<Json> = (0..rows)
@@ -330,7 +328,7 @@ fn by_part(
             let line = &taken[row * (CHART_COLUMNS + 1)..][..CHART_COLUMNS];
             json!({
                 "name": fold(&names), "nodes": names.len(), "out": out,
-                "taken": percents(line, names.len()),
+                "taken": percents(line, names.len(), step),
             })
         })
         .collect();
@@ -340,15 +338,36 @@ fn by_part(
     head
 }
 
+/// The columns from one time to another, and how many milliseconds of each are meant: the first one, those
+/// in between, the last one.
+fn columns(start: i64, end: i64, step: i64) -> [(usize, usize, i64); 3] {
+    let column = |at: i64| (at.div_euclid(step)).clamp(0, CHART_COLUMNS as i64) as usize;
+    let (first, last) = (column(start), column(end));
+    let none = (0, 0, 0);
+    if first >= CHART_COLUMNS {
+        return [none; 3];
+    }
+    if first == last {
+        return [(first, first + 1, (end - start).max(0)), none, none];
+    }
+    let begun = step - (start - first as i64 * step);
+    let rest = match last < CHART_COLUMNS {
+        true => (last, last + 1, end - last as i64 * step),
+        false => none,
+    };
+    [(first, first + 1, begun), (first + 1, last, step), rest]
+}
+
 /// Of each time four numbers in hundredths: past, running, planned, reserved.
-fn percents(line: &[[i64; 4]], nodes: usize) -> Vec<u8> {
+fn percents(line: &[[i64; 4]], nodes: usize, step: i64) -> Vec<u8> {
     let mut now = [0_i64; 4];
     let mut all = Vec::with_capacity(line.len() * 4);
     for change in line {
         for (sum, by) in now.iter_mut().zip(change) {
             *sum += by;
         }
-        let percent = |sum: &i64| (*sum * 100 / nodes.max(1) as i64).clamp(0, 100) as u8;
+        let whole = step.saturating_mul(nodes.max(1) as i64).max(1);
+        let percent = |sum: &i64| (i128::from(*sum) * 100 / i128::from(whole)).clamp(0, 100) as u8;
         all.extend(now.iter().map(percent));
     }
     all
@@ -362,6 +381,16 @@ mod tests {
     fn neighbours_are_told_together() {
         assert_eq!(runs(&[0, 1, 2, 5, 7, 8]), [[0, 2], [5, 5], [7, 8]]);
         assert!(runs(&[]).is_empty());
+    }
+
+    #[test]
+    fn parts_of_columns() {
+        assert_eq!(columns(20, 50, 100), [(0, 1, 30), (0, 0, 0), (0, 0, 0)]);
+        assert_eq!(columns(20, 350, 100), [(0, 1, 80), (1, 3, 100), (3, 4, 50)]);
+        assert_eq!(columns(0, 200, 100), [(0, 1, 100), (1, 2, 100), (2, 3, 0)]);
+        let all = CHART_COLUMNS as i64 * 100;
+        assert_eq!(columns(0, all, 100), [(0, 1, 100), (1, CHART_COLUMNS, 100), (0, 0, 0)]);
+        assert_eq!(columns(all, all, 100), [(0, 0, 0); 3]);
     }
 
     #[test]
@@ -389,7 +418,7 @@ mod tests {
         let taken =
             |row: usize, column: usize| parts[row]["taken"][column * 4 + 1].as_u64().unwrap();
         // Of the second three one is taken, for the first tenth of the time.
-        assert_eq!((taken(0, 0), taken(1, 0), taken(1, 16), taken(1, 17)), (100, 33, 33, 0));
+        assert_eq!((taken(0, 0), taken(1, 0), taken(1, 16), taken(1, 17)), (100, 33, 26, 0));
         assert_eq!(taken(2, 0), 0);
     }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 /// What lists tell of a job.
-const FIELDS: [JobField; 20] = [
+const FIELDS: [JobField; 21] = [
     JobField::Id,
     JobField::Ref,
     JobField::ArrayId,
@@ -23,6 +23,7 @@ const FIELDS: [JobField; 20] = [
     JobField::Account,
     JobField::Queue,
     JobField::State,
+    JobField::HeldBy,
     JobField::Reason,
     JobField::Submit,
     JobField::Start,

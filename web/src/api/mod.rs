@@ -9,6 +9,7 @@ pub mod chart;
 pub mod flows;
 pub mod jobs;
 pub mod now;
+pub mod output;
 pub mod session;
 pub mod values;
 
@@ -40,6 +41,7 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/jobs/{job}/release", post(jobs::release))
         .route("/jobs/{job}/requeue", post(jobs::requeue))
         .route("/jobs/{job}/script", get(jobs::script))
+        .route("/jobs/{job}/output", get(output::output))
         .route("/history", get(jobs::history))
         .route("/plan", get(chart::plan))
         .route("/quotes", post(books::quote))

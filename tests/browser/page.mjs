@@ -1,0 +1,253 @@
+// The web page as people use it, in a browser, inside 'cosy dev --web'. Prints a line for each part that
+// holds; the first one that does not ends it with what was wrong.
+//
+//   cosy dev -N 3 --web -- node page.mjs [FOLDER FOR PICTURES]
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const require = createRequire(import.meta.url);
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const dir = process.env.COSY_DEV_DIR;
+const pictures = process.argv[2];
+const run = (name, ...args) => execFileSync(name, args, { encoding: "utf8", cwd: dir }).trim();
+const submit = (...args) => run("csub", "--output", "/dev/null", ...args).split(" ").at(-1);
+const PATIENCE = 30000;
+
+const browser = await chromium.launch({
+  executablePath: process.env.COSY_BROWSER || "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"],
+});
+const faults = [];
+
+async function open(colorScheme) {
+  const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, colorScheme, locale: "en-GB" });
+  context.setDefaultTimeout(PATIENCE);
+  const page = await context.newPage();
+  page.on("pageerror", (e) => faults.push(`error in the page: ${e.message}`));
+  page.on("console", (m) => {
+    // A status that is no success is written there by the browser itself.
+    if (m.type() === "error" && !m.text().startsWith("Failed to load resource")) faults.push(`console: ${m.text()}`);
+  });
+  await page.goto(run("cosy", "web"));
+  await page.getByRole("heading", { name: "Now" }).waitFor();
+  return page;
+}
+
+let at = "";
+async function part(name, work) {
+  at = name;
+  await work();
+  assert.deepEqual(faults, [], name);
+  console.log(`ok ${name}`);
+}
+
+async function shot(page, name) {
+  if (!pictures) return;
+  mkdirSync(pictures, { recursive: true });
+  await page.screenshot({ path: `${pictures}/${name}.png` });
+}
+
+const place = async (page, name, heading = name) => {
+  await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
+  await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
+};
+
+async function lookFor(page, where) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const grave = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+  assert.deepEqual(grave.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" ")}`), [], `${where} keeps people out`);
+}
+
+async function main() {
+  const EVIL = "<img src=x onerror=window.hacked=1>\u202e\"'&";
+  const talks = run("csub", "-t", "5", "-J", "talks", "--output", "talks.out", "--", "sh", "-c",
+      "echo first; printf '\\033[31m<i>red</i>\\033[0m\\n'; until [ -e go ]; do sleep 0.1; done; echo last").split(" ").at(-1);
+  const evil = submit("-t", "30", "-N", "1", "-J", EVIL, "--", "sleep", "600");
+  submit("-t", "45", "-N", "2", "-J", "relax", "--", "sleep", "600");
+  for (let n = 1; n <= 6; n++) submit("-t", String(n * 25), "-N", String((n % 3) + 1), "-J", `sweep-${n}`, "--", "sleep", "60");
+  const held = submit("-t", "10", "--hold", "-J", "later", "--", "true");
+  run("cresv", "book", "-N", "2", "-t", "2h", "--at", "now+20h", "--name", "class");
+  const page = await open("light");
+
+  await part("log in, and see how things stand", async () => {
+    await page.locator(".figure", { hasText: "Cores in use" }).waitFor();
+    await page.locator(".figure", { hasText: "Running" }).locator("b", { hasText: /^[1-9]/ }).waitFor();
+    await page.getByRole("button", { name: "Week" }).click();
+    await page.getByRole("cell", { name: /^main/ }).waitFor();
+    await shot(page, "now-light");
+  });
+
+  await part("names are text, whatever is in them", async () => {
+    await place(page, "Jobs");
+    await page.getByRole("cell", { name: EVIL, exact: true }).waitFor();
+    await shot(page, "jobs-light");
+    await page.getByRole("link", { name: evil, exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: new RegExp(`Job ${evil}`) }).waitFor();
+    await place(page, "Plan");
+    await page.locator("svg a.x, svg rect.bar").first().waitFor();
+    await page.getByRole("button", { name: "As a table" }).click();
+    await page.getByRole("cell", { name: EVIL, exact: true }).waitFor();
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.equal(await page.locator("main img").count(), 0);
+  });
+
+  await part("the plan is zoomed, moved, and leads to a job", async () => {
+    await page.getByRole("button", { name: "As a table" }).click();
+    await page.getByRole("button", { name: "6 h", exact: true }).click();
+    await page.waitForURL(/span=21600000/);
+    await page.getByRole("button", { name: "Less time" }).click();
+    await page.waitForURL(/span=10800000/);
+    await page.getByRole("group", { name: /^Plan/ }).focus();
+    await page.keyboard.press("ArrowRight");
+    await page.waitForURL(/from=\d+/);
+    await page.keyboard.press("Home");
+    await page.getByRole("button", { name: "6 h", exact: true }).click();
+    const bar = page.getByRole("link", { name: /Job \d+ "relax"/ });
+    await bar.locator("rect").first().hover();
+    await page.locator(".tip", { hasText: "relax" }).waitFor();
+    await shot(page, "plan-light");
+    await bar.locator("rect").first().click();
+    await page.getByRole("heading", { name: /relax/ }).waitFor();
+  });
+
+  await part("a job is let go, held, cancelled", async () => {
+    await page.goto(`${new URL(page.url()).origin}/jobs/${held}`);
+    await page.getByText("Held: it does not start before").waitFor();
+    await page.getByRole("button", { name: "Release" }).click();
+    await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByRole("button", { name: "Release" }).waitFor();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.getByRole("button", { name: "Cancel the job" }).click();
+    await page.locator(".badge", { hasText: "cancelled" }).waitFor();
+    assert.match(run("chist", "--format", "state", "--no-header", held), /cancelled/);
+  });
+
+  await part("output is followed while it comes", async () => {
+    await page.goto(`${new URL(page.url()).origin}/jobs/${talks}`);
+    const text = page.getByLabel("Output", { exact: true });
+    await text.filter({ hasText: "first\n<i>red</i>" }).waitFor();
+    run("touch", "go");
+    await text.filter({ hasText: "last" }).waitFor();
+    await page.getByText("to its end").waitFor();
+  });
+
+  await part("time is quoted, held, confirmed and given back", async () => {
+    await place(page, "Book time");
+    const cell = (day, hour) => page.locator(`.cell[data-day="${day}"][data-hour="${hour}"]`);
+    await cell(2, 9).filter({ hasText: /\d/ }).waitFor();
+    await shot(page, "book-light");
+    const from = await cell(2, 9).boundingBox(), to = await cell(2, 11).boundingBox();
+    await page.mouse.move(from.x + 10, from.y + 5);
+    await page.mouse.down();
+    await page.mouse.move(to.x + 12, to.y + 8, { steps: 6 });
+    await page.mouse.up();
+    await page.getByText("It delays nobody.").waitFor();
+    assert.equal(await page.getByRole("textbox", { name: "How long" }).inputValue(), "3h");
+    await shot(page, "quote-light");
+    await page.getByRole("button", { name: "Hold it" }).click();
+    await page.getByText("Nobody else gets it for").waitFor();
+    await page.locator(".countdown", { hasText: /\d/ }).waitFor();
+    assert.match(run("cresv", "list"), /held/);
+    await page.getByRole("button", { name: "Confirm", exact: true }).click();
+    await page.getByRole("status").filter({ hasText: "Confirmed" }).waitFor();
+    await page.getByRole("row", { name: /confirmed.*3 h/ }).waitFor();
+    await page.getByRole("row", { name: /confirmed.*3 h/ }).getByRole("button", { name: "Give back" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Give it back" }).click();
+    await page.getByRole("row", { name: /cancelled.*3 h/ }).waitFor();
+    // The same without a mouse.
+    await cell(3, 10).focus();
+    await page.keyboard.press("Shift+ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByText("It delays nobody.").waitFor();
+    assert.equal(await page.getByRole("textbox", { name: "How long" }).inputValue(), "2h");
+    // What makes no sense is told.
+    await page.getByRole("textbox", { name: "How long" }).fill("soon");
+    await page.getByRole("button", { name: "See the prices" }).click();
+    await page.getByRole("alert").filter({ hasText: "is no length" }).waitFor();
+  });
+
+  await part("nodes are drained and taken into service again", async () => {
+    await place(page, "Nodes");
+    await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Drain" }).click();
+    await page.getByLabel("Why").fill("a <b>fan</b>");
+    await page.getByRole("dialog").getByRole("button", { name: "Drain" }).click();
+    await page.getByRole("row", { name: /^n3.*drain/ }).getByText("a <b>fan</b>").waitFor();
+    await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Drain" }).waitFor();
+    await place(page, "Administration");
+    await page.getByRole("cell", { name: "drained", exact: true }).first().waitFor();
+    await shot(page, "admin-light");
+  });
+
+  await part("nobody is kept out, in light and in dark", async () => {
+    const dark = await open("dark");
+    for (const [name, heading, ready] of [
+      ["Now", "Now", ".figure"], ["Plan", "Plan", "svg .bar"], ["Jobs", "Jobs", "tbody tr"], ["Book time", "Book time", ".cell"],
+      ["Workflows", "Workflows", ".empty"], ["Nodes", "Nodes", "tbody tr"], ["Administration", "Administration", "tbody tr"],
+    ]) {
+      for (const [one, colours] of [[page, "light"], [dark, "dark"]]) {
+        await place(one, name, heading);
+        await one.locator(ready).first().waitFor();
+        await lookFor(one, `${name}, ${colours}`);
+      }
+      await shot(dark, `${name.toLowerCase().replace(/ .*/, "")}-dark`);
+    }
+    await page.goto(`${new URL(page.url()).origin}/jobs/${evil}`);
+    await page.getByText("Asked for", { exact: true }).waitFor();
+    await lookFor(page, "a job");
+    await shot(page, "job-light");
+    await dark.context().close();
+  });
+
+  await part("the controller goes and comes back", async () => {
+    await place(page, "Now");
+    await page.locator(".figure").first().waitFor();
+    const pid = run("pgrep", "-f", `cosyd --config ${dir}/cosy.toml`).split("\n")[0];
+    process.kill(Number(pid), "SIGKILL");
+    await page.locator("#away", { hasText: "nothing is lost" }).waitFor();
+    await shot(page, "away-light");
+    const again = spawn(`${dir}/bin/cosyd`, ["--config", `${dir}/cosy.toml`], { stdio: "ignore" });
+    await page.locator("#away").waitFor({ state: "hidden" });
+    await place(page, "Jobs");
+    await page.getByRole("cell", { name: EVIL, exact: true }).waitFor();
+    again.unref();
+  });
+
+  await part("who may no longer is out, and comes in with a token", async () => {
+    run("cosy", "token", "--revoke");
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
+    await lookFor(page, "the login");
+    await shot(page, "login-light");
+    await page.getByLabel("Token").fill("nonsense");
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("alert").filter({ hasText: "the token is no good" }).waitFor();
+    // Of the second of the revocation none is good.
+    const second = Math.floor(Date.now() / 1000);
+    while (Math.floor(Date.now() / 1000) === second) await new Promise((done) => setTimeout(done, 20));
+    await page.getByLabel("Token").fill(run("cosy", "token"));
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("heading", { name: "Jobs" }).waitFor();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
+  });
+
+  const asked = await (await fetch(`${new URL(page.url()).origin}/api/v1/me`)).json();
+  assert.equal(asked.error.code, "unauthenticated");
+}
+
+let code = 0;
+try {
+  await main();
+  console.log("all parts hold");
+} catch (e) {
+  console.log(`not ok ${at}\n${e.stack || e}`);
+  for (const fault of faults) console.log(fault);
+  code = 1;
+}
+await browser.close();
+process.exit(code);

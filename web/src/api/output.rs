@@ -1,0 +1,159 @@
+//! What a job writes, where this program may read it.
+//!
+//! A page of a site runs as a user of its own and may read nobody's files. One that somebody runs as
+//! himself (`cosy dev --web`) reads that user's files, with that user's rights and for that user only.
+
+use super::values::job_ref;
+use crate::params::Params;
+use crate::problem::{Answer, Problem, Result};
+use crate::site::SiteState;
+use crate::who::Who;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use cosy_model::api::{JobField, Reply, Request, Table};
+use serde::Deserialize;
+use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+/// Bytes of one answer.
+const PIECE: u64 = 64 << 10;
+
+/// Which part of which file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputAsk {
+    /// `out` or `err`.
+    #[serde(default)]
+    stream: Stream,
+    /// From which byte on; without, the last ones.
+    from: Option<u64>,
+}
+
+#[derive(Deserialize, Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+enum Stream {
+    #[default]
+    Out,
+    Err,
+}
+
+/// A part of what a job has written.
+pub async fn output(
+    State(site): SiteState,
+    who: Who,
+    Path(name): Path<String>,
+    Params(ask): Params<OutputAsk>,
+) -> Result {
+    let job = job_ref(&name)?;
+    if who.uid.0 != nix::unistd::geteuid().as_raw() {
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            "not_readable",
+            format!(
+                "this page may read no files of users: 'cosy tail {job}' follows what the job writes"
+            ),
+        ));
+    }
+    let Reply::Explained { table, .. } =
+        site.cluster.ask(who.uid, Request::Explain { job }).await?
+    else {
+        return Err(Problem::unexpected());
+    };
+    if table.rows != 1 || !table.is_sound() {
+        return Err(Problem::invalid("name one task: 12_3"));
+    }
+    if table.number(0, JobField::Uid) != Some(i64::from(who.uid.0)) {
+        return Err(Problem::forbidden(format!("job {job} belongs to somebody else")));
+    }
+    let Some(path) = path(&table, ask.stream) else {
+        return Err(Problem::not_found(format!("job {job} writes no file")));
+    };
+    let read = tokio::task::spawn_blocking(move || read(&path, ask.from)).await;
+    match read {
+        Ok(Ok(piece)) => Ok(Answer(json!({
+            "text": String::from_utf8_lossy(&piece.bytes), "from": piece.from,
+            "to": piece.from + piece.bytes.len() as u64, "size": piece.size,
+        }))),
+        Ok(Err(e)) if e.kind() == io::ErrorKind::NotFound => {
+            Err(Problem::not_found("the file is not there yet, or not on this host"))
+        }
+        Ok(Err(e)) => Err(Problem::not_found(format!("the file cannot be read: {e}"))),
+        Err(_) => Err(Problem::unexpected()),
+    }
+}
+
+/// Where it writes.
+fn path(table: &Table, stream: Stream) -> Option<PathBuf> {
+    let text = |field| table.text(0, field);
+    let file = match stream {
+        Stream::Err if !text(JobField::Stderr).is_empty() => text(JobField::Stderr),
+        Stream::Err | Stream::Out => text(JobField::Stdout),
+    };
+    let folder = PathBuf::from(text(JobField::Workdir));
+    (!file.is_empty() && folder.is_absolute()).then(|| folder.join(file))
+}
+
+struct Piece {
+    from: u64,
+    size: u64,
+    bytes: Vec<u8>,
+}
+
+/// Reads a part of a regular file; one that has become shorter is read from its beginning.
+fn read(path: &std::path::Path, from: Option<u64>) -> io::Result<Piece> {
+    // Opening something else than a file may take for ever.
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_NONBLOCK)
+        .open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let size = facts.len();
+    let from = match from {
+        None => size.saturating_sub(PIECE),
+        Some(from) if from > size => 0,
+        Some(from) => from,
+    };
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(PIECE).read_to_end(&mut bytes)?;
+    // Not through the middle of a character, as long as there is something before it.
+    let whole = match std::str::from_utf8(&bytes) {
+        Err(e) if e.error_len().is_none() && e.valid_up_to() > 0 => e.valid_up_to(),
+        Ok(_) | Err(_) => bytes.len(),
+    };
+    bytes.truncate(whole);
+    Ok(Piece { from, size, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        std::fs::write(&path, "aü").unwrap();
+        let all = read(&path, Some(0)).unwrap();
+        assert_eq!((all.from, all.size, all.bytes.as_slice()), (0, 3, "aü".as_bytes()));
+        assert!(read(&path, Some(3)).unwrap().bytes.is_empty());
+        // It began anew, and is shorter now.
+        assert_eq!(read(&path, Some(99)).unwrap().from, 0);
+        // Half of a character waits for the rest.
+        std::fs::write(&path, [b'a', 0xc3]).unwrap();
+        assert_eq!(read(&path, Some(0)).unwrap().bytes, b"a");
+        std::fs::write(&path, vec![b'x'; 200_000]).unwrap();
+        let last = read(&path, None).unwrap();
+        assert_eq!((last.from, last.bytes.len() as u64), (200_000 - PIECE, PIECE));
+        assert!(read(folder.path(), None).is_err());
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(read(&pipe, None).is_err());
+    }
+}
