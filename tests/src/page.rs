@@ -262,9 +262,29 @@ pub fn understand(bytes: &[u8]) -> Answer {
         Some((name, value)) => format!("{}: {value}\n", name.to_ascii_lowercase()),
         None => format!("{line}\n"),
     });
+    let head: String = head.collect();
+    let body = match head.contains("transfer-encoding: chunked") {
+        true => joined(body),
+        false => body.to_owned(),
+    };
     Answer {
         status: status.expect("a status"),
-        head: head.collect(),
-        body: body.to_owned(),
+        head,
+        body,
     }
+}
+
+/// A body that came in pieces, as far as it came.
+fn joined(body: &str) -> String {
+    let mut whole = String::new();
+    let mut rest = body;
+    while let Some((size, more)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        let Some((piece, behind)) = more.split_at_checked(size).filter(|_| size > 0) else {
+            break;
+        };
+        whole.push_str(piece);
+        rest = behind.trim_start_matches("\r\n");
+    }
+    whole
 }

@@ -3,139 +3,35 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{JobId, JobState};
-use cosy_tests::daemon::{Daemon, keep_private};
-use cosy_tests::programs;
+use cosy_tests::page::{DAEMON, GAMES, Page};
 use cosy_tests::python::{Packages, with_or_skip};
 use cosy_tests::run::run;
 use cosy_tests::{Cluster, Options};
-use nix::unistd::pipe;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const VERSIONS: [&str; 3] = ["v0.0.42", "v0.0.43", "v0.0.44"];
 
-/// The program beside a cluster.
-struct Web {
-    _daemon: Daemon,
-    _lifeline: [OwnedFd; 2],
-    socket: PathBuf,
-    address: String,
+/// Asks with a body; gives status and document.
+#[track_caller]
+fn send(page: &Page, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let answer = page.ask_locally(method, path, &body);
+    (answer.status, answer.json())
 }
 
-impl Web {
-    fn start(c: &Cluster, more: &str) -> Self {
-        let state = c.dir().join("web");
-        let socket = c.dir().join("web.sock");
-        let config = c.dir().join("web.toml");
-        let text = format!(
-            "listen = '127.0.0.1:0'\nsocket = '{}'\nstate_dir = '{}'\ncontroller = ['{}']\n{more}",
-            socket.display(),
-            state.display(),
-            c.socket().display()
-        );
-        fs::write(&config, text).unwrap();
-        let program = programs::folder().join("cosy-web");
-        let mut daemon = Daemon::new(&program, &config, &c.dir().join("log/cosy-web"));
-        let (lifeline, end) = pipe().unwrap();
-        keep_private(&lifeline);
-        keep_private(&end);
-        daemon.start(lifeline.as_fd());
-        daemon.await_ready();
-        let address = fs::read_to_string(state.join("listen.addr")).unwrap();
-        Self {
-            _daemon: daemon,
-            _lifeline: [lifeline, end],
-            socket,
-            address: address.trim().to_owned(),
-        }
-    }
-
-    /// Sends a request over the socket, at which the kernel says who asks.
-    fn local(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let stream = UnixStream::connect(&self.socket).unwrap();
-        talk(stream, method, path, &[], body)
-    }
-
-    /// The same over TCP with headers.
-    fn remote(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
-        let stream = TcpStream::connect(&self.address).unwrap();
-        talk(stream, method, path, headers, "")
-    }
-
-    fn json(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        let (status, text) = self.local(method, path, &body);
-        let value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}: {text}"));
-        (status, value)
-    }
-
-    fn get(&self, path: &str) -> Value {
-        let (status, value) = self.json("GET", path, &Value::Null);
-        assert_eq!(status, 200, "{path}: {value}");
-        assert_eq!(value["errors"], json!([]), "{path}");
-        value
-    }
-}
-
-fn talk(
-    mut stream: impl Read + Write,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> (u16, String) {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
-    for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    if !body.is_empty() {
-        let length = body.len();
-        head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {length}\r\n"));
-    }
-    stream
-        .write_all(format!("{head}\r\n{body}").as_bytes())
-        .unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8(answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    let chunked = head
-        .to_ascii_lowercase()
-        .contains("transfer-encoding: chunked");
-    (
-        status,
-        if chunked {
-            whole(body)
-        } else {
-            body.to_owned()
-        },
-    )
-}
-
-/// A body that came in pieces.
-fn whole(body: &str) -> String {
-    let mut text = String::new();
-    let mut rest = body;
-    while let Some((size, more)) = rest.split_once("\r\n") {
-        let size = usize::from_str_radix(size.trim(), 16).unwrap();
-        if size == 0 {
-            break;
-        }
-        text.push_str(&more[..size]);
-        rest = &more[size + 2..];
-    }
-    text
+/// Looks; nothing may be wrong.
+#[track_caller]
+fn get(page: &Page, path: &str) -> Value {
+    let value = page.ask_locally("GET", path, "").expect(200);
+    assert_eq!(value["errors"], json!([]), "{path}");
+    value
 }
 
 fn job(c: &Cluster, script: &str) -> Value {
@@ -152,29 +48,29 @@ fn job(c: &Cluster, script: &str) -> Value {
 #[test]
 fn a_job_goes_through_the_interface() {
     let c = Cluster::start(2, Options::default());
-    let web = Web::start(&c, "");
+    let page = Page::start(&c, 0, "");
     let path = |version: &str, rest: &str| format!("/slurm/{version}/{rest}");
-    let ping = web.get(&path("v0.0.44", "ping/"));
+    let ping = get(&page, &path("v0.0.44", "ping/"));
     assert_eq!(ping["pings"][0]["responding"], true);
     assert_eq!(ping["meta"]["slurm"]["version"]["major"], "25");
     for version in VERSIONS {
         let body = job(&c, "#!/bin/sh\necho $GREETING $SLURM_JOB_NAME $1\n");
-        let (status, value) = web.json("POST", &path(version, "job/submit"), &body);
+        let (status, value) = send(&page, "POST", &path(version, "job/submit"), &body);
         assert_eq!(status, 200, "{value}");
         let id = value["job_id"].as_u64().unwrap();
         c.until_state(JobId(id), JobState::Completed);
-        let job = &web.get(&path(version, &format!("job/{id}")))["jobs"][0];
+        let job = &get(&page, &path(version, &format!("job/{id}")))["jobs"][0];
         assert_eq!(job["job_state"], json!(["COMPLETED"]));
         assert_eq!(job["exit_code"]["status"], json!(["SUCCESS"]));
         let told = fs::read_to_string(c.work().join(format!("out-{id}"))).unwrap();
         assert_eq!(told.trim(), "hello from afar");
-        let kept = web.get(&format!("/slurmdb/{version}/job/{id}"));
+        let kept = get(&page, &format!("/slurmdb/{version}/job/{id}"));
         assert_eq!(kept["jobs"][0]["state"]["current"], json!(["COMPLETED"]));
         assert_eq!(kept["jobs"][0]["steps"][0]["step"]["id"], format!("{id}.batch"));
         assert_eq!(kept["jobs"][0]["name"], "from afar");
     }
     let shown = run(&mut c.command(&["squeue", "-h", "-t", "all", "-o", "%i %T %P %D %C"]));
-    let jobs = web.get("/slurm/v0.0.44/jobs/");
+    let jobs = get(&page, "/slurm/v0.0.44/jobs/");
     let own: Vec<String> = jobs["jobs"]
         .as_array()
         .unwrap()
@@ -199,79 +95,100 @@ fn a_job_goes_through_the_interface() {
 #[test]
 fn jobs_are_held_changed_and_cancelled() {
     let c = Cluster::start(1, Options::default());
-    let web = Web::start(&c, "");
+    let page = Page::start(&c, 0, "");
     let mut body = job(&c, "#!/bin/sh\nsleep 600\n");
     body["job"]["hold"] = true.into();
-    let (status, value) = web.json("POST", "/slurm/v0.0.43/job/submit", &body);
+    let (status, value) = send(&page, "POST", "/slurm/v0.0.43/job/submit", &body);
     assert_eq!(status, 200, "{value}");
     let id = value["job_id"].as_u64().unwrap();
     let path = format!("/slurm/v0.0.43/job/{id}");
-    let job = web.get(&path)["jobs"][0].clone();
+    let job = get(&page, &path)["jobs"][0].clone();
     assert_eq!((&job["hold"], &job["state_reason"]), (&true.into(), &"JobHeldUser".into()));
     let change =
         json!({"hold": false, "comment": "let it go", "time_limit": {"set": true, "number": 5}});
-    let (status, value) = web.json("POST", &path, &change);
+    let (status, value) = send(&page, "POST", &path, &change);
     assert_eq!((status, &value["results"][0]["error_code"]), (200, &0.into()), "{value}");
     c.until_state(JobId(id), JobState::Running);
-    let job = web.get(&path)["jobs"][0].clone();
+    let job = get(&page, &path)["jobs"][0].clone();
     assert_eq!((&job["comment"], &job["time_limit"]["number"]), (&"let it go".into(), &5.into()));
     assert_eq!(job["job_resources"]["nodes"]["allocation"][0]["name"], "n1");
-    let nodes = web.get("/slurm/v0.0.42/nodes");
+    let nodes = get(&page, "/slurm/v0.0.42/nodes");
     assert_eq!(nodes["nodes"][0]["alloc_cpus"], 1);
-    let (status, value) = web.json("DELETE", &path, &Value::Null);
+    let (status, value) = send(&page, "DELETE", &path, &Value::Null);
     assert_eq!(status, 200, "{value}");
     c.until_state(JobId(id), JobState::Cancelled);
-    let (status, value) = web.json("DELETE", "/slurm/v0.0.43/job/999999", &Value::Null);
+    let (status, value) = send(&page, "DELETE", "/slurm/v0.0.43/job/999999", &Value::Null);
     assert_eq!((status, &value["errors"][0]["error_number"]), (404, &2017.into()), "{value}");
-    let (status, value) = web.json("GET", "/slurm/v0.0.43/job/999999", &Value::Null);
+    let (status, value) = send(&page, "GET", "/slurm/v0.0.43/job/999999", &Value::Null);
     assert_eq!((status, &value["errors"][0]["error"]), (404, &"Invalid job id specified".into()));
 }
 
 #[test]
 fn who_asks_has_to_be_known() {
     let c = Cluster::start(1, Options::default());
-    let web = Web::start(&c, "");
+    let page = Page::start(&c, 0, "");
     let path = "/slurm/v0.0.44/jobs";
-    let (status, text) = web.remote("GET", path, &[]);
-    let value: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((status, &value["errors"][0]["error"]), (401, &"Authentication failure".into()));
-    let (status, made) = web.local("POST", "/api/v1/tokens", "{}");
-    assert!((200..300).contains(&status), "{made}");
-    let made: Value = serde_json::from_str(&made).unwrap();
-    let token = made["token"].as_str().unwrap();
-    let bearer = format!("Bearer {token}");
-    let check = |headers: &[(&str, &str)], want: u16| {
-        let (status, text) = web.remote("GET", path, headers);
-        assert_eq!(status, want, "{headers:?}: {text}");
-        let _: Value = serde_json::from_str(&text).unwrap();
+    let value = page.ask("GET", path, &[], "").expect(401);
+    assert_eq!(value["errors"][0]["error"], "Authentication failure");
+    let bearer = page.bearer(&c, 0);
+    let token = bearer.rsplit(' ').next().unwrap();
+    let slurm = format!("X-SLURM-USER-TOKEN: {token}");
+    let check = |headers: &[&str], want: u16| {
+        page.ask("GET", path, headers, "").expect(want);
     };
-    check(&[("Authorization", &bearer)], 200);
-    check(&[("X-SLURM-USER-TOKEN", token)], 200);
-    check(&[("X-SLURM-USER-TOKEN", token), ("X-SLURM-USER-NAME", "root")], 200);
-    check(
-        &[
-            ("X-SLURM-USER-TOKEN", token),
-            ("X-SLURM-USER-NAME", "nobody"),
-        ],
-        401,
-    );
-    check(&[("Authorization", "Bearer x.y.z")], 401);
-    let (status, _) = web.remote("GET", "/slurm/v0.0.41/jobs", &[("Authorization", &bearer)]);
-    assert_eq!(status, 404);
-    let (status, _) = web.remote("PUT", path, &[("Authorization", &bearer)]);
-    assert_eq!(status, 405);
-    let (status, _) = web.remote("GET", "/metrics", &[]);
-    assert_eq!(status, 401);
-    let (status, text) = web.remote("GET", "/metrics", &[("Authorization", &bearer)]);
-    assert!(status == 200 && text.contains("\nslurm_nodes 1\n"), "{text}");
+    check(&[&bearer], 200);
+    check(&[&slurm], 200);
+    check(&[&slurm, "X-SLURM-USER-NAME: root"], 200);
+    check(&[&slurm, "X-SLURM-USER-NAME: nobody"], 401);
+    check(&["Authorization: Bearer x.y.z"], 401);
+    page.ask("GET", "/slurm/v0.0.41/jobs", &[&bearer], "")
+        .expect(404);
+    page.ask("PUT", path, &[&bearer], "").expect(405);
+    assert_eq!(page.ask("GET", "/metrics", &[], "").status, 401);
+    let told = page.ask("GET", "/metrics", &[&bearer], "");
+    assert!(told.status == 200 && told.body.contains("\nslurm_nodes 1\n"), "{told:?}");
+    let described = page.ask("GET", "/openapi/v3", &[], "").expect(200);
+    assert!(described["paths"].as_object().unwrap().len() > 50);
+}
+
+#[test]
+fn everybody_acts_for_oneself() {
+    let c = Cluster::start(1, Options::default());
+    let page = Page::start(&c, 0, "");
+    let (own, other) = (page.bearer(&c, DAEMON), page.bearer(&c, GAMES));
+    let json = "Content-Type: application/json";
+    let mut body = job(&c, "#!/bin/sh\nsleep 600\n");
+    // It need not run: nodes start nothing for users of the system.
+    body["job"]["hold"] = true.into();
+    body["job"]["user_id"] = "games".into();
+    let path = "/slurm/v0.0.44/job/submit";
+    let refused = page
+        .ask("POST", path, &[&own, json], &body.to_string())
+        .expect(500);
+    assert_eq!(refused["errors"][0]["error_number"], 2002, "nobody submits for others");
+    body["job"]["user_id"] = "daemon".into();
+    let made = page
+        .ask("POST", path, &[&own, json], &body.to_string())
+        .expect(200);
+    let id = made["job_id"].as_u64().unwrap();
+    let path = format!("/slurm/v0.0.44/job/{id}");
+    let told = get(&page, &path);
+    assert_eq!(told["jobs"][0]["user_name"], "daemon");
+    let denied = page.ask("DELETE", &path, &[&other], "");
+    assert!(denied.status >= 400, "{denied:?}");
+    let change = json!({"comment": "mine"}).to_string();
+    let denied = page.ask("POST", &path, &[&other, json], &change);
+    assert!(denied.status >= 400, "{denied:?}");
+    assert_eq!(get(&page, &path)["jobs"][0]["comment"], "");
+    page.ask("DELETE", &path, &[&own], "").expect(200);
+    c.until_state(JobId(id), JobState::Cancelled);
 }
 
 #[test]
 fn metrics_and_what_only_shows() {
     let c = Cluster::start(2, Options::default());
-    let web = Web::start(&c, "metrics = 'everybody'\nread_only = true\n");
-    let (status, text) = web.remote("GET", "/metrics", &[]);
-    assert_eq!(status, 200);
+    let page = Page::start(&c, 0, "metrics = 'everybody'\nread_only = true\n");
+    let text = page.ask("GET", "/metrics", &[], "").body;
     for line in [
         "slurm_nodes 2",
         "slurm_cpus_alloc 0",
@@ -281,17 +198,17 @@ fn metrics_and_what_only_shows() {
         assert!(text.lines().any(|own| own == line), "{line}\n{text}");
     }
     assert!(!text.contains("slurm_node_cpus{"));
-    let (_, text) = web.remote("GET", "/metrics/nodes", &[]);
+    let text = page.ask("GET", "/metrics/nodes", &[], "").body;
     assert!(text.contains("slurm_node_cpus{node=\"n1\"}"));
-    assert_eq!(web.remote("GET", "/metrics/nothing", &[]).0, 404);
-    let (status, value) = web.json("POST", "/slurm/v0.0.44/job/submit", &job(&c, "#!/bin/sh\n"));
+    assert_eq!(page.ask("GET", "/metrics/nothing", &[], "").status, 404);
+    let (status, value) = send(&page, "POST", "/slurm/v0.0.44/job/submit", &job(&c, "#!/bin/sh\n"));
     assert_eq!((status, &value["errors"][0]["error_number"]), (403, &2002.into()));
 }
 
 #[test]
 fn everything_is_answered() {
     let c = Cluster::start(1, Options::default());
-    let web = Web::start(&c, "");
+    let page = Page::start(&c, 0, "");
     for version in VERSIONS {
         for path in [
             "ping",
@@ -306,7 +223,7 @@ fn everything_is_answered() {
             "licenses",
             "shares",
         ] {
-            web.get(&format!("/slurm/{version}/{path}"));
+            get(&page, &format!("/slurm/{version}/{path}"));
         }
         for path in [
             "jobs",
@@ -323,41 +240,40 @@ fn everything_is_answered() {
             "diag",
             "ping",
         ] {
-            web.get(&format!("/slurmdb/{version}/{path}"));
+            get(&page, &format!("/slurmdb/{version}/{path}"));
         }
     }
 }
 
-/// The client that the OpenAPI generator makes for Python, whose models take nothing but what the
-/// published description of Slurm allows.
+/// Clients for Python: the one that the OpenAPI generator makes, whose models take nothing but what the
+/// published description of Slurm allows, and one that was written by hand.
 #[test]
-fn the_generated_client_for_python() {
+fn clients_for_python() {
     let packages = Packages {
-        name: "slurmrestapi",
-        wanted: &["slurmrestapi==25.11.4.0"],
-        modules: "slurmrestapi",
+        name: "rest",
+        wanted: &["slurmrestapi==25.11.4.0", "slurm-requests==2.3.1"],
+        modules: "slurmrestapi, slurm_requests",
     };
     let Some(python) = with_or_skip(packages) else {
         return;
     };
     let c = Cluster::start(2, Options::default());
-    let web = Web::start(&c, "");
+    let page = Page::start(&c, 0, "");
     let body = job(&c, "#!/bin/sh\ntrue\n");
-    let (_, value) = web.json("POST", "/slurm/v0.0.44/job/submit", &body);
+    let (_, value) = send(&page, "POST", "/slurm/v0.0.44/job/submit", &body);
     let id = value["job_id"].as_u64().unwrap();
     c.until_state(JobId(id), JobState::Completed);
-    let (_, made) = web.local("POST", "/api/v1/tokens", "{}");
-    let made: Value = serde_json::from_str(&made).unwrap();
+    let bearer = page.bearer(&c, 0);
+    let token = bearer.rsplit(' ').next().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/rest_client.py");
     let mut command = Command::new(python);
     command
         .arg(script)
         .args([
-            &format!("http://{}", web.address),
-            made["token"].as_str().unwrap(),
+            &format!("http://{}", page.address()),
+            token,
             &id.to_string(),
         ])
         .arg(c.work());
-    let output = run(&mut command);
-    assert_eq!(output.code, 0, "{}\n{}", output.out, output.err);
+    run(&mut command).expect(0);
 }

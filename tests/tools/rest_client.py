@@ -1,11 +1,14 @@
 """Slurm's REST interface through the client that the OpenAPI generator makes of Slurm's own description:
-its models refuse words and types that the description does not have.
+its models refuse words and types that the description does not have. Then through slurm-requests, which is
+written by hand.
 
 usage: rest_client.py ADDRESS TOKEN ENDED_JOB WORKDIR
 """
 
+import asyncio
 import sys
 
+import slurm_requests
 import slurmrestapi as api
 
 address, token, ended, workdir = sys.argv[1:]
@@ -83,4 +86,37 @@ with api.ApiClient(configuration) as client:
         check("it is cancelled", over.status[0].error.code == 0)
         several = look("slurm", "delete_jobs", model("KillJobsMsg")(jobs=[str(made.job_id)]))
         check("its end is told", [one.error.code for one in several.status] == [2084])
+
+
+async def by_hand():
+    slurm_requests.init_defaults(
+        url=address, api_version="v0.0.42", user_name="root", user_token=token
+    )
+    await slurm_requests.ping()
+    await slurm_requests.diagnose()
+    job, answer = await slurm_requests.job_submit(
+        name="by-hand",
+        partition="main",
+        working_directory=workdir,
+        script="#!/bin/sh\nsleep 600\n",
+        environment=["PATH=/usr/bin:/bin"],
+        time_limit=5,
+    )
+    check("a job", job)
+    states, reason = await slurm_requests.job_current_state_and_reason(job)
+    known = slurm_requests.SLURMJobState
+    check("its state", states <= {known.PENDING, known.RUNNING})
+    check("its name", "by-hand" in await slurm_requests.jobs_list_names(name_regex="^by"))
+    await slurm_requests.job_cancel(job)
+    for _ in range(600):
+        states, reason = await slurm_requests.job_current_state_and_reason(job)
+        if states == {known.CANCELLED}:
+            break
+        await asyncio.sleep(0.1)
+    check("it is cancelled", states == {known.CANCELLED})
+    cancelled = await slurm_requests.jobs_list_names(state={known.CANCELLED})
+    check("it is found by its state", "by-hand" in cancelled)
+
+
+asyncio.run(by_hand())
 print("fine")
