@@ -223,7 +223,7 @@ function page(main) {
     offers = null;
     hours.again();
   };
-  const form = h("form", { class: "card", onsubmit: (e) => { e.preventDefault(); hours.again(); }, onchange: () => { offers = null; hours.again(); } },
+  const form = h("form", { class: "card", onsubmit: (e) => { e.preventDefault(); offers = null; hours.again(); }, onchange: () => { offers = null; hours.again(); } },
     h("h2", {}, "What do you need?"),
     h("div", { class: "fields" },
       field("Nodes", nodes), field("How long", time, "90m, 2h30m, 1d"), field("Cores of a task", cores), field("GPUs of a node", gpus),
