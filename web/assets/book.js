@@ -35,7 +35,9 @@ function page(main) {
   const list = h("div");
   const told = h("p", { class: "soft", role: "status" });
   const wrong = h("p", { role: "alert" });
-  let held = null, offers = null, asking = 0;
+  // What is asked for is counted, so that what is known of it is not taken for what is wanted now.
+  let held = null, offers = null, asked = 0, known = -1;
+  const anew = () => { asked++; hours.again(); };
 
   const wanted = () => {
     const secondsLong = length(time.value);
@@ -65,14 +67,13 @@ function page(main) {
     if (!single) {
       time.value = span(end - start).replaceAll(" ", "");
       // What the hours say is of another length.
-      offers = null;
-      hours.again();
+      anew();
     }
     choose(start);
   });
 
   async function ahead() {
-    const mine = ++asking;
+    const mine = asked;
     put(wrong);
     let ask;
     try {
@@ -84,14 +85,14 @@ function page(main) {
     const { from, to } = week.range();
     try {
       const quote = await post("/quotes", { ...ask, earliest: Math.max(Date.now(), from), latest_end: to + ask.length * 1000, most: 168 });
-      if (mine !== asking) return;
+      if (mine !== asked) return;
       offers = quote;
       week.tell({ offers: quote.slots });
       const fits = quote.slots.filter((slot) => slot.admitted);
       put(told, fits.length === 0 ? `No start of this week can be had: ${local(quote.slots[0]?.reason || "there is no room")}`
         : `A plain job of this size would start ${quote.plain_start_ms ? away(quote.plain_start_ms) : "at a time that cannot be told"}. The hours show what a booking from then costs, and how full the machine is planned to be.`);
     } catch (e) {
-      if (mine !== asking) return;
+      if (mine !== asked) return;
       offers = null;
       week.tell({ offers: [] });
       put(told, e.status === 0 || e.status === 503 ? "" : e.message);
@@ -120,7 +121,7 @@ function page(main) {
 
   /** Starts that would be cheaper by so much that somebody would like to know. */
   function better(slot) {
-    const cheaper = (offers?.slots || []).filter((o) => o.admitted && (!slot.admitted || o.price < slot.price * 0.8));
+    const cheaper = ((known === asked && offers?.slots) || []).filter((o) => o.admitted && (!slot.admitted || o.price < slot.price * 0.8));
     const near = cheaper.sort((a, b) => (slot.admitted ? a.price - b.price : Math.abs(a.start_ms - slot.start_ms) - Math.abs(b.start_ms - slot.start_ms)))[0];
     if (!near) return null;
     return h("p", {}, slot.admitted ? "Cheaper: " : "What can be had: ", h("button", { type: "button", onclick: () => choose(near.start_ms) }, `${clock(near.start_ms)} for ${su(near.price)}`));
@@ -220,10 +221,9 @@ function page(main) {
 
   const turn = (days) => () => {
     week.turn(days);
-    offers = null;
-    hours.again();
+    anew();
   };
-  const form = h("form", { class: "card", onsubmit: (e) => { e.preventDefault(); hours.again(); }, onchange: () => { offers = null; hours.again(); } },
+  const form = h("form", { class: "card", onsubmit: (e) => { e.preventDefault(); anew(); }, onchange: anew },
     h("h2", {}, "What do you need?"),
     h("div", { class: "fields" },
       field("Nodes", nodes), field("How long", time, "90m, 2h30m, 1d"), field("Cores of a task", cores), field("GPUs of a node", gpus),
@@ -258,7 +258,11 @@ function page(main) {
       all.push(Math.min(100, running + planned + reserved));
     }
     week.tell({ load: all });
-    if (!offers) await ahead();
+    const mine = asked;
+    if (known !== mine) {
+      await ahead();
+      known = mine;
+    }
   }, 30000);
   const lists = keep(async (signal) => {
     const { reservations } = await get("/reservations?own=true&ended=true", signal);

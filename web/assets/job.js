@@ -194,7 +194,7 @@ export function show(main, [id]) {
 function follow(place, id, ended) {
   const MOST = 100000;
   let asked = null, from = null;
-  const text = h("pre", { tabindex: "0", "aria-label": "Output" });
+  const text = h("pre", { tabindex: "0", role: "log", "aria-label": "Output" });
   const told = h("small", { class: "soft", role: "status" });
   const stop = () => asked?.stop();
   const begin = () => {

@@ -131,11 +131,16 @@ async function show() {
  * Gives what stops it; `again()` asks at once.
  */
 export function keep(ask, everyMs) {
-  let timer = null, stopped = false, asking = false;
+  let timer = null, stopped = false, asking = false, wanted = false;
   const abort = new AbortController();
   const run = async () => {
     clearTimeout(timer);
-    if (stopped || asking) return;
+    if (stopped) return;
+    if (asking) {
+      // What is asked for now may not have what is wanted.
+      wanted = true;
+      return;
+    }
     if (!document.hidden) {
       asking = true;
       try {
@@ -149,7 +154,8 @@ export function keep(ask, everyMs) {
         asking = false;
       }
     }
-    if (!stopped) timer = setTimeout(run, awaySince ? 2000 : everyMs);
+    if (!stopped) timer = setTimeout(run, wanted ? 0 : awaySince ? 2000 : everyMs);
+    wanted = false;
   };
   const seen = () => { if (!document.hidden) run(); };
   document.addEventListener("visibilitychange", seen);

@@ -94,7 +94,7 @@ pub enum NodeAsk {
         reason: String,
     },
     /// Take it into service again.
-    Resume,
+    Resume {},
 }
 
 /// Drains or resumes a node.
@@ -109,7 +109,7 @@ pub async fn steer_node(
             return Err(Problem::invalid("say why it is drained: {\"reason\": \"...\"}"));
         }
         NodeAsk::Drain { reason } => NodeAction::Drain { reason },
-        NodeAsk::Resume => NodeAction::Resume,
+        NodeAsk::Resume {} => NodeAction::Resume,
     };
     let nodes = vec![name];
     let request = Request::NodeControl { nodes, action };

@@ -6,6 +6,8 @@
 pub mod admin;
 pub mod books;
 pub mod chart;
+#[cfg(test)]
+mod described;
 pub mod flows;
 pub mod jobs;
 pub mod now;

@@ -31,6 +31,7 @@ pub async fn now(State(site): SiteState, who: Who) -> Result {
 
 /// How far back.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Back {
     /// `hour`, `day` or `week`.
     span: Option<String>,
