@@ -68,3 +68,9 @@ pub const CHART_JOBS: u32 = 2000;
 pub const CHART_COLUMNS: usize = 168;
 /// How old what everybody is told may be.
 pub const FRESH: Duration = Duration::from_secs(2);
+/// Documents of Slurm's REST interface that are written at once: each holds a thread while it is read.
+pub const DOCUMENTS: usize = 16;
+/// The same of one user; more wait for their turn.
+pub const DOCUMENTS_OF_USER: usize = 4;
+/// How long whoever reads such a document may take for a piece of it.
+pub const PIECE_TIME: Duration = Duration::from_secs(30);

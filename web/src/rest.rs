@@ -1,7 +1,9 @@
 //! Slurm's REST interface: HTTP around [`cosy_rest`]. Who asks is known as everywhere on the page; what a
 //! call means, and every word of the answer, is said there.
 
-use crate::limits::{BODY_BYTES, BODY_TIME, SMALL_BODY_BYTES};
+use crate::limits::{
+    BODY_BYTES, BODY_TIME, DOCUMENTS, DOCUMENTS_OF_USER, PIECE_TIME, SMALL_BODY_BYTES, TURN,
+};
 use crate::problem::Problem;
 use crate::site::Site;
 use crate::who::{Peer, Who};
@@ -20,8 +22,9 @@ use cosy_rest::fault::Fault;
 use cosy_rest::read::Reading;
 use cosy_rest::version::ApiVersion;
 use cosy_rest::write::{Person, Submitter, Writing};
-use std::sync::{Arc, OnceLock};
-use tokio::sync::mpsc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// Pieces of an answer that wait to be sent, at most.
 const PIECES: usize = 4;
@@ -190,21 +193,54 @@ async fn look(site: &Site, call: Call, asker: Asker, body: Body) -> Response {
         }
     }
     let status = code(reading.status());
+    let places = match places(Uid(asker.uid)).await {
+        Ok(places) => places,
+        Err(problem) => return stranger(version, None, &problem),
+    };
     let (pieces, body) = mpsc::channel::<Bytes>(PIECES);
-    // Names of groups are looked up meanwhile, and whoever reads slowly is waited for.
+    let runtime = tokio::runtime::Handle::current();
+    // Names of groups are looked up meanwhile, and whoever reads slowly is waited for, not for ever.
     tokio::task::spawn_blocking(move || {
         let mut open = true;
         let misfits = reading.write(&asker.client(), &mut |piece| {
-            open = open
-                && pieces
-                    .blocking_send(Bytes::copy_from_slice(piece.as_bytes()))
-                    .is_ok();
+            let piece = Bytes::copy_from_slice(piece.as_bytes());
+            let sent = async { tokio::time::timeout(PIECE_TIME, pieces.send(piece)).await };
+            open = open && matches!(runtime.block_on(sent), Ok(Ok(())));
         });
         for misfit in misfits {
             tracing::debug!("{} {}", misfit.field, misfit.why);
         }
+        drop(places);
     });
     (status, json_headers(), streamed(body)).into_response()
+}
+
+/// A thread that writes: one of all, and one of the user's own, so that nobody who reads slowly has all.
+async fn places(user: Uid) -> Result<[OwnedSemaphorePermit; 2], Problem> {
+    static ALL: OnceLock<Arc<Semaphore>> = OnceLock::new();
+    static OF_USERS: Mutex<BTreeMap<Uid, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
+    let own = {
+        let mut users = OF_USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if users.len() > 1000 {
+            users.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        let new = || Arc::new(Semaphore::new(DOCUMENTS_OF_USER));
+        users.entry(user).or_insert_with(new).clone()
+    };
+    let all = ALL
+        .get_or_init(|| Arc::new(Semaphore::new(DOCUMENTS)))
+        .clone();
+    let both = async {
+        let own = own.acquire_owned().await.ok()?;
+        Some([own, all.acquire_owned().await.ok()?])
+    };
+    match tokio::time::timeout(TURN, both).await {
+        Ok(Some(places)) => Ok(places),
+        Ok(None) | Err(_) => {
+            let why = "many long answers are being read: try again in a moment";
+            Err(Problem::unavailable(why))
+        }
+    }
 }
 
 fn streamed(pieces: mpsc::Receiver<Bytes>) -> Body {
