@@ -14,7 +14,7 @@ DESTDIR ?=
 CARGO_FLAGS ?=
 # Seconds for each fuzz target, and which.
 SECS ?= 60
-TARGETS ?= local link peer pmi pmix judge
+TARGETS ?= local link peer pmi pmix judge rest
 # Words for the benchmark.
 ARGS ?=
 

@@ -10,6 +10,7 @@ pub mod local;
 pub mod peer;
 pub mod pmi;
 pub mod pmix;
+pub mod rest;
 pub mod seeds;
 
 #[path = "../../crates/control/tests/world/mod.rs"]

@@ -45,6 +45,7 @@ pub fn if_asked(target: &str) {
         "pmi" => pmi(),
         "pmix" => pmix(),
         "judge" => crate::judge::seeds(),
+        "rest" => crate::rest::seeds(),
         other => panic!("{other} has no seeds"),
     };
     let directory = Path::new(&directory);
