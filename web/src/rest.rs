@@ -329,3 +329,36 @@ fn is_json(headers: &HeaderMap, body: &Bytes) -> Result<(), Fault> {
         Some(_) => Err(Fault::new(9204, "bodies have to be application/json", "Content-Type")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn nobody_has_all_places() {
+        let soon = |user| tokio::time::timeout(Duration::from_millis(50), places(Uid(user)));
+        let mut held = Vec::new();
+        for _ in 0..DOCUMENTS_OF_USER {
+            held.push(soon(1).await.expect("there is room").expect("at once"));
+        }
+        assert!(soon(1).await.is_err(), "one more waits");
+        let other = soon(2).await.expect("there is room for others");
+        assert!(other.is_ok());
+        held.pop();
+        assert!(soon(1).await.is_ok(), "what is given back is free");
+    }
+
+    #[test]
+    fn bodies_are_json() {
+        let check = |kind: Option<&'static str>, body: &'static str, want: bool| {
+            let kind = kind.map(|kind| (header::CONTENT_TYPE, HeaderValue::from_static(kind)));
+            let headers = HeaderMap::from_iter(kind);
+            assert_eq!(is_json(&headers, &Bytes::from_static(body.as_bytes())).is_ok(), want);
+        };
+        check(None, "{}", true);
+        check(Some("application/json; charset=utf-8"), "{}", true);
+        check(Some("application/x-yaml"), "a: 1", false);
+        check(Some("application/x-yaml"), "", true);
+    }
+}
