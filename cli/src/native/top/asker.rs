@@ -147,7 +147,7 @@ fn got(caller: &mut Caller, ask: &Ask) -> Result<Got, CallError> {
         },
         Ask::Change { request, .. } => match caller.ask((**request).clone())? {
             Reply::Done { changed, refused } => Ok(Got::Changed {
-                changed: changed as u64,
+                changed,
                 refused: refused
                     .iter()
                     .map(|(object, why)| format!("{object}: {}", why.message))

@@ -55,7 +55,7 @@ pub enum Effect {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
     /// Jobs, as many as are shown.
-    Jobs(JobFilter),
+    Jobs(Box<JobFilter>),
     /// All nodes.
     Nodes,
     /// The plan until then, and which jobs in it are those of a user.

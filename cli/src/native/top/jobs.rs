@@ -126,7 +126,7 @@ impl Jobs {
 
     /// What is asked of the controller.
     pub fn ask(&self) -> Ask {
-        Ask::Jobs(self.query().filter)
+        Ask::Jobs(Box::new(self.query().filter))
     }
 
     /// What columns are asked for.

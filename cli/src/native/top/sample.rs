@@ -108,8 +108,8 @@ pub fn job() -> Table {
 pub fn nodes(count: usize) -> Vec<NodeInfo> {
     let node = |n: usize| NodeInfo {
         name: format!("n{n}"),
-        state: if n % 3 == 0 { "lost" } else { "mixed" }.into(),
-        reason: if n % 3 == 0 { "fan" } else { "" }.into(),
+        state: if n.is_multiple_of(3) { "lost" } else { "mixed" }.into(),
+        reason: if n.is_multiple_of(3) { "fan" } else { "" }.into(),
         amounts: Amounts {
             cores: 4,
             memory: MiB(2048),
