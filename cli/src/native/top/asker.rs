@@ -90,15 +90,19 @@ impl Threads {
     }
 }
 
-/// Someone who asks the controller. What it would say on standard error is not said: the screen is there.
-pub fn caller(retry: RetryPolicy) -> Caller {
-    Caller::of_sockets(cluster::find(), retry, |_| {})
+/// Someone who asks the controller. What is to be told meanwhile, as that an answer is old, is given to
+/// `notice`: standard error is the screen.
+pub fn caller(retry: RetryPolicy, notice: impl FnMut(&str) + 'static) -> Caller {
+    Caller::of_sockets(cluster::find(), retry, notice)
 }
 
 fn asking(post: Post, retry: RetryPolicy) -> Sender<Ask> {
     let (sender, questions) = channel();
     std::thread::spawn(move || {
-        let mut caller = caller(retry);
+        let told = post.clone();
+        let mut caller = caller(retry, move |text| {
+            told.put(Event::Noted(text.to_owned()));
+        });
         for ask in questions {
             let answer = answer(&mut caller, ask);
             if !post.put(Event::Answered(Box::new(answer))) {

@@ -34,6 +34,8 @@ pub enum Event {
     Answered(Box<Answer>),
     /// There is something new of the file that is followed.
     Output(News),
+    /// The user is to be told that, once.
+    Noted(String),
 }
 
 /// What is to be done.

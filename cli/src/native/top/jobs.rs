@@ -8,7 +8,6 @@ use crate::native::top::query::Query;
 use crate::native::top::scroll::{Scroll, Step};
 use crate::native::{array_lines, totals};
 use cosy_model::api::{Column, JobField, Table};
-use cosy_view::phrase::count;
 use jiff::Zoned;
 
 /// Rows of jobs that are fetched and shown, at most.
@@ -240,7 +239,10 @@ impl Jobs {
 
     /// How many there are, and which.
     pub fn summary(&self) -> String {
-        let mut parts = vec![totals::of_jobs(&self.shown)];
+        let mut parts = vec![match self.shown.rows {
+            0 => "no jobs".to_owned(),
+            _ => totals::of_jobs(&self.shown),
+        }];
         if self.listing.cut {
             let rows = grouped(self.listing.table.rows as u64);
             parts.push(match self.listing.in_all {
@@ -255,8 +257,7 @@ impl Jobs {
         if !self.line.is_empty() {
             parts.push(format!("/{}", self.line));
         }
-        let summary = parts.join(" | ");
-        summary.replacen(&format!("{}: ", count(0, "job", "jobs")), "no jobs", 1)
+        parts.join(" | ")
     }
 }
 
@@ -374,6 +375,10 @@ mod tests {
             HEIGHT,
         );
         let told = jobs.summary();
+        assert!(told.starts_with("13 jobs: "), "{told}");
+        jobs.take(sample::listing(12), HEIGHT);
+        assert!(jobs.summary().starts_with("20 jobs: 18 waiting"), "{}", jobs.summary());
+        let told = told.as_str();
         assert!(told.contains("| first 5 lines of 104,220 jobs | everyone's"), "{told}");
     }
 

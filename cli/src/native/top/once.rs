@@ -1,18 +1,21 @@
 //! `cosy top --once`: one frame as text.
 
-use crate::exit;
 use crate::native::top::asker::{Followed, answer, caller};
 use crate::native::top::draw::draw;
 use crate::native::top::event::{Effect, Event, Moment};
 use crate::native::top::painted;
 use crate::native::top::state::{Settings, Top};
 use crate::times;
+use crate::{exit, output};
 use anyhow::anyhow;
 use cosy_client::RetryPolicy;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+/// Who says what is to be told beside the frame.
+const PROGRAM: &str = "cosy top";
 
 /// The frame as text, of so many columns and rows.
 ///
@@ -30,7 +33,7 @@ pub fn frame(settings: Settings, (columns, rows): (u16, u16)) -> anyhow::Result<
         ..settings
     };
     let mut top = Top::new(settings, (columns, rows), moment());
-    let mut caller = caller(RetryPolicy::default());
+    let mut caller = caller(RetryPolicy::default(), |text| output::complain(PROGRAM, text));
     let mut effects = VecDeque::from(top.event(moment(), Event::Ticked));
     while let Some(effect) = effects.pop_front() {
         match effect {

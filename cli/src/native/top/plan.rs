@@ -156,7 +156,6 @@ impl Plan {
         let mut bars: Vec<PlanBar> = chart.bars.iter().filter(seen).cloned().collect();
         let mut first = BTreeSet::new();
         for bar in &mut bars {
-            bar.start = bar.start.max(from);
             if self.is_own(&bar.label) {
                 bar.label.insert(0, OWN);
                 first.extend(bar.nodes.iter().copied());

@@ -136,6 +136,10 @@ impl Top {
                 Vec::new()
             }
             Event::Ticked => Vec::new(),
+            Event::Noted(text) => {
+                self.say(text);
+                Vec::new()
+            }
             Event::Answered(answer) => self.answer(*answer),
             Event::Output(news) => {
                 if let Some(job) = &mut self.job {

@@ -306,6 +306,13 @@ fn a_controller_that_is_lost_and_comes_back() {
 }
 
 #[test]
+fn notes_are_told() {
+    let mut top = with_jobs(3);
+    top.event(moment(1), Event::Noted("the answer is 5 s old".to_owned()));
+    assert_eq!(top.said(), Some("the answer is 5 s old"));
+}
+
+#[test]
 fn another_size() {
     let mut top = with_jobs(100);
     keys(&mut top, &[Key::End]);
