@@ -1,7 +1,8 @@
 //! A program that draws on a terminal, and what is seen of it there.
 
 use crate::wait;
-use nix::pty::{Winsize, openpty};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::pty::{OpenptyResult, Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -38,6 +39,50 @@ const fn size((columns, rows): (u16, u16)) -> Winsize {
     }
 }
 
+/// Both ends of a new terminal. Nobody inherits them: the program would hold its own terminal open.
+fn terminal(columns_rows: (u16, u16)) -> OpenptyResult {
+    let pty = openpty(Some(&size(columns_rows)), None).expect("a terminal");
+    for end in [&pty.master, &pty.slave] {
+        fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("a flag");
+    }
+    pty
+}
+
+/// Starts a command on a terminal that is gone as soon as the command has written this; its exit code.
+///
+/// # Panics
+/// When it does not write that, or does not end.
+#[track_caller]
+pub fn hang_up_after(command: &mut Command, what: &str) -> i32 {
+    let pty = terminal((80, 24));
+    let end = || Stdio::from(pty.slave.try_clone().expect("its other end"));
+    command.stdin(end()).stdout(end()).stderr(end());
+    let mut child = command.spawn().expect("a command starts");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    drop(pty.slave);
+    let mut master = File::from(pty.master);
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains(what) {
+        let mut bytes = [0; 4096];
+        let count = master.read(&mut bytes).expect("it is there and writes");
+        seen.extend(bytes.iter().take(count));
+    }
+    drop(master);
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < wait::PATIENCE {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status.code().unwrap_or(-1);
+        }
+        std::thread::sleep(wait::TICK);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    panic!("it goes on without its terminal");
+}
+
 /// A number of rows or columns that a terminal can have.
 fn some(cells: u16) -> NonZeroU16 {
     NonZeroU16::new(cells).expect("a terminal has rows and columns")
@@ -50,7 +95,7 @@ impl OnScreen {
     /// When it cannot be started.
     #[track_caller]
     pub fn start(command: &mut Command, (columns, rows): (u16, u16)) -> Self {
-        let pty = openpty(Some(&size((columns, rows))), None).expect("a terminal");
+        let pty = terminal((columns, rows));
         let end = || Stdio::from(pty.slave.try_clone().expect("its other end"));
         command.stdin(end()).stdout(end()).stderr(end());
         let child = command

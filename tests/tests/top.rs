@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{JobId, JobState};
-use cosy_tests::screen::OnScreen;
+use cosy_tests::screen::{OnScreen, hang_up_after};
 use cosy_tests::{Cluster, Options, wait};
 use nix::sys::signal::Signal;
 use std::fs;
@@ -230,6 +230,14 @@ fn the_terminal_is_given_back() {
     top.until("no answer since");
     top.keys("q");
     ends(top, 0);
+}
+
+/// As when a connection is cut and nobody sends a signal.
+#[test]
+fn it_ends_with_its_terminal() {
+    let c = cluster();
+    let code = hang_up_after(&mut c.command(&["ctop"]), "q quit");
+    assert!(code == 129 || code == 1, "{code}");
 }
 
 #[test]

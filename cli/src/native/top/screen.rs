@@ -6,6 +6,7 @@ use crate::native::top::state::Top;
 use ratatui_core::terminal::Terminal;
 use ratatui_termion::TermionBackend;
 use std::io::{self, BufWriter, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The other screen, without a cursor.
@@ -20,7 +21,8 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 
 /// The terminal as it is drawn on. Dropped, it is as it was before.
 pub struct Screen {
-    terminal: Terminal<TermionBackend<BufWriter<Stdout>>>,
+    /// Never dropped: it would write once more, and complain on a terminal that is gone.
+    terminal: ManuallyDrop<Terminal<TermionBackend<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
@@ -37,7 +39,9 @@ impl Screen {
             std::process::exit(PANICKED);
         }));
         let terminal = blank().inspect_err(|_| give_back())?;
-        Ok(Self { terminal })
+        Ok(Self {
+            terminal: ManuallyDrop::new(terminal),
+        })
     }
 
     /// Draws the state. Only what has changed is written, in one piece.
@@ -56,7 +60,7 @@ impl Screen {
     pub fn take_again(&mut self) -> io::Result<()> {
         take()?;
         // Its own way to clear asks the terminal where the cursor is, and waits for the answer.
-        self.terminal = blank()?;
+        *self.terminal = blank()?;
         Ok(())
     }
 
