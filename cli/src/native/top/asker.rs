@@ -175,8 +175,7 @@ fn got(caller: &mut Caller, ask: &Ask) -> Result<Got, CallError> {
 
 /// The first rows of a list, and whether there are more.
 fn jobs(caller: &mut Caller, filter: &JobFilter) -> Result<Listing, CallError> {
-    let (mut table, cut) = first_rows(caller, filter, Jobs::fields())?;
-    table.more = None;
+    let (table, cut) = first_rows(caller, filter, Jobs::fields())?;
     // Only of everybody's jobs it is known without a list how many there are.
     let in_all = match cut && filter.users.is_empty() && filter.queues.is_empty() {
         true => match caller.ask(Request::Queues)? {
@@ -192,29 +191,23 @@ fn in_queue(queue: &QueueInfo) -> u64 {
     u64::from(queue.waiting) + u64::from(queue.running)
 }
 
-/// As many rows as are shown: pages beyond are not asked for.
+/// As many rows as are shown, and whether there are more.
 fn first_rows(
     caller: &mut Caller,
     filter: &JobFilter,
     fields: Vec<JobField>,
 ) -> Result<(Table, bool), CallError> {
-    let (mut rows, mut cut) = (0, false);
     let request = Request::Jobs {
-        filter: filter.clone(),
+        filter: JobFilter {
+            most: u32::try_from(MOST_ROWS).ok(),
+            ..filter.clone()
+        },
         fields,
         fold_arrays: true,
     };
-    let ask = |request| {
-        let mut reply = caller.ask(request)?;
-        if let Reply::Jobs(table) = &mut reply {
-            rows += table.rows;
-            if rows >= MOST_ROWS {
-                cut = table.more.take().is_some() || rows > MOST_ROWS;
-            }
-        }
-        Ok(reply)
-    };
-    let mut table = pages::jobs(ask, request)?;
+    let mut table = pages::jobs(|request| caller.ask(request), request)?;
+    // A controller of an earlier release fills its answer.
+    let cut = table.more.take().is_some() || table.rows > MOST_ROWS;
     if table.rows > MOST_ROWS {
         let kept: Vec<bool> = (0..table.rows).map(|row| row < MOST_ROWS).collect();
         table.keep(&kept);
