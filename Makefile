@@ -22,7 +22,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 PROGRAMS := cosyd noded cosy cosy-sim cosy-web
 # Short names of the commands; each is a link to cosy.
-NAMES := csub cstat cresv ccancel calloc cbcast chist cadm
+NAMES := csub cstat ctop cresv ccancel calloc cbcast chist cadm
 # Slurm's names of commands, links too. yes, no, or auto: not where another sbatch is in
 # PATH. With DESTDIR, where the building host's PATH says nothing, auto is no: say yes or no.
 # A folder with nothing but them is installed always: $(LIBEXEC)/slurm.

@@ -3,10 +3,10 @@
 //! What a command must know of all others, as `cosy dev` and `cosy generate`, is handed to it
 //! here.
 
-use crate::native::entry::{Action, Entry};
+use crate::native::entry::Entry;
 use crate::native::{
     admin, alloc, cancel, cast, change, dev, flow, follow, generate, history, job, mpi, resv, run,
-    stat, submit, wait, web,
+    stat, submit, top, wait, web,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -21,16 +21,8 @@ const fn entry(
         name,
         short,
         shown: true,
-        action: Action::Run { build, run },
-    }
-}
-
-const fn reserved(name: &'static str, short: Option<&'static str>) -> Entry {
-    Entry {
-        name,
-        short,
-        shown: false,
-        action: Action::Reserved,
+        build,
+        run,
     }
 }
 
@@ -41,6 +33,7 @@ pub static ALL: [Entry; 24] = [
     entry("alloc", Some("calloc"), alloc::command, alloc::run),
     entry("cast", Some("cbcast"), cast::command, cast::run),
     entry("stat", Some("cstat"), stat::command, stat::run),
+    entry("top", Some("ctop"), top::command, top::run),
     entry("cancel", Some("ccancel"), cancel::command, cancel::run),
     entry("hist", Some("chist"), history::command, history::run),
     entry("tail", None, follow::tail_command, follow::tail),
@@ -62,7 +55,6 @@ pub static ALL: [Entry; 24] = [
     },
     entry("web", None, web::web_command, web::web),
     entry("token", None, web::token_command, web::token),
-    reserved("top", Some("ctop")),
 ];
 
 /// The command called `cosy NAME`.
@@ -75,11 +67,9 @@ pub fn by_short_name(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|e| e.short == Some(name))
 }
 
-/// The short names of the commands that do something.
+/// The short names.
 pub fn short_names() -> impl Iterator<Item = &'static str> {
-    ALL.iter()
-        .filter(|e| matches!(e.action, Action::Run { .. }))
-        .filter_map(|e| e.short)
+    ALL.iter().filter_map(|e| e.short)
 }
 
 /// All names under which the program is linked beside `cosy`: short ones and Slurm's.
@@ -108,12 +98,10 @@ fn write_pages(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 pub fn overview() -> String {
     let mut text = String::from("Cosy, a batch system. Usage: cosy COMMAND [OPTIONS]\n\n");
     for e in ALL.iter().filter(|e| e.shown) {
-        if let Action::Run { build, .. } = e.action {
-            let about = build().get_about().map(ToString::to_string);
-            let short = e.short.map(|s| format!("({s})")).unwrap_or_default();
-            let about = about.unwrap_or_default();
-            text.push_str(&format!("  {:<8} {short:<9}  {about}\n", e.name));
-        }
+        let about = (e.build)().get_about().map(ToString::to_string);
+        let short = e.short.map(|s| format!("({s})")).unwrap_or_default();
+        let about = about.unwrap_or_default();
+        text.push_str(&format!("  {:<8} {short:<9}  {about}\n", e.name));
     }
     text.push_str("\n'cosy COMMAND --help' tells more.\n");
     text
@@ -130,10 +118,8 @@ mod tests {
     #[test]
     fn command_lines_are_sound() {
         for e in &ALL {
-            if let Action::Run { build, .. } = e.action {
-                build().debug_assert();
-                assert_eq!(build().get_name(), e.name);
-            }
+            (e.build)().debug_assert();
+            assert_eq!((e.build)().get_name(), e.name);
         }
     }
 
@@ -143,9 +129,7 @@ mod tests {
     fn keys_are_options() {
         let mut options = BTreeSet::new();
         for entry in &ALL {
-            if let Action::Run { build, .. } = entry.action {
-                add_options(&build(), &mut options);
-            }
+            add_options(&(entry.build)(), &mut options);
         }
         let mut count = 0;
         for (path, text) in keys::sources(&["native", "job_options.rs", "launch", "allocation"]) {

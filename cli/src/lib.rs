@@ -31,7 +31,7 @@ pub use context::Context;
 use cosy_client::CallError;
 use cosy_model::RefusalCode;
 use launch::node_request::StepRefused;
-use native::entry::{Action, Entry};
+use native::entry::Entry;
 use native::{arg, dev};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -95,10 +95,7 @@ fn unknown(name: &str) -> u8 {
 }
 
 fn start(command: &Entry, program: &str, args: Vec<OsString>) -> u8 {
-    let Action::Run { build, run } = command.action else {
-        output::complain(program, "not available in this version");
-        return exit::USAGE;
-    };
+    let Entry { build, run, .. } = command;
     let words = std::iter::once(OsStr::new(program)).chain(args.iter().map(OsString::as_os_str));
     let built = build().bin_name(program.to_owned());
     let matches = match built.try_get_matches_from(words) {

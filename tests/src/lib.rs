@@ -29,6 +29,7 @@ pub mod proxy;
 pub mod python;
 pub mod resv;
 pub mod run;
+pub mod screen;
 pub mod shell;
 pub mod shifted;
 pub mod system;

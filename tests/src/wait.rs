@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// What usually takes milliseconds may take so long on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks.
-const TICK: Duration = Duration::from_millis(10);
+pub const TICK: Duration = Duration::from_millis(10);
 
 /// Asks until there is an answer.
 ///

@@ -3,20 +3,6 @@
 use crate::Context;
 use clap::{ArgMatches, Command};
 
-/// Whether a command can be called.
-#[derive(Clone, Copy)]
-pub enum Action {
-    /// The command can be called.
-    Run {
-        /// Gives the command's options and arguments.
-        build: fn() -> Command,
-        /// Runs the command; gives the exit code.
-        run: fn(&Context, &ArgMatches) -> anyhow::Result<u8>,
-    },
-    /// The name is reserved for a command of a later version.
-    Reserved,
-}
-
 /// A command of Cosy's own.
 pub struct Entry {
     /// The subcommand's name, as in `cosy NAME`.
@@ -25,6 +11,8 @@ pub struct Entry {
     pub short: Option<&'static str>,
     /// Whether `cosy --help` lists the command.
     pub shown: bool,
-    /// How the command is run, if this version has it.
-    pub action: Action,
+    /// Gives the command's options and arguments.
+    pub build: fn() -> Command,
+    /// Runs the command; gives the exit code.
+    pub run: fn(&Context, &ArgMatches) -> anyhow::Result<u8>,
 }

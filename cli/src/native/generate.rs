@@ -4,7 +4,7 @@
 
 use crate::exit;
 use crate::native::arg;
-use crate::native::entry::{Action, Entry};
+use crate::native::entry::Entry;
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
 use clap_complete::Shell;
@@ -64,9 +64,7 @@ pub fn run(matches: &ArgMatches, commands: &CommandList) -> anyhow::Result<u8> {
 fn full_command(native: &[Entry]) -> Command {
     let mut whole = arg::command("cosy", "The commands of the batch system Cosy");
     for e in native.iter().filter(|e| e.shown) {
-        if let Action::Run { build, .. } = e.action {
-            whole = whole.subcommand(build());
-        }
+        whole = whole.subcommand((e.build)());
     }
     whole
 }
@@ -75,17 +73,15 @@ fn full_command(native: &[Entry]) -> Command {
 fn each(native: &[Entry]) -> Vec<(String, Command)> {
     let mut all = vec![("cosy".to_owned(), full_command(native))];
     for e in native.iter().filter(|e| e.shown) {
-        if let Action::Run { build, .. } = e.action {
-            let called = e.short.unwrap_or(e.name);
-            let page = e
-                .short
-                .map_or_else(|| format!("cosy-{}", e.name), str::to_owned);
-            let bin = e
-                .short
-                .map_or_else(|| format!("cosy {}", e.name), str::to_owned);
-            let command = build().name(called).display_name(page.clone());
-            all.push((page, command.bin_name(bin)));
-        }
+        let called = e.short.unwrap_or(e.name);
+        let page = e
+            .short
+            .map_or_else(|| format!("cosy-{}", e.name), str::to_owned);
+        let bin = e
+            .short
+            .map_or_else(|| format!("cosy {}", e.name), str::to_owned);
+        let command = (e.build)().name(called).display_name(page.clone());
+        all.push((page, command.bin_name(bin)));
     }
     all
 }

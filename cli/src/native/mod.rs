@@ -43,6 +43,7 @@ pub mod store;
 pub mod submit;
 pub mod table;
 pub mod ticks;
+pub mod top;
 pub mod totals;
 pub mod wait;
 pub mod web;

@@ -384,7 +384,7 @@ fn plan_text(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Res
 }
 
 /// What a terminal too narrow for all columns has no room for, the first first.
-const LEAVE: &[&str] = &[
+pub(super) const LEAVE: &[&str] = &[
     "QUEUE",
     "TIME",
     "NODES",
@@ -396,7 +396,8 @@ const LEAVE: &[&str] = &[
     "NAME",
 ];
 
-fn default_columns(with_user: bool) -> Vec<JobColumn> {
+/// The columns of jobs that are live; with their users where these may be several.
+pub(super) fn default_columns(with_user: bool) -> Vec<JobColumn> {
     use JobField as F;
     let mut shown = vec![
         JobColumn::Titled(F::Ref, "ID", None),

@@ -204,6 +204,31 @@ fn a_list_goes_on_after_jobs_that_have_gone() {
 }
 
 #[test]
+fn a_list_by_pages_has_as_many_rows_as_are_wanted() {
+    let mut world = World::new(config(2, 2));
+    let jobs: Vec<u64> = (0..5).map(|_| world.submit(held())).collect();
+    let mut page = |most, after, pages| {
+        let filter = JobFilter {
+            pages,
+            most,
+            after,
+            ..JobFilter::default()
+        };
+        let page = table(world.ask_as(root(), None, list(filter, &[JobField::Id], true)));
+        let ids = (0..page.rows).filter_map(|row| page.number(row, JobField::Id));
+        let ids: Vec<u64> = ids.map(i64::unsigned_abs).collect();
+        (ids, page.more)
+    };
+    let (first, more) = page(Some(2), None, true);
+    assert_eq!((first.as_slice(), more.is_some()), (&jobs[..2], true));
+    assert_eq!(page(Some(2), more, true).0, jobs[2..4]);
+    assert_eq!(page(Some(5), None, true), (jobs.clone(), None));
+    assert_eq!(page(Some(0), None, true), (Vec::new(), None));
+    // Who does not go on has all of it, or is refused.
+    assert_eq!(page(Some(2), None, false), (jobs, None));
+}
+
+#[test]
 fn what_commands_of_one_user_wait_for_has_a_most() {
     let mut world = World::new(config(2, 2));
     world.unchecked = true;

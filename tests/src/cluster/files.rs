@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Names of the one program of the commands: its own short ones and Slurm's.
-pub(super) const COMMANDS: [&str; 27] = [
-    "cosy", "csub", "cstat", "cresv", "ccancel", "chist", "cadm", "calloc", "cbcast", "sacct",
-    "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "seff",
-    "sinfo", "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger",
+pub(super) const COMMANDS: [&str; 28] = [
+    "cosy", "csub", "cstat", "ctop", "cresv", "ccancel", "chist", "cadm", "calloc", "cbcast",
+    "sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag",
+    "seff", "sinfo", "sprio", "squeue", "sreport", "srun", "sshare", "sstat", "strigger",
 ];
 
 pub(super) fn link_programs(bin: &Path) {

@@ -3,7 +3,7 @@
 //! The files are opened by the user's own command, with the user's own rights, in the file system of
 //! this host: one that the nodes do not share has nothing of them, and that is told.
 
-mod files;
+pub mod files;
 
 use crate::native::{arg, wait};
 use crate::{Context, exit, output};
@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Between two looks at a file.
-const LOOK: Duration = Duration::from_millis(200);
+pub const LOOK: Duration = Duration::from_millis(200);
 /// Between two questions about a job whose file is not there yet.
 const ASK: Duration = Duration::from_secs(2);
 /// How long a file may take to be seen here after its job has ended: some file systems show late what
@@ -132,8 +132,10 @@ fn named(matches: &ArgMatches) -> anyhow::Result<JobRef> {
 
 /// Which of a job's files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stream {
+pub enum Stream {
+    /// What it writes to standard output.
     Output,
+    /// What it writes to standard error, where that is a file of its own.
     Error,
 }
 
@@ -149,7 +151,7 @@ impl Stream {
 
 /// A job as the controller tells it.
 #[derive(Clone, Debug)]
-struct Row {
+pub struct Row {
     target: JobRef,
     name: String,
     state: JobState,
@@ -186,7 +188,8 @@ impl Row {
         }
     }
 
-    fn read(target: JobRef, table: &Table) -> Self {
+    /// From the first row of a table.
+    pub fn read(target: JobRef, table: &Table) -> Self {
         let text = |field| table.text(0, field).to_owned();
         Self {
             target,
@@ -200,7 +203,10 @@ impl Row {
     }
 
     /// Where it writes.
-    fn path(&self, stream: Stream) -> anyhow::Result<PathBuf> {
+    ///
+    /// # Errors
+    /// It writes no file.
+    pub fn path(&self, stream: Stream) -> anyhow::Result<PathBuf> {
         let file = match stream {
             Stream::Error if !self.stderr.is_empty() => &self.stderr,
             Stream::Error | Stream::Output => &self.stdout,
@@ -222,7 +228,8 @@ impl Row {
         format!("job {} waits, its output begins when it starts{why}", self.name)
     }
 
-    fn is_absent(&self, path: &Path) -> anyhow::Error {
+    /// That a file of it is not there, and why.
+    pub fn is_absent(&self, path: &Path) -> anyhow::Error {
         let path = path.display();
         match (self.state.is_end(), self.nodes.as_str()) {
             (false, "") => anyhow!("job {} has not started: {path} is not there yet", self.name),

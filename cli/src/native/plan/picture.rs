@@ -54,9 +54,34 @@ struct Row<'a> {
     bars: Vec<&'a PlanBar>,
 }
 
+/// A chart as lines.
+pub struct Drawn {
+    /// The axis, then the rows.
+    pub lines: Vec<String>,
+    /// Rows that there was no room for.
+    pub beyond: usize,
+    /// Length of a column.
+    pub column: Span,
+}
+
 /// The chart with its axis above, and the length of a column; an empty machine gives the
 /// axis only.
 pub fn draw(chart: &PlanChart, frame: Frame<'_>) -> (String, Span) {
+    let mut drawn = lines(chart, frame, MOST_ROWS);
+    if drawn.beyond > 0 {
+        let more = format!("and {} more rows: --node shows some nodes", drawn.beyond);
+        drawn.lines.push(more);
+    }
+    let mut text = String::new();
+    for line in &drawn.lines {
+        text.push_str(line);
+        text.push('\n');
+    }
+    (text, drawn.column)
+}
+
+/// The same line by line, with at most so many rows.
+pub fn lines(chart: &PlanChart, frame: Frame<'_>, most_rows: usize) -> Drawn {
     let rows = rows(chart, frame.until);
     let names: Vec<String> = rows
         .iter()
@@ -66,29 +91,26 @@ pub fn draw(chart: &PlanChart, frame: Frame<'_>) -> (String, Span) {
     let margin = longest.max("nodes".len()) + 2;
     let columns = frame.width.saturating_sub(margin).max(LEAST_COLUMNS);
     let scale = Scale::new(chart.now, frame.until, columns);
-    let mut lines = vec![format!(
-        "{:<margin$}{}",
-        "nodes",
-        axis(&scale, columns, frame.zone)
-    )];
+    let axis = axis(&scale, columns, frame.zone);
+    let mut lines = vec![format!("{:<margin$}{axis}", "nodes").trim_end().to_owned()];
+    let mut beyond = 0;
     for (row, name) in rows.iter().zip(&names) {
         for (at, lane) in lanes(&row.bars).iter().enumerate() {
+            if lines.len() > most_rows {
+                beyond += 1;
+                continue;
+            }
             let name = if at == 0 { name } else { "" };
             let fill = " ".repeat(margin - name.width());
-            lines.push(format!("{name}{fill}{}", paint(lane, &scale)));
+            let line = format!("{name}{fill}{}", paint(lane, &scale));
+            lines.push(line.trim_end().to_owned());
         }
     }
-    let beyond = lines.len().saturating_sub(MOST_ROWS + 1);
-    lines.truncate(MOST_ROWS + 1);
-    if beyond > 0 {
-        lines.push(format!("and {beyond} more rows: --node shows some nodes"));
+    Drawn {
+        lines,
+        beyond,
+        column: Span(scale.step_ms),
     }
-    let mut text = String::new();
-    for line in &lines {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    (text, Span(scale.step_ms))
 }
 
 /// Nodes by the bars that they have before `until`, in the order of the first node.

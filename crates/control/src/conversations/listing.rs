@@ -126,6 +126,8 @@ pub(crate) struct Listing {
     named: Option<Ids>,
     /// Which; without the ids.
     filter: JobFilter,
+    /// So many rows are wanted, where it is asked for by pages.
+    most_rows: Option<u32>,
     /// It names what others are not told of jobs.
     private: bool,
     fold: bool,
@@ -214,7 +216,13 @@ impl Entry {
 impl Listing {
     /// True when rows are left for another answer, or the answer is too long.
     fn is_full(&self) -> bool {
-        self.rows.bytes() > self.most_bytes()
+        self.rows.bytes() > self.most_bytes() || self.has_enough()
+    }
+
+    /// It has as many rows as its command wants.
+    fn has_enough(&self) -> bool {
+        self.most_rows
+            .is_some_and(|most| self.rows.len() >= most as usize)
     }
 
     /// Bytes of rows in the answer, at most.

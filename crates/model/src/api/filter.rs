@@ -74,7 +74,7 @@ pub struct JobFilter {
     pub since: Option<Time>,
     /// History: started before (or never started and submitted before).
     pub until: Option<Time>,
-    /// History: at most so many rows, the latest.
+    /// At most so many rows: of history the latest, of a list by pages the first.
     pub most: Option<u32>,
     /// History: in place of jobs those of their runs that another one followed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

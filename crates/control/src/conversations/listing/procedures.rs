@@ -97,6 +97,7 @@ pub(crate) fn list_next(rooms: &mut Rooms, turn: &mut Turn) {
 pub(crate) fn listing(mut asked: ListRequest, now: Time) -> Listing {
     let refs = std::mem::take(&mut asked.filter.ids);
     let rows = JobRows::new(&asked.fields);
+    let by_pages = matches!(asked.answering, Answering::List { pages: true, .. });
     Listing {
         client: asked.client,
         caller: asked.caller,
@@ -106,6 +107,7 @@ pub(crate) fn listing(mut asked: ListRequest, now: Time) -> Listing {
             ..Ids::default()
         }),
         private: asks_private(&asked.filter),
+        most_rows: asked.filter.most.filter(|_| by_pages),
         filter: asked.filter,
         fold: asked.fold,
         starts: asked.starts,
