@@ -136,6 +136,23 @@ async function main() {
     await page.getByText("to its end").waitFor();
   });
 
+  await part("a job is submitted by the form", async () => {
+    await place(page, "Submit");
+    await page.getByText(/^Would start/).waitFor();
+    await page.getByRole("textbox", { name: "Name" }).fill("it's mine");
+    await page.getByRole("textbox", { name: "How long at most" }).fill("5m");
+    await page.getByRole("textbox", { name: "Folder" }).fill(dir);
+    await page.getByRole("textbox", { name: "Commands" }).fill("echo from the form");
+    await page.getByRole("region", { name: "The script" }).filter({ hasText: "--time=00:05:00" }).waitFor();
+    await shot(page, "submit-light");
+    await page.getByRole("button", { name: "Submit" }).click();
+    await page.getByRole("heading", { level: 1, name: "it's mine" }).waitFor();
+    await place(page, "Submit");
+    await page.getByRole("spinbutton", { name: "Nodes" }).fill("99");
+    await page.getByRole("button", { name: "Submit" }).click();
+    await page.getByRole("alert").filter({ hasText: /node/ }).waitFor();
+  });
+
   await part("time is quoted, held, confirmed and given back", async () => {
     await place(page, "Book time");
     const cell = (day, hour) => page.locator(`.cell[data-day="${day}"][data-hour="${hour}"]`);
@@ -187,6 +204,7 @@ async function main() {
   await part("nobody is kept out, in light and in dark", async () => {
     const dark = await open("dark");
     for (const [name, heading, ready] of [
+      ["Submit", "Submit", "pre"],
       ["Now", "Now", ".figure"], ["Plan", "Plan", "svg .bar"], ["Jobs", "Jobs", "tbody tr"], ["Book time", "Book time", ".cell"],
       ["Workflows", "Workflows", ".empty"], ["Nodes", "Nodes", "tbody tr"], ["Administration", "Administration", "tbody tr"],
     ]) {

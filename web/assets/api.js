@@ -42,6 +42,24 @@ export const post = (path, body = {}) => ask("POST", path, body);
 export const patch = (path, body) => ask("PATCH", path, body);
 export const del = (path, body) => ask("DELETE", path, body);
 
+/** Submits a script as Slurm's REST interface takes it: the number of the job, and what the site says to it. */
+export async function submitted({ script, folder }) {
+  const answer = await fetch("/slurm/v0.0.44/job/submit", {
+    method: "POST", credentials: "same-origin",
+    headers: { "Content-Type": "application/json", Accept: "application/json", ...(session.me?.csrf ? { "X-Cosy-Csrf": session.me.csrf } : {}) },
+    body: JSON.stringify({ script, job: { current_working_directory: folder, environment: ["PATH=/usr/local/bin:/usr/bin:/bin"] } }),
+  }).catch(() => {
+    throw new Problem(0, "away", "the server of this page does not answer");
+  });
+  const told = await answer.json().catch(() => ({}));
+  const error = told.errors?.[0];
+  if (!answer.ok || error || !told.job_id) {
+    const words = error?.description || told.error?.message || error?.error || `status ${answer.status}`;
+    throw new Problem(answer.status, "refused", words);
+  }
+  return { job: told.job_id, notes: [told.job_submit_user_msg, ...(told.warnings || []).map((w) => w.description)].filter(Boolean) };
+}
+
 /** A path's parameters, without those that are empty. */
 export function query(parameters) {
   const all = new URLSearchParams();

@@ -7,6 +7,7 @@ const PLACES = [
   ["", "Now", "./now.js"],
   ["plan", "Plan", "./plan.js"],
   ["jobs", "Jobs", "./jobs.js"],
+  ["submit", "Submit", "./submit.js"],
   ["book", "Book time", "./book.js"],
   ["workflows", "Workflows", "./flows.js"],
   ["nodes", "Nodes", "./nodes.js"],

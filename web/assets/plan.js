@@ -172,7 +172,7 @@ export function show(main) {
           },
           onpointerleave: hover.hide,
         }),
-        cells, s("text", { x: 0, y: y + tall / 2 + 4, class: "strong", "pointer-events": "none" }, tall >= 10 ? name : ""));
+        cells, s("text", { x: 0, y: y + tall / 2 + 4, class: "strong", "pointer-events": "none" }, tall >= 13 || row % 2 === 0 ? name : ""));
     });
     return { height, shapes };
   }

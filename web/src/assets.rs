@@ -34,6 +34,7 @@ const ASSETS: &[Asset] = assets! {
     "now.js" => "text/javascript; charset=utf-8",
     "plan.js" => "text/javascript; charset=utf-8",
     "jobs.js" => "text/javascript; charset=utf-8",
+    "submit.js" => "text/javascript; charset=utf-8",
     "job.js" => "text/javascript; charset=utf-8",
     "book.js" => "text/javascript; charset=utf-8",
     "calendar.js" => "text/javascript; charset=utf-8",

@@ -55,6 +55,8 @@ pub struct Config {
     pub proxy: Option<TrustedProxy>,
     /// Who may read `/metrics`.
     pub metrics: MetricsFor,
+    /// Folder of scripts that the form for jobs can begin with.
+    pub templates: Option<PathBuf>,
     /// Which messages are logged.
     pub log: String,
 }
@@ -75,6 +77,7 @@ struct File {
     token_days: Option<Spanned<u64>>,
     proxy: Option<Proxy>,
     metrics: Option<Spanned<String>>,
+    templates: Option<PathBuf>,
     log: Option<String>,
 }
 
@@ -125,6 +128,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         token_seconds: days(&mut check, file.token_days.as_ref()) * 86_400,
         proxy,
         metrics: metrics(&mut check, file.metrics.as_ref()),
+        templates: file.templates,
         log: file.log.unwrap_or_else(|| "info".to_owned()),
     };
     match check.is_good() {

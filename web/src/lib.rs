@@ -27,6 +27,7 @@ pub mod samples;
 pub mod scrapes;
 pub mod server;
 pub mod site;
+pub mod templates;
 pub mod tokens;
 pub mod users;
 pub mod who;

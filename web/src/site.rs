@@ -8,6 +8,7 @@ use crate::links::Links;
 use crate::problem::{Problem, Result};
 use crate::rates::Rates;
 use crate::samples::Samples;
+use crate::templates::{self, Template};
 use crate::tokens::Tokens;
 use crate::users::Users;
 use cosy_model::Uid;
@@ -32,6 +33,8 @@ pub struct Site {
     pub shared: Shared,
     /// How full the cluster was.
     pub samples: Samples,
+    /// Scripts of the site that the form for jobs can begin with.
+    pub templates: Vec<Template>,
     /// Streams that are open.
     pub streams: Streams,
     /// Name of the cookie that keeps somebody logged in.
@@ -63,6 +66,10 @@ impl Site {
             shared: Shared::default(),
             samples: Samples::open(&config.state_dir.join("samples")),
             streams: Streams::default(),
+            templates: match &config.templates {
+                Some(folder) => templates::read(folder)?,
+                None => Vec::new(),
+            },
             tokens,
             cookie,
             config,

@@ -28,6 +28,7 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/links", post(session::make_link))
         .route("/tokens", post(session::make_token).delete(session::revoke))
         .route("/session", post(session::log_in).delete(session::leave))
+        .route("/templates", get(session::templates))
         .route("/now", get(now::now))
         .route("/use", get(now::history))
         .route("/queues", get(now::queues))

@@ -36,11 +36,23 @@ pub async fn me(State(site): SiteState, who: Who) -> Result {
         Err(problem) => return Err(problem),
     };
     Ok(Answer(json!({
-        "user": who.name, "uid": who.uid.0, "administrator": administrator,
+        "user": who.name, "uid": who.uid.0, "home": home(who.uid).await, "administrator": administrator,
         "csrf": csrf, "cluster": cluster, "version": version,
         "now": cosy_view::json::time(Some(now)), "read_only": site.config.read_only,
         "notes": set_aside.into_iter().chain(clocks).collect::<Vec<_>>(),
     })))
+}
+
+/// Scripts of the site that the form for jobs can begin with.
+pub async fn templates(State(site): SiteState, _: Who) -> Answer {
+    Answer(json!({ "templates": site.templates }))
+}
+
+/// Home directory of a user; empty where the directory knows none.
+async fn home(uid: cosy_model::Uid) -> String {
+    let look = move || nix::unistd::User::from_uid(uid.0.into()).ok().flatten();
+    let found = tokio::task::spawn_blocking(look).await.ok().flatten();
+    found.map_or(String::new(), |user| user.dir.to_string_lossy().into_owned())
 }
 
 /// Where a link leads.

@@ -1,0 +1,163 @@
+// A job for the common case: the script that the form makes, when it would start, and what a slot would cost.
+import { get, post, session, submitted } from "./api.js";
+import { field, h, put, tell } from "./dom.js";
+import { go, keep } from "./main.js";
+import { away, clock, length, local, su } from "./words.js";
+
+const START = "echo \"on $(hostname)\"\n";
+const BUILT_IN = [
+  { name: "One program", text: START },
+  { name: "A parallel program (MPI)", text: "srun ./program\n" },
+  { name: "Python", text: "source ~/venv/bin/activate\npython script.py\n" },
+];
+
+/** A length as Slurm writes it: D-HH:MM:SS. */
+function slurmTime(seconds) {
+  const pad = (n) => String(n).padStart(2, "0");
+  const days = Math.floor(seconds / 86400), rest = seconds % 86400;
+  const clockwise = `${pad(Math.floor(rest / 3600))}:${pad(Math.floor((rest % 3600) / 60))}:${pad(rest % 60)}`;
+  return days ? `${days}-${clockwise}` : clockwise;
+}
+
+export function show(main) {
+  const input = (value, more = {}) => h("input", { value, ...more });
+  const name = input("job", { maxlength: 200, required: true });
+  const queue = h("select", {});
+  const nodes = input("1", { type: "number", min: 1, required: true });
+  const tasks = input("1", { type: "number", min: 1, required: true });
+  const cores = input("1", { type: "number", min: 1, required: true });
+  const memory = input("", { placeholder: "as usual" });
+  const gpus = input("", { type: "number", min: 0, placeholder: "0" });
+  const time = input("1h", { required: true });
+  const account = h("select", {}, h("option", { value: "" }, "the usual one"));
+  const folder = input(session.me.home || "/", { required: true });
+  const output = input("%x-%j.out", { required: true });
+  const templates = h("select", {});
+  const commands = h("textarea", { rows: 9, spellcheck: "false", value: START });
+  const script = h("pre", { tabindex: "0", role: "region", "aria-label": "The script" });
+  const outlook = h("div", { "aria-live": "polite" });
+  const wrong = h("p", { role: "alert" });
+  const button = h("button", { type: "submit", class: "main", disabled: session.me.read_only }, "Submit");
+  let all = BUILT_IN;
+
+  /** What the form says, or an error in words. */
+  const wanted = () => {
+    const seconds = length(time.value);
+    if (!seconds) throw new Error(`'${time.value}' is no length: 90m, 2h30m, 1d`);
+    const amount = /^(\d+(?:\.\d+)?)\s*([gmt]?)(?:i?b)?$/i.exec(memory.value.trim());
+    if (memory.value.trim() && !amount) throw new Error(`'${memory.value}' is no amount of memory: 16G, 500M`);
+    const mib = amount && Math.round(Number(amount[1]) * ({ g: 1024, t: 1048576, m: 1, "": 1 }[amount[2].toLowerCase()]));
+    for (const one of [name, folder, output]) {
+      if (/[\r\n]/.test(one.value)) throw new Error("names have one line");
+    }
+    return { seconds, mib, nodes: Number(nodes.value) || 1, tasks: Number(tasks.value) || 1, cores: Number(cores.value) || 1, gpus: Number(gpus.value) || 0 };
+  };
+  const quoted = (text) => (/^[\w./%@+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+  const text = (w) => [
+    "#!/bin/bash -l",
+    `#SBATCH --job-name=${quoted(name.value)}`,
+    queue.value && `#SBATCH --partition=${queue.value}`,
+    `#SBATCH --nodes=${w.nodes}`,
+    `#SBATCH --ntasks=${w.tasks}`,
+    w.cores > 1 && `#SBATCH --cpus-per-task=${w.cores}`,
+    w.mib && `#SBATCH --mem=${w.mib}M`,
+    w.gpus && `#SBATCH --gpus-per-node=${w.gpus}`,
+    `#SBATCH --time=${slurmTime(w.seconds)}`,
+    account.value && `#SBATCH --account=${quoted(account.value)}`,
+    `#SBATCH --output=${quoted(output.value)}`,
+    "", commands.value,
+  ].filter((line) => line || line === "").join("\n");
+
+  const write = () => {
+    put(wrong);
+    try {
+      put(script, text(wanted()));
+    } catch (e) {
+      put(wrong, e.message);
+    }
+  };
+  let asked = 0, known = -1;
+  const look = keep(async () => {
+    const mine = asked;
+    if (known === mine) return;
+    let w;
+    try {
+      w = wanted();
+    } catch {
+      known = mine;
+      return;
+    }
+    const ask = { length: w.seconds, nodes: w.nodes, tasks: w.tasks, cores_per_task: w.cores, gpus_per_node: w.gpus, most: 40 };
+    if (queue.value) ask.queue = queue.value;
+    if (w.mib) ask.memory_mib_per_node = w.mib;
+    try {
+      const quote = await post("/quotes", ask);
+      if (mine !== asked) return;
+      known = mine;
+      const slot = quote.choice === null ? null : quote.slots[quote.choice];
+      put(outlook, h("p", {}, h("strong", {}, quote.plain_start_ms ? `Would start ${away(quote.plain_start_ms)}, at ${clock(quote.plain_start_ms)}.` : "When it would start cannot be told.")),
+        slot && h("p", {}, `Booked, it could begin at ${clock(slot.start_ms)} for ${su(slot.price)}. `, h("a", { href: `/book?nodes=${w.nodes}&length=${w.seconds}s` }, "See when else")));
+    } catch (e) {
+      if (e.status === 0 || e.status === 503) throw e;
+      known = mine;
+      put(outlook, h("p", {}, local(e.message)));
+    }
+  }, 15000);
+  const changed = () => {
+    asked++;
+    write();
+    look.again();
+  };
+
+  const send = async () => {
+    let w;
+    try {
+      w = wanted();
+    } catch (e) {
+      put(wrong, e.message);
+      return;
+    }
+    button.disabled = true;
+    try {
+      const { job, notes } = await submitted({ script: text(w), folder: folder.value });
+      notes.forEach((note) => tell(note));
+      tell(`Submitted job ${job}.`);
+      go(`/jobs/${job}`);
+    } catch (e) {
+      put(wrong, local(e.message));
+    }
+    button.disabled = session.me.read_only;
+  };
+  templates.addEventListener("change", () => {
+    const chosen = all[Number(templates.value)];
+    if (chosen) commands.value = chosen.text;
+    changed();
+  });
+  const fill = () => put(templates, all.map((one, at) => h("option", { value: at }, one.name)));
+  put(main,
+    h("header", {}, h("h1", {}, "Submit")),
+    h("form", { class: "two", onsubmit: (e) => { e.preventDefault(); send(); }, onchange: changed, oninput: write },
+      h("div", { class: "card" }, h("h2", {}, "What shall run?"),
+        field("Begin with", templates),
+        field("Commands", commands),
+        h("div", { class: "fields" }, field("Name", name), field("Queue", queue), field("How long at most", time, "90m, 2h30m, 1d"), field("Nodes", nodes), field("Tasks", tasks), field("Cores of a task", cores), field("Memory of a node", memory, "16G"), field("GPUs of a node", gpus), field("Account", account)),
+        field("Folder", folder, "where it runs and writes"), field("Output", output, "%x is the name, %j the number")),
+      h("div", {}, h("div", { class: "card" }, h("h2", {}, "When"), outlook, wrong, h("p", {}, button)),
+        h("div", { class: "card" }, h("h2", {}, "The script"), script))));
+  fill();
+  write();
+  get("/queues").then(({ queues }) => {
+    put(queue, queues.map((q) => h("option", { value: q.name, selected: q.default }, q.name)));
+    changed();
+  }).catch(() => {});
+  get("/accounts").then(({ accounts }) => put(account, h("option", { value: "" }, "the usual one"), accounts.map((a) => h("option", { value: a.name }, a.name)))).catch(() => {});
+  get("/templates").then((told) => {
+    all = [...told.templates, ...BUILT_IN];
+    fill();
+    if (told.templates.length > 0) {
+      commands.value = all[0].text;
+      changed();
+    }
+  }).catch(() => {});
+  return look.stop;
+}
