@@ -148,9 +148,9 @@ async function main() {
     await page.getByRole("button", { name: "Submit" }).click();
     await page.getByRole("heading", { level: 1, name: "it's mine" }).waitFor();
     await place(page, "Submit");
-    await page.getByRole("spinbutton", { name: "Nodes" }).fill("99");
+    await page.getByRole("textbox", { name: "Memory of a node" }).fill("much");
     await page.getByRole("button", { name: "Submit" }).click();
-    await page.getByRole("alert").filter({ hasText: /node/ }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "'much' is no amount of memory" }).waitFor();
   });
 
   await part("time is quoted, held, confirmed and given back", async () => {

@@ -43,11 +43,11 @@ export const patch = (path, body) => ask("PATCH", path, body);
 export const del = (path, body) => ask("DELETE", path, body);
 
 /** Submits a script as Slurm's REST interface takes it: the number of the job, and what the site says to it. */
-export async function submitted({ script, folder }) {
+export async function submitted({ script, job }) {
   const answer = await fetch("/slurm/v0.0.44/job/submit", {
     method: "POST", credentials: "same-origin",
     headers: { "Content-Type": "application/json", Accept: "application/json", ...(session.me?.csrf ? { "X-Cosy-Csrf": session.me.csrf } : {}) },
-    body: JSON.stringify({ script, job: { current_working_directory: folder, environment: ["PATH=/usr/local/bin:/usr/bin:/bin"] } }),
+    body: JSON.stringify({ script, job: { environment: ["PATH=/usr/local/bin:/usr/bin:/bin"], ...job } }),
   }).catch(() => {
     throw new Problem(0, "away", "the server of this page does not answer");
   });
@@ -57,7 +57,7 @@ export async function submitted({ script, folder }) {
     const words = error?.description || told.error?.message || error?.error || `status ${answer.status}`;
     throw new Problem(answer.status, "refused", words);
   }
-  return { job: told.job_id, notes: [told.job_submit_user_msg, ...(told.warnings || []).map((w) => w.description)].filter(Boolean) };
+  return { job: told.job_id, notes: [told.job_submit_user_msg, ...(told.warnings || []).filter((w) => w.source !== "script").map((w) => w.description)].filter(Boolean) };
 }
 
 /** A path's parameters, without those that are empty. */

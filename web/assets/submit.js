@@ -68,6 +68,15 @@ export function show(main) {
     "", commands.value,
   ].filter((line) => line || line === "").join("\n");
 
+  // The interface reads no lines '#SBATCH': they are there for who keeps the script.
+  const number = (n) => ({ set: true, infinite: false, number: n });
+  const fields = (w) => ({
+    name: name.value, nodes: String(w.nodes), tasks: w.tasks, cpus_per_task: w.cores,
+    time_limit: number(Math.ceil(w.seconds / 60)), standard_output: output.value, current_working_directory: folder.value,
+    ...(queue.value && { partition: queue.value }), ...(account.value && { account: account.value }),
+    ...(w.mib && { memory_per_node: number(w.mib) }), ...(w.gpus && { tres_per_node: `gres/gpu:${w.gpus}` }),
+  });
+
   const write = () => {
     put(wrong);
     try {
@@ -119,7 +128,7 @@ export function show(main) {
     }
     button.disabled = true;
     try {
-      const { job, notes } = await submitted({ script: text(w), folder: folder.value });
+      const { job, notes } = await submitted({ script: text(w), job: fields(w) });
       notes.forEach((note) => tell(note));
       tell(`Submitted job ${job}.`);
       go(`/jobs/${job}`);
