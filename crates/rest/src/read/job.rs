@@ -7,12 +7,14 @@ use cosy_model::JobState;
 use cosy_model::api::JobField as F;
 use cosy_slurm::job::{JobView, RequestedMemory};
 use cosy_slurm::json_yaml::{Data, map};
+use cosy_slurm::show::held_by_node;
 use cosy_slurm::{SlurmState, squeue};
 use cosy_view::words::ids_by_node;
 
 /// The fields that [`of_job`] needs.
 pub fn needs() -> Vec<F> {
     let own = [
+        F::GpuIds,
         F::SubmitLine,
         F::SubmitHost,
         F::MailTypes,
@@ -36,6 +38,7 @@ pub fn of_job(job: &JobView<'_>) -> Data {
     tree.set("job_state", states(job.state()))
         .set("flags", flags(job))
         .set("job_resources", resources(job))
+        .set("gres_detail", texts(held_by_node::gres(job)))
         .set("hold", job.waits() && job.count(F::Priority) == 0)
         .set("allocating_node", job.text(F::SubmitHost))
         .set("submit_line", job.text(F::SubmitLine))

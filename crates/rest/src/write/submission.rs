@@ -7,10 +7,10 @@ use cosy_model::limits::{ARGUMENTS, ENVIRONMENT_BYTES, SCRIPT_BYTES};
 use cosy_model::{OsText, Program as Runs, ReservationId, Time};
 use cosy_slurm::environment::Requested;
 use cosy_slurm::error_numbers::ERRORS;
-use cosy_slurm::getopt::{Order, parse};
+use cosy_slurm::getopt::{GivenOption, Order, parse};
 use cosy_slurm::submit::options::{OptionSources, SubmitOptions, check_together};
 use cosy_slurm::submit::spec::{self, SubmissionContext};
-use cosy_slurm::submit::{self, Line, Program, script, spread, table};
+use cosy_slurm::submit::{self, Line, Program, components, script, spread, table};
 use jiff::Zoned;
 use std::ffi::OsString;
 
@@ -40,6 +40,8 @@ pub struct Draft {
     described: Described,
     /// Its options as `sbatch` has them.
     pub options: SubmitOptions,
+    /// Those of its further components.
+    pub further: Vec<SubmitOptions>,
 }
 
 /// What was looked up for a job.
@@ -54,36 +56,36 @@ pub struct Found {
 }
 
 impl Draft {
-    /// Reads the options of a description; gives what has no effect too.
+    /// Reads the options of descriptions, one for each component; gives what has no effect too.
     ///
     /// # Errors
-    /// What `sbatch` would refuse, and a job without script, variables or working directory.
+    /// What `sbatch` would refuse, a job without script, variables or working directory, and a component
+    /// with something of its own that only a job has.
     pub fn read(
-        described: Described,
+        mut components: Vec<Described>,
         submitter: &Submitter<'_>,
     ) -> Result<(Self, Vec<Warning>), Fault> {
+        if components.is_empty() {
+            return Err(Fault::new(INVALID_JOBS_DESC, "there is no job in the body", "job"));
+        }
+        let described = components.remove(0);
         complete(&described)?;
-        let args: Vec<OsString> = described.options.iter().map(OsString::from).collect();
-        let parsed = parse(&table::options(Program::Sbatch), Order::Stop, &args);
-        if let Some(mistake) = parsed.mistake {
-            return Err(Fault::value("job", mistake.text("sbatch")));
+        let mut warnings = described.warnings.clone();
+        let (options, given) = read(&described, submitter)?;
+        let mut further = Vec::new();
+        for component in &components {
+            let (options, own) = read(component, submitter)?;
+            belongs(component, &described, &own, &given)?;
+            warnings.extend(component.warnings.iter().cloned());
+            further.push(options);
         }
-        check_together(&[], &parsed.found).map_err(of_submit)?;
-        let sources = OptionSources {
-            program: Program::Sbatch,
-            now: &|| submitter.now.clone(),
-            root: submitter.admin,
-        };
-        let mut options = SubmitOptions::default();
-        for found in &parsed.found {
-            options.apply(found, &sources).map_err(of_submit)?;
+        let mut all = std::iter::once(&options).chain(&further);
+        if !further.is_empty() && all.any(|options| options.array.is_some()) {
+            return Err(of_submit(submit::Fault::refusal(submit::array::INVALID)));
         }
-        let remarks = options
-            .remarks
-            .iter()
-            .map(|line| Warning::new("job", line.as_str()));
-        let mut warnings: Vec<Warning> =
-            described.warnings.iter().cloned().chain(remarks).collect();
+        let all = std::iter::once(&options).chain(&further);
+        let remarks = all.flat_map(|options| &options.remarks);
+        warnings.extend(remarks.map(|line| Warning::new("job", line.as_str())));
         if described
             .script
             .lines()
@@ -93,7 +95,12 @@ impl Draft {
                 "lines #SBATCH of the script are not read: fields of the job say what they would";
             warnings.push(Warning::new("script", why));
         }
-        Ok((Self { described, options }, warnings))
+        let draft = Self {
+            described,
+            options,
+            further,
+        };
+        Ok((draft, warnings))
     }
 
     /// The job to submit.
@@ -160,6 +167,7 @@ impl Draft {
             // It waits in the first and goes to whichever could start it.
             job.queues = several;
         }
+        components::add(&|| found.nodes.clone(), self.further, &mut job).map_err(of_submit)?;
         Ok(Submission {
             spec: job,
             script: OsText(self.described.script.into_bytes()),
@@ -212,6 +220,56 @@ impl Draft {
             return Err(Fault::value("environment", why));
         }
         Ok(OsText(block.into_bytes()))
+    }
+}
+
+/// The options of one component, and as they were given.
+fn read(
+    described: &Described,
+    submitter: &Submitter<'_>,
+) -> Result<(SubmitOptions, Vec<GivenOption>), Fault> {
+    let args: Vec<OsString> = described.options.iter().map(OsString::from).collect();
+    let parsed = parse(&table::options(Program::Sbatch), Order::Stop, &args);
+    if let Some(mistake) = parsed.mistake {
+        return Err(Fault::value("job", mistake.text("sbatch")));
+    }
+    check_together(&[], &parsed.found).map_err(of_submit)?;
+    let sources = OptionSources {
+        program: Program::Sbatch,
+        now: &|| submitter.now.clone(),
+        root: submitter.admin,
+    };
+    let mut options = SubmitOptions::default();
+    for found in &parsed.found {
+        options.apply(found, &sources).map_err(of_submit)?;
+    }
+    Ok((options, parsed.found))
+}
+
+/// Whether a further component says nothing but what one can have for itself, or what the first says too.
+fn belongs(
+    component: &Described,
+    first: &Described,
+    own: &[GivenOption],
+    given: &[GivenOption],
+) -> Result<(), Fault> {
+    let alone = |found: &&GivenOption| {
+        !components::is_own(found) && found.name != "job-name" && !given.contains(found)
+    };
+    if let Some(found) = own.iter().find(alone) {
+        return Err(Fault::unsupported(format!("{} of a component alone", found.name)));
+    }
+    let same = |here: &Option<String>, there: &Option<String>| here.is_none() || here == there;
+    let shared = (component.script.is_empty() || component.script == first.script)
+        && same(&component.workdir, &first.workdir)
+        && (component.environment.is_none() || component.environment == first.environment)
+        && (component.arguments.is_empty() || component.arguments == first.arguments)
+        && (component.rlimits.is_empty() || component.rlimits == first.rlimits);
+    match shared {
+        true => Ok(()),
+        false => Err(Fault::unsupported(
+            "script, environment, folder, arguments or limits of a component alone",
+        )),
     }
 }
 

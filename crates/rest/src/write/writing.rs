@@ -11,12 +11,16 @@ use crate::json::Misfit;
 use crate::shape::Kind;
 use crate::value;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::limits::FURTHER_COMPONENTS;
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
 use cosy_model::{JobState, Refusal, ReservationId};
 use cosy_slurm::json_yaml::{Data, map};
 use cosy_slurm::{show, targets};
 use serde_json::Value;
 use std::collections::VecDeque;
+
+/// The entries of an object.
+type Entries = serde_json::Map<String, Value>;
 
 /// What is asked next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,12 +114,14 @@ impl Writing {
 
     fn begin_submission(&mut self, body: &[u8], submitter: &Submitter<'_>) -> Result<(), Fault> {
         let entries = value::object(body)?;
-        let (job, script) = job_of(&entries, &mut self.warnings)?;
-        let mut described = Described::read(job, self.call.version, submitter.person)?;
-        if let Some(script) = script {
-            described.script = script.to_owned();
+        let (jobs, script) = jobs_of(&entries, &mut self.warnings)?;
+        let read = |job| Described::read(job, self.call.version, submitter.person);
+        let mut components: Vec<Described> =
+            jobs.into_iter().map(read).collect::<Result<_, _>>()?;
+        if let (Some(script), Some(first)) = (script, components.first_mut()) {
+            first.script = script.to_owned();
         }
-        let (draft, warnings) = Draft::read(described, submitter)?;
+        let (draft, warnings) = Draft::read(components, submitter)?;
         self.warnings.extend(warnings);
         let options = &draft.options;
         let several = options
@@ -126,7 +132,8 @@ impl Writing {
             .account
             .as_deref()
             .is_some_and(|name| name.to_lowercase() != name);
-        let spreads = options.spread || options.gpus.is_some() || options.gpus_per_task.is_some();
+        let mut all = std::iter::once(options).chain(&draft.further);
+        let spreads = all.any(|o| o.spread || o.gpus.is_some() || o.gpus_per_task.is_some());
         for (step, needed) in [
             (Step::Reservations, options.reservation.is_some()),
             (Step::Queues, several),
@@ -416,11 +423,11 @@ impl Writing {
     }
 }
 
-/// The job of a body, and its script where that stands beside it.
-fn job_of<'b>(
-    entries: &'b serde_json::Map<String, Value>,
+/// The jobs of a body, one for each component, and the script where that stands beside them.
+fn jobs_of<'b>(
+    entries: &'b Entries,
     warnings: &mut Vec<Warning>,
-) -> Result<(&'b serde_json::Map<String, Value>, Option<&'b str>), Fault> {
+) -> Result<(Vec<&'b Entries>, Option<&'b str>), Fault> {
     let strange = entries
         .keys()
         .filter(|name| !matches!(name.as_str(), "job" | "jobs" | "script"));
@@ -428,25 +435,26 @@ fn job_of<'b>(
         let name = crate::query::short(name);
         Warning::new(name.clone(), format!("Ignoring unknown field \"{name}\""))
     }));
-    let script = entries
-        .get("script")
-        .and_then(Value::as_str)
-        .filter(|script| !script.is_empty());
-    match (entries.get("job"), entries.get("jobs")) {
-        (Some(Value::Object(job)), None | Some(Value::Null)) => Ok((job, script)),
-        (None | Some(Value::Null), Some(Value::Array(jobs))) => match &jobs[..] {
-            [Value::Object(job)] => Ok((job, script)),
-            [] => Err(Fault::new(INVALID_JOBS_DESC, "there is no job in the list", "jobs")),
-            [_] => Err(Fault::new(INVALID_JOBS_DESC, "a job is an object", "jobs")),
-            [_, _, ..] => Err(Fault::unsupported("jobs with more than one component")),
-        },
-        (Some(Value::Object(_)), Some(_)) => {
-            Err(Fault::new(INVALID_JOBS_DESC, "there are both job and jobs", "job"))
+    let script = entries.get("script").and_then(Value::as_str);
+    let script = script.filter(|script| !script.is_empty());
+    let bad = |why: &str, source: &str| Fault::new(INVALID_JOBS_DESC, why, source);
+    let one = |job: &'b Value| {
+        job.as_object()
+            .ok_or_else(|| bad("a job is an object", "jobs"))
+    };
+    let jobs = match (entries.get("job"), entries.get("jobs")) {
+        (Some(job @ Value::Object(_)), None | Some(Value::Null)) => vec![one(job)?],
+        (None | Some(Value::Null), Some(Value::Array(jobs))) => {
+            if jobs.len() > FURTHER_COMPONENTS + 1 {
+                let most = FURTHER_COMPONENTS + 1;
+                return Err(bad(&format!("a job has at most {most} components"), "jobs"));
+            }
+            jobs.iter().map(one).collect::<Result<_, _>>()?
         }
-        (Some(_), _) | (None, _) => {
-            Err(Fault::new(INVALID_JOBS_DESC, "there is no job in the body", "job"))
-        }
-    }
+        (Some(Value::Object(_)), Some(_)) => return Err(bad("there are both job and jobs", "job")),
+        (Some(_), _) | (None, _) => return Err(bad("there is no job in the body", "job")),
+    };
+    Ok((jobs, script))
 }
 
 fn number(job: &str) -> Data {

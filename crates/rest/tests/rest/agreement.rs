@@ -101,6 +101,7 @@ fn of_jobs() {
     assert_eq!(running["group_name"], "users");
     assert_eq!(running["job_resources"]["nodes"]["allocation"][1]["name"], "n2");
     assert_eq!(running["end_time"]["number"], 1_795_222_900);
+    assert_eq!(running["gres_detail"], serde_json::json!(["gpu:1(IDX:0)"]));
     let waiting = &value["jobs"][1];
     assert_eq!((&waiting["hold"], &waiting["array_task_string"]), (&true.into(), &"1-4%2".into()));
     assert_eq!(waiting["array_job_id"]["number"], 13);

@@ -234,7 +234,8 @@ fn bodies_without_a_job() {
     check("{}", 9002, 400);
     check(r#"{"job": 5}"#, 9002, 400);
     check(r#"{"jobs": []}"#, 9002, 400);
-    check(r#"{"jobs": [{}, {}]}"#, 2036, 500);
+    check(r#"{"jobs": [{}, {}]}"#, 2009, 500);
+    check(r#"{"jobs": [{}, 5]}"#, 9002, 400);
     check(r#"{"job": {"name": "x"}}"#, 2009, 500);
     check(&"[".repeat(100_000), 9001, 400);
 }
@@ -407,4 +408,42 @@ proptest! {
         }
         let _ = Call::read("DELETE", &format!("/slurm/v0.0.42/job/{id}"), &id);
     }
+}
+
+#[test]
+fn jobs_of_several_components() {
+    let with = |second: Value| {
+        let mut body = job(json!({"tasks": 2, "account": "physics", "licenses": "matlab:1"}));
+        let first = body.as_object_mut().unwrap().remove("job").unwrap();
+        body["jobs"] = json!([first, second]);
+        let body = body.to_string();
+        send("POST", "/slurm/v0.0.44/job/submit", body.as_bytes(), false, accepted)
+    };
+    let second = json!({
+        "name": "second", "nodes": "2", "cpus_per_task": 3, "partition": "main", "licenses": "matlab:2",
+        "account": "physics", "tres_per_job": "gres/gpu:4"
+    });
+    let (asked, status, value) = with(second);
+    assert_eq!(status, 200, "{value}");
+    let Some(Request::Submit(submission)) = asked.last() else {
+        panic!("{asked:?}")
+    };
+    let spec = &submission.spec;
+    assert_eq!((spec.request.tasks, spec.further_components.len()), (Some(2), 1));
+    let further = &spec.further_components[0];
+    assert_eq!((further.request.nodes, further.request.cores_per_task), (Some(2), 3));
+    assert_eq!((further.name.as_deref(), further.queue.as_deref()), (Some("second"), Some("main")));
+    assert_eq!(further.request.gpus_per_node, 2);
+    assert_eq!(spec.licenses.get("matlab"), 3);
+    let refused = |second: Value, part: &str| {
+        let (_, status, value) = with(second);
+        let told = value["errors"][0]["description"].as_str().unwrap();
+        assert!(status == 500 && told.contains(part), "{value}");
+    };
+    refused(json!({"account": "chemistry"}), "account");
+    refused(json!({"time_limit": 5}), "time");
+    refused(json!({"script": "#!/bin/sh\nfalse\n"}), "script");
+    refused(json!({"current_working_directory": "/elsewhere"}), "folder");
+    let (_, status, value) = with(json!({"array": "1-3"}));
+    assert_eq!((status, &value["errors"][0]["error_number"]), (500, &2081.into()));
 }

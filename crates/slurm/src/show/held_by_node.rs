@@ -30,13 +30,24 @@ pub fn details(sheet: &mut Sheet, job: &JobView<'_>) {
     sheet.line(format!("JOB_GRES={gres}"));
     for (cores, ids, nodes) in alike {
         let nodes = cosy_model::fold(&nodes);
-        let gres = ids.map(|ids| format!("gpu{kind}:{}(IDX:{})", ids.count(), clean(ids.ranges())));
+        let gres = ids.map(|ids| of_node(&kind, *ids));
         sheet.line(format!(
             "  Nodes={nodes} CPU_IDs={} Mem={memory} GRES={}",
             cores.ranges(),
             gres.unwrap_or_default()
         ));
     }
+}
+
+/// The GPUs that it holds, node by node: `gpu:a100:2(IDX:0-1)`.
+pub fn gres(job: &JobView<'_>) -> Vec<String> {
+    let kind = kind(job.text(JobField::Gres));
+    let nodes = ids_by_node::read(job.text(JobField::GpuIds));
+    nodes.map(|(_, ids)| of_node(&kind, ids)).collect()
+}
+
+fn of_node(kind: &str, ids: Ids<'_>) -> String {
+    format!("gpu{kind}:{}(IDX:{})", ids.count(), clean(ids.ranges()))
 }
 
 /// The type of GPUs where one was asked for, with the colon before it.

@@ -5,7 +5,7 @@
 
 pub mod assoc_mgr;
 pub mod config;
-mod held_by_node;
+pub mod held_by_node;
 pub mod hosts;
 pub mod job;
 pub mod node;
