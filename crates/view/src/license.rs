@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_is_free() {
-        let check = |total, used, (reserved, reserved_in_use), outside, free| {
+        let check = |total, used, (reserved, reserved_in_use), outside, free: u32| {
             let told = LicenseUse {
                 in_use: used + outside,
                 outside,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every entry of the top level with its reason.
-const TOP: [(&str, &str); 27] = [
+const TOP: [(&str, &str); 28] = [
     (".cargo", "settings of Cargo that every build needs"),
     (".ci", "what must pass before a change is taken"),
     (".config", "settings of nextest"),
@@ -32,6 +32,7 @@ const TOP: [(&str, &str); 27] = [
     ("rustfmt.toml", "how `cargo fmt` sets the source"),
     ("systemd", "units of both daemons"),
     ("tests", "package: tests and benchmarks with real daemons"),
+    ("web", "package: the program of the web page, and the page"),
     // Not part of the source, but of a folder that git knows nothing of.
     ("target", "what Cargo builds; ignored"),
     ("tmp", "scratch files; ignored"),
