@@ -75,8 +75,8 @@ pub fn command() -> Command {
              and stand first.\n\
              The output of a job is read on this host with your own rights, as 'cosy tail' does. While the \
              controller does not answer the last picture stays, and says how old it is. Of a long list the first \
-             2000 lines are fetched, and no list more often than every fifth part of the time allows that it \
-             takes.\n\
+             2000 lines are fetched, and what takes the controller long is asked for no more often than it takes \
+             five times over.\n\
              A terminal of 80 columns and 24 rows shows all of it; NO_COLOR switches colours off. Elsewhere \
              than on a terminal 'cstat' and 'cosy top --once' tell the same.\n\
              Exit codes: 0, 1 refused, 2 wrong options or no terminal, 3 no controller (with --once), 128 and \
