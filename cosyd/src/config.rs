@@ -466,6 +466,11 @@ name = "night"
         check("cores = 8", "coors = 8", "did you mean `cores`?");
         check("[[queue]]", "[queue]", "write [[queue]] instead of [queue]");
         check("[[node]]", "[node]", "x:8: write [[node]] instead of [node]");
+        check(
+            "[[node]]",
+            "[web]\nuser = \"root\"\n[[node]]",
+            "x:9: user is the login name of an ordinary user",
+        );
         check("name = \"lab\"", "first_job_id = 0", "x:3: first_job_id must be between 1 and");
         check(
             "[[node]]",

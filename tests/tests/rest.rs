@@ -201,6 +201,14 @@ fn metrics_and_what_only_shows() {
     let text = page.ask("GET", "/metrics/nodes", &[], "").body;
     assert!(text.contains("slurm_node_cpus{node=\"n1\"}"));
     assert_eq!(page.ask("GET", "/metrics/nothing", &[], "").status, 404);
+    // Who runs what is nobody's whom the page does not know.
+    for path in [
+        "/metrics?users=1",
+        "/metrics/jobs-users-accts",
+        "/metrics?nodes=1&users=1",
+    ] {
+        assert_eq!(page.ask("GET", path, &[], "").status, 401, "{path}");
+    }
     let (status, value) = send(&page, "POST", "/slurm/v0.0.44/job/submit", &job(&c, "#!/bin/sh\n"));
     assert_eq!((status, &value["errors"][0]["error_number"]), (403, &2002.into()));
 }

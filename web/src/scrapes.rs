@@ -22,21 +22,26 @@ pub fn router() -> Router<Arc<Site>> {
 async fn serve(State(site): State<Arc<Site>>, request: Request) -> Result<Response> {
     let (mut parts, _) = request.into_parts();
     let nothing = || Problem::not_found("there are no such metrics");
-    let user = match site.config.metrics {
-        MetricsFor::Nobody => return Err(nothing()),
-        MetricsFor::Users => Some(Who::from_request_parts(&mut parts, &site).await?.uid),
-        MetricsFor::Everybody => {
-            site.rates.count(None)?;
-            None
-        }
-    };
-    let rest = parts.uri.path().trim_start_matches("/metrics");
+    let rest = parts.uri.path().trim_start_matches("/metrics").to_owned();
+    let query = parts.uri.query().unwrap_or_default().to_owned();
     let asked = |name: &str| {
-        let all = parts.uri.query().unwrap_or_default().split('&');
+        let all = query.split('&');
         all.filter_map(|pair| pair.split_once('='))
             .any(|pair| pair == (name, "1"))
     };
-    let families = Families::of_path(rest, asked("users"), asked("nodes")).ok_or_else(nothing)?;
+    // Who does what is told as everywhere: to somebody, as much as that user may see.
+    let of_users = asked("users") || rest.contains("users");
+    let user = match site.config.metrics {
+        MetricsFor::Nobody => return Err(nothing()),
+        MetricsFor::Everybody if !of_users => {
+            site.rates.count(None)?;
+            None
+        }
+        MetricsFor::Users | MetricsFor::Everybody => {
+            Some(Who::from_request_parts(&mut parts, &site).await?.uid)
+        }
+    };
+    let families = Families::of_path(&rest, asked("users"), asked("nodes")).ok_or_else(nothing)?;
     let mut scrape = Scrape::new(families, now());
     while let Some(question) = scrape.ask() {
         scrape.take(site.cluster.ask_plainly(user, question).await?);

@@ -149,6 +149,56 @@ mod tests {
     use cosy_model::{Gid, Group};
 
     #[test]
+    fn who_may_ask_for_others() {
+        let config = |administrators| ClusterConfig {
+            controller_uid: Uid(7),
+            web: Some(crate::WebConfig {
+                user: "web".into(),
+                administrators,
+            }),
+            ..ClusterConfig::default()
+        };
+        let caller = |uid: u32, name: &str| {
+            Caller::known(User {
+                uid: Uid(uid),
+                name: name.into(),
+                ..User::default()
+            })
+        };
+        let check = |config: &ClusterConfig, caller: &Caller, want: Option<NamedRights>| {
+            assert_eq!(may_name(config, caller).ok(), want, "{caller:?}");
+        };
+        check(&config(false), &caller(33, "web"), Some(NamedRights::OfUsers));
+        check(&config(true), &caller(33, "web"), Some(NamedRights::Whole));
+        check(&config(false), &caller(0, "root"), Some(NamedRights::Whole));
+        check(&config(false), &caller(7, "cosy"), Some(NamedRights::Whole));
+        check(&config(true), &caller(34, "ann"), None);
+        check(&ClusterConfig::default(), &caller(33, "web"), None);
+        // A name that the directory has not said is nobody's.
+        let unsure = Caller {
+            resolved: false,
+            ..caller(33, "web")
+        };
+        check(&config(true), &unsure, None);
+        let as_user = Caller {
+            as_user: true,
+            ..caller(0, "root")
+        };
+        check(&config(true), &as_user, None);
+        // Nor is it anybody of whom a node says so.
+        for from in [caller(0, "root"), caller(33, "web")] {
+            let passed_on = Caller {
+                via: Some(crate::Via {
+                    node: "n1".into(),
+                    link: crate::LinkId(1),
+                }),
+                ..from
+            };
+            check(&config(true), &passed_on, None);
+        }
+    }
+
+    #[test]
     fn levels() {
         let queue = QueueSpec {
             users: [("ann".to_owned(), AccessLevel::Defer)].into(),
