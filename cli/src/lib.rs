@@ -16,6 +16,7 @@ pub mod job_options;
 pub mod launch;
 pub mod native;
 pub mod output;
+pub mod page;
 pub mod refs;
 pub mod shell_words;
 pub mod signals;

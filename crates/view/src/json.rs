@@ -41,22 +41,24 @@ pub fn su(sum: Su) -> Json {
 
 /// All fields of one thing.
 pub fn object(fields: &Fields<'_>) -> Json {
+    members(fields).into()
+}
+
+fn members(fields: &Fields<'_>) -> Map<String, Json> {
     let each = fields.iter();
-    let object: Map<String, Json> = each
-        .map(|(name, one)| ((*name).to_owned(), value(one)))
-        .collect();
-    Json::Object(object)
+    each.map(|(name, one)| ((*name).to_owned(), value(one)))
+        .collect()
 }
 
 /// The same, where each point in time `x` is there as `x_ms` too, in milliseconds since 1970.
 pub fn object_with_ms(fields: &Fields<'_>) -> Json {
-    let mut json = object(fields);
+    let mut all = members(fields);
     for (name, value) in fields {
         if let FieldValue::Time(time) = value {
-            json[format!("{name}_ms")] = json!(time.map(|t| t.0));
+            all.insert(format!("{name}_ms"), json!(time.map(|t| t.0)));
         }
     }
-    json
+    all.into()
 }
 
 /// One value.

@@ -6,7 +6,7 @@ use super::controllers::{ControllerPlan, SCRIPT};
 use super::plan::{NodePlan, Plan, Report};
 use super::{database, directory, fds, files};
 use crate::exit;
-use crate::native::web::http;
+use crate::page::http;
 use anyhow::{Context as _, bail};
 use cosy_model::variables;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

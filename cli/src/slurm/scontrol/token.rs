@@ -3,9 +3,8 @@
 //! Source: scontrol(1), `token [lifespan=SECONDS|infinite] [username=USER]`.
 
 use super::session::Session;
-use crate::native::web;
 use crate::slurm::messages::say;
-use crate::{exit, output};
+use crate::{exit, output, page};
 use serde_json::json;
 
 /// Seconds of a token that is to be good without end: the longest that there is.
@@ -33,7 +32,7 @@ impl Session<'_> {
                 }
             }
         }
-        match web::make_token(&ask) {
+        match page::make_token(&ask) {
             Ok(told) => {
                 let token = told["token"].as_str().unwrap_or_default();
                 output::print(&format!("SLURM_JWT={token}\n"));

@@ -2,15 +2,12 @@
 //!
 //! `cosy-web` makes both, over a socket at which the kernel tells it who asks.
 
-pub mod http;
-
 use crate::native::arg::{self, flag, value};
+use crate::page::{http, make_token, socket};
 use crate::{Context, exit, output};
 use clap::{Arg, ArgMatches, Command};
-use cosy_client::cluster;
-use cosy_model::{Span, variables};
+use cosy_model::Span;
 use serde_json::{Value as Json, json};
-use std::path::PathBuf;
 
 /// The command line of `cosy web`.
 pub fn web_command() -> Command {
@@ -52,18 +49,6 @@ fn user() -> Arg {
     value("user", "USER", "For somebody else (root)")
 }
 
-/// The socket of the page: `COSY_WEB_SOCKET`, that of the private cluster that the command belongs to,
-/// or the system's.
-pub fn socket() -> PathBuf {
-    let named = std::env::var_os(variables::WEB_SOCKET).filter(|value| !value.is_empty());
-    let dev = std::env::var_os(variables::DEV_DIR).filter(|value| !value.is_empty());
-    match (named, dev) {
-        (Some(path), _) => path.into(),
-        (None, Some(dir)) => PathBuf::from(dir).join("run/web.sock"),
-        (None, None) => cluster::WEB_SOCKET.into(),
-    }
-}
-
 /// Runs `cosy web`.
 ///
 /// # Errors
@@ -102,14 +87,6 @@ pub fn token(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         false => output::print(&format!("{}\n", told["token"].as_str().unwrap_or_default())),
     }
     Ok(exit::OK)
-}
-
-/// A new token, with what there is to say of it.
-///
-/// # Errors
-/// There is no page, or it refuses.
-pub fn make_token(ask: &Json) -> anyhow::Result<Json> {
-    http::ask(&socket(), "POST", "/api/v1/tokens", ask)
 }
 
 fn with_user(matches: &ArgMatches) -> Json {
