@@ -2,6 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::daemon::Daemon;
+use crate::people::as_user;
 use crate::run::{self, Output};
 use crate::{programs, wait};
 use serde_json::Value as Json;
@@ -164,6 +165,20 @@ impl Page {
             .set_read_timeout(Some(Duration::from_secs(60)))
             .expect("a socket");
         exchange(stream, method, path, &["Content-Type: application/json"], body)
+    }
+
+    /// Asks over the socket as that user, with these header lines.
+    ///
+    /// # Panics
+    /// Nobody answers.
+    #[track_caller]
+    pub fn ask_as(&self, uid: u32, method: &str, path: &str, headers: &[&str]) -> Answer {
+        let socket = self.socket();
+        let stream = as_user(uid, || UnixStream::connect(socket)).expect("a connection");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .expect("a socket");
+        exchange(stream, method, path, headers, "")
     }
 
     /// A line of a header with a new token of that user.

@@ -383,25 +383,25 @@ fn a_page_to_look_at_changes_nothing() {
 #[test]
 fn a_trusted_server_says_who_asks() {
     let Some(cluster) = cluster("") else { return };
-    let page =
-        Page::start(&cluster, WWW, "[proxy]\nheader = \"X-Remote-User\"\nfrom = [\"127.0.0.1\"]");
-    let me = |headers: &[&str]| page.ask("GET", "/api/v1/me", headers, "");
-    assert_eq!(me(&["X-Remote-User: games"]).expect(200)["user"], "games");
-    me(&["X-Remote-User: nobody-of-that-name"]).expect(401);
-    me(&["X-Remote-User: "]).expect(401);
+    let lines = "[proxy]\nuser = \"games\"\nheader = \"X-Remote-User\"\nfrom = [\"10.9.8.7\"]";
+    let page = Page::start(&cluster, WWW, lines);
+    let me = |uid: u32, headers: &[&str]| page.ask_as(uid, "GET", "/api/v1/me", headers);
+    // Through the server in front, which the kernel knows.
+    assert_eq!(me(GAMES, &["X-Remote-User: daemon"]).expect(200)["user"], "daemon");
+    me(GAMES, &["X-Remote-User: nobody-of-that-name"]).expect(401);
+    me(GAMES, &["X-Remote-User: "]).expect(401);
     // One that the browser sent and one that the server added: nobody can tell which is which.
-    me(&["X-Remote-User: root", "X-Remote-User: games"]).expect(401);
-    let forged = page.ask(
-        "DELETE",
-        "/api/v1/jobs/1",
-        &["X-Remote-User: games", "Sec-Fetch-Site: cross-site"],
-        "",
-    );
-    forged.expect(403);
-    let other =
-        Page::start_beside(&cluster, "[proxy]\nheader = \"X-Remote-User\"\nfrom = [\"10.9.8.7\"]");
-    other
-        .ask("GET", "/api/v1/me", &["X-Remote-User: games"], "")
+    me(GAMES, &["X-Remote-User: root", "X-Remote-User: daemon"]).expect(401);
+    let forged = ["X-Remote-User: daemon", "Sec-Fetch-Site: cross-site"];
+    page.ask_as(GAMES, "DELETE", "/api/v1/jobs/1", &forged)
+        .expect(403);
+    // Without a name it is nobody, and who logged in comes through it with the cookie.
+    me(GAMES, &[]).expect(401);
+    let (cookie, _) = page.log_in(&cluster, DAEMON);
+    assert_eq!(me(GAMES, &[&cookie]).expect(200)["user"], "daemon");
+    // Everybody else who says so is who he is, over the socket, or nobody.
+    assert_eq!(me(DAEMON, &["X-Remote-User: root"]).expect(200)["user"], "daemon");
+    page.ask("GET", "/api/v1/me", &["X-Remote-User: root"], "")
         .expect(401);
 }
 

@@ -9,12 +9,15 @@ use toml::Spanned;
 /// Bytes of a configuration, at most.
 const MOST: u64 = 256 << 10;
 
-/// Who may say in a header who asks.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A server in front, which speaks for those who come through it. On this host it is known by the kernel,
+/// for everybody here can connect from `127.0.0.1`; on another one by its address.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrustedProxy {
-    /// Name of the header with the login name, in small letters.
-    pub header: String,
-    /// Addresses that the proxy connects from.
+    /// Name of the header with the login name, in small letters; without, it names nobody.
+    pub header: Option<String>,
+    /// Login name of the user that it runs as, if it connects over the socket.
+    pub user: Option<String>,
+    /// Addresses of other hosts that it connects from.
     pub from: Vec<IpAddr>,
 }
 
@@ -84,8 +87,9 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Proxy {
-    header: Spanned<String>,
-    from: Spanned<Vec<String>>,
+    header: Option<Spanned<String>>,
+    user: Option<Spanned<String>>,
+    from: Option<Spanned<Vec<String>>>,
 }
 
 /// Reads and checks a configuration file; one that is not there is an empty one.
@@ -112,7 +116,11 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     let proxy = file.proxy.map(|table| proxy(&mut check, table));
     let address = file.address.as_ref().map(|text| address(&mut check, text));
     let config = Config {
-        listen: listen(&mut check, file.listen.as_ref(), proxy.is_some()),
+        listen: listen(
+            &mut check,
+            file.listen.as_ref(),
+            proxy.as_ref().is_some_and(|proxy| !proxy.from.is_empty()),
+        ),
         socket: file
             .socket
             .unwrap_or_else(|| cosy_client::cluster::WEB_SOCKET.into()),
@@ -179,25 +187,39 @@ fn address(check: &mut Check<'_>, text: &Spanned<String>) -> String {
 }
 
 fn proxy(check: &mut Check<'_>, table: Proxy) -> TrustedProxy {
-    let header = table.header.get_ref().to_ascii_lowercase();
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if header.is_empty() || !header.chars().all(fine) {
-        check.fault(
-            table.header.span().start,
-            "header is the name of a header, as \"X-Remote-User\"",
-        );
-    }
+    let header = table.header.map(|header| {
+        let name = header.get_ref().to_ascii_lowercase();
+        if name.is_empty() || !name.chars().all(fine) {
+            let why = "header is the name of a header, as \"X-Remote-User\"";
+            check.fault(header.span().start, why);
+        }
+        name
+    });
+    let user = table.user.map(|user| {
+        if user.get_ref().is_empty() || user.get_ref() == "root" {
+            let why =
+                "user is the login name of an ordinary user that the server in front alone runs as";
+            check.fault(user.span().start, why);
+        }
+        user.get_ref().clone()
+    });
     let mut from = Vec::new();
-    for text in table.from.get_ref() {
-        match text.parse() {
+    let listed = table.from.iter();
+    for (text, at) in
+        listed.flat_map(|all| all.get_ref().iter().map(|text| (text, all.span().start)))
+    {
+        match text.parse::<IpAddr>() {
+            Ok(address) if address.to_canonical().is_loopback() => {
+                let why = "everybody on this host can connect from there: let the server in front connect over \
+                           the socket, and name its user: user = \"www-data\"";
+                check.fault(at, why);
+            }
             Ok(address) => from.push(address),
-            Err(_) => check.fault(
-                table.from.span().start,
-                format!("'{text}' is no address: from = [\"127.0.0.1\"]"),
-            ),
+            Err(_) => check.fault(at, format!("'{text}' is no address: from = [\"10.1.2.3\"]")),
         }
     }
-    TrustedProxy { header, from }
+    TrustedProxy { header, user, from }
 }
 
 fn days(check: &mut Check<'_>, days: Option<&Spanned<u64>>) -> u64 {
@@ -256,10 +278,15 @@ mod tests {
         check("metrics = \"all\"", "metrics must be");
         check("token_days = 0", "between 1 and 366");
         check("[proxy]\nheader = \"\"\nfrom = [\"x\"]", "'x' is no address");
+        for loopback in ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"] {
+            let text = format!("[proxy]\nheader = \"X-User\"\nfrom = [\"{loopback}\"]");
+            check(&text, "x:3: everybody on this host");
+        }
+        check("[proxy]\nuser = \"root\"", "x:2: user is the login name of an ordinary user");
         check("lisen = \"off\"", "listen");
         let text = "listen = \"0.0.0.0:80\"\n[proxy]\nheader = \"X-User\"\nfrom = [\"10.0.0.1\"]";
         let proxy = parse(Path::new("x"), text).unwrap().proxy.unwrap();
-        assert_eq!((proxy.header.as_str(), proxy.from.len()), ("x-user", 1));
+        assert_eq!((proxy.header.as_deref(), proxy.from.len()), (Some("x-user"), 1));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Site {
     pub templates: Vec<Template>,
     /// Streams that are open.
     pub streams: Streams,
+    /// The user of the server in front, if it connects over the socket.
+    pub proxy_user: Option<Uid>,
     /// Name of the cookie that keeps somebody logged in.
     pub cookie: String,
 }
@@ -58,7 +60,17 @@ impl Site {
         // Cookies know no ports: two clusters on one host would log each other out.
         let prefix = if config.secure { "__Host-" } else { "" };
         let cookie = format!("{prefix}cosy-{}", tokens.mark());
+        let proxy_user = config
+            .proxy
+            .as_ref()
+            .and_then(|proxy| proxy.user.as_deref());
+        let proxy_user = proxy_user.map(|name| match nix::unistd::User::from_name(name) {
+            Ok(Some(user)) => Ok(Uid(user.uid.as_raw())),
+            Ok(None) => Err(anyhow::anyhow!("[proxy] user: there is no user '{name}'")),
+            Err(e) => Err(anyhow::anyhow!("[proxy] user: '{name}' cannot be looked up: {e}")),
+        });
         Ok(Self {
+            proxy_user: proxy_user.transpose()?,
             cluster: Cluster::new(&sockets),
             links: Links::default(),
             users: Users::default(),

@@ -93,13 +93,14 @@ async fn identify(parts: &Parts, site: &Site) -> Result<Who> {
         return with_token(token, parts, site).await;
     }
     match peer {
-        Some(Peer::Local(uid)) => {
+        Some(Peer::Local(uid)) if Some(uid) != site.proxy_user => {
             let name = site.users.name(uid).await;
             let proof = Proof::Kernel;
             return Ok(Who { uid, name, proof });
         }
-        Some(Peer::Remote(address)) => {
-            if let Some(name) = named_by_proxy(&parts.headers, address, site) {
+        // The server in front is nobody itself: who comes through it has a name or a cookie.
+        Some(peer) => {
+            if let Some(name) = named_by_proxy(&parts.headers, peer, site) {
                 check_origin(parts)?;
                 return known(site, name, Proof::Proxy).await;
             }
@@ -191,12 +192,16 @@ fn is_change(method: &Method) -> bool {
 }
 
 /// The name that a trusted server sends; who sends the header twice is nobody's server.
-fn named_by_proxy(headers: &HeaderMap, address: IpAddr, site: &Site) -> Option<String> {
+fn named_by_proxy(headers: &HeaderMap, peer: Peer, site: &Site) -> Option<String> {
     let proxy = site.config.proxy.as_ref()?;
-    if !proxy.from.contains(&address.to_canonical()) {
+    let is_trusted = match peer {
+        Peer::Local(uid) => Some(uid) == site.proxy_user,
+        Peer::Remote(address) => proxy.from.contains(&address.to_canonical()),
+    };
+    if !is_trusted {
         return None;
     }
-    let mut all = headers.get_all(proxy.header.as_str()).into_iter();
+    let mut all = headers.get_all(proxy.header.as_deref()?).into_iter();
     let (Some(value), None) = (all.next(), all.next()) else {
         return None;
     };
