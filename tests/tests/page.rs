@@ -395,6 +395,13 @@ fn a_trusted_server_says_who_asks() {
     let forged = ["X-Remote-User: daemon", "Sec-Fetch-Site: cross-site"];
     page.ask_as(GAMES, "DELETE", "/api/v1/jobs/1", &forged)
         .expect(403);
+    // A form of another site can have everything but a header of its own, in browsers that do not say where
+    // it comes from.
+    page.ask_as(GAMES, "DELETE", "/api/v1/jobs/1", &["X-Remote-User: daemon"])
+        .expect(403);
+    let own = ["X-Remote-User: daemon", "X-Cosy-Csrf: page"];
+    page.ask_as(GAMES, "DELETE", "/api/v1/jobs/1", &own)
+        .expect(404);
     // Without a name it is nobody, and who logged in comes through it with the cookie.
     me(GAMES, &[]).expect(401);
     let (cookie, _) = page.log_in(&cluster, DAEMON);

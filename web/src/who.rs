@@ -102,6 +102,13 @@ async fn identify(parts: &Parts, site: &Site) -> Result<Who> {
         Some(peer) => {
             if let Some(name) = named_by_proxy(&parts.headers, peer, site) {
                 check_origin(parts)?;
+                // The name is on every request, as a cookie would be; no form of another site has
+                // a header of its own.
+                if is_change(&parts.method) && !parts.headers.contains_key(CSRF) {
+                    return Err(Problem::forbidden(format!(
+                        "send the header {CSRF} along, with any word"
+                    )));
+                }
                 return known(site, name, Proof::Proxy).await;
             }
         }

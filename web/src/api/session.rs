@@ -27,7 +27,9 @@ pub async fn me(State(site): SiteState, who: Who) -> Result {
     };
     let csrf = match &who.proof {
         Proof::Session(claims) => Some(site.tokens.csrf(claims)),
-        Proof::Kernel | Proof::Token(_) | Proof::Proxy => None,
+        // Any word will do: that there is one shows that it comes from the page.
+        Proof::Proxy => Some("page".to_owned()),
+        Proof::Kernel | Proof::Token(_) => None,
     };
     let settings = site.cluster.ask(who.uid, Request::Settings).await;
     let administrator = match settings {
