@@ -53,12 +53,12 @@ export function show(main) {
     const rows = t.associations?.rows || [];
     put(tree, table([
       { title: "Account", cell: (x) => `${"\u2003".repeat(x.depth)}${x.key.account}` }, { title: "User", cell: (x) => x.key.user }, { title: "Queue", cell: (x) => x.key.queue },
-      { title: "Jobs", right: true, cell: (x) => x.usage?.running || "" }, { title: "Its own limits", cell: (x) => limits(x.own?.limits) },
-      { title: "Those that hold, and where from", cell: (x) => effective(x.effective) }, { title: "Qualities of service", cell: (x) => (x.qos || []).join(", "), cut: true },
+      { title: "Jobs", right: true, cell: (x) => x.usage?.running || "" }, { title: "Its own limits", wrap: true, cell: (x) => limits(x.own?.limits) },
+      { title: "Those that hold, and where from", wrap: true, cell: (x) => effective(x.effective) }, { title: "Qualities of service", cell: (x) => (x.qos || []).join(", "), cut: true },
     ], rows.slice(0, 300), { caption: "Accounts and users", empty: "There are no accounts." }));
     put(qos, table([
       { title: "Name", cell: (x) => x.record.name }, { title: "Priority", right: true, cell: (x) => x.record.priority }, { title: "Running", right: true, cell: (x) => x.usage?.running || "" },
-      { title: "Limits", cell: (x) => limits(x.record.limits) }, { title: "Preempts", cell: (x) => x.record.preempt.join(", ") }, { title: "Grace", right: true, cell: (x) => (x.record.grace ? seconds(x.record.grace / 1000) : "") },
+      { title: "Limits", wrap: true, cell: (x) => limits(x.record.limits) }, { title: "Preempts", cell: (x) => x.record.preempt.join(", ") }, { title: "Grace", right: true, cell: (x) => (x.record.grace ? seconds(x.record.grace / 1000) : "") },
       { title: "About", cell: (x) => x.record.description, cut: true },
     ], q.qos || [], { caption: "Qualities of service" }));
   }, 15000);

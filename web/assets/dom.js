@@ -1,6 +1,10 @@
 // Elements out of names, attributes and children. Text only ever becomes text: nothing here reads markup,
 // so that what a job is called cannot become part of the page.
 
+/** Text without what nobody sees: control characters, and marks that turn the direction of writing around. */
+export const plain = (text) =>
+  String(text).replaceAll(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(element, attributes, children) {
@@ -10,6 +14,7 @@ function fill(element, attributes, children) {
     else if (name === "style") Object.assign(element.style, value);
     else if (name === "value") element.value = value;
     else if (name === "href" && !/^(\/|#|https?:)/.test(value)) continue;
+    else if (name === "title" || name === "aria-label") element.setAttribute(name, plain(value));
     else element.setAttribute(name, value === true ? "" : value);
   }
   add(element, children);
@@ -20,7 +25,7 @@ function fill(element, attributes, children) {
 export function add(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    element.append(child instanceof Node ? child : document.createTextNode(plain(child)));
   }
 }
 
@@ -49,7 +54,7 @@ export function table(columns, rows, { to, caption, empty = "There is nothing to
     const cells = columns.map((c, at) => {
       const inside = c.cell(row);
       const linked = place && at === 0 ? h("a", { href: place }, inside) : inside;
-      return h("td", { class: [c.right && "right", c.cut && "cut"].filter(Boolean).join(" ") }, linked);
+      return h("td", { class: [c.right && "right", c.cut && "cut", c.wrap && "wrap"].filter(Boolean).join(" ") }, linked);
     });
     return h("tr", { class: row.own && "own" }, cells);
   };

@@ -1,5 +1,5 @@
 // Pictures that several pages have: an axis of time, curves, a line of bars.
-import { s } from "./dom.js";
+import { plain, s } from "./dom.js";
 
 const STEPS = [6e4, 3e5, 6e5, 9e5, 18e5, 36e5, 108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5, 26784e5, 80352e5];
 
@@ -115,7 +115,7 @@ export function tip() {
   document.body.append(box);
   return {
     show(text, event) {
-      box.textContent = text;
+      box.textContent = plain(text);
       box.hidden = false;
       const { offsetWidth: w, offsetHeight: hgt } = box;
       box.style.left = `${Math.min(event.clientX + 14, innerWidth - w - 8)}px`;

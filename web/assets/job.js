@@ -1,6 +1,6 @@
 // One job: its life as a line of time, why it waits, what it asked for and used, what can be done with it.
 import { del, get, patch, post, query, session } from "./api.js";
-import { confirm, h, put, s, table, tell } from "./dom.js";
+import { confirm, h, plain, put, s, table, tell } from "./dom.js";
 import { axis } from "./draw.js";
 import { badge } from "./jobs.js";
 import { keep } from "./main.js";
@@ -212,7 +212,7 @@ function follow(place, id, ended) {
       }
       if (from !== null && piece.from < from) text.textContent = "";
       const below = text.scrollTop + text.clientHeight >= text.scrollHeight - 8;
-      if (piece.text) text.textContent = (text.textContent + plain(piece.text)).slice(-MOST);
+      if (piece.text) text.textContent = (text.textContent + still(piece.text)).slice(-MOST);
       if (below) text.scrollTop = text.scrollHeight;
       from = piece.to;
       const whole = piece.to >= piece.size;
@@ -223,5 +223,5 @@ function follow(place, id, ended) {
   return { begin, stop };
 }
 
-/** Without what would move a terminal's cursor or turn the direction of writing. */
-const plain = (text) => text.replaceAll(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, "").replaceAll(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]/g, "\ufffd").replaceAll("\r\n", "\n");
+/** Without what would move a terminal's cursor. */
+const still = (text) => plain(text.replaceAll(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, "").replaceAll("\r\n", "\n"));

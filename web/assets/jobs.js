@@ -36,7 +36,7 @@ export const columns = [
   { title: "Cores", right: true, cell: (j) => j.cores },
   { title: "GPUs", right: true, cell: (j) => j.gpus || "" },
   { title: "Limit", right: true, cell: (j) => (j.time_limit === null ? "none" : seconds(j.time_limit)) },
-  { title: "Where or why", cell: (j) => j.reason || j.nodes, cut: true },
+  { title: "Where or why", cell: (j) => state(j.reason) || j.nodes, cut: true },
 ];
 
 export function show(main) {
@@ -79,7 +79,7 @@ export function show(main) {
       : await get(`/jobs${query({ ...filter, skip: ask.skip })}`, signal);
     if (ask.ended) jobs.reverse();
     for (const job of jobs) job.own = ask.all && job.user === session.me.user;
-    put(list, table(columns, jobs, {
+    put(list, table(columns.filter((c) => c.title !== "GPUs" || jobs.some((j) => j.gpus)), jobs, {
       to: (j) => `/jobs/${j.ref.replace(/_?\[.*$/, "")}`, caption: "Jobs",
       empty: ask.all ? "No job fits." : "None of your jobs fits. 'Everybody's' shows all that you may see.",
     }));

@@ -176,7 +176,7 @@ function lost(e) {
   if (!box) return;
   box.hidden = false;
   const words = `${e.message[0].toUpperCase()}${e.message.slice(1)} (since ${clock(awaySince)}). What is shown is from then; nothing is lost, and this page goes on by itself.`;
-  if (box.textContent !== words) box.textContent = words;
+  if (box.textContent !== words) put(box, words);
 }
 
 function answered() {

@@ -56,14 +56,14 @@ export function show(main) {
   const text = (w) => [
     "#!/bin/bash -l",
     `#SBATCH --job-name=${quoted(name.value)}`,
-    queue.value && `#SBATCH --partition=${queue.value}`,
+    queue.value ? `#SBATCH --partition=${queue.value}` : null,
     `#SBATCH --nodes=${w.nodes}`,
     `#SBATCH --ntasks=${w.tasks}`,
     w.cores > 1 && `#SBATCH --cpus-per-task=${w.cores}`,
     w.mib && `#SBATCH --mem=${w.mib}M`,
     w.gpus && `#SBATCH --gpus-per-node=${w.gpus}`,
     `#SBATCH --time=${slurmTime(w.seconds)}`,
-    account.value && `#SBATCH --account=${quoted(account.value)}`,
+    account.value ? `#SBATCH --account=${quoted(account.value)}` : null,
     `#SBATCH --output=${quoted(output.value)}`,
     "", commands.value,
   ].filter((line) => line || line === "").join("\n");
