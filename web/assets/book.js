@@ -3,7 +3,7 @@ import { del, get, post, query, session } from "./api.js";
 import { confirm, field, h, put, table, tell } from "./dom.js";
 import { calendar } from "./calendar.js";
 import { keep } from "./main.js";
-import { away, clock, count, exact, length, local, seconds, span, state, su, tone } from "./words.js";
+import { away, clock, count, exact, local, seconds, span, state, su, tone, typedLength, typedMemory } from "./words.js";
 
 const FREE = new Set(["confirmed", "active", "held"]);
 
@@ -40,15 +40,12 @@ function page(main) {
   const anew = () => { asked++; hours.again(); };
 
   const wanted = () => {
-    const secondsLong = length(time.value);
-    if (!secondsLong) throw new Error(`'${time.value}' is no length: 90m, 2h30m, 1d`);
-    const mib = /^(\d+(?:\.\d+)?)\s*([gmt]?)(?:i?b)?$/i.exec(memory.value.trim());
-    if (memory.value.trim() && !mib) throw new Error(`'${memory.value}' is no amount of memory: 16G, 500M`);
-    const ask = { length: secondsLong, nodes: Number(nodes.value) || 1 };
+    const mib = typedMemory(memory.value);
+    const ask = { length: typedLength(time.value), nodes: Number(nodes.value) || 1 };
     if (queue.value) ask.queue = queue.value;
     if (cores.value) ask.cores_per_task = Number(cores.value);
     if (gpus.value) ask.gpus_per_node = Number(gpus.value);
-    if (mib) ask.memory_mib_per_node = Math.round(Number(mib[1]) * ({ g: 1024, t: 1048576, m: 1, "": 1 }[mib[2].toLowerCase()]));
+    if (mib) ask.memory_mib_per_node = mib;
     if (whole.checked) ask.exclusive = true;
     if (account.value) ask.account = account.value;
     return ask;

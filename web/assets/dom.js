@@ -1,6 +1,8 @@
 // Elements out of names, attributes and children. Text only ever becomes text: nothing here reads markup,
 // so that what a job is called cannot become part of the page.
 
+import { local } from "./words.js";
+
 /** Text without what nobody sees: control characters, and marks that turn the direction of writing around. */
 export const plain = (text) =>
   String(text).replaceAll(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
@@ -99,4 +101,27 @@ export function tell(text, wrong = false) {
   const note = h("div", { class: wrong ? "note wrong" : "note", role: wrong ? "alert" : "status" }, text);
   place.append(note);
   setTimeout(() => note.remove(), wrong ? 12000 : 6000);
+}
+
+/** Does something and tells that it was done, or why not. */
+export async function attempt(what, words) {
+  try {
+    await what();
+    tell(words);
+  } catch (e) {
+    tell(local(e.message), true);
+  }
+}
+
+/** A figure with its title, perhaps as a part of something in hundredths, and a word more; `warns`: much is not good. */
+export function figure(title, text, share = null, more = null, warns = false) {
+  return h("div", { class: "card figure" }, h("span", { class: "what" }, title), h("b", {}, text),
+    share !== null && h("div", { class: "meter" }, h("i", { class: warns && share > 90 && "much", style: { width: `${share}%` } })),
+    more && h("small", {}, more));
+}
+
+/** Buttons that turn the pages of a list; `to` is called with the first line of another one. */
+export function turns(skip, rows, further, to) {
+  const button = (word, at) => h("button", { type: "button", onclick: () => to(at) }, word);
+  return [skip > 0 && button("◀ Before", Math.max(0, skip - rows)), further && button("More ▶", skip + rows)];
 }

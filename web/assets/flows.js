@@ -1,9 +1,9 @@
 // Workflows: their tasks as a graph and in their slots, by their deadline.
 import { del, get, post, session } from "./api.js";
-import { confirm, h, put, s, table, tell } from "./dom.js";
+import { attempt, confirm, figure, h, put, s, table } from "./dom.js";
 import { axis } from "./draw.js";
 import { keep } from "./main.js";
-import { away, clock, count, local, seconds, state, su, tone } from "./words.js";
+import { away, clock, count, cut, local, seconds, state, su, tone } from "./words.js";
 
 export function show(main, [id]) {
   return id ? one(main, id) : all(main);
@@ -39,8 +39,6 @@ function levels(tasks) {
   tasks.forEach((task) => of(task, 0));
   return level;
 }
-
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function graph(tasks) {
   const level = levels(tasks);
@@ -99,12 +97,7 @@ function one(main, id) {
   const body = h("div");
   put(main, body);
   const act = async (what, words) => {
-    try {
-      await what();
-      tell(words);
-    } catch (e) {
-      tell(e.message, true);
-    }
+    await attempt(what, words);
     asked.again();
   };
   const asked = keep(async (signal) => {
@@ -141,9 +134,4 @@ function one(main, id) {
     ], flow.tasks.slice(0, 500), { caption: "Tasks" })));
   }, 5000);
   return asked.stop;
-}
-
-function figure(title, text, share = null, more = null) {
-  return h("div", { class: "card figure" }, h("span", { class: "what" }, title), h("b", {}, text),
-    share !== null && h("div", { class: "meter" }, h("i", { style: { width: `${share}%` } })), more && h("small", {}, more));
 }

@@ -1,6 +1,6 @@
 // One job: its life as a line of time, why it waits, what it asked for and used, what can be done with it.
 import { del, get, patch, post, query, session } from "./api.js";
-import { confirm, h, plain, put, s, table, tell } from "./dom.js";
+import { attempt, confirm, h, plain, put, s, table, tell } from "./dom.js";
 import { axis } from "./draw.js";
 import { badge } from "./jobs.js";
 import { keep } from "./main.js";
@@ -87,12 +87,7 @@ export function show(main, [id]) {
   put(main, body, output, script);
 
   const act = async (what, done) => {
-    try {
-      await what();
-      tell(done);
-    } catch (e) {
-      tell(e.message, true);
-    }
+    await attempt(what, done);
     asked.again();
   };
   const cancel = async (job) => {

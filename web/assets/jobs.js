@@ -1,6 +1,6 @@
 // Jobs that wait, run, or have ended lately; and those of before.
 import { get, query, session } from "./api.js";
-import { field, h, put, table } from "./dom.js";
+import { field, h, put, table, turns } from "./dom.js";
 import { keep } from "./main.js";
 import { away, clock, count, exact, seconds, state, tone } from "./words.js";
 
@@ -84,9 +84,7 @@ export function show(main) {
       empty: ask.all ? "No job fits." : "None of your jobs fits. 'Everybody's' shows all that you may see.",
     }));
     put(told, `${count(jobs.length, "line")}${ask.skip ? ` from ${ask.skip + 1} on` : ""}${further ? ", and there are more" : ""}`);
-    put(more,
-      ask.skip > 0 && h("button", { type: "button", onclick: () => { ask.skip = Math.max(0, ask.skip - ROWS); asked.again(); } }, "◀ Before"),
-      further && !ask.ended && h("button", { type: "button", onclick: () => { ask.skip += ROWS; asked.again(); } }, "More ▶"));
+    put(more, turns(ask.skip, ROWS, further && !ask.ended, (skip) => { ask.skip = skip; asked.again(); }));
   }, 4000);
   return asked.stop;
 }

@@ -1,6 +1,6 @@
 // Nodes: what they have, what is in use, which take no jobs and why; drained and resumed by administrators.
 import { get, post, query, session } from "./api.js";
-import { confirm, field, h, put, table, tell } from "./dom.js";
+import { attempt, confirm, field, h, put, table, turns } from "./dom.js";
 import { keep } from "./main.js";
 import { away, count, exact, mib, state, tone } from "./words.js";
 
@@ -15,12 +15,7 @@ export function show(main, [name]) {
 function steer(node, changed) {
   if (!session.me.administrator || session.me.read_only) return null;
   const act = async (body, words) => {
-    try {
-      await post(`/nodes/${encodeURIComponent(node.name)}`, body);
-      tell(words);
-    } catch (e) {
-      tell(e.message, true);
-    }
+    await attempt(() => post(`/nodes/${encodeURIComponent(node.name)}`, body), words);
     changed();
   };
   const drains = node.state === "drained" || node.state === "draining" || node.state === "down" || node.state === "unhealthy";
@@ -62,8 +57,7 @@ function all(main) {
       { title: "Why", cell: (n) => n.reason, cut: true },
       { title: "", cell: (n) => steer(n, () => asked.again()) },
     ], nodes, { to: (n) => `/nodes/${n.name}`, caption: "Nodes", empty: "No node fits." }));
-    put(more, ask.skip > 0 && h("button", { type: "button", onclick: () => { ask.skip = Math.max(0, ask.skip - ROWS); asked.again(); } }, "◀ Before"),
-      ask.skip + nodes.length < found && h("button", { type: "button", onclick: () => { ask.skip += ROWS; asked.again(); } }, "More ▶"));
+    put(more, turns(ask.skip, ROWS, ask.skip + nodes.length < found, (skip) => { ask.skip = skip; asked.again(); }));
   }, 5000);
   return asked.stop;
 }

@@ -1,20 +1,15 @@
 // How full the cluster is, what runs and waits, how promises have come out, and how it was.
 import { get } from "./api.js";
-import { h, put, table } from "./dom.js";
+import { figure, h, put, table } from "./dom.js";
 import { area } from "./draw.js";
 import { keep } from "./main.js";
 import { count, mib, seconds, state, tone } from "./words.js";
 
 const SPANS = { hour: "Hour", day: "Day", week: "Week" };
 
-function figure(title, value, of, more) {
-  const share = of ? Math.min(100, (value.n / of.n) * 100) : null;
-  return h("div", { class: "card figure" },
-    h("span", { class: "what" }, title),
-    h("b", {}, value.text, of && h("small", { class: "soft" }, ` of ${of.text}`)),
-    share !== null && h("div", { class: "meter" }, h("i", { class: share > 90 && "much", style: { width: `${share}%` } })),
-    more && h("small", {}, more));
-}
+/** A figure beside all that there is of it. */
+const part = (title, value, of, more) =>
+  figure(title, [value.text, of && h("small", { class: "soft" }, ` of ${of.text}`)], of ? Math.min(100, (value.n / of.n) * 100) : null, more, true);
 
 const number = (n) => ({ n, text: Number(n).toLocaleString() });
 const memory = (n) => ({ n, text: mib(n) });
@@ -27,13 +22,13 @@ function figures(now) {
   const p = now.promises;
   const begun = p.kept + p.missed;
   return [
-    figure("Cores in use", number(l.cores_used), number(l.cores), l.cores ? `${Math.round((l.cores_used / l.cores) * 100)} %` : ""),
-    l.gpus > 0 && figure("GPUs in use", number(l.gpus_used), number(l.gpus)),
-    figure("Memory in use", memory(l.memory_used), memory(l.memory)),
-    figure("Nodes with jobs", number(l.nodes_used), number(l.nodes), l.nodes_out ? `${l.nodes_out} take no jobs` : "all take jobs"),
-    figure("Running", number(l.running), null, own || "none of mine"),
-    figure("Waiting", number(l.waiting), null, waits ? `${waits} of mine` : "none of mine"),
-    figure("Promised starts kept", number(p.kept), begun ? number(begun) : null,
+    part("Cores in use", number(l.cores_used), number(l.cores), l.cores ? `${Math.round((l.cores_used / l.cores) * 100)} %` : ""),
+    l.gpus > 0 && part("GPUs in use", number(l.gpus_used), number(l.gpus)),
+    part("Memory in use", memory(l.memory_used), memory(l.memory)),
+    part("Nodes with jobs", number(l.nodes_used), number(l.nodes), l.nodes_out ? `${l.nodes_out} take no jobs` : "all take jobs"),
+    part("Running", number(l.running), null, own || "none of mine"),
+    part("Waiting", number(l.waiting), null, waits ? `${waits} of mine` : "none of mine"),
+    part("Promised starts kept", number(p.kept), begun ? number(begun) : null,
       p.missed ? `${p.missed} missed` : `${count(p.ahead, "booking")} ahead`),
   ];
 }

@@ -3,7 +3,7 @@ import { get, query } from "./api.js";
 import { field, h, put, s, table } from "./dom.js";
 import { axis, tip } from "./draw.js";
 import { keep } from "./main.js";
-import { clock, count, exact, span, state } from "./words.js";
+import { clock, count, cut, exact, span, state } from "./words.js";
 
 const MINUTE = 6e4, HOUR = 36e5, DAY = 864e5;
 const SPANS = [["1 h", HOUR], ["6 h", 6 * HOUR], ["Day", DAY], ["Week", 7 * DAY], ["Month", 30 * DAY], ["6 months", 180 * DAY]];
@@ -134,7 +134,7 @@ export function show(main) {
     const labels = rows.map((row, at) => [
       row.out && s("rect", { class: "out", x: LEFT, y: y(at), width: width - LEFT, height: tall }),
       s("line", { class: "axis", x1: 0, x2: width, y1: y(at), y2: y(at) }),
-      (tall >= 12) && s("text", { x: 0, y: y(at) + tall / 2 + 4, class: "strong" }, row.name.length > 15 ? `${row.name.slice(0, 14)}…` : row.name),
+      (tall >= 12) && s("text", { x: 0, y: y(at) + tall / 2 + 4, class: "strong" }, cut(row.name, 15)),
     ]);
     return { height, shapes: [labels, shapes] };
   }
@@ -159,7 +159,7 @@ export function show(main) {
           }
         }
       }
-      const name = part.name.length > 15 ? `${part.name.slice(0, 14)}…` : part.name;
+      const name = cut(part.name, 15);
       return s("a", { href: `/plan${query({ span: view.length, from: view.from && Math.round(view.from), nodes: part.name })}`, "aria-label": `${part.name}: ${count(part.nodes, "node")}` },
         s("line", { class: "axis", x1: 0, x2: width, y1: y, y2: y }),
         s("rect", {

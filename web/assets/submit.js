@@ -2,7 +2,7 @@
 import { get, post, session, submitted } from "./api.js";
 import { field, h, put, tell } from "./dom.js";
 import { go, keep } from "./main.js";
-import { away, clock, length, local, su } from "./words.js";
+import { away, clock, local, su, typedLength, typedMemory } from "./words.js";
 
 const START = "echo \"on $(hostname)\"\n";
 const BUILT_IN = [
@@ -42,11 +42,8 @@ export function show(main) {
 
   /** What the form says, or an error in words. */
   const wanted = () => {
-    const seconds = length(time.value);
-    if (!seconds) throw new Error(`'${time.value}' is no length: 90m, 2h30m, 1d`);
-    const amount = /^(\d+(?:\.\d+)?)\s*([gmt]?)(?:i?b)?$/i.exec(memory.value.trim());
-    if (memory.value.trim() && !amount) throw new Error(`'${memory.value}' is no amount of memory: 16G, 500M`);
-    const mib = amount && Math.round(Number(amount[1]) * ({ g: 1024, t: 1048576, m: 1, "": 1 }[amount[2].toLowerCase()]));
+    const seconds = typedLength(time.value);
+    const mib = typedMemory(memory.value);
     for (const one of [name, folder, output]) {
       if (/[\r\n]/.test(one.value)) throw new Error("names have one line");
     }

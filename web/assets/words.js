@@ -101,3 +101,21 @@ export function length(text) {
 /** Points in time in sentences of the controller, which has them in UTC, by the clock of who reads. */
 export const local = (sentence) =>
   String(sentence).replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (time) => clock(time));
+
+/** The beginning of a text that is longer than so many letters. */
+export const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+/** What was typed as a length in seconds. */
+export function typedLength(text) {
+  const seconds = length(text);
+  if (!seconds) throw new Error(`'${text}' is no length: 90m, 2h30m, 1d`);
+  return seconds;
+}
+
+/** What was typed as an amount of memory in MiB; nothing where nothing was. */
+export function typedMemory(text) {
+  if (!text.trim()) return null;
+  const amount = /^(\d+(?:\.\d+)?)\s*([gmt]?)(?:i?b)?$/i.exec(text.trim());
+  if (!amount) throw new Error(`'${text}' is no amount of memory: 16G, 500M`);
+  return Math.round(Number(amount[1]) * { g: 1024, t: 1048576, m: 1, "": 1 }[amount[2].toLowerCase()]);
+}

@@ -1,6 +1,6 @@
 //! Machine time booked ahead: what it costs and whom it delays, held, confirmed, given back.
 
-use super::values::{Seconds, When, done, number};
+use super::values::{OwnAsk, Seconds, When, done, number};
 use crate::params::{Document, Params};
 use crate::problem::{Answer, Problem, Result};
 use crate::site::{Site, SiteState};
@@ -245,17 +245,6 @@ pub async fn cancel(
     Ok(Answer(done(site.cluster.ask(who.uid, request).await?)?))
 }
 
-/// Which reservations.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ListAsk {
-    /// Only the user's own.
-    #[serde(default)]
-    own: bool,
-    #[serde(default)]
-    ended: bool,
-}
-
 async fn all(site: &Site, who: &Who, filter: ReservationFilter) -> Result<Vec<ReservationInfo>> {
     match site
         .cluster
@@ -267,20 +256,16 @@ async fn all(site: &Site, who: &Who, filter: ReservationFilter) -> Result<Vec<Re
     }
 }
 
-fn chosen(ask: &ListAsk, who: &Who) -> ReservationFilter {
+fn chosen(ask: &OwnAsk, who: &Who) -> ReservationFilter {
     ReservationFilter {
-        users: if ask.own {
-            vec![who.name.clone()]
-        } else {
-            Vec::new()
-        },
+        users: ask.users(who),
         ended: ask.ended,
         ..ReservationFilter::default()
     }
 }
 
 /// Reservations that the user may see.
-pub async fn list(State(site): SiteState, who: Who, Params(ask): Params<ListAsk>) -> Result {
+pub async fn list(State(site): SiteState, who: Who, Params(ask): Params<OwnAsk>) -> Result {
     let now = crate::site::now().0;
     let all = all(&site, &who, chosen(&ask, &who)).await?;
     let all: Vec<Json> = all.iter().map(|one| told(one, now)).collect();
@@ -302,7 +287,7 @@ pub async fn show(State(site): SiteState, who: Who, Path(id): Path<String>) -> R
 
 /// The user's bookings as a calendar (RFC 5545).
 pub async fn calendar(State(site): SiteState, who: Who) -> Result<Response> {
-    let ask = ListAsk {
+    let ask = OwnAsk {
         own: true,
         ended: true,
     };

@@ -85,17 +85,18 @@ pub async fn plan(State(site): SiteState, who: Who, Params(ask): Params<PlanAsk>
         let table = past(&site, &who, ended_since(from, to), &FIELDS).await?;
         bars.extend(ended(&table, &place, (from, to)));
     }
-    name_own(&site, &who, &mut bars).await?;
     let beyond = chart.beyond;
     let head = json!({
         "now_ms": now.0, "from_ms": from.0, "to_ms": to.0, "nodes": shown.len(),
         "nodes_in_all": nodes.len(), "beyond": beyond,
     });
     let lines = ask.lines.unwrap_or(CHART_ROWS).clamp(1, CHART_ROWS);
-    Ok(Answer(match shown.len() <= lines && lines > 1 {
-        true => by_bar(head, &shown, &bars, &who.name),
-        false => by_part(head, &shown, &bars, (from, to), lines),
-    }))
+    if shown.len() > lines || lines == 1 {
+        return Ok(Answer(by_part(head, &shown, &bars, (from, to), lines)));
+    }
+    // Where nodes share lines no bar is told by itself.
+    name_own(&site, &who, &mut bars).await?;
+    Ok(Answer(by_bar(head, &shown, &bars, &who.name)))
 }
 
 /// The nodes that are asked for.

@@ -107,7 +107,7 @@ fn all_bodies_are_described() {
 
 #[test]
 fn all_parameters_are_described() {
-    use super::{chart, flows, now, output};
+    use super::{chart, now, output, values};
     use axum::extract::Query;
     let described = described();
     let check = |path: &str, method: &str, reads: &dyn Fn(&str) -> Result<(), String>| {
@@ -144,7 +144,7 @@ fn all_parameters_are_described() {
     check("/history", "get", &reads::<jobs::ListAsk>);
     check("/jobs/{job}/output", "get", &reads::<output::OutputAsk>);
     check("/plan", "get", &reads::<chart::PlanAsk>);
-    check("/reservations", "get", &reads::<books::ListAsk>);
+    check("/reservations", "get", &reads::<values::OwnAsk>);
     check("/reservations/{id}", "delete", &reads::<books::CancelAsk>);
-    check("/workflows", "get", &reads::<flows::ListAsk>);
+    check("/workflows", "get", &reads::<values::OwnAsk>);
 }

@@ -1,6 +1,6 @@
 //! Workflows: lists, one with its tasks, confirmed, given up.
 
-use super::values::{done, number};
+use super::values::{OwnAsk, done, number};
 use crate::params::Params;
 use crate::problem::{Answer, Problem, Result};
 use crate::site::SiteState;
@@ -11,18 +11,7 @@ use cosy_model::api::{Reply, Request};
 use cosy_model::workflow::{FlowFilter, FlowInfo};
 use cosy_view::json::object_with_ms;
 use cosy_view::workflow;
-use serde::Deserialize;
 use serde_json::{Value as Json, json};
-
-/// Which workflows.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ListAsk {
-    #[serde(default)]
-    own: bool,
-    #[serde(default)]
-    ended: bool,
-}
 
 fn told(flow: &FlowInfo) -> Json {
     let mut told = object_with_ms(&workflow::fields(flow));
@@ -33,13 +22,9 @@ fn told(flow: &FlowInfo) -> Json {
 }
 
 /// Workflows that the user may see.
-pub async fn list(State(site): SiteState, who: Who, Params(ask): Params<ListAsk>) -> Result {
+pub async fn list(State(site): SiteState, who: Who, Params(ask): Params<OwnAsk>) -> Result {
     let filter = FlowFilter {
-        users: if ask.own {
-            vec![who.name.clone()]
-        } else {
-            Vec::new()
-        },
+        users: ask.users(&who),
         ended: ask.ended,
         ..FlowFilter::default()
     };

@@ -1,6 +1,7 @@
 //! Values as they come: points in time, lengths, names of jobs.
 
 use crate::problem::{Problem, Result};
+use crate::who::Who;
 use cosy_model::api::{JobFilter, JobRef, Reply};
 use cosy_model::{Refusal, Span, Time};
 use jiff::Timestamp;
@@ -113,6 +114,25 @@ fn refusals(all: &[(String, Refusal)]) -> Json {
         json!({ "object": object, "code": refusal.code, "message": refusal.message })
     });
     each.collect()
+}
+
+/// Which of the things that somebody may see.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnAsk {
+    /// Only the user's own.
+    #[serde(default)]
+    pub own: bool,
+    /// Ended ones too.
+    #[serde(default)]
+    pub ended: bool,
+}
+
+impl OwnAsk {
+    /// Whose are meant; everybody's where that is nobody.
+    pub fn users(&self, who: &Who) -> Vec<String> {
+        self.own.then(|| who.name.clone()).into_iter().collect()
+    }
 }
 
 /// Words with commas between them, without empty ones.
