@@ -237,7 +237,7 @@ impl Services {
         frame: RequestFrame,
     ) -> Encoded {
         caller.as_user |= frame.as_user;
-        let caller = match self.named(caller, frame.for_user).await {
+        let caller = match self.named(caller, &frame).await {
             Ok(caller) => caller,
             Err(refusal) => return Encoded::refused(refusal),
         };

@@ -37,7 +37,10 @@ impl Unanswered {
     /// A batch goes to the writer.
     pub fn answered(&mut self, batch: &Batch) {
         for effect in &batch.effects {
-            if let Effect::Reply { client, .. } | Effect::Reload { client } = effect {
+            if let Effect::Reply { client, .. }
+            | Effect::Pass { client, .. }
+            | Effect::Reload { client } = effect
+            {
                 self.0.remove(client);
             }
         }

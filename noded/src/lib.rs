@@ -26,6 +26,7 @@ pub mod peer;
 pub mod pmi;
 pub mod pmix;
 pub mod private;
+pub mod reader;
 pub mod relay;
 pub mod shepherd;
 pub mod spool;

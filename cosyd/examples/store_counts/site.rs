@@ -163,6 +163,7 @@ impl Site {
             | Effect::Describe { .. }
             | Effect::LinkReply { .. }
             | Effect::CloseLink(_)
+            | Effect::Pass { .. }
             | Effect::Passage { .. }
             | Effect::RunProgram { .. }
             | Effect::Reload { .. }

@@ -122,6 +122,7 @@ pub(super) fn room_for(request: &Request) -> u64 {
         | Request::Attend { .. }
         | Request::Finish { .. }
         | Request::Entry { .. }
+        | Request::Pass { .. }
         | Request::Cancel { .. }
         | Request::Hold { .. }
         | Request::Release { .. }

@@ -5,7 +5,9 @@ use super::services::Services;
 use crate::budget::Requester;
 use crate::directory;
 use cosy_control::{Caller, LookupFailure, NamedRights, Via, may_name};
+use cosy_model::api::Request;
 use cosy_model::{Gid, Refusal, RefusalCode, Uid, User};
+use cosy_proto::client::RequestFrame;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -46,15 +48,20 @@ impl Services {
         }
     }
 
-    /// Whom a request is for: the caller, or the user that the caller may name.
+    /// Whom a request is for: the caller, or the user that the caller may name. Root on the nodes is
+    /// nobody's to name.
     ///
     /// # Errors
     /// The caller may name nobody, or the directory does not know the user.
-    pub async fn named(&self, caller: Caller, user: Option<Uid>) -> Result<Caller, Refusal> {
-        let Some(uid) = user.filter(|uid| *uid != caller.user.uid) else {
+    pub async fn named(&self, caller: Caller, frame: &RequestFrame) -> Result<Caller, Refusal> {
+        let Some(uid) = frame.for_user.filter(|uid| *uid != caller.user.uid) else {
             return Ok(caller);
         };
         let rights = may_name(&lock(&self.cluster), &caller)?;
+        if uid == Uid(0) && matches!(frame.request, Request::Pass { .. }) {
+            let text = "nobody gets a pass for root but root: use the commands on a node";
+            return Err(Refusal::new(RefusalCode::Forbidden, text));
+        }
         let named = self.caller(uid, caller.gid, None).await;
         if !named.resolved {
             let text = format!("the directory does not say who user {uid} is: try again later");

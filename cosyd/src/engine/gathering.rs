@@ -55,7 +55,7 @@ struct LastCommit {
 pub(super) fn requests(batch: &Batch) -> usize {
     let replies = batch.effects.iter();
     replies
-        .filter(|effect| matches!(effect, Effect::Reply { .. }))
+        .filter(|effect| matches!(effect, Effect::Reply { .. } | Effect::Pass { .. }))
         .count()
 }
 

@@ -18,6 +18,7 @@ use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
 use cosy_model::step::AllocationRoute;
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
 use cosy_proto::keys::KeyPair;
+use cosy_proto::pass::{self, PassClaims};
 use cosy_proto::ticket::{self, Claims};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -212,6 +213,7 @@ impl Writer {
         for effect in batches.into_iter().flat_map(|b| b.effects) {
             match effect {
                 Effect::Reply { client, .. }
+                | Effect::Pass { client, .. }
                 | Effect::Reload { client }
                 | Effect::Describe { client, .. } => {
                     self.hub.answer(client, Reply::Refused(unavailable(why)));
@@ -261,6 +263,24 @@ impl Writer {
             } => {
                 self.sign(&mut launch.allocation, expiry, holder);
                 self.hub.order(link, &NodeOrder::Launch(launch));
+            }
+            Effect::Pass {
+                client,
+                uid,
+                gid,
+                groups,
+                job,
+                now,
+            } => {
+                let claims = PassClaims {
+                    uid,
+                    gid,
+                    groups,
+                    job,
+                    expiry: now + pass::GOOD_FOR,
+                };
+                let pass = pass::sign(&claims, &self.key);
+                self.hub.answer(client, Reply::Pass(pass));
             }
             Effect::Passage {
                 link,

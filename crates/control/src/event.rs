@@ -430,6 +430,21 @@ pub enum Effect {
         /// The key of the host that it is given to: nobody else can use it.
         holder: String,
     },
+    /// Answer a command with a pass ([`cosy_model::api::Reply::Pass`]).
+    Pass {
+        /// The command that asked.
+        client: ClientId,
+        /// The user that it is for.
+        uid: Uid,
+        /// Primary group of the user.
+        gid: Gid,
+        /// All groups of the user.
+        groups: Vec<Gid>,
+        /// The job that it is for; without, files may be read.
+        job: Option<JobId>,
+        /// Since when it is good.
+        now: Time,
+    },
     /// Send [`NodeOrder::Passage`] with the allocation's ticket.
     Passage {
         /// The link to the daemon.

@@ -473,6 +473,14 @@ fn who_may_do_what() {
     check(1000, entry(JobId(99)), gone);
     check(1000, finish(own, 0), None);
     check(1000, entry(own), wrong);
+    // A pass is for own jobs that run, and for nobody's who could do more with it.
+    let pass = |job| Request::Pass { job };
+    check(1000, pass(Some(batch)), None);
+    check(1001, pass(Some(batch)), gone);
+    check(0, pass(Some(batch)), gone);
+    check(1001, pass(None), None);
+    check(1000, pass(Some(own)), wrong);
+    check(1000, pass(Some(JobId(99))), gone);
     let requeue = Request::Requeue {
         filter: ids(&[2]),
         hold: false,

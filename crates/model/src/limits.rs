@@ -261,6 +261,10 @@ pub const TRIGGER_PROCESSES: u64 = 512;
 /// What is added to how much a supervisor deserves to be killed when memory is short
 /// (`oom_score_adj`): unlike its daemon it is not protected, but its tasks go first.
 pub const SUPERVISOR_OOM_SCORE: i32 = -250;
+/// Bytes of a part of a file that a node daemon reads for somebody.
+pub const FILE_PIECE: u64 = 64 << 10;
+/// Ports of a job that are told.
+pub const JOB_PORTS: usize = 64;
 /// Input of a step that is under way and not yet taken by all tasks, in bytes.
 pub const STDIN_WINDOW: u64 = 256 << 10;
 /// Most bytes of input or output in one frame.

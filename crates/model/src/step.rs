@@ -195,6 +195,38 @@ pub enum StepAsk {
         /// From the beginning of the step. The job's end is the step's, whatever this says.
         limit: Span,
     },
+    /// On which ports programs of the job listen on its first node. Answer: [`StepAnswer::Ports`].
+    Ports {
+        /// The job whose ports are told.
+        job: JobId,
+    },
+    /// Reach one of them. Answer: [`StepAnswer::Done`], and from there on what is sent and received.
+    Connect {
+        /// Job of the program that listens.
+        job: JobId,
+        /// Its port, on the first node's own address.
+        port: u16,
+    },
+    /// A part of a regular file, read as the user of a pass. Answer: [`StepAnswer::Piece`].
+    Read {
+        /// The job whose first node reads it.
+        job: JobId,
+        /// The job is over: the node that is asked reads it.
+        #[serde(default)]
+        here: bool,
+        /// The file, an absolute path.
+        path: OsText,
+        /// From which byte on; without, the last ones.
+        #[serde(default)]
+        from: Option<u64>,
+    },
+    /// The same for the user that a pass of the controller names, whoever asks.
+    For {
+        /// Signed by the controller (`cosy_proto::pass`).
+        pass: OsText,
+        /// What is asked; no other of these.
+        ask: Box<Self>,
+    },
 }
 
 impl StepAsk {
@@ -206,7 +238,11 @@ impl StepAsk {
             | Self::List { job }
             | Self::Usage { job }
             | Self::Signal { job, .. }
+            | Self::Ports { job }
+            | Self::Connect { job, .. }
+            | Self::Read { job, .. }
             | Self::Limit { job, .. } => *job,
+            Self::For { ask, .. } => ask.job(),
         }
     }
 }
@@ -253,6 +289,26 @@ pub struct JobUse {
     pub steps: Vec<(StepId, LiveUse)>,
 }
 
+/// A port on which a program of a job listens.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct JobPort {
+    /// Its number.
+    pub port: u16,
+    /// Name of the program, as the kernel has it.
+    pub program: String,
+}
+
+/// A part of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FilePiece {
+    /// From which byte on; 0 where the file is shorter than what was asked for.
+    pub from: u64,
+    /// Bytes of the whole file.
+    pub size: u64,
+    /// At most [`crate::limits::FILE_PIECE`] of them.
+    pub bytes: OsText,
+}
+
 /// The answer of a node daemon to a [`StepAsk`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -279,6 +335,10 @@ pub enum StepAnswer {
     Steps(Vec<StepInfo>),
     /// What was asked for is done.
     Done,
+    /// Ports on which programs of the job listen.
+    Ports(Vec<JobPort>),
+    /// A part of a file.
+    Piece(FilePiece),
 }
 
 /// How a step ended, as it is kept.

@@ -20,6 +20,8 @@ pub mod lines;
 pub mod link;
 #[cfg(feature = "tls")]
 pub mod mark;
+#[cfg(feature = "tls")]
+pub mod pass;
 pub mod peer;
 pub mod step;
 #[cfg(feature = "tls")]

@@ -12,6 +12,7 @@ use crate::shepherd::signals::Order;
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepId, StepInfo, StepKey, StepSpec};
 use cosy_model::{MiB, Refusal, RefusalCode, Span, Uid, limits};
+use cosy_proto::pass::{self, PassError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -23,6 +24,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 impl Steps {
     /// A command asks.
     pub(super) fn command_requested(&mut self, incoming: IncomingStep) {
+        let incoming = match self.of_pass(incoming) {
+            Ok(incoming) => incoming,
+            Err((connection, refusal)) => return connection.finish(StepAnswer::Refused(refusal)),
+        };
+        if let StepAsk::Read { here: true, .. } = incoming.ask {
+            return self.read_here(incoming);
+        }
         let job = incoming.ask.job();
         let newest = self.jobs.keys().rfind(|key| key.job == job).copied();
         let Some(key) = newest else {
@@ -46,13 +54,50 @@ impl Steps {
         }
     }
 
-    /// Steps are started by the job's user; root may look and end them.
+    /// Whoever shows a pass asks for its user.
+    fn of_pass(&self, mut incoming: IncomingStep) -> Result<IncomingStep, (Connection, Refusal)> {
+        let StepAsk::For { pass, ask } = incoming.ask else {
+            return Ok(incoming);
+        };
+        let refused = |code, text: &str| Refusal::new(code, text);
+        // It was shown to the daemon of another host, which does not pass it on.
+        if incoming.from_peer || matches!(*ask, StepAsk::For { .. }) {
+            let refusal = refused(RefusalCode::Invalid, "a pass is shown once, on its own host");
+            return Err((incoming.connection, refusal));
+        }
+        let claims = pass::verify(&pass, &self.setup.controller, self.setup.clock.now());
+        let claims = claims.and_then(|claims| {
+            let of_job = claims.job == Some(ask.job());
+            let of_file = claims.job.is_none() && matches!(*ask, StepAsk::Read { here: true, .. });
+            match of_job || of_file {
+                true => Ok(claims),
+                false => Err(PassError::Mismatch),
+            }
+        });
+        match claims {
+            Ok(claims) => {
+                incoming.uid = claims.uid;
+                incoming.gid = claims.gid;
+                incoming.groups = Some(claims.groups);
+                incoming.ask = *ask;
+                Ok(incoming)
+            }
+            Err(e) => Err((incoming.connection, refused(RefusalCode::Forbidden, &e.to_string()))),
+        }
+    }
+
+    /// Steps are started by the job's user, who alone reaches its programs; root may look and end
+    /// steps.
     fn may(&self, incoming: &IncomingStep, key: AttemptKey) -> Result<(), Refusal> {
         let Some(job) = self.jobs.get(&key) else {
             return Ok(());
         };
         let owner = job.allocation.uid;
-        let root = incoming.uid == Uid(0) && !matches!(incoming.ask, StepAsk::Start { .. });
+        let only_theirs = matches!(
+            incoming.ask,
+            StepAsk::Start { .. } | StepAsk::Connect { .. } | StepAsk::Read { .. }
+        );
+        let root = incoming.uid == Uid(0) && !only_theirs;
         if incoming.uid == owner || root {
             return Ok(());
         }
@@ -76,6 +121,12 @@ impl Steps {
                     Err(refusal) => StepAnswer::Refused(refusal),
                 };
                 connection.finish(answer);
+            }
+            StepAsk::Ports { .. } => self.tell_ports(attempt, connection),
+            StepAsk::Connect { port, .. } => self.connect(attempt, port, connection),
+            StepAsk::Read { path, from, .. } => self.read(attempt, path, from, connection),
+            StepAsk::For { .. } => {
+                connection.refuse(RefusalCode::Invalid, "a pass is shown once, on its own host");
             }
         }
     }

@@ -37,6 +37,8 @@ pub mod layout;
 pub mod ledger;
 mod peer_requests;
 mod pending;
+pub mod ports;
+mod reach;
 pub mod records;
 pub mod serve;
 pub mod spool;

@@ -121,6 +121,7 @@ impl Steps {
             },
             uid,
             gid,
+            groups: None,
             ask,
             from_peer: true,
         });

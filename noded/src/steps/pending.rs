@@ -144,6 +144,10 @@ impl PendingRequest {
                 | StepAsk::Usage { .. }
                 | StepAsk::Attach { .. }
                 | StepAsk::Signal { .. }
+                | StepAsk::Ports { .. }
+                | StepAsk::Connect { .. }
+                | StepAsk::Read { .. }
+                | StepAsk::For { .. }
                 | StepAsk::Limit { .. } => 0,
             },
             Self::Part(incoming) => bytes_of(&incoming.order.spec),

@@ -44,6 +44,17 @@ fn locked(
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Places for connections, counted by user.
+#[derive(Debug, Default)]
+pub(super) struct Places(Table);
+
+impl Places {
+    /// One more for that user; how many there are, when that is too many.
+    pub(super) fn take(&self, uid: u32) -> Result<Place, usize> {
+        Place::take(&self.0, uid)
+    }
+}
+
 /// A counted connection.
 #[derive(Debug)]
 pub struct Place {
@@ -165,6 +176,8 @@ pub struct IncomingStep {
     pub uid: Uid,
     /// Primary group as the kernel tells it.
     pub gid: Gid,
+    /// All groups, where a pass of the controller names them.
+    pub groups: Option<Vec<Gid>>,
     /// What the command asks for.
     pub ask: StepAsk,
     /// True when the ask came from another host: it is not sent on.
@@ -262,6 +275,7 @@ async fn read<E: From<IncomingStep>>(
         },
         uid: Uid(peer.uid()),
         gid: Gid(peer.gid()),
+        groups: None,
         ask,
         from_peer: false,
     };

@@ -7,6 +7,7 @@
 
 use super::device_share::Shares;
 use super::ledger::Ledger;
+use super::reach::Reached;
 use super::records::Records;
 use super::serve::{Connection, IncomingStep};
 use super::spool::{Counter, StepSpool};
@@ -218,6 +219,7 @@ pub struct Steps {
     pub(super) children: HashMap<i32, StepKey>,
     pub(super) reports: Vec<NodeReport>,
     pub(super) quiet: Vec<AttemptKey>,
+    pub(super) reached: Arc<Reached>,
 }
 
 impl Steps {
@@ -235,6 +237,7 @@ impl Steps {
             children: HashMap::new(),
             reports: Vec::new(),
             quiet: Vec::new(),
+            reached: Arc::default(),
         }
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod job_facts;
 pub(crate) mod listing;
 pub(crate) mod mail;
 pub(crate) mod messages;
+pub(crate) mod passes;
 pub(crate) mod plans;
 pub(crate) mod replies;
 pub(crate) mod requests;

@@ -116,6 +116,9 @@ pub(crate) fn answer(
             exit_code,
             signal,
         } => finish(rooms, turn, caller, job, exit_code, signal)?,
+        Request::Pass { job } => {
+            return crate::conversations::passes::pass(&rooms.jobs, turn, client, caller, job);
+        }
         Request::Entry { job } => entry(&rooms.config, &rooms.machine, &rooms.jobs, caller, job)?,
         Request::Cancel { .. }
         | Request::Hold { .. }

@@ -795,6 +795,11 @@ impl World {
             Effect::Describe { client, described } => {
                 drop(self.described.insert(client, described));
             }
+            Effect::Pass { client, job, .. } => {
+                let text = format!("pass for {job:?}");
+                self.replies
+                    .insert(client, Reply::Pass(text.as_str().into()));
+            }
             Effect::CloseLink(link) => {
                 for node in self.nodes.iter_mut().filter(|n| n.link == Some(link)) {
                     node.link = None;

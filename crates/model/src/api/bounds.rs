@@ -38,6 +38,7 @@ impl Request {
             | Self::Attend { .. }
             | Self::Finish { .. }
             | Self::Entry { .. }
+            | Self::Pass { .. }
             | Self::Explain { .. }
             | Self::Script { .. }
             | Self::ClearTriggers { .. }

@@ -87,6 +87,8 @@ pub enum Reply {
     },
     /// Answer to [`Request::Entry`].
     Entry(crate::step::AllocationEndpoint),
+    /// Answer to [`Request::Pass`]: signed, good for a minute.
+    Pass(OsText),
     /// Ended steps, by job and step.
     Steps(Vec<StepRow>),
     /// Some steps, by job from the latest job on, and where the rest is.

@@ -61,6 +61,13 @@ pub enum Request {
         /// The job that is meant; no array.
         job: JobId,
     },
+    /// Word of the controller for node daemons that whoever shows it asks for the asking user, for a
+    /// minute. Answer: [`Reply::Pass`].
+    Pass {
+        /// An own running job; without, the pass lets files be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
+    },
     /// Ended steps of jobs, from the store. Answer: [`Reply::Steps`], or [`Reply::StepsPage`]
     /// where pages are asked for.
     Steps {
@@ -453,6 +460,7 @@ impl Request {
             | Self::TryRules { .. }
             | Self::Attend { .. }
             | Self::Entry { .. }
+            | Self::Pass { .. }
             | Self::Steps { .. }
             | Self::Jobs { .. }
             | Self::Explain { .. }
@@ -521,7 +529,8 @@ impl Request {
             | Self::TryRules { .. }
             | Self::Accounts { .. } => true,
             Self::SubmitFlow { spec, .. } => spec.deadline.is_none(),
-            Self::Script { .. }
+            Self::Pass { .. }
+            | Self::Script { .. }
             | Self::Events { .. }
             | Self::Ledger { .. }
             | Self::Reserve { .. }

@@ -14,6 +14,7 @@ impl Request {
             Self::Attend { .. } => "attend",
             Self::Finish { .. } => "finish",
             Self::Entry { .. } => "entry",
+            Self::Pass { .. } => "pass",
             Self::Steps { .. } => "steps",
             Self::Cancel { .. } => "cancel",
             Self::Hold { .. } => "hold",

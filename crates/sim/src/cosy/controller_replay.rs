@@ -392,6 +392,7 @@ impl<'a> ControllerReplay<'a> {
             | Effect::Describe { .. }
             | Effect::LinkReply { .. }
             | Effect::CloseLink(_)
+            | Effect::Pass { .. }
             | Effect::Passage { .. }
             | Effect::RunProgram { .. }
             | Effect::Reload { .. }

@@ -1,0 +1,195 @@
+//! On which ports programs of a job listen on this node.
+//!
+//! The kernel says whose a listening socket is: its user, and by its inode which processes hold it.
+//! A port counts as a job's when a process of the job's user that carries the job's mark holds it.
+//! Source: proc(5), `/proc/net/tcp`.
+
+use crate::shepherd::all_processes;
+use crate::sweep;
+use cosy_model::Uid;
+use cosy_model::limits::JOB_PORTS;
+use cosy_model::step::JobPort;
+use cosy_model::variables::NODE_MARK;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Descriptors of the processes of a job that are looked at.
+const DESCRIPTORS: usize = 1 << 16;
+/// State of a socket that listens, as the kernel writes it.
+const LISTENS: &str = "0A";
+
+/// A socket that listens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listener {
+    /// Where it is reached from this host.
+    pub address: SocketAddr,
+    /// Its owner.
+    pub uid: Uid,
+    /// Its number in the kernel: no other socket has it as long as it is there.
+    pub inode: u64,
+}
+
+/// All sockets of this host that listen.
+pub fn listeners() -> Vec<Listener> {
+    let files = ["/proc/net/tcp", "/proc/net/tcp6"].map(File::open);
+    let lines = files
+        .into_iter()
+        .flatten()
+        .flat_map(|file| BufReader::new(file).lines().skip(1).map_while(Result::ok))
+        .filter_map(|line| listener(&line));
+    lines.collect()
+}
+
+/// The socket of a line of `/proc/net/tcp` or `tcp6`; `None` when it does not listen.
+fn listener(line: &str) -> Option<Listener> {
+    let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
+    let [_, local, _, state, _, _, _, uid, _, inode] = words[..] else {
+        return None;
+    };
+    if state != LISTENS {
+        return None;
+    }
+    let (address, port) = local.split_once(':')?;
+    Some(Listener {
+        address: SocketAddr::new(address_of(address)?, u16::from_str_radix(port, 16).ok()?),
+        uid: Uid(uid.parse().ok()?),
+        inode: inode.parse().ok()?,
+    })
+}
+
+/// The address, four bytes at a time in the host's order; where it is none, the host's own.
+fn address_of(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| u32::from_str_radix(text.get(at..at + 8)?, 16).ok();
+    match text.len() {
+        8 => {
+            let address = Ipv4Addr::from(word(0)?.to_ne_bytes());
+            let own = address.is_unspecified();
+            Some(if own { Ipv4Addr::LOCALHOST } else { address }.into())
+        }
+        32 => {
+            let mut bytes = [0; 16];
+            for (at, chunk) in bytes.chunks_exact_mut(4).enumerate() {
+                chunk.copy_from_slice(&word(at * 8)?.to_ne_bytes());
+            }
+            let address = Ipv6Addr::from(bytes);
+            let own = address.is_unspecified();
+            Some(if own { Ipv6Addr::LOCALHOST } else { address }.to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// The ports on which processes with that mark listen, in order, with their sockets. Blocks: it
+/// reads `/proc`, and belongs on a thread of its own.
+pub fn of_job(uid: Uid, mark: &str) -> Vec<(JobPort, Listener)> {
+    let own: Vec<Listener> = listeners().into_iter().filter(|l| l.uid == uid).collect();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let holders = holders(uid, mark);
+    let mut all: Vec<(JobPort, Listener)> = own
+        .into_iter()
+        .filter_map(|listener| {
+            let program = holders.get(&listener.inode)?.clone();
+            let port = listener.address.port();
+            Some((JobPort { port, program }, listener))
+        })
+        .collect();
+    all.sort_by_key(|(port, listener)| (port.port, listener.address.is_ipv6()));
+    all.dedup_by_key(|(port, _)| port.port);
+    all.truncate(JOB_PORTS);
+    all
+}
+
+/// The sockets of the processes with that mark, and what the processes are called.
+fn holders(uid: Uid, mark: &str) -> HashMap<u64, String> {
+    let mark = format!("{NODE_MARK}={mark}").into_bytes();
+    let mut left = DESCRIPTORS;
+    let mut all = HashMap::new();
+    for pid in all_processes() {
+        let is_own = sweep::user_of(pid) == Some(uid.0)
+            && sweep::mark_of(pid).is_some_and(|other| is_of(&other, &mark));
+        if !is_own {
+            continue;
+        }
+        let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = String::from_utf8_lossy(&name).trim_end().to_owned();
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter();
+        for entry in descriptors.flatten().flatten().take(left) {
+            left -= 1;
+            let target = std::fs::read_link(entry.path()).unwrap_or_default();
+            if let Some(inode) = target.to_str().and_then(socket) {
+                all.entry(inode).or_insert_with(|| name.clone());
+            }
+        }
+    }
+    all
+}
+
+/// Whether a mark is the job's own, or that of one of its steps.
+fn is_of(mark: &[u8], job: &[u8]) -> bool {
+    mark.strip_prefix(job)
+        .is_some_and(|rest| rest.first().is_none_or(|b| *b == b'/'))
+}
+
+/// The inode in `socket:[123]`.
+fn socket(target: &str) -> Option<u64> {
+    let number = target.strip_prefix("socket:[")?.strip_suffix(']')?;
+    number.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_kernel() {
+        let line = |local: &str, state: &str| {
+            format!(
+                "   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000 \
+                 0 4242 1 0000000000000000 100 0 0 10 0"
+            )
+        };
+        let check = |local: &str, want: &str| {
+            let found = listener(&line(local, "0A")).unwrap();
+            assert_eq!(
+                (found.address.to_string().as_str(), found.uid.0, found.inode),
+                (want, 1000, 4242)
+            );
+        };
+        check("0100007F:1F90", "127.0.0.1:8080");
+        check("00000000:0016", "127.0.0.1:22");
+        check("0A01A8C0:1F90", "192.168.1.10:8080");
+        check("00000000000000000000000000000000:1F90", "[::1]:8080");
+        check("00000000000000000000000001000000:1F90", "[::1]:8080");
+        check("0000000000000000FFFF00000100007F:1F90", "127.0.0.1:8080");
+        assert_eq!(listener(&line("0100007F:1F90", "01")), None);
+        for odd in [
+            "",
+            "0: x",
+            "0100007F:1F90 0A",
+            &line("01:1F90", "0A"),
+            &line("zz00007F:1", "0A"),
+        ] {
+            assert_eq!(listener(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn marks_of_a_job() {
+        assert!(is_of(b"M=x/1.1", b"M=x/1.1") && is_of(b"M=x/1.1/s.0", b"M=x/1.1"));
+        assert!(!is_of(b"M=x/1.12", b"M=x/1.1") && !is_of(b"M=y/1.1", b"M=x/1.1"));
+        assert_eq!((socket("socket:[7]"), socket("pipe:[7]"), socket("/x")), (Some(7), None, None));
+    }
+
+    #[test]
+    fn a_socket_of_this_process_is_listed() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = listeners();
+        let address = socket.local_addr().unwrap();
+        let found = own.iter().find(|l| l.address == address).unwrap();
+        assert_eq!(found.uid, crate::sys::own_uid());
+    }
+}
