@@ -68,7 +68,13 @@ pub fn send(
                     layout,
                 })));
             }
-            Some(other @ (StepAnswer::Steps(_) | StepAnswer::Usage(_) | StepAnswer::Done)) => {
+            Some(
+                other @ (StepAnswer::Steps(_)
+                | StepAnswer::Usage(_)
+                | StepAnswer::Ports(_)
+                | StepAnswer::Piece(_)
+                | StepAnswer::Done),
+            ) => {
                 return Ok(NodeReply::Other(other));
             }
         }

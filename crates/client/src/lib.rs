@@ -5,7 +5,7 @@
 //! answer: it keeps the connection, repeats a request after a loss with the same key, so that
 //! nothing is carried out twice, and waits as long as [`RetryPolicy`] says. [`silence`] finds the one
 //! that leads where the one that was asked is silent. [`pages`] fetches lists
-//! that do not fit into one answer.
+//! that do not fit into one answer. [`node_socket`] leads to the nodes of a job.
 //!
 //! Nothing here prints, reads a command line, or ends the process: lines for the user are handed to
 //! the calling command.
@@ -13,6 +13,7 @@
 pub mod caller;
 pub mod cluster;
 pub mod error;
+pub mod node_socket;
 pub mod pages;
 pub mod silence;
 pub mod wire;
