@@ -111,6 +111,7 @@ export function show(main, [id]) {
       job.state === "running" && button("Requeue", async () => {
         if (await confirm(`Run job ${id} again from the beginning?`, "It is ended now and goes back into the queue.", { yes: "Requeue" })) act(() => post(`/jobs/${id}/requeue`), `Job ${id} waits again.`);
       }),
+      job.state === "running" && job.user === session.me.user && h("a", { class: "button", href: `/interactive/${job.id}` }, "Shell and programs"),
       LIVE.has(job.state) && button("Time limit", () => limit(job)),
       LIVE.has(job.state) && button("Cancel", () => cancel(job), "danger"));
   };

@@ -8,6 +8,7 @@ const PLACES = [
   ["plan", "Plan", "./plan.js"],
   ["jobs", "Jobs", "./jobs.js"],
   ["submit", "Submit", "./submit.js"],
+  ["interactive", "Interactive", "./interactive.js"],
   ["book", "Book time", "./book.js"],
   ["workflows", "Workflows", "./flows.js"],
   ["nodes", "Nodes", "./nodes.js"],

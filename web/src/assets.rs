@@ -41,12 +41,14 @@ const ASSETS: &[Asset] = assets! {
     "flows.js" => "text/javascript; charset=utf-8",
     "nodes.js" => "text/javascript; charset=utf-8",
     "admin.js" => "text/javascript; charset=utf-8",
+    "interactive.js" => "text/javascript; charset=utf-8",
+    "terminal.js" => "text/javascript; charset=utf-8",
 };
 
 const PAGE: &str = include_str!("../assets/page.html");
 
 /// First parts of paths at which the page itself is.
-const PLACES: [&str; 9] = [
+const PLACES: [&str; 10] = [
     "",
     "plan",
     "jobs",
@@ -55,6 +57,7 @@ const PLACES: [&str; 9] = [
     "nodes",
     "admin",
     "submit",
+    "interactive",
     "login",
 ];
 

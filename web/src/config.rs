@@ -1,5 +1,7 @@
 //! `web.toml`: reading it, and saying every fault with file and line.
 
+use crate::interactive::names::AppAddress;
+use cosy_client::node_socket;
 use cosy_config::{Check, Faults};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
@@ -33,6 +35,17 @@ pub enum MetricsFor {
     Nobody,
 }
 
+/// Under which names browsers reach programs of jobs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AppNames {
+    /// They cannot be reached.
+    Nowhere,
+    /// Below `localhost`: browsers know that those are their own host.
+    OnThisHost,
+    /// Below a name of the site's.
+    Below(AppAddress),
+}
+
 /// The whole configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -56,6 +69,10 @@ pub struct Config {
     pub token_seconds: u64,
     /// Who says in a header who asks.
     pub proxy: Option<TrustedProxy>,
+    /// Under which names programs of jobs are.
+    pub apps: AppNames,
+    /// Sockets for steps of this host's node daemon.
+    pub node_sockets: Vec<PathBuf>,
     /// Who may read `/metrics`.
     pub metrics: MetricsFor,
     /// Folder of scripts that the form for jobs can begin with.
@@ -79,6 +96,8 @@ struct File {
     read_only: bool,
     token_days: Option<Spanned<u64>>,
     proxy: Option<Proxy>,
+    jobs_address: Option<Spanned<String>>,
+    node_socket: Option<PathBuf>,
     metrics: Option<Spanned<String>>,
     templates: Option<PathBuf>,
     log: Option<String>,
@@ -115,12 +134,20 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     let state_dir = file.state_dir.unwrap_or_else(|| "/var/lib/cosy-web".into());
     let proxy = file.proxy.map(|table| proxy(&mut check, table));
     let address = file.address.as_ref().map(|text| address(&mut check, text));
+    let listen = listen(
+        &mut check,
+        file.listen.as_ref(),
+        proxy.as_ref().is_some_and(|proxy| !proxy.from.is_empty()),
+    );
     let config = Config {
-        listen: listen(
-            &mut check,
-            file.listen.as_ref(),
-            proxy.as_ref().is_some_and(|proxy| !proxy.from.is_empty()),
-        ),
+        listen,
+        apps: apps(&mut check, file.jobs_address.as_ref(), address.is_some(), listen),
+        node_sockets: match file.node_socket {
+            Some(socket) => vec![socket],
+            None => [node_socket::STEP_SOCKET, node_socket::OLD_STEP_SOCKET]
+                .map(PathBuf::from)
+                .to_vec(),
+        },
         socket: file
             .socket
             .unwrap_or_else(|| cosy_client::cluster::WEB_SOCKET.into()),
@@ -184,6 +211,33 @@ fn address(check: &mut Check<'_>, text: &Spanned<String>) -> String {
         );
     }
     address.to_owned()
+}
+
+/// Under which names programs of jobs are: without a word, and where browsers reach the page on this host
+/// itself, below `localhost`.
+fn apps(
+    check: &mut Check<'_>,
+    text: Option<&Spanned<String>>,
+    has_address: bool,
+    listen: Option<SocketAddr>,
+) -> AppNames {
+    let Some(text) = text else {
+        let is_here = !has_address && listen.is_some_and(|listen| listen.ip().is_loopback());
+        return if is_here {
+            AppNames::OnThisHost
+        } else {
+            AppNames::Nowhere
+        };
+    };
+    match AppAddress::parse(text.get_ref()) {
+        Some(address) => AppNames::Below(address),
+        None if text.get_ref() == "off" => AppNames::Nowhere,
+        None => {
+            let why = "jobs_address is like \"https://*.jobs.example.org\", or \"off\"";
+            check.fault(text.span().start, why);
+            AppNames::Nowhere
+        }
+    }
 }
 
 fn proxy(check: &mut Check<'_>, table: Proxy) -> TrustedProxy {
@@ -261,6 +315,11 @@ mod tests {
         assert_eq!(config.key, Path::new("/var/lib/cosy-web/token.key"));
         assert_eq!(config.metrics, MetricsFor::Users);
         assert!(!config.secure && !config.read_only);
+        assert_eq!(config.apps, AppNames::OnThisHost);
+        let apps = |text| parse(Path::new("x"), text).unwrap().apps;
+        assert_eq!(apps("address = \"https://c.example.org\""), AppNames::Nowhere);
+        assert_eq!(apps("jobs_address = \"off\""), AppNames::Nowhere);
+        assert!(matches!(apps("jobs_address = \"https://*.j.example.org\""), AppNames::Below(_)));
         let config = parse(Path::new("x"), "address = \"https://c.example.org/\"").unwrap();
         assert_eq!(config.address.as_deref(), Some("https://c.example.org"));
         assert!(config.secure);
@@ -276,6 +335,7 @@ mod tests {
         check("listen = \"here\"", "x:1: listen is an address");
         check("\naddress = \"cosy\"", "x:2: address is like");
         check("metrics = \"all\"", "metrics must be");
+        check("jobs_address = \"https://jobs.example.org\"", "x:1: jobs_address is like");
         check("token_days = 0", "between 1 and 366");
         check("[proxy]\nheader = \"\"\nfrom = [\"x\"]", "'x' is no address");
         for loopback in ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"] {

@@ -17,6 +17,7 @@ pub mod cluster;
 pub mod config;
 pub mod daemon;
 pub mod figures;
+pub mod interactive;
 pub mod limits;
 pub mod links;
 pub mod params;

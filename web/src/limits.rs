@@ -53,7 +53,7 @@ pub const TOKEN_BYTES: usize = 4096;
 /// Revoked tokens and users that are kept.
 pub const REVOCATIONS: usize = 100_000;
 /// Streams of events at once of one user.
-pub const STREAMS_OF_USER: usize = 4;
+pub const STREAMS_OF_USER: usize = 12;
 /// Rows of one page of a list.
 pub const ROWS: u32 = 200;
 /// Rows of one page of a list, at most.
@@ -74,3 +74,35 @@ pub const DOCUMENTS: usize = 16;
 pub const DOCUMENTS_OF_USER: usize = 4;
 /// How long whoever reads such a document may take for a piece of it.
 pub const PIECE_TIME: Duration = Duration::from_secs(30);
+/// How long a node daemon is given for an answer.
+pub const NODE_ANSWER: Duration = Duration::from_secs(20);
+/// How long a pass of the controller is used; it is good for a minute.
+pub const PASS_FRESH: Duration = Duration::from_secs(20);
+/// Passes that are remembered.
+pub const PASSES: usize = 1000;
+/// Programs of jobs that are open in browsers.
+pub const APPS: usize = 10_000;
+/// The same of one user; with more the one that was opened first is closed.
+pub const APPS_OF_USER: usize = 32;
+/// How long a link into a program of a job is good.
+pub const APP_LINK_FOR: Duration = Duration::from_secs(60);
+/// Requests to programs of jobs at once of one user; further ones wait for their turn.
+pub const APP_REQUESTS_OF_USER: usize = 24;
+/// The same of everybody together.
+pub const APP_REQUESTS: usize = 400;
+/// How long a program of a job may take to begin its answer.
+pub const APP_ANSWER: Duration = Duration::from_secs(120);
+/// Shells in jobs of one user.
+pub const SHELLS_OF_USER: usize = 8;
+/// Shells in jobs of everybody together.
+pub const SHELLS: usize = 400;
+/// How long a shell lives that nobody looks at.
+pub const SHELL_UNSEEN: Duration = Duration::from_secs(15 * 60);
+/// Lines of a terminal, and characters in one.
+pub const MOST_LINES: u16 = 200;
+/// See [`MOST_LINES`].
+pub const MOST_COLUMNS: u16 = 400;
+/// Lines that are kept of what has left a terminal's screen.
+pub const SCROLLED_LINES: usize = 2000;
+/// Bytes that are typed or pasted in one request.
+pub const TYPED_BYTES: usize = 32 << 10;

@@ -1,5 +1,6 @@
 //! Connections: who is there, one request after another, each in its time.
 
+use crate::interactive::apps;
 use crate::limits;
 use crate::site::Site;
 use crate::who::Peer;
@@ -31,6 +32,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .merge(scrapes::router())
         .fallback(assets::serve)
         .layer(middleware::from_fn(guarded))
+        .layer(middleware::from_fn_with_state(site.clone(), apps::or_page))
         .with_state(site)
 }
 
@@ -109,7 +111,8 @@ async fn talk(
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEADER_TIME)
         .max_buf_size(limits::HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     if let Err(e) = talk.await {
         tracing::debug!("a connection broke: {e}");
     }

@@ -1,8 +1,13 @@
 //! What all requests share.
 
 use crate::cluster::Cluster;
-use crate::config::Config;
+use crate::config::{AppNames, Config};
 use crate::figures::Shared;
+use crate::interactive::apps::AppTurns;
+use crate::interactive::names::AppAddress;
+use crate::interactive::nodes::Ways;
+use crate::interactive::opened::OpenedApps;
+use crate::interactive::shells::Shells;
 use crate::limits::STREAMS_OF_USER;
 use crate::links::Links;
 use crate::problem::{Problem, Result};
@@ -37,6 +42,16 @@ pub struct Site {
     pub templates: Vec<Template>,
     /// Streams that are open.
     pub streams: Streams,
+    /// Ways to jobs that were found lately.
+    pub ways: Ways,
+    /// Shells in jobs.
+    pub shells: Shells,
+    /// Under which names browsers reach programs of jobs, where they do.
+    pub app_address: Option<AppAddress>,
+    /// Programs of jobs that are open in browsers.
+    pub apps: OpenedApps,
+    /// Requests to such programs that are under way.
+    pub app_turns: AppTurns,
     /// The user of the server in front, if it connects over the socket.
     pub proxy_user: Option<Uid>,
     /// Name of the cookie that keeps somebody logged in.
@@ -78,6 +93,15 @@ impl Site {
             shared: Shared::default(),
             samples: Samples::open(&config.state_dir.join("samples")),
             streams: Streams::default(),
+            ways: Ways::default(),
+            shells: Shells::default(),
+            app_address: match &config.apps {
+                AppNames::Nowhere => None,
+                AppNames::OnThisHost => config.listen.map(|at| AppAddress::of_this_host(at.port())),
+                AppNames::Below(address) => Some(address.clone()),
+            },
+            apps: OpenedApps::default(),
+            app_turns: AppTurns::default(),
             templates: match &config.templates {
                 Some(folder) => templates::read(folder)?,
                 None => Vec::new(),

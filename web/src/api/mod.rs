@@ -9,6 +9,7 @@ pub mod chart;
 #[cfg(test)]
 mod described;
 pub mod flows;
+pub mod interactive;
 pub mod jobs;
 pub mod now;
 pub mod output;
@@ -45,6 +46,12 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/jobs/{job}/requeue", post(jobs::requeue))
         .route("/jobs/{job}/script", get(jobs::script))
         .route("/jobs/{job}/output", get(output::output))
+        .route("/jobs/{job}/ports", get(interactive::ports))
+        .route("/jobs/{job}/ports/{port}", post(interactive::open_port))
+        .route("/jobs/{job}/shells", post(interactive::start_shell))
+        .route("/shells", get(interactive::shells))
+        .route("/shells/{id}", post(interactive::type_in).delete(interactive::end_shell))
+        .route("/shells/{id}/screen", get(interactive::screen))
         .route("/history", get(jobs::history))
         .route("/plan", get(chart::plan))
         .route("/quotes", post(books::quote))

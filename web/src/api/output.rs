@@ -1,20 +1,24 @@
-//! What a job writes, where this program may read it.
+//! What a job writes.
 //!
-//! A page of a site runs as a user of its own and may read nobody's files. One that somebody runs as
-//! himself (`cosy dev --web`) reads that user's files, with that user's rights and for that user only.
+//! A page of a site runs as a user of its own and may read nobody's files: a node daemon reads them as
+//! the job's user, on the job's first node while it runs, and on this host afterwards. One that somebody
+//! runs as himself (`cosy dev --web`) reads that user's files, with that user's rights and for that user
+//! only.
 
 use super::values::job_ref;
+use crate::interactive::nodes;
 use crate::params::Params;
 use crate::problem::{Answer, Problem, Result};
-use crate::site::SiteState;
+use crate::site::{Site, SiteState};
 use crate::who::Who;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use cosy_model::api::{JobField, Reply, Request, Table};
+use cosy_model::{JobId, JobState, OsText};
 use serde::Deserialize;
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
@@ -48,15 +52,6 @@ pub async fn output(
     Params(ask): Params<OutputAsk>,
 ) -> Result {
     let job = job_ref(&name)?;
-    if who.uid.0 != nix::unistd::geteuid().as_raw() {
-        return Err(Problem::new(
-            StatusCode::CONFLICT,
-            "not_readable",
-            format!(
-                "this page may read no files of users: 'cosy tail {job}' follows what the job writes"
-            ),
-        ));
-    }
     let Reply::Explained { table, .. } =
         site.cluster.ask(who.uid, Request::Explain { job }).await?
     else {
@@ -71,18 +66,58 @@ pub async fn output(
     let Some(path) = path(&table, ask.stream) else {
         return Err(Problem::not_found(format!("job {job} writes no file")));
     };
+    if who.uid.0 != nix::unistd::geteuid().as_raw() {
+        return Ok(told(&through_node(&site, &who, &table, &path, ask.from).await?));
+    }
     let read = tokio::task::spawn_blocking(move || read(&path, ask.from)).await;
     match read {
-        Ok(Ok(piece)) => Ok(Answer(json!({
-            "text": String::from_utf8_lossy(&piece.bytes), "from": piece.from,
-            "to": piece.from + piece.bytes.len() as u64, "size": piece.size,
-        }))),
+        Ok(Ok(piece)) => Ok(told(&piece)),
         Ok(Err(e)) if e.kind() == io::ErrorKind::NotFound => {
             Err(Problem::not_found("the file is not there yet, or not on this host"))
         }
         Ok(Err(e)) => Err(Problem::not_found(format!("the file cannot be read: {e}"))),
         Err(_) => Err(Problem::unexpected()),
     }
+}
+
+fn told(piece: &Piece) -> Answer {
+    Answer(json!({
+        "text": String::from_utf8_lossy(&piece.bytes), "from": piece.from,
+        "to": piece.from + piece.bytes.len() as u64, "size": piece.size,
+    }))
+}
+
+/// Reads by a node daemon, as the user.
+async fn through_node(
+    site: &Site,
+    who: &Who,
+    table: &Table,
+    path: &std::path::Path,
+    from: Option<u64>,
+) -> Result<Piece> {
+    let id = table
+        .number(0, JobField::Id)
+        .and_then(|id| u64::try_from(id).ok());
+    let job = JobId(id.ok_or_else(Problem::unexpected)?);
+    let path = OsText(path.as_os_str().as_bytes().to_vec());
+    let runs = table.text(0, JobField::State).parse() == Ok(JobState::Running);
+    let mut read = nodes::read_file(site, who.uid, job, runs, path.clone(), from).await;
+    if runs
+        && read
+            .as_ref()
+            .is_err_and(|problem| problem.code == "wrong_state")
+    {
+        // It ended meanwhile.
+        read = nodes::read_file(site, who.uid, job, false, path, from).await;
+    }
+    let read = read?;
+    let mut bytes = read.bytes.0;
+    bytes.truncate(whole_characters(&bytes));
+    Ok(Piece {
+        from: read.from,
+        size: read.size,
+        bytes,
+    })
 }
 
 /// Where it writes.
@@ -122,13 +157,16 @@ fn read(path: &std::path::Path, from: Option<u64>) -> io::Result<Piece> {
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(PIECE).read_to_end(&mut bytes)?;
-    // Not through the middle of a character, as long as there is something before it.
-    let whole = match std::str::from_utf8(&bytes) {
+    bytes.truncate(whole_characters(&bytes));
+    Ok(Piece { from, size, bytes })
+}
+
+/// How many of the bytes do not end in the middle of a character, as long as there is something before it.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
         Err(e) if e.error_len().is_none() && e.valid_up_to() > 0 => e.valid_up_to(),
         Ok(_) | Err(_) => bytes.len(),
-    };
-    bytes.truncate(whole);
-    Ok(Piece { from, size, bytes })
+    }
 }
 
 #[cfg(test)]

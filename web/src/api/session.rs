@@ -199,6 +199,8 @@ pub async fn leave(State(site): SiteState, who: Who) -> Result<Response> {
         }
         Proof::Kernel | Proof::Proxy => {}
     }
+    // What is open in other tabs closes with it.
+    site.apps.leave(who.uid);
     let mut answer = Answer(json!({})).into_response();
     answer
         .headers_mut()
