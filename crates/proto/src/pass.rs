@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn only_the_controllers_word_and_only_for_a_while() {
-        let key = KeyPair::generate().unwrap().0;
+        let key = KeyPair::generate().unwrap();
         let claims = PassClaims {
             uid: Uid(7),
             gid: Gid(8),

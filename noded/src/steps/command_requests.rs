@@ -20,13 +20,13 @@ use tokio::net::UnixStream;
 
 /// How often a waiting command is looked at, whether it is there.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const SHOWN_ONCE: &str = "a pass is shown once, on its own host";
 
 impl Steps {
     /// A command asks.
     pub(super) fn command_requested(&mut self, incoming: IncomingStep) {
-        let incoming = match self.of_pass(incoming) {
-            Ok(incoming) => incoming,
-            Err((connection, refusal)) => return connection.finish(StepAnswer::Refused(refusal)),
+        let Some(incoming) = self.of_pass(incoming) else {
+            return;
         };
         if let StepAsk::Read { here: true, .. } = incoming.ask {
             return self.read_here(incoming);
@@ -54,16 +54,15 @@ impl Steps {
         }
     }
 
-    /// Whoever shows a pass asks for its user.
-    fn of_pass(&self, mut incoming: IncomingStep) -> Result<IncomingStep, (Connection, Refusal)> {
+    /// Whoever shows a pass asks for its user; nothing when that was refused.
+    fn of_pass(&self, mut incoming: IncomingStep) -> Option<IncomingStep> {
         let StepAsk::For { pass, ask } = incoming.ask else {
-            return Ok(incoming);
+            return Some(incoming);
         };
-        let refused = |code, text: &str| Refusal::new(code, text);
         // It was shown to the daemon of another host, which does not pass it on.
         if incoming.from_peer || matches!(*ask, StepAsk::For { .. }) {
-            let refusal = refused(RefusalCode::Invalid, "a pass is shown once, on its own host");
-            return Err((incoming.connection, refusal));
+            incoming.connection.refuse(RefusalCode::Invalid, SHOWN_ONCE);
+            return None;
         }
         let claims = pass::verify(&pass, &self.setup.controller, self.setup.clock.now());
         let claims = claims.and_then(|claims| {
@@ -80,9 +79,12 @@ impl Steps {
                 incoming.gid = claims.gid;
                 incoming.groups = Some(claims.groups);
                 incoming.ask = *ask;
-                Ok(incoming)
+                Some(incoming)
             }
-            Err(e) => Err((incoming.connection, refused(RefusalCode::Forbidden, &e.to_string()))),
+            Err(e) => {
+                incoming.connection.refuse(RefusalCode::Forbidden, e.to_string());
+                None
+            }
         }
     }
 
@@ -126,7 +128,7 @@ impl Steps {
             StepAsk::Connect { port, .. } => self.connect(attempt, port, connection),
             StepAsk::Read { path, from, .. } => self.read(attempt, path, from, connection),
             StepAsk::For { .. } => {
-                connection.refuse(RefusalCode::Invalid, "a pass is shown once, on its own host");
+                connection.refuse(RefusalCode::Invalid, SHOWN_ONCE);
             }
         }
     }
