@@ -138,7 +138,8 @@ pub fn run_and_exit(words: &[OsString]) -> ! {
         },
     };
     let bytes = frame::encode(&answer, ANSWER).unwrap_or_default();
-    let _ = io::stdout().write_all(&bytes);
+    let mut out = io::stdout();
+    let _ = out.write_all(&bytes).and_then(|()| out.flush());
     sys::exit_now(0)
 }
 

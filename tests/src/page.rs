@@ -243,7 +243,10 @@ fn exchange(
     headers: &[&str],
     body: &str,
 ) -> Answer {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: page\r\nConnection: close\r\n");
+    let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|line| line.starts_with("Host:")) {
+        text.push_str("Host: page\r\n");
+    }
     for line in headers {
         text.push_str(line);
         text.push_str("\r\n");

@@ -12,8 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Files of the script; the first two say what it needs.
-const FILES: [&str; 3] = ["package.json", "package-lock.json", "page.mjs"];
+/// Files of the scripts; the first two say what they need.
+const FILES: [&str; 6] = [
+    "package.json",
+    "package-lock.json",
+    "common.mjs",
+    "page.mjs",
+    "interactive.mjs",
+    "program.py",
+];
 
 /// A folder with the script and what it needs; `None`, and a sentence, where that cannot be had.
 fn folder() -> Option<PathBuf> {
@@ -56,6 +63,15 @@ fn folder() -> Option<PathBuf> {
 
 #[test]
 fn the_page_in_a_browser() {
+    in_browser("page.mjs");
+}
+
+#[test]
+fn shells_and_programs_in_a_browser() {
+    in_browser("interactive.mjs");
+}
+
+fn in_browser(script: &str) {
     let Some(folder) = folder() else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(programs::folder().join("cosy"));
@@ -65,7 +81,7 @@ fn the_page_in_a_browser() {
         ])
         .arg(dir.path().join("cluster"))
         .args(["--", "node"])
-        .arg(folder.join(FILES[2]))
+        .arg(folder.join(script))
         .args(std::env::var_os("COSY_PICTURES"))
         .current_dir(dir.path());
     let output = finish(spawn(&mut command), b"", Duration::from_secs(400));

@@ -93,16 +93,16 @@ pub const APP_REQUESTS: usize = 400;
 /// How long a program of a job may take to begin its answer.
 pub const APP_ANSWER: Duration = Duration::from_secs(120);
 /// Shells in jobs of one user.
-pub const SHELLS_OF_USER: usize = 8;
+pub const SHELLS_OF_USER: usize = 6;
 /// Shells in jobs of everybody together.
-pub const SHELLS: usize = 400;
+pub const SHELLS: usize = 100;
 /// How long a shell lives that nobody looks at.
 pub const SHELL_UNSEEN: Duration = Duration::from_secs(15 * 60);
 /// Lines of a terminal, and characters in one.
 pub const MOST_LINES: u16 = 200;
 /// See [`MOST_LINES`].
-pub const MOST_COLUMNS: u16 = 400;
+pub const MOST_COLUMNS: u16 = 300;
 /// Lines that are kept of what has left a terminal's screen.
-pub const SCROLLED_LINES: usize = 2000;
+pub const SCROLLED_LINES: usize = 500;
 /// Bytes that are typed or pasted in one request.
 pub const TYPED_BYTES: usize = 32 << 10;

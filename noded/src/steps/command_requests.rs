@@ -82,7 +82,9 @@ impl Steps {
                 Some(incoming)
             }
             Err(e) => {
-                incoming.connection.refuse(RefusalCode::Forbidden, e.to_string());
+                incoming
+                    .connection
+                    .refuse(RefusalCode::Forbidden, e.to_string());
                 None
             }
         }

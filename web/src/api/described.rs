@@ -1,6 +1,6 @@
 //! `docs/openapi.json` says what this API takes: held against the code.
 
-use super::{admin, books, jobs, session};
+use super::{admin, books, interactive, jobs, session};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,6 +100,8 @@ fn all_bodies_are_described() {
     check::<session::Login>("Login", schema("Login"));
     check::<jobs::ChangeAsk>("JobChange", schema("JobChange"));
     check::<books::Ask>("Booking", schema("Booking"));
+    check::<interactive::NewShell>("ShellAsk", schema("ShellAsk"));
+    check::<interactive::Typed>("Typed", schema("Typed"));
     let both = schema("NodeAsk")["oneOf"].as_array().unwrap();
     both.iter()
         .for_each(|one| check::<admin::NodeAsk>("NodeAsk", one));
@@ -143,6 +145,7 @@ fn all_parameters_are_described() {
     check("/jobs", "get", &reads::<jobs::ListAsk>);
     check("/history", "get", &reads::<jobs::ListAsk>);
     check("/jobs/{job}/output", "get", &reads::<output::OutputAsk>);
+    check("/shells/{id}/screen", "get", &reads::<interactive::ScreenAsk>);
     check("/plan", "get", &reads::<chart::PlanAsk>);
     check("/reservations", "get", &reads::<values::OwnAsk>);
     check("/reservations/{id}", "delete", &reads::<books::CancelAsk>);

@@ -15,7 +15,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use cosy_model::step::{StepAnswer, StepAsk};
+use cosy_model::step::{LiveUse, StepAnswer, StepAsk};
 use cosy_model::{JobId, Uid};
 use futures_util::stream;
 use serde::Deserialize;
@@ -50,6 +50,30 @@ pub async fn ports(State(site): SiteState, who: Who, Path(job): Path<String>) ->
         .iter()
         .map(|port| json!({ "port": port.port, "program": port.program }));
     Ok(Answer(json!({ "ports": each.collect::<Json>() })))
+}
+
+fn use_json(used: &LiveUse) -> Json {
+    json!({
+        "user_cpu_us": used.user_cpu_us, "system_cpu_us": used.system_cpu_us,
+        "memory_bytes": used.memory_bytes,
+    })
+}
+
+/// What an own running job has used so far on its first node.
+pub async fn usage(State(site): SiteState, who: Who, Path(job): Path<String>) -> Result {
+    let job = number(&job)?;
+    let (answer, _) = nodes::ask(&site, who.uid, StepAsk::Usage { job }).await?;
+    let StepAnswer::Usage(used) = answer else {
+        return Err(Problem::unexpected());
+    };
+    let steps = used.steps.iter().map(|(step, used)| {
+        let mut told = use_json(used);
+        told["step"] = step.0.into();
+        told
+    });
+    Ok(Answer(json!({
+        "script": used.script.as_ref().map(use_json), "steps": steps.collect::<Json>(),
+    })))
 }
 
 /// A link into such a program, good once and for a minute.

@@ -46,6 +46,7 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/jobs/{job}/requeue", post(jobs::requeue))
         .route("/jobs/{job}/script", get(jobs::script))
         .route("/jobs/{job}/output", get(output::output))
+        .route("/jobs/{job}/usage", get(interactive::usage))
         .route("/jobs/{job}/ports", get(interactive::ports))
         .route("/jobs/{job}/ports/{port}", post(interactive::open_port))
         .route("/jobs/{job}/shells", post(interactive::start_shell))
