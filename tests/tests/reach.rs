@@ -93,12 +93,16 @@ fn programs_of_jobs_are_reached_by_whose_they_are() {
     let theirs = running(&cluster, &page, GAMES, &words);
     let (ann, bob) = (page.bearer(&cluster, DAEMON), page.bearer(&cluster, GAMES));
     let (port, other) = (port_of(&page, &mine, &ann), port_of(&page, &theirs, &bob));
+    let second = running(&cluster, &page, DAEMON, &words);
+    let another = port_of(&page, &second, &ann);
     // Neither asked about nor opened by somebody else, and a port of another's job is none of this one.
     let ports = format!("/api/v1/jobs/{mine}/ports");
     why(&page.ask("GET", &ports, &[&bob], ""), 404);
     why(&page.ask("POST", &format!("{ports}/{port}"), &[&bob, JSON], ""), 404);
     let none = why(&page.ask("POST", &format!("{ports}/{other}"), &[&ann, JSON], ""), 404);
     assert_eq!(none, format!("no program of job {mine} listens on port {other}"));
+    let not_here = page.ask("POST", &format!("{ports}/{another}"), &[&ann, JSON], "");
+    assert_eq!(why(&not_here, 404), format!("no program of job {mine} listens on port {another}"));
     why(&page.ask("POST", &format!("{ports}/0"), &[&ann, JSON], ""), 400);
 
     let opened = page
