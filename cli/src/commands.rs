@@ -27,7 +27,7 @@ const fn entry(
 }
 
 /// All commands of Cosy's own.
-pub static ALL: [Entry; 24] = [
+pub static ALL: [Entry; 25] = [
     entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
     entry("alloc", Some("calloc"), alloc::command, alloc::run),
@@ -53,6 +53,7 @@ pub static ALL: [Entry; 24] = [
         shown: false,
         ..entry("generate", None, generate::command, write_pages)
     },
+    entry("completion", None, generate::completion_command, print_script),
     entry("web", None, web::web_command, web::web),
     entry("token", None, web::token_command, web::token),
 ];
@@ -94,6 +95,10 @@ fn write_pages(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     generate::run(matches, &command_list())
 }
 
+fn print_script(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    generate::completion(matches, &command_list())
+}
+
 /// The text of `cosy --help`.
 pub fn overview() -> String {
     let mut text = String::from("Cosy, a batch system. Usage: cosy COMMAND [OPTIONS]\n\n");
@@ -101,7 +106,7 @@ pub fn overview() -> String {
         let about = (e.build)().get_about().map(ToString::to_string);
         let short = e.short.map(|s| format!("({s})")).unwrap_or_default();
         let about = about.unwrap_or_default();
-        text.push_str(&format!("  {:<8} {short:<9}  {about}\n", e.name));
+        text.push_str(&format!("  {:<10} {short:<9}  {about}\n", e.name));
     }
     text.push_str("\n'cosy COMMAND --help' tells more.\n");
     text

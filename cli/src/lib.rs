@@ -9,6 +9,7 @@
 
 pub mod allocation;
 pub mod commands;
+pub mod completion;
 pub mod context;
 pub mod controllers;
 pub mod exit;
@@ -17,6 +18,7 @@ pub mod launch;
 pub mod native;
 pub mod output;
 pub mod page;
+pub mod quick;
 pub mod refs;
 pub mod shell_words;
 pub mod signals;
@@ -79,6 +81,7 @@ fn cosy(mut args: Vec<OsString>) -> u8 {
             output::print(concat!("cosy ", env!("CARGO_PKG_VERSION"), "\n"));
             exit::OK
         }
+        completion::HIDDEN_NAME => completion::main(&args),
         dev::supervisor::HIDDEN_NAME => dev::supervisor::main(&args),
         name => match commands::by_name(name) {
             Some(command) => start(command, &format!("cosy {name}"), args),

@@ -24,6 +24,7 @@ pub mod import;
 pub mod job;
 pub mod job_page;
 pub mod job_table;
+pub mod last_time;
 pub mod license;
 pub mod meter;
 pub mod mpi;
